@@ -1,0 +1,107 @@
+"""The certificate as it stands in the folder: plain values, read back and checked field by field."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from certsynth.certificate.direct import Direct
+from certsynth.certificate.plug_in import PlugIn, Proxy, Terms
+from certsynth.mechanisms.guarantee import decimal_text
+
+FORMAT = "certsynth-certificate/1"
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Certificate:
+    """No statistic that looks at no more than `sparsity` columns and is 1-Lipschitz is off by more than `bound`.
+
+    The smaller of the direct and the plug-in bound, valid at `confidence`: each has its share of the failure
+    probability, so that choosing between them after looking is allowed.
+    """
+
+    confidence: float
+    plug_in: Mapping[Proxy, PlugIn]
+    direct: Direct | None = None
+    single: Direct | None = None
+
+    @property
+    def tightest(self) -> PlugIn:
+        """The plug-in certificate with the transport proxy where there is one: it is never the larger in practice."""
+        return self.plug_in.get("transport") or self.plug_in["path"]
+
+    @property
+    def kind(self) -> str:
+        return "direct" if self.direct and self.direct.bound < self.tightest.bound else "plug-in"
+
+    @property
+    def bound(self) -> float:
+        return min([self.tightest.bound] + ([self.direct.bound] if self.direct else []))
+
+    @property
+    def single_column_bound(self) -> float:
+        """The bound for statistics of one column: never above that for more."""
+        return min([self.bound] + ([self.single.bound] if self.single else []))
+
+    def to_json(self) -> dict[str, Any]:
+        plug = self.tightest
+        subsets = [
+            {"columns": list(columns), "bound": min(terms.bound, self.direct.bound if self.direct else 1.0)}
+            for columns, terms in zip(plug.subsets, plug.terms, strict=True)
+        ]
+        return {
+            "bound": self.bound,
+            "confidence": self.confidence,
+            "kind": self.kind,
+            "terms": _direct_terms(self.direct)
+            if self.kind == "direct" and self.direct
+            else _terms(plug.worst),
+            "single_column_bound": self.single_column_bound,
+            "subsets": subsets,
+            "direct": _direct(self.direct) if self.direct else None,
+            "single_column": _direct(self.single) if self.single else None,
+            "plug_in": {proxy: _plug_in(each) for proxy, each in self.plug_in.items()},
+        }
+
+
+def _direct(direct: Direct) -> dict[str, Any]:
+    return {
+        "bound": direct.bound,
+        "confidence": float(direct.confidence),
+        "epsilon": decimal_text(direct.cost.epsilon),
+        "terms": _direct_terms(direct),
+    }
+
+
+def _direct_terms(direct: Direct) -> dict[str, float]:
+    estimate = max(direct.estimates)
+    return {"measured_loss": estimate, "slack": direct.bound - estimate}
+
+
+def _plug_in(plug: PlugIn) -> dict[str, Any]:
+    diagnostic = plug.diagnostic
+    return {
+        "bound": plug.bound,
+        "confidence": float(plug.confidence),
+        "terms": _terms(plug.worst),
+        "subsets": [
+            {"columns": list(columns), "bound": terms.bound, "terms": _terms(terms)}
+            for columns, terms in zip(plug.subsets, plug.terms, strict=True)
+        ],
+        "diagnostic": {
+            "fit": diagnostic.fit,
+            "noise_mean": diagnostic.noise_mean,
+            "noise_low": diagnostic.noise_low,
+            "noise_high": diagnostic.noise_high,
+            "worth_optimising": diagnostic.worth_optimising,
+        },
+    }
+
+
+def _terms(terms: Terms) -> dict[str, float]:
+    return {
+        "discretisation": terms.discretisation,
+        "privatisation": terms.privatisation,
+        "projection": terms.projection,
+    }

@@ -1,0 +1,62 @@
+"""The folder described in the Frictionless Data Package format, for tools that read tables."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from certsynth.domain import Category, Column, Ordered, Schema
+from certsynth.domain.schema import describe
+
+_TYPES = {"integer": "integer", "number": "number", "date": "date", "boolean": "boolean"}
+
+
+def describe_package(
+    schema: Schema, document: Mapping[str, Any], *, parquet: str, csv: str
+) -> dict[str, Any]:
+    """datapackage.json: the two files, their columns, and in words what the rows are."""
+    certificate, privacy = document["certificate"], document["privacy"]
+    fields = [_field(column) for column in schema]
+    return {
+        "profile": "data-package",
+        "name": "synthetic-table",
+        "title": f"Synthetic rows of: {schema.name}",
+        "description": (
+            f"Synthetic data, made under differential privacy (epsilon {privacy['epsilon']}, {privacy['neighbours']} "
+            f"neighbours). With confidence {certificate['confidence']:g} no 1-Lipschitz statistic of at most "
+            f"{document['release']['sparsity']} columns differs from that of the real rows by more than "
+            f"{certificate['bound']:.6f} (columns scaled to length 1)."
+        ),
+        "resources": [
+            {
+                "name": "synthetic-csv",
+                "path": csv,
+                "format": "csv",
+                "mediatype": "text/csv",
+                "encoding": "utf-8",
+                "profile": "tabular-data-resource",
+                "schema": {"fields": fields, "missingValues": [""]},
+            },
+            {"name": "synthetic-parquet", "path": parquet, "format": "parquet"},
+        ],
+    }
+
+
+def _field(column: Column) -> dict[str, Any]:
+    entries = describe(column)
+    field: dict[str, Any] = {"name": column.name, "type": _TYPES.get(entries["kind"], "string")}
+    constraints: dict[str, Any] = {"required": not column.missing}
+    if isinstance(column, Category) and column.kind == "category":
+        constraints["enum"] = list(column.labels)
+    elif isinstance(column, Ordered) and column.kind == "ordinal":
+        constraints["enum"] = list(column.values)
+    elif isinstance(column, Ordered):
+        low, high = entries["low"], entries["high"]
+        constraints |= {"minimum": _plain(low), "maximum": _plain(high)}
+    if entries["kind"] == "boolean":
+        field |= {"trueValues": ["true"], "falseValues": ["false"]}
+    return field | {"constraints": constraints}
+
+
+def _plain(value: Any) -> Any:
+    return value if isinstance(value, (int, float)) else value.isoformat()

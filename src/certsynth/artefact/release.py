@@ -1,0 +1,135 @@
+"""A release: the synthetic rows, the certificate, and the noisy measurement that anybody can check it with."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from certsynth.artefact import measurements
+from certsynth.artefact.datapackage import describe_package
+from certsynth.artefact.folder import write_folder
+from certsynth.artefact.table import Table, read_table, write_table
+from certsynth.domain import Schema
+from certsynth.errors import InputError, UnsafeNoise
+from certsynth.mechanisms import Measurement
+from certsynth.report import render_report
+
+CSV, PARQUET = "synthetic.csv", "synthetic.parquet"
+MAX_DOCUMENT = 256 * 2**20
+
+
+@dataclass(frozen=True, slots=True)
+class Certified:
+    """The certificate of a release, in short; `details` is all of it, as in certificate.json."""
+
+    bound: float
+    confidence: float
+    kind: str
+    single_column_bound: float
+    subsets: tuple[tuple[tuple[str, ...], float], ...]
+    details: Mapping[str, Any] = field(repr=False)
+
+    @classmethod
+    def read(cls, details: Mapping[str, Any]) -> Certified:
+        subsets = tuple((tuple(s["columns"]), float(s["bound"])) for s in details["subsets"])
+        return cls(
+            bound=float(details["bound"]),
+            confidence=float(details["confidence"]),
+            kind=str(details["kind"]),
+            single_column_bound=float(details["single_column_bound"]),
+            subsets=subsets,
+            details=details,
+        )
+
+
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
+class Release:
+    """`rows` are the cleaned columns (see `Column.clean`), in schema order; `document` is certificate.json."""
+
+    schema: Schema
+    document: Mapping[str, Any]
+    measurement: Measurement
+    rows: Sequence[np.ndarray]
+    folder: Path | None = None
+
+    @property
+    def certificate(self) -> Certified:
+        return Certified.read(self.document["certificate"])
+
+    @property
+    def table(self) -> Table:
+        """The synthetic rows, column by column; missing values are masked."""
+        return {c.name: c.decode(x) for c, x in zip(self.schema, self.rows, strict=True)}
+
+    def __repr__(self) -> str:
+        certificate, epsilon = self.certificate, self.document["privacy"]["epsilon"]
+        return (
+            f"Release({len(self.rows[0]):,} rows × {len(self.schema)} columns, ε = {epsilon}, "
+            f"off by at most {certificate.bound:.4f} with confidence {certificate.confidence:g})"
+        )
+
+    def save(self, folder: str | Path) -> Release:
+        """Write the release folder: whole or not at all, and never over another."""
+        if not self.measurement.releasable or not self.document.get("releasable", True):
+            raise UnsafeNoise(
+                "this release was made with test noise, which protects nobody; it is not written."
+            )
+        folder = Path(folder)
+        document = {key: value for key, value in self.document.items() if key != "releasable"}
+        table = self.table
+        files = {
+            "certificate.json": _json(document),
+            "measurements.npz": measurements.to_bytes(self.measurement, self.schema),
+            "schema.toml": self.schema.to_toml().encode(),
+            "report.html": render_report(document, self.schema, table).encode(),
+            "datapackage.json": _json(describe_package(self.schema, document, parquet=PARQUET, csv=CSV)),
+        }
+        write_folder(folder, files, lambda path: write_table(table, parquet=path / PARQUET, csv=path / CSV))
+        return Release(self.schema, document, self.measurement, self.rows, folder)
+
+    @classmethod
+    def load(cls, folder: str | Path) -> Release:
+        """Read a release folder. What it says is taken at its word; `verify` checks it."""
+        folder = Path(folder)
+        if not folder.is_dir():
+            raise InputError(f"{folder} is not a release folder: there is no such folder.")
+        try:
+            if (folder / "certificate.json").stat().st_size > MAX_DOCUMENT:
+                raise InputError(f"{folder}: certificate.json is too large to be one.")
+            document = json.loads((folder / "certificate.json").read_text(encoding="utf-8"))
+            content = (folder / "measurements.npz").read_bytes()
+        except OSError as error:
+            name = Path(error.filename).name if error.filename else "a file"
+            raise InputError(f"{folder} is not a release folder: {name} cannot be read.") from None
+        except (ValueError, RecursionError):
+            raise InputError(f"{folder}: certificate.json is not valid JSON.") from None
+        schema = Schema.load(folder / "schema.toml")
+        raw = read_table(folder / PARQUET, schema.names)
+        release = cls(
+            schema=schema,
+            document=document,
+            measurement=measurements.from_bytes(content, schema),
+            rows=[column.clean(x) for column, x in zip(schema, raw, strict=True)],
+            folder=folder,
+        )
+        try:
+            release.certificate  # noqa: B018 — reads every field
+            document["privacy"]["epsilon"]
+        except (KeyError, TypeError, ValueError):
+            raise InputError(f"{folder}: certificate.json lacks a field of a certificate.") from None
+        return release
+
+    def verify(self) -> list[dict[str, Any]]:
+        """Check the folder without the private data: a list of checks, each with a name, `ok` and a sentence."""
+        from certsynth.artefact.verify import verify
+
+        return verify(self)
+
+
+def _json(document: Mapping[str, Any]) -> bytes:
+    return (json.dumps(document, indent=2, ensure_ascii=False, allow_nan=False) + "\n").encode()

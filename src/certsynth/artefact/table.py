@@ -1,0 +1,62 @@
+"""Synthetic tables on disk, by DuckDB. Only files that certsynth wrote are read here."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import duckdb
+import numpy as np
+
+from certsynth.domain.cleaning import Raw
+from certsynth.errors import InputError
+
+Table = Mapping[str, np.ma.MaskedArray[Any, Any]]
+
+
+def write_table(table: Table, *, parquet: Path, csv: Path) -> None:
+    """Write the same rows to both files. Missing values are null, dates are dates."""
+    columns: dict[str, np.ndarray] = {}
+    selected = []
+    for i, (name, column) in enumerate(table.items()):
+        values, kind = column.data, ""
+        if values.dtype.kind == "M":
+            values, kind = values.astype("datetime64[us]"), "::DATE"
+        columns[f"v{i}"], columns[f"m{i}"] = values, np.ma.getmaskarray(column)
+        selected.append(f"CASE WHEN m{i} THEN NULL ELSE v{i}{kind} END AS {_quoted(name)}")
+    with _connection() as connection:
+        query = f"COPY (SELECT {', '.join(selected)} FROM columns) TO "
+        connection.execute(query + "$path (FORMAT parquet, COMPRESSION zstd)", {"path": str(parquet)})
+        connection.execute(query + "$path (FORMAT csv, HEADER)", {"path": str(csv)})
+
+
+def read_table(path: Path, names: Sequence[str]) -> list[Raw]:
+    """The named columns of a file that `write_table` made; a CSV as text."""
+    columns = ", ".join(_quoted(name) for name in names)
+    reader = "read_parquet($path)"
+    if path.suffix == ".csv":
+        kinds = ", ".join(f"{_literal(name)}: 'VARCHAR'" for name in names)
+        reader = (
+            f"read_csv($path, auto_detect=false, header=true, delim=',', quote='\"', columns={{{kinds}}})"
+        )
+    try:
+        with _connection() as connection:
+            fetched = connection.execute(f"SELECT {columns} FROM {reader}", {"path": str(path)}).fetchnumpy()
+    except duckdb.Error:
+        raise InputError(f"{path.name} is not a table with the schema's columns.") from None
+    return [np.asanyarray(fetched[name]) for name in names]
+
+
+def _connection() -> duckdb.DuckDBPyConnection:
+    connection = duckdb.connect()
+    connection.execute("SET enable_progress_bar = false; SET autoinstall_known_extensions = false")
+    return connection
+
+
+def _quoted(name: str) -> str:
+    return '"' + name.replace('"', '""') + '"'
+
+
+def _literal(text: str) -> str:
+    return "'" + text.replace("'", "''") + "'"

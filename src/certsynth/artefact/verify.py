@@ -1,0 +1,179 @@
+"""What anybody can check about a release without the private data."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+
+from certsynth.artefact.folder import check_sums
+from certsynth.artefact.release import CSV, PARQUET, Release
+from certsynth.artefact.table import read_table
+from certsynth.certificate.plug_in import Proxies, plug_in
+from certsynth.domain import Ordered
+from certsynth.errors import CertsynthError
+from certsynth.mechanisms.measure import sensitivity
+from certsynth.report import render_report
+
+_TOLERANCE = 1e-7  # the same computation on another machine, in floats
+
+CANNOT = (
+    "Not checkable from here: that the noise was drawn as stated, that the rows were read as the schema says, "
+    "that the budget was not spent elsewhere as well, and the direct certificate, whose loss only the owner can compute."
+)
+
+Check = dict[str, Any]
+Answer = tuple[bool, str]
+
+
+def verify(release: Release) -> list[Check]:
+    """Run every check; none is skipped because another failed."""
+    return [{"name": name, "ok": ok, "detail": detail} for name, ok, detail in _checks(release)]
+
+
+def _checks(release: Release) -> Iterator[tuple[str, bool, str]]:
+    checks: list[tuple[str, Callable[[Release], Answer]]] = [
+        ("files", _files),
+        ("rows", _rows),
+        ("privacy", _privacy),
+        ("plug-in certificate", _plug_in),
+        ("bound", _bound),
+        ("report", _report),
+    ]
+    for name, check in checks:
+        try:
+            ok, detail = check(release)
+        except (
+            CertsynthError,
+            KeyError,
+            TypeError,
+            ValueError,
+            IndexError,
+            AttributeError,
+            ArithmeticError,
+        ) as error:
+            ok, detail = (
+                False,
+                f"could not be checked: {error if isinstance(error, CertsynthError) else 'malformed'}",
+            )
+        yield name, ok, detail
+
+
+def _files(release: Release) -> Answer:
+    assert release.folder is not None
+    problems = check_sums(release.folder)
+    return not problems, "; ".join(problems) or "every file is there and has its checksum"
+
+
+def _rows(release: Release) -> Answer:
+    """Values inside the schema, the stated number of rows, and the same rows in both files."""
+    assert release.folder is not None
+    names, schema = release.schema.names, release.schema
+    stated = release.document["release"]["rows"]
+    for name, raw in zip(names, read_table(release.folder / PARQUET, names), strict=True):
+        column = schema.columns[names.index(name)]
+        back = column.decode(column.clean(raw))
+        same_missing = np.array_equal(np.ma.getmaskarray(back), np.ma.getmaskarray(np.ma.asarray(raw)))
+        plain = raw.astype(back.dtype) if isinstance(column, Ordered) and column.kind == "date" else raw
+        if not same_missing or not _same_values(plain, back):
+            return False, f"{PARQUET}: column {name!r} holds a value that the schema does not allow"
+        if len(raw) != stated:
+            return False, f"{PARQUET} has {len(raw):,} rows where the certificate says {stated:,}"
+    for column, text, clean in zip(
+        schema, read_table(release.folder / CSV, names), release.rows, strict=True
+    ):
+        if not np.array_equal(column.clean(text), clean, equal_nan=True):
+            return False, f"{CSV}: column {column.name!r} differs from {PARQUET}"
+    return True, f"{stated:,} rows, all values allowed by the schema, the same in both files"
+
+
+def _same_values(raw: np.ndarray, back: np.ma.MaskedArray[Any, Any]) -> bool:
+    present = ~np.ma.getmaskarray(back)
+    return bool((np.ma.getdata(raw)[present] == np.ma.getdata(back)[present]).all())
+
+
+def _privacy(release: Release) -> Answer:
+    """The noise's scale, as stored, is enough for the ε that is stated, and the parts add up to the whole."""
+    measurement, privacy = release.measurement, release.document["privacy"]
+    change = sensitivity(measurement.marginals, measurement.strategy)
+    if Fraction(change) / Fraction(measurement.scale) > measurement.cost.epsilon:
+        return False, "the scale of the noise is too small for the epsilon of the measurement"
+    spent = sum((Fraction(part["epsilon"]) for part in privacy["spent"]), Fraction(0))
+    if (
+        spent > Fraction(privacy["epsilon"])
+        or Fraction(privacy["spent"][0]["epsilon"]) < measurement.cost.epsilon
+    ):
+        return False, "the parts of the budget do not add up to the stated epsilon"
+    if privacy["neighbours"] != measurement.strategy.neighbours:
+        return False, "certificate and measurement name different neighbour relations"
+    return (
+        True,
+        f"sensitivity {change}, noise of scale {measurement.scale:g}: epsilon {privacy['epsilon']} in all",
+    )
+
+
+def _plug_in(release: Release) -> Answer:
+    """The same computation, from the noisy integers and the emitted rows."""
+    how, stated = release.document["recompute"], release.document["certificate"]["plug_in"]
+    hub = how["hub"]
+    again = plug_in(
+        release.measurement,
+        release.schema,
+        release.rows,
+        beta=Fraction(how["plug_in_failure_probability"]),
+        draws=int(how["draws"]),
+        seed=int(how["seed"], 16),
+        proxies=Proxies(hub=None if hub is None else Fraction(hub), end=Fraction(how["end"])),
+    )
+    if set(stated) != set(again):
+        return False, "the certificate lacks a proxy, or has one too many"
+    for proxy, plug in again.items():
+        figures = [s["bound"] for s in stated[proxy]["subsets"]]
+        names = [tuple(s["columns"]) for s in stated[proxy]["subsets"]]
+        if names != list(plug.subsets) or not _close(figures, [t.bound for t in plug.terms]):
+            return False, f"recomputed bounds with the {proxy} loss differ from those stated"
+        if not _close([stated[proxy]["bound"]], [plug.bound]):
+            return False, f"the stated bound with the {proxy} loss is not the largest of its subsets"
+        if Fraction(repr(stated[proxy]["confidence"])) > Fraction(repr(float(plug.confidence))):
+            return False, "the stated confidence is higher than the failure probability allows"
+    best = again.get("transport") or again["path"]
+    return True, f"recomputed from the noisy integers and the emitted rows: {best.bound:.6f}"
+
+
+def _bound(release: Release) -> Answer:
+    """The headline is the smaller of its parts, and their failure probabilities fit into one."""
+    stated = release.document["certificate"]
+    plug = stated["plug_in"].get("transport") or stated["plug_in"]["path"]
+    direct, single = stated["direct"], stated["single_column"]
+    parts = [plug["bound"]] + ([direct["bound"]] if direct else [])
+    failure = sum(1 - part["confidence"] for part in (plug, direct, single) if part)
+    least = min(parts + ([single["bound"]] if single else []))
+    if not _close([stated["bound"]], [min(parts)]) or not _close([stated["single_column_bound"]], [least]):
+        return False, "the stated bound is not the smaller of the direct and the plug-in bound"
+    for subset, of_plug in zip(stated["subsets"], plug["subsets"], strict=True):
+        most = min(of_plug["bound"], direct["bound"] if direct else 1.0)
+        if subset["columns"] != of_plug["columns"] or not _close([subset["bound"]], [most]):
+            return False, "the bound of a subset is not the smaller of its parts"
+    if failure > 1 - stated["confidence"] + 1e-12:
+        return False, "the parts fail more often together than the stated confidence allows"
+    return True, f"{stated['bound']:.6f} ({stated['kind']}) at confidence {stated['confidence']:g}. {CANNOT}"
+
+
+def _report(release: Release) -> Answer:
+    assert release.folder is not None
+    same = (release.folder / "report.html").read_bytes() == render_report(
+        release.document, release.schema, release.table
+    ).encode()
+    return (
+        same,
+        "is the one that the release gives" if same else "report.html is not the one that the release gives",
+    )
+
+
+def _close(first: list[float], second: list[float]) -> bool:
+    return len(first) == len(second) and all(
+        math.isclose(a, b, rel_tol=0, abs_tol=_TOLERANCE) for a, b in zip(first, second, strict=True)
+    )

@@ -1,0 +1,63 @@
+"""Two tables on one lattice: exact transport for every subset of columns, in parallel."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+
+from certsynth.arrays import Floats, Ints
+from certsynth.certificate.plug_in import TRANSPORT_COLUMNS
+from certsynth.domain import Cells
+from certsynth.parallel import run
+from certsynth.progress import Progress, silent
+from certsynth.queries.fine import MOVE_UNITS, FineCounts, FineMarginals
+from certsynth.transport import Network, Path, path_loss, transport_bounds
+
+
+@dataclass(frozen=True, slots=True)
+class Distance:
+    """How far two tables are in one subset of columns: exact bounds on the lattice, and how far rows are from it.
+
+    `upper` and `lower` bound the cheapest flow (equal if optimality was proved), `stretch` is that of the network.
+    """
+
+    upper: Fraction
+    lower: Fraction
+    stretch: Fraction
+    first_moved: Fraction
+    second_moved: Fraction
+
+    @property
+    def proved(self) -> bool:
+        return self.upper == self.lower
+
+
+def distances(
+    fine: FineMarginals, first: FineCounts, second: FineCounts, *, progress: Progress = silent
+) -> list[Distance]:
+    """One `Distance` for each subset. Both tables must have rows."""
+    marginals = fine.marginals
+    tasks = [
+        (marginals.of(subset), a, b)
+        for subset, a, b in zip(marginals.subsets, first.counts, second.counts, strict=True)
+    ]
+    work = sum(20 * size for size in marginals.sizes())
+    answers = run(_distance, tasks, work=work, phase="comparing the tables", progress=progress)
+    return [
+        Distance(upper, lower, stretch, _mean(a, first.rows), _mean(b, second.rows))
+        for (upper, lower, stretch), a, b in zip(answers, first.moved, second.moved, strict=True)
+    ]
+
+
+def _distance(cells: Sequence[Cells], first: Ints, second: Ints) -> tuple[Fraction, Fraction, Fraction]:
+    if len(cells) > TRANSPORT_COLUMNS:
+        shares: list[Floats] = [x / x.sum() for x in (first, second)]
+        return Fraction(float(path_loss(*shares, Path.along(cells))) + 1e-9), Fraction(0), Fraction(1)
+    network = Network.of(cells)
+    upper, lower, per = transport_bounds(network, first, second)
+    return Fraction(upper, per), Fraction(lower, per), network.stretch
+
+
+def _mean(moved: int, rows: int) -> Fraction:
+    return Fraction(moved, MOVE_UNITS * rows)

@@ -1,0 +1,219 @@
+r"""The direct certificate: the loss itself, released with a little noise.
+
+For a fixed synthetic table the loss of the private rows moves by at most 1/n when one row changes, so it can be
+released at almost no cost. docs/explanation/direct-certificate.md has the statements and proofs; what they need of the
+code is done here: the number that gets noise is an exact integer, computed from flows whose optimality is proved, on
+lattices and networks that the schema alone fixes.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+
+from certsynth.certificate.comparison import Distance, distances
+from certsynth.errors import SolverFailed
+from certsynth.mechanisms.guarantee import Guarantee, Neighbours
+from certsynth.mechanisms.samplers import Noise
+from certsynth.mechanisms.scalars import NoisyScalars, measure_scalars
+from certsynth.progress import Progress, silent
+from certsynth.queries.fine import MOVE_UNITS, FineCounts, FineMarginals
+
+FINENESS = 2**16
+"""Losses are queried in rows, rounded up to multiples of 1/FINENESS: little beside noise of at least one row."""
+
+MOVED_WEIGHT = 16
+"""What rows were moved to the lattice gets so much less noise than the loss. One row changes it by a few thousandths
+of a row, so that this costs the loss a few hundredths of its budget."""
+
+COUNT_WEIGHT = Fraction(1, 4)
+"""Under add/remove the number of rows gets four times the noise of the loss: it only divides the loss."""
+
+
+@dataclass(frozen=True, slots=True)
+class Query:
+    r"""The integers that get noise, and the most that they change together (L1) between neighbours.
+
+    In multiples of 1/FINENESS rows: `losses`, n·(g_S + a_S + b_S) for each subset S or their maximum, where g_S is the
+    flow between the tables on the lattice, a_S and b_S what private and synthetic rows were moved on average; `moved`,
+    the largest n·a_S, times MOVED_WEIGHT; `count`, the number of rows times COUNT_WEIGHT, under add/remove.
+    `loss_sensitivity` is that of one loss alone.
+    """
+
+    losses: tuple[int, ...]
+    moved: int
+    count: int | None
+    loss_sensitivity: int
+    sensitivity: int
+
+    @property
+    def values(self) -> tuple[int, ...]:
+        return (*self.losses, self.moved, *(() if self.count is None else (self.count,)))
+
+
+def exact_query(
+    fine: FineMarginals,
+    found: Sequence[Distance],
+    rows: int,
+    *,
+    neighbours: Neighbours,
+    per_subset: bool = False,
+) -> Query:
+    r"""The query on exact distances between `rows` private rows and a fixed synthetic table.
+
+    .. math:: n\,g_S = \sup_f \sum_i \bigl(f(x_i) - \textstyle\int f\,d\mu\bigr)
+
+    over functions of oscillation at most 1, so that one row more, less or other changes it by at most 1. What a row is
+    moved is at most `far`. Maxima change by no more than their members, and rounding up keeps whole sensitivities.
+    """
+    if not all(d.proved for d in found):
+        raise SolverFailed(
+            "a transport problem was not solved to proved optimality, so that the noise it needs is not known; nothing "
+            "was released, and the budget of the certificate counts as spent."
+        )
+    far = Fraction(fine.farthest(), MOVE_UNITS)
+    change = 1 + far
+    if neighbours is Neighbours.ADD_REMOVE:
+        change += max(d.second_moved for d in found)  # n·b_S changes with n
+    losses = [math.ceil(FINENESS * rows * (d.upper + d.first_moved + d.second_moved)) for d in found]
+    losses = losses if per_subset else [max(losses)]
+    loss_sensitivity = math.ceil(FINENESS * change)
+    sensitivity = len(losses) * loss_sensitivity + math.ceil(MOVED_WEIGHT * FINENESS * far)
+    count = None
+    if neighbours is Neighbours.ADD_REMOVE:
+        count = int(FINENESS * COUNT_WEIGHT) * rows
+        sensitivity += int(FINENESS * COUNT_WEIGHT)
+    return Query(
+        losses=tuple(losses),
+        moved=max(math.ceil(MOVED_WEIGHT * FINENESS * rows * d.first_moved) for d in found),
+        count=count,
+        loss_sensitivity=loss_sensitivity,
+        sensitivity=sensitivity,
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class Direct:
+    """Bounds on the loss in each subset (one entry if the maximum was asked for), all valid together.
+
+    `estimates` are the noisy losses, on average right; `slack` is what was added to them.
+    """
+
+    subsets: tuple[tuple[str, ...], ...]
+    bounds: tuple[float, ...]
+    lowers: tuple[float, ...]
+    estimates: tuple[float, ...]
+    confidence: Fraction
+    cost: Guarantee
+    releasable: bool
+
+    @property
+    def bound(self) -> float:
+        return max(self.bounds)
+
+    @property
+    def lower(self) -> float:
+        return max(self.lowers)
+
+
+def direct(
+    fine: FineMarginals,
+    private: FineCounts,
+    synthetic: FineCounts,
+    *,
+    epsilon: Fraction,
+    beta: Fraction,
+    neighbours: Neighbours,
+    per_subset: bool = False,
+    two_sided: bool = True,
+    noise: Noise | None = None,
+    progress: Progress = silent,
+) -> Direct:
+    """Bounds on the loss of `synthetic` with confidence 1 − β, at the cost of `epsilon`.
+
+    Without `two_sided` all of β goes to the upper bounds, and the lower ones are 0.
+    """
+    found = (
+        distances(fine, private, synthetic, progress=progress) if private.rows else nothing(fine, synthetic)
+    )
+    query = exact_query(fine, found, private.rows, neighbours=neighbours, per_subset=per_subset)
+    noisy = measure_scalars(
+        query.values, sensitivity=query.sensitivity, epsilon=epsilon, neighbours=neighbours, noise=noise
+    )
+    return bounds(
+        fine,
+        synthetic,
+        noisy,
+        rows=private.rows,
+        beta=beta,
+        losses=len(query.losses),
+        stretch=max(d.stretch for d in found),
+        two_sided=two_sided,
+    )
+
+
+def nothing(fine: FineMarginals, synthetic: FineCounts) -> list[Distance]:
+    """Distances from a table without rows: none, times no rows."""
+    zero = Fraction(0)
+    moved = [Fraction(m, MOVE_UNITS * synthetic.rows) for m in synthetic.moved]
+    return [Distance(zero, zero, Fraction(1), zero, b) for b in moved]
+
+
+def bounds(
+    fine: FineMarginals,
+    synthetic: FineCounts,
+    noisy: NoisyScalars,
+    *,
+    rows: int,
+    beta: Fraction,
+    losses: int,
+    stretch: Fraction,
+    two_sided: bool,
+) -> Direct:
+    r"""What noisy values say about the loss: post-processing. `rows` is used under replace-one only.
+
+    With h the noiseless loss in rows and m ≥ a_S + b_S what rows were moved,
+
+    .. math:: h/n \ge \max_S W_1^S \ge h/n - 2m
+
+    and the failure probability β pays for the slack of h (both sides if `two_sided`, and all losses), for m and for n.
+    """
+    hidden = noisy.cost.neighbours is Neighbours.ADD_REMOVE
+    for_count = beta / 10 if hidden else Fraction(0)
+    for_moved = beta / 10 if two_sided else Fraction(0)
+    for_losses = (beta - for_count - for_moved) / ((1 + two_sided) * losses)
+    slack = Fraction(noisy.slack(for_losses), FINENESS)
+    values = [Fraction(v, FINENESS) for v in noisy.values]
+    least = most = Fraction(rows)
+    if hidden:
+        n, error = values[-1] / COUNT_WEIGHT, Fraction(noisy.slack(for_count / 2), FINENESS) / COUNT_WEIGHT
+        least, most = n - error, n + error
+    upper = [_up((loss + slack) / least) if least >= 1 else 1.0 for loss in values[:losses]]
+    lower = [0.0] * losses
+    if two_sided and least >= 1:
+        moved = (values[losses] + Fraction(noisy.slack(for_moved), FINENESS)) / MOVED_WEIGHT / least
+        moved = min(max(moved, Fraction(0)), Fraction(fine.farthest(), MOVE_UNITS))
+        moved += max(Fraction(m, MOVE_UNITS * synthetic.rows) for m in synthetic.moved)
+        cautious = [(loss - slack - Fraction(1, FINENESS)) / most for loss in values[:losses]]
+        lower = [_down((loss - moved) / stretch - moved) for loss in cautious]
+    middle = max((least + most) / 2, Fraction(1))
+    names = fine.schema.names
+    return Direct(
+        subsets=tuple(tuple(names[j] for j in subset) for subset in fine.marginals.subsets),
+        bounds=tuple(upper),
+        lowers=tuple(lower),
+        estimates=tuple(float(loss / middle) for loss in values[:losses]),
+        confidence=1 - beta,
+        cost=noisy.cost,
+        releasable=noisy.releasable,
+    )
+
+
+def _up(value: Fraction) -> float:
+    return min(1.0, max(0.0, math.nextafter(float(value), math.inf)))
+
+
+def _down(value: Fraction) -> float:
+    return max(0.0, math.nextafter(float(value), -math.inf))

@@ -1,0 +1,36 @@
+"""Quantiles that cover: by rank, over the noise and the draws together."""
+
+from __future__ import annotations
+
+import math
+from fractions import Fraction
+
+import numpy as np
+
+from certsynth.arrays import Floats
+
+
+def rank_quantile(draws: Floats, beta: Fraction) -> float:
+    r"""The ⌈(1−β)(B+1)⌉-th smallest of B draws; infinite if there are too few.
+
+    A value of the same law, independent of the draws, is below it with probability at least 1 − β: it is equally likely
+    to take any of the B + 1 ranks. The empirical (1−β)-quantile of the draws covers less.
+
+    >>> rank_quantile(np.arange(1.0, 20.0), Fraction(1, 20)), rank_quantile(np.arange(1.0, 19.0), Fraction(1, 20))
+    (19.0, inf)
+    """
+    rank = math.ceil((1 - beta) * (len(draws) + 1))
+    return float(np.sort(draws)[rank - 1]) if rank <= len(draws) else math.inf
+
+
+def joint_quantiles(draws: Floats, scales: Floats, beta: Fraction) -> Floats:
+    r"""One bound for each column of `draws`, all valid together with probability 1 − β.
+
+    .. math:: c_S \cdot q_{1-\beta}\bigl(\max_S Z_S / c_S\bigr)
+
+    The scales c_S must not depend on the draws; equal scales give every column the same bound.
+    """
+    positive = scales > 0
+    if not positive.any():
+        return np.zeros(len(scales))
+    return scales * rank_quantile((draws[:, positive] / scales[positive]).max(axis=1), beta)

@@ -1,0 +1,206 @@
+"""Certificates for anybody's synthetic table: the private rows are compared with it once, and the answer gets noise."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+
+from certsynth.certificate.comparison import distances
+from certsynth.certificate.direct import Direct, direct, exact_query, nothing
+from certsynth.certificate.plug_in import TRANSPORT_COLUMNS
+from certsynth.domain import Schema
+from certsynth.errors import InputError
+from certsynth.mechanisms import Guarantee, Neighbours, exact_epsilon
+from certsynth.mechanisms.guarantee import decimal_text
+from certsynth.mechanisms.samplers import Noise
+from certsynth.mechanisms.selection import choose_least
+from certsynth.planning import check_lattice
+from certsynth.progress import Progress, silent
+from certsynth.queries.fine import FineMarginals
+from certsynth.request import (
+    checked_confidence,
+    checked_neighbours,
+    checked_sparsity,
+    checked_subsets,
+    usable,
+)
+from certsynth.sources import cleaned, open_source
+
+SINGLE_SHARE = Fraction(1, 5)
+"""Of the budget and the failure probability, what the bound for single columns gets."""
+
+Batches = Callable[[], Iterable[Sequence[np.ndarray]]]
+"""Cleaned rows, from the start each time it is called."""
+
+
+@dataclass(frozen=True, slots=True)
+class Certification:
+    """How far a synthetic table is from the private one: with probability `confidence` all of this is true together."""
+
+    whole: Direct
+    single: Direct | None
+    confidence: Fraction
+
+    @property
+    def cost(self) -> Guarantee:
+        return Guarantee.composed([self.whole.cost] + ([self.single.cost] if self.single else []))
+
+    @property
+    def bound(self) -> float:
+        return self.whole.bound
+
+    @property
+    def lower(self) -> float:
+        """At least this far; no subset is closer to another than its columns are one by one."""
+        return max([self.whole.lower] + ([self.single.lower] if self.single else []))
+
+    @property
+    def single_column_bound(self) -> float:
+        """For statistics of one column. A column is no further off than any subset that holds it."""
+        if self.single is None:
+            return self.bound
+        return min(self.bound, self.single.bound)
+
+    def to_json(self) -> dict[str, Any]:
+        whole = self.whole
+        each = list(zip(whole.bounds, whole.lowers, strict=True))
+        if len(each) == 1:  # the maximum bounds every subset, and says nothing from below about any one
+            each = [(whole.bound, whole.lower if len(whole.subsets) == 1 else 0.0)] * len(whole.subsets)
+        return {
+            "bound": self.bound,
+            "lower": min(self.lower, self.bound),
+            "confidence": float(self.confidence),
+            "epsilon": decimal_text(self.cost.epsilon),
+            "neighbours": str(self.cost.neighbours),
+            "single_column_bound": self.single_column_bound,
+            "subsets": [
+                {"columns": list(columns), "bound": upper, "lower": lower}
+                for columns, (upper, lower) in zip(whole.subsets, each, strict=True)
+            ],
+        }
+
+
+def certify(
+    data: Any,
+    synthetic: Any,
+    schema: Schema,
+    *,
+    epsilon: Any,
+    sparsity: int | None = None,
+    confidence: Any = "0.95",
+    neighbours: str = Neighbours.REPLACE_ONE,
+    per_subset: bool = False,
+    columns: Sequence[str] | None = None,
+    subsets: Sequence[Sequence[str]] | None = None,
+    lattice: int | None = None,
+    noise: Noise | None = None,
+    progress: Progress = silent,
+) -> Certification:
+    """Bounds on the loss of any `synthetic` table, ε-differentially private for the rows of `data`.
+
+    The synthetic table must be public, or come from `data` by a mechanism whose own ε is counted beside this one. With
+    `per_subset` the budget is spent on all subsets at once and each gets its own bound; `subsets` names the ones that
+    matter, by default all of `sparsity` columns.
+    """
+    schema = usable(schema, columns)
+    exact, sure = exact_epsilon(epsilon), checked_confidence(confidence)
+    chosen = checked_subsets(schema, checked_sparsity(sparsity, schema, call="certify"), subsets)
+    if max(map(len, chosen)) > TRANSPORT_COLUMNS:
+        raise InputError(
+            f"certify compares at most {TRANSPORT_COLUMNS} columns at once, since its noise needs exact transport; "
+            "lower the sparsity."
+        )
+    relation = checked_neighbours(neighbours)
+    fine = FineMarginals.of(schema, chosen, steps=lattice)
+    check_lattice(fine)
+    theirs = open_source(synthetic, what="synthetic table")
+    ours = open_source(data, what="private data")
+    whole, single = direct_bounds(
+        fine,
+        lambda: cleaned(ours, schema),
+        lambda: cleaned(theirs, schema),
+        epsilon=exact,
+        beta=1 - sure,
+        neighbours=relation,
+        per_subset=per_subset,
+        noise=noise,
+        progress=progress,
+    )
+    return Certification(whole=whole, single=single, confidence=sure)
+
+
+def direct_bounds(
+    fine: FineMarginals,
+    private: Batches,
+    synthetic: Batches,
+    *,
+    epsilon: Fraction,
+    beta: Fraction,
+    neighbours: Neighbours,
+    per_subset: bool = False,
+    two_sided: bool = True,
+    noise: Noise | None = None,
+    progress: Progress = silent,
+) -> tuple[Direct, Direct | None]:
+    """Direct certificates for the subsets of `fine` and, where these have more than one column, for single columns."""
+    columns = sorted({j for subset in fine.marginals.subsets for j in subset})
+    queries = [(fine, Fraction(1), per_subset)]
+    if any(len(subset) > 1 for subset in fine.marginals.subsets):
+        alone = FineMarginals.of(fine.schema, [(j,) for j in columns])
+        queries = [(fine, 1 - SINGLE_SHARE, per_subset), (alone, SINGLE_SHARE, False)]
+    answers = []
+    for query, share, each in queries:
+        theirs = query.count(synthetic())
+        if not theirs.rows:
+            raise InputError("the synthetic table has no rows: there is nothing to certify.")
+        answers.append(
+            direct(
+                query,
+                query.count(_told(private(), progress)),
+                theirs,
+                epsilon=epsilon * share,
+                beta=beta * share,
+                neighbours=neighbours,
+                per_subset=each,
+                two_sided=two_sided,
+                noise=noise,
+                progress=progress,
+            )
+        )
+    return answers[0], answers[1] if len(answers) > 1 else None
+
+
+def choose_table(
+    fine: FineMarginals,
+    private: Batches,
+    tables: Sequence[Sequence[np.ndarray]],
+    *,
+    epsilon: Fraction,
+    neighbours: Neighbours,
+    progress: Progress = silent,
+) -> tuple[int, Guarantee]:
+    """Index of a table with a small loss, and what the choice cost."""
+    ours = fine.count(_told(private(), progress))
+    queries = []
+    for table in tables:
+        theirs = fine.count([table])
+        found = distances(fine, ours, theirs, progress=progress) if ours.rows else nothing(fine, theirs)
+        queries.append(exact_query(fine, found, ours.rows, neighbours=neighbours))
+    best = choose_least(
+        [query.losses[0] for query in queries],
+        sensitivity=max(query.loss_sensitivity for query in queries),
+        epsilon=epsilon,
+    )
+    return best, Guarantee(epsilon, neighbours)
+
+
+def _told(batches: Iterable[Sequence[np.ndarray]], progress: Progress) -> Iterable[Sequence[np.ndarray]]:
+    done = 0
+    for batch in batches:
+        yield batch
+        done += len(batch[0])
+        progress("placing rows on the lattice", done, None)

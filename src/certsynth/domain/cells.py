@@ -1,0 +1,63 @@
+"""A column cut into finitely many points: the metric space that counting and transport work on."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from fractions import Fraction
+
+import numpy as np
+
+from certsynth.arrays import Ints, frozen
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Cells:
+    r"""Points on a line, and points apart from it.
+
+    The point with code c < `len(places)` sits at `places[c]` steps of length 1/`steps` on the line; every later
+    code is a point at distance 1 from all others (a category, a missing value). So
+
+    .. math:: d(a, b) = |places_a - places_b| / steps, \quad\text{or } 1 \text{ if either is apart and } a \ne b
+
+    `places` lists only the steps where some value of the column can fall: a step without one holds no row of any
+    table, so it needs neither a counter nor noise.
+
+    >>> few = Cells(places=np.array([0, 3]), steps=4, apart=1)
+    >>> few.size, few.distance(np.array([0, 0, 2]), np.array([1, 2, 2])).tolist()
+    (3, [0.75, 1.0, 0.0])
+    """
+
+    places: Ints
+    steps: int
+    apart: int
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "places", frozen(np.asarray(self.places, dtype=np.int64)))
+        if self.size < 1:
+            raise ValueError("a column needs at least one cell")
+
+    @property
+    def size(self) -> int:
+        return len(self.places) + self.apart
+
+    @property
+    def span(self) -> int:
+        """Length of the line in steps."""
+        return int(self.places[-1] - self.places[0]) if len(self.places) else 0
+
+    @property
+    def diameter(self) -> Fraction:
+        if self.apart and self.size > 1:
+            return Fraction(1)
+        return Fraction(self.span, self.steps)
+
+    def distance(self, first: Ints, second: Ints) -> np.ndarray:
+        """Distance between the points with the given codes, elementwise."""
+        first, second = np.broadcast_arrays(first, second)
+        if not len(self.places):
+            return (first != second).astype(float)
+        line = len(self.places)
+        a, b = np.minimum(first, line - 1), np.minimum(second, line - 1)
+        along = np.abs(self.places[a] - self.places[b]) / self.steps
+        crosses = (first >= line) | (second >= line)
+        return np.where(crosses, (first != second).astype(float), along)

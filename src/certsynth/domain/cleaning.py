@@ -1,0 +1,139 @@
+"""Raw values to numbers, days and labels. Total functions: whatever a cell holds, one answer, no exception.
+
+Every engine that reads rows hands its columns to these functions, so that the rules are the same everywhere:
+a typed value reads as its text in a CSV file would. A value that cannot be read as what the column holds is
+*absent* (`NaN`, `None`), just as a missing one is; what absent means is the column's business.
+"""
+
+from __future__ import annotations
+
+import datetime
+import math
+import numbers
+import uuid
+from decimal import Decimal
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from certsynth.arrays import Floats
+
+Raw = NDArray[Any]
+"""One column of raw values: any dtype, masked or not."""
+
+_EPOCH = datetime.date(1970, 1, 1).toordinal()
+_TRUE = frozenset({"true", "t", "yes", "y", "1"})
+_FALSE = frozenset({"false", "f", "no", "n", "0"})
+_TRUTH = {"true": 1.0, "false": 0.0}
+
+
+def as_numbers(raw: Raw) -> Floats:
+    """Each value as a float; NaN where there is none. A value reads as its text does: true is 1.
+
+    >>> as_numbers(np.array(["3", " 4.5 ", "", "x", None, "1e999", True, "true"], dtype=object)).tolist()
+    [3.0, 4.5, nan, nan, nan, inf, 1.0, 1.0]
+    """
+    if raw.dtype.kind in "biuf":
+        return np.asarray(np.ma.filled(raw.astype(float), np.nan), dtype=float)
+    if raw.dtype.kind in "mM":
+        return np.full(len(raw), np.nan)
+    return np.fromiter((_number(value) for value in _objects(raw)), float, len(raw))
+
+
+def as_days(raw: Raw) -> Floats:
+    """Each value as days since 1970-01-01; NaN where there is none. Times of day are cut off.
+
+    >>> as_days(np.array(["1970-01-02", "1970-01-03 10:00", 19700105, "soon", None], dtype=object)).tolist()
+    [1.0, 2.0, 4.0, nan, nan]
+    """
+    if raw.dtype.kind == "M":
+        plain = np.ma.filled(raw, np.datetime64("NaT"))
+        days = plain.astype("datetime64[D]").astype(float)
+        return np.where(np.isnat(plain), np.nan, days)
+    return np.fromiter((_day(value) for value in _objects(raw)), float, len(raw))
+
+
+def as_labels(raw: Raw) -> list[str | None]:
+    """Each value as text; None where there is none.
+
+    A value reads the same whatever engine brought it: whole numbers lose their decimal point, midnights their
+    time.
+
+    >>> as_labels(np.array([1.0, 2.5, np.nan]))
+    ['1', '2.5', None]
+    >>> as_labels(np.array(["1970-01-02"], dtype="datetime64[us]"))
+    ['1970-01-02']
+    """
+    return [_label(value) for value in _objects(raw)]
+
+
+def as_truths(raw: Raw) -> list[str | None]:
+    """Each value as "true" or "false"; None where it is neither."""
+    return [_truth(value) for value in _objects(raw)]
+
+
+def _objects(raw: Raw) -> list[Any]:
+    if raw.dtype.kind == "M":
+        raw = raw.astype("datetime64[us]")
+    return raw.tolist()  # masked entries and NaT become None
+
+
+# Below, only types that are known to be scalars are read. A list, a blob or a foreign object is absent: its
+# own methods (`__float__`, `__ne__`, `__str__`) may raise, warn or show whatever they like.
+_WHOLE = (int, np.integer)
+_NUMBERS = (int, float, Decimal, np.integer, np.floating, numbers.Real)  # the abstract one last: it is slow
+_MIDNIGHT = datetime.time()
+_MOST_DIGITS = 400  # more than the largest float has
+
+
+def _number(value: Any) -> float:
+    if not isinstance(value, (str, np.bool_, *_NUMBERS)):
+        return math.nan
+    try:
+        return float(value)
+    except OverflowError:
+        return math.inf if value > 0 else -math.inf  # type: ignore[operator]  # an int: texts do not overflow
+    except Exception:
+        return _TRUTH.get(str(value).strip().lower(), math.nan) if isinstance(value, str) else math.nan
+
+
+def _day(value: Any) -> float:
+    if isinstance(value, np.datetime64):
+        return float(as_days(np.array([value]))[0])
+    try:
+        if not isinstance(value, datetime.date):  # a datetime is a date, too
+            value = datetime.date.fromisoformat((_label(value) or "").strip()[:10])
+        return float(value.toordinal() - _EPOCH)
+    except Exception:  # not a date; or pandas' NaT, which is a datetime without a day
+        return math.nan
+
+
+def _label(value: Any) -> str | None:
+    if isinstance(value, str):
+        return value
+    try:
+        if isinstance(value, (bool, np.bool_)):
+            return "true" if value else "false"
+        if isinstance(value, _WHOLE):
+            return str(int(value))
+        if isinstance(value, np.datetime64):
+            value = value.astype("datetime64[us]").item()
+        if isinstance(value, Decimal) and value.is_finite() and value.adjusted() < _MOST_DIGITS:
+            value = int(value) if value == int(value) else float(value)
+            return str(value)
+        if isinstance(value, _NUMBERS):
+            number = float(value)
+            return str(int(number)) if number.is_integer() else None if math.isnan(number) else str(number)
+        if isinstance(value, datetime.datetime):
+            return str(value.date() if value.time() == _MIDNIGHT else value)
+        if isinstance(value, (datetime.date, datetime.time, datetime.timedelta, uuid.UUID)):
+            return str(value)
+    except Exception:  # NaT, a signalling NaN, an int with more digits than Python prints
+        return None
+    return None
+
+
+def _truth(value: Any) -> str | None:
+    text = (_label(value) or "").strip().lower()
+    return "true" if text in _TRUE else "false" if text in _FALSE else None

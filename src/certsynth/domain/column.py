@@ -1,0 +1,273 @@
+"""Columns as metric spaces: what values there are, how far apart, in which cells, and how rows are read and written.
+
+Everything here is public knowledge from the schema; no bound, category or cell is ever taken from rows.
+"""
+
+from __future__ import annotations
+
+import datetime
+from abc import ABC, abstractmethod
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Any, Literal
+
+import numpy as np
+
+from certsynth.arrays import Floats, Ints
+from certsynth.domain import cleaning
+from certsynth.domain.cells import Cells
+
+OrderedKind = Literal["integer", "number", "date", "ordinal"]
+CategoryKind = Literal["category", "boolean"]
+
+_EPOCH = datetime.date(1970, 1, 1).toordinal()
+
+
+@dataclass(frozen=True, slots=True)
+class Column(ABC):
+    """One column of the schema. `missing`: a missing value is allowed, as a point at distance 1 from all others."""
+
+    name: str
+    missing: bool = False
+
+    @abstractmethod
+    def clean(self, raw: cleaning.Raw) -> np.ndarray:
+        """Raw values as this column's own numbers (see the subclasses): every value is taken in, whatever it is."""
+
+    @abstractmethod
+    def cells(self, resolution: int) -> Cells:
+        """The measured cells: `resolution` to the unit length, those that can hold a value."""
+
+    @abstractmethod
+    def lattice(self, steps: int, *, native: bool = True) -> Cells:
+        """A fine lattice: the column's own values where they are at most `steps` apart, else an even grid.
+
+        With `native=False` the step is 1/`steps` in any case, so that several columns share it.
+        """
+
+    @abstractmethod
+    def to_cells(self, clean: np.ndarray, cells: Cells) -> Ints:
+        """Codes of the measured cells that cleaned values fall into."""
+
+    @abstractmethod
+    def to_lattice(self, clean: np.ndarray, lattice: Cells) -> tuple[Ints, Floats]:
+        """Codes of the nearest lattice points, and how far away they are."""
+
+    @abstractmethod
+    def on_lattice(self, lattice: Cells) -> np.ndarray:
+        """For each lattice point, the cleaned value nearest to it."""
+
+    @abstractmethod
+    def farthest(self, lattice: Cells) -> Fraction:
+        """How far a value of the column can be from its nearest lattice point."""
+
+    @abstractmethod
+    def from_centre(self, clean: np.ndarray, cells: Cells) -> Floats:
+        """How far cleaned values are from the centres of their measured cells."""
+
+    @abstractmethod
+    def centres(self, cells: Cells) -> np.ndarray:
+        """For each measured cell, the cleaned value nearest its centre."""
+
+    @abstractmethod
+    def decode(self, clean: np.ndarray) -> np.ma.MaskedArray[Any, Any]:
+        """Cleaned values as they are written to a table; missing ones masked."""
+
+
+@dataclass(frozen=True, slots=True)
+class Ordered(Column):
+    """A column on a line: integers, dates and ordinals by their offset from `low`, numbers by their place in [0, 1].
+
+    A cleaned value is that offset (a whole number of float type: offsets stay below 2^53), or NaN if missing. The
+    distance of two values is the difference of their offsets over `reach`.
+    """
+
+    kind: OrderedKind = "integer"
+    low: int | float = 0
+    high: int | float = 1
+    values: tuple[str, ...] = ()
+
+    @property
+    def whole(self) -> bool:
+        """Whether the column has values of its own, or all of an interval."""
+        return self.kind != "number"
+
+    @property
+    def reach(self) -> int:
+        """Largest offset."""
+        return int(self.high) - int(self.low) if self.whole else 1
+
+    def clean(self, raw: cleaning.Raw) -> Floats:
+        offset = self._offset(raw)
+        absent = np.isnan(offset)
+        if self.whole:
+            offset = np.floor(offset + 0.5)  # ±inf stays, and is clamped below
+        offset = np.clip(offset, 0.0, float(self.reach))
+        offset[absent] = np.nan if self.missing else 0.0
+        return offset
+
+    def _offset(self, raw: cleaning.Raw) -> Floats:
+        if self.kind == "ordinal":
+            rank: dict[str | None, float] = {label: float(i) for i, label in enumerate(self.values)}
+            return np.fromiter((rank.get(x, np.nan) for x in cleaning.as_labels(raw)), float, len(raw))
+        if self.kind == "date":
+            return cleaning.as_days(raw) - self.low
+        with np.errstate(over="ignore"):
+            return (cleaning.as_numbers(raw) - self.low) / (1 if self.whole else self.high - self.low)
+
+    def cells(self, resolution: int) -> Cells:
+        if self.whole and self.reach < resolution:
+            offsets = np.arange(self.reach + 1)
+            places = np.unique(self._place(offsets.astype(float), resolution))
+        else:
+            places = np.arange(resolution)  # no cell is narrower than the gap between values: none is empty
+        return Cells(places=places, steps=resolution, apart=int(self.missing))
+
+    def lattice(self, steps: int, *, native: bool = True) -> Cells:
+        if self.whole and native and self.reach <= steps:
+            return Cells(places=np.arange(self.reach + 1), steps=max(self.reach, 1), apart=int(self.missing))
+        if self.whole and self.reach < steps:
+            places = np.unique(_nearest(np.arange(self.reach + 1), steps, max(self.reach, 1)))
+        else:
+            places = np.arange(steps + 1)
+        return Cells(places=places, steps=steps, apart=int(self.missing))
+
+    def to_cells(self, clean: Floats, cells: Cells) -> Ints:
+        return self._codes(self._place(clean, cells.steps), clean, cells)
+
+    def to_lattice(self, clean: Floats, lattice: Cells) -> tuple[Ints, Floats]:
+        present = np.nan_to_num(clean)
+        if self.whole:
+            place = _nearest(present.astype(np.int64), lattice.steps, max(self.reach, 1))
+        else:
+            place = np.floor(present * lattice.steps + 0.5).astype(np.int64)
+        away = np.abs(present / max(self.reach, 1) - place / lattice.steps)
+        away[np.isnan(clean)] = 0.0
+        return self._codes(place, clean, lattice), away
+
+    def on_lattice(self, lattice: Cells) -> Floats:
+        places = lattice.places / lattice.steps
+        if self.whole:
+            places = _nearest(lattice.places, self.reach, lattice.steps).astype(float)
+        return np.concatenate([places, np.full(lattice.apart, np.nan)])
+
+    def farthest(self, lattice: Cells) -> Fraction:
+        native = self.whole and lattice.steps == max(self.reach, 1)
+        return Fraction(0) if native else Fraction(1, 2 * lattice.steps)
+
+    def from_centre(self, clean: Floats, cells: Cells) -> Floats:
+        place = self._place(clean, cells.steps)
+        away = np.abs(np.nan_to_num(clean) / max(self.reach, 1) - (place + 0.5) / cells.steps)
+        away[np.isnan(clean)] = 0.0
+        return away
+
+    def centres(self, cells: Cells) -> Floats:
+        k, reach = cells.steps, self.reach
+        if not self.whole:
+            inside = (cells.places + 0.5) / k
+        else:
+            # Python's integers: reach · k may be large. The middle rounds half down, so that it stays in its cell.
+            middle = [-((k - reach * (2 * int(i) + 1)) // (2 * k)) for i in cells.places]
+            first = [-(-int(i) * reach // k) for i in cells.places]
+            last = [reach if i == k - 1 else -(-(int(i) + 1) * reach // k) - 1 for i in cells.places]
+            inside = np.array([max(a, min(m, b)) for a, m, b in zip(first, middle, last, strict=True)], float)
+        return np.concatenate([inside, np.full(cells.apart, np.nan)])
+
+    def decode(self, clean: Floats) -> np.ma.MaskedArray[Any, Any]:
+        absent = np.isnan(clean)
+        offset = np.nan_to_num(clean)
+        if self.kind == "number":
+            # high − low rounds, so the last value may come out beyond high
+            values: np.ndarray = np.clip(self.low + offset * (self.high - self.low), self.low, self.high)
+        elif self.kind == "ordinal":
+            values = np.array(self.values, dtype=object)[offset.astype(np.int64)]
+        else:
+            values = offset.astype(np.int64) + int(self.low)
+            if self.kind == "date":
+                values = values.astype("datetime64[D]")
+        return np.ma.masked_array(values, mask=absent)
+
+    def _place(self, clean: Floats, resolution: int) -> Ints:
+        """Index of the cell on the line: ⌊offset · resolution / reach⌋, the last cell closed."""
+        present = np.nan_to_num(clean)
+        if self.whole:
+            place = present.astype(np.int64) * resolution // max(self.reach, 1)
+        else:
+            place = np.floor(present * resolution).astype(np.int64)
+        return np.minimum(place, resolution - 1)
+
+    def _codes(self, place: Ints, clean: Floats, cells: Cells) -> Ints:
+        code = place if cells.span + 1 == len(cells.places) else np.searchsorted(cells.places, place)
+        return np.where(np.isnan(clean), len(cells.places), code) if self.missing else np.asarray(code)
+
+
+@dataclass(frozen=True, slots=True)
+class Category(Column):
+    """Labels, each at distance 1 from every other. A cleaned value is the index of its label.
+
+    The indices after the listed labels are `other` and missing, in that order, where they are declared. A value that
+    is not listed goes to `other`, else to missing, else to the first label; an absent one to missing, else to
+    `other`, else to the first label.
+    """
+
+    kind: CategoryKind = "category"
+    values: tuple[str, ...] = ()
+    other: bool = False
+
+    OTHER_LABEL = "other"
+
+    @property
+    def labels(self) -> tuple[str, ...]:
+        return (*self.values, self.OTHER_LABEL) if self.other else self.values
+
+    def clean(self, raw: cleaning.Raw) -> Ints:
+        read = cleaning.as_truths if self.kind == "boolean" else cleaning.as_labels
+        other, missing = len(self.values), len(self.labels)
+        unlisted = other if self.other else missing if self.missing else 0
+        absent = missing if self.missing else other if self.other else 0
+        index: dict[str | None, int] = {label: i for i, label in enumerate(self.labels)}
+        index.setdefault("", absent)  # an empty field of a text file is an absent value, unless "" is a label
+        index[None] = absent
+        return np.fromiter((index.get(x, unlisted) for x in read(raw)), np.int64, len(raw))
+
+    def cells(self, resolution: int) -> Cells:
+        return Cells(places=np.empty(0, np.int64), steps=resolution, apart=len(self.labels) + self.missing)
+
+    def lattice(self, steps: int, *, native: bool = True) -> Cells:
+        return Cells(
+            places=np.empty(0, np.int64), steps=1 if native else steps, apart=len(self.labels) + self.missing
+        )
+
+    def to_cells(self, clean: Ints, cells: Cells) -> Ints:
+        return clean
+
+    def to_lattice(self, clean: Ints, lattice: Cells) -> tuple[Ints, Floats]:
+        return clean, np.zeros(len(clean))
+
+    def on_lattice(self, lattice: Cells) -> Ints:
+        return np.arange(lattice.size)
+
+    def farthest(self, lattice: Cells) -> Fraction:
+        return Fraction(0)
+
+    def from_centre(self, clean: Ints, cells: Cells) -> Floats:
+        return np.zeros(len(clean))
+
+    def centres(self, cells: Cells) -> Ints:
+        return np.arange(cells.size)
+
+    def decode(self, clean: Ints) -> np.ma.MaskedArray[Any, Any]:
+        absent = clean == len(self.labels)
+        shown = np.where(absent, 0, clean)
+        values = shown == 1 if self.kind == "boolean" else np.array(self.labels, dtype=object)[shown]
+        return np.ma.masked_array(values, mask=absent)
+
+
+def discretisation(column: Column, resolution: int) -> Fraction:
+    """How far a value of the column can be from the centre of its measured cell: 1/2k on a line, 0 for categories."""
+    return Fraction(1, 2 * resolution) if isinstance(column, Ordered) else Fraction(0)
+
+
+def _nearest(index: Ints, steps: int, reach: int) -> Ints:
+    """The multiple of 1/`steps` nearest index/reach, in integers; halves go up."""
+    return (2 * index * steps + reach) // (2 * reach)

@@ -1,0 +1,285 @@
+"""The schema: what a table may hold, written by a person from public knowledge."""
+
+from __future__ import annotations
+
+import datetime
+import json
+import math
+import re
+import tomllib
+import unicodedata
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from certsynth.domain.column import Category, Column, Ordered
+from certsynth.errors import SchemaError
+
+KINDS = ("integer", "number", "date", "ordinal", "category", "boolean")
+_ALLOWED = {
+    "integer": {"low", "high"},
+    "number": {"low", "high"},
+    "date": {"low", "high"},
+    "ordinal": {"values"},
+    "category": {"values", "other"},
+    "boolean": set(),
+}
+
+# A schema is read before anything is known about it, so its size is limited (a code list of 100,000 labels is larger
+# than any that can be measured).
+MAX_BYTES = 16 * 2**20
+MAX_COLUMNS = 1_000
+MAX_VALUES = 100_000
+MAX_TEXT = 1_000
+MAX_REACH = 2**40  # offsets times resolutions stay far below 2^63
+_EPOCH = datetime.date(1970, 1, 1).toordinal()
+
+# tomllib takes quadratic time for a dotted key (32 kB: 4 s). No key of a schema has a dot, so lines with many
+# of them outside texts and comments are refused before it sees them.
+_TEXTS = re.compile(r""" "(?:[^"\\\n]|\\.)*"? | '[^'\n]*'? | \#[^\n]* """, re.VERBOSE)
+MAX_DOTS = 16
+
+
+@dataclass(frozen=True, slots=True)
+class Schema:
+    """Columns in order, with what is said about the table as a whole."""
+
+    columns: tuple[Column, ...]
+    name: str = "table"
+    unit: str = "one row is one person"
+    draft: bool = False
+
+    def __post_init__(self) -> None:
+        if not self.columns:
+            raise SchemaError(
+                "the schema names no column: add at least one [[column]] with a name and a kind."
+            )
+        seen: set[str] = set()
+        for column in self.columns:
+            if column.name in seen:
+                raise SchemaError(f"column {column.name!r} is listed twice: remove or rename one of the two.")
+            seen.add(column.name)
+
+    @classmethod
+    def load(cls, path: str | Path) -> Schema:
+        """Read a schema from a TOML file."""
+        path = Path(path)
+        try:
+            if path.stat().st_size > MAX_BYTES:
+                raise SchemaError(
+                    f"schema {path}: larger than {MAX_BYTES >> 20} MB; a schema is a short text file."
+                )
+            text = path.read_text(encoding="utf-8")
+        except OSError as error:
+            raise SchemaError(
+                f"schema {path}: {error.strerror or 'cannot be read'}. Check the path."
+            ) from None
+        except UnicodeDecodeError:
+            raise SchemaError(f"schema {path}: not a text file in UTF-8. Write it as TOML.") from None
+        return cls.parse(text, where=str(path))
+
+    @classmethod
+    def parse(cls, text: str, *, where: str = "schema") -> Schema:
+        """Read a schema from TOML text."""
+        if any(line.count(".") > MAX_DOTS for line in _TEXTS.sub("", text).split("\n")):
+            raise SchemaError(f"{where}: a key with more than {MAX_DOTS} dots; a schema's keys have none.")
+        try:
+            document = tomllib.loads(text)
+        except (ValueError, RecursionError) as error:  # a number of 5,000 digits is a plain ValueError
+            raise SchemaError(f"{where}: not valid TOML ({error}). See README, 'The schema'.") from None
+        return _schema(document, where)
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        return tuple(column.name for column in self.columns)
+
+    def __iter__(self) -> Iterator[Column]:
+        return iter(self.columns)
+
+    def __len__(self) -> int:
+        return len(self.columns)
+
+    def select(self, names: Sequence[str]) -> Schema:
+        """The schema of some of its columns, in the order given."""
+        known = dict(zip(self.names, self.columns, strict=True))
+        for name in names:
+            if name not in known:
+                raise SchemaError(
+                    f"column {name!r} is not in the schema, which has: {', '.join(self.names)}."
+                )
+        return replace(self, columns=tuple(known[name] for name in names))
+
+    def to_toml(self) -> str:
+        """The schema as TOML; `Schema.parse` reads it back to an equal one."""
+        lines = ["[table]", f"name = {_toml(self.name)}", f"unit = {_toml(self.unit)}"]
+        if self.draft:
+            lines.append("draft = true")
+        for column in self.columns:
+            lines += ["", "[[column]]"]
+            lines += [f"{key} = {_toml(value)}" for key, value in describe(column).items()]
+        return "\n".join(lines) + "\n"
+
+
+def describe(column: Column) -> dict[str, Any]:
+    """The entries of a column's table in the schema file."""
+    entries: dict[str, Any] = {"name": column.name}
+    if isinstance(column, Ordered):
+        entries["kind"] = column.kind
+        if column.kind == "ordinal":
+            entries["values"] = list(column.values)
+        elif column.kind == "date":
+            entries["low"] = datetime.date.fromordinal(int(column.low) + _EPOCH)
+            entries["high"] = datetime.date.fromordinal(int(column.high) + _EPOCH)
+        else:
+            entries["low"], entries["high"] = column.low, column.high
+    elif isinstance(column, Category):
+        entries["kind"] = column.kind
+        if column.kind == "category":
+            entries["values"] = list(column.values)
+            entries["other"] = column.other
+    entries["missing"] = column.missing
+    return entries
+
+
+def _schema(document: Mapping[str, Any], where: str) -> Schema:
+    for key in document:
+        if key not in ("table", "column"):
+            raise SchemaError(f"{where}: unknown entry {key!r}; a schema has [table] and [[column]].")
+    table = document.get("table", {})
+    columns = document.get("column", [])
+    if not isinstance(table, dict) or not isinstance(columns, list):
+        raise SchemaError(f"{where}: write [table] once and [[column]] for each column.")
+    for key in table:
+        if key not in ("name", "unit", "draft"):
+            raise SchemaError(
+                f"{where}: [table] has an unknown entry {key!r}; it may have name, unit and draft."
+            )
+    if len(columns) > MAX_COLUMNS:
+        raise SchemaError(f"{where}: {len(columns)} columns; at most {MAX_COLUMNS} are supported.")
+    draft = table.get("draft", False)
+    if not isinstance(draft, bool):
+        raise SchemaError(f"{where}: [table] draft is true or false.")
+    return Schema(
+        columns=tuple(_column(entry, f"{where}: column {i + 1}") for i, entry in enumerate(columns)),
+        name=checked_text(table.get("name", "table"), f"{where}: [table] name"),
+        unit=checked_text(table.get("unit", "one row is one person"), f"{where}: [table] unit"),
+        draft=draft,
+    )
+
+
+def _column(entry: Any, where: str) -> Column:
+    if not isinstance(entry, dict) or "name" not in entry:
+        raise SchemaError(f'{where} has no name: write name = "…" under [[column]].')
+    name = checked_text(entry["name"], f"{where}: name")
+    where = f"column {name!r}"
+    kind = entry.get("kind")
+    if kind not in KINDS:
+        raise SchemaError(f"{where}: kind must be one of {', '.join(KINDS)}.")
+    for key in entry:
+        if key not in {"name", "kind", "missing"} | _ALLOWED[kind]:
+            allowed = ", ".join(sorted(_ALLOWED[kind] | {"missing"}))
+            raise SchemaError(
+                f"{where}: a column of kind {kind} has no entry {key!r}; it may have {allowed}."
+            )
+    missing = _flag(entry, "missing", where)
+    if kind == "boolean":
+        return Category(name=name, missing=missing, kind="boolean", values=("false", "true"))
+    if kind == "category":
+        other = _flag(entry, "other", where)
+        values = _values(entry, where)
+        if other and Category.OTHER_LABEL in values:
+            raise SchemaError(
+                f'{where}: with other = true the label "other" is taken; rename it in the values.'
+            )
+        return Category(name=name, missing=missing, kind="category", values=values, other=other)
+    if kind == "ordinal":
+        values = _values(entry, where)
+        return Ordered(name=name, missing=missing, kind="ordinal", low=0, high=len(values) - 1, values=values)
+    low, high = (_bound(entry, end, kind, where) for end in ("low", "high"))
+    if not low < high:
+        raise SchemaError(f"{where}: low must be below high. Give the bounds that the code book allows.")
+    if kind != "number" and high - low > MAX_REACH:
+        raise SchemaError(f'{where}: more than 2^40 values between low and high; use kind = "number".')
+    if kind == "number" and not math.isfinite(high - low):
+        raise SchemaError(f"{where}: high − low is too large for a number; choose narrower bounds.")
+    return Ordered(name=name, missing=missing, kind=kind, low=low, high=high)
+
+
+def _bound(entry: Mapping[str, Any], end: str, kind: str, where: str) -> int | float:
+    if end not in entry:
+        raise SchemaError(
+            f"{where}: kind {kind} needs {end} (public knowledge, never the rows' own extreme)."
+        )
+    value = entry[end]
+    if kind == "date":
+        if isinstance(value, str):
+            try:
+                value = datetime.date.fromisoformat(value)
+            except ValueError:
+                value = None
+        if isinstance(value, datetime.datetime) or not isinstance(value, datetime.date):
+            raise SchemaError(f"{where}: {end} must be a date such as 2024-12-31.")
+        return value.toordinal() - _EPOCH
+    if isinstance(value, bool) or not isinstance(value, (int, float)):
+        raise SchemaError(f"{where}: {end} must be a number.")
+    if kind == "integer" and (not isinstance(value, int) or abs(value) > 2**53):
+        raise SchemaError(f"{where}: {end} must be a whole number between −2^53 and 2^53.")
+    if not abs(value) <= 1e300:  # says so of NaN, too, and of an int that is too large for a float
+        raise SchemaError(f"{where}: {end} must be a number between −1e300 and 1e300.")
+    return value if kind == "integer" else float(value)
+
+
+def _values(entry: Mapping[str, Any], where: str) -> tuple[str, ...]:
+    values = entry.get("values")
+    if not isinstance(values, list) or not values:
+        raise SchemaError(f'{where}: needs values = ["…", …], the labels that the code book lists.')
+    if len(values) > MAX_VALUES:
+        raise SchemaError(f"{where}: {len(values)} values; at most {MAX_VALUES} are supported.")
+    for value in values:
+        if not isinstance(value, str):
+            raise SchemaError(f'{where}: values are texts; write "1" rather than 1.')
+        checked_text(value, f"{where}: value", empty=True)
+    twice = next((value for value, times in Counter(values).items() if times > 1), None)
+    if twice is not None:
+        raise SchemaError(f"{where}: the value {twice!r} is listed twice; remove one.")
+    return tuple(values)
+
+
+def _flag(entry: Mapping[str, Any], key: str, where: str) -> bool:
+    flag = entry.get(key, False)
+    if not isinstance(flag, bool):
+        raise SchemaError(f"{where}: {key} is true or false.")
+    return flag
+
+
+def checked_text(value: Any, where: str, *, empty: bool = False) -> str:
+    """A name or label that is safe to write into a CSV file, a web page and a terminal."""
+    if not isinstance(value, str) or not (value or empty):
+        raise SchemaError(f"{where} must be a text.")
+    if len(value) > MAX_TEXT:
+        raise SchemaError(f"{where} is longer than {MAX_TEXT} characters; shorten it.")
+    if any(unicodedata.category(c) in ("Cc", "Cs") for c in value):  # Cs: surrogates, which UTF-8 lacks
+        raise SchemaError(f"{where} holds a control character; remove it.")
+    if value.startswith(("=", "@", "+", "-")) and not _plain_number(value):
+        raise SchemaError(
+            f"{where} {value!r} would run as a formula in a spreadsheet; let it start with a letter."
+        )
+    return value
+
+
+def _plain_number(text: str) -> bool:
+    return text[0] in "+-" and text[1:].replace(".", "", 1).isdecimal()
+
+
+def _toml(value: Any) -> str:
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if isinstance(value, str):
+        return json.dumps(
+            value, ensure_ascii=False
+        )  # a JSON string without control characters is a TOML string
+    if isinstance(value, list):
+        return "[" + ", ".join(_toml(v) for v in value) + "]"
+    return value.isoformat() if isinstance(value, datetime.date) else repr(value)

@@ -1,0 +1,79 @@
+"""Privacy costs as exact numbers."""
+
+from __future__ import annotations
+
+import enum
+import re
+from collections.abc import Iterable
+from dataclasses import dataclass
+from decimal import Decimal, InvalidOperation
+from fractions import Fraction
+from typing import Any
+
+from certsynth.errors import InputError
+
+MAX_EPSILON = 100  # more than this protects nobody, and is nearly always a slip of the keyboard
+_LONG_EXPONENT = re.compile(r"[eE][+-]?[\d_]{4}")  # 1e99999999 as a fraction would take all memory
+
+
+class Neighbours(enum.StrEnum):
+    """Which tables count as neighbours: one row replaced (the number of rows is public), or one added or removed."""
+
+    REPLACE_ONE = "replace-one"
+    ADD_REMOVE = "add-remove"
+
+
+@dataclass(frozen=True, slots=True)
+class Guarantee:
+    """What was spent: pure ε-differential privacy under a neighbour relation."""
+
+    epsilon: Fraction
+    neighbours: Neighbours
+
+    @classmethod
+    def composed(cls, costs: Iterable[Guarantee]) -> Guarantee:
+        """The cost of several mechanisms run on the same table: their ε add up."""
+        costs = list(costs)
+        relations = {cost.neighbours for cost in costs}
+        if len(relations) != 1:
+            raise ValueError("costs under different neighbour relations do not add up")
+        return cls(epsilon=sum((cost.epsilon for cost in costs), Fraction(0)), neighbours=relations.pop())
+
+    def __str__(self) -> str:
+        return f"ε = {decimal_text(self.epsilon)} ({self.neighbours} neighbours)"
+
+
+def exact_epsilon(value: Any, *, name: str = "epsilon") -> Fraction:
+    """ε as the rational that its decimal text says: 0.1 is 1/10, not the nearest float.
+
+    >>> exact_epsilon(0.1), exact_epsilon("1/3"), exact_epsilon("2e-1")
+    (Fraction(1, 10), Fraction(1, 3), Fraction(1, 5))
+    """
+    rule = f"{name} must be a number above 0 and at most {MAX_EPSILON}, for example 1 or 0.5"
+    if isinstance(value, bool) or not isinstance(value, (str, int, float, Fraction, Decimal)):
+        raise InputError(f"{rule}; got a {type(value).__name__}.")
+    shown = "a number with thousands of digits"  # Python refuses to print it
+    try:
+        shown = f"{value!r:.40}"
+        text = str(value) if isinstance(value, (str, Decimal)) else ""
+        if len(text) > 40 or _LONG_EXPONENT.search(text):
+            raise ValueError
+        exact = Fraction(float.__repr__(value) if isinstance(value, float) else value)
+    except (ValueError, ZeroDivisionError, OverflowError, InvalidOperation):
+        raise InputError(f"{rule}; got {shown}.") from None
+    if not 0 < exact <= MAX_EPSILON:
+        raise InputError(f"{rule}; got {shown}.")
+    if exact.denominator > 10**12:
+        raise InputError(f"{name} may have at most 12 decimals; got {shown}.")
+    return exact
+
+
+def decimal_text(value: Fraction) -> str:
+    """A short decimal that is never below `value`.
+
+    >>> decimal_text(Fraction(19, 20)), decimal_text(Fraction(1, 3))
+    ('0.95', '0.333333333334')
+    """
+    scaled = -((-value.numerator * 10**12) // value.denominator)
+    text = f"{scaled // 10**12}.{scaled % 10**12:012d}".rstrip("0").rstrip(".")
+    return text

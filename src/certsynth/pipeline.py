@@ -1,0 +1,447 @@
+"""Algorithm 1, end to end: count, add noise, project, emit, certify. The only module that sees both ends."""
+
+from __future__ import annotations
+
+import importlib.metadata
+import secrets
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from pathlib import Path
+from typing import Any, Literal
+
+import numpy as np
+
+from certsynth.arrays import Ints
+from certsynth.artefact import Release
+from certsynth.artefact.certificate import FORMAT, Certificate
+from certsynth.artefact.folder import check_target
+from certsynth.certificate.plug_in import TRANSPORT_COLUMNS, Proxies, plug_in
+from certsynth.certification import choose_table, direct_bounds
+from certsynth.domain import Schema
+from certsynth.errors import InputError
+from certsynth.mechanisms import STRATEGIES, Guarantee, Measurement, Neighbours, exact_epsilon, measure
+from certsynth.mechanisms.guarantee import decimal_text
+from certsynth.mechanisms.samplers import Noise
+from certsynth.mechanisms.strategy import strategy_named
+from certsynth.planning import MECHANISMS, RESOLUTIONS, check_lattice, check_size, choose
+from certsynth.progress import Progress, silent
+from certsynth.projection.emit import Detail, emit
+from certsynth.projection.path_program import PathProgram
+from certsynth.projection.support import drawn_support, fits_full_grid, full_grid, public_support
+from certsynth.projection.target import Projection, Target, as_probabilities
+from certsynth.projection.transport_program import TransportProgram
+from certsynth.queries import Marginals
+from certsynth.queries.fine import FineMarginals
+from certsynth.request import (
+    checked_choice,
+    checked_confidence,
+    checked_neighbours,
+    checked_resolution,
+    checked_rows,
+    checked_share,
+    checked_sparsity,
+    checked_subsets,
+    usable,
+)
+from certsynth.sources import Source, cleaned, open_source
+
+PROJECTIONS = ("auto", "public", "full-grid", "drawn")
+LOSSES = ("path", "transport")
+PRESETS = ("paper",)
+
+MOST_ROWS = 1_000_000
+HIDDEN_ROWS = 100_000
+"""Rows emitted by default: as many as there are, up to a million, where that number is public; else this many."""
+
+SELECTION_SHARE = Fraction(1, 20)
+MOST_CANDIDATES = 100
+
+DIRECT_BETA = Fraction(9, 10)
+"""Of the failure probability, what the direct certificate gets; the plug-in one gets the rest."""
+
+
+@dataclass(frozen=True, slots=True)
+class Settings:
+    """A release's choices, checked. What a person left open is None where the data or the plan decide."""
+
+    epsilon: Fraction
+    sparsity: int
+    resolution: int | None
+    mechanism: str | None
+    projection: str
+    loss: str
+    rows: int | None
+    share: Fraction
+    confidence: Fraction
+    neighbours: Neighbours
+    preset: str | None
+    candidates: int
+    draws: int
+
+    @property
+    def beta(self) -> Fraction:
+        return 1 - self.confidence
+
+    @property
+    def selection_share(self) -> Fraction:
+        """Of ε, what choosing among candidates costs."""
+        return SELECTION_SHARE if self.candidates > 1 else Fraction(0)
+
+    @property
+    def measurement_epsilon(self) -> Fraction:
+        return self.epsilon * (1 - self.share - self.selection_share)
+
+    @property
+    def detail(self) -> Detail:
+        """Values at the cells' centres where only the plug-in certificate speaks, which counts any other place."""
+        return "spread" if self.share else "centre"
+
+    @property
+    def paper(self) -> bool:
+        return self.preset == "paper"
+
+
+def release(
+    data: Any,
+    schema: Schema,
+    *,
+    epsilon: Any,
+    out: str | Path | None = None,
+    sparsity: int | None = None,
+    resolution: int | Literal["auto"] | None = None,
+    mechanism: str | None = None,
+    projection: str = "auto",
+    loss: str | None = None,
+    public: Any = None,
+    rows: int | None = None,
+    certificate_share: Any = None,
+    confidence: Any = None,
+    neighbours: str = Neighbours.REPLACE_ONE,
+    preset: str | None = None,
+    columns: Sequence[str] | None = None,
+    candidates: int = 1,
+    seed: int | None = None,
+    memory: int | None = None,
+    noise: Noise | None = None,
+    progress: Progress = silent,
+) -> Release:
+    """A synthetic table for `data` under ε-differential privacy, with its certificate; written to `out` if given.
+
+    `seed` steers only what needs no privacy: which public rows are drawn, the order and details of emitted rows. The
+    noise has no seed. `noise` is for tests: what is made with noise of one's own cannot be written.
+
+    Paper: Algorithm 1 [algorithm]
+    """
+    schema = usable(schema, columns)
+    settings = _settings(
+        schema,
+        epsilon=epsilon,
+        sparsity=sparsity,
+        resolution=resolution,
+        mechanism=mechanism,
+        projection=projection,
+        loss=loss,
+        rows=rows,
+        share=certificate_share,
+        confidence=confidence,
+        neighbours=neighbours,
+        preset=preset,
+        candidates=candidates,
+        public=public is not None,
+    )
+    if out is not None:
+        check_target(Path(out))
+    least = settings.resolution or min(RESOLUTIONS)
+    check_size(_marginals(schema, settings, least), draws=settings.draws, memory=memory)
+    fine = _fine(schema, settings, memory)
+    rng = np.random.default_rng(seed)
+
+    source = open_source(data, what="data")
+    mechanism_name, k = _choice(source, schema, settings, memory)
+    marginals = _marginals(schema, settings, k)
+    counts = marginals.count(_cell_codes(source, schema, marginals, progress))
+    strategy = strategy_named(mechanism_name, neighbours=settings.neighbours)
+    measurement = measure(counts, strategy, epsilon=settings.measurement_epsilon, noise=noise)
+    del counts
+
+    tables, supports = [], []
+    progress("fitting", 0, settings.candidates)
+    for j in range(settings.candidates):
+        table, support = _synthesise(measurement, schema, settings, public, rng, other_loss=j % 2 == 1)
+        tables.append(table)
+        supports.append(support)
+        progress("fitting", j + 1, settings.candidates)
+    spent = [("noisy marginals", measurement.cost)]
+    chosen = 0
+    if settings.candidates > 1:
+        chosen, cost = choose_table(
+            fine,
+            lambda: cleaned(source, schema),
+            tables,
+            epsilon=settings.epsilon * settings.selection_share,
+            neighbours=settings.neighbours,
+            progress=progress,
+        )
+        spent.append((f"choosing among {settings.candidates} tables", cost))
+    table, support = tables[chosen], supports[chosen]
+
+    draws_seed = secrets.randbits(128)
+    beta = settings.beta * (1 - DIRECT_BETA) if settings.share else settings.beta
+    proxies = _proxies(settings, k)
+    plugged = plug_in(
+        measurement,
+        schema,
+        table,
+        beta=beta,
+        draws=settings.draws,
+        seed=draws_seed,
+        proxies=proxies,
+        progress=progress,
+    )
+    whole = single = None
+    if settings.share:
+        whole, single = direct_bounds(
+            fine,
+            lambda: cleaned(source, schema),
+            lambda: [table],
+            epsilon=settings.epsilon * settings.share,
+            beta=settings.beta * DIRECT_BETA,
+            neighbours=settings.neighbours,
+            two_sided=False,
+            noise=noise,
+            progress=progress,
+        )
+    certificate = Certificate(
+        confidence=float(settings.confidence), plug_in=plugged, direct=whole, single=single
+    )
+    spent += [
+        (f"loss of {what}", d.cost) for what, d in (("the rows", whole), ("single columns", single)) if d
+    ]
+    document = _document(schema, settings, measurement, certificate, spent, len(table[0]), support)
+    document["recompute"] = {
+        "plug_in_failure_probability": str(beta),
+        "draws": settings.draws,
+        "seed": f"{draws_seed:032x}",
+        "hub": None if proxies.hub is None else str(proxies.hub),
+        "end": str(proxies.end),
+    }
+    if noise is not None and not noise.releasable:
+        document["releasable"] = False
+    made = Release(schema=schema, document=document, measurement=measurement, rows=table)
+    return made if out is None else made.save(out)
+
+
+def _settings(
+    schema: Schema,
+    *,
+    epsilon: Any,
+    sparsity: Any,
+    resolution: Any,
+    mechanism: Any,
+    projection: Any,
+    loss: Any,
+    rows: Any,
+    share: Any,
+    confidence: Any,
+    neighbours: Any,
+    preset: Any,
+    candidates: Any,
+    public: bool,
+) -> Settings:
+    exact = exact_epsilon(epsilon)
+    s = checked_sparsity(sparsity, schema, call="release")
+    if preset is not None:
+        checked_choice(preset, name="preset", choices=PRESETS)
+    paper = preset == "paper"
+    if mechanism in (None, "auto"):
+        mechanism = "haar-noisy-total" if paper else None
+    else:
+        checked_choice(mechanism, name="mechanism", choices=STRATEGIES)
+    checked_choice(projection, name="projection", choices=PROJECTIONS)
+    if projection == "public" and not public:
+        raise InputError(
+            "projection public needs public rows: give --public FILE, or choose another projection."
+        )
+    if public and projection not in ("auto", "public"):
+        raise InputError(
+            f"public rows are not used by the projection {projection}; leave one of the two out."
+        )
+    if loss is None:
+        loss = "path" if paper or s > TRANSPORT_COLUMNS else "transport"
+    checked_choice(loss, name="loss", choices=LOSSES)
+    if loss == "transport" and s > TRANSPORT_COLUMNS:
+        raise InputError(
+            f"the transport loss is for at most {TRANSPORT_COLUMNS} columns at once; choose --loss path."
+        )
+    rule = "at least 0 and below 1, for example 0.05"
+    return Settings(
+        epsilon=exact,
+        sparsity=s,
+        resolution=checked_resolution(resolution),
+        mechanism=mechanism,
+        projection=projection,
+        loss=loss,
+        rows=checked_rows(rows),
+        share=checked_share(
+            (0 if paper or s > TRANSPORT_COLUMNS else "0.05") if share is None else share,
+            name="certificate_share",
+            low=Fraction(0),
+            high=Fraction(1),
+            rule=rule,
+        ),
+        confidence=checked_confidence(("0.9" if paper else "0.95") if confidence is None else confidence),
+        neighbours=checked_neighbours(neighbours),
+        preset=preset,
+        candidates=_checked_candidates(candidates, s),
+        draws=200,
+    )
+
+
+def _checked_candidates(candidates: Any, sparsity: int) -> int:
+    if (
+        isinstance(candidates, bool)
+        or not isinstance(candidates, int)
+        or not 1 <= candidates <= MOST_CANDIDATES
+    ):
+        raise InputError(
+            f"candidates must be a whole number from 1 to {MOST_CANDIDATES}; got {candidates!r:.20}."
+        )
+    if candidates > 1 and sparsity > TRANSPORT_COLUMNS:
+        raise InputError(f"choosing among candidates compares at most {TRANSPORT_COLUMNS} columns at once.")
+    return candidates
+
+
+def _proxies(settings: Settings, resolution: int) -> Proxies:
+    return Proxies(hub=Fraction(1), end=Fraction(1, resolution)) if settings.paper else Proxies()
+
+
+def _synthesise(
+    measurement: Measurement,
+    schema: Schema,
+    settings: Settings,
+    public: Any,
+    rng: np.random.Generator,
+    *,
+    other_loss: bool = False,
+) -> tuple[list[np.ndarray], str]:
+    """Step 3 and emission: cleaned columns of a synthetic table, and where its points come from."""
+    marginals, strategy = measurement.marginals, measurement.strategy
+    proxies = _proxies(settings, marginals.cells[0].steps)
+    points, support = _support(measurement, schema, settings, public, rng)
+    tight = (settings.loss == "transport") != (other_loss and settings.sparsity <= TRANSPORT_COLUMNS)
+    solver: Projection = (
+        TransportProgram(proxies.hub) if tight else PathProgram(strategy.order, float(proxies.end))
+    )
+    weights = as_probabilities(solver.weights(Target.of(measurement), points), len(points))
+    rows = _rows(settings, measurement)
+    cells, detail = marginals.cells, settings.detail
+    return emit(points, weights, rows, schema=schema, cells=cells, detail=detail, rng=rng), support
+
+
+def _marginals(schema: Schema, settings: Settings, resolution: int) -> Marginals:
+    return Marginals.all_subsets(schema, sparsity=settings.sparsity, resolution=resolution)
+
+
+def _fine(schema: Schema, settings: Settings, memory: int | None) -> FineMarginals:
+    fine = FineMarginals.of(schema, checked_subsets(schema, settings.sparsity))
+    if settings.share or settings.candidates > 1:
+        check_lattice(fine, memory=memory)
+    return fine
+
+
+def _choice(source: Source, schema: Schema, settings: Settings, memory: int | None) -> tuple[str, int]:
+    """Mechanism and resolution, from public numbers: under add/remove the number of rows is not one of them."""
+    if settings.mechanism and settings.resolution:
+        return settings.mechanism, settings.resolution
+    if settings.neighbours is Neighbours.REPLACE_ONE:
+        n = source.size_hint()
+        if n is None:
+            n = sum(len(batch[0]) for batch in source.batches(schema.names[:1]))
+    else:
+        n = settings.rows or HIDDEN_ROWS
+    choice = choose(
+        schema,
+        sparsity=settings.sparsity,
+        rows=n,
+        epsilon=settings.measurement_epsilon,
+        neighbours=settings.neighbours,
+        mechanisms=(settings.mechanism,) if settings.mechanism else MECHANISMS,
+        resolutions=(settings.resolution,) if settings.resolution else RESOLUTIONS,
+        draws=settings.draws,
+        memory=memory,
+    )
+    return choice.mechanism, choice.resolution
+
+
+def _cell_codes(
+    source: Source, schema: Schema, marginals: Marginals, progress: Progress
+) -> Iterator[list[Ints]]:
+    done, total = 0, source.size_hint()
+    for batch in cleaned(source, schema):
+        yield [c.to_cells(x, cells) for c, x, cells in zip(schema, batch, marginals.cells, strict=True)]
+        done += len(batch[0])
+        progress("counting rows", done, total)
+
+
+def _support(
+    measurement: Measurement, schema: Schema, settings: Settings, public: Any, rng: np.random.Generator
+) -> tuple[Ints, str]:
+    """Points that may carry weight, and the name of where they come from."""
+    marginals = measurement.marginals
+    if public is not None:
+        batches = list(cleaned(open_source(public, what="public data"), schema))
+        rows = [np.concatenate([batch[j] for batch in batches] or [np.empty(0)]) for j in range(len(schema))]
+        if not len(rows[0]):
+            raise InputError("the public data has no rows: leave --public out.")
+        codes = [c.to_cells(x, cells) for c, x, cells in zip(schema, rows, marginals.cells, strict=True)]
+        return public_support(codes, rng), "public"
+    if settings.projection == "full-grid" or (settings.projection == "auto" and fits_full_grid(marginals)):
+        return full_grid(marginals), "full-grid"
+    return drawn_support(Target.of(measurement), rng), "drawn"
+
+
+def _rows(settings: Settings, measurement: Measurement) -> int:
+    if settings.rows is not None:
+        return settings.rows
+    if settings.neighbours is Neighbours.ADD_REMOVE or measurement.total is None:
+        return HIDDEN_ROWS
+    return min(max(measurement.total, 1), MOST_ROWS)
+
+
+def _document(
+    schema: Schema,
+    settings: Settings,
+    measurement: Measurement,
+    certificate: Certificate,
+    spent: Sequence[tuple[str, Guarantee]],
+    rows: int,
+    support: str,
+) -> dict[str, Any]:
+    """certificate.json: what was done, what it cost, and what can be promised. Nothing else of the rows is in it."""
+    guarantee = Guarantee.composed(cost for _, cost in spent)
+    return {
+        "format": FORMAT,
+        "certsynth": importlib.metadata.version("certsynth"),
+        "table": {"name": schema.name, "unit": schema.unit, "columns": list(schema.names)},
+        "privacy": {
+            "definition": "pure epsilon-differential privacy",
+            "epsilon": decimal_text(guarantee.epsilon),
+            "neighbours": str(guarantee.neighbours),
+            "rows": measurement.total if guarantee.neighbours is Neighbours.REPLACE_ONE else None,
+            "spent": [{"on": what, "epsilon": str(cost.epsilon)} for what, cost in spent],
+        },
+        "release": {
+            "sparsity": settings.sparsity,
+            "resolution": measurement.marginals.cells[0].steps,
+            "mechanism": measurement.strategy.name,
+            "order": measurement.strategy.order,
+            "projection": support,
+            "loss": settings.loss,
+            "detail": settings.detail,
+            "candidates": settings.candidates,
+            "preset": settings.preset,
+            "rows": rows,
+        },
+        "certificate": certificate.to_json(),
+    }

@@ -1,0 +1,79 @@
+"""From weights to rows: how many of each point, and which values inside a cell."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Literal
+
+import numpy as np
+
+from certsynth.arrays import Floats, Ints
+from certsynth.domain import Cells, Column, Schema
+
+Detail = Literal["centre", "spread"]
+
+EMITTED_STEPS = 256
+"""Values are emitted on the columns' own lattices of this fineness (see `Column.lattice`)."""
+
+
+def multiplicities(weights: Floats, rows: int) -> Ints:
+    r"""How many rows each point gets: `rows` times its weight, rounded by largest remainders.
+
+    .. math:: \tfrac12 \sum_i |c_i / M - w_i| \le \frac{m}{4M}
+
+    where m is the number of points with weight and M the number of rows: if R of m remainders f are rounded up, the sum
+    of errors is Σ_up (1 − f) + Σ_down f ≤ 2R(m − R)/m ≤ m/2. No function of range 1 moves by more (independent draws
+    would err by about √(m/M)). The certificate counts what this really does, since it is evaluated on the rows.
+
+    >>> multiplicities(np.array([0.5, 0.3, 0.2]), 7).tolist()
+    [4, 2, 1]
+    """
+    ideal = weights * rows
+    counts = np.floor(ideal).astype(np.int64)
+    left = rows - int(counts.sum())
+    # Stable, so that ties go to the first point on every machine.
+    largest = np.argsort(-(ideal - counts), kind="stable")[:left]
+    counts[largest] += 1
+    return counts
+
+
+def emit(
+    points: Ints,
+    weights: Floats,
+    rows: int,
+    *,
+    schema: Schema,
+    cells: Sequence[Cells],
+    detail: Detail,
+    rng: np.random.Generator,
+) -> list[np.ndarray]:
+    """Cleaned columns of `rows` rows in random order.
+
+    `detail`: values at the centre of their cell, which suits the plug-in certificate; or spread evenly over the values
+    of the cell, which is closer to the truth.
+    """
+    codes = rng.permutation(np.repeat(points, multiplicities(weights, rows), axis=0), axis=0)
+    columns = []
+    for column, grid, code in zip(schema, cells, codes.T, strict=True):
+        if detail == "centre":
+            columns.append(column.centres(grid)[code])
+        else:
+            columns.append(spread_in_cells(column, grid, code, rng))
+    return columns
+
+
+def spread_in_cells(column: Column, cells: Cells, codes: Ints, rng: np.random.Generator) -> np.ndarray:
+    """Each row a value of its cell, every value of a cell equally often, independently of the other columns."""
+    values = column.on_lattice(column.lattice(EMITTED_STEPS))
+    home = column.to_cells(values, cells)
+    centres = column.centres(cells)
+    emitted = centres[codes]
+    shuffled = rng.permutation(len(codes))
+    by_cell = shuffled[np.argsort(codes[shuffled], kind="stable")]
+    for members in np.split(by_cell, np.flatnonzero(np.diff(codes[by_cell])) + 1):
+        if len(members):
+            inside = values[home == codes[members[0]]]
+            if len(inside):  # a cell between two lattice points keeps its centre
+                pick = ((np.arange(len(members)) + 0.5) * len(inside) / len(members)).astype(np.int64)
+                emitted[members] = inside[pick]
+    return emitted

@@ -1,0 +1,51 @@
+"""Sparse linear programs, assembled block by block and solved by HiGHS."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from scipy.optimize import linprog
+from scipy.sparse import csr_array
+
+from certsynth.arrays import Floats
+from certsynth.errors import SolverFailed
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Program:
+    """min cost·x subject to equal·x = to, below·x ≤ most, x ≥ 0."""
+
+    cost: Floats
+    equal: csr_array
+    to: Floats
+    below: csr_array
+    most: Floats
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Solution:
+    """A primal point, its value, and the value that the dual proves to be the least."""
+
+    x: Floats
+    value: float
+    proved: float
+
+
+def solve(program: Program, *, method: str = "highs-ipm") -> Solution:
+    """Interior point with crossover: several times faster than the simplex on these programs (benchmarks/)."""
+    answer = linprog(
+        program.cost,
+        A_ub=program.below,
+        b_ub=program.most,
+        A_eq=program.equal,
+        b_eq=program.to,
+        bounds=(0, None),
+        method=method,
+    )
+    if answer.x is None or answer.status not in (0, 1):
+        raise SolverFailed(
+            "the linear program was not solved: try a lower resolution, fewer public rows, or the other loss."
+        )
+    proved = program.to @ answer.eqlin.marginals + program.most @ answer.ineqlin.marginals
+    return Solution(x=np.asarray(answer.x), value=float(answer.fun), proved=float(proved))

@@ -1,0 +1,71 @@
+"""The points that may carry weight: every cell, the public rows, or draws from the noisy one-way marginals."""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Sequence
+
+import numpy as np
+
+from certsynth.arrays import Floats, Ints
+from certsynth.errors import TooLarge
+from certsynth.projection.target import Target, as_probabilities
+from certsynth.queries.marginals import Marginals
+
+FULL_GRID_LIMIT = 20_000
+"""Cells of the full grid beyond which its linear program takes minutes rather than seconds on two cores."""
+
+DRAWN_POINTS = 4_000
+"""Size of a drawn support, and of a sample of public rows: the paper's number."""
+
+
+def full_grid(marginals: Marginals) -> Ints:
+    """Every cell of the whole table: T_k.
+
+    Paper: Eq. (9) [step-3]
+    """
+    cells = math.prod(c.size for c in marginals.cells)
+    if cells > FULL_GRID_LIMIT:
+        raise TooLarge(
+            f"the full grid has {cells:,} cells, more than {FULL_GRID_LIMIT:,}: lower the resolution, name fewer "
+            "columns, or choose another projection."
+        )
+    return np.array(list(itertools.product(*(range(c.size) for c in marginals.cells))), dtype=np.int64)
+
+
+def fits_full_grid(marginals: Marginals) -> bool:
+    return math.prod(c.size for c in marginals.cells) <= FULL_GRID_LIMIT
+
+
+def public_support(codes: Sequence[Ints], rng: np.random.Generator, *, most: int = DRAWN_POINTS) -> Ints:
+    """Distinct cells of (at most `most` randomly chosen) public rows.
+
+    Paper: Eq. (12) [public-support]
+    """
+    rows = np.column_stack(codes)
+    if len(rows) > most:
+        rows = rows[rng.choice(len(rows), most, replace=False)]
+    return np.unique(rows, axis=0)
+
+
+def drawn_support(target: Target, rng: np.random.Generator, *, count: int = DRAWN_POINTS) -> Ints:
+    """Points drawn from the product of the noisy one-way marginals: a support when there are no public rows."""
+    columns = [
+        rng.choice(len(share), count, p=share)
+        for share in (one_way(target, j) for j in range(len(target.marginals.cells)))
+    ]
+    return np.unique(np.column_stack(columns), axis=0)
+
+
+def one_way(target: Target, column: int) -> Floats:
+    """The column's own distribution, averaged over all measured marginals that hold it, with its noise cut off at 0."""
+    size = target.marginals.cells[column].size
+    shares = [
+        block.reshape(target.marginals.shape(subset)).sum(
+            axis=tuple(a for a, j in enumerate(subset) if j != column)
+        )
+        for subset, block in zip(target.marginals.subsets, target.blocks, strict=True)
+        if column in subset
+    ]
+    return as_probabilities(np.mean(shares, axis=0) if shares else np.full(size, np.nan), size)

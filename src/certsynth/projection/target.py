@@ -1,0 +1,59 @@
+"""What a projection works on: noisy marginals as signed measures, and the points that may carry weight."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Protocol
+
+import numpy as np
+from scipy.sparse import csr_array
+
+from certsynth.arrays import Floats, Ints
+from certsynth.mechanisms.measure import Measurement
+from certsynth.queries.marginals import Marginals
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Target:
+    """ν: one signed measure for each marginal, of total mass about 1."""
+
+    marginals: Marginals
+    blocks: tuple[Floats, ...]
+
+    @classmethod
+    def of(cls, measurement: Measurement) -> Target:
+        """The measured marginals as shares. A table that seems empty is read as one row, so that shares stay finite."""
+        blocks, rows = measurement.estimate()
+        return cls(marginals=measurement.marginals, blocks=tuple(block / max(rows, 1.0) for block in blocks))
+
+    def incidence(self, points: Ints) -> list[csr_array]:
+        """For each marginal the matrix that maps weights on `points` (one row of codes each) to cells."""
+        count = len(points)
+        matrices = []
+        for subset, size in zip(self.marginals.subsets, self.marginals.sizes(), strict=True):
+            cell = self.marginals.indices(list(points.T), subset)
+            matrices.append(csr_array((np.ones(count), (cell, np.arange(count))), shape=(size, count)))
+        return matrices
+
+
+class Projection(Protocol):
+    """A solver of Step 3 on given points."""
+
+    def weights(self, target: Target, points: Ints) -> Floats:
+        """Probabilities of the points whose marginals come close to the target."""
+        ...
+
+
+def as_probabilities(weights: Floats, count: int) -> Floats:
+    """Whatever a solver returned, made into probabilities: nothing after this trusts it to be more than that.
+
+    >>> as_probabilities(np.array([2.0, -1.0, np.nan, 2.0]), 4).tolist()
+    [0.5, 0.0, 0.0, 0.5]
+    """
+    weights = np.asarray(weights, dtype=float)
+    if weights.shape != (count,):
+        weights = np.zeros(count)
+    weights = np.where(np.isfinite(weights) & (weights > 0), weights, 0.0)
+    with np.errstate(over="ignore"):
+        total = weights.sum()
+    return weights / total if 0 < total < np.inf else np.full(count, 1 / count)

@@ -1,0 +1,69 @@
+"""Step 3 with the tight loss: the supremum over test functions becomes a flow, and all is one linear program."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from fractions import Fraction
+
+import numpy as np
+from scipy.sparse import block_diag, coo_array, csr_array, hstack, vstack
+
+from certsynth.arrays import Floats, Ints
+from certsynth.projection.linear_program import Program, Solution, solve
+from certsynth.projection.target import Target
+from certsynth.transport.network import Network
+
+
+@dataclass(frozen=True, slots=True)
+class TransportProgram:
+    r"""Weights on given points that minimise the transport loss to the target.
+
+    .. math:: \min_{\alpha \in \Delta,\, x \ge 0} \max_S \langle length, x^S \rangle
+              \quad\text{s.t. } \mathrm{div}\, x^S = \nu^S - A^S\alpha \text{ for all } S
+
+    where x^S is a flow on the network of marginal S: the dual of the supremum over Lipschitz functions. The paper calls
+    this minimisation intractable; on given points it is one linear program (docs/explanation/deviations.md).
+
+    Paper: Eq. (13) [transport-loss]
+    """
+
+    hub: Fraction | None = None
+
+    def weights(self, target: Target, points: Ints) -> Floats:
+        return self.solution(target, points).x[: len(points)]
+
+    def solution(self, target: Target, points: Ints) -> Solution:
+        return solve(self.program(target, points))
+
+    def program(self, target: Target, points: Ints) -> Program:
+        networks = [Network.of(target.marginals.of(s), hub=self.hub) for s in target.marginals.subsets]
+        incidence = vstack([_spread(n) @ a for n, a in zip(networks, target.incidence(points), strict=True)])
+        divergence = block_diag([_divergence(n) for n in networks])
+        per_subset = block_diag([n.lengths[None, :] / n.unit for n in networks])
+        count, (nodes, arcs), subsets = len(points), divergence.shape, len(networks)
+        simplex = csr_array(np.r_[np.ones(count), np.zeros(arcs + 1)][None, :])
+        supplies = np.concatenate([_spread(n) @ b for n, b in zip(networks, target.blocks, strict=True)])
+        return Program(
+            cost=np.r_[np.zeros(count + arcs), 1.0],
+            equal=csr_array(vstack([hstack([incidence, divergence, csr_array((nodes, 1))]), simplex])),
+            to=np.r_[supplies, 1.0],
+            below=csr_array(hstack([csr_array((subsets, count)), per_subset, -np.ones((subsets, 1))])),
+            most=np.zeros(subsets),
+        )
+
+
+def _spread(network: Network) -> csr_array:
+    """Cells to nodes other than the hub: the hub's balance follows from the others."""
+    cells = network.cells
+    return csr_array(
+        (np.ones(cells), (network.node_of_cell, np.arange(cells))), shape=(network.nodes - 1, cells)
+    )
+
+
+def _divergence(network: Network) -> csr_array:
+    """Outflow minus inflow at each node other than the hub."""
+    arcs = len(network.tails)
+    rows = np.r_[network.tails, network.heads]
+    signs = np.repeat([1.0, -1.0], arcs)
+    whole = coo_array((signs, (rows, np.tile(np.arange(arcs), 2))), shape=(network.nodes, arcs))
+    return csr_array(csr_array(whole)[: network.nodes - 1])

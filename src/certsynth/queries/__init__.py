@@ -1,0 +1,5 @@
+"""The query operator 𝕋: all marginals of a table as integer counts."""
+
+from certsynth.queries.marginals import Counts, Marginals
+
+__all__ = ["Counts", "Marginals"]

@@ -1,0 +1,5 @@
+"""Placeholder."""
+
+
+def render(view):
+    return "<html></html>"

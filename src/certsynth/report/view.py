@@ -1,0 +1,5 @@
+"""Placeholder view."""
+
+
+def view(document, schema, table):
+    return dict(document=document)

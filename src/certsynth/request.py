@@ -1,0 +1,117 @@
+"""Arguments, checked: each rule is written once, with the sentence that explains it."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Sequence
+from fractions import Fraction
+from typing import Any
+
+from certsynth.domain import Schema
+from certsynth.errors import InputError
+from certsynth.mechanisms import Neighbours
+from certsynth.queries.marginals import Subset
+
+MAX_RESOLUTION = 1024
+MAX_ROWS = 50_000_000
+
+
+def checked_sparsity(sparsity: Any, schema: Schema, *, call: str) -> int:
+    """How many columns a statistic may look at: 2, or 1 where there is only one column, unless said otherwise."""
+    columns = len(schema)
+    if sparsity is None:
+        return min(2, columns)
+    if isinstance(sparsity, bool) or not isinstance(sparsity, int) or not 1 <= sparsity <= columns:
+        raise InputError(
+            f"`{call}(sparsity={sparsity!r:.20})`: the table has {columns} column{'s' * (columns > 1)}, so sparsity can be "
+            f"{' or '.join(str(s) for s in range(1, columns + 1)) if columns < 4 else f'1 to {columns}'}. "
+            "Add columns to the schema or change sparsity."
+        )
+    return sparsity
+
+
+def checked_subsets(
+    schema: Schema, sparsity: int, named: Sequence[Sequence[str]] | None = None
+) -> tuple[Subset, ...]:
+    """The named subsets of columns, by default all of that many columns."""
+    if named is None:
+        return tuple(itertools.combinations(range(len(schema)), sparsity))
+    place = {name: j for j, name in enumerate(schema.names)}
+    subsets = []
+    for names in named:
+        for name in names:
+            if name not in place:
+                raise InputError(
+                    f"column {name!r:.60} is not in the schema, which has: {', '.join(schema.names)}."
+                )
+        if not names or len(set(names)) < len(names):
+            raise InputError("a subset names at least one column, and each column once.")
+        subsets.append(tuple(sorted(place[name] for name in names)))
+    if not subsets:
+        raise InputError("no subset of columns is named: leave it out to take all of them.")
+    return tuple(dict.fromkeys(subsets))
+
+
+def usable(schema: Schema, columns: Sequence[str] | None) -> Schema:
+    """The schema that private rows may be read with: not a draft, and of the chosen columns."""
+    if schema.draft:
+        raise InputError(
+            "the schema is a draft made from rows: check every bound and label against public knowledge, then remove the "
+            "line draft = true."
+        )
+    return schema.select(columns) if columns else schema
+
+
+def checked_resolution(resolution: Any) -> int | None:
+    """Cells to the unit length; None for "auto"."""
+    if resolution in (None, "auto"):
+        return None
+    if (
+        isinstance(resolution, bool)
+        or not isinstance(resolution, int)
+        or not 1 <= resolution <= MAX_RESOLUTION
+    ):
+        raise InputError(
+            f"resolution must be auto or a whole number from 1 to {MAX_RESOLUTION}; got {resolution!r:.20}."
+        )
+    return resolution
+
+
+def checked_share(value: Any, *, name: str, low: Fraction, high: Fraction, rule: str) -> Fraction:
+    """A number between two others, exclusive at the top, as the rational that its text says."""
+    try:
+        if isinstance(value, bool):
+            raise ValueError
+        share = Fraction(repr(value) if isinstance(value, float) else value)
+    except (ValueError, TypeError, ZeroDivisionError, OverflowError):
+        raise InputError(f"{name} must be {rule}; got {value!r:.20}.") from None
+    if not low <= share < high:
+        raise InputError(f"{name} must be {rule}; got {value!r:.20}.")
+    return share
+
+
+def checked_confidence(value: Any) -> Fraction:
+    rule = "at least 0.5 and below 1, for example 0.95"
+    return checked_share(value, name="confidence", low=Fraction(1, 2), high=Fraction(1), rule=rule)
+
+
+def checked_neighbours(value: Any) -> Neighbours:
+    try:
+        return Neighbours(value)
+    except ValueError:
+        choices = " or ".join(Neighbours)
+        raise InputError(f"neighbours must be {choices}; got {value!r:.20}.") from None
+
+
+def checked_rows(rows: Any) -> int | None:
+    if rows is None:
+        return None
+    if isinstance(rows, bool) or not isinstance(rows, int) or not 1 <= rows <= MAX_ROWS:
+        raise InputError(f"rows must be a whole number from 1 to {MAX_ROWS:,}; got {rows!r:.20}.")
+    return rows
+
+
+def checked_choice(value: Any, *, name: str, choices: tuple[str, ...]) -> str:
+    if value not in choices:
+        raise InputError(f"{name} must be one of {', '.join(choices)}; got {value!r:.40}.")
+    return str(value)

@@ -1,0 +1,66 @@
+"""The only readers of private rows: files, data frames and DuckDB relations, as batches of raw columns.
+
+No message from here quotes a cell. Names of columns are not private; everything below them is.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any, Protocol, runtime_checkable
+
+import duckdb
+import numpy as np
+
+from certsynth.domain.schema import Schema
+from certsynth.sources.duck import Relation
+from certsynth.sources.files import open_file
+from certsynth.sources.frames import Frame
+
+__all__ = ["NamedSource", "Source", "cleaned", "open_source"]
+
+
+@runtime_checkable
+class Source(Protocol):
+    """A table whose rows can be read, more than once, in batches."""
+
+    def batches(self, names: Sequence[str], *, rows: int = 500_000) -> Iterator[list[np.ndarray]]:
+        """Raw columns in the order of `names`, at most `rows` long; nulls masked, or None among objects.
+
+        A missing column is refused at the call, before any row is read.
+        """
+        ...
+
+    def size_hint(self) -> int | None:
+        """The number of rows if known without reading them: for progress bars, never for a release."""
+        ...
+
+
+class NamedSource(Source, Protocol):
+    """A source that knows what columns it has."""
+
+    @property
+    def names(self) -> tuple[str, ...]: ...
+
+
+def open_source(data: Any, *, what: str = "data") -> NamedSource:
+    """Whatever a user calls a table. `what` is the word for it in messages.
+
+    >>> table = open_source(duckdb.sql("SELECT 'NA' AS country, 7 AS age"))
+    >>> table.names, [column.tolist() for column in next(table.batches(["age", "country"]))]
+    (('country', 'age'), [[7], ['NA']])
+    """
+    if isinstance(data, Source) and hasattr(data, "names"):
+        return data  # type: ignore[return-value]
+    if isinstance(data, (str, os.PathLike)):
+        return open_file(Path(os.fsdecode(data)), what)
+    if isinstance(data, duckdb.DuckDBPyRelation):
+        return Relation.open(data, what)
+    return Frame.open(data, what)
+
+
+def cleaned(source: Source, schema: Schema, *, rows: int = 500_000) -> Iterator[list[np.ndarray]]:
+    """Batches of cleaned columns, in the order of the schema; what the schema does not name is not read."""
+    batches = source.batches(schema.names, rows=rows)
+    return ([column.clean(raw) for column, raw in zip(schema, batch, strict=True)] for batch in batches)

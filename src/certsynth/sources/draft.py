@@ -1,0 +1,203 @@
+"""A first schema from rows, for a person to edit.
+
+It shows extremes and labels of the rows it was drafted from: a draft from private rows is not private. It
+says so of itself (`draft = true`), and its bounds have to be replaced by what the code book says.
+"""
+
+from __future__ import annotations
+
+import datetime
+import re
+from collections import Counter
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from certsynth.arrays import Floats
+from certsynth.domain import Category, Column, Ordered, Schema
+from certsynth.domain.cleaning import Raw, as_days, as_labels, as_numbers
+from certsynth.domain.schema import MAX_COLUMNS, MAX_REACH, checked_text
+from certsynth.errors import InputError, SchemaError
+from certsynth.sources import open_source
+from certsynth.sources.reading import objects
+
+MANY_LABELS = 1_000
+KEPT_LABELS = 50  # of many: a list that a person can still edit
+COUNTED_LABELS = 100_000  # a column with more distinct texts has no categories worth holding in memory
+
+# Numbers and dates with holes often have a word for them. A category may mean it: NA is Namibia's code.
+_HOLES = frozenset({"", "na", "n/a", "nan", "nat", "null", "none", "."})
+_CODE = re.compile(r"\s*[+-]?0[0-9]")  # 00123 is a label: as a number it would lose its zeros
+
+_EPOCH = datetime.date(1970, 1, 1).toordinal()
+_DAYS = (datetime.date.min.toordinal() - _EPOCH, datetime.date.max.toordinal() - _EPOCH)
+_INTEGERS = 2**53
+_LARGEST = 1e300
+_NOT_SO = np.full(1, np.nan)
+
+
+def draft_schema(data: Any, name: str = "table") -> Schema:
+    """Draft a schema for a table: a path, a frame, a relation or an open source.
+
+    Whole numbers become integers, other numbers numbers, ISO dates dates, true and false booleans, and the
+    rest categories. Columns and labels that no schema may have (formulas, control characters) are left out.
+
+    >>> import duckdb
+    >>> table = duckdb.sql("FROM (VALUES ('007', 34, 'true'), ('012', 7, '')) AS t(code, age, owner)")
+    >>> print(draft_schema(table).to_toml())
+    [table]
+    name = "table"
+    unit = "one row is one person"
+    draft = true
+    <BLANKLINE>
+    [[column]]
+    name = "code"
+    kind = "category"
+    values = ["007", "012"]
+    other = false
+    missing = false
+    <BLANKLINE>
+    [[column]]
+    name = "age"
+    kind = "integer"
+    low = 7
+    high = 34
+    missing = false
+    <BLANKLINE>
+    [[column]]
+    name = "owner"
+    kind = "boolean"
+    missing = true
+    <BLANKLINE>
+    """
+    source = open_source(data)
+    names = [column for column in source.names if _allowed(column)][:MAX_COLUMNS]
+    if not names:
+        raise InputError("no column has a name that a schema could use. Name the columns in the data.")
+    seen = [_Seen() for _ in names]
+    for batch in source.batches(names):
+        for column, raw in zip(seen, batch, strict=True):
+            column.look(raw)
+    columns = tuple(column.drafted(title) for column, title in zip(seen, names, strict=True))
+    return Schema(columns=columns, name=name if _allowed(name) else "table", draft=True)
+
+
+@dataclass(slots=True)
+class _Range:
+    """Whether all values so far can be read in one way, and from where to where they go."""
+
+    holds: bool = True
+    low: float = np.inf
+    high: float = -np.inf
+
+    def widen(self, values: Floats) -> None:
+        finite = values[np.isfinite(values)]
+        self.holds &= not np.isnan(values).any()
+        self.low = float(finite.min(initial=self.low))
+        self.high = float(finite.max(initial=self.high))
+
+    def within(self, lowest: float, highest: float) -> tuple[float, float]:
+        """The range, cut to what a schema may say."""
+        low, high = (min(max(end, lowest), highest) for end in (self.low, self.high))
+        return (low, high) if self.low <= self.high else (0.0, 1.0)
+
+
+@dataclass(slots=True)
+class _Seen:
+    """What the rows of one column have shown so far."""
+
+    labels: Counter[str] = field(default_factory=Counter)
+    numbers: _Range = field(default_factory=_Range)
+    days: _Range = field(default_factory=_Range)
+    whole: bool = True
+    truths: bool = True
+    empty: bool = True
+    absent: bool = False
+    holes: bool = False
+    crowded: bool = False
+
+    def look(self, raw: Raw) -> None:
+        if raw.dtype.kind in "iuf":
+            numbers = as_numbers(raw)
+            self.absent |= bool(np.isnan(numbers).any())
+            self._take(numbers=numbers[~np.isnan(numbers)])
+        elif raw.dtype.kind == "M":
+            days = as_days(raw)
+            self.absent |= bool(np.isnan(days).any())
+            self._take(days=days[~np.isnan(days)])
+        else:
+            self._look_at_labels(Counter(as_labels(raw)))
+
+    def _look_at_labels(self, fresh: Counter[str | None]) -> None:
+        self.absent |= bool(fresh.pop(None, 0) + fresh.pop("", 0))
+        texts = [text for text in fresh if text is not None and text.strip().lower() not in _HOLES]
+        self.holes |= len(texts) < len(fresh)
+        numbers = as_numbers(objects(texts))
+        numbers[[_CODE.match(text) is not None for text in texts]] = np.nan
+        truths = {text.strip().lower() for text in texts} <= {"true", "false"}
+        self._take(numbers=numbers, days=as_days(objects(texts)), truths=truths)
+        for text, times in fresh.items():
+            if text in self.labels or len(self.labels) < COUNTED_LABELS:
+                self.labels[str(text)] += times
+            else:
+                self.crowded = True
+
+    def _take(self, *, numbers: Floats = _NOT_SO, days: Floats = _NOT_SO, truths: bool = False) -> None:
+        """Values that are there, read in each way: NaN where one cannot be read so."""
+        if not (len(numbers) and len(days)):
+            return
+        self.empty = False
+        self.truths &= truths
+        self.whole &= bool((numbers == np.floor(numbers)).all())  # infinities are clamped: they spoil nothing
+        self.numbers.widen(numbers)
+        self.days.widen(days)
+
+    def drafted(self, name: str) -> Column:
+        if self.empty:
+            return self._category(name)
+        missing = self.absent or self.holes
+        if self.truths:
+            return Category(name=name, missing=missing, kind="boolean", values=("false", "true"))
+        if self.numbers.holds:
+            low, high = self.numbers.within(-_LARGEST, _LARGEST)
+            if self.whole and max(-low, high) <= _INTEGERS and high - low <= MAX_REACH:
+                low, high = _apart(int(low), int(high), _INTEGERS)
+                return Ordered(name=name, missing=missing, kind="integer", low=low, high=high)
+            low, high = _apart_on_a_line(low, high)
+            return Ordered(name=name, missing=missing, kind="number", low=low, high=high)
+        if self.days.holds:
+            low, high = self.days.within(*_DAYS)
+            low, high = _apart(int(low), int(high), _DAYS[1])
+            return Ordered(name=name, missing=missing, kind="date", low=low, high=high)
+        return self._category(name)
+
+    def _category(self, name: str) -> Category:
+        many = len(self.labels) > MANY_LABELS
+        often = sorted(self.labels, key=lambda label: (-self.labels[label], label))
+        listed = [label for label in often if _allowed(label)][: KEPT_LABELS if many else None]
+        other = self.crowded or len(listed) < len(self.labels) or not listed
+        values = sorted({*listed} - {Category.OTHER_LABEL} if other else listed) or ["value"]
+        return Category(name=name, missing=self.absent, kind="category", values=tuple(values), other=other)
+
+
+def _apart(low: int, high: int, highest: int) -> tuple[int, int]:
+    """Bounds that differ: a schema's column has at least two values."""
+    if low < high:
+        return low, high
+    return (low, low + 1) if low < highest else (low - 1, low)
+
+
+def _apart_on_a_line(low: float, high: float) -> tuple[float, float]:
+    if low < high:
+        return low, high
+    pad = max(1.0, abs(low) / 2)
+    return (low - pad, low) if low > 0 else (low, low + pad)
+
+
+def _allowed(text: str) -> bool:
+    try:
+        checked_text(text, "draft")
+    except SchemaError:
+        return False
+    return True

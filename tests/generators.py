@@ -1,0 +1,106 @@
+"""Inputs that are hard on purpose: holes in a line, one cell, one category, missing points, ties, negative mass."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+import numpy as np
+
+from certsynth.domain import Cells
+
+Shape = Sequence[Cells]
+
+
+def line(k: int, *, missing: bool = False) -> Cells:
+    """k cells of width 1/k, as an ordered column has them."""
+    return Cells(places=np.arange(k), steps=k, apart=int(missing))
+
+
+def lattice(steps: int, *, missing: bool = False) -> Cells:
+    """steps + 1 points from 0 to 1."""
+    return Cells(places=np.arange(steps + 1), steps=steps, apart=int(missing))
+
+
+def holes(places: Sequence[int], steps: int, *, missing: bool = False) -> Cells:
+    """A line of which only some steps can hold a value."""
+    return Cells(places=np.array(places), steps=steps, apart=int(missing))
+
+
+def labels(count: int) -> Cells:
+    """Categories: points apart, and no line."""
+    return Cells(places=np.empty(0, np.int64), steps=1, apart=count)
+
+
+HARD_SHAPES: dict[str, tuple[Cells, ...]] = {
+    "one cell": (line(1),),
+    "one category": (labels(1),),
+    "two categories": (labels(2),),
+    "a point and a missing value": (line(1, missing=True),),
+    "a hole at the start": (holes([2, 3, 7], 8),),
+    "a hole and a missing value": (holes([0, 3], 4, missing=True),),
+    "a square": (line(4), line(4)),
+    "a line of one cell": (line(5), line(1)),
+    "integer ratio of steps": (lattice(2), lattice(6)),
+    "co-prime steps": (lattice(5), lattice(7)),
+    "co-prime steps with holes": (holes([0, 2, 3, 5], 5), holes([1, 4, 6], 7)),
+    "category by line": (labels(3), line(5)),
+    "category by category": (labels(3), labels(4)),
+    "one category by holes": (labels(1), holes([1, 4, 6], 7)),
+    "both may be missing": (line(3, missing=True), lattice(2, missing=True)),
+    "a cube": (line(3), line(3), line(3)),
+    "three unequal steps": (lattice(2), lattice(3), lattice(5)),
+    "three kinds": (holes([0, 2], 3, missing=True), labels(2), line(3)),
+}
+
+
+def random_column(rng: np.random.Generator, *, most: int) -> Cells:
+    """A column of at most `most` cells."""
+    kind = rng.choice(["line", "lattice", "holes", "labels"])
+    if kind == "labels":
+        return labels(int(rng.integers(1, most + 1)))
+    missing = bool(most > 1 and rng.random() < 0.3)
+    room = most - missing
+    if kind == "holes":
+        steps = int(rng.integers(1, 2 * room + 1))
+        count = int(rng.integers(1, min(room, steps) + 1))
+        return holes(sorted(rng.choice(steps, count, replace=False).tolist()), steps, missing=missing)
+    if kind == "lattice" and room > 1:
+        return lattice(int(rng.integers(1, room)), missing=missing)
+    return line(int(rng.integers(1, room + 1)), missing=missing)
+
+
+def random_shape(rng: np.random.Generator, *, columns: int, most_cells: int) -> tuple[Cells, ...]:
+    """A product of random columns with at most `most_cells` cells."""
+    most = max(2, math.floor(most_cells ** (1 / columns)))
+    return tuple(random_column(rng, most=most) for _ in range(columns))
+
+
+def size(shape: Shape) -> int:
+    return math.prod(c.size for c in shape)
+
+
+def random_signed(rng: np.random.Generator, cells: int) -> np.ndarray:
+    """A signed measure of any mass, with zeros and ties."""
+    kind = rng.integers(4)
+    if kind == 0:
+        return rng.normal(size=cells)
+    if kind == 1:
+        return rng.integers(-2, 3, size=cells).astype(float)
+    if kind == 2:  # sparse
+        return rng.normal(size=cells) * (rng.random(cells) < 0.2)
+    return rng.random(cells)  # positive: all of it has to go through the hub
+
+
+def random_balanced(rng: np.random.Generator, cells: int) -> tuple[np.ndarray, np.ndarray]:
+    """Two signed measures of equal mass (one has negative parts half of the time)."""
+    first, second = rng.dirichlet(np.full(cells, 0.5)), rng.dirichlet(np.full(cells, 0.5))
+    if rng.random() < 0.5:
+        noise = rng.normal(size=cells) / cells
+        first = first + noise - noise.mean()
+    return first, second
+
+
+def random_counts(rng: np.random.Generator, cells: int, rows: int) -> np.ndarray:
+    """Counts of `rows` rows over cells, many of them empty."""
+    return rng.multinomial(rows, rng.dirichlet(np.full(cells, 0.3))).astype(np.int64)

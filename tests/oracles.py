@@ -1,0 +1,308 @@
+"""The paper written out slowly and literally. Nothing here calls `certsynth`: fast code is compared with this.
+
+A column is anything with `places`, `steps` and `apart` (see `Cells`); a cell of several columns is a tuple of codes.
+Everything is dense and exact or solved as the linear program that the definition is.
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Sequence
+from decimal import Decimal, localcontext
+from fractions import Fraction
+from typing import Any, Protocol
+
+import numpy as np
+from scipy.optimize import linprog
+
+Cell = tuple[int, ...]
+
+
+class LineAndPoints(Protocol):
+    """Points on a line at `places`/`steps`, and `apart` points at distance 1 from all others."""
+
+    @property
+    def places(self) -> Any: ...
+    @property
+    def steps(self) -> int: ...
+    @property
+    def apart(self) -> int: ...
+
+
+Columns = Sequence[LineAndPoints]
+
+
+# ---------------------------------------------------------------------------------------------- the metric
+
+
+def column_distance(column: LineAndPoints, a: int, b: int) -> Fraction:
+    """|x − y| on the line; 1 between different points of which one is apart."""
+    on_line = len(column.places)
+    if a == b:
+        return Fraction(0)
+    if a >= on_line or b >= on_line:
+        return Fraction(1)
+    return Fraction(abs(int(column.places[a]) - int(column.places[b])), column.steps)
+
+
+def all_cells(columns: Columns) -> list[Cell]:
+    """All cells, the last column running fastest."""
+    return list(itertools.product(*(range(len(c.places) + c.apart) for c in columns)))
+
+
+def distance(columns: Columns, first: Cell, second: Cell) -> Fraction:
+    """The maximum over the columns."""
+    return max(column_distance(c, a, b) for c, a, b in zip(columns, first, second, strict=True))
+
+
+def metric(columns: Columns) -> np.ndarray:
+    """All distances as exact fractions, in an array of objects."""
+    cells = all_cells(columns)
+    matrix = np.empty((len(cells), len(cells)), dtype=object)
+    for (i, a), (j, b) in itertools.product(enumerate(cells), repeat=2):
+        matrix[i, j] = distance(columns, a, b)
+    return matrix
+
+
+def diameter(columns: Columns) -> Fraction:
+    return Fraction(metric(columns).max())
+
+
+# ------------------------------------------------------------------------------------- transport, as it is defined
+
+
+def lipschitz_supremum(measure: np.ndarray, distances: np.ndarray, hub: float | Fraction) -> tuple[float, np.ndarray]:
+    """sup Σ f(z) ω(z) over |f(x) − f(y)| ≤ d(x, y) and |f| ≤ hub, and an f that attains it. Eq. (13)."""
+    size = len(measure)
+    rows, most = [], []
+    for i, j in itertools.permutations(range(size), 2):
+        row = np.zeros(size)
+        row[i], row[j] = 1.0, -1.0
+        rows.append(row)
+        most.append(float(distances[i, j]))
+    answer = linprog(
+        -np.asarray(measure, float),
+        A_ub=np.array(rows) if rows else None,
+        b_ub=np.array(most) if rows else None,
+        bounds=(-float(hub), float(hub)),
+        method="highs-ds",
+    )
+    assert answer.status == 0, answer.message
+    return float(-answer.fun), np.asarray(answer.x)
+
+
+def exact_supremum(measure: np.ndarray, columns: Columns, hub: Fraction) -> Fraction:
+    """The same supremum without any rounding: the corner that the solver found, put on its lattice and checked.
+
+    The corners of the polytope of all f lie on multiples of 1/(2·lcm of the steps) if the hub does; f is 1-Lipschitz
+    and bounded as a fact about fractions, so its value is a lower bound whatever the solver did.
+    """
+    distances = metric(columns)
+    unit = 2 * math.lcm(hub.denominator, *(c.steps for c in columns))
+    f = [Fraction(round(x * unit), unit) for x in lipschitz_supremum(measure, distances, hub)[1]]
+    assert all(abs(x) <= hub for x in f)
+    assert all(f[i] - f[j] <= distances[i, j] for i, j in itertools.permutations(range(len(f)), 2))
+    return sum((x * Fraction(float(mass)) for x, mass in zip(f, measure, strict=True)), Fraction(0))
+
+
+def wasserstein_on_a_line(first: Sequence[int], second: Sequence[int], column: LineAndPoints) -> Fraction:
+    """W1 of two tables of counts, as shares, on one line: the area between their distribution functions."""
+    n, m = sum(map(int, first)), sum(map(int, second))
+    gaps = [int(b) - int(a) for a, b in itertools.pairwise(column.places)]
+    surplus, area = Fraction(0), Fraction(0)
+    for gap, a, b in zip(gaps, first, second, strict=False):
+        surplus += Fraction(int(a), n) - Fraction(int(b), m)
+        area += gap * abs(surplus)
+    return area / column.steps
+
+
+def wasserstein(first: np.ndarray, second: np.ndarray, distances: np.ndarray) -> float:
+    """W1 by its definition: the cheapest coupling of two measures of equal mass.
+
+    Signed measures are taken apart: what is negative in one is put on the other side.
+    """
+    difference = np.asarray(first, float) - np.asarray(second, float)
+    give, take = np.maximum(difference, 0), np.maximum(-difference, 0)
+    assert math.isclose(give.sum(), take.sum(), rel_tol=1e-9, abs_tol=1e-12), "unequal masses"
+    take = take * (give.sum() / take.sum()) if take.sum() else take
+    size = len(give)
+    leaves = np.kron(np.eye(size), np.ones(size))
+    arrives = np.kron(np.ones(size), np.eye(size))
+    answer = linprog(
+        distances.astype(float).ravel(),
+        A_eq=np.vstack([leaves, arrives])[:-1],  # the last equation follows from the others
+        b_eq=np.r_[give, take][:-1],
+        method="highs-ds",
+    )
+    assert answer.status == 0, answer.message
+    return float(answer.fun)
+
+
+# ---------------------------------------------------------------------------------------------- paths
+
+
+def snake(shape: Sequence[int]) -> list[Cell]:
+    """Through the cells of a box: the first coordinate up, the others forwards and backwards in turn."""
+    if not shape:
+        return [()]
+    rest = snake(shape[1:])
+    return [(i, *tail) for i in range(shape[0]) for tail in (rest[::-1] if i % 2 else rest)]
+
+
+def row_major(shape: Sequence[int]) -> list[Cell]:
+    """Line by line, always from the left: consecutive cells need not touch."""
+    return list(itertools.product(*map(range, shape)))
+
+
+def path_loss_as_printed(first: Sequence[float], second: Sequence[float], k: int) -> float:
+    """Eq. (7) of one block: (1/k) Σ_l |Σ_{i≤l} (v_i − u_i)|, both in path order."""
+    loss, surplus = 0.0, 0.0
+    for v, u in zip(first, second, strict=True):
+        surplus += v - u
+        loss += abs(surplus) / k
+    return loss
+
+
+# ---------------------------------------------------------------------------------------------- Haar (appendix B)
+
+
+def haar(levels: int) -> np.ndarray:
+    """The transposed Haar matrix M_k: level l has max(1, 2^{l−1}) columns with entries ±max(1, 2^{l−1})/2^k."""
+    size = 2**levels
+    columns = [np.full(size, 1 / size)]
+    for level in range(1, levels + 1):
+        support = 2 ** (levels - level + 1)
+        for start in range(0, size, support):
+            column = np.zeros(size)
+            column[start : start + support // 2] = 2 ** (level - 1) / size
+            column[start + support // 2 : start + support] = -(2 ** (level - 1)) / size
+            columns.append(column)
+    return np.array(columns).T
+
+
+def haar_inverse(levels: int) -> np.ndarray:
+    """The inverse: the transpose with all entries that are not zero scaled to ±1."""
+    return np.sign(haar(levels)).T
+
+
+# ---------------------------------------------------------------------------------------------- Step 3
+
+
+def marginal_matrix(columns: Columns, points: Sequence[Cell], subset: Sequence[int]) -> np.ndarray:
+    """A^S: entry (cell, point) is 1 where the point's projection on the subset is the cell."""
+    cells = all_cells([columns[j] for j in subset])
+    return np.array([[float(tuple(p[j] for j in subset) == cell) for p in points] for cell in cells])
+
+
+def least_path_loss(
+    columns: Columns,
+    subsets: Sequence[Sequence[int]],
+    target: Sequence[np.ndarray],
+    points: Sequence[Cell],
+    *,
+    end: float = 0.0,
+) -> float:
+    """min over weights α of max_S Σ_l w_l |Σ_{i≤l} (ν − Aα)_i| along the snake: one bound h for each absolute value."""
+    count, cells = len(points), sum(len(block) for block in target)
+    width = count + cells + 1  # α, h, and the maximum
+    rows, most, seen = [], [], count
+    for subset, block in zip(subsets, target, strict=True):
+        chosen = [columns[j] for j in subset]
+        where = {cell: i for i, cell in enumerate(all_cells(chosen))}
+        path = snake([len(c.places) + c.apart for c in chosen])
+        order = [where[cell] for cell in path]
+        partial = np.cumsum(marginal_matrix(columns, points, subset)[order], axis=0)
+        known = np.cumsum(np.asarray(block)[order])
+        lengths = [float(distance(chosen, a, b)) for a, b in itertools.pairwise(path)] + [end]
+        for step in range(len(path)):
+            for sign in (1.0, -1.0):
+                row = np.zeros(width)
+                row[:count], row[seen + step] = -sign * partial[step], -1.0
+                rows.append(row)
+                most.append(-sign * known[step])
+        row = np.zeros(width)
+        row[seen : seen + len(path)], row[-1] = lengths, -1.0
+        rows.append(row)
+        most.append(0.0)
+        seen += len(path)
+    answer = linprog(
+        np.r_[np.zeros(width - 1), 1.0],
+        A_ub=np.array(rows),
+        b_ub=np.array(most),
+        A_eq=np.r_[np.ones(count), np.zeros(width - count)][None, :],
+        b_eq=np.ones(1),
+        method="highs-ds",
+    )
+    assert answer.status == 0, answer.message
+    return float(answer.fun)
+
+
+def least_transport_loss(
+    columns: Columns,
+    subsets: Sequence[Sequence[int]],
+    target: Sequence[np.ndarray],
+    points: Sequence[Cell],
+    *,
+    hub: Fraction | None = None,
+) -> float:
+    """min over weights α of max_S sup_f ⟨f, ν − Aα⟩, without duality.
+
+    The supremum is a maximum over finitely many f (the corners of their polytope): start with none, find the best
+    weights against those known, ask for the worst f against these weights, until nothing is gained.
+    """
+    count = len(points)
+    spaces = []
+    for subset in subsets:
+        chosen = [columns[j] for j in subset]
+        reach = diameter(chosen) / 2 if hub is None else hub
+        spaces.append((metric(chosen), reach, marginal_matrix(columns, points, subset)))
+    cuts, most = [np.r_[np.zeros(count), -1.0]], [0.0]
+    for _ in range(2_000):
+        answer = linprog(
+            np.r_[np.zeros(count), 1.0],
+            A_ub=np.array(cuts),
+            b_ub=np.array(most),
+            A_eq=np.r_[np.ones(count), 0.0][None, :],
+            b_eq=np.ones(1),
+            method="highs-ds",
+        )
+        assert answer.status == 0, answer.message
+        weights, lower = answer.x[:count], float(answer.fun)
+        upper = 0.0
+        for (distances, reach, matrix), block in zip(spaces, target, strict=True):
+            value, f = lipschitz_supremum(block - matrix @ weights, distances, reach)
+            upper = max(upper, value)
+            cuts.append(np.r_[-f @ matrix, -1.0])
+            most.append(-float(f @ block))
+        if upper - lower < 1e-9:
+            return upper
+    raise AssertionError("the cuts did not close the gap")
+
+
+# ---------------------------------------------------------------------------------------------- the discrete Laplace law
+
+
+def laplace_probability(scale: float, z: int) -> float:
+    """P(Z = z) = (1 − p)/(1 + p) · p^{|z|} with p = e^{−1/scale}."""
+    p = math.exp(-1 / scale)
+    return (1 - p) / (1 + p) * math.exp(-abs(z) / scale)
+
+
+def laplace_tail(scale: float, t: int) -> Decimal:
+    """P(Z > t) for t ≥ 0, term by term in 60 digits until nothing is left to add."""
+    with localcontext() as context:
+        context.prec = 60
+        p = (-1 / Decimal(scale)).exp()
+        term = (1 - p) / (1 + p) * p ** (t + 1)
+        tail = Decimal(0)
+        while term > Decimal("1e-45") * (tail + term):
+            tail += term
+            term *= p
+        return tail
+
+
+def laplace_variance(scale: float) -> float:
+    """Σ z² P(Z = z), summed as it stands."""
+    reach = math.ceil(60 * scale) + 1
+    return sum(2 * z * z * laplace_probability(scale, z) for z in range(1, reach))

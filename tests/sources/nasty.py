@@ -1,0 +1,161 @@
+"""One table of odd values, written in every form that can be read.
+
+Each column holds values of one type, as Parquet and most frames want; `OBJECTS` mixes types as Python does.
+"""
+
+from __future__ import annotations
+
+import csv
+import datetime
+import math
+from collections.abc import Callable
+from decimal import Decimal
+from pathlib import Path
+from typing import Any
+
+import duckdb
+import numpy as np
+import pandas as pd
+import polars as pl
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from certsynth.domain import Category, Column, Ordered
+from certsynth.domain.cleaning import as_labels
+
+CANARY = "canary-7f3a"
+"""A cell that no message may show."""
+
+DAY = datetime.date(2020, 2, 28).toordinal() - datetime.date(1970, 1, 1).toordinal()
+
+_TEXTS = [
+    *(
+        "",
+        "a",
+        "A",
+        " a",
+        "NA",
+        "00123",
+        "123",
+        "unseen",
+        None,
+        "é",
+        'q"u',
+        "two\nlines",
+        "a,b",
+        "\tx",
+        "1.0",
+    ),
+    *("1e999", "nan", "true", "No", "2020-02-29", "2020-02-30", "other", "null", "x" * 5000, "\x00", "'"),
+]
+_TYPED: dict[str, tuple[pa.DataType, list[Any]]] = {
+    "integers": (pa.int64(), [0, 1, -7, 40, 41, 2**62, -(2**62), None, 20200229]),
+    "small": (pa.uint8(), [0, 1, 255, None]),
+    "floats": (pa.float64(), [math.nan, math.inf, -math.inf, 1e30, -0.0, 0.5, 2.0, 5e-324, None]),
+    "texts": (pa.string(), _TEXTS),
+    "truths": (pa.bool_(), [True, False, None]),
+    "days": (
+        pa.date32(),
+        [datetime.date(1, 1, 1), datetime.date(2020, 2, 29), datetime.date(9999, 12, 31), None],
+    ),
+    "times": (
+        pa.timestamp("us"),
+        [datetime.datetime(1969, 12, 31, 23, 59), datetime.datetime(2020, 2, 29), None],
+    ),
+    "decimals": (
+        pa.decimal128(20, 2),
+        [Decimal("1.50"), Decimal("2.00"), Decimal("-99999999999999999.99"), None],
+    ),
+    "huge": (pa.decimal128(38, 0), [Decimal(10**37), Decimal(1), Decimal("12345678901234567890"), None]),
+    "labels": (pa.dictionary(pa.int32(), pa.string()), ["a", "NA", None, "unseen"]),
+    "blobs": (pa.binary(), [b"a", b"\xff", None]),
+    "lists": (pa.list_(pa.int64()), [[1], [], [1, 2], None]),
+    "records": (pa.struct([("a", pa.int64())]), [{"a": 1}, None]),
+    "nothing": (pa.null(), [None]),
+}
+NESTED = ("blobs", "lists", "records")  # a text file has no way to write them
+ROWS = 60
+
+TABLE: dict[str, list[Any]] = {
+    name: [values[i % len(values)] for i in range(ROWS)] for name, (_, values) in _TYPED.items()
+}
+
+OBJECTS: list[Any] = [
+    *(None, math.nan, math.inf, "x", "", b"x", 10**30, -(10**30), True, 1.5, [1], {"a": 1}, pd.NA, pd.NaT),
+    *(
+        datetime.date(2020, 2, 29),
+        datetime.datetime(2020, 2, 29, 10),
+        pd.Timestamp("2020-02-29"),
+        Decimal("2"),
+    ),
+]
+
+
+def columns(name: str) -> list[Column]:
+    """One column of every kind, with and without places for what is missing or not listed."""
+    return [
+        column
+        for missing in (False, True)
+        for column in (
+            Ordered(name=name, missing=missing, kind="integer", low=-3, high=40),
+            Ordered(name=name, missing=missing, kind="number", low=-0.5, high=2.5),
+            Ordered(name=name, missing=missing, kind="date", low=DAY, high=DAY + 20),
+            Ordered(name=name, missing=missing, kind="ordinal", low=0, high=2, values=("a", "NA", "2")),
+            Category(
+                name=name, missing=missing, values=("a", "NA", "00123", "1.5", "2020-02-29", "two\nlines")
+            ),
+            Category(name=name, missing=missing, values=("12345678901234567890", "", "true"), other=True),
+            Category(name=name, missing=missing, kind="boolean", values=("false", "true")),
+        )
+    ]
+
+
+def expected(column: Column, values: list[Any]) -> np.ndarray:
+    """The codes of Python values that no engine has touched."""
+    return column.clean(np.fromiter(values, object, len(values)))
+
+
+def arrow() -> pa.Table:
+    return pa.table({name: pa.array(TABLE[name], kind) for name, (kind, _) in _TYPED.items()})
+
+
+def csv_file(folder: Path) -> Path:
+    path = folder / "nasty.csv"
+    flat = [name for name in TABLE if name not in NESTED]
+    texts = [as_labels(np.fromiter(TABLE[name], object, ROWS)) for name in flat]
+    with path.open("w", newline="", encoding="utf-8") as file:
+        writer = csv.writer(file)
+        writer.writerow(flat)
+        writer.writerows([text or "" for text in row] for row in zip(*texts, strict=True))
+    return path
+
+
+def parquet_file(folder: Path) -> Path:
+    path = folder / "nasty.parquet"
+    pq.write_table(arrow(), path)
+    return path
+
+
+def relation(folder: Path) -> duckdb.DuckDBPyRelation:
+    return duckdb.connect().sql(f"FROM read_parquet('{parquet_file(folder)}')")
+
+
+def pandas_objects(folder: Path) -> pd.DataFrame:
+    return pd.DataFrame({name: pd.Series(values, dtype=object) for name, values in TABLE.items()})
+
+
+def polars_frame(folder: Path) -> pl.DataFrame:
+    return pl.DataFrame(pl.from_arrow(arrow()))
+
+
+FORMS: dict[str, Callable[[Path], Any]] = {
+    "csv": csv_file,
+    "parquet": parquet_file,
+    "relation": relation,
+    "pandas objects": pandas_objects,
+    "pandas": lambda folder: arrow().to_pandas(),
+    "pandas with arrow types": lambda folder: arrow().to_pandas(types_mapper=pd.ArrowDtype),
+    "polars": polars_frame,
+    "polars lazy": lambda folder: polars_frame(folder).lazy(),
+    "pyarrow": lambda folder: arrow(),
+}

@@ -1,0 +1,190 @@
+"""A drafted schema: sensible for tidy rows, and a schema that can be loaded whatever the rows hold."""
+
+from __future__ import annotations
+
+import datetime
+from pathlib import Path
+from typing import Any
+
+import duckdb
+import numpy as np
+import pandas as pd
+import polars as pl
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from nasty import FORMS, OBJECTS
+
+from certsynth.domain import Category, Column, Ordered, Schema
+from certsynth.errors import InputError
+from certsynth.sources import cleaned, open_source
+from certsynth.sources.draft import KEPT_LABELS, MANY_LABELS, draft_schema
+
+EPOCH = datetime.date(1970, 1, 1).toordinal()
+
+
+def drafted(values: Any) -> Column:
+    frame = (
+        values if isinstance(values, pl.DataFrame) else pd.DataFrame({"x": pd.Series(values, dtype=object)})
+    )
+    schema = draft_schema(frame)
+    assert schema.draft
+    assert Schema.parse(schema.to_toml()) == schema
+    (column,) = schema
+    return column
+
+
+def integer(low: int, high: int, *, missing: bool = False) -> Ordered:
+    return Ordered(name="x", missing=missing, kind="integer", low=low, high=high)
+
+
+def number(low: float, high: float, *, missing: bool = False) -> Ordered:
+    return Ordered(name="x", missing=missing, kind="number", low=low, high=high)
+
+
+def date(low: str, high: str, *, missing: bool = False) -> Ordered:
+    ends = (datetime.date.fromisoformat(day).toordinal() - EPOCH for day in (low, high))
+    return Ordered(name="x", missing=missing, kind="date", low=next(ends), high=next(ends))
+
+
+def category(*values: str, missing: bool = False, other: bool = False) -> Category:
+    return Category(name="x", missing=missing, values=values, other=other)
+
+
+def boolean(*, missing: bool = False) -> Category:
+    return Category(name="x", missing=missing, kind="boolean", values=("false", "true"))
+
+
+DRAFTS: dict[str, tuple[list[Any], Column]] = {
+    "integers": (list(range(17, 99)), integer(17, 98)),
+    "few integers": ([1, 2, 1], integer(1, 2)),
+    "integers as text": (["3", " -4 ", "5.0"], integer(-4, 5)),
+    "integers with holes": ([1.0, None, 3.0], integer(1, 3, missing=True)),
+    "integers with a word for holes": (["7", "NA", "9"], integer(7, 9, missing=True)),
+    "one integer": ([5, 5], integer(5, 6)),
+    "the largest integer": ([2**53], integer(2**53 - 1, 2**53)),
+    "an infinity among integers": ([1, 2, float("inf")], integer(1, 2)),
+    "integers that are too far apart": ([0, 2**50], number(0.0, 2.0**50)),
+    "integers that are too large": ([10**400, 0], integer(0, 1)),
+    "numbers": (["0.5", "1e3"], number(0.5, 1000.0)),
+    "one number": ([2.5], number(1.25, 2.5)),
+    "one negative number": ([-0.5], number(-0.5, 0.5)),
+    "enormous numbers": ([1.5e300, -2.5e300], number(-1e300, 1e300)),
+    "only infinities": ([float("inf"), float("-inf")], integer(0, 1)),
+    "codes with zeros": (["00123", "123"], category("00123", "123")),
+    "a zero is no code": (["0", "0.5"], number(0.0, 0.5)),
+    "dates": (["2020-02-29", "2019-01-01 10:00"], date("2019-01-01", "2020-02-29")),
+    "date objects": ([datetime.date(2020, 2, 29), None], date("2020-02-29", "2020-03-01", missing=True)),
+    "the last day": (["9999-12-31"], date("9999-12-30", "9999-12-31")),
+    "not all dates": (["2020-02-29", "2020-02-30"], category("2020-02-29", "2020-02-30")),
+    "truths": (["TRUE", "false"], boolean()),
+    "bools": ([True, None], boolean(missing=True)),
+    "bools and numbers": ([True, 2], integer(1, 2)),
+    "labels": (["b", "a", "b"], category("a", "b")),
+    "Namibia": (["NA", "CH"], category("CH", "NA")),
+    "labels with holes": (["a", None, ""], category("a", missing=True)),
+    "formulas": (["=1+1", "@x", "-x", "-1", "a"], category("-1", "a", other=True)),
+    "only formulas": (["=1+1"], category("value", other=True)),
+    "control characters": (["a\nb", "\x9b", "\udcff", "c"], category("c", other=True)),
+    "long labels": (["x" * 1001, "y"], category("y", other=True)),
+    "a label called other": (["other", "=1"], category("value", other=True)),
+    "a label called other alone": (["other", "a"], category("a", "other")),
+    "bytes and lists": ([b"x", [1], {"a": 1}], category("value", missing=True, other=True)),
+    "nothing but holes": ([None, float("nan")], category("value", missing=True, other=True)),
+    "no rows": ([], category("value", other=True)),
+    "a word for holes and nothing else": (["NA", "NA"], category("NA")),
+}
+
+
+@pytest.mark.parametrize("case", DRAFTS)
+def test_drafts(case: str) -> None:
+    values, column = DRAFTS[case]
+    assert drafted(values) == column
+
+
+@pytest.mark.parametrize(
+    ("series", "column"),
+    [
+        (pl.Series([3, None, 5], dtype=pl.UInt8), integer(3, 5, missing=True)),
+        (pl.Series([0.5, float("nan")]), number(-0.5, 0.5, missing=True)),
+        (pl.Series([True, False]), boolean()),
+        (pl.Series([datetime.datetime(2020, 2, 29), None]), date("2020-02-29", "2020-03-01", missing=True)),
+        (pl.Series(["b", "a"], dtype=pl.Categorical), category("a", "b")),
+        (pl.Series([2**100], dtype=pl.Int128), number(2.0**99, 2.0**100)),
+    ],
+)
+def test_drafts_from_typed_columns(series: pl.Series, column: Column) -> None:
+    assert drafted(pl.DataFrame({"x": series})) == column
+
+
+def test_of_many_labels_the_most_frequent_are_kept() -> None:
+    many = [f"label {i}" for i in range(MANY_LABELS + 1)]
+    often = many[200 : 200 + KEPT_LABELS]
+    assert drafted(many + often) == category(*sorted(often), other=True)
+    assert drafted(many[:-1]) == category(*sorted(many[:-1]))
+
+
+def test_texts_without_end_are_not_all_held(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("certsynth.sources.draft.COUNTED_LABELS", 3)
+    assert drafted(["a", "b", "c", "d", "a"]) == category("a", "b", "c", other=True)
+
+
+def test_columns_without_a_usable_name_are_left_out(tmp_path: Path) -> None:
+    path = tmp_path / "x.csv"
+    path.write_text("=1+1,,a\n1,2,3\n")
+    assert draft_schema(path).names == ("a",)
+    path.write_text("=1+1,\n1,2\n")
+    with pytest.raises(InputError, match="no column has a name that a schema could use"):
+        draft_schema(path)
+
+
+def test_at_most_as_many_columns_as_a_schema_may_have() -> None:
+    schema = draft_schema(pd.DataFrame({f"c{i}": [1] for i in range(1_001)}))
+    assert len(Schema.parse(schema.to_toml())) == 1_000
+
+
+@pytest.mark.parametrize(("name", "kept"), [("people 2020", "people 2020"), ("=x", "table"), ("", "table")])
+def test_the_name_of_the_table_is_one_that_a_schema_may_have(name: str, kept: str) -> None:
+    assert draft_schema(duckdb.sql("SELECT 1 AS a"), name).name == kept
+
+
+def test_drafts_across_batches(tmp_path: Path) -> None:
+    path = tmp_path / "x.csv"
+    path.write_text("a,b\n" + "1,x\n" * 150_000 + ",y\n0.5,x\n")
+    a, b = draft_schema(open_source(path))
+    assert (a.kind, a.low, a.high, a.missing) == ("number", 0.5, 1.0, True)  # type: ignore[attr-defined]
+    assert b == Category(name="b", values=("x", "y"))
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_a_draft_of_the_nasty_table_describes_it(form: str, tmp_path: Path) -> None:
+    data = FORMS[form](tmp_path)
+    schema = draft_schema(data)
+    assert Schema.parse(schema.to_toml()) == schema
+    for batch in cleaned(open_source(data), schema):
+        for column, clean in zip(schema, batch, strict=True):
+            codes = column.to_cells(clean, column.cells(16))
+            assert codes.min() >= 0
+            assert codes.max() < column.cells(16).size
+
+
+odd = st.one_of(
+    st.sampled_from(OBJECTS), st.text(max_size=4), st.integers(), st.floats(), st.dates(), st.decimals()
+)
+
+
+@settings(max_examples=150, deadline=None)
+@given(st.lists(odd, max_size=8))
+def test_any_rows_give_a_schema_that_can_be_loaded(values: list[Any]) -> None:
+    column = drafted(values)
+    clean = column.clean(np.fromiter(values, object, len(values)))
+    assert len(clean) == len(values)
+
+
+@settings(max_examples=100, deadline=None)
+@given(st.lists(st.one_of(st.none(), st.integers(-50, 50)), min_size=1, max_size=30))
+def test_a_draft_clamps_no_row_that_it_has_seen(values: list[int | None]) -> None:
+    column = drafted(values)
+    written = column.decode(column.clean(np.fromiter(values, object, len(values))))
+    if any(value is not None for value in values):
+        assert written.tolist() == values
