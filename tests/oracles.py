@@ -33,7 +33,7 @@ class LineAndPoints(Protocol):
 Columns = Sequence[LineAndPoints]
 
 
-# ---------------------------------------------------------------------------------------------- the metric
+# ------------------------------------------------------------ the metric
 
 
 def column_distance(column: LineAndPoints, a: int, b: int) -> Fraction:
@@ -69,7 +69,7 @@ def diameter(columns: Columns) -> Fraction:
     return Fraction(metric(columns).max())
 
 
-# ------------------------------------------------------------------------------------- transport, as it is defined
+# ------------------------------------------------------------ transport, as it is defined
 
 
 def lipschitz_supremum(measure: np.ndarray, distances: np.ndarray, hub: float | Fraction) -> tuple[float, np.ndarray]:
@@ -139,7 +139,7 @@ def wasserstein(first: np.ndarray, second: np.ndarray, distances: np.ndarray) ->
     return float(answer.fun)
 
 
-# ---------------------------------------------------------------------------------------------- paths
+# ------------------------------------------------------------ paths
 
 
 def snake(shape: Sequence[int]) -> list[Cell]:
@@ -164,7 +164,7 @@ def path_loss_as_printed(first: Sequence[float], second: Sequence[float], k: int
     return loss
 
 
-# ---------------------------------------------------------------------------------------------- Haar (appendix B)
+# ------------------------------------------------------------ Haar (appendix B)
 
 
 def haar(levels: int) -> np.ndarray:
@@ -186,7 +186,7 @@ def haar_inverse(levels: int) -> np.ndarray:
     return np.sign(haar(levels)).T
 
 
-# ---------------------------------------------------------------------------------------------- Step 3
+# ------------------------------------------------------------ Step 3
 
 
 def marginal_matrix(columns: Columns, points: Sequence[Cell], subset: Sequence[int]) -> np.ndarray:
@@ -280,7 +280,7 @@ def least_transport_loss(
     raise AssertionError("the cuts did not close the gap")
 
 
-# ---------------------------------------------------------------------------------------------- the discrete Laplace law
+# ------------------------------------------------------------ the discrete Laplace law
 
 
 def laplace_probability(scale: float, z: int) -> float:

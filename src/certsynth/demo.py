@@ -83,9 +83,7 @@ def people(rows: int, *, seed: int = 1) -> Columns:
     income = np.where(employed, earned, rng.gamma(3.0, 4200.0, rows) * (age >= 18))
     untold = rng.random(rows) < np.where(income > 70_000, 0.25, 0.06)
     wealthy = np.clip(income / 60_000, 0, 1)
-    places = np.cumsum(
-        [0.24 - 0.15 * wealthy, 0.16 + 0.06 * wealthy, 0.22 + 0 * wealthy, 0.26 - 0.1 * wealthy], axis=0
-    )
+    places = np.cumsum([0.24 - 0.15 * wealthy, 0.16 + 0.06 * wealthy, 0.22 + 0 * wealthy, 0.26 - 0.1 * wealthy], axis=0)
     region = (rng.random(rows) > places).sum(axis=0)
     arrival = rng.beta(np.where(age < 35, 3.0, 1.1), 1.2)
     days = np.minimum(arrival * _DAYS, _DAYS).astype(int)

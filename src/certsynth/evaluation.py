@@ -18,7 +18,7 @@ from certsynth.sources import cleaned, open_source
 
 @dataclass(frozen=True, slots=True)
 class SubsetLoss:
-    """W1 in one subset of columns lies between `lower` and `upper`; `value` is that of the rows moved to the lattice."""
+    """W1 in one subset of columns is between `lower` and `upper`; `value` is that of the rows moved to the lattice."""
 
     columns: tuple[str, ...]
     value: float
@@ -30,7 +30,7 @@ class SubsetLoss:
 class Evaluation:
     """The utility loss: the largest W1 over all subsets.
 
-    Paper: Eq. (14) [upper-loss], Eq. (15) [lower-loss]
+    Paper: Eq. (1) [utility-loss], Eq. (19) [upper-loss], Eq. (20) [lower-loss], Eq. (21) [displacement]
     """
 
     subsets: tuple[SubsetLoss, ...]
@@ -59,8 +59,7 @@ class Evaluation:
             "lower": self.lower,
             "mean_upper": self.mean_upper,
             "subsets": [
-                {"columns": list(s.columns), "value": s.value, "upper": s.upper, "lower": s.lower}
-                for s in self.subsets
+                {"columns": list(s.columns), "value": s.value, "upper": s.upper, "lower": s.lower} for s in self.subsets
             ],
         }
 
@@ -91,14 +90,12 @@ def evaluate(
             raise InputError(f"the {what} has no rows: there is nothing to compare.")
     losses = []
     names = schema.names
-    for subset, d in zip(
-        fine.marginals.subsets, distances(fine, first, second, progress=progress), strict=True
-    ):
+    for subset, d in zip(fine.marginals.subsets, distances(fine, first, second, progress=progress), strict=True):
         moved = d.first_moved + d.second_moved
         losses.append(
             SubsetLoss(
                 columns=tuple(names[j] for j in subset),
-                value=float(d.upper),
+                value=min(1.0, float(d.upper)),
                 upper=min(1.0, float(d.upper + moved)),
                 lower=max(0.0, float(d.lower / d.stretch - moved)),
             )

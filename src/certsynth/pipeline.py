@@ -131,7 +131,7 @@ def release(
     `seed` steers only what needs no privacy: which public rows are drawn, the order and details of emitted rows. The
     noise has no seed. `noise` is for tests: what is made with noise of one's own cannot be written.
 
-    Paper: Algorithm 1 [algorithm]
+    Paper: Algorithm 1 [algorithm], Definition 1 [differential-privacy]
     """
     schema = usable(schema, columns)
     settings = _settings(
@@ -212,12 +212,8 @@ def release(
             noise=noise,
             progress=progress,
         )
-    certificate = Certificate(
-        confidence=float(settings.confidence), plug_in=plugged, direct=whole, single=single
-    )
-    spent += [
-        (f"loss of {what}", d.cost) for what, d in (("the rows", whole), ("single columns", single)) if d
-    ]
+    certificate = Certificate(confidence=float(settings.confidence), plug_in=plugged, direct=whole, single=single)
+    spent += [(f"loss of {what}", d.cost) for what, d in (("the rows", whole), ("single columns", single)) if d]
     document = _document(schema, settings, measurement, certificate, spent, len(table[0]), support)
     document["recompute"] = {
         "plug_in_failure_probability": str(beta),
@@ -260,20 +256,14 @@ def _settings(
         checked_choice(mechanism, name="mechanism", choices=STRATEGIES)
     checked_choice(projection, name="projection", choices=PROJECTIONS)
     if projection == "public" and not public:
-        raise InputError(
-            "projection public needs public rows: give --public FILE, or choose another projection."
-        )
+        raise InputError("projection public needs public rows: give --public FILE, or choose another projection.")
     if public and projection not in ("auto", "public"):
-        raise InputError(
-            f"public rows are not used by the projection {projection}; leave one of the two out."
-        )
+        raise InputError(f"public rows are not used by the projection {projection}; leave one of the two out.")
     if loss is None:
         loss = "path" if paper or s > TRANSPORT_COLUMNS else "transport"
     checked_choice(loss, name="loss", choices=LOSSES)
     if loss == "transport" and s > TRANSPORT_COLUMNS:
-        raise InputError(
-            f"the transport loss is for at most {TRANSPORT_COLUMNS} columns at once; choose --loss path."
-        )
+        raise InputError(f"the transport loss is for at most {TRANSPORT_COLUMNS} columns at once; choose --loss path.")
     rule = "at least 0 and below 1, for example 0.05"
     return Settings(
         epsilon=exact,
@@ -299,14 +289,8 @@ def _settings(
 
 
 def _checked_candidates(candidates: Any, sparsity: int) -> int:
-    if (
-        isinstance(candidates, bool)
-        or not isinstance(candidates, int)
-        or not 1 <= candidates <= MOST_CANDIDATES
-    ):
-        raise InputError(
-            f"candidates must be a whole number from 1 to {MOST_CANDIDATES}; got {candidates!r:.20}."
-        )
+    if isinstance(candidates, bool) or not isinstance(candidates, int) or not 1 <= candidates <= MOST_CANDIDATES:
+        raise InputError(f"candidates must be a whole number from 1 to {MOST_CANDIDATES}; got {candidates!r:.20}.")
     if candidates > 1 and sparsity > TRANSPORT_COLUMNS:
         raise InputError(f"choosing among candidates compares at most {TRANSPORT_COLUMNS} columns at once.")
     return candidates
@@ -330,9 +314,7 @@ def _synthesise(
     proxies = _proxies(settings, marginals.cells[0].steps)
     points, support = _support(measurement, schema, settings, public, rng)
     tight = (settings.loss == "transport") != (other_loss and settings.sparsity <= TRANSPORT_COLUMNS)
-    solver: Projection = (
-        TransportProgram(proxies.hub) if tight else PathProgram(strategy.order, float(proxies.end))
-    )
+    solver: Projection = TransportProgram(proxies.hub) if tight else PathProgram(strategy.order, float(proxies.end))
     weights = as_probabilities(solver.weights(Target.of(measurement), points), len(points))
     rows = _rows(settings, measurement)
     cells, detail = marginals.cells, settings.detail
@@ -374,9 +356,7 @@ def _choice(source: Source, schema: Schema, settings: Settings, memory: int | No
     return choice.mechanism, choice.resolution
 
 
-def _cell_codes(
-    source: Source, schema: Schema, marginals: Marginals, progress: Progress
-) -> Iterator[list[Ints]]:
+def _cell_codes(source: Source, schema: Schema, marginals: Marginals, progress: Progress) -> Iterator[list[Ints]]:
     done, total = 0, source.size_hint()
     for batch in cleaned(source, schema):
         yield [c.to_cells(x, cells) for c, x, cells in zip(schema, batch, marginals.cells, strict=True)]

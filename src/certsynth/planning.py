@@ -19,11 +19,11 @@ from certsynth.queries import Marginals
 from certsynth.queries.fine import FineMarginals
 from certsynth.transport import Network, Path, path_loss, transport_loss
 
-RESOLUTIONS = (4, 6, 8, 12, 16, 24, 32, 48, 64)
+RESOLUTIONS = (4, 6, 8, 12, 16, 24, 32)
 MECHANISMS = ("identity", "haar")
 _REHEARSAL_DRAWS = 6
 _REHEARSAL_SUBSETS = 4
-_MANY_CELLS = 200_000  # candidates beyond this are not rehearsed: the plan must be quick
+_MANY_CELLS = 12_000  # more than this are not chosen automatically: the programs of Step 3 would take minutes
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,9 +42,7 @@ def size_of(marginals: Marginals, *, draws: int) -> Size:
     """Estimated from the schema alone. The seconds are those of two cores, and only rough."""
     sizes = marginals.sizes()
     cells = sum(sizes)
-    copies = (
-        8 + (draws + PILOT_DRAWS) * 3
-    )  # counts, coefficients and estimates, and the draws with their images
+    copies = 8 + (draws + PILOT_DRAWS) * 3  # counts, coefficients and estimates, and the draws with their images
     network = 40 * max(sizes) * 30 * (os.cpu_count() or 1)  # nodes × arcs, in each worker
     nodes = [float(size) for size in sizes]
     seconds = (draws + PILOT_DRAWS) * sum(1e-6 * n * (1 + n / 500) ** 0.5 for n in nodes) / 1.5
@@ -57,22 +55,20 @@ def check_size(marginals: Marginals, *, draws: int, memory: int | None = None) -
     limit = default_memory() if memory is None else memory
     if size.bytes > limit:
         raise TooLarge(
-            f"{len(marginals.subsets):,} marginals need {size}, more than the {limit / 2**30:.2g} GB at hand: lower the "
-            "resolution or the sparsity, name fewer columns, or merge labels of large categories."
+            f"{len(marginals.subsets):,} marginals need {size}, more than the {limit / 2**30:.2g} GB at hand: lower "
+            "the resolution or the sparsity, name fewer columns, or merge labels of large categories."
         )
 
 
 def check_lattice(fine: FineMarginals, *, memory: int | None = None) -> None:
     """Refuse a lattice that cannot fit, before the data is opened."""
     sizes = fine.marginals.sizes()
-    needed = 16 * sum(sizes) + 1500 * max(sizes) * min(
-        len(sizes), os.cpu_count() or 1
-    )  # counts, networks in workers
+    needed = 16 * sum(sizes) + 1500 * max(sizes) * min(len(sizes), os.cpu_count() or 1)  # counts, networks in workers
     limit = default_memory() if memory is None else memory
     if needed > limit:
         raise TooLarge(
-            f"a lattice of {max(sizes):,} points for each of {len(sizes):,} marginals needs about {needed / 2**30:.2g} GB, "
-            f"more than the {limit / 2**30:.2g} GB at hand: choose a coarser --lattice, a lower sparsity or fewer columns."
+            f"{len(sizes):,} marginals of up to {max(sizes):,} lattice points need about {needed / 2**30:.2g} GB, more "
+            f"than the {limit / 2**30:.2g} GB at hand: choose a coarser --lattice, a lower sparsity or fewer columns."
         )
 
 
@@ -110,7 +106,7 @@ def rehearse(marginals: Marginals, strategy: Strategy, *, epsilon: Fraction, row
 class Choice:
     """A mechanism and a resolution, with what they promise: 1/2k plus twice the loss of the noise.
 
-    Paper: Eq. (11) [expected-loss]
+    Paper: Eq. (15) [expected-loss]
     """
 
     mechanism: str

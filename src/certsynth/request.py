@@ -22,17 +22,15 @@ def checked_sparsity(sparsity: Any, schema: Schema, *, call: str) -> int:
     if sparsity is None:
         return min(2, columns)
     if isinstance(sparsity, bool) or not isinstance(sparsity, int) or not 1 <= sparsity <= columns:
+        possible = " or ".join(map(str, range(1, columns + 1))) if columns < 4 else f"1 to {columns}"
         raise InputError(
-            f"`{call}(sparsity={sparsity!r:.20})`: the table has {columns} column{'s' * (columns > 1)}, so sparsity can be "
-            f"{' or '.join(str(s) for s in range(1, columns + 1)) if columns < 4 else f'1 to {columns}'}. "
-            "Add columns to the schema or change sparsity."
+            f"`{call}(sparsity={sparsity!r:.20})`: the table has {columns} column{'s' * (columns > 1)}, so sparsity can "
+            f"be {possible}. Add columns to the schema or change sparsity."
         )
     return sparsity
 
 
-def checked_subsets(
-    schema: Schema, sparsity: int, named: Sequence[Sequence[str]] | None = None
-) -> tuple[Subset, ...]:
+def checked_subsets(schema: Schema, sparsity: int, named: Sequence[Sequence[str]] | None = None) -> tuple[Subset, ...]:
     """The named subsets of columns, by default all of that many columns."""
     if named is None:
         return tuple(itertools.combinations(range(len(schema)), sparsity))
@@ -41,9 +39,7 @@ def checked_subsets(
     for names in named:
         for name in names:
             if name not in place:
-                raise InputError(
-                    f"column {name!r:.60} is not in the schema, which has: {', '.join(schema.names)}."
-                )
+                raise InputError(f"column {name!r:.60} is not in the schema, which has: {', '.join(schema.names)}.")
         if not names or len(set(names)) < len(names):
             raise InputError("a subset names at least one column, and each column once.")
         subsets.append(tuple(sorted(place[name] for name in names)))
@@ -56,8 +52,8 @@ def usable(schema: Schema, columns: Sequence[str] | None) -> Schema:
     """The schema that private rows may be read with: not a draft, and of the chosen columns."""
     if schema.draft:
         raise InputError(
-            "the schema is a draft made from rows: check every bound and label against public knowledge, then remove the "
-            "line draft = true."
+            "the schema is a draft made from rows: check every bound and label against public knowledge, then remove "
+            "the line draft = true."
         )
     return schema.select(columns) if columns else schema
 
@@ -66,11 +62,7 @@ def checked_resolution(resolution: Any) -> int | None:
     """Cells to the unit length; None for "auto"."""
     if resolution in (None, "auto"):
         return None
-    if (
-        isinstance(resolution, bool)
-        or not isinstance(resolution, int)
-        or not 1 <= resolution <= MAX_RESOLUTION
-    ):
+    if isinstance(resolution, bool) or not isinstance(resolution, int) or not 1 <= resolution <= MAX_RESOLUTION:
         raise InputError(
             f"resolution must be auto or a whole number from 1 to {MAX_RESOLUTION}; got {resolution!r:.20}."
         )

@@ -230,6 +230,8 @@ def test_a_value_reads_as_its_text_does(values: list[object]) -> None:
         (datetime.datetime(1970, 1, 2), "1970-01-02", math.nan, 1.0),
         (datetime.datetime(1970, 1, 2, 3), "1970-01-02 03:00:00", math.nan, 1.0),
         (np.datetime64("1970-01-02"), "1970-01-02", math.nan, 1.0),
+        (np.datetime64("20000-01-01"), None, math.nan, 6585322.0),
+        (np.datetime64(2**62, "s"), None, math.nan, 53375995583650.0),  # overflows in microseconds
         (pd.NaT, None, math.nan, math.nan),
         (pd.NA, None, math.nan, math.nan),
         (b"1", None, math.nan, math.nan),
@@ -241,12 +243,12 @@ def test_reads_one_value(value: object, label: str | None, number: float, day: f
     assert as_labels(raw) == [label]
     np.testing.assert_array_equal(as_numbers(raw), [number])
     np.testing.assert_array_equal(as_days(raw), [day])
+    if isinstance(value, np.datetime64):
+        assert as_labels(np.array([value])) == [label]
 
 
 def test_truths_are_few_words_in_any_case() -> None:
-    words = held(
-        [True, 1, 1.0, "TRUE", " yes", "y", "t", "1", False, 0, "No", "n", "f", "FALSE", "0", 2, "", "on"]
-    )
+    words = held([True, 1, 1.0, "TRUE", " yes", "y", "t", "1", False, 0, "No", "n", "f", "FALSE", "0", 2, "", "on"])
     assert as_truths(words) == ["true"] * 8 + ["false"] * 7 + [None] * 3
 
 

@@ -201,9 +201,7 @@ def test_rows_are_read_and_written(column: Column, raw: list[object], written: l
     np.testing.assert_array_equal(column.clean(decoded), clean)  # what is written reads back as itself
 
 
-@pytest.mark.parametrize(
-    ("column", "dtype"), [(c, d) for (c, *_), d in zip(EXAMPLES[:4], "ifMO", strict=True)]
-)
+@pytest.mark.parametrize(("column", "dtype"), [(c, d) for (c, *_), d in zip(EXAMPLES[:4], "ifMO", strict=True)])
 def test_written_values_keep_their_type(column: Column, dtype: str) -> None:
     assert column.decode(column.centres(column.cells(3))).dtype.kind == dtype
 
@@ -251,6 +249,4 @@ def test_the_domain_never_comes_from_data(column: Column, loud: str) -> None:
         np.testing.assert_array_equal(before.places, after.places)
         assert (before.steps, before.apart) == (after.steps, after.apart)
     np.testing.assert_array_equal(noisy[2][:-1], quiet[2])
-    np.testing.assert_array_equal(
-        column.to_cells(noisy[2], noisy[0])[:-1], column.to_cells(quiet[2], quiet[0])
-    )
+    np.testing.assert_array_equal(column.to_cells(noisy[2], noisy[0])[:-1], column.to_cells(quiet[2], quiet[0]))

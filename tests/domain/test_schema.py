@@ -246,9 +246,7 @@ def test_refuses(case: str) -> None:
 
 def test_dots_in_texts_and_comments_are_no_keys() -> None:
     dots = "." * 100
-    schema = Schema.parse(
-        f'# {dots}\n[table]\nname = "{dots}"\n' + column(CATEGORY + f'values = ["{dots}x", "y"]')
-    )
+    schema = Schema.parse(f'# {dots}\n[table]\nname = "{dots}"\n' + column(CATEGORY + f'values = ["{dots}x", "y"]'))
     assert schema.name == dots
 
 

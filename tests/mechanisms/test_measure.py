@@ -7,13 +7,13 @@ import math
 from dataclasses import dataclass, fields
 from fractions import Fraction
 
-import generators as gen
 import numpy as np
-import oracles
 import pytest
 from scipy.spatial.distance import cdist
 from scipy.stats import ks_2samp
 
+import generators as gen
+import oracles
 from certsynth.mechanisms import STRATEGIES, Haar, Identity, Measurement, Neighbours, Strategy, measure
 from certsynth.mechanisms.measure import coefficients, sensitivity
 from certsynth.mechanisms.samplers import Noised
@@ -62,7 +62,7 @@ def grid(marginals: Marginals) -> np.ndarray:
     return np.array(oracles.all_cells(marginals.cells), dtype=np.int64)
 
 
-# ------------------------------------------------------------------------------------------------ P1
+# ------------------------------------------------------------ P1
 
 
 def largest_change(marginals: Marginals, strategy: Strategy) -> tuple[int, int]:
@@ -202,7 +202,7 @@ def test_one_cell_under_add_remove_is_the_hidden_number_of_rows_and_gets_noise()
         assert rows == 14.0
 
 
-# ------------------------------------------------------------------------------------------------ what is in it
+# ------------------------------------------------------------ what is in it
 
 
 @pytest.mark.parametrize("strategy", EVERY, ids=named)
@@ -265,7 +265,7 @@ def test_measuring_leaves_the_counts_alone() -> None:
     assert all(np.array_equal(a, b) for a, b in zip(before, counts, strict=True))
 
 
-# ------------------------------------------------------------------------------------------------ the law of the error
+# ------------------------------------------------------------ the law of the error
 
 TINY = Marginals(cells=(gen.line(2), gen.labels(3), gen.holes([1, 4], 5, missing=True)), subsets=((0, 1), (0, 2), (1,)))
 

@@ -101,9 +101,7 @@ def columns(name: str) -> list[Column]:
             Ordered(name=name, missing=missing, kind="number", low=-0.5, high=2.5),
             Ordered(name=name, missing=missing, kind="date", low=DAY, high=DAY + 20),
             Ordered(name=name, missing=missing, kind="ordinal", low=0, high=2, values=("a", "NA", "2")),
-            Category(
-                name=name, missing=missing, values=("a", "NA", "00123", "1.5", "2020-02-29", "two\nlines")
-            ),
+            Category(name=name, missing=missing, values=("a", "NA", "00123", "1.5", "2020-02-29", "two\nlines")),
             Category(name=name, missing=missing, values=("12345678901234567890", "", "true"), other=True),
             Category(name=name, missing=missing, kind="boolean", values=("false", "true")),
         )

@@ -24,9 +24,7 @@ EPOCH = datetime.date(1970, 1, 1).toordinal()
 
 
 def drafted(values: Any) -> Column:
-    frame = (
-        values if isinstance(values, pl.DataFrame) else pd.DataFrame({"x": pd.Series(values, dtype=object)})
-    )
+    frame = values if isinstance(values, pl.DataFrame) else pd.DataFrame({"x": pd.Series(values, dtype=object)})
     schema = draft_schema(frame)
     assert schema.draft
     assert Schema.parse(schema.to_toml()) == schema
@@ -168,9 +166,7 @@ def test_a_draft_of_the_nasty_table_describes_it(form: str, tmp_path: Path) -> N
             assert codes.max() < column.cells(16).size
 
 
-odd = st.one_of(
-    st.sampled_from(OBJECTS), st.text(max_size=4), st.integers(), st.floats(), st.dates(), st.decimals()
-)
+odd = st.one_of(st.sampled_from(OBJECTS), st.text(max_size=4), st.integers(), st.floats(), st.dates(), st.decimals())
 
 
 @settings(max_examples=150, deadline=None)

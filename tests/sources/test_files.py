@@ -17,6 +17,7 @@ import pyarrow.parquet as pq
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from nasty import NESTED, ROWS, TABLE, csv_file, parquet_file
 
 from certsynth.domain import Category, Ordered, Schema
 from certsynth.errors import InputError
@@ -107,9 +108,7 @@ def test_a_wide_file_is_read(tmp_path: Path) -> None:
     assert rows_of(path, ["c2999", "c7"]) == [("2999", "7")]
 
 
-@pytest.mark.parametrize(
-    "name", ["a[1]", "a*", "**", "a?", "it's", "a{b,c}", "x=1", "[!a]", "a b", "ü", "a;b", "%s"]
-)
+@pytest.mark.parametrize("name", ["a[1]", "a*", "**", "a?", "it's", "a{b,c}", "x=1", "[!a]", "a b", "ü", "a;b", "%s"])
 def test_signs_in_a_path_stand_for_themselves(name: str, tmp_path: Path) -> None:
     folder = tmp_path / "year=2020"  # for Hive's partitions a column, for us a folder
     folder.mkdir()
@@ -130,9 +129,7 @@ def scratch(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @settings(max_examples=150, deadline=None)
 @given(body=st.text(alphabet='ab1,,""\n\n ', max_size=30), width=st.integers(1, 3), rows=st.integers(1, 3))
-def test_csv_is_a_table_of_the_width_of_its_header_or_refused(
-    scratch: Path, body: str, width: int, rows: int
-) -> None:
+def test_csv_is_a_table_of_the_width_of_its_header_or_refused(scratch: Path, body: str, width: int, rows: int) -> None:
     """Never a row more or less than Python's parser finds, however broken the quotes are."""
     names = list("xyz"[:width])
     scratch.write_text(",".join(names) + "\n" + body, newline="")
@@ -191,6 +188,27 @@ def test_the_schema_decides_what_text_means(tmp_path: Path) -> None:
         np.testing.assert_array_equal(new, codes)
 
 
+ALONE = """
+import sys
+foreign = ("pandas", "polars", "pyarrow", "pytz")
+sys.modules.update(dict.fromkeys(foreign))  # whoever imports one of them fails
+import duckdb
+from certsynth.sources import open_source
+from certsynth.sources.draft import draft_schema
+for data in (sys.argv[1], sys.argv[2], duckdb.sql(f"FROM read_parquet('{sys.argv[2]}')")):
+    source = open_source(data)
+    print(sum(len(batch[0]) for batch in source.batches(source.names)), len(draft_schema(source)))
+"""
+
+
+def test_files_and_relations_need_no_other_library(tmp_path: Path) -> None:
+    paths = [str(csv_file(tmp_path)), str(parquet_file(tmp_path))]
+    run = subprocess.run([sys.executable, "-c", ALONE, *paths], capture_output=True, text=True, check=True)
+    everything, flat = len(TABLE), len(TABLE) - len(NESTED)
+    assert run.stdout.split() == [str(n) for n in (ROWS, flat, ROWS, everything, ROWS, everything)]
+    assert run.stderr == ""
+
+
 FLAT = """
 import resource, sys
 from certsynth.sources import open_source
@@ -206,9 +224,7 @@ MAKE: dict[str, Callable[[Path], object]] = {
     "parquet": lambda path: duckdb.execute(
         f"COPY (SELECT i::DOUBLE AS number, 'label ' || i AS label FROM range(2000000) AS t(i)) TO '{path}'"
     ),
-    "csv": lambda path: path.write_text(
-        "number,label\n" + "".join(f"{i},label {i}\n" for i in range(500_000))
-    ),
+    "csv": lambda path: path.write_text("number,label\n" + "".join(f"{i},label {i}\n" for i in range(500_000))),
 }
 
 

@@ -99,6 +99,7 @@ REFUSED: dict[str, tuple[str, bytes, str]] = {
         f"{CANARY},34\na,35\n".encode(),
         "no column 'x', and the first line looks like a row",
     ),
+    "no header and a value twice": ("t.csv", b"777,777\na,35\n", "two columns have one name, and the first line looks"),
     "an unknown suffix": (
         "t.xlsx",
         CANARY.encode(),
@@ -138,6 +139,7 @@ def test_refuses(case: str, tmp_path: Path) -> None:
     assert "\n" not in message
     shown = f"{message}{caught.value!r}{''.join(traceback.format_exception(caught.value))}"
     assert CANARY not in shown
+    assert "777" not in shown.replace(str(path), "")
     assert LONG[:99] not in shown
 
 

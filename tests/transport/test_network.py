@@ -7,13 +7,13 @@ import math
 from dataclasses import replace
 from fractions import Fraction
 
-import generators as gen
 import numpy as np
-import oracles
 import pytest
 from scipy.sparse import coo_array
 from scipy.sparse.csgraph import dijkstra, floyd_warshall
 
+import generators as gen
+import oracles
 from certsynth.transport import Network
 from certsynth.transport import network as module
 from certsynth.transport.network import lattice_offsets
@@ -59,7 +59,7 @@ def test_random_spaces_have_graph_distances_within_the_stretch() -> None:
     for shape in random_shapes(1, 150):
         network = Network.of(shape)
         least, most = ratios(network, shape)
-        assert 1 <= least
+        assert least >= 1
         assert most <= network.stretch
         assert network.stretch == 1 or len(shape) == 3
         pairs += gen.size(shape) * (gen.size(shape) - 1)
@@ -80,7 +80,7 @@ def test_larger_random_spaces_have_graph_distances_within_the_stretch() -> None:
     for shape in random_shapes(2, 60, most_cells=350):
         network = Network.of(shape)
         least, most = ratios(network, shape)
-        assert 1 <= least
+        assert least >= 1
         assert most <= network.stretch
 
 
@@ -154,7 +154,7 @@ def test_every_cell_has_a_node_of_its_own_and_the_hub_balances() -> None:
         assert np.count_nonzero(supply[:-1]) == np.count_nonzero(measure)
 
 
-# ----------------------------------------------------------------------------------------------- moves on a lattice
+# ------------------------------------------------------------ moves on a lattice
 
 
 def cheapest_by_moves(moves: list[tuple[int, ...]], spans: tuple[int, ...], steps: tuple[int, ...]) -> np.ndarray:

@@ -5,12 +5,12 @@ from __future__ import annotations
 import itertools
 import math
 
-import generators as gen
 import numpy as np
-import oracles
 import pytest
 from scipy.stats import wasserstein_distance
 
+import generators as gen
+import oracles
 from certsynth.transport import Path, path_loss
 from certsynth.transport.hilbert import hilbert_order
 from certsynth.transport.path import Order, snake_order

@@ -54,9 +54,7 @@ class Certificate:
             "bound": self.bound,
             "confidence": self.confidence,
             "kind": self.kind,
-            "terms": _direct_terms(self.direct)
-            if self.kind == "direct" and self.direct
-            else _terms(plug.worst),
+            "terms": _direct_terms(self.direct) if self.kind == "direct" and self.direct else _terms(plug.worst),
             "single_column_bound": self.single_column_bound,
             "subsets": subsets,
             "direct": _direct(self.direct) if self.direct else None,

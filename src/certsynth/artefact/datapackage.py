@@ -11,9 +11,7 @@ from certsynth.domain.schema import describe
 _TYPES = {"integer": "integer", "number": "number", "date": "date", "boolean": "boolean"}
 
 
-def describe_package(
-    schema: Schema, document: Mapping[str, Any], *, parquet: str, csv: str
-) -> dict[str, Any]:
+def describe_package(schema: Schema, document: Mapping[str, Any], *, parquet: str, csv: str) -> dict[str, Any]:
     """datapackage.json: the two files, their columns, and in words what the rows are."""
     certificate, privacy = document["certificate"], document["privacy"]
     fields = [_field(column) for column in schema]

@@ -25,9 +25,7 @@ def check_target(target: Path) -> None:
         raise InputError(f"{parent} cannot be written to; choose another --out.")
 
 
-def write_folder(
-    target: Path, files: Mapping[str, bytes], others: Callable[[Path], None] | None = None
-) -> None:
+def write_folder(target: Path, files: Mapping[str, bytes], others: Callable[[Path], None] | None = None) -> None:
     """Write `files`, and what `others` writes into the folder it is given, then the checksums; all or nothing."""
     check_target(target)
     partial = target.parent / f".{target.name}.{secrets.token_hex(6)}.partial"
@@ -59,7 +57,8 @@ def check_sums(folder: Path) -> list[str]:
         lines = (folder / SUMS).read_text(encoding="utf-8").splitlines()
     except (OSError, UnicodeDecodeError):
         return [f"{SUMS} is missing or unreadable"]
-    listed = dict(reversed(line.split("  ", 1)) for line in lines if "  " in line)
+    pairs = (line.split("  ", 1) for line in lines if "  " in line)
+    listed = {name: digest for digest, name in pairs}
     problems = [f"{name} is not listed in {SUMS}" for name in _names(folder) - set(listed)]
     for name, digest in listed.items():
         if "/" in name or name not in _names(folder):

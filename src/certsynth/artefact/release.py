@@ -76,9 +76,7 @@ class Release:
     def save(self, folder: str | Path) -> Release:
         """Write the release folder: whole or not at all, and never over another."""
         if not self.measurement.releasable or not self.document.get("releasable", True):
-            raise UnsafeNoise(
-                "this release was made with test noise, which protects nobody; it is not written."
-            )
+            raise UnsafeNoise("this release was made with test noise, which protects nobody; it is not written.")
         folder = Path(folder)
         document = {key: value for key, value in self.document.items() if key != "releasable"}
         table = self.table

@@ -37,9 +37,7 @@ def read_table(path: Path, names: Sequence[str]) -> list[Raw]:
     reader = "read_parquet($path)"
     if path.suffix == ".csv":
         kinds = ", ".join(f"{_literal(name)}: 'VARCHAR'" for name in names)
-        reader = (
-            f"read_csv($path, auto_detect=false, header=true, delim=',', quote='\"', columns={{{kinds}}})"
-        )
+        reader = f"read_csv($path, auto_detect=false, header=true, delim=',', quote='\"', columns={{{kinds}}})"
     try:
         with _connection() as connection:
             fetched = connection.execute(f"SELECT {columns} FROM {reader}", {"path": str(path)}).fetchnumpy()

@@ -22,7 +22,7 @@ _TOLERANCE = 1e-7  # the same computation on another machine, in floats
 
 CANNOT = (
     "Not checkable from here: that the noise was drawn as stated, that the rows were read as the schema says, "
-    "that the budget was not spent elsewhere as well, and the direct certificate, whose loss only the owner can compute."
+    "that the budget was not spent elsewhere as well, and the direct certificate: only the owner can compute the loss."
 )
 
 Check = dict[str, Any]
@@ -82,9 +82,7 @@ def _rows(release: Release) -> Answer:
             return False, f"{PARQUET}: column {name!r} holds a value that the schema does not allow"
         if len(raw) != stated:
             return False, f"{PARQUET} has {len(raw):,} rows where the certificate says {stated:,}"
-    for column, text, clean in zip(
-        schema, read_table(release.folder / CSV, names), release.rows, strict=True
-    ):
+    for column, text, clean in zip(schema, read_table(release.folder / CSV, names), release.rows, strict=True):
         if not np.array_equal(column.clean(text), clean, equal_nan=True):
             return False, f"{CSV}: column {column.name!r} differs from {PARQUET}"
     return True, f"{stated:,} rows, all values allowed by the schema, the same in both files"
@@ -102,10 +100,7 @@ def _privacy(release: Release) -> Answer:
     if Fraction(change) / Fraction(measurement.scale) > measurement.cost.epsilon:
         return False, "the scale of the noise is too small for the epsilon of the measurement"
     spent = sum((Fraction(part["epsilon"]) for part in privacy["spent"]), Fraction(0))
-    if (
-        spent > Fraction(privacy["epsilon"])
-        or Fraction(privacy["spent"][0]["epsilon"]) < measurement.cost.epsilon
-    ):
+    if spent > Fraction(privacy["epsilon"]) or Fraction(privacy["spent"][0]["epsilon"]) < measurement.cost.epsilon:
         return False, "the parts of the budget do not add up to the stated epsilon"
     if privacy["neighbours"] != measurement.strategy.neighbours:
         return False, "certificate and measurement name different neighbour relations"

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 
-from certsynth.arrays import Floats, Ints
+from certsynth.arrays import Ints
 from certsynth.certificate.plug_in import TRANSPORT_COLUMNS
 from certsynth.domain import Cells
 from certsynth.parallel import run
@@ -52,8 +52,8 @@ def distances(
 
 def _distance(cells: Sequence[Cells], first: Ints, second: Ints) -> tuple[Fraction, Fraction, Fraction]:
     if len(cells) > TRANSPORT_COLUMNS:
-        shares: list[Floats] = [x / x.sum() for x in (first, second)]
-        return Fraction(float(path_loss(*shares, Path.along(cells))) + 1e-9), Fraction(0), Fraction(1)
+        loss = path_loss(first / first.sum(), second / second.sum(), Path.along(cells))
+        return Fraction(float(loss) + 1e-9), Fraction(0), Fraction(1)
     network = Network.of(cells)
     upper, lower, per = transport_bounds(network, first, second)
     return Fraction(upper, per), Fraction(lower, per), network.stretch

@@ -135,9 +135,7 @@ def direct(
 
     Without `two_sided` all of β goes to the upper bounds, and the lower ones are 0.
     """
-    found = (
-        distances(fine, private, synthetic, progress=progress) if private.rows else nothing(fine, synthetic)
-    )
+    found = distances(fine, private, synthetic, progress=progress) if private.rows else nothing(fine, synthetic)
     query = exact_query(fine, found, private.rows, neighbours=neighbours, per_subset=per_subset)
     noisy = measure_scalars(
         query.values, sensitivity=query.sensitivity, epsilon=epsilon, neighbours=neighbours, noise=noise

@@ -46,7 +46,7 @@ PLAIN = Proxies()
 class Terms:
     """The three terms of the certificate of one marginal.
 
-    Paper: Eq. (4) [certificate]
+    Paper: Eq. (4) [certificate], Eq. (11) [discretisation]
     """
 
     discretisation: float
@@ -113,7 +113,7 @@ def plug_in(
     `seed` starts the Monte Carlo draws of the noise's law, and nothing else. It must come fresh from the operating
     system: whoever chooses it chooses the certificate.
 
-    Paper: Lemma 1 [certificate-holds]
+    Paper: Definition 2 [proxy-loss], Lemma 1 [certificate-holds]
     """
     estimate, rows = measurement.estimate()
     pilot, final = (np.random.default_rng(s) for s in np.random.SeedSequence(seed).spawn(2))
@@ -123,8 +123,7 @@ def plug_in(
     codes = [c.to_cells(x, cells) for c, x, cells in zip(schema, table, marginals.cells, strict=True)]
     emitted = [block / len(table[0]) for block in marginals.count([codes])]
     blocks = [
-        np.vstack([n, p, v[None] - rows * e, e])
-        for n, p, v, e in zip(noise, scales, estimate, emitted, strict=True)
+        np.vstack([n, p, v[None] - rows * e, e]) for n, p, v, e in zip(noise, scales, estimate, emitted, strict=True)
     ]
     away = _away_from_centres(schema, table, measurement)
     results: dict[Proxy, PlugIn] = {}
@@ -200,9 +199,7 @@ def _losses(
     if proxy == "path":
         return np.column_stack([_path_losses(*task) for task in tasks])
     work = sum(block.size for block in blocks)
-    return np.column_stack(
-        run(_transport_losses, tasks, work=work, phase="how large noise can be", progress=progress)
-    )
+    return np.column_stack(run(_transport_losses, tasks, work=work, phase="how large noise can be", progress=progress))
 
 
 def _transport_losses(cells: Sequence[Cells], block: Floats, proxies: Proxies, order: Order) -> Floats:
@@ -216,8 +213,7 @@ def _path_losses(cells: Sequence[Cells], block: Floats, proxies: Proxies, order:
 def _shared_scales(measurement: Measurement, pilot: Floats) -> Floats:
     """How large the loss of the noise is in each marginal, from draws of its own; marginals of one shape share it."""
     shapes = [
-        tuple((c.size, c.span, c.apart) for c in measurement.marginals.of(s))
-        for s in measurement.marginals.subsets
+        tuple((c.size, c.span, c.apart) for c in measurement.marginals.of(s)) for s in measurement.marginals.subsets
     ]
     means = pilot.mean(axis=0)
     groups: dict[tuple[tuple[int, int, int], ...], list[float]] = {}

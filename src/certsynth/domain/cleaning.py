@@ -74,9 +74,12 @@ def as_truths(raw: Raw) -> list[str | None]:
 
 
 def _objects(raw: Raw) -> list[Any]:
+    """Python's own values; None for what is masked, not a time, or outside the years that Python has."""
     if raw.dtype.kind == "M":
-        raw = raw.astype("datetime64[us]")
-    return raw.tolist()  # masked entries and NaT become None
+        days = as_days(raw) + _EPOCH
+        known = (days >= datetime.date.min.toordinal()) & (days <= datetime.date.max.toordinal())
+        raw = np.where(known, np.ma.getdata(raw), np.datetime64("NaT")).astype("datetime64[us]")
+    return raw.tolist()
 
 
 # Below, only types that are known to be scalars are read. A list, a blob or a foreign object is absent: its
@@ -118,7 +121,7 @@ def _label(value: Any) -> str | None:
         if isinstance(value, _WHOLE):
             return str(int(value))
         if isinstance(value, np.datetime64):
-            value = value.astype("datetime64[us]").item()
+            (value,) = _objects(np.array([value]))
         if isinstance(value, Decimal) and value.is_finite() and value.adjusted() < _MOST_DIGITS:
             value = int(value) if value == int(value) else float(value)
             return str(value)

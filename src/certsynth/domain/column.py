@@ -234,9 +234,7 @@ class Category(Column):
         return Cells(places=np.empty(0, np.int64), steps=resolution, apart=len(self.labels) + self.missing)
 
     def lattice(self, steps: int, *, native: bool = True) -> Cells:
-        return Cells(
-            places=np.empty(0, np.int64), steps=1 if native else steps, apart=len(self.labels) + self.missing
-        )
+        return Cells(places=np.empty(0, np.int64), steps=1 if native else steps, apart=len(self.labels) + self.missing)
 
     def to_cells(self, clean: Ints, cells: Cells) -> Ints:
         return clean

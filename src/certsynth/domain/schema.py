@@ -53,9 +53,7 @@ class Schema:
 
     def __post_init__(self) -> None:
         if not self.columns:
-            raise SchemaError(
-                "the schema names no column: add at least one [[column]] with a name and a kind."
-            )
+            raise SchemaError("the schema names no column: add at least one [[column]] with a name and a kind.")
         seen: set[str] = set()
         for column in self.columns:
             if column.name in seen:
@@ -68,14 +66,10 @@ class Schema:
         path = Path(path)
         try:
             if path.stat().st_size > MAX_BYTES:
-                raise SchemaError(
-                    f"schema {path}: larger than {MAX_BYTES >> 20} MB; a schema is a short text file."
-                )
+                raise SchemaError(f"schema {path}: larger than {MAX_BYTES >> 20} MB; a schema is a short text file.")
             text = path.read_text(encoding="utf-8")
         except OSError as error:
-            raise SchemaError(
-                f"schema {path}: {error.strerror or 'cannot be read'}. Check the path."
-            ) from None
+            raise SchemaError(f"schema {path}: {error.strerror or 'cannot be read'}. Check the path.") from None
         except UnicodeDecodeError:
             raise SchemaError(f"schema {path}: not a text file in UTF-8. Write it as TOML.") from None
         return cls.parse(text, where=str(path))
@@ -106,9 +100,7 @@ class Schema:
         known = dict(zip(self.names, self.columns, strict=True))
         for name in names:
             if name not in known:
-                raise SchemaError(
-                    f"column {name!r} is not in the schema, which has: {', '.join(self.names)}."
-                )
+                raise SchemaError(f"column {name!r} is not in the schema, which has: {', '.join(self.names)}.")
         return replace(self, columns=tuple(known[name] for name in names))
 
     def to_toml(self) -> str:
@@ -153,9 +145,7 @@ def _schema(document: Mapping[str, Any], where: str) -> Schema:
         raise SchemaError(f"{where}: write [table] once and [[column]] for each column.")
     for key in table:
         if key not in ("name", "unit", "draft"):
-            raise SchemaError(
-                f"{where}: [table] has an unknown entry {key!r}; it may have name, unit and draft."
-            )
+            raise SchemaError(f"{where}: [table] has an unknown entry {key!r}; it may have name, unit and draft.")
     if len(columns) > MAX_COLUMNS:
         raise SchemaError(f"{where}: {len(columns)} columns; at most {MAX_COLUMNS} are supported.")
     draft = table.get("draft", False)
@@ -180,9 +170,7 @@ def _column(entry: Any, where: str) -> Column:
     for key in entry:
         if key not in {"name", "kind", "missing"} | _ALLOWED[kind]:
             allowed = ", ".join(sorted(_ALLOWED[kind] | {"missing"}))
-            raise SchemaError(
-                f"{where}: a column of kind {kind} has no entry {key!r}; it may have {allowed}."
-            )
+            raise SchemaError(f"{where}: a column of kind {kind} has no entry {key!r}; it may have {allowed}.")
     missing = _flag(entry, "missing", where)
     if kind == "boolean":
         return Category(name=name, missing=missing, kind="boolean", values=("false", "true"))
@@ -190,9 +178,7 @@ def _column(entry: Any, where: str) -> Column:
         other = _flag(entry, "other", where)
         values = _values(entry, where)
         if other and Category.OTHER_LABEL in values:
-            raise SchemaError(
-                f'{where}: with other = true the label "other" is taken; rename it in the values.'
-            )
+            raise SchemaError(f'{where}: with other = true the label "other" is taken; rename it in the values.')
         return Category(name=name, missing=missing, kind="category", values=values, other=other)
     if kind == "ordinal":
         values = _values(entry, where)
@@ -209,9 +195,7 @@ def _column(entry: Any, where: str) -> Column:
 
 def _bound(entry: Mapping[str, Any], end: str, kind: str, where: str) -> int | float:
     if end not in entry:
-        raise SchemaError(
-            f"{where}: kind {kind} needs {end} (public knowledge, never the rows' own extreme)."
-        )
+        raise SchemaError(f"{where}: kind {kind} needs {end} (public knowledge, never the rows' own extreme).")
     value = entry[end]
     if kind == "date":
         if isinstance(value, str):
@@ -263,9 +247,7 @@ def checked_text(value: Any, where: str, *, empty: bool = False) -> str:
     if any(unicodedata.category(c) in ("Cc", "Cs") for c in value):  # Cs: surrogates, which UTF-8 lacks
         raise SchemaError(f"{where} holds a control character; remove it.")
     if value.startswith(("=", "@", "+", "-")) and not _plain_number(value):
-        raise SchemaError(
-            f"{where} {value!r} would run as a formula in a spreadsheet; let it start with a letter."
-        )
+        raise SchemaError(f"{where} {value!r} would run as a formula in a spreadsheet; let it start with a letter.")
     return value
 
 
@@ -277,9 +259,7 @@ def _toml(value: Any) -> str:
     if isinstance(value, bool):
         return "true" if value else "false"
     if isinstance(value, str):
-        return json.dumps(
-            value, ensure_ascii=False
-        )  # a JSON string without control characters is a TOML string
+        return json.dumps(value, ensure_ascii=False)  # a JSON string without control characters is a TOML string
     if isinstance(value, list):
         return "[" + ", ".join(_toml(v) for v in value) + "]"
     return value.isoformat() if isinstance(value, datetime.date) else repr(value)

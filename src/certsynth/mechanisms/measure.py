@@ -83,12 +83,10 @@ def coefficients(counts: Counts, strategy: Strategy) -> list[Ints]:
     return blocks
 
 
-def measure(
-    counts: Counts, strategy: Strategy, *, epsilon: Fraction, noise: Noise | None = None
-) -> Measurement:
+def measure(counts: Counts, strategy: Strategy, *, epsilon: Fraction, noise: Noise | None = None) -> Measurement:
     """Noisy marginals at the cost of `epsilon`.
 
-    Paper: Lemma 2 [laplace-mechanism]
+    Paper: Eq. (7) [noisy-vector], Eq. (8) [sensitivity], Lemma 2 [laplace-mechanism]
     """
     noise = noise or ExactNoise()
     neighbours = strategy.neighbours

@@ -146,6 +146,4 @@ def self_test(draws: Floats, *, scale: float) -> None:
     # Asked so that NaN fails.
     centred = n > 0 and abs(draws.mean()) <= 8 * math.sqrt(spread / n)
     if not (centred and abs(np.abs(draws).mean() - mean_size) <= 8 * math.sqrt(spread / n)):
-        raise UnsafeNoise(
-            "the noise of OpenDP failed its start-up test: nothing is released. Reinstall opendp."
-        )
+        raise UnsafeNoise("the noise of OpenDP failed its start-up test: nothing is released. Reinstall opendp.")

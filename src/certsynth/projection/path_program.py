@@ -17,12 +17,12 @@ from certsynth.transport.path import Order, Path
 class PathProgram:
     r"""Weights on given points that minimise the path loss to the target.
 
-    .. math:: \min_{\alpha \in \Delta} \max_S \sum_l w_l \Bigl| \sum_{i \le l} \bigl(\nu^S_i - (A^S\alpha)_i\bigr) \Bigr|
+    .. math:: \min_{\alpha \in \Delta} \max_S \sum_l w_l \Bigl| \sum_{i \le l} (\nu^S_i - (A^S\alpha)_i) \Bigr|
 
     where A^S maps weights to the cells of marginal S in path order. The partial sums are split into positive and
     negative parts p − q, so that consecutive cells give (p − q)_l − (p − q)_{l−1} + (Aα)_l = ν_l.
 
-    Paper: Eq. (12) [public-support]
+    Paper: Eq. (16) [public-support]
     """
 
     order: Order = "snake"
@@ -35,9 +35,7 @@ class PathProgram:
         return solve(self.program(target, points))
 
     def program(self, target: Target, points: Ints) -> Program:
-        paths = [
-            Path.along(target.marginals.of(s), self.order, end=self.end) for s in target.marginals.subsets
-        ]
+        paths = [Path.along(target.marginals.of(s), self.order, end=self.end) for s in target.marginals.subsets]
         incidence = vstack([a[p.order] for a, p in zip(target.incidence(points), paths, strict=True)])
         steps = block_diag([_first_difference(len(p.order)) for p in paths])
         count, cells = len(points), steps.shape[0]
@@ -48,9 +46,7 @@ class PathProgram:
             cost=np.r_[np.zeros(count + 2 * cells), 1.0],
             equal=csr_array(vstack([hstack([incidence, steps, -steps, csr_array((cells, 1))]), simplex])),
             to=np.r_[np.concatenate([b[p.order] for b, p in zip(target.blocks, paths, strict=True)]), 1.0],
-            below=csr_array(
-                hstack([csr_array((subsets, count)), per_subset, per_subset, -np.ones((subsets, 1))])
-            ),
+            below=csr_array(hstack([csr_array((subsets, count)), per_subset, per_subset, -np.ones((subsets, 1))])),
             most=np.zeros(subsets),
         )
 

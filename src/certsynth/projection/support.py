@@ -23,7 +23,7 @@ DRAWN_POINTS = 4_000
 def full_grid(marginals: Marginals) -> Ints:
     """Every cell of the whole table: T_k.
 
-    Paper: Eq. (9) [step-3]
+    Paper: Eq. (12) [step-3]
     """
     cells = math.prod(c.size for c in marginals.cells)
     if cells > FULL_GRID_LIMIT:
@@ -41,7 +41,7 @@ def fits_full_grid(marginals: Marginals) -> bool:
 def public_support(codes: Sequence[Ints], rng: np.random.Generator, *, most: int = DRAWN_POINTS) -> Ints:
     """Distinct cells of (at most `most` randomly chosen) public rows.
 
-    Paper: Eq. (12) [public-support]
+    Paper: Eq. (16) [public-support]
     """
     rows = np.column_stack(codes)
     if len(rows) > most:
@@ -62,9 +62,7 @@ def one_way(target: Target, column: int) -> Floats:
     """The column's own distribution, averaged over all measured marginals that hold it, with its noise cut off at 0."""
     size = target.marginals.cells[column].size
     shares = [
-        block.reshape(target.marginals.shape(subset)).sum(
-            axis=tuple(a for a, j in enumerate(subset) if j != column)
-        )
+        block.reshape(target.marginals.shape(subset)).sum(axis=tuple(a for a, j in enumerate(subset) if j != column))
         for subset, block in zip(target.marginals.subsets, target.blocks, strict=True)
         if column in subset
     ]

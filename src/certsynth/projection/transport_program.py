@@ -24,7 +24,7 @@ class TransportProgram:
     where x^S is a flow on the network of marginal S: the dual of the supremum over Lipschitz functions. The paper calls
     this minimisation intractable; on given points it is one linear program (docs/explanation/deviations.md).
 
-    Paper: Eq. (13) [transport-loss]
+    Paper: Eq. (17) [transport-loss]
     """
 
     hub: Fraction | None = None
@@ -55,9 +55,7 @@ class TransportProgram:
 def _spread(network: Network) -> csr_array:
     """Cells to nodes other than the hub: the hub's balance follows from the others."""
     cells = network.cells
-    return csr_array(
-        (np.ones(cells), (network.node_of_cell, np.arange(cells))), shape=(network.nodes - 1, cells)
-    )
+    return csr_array((np.ones(cells), (network.node_of_cell, np.arange(cells))), shape=(network.nodes - 1, cells))
 
 
 def _divergence(network: Network) -> csr_array:

@@ -52,10 +52,7 @@ class FineMarginals:
 
         def codes() -> Iterable[list[Ints]]:
             for batch in batches:
-                placed = [
-                    c.to_lattice(x, g)
-                    for c, x, g in zip(self.schema, batch, self.marginals.cells, strict=True)
-                ]
+                placed = [c.to_lattice(x, g) for c, x, g in zip(self.schema, batch, self.marginals.cells, strict=True)]
                 units = [_units(away, farthest) for _, away in placed]
                 for j, subset in enumerate(self.marginals.subsets):
                     moved[j] += int(np.max([units[c] for c in subset], axis=0).sum())

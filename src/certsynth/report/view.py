@@ -1,5 +1,282 @@
-"""Placeholder view."""
+"""A release as one plain dict: every number and every sentence of the report. Nothing is computed after this."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from decimal import Decimal
+from fractions import Fraction
+from typing import Any
+
+from certsynth.domain import Category, Column, Ordered, Schema
+from certsynth.report import numerals, words
+from certsynth.report.columns import column_view, span
+
+MOST_PICTURES = 60
+"""Columns that are drawn; the others are listed."""
+MOST_SUBSETS = 60
+"""Subsets that are listed, largest bound first; certificate.json has them all."""
+MOST_MAPPED = 60
+"""Columns up to which all pairs are drawn as a map."""
+
+LEVELS = 6
+"""Shades of the map."""
+
+Json = dict[str, Any]
+Document = Mapping[str, Any]
+
+_PROXIES = ("transport", "path")
 
 
-def view(document, schema, table):
-    return dict(document=document)
+def view(document: Document, schema: Schema, table: Mapping[str, Any]) -> Json:
+    """What the report says of the release whose certificate.json is `document`."""
+    certificate = document["certificate"]
+    bounds = column_bounds(certificate, schema.names)
+    columns = [column_view(c, table[c.name], bounds[c.name]) for c in schema]
+    return {
+        "name": numerals.text(schema.name, most=200),
+        "rows": numerals.count(document["release"]["rows"]),
+        "width": numerals.count(len(schema)),
+        "promise": _promise(document, schema, columns),
+        "privacy": _privacy(document, schema),
+        "certificates_text": words.SEVERAL if certificate["direct"] else words.ONLY_PLUG_IN,
+        "certificates": _certificates(certificate),
+        "diagnostic": _diagnostic(certificate["plug_in"]),
+        "subsets": _subsets(certificate, schema),
+        "columns": {"drawn": columns[:MOST_PICTURES], "listed": columns[MOST_PICTURES:]},
+        "verify": {
+            "commands": words.commands(_example_statistic(schema)),
+            "can": list(words.CAN_VERIFY),
+            "cannot": list(words.CANNOT_VERIFY),
+        },
+        "limits": words.limits(document["privacy"], numerals.text(schema.unit, most=200)),
+        "made_with": _made_with(document),
+    }
+
+
+def column_bounds(certificate: Document, names: Sequence[str]) -> dict[str, float]:
+    """For each column the smallest bound that covers it: a column is no further off than any subset that holds it."""
+    bounds = dict.fromkeys(names, 1.0)
+    for subset in certificate["subsets"]:
+        for name in subset["columns"]:
+            bounds[name] = min(bounds[name], float(subset["bound"]), float(certificate["single_column_bound"]))
+    return bounds
+
+
+def _promise(document: Document, schema: Schema, columns: Sequence[Json]) -> Json:
+    certificate, sparsity = document["certificate"], int(document["release"]["sparsity"])
+    bound, single = float(certificate["bound"]), float(certificate["single_column_bound"])
+    shown = {
+        "bound": bound,
+        "bound_text": numerals.upward(bound),
+        "confidence": certificate["confidence"],
+        "confidence_text": numerals.confidence(certificate["confidence"]),
+        "kind": certificate["kind"],
+        "kind_text": words.KINDS[certificate["kind"]],
+        "single_column_bound": single,
+        "single_column_bound_text": numerals.upward(single),
+        "sparsity": sparsity,
+        "looks_at": words.looks_at(sparsity, complete=_complete(certificate, schema, sparsity)),
+    }
+    return shown | {
+        "statement": words.statement(shown),
+        "in_plain_words": _examples(schema, columns, bound, sparsity),
+    }
+
+
+def _complete(certificate: Document, schema: Schema, sparsity: int) -> bool:
+    """Whether the subsets are all of `sparsity` columns, or only some that were asked for."""
+    covered = {frozenset(subset["columns"]) for subset in certificate["subsets"] if len(subset["columns"]) == sparsity}
+    return len(covered) == math.comb(len(schema), sparsity)
+
+
+def _examples(schema: Schema, columns: Sequence[Json], bound: float, sparsity: int) -> list[str]:
+    """What the bound says of this table: the mean of the first column that has one, and shares of categories."""
+    if bound >= 1:
+        return [words.VACUOUS]
+    said = []
+    lines = [(c, shown) for c, shown in zip(schema, columns, strict=True) if isinstance(c, Ordered)]
+    kinds = (("integer", "number"), ("date",), ("ordinal",))
+    ranked = [(c, shown) for wanted in kinds for c, shown in lines if c.kind in wanted and not c.missing]
+    if ranked:
+        column, shown = ranked[0]
+        said.append(words.mean_example(shown, column.kind, numerals.plain(_whole(span(column)))))
+    groups = [c for c in schema if isinstance(c, Category)]
+    if groups:
+        together = min(sparsity, len(groups))
+        said.append(words.share_example(together, numerals.points(bound)))
+    return said
+
+
+def _whole(value: float) -> float | int:
+    return int(value) if abs(value) < 2**53 and value == int(value) else value
+
+
+def _example_statistic(schema: Schema) -> str | None:
+    """The mean of a column whose name needs no quoting in a shell, if there is one."""
+    names = [c.name for c in schema if isinstance(c, Ordered) and c.kind in ("integer", "number")]
+    return next((f"mean({name})" for name in names if name.isidentifier() and name.isascii()), None)
+
+
+def _privacy(document: Document, schema: Schema) -> Json:
+    privacy = document["privacy"]
+    total = Fraction(privacy["epsilon"])
+    spent = [(part["on"], Fraction(part["epsilon"])) for part in privacy["spent"]]
+    relation = str(privacy["neighbours"])
+    pure = str(privacy["definition"]).startswith("pure")
+    rows = privacy["rows"]
+    return {
+        "definition": numerals.text(privacy["definition"]),
+        "epsilon": str(privacy["epsilon"]),
+        "odds": words.odds(numerals.upward(math.exp(float(total)))) if pure else None,
+        "neighbours": relation,
+        "neighbours_text": words.NEIGHBOURS.get(relation, relation),
+        "unit": numerals.text(schema.unit, most=200),
+        "rows": rows,
+        "rows_text": words.HIDDEN_ROWS if rows is None else f"{numerals.count(rows)}, which is public",
+        "synthetic_rows": numerals.count(document["release"]["rows"]),
+        "spent": [
+            {
+                "on": words.SPENT.get(what, (numerals.text(what), ""))[0],
+                "why": words.SPENT.get(what, ("", ""))[1],
+                "epsilon": _decimal(part),
+                "part": float(part / total),
+                "share": numerals.share(part.numerator * total.denominator, part.denominator * total.numerator),
+            }
+            for what, part in spent
+        ],
+    }
+
+
+def _decimal(value: Fraction) -> str:
+    """Twelve decimals at most, rounded up: what was spent is never shown as less."""
+    scaled = Decimal(-(-value.numerator * 10**12 // value.denominator)).scaleb(-12)
+    return f"{scaled.normalize():f}"
+
+
+def _certificates(certificate: Document) -> list[Json]:
+    """The certificates in the release with their terms: the direct ones first, then the plug-in ones."""
+    found = [("direct", certificate["direct"]), ("single_column", certificate["single_column"])]
+    found += [(proxy, certificate["plug_in"].get(proxy)) for proxy in _PROXIES]
+    decides = certificate["kind"] if certificate["kind"] == "direct" else _tightest(certificate["plug_in"])
+    return [
+        {
+            "key": key,
+            "name": words.CERTIFICATES[key][0],
+            "note": words.CERTIFICATES[key][1],
+            "decides": key == decides,
+            "bound": float(each["bound"]),
+            "bound_text": numerals.upward(each["bound"]),
+            "vacuous": each["bound"] >= 1,
+            "confidence": each["confidence"],
+            "confidence_text": numerals.confidence(each["confidence"]),
+            "epsilon": each.get("epsilon"),
+            "terms": _terms(each["terms"]),
+        }
+        for key, each in found
+        if each
+    ]
+
+
+def _tightest(plug_in: Document) -> str:
+    return next(proxy for proxy in _PROXIES if proxy in plug_in)
+
+
+def _terms(terms: Mapping[str, float]) -> list[Json]:
+    return [
+        {
+            "name": name.replace("_", " "),
+            "role": words.TERMS[name],
+            "value": float(value),
+            "text": numerals.figure(value),
+        }
+        for name, value in terms.items()
+    ]
+
+
+def _diagnostic(plug_in: Document) -> Json:
+    tightest = plug_in[_tightest(plug_in)]["diagnostic"]
+    return {
+        "worth_optimising": tightest["worth_optimising"],
+        "verdict": words.VERDICTS[bool(tightest["worth_optimising"])],
+        "rows": [
+            {
+                "proxy": words.PROXIES[proxy],
+                "worth_optimising": plug_in[proxy]["diagnostic"]["worth_optimising"],
+                **{
+                    key: numerals.figure(plug_in[proxy]["diagnostic"][key])
+                    for key in ("fit", "noise_mean", "noise_low", "noise_high")
+                },
+            }
+            for proxy in _PROXIES
+            if proxy in plug_in
+        ],
+    }
+
+
+def _subsets(certificate: Document, schema: Schema) -> Json:
+    """Every subset with its bound. Where one number covers them all, what tells them apart is the plug-in bound."""
+    stated = certificate["subsets"]
+    plug = {tuple(s["columns"]): s for s in certificate["plug_in"][_tightest(certificate["plug_in"])]["subsets"]}
+    rows: list[Json] = []
+    for subset in stated:
+        own = plug[tuple(subset["columns"])]
+        rows.append(
+            {
+                "columns": [numerals.text(name) for name in subset["columns"]],
+                "places": [schema.names.index(name) for name in subset["columns"]],
+                "bound": float(subset["bound"]),
+                "bound_text": numerals.upward(subset["bound"]),
+                "plug_in": float(own["bound"]),
+                "plug_in_text": numerals.upward(own["bound"]),
+                "terms": _terms(own["terms"]),
+            }
+        )
+    uniform = len(rows) > 1 and len({row["bound"] for row in rows}) == 1
+    shown = "plug_in" if uniform else "bound"
+    alike = len({row[shown] for row in rows}) == 1
+    ranked = sorted(rows, key=lambda row: (-row[shown], row["places"]))
+    sizes = {len(row["columns"]) for row in rows}
+    mapped = sizes == {2} and 2 < len(schema) <= MOST_MAPPED and not alike
+    what = words.subsets_of(sizes)
+    return {
+        "title": words.subsets_title(sizes),
+        "number": len(rows),
+        "caption": words.subsets_caption(what, len(rows), MOST_SUBSETS),
+        "shown": shown,
+        "introduction": words.subsets_text(what, rows, uniform=uniform, alike=alike),
+        "map": _map(rows, shown, schema.columns) if mapped else None,
+        "rows": ranked[:MOST_SUBSETS],
+    }
+
+
+def _map(rows: Sequence[Json], shown: str, columns: Sequence[Column]) -> Json:
+    """All pairs as cells of a few levels, from the smallest value to the largest."""
+    smallest, largest = (f(rows, key=lambda row: row[shown]) for f in (min, max))
+    low, high = smallest[shown], largest[shown]
+    return {
+        "shown": words.MAPPED[shown],
+        "columns": [numerals.text(column.name, most=28) for column in columns],
+        "low_text": smallest[f"{shown}_text"],
+        "high_text": largest[f"{shown}_text"],
+        "cells": [
+            {
+                "places": sorted(row["places"]),
+                "value": row[shown],
+                "text": row[f"{shown}_text"],
+                "level": min(LEVELS - 1, int(LEVELS * (row[shown] - low) / (high - low))) if high > low else 0,
+            }
+            for row in rows
+        ],
+    }
+
+
+def _made_with(document: Document) -> list[Json]:
+    made = [("certsynth", document["certsynth"]), ("format of the certificate", document["format"])]
+    made += [(str(key), value) for key, value in document["release"].items() if value is not None]
+    return [{"what": words.SETTINGS.get(key, key), "value": _setting(value)} for key, value in made]
+
+
+def _setting(value: Any) -> str:
+    whole = isinstance(value, int) and not isinstance(value, bool)
+    return numerals.count(value) if whole else numerals.text(value)

@@ -68,9 +68,7 @@ class ParquetFile:
                     batch = con.execute(sql, [file, start, start + rows]).fetchnumpy()
                 yield [batch[f"x{j}"] for j in range(len(wanted))]
 
-    def _bites(
-        self, con: duckdb.DuckDBPyConnection, wanted: Sequence[int]
-    ) -> Iterator[list[tuple[Any, ...]]]:
+    def _bites(self, con: duckdb.DuckDBPyConnection, wanted: Sequence[int]) -> Iterator[list[tuple[Any, ...]]]:
         with own_words(f"{self.where}: {_DAMAGED}"):
             con.execute(self._select(wanted), [_literally(self.path, self.where)])
             while bite := con.fetchmany(BITE):
@@ -148,8 +146,7 @@ def readable(place: str, kind: str) -> str:
 
 
 def _connection() -> duckdb.DuckDBPyConnection:
-    offline = {"autoinstall_known_extensions": "false", "autoload_known_extensions": "false"}
-    con = duckdb.connect(config=offline)
+    con = duckdb.connect(config={"autoinstall_known_extensions": "false", "autoload_known_extensions": "false"})
     con.execute("SET enable_progress_bar = false")
     return con
 

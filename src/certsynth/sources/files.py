@@ -22,9 +22,10 @@ from typing import IO, Any
 
 import numpy as np
 
+from certsynth.domain.cleaning import as_numbers
 from certsynth.errors import InputError
 from certsynth.sources.duck import ParquetFile
-from certsynth.sources.reading import BITE, TEXT_ROWS, gathered, positions, refuse_twins
+from certsynth.sources.reading import BITE, TEXT_ROWS, gathered, objects, positions, refuse_twins
 
 DELIMITERS = {".csv": ",", ".csv.gz": ",", ".tsv": "\t", ".tsv.gz": "\t"}
 PARQUET = (".parquet", ".pq")
@@ -39,9 +40,7 @@ def open_file(path: Path, what: str) -> CsvFile | ParquetFile:
         if not path.exists():
             raise InputError(f"{where}: no such file. Check the path.")
         if not path.is_file():
-            raise InputError(
-                f"{where}: not a regular file, and it is read more than once. Save it as a file."
-            )
+            raise InputError(f"{where}: not a regular file, and it is read more than once. Save it as a file.")
     except (OSError, ValueError):
         raise InputError(f"{where}: the path cannot be used. Check it.") from None
     name = path.name.lower()
@@ -75,6 +74,8 @@ class CsvFile:
             raise InputError(f"{where}: empty, or without a header. The first line must name the columns.")
         if not _decodable(header):
             raise InputError(f"{where}: the header is not text in UTF-8. Save the file as UTF-8.")
+        if _looks_like_a_row(header) and len(set(header)) < len(header):
+            raise InputError(f"{where}: two columns have one name, and the first line looks like a row. Add a header.")
         refuse_twins(header, where)
         return cls(path, where, delimiter, tuple(header))
 
@@ -82,6 +83,9 @@ class CsvFile:
         return None
 
     def batches(self, names: Sequence[str], *, rows: int = 500_000) -> Iterator[list[np.ndarray]]:
+        if _looks_like_a_row(self.names) and not set(names) & set(self.names):
+            found = f"no column {names[0]!r}, and the first line looks like a row"
+            raise InputError(f"{self.where}: {found}. Add a header.")
         wanted = positions(names, self.names, self.where)
         return gathered(self._bites(wanted), wanted, min(rows, TEXT_ROWS))
 
@@ -107,9 +111,7 @@ class CsvFile:
         for i in wanted:
             if not _decodable(row[i] for row in rows):
                 name = self.names[i]
-                raise InputError(
-                    f"{self.where}: column {name!r} is not text in UTF-8. Save the file as UTF-8."
-                )
+                raise InputError(f"{self.where}: column {name!r} is not text in UTF-8. Save the file as UTF-8.")
 
     def _fault(self) -> str:
         """Where the file stops being a table: read again row by row, at the cost of broken files only."""
@@ -120,9 +122,7 @@ class CsvFile:
                 for row in parsed:
                     if any(len(fields) != len(self.names) for fields in self._without_blanks([row])):
                         found = f"line {line} has more or fewer fields than the header"
-                        return (
-                            f"{self.where}: {found}. Correct it; a field with a delimiter in it needs quotes."
-                        )
+                        return f"{self.where}: {found}. Correct it; a field with a delimiter in it needs quotes."
                     line = parsed.line_num + 1
             except csv.Error:
                 limit = f"{csv.field_size_limit():,} characters"
@@ -143,6 +143,11 @@ class CsvFile:
         except (OSError, EOFError, zlib.error) as error:
             reason = getattr(error, "strerror", None) or "it is damaged"
             raise InputError(f"{self.where}: cannot be read ({reason}). Check the file.") from None
+
+
+def _looks_like_a_row(header: Sequence[str]) -> bool:
+    """A number among the names: most likely there is no header, and the first line is somebody's, not to be shown."""
+    return not np.isnan(as_numbers(objects(header))).all()
 
 
 def _decodable(texts: Iterable[str]) -> bool:

@@ -8,7 +8,6 @@ from typing import Any
 
 import numpy as np
 
-from certsynth.domain.cleaning import as_numbers
 from certsynth.errors import InputError
 
 # Python's collector walks every list that is alive, again and again: a million rows at once take six times as
@@ -25,21 +24,11 @@ def positions(names: Sequence[str], header: Sequence[str], where: str) -> list[i
     """Where `names` stand in `header`; says which one is missing, and what there is instead."""
     place = {name: i for i, name in enumerate(header)}
     for name in names:
-        if name in place:
-            continue
-        if _looks_like_a_row(header) and not place.keys() & set(names):
-            raise InputError(
-                f"{where}: no column {name!r}, and the first line looks like a row. Add a header."
-            )
-        shown = ", ".join(map(repr, header[:_SHOWN])) + (", …" if len(header) > _SHOWN else "")
-        remedy = "Correct the name in the schema or in the data."
-        raise InputError(f"{where}: no column {name!r}; it has {shown}. {remedy}")
+        if name not in place:
+            shown = ", ".join(map(repr, header[:_SHOWN])) + (", …" if len(header) > _SHOWN else "")
+            remedy = "Correct the name in the schema or in the data."
+            raise InputError(f"{where}: no column {name!r}; it has {shown}. {remedy}")
     return [place[name] for name in names]
-
-
-def _looks_like_a_row(header: Sequence[str]) -> bool:
-    """A number among the names: a file without a header, whose first line is somebody's, not to be shown."""
-    return not np.isnan(as_numbers(objects(header))).all()
 
 
 def refuse_twins(header: Iterable[str], where: str) -> None:
@@ -51,9 +40,7 @@ def refuse_twins(header: Iterable[str], where: str) -> None:
         seen.add(name)
 
 
-def gathered(
-    bites: Iterable[Sequence[Sequence[Any]]], wanted: Sequence[int], rows: int
-) -> Iterator[list[np.ndarray]]:
+def gathered(bites: Iterable[Sequence[Sequence[Any]]], wanted: Sequence[int], rows: int) -> Iterator[list[np.ndarray]]:
     """Columns of at most `rows` values from short lists of rows.
 
     >>> [[column.tolist() for column in batch] for batch in gathered([["ab", "cd"], ["ef"]], [1, 0], 2)]

@@ -34,11 +34,11 @@ class Network:
     along the arcs with |f| ≤ `hub`. Arcs are never shorter than the distance they span, so U is at least W1 on measures
     of equal mass, and equal to it where `stretch` is 1. Lengths are whole multiples of 1/`unit`.
 
-    Columns with points apart fall into layers, one for each choice of those points, and what lies in different layers is
-    at distance 1: the hub, at half the diameter from every node, is the way between them. Where the hub is further
+    Columns with points apart fall into layers, one for each choice of those points, and what lies in different layers
+    is at distance 1: the hub, at half the diameter from every node, is the way between them. Where the hub is further
     off, another node at half the diameter is, which takes up no mass.
 
-    Paper: Eq. (13) [transport-loss]
+    Paper: Eq. (2) [duality], Eq. (17) [transport-loss]
     """
 
     tails: Ints
@@ -62,15 +62,19 @@ class Network:
             raise ValueError("a hub closer than half the diameter would be a short cut")
         unit = 2 * math.lcm(hub.denominator, *(c.steps for c in cells if len(c.places)))
         node_of_cell = np.full([c.size for c in cells], -1, dtype=np.int64)
-        tails, heads, lengths = [], [], []
+        tails: list[Ints] = []
+        heads: list[Ints] = []
+        lengths: list[Ints] = []
         nodes, layers, stretch = 0, 0, Fraction(1)
         for on_line in itertools.product((True, False), repeat=len(cells)):
             if any(not (len(c.places) if line else c.apart) for c, line in zip(cells, on_line, strict=True)):
                 continue
             layer = _Layers(cells, on_line, unit)
-            where = np.ix_(*(c.places * 0 + np.arange(len(c.places)) if line else len(c.places) + np.arange(c.apart)
-                             for c, line in zip(cells, on_line, strict=True)))  # fmt: skip
-            node_of_cell[where] = nodes + layer.cell_nodes()
+            codes = [
+                np.arange(len(c.places)) if line else len(c.places) + np.arange(c.apart)
+                for c, line in zip(cells, on_line, strict=True)
+            ]
+            node_of_cell[np.ix_(*codes)] = nodes + layer.cell_nodes()
             for tail, head, length in layer.arcs():
                 tails += [nodes + tail, nodes + head]
                 heads += [nodes + head, nodes + tail]
@@ -86,12 +90,12 @@ class Network:
             heads += [middle, everywhere]
             lengths += [np.full(2 * len(everywhere), int(way * unit))]
             nodes += 1
-        tail, head, length = np.concatenate(tails), np.concatenate(heads), np.concatenate(lengths)
-        by_tail = np.lexsort((head, tail))  # the solver wants them so
+        all_tails, all_heads, all_lengths = map(np.concatenate, (tails, heads, lengths))
+        by_tail = np.lexsort((all_heads, all_tails))  # the solver wants them so
         return cls(
-            tails=frozen(tail[by_tail]),
-            heads=frozen(head[by_tail]),
-            lengths=frozen(length[by_tail].astype(np.int64)),
+            tails=frozen(all_tails[by_tail]),
+            heads=frozen(all_heads[by_tail]),
+            lengths=frozen(all_lengths[by_tail].astype(np.int64)),
             node_of_cell=frozen(node_of_cell.ravel()),
             nodes=nodes,
             unit=unit,
@@ -135,8 +139,12 @@ class _Layers:
     def cell_nodes(self) -> Ints:
         """Node of each cell of these layers, as an array over the columns' cells."""
         lattice = np.arange(self.volume).reshape(self.shape)
-        on = np.ix_(*(c.places - c.places[0] if line else np.zeros(1, np.int64)
-                      for c, line in zip(self.cells, self.on_line, strict=True)))  # fmt: skip
+        on = np.ix_(
+            *(
+                c.places - c.places[0] if line else np.zeros(1, np.int64)
+                for c, line in zip(self.cells, self.on_line, strict=True)
+            )
+        )
         apart = [1 if line else c.apart for c, line in zip(self.cells, self.on_line, strict=True)]
         copy = np.arange(self.copies).reshape(apart)
         return np.asarray(copy * self.volume + lattice[on])
@@ -151,12 +159,8 @@ class _Layers:
                 move = list(offset)
                 for j, sign in zip(moving[1:], signs, strict=True):
                     move[j] *= sign
-                tail = lattice[
-                    tuple(slice(max(0, -m), n - max(0, m)) for m, n in zip(move, self.shape, strict=True))
-                ]
-                head = lattice[
-                    tuple(slice(max(0, m), n - max(0, -m)) for m, n in zip(move, self.shape, strict=True))
-                ]
+                tail = lattice[tuple(slice(max(0, -m), n - max(0, m)) for m, n in zip(move, self.shape, strict=True))]
+                head = lattice[tuple(slice(max(0, m), n - max(0, -m)) for m, n in zip(move, self.shape, strict=True))]
                 yield (start + tail.ravel()).ravel(), (start + head.ravel()).ravel(), length
 
 
@@ -196,7 +200,7 @@ def _hilbert_basis(long: int, short: int, span: int) -> list[Offset]:
     sums of two others there.
     """
     top = [i * long // short for i in range(min(span, short // math.gcd(long, short)) + 1)]
-    basis = [(1, t) for t in range(top[1] + 1)] if span else []
+    basis: list[Offset] = [(1, t) for t in range(top[1] + 1)] if span else []
     for i in range(2, len(top)):
         if all(top[h] + top[i - h] < top[i] for h in range(1, i // 2 + 1)):
             basis.append((i, top[i]))

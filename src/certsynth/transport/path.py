@@ -28,7 +28,7 @@ class Path:
 
     @classmethod
     def along(cls, cells: Sequence[Cells], order: Order = "snake", *, end: float = 0.0) -> Path:
-        """The snake visits a line, then the next line backwards, in any number of columns; Hilbert's curve needs two."""
+        """The snake visits a line, then the next one backwards, in any number of columns; Hilbert's curve needs two."""
         shape = tuple(c.size for c in cells)
         index = hilbert_order(*shape) if order == "hilbert" and len(shape) == 2 else snake_order(shape)
         codes = np.unravel_index(index, shape)
@@ -57,7 +57,7 @@ def path_loss(first: Floats, second: Floats, path: Path) -> Floats:
 
     where w_l is the length of step l of `path` and v, u are read in its order.
 
-    Paper: Eq. (7) [path-loss]
+    Paper: Eq. (10) [path-loss]
     """
     surplus = np.cumsum((first - second)[..., path.order], axis=-1)
     return np.asarray(np.abs(surplus) @ path.steps)

@@ -1,0 +1,81 @@
+"""certsynth certify: how far anybody's synthetic table is from the private rows."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from certsynth.cli import options, words
+from certsynth.cli.progress import bars
+
+if TYPE_CHECKING:
+    from certsynth.certification import Certification
+
+
+@click.command("certify", short_help="How far anybody's synthetic table is, privately.")
+@click.argument("private", type=options.FILE)
+@click.argument("synthetic", type=options.FILE)
+@options.schema
+@options.epsilon
+@options.sparsity
+@options.confidence
+@options.neighbours
+@click.option("--per-subset", is_flag=True, help="A bound of its own for each subset of columns, each a little wider.")
+@options.columns
+@click.option("--workload", type=options.FILE, help="A TOML file that names the subsets of columns that matter.")
+@options.lattice
+@options.quiet
+@options.as_json
+def command(
+    private: Path,
+    synthetic: Path,
+    schema_file: Path,
+    epsilon: str,
+    confidence: str | None,
+    workload: Path | None,
+    quiet: bool,
+    as_json: bool,
+    **choices: Any,
+) -> None:
+    """Certify the table SYNTHETIC, wherever it comes from, against the rows of PRIVATE.
+
+    The answer is differentially private for the rows of PRIVATE, and may be published. SYNTHETIC must be public
+    already, or have a privacy budget of its own, which adds to this one.
+    """
+    from certsynth import Schema, certify
+    from certsynth.workload import load_workload
+
+    schema = Schema.load(schema_file)
+    subsets = load_workload(workload) if workload else None
+    if confidence is not None:
+        choices["confidence"] = confidence
+    with bars(quiet=quiet) as progress:
+        found = certify(private, synthetic, schema, epsilon=epsilon, subsets=subsets, progress=progress, **choices)
+    if as_json:
+        words.print_json(result(found))
+    else:
+        click.echo("\n".join(lines(found, each=bool(choices["per_subset"]))))
+
+
+def result(found: Certification) -> dict[str, Any]:
+    """A certification as JSON: `to_json`, with ε as a number."""
+    answer = found.to_json()
+    return answer | {"epsilon": float(answer["epsilon"])}
+
+
+def lines(found: Certification, *, each: bool) -> list[str]:
+    """A certification in words."""
+    answer = found.to_json()
+    subsets = answer["subsets"]
+    most = max(len(subset["columns"]) for subset in subsets)
+    text = [
+        words.promise(answer["bound"], confidence=answer["confidence"], sparsity=most),
+        f"Some such statistic is off by at least {words.downward(answer['lower'])}.",
+        f"For statistics of one column: at most {words.upward(answer['single_column_bound'])}.",
+        f"privacy: this answer cost epsilon {answer['epsilon']} under {answer['neighbours']} neighbours",
+    ]
+    if each:
+        text += ["", f"The largest bounds, of {len(subsets):,}:", *words.worst(subsets, "bound", "lower")]
+    return text

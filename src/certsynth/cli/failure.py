@@ -1,0 +1,112 @@
+"""What goes wrong, in one line each: a user never sees a traceback, and no line quotes what another library said."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Sequence
+from typing import Any, NoReturn
+
+import click
+
+from certsynth.cli.streams import flushed, keep_for_ourselves, tolerate_any_text
+from certsynth.errors import CertsynthError, CheckFailed
+
+CHECK_FAILED, BAD_INPUT, INTERRUPTED = 1, 2, 130
+DEBUG = "CERTSYNTH_DEBUG"
+_WRITTEN = "certsynth.written"
+
+
+class Commands(click.Group):
+    """A group of commands whose failures are one line on stderr and an exit code."""
+
+    def main(
+        self,
+        args: Sequence[str] | None = None,
+        prog_name: str | None = None,
+        complete_var: str | None = None,
+        standalone_mode: bool = True,
+        windows_expand_args: bool = True,
+        **extra: Any,
+    ) -> NoReturn:
+        """Parse, run, exit: click's own errors, too, are told in one line."""
+        tolerate_any_text()
+        if not os.environ.get(DEBUG):
+            keep_for_ourselves()
+        args = list(sys.argv[1:] if args is None else args) or ["--help"]
+        try:
+            code = super().main(
+                args,
+                prog_name or "certsynth",
+                complete_var,
+                standalone_mode=False,
+                windows_expand_args=windows_expand_args,
+                **extra,
+            )
+        except click.UsageError as error:
+            remedy = f" See {error.ctx.command_path} --help." if error.ctx else ""
+            code = _fail(f"{_sentence(error.format_message())}{remedy}", BAD_INPUT)
+        except click.ClickException as error:
+            code = _fail(_sentence(error.format_message()), BAD_INPUT)
+        except click.Abort:
+            code = INTERRUPTED
+        except OSError as error:  # while help was printed: nothing else happens outside of `invoke`
+            code = _fail(f"{_system(error)}.", BAD_INPUT)
+        code = code if isinstance(code, int) else 0
+        sys.exit(code if flushed() else code or BAD_INPUT)
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        """In the order in which they were added: that of a journey."""
+        return list(self.commands)
+
+    def invoke(self, ctx: click.Context) -> Any:
+        """Run a command; what it raises is told here, while it is known what had been written."""
+        try:
+            return super().invoke(ctx)
+        except (click.exceptions.Exit, click.ClickException, click.Abort, BrokenPipeError):
+            raise
+        except CheckFailed as error:
+            ctx.exit(_fail(str(error), CHECK_FAILED))
+        except CertsynthError as error:
+            ctx.exit(_fail(str(error), BAD_INPUT))
+        except OSError as error:
+            if os.environ.get(DEBUG):
+                raise
+            ctx.exit(_fail(f"{_system(error)}; {_left(ctx)}.", BAD_INPUT))
+        except KeyboardInterrupt:
+            say(f"interrupted: {_left(ctx)}")
+            ctx.exit(INTERRUPTED)
+        except Exception as error:
+            if os.environ.get(DEBUG):
+                raise
+            what = f"something went wrong inside certsynth ({type(error).__name__})"
+            ctx.exit(_fail(f"{what}; {_left(ctx)}. Set {DEBUG}=1 to see where, and report it.", BAD_INPUT))
+
+
+def note_written(path: object) -> None:
+    """Remember what a command has written, for whatever happens to it afterwards."""
+    click.get_current_context().meta[_WRITTEN] = path
+
+
+def say(text: str) -> None:
+    """One line of talk, on stderr. Paths and names are the user's own: none of them gets a second line."""
+    click.echo("".join(c if c.isprintable() else " " if c.isspace() else "?" for c in text), err=True)
+
+
+def _fail(message: str, code: int) -> int:
+    say(f"error: {message}")
+    return code
+
+
+def _system(error: OSError) -> str:
+    return f"the system says: {error.strerror or type(error).__name__}"
+
+
+def _left(ctx: click.Context) -> str:
+    return f"{ctx.meta[_WRITTEN]} is written" if _WRITTEN in ctx.meta else "nothing was written"
+
+
+def _sentence(text: str) -> str:
+    """A message of click's as the end of a line: from "No such option: --x" to "no such option: --x."."""
+    text = " ".join(text.split())
+    return text[:1].lower() + text[1:] + ("" if text.endswith((".", "?", "!")) else ".")

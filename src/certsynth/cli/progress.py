@@ -1,0 +1,36 @@
+"""Bars on stderr while something takes long; none if nobody is looking."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from certsynth.progress import Progress, silent
+
+
+@contextmanager
+def bars(*, quiet: bool = False) -> Iterator[Progress]:
+    """A `progress` callback that draws a bar for the phase that runs, and takes it away at the end.
+
+    It shows no numbers: how many rows there are may be private.
+    """
+    if quiet or not sys.stderr.isatty():
+        yield silent
+        return
+    from rich.console import Console
+    from rich.progress import BarColumn, SpinnerColumn, TaskID, TextColumn, TimeElapsedColumn
+    from rich.progress import Progress as RichProgress
+
+    columns = (SpinnerColumn(), TextColumn("{task.description}"), BarColumn(), TimeElapsedColumn())
+    with RichProgress(*columns, console=Console(stderr=True), transient=True) as drawn:
+        running: dict[str, TaskID] = {}
+
+        def show(phase: str, done: int, total: int | None) -> None:
+            if phase not in running:
+                while running:
+                    drawn.remove_task(running.popitem()[1])
+                running[phase] = drawn.add_task(phase, total=total)
+            drawn.update(running[phase], completed=done, total=total)
+
+        yield show

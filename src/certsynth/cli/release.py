@@ -1,0 +1,137 @@
+"""certsynth release: a private table in, a release folder out."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from certsynth.cli import options, words
+from certsynth.cli.failure import note_written
+from certsynth.cli.progress import bars
+
+if TYPE_CHECKING:
+    from certsynth.artefact import Release
+
+
+@click.command("release", short_help="Private rows in, a release folder out.")
+@click.argument("data", type=options.FILE)
+@options.schema
+@options.epsilon
+@click.option("--out", type=options.FILE, required=True, help="The release folder; it must not exist yet.")
+@options.sparsity
+@click.option(
+    "--resolution",
+    type=options.WholeOrAuto(),
+    metavar="[auto|K]",
+    help="Cells to the unit length of a column; auto takes the best.",
+)
+@click.option(
+    "--mechanism",
+    type=click.Choice(["auto", "identity", "haar", "haar-noisy-total"]),
+    help="How counts get their noise: cell by cell, or as Haar wavelets along a path.",
+)
+@click.option(
+    "--projection",
+    type=click.Choice(["auto", "public", "full-grid", "drawn"]),
+    default="auto",
+    show_default=True,
+    help="Where synthetic rows may lie: at public rows, anywhere, or at points drawn from the noisy counts.",
+)
+@click.option(
+    "--loss",
+    type=click.Choice(["path", "transport"]),
+    help="What the fit makes small: transport (tight), or the paper's path loss.",
+)
+@click.option("--public", type=options.FILE, help="A public table of the same columns: rows take their values from it.")
+@click.option(
+    "--rows",
+    type=int,
+    metavar="M",
+    help="How many rows to write (as many as there are, up to a million; 100,000 if that is private).",
+)
+@click.option(
+    "--certificate-share", metavar="SHARE", help="Share of the budget that measures the result: 0 for none (0.05)."
+)
+@options.confidence
+@options.neighbours
+@click.option("--preset", type=click.Choice(["paper"]), help="Do all as the paper does.")
+@options.columns
+@click.option(
+    "--candidates",
+    type=int,
+    default=1,
+    show_default=True,
+    metavar="N",
+    help="Make this many tables from the same noisy counts, and choose privately.",
+)
+@click.option(
+    "--seed", type=click.IntRange(min=0), metavar="N", help="For the steps that need no privacy. Noise has none."
+)
+@options.quiet
+@options.as_json
+def command(data: Path, schema_file: Path, epsilon: str, out: Path, quiet: bool, as_json: bool, **choices: Any) -> None:
+    """Write a synthetic table for DATA, and the certificate that comes with it.
+
+    DATA is a CSV or Parquet file. Columns that the schema does not name are ignored. The folder holds the rows
+    (synthetic.csv, synthetic.parquet), certificate.json, report.html and all that `certsynth verify` needs.
+    """
+    from certsynth import Schema, release
+
+    schema = Schema.load(schema_file)
+    with bars(quiet=quiet) as progress:
+        made = release(data, schema, epsilon=epsilon, out=out, progress=progress, **choices)
+    note_written(out)
+    if as_json:
+        words.print_json(result(made, out))
+    else:
+        click.echo("\n".join(lines(made, out)))
+
+
+def result(made: Release, out: Path) -> dict[str, Any]:
+    """A release as JSON."""
+    document = made.document
+    privacy = document["privacy"]
+    return {
+        "out": str(out),
+        "epsilon": float(privacy["epsilon"]),
+        "neighbours": privacy["neighbours"],
+        "rows": document["release"]["rows"],
+        "release": document["release"],
+        "privacy": privacy,
+        "certificate": document["certificate"],
+    }
+
+
+def lines(made: Release, out: Path) -> list[str]:
+    """A release in words."""
+    document = made.document
+    how, privacy, certificate = document["release"], document["privacy"], document["certificate"]
+    plug_in = certificate["plug_in"].get("transport") or certificate["plug_in"]["path"]
+    by_columns = {tuple(subset["columns"]): subset["bound"] for subset in plug_in["subsets"]}
+    subsets = [subset | {"plug_in": by_columns[tuple(subset["columns"])]} for subset in certificate["subsets"]]
+    known = (
+        f"that the table has {words.counted(privacy['rows'], 'row')} is public"
+        if privacy["rows"] is not None
+        else ("how many rows the table has stays hidden")
+    )
+    return [
+        f"{out}: {words.counted(how['rows'], 'synthetic row')}, {words.counted(len(made.schema), 'column')}",
+        f"privacy: epsilon {privacy['epsilon']} under {privacy['neighbours']} neighbours; {known}",
+        f"method: {how['mechanism']} at resolution {how['resolution']}, projection {how['projection']}, "
+        f"{how['loss']} loss",
+        "",
+        words.promise(certificate["bound"], confidence=certificate["confidence"], sparsity=how["sparsity"]),
+        f"For statistics of one column: {words.upward(certificate['single_column_bound'])}.",
+        "",
+        "What the bound is made of:",
+        *words.terms(certificate),
+        "",
+        f"The largest bounds, of {len(subsets):,}:",
+        *words.worst(subsets, "bound", "plug_in"),
+        "",
+        words.diagnostic(certificate),
+        "",
+        f"next: certsynth verify {out}",
+    ]

@@ -1,0 +1,43 @@
+"""certsynth report: the page about a release, again."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+from certsynth.cli import options, words
+from certsynth.cli.failure import note_written
+from certsynth.cli.writing import write_once
+
+
+@click.command("report", short_help="The page about a release, again.")
+@click.argument("folder", type=options.FILE, metavar="DIR")
+@click.option("--out", type=options.FILE, help="Where to write it (DIR/report.html).")
+@options.as_json
+def command(folder: Path, out: Path | None, as_json: bool) -> None:
+    """Write the report of the release folder DIR again: byte for byte the one that it came with.
+
+    A file that exists is left as it is; if it is another one, the command fails.
+    """
+    out = folder / "report.html" if out is None else out
+    new = written(folder, out)
+    if new:
+        note_written(out)
+    if as_json:
+        words.print_json({"out": str(out), "written": new})
+    else:
+        click.echo(line(out, new))
+
+
+def written(folder: Path, out: Path) -> bool:
+    """Write the report of `folder` to `out`; False if that very page is there already."""
+    from certsynth import Release
+    from certsynth.report import render_report
+
+    made = Release.load(folder)
+    return write_once(out, render_report(made.document, made.schema, made.table).encode())
+
+
+def line(out: Path, new: bool) -> str:
+    return f"{out}: {'written' if new else 'is there already, byte for byte the same'}"

@@ -1,0 +1,57 @@
+"""certsynth schema: a first schema, to be edited."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import click
+
+from certsynth.cli import options, words
+from certsynth.cli.failure import note_written, say
+from certsynth.cli.writing import write_once
+
+HEADER = """\
+# A draft, made from rows: it shows their extremes and labels, so it is NOT private.
+# Replace every bound and every list of labels by what is publicly known (a code book, a form, common sense),
+# then remove the line draft = true. Until then certsynth reads no private row with it.
+
+"""
+WARNING = (
+    "note: a draft made from private rows is NOT private. Replace its bounds and labels by public knowledge, "
+    "then remove the line draft = true."
+)
+
+
+@click.command("schema", short_help="Draft a schema, to be edited.")
+@click.argument("data", type=options.FILE)
+@click.option(
+    "--out",
+    type=options.FILE,
+    default=Path("schema.toml"),
+    show_default=True,
+    help="Where to write it; never overwritten.",
+)
+@click.option("--name", help="The name of the table (by default that of the file).")
+@options.as_json
+def command(data: Path, out: Path, name: str | None, as_json: bool) -> None:
+    """Draft a schema for DATA, to be edited before anything else.
+
+    A schema says what a row may hold, from public knowledge. The draft takes its bounds and labels from the rows
+    themselves: it is not private, and no release can be made with it as it is.
+    """
+    from certsynth.errors import InputError
+    from certsynth.sources.draft import draft_schema
+
+    if os.path.lexists(out):
+        raise InputError(f"{out} exists already; a schema is never overwritten. Choose another --out.")
+    draft = draft_schema(data, name=name or data.name.split(".")[0] or "table")
+    write_once(out, (HEADER + draft.to_toml()).encode())
+    note_written(out)
+    say(WARNING)
+    if as_json:
+        words.print_json({"out": str(out), "columns": list(draft.names), "draft": True})
+        return
+    kinds = [(column.name, getattr(column, "kind", "")) for column in draft]
+    click.echo("\n".join([f"{out}: a draft for {words.counted(len(draft), 'column')}", *words.table(kinds)]))
+    click.echo(f"next: edit {out}, then certsynth release {data} --schema {out} --epsilon 1 --out release")

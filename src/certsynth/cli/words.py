@@ -1,0 +1,106 @@
+"""Results in words and small tables, and as JSON. Bounds are rounded so that what is printed is still true."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping, Sequence
+from decimal import ROUND_CEILING, ROUND_FLOOR, Decimal
+from typing import Any
+
+import click
+
+SHOWN = 5  # subsets in a list: the rest are in the JSON
+
+_SHORT = Decimal("0.0001")
+
+_TERMS = {
+    "measured_loss": "measured loss, with noise",
+    "slack": "slack for that noise",
+    "discretisation": "discretisation",
+    "privatisation": "privatisation",
+    "projection": "projection",
+}
+
+
+def print_json(result: Mapping[str, Any]) -> None:
+    """The one object on stdout. NaN is not JSON, and is an error here."""
+    click.echo(json.dumps(result, indent=2, allow_nan=False))
+
+
+def upward(value: float) -> str:
+    """Four decimals, never below the value.
+
+    >>> upward(0.01881), upward(1.0), downward(0.01889)
+    ('0.0189', '1.0000', '0.0188')
+    """
+    return str(Decimal(repr(float(value))).quantize(_SHORT, ROUND_CEILING))
+
+
+def downward(value: float) -> str:
+    """Four decimals, never above the value."""
+    return str(Decimal(repr(float(value))).quantize(_SHORT, ROUND_FLOOR))
+
+
+def percent(confidence: float) -> str:
+    return f"{100 * confidence:.10g} %"
+
+
+def promise(bound: float, *, confidence: float, sparsity: int) -> str:
+    """The certificate in a sentence."""
+    return (
+        f"With confidence {percent(confidence)}, no statistic of at most {counted(sparsity, 'column')} that is "
+        f"1-Lipschitz on columns scaled to length 1 is off by more than {upward(bound)}."
+    )
+
+
+def counted(number: int, noun: str) -> str:
+    return f"{number:,} {noun}{'' if number == 1 else 's'}"
+
+
+def terms(certificate: Mapping[str, Any]) -> list[str]:
+    """Both certificates with what they are made of; the smaller one is the bound."""
+    plug_in = certificate["plug_in"]
+    proxy = "transport" if "transport" in plug_in else "path"
+    kinds = [(f"plug-in certificate ({proxy} loss)", "plug-in", plug_in[proxy])]
+    if certificate["direct"]:
+        kinds.insert(0, ("direct certificate", "direct", certificate["direct"]))
+    rows = []
+    for title, kind, part in kinds:
+        mark = "  ← the bound" if kind == certificate["kind"] else ""
+        rows.append((title, upward(part["bound"]) + mark))
+        rows += [(f"  {_TERMS.get(name, name)}", f"{value:.4f}") for name, value in part["terms"].items()]
+    return table(rows)
+
+
+def worst(subsets: Sequence[Mapping[str, Any]], *keys: str) -> list[str]:
+    """The subsets of columns with the largest figures, by the first of `keys`; each key is a column of the table."""
+    ranked = sorted(subsets, key=lambda subset: [-subset[key] for key in keys])
+    shown = {"bound": upward, "upper": upward, "lower": downward}
+    rows = [("columns", *(key.replace("_", "-") for key in keys))]
+    rows += [
+        (" × ".join(subset["columns"]), *(shown.get(key, upward)(subset[key]) for key in keys))
+        for subset in ranked[:SHOWN]
+    ]
+    return table(rows)
+
+
+def diagnostic(certificate: Mapping[str, Any]) -> str:
+    """Section 5.3 of the paper in words: would a better fit help?"""
+    plug_in = certificate["plug_in"]
+    found = (plug_in.get("transport") or plug_in["path"])["diagnostic"]
+    far = f"The rows are {found['fit']:.4f} away from the noisy counts they were fitted to."
+    noise = f"Noise alone puts the real rows {found['noise_low']:.4f} to {found['noise_high']:.4f} away."
+    if found["worth_optimising"]:
+        remedy = "A better fit may help: try another --projection, --public rows, or another --loss."
+    else:
+        remedy = "A better fit would not bring them closer to the truth: what is left is noise."
+    return f"{far} {noise} {remedy}"
+
+
+def table(rows: Iterable[tuple[str, ...]]) -> list[str]:
+    """Rows as lines, columns in line."""
+    rows = list(rows)
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    return [
+        "  " + "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip() for row in rows
+    ]

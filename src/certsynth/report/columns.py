@@ -1,0 +1,261 @@
+"""One column of the synthetic table: how its values are spread, and what its bound means in its own units."""
+
+from __future__ import annotations
+
+import datetime
+import math
+from collections import Counter
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from certsynth.domain import Category, Column, Ordered
+from certsynth.report import numerals
+
+MOST_BINS = 40
+NUMBER_BINS = 32
+MOST_BARS = 12
+
+KINDS = {
+    "integer": "whole number",
+    "number": "number",
+    "date": "date",
+    "ordinal": "ordered list",
+    "category": "category",
+    "boolean": "true or false",
+}
+_EPOCH = datetime.date(1970, 1, 1).toordinal()
+_EDGE = 1e-9  # numbers sit on lattices: no edge of a bin may be decided by the last bit of one
+_MONTHS = (1, 3, 6, 12, 24, 60, 120, 240, 600, 1200, 2400, 6000)
+
+Json = dict[str, Any]
+
+
+def column_view(column: Column, values: np.ma.MaskedArray[Any, Any], bound: float) -> Json:
+    """Name, kind, range, facts and the picture of one column; `bound` is what is promised of it."""
+    values, rows = np.ma.asarray(values), len(values)
+    if isinstance(column, Ordered):
+        offsets, absent = _offsets(column, values)
+        average = _average(column, offsets)
+        facts = [_mean(column, average, bound, present=len(offsets), rows=rows)]
+        spread = _spread(column, offsets, rows)
+        if average is not None and not column.missing:
+            spread["mean"] = _mean_mark(column, average, bound)
+        kind: str = column.kind
+    elif isinstance(column, Category):
+        counts, absent = _label_counts(column, values)
+        facts = _shares(column, counts, rows, bound)
+        spread = _bars(column.labels, counts, rows)
+        kind = column.kind
+    else:
+        raise TypeError(f"the report has no picture for a {type(column).__name__}")
+    if column.missing:
+        spread["missing"] = _bar("missing", absent, rows)
+        facts.append(_fact("share missing", numerals.share(absent, rows), f"{numerals.points(bound)} pp", bound))
+    return {
+        "name": numerals.text(column.name),
+        "kind": KINDS[kind],
+        "range": _range(column),
+        "may_be_missing": column.missing,
+        "bound": bound,
+        "bound_text": numerals.upward(bound),
+        "facts": facts,
+        "spread": spread,
+        "described": _described(spread),
+    }
+
+
+def _labels(column: Column) -> tuple[str, ...]:
+    return column.labels if isinstance(column, Category) else column.values if isinstance(column, Ordered) else ()
+
+
+def _label_counts(column: Column, values: np.ma.MaskedArray[Any, Any]) -> tuple[list[int], int]:
+    found = Counter(values.tolist())  # masked entries are None
+    if isinstance(column, Category) and column.kind == "boolean":
+        return [found[False], found[True]], found[None]
+    return [found[label] for label in _labels(column)], found[None]
+
+
+def _offsets(column: Ordered, values: np.ma.MaskedArray[Any, Any]) -> tuple[np.ndarray, int]:
+    """Cleaned values that are there, and the number of those that are not."""
+    if column.kind == "ordinal":
+        counts, absent = _label_counts(column, values)
+        return np.repeat(np.arange(len(counts)), counts), absent
+    clean = column.clean(values)
+    there = ~np.isnan(clean)
+    return clean[there], int(np.count_nonzero(~there))
+
+
+def _range(column: Column) -> str:
+    if isinstance(column, Ordered) and column.kind == "date":
+        return f"{numerals.date(int(column.low))} to {numerals.date(int(column.high))}"
+    if isinstance(column, Ordered) and column.kind != "ordinal":
+        return f"{numerals.plain(column.low)} to {numerals.plain(column.high)}"
+    labels = _labels(column)
+    if len(labels) == 1:
+        return "1 value"
+    if isinstance(column, Ordered):
+        return (
+            f"{len(labels):,} values from {numerals.text(labels[0], most=30)} to {numerals.text(labels[-1], most=30)}"
+        )
+    return f"{len(labels):,} values"
+
+
+def _described(spread: Json) -> str:
+    """The picture in words, for those who hear the page."""
+    if spread["form"] == "bars":
+        bars = spread["bars"] + ([spread["missing"]] if "missing" in spread else [])
+        return "Shares of the rows: " + "; ".join(f"{bar['label']} {bar['share_text']}" for bar in bars) + "."
+    ends = " to ".join(spread["ticks"][i]["label"] for i in (0, -1))
+    text = f"A histogram of {len(spread['bins'])} bins, {ends}; the fullest holds {spread['fullest']} of the rows."
+    return text + (f" Missing: {spread['missing']['share_text']}." if "missing" in spread else "")
+
+
+def _fact(what: str, value: str | None, plus_minus: str | None, number: float | None) -> Json:
+    return {"what": what, "value": value, "plus_minus_text": plus_minus, "plus_minus": number}
+
+
+def span(column: Ordered) -> float:
+    """high − low in the column's own units: days for dates, places for ordinals."""
+    return float(column.high) - float(column.low)
+
+
+def _average(column: Ordered, offsets: np.ndarray) -> float | None:
+    """Mean offset over the values that are there; exactly rounded, so that it is the same on every machine."""
+    if not len(offsets):
+        return None
+    total = math.fsum(offsets.tolist()) if column.kind == "number" else int(offsets.astype(np.int64).sum())
+    return total / len(offsets)
+
+
+def _mean(column: Ordered, average: float | None, bound: float, *, present: int, rows: int) -> Json:
+    r"""The mean, and how far that of the real rows can be from it.
+
+    With missing values, of which a share 1 − p is in the synthetic rows, the mean of the others is within
+
+    .. math:: \frac{bound}{p - bound} \cdot (high - low)
+
+    since x ↦ x − (synthetic mean), and 0 where missing, is 1-Lipschitz, and so is being there.
+    """
+    what = {"date": "mean date", "ordinal": "mean place in list"}.get(column.kind, "mean")
+    if column.missing:
+        what += ", of values present"
+    if average is None:
+        return _fact(what, "no value is present", None, None)
+    part = bound if not column.missing else math.inf
+    if column.missing and present / rows > bound:
+        part = bound / (present / rows - bound)
+    width = min(part, 1.0) * span(column)
+    if column.kind == "date":
+        day = numerals.date(int(column.low) + math.floor(average + 0.5))
+        return _fact(what, day, f"{numerals.upward(width)} days", width)
+    if column.kind == "number":
+        value = column.low + average * span(column)
+    else:
+        value = average + (1 if column.kind == "ordinal" else column.low)
+    return _fact(what, numerals.figure(value), numerals.upward(width), width)
+
+
+def _shares(column: Column, counts: Sequence[int], rows: int, bound: float) -> list[Json]:
+    if isinstance(column, Category) and column.kind == "boolean":
+        return [_fact("share of true", numerals.share(int(counts[1]), rows), f"{numerals.points(bound)} pp", bound)]
+    return [_fact("share of any group of values", None, f"{numerals.points(bound)} pp", bound)]
+
+
+def _bar(label: str, number: int, rows: int) -> Json:
+    shown = {"label": label, "count": int(number), "share": int(number) / max(rows, 1)}
+    return shown | {"share_text": numerals.share(int(number), max(rows, 1))}
+
+
+def _bars(labels: Sequence[str], counts: Sequence[int], rows: int) -> Json:
+    """A bar for each label; where there are many, for the most frequent and one for all others."""
+    order, rest = list(range(len(labels))), 0
+    if len(labels) > MOST_BARS:
+        order = sorted(order, key=lambda i: (-counts[i], i))
+        rest = int(sum(counts[i] for i in order[MOST_BARS - 1 :]))
+        order = order[: MOST_BARS - 1]
+    bars = [_bar(numerals.text(labels[i], most=40) or "(empty text)", counts[i], rows) for i in order]
+    if len(labels) > MOST_BARS:
+        others = _bar(f"{len(labels) - len(order):,} other values", rest, rows)
+        bars.append(others | {"together": True})
+    return {"form": "bars", "bars": bars}
+
+
+def _spread(column: Ordered, offsets: np.ndarray, rows: int) -> Json:
+    """A histogram: bins with their ends as parts of the axis, and places to write numbers at."""
+    if column.kind == "ordinal" and len(column.values) <= MOST_BARS:
+        return _bars(column.values, np.bincount(offsets, minlength=len(column.values)).tolist(), rows)
+    if column.kind == "number":
+        edges = np.arange(NUMBER_BINS + 1) / NUMBER_BINS
+        codes = np.minimum((offsets + _EDGE) * NUMBER_BINS, NUMBER_BINS - 1).astype(np.int64)
+    else:
+        edges = np.array(_month_edges(column) if column.kind == "date" else _whole_edges(column.reach + 1))
+        codes = np.searchsorted(edges, offsets.astype(np.int64), side="right") - 1
+    counts = np.bincount(codes, minlength=len(edges) - 1)
+    ends = edges / edges[-1]
+    bins = [
+        {"from": float(a), "to": float(b), "count": int(c), "share": int(c) / max(rows, 1)}
+        for a, b, c in zip(ends, ends[1:], counts, strict=False)
+    ]
+    fullest = numerals.share(int(counts.max()), max(rows, 1))
+    return {"form": "histogram", "bins": bins, "ticks": _ticks(column), "fullest": fullest}
+
+
+def _mean_mark(column: Ordered, average: float, bound: float) -> Json:
+    """Where on the axis the mean is, and the part of it that the real mean is promised to lie in."""
+    length, half = (1.0, 0.0) if column.kind == "number" else (column.reach + 1.0, 0.5)
+    reach = 1.0 if column.kind == "number" else float(column.reach)
+    low, high = max(0.0, average - bound * reach), min(reach, average + bound * reach)
+    return {"at": (average + half) / length, "from": (low + half) / length, "to": (high + half) / length}
+
+
+def _nice(least: float) -> float:
+    """The smallest of 1, 2, 2.5, 5 times a power of ten that is not below `least`."""
+    power = 10.0 ** math.floor(math.log10(least))
+    return next(step * power for step in (1, 2, 2.5, 5, 10) if step * power >= least * (1 - 1e-12))
+
+
+def _whole_edges(values: int) -> list[int]:
+    width = max(1, math.ceil(_nice(values / MOST_BINS)))
+    return [*range(0, values, width), values]
+
+
+def _month_edges(column: Ordered) -> list[int]:
+    """Days, weeks, or the first days of months and years that lie within the column's range."""
+    days, low = column.reach + 1, int(column.low)
+    if days <= MOST_BINS * 7:
+        return [*range(0, days, 1 if days <= MOST_BINS else 7), days]
+    first, last = (datetime.date.fromordinal(low + d + _EPOCH) for d in (0, days - 1))
+    begin, end = (12 * d.year + d.month - 1 for d in (first, last))
+    step = next((m for m in _MONTHS if (end - begin) / m < MOST_BINS - 1), 12_000)
+    starts = [datetime.date(m // 12, m % 12 + 1, 1) for m in range(-(-(begin + 1) // step) * step, end + 1, step)]
+    return [0, *(start.toordinal() - _EPOCH - low for start in starts), days]
+
+
+def _ticks(column: Ordered) -> list[Json]:
+    """The ends of the range, and round numbers that are well inside."""
+    if column.kind == "ordinal":
+        ends, inner = [numerals.text(v, most=20) for v in (column.values[0], column.values[-1])], []
+    elif column.kind == "date":
+        ends, inner = [numerals.date(int(v)) for v in (column.low, column.high)], _years(column)
+    else:
+        ends = [numerals.plain(column.low), numerals.plain(column.high)]
+        half, length = (0.0, span(column)) if column.kind == "number" else (0.5, span(column) + 1)
+        step = _nice(span(column) / 4)
+        if column.whole:
+            step = max(1.0, math.ceil(step))
+        first = math.ceil(column.low / step)
+        inside = [(first + i) * step for i in range(6) if column.low < (first + i) * step < column.high]
+        inner = [((v - column.low + half) / length, numerals.plain(float(f"{v:.12g}"))) for v in inside]
+    room = 0.25 if column.kind == "date" else 0.17
+    kept = [{"at": at, "label": label} for at, label in inner if room < at < 1 - room]
+    return [{"at": 0.0, "label": ends[0]}, *kept, {"at": 1.0, "label": ends[1]}]
+
+
+def _years(column: Ordered) -> list[tuple[float, str]]:
+    first, last = (datetime.date.fromordinal(int(v) + _EPOCH).year for v in (column.low, column.high))
+    step = math.ceil(_nice(max(last - first, 1) / 4))
+    years = range(-(-(first + 1) // step) * step, last + 1, step)
+    starts = [(datetime.date(y, 1, 1).toordinal() - _EPOCH - int(column.low), y) for y in years]
+    return [(days / (column.reach + 1), str(y)) for days, y in starts]

@@ -1,0 +1,127 @@
+"""Numbers and names as a reader sees them: four significant digits, thousands apart, bounds never rounded down."""
+
+from __future__ import annotations
+
+import datetime
+import unicodedata
+from decimal import ROUND_CEILING, ROUND_FLOOR, ROUND_HALF_UP, Decimal
+
+DIGITS = 4
+
+_EPOCH = datetime.date(1970, 1, 1).toordinal()
+_UP_TO = 15  # from 10^15 on, and below 10^-4, powers of ten are easier to read
+_POWERS = str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹")
+_BIDI = frozenset("\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069")
+
+
+def figure(value: float) -> str:
+    """A number rounded to the nearest: four significant digits, and all of those before the point.
+
+    The first rounding, to twelve digits, makes ties fall the same way whatever the last bits of `value` are.
+
+    >>> figure(0.0625000001), figure(43.21987), figure(-27643.4), figure(0), figure(2.5e-7)
+    ('0.06250', '43.22', '−27,643', '0', '2.500 × 10⁻⁷')
+    """
+    return _rounded(Decimal(f"{value:.12g}"), ROUND_HALF_UP)
+
+
+def upward(value: float) -> str:
+    """A bound: as `figure`, but never below the number.
+
+    >>> upward(0.02498901), upward(1.0), upward(0.0), upward(0.99999)
+    ('0.02499', '1', '0', '1')
+    """
+    return _rounded(Decimal(repr(float(value))), ROUND_CEILING)
+
+
+def plain(value: float) -> str:
+    """A number of the schema: all its digits, and no more.
+
+    >>> plain(150000.0), plain(-0.5), plain(9920), plain(1e300)
+    ('150,000', '−0.5', '9,920', '1 × 10³⁰⁰')
+    """
+    exact = Decimal(repr(value)).normalize()
+    if exact and not -DIGITS <= exact.adjusted() < _UP_TO:
+        return _power(exact)
+    return f"{exact:,f}".replace("-", "−")
+
+
+def count(value: int) -> str:
+    return f"{value:,}"
+
+
+def confidence(value: float) -> str:
+    """A probability that is promised: never rounded up.
+
+    >>> confidence(0.95), confidence(0.964), confidence(0.999999)
+    ('95%', '96.4%', '99.99%')
+    """
+    return f"{_quantized(Decimal(repr(float(value))) * 100, ROUND_FLOOR).normalize():f}%"
+
+
+def points(value: float) -> str:
+    """A bound on a share, in percentage points; more than 100 of them say no more than 100.
+
+    >>> points(0.0249890)
+    '2.499'
+    """
+    return _rounded(Decimal(repr(min(1.0, float(value)))) * 100, ROUND_CEILING)
+
+
+def share(part: int, whole: int) -> str:
+    """A share in percent, to one decimal.
+
+    >>> share(1, 3), share(0, 5), share(1, 10_000), share(5, 5)
+    ('33.3%', '0%', '<0.1%', '100%')
+    """
+    if part in (0, whole):
+        return "100%" if part else "0%"
+    rounded = (Decimal(100 * part) / whole).quantize(Decimal("0.1"), ROUND_HALF_UP)
+    return f"{rounded}%" if rounded else "<0.1%"
+
+
+def date(days: int) -> str:
+    """A day, counted from 1970-01-01.
+
+    >>> date(0)
+    '1970-01-01'
+    """
+    return datetime.date.fromordinal(int(days) + _EPOCH).isoformat()
+
+
+def text(value: object, *, most: int = 80) -> str:
+    """A name or label to be shown: cut to `most` characters, with nothing in it that could reorder or hide others.
+
+    >>> text("a" * 9, most=5), text("a\\u202eb\\x00")
+    ('aaaa…', 'a\\ufffdb\\ufffd')
+    """
+    shown = str(value)
+    if len(shown) > most:
+        shown = shown[: most - 1] + "…"
+    return "".join("\ufffd" if c in _BIDI or unicodedata.category(c) in ("Cc", "Cs") else c for c in shown)
+
+
+def _rounded(value: Decimal, rounding: str) -> str:
+    if not value:
+        return "0"
+    near = _quantized(value, rounding)
+    if near == near.to_integral_value() and abs(near) == 1:
+        return f"{near:.0f}".replace("-", "−")
+    if not -DIGITS <= near.adjusted() < _UP_TO:
+        return _power(near)
+    return f"{near:,f}".replace("-", "−")
+
+
+def _quantized(value: Decimal, rounding: str) -> Decimal:
+    """`value` with four significant digits; digits before the point are all kept up to 10^15."""
+    for _ in range(2):  # 9.99996 becomes 10.0000 and then 10.00
+        last = value.adjusted() - (DIGITS - 1)
+        if value.adjusted() < _UP_TO:
+            last = min(last, 0)
+        value = value.quantize(Decimal(1).scaleb(last), rounding)
+    return value
+
+
+def _power(value: Decimal) -> str:
+    exponent = value.adjusted()
+    return f"{value.scaleb(-exponent):f} × 10{str(exponent).translate(_POWERS)}".replace("-", "−")

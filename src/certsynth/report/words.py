@@ -1,0 +1,281 @@
+"""The sentences of the report. Numbers come in as text; a reader who knows no statistics should get through."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+KINDS = {"direct": "direct certificate", "plug-in": "plug-in certificate"}
+
+PROXIES = {"transport": "transport loss", "path": "path loss"}
+
+CERTIFICATES = {
+    "direct": (
+        "Direct certificate",
+        "The distance between real and synthetic rows itself, measured once with noise.",
+    ),
+    "single_column": (
+        "Direct certificate, single columns",
+        "The same for each column on its own: it covers statistics of one column.",
+    ),
+    "transport": (
+        "Plug-in certificate, transport loss",
+        "From the noisy counts alone; anybody can recompute it. The worst subset of columns decides.",
+    ),
+    "path": (
+        "Plug-in certificate, path loss",
+        "The same with a simpler distance that is never smaller: quicker, and looser.",
+    ),
+}
+
+SEVERAL = (
+    "The release carries several certificates, and each is true at its own confidence. The bound on this page is the "
+    "smaller of the direct and the plug-in one; their failure probabilities are shares of one, so that choosing the "
+    "smaller is allowed."
+)
+ONLY_PLUG_IN = (
+    "The release carries a plug-in certificate and no direct one: no budget was set aside for measuring the distance "
+    "itself. Where it is computed with two distances, the transport loss gives the bound."
+)
+
+# What it is made of: rows, noise or cells, which are the colours of the chart.
+TERMS = {
+    "measured_loss": "rows",
+    "slack": "noise",
+    "discretisation": "cells",
+    "privatisation": "noise",
+    "projection": "rows",
+}
+
+ROLES = {
+    "rows": (
+        "distance of the rows",
+        "Direct: the measured loss, with its noise, which may take it either way. Plug-in: the projection, how far the "
+        "synthetic rows are from the noisy counts.",
+    ),
+    "noise": (
+        "allowance for noise",
+        "Direct: the slack, for the noise in that measurement. Plug-in: the privatisation, for the noise in the counts "
+        "(a quantile of its law).",
+    ),
+    "cells": (
+        "coarseness of cells",
+        "Plug-in only: the discretisation. Values were counted in cells, and up to half a cell may be lost.",
+    ),
+}
+
+SPENT = {
+    "noisy marginals": (
+        "the noisy counts",
+        "what the synthetic rows are fitted to, and what the plug-in certificate is computed from",
+    ),
+    "loss of the rows": (
+        "the distance of the synthetic rows",
+        "one noisy number, from which the direct certificate is computed",
+    ),
+    "loss of single columns": (
+        "the distance of single columns",
+        "one noisy number, for statistics of one column",
+    ),
+}
+
+NEIGHBOURS = {
+    "replace-one": "Two tables are neighbours if one row of the first is replaced by any other row (replace-one).",
+    "add-remove": "Two tables are neighbours if one of them has one row more than the other (add-remove).",
+}
+
+HIDDEN_ROWS = "not published: under add-remove neighbours their number is itself private"
+
+VACUOUS = "A bound of 1 says nothing: it is true of any two tables. More rows, a larger ε or fewer columns help."
+
+VERDICTS = {
+    False: (
+        "The fit is as close to the measurement as the real rows are likely to be: optimising further would not help. "
+        "What is left is the noise."
+    ),
+    True: (
+        "The fit is further from the measurement than the real rows are likely to be: optimising further, or another "
+        "set of points to put weight on, could give a better table from the same measurement, at no cost in privacy."
+    ),
+}
+
+MAPPED = {"bound": "certified bound", "plug_in": "plug-in bound"}
+
+SETTINGS = {
+    "format of the certificate": "format of the certificate",
+    "sparsity": "sparsity (columns at once)",
+    "resolution": "resolution (cells per unit length)",
+    "mechanism": "mechanism (how counts are combined before noise)",
+    "order": "order of the cells",
+    "projection": "projection (points that may carry weight)",
+    "loss": "loss that was minimised",
+    "detail": "place of rows inside a cell",
+    "candidates": "candidate tables",
+    "rows": "synthetic rows",
+}
+
+CAN_VERIFY = (
+    "every file is the one that was published (checksums)",
+    "the rows hold only values that the schema allows, the same in both files",
+    "the scale of the noise is enough for the ε that is stated, and its parts add up",
+    "the plug-in certificate, recomputed from the noisy counts and the synthetic rows",
+    "the bound is the smaller of its parts, and their failure probabilities fit into one",
+    "this report, byte for byte",
+)
+
+CANNOT_VERIFY = (
+    "that the noise was drawn as stated: noise that was left out looks like luck",
+    "that the real rows were read as the schema says, and that they are the rows they are said to be",
+    "that the same rows were not used for other releases as well, whose ε adds to this one",
+    "the direct certificate: the distance it starts from can only be computed by the owner of the real rows",
+)
+
+
+def looks_at(sparsity: int, complete: bool = True) -> str:
+    """Which statistics the promise is about."""
+    if not complete:
+        return "at the columns of one of the subsets listed below"
+    return "at one column" if sparsity == 1 else f"at no more than {sparsity} columns"
+
+
+def statement(promise: Mapping[str, Any]) -> str:
+    return (
+        f"With {promise['confidence_text']} confidence, no statistic that looks {promise['looks_at']} and is "
+        f"1-Lipschitz differs by more than {promise['bound_text']} between the real rows and the synthetic rows."
+    )
+
+
+def mean_example(column: Mapping[str, Any], kind: str, width: str) -> str:
+    """What the bound says about the mean of one column, which has no missing values."""
+    fact = column["facts"][0]
+    measure = {"date": f"{width} days", "ordinal": f"{width} places"}.get(kind, width)
+    extent = f"which has {column['range']}" if kind == "ordinal" else f"which runs from {column['range']}"
+    return (
+        f"Take “{column['name']}”, {extent}: a range of {measure}. Its {fact['what']} is {fact['value']} in the "
+        f"synthetic rows, and within ± {fact['plus_minus_text']} of that in the real rows."
+    )
+
+
+def share_example(columns: int, points: str) -> str:
+    what = "any category" if columns == 1 else f"any combination of categories in up to {columns} columns"
+    return f"The share of rows with {what}, or with any group of them, is right within ± {points} percentage points."
+
+
+def odds(factor: str) -> str:
+    return (
+        "Whatever somebody knows already, what is published here changes the odds of any conclusion about a single row "
+        f"by a factor of at most {factor} (e to the power ε)."
+    )
+
+
+def subsets_of(sizes: set[int]) -> str:
+    """Name for subsets of these sizes."""
+    names = {1: "columns", 2: "pairs of columns", 3: "triples of columns"}
+    if len(sizes) > 1:
+        return "subsets of columns"
+    (size,) = sizes
+    return names.get(size, f"subsets of {size} columns")
+
+
+def subsets_title(sizes: set[int]) -> str:
+    return {2: "Pair by pair", 1: "Bounds of the columns"}.get(max(sizes) if len(sizes) == 1 else 0, "Subset by subset")
+
+
+def subsets_text(what: str, rows: Sequence[Mapping[str, Any]], *, uniform: bool, alike: bool) -> str:
+    """`uniform`: one certified bound covers all; `alike`: the plug-in bounds do not tell them apart, either."""
+    number, bound, plug_in = f"{len(rows):,}", rows[0]["bound_text"], rows[0]["plug_in_text"]
+    if len(rows) == 1:
+        return f"There is one subset of columns; its bound is {bound}."
+    if not uniform:
+        return f"Each of the {number} {what} has a bound of its own, and all of them hold together."
+    covers = f"One certified bound, {bound}, covers all {number} {what}."
+    if alike and rows[0]["plug_in"] >= 1:
+        return f"{covers} The plug-in bound of each is 1, which says nothing."
+    if alike:
+        return f"{covers} The plug-in bound of each is {plug_in}."
+    return (
+        f"{covers} What tells them apart is the plug-in bound, computed for each: the larger it is, the less the noisy "
+        "counts say."
+    )
+
+
+def subsets_caption(what: str, number: int, most: int) -> str:
+    if number <= most:
+        return f"All {what}, largest bound first, with the terms of the plug-in bound."
+    return (
+        f"The {most} {what} with the largest bounds, of {number:,}, with the terms of the plug-in bound. The others "
+        "are in certificate.json."
+    )
+
+
+def commands(statistic: str | None) -> list[dict[str, str]]:
+    """What to type; DIR is the folder that this report came in."""
+    rows = [
+        ("certsynth verify DIR", "re-checks the release without the private data"),
+        ("sha256sum -c SHA256SUMS", "the checksums alone, inside the folder, with no software of ours"),
+        ("certsynth report DIR --out again.html", "writes this page again, byte for byte"),
+    ]
+    if statistic:
+        rows.insert(1, (f'certsynth answer DIR "{statistic}"', "a statistic with its certified interval"))
+    return [{"command": command, "what": what} for command, what in rows]
+
+
+def limits(privacy: Mapping[str, Any], unit: str) -> list[dict[str, str]]:
+    """What the numbers on this page do not say."""
+    relation, number = _RELATIONS[privacy["neighbours"] == "replace-one"]
+    if privacy["rows"] is not None:
+        number = number.format(rows=f"{privacy['rows']:,}")
+    person = f"What is protected is one row. The schema says: “{unit}”. Nothing here checks that. {_MANY_ROWS}"
+    said = [("A row is not a person", person), ("Neighbours", relation), ("What n is", number), *_LIMITS]
+    return [{"what": what, "text": text} for what, text in said]
+
+
+_MANY_ROWS = (
+    "Somebody with m rows is protected at m times the ε only, and a row that stands for several people protects them "
+    "as one."
+)
+
+# By whether the neighbours are replace-one: what the relation leaves open, and what n is.
+_RELATIONS = {
+    True: (
+        "Privacy is stated for replacing one row by any other. How many rows there are is not protected.",
+        "n = {rows} is the number of rows in the real table. It is published exactly, as public knowledge.",
+    ),
+    False: (
+        "Privacy is stated for adding or removing one row. Replacing a row is two such steps: up to twice the ε.",
+        "n, the number of rows in the real table, is private: it was measured with noise and is not published. The "
+        "number of synthetic rows says nothing about it.",
+    ),
+}
+
+_LIMITS = (
+    (
+        "Averages only",
+        "The certificate speaks of averages over all rows, of functions that change no faster than the values do. It "
+        "does not speak of single rows, of extremes, or of a model’s coefficients. Inside a group that is a share p "
+        "of the rows, errors can be 1/p times larger, or more.",
+    ),
+    (
+        "Rows as the schema reads them",
+        "Values outside a column’s range are moved to its ends; values that are not listed become “other”, missing, "
+        "or the first of the list. The certificate compares with the real rows after that, and how many were changed "
+        "is not published.",
+    ),
+    (
+        "This table, not the world",
+        "The real rows may themselves be a sample, or wrong. That error is not in the bound.",
+    ),
+    (
+        "Confidence",
+        "The probability is over the noise, before it was drawn. It covers all statistics at once, so that looking at "
+        "many of them, or choosing among them afterwards, is allowed.",
+    ),
+    (
+        "Budgets add up",
+        "The ε on this page is that of this release alone. Other publications from the same rows add theirs.",
+    ),
+    (
+        "Timing is out of scope",
+        "How long the computation took, its use of memory and other side channels of the machine are not covered.",
+    ),
+)

@@ -1,0 +1,58 @@
+"""Which subsets of columns matter, named in a small TOML file: subsets = [["age", "income"], ["region"]]."""
+
+from __future__ import annotations
+
+import re
+import tomllib
+from pathlib import Path
+from typing import Any
+
+from certsynth.errors import InputError
+
+MAX_BYTES = 2**20
+MAX_SUBSETS = 10_000
+
+_EXAMPLE = 'write subsets = [["age", "income"], ["region"]]'
+_TEXTS = re.compile(r""" "(?:[^"\\\n]|\\.)*" | '[^'\n]*' | \#[^\n]* """, re.VERBOSE)
+
+
+def load_workload(path: str | Path) -> list[list[str]]:
+    """The subsets of columns that a workload file names, as `certify(subsets=…)` takes them."""
+    path = Path(path)
+    where = f"workload {path}"
+    try:
+        if path.stat().st_size > MAX_BYTES:
+            raise InputError(f"{where}: larger than {MAX_BYTES >> 20} MB; a workload is a short text file.")
+        text = path.read_text(encoding="utf-8")
+    except (OSError, ValueError) as error:
+        if isinstance(error, UnicodeDecodeError):
+            raise InputError(f"{where}: not a text file in UTF-8. Write it as TOML.") from None
+        reason = getattr(error, "strerror", None) or "cannot be read"
+        raise InputError(f"{where}: {reason}. Check the path.") from None
+    return parse_workload(text, where=where)
+
+
+def parse_workload(text: str, *, where: str = "workload") -> list[list[str]]:
+    """The subsets of a workload's text.
+
+    >>> parse_workload('subsets = [["age", "income"], ["region"]]')
+    [['age', 'income'], ['region']]
+    """
+    if "." in _TEXTS.sub("", text):  # tomllib takes quadratic time for keys with many dots, and no key here has one
+        raise InputError(f"{where}: a dot outside of quotes; {_EXAMPLE}.")
+    try:
+        document = tomllib.loads(text)
+    except (ValueError, RecursionError):
+        raise InputError(f"{where}: not valid TOML; {_EXAMPLE}.") from None
+    if set(document) != {"subsets"}:
+        raise InputError(f"{where}: it must have the one entry subsets; {_EXAMPLE}.")
+    subsets = document["subsets"]
+    if not isinstance(subsets, list) or not subsets or not all(map(_is_subset, subsets)):
+        raise InputError(f"{where}: subsets is a list of lists of column names; {_EXAMPLE}.")
+    if len(subsets) > MAX_SUBSETS:
+        raise InputError(f"{where}: {len(subsets):,} subsets; at most {MAX_SUBSETS:,} are supported.")
+    return subsets
+
+
+def _is_subset(value: Any) -> bool:
+    return isinstance(value, list) and bool(value) and all(isinstance(name, str) for name in value)

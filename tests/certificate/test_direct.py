@@ -1,0 +1,205 @@
+"""The direct certificate: its sensitivity by exhaustion, its truth by hundreds of runs, its distrust of solvers."""
+
+from __future__ import annotations
+
+import itertools
+from collections import Counter
+from fractions import Fraction
+
+import numpy as np
+import polars as pl
+import pytest
+
+import certsynth.transport.flow as flow
+from certsynth import certify, evaluate
+from certsynth.certificate.comparison import distances
+from certsynth.certificate.direct import FINENESS, MOVED_WEIGHT, exact_query, nothing
+from certsynth.domain import Schema
+from certsynth.errors import InputError, SolverFailed
+from certsynth.mechanisms import Neighbours
+from certsynth.queries.fine import FineMarginals
+from small import MIXED, NATIVE, LyingNoise, NoNoise, failures_allowed, native, people
+
+TINY = Schema.parse(
+    """
+[[column]]
+name = "a"
+kind = "integer"
+low = 0
+high = 3
+
+[[column]]
+name = "b"
+kind = "category"
+values = ["x", "y"]
+"""
+)
+
+
+def _query(fine, rows, synthetic, neighbours, *, per_subset=False):
+    ours = fine.count([[np.array(column) for column in zip(*rows, strict=True)]] if rows else [])
+    found = distances(fine, ours, synthetic) if rows else nothing(fine, synthetic)
+    return exact_query(fine, found, len(rows), neighbours=neighbours, per_subset=per_subset)
+
+
+@pytest.mark.parametrize("per_subset", [False, True])
+@pytest.mark.parametrize("steps", [2, 8])  # off the lattice, and on it
+@pytest.mark.parametrize("neighbours", list(Neighbours))
+@pytest.mark.parametrize("synthetic", [[(0.0, 0)], [(0.0, 0), (3.0, 1), (1.0, 1)]])
+def test_no_pair_of_neighbours_moves_the_query_by_more_than_its_sensitivity(synthetic, neighbours, steps, per_subset):
+    subsets = [(0,), (0, 1)] if per_subset else [(0, 1)]
+    fine = FineMarginals.of(TINY, subsets, steps=steps)
+    theirs = fine.count([[np.array(column) for column in zip(*synthetic, strict=True)]])
+    domain = [(float(a), b) for a in range(4) for b in range(2)]
+    largest, pairs = 0, 0
+    tables = {
+        size: {
+            rows: _query(fine, list(rows), theirs, neighbours, per_subset=per_subset)
+            for rows in itertools.combinations_with_replacement(domain, size)
+        }
+        for size in (0, 1, 2, 3)
+    }
+    for size in (1, 2, 3):
+        for rows, query in tables[size].items():
+            for i in range(size):
+                rest = rows[:i] + rows[i + 1 :]
+                if neighbours is Neighbours.ADD_REMOVE:
+                    others = [tables[size - 1][rest]]
+                else:
+                    others = [tables[size][tuple(sorted((*rest, new)))] for new in domain]
+                for other in others:
+                    change = sum(abs(x - y) for x, y in zip(query.values, other.values, strict=True))
+                    losses = [abs(x - y) for x, y in zip(query.losses, other.losses, strict=True)]
+                    assert change <= query.sensitivity
+                    assert max(losses) <= query.loss_sensitivity
+                    largest, pairs = max(largest, *losses), pairs + 1
+    assert pairs > 200
+    assert largest >= FINENESS  # one row can move the loss by a whole row: the sensitivity is not padded
+
+
+def test_the_stated_sensitivity_counts_every_coordinate():
+    fine = FineMarginals.of(TINY, [(0,), (0, 1)], steps=2)  # half a step of 1/2: rows move by up to 1/4
+    theirs = fine.count([[np.array([0.0]), np.array([0])]])
+    query = _query(fine, [(1.0, 0)], theirs, Neighbours.REPLACE_ONE, per_subset=True)
+    assert query.sensitivity == 2 * (FINENESS + FINENESS // 4) + MOVED_WEIGHT * FINENESS // 4
+
+
+@pytest.mark.parametrize("neighbours", list(Neighbours))
+def test_both_bounds_hold_as_often_as_they_say(neighbours):
+    """300 runs at confidence 0.7; noise six times as wide as it says must fail the same test."""
+    private, synthetic = native(80), native(60, seed=5)
+    true = evaluate(private, synthetic, NATIVE)
+    assert true.upper == pytest.approx(true.lower)  # the lattice is native: the truth is known
+
+    def failures(runs: int, noise=None) -> int:
+        count = 0
+        for _ in range(runs):
+            made = certify(
+                private, synthetic, NATIVE, epsilon=1, confidence=0.7, neighbours=neighbours, noise=noise, lattice=8
+            )
+            count += not (made.lower <= true.upper + 1e-9 and made.bound >= true.lower - 1e-9)
+        return count
+
+    runs = 300
+    allowed = failures_allowed(runs, 0.3)
+    assert failures(runs) <= allowed
+    assert failures(runs, LyingNoise(6)) > allowed
+
+
+def test_the_query_without_noise_is_the_true_loss():
+    private, synthetic = people(400), people(300, seed=7)
+    true = evaluate(private, synthetic, MIXED)
+    made = certify(private, synthetic, MIXED, epsilon=1, noise=NoNoise())
+    assert max(made.whole.estimates) == pytest.approx(true.upper, abs=2e-5)
+    assert made.bound > true.upper
+    assert made.lower < true.lower
+
+
+def test_each_subset_gets_its_own_bound():
+    private, synthetic = native(400), native(300, seed=3)
+    true = evaluate(private, synthetic, NATIVE)
+    made = certify(private, synthetic, NATIVE, epsilon=20, per_subset=True)
+    assert [s["columns"] for s in made.to_json()["subsets"]] == [list(s.columns) for s in true.subsets]
+    for mine, truth in zip(made.to_json()["subsets"], true.subsets, strict=True):
+        assert mine["lower"] <= truth.upper
+        assert mine["bound"] >= truth.lower
+    assert len({s["bound"] for s in made.to_json()["subsets"]}) == 3
+
+
+@pytest.mark.parametrize("neighbours", list(Neighbours))
+def test_brackets_tables_that_are_broken_in_different_ways(neighbours):
+    private = people(2000)
+    rng = np.random.default_rng(1)
+    broken = {
+        "shuffled": private.select(pl.all().shuffle(seed=3)).with_columns(
+            *(pl.Series(name, rng.permutation(private[name].to_numpy())) for name in ("age", "education"))
+        ),
+        "one column corrupted": private.with_columns(pl.lit(20).alias("age")),
+        "rows duplicated": pl.concat([private, private.head(1000)]),
+        "a hundred rows": private.head(100),
+        "itself": private,
+    }
+    for synthetic in broken.values():
+        true = evaluate(private, synthetic, MIXED)
+        made = certify(private, synthetic, MIXED, epsilon=5, confidence=0.999, neighbours=neighbours)
+        assert made.lower <= true.upper
+        assert made.bound >= true.lower
+        assert made.bound - true.upper < 0.02
+    assert evaluate(private, broken["one column corrupted"], MIXED).lower > 0.3
+
+
+def test_a_single_column_is_never_bounded_worse_than_a_pair_that_holds_it():
+    made = certify(native(30), native(20, seed=2), NATIVE, epsilon="0.1")
+    assert made.single_column_bound <= made.bound <= 1
+
+
+def test_a_solver_that_stops_early_is_caught_before_the_noise(monkeypatch):
+    def early(network, supply):
+        found, potentials = lazy(network, supply)
+        return found, np.zeros_like(potentials)
+
+    lazy = flow.solve
+    monkeypatch.setattr(flow, "solve", early)
+    monkeypatch.setattr(flow, "solve_again", early)
+    with pytest.raises(SolverFailed, match="budget of the certificate counts as spent"):
+        certify(native(30), native(20, seed=2), NATIVE, epsilon=1)
+
+
+def test_a_second_solver_steps_in(monkeypatch):
+    want = certify(native(30), native(20, seed=2), NATIVE, epsilon=1, noise=NoNoise())
+    monkeypatch.setattr(flow, "solve", lambda network, supply: 1 / 0)
+    again = certify(native(30), native(20, seed=2), NATIVE, epsilon=1, noise=NoNoise())
+    assert again.bound == want.bound
+
+
+def test_nodes_and_arcs_do_not_depend_on_private_rows():
+    fine = FineMarginals.of(MIXED, [(0, 2)])
+    few, many = (fine.count([[c.clean(people(n)[c.name].to_numpy()) for c in MIXED]]) for n in (1, 500))
+    assert [len(b) for b in few.counts] == [len(b) for b in many.counts]
+
+
+@pytest.mark.parametrize("neighbours", list(Neighbours))
+@pytest.mark.parametrize("rows", [0, 1])
+def test_hardly_any_private_rows_give_a_true_and_useless_bound(neighbours, rows):
+    if rows == 0 and neighbours is Neighbours.REPLACE_ONE:
+        made = certify(native(0), native(5), NATIVE, epsilon=1)
+        assert made.bound == 1.0
+        return
+    made = certify(native(rows), native(5), NATIVE, epsilon="0.01", neighbours=neighbours)
+    assert made.bound == 1.0
+
+
+def test_refuses_a_synthetic_table_without_rows():
+    with pytest.raises(InputError, match="synthetic table has no rows"):
+        certify(native(5), native(0), NATIVE, epsilon=1)
+
+
+def test_refuses_more_than_three_columns_at_once():
+    with pytest.raises(InputError, match="at most 3 columns"):
+        certify(people(5), people(5), MIXED, epsilon=1, sparsity=4)
+
+
+def test_the_budget_is_the_sum_of_what_the_mechanisms_returned():
+    made = certify(native(30), native(20), NATIVE, epsilon="0.7")
+    assert made.cost.epsilon == Fraction(7, 10)
+    assert Counter([made.whole.cost.epsilon, made.single.cost.epsilon]) == Counter([Fraction(14, 25), Fraction(7, 50)])

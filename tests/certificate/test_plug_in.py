@@ -1,0 +1,139 @@
+"""The plug-in certificate: true of the emitted rows, whatever made them."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+
+import numpy as np
+import pytest
+from small import MIXED, NATIVE, emitted, failures_allowed, native, people
+
+from certsynth import evaluate, release
+from certsynth.certificate.plug_in import plug_in
+from certsynth.mechanisms import Neighbours, measure
+from certsynth.mechanisms.strategy import strategy_named
+from certsynth.projection.transport_program import TransportProgram
+from certsynth.queries import Marginals
+
+RESOLUTION = 7  # a cell for each value of NATIVE: the discretisation is the only term that is not tight
+
+
+def _counts(frame, schema, resolution, sparsity=2):
+    marginals = Marginals.all_subsets(schema, sparsity=sparsity, resolution=resolution)
+    clean = [column.clean(frame[column.name].to_numpy()) for column in schema]
+    codes = [c.to_cells(x, cells) for c, x, cells in zip(schema, clean, marginals.cells, strict=True)]
+    return marginals.count([codes]), clean
+
+
+@pytest.mark.parametrize("mechanism", ["identity", "haar", "haar-noisy-total"])
+@pytest.mark.parametrize("neighbours", list(Neighbours))
+def test_holds_as_often_as_it_says(neighbours, mechanism):
+    """100 runs at confidence 0.6 against the exact loss, without the discretisation, which is never tight."""
+    frame, other = native(60), native(40, seed=9)
+    counts, _ = _counts(frame, NATIVE, RESOLUTION)
+    synthetic = [column.clean(other[column.name].to_numpy()) for column in NATIVE]
+    strategy = strategy_named(mechanism, neighbours=neighbours)
+    true = {s.columns: s.upper for s in evaluate(frame, other, NATIVE).subsets}
+    misses = {"transport": 0, "path": 0}
+    for seed in range(100):
+        measurement = measure(counts, strategy, epsilon=Fraction(8))
+        made = plug_in(measurement, NATIVE, synthetic, beta=Fraction(2, 5), draws=30, seed=seed)
+        for proxy, certificate in made.items():
+            bounds = zip(certificate.subsets, certificate.terms, strict=True)
+            misses[proxy] += any(t.privatisation + t.projection < true[columns] - 1e-9 for columns, t in bounds)
+    assert max(misses.values()) <= failures_allowed(100, 0.4)
+
+
+def test_the_noise_term_covers_the_noise_and_an_understated_scale_does_not():
+    """The quantile against the exact loss of the real noise: 200 runs, and a control at 0.6 of the scale."""
+    frame = native(200)
+    counts, clean = _counts(frame, NATIVE, RESOLUTION)
+    strategy = strategy_named("identity", neighbours=Neighbours.REPLACE_ONE)
+
+    def failures(runs: int, understate: float) -> int:
+        count = 0
+        for seed in range(runs):
+            measurement = measure(counts, strategy, epsilon=Fraction(2))
+            object.__setattr__(measurement, "scale", measurement.scale * understate)
+            made = plug_in(measurement, NATIVE, clean, beta=Fraction(3, 10), draws=20, seed=seed)["transport"]
+            # The private rows themselves as "synthetic" ones: their fit is the loss of the real noise.
+            count += made.diagnostic.fit > max(terms.privatisation for terms in made.terms)
+        return count
+
+    allowed = failures_allowed(200, 0.3)
+    assert failures(200, 1.0) <= allowed
+    assert failures(200, 0.6) > allowed
+
+
+@pytest.mark.parametrize("neighbours", list(Neighbours))
+@pytest.mark.parametrize("runs", [100, pytest.param(1000, marks=pytest.mark.slow)])
+def test_whole_releases_are_further_off_than_certified_no_more_often_than_stated(neighbours, runs):
+    """From noise to rows at confidence 0.9, with and without the direct certificate, on two supports."""
+    frame = native(100)
+    misses = 0
+    for run in range(runs):
+        made = release(
+            frame,
+            NATIVE,
+            epsilon=4,
+            resolution=RESOLUTION,
+            neighbours=neighbours,
+            confidence=0.9,
+            rows=150,
+            certificate_share=0 if run % 2 else "0.3",
+            projection="drawn" if run % 4 < 2 else "full-grid",
+        )
+        misses += evaluate(frame, emitted(made), NATIVE).lower > made.certificate.bound
+    assert misses <= failures_allowed(runs, 0.1)
+
+
+@pytest.mark.parametrize("garbage", [np.nan, -1.0, 0.0, np.inf, "short", "random"])
+def test_garbage_from_the_solver_makes_the_bound_larger_never_false(monkeypatch, garbage):
+    def nonsense(self, target, points):
+        if garbage == "short":
+            return np.ones(3)
+        if garbage == "random":
+            return np.random.default_rng(0).standard_cauchy(len(points))
+        return np.full(len(points), garbage)
+
+    frame = people(300)
+    monkeypatch.setattr(TransportProgram, "weights", nonsense)
+    made = release(frame, MIXED, epsilon=3, resolution=4, certificate_share=0, confidence=0.99, projection="drawn")
+    assert evaluate(frame, emitted(made), MIXED).lower <= made.certificate.bound <= 1
+
+
+def test_terms_are_those_of_the_formula():
+    counts, clean = _counts(people(300), MIXED, 4)
+    measurement = measure(counts, strategy_named("haar", neighbours=Neighbours.REPLACE_ONE), epsilon=Fraction(3))
+    made = plug_in(measurement, MIXED, clean, beta=Fraction(1, 10), draws=50, seed=1)
+    for certificate in made.values():
+        for columns, terms in zip(certificate.subsets, certificate.terms, strict=True):
+            categories_only = set(columns) <= {"sex", "employed"}
+            assert terms.discretisation == (0.0 if categories_only else pytest.approx(1 / 8, abs=1e-8))
+            assert terms.bound == min(1.0, terms.discretisation + terms.privatisation + terms.projection)
+        assert certificate.bound == max(terms.bound for terms in certificate.terms)
+    assert made["transport"].bound <= made["path"].bound
+
+
+def test_the_same_seed_gives_the_same_certificate_and_another_seed_another():
+    counts, clean = _counts(people(300), MIXED, 4)
+    measurement = measure(counts, strategy_named("identity", neighbours=Neighbours.REPLACE_ONE), epsilon=Fraction(3))
+    first, again, other = (
+        plug_in(measurement, MIXED, clean, beta=Fraction(1, 10), draws=50, seed=seed)["transport"].terms
+        for seed in (1, 1, 2)
+    )
+    assert first == again
+    assert first != other
+
+
+def test_too_few_draws_give_the_trivial_bound():
+    counts, clean = _counts(people(300), MIXED, 4)
+    measurement = measure(counts, strategy_named("identity", neighbours=Neighbours.REPLACE_ONE), epsilon=Fraction(3))
+    made = plug_in(measurement, MIXED, clean, beta=Fraction(1, 100), draws=50, seed=1)
+    assert {certificate.bound for certificate in made.values()} == {1.0}
+
+
+def test_beyond_three_columns_only_the_path_loss_is_computed():
+    counts, clean = _counts(people(100), MIXED, 2, sparsity=4)
+    measurement = measure(counts, strategy_named("identity", neighbours=Neighbours.REPLACE_ONE), epsilon=Fraction(3))
+    assert set(plug_in(measurement, MIXED, clean, beta=Fraction(1, 10), draws=20, seed=1)) == {"path"}

@@ -1,0 +1,150 @@
+"""Small tables with every kind of column, and noise that is not noise, for tests of whole releases."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+
+import numpy as np
+import polars as pl
+
+from certsynth import Release, Schema
+from certsynth.mechanisms.samplers import ExactNoise, Noised, calibrated_scale
+
+MIXED = Schema.parse(
+    """
+[table]
+name = "people"
+
+[[column]]
+name = "age"
+kind = "integer"
+low = 0
+high = 20
+
+[[column]]
+name = "sex"
+kind = "category"
+values = ["f", "m"]
+other = true
+
+[[column]]
+name = "income"
+kind = "number"
+low = 0
+high = 1000
+missing = true
+
+[[column]]
+name = "education"
+kind = "ordinal"
+values = ["low", "middle", "high"]
+
+[[column]]
+name = "employed"
+kind = "boolean"
+
+[[column]]
+name = "since"
+kind = "date"
+low = 2020-01-01
+high = 2020-12-31
+"""
+)
+
+NATIVE = Schema.parse(
+    """
+[[column]]
+name = "a"
+kind = "integer"
+low = 0
+high = 6
+
+[[column]]
+name = "b"
+kind = "integer"
+low = 0
+high = 4
+missing = true
+
+[[column]]
+name = "c"
+kind = "category"
+values = ["x", "y"]
+"""
+)
+"""All values lie on every lattice used, so that the true loss is known exactly."""
+
+
+def people(rows: int, *, seed: int = 0) -> pl.DataFrame:
+    """A table of the `MIXED` schema whose columns depend on each other."""
+    rng = np.random.default_rng(seed)
+    age = rng.integers(0, 21, rows)
+    income = np.clip(40.0 * age + rng.normal(0, 80, rows), 0, 1000)
+    since = np.datetime64("2020-01-01") + rng.integers(0, 366, rows).astype("timedelta64[D]")
+    frame = pl.DataFrame(
+        {
+            "age": age,
+            "sex": rng.choice(["f", "m", "unlisted"], rows, p=[0.5, 0.4, 0.1]),
+            "income": income,
+            "education": np.array(["low", "middle", "high"])[np.minimum(age // 7, 2)] if rows else [],
+            "employed": rng.random(rows) < 0.6,
+            "since": since,
+        }
+    )
+    return frame.with_columns(pl.when(pl.col("age") < 3).then(None).otherwise(pl.col("income")).alias("income"))
+
+
+def native(rows: int, *, seed: int = 0) -> pl.DataFrame:
+    """A table of the `NATIVE` schema."""
+    rng = np.random.default_rng(seed)
+    a = rng.binomial(6, 0.4, rows)
+    b = np.where(rng.random(rows) < 0.1, -1, np.minimum(a, 4))
+    frame = pl.DataFrame({"a": a, "b": b, "c": np.where(rng.random(rows) < 0.3, "x", "y") if rows else []})
+    return frame.with_columns(pl.when(pl.col("b") < 0).then(None).otherwise(pl.col("b")).alias("b"))
+
+
+def emitted(made: Release) -> pl.DataFrame:
+    """The rows of a release as a data frame."""
+    return pl.DataFrame({name: column.tolist() for name, column in made.table.items()})
+
+
+class FixedOutput:
+    """Gives the same noisy vector whatever the exact one was: what an onlooker can see must then be the same, too."""
+
+    releasable = False
+
+    def __init__(self, seed: int = 0) -> None:
+        self.seed = seed
+
+    def add(self, values: np.ndarray, *, sensitivity: int, epsilon: Fraction) -> Noised:
+        fixed = np.random.default_rng([self.seed, len(values)]).integers(0, 9, len(values))
+        return Noised(values=fixed, scale=calibrated_scale(sensitivity, epsilon), epsilon=epsilon)
+
+
+class NoNoise:
+    """Adds nothing."""
+
+    releasable = False
+
+    def add(self, values: np.ndarray, *, sensitivity: int, epsilon: Fraction) -> Noised:
+        return Noised(values=values, scale=calibrated_scale(sensitivity, epsilon), epsilon=epsilon)
+
+
+class LyingNoise:
+    """Real noise, `factor` times as wide as it says: certificates that rely on its law must fail."""
+
+    releasable = False
+
+    def __init__(self, factor: int) -> None:
+        self.factor = factor
+
+    def add(self, values: np.ndarray, *, sensitivity: int, epsilon: Fraction) -> Noised:
+        wide = ExactNoise().add(values, sensitivity=sensitivity, epsilon=epsilon / self.factor)
+        return Noised(values=wide.values, scale=calibrated_scale(sensitivity, epsilon), epsilon=epsilon)
+
+
+def failures_allowed(runs: int, beta: float, *, alarm: float = 1e-6) -> int:
+    """The most failures in `runs` that a failure probability of β explains with probability at least `alarm`."""
+    from scipy.stats import binom
+
+    return int(binom.isf(alarm, runs, beta))
