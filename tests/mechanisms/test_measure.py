@@ -22,12 +22,7 @@ from certsynth.queries.marginals import Counts, Marginals
 from certsynth.transport.path import Order
 
 REPLACE, ADD = Neighbours.REPLACE_ONE, Neighbours.ADD_REMOVE
-EVERY = [
-    strategy_named(name, neighbours=n, order=order)
-    for name in STRATEGIES
-    for n in Neighbours
-    for order in ("snake", "hilbert")
-]
+EVERY = [strategy_named(name, neighbours=n) for name in STRATEGIES for n in Neighbours]
 SNAKES = [strategy for strategy in EVERY if strategy.order == "snake"]
 
 

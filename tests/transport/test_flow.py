@@ -305,6 +305,17 @@ def wraps_around(network: Network, supply: np.ndarray) -> Answer:
     return x + np.int64(2**60), np.where(y == y.max(), 2**62, y)
 
 
+def wraps_in_differences(network: Network, supply: np.ndarray) -> Answer:
+    """Potentials so far apart that their 64-bit differences come out as −2^63 both ways: no arc seems violated."""
+    x, _ = honest(network, supply)
+    return x, np.where(supply > 0, 2**62, -(2**62))
+
+
+def as_huge_floats(network: Network, supply: np.ndarray) -> Answer:
+    x, y = honest(network, supply)
+    return x.astype(float), y.astype(float) + 2.0**55
+
+
 def most_negative(network: Network, supply: np.ndarray) -> Answer:
     least = np.iinfo(np.int64).min
     return np.full(len(network.tails), least), np.full(network.nodes, least)
@@ -350,7 +361,8 @@ def random_garbage(network: Network, supply: np.ndarray) -> Answer:
 LIARS: list[Callable[[Network, np.ndarray], Answer]] = [
     raises, nothing, no_pair, zeros, not_numbers, as_floats, as_small_ints, as_objects, too_short, as_columns, empty,
     backwards, loses_some, forgets_one_unit, runs_in_circles, below_zero_in_circles, overflows, wraps_around,
-    most_negative, steep, steep_at_one_node, flat, through_the_hub, random_garbage,
+    wraps_in_differences, as_huge_floats, most_negative, steep, steep_at_one_node, flat, through_the_hub,
+    random_garbage,
 ]  # fmt: skip
 SOLVERS = ("solve", "solve_again")
 

@@ -22,7 +22,6 @@ def to_bytes(measurement: Measurement, schema: Schema) -> bytes:
     marginals, strategy = measurement.marginals, measurement.strategy
     about = {
         "mechanism": strategy.name,
-        "order": strategy.order,
         "neighbours": str(strategy.neighbours),
         "epsilon": str(measurement.cost.epsilon),
         "scale": measurement.scale.hex(),
@@ -48,7 +47,7 @@ def from_bytes(content: bytes, schema: Schema) -> Measurement:
             cells=tuple(column.cells(int(about["resolution"])) for column in schema),
             subsets=tuple(tuple(names[name] for name in subset) for subset in about["subsets"]),
         )
-        strategy = strategy_named(about["mechanism"], neighbours=neighbours, order=about["order"])
+        strategy = strategy_named(about["mechanism"], neighbours=neighbours)
         lengths = [strategy.length(size) for size in marginals.sizes()]
         if flat.dtype != np.int64 or flat.shape != (sum(lengths),):
             raise ValueError("the number of coefficients")

@@ -13,7 +13,7 @@ from certsynth.cli.failure import Commands
 __all__ = ["main"]
 
 
-@click.group(cls=Commands, context_settings={"help_option_names": ["-h", "--help"]})
+@click.group("certsynth", cls=Commands, context_settings={"help_option_names": ["-h", "--help"]})
 @click.version_option(package_name="certsynth")
 def main() -> None:
     """Private synthetic tables with a certificate of how far they are from the real rows.

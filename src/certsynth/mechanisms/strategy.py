@@ -114,7 +114,7 @@ class Haar(Strategy):
 
     @property
     def name(self) -> str:
-        return "haar-noisy-total" if self.noisy_total else "haar"
+        return "haar" + "-hilbert" * (self.order == "hilbert") + "-noisy-total" * self.noisy_total
 
     @property
     def measures_total(self) -> bool:
@@ -161,13 +161,17 @@ class Haar(Strategy):
         return coefficients[..., 0]
 
 
-STRATEGIES = ("haar", "haar-noisy-total", "identity")
+STRATEGIES = ("identity", "haar", "haar-hilbert", "haar-noisy-total")
 
 
-def strategy_named(name: str, *, neighbours: Neighbours, order: Order = "snake") -> Strategy:
+def strategy_named(name: str, *, neighbours: Neighbours) -> Strategy:
     """The strategy with the given name."""
     if name == "identity":
-        return Identity(neighbours, order)
-    if name in ("haar", "haar-noisy-total"):
-        return Haar(neighbours, order, noisy_total=name != "haar")
+        return Identity(neighbours)
+    if name == "haar":
+        return Haar(neighbours)
+    if name == "haar-hilbert":
+        return Haar(neighbours, "hilbert")
+    if name == "haar-noisy-total":
+        return Haar(neighbours, noisy_total=True)
     raise InputError(f"there is no mechanism {name!r:.40}; choose one of: {', '.join(STRATEGIES)}.")

@@ -13,12 +13,15 @@ Json = dict[str, Any]
 
 BLOCK, BAR = 60, 22
 """Heights of one certificate in the chart of terms, and of its bar."""
+VACUOUS = "no bar: a bound of 1 says nothing"
+TOO_LONG = "no bar: too long for this scale"
 LABELLED = 13.0
 """A piece of a bar gets its number written into it from this many per cent on."""
 FAR = 2.5
-"""A bar with the path loss that is longer than this many times the others is cut short."""
+"""A bar with the path loss that is longer than this many times the others is left out."""
 ORDER = ("rows", "noise", "cells")
 """What a bar is made of, from the left: the distances can be compared."""
+MAP_WIDTH = 600
 NUMBERED = 12
 """Columns up to which the map has numbers in its cells."""
 HIGH, ROW = 88, 24
@@ -31,33 +34,34 @@ def percent(part: float) -> str:
 
 
 def stacked(certificates: Sequence[Mapping[str, Any]]) -> Json:
-    """Bars of terms, all to one scale and in one order. A bound of 1 says nothing, and has no bar."""
+    """Bars of terms, all to one scale and in one order. What has no bar says why."""
     longest = _longest(certificates)
     bars = []
     for i, each in enumerate(certificates):
-        pieces, start = [], 0.0
-        for term in sorted(
-            each["terms"], key=lambda t: ORDER.index(t["role"])
-        ):  # a noisy loss can be negative; pieces end where the bound does
-            end = min(max(start + term["value"], start), each["bound"], longest)
-            if end > start and not each["vacuous"]:
-                width = (end - start) / longest
-                text = term["text"] if 100 * width >= LABELLED else None
-                pieces.append(_piece(start / longest, width, term["role"], text))
-            start = end
-        cut = each["bound"] > longest and not each["vacuous"]
-        bars.append({"top": i * BLOCK, "pieces": pieces, "cut": cut, "certificate": each})
+        why_not = VACUOUS if each["vacuous"] else TOO_LONG if each["bound"] > longest else None
+        pieces = [] if why_not else _stack(each, longest)
+        bars.append({"top": i * BLOCK, "pieces": pieces, "why_not": why_not, "certificate": each})
     return {"height": len(certificates) * BLOCK - 14, "bars": bars}
 
 
+def _stack(certificate: Mapping[str, Any], longest: float) -> list[Json]:
+    """A noisy loss can be negative, and terms can add up to more than 1: pieces lie between 0 and the bound."""
+    pieces, total = [], 0.0
+    for term in sorted(certificate["terms"], key=lambda term: ORDER.index(term["role"])):
+        start, total = (min(max(x, 0.0), certificate["bound"]) for x in (total, total + term["value"]))
+        if total > start:
+            width = (total - start) / longest
+            text = term["text"] if 100 * width >= LABELLED else None
+            pieces.append(_piece(start / longest, width, term["role"], text))
+    return pieces
+
+
 def _longest(certificates: Sequence[Mapping[str, Any]]) -> float:
-    """The bound that fills the width: the largest, but one with the path loss may not hide the others: it is cut."""
+    """The bound that fills the width: the largest, unless it is that of the path loss and would hide the others."""
     bounds = {c["key"]: c["bound"] for c in certificates if not c["vacuous"]}
     others = max((bound for key, bound in bounds.items() if key != "path"), default=0.0)
     path = bounds.get("path", 0.0)
-    if others and path > FAR * others:
-        return 1.15 * others
-    return max(path, others) or 1.0
+    return others if others and path > FAR * others else max(path, others) or 1.0
 
 
 def budget(spent: Sequence[Mapping[str, Any]]) -> list[Json]:
@@ -84,12 +88,13 @@ def heat(pairs: Mapping[str, Any]) -> Json:
     """The lower triangle of all pairs. Names stand on the diagonal: each is that of its row and of its column."""
     names = pairs["columns"]
     numbered = len(names) <= NUMBERED
-    width, height = (60, 34) if numbered else (14, 14)
+    small = max(8, min(14, MAP_WIDTH // len(names)))
+    width, height = (60, 34) if numbered else (small, small)
     cells: list[Json] = []
     squares: dict[int, list[str]] = {}
     for cell in pairs["cells"]:
         column, row = cell["places"]
-        x, y = column * width, (row - 1) * height + height
+        x, y = column * width, row * height
         cells.append({"x": x, "y": y, "level": cell["level"], "text": cell["text"]})
         squares.setdefault(cell["level"], []).append(f"M{x} {y}h{width - 2}v{height - 2}h{2 - width}z")
     room = max(max(map(len, names)) * 8 + 16, 60)

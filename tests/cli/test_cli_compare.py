@@ -1,0 +1,132 @@
+"""certsynth certify and evaluate: how far a table is from the private one."""
+
+from __future__ import annotations
+
+import pytest
+
+from certsynth import demo
+
+CERTIFY = ("certify", "people.csv", "other.csv", "--schema", "schema.toml", "--epsilon", "5", "--lattice", "16")
+EVALUATE = ("evaluate", "people.csv", "other.csv", "--schema", "schema.toml", "--lattice", "16")
+
+
+@pytest.fixture
+def other(town):
+    """Another town of the same kind, as other.csv."""
+    table = demo.people(80, seed=9)
+    demo.write_csv({name: table[name] for name in ("age", "region", "employed")}, town / "other.csv")
+    return town
+
+
+def test_certifies_in_words(other, run):
+    done = run(*CERTIFY)
+    assert (done.code, done.err) == (0, "")
+    assert done.out.startswith("With confidence 95 %, no statistic of at most 2 columns that is 1-Lipschitz")
+    assert "privacy: this answer cost epsilon 5 under replace-one neighbours" in done.out
+
+
+def test_certifies_as_json(other, run):
+    done = run(*CERTIFY, "--confidence", "0.9", "--json")
+    assert (done.code, done.err) == (0, "")
+    result = done.json
+    assert {"bound", "lower", "confidence", "epsilon", "single_column_bound", "subsets"} <= set(result)
+    assert (result["epsilon"], result["confidence"]) == (5, 0.9)
+    assert isinstance(result["epsilon"], float)
+    assert 0 <= result["lower"] <= result["bound"] <= 1
+    assert len(result["subsets"]) == 3
+
+
+def test_certifies_each_subset(other, run):
+    done = run(*CERTIFY, "--per-subset", "--neighbours", "add-remove")
+    assert done.code == 0
+    assert "The largest bounds, of 3:" in done.out
+    assert "region × employed" in done.out
+
+
+def test_certifies_a_workload(other, run):
+    (other / "workload.toml").write_text('subsets = [["employed", "age"], ["region"]]\n')
+    done = run(*CERTIFY, "--workload", "workload.toml", "--per-subset", "--json")
+    assert [subset["columns"] for subset in done.json["subsets"]] == [["age", "employed"], ["region"]]
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("subsets = [", "not valid TOML"),
+        ("", "it must have the one entry subsets"),
+        ('subsets = [["age"]]\nmore = 1', "it must have the one entry subsets"),
+        ("subsets = []", "subsets is a list of lists of column names"),
+        ("subsets = [[]]", "subsets is a list of lists of column names"),
+        ('subsets = ["age"]', "subsets is a list of lists of column names"),
+        ("subsets = [[1]]", "subsets is a list of lists of column names"),
+        ("a" + ".a" * 50_000 + " = 1", "a dot outside of quotes"),
+    ],
+)
+def test_explains_a_workload_that_is_none(other, run, text, message):
+    (other / "workload.toml").write_text(text)
+    assert run(*CERTIFY, "--workload", "workload.toml").error == (
+        f'workload workload.toml: {message}; write subsets = [["age", "income"], ["region"]].'
+    )
+
+
+def test_refuses_workloads_of_unknown_columns_or_size(other, run):
+    (other / "workload.toml").write_text('subsets = [["age", "income"]]')
+    assert run(*CERTIFY, "--workload", "workload.toml").error == (
+        "column 'income' is not in the schema, which has: age, region, employed."
+    )
+    (other / "workload.toml").write_text("#" * (2**20 + 1))
+    assert run(*CERTIFY, "--workload", "workload.toml").error == (
+        "workload workload.toml: larger than 1 MB; a workload is a short text file."
+    )
+    (other / "workload.toml").write_bytes(b"\xff")
+    assert run(*CERTIFY, "--workload", "workload.toml").error == (
+        "workload workload.toml: not a text file in UTF-8. Write it as TOML."
+    )
+    assert run(*CERTIFY, "--workload", "no.toml").error == (
+        "workload no.toml: No such file or directory. Check the path."
+    )
+
+
+def test_refuses_bad_input_to_certify(other, run):
+    assert run(*CERTIFY, "--lattice", 0).error == "the lattice must have between 1 and 4096 steps; got 0."
+    assert run(*CERTIFY, "--sparsity", 7).error.startswith("`certify(sparsity=7)`: the table has 3 columns")
+    assert run(*CERTIFY, "--epsilon", "nan").error.startswith("epsilon must be a number above 0")
+    assert run(*CERTIFY, "--confidence", "0.2").error.startswith("confidence must be at least 0.5 and below 1")
+    (other / "other.csv").write_text("age,region,employed\n")
+    assert run(*CERTIFY).error == "the synthetic table has no rows: there is nothing to certify."
+
+
+def test_evaluates_and_says_that_it_is_not_private(other, run):
+    done = run(*EVALUATE)
+    assert done.code == 0
+    assert done.err == (
+        "note: what evaluate prints is NOT private. It is for the owner of the rows, and must not leave the house.\n"
+    )
+    assert done.out.startswith("The largest error of a 1-Lipschitz statistic of at most 2 columns is between ")
+    assert "The worst, of 3:" in done.out
+
+
+def test_evaluates_as_json(other, run):
+    done = run(*EVALUATE, "--json", "--quiet")
+    assert "NOT private" in done.err
+    result = done.json
+    assert {"value", "upper", "lower", "mean_upper", "subsets"} <= set(result)
+    assert all({"columns", "upper", "lower"} <= set(subset) for subset in result["subsets"])
+    assert result["lower"] <= result["value"] <= result["upper"]
+
+
+def test_evaluates_one_column_and_one_row(other, run):
+    (other / "people.csv").write_text("age,region,employed\n30,hills,true\n")
+    done = run(*EVALUATE, "--columns", "age", "--json")
+    assert done.json["upper"] <= 1
+    assert run(*EVALUATE, "--sparsity", 1, "--json").code == 0
+
+
+def test_refuses_bad_input_to_evaluate(other, run):
+    assert run(*EVALUATE, "--columns", "agee").error.startswith("column 'agee' is not in the schema")
+    (other / "other.csv").unlink()
+    assert run(*EVALUATE).error == "synthetic table other.csv: no such file. Check the path."
+    (other / "people.csv").write_text("age,region,employed\n")
+    assert run("evaluate", "people.csv", "people.csv", "--schema", "schema.toml").error == (
+        "the private data has no rows: there is nothing to compare."
+    )

@@ -1,0 +1,206 @@
+"""certsynth release, with good input and bad."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import click
+import pytest
+
+from certsynth import pipeline
+from certsynth.cli.release import command
+from certsynth.mechanisms import STRATEGIES, Neighbours
+
+GOOD = ("release", "people.csv", "--schema", "schema.toml", "--epsilon", "1", "--out", "out")
+
+
+def test_writes_a_release_and_says_so_in_words(town, run):
+    done = run(*GOOD, "--resolution", 4)
+    assert (done.code, done.err) == (0, "")
+    bound = json.loads((town / "out" / "certificate.json").read_text())["certificate"]["bound"]
+    first, second, *rest = done.out.splitlines()
+    assert first == "out: 150 synthetic rows, 3 columns"
+    assert second == "privacy: epsilon 1 under replace-one neighbours; that the table has 150 rows is public"
+    said = [line for line in rest if line.startswith("With confidence 95 %, no statistic of at most 2 columns")]
+    assert len(said) == 1
+    printed = float(said[0].removesuffix(".").rpartition(" ")[2])
+    assert bound <= printed <= min(1, bound + 1e-4)
+    for word in ("discretisation", "privatisation", "projection", "age × region", "noisy counts"):
+        assert word in done.out
+    assert rest[-1] == "next: certsynth verify out"
+
+
+def test_prints_one_json_object_with_the_promised_keys(town, run):
+    done = run(*GOOD, "--resolution", 4, "--json")
+    assert (done.code, done.err) == (0, "")
+    result = done.json
+    assert result["out"] == "out"
+    assert result["epsilon"] == 1
+    certificate = result["certificate"]
+    assert certificate == json.loads((town / "out" / "certificate.json").read_text())["certificate"]
+    assert {"bound", "confidence", "kind", "terms", "subsets", "single_column_bound"} <= set(certificate)
+    assert {tuple(subset["columns"]) for subset in certificate["subsets"]} == {
+        ("age", "region"),
+        ("age", "employed"),
+        ("region", "employed"),
+    }
+
+
+def test_passes_on_every_option(town, run, monkeypatch):
+    asked: dict[str, object] = {}
+
+    def spy(data: object, schema: object, **options: object) -> None:
+        asked.update(options, data=data)
+        raise pipeline.InputError("seen")
+
+    monkeypatch.setattr(pipeline, "release", spy)
+    options = {
+        "sparsity": 1,
+        "resolution": 8,
+        "mechanism": "haar",
+        "projection": "public",
+        "loss": "path",
+        "public": Path("public.csv"),
+        "rows": 70,
+        "certificate_share": "0.1",
+        "confidence": "0.990",
+        "neighbours": "add-remove",
+        "preset": "paper",
+        "columns": ["age", "a, b"],
+        "candidates": 3,
+        "seed": 5,
+    }
+    typed = [
+        text
+        for name, value in options.items()
+        for text in (f"--{name.replace('_', '-')}", 'age, "a, b"' if name == "columns" else value)
+    ]
+    assert run(*GOOD, *typed).error == "seen"
+    assert asked.pop("progress")
+    assert asked == options | {"data": Path("people.csv"), "epsilon": "1", "out": Path("out")}
+
+
+def test_offers_what_the_library_knows():
+    choices = {p.name: set(p.type.choices) for p in command.params if isinstance(p.type, click.Choice)}
+    assert choices == {
+        "mechanism": {"auto", *STRATEGIES},
+        "projection": set(pipeline.PROJECTIONS),
+        "loss": set(pipeline.LOSSES),
+        "preset": set(pipeline.PRESETS),
+        "neighbours": {str(relation) for relation in Neighbours},
+    }
+
+
+@pytest.mark.parametrize("epsilon", ["abc", "0", "-1", "nan", "inf", "101", "", "1e999999", "True"])
+def test_refuses_a_budget_that_is_none(town, run, epsilon):
+    rule = "epsilon must be a number above 0 and at most 100, for example 1 or 0.5"
+    done = run("release", "people.csv", "--schema", "schema.toml", "--out", "out", "--epsilon", epsilon)
+    assert done.error == f"{rule}; got {epsilon!r}."
+    assert not (town / "out").exists()
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        (
+            ["--sparsity", 4],
+            "`release(sparsity=4)`: the table has 3 columns, so sparsity can be 1 or 2 or 3. "
+            "Add columns to the schema or change sparsity.",
+        ),
+        (["--resolution", 0], "resolution must be auto or a whole number from 1 to 1024; got 0."),
+        (["--resolution", "fine"], "resolution must be auto or a whole number from 1 to 1024; got 'fine'."),
+        (["--columns", "age,agee"], "column 'agee' is not in the schema, which has: age, region, employed."),
+        (
+            ["--columns", "age,,region"],
+            "invalid value for '--columns': give column names with commas between them, for example age,income. "
+            "See certsynth release --help.",
+        ),
+        (["--confidence", "1"], "confidence must be at least 0.5 and below 1, for example 0.95; got '1'."),
+        (
+            ["--certificate-share", "1"],
+            "certificate_share must be at least 0 and below 1, for example 0.05; got '1'.",
+        ),
+        (["--rows", 0], "rows must be a whole number from 1 to 50,000,000; got 0."),
+        (
+            ["--projection", "public"],
+            "projection public needs public rows: give --public FILE, or choose another projection.",
+        ),
+        (["--public", "no.csv"], "public data no.csv: no such file. Check the path."),
+        (
+            ["--sparsity", "two"],
+            "invalid value for '--sparsity': 'two' is not a valid integer. See certsynth release --help.",
+        ),
+    ],
+)
+def test_refuses_options_that_make_no_sense(town, run, options, message):
+    assert run(*GOOD, *options).error == message
+    assert not (town / "out").exists()
+
+
+def test_refuses_files_that_are_not_there(town, run):
+    epsilon_and_out = ("--epsilon", 1, "--out", "out")
+    missing = run("release", "no.csv", "--schema", "schema.toml", *epsilon_and_out)
+    assert missing.error == "data no.csv: no such file. Check the path."
+    no_schema = run("release", "people.csv", "--schema", "no.toml", *epsilon_and_out)
+    assert no_schema.error == "schema no.toml: No such file or directory. Check the path."
+    assert run("release", "people.csv", *epsilon_and_out).error == (
+        "missing option '--schema'. See certsynth release --help."
+    )
+
+
+def test_never_overwrites(town, run):
+    (town / "out").mkdir()
+    (town / "out" / "mine.txt").write_text("precious")
+    assert run(*GOOD).error == "out exists already; a release is never overwritten. Choose another --out."
+    assert [path.name for path in (town / "out").iterdir()] == ["mine.txt"]
+
+
+def test_refuses_a_draft(town, run):
+    assert run("schema", "people.csv", "--out", "draft.toml").code == 0
+    done = run("release", "people.csv", "--schema", "draft.toml", "--epsilon", 1, "--out", "out")
+    assert done.error == (
+        "the schema is a draft made from rows: check every bound and label against public knowledge, then remove the "
+        "line draft = true."
+    )
+
+
+def test_names_a_column_that_the_table_lacks(town, run):
+    (town / "people.csv").write_text("age,area,employed\n30,hills,true\n")
+    assert run(*GOOD).error == (
+        "data people.csv: no column 'region'; it has 'age', 'area', 'employed'. "
+        "Correct the name in the schema or in the data."
+    )
+
+
+def test_names_the_line_of_a_ragged_file(town, run):
+    (town / "people.csv").write_text("age,region,employed\n30,hills,true\n31,hills\n")
+    assert run(*GOOD).error == (
+        "data people.csv: line 3 has more or fewer fields than the header. "
+        "Correct it; a field with a delimiter in it needs quotes."
+    )
+
+
+@pytest.mark.parametrize("rows", [0, 1])
+@pytest.mark.parametrize("neighbours", ["replace-one", "add-remove"])
+def test_releases_tables_of_hardly_any_rows(town, run, rows, neighbours):
+    (town / "people.csv").write_text("age,region,employed\n" + "30,hills,true\n" * rows)
+    done = run(*GOOD, "--neighbours", neighbours, "--resolution", 4, "--rows", 20, "--json")
+    assert done.code == 0, done.err
+    assert done.json["certificate"]["bound"] <= 1
+    assert run("verify", "out", "--json").json["ok"]
+
+
+@pytest.mark.parametrize("options", [["--resolution", 1], ["--columns", "age"], ["--columns", "region"]])
+def test_releases_the_smallest_problems(town, run, options):
+    done = run(*GOOD, *options, "--json")
+    assert done.code == 0, done.err
+    assert done.json["certificate"]["bound"] <= 1
+    assert run("verify", "out").code == 0
+
+
+def test_hides_the_number_of_rows_under_add_remove(town, run):
+    done = run(*GOOD, "--neighbours", "add-remove", "--resolution", 4, "--rows", 40)
+    assert done.code == 0, done.err
+    assert "how many rows the table has stays hidden" in done.out
+    assert "150" not in done.out

@@ -1,0 +1,79 @@
+"""Permute-and-flip: its coins are exact, its choice private, and the factor 2 needed."""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections import Counter
+from fractions import Fraction
+
+import pytest
+from scipy.stats import chisquare
+
+from certsynth.mechanisms.selection import choose_least, flip
+
+
+def _law(losses: tuple[int, ...], *, sensitivity: int, epsilon: float, factor: int = 2) -> list[float]:
+    """Probability of each choice, summed over all orders."""
+    heads = [math.exp(-epsilon * (loss - min(losses)) / (factor * sensitivity)) for loss in losses]
+    chosen = [0.0] * len(losses)
+    orders = list(itertools.permutations(range(len(losses))))
+    for order in orders:
+        still = 1 / len(orders)
+        for i in order:
+            chosen[i] += still * heads[i]
+            still *= 1 - heads[i]
+    return chosen
+
+
+def _worst_ratio(factor: int) -> float:
+    """Largest log-ratio of the law over all neighbouring scores on a small grid."""
+    worst = 0.0
+    for losses in itertools.product(range(5), repeat=3):
+        for change in itertools.product((-1, 0, 1), repeat=3):
+            other = tuple(x + d for x, d in zip(losses, change, strict=True))
+            laws = [_law(scores, sensitivity=1, epsilon=1.0, factor=factor) for scores in (losses, other)]
+            worst = max(worst, *(math.log(p / q) for p, q in zip(*laws, strict=True)))
+    return worst
+
+
+def test_no_neighbours_shift_any_choice_by_more_than_epsilon():
+    assert 0.9 < _worst_ratio(2) <= 1 + 1e-12
+
+
+def test_without_the_factor_two_it_would_not_be_private():
+    assert _worst_ratio(1) > 1.5
+
+
+@pytest.mark.parametrize("gamma", [Fraction(0), Fraction(1, 7), Fraction(1), Fraction(9, 4)])
+def test_coins_have_the_stated_probability(gamma):
+    """20,000 flips within 5 standard errors; a coin of 1.15 γ would be outside."""
+    runs, p = 20_000, math.exp(-gamma)
+    share = sum(flip(gamma) for _ in range(runs)) / runs
+    margin = 5 * math.sqrt(p * (1 - p) / runs)
+    assert abs(share - p) <= margin
+    if gamma >= 1:
+        assert abs(math.exp(-1.15 * gamma) - p) > margin
+
+
+def test_choices_have_the_law_of_permute_and_flip():
+    """χ² over 6,000 choices; the law at twice the budget must be refused."""
+    losses, runs = (0, 2, 3, 9), 6_000
+    seen = Counter(choose_least(losses, sensitivity=2, epsilon=Fraction(2)) for _ in range(runs))
+    counts = [seen[i] for i in range(4)]
+    fits = [
+        chisquare(counts, [runs * p for p in _law(losses, sensitivity=2, epsilon=epsilon)]).pvalue
+        for epsilon in (2.0, 4.0)
+    ]
+    assert fits[0] > 1e-6
+    assert fits[1] < 1e-6
+
+
+def test_the_best_of_very_different_tables_is_taken():
+    losses = [1000, 10, 1000]
+    assert {choose_least(losses, sensitivity=1, epsilon=Fraction(1)) for _ in range(50)} == {1}
+
+
+def test_refuses_a_choice_without_protection():
+    with pytest.raises(ValueError, match="sensitivity"):
+        choose_least([1, 2], sensitivity=0, epsilon=Fraction(1))

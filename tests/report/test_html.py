@@ -1,0 +1,314 @@
+"""The page is one inert, complete, accessible file."""
+
+from __future__ import annotations
+
+import itertools
+import os
+import re
+import shutil
+import socket
+import subprocess
+import sys
+import threading
+from collections.abc import Iterator
+from html import escape
+from html.parser import HTMLParser
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from report_specimens import EVERY_KIND, document, table, wide
+
+import certsynth
+from certsynth.domain import Category, Ordered, Schema
+from certsynth.report import render_report
+from certsynth.report.html import render
+from certsynth.report.view import view
+
+VOID = {"meta", "br", "rect", "line", "circle", "path"}
+CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
+in_a_browser = pytest.mark.skipif(CHROMIUM is None, reason="no Chromium is installed")
+
+HOSTILE = (
+    "<script>alert(1)</script>",
+    "\"><img src=x onerror='alert(1)'>",
+    "=1+1",
+    "{{ 7*7 }}",
+    "</style></title></svg><script>alert(2)</script>",
+    "' onload='alert(3)",
+    "a\u202eb\u0000c\ud800",
+)
+
+
+FLAGS = (
+    "--headless",
+    "--no-sandbox",
+    "--disable-gpu",
+    "--disable-quic",
+    "--no-first-run",
+    "--disable-background-networking",
+    "--disable-component-update",
+    "--disable-sync",
+    "--disable-default-apps",
+    "--disable-extensions",
+    "--disable-domain-reliability",
+    "--disable-client-side-phishing-detection",
+    "--enable-logging=stderr",
+    "--dump-dom",
+)
+
+
+class Page(HTMLParser):
+    """Tags, attributes and texts of a page; fails where a tag is closed that is not open."""
+
+    def __init__(self, html: str) -> None:
+        super().__init__(convert_charrefs=True)
+        self.open: list[str] = []
+        self.tags: list[tuple[str, dict[str, str | None]]] = []
+        self.text = ""
+        self.feed(html)
+        self.close()
+        assert not self.open, f"not closed: {self.open}"
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.tags.append((tag, dict(attrs)))
+        if tag not in VOID:
+            self.open.append(tag)
+
+    def handle_startendtag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        assert tag in VOID
+        self.tags.append((tag, dict(attrs)))
+
+    def handle_endtag(self, tag: str) -> None:
+        assert self.open
+        assert self.open.pop() == tag
+
+    def handle_data(self, data: str) -> None:
+        self.text += data
+
+    def all(self, tag: str) -> list[dict[str, str | None]]:
+        return [attributes for name, attributes in self.tags if name == tag]
+
+
+def page(schema: Schema = EVERY_KIND, **choices: Any) -> str:
+    return render_report(document(schema, **choices), schema, table(schema))
+
+
+@pytest.fixture(scope="module")
+def made() -> certsynth.Release:
+    """A real release, with no hand in its document."""
+    schema = Schema.parse(
+        """
+        [[column]]
+        name = "age"
+        kind = "integer"
+        low = 0
+        high = 90
+        [[column]]
+        name = "region"
+        kind = "category"
+        values = ["north", "south"]
+        missing = true
+        [[column]]
+        name = "score"
+        kind = "number"
+        low = 0.0
+        high = 1.0
+        """
+    )
+    rng = np.random.default_rng(0)
+    rows = {"age": rng.integers(0, 91, 300), "region": rng.choice(["north", "south"], 300), "score": rng.random(300)}
+    import polars
+
+    return certsynth.release(polars.DataFrame(rows), schema, epsilon=1, resolution=4, mechanism="identity", seed=1)
+
+
+def test_a_real_release_has_a_page(made: certsynth.Release) -> None:
+    html = render_report(made.document, made.schema, made.table)
+    shown = view(made.document, made.schema, made.table)
+    assert shown["promise"]["bound"] == made.certificate.bound
+    assert shown["promise"]["bound_text"] in Page(html).text
+
+
+@pytest.mark.parametrize(
+    "choices",
+    [
+        {},
+        {"direct": None},
+        {"sparsity": 1},
+        {"sparsity": 3},
+        {"neighbours": "add-remove"},
+        {"worth_optimising": True},
+    ],
+)
+def test_tags_are_balanced_and_ids_are_unique(choices: dict[str, Any]) -> None:
+    parsed = Page(page(**choices))
+    ids = [a["id"] for _, a in parsed.tags if "id" in a]
+    assert len(ids) == len(set(ids))
+    named = {i for _, a in parsed.tags for i in (a.get("aria-labelledby") or "").split()}
+    assert named <= set(ids)
+
+
+def test_asks_for_nothing_from_anywhere() -> None:
+    html = page()
+    for asking in ("http://", "https://", "src=", "srcset", "@import", "<link", "<script", "<iframe", "href="):
+        assert asking not in html
+    assert set(re.findall(r"url\((.)", html)) <= {"#"}
+    policy = next(a for a in Page(html).all("meta") if a.get("http-equiv") == "Content-Security-Policy")
+    assert policy["content"] == "default-src 'none'; style-src 'unsafe-inline'"
+
+
+def test_every_text_of_the_view_is_on_the_page() -> None:
+    shown = view(document(EVERY_KIND), EVERY_KIND, table(EVERY_KIND))
+    text = re.sub(r"\s+", " ", Page(render(shown)).text)
+    hidden = {"role", "key", "form", "shown", "kind", "neighbours", "level"}
+    missing = [t for key, t in _texts(shown) if key not in hidden and re.sub(r"\s+", " ", t) not in text]
+    assert not missing
+
+
+def _texts(value: Any, key: str = "") -> Iterator[tuple[str, str]]:
+    if isinstance(value, dict):
+        for name, inner in value.items():
+            yield from _texts(inner, name)
+    elif isinstance(value, list):
+        for inner in value:
+            yield from _texts(inner, key)
+    elif isinstance(value, str) and value:
+        yield key, value
+
+
+def test_headings_tables_and_pictures_can_be_heard() -> None:
+    parsed = Page(page())
+    levels = [int(tag[1]) for tag, _ in parsed.tags if re.fullmatch(r"h[1-6]", tag)]
+    assert levels[0] == 1
+    assert levels.count(1) == 1
+    assert all(b <= a + 1 for a, b in itertools.pairwise(levels))
+    tables = len(parsed.all("table"))
+    assert tables == len(parsed.all("caption")) >= 5
+    assert all(th.get("scope") in ("row", "col") for th in parsed.all("th"))
+    pictures = [svg for svg in parsed.all("svg") if svg.get("aria-hidden") != "true"]
+    assert all(svg.get("role") == "img" and svg.get("aria-labelledby") for svg in pictures)
+    assert len(parsed.all("desc")) == len(pictures) >= 3 + len(EVERY_KIND)
+
+
+def test_themes_and_print() -> None:
+    html = page()
+    for rule in ("screen and (prefers-color-scheme: dark)", "@media print", "color-scheme: light dark"):
+        assert rule in html
+
+
+@pytest.mark.parametrize("label", HOSTILE)
+def test_hostile_labels_are_inert(label: str) -> None:
+    schema = Schema(
+        name=label,
+        unit=label,
+        columns=(
+            Category(name=label, values=(label, "b"), missing=True),
+            Ordered(name="grade", kind="ordinal", low=0, high=20, values=(*map(str, range(20)), label)),
+            Ordered(name=label + "2", kind="integer", low=0, high=9),
+        ),
+    )
+    parsed = Page(page(schema, rows=400))
+    assert not {tag for tag, _ in parsed.tags} & {"script", "img", "a", "iframe", "link", "object", "form"}
+    assert not [name for _, a in parsed.tags for name in a if name.startswith("on") or name in ("src", "href")]
+    assert len(parsed.all("style")) == len(parsed.all("title")) - len(parsed.all("desc")) == 1
+    parsed.text.encode()
+    cleaned = label.translate({0x202E: "\ufffd", 0: "\ufffd", 0xD800: "\ufffd"})
+    assert parsed.text.count(cleaned) >= 5
+
+
+def test_hostile_documents_are_inert() -> None:
+    stated = document(EVERY_KIND)
+    stated["certsynth"] = stated["format"] = stated["privacy"]["definition"] = "<script>alert(1)</script>"
+    stated["privacy"]["spent"][0]["on"] = stated["privacy"]["neighbours"] = "<script>alert(1)</script>"
+    stated["privacy"]["epsilon"] = " 1 "
+    stated["release"]["<script>"] = "<script>"
+    html = render_report(stated, EVERY_KIND, table(EVERY_KIND))
+    assert "<script" not in html
+    assert escape("<script>alert(1)</script>") in html
+
+
+def test_no_text_escapes_escaping() -> None:
+    template = Path(certsynth.__file__).parent / "report" / "template.html.j2"
+    assert not re.search(r"\|\s*safe|autoescape|Markup", template.read_text(encoding="utf-8"))
+
+
+def test_stays_small_with_fifty_columns() -> None:
+    html = page(wide(50))
+    assert "1,225 pairs" in html
+    assert len(html.encode()) < 400_000
+    Page(html)
+
+
+def test_stays_small_whatever_the_width() -> None:
+    schema = wide(300)
+    html = page(schema, subsets=[schema.names[i : i + 2] for i in range(299)])
+    assert len(html.encode()) < 1_000_000
+
+
+def test_is_the_same_byte_for_byte_in_another_process() -> None:
+    here = Path(__file__).parent
+    code = (
+        f"import sys; sys.path.insert(0, {str(here)!r})\n"
+        "from report_specimens import *; from certsynth.report import render_report\n"
+        "sys.stdout.buffer.write(render_report(document(EVERY_KIND), EVERY_KIND, table(EVERY_KIND)).encode())"
+    )
+    again = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, check=True, env={**os.environ, "PYTHONHASHSEED": "7"}
+    )
+    assert again.stdout == page().encode()
+
+
+def browse(html: str, folder: Path) -> tuple[str, list[str], list[str]]:
+    """The page as Chromium leaves it, what it wrote to the console, and the hosts that were asked for."""
+    file = folder / "report.html"
+    file.write_text(html, encoding="utf-8")
+    asked: list[str] = []
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        threading.Thread(target=_note_requests, args=(server, asked), daemon=True).start()
+        assert CHROMIUM is not None
+        own = [f"--user-data-dir={folder / 'profile'}", f"--proxy-server=127.0.0.1:{server.getsockname()[1]}"]
+        ran = subprocess.run(
+            [CHROMIUM, *FLAGS, *own, file.as_uri()], capture_output=True, text=True, timeout=60, check=True
+        )
+    console = [line for line in ran.stderr.splitlines() if ":CONSOLE" in line]
+    errands = ("google.com", "googleapis.com", "gvt1.com", "gstatic.com")  # the browser's own
+    return ran.stdout, console, [host for host in asked if not host.split(":")[0].endswith(errands)]
+
+
+def _note_requests(server: socket.socket, asked: list[str]) -> None:
+    while True:
+        try:
+            connection, _ = server.accept()
+        except OSError:
+            return
+        with connection:
+            head = connection.recv(4096).decode("latin-1")
+            asked += re.findall(r"^\w+ (?:http://)?([^/ ]+)", head)
+            connection.sendall(b"HTTP/1.1 404 Not Found\r\nContent-Length: 0\r\nConnection: close\r\n\r\n")
+
+
+@in_a_browser
+def test_a_browser_shows_it_without_complaint_or_request(tmp_path: Path) -> None:
+    shown, console, asked = browse(page(), tmp_path)
+    assert "The promise" in shown
+    assert not console
+    assert not asked
+
+
+@in_a_browser
+def test_the_browser_test_would_see_complaints_and_requests(tmp_path: Path) -> None:
+    leaky = page().replace("default-src 'none'; style-src 'unsafe-inline'", "default-src *  'unsafe-inline'")
+    leaky = leaky.replace("</main>", '<img src="http://leak.example/x"><script>console.error("seen")</script></main>')
+    _, console, asked = browse(leaky, tmp_path)
+    assert any("seen" in line for line in console)
+    assert "leak.example" in asked
+
+
+@in_a_browser
+def test_the_policy_stops_what_escaping_would_let_through(tmp_path: Path) -> None:
+    leaky = page().replace("</main>", '<img src="http://leak.example/x"><script>document.title = "ran"</script></main>')
+    shown, _, asked = browse(leaky, tmp_path)
+    assert "<title>ran</title>" not in shown
+    assert "leak.example" not in asked

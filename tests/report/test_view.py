@@ -1,0 +1,285 @@
+"""The view has every number of the release, in words that are true."""
+
+from __future__ import annotations
+
+import json
+from decimal import Decimal
+from typing import Any
+
+import numpy as np
+import pytest
+from scipy.optimize import linprog
+from report_specimens import EVERY_KIND, document, table, wide
+
+from certsynth.domain import Category, Ordered, Schema
+from certsynth.report import numerals
+from certsynth.report.columns import column_view
+from certsynth.report.view import MOST_PICTURES, MOST_SUBSETS, view
+
+
+def seen(schema: Schema = EVERY_KIND, **choices: Any) -> dict[str, Any]:
+    return view(document(schema, **choices), schema, table(schema))
+
+
+def column_of(page: dict[str, Any], name: str) -> dict[str, Any]:
+    return next(c for c in page["columns"]["drawn"] if c["name"] == name)
+
+
+def number(text: str) -> Decimal:
+    return Decimal(text.replace(",", "").replace("−", "-"))
+
+
+def test_is_plain_data() -> None:
+    page = seen()
+    assert json.loads(json.dumps(page, allow_nan=False)) == page
+
+
+def test_the_promise_is_that_of_the_document() -> None:
+    certificate = document(EVERY_KIND)["certificate"]
+    promise = seen()["promise"]
+    for key in ("bound", "confidence", "kind", "single_column_bound"):
+        assert promise[key] == certificate[key]
+    assert promise["confidence_text"] == "95%"
+    for text in ("95%", "2 columns", promise["bound_text"], "1-Lipschitz"):
+        assert text in promise["statement"]
+
+
+@pytest.mark.parametrize("bound", [0.02498901, 0.02499, 0.024990000001, 1e-9, 0.99999, 1.0, 1 / 3])
+def test_bounds_are_never_rounded_down_nor_far_up(bound: float) -> None:
+    text = numerals.upward(bound)
+    if "×" in text:
+        digits, power = text.split(" × 10")
+        shown = Decimal(digits) * Decimal(10) ** int(power.translate(str.maketrans("⁻⁰¹²³⁴⁵⁶⁷⁸⁹", "-0123456789")))
+    else:
+        shown = number(text)
+    assert Decimal(repr(bound)) <= shown <= Decimal(repr(bound)) * Decimal("1.001")
+
+
+@pytest.mark.parametrize("confidence", [0.95, 0.9, 0.964, 0.999999, 0.12345])
+def test_confidence_is_never_rounded_up(confidence: float) -> None:
+    assert Decimal(numerals.confidence(confidence).rstrip("%")) <= Decimal(repr(confidence)) * 100
+
+
+def test_every_subset_is_there_largest_first() -> None:
+    certificate = document(EVERY_KIND)["certificate"]
+    rows = seen()["subsets"]["rows"]
+    plug = {tuple(s["columns"]): s for s in certificate["plug_in"]["transport"]["subsets"]}
+    assert len(rows) == len(certificate["subsets"]) == 28
+    stated = {tuple(s["columns"]): s["bound"] for s in certificate["subsets"]}
+    assert {tuple(r["columns"]): r["bound"] for r in rows} == stated
+    for row in rows:
+        own = plug[tuple(row["columns"])]
+        assert row["plug_in"] == own["bound"]
+        assert [term["value"] for term in row["terms"]] == list(own["terms"].values())
+    assert [r["plug_in"] for r in rows] == sorted((r["plug_in"] for r in rows), reverse=True)
+
+
+def test_a_map_shows_what_tells_pairs_apart() -> None:
+    uniform, own = seen()["subsets"], seen(direct=None)["subsets"]
+    assert uniform["shown"] == "plug_in"
+    assert own["shown"] == "bound"
+    assert len(uniform["map"]["cells"]) == 28
+    assert {c["level"] for c in uniform["map"]["cells"]} <= set(range(6))
+    assert "0.02499" in uniform["introduction"]
+
+
+def test_no_map_without_pairs_or_differences() -> None:
+    assert seen(sparsity=3)["subsets"]["map"] is None
+    assert seen(sparsity=1)["subsets"]["map"] is None
+    alike = document(EVERY_KIND)
+    for subset in alike["certificate"]["plug_in"]["transport"]["subsets"]:
+        subset["bound"] = 1.0
+    page = view(alike, EVERY_KIND, table(EVERY_KIND))
+    assert page["subsets"]["map"] is None
+    assert "says nothing" in page["subsets"]["introduction"]
+
+
+def test_terms_of_every_certificate_are_there() -> None:
+    certificate = document(EVERY_KIND)["certificate"]
+    sources = {"direct": certificate["direct"], "single_column": certificate["single_column"], **certificate["plug_in"]}
+    shown = {c["key"]: c for c in seen()["certificates"]}
+    assert set(shown) == set(sources)
+    for key, source in sources.items():
+        assert shown[key]["bound"] == source["bound"]
+        assert shown[key]["confidence"] == source["confidence"]
+        assert {t["name"].replace(" ", "_"): t["value"] for t in shown[key]["terms"]} == source["terms"]
+    assert [key for key, c in shown.items() if c["decides"]] == ["direct"]
+
+
+def test_a_release_without_direct_certificate_says_so() -> None:
+    page = seen(direct=None)
+    assert [c["key"] for c in page["certificates"]] == ["transport", "path"]
+    assert [c["key"] for c in page["certificates"] if c["decides"]] == ["transport"]
+    assert "no direct one" in page["certificates_text"]
+
+
+def test_spent_parts_and_their_shares() -> None:
+    privacy = seen()["privacy"]
+    assert [p["epsilon"] for p in privacy["spent"]] == ["0.95", "0.04", "0.01"]
+    assert [p["share"] for p in privacy["spent"]] == ["95.0%", "4.0%", "1.0%"]
+    assert "2.719" in privacy["odds"]  # e, rounded up
+
+
+def test_what_is_spent_on_something_new_is_still_shown() -> None:
+    stated = document(EVERY_KIND)
+    stated["privacy"]["spent"].append({"on": "choosing among 4 tables", "epsilon": "1/3"})
+    shown = view(stated, EVERY_KIND, table(EVERY_KIND))["privacy"]["spent"][-1]
+    assert (shown["on"], shown["epsilon"]) == ("choosing among 4 tables", "0.333333333334")
+
+
+@pytest.mark.parametrize(("worth", "words"), [(False, "would not help"), (True, "could give a better table")])
+def test_the_diagnostic_is_in_words(worth: bool, words: str) -> None:
+    diagnostic = seen(worth_optimising=worth)["diagnostic"]
+    assert words in diagnostic["verdict"]
+    assert [r["noise_high"] for r in diagnostic["rows"]] == ["0.02460", "0.02460"]
+
+
+def test_limits_are_said_out_loud() -> None:
+    said = {limit["what"]: limit["text"] for limit in seen()["limits"]}
+    assert "one row is one household" in said["A row is not a person"]
+    assert "replacing one row" in said["Neighbours"]
+    assert "12,345" in said["What n is"]
+    assert "averages" in said["Averages only"]
+    assert "moved to its ends" in said["Rows as the schema reads them"]
+    assert "not covered" in said["Timing is out of scope"]
+
+
+def test_hidden_rows_are_named_as_hidden() -> None:
+    page = seen(neighbours="add-remove", real_rows=12_345)
+    assert "12,345" not in json.dumps(page)
+    assert "not published" in page["privacy"]["rows_text"]
+    assert "twice the ε" in {limit["what"]: limit["text"] for limit in page["limits"]}["Neighbours"]
+
+
+def test_own_units() -> None:
+    page = seen()
+    bound = document(EVERY_KIND)["certificate"]["single_column_bound"]
+    assert column_of(page, "age")["facts"][0]["plus_minus"] == pytest.approx(82 * bound)
+    assert column_of(page, "moved in")["facts"][0]["plus_minus"] == pytest.approx((19722 - 7305) * bound)
+    assert column_of(page, "moved in")["facts"][0]["plus_minus_text"].endswith("days")
+    assert column_of(page, "grade")["facts"][0]["plus_minus"] == pytest.approx(19 * bound)
+    assert column_of(page, "region")["facts"][0]["plus_minus"] == bound
+    assert any("a range of 82" in sentence for sentence in page["promise"]["in_plain_words"])
+
+
+def test_means_and_shares_are_those_of_the_table() -> None:
+    rows = table(EVERY_KIND)
+    page = seen()
+    assert column_of(page, "age")["facts"][0]["value"] == numerals.figure(rows["age"].mean())
+    assert column_of(page, "income")["facts"][0]["value"] == numerals.figure(rows["income"].mean())
+    assert column_of(page, "owner")["facts"][0]["value"] == numerals.share(int(rows["owner"].filled(False).sum()), 400)
+    missing = int(np.ma.count_masked(rows["income"]))
+    assert column_of(page, "income")["spread"]["missing"]["count"] == missing > 0
+
+
+@pytest.mark.parametrize("name", EVERY_KIND.names)
+def test_pictures_hold_every_row_once(name: str) -> None:
+    spread = column_of(seen(), name)["spread"]
+    marks = spread["bars"] if spread["form"] == "bars" else spread["bins"]
+    apart = spread["missing"]["count"] if "missing" in spread else 0
+    assert sum(mark["count"] for mark in marks) + apart == 400
+    if spread["form"] == "histogram":
+        assert spread["bins"][0]["from"] == 0
+        assert spread["bins"][-1]["to"] == 1
+        assert all(a["to"] == b["from"] for a, b in zip(spread["bins"], spread["bins"][1:], strict=False))
+
+
+def test_a_column_takes_the_smallest_bound_that_covers_it() -> None:
+    stated = document(EVERY_KIND, sparsity=1)
+    stated["certificate"]["subsets"][0]["bound"] = 0.004
+    page = view(stated, EVERY_KIND, table(EVERY_KIND))
+    assert column_of(page, "age")["bound"] == 0.004
+    assert column_of(page, "income")["bound"] == stated["certificate"]["single_column_bound"]
+
+
+def test_of_columns_outside_the_subsets_nothing_is_promised() -> None:
+    page = seen(subsets=[["age", "income"], ["age", "region"]])
+    assert column_of(page, "grade")["bound"] == 1.0
+    assert "one of the subsets listed below" in page["promise"]["statement"]
+
+
+def test_a_vacuous_bound_says_nothing() -> None:
+    stated = document(EVERY_KIND)
+    stated["certificate"] |= {"bound": 1.0, "single_column_bound": 1.0}
+    assert "says nothing" in view(stated, EVERY_KIND, table(EVERY_KIND))["promise"]["in_plain_words"][0]
+
+
+def test_the_mean_of_present_values_is_covered() -> None:
+    """Against tables at a known distance: |difference of means| is at most what is printed, and comes near it."""
+    rng = np.random.default_rng(3)
+    column = Ordered(name="x", kind="integer", low=0, high=10, missing=True)
+    places = np.append(np.arange(11.0), np.nan)
+    tightest = 0.0
+    for _ in range(25):
+        theirs = rng.multinomial(60, rng.dirichlet(np.full(12, 0.4)))
+        ours = theirs.copy()
+        for _ in range(rng.integers(1, 6)):  # a few rows elsewhere
+            a, b = rng.choice(np.flatnonzero(ours)), rng.integers(12)
+            ours[a], ours[b] = ours[a] - 1, ours[b] + 1
+        if not ours[:11].sum() or not theirs[:11].sum():
+            continue
+        rows = np.repeat(places, theirs)
+        values = np.ma.masked_array(np.nan_to_num(rows).astype(int), mask=np.isnan(rows))
+        fact = column_view(column, values, _distance(ours, theirs))["facts"][0]
+        means = [(c[:11] @ places[:11]) / c[:11].sum() for c in (ours, theirs)]
+        gap = abs(means[0] - means[1])
+        assert gap <= fact["plus_minus"] + 1e-9
+        tightest = max(tightest, gap / fact["plus_minus"] if fact["plus_minus"] else 0.0)
+    assert tightest > 0.8
+
+
+def _distance(first: np.ndarray, second: np.ndarray) -> float:
+    """W1 on ten steps of 1/10 and a missing value, as the linear program of transport."""
+    cost = np.ones((12, 12))
+    cost[:11, :11] = np.abs(np.subtract.outer(np.arange(11), np.arange(11))) / 10
+    cost[11, 11] = 0
+    marginals = np.vstack([np.kron(np.eye(12), np.ones(12)), np.kron(np.ones(12), np.eye(12))])
+    answer = linprog(cost.ravel(), A_eq=marginals, b_eq=np.concatenate([first, second]))
+    return float(answer.fun) / first.sum()
+
+
+def test_the_last_bits_of_numbers_do_not_matter() -> None:
+    """A release that is loaded has been cleaned and decoded once more than when it was saved."""
+    column = Ordered(name="x", kind="number", low=0.1, high=7.3)
+    lattice = column.decode(np.repeat(np.arange(257) / 256, 3))
+    shaken = np.ma.masked_array(np.clip(np.nextafter(lattice.data, 9.0), 0.1, 7.3), mask=lattice.mask)
+    assert not np.array_equal(lattice, shaken)
+    first, second = column_view(column, lattice, 0.1), column_view(column, shaken, 0.1)
+    assert [b["count"] for b in first["spread"]["bins"]] == [b["count"] for b in second["spread"]["bins"]]
+    assert first["facts"] == second["facts"]
+
+
+@pytest.mark.parametrize(
+    "column",
+    [
+        Ordered(name="x", kind="integer", low=0, high=1),
+        Ordered(name="x", kind="integer", low=-(2**40), high=0),
+        Ordered(name="x", kind="number", low=-1e300, high=1e300),
+        Ordered(name="x", kind="number", low=0.0, high=1e-9, missing=True),
+        Ordered(name="x", kind="date", low=0, high=1),
+        Ordered(name="x", kind="date", low=0, high=100),
+        Ordered(name="x", kind="date", low=-719_162, high=2_932_896),
+        Ordered(name="x", kind="ordinal", low=0, high=0, values=("only",)),
+        Category(name="x", values=("only",)),
+        Category(name="x", values=("", "a"), missing=True),
+    ],
+)
+def test_odd_columns_have_a_picture(column: Ordered | Category) -> None:
+    schema = Schema(columns=(column,))
+    spread = column_of(seen(schema, sparsity=1), "x")["spread"]
+    assert len(spread.get("bins", spread.get("bars"))) <= 42
+
+
+def test_a_column_of_missing_values_only() -> None:
+    column = Ordered(name="x", kind="number", low=0.0, high=1.0, missing=True)
+    shown = column_view(column, np.ma.masked_all(5), 0.1)
+    assert shown["facts"][0]["value"] == "no value is present"
+    assert shown["spread"]["missing"]["share"] == 1
+
+
+def test_wide_tables_are_cut_and_say_so() -> None:
+    page = seen(wide(MOST_PICTURES + 5))
+    assert len(page["columns"]["drawn"]) == MOST_PICTURES
+    assert len(page["columns"]["listed"]) == 5
+    assert len(page["subsets"]["rows"]) == MOST_SUBSETS
+    assert "2,080" in page["subsets"]["caption"]
