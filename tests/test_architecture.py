@@ -26,6 +26,19 @@ BLIND = ("artefact", "certificate", "domain", "mechanisms", "projection", "queri
 READS_ROWS = ("certification", "cli", "demo", "evaluation", "pipeline", "sources")
 """Who may import `sources`."""
 
+LAYERS = (
+    ("arrays", "errors", "progress"),
+    ("domain", "parallel", "workload"),
+    ("queries", "report", "sources", "transport"),
+    ("mechanisms",),
+    ("certificate", "projection", "request"),
+    ("artefact", "planning"),
+    ("certification", "demo", "evaluation"),
+    ("pipeline",),
+    ("cli",),
+)
+"""Packages and modules from the ground up: each imports only what lies below it."""
+
 DRAWS = {
     "certsynth.certificate.plug_in": "the law of the noise, by Monte Carlo",
     "certsynth.demo": "a made-up town",
@@ -140,6 +153,17 @@ def few_import_sources(modules: Modules) -> list[str]:
         for module, reached in graph.items()
         if part(module) not in READS_ROWS and any(part(name) == "sources" for name in reached)
     ]
+
+
+def imports_point_downwards(modules: Modules) -> list[str]:
+    height = {name: i for i, layer in enumerate(LAYERS) for name in layer}
+    found = [f"{module} is in no layer" for module in modules if part(module) and part(module) not in height]
+    for module, reached in import_graph(modules).items():
+        for name in sorted(reached):
+            above, below = height.get(part(module), 0), height.get(part(name), 0)
+            if part(module) and part(name) != part(module) and above <= below:
+                found.append(f"{module} imports {name}")
+    return found
 
 
 def only_commands_use_the_public_names(modules: Modules) -> list[str]:
@@ -276,6 +300,12 @@ BROKEN: list[tuple[Rule, Modules, str]] = [
         "certsynth.queries.x → certsynth.sources",
     ),
     (few_import_sources, _SOURCES | {"certsynth.planning": "import certsynth.sources.files"}, "planning imports"),
+    (
+        imports_point_downwards,
+        {"certsynth.transport.x": "from certsynth.mechanisms import y", "certsynth.mechanisms": ""},
+        "certsynth.transport.x imports certsynth.mechanisms",
+    ),
+    (imports_point_downwards, {"certsynth.utils": ""}, "certsynth.utils is in no layer"),
     (
         only_commands_use_the_public_names,
         {"certsynth.planning": "from certsynth import evaluate"},

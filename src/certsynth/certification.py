@@ -19,7 +19,7 @@ from certsynth.mechanisms.guarantee import decimal_text
 from certsynth.mechanisms.samplers import Noise
 from certsynth.mechanisms.selection import choose_least
 from certsynth.planning import check_lattice
-from certsynth.progress import Progress, silent
+from certsynth.progress import Progress, silent, watched
 from certsynth.queries.fine import FineMarginals
 from certsynth.request import (
     checked_confidence,
@@ -30,8 +30,10 @@ from certsynth.request import (
 )
 from certsynth.sources import cleaned, open_source
 
-SINGLE_SHARE = Fraction(1, 5)
+SINGLE_SHARE = Fraction(1, 4)
 """Of the budget and the failure probability, what the bound for single columns gets."""
+
+PLACING = "placing rows on the lattice"
 
 Batches = Callable[[], Iterable[Sequence[np.ndarray]]]
 """Cleaned rows, from the start each time it is called."""
@@ -147,6 +149,7 @@ def direct_bounds(
     progress: Progress = silent,
 ) -> tuple[Direct, Direct | None]:
     """Direct certificates for the subsets of `fine` and, where these have more than one column, for single columns."""
+    hidden = neighbours is Neighbours.ADD_REMOVE
     columns = sorted({j for subset in fine.marginals.subsets for j in subset})
     queries = [(fine, Fraction(1), per_subset)]
     if any(len(subset) > 1 for subset in fine.marginals.subsets):
@@ -160,7 +163,7 @@ def direct_bounds(
         answers.append(
             direct(
                 query,
-                query.count(_told(private(), progress)),
+                query.count(watched(private(), PLACING, None, hidden=hidden, progress=progress)),
                 theirs,
                 epsilon=epsilon * share,
                 beta=beta * share,
@@ -184,7 +187,8 @@ def choose_table(
     progress: Progress = silent,
 ) -> tuple[int, Guarantee]:
     """Index of a table with a small loss, and what the choice cost."""
-    ours = fine.count(_told(private(), progress))
+    hidden = neighbours is Neighbours.ADD_REMOVE
+    ours = fine.count(watched(private(), PLACING, None, hidden=hidden, progress=progress))
     queries = []
     for table in tables:
         theirs = fine.count([table])
@@ -196,11 +200,3 @@ def choose_table(
         epsilon=epsilon,
     )
     return best, Guarantee(epsilon, neighbours)
-
-
-def _told(batches: Iterable[Sequence[np.ndarray]], progress: Progress) -> Iterable[Sequence[np.ndarray]]:
-    done = 0
-    for batch in batches:
-        yield batch
-        done += len(batch[0])
-        progress("placing rows on the lattice", done, None)

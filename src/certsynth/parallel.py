@@ -23,12 +23,17 @@ def run(
     phase: str,
     progress: Progress = silent,
 ) -> list[_R]:
-    """`function(*task)` for each task, in order: the results do not depend on the number of workers."""
+    """`function(*task)` for each task, in order: the results do not depend on the number of workers.
+
+    Tasks may hold private counts, so that joblib must not put them into files (`max_nbytes=None`).
+    """
     results: list[_R] = []
     if work < SMALL or len(tasks) < 2:
         outcomes: Iterable[_R] = (function(*task) for task in tasks)
     else:
-        outcomes = Parallel(n_jobs=-1, return_as="generator")(delayed(function)(*task) for task in tasks)
+        outcomes = Parallel(n_jobs=-1, return_as="generator", max_nbytes=None)(
+            delayed(function)(*task) for task in tasks
+        )
     progress(phase, 0, len(tasks))
     for outcome in outcomes:
         results.append(outcome)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib.metadata
+import math
 import secrets
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -25,10 +26,10 @@ from certsynth.mechanisms.guarantee import decimal_text
 from certsynth.mechanisms.samplers import Noise
 from certsynth.mechanisms.strategy import strategy_named
 from certsynth.planning import MECHANISMS, RESOLUTIONS, check_lattice, check_size, choose
-from certsynth.progress import Progress, silent
+from certsynth.progress import Progress, silent, watched
 from certsynth.projection.emit import Detail, emit
 from certsynth.projection.path_program import PathProgram
-from certsynth.projection.support import drawn_support, fits_full_grid, full_grid, public_support
+from certsynth.projection.support import check_full_grid, drawn_support, fits_full_grid, full_grid, public_support
 from certsynth.projection.target import Projection, Target, as_probabilities
 from certsynth.projection.transport_program import TransportProgram
 from certsynth.queries import Marginals
@@ -77,11 +78,21 @@ class Settings:
     neighbours: Neighbours
     preset: str | None
     candidates: int
-    draws: int
 
     @property
     def beta(self) -> Fraction:
         return 1 - self.confidence
+
+    @property
+    def plug_in_beta(self) -> Fraction:
+        """What the plug-in certificate may fail with: all of β if it speaks alone."""
+        return self.beta * (1 - DIRECT_BETA) if self.share else self.beta
+
+    @property
+    def draws(self) -> int:
+        """Draws of the noise: the paper's 200, or as many as the quantile needs (half of β goes to a hidden n)."""
+        halves = 2 if self.neighbours is Neighbours.ADD_REMOVE else 1
+        return max(200, math.ceil(halves / self.plug_in_beta))
 
     @property
     def selection_share(self) -> Fraction:
@@ -153,14 +164,15 @@ def release(
     if out is not None:
         check_target(Path(out))
     least = settings.resolution or min(RESOLUTIONS)
-    check_size(_marginals(schema, settings, least), draws=settings.draws, memory=memory)
+    _check(_marginals(schema, settings, least), settings, memory)
     fine = _fine(schema, settings, memory)
     rng = np.random.default_rng(seed)
+    public_rows = None if public is None else _public_rows(public, schema)
 
     source = open_source(data, what="data")
     mechanism_name, k = _choice(source, schema, settings, memory)
     marginals = _marginals(schema, settings, k)
-    counts = marginals.count(_cell_codes(source, schema, marginals, progress))
+    counts = marginals.count(_cell_codes(source, schema, marginals, settings.neighbours, progress))
     strategy = strategy_named(mechanism_name, neighbours=settings.neighbours)
     measurement = measure(counts, strategy, epsilon=settings.measurement_epsilon, noise=noise)
     del counts
@@ -168,7 +180,7 @@ def release(
     tables, supports = [], []
     progress("fitting", 0, settings.candidates)
     for j in range(settings.candidates):
-        table, support = _synthesise(measurement, schema, settings, public, rng, other_loss=j % 2 == 1)
+        table, support = _synthesise(measurement, schema, settings, public_rows, rng, other_loss=j % 2 == 1)
         tables.append(table)
         supports.append(support)
         progress("fitting", j + 1, settings.candidates)
@@ -187,13 +199,12 @@ def release(
     table, support = tables[chosen], supports[chosen]
 
     draws_seed = secrets.randbits(128)
-    beta = settings.beta * (1 - DIRECT_BETA) if settings.share else settings.beta
     proxies = _proxies(settings, k)
     plugged = plug_in(
         measurement,
         schema,
         table,
-        beta=beta,
+        beta=settings.plug_in_beta,
         draws=settings.draws,
         seed=draws_seed,
         proxies=proxies,
@@ -216,7 +227,7 @@ def release(
     spent += [(f"loss of {what}", d.cost) for what, d in (("the rows", whole), ("single columns", single)) if d]
     document = _document(schema, settings, measurement, certificate, spent, len(table[0]), support)
     document["recompute"] = {
-        "plug_in_failure_probability": str(beta),
+        "plug_in_failure_probability": str(settings.plug_in_beta),
         "draws": settings.draws,
         "seed": f"{draws_seed:032x}",
         "hub": None if proxies.hub is None else str(proxies.hub),
@@ -264,8 +275,7 @@ def _settings(
     checked_choice(loss, name="loss", choices=LOSSES)
     if loss == "transport" and s > TRANSPORT_COLUMNS:
         raise InputError(f"the transport loss is for at most {TRANSPORT_COLUMNS} columns at once; choose --loss path.")
-    rule = "at least 0 and below 1, for example 0.05"
-    return Settings(
+    settings = Settings(
         epsilon=exact,
         sparsity=s,
         resolution=checked_resolution(resolution),
@@ -278,14 +288,21 @@ def _settings(
             name="certificate_share",
             low=Fraction(0),
             high=Fraction(1),
-            rule=rule,
+            rule="at least 0 and below 1, for example 0.05",
         ),
         confidence=checked_confidence(("0.9" if paper else "0.95") if confidence is None else confidence),
         neighbours=checked_neighbours(neighbours),
         preset=preset,
         candidates=_checked_candidates(candidates, s),
-        draws=200,
     )
+    if settings.share and s > TRANSPORT_COLUMNS:
+        raise InputError(
+            f"the direct certificate compares at most {TRANSPORT_COLUMNS} columns at once: set certificate_share to 0, "
+            "or lower the sparsity."
+        )
+    if settings.measurement_epsilon <= 0:
+        raise InputError("certificate_share leaves nothing for the rows themselves; lower it.")
+    return settings
 
 
 def _checked_candidates(candidates: Any, sparsity: int) -> int:
@@ -304,7 +321,7 @@ def _synthesise(
     measurement: Measurement,
     schema: Schema,
     settings: Settings,
-    public: Any,
+    public: Sequence[np.ndarray] | None,
     rng: np.random.Generator,
     *,
     other_loss: bool = False,
@@ -323,6 +340,19 @@ def _synthesise(
 
 def _marginals(schema: Schema, settings: Settings, resolution: int) -> Marginals:
     return Marginals.all_subsets(schema, sparsity=settings.sparsity, resolution=resolution)
+
+
+def _check(marginals: Marginals, settings: Settings, memory: int | None) -> None:
+    """Refuse what cannot fit, before the data is opened."""
+    check_size(marginals, draws=settings.draws, memory=memory)
+    if settings.projection == "full-grid":
+        check_full_grid(marginals)
+
+
+def _resolutions(schema: Schema, settings: Settings) -> list[int]:
+    """Resolutions to choose from: those at which the projection that was asked for fits."""
+    whole = settings.projection == "full-grid"
+    return [k for k in RESOLUTIONS if not whole or fits_full_grid(_marginals(schema, settings, k))]
 
 
 def _fine(schema: Schema, settings: Settings, memory: int | None) -> FineMarginals:
@@ -349,32 +379,41 @@ def _choice(source: Source, schema: Schema, settings: Settings, memory: int | No
         epsilon=settings.measurement_epsilon,
         neighbours=settings.neighbours,
         mechanisms=(settings.mechanism,) if settings.mechanism else MECHANISMS,
-        resolutions=(settings.resolution,) if settings.resolution else RESOLUTIONS,
+        resolutions=(settings.resolution,) if settings.resolution else _resolutions(schema, settings),
         draws=settings.draws,
         memory=memory,
     )
     return choice.mechanism, choice.resolution
 
 
-def _cell_codes(source: Source, schema: Schema, marginals: Marginals, progress: Progress) -> Iterator[list[Ints]]:
-    done, total = 0, source.size_hint()
-    for batch in cleaned(source, schema):
+def _cell_codes(
+    source: Source, schema: Schema, marginals: Marginals, neighbours: Neighbours, progress: Progress
+) -> Iterator[list[Ints]]:
+    hidden = neighbours is Neighbours.ADD_REMOVE
+    batches = cleaned(source, schema)
+    for batch in watched(batches, "counting rows", source.size_hint(), hidden=hidden, progress=progress):
         yield [c.to_cells(x, cells) for c, x, cells in zip(schema, batch, marginals.cells, strict=True)]
-        done += len(batch[0])
-        progress("counting rows", done, total)
+
+
+def _public_rows(public: Any, schema: Schema) -> list[np.ndarray]:
+    """Cleaned public rows, read before any budget is spent."""
+    batches = list(cleaned(open_source(public, what="public data"), schema))
+    if not sum(len(batch[0]) for batch in batches):
+        raise InputError("the public data has no rows: leave --public out.")
+    return [np.concatenate(columns) for columns in zip(*batches, strict=True)]
 
 
 def _support(
-    measurement: Measurement, schema: Schema, settings: Settings, public: Any, rng: np.random.Generator
+    measurement: Measurement,
+    schema: Schema,
+    settings: Settings,
+    public: Sequence[np.ndarray] | None,
+    rng: np.random.Generator,
 ) -> tuple[Ints, str]:
     """Points that may carry weight, and the name of where they come from."""
     marginals = measurement.marginals
     if public is not None:
-        batches = list(cleaned(open_source(public, what="public data"), schema))
-        rows = [np.concatenate([batch[j] for batch in batches] or [np.empty(0)]) for j in range(len(schema))]
-        if not len(rows[0]):
-            raise InputError("the public data has no rows: leave --public out.")
-        codes = [c.to_cells(x, cells) for c, x, cells in zip(schema, rows, marginals.cells, strict=True)]
+        codes = [c.to_cells(x, cells) for c, x, cells in zip(schema, public, marginals.cells, strict=True)]
         return public_support(codes, rng), "public"
     if settings.projection == "full-grid" or (settings.projection == "auto" and fits_full_grid(marginals)):
         return full_grid(marginals), "full-grid"

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
-from typing import Protocol
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Any, Protocol, TypeVar
+
+Batch = TypeVar("Batch", bound=Sequence[Any])
 
 
 class Progress(Protocol):
@@ -13,3 +16,16 @@ class Progress(Protocol):
 
 def silent(phase: str, done: int, total: int | None) -> None:
     """Say nothing."""
+
+
+def watched(
+    batches: Iterable[Batch], phase: str, total: int | None, *, hidden: bool, progress: Progress
+) -> Iterator[Batch]:
+    """The batches (each a sequence of columns), telling how many rows went by; nothing of it if that is `hidden`."""
+    progress(phase, 0, None if hidden else total)
+    done = 0
+    for batch in batches:
+        yield batch
+        done += len(batch[0])
+        if not hidden:
+            progress(phase, done, total)

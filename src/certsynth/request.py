@@ -24,8 +24,8 @@ def checked_sparsity(sparsity: Any, schema: Schema, *, call: str) -> int:
     if isinstance(sparsity, bool) or not isinstance(sparsity, int) or not 1 <= sparsity <= columns:
         possible = " or ".join(map(str, range(1, columns + 1))) if columns < 4 else f"1 to {columns}"
         raise InputError(
-            f"`{call}(sparsity={sparsity!r:.20})`: the table has {columns} column{'s' * (columns > 1)}, so sparsity can "
-            f"be {possible}. Add columns to the schema or change sparsity."
+            f"`{call}(sparsity={sparsity!r:.20})`: the table has {columns} column{'s' * (columns > 1)}, so sparsity "
+            f"can be {possible}. Add columns to the schema or change sparsity."
         )
     return sparsity
 

@@ -13,7 +13,7 @@ import pytest
 import certsynth.transport.flow as flow
 from certsynth import certify, evaluate
 from certsynth.certificate.comparison import distances
-from certsynth.certificate.direct import FINENESS, MOVED_WEIGHT, exact_query, nothing
+from certsynth.certificate.direct import FINENESS, exact_query, moved_weight, nothing
 from certsynth.domain import Schema
 from certsynth.errors import InputError, SolverFailed
 from certsynth.mechanisms import Neighbours
@@ -36,10 +36,10 @@ values = ["x", "y"]
 )
 
 
-def _query(fine, rows, synthetic, neighbours, *, per_subset=False):
+def _query(fine, rows, synthetic, neighbours, *, per_subset=False, two_sided=True):
     ours = fine.count([[np.array(column) for column in zip(*rows, strict=True)]] if rows else [])
     found = distances(fine, ours, synthetic) if rows else nothing(fine, synthetic)
-    return exact_query(fine, found, len(rows), neighbours=neighbours, per_subset=per_subset)
+    return exact_query(fine, found, len(rows), neighbours=neighbours, per_subset=per_subset, two_sided=two_sided)
 
 
 @pytest.mark.parametrize("per_subset", [False, True])
@@ -81,7 +81,11 @@ def test_the_stated_sensitivity_counts_every_coordinate():
     fine = FineMarginals.of(TINY, [(0,), (0, 1)], steps=2)  # half a step of 1/2: rows move by up to 1/4
     theirs = fine.count([[np.array([0.0]), np.array([0])]])
     query = _query(fine, [(1.0, 0)], theirs, Neighbours.REPLACE_ONE, per_subset=True)
-    assert query.sensitivity == 2 * (FINENESS + FINENESS // 4) + MOVED_WEIGHT * FINENESS // 4
+    assert moved_weight(fine) == 1
+    assert query.sensitivity == 2 * (FINENESS + FINENESS // 4) + FINENESS // 4
+    upper = _query(fine, [(1.0, 0)], theirs, Neighbours.REPLACE_ONE, per_subset=True, two_sided=False)
+    assert upper.sensitivity == 2 * (FINENESS + FINENESS // 4)
+    assert upper.values == query.losses
 
 
 @pytest.mark.parametrize("neighbours", list(Neighbours))
@@ -202,4 +206,4 @@ def test_refuses_more_than_three_columns_at_once():
 def test_the_budget_is_the_sum_of_what_the_mechanisms_returned():
     made = certify(native(30), native(20), NATIVE, epsilon="0.7")
     assert made.cost.epsilon == Fraction(7, 10)
-    assert Counter([made.whole.cost.epsilon, made.single.cost.epsilon]) == Counter([Fraction(14, 25), Fraction(7, 50)])
+    assert Counter([made.whole.cost.epsilon, made.single.cost.epsilon]) == Counter([Fraction(21, 40), Fraction(7, 40)])

@@ -6,7 +6,6 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
-from small import MIXED, NATIVE, emitted, failures_allowed, native, people
 
 from certsynth import evaluate, release
 from certsynth.certificate.plug_in import plug_in
@@ -14,6 +13,7 @@ from certsynth.mechanisms import Neighbours, measure
 from certsynth.mechanisms.strategy import strategy_named
 from certsynth.projection.transport_program import TransportProgram
 from certsynth.queries import Marginals
+from small import MIXED, NATIVE, emitted, failures_allowed, native, people
 
 RESOLUTION = 7  # a cell for each value of NATIVE: the discretisation is the only term that is not tight
 

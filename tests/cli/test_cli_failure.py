@@ -13,7 +13,7 @@ import pytest
 
 from certsynth import errors, evaluation, pipeline
 from certsynth.cli import main
-from certsynth.cli.words import downward, percent, upward
+from certsynth.cli.words import downward, percent, promise, upward
 
 CANARY = "SECRET-7319"
 RELEASE = ("release", "people.csv", "--schema", "schema.toml", "--epsilon", "1", "--out", "out")
@@ -130,6 +130,11 @@ def test_cells_are_in_no_output_of_a_release(town, run):
     assert done.code == 0
     assert CANARY not in done.out + done.err
     assert all(CANARY.encode() not in path.read_bytes() for path in (town / "out").iterdir())
+
+
+def test_a_vacuous_bound_is_called_so():
+    assert "off by more than 0.9999." in promise(0.9999, confidence=0.95, sparsity=2)
+    assert promise(1.0, confidence=0.95, sparsity=2).startswith("The certificate says nothing: the bound is 1")
 
 
 def test_printed_bounds_stay_true():

@@ -5,11 +5,8 @@ from __future__ import annotations
 import itertools
 import os
 import re
-import shutil
-import socket
 import subprocess
 import sys
-import threading
 from collections.abc import Iterator
 from html import escape
 from html.parser import HTMLParser
@@ -27,8 +24,6 @@ from certsynth.report.html import render
 from certsynth.report.view import view
 
 VOID = {"meta", "br", "rect", "line", "circle", "path"}
-CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
-in_a_browser = pytest.mark.skipif(CHROMIUM is None, reason="no Chromium is installed")
 
 HOSTILE = (
     "<script>alert(1)</script>",
@@ -38,24 +33,6 @@ HOSTILE = (
     "</style></title></svg><script>alert(2)</script>",
     "' onload='alert(3)",
     "a\u202eb\u0000c\ud800",
-)
-
-
-FLAGS = (
-    "--headless",
-    "--no-sandbox",
-    "--disable-gpu",
-    "--disable-quic",
-    "--no-first-run",
-    "--disable-background-networking",
-    "--disable-component-update",
-    "--disable-sync",
-    "--disable-default-apps",
-    "--disable-extensions",
-    "--disable-domain-reliability",
-    "--disable-client-side-phishing-detection",
-    "--enable-logging=stderr",
-    "--dump-dom",
 )
 
 
@@ -258,57 +235,3 @@ def test_is_the_same_byte_for_byte_in_another_process() -> None:
         [sys.executable, "-c", code], capture_output=True, check=True, env={**os.environ, "PYTHONHASHSEED": "7"}
     )
     assert again.stdout == page().encode()
-
-
-def browse(html: str, folder: Path) -> tuple[str, list[str], list[str]]:
-    """The page as Chromium leaves it, what it wrote to the console, and the hosts that were asked for."""
-    file = folder / "report.html"
-    file.write_text(html, encoding="utf-8")
-    asked: list[str] = []
-    with socket.create_server(("127.0.0.1", 0)) as server:
-        threading.Thread(target=_note_requests, args=(server, asked), daemon=True).start()
-        assert CHROMIUM is not None
-        own = [f"--user-data-dir={folder / 'profile'}", f"--proxy-server=127.0.0.1:{server.getsockname()[1]}"]
-        ran = subprocess.run(
-            [CHROMIUM, *FLAGS, *own, file.as_uri()], capture_output=True, text=True, timeout=60, check=True
-        )
-    console = [line for line in ran.stderr.splitlines() if ":CONSOLE" in line]
-    errands = ("google.com", "googleapis.com", "gvt1.com", "gstatic.com")  # the browser's own
-    return ran.stdout, console, [host for host in asked if not host.split(":")[0].endswith(errands)]
-
-
-def _note_requests(server: socket.socket, asked: list[str]) -> None:
-    while True:
-        try:
-            connection, _ = server.accept()
-        except OSError:
-            return
-        with connection:
-            head = connection.recv(4096).decode("latin-1")
-            asked += re.findall(r"^\w+ (?:http://)?([^/ ]+)", head)
-            connection.sendall(b"HTTP/1.1 404 Not Found\r\nContent-Length: 0\r\nConnection: close\r\n\r\n")
-
-
-@in_a_browser
-def test_a_browser_shows_it_without_complaint_or_request(tmp_path: Path) -> None:
-    shown, console, asked = browse(page(), tmp_path)
-    assert "The promise" in shown
-    assert not console
-    assert not asked
-
-
-@in_a_browser
-def test_the_browser_test_would_see_complaints_and_requests(tmp_path: Path) -> None:
-    leaky = page().replace("default-src 'none'; style-src 'unsafe-inline'", "default-src *  'unsafe-inline'")
-    leaky = leaky.replace("</main>", '<img src="http://leak.example/x"><script>console.error("seen")</script></main>')
-    _, console, asked = browse(leaky, tmp_path)
-    assert any("seen" in line for line in console)
-    assert "leak.example" in asked
-
-
-@in_a_browser
-def test_the_policy_stops_what_escaping_would_let_through(tmp_path: Path) -> None:
-    leaky = page().replace("</main>", '<img src="http://leak.example/x"><script>document.title = "ran"</script></main>')
-    shown, _, asked = browse(leaky, tmp_path)
-    assert "<title>ran</title>" not in shown
-    assert "leak.example" not in asked

@@ -8,8 +8,8 @@ from typing import Any
 
 import numpy as np
 import pytest
-from scipy.optimize import linprog
 from report_specimens import EVERY_KIND, document, table, wide
+from scipy.optimize import linprog
 
 from certsynth.domain import Category, Ordered, Schema
 from certsynth.report import numerals
@@ -215,7 +215,8 @@ def test_the_mean_of_present_values_is_covered() -> None:
         ours = theirs.copy()
         for _ in range(rng.integers(1, 6)):  # a few rows elsewhere
             a, b = rng.choice(np.flatnonzero(ours)), rng.integers(12)
-            ours[a], ours[b] = ours[a] - 1, ours[b] + 1
+            ours[a] -= 1
+            ours[b] += 1
         if not ours[:11].sum() or not theirs[:11].sum():
             continue
         rows = np.repeat(places, theirs)

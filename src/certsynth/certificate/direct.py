@@ -20,13 +20,14 @@ from certsynth.mechanisms.samplers import Noise
 from certsynth.mechanisms.scalars import NoisyScalars, measure_scalars
 from certsynth.progress import Progress, silent
 from certsynth.queries.fine import MOVE_UNITS, FineCounts, FineMarginals
+from certsynth.transport import Network
 
 FINENESS = 2**16
 """Losses are queried in rows, rounded up to multiples of 1/FINENESS: little beside noise of at least one row."""
 
 MOVED_WEIGHT = 16
-"""What rows were moved to the lattice gets so much less noise than the loss. One row changes it by a few thousandths
-of a row, so that this costs the loss a few hundredths of its budget."""
+"""What rows were moved to the lattice gets up to so much less noise than the loss, as long as that adds no more than
+a thirty-second of a row to the sensitivity (see `moved_weight`)."""
 
 COUNT_WEIGHT = Fraction(1, 4)
 """Under add/remove the number of rows gets four times the noise of the loss: it only divides the loss."""
@@ -38,19 +39,19 @@ class Query:
 
     In multiples of 1/FINENESS rows: `losses`, n·(g_S + a_S + b_S) for each subset S or their maximum, where g_S is the
     flow between the tables on the lattice, a_S and b_S what private and synthetic rows were moved on average; `moved`,
-    the largest n·a_S, times MOVED_WEIGHT; `count`, the number of rows times COUNT_WEIGHT, under add/remove.
-    `loss_sensitivity` is that of one loss alone.
+    the largest n·a_S, times its weight, where a lower bound is wanted; `count`, the number of rows times COUNT_WEIGHT,
+    under add/remove. `loss_sensitivity` is that of one loss alone.
     """
 
     losses: tuple[int, ...]
-    moved: int
+    moved: int | None
     count: int | None
     loss_sensitivity: int
     sensitivity: int
 
     @property
     def values(self) -> tuple[int, ...]:
-        return (*self.losses, self.moved, *(() if self.count is None else (self.count,)))
+        return (*self.losses, *(value for value in (self.moved, self.count) if value is not None))
 
 
 def exact_query(
@@ -60,6 +61,7 @@ def exact_query(
     *,
     neighbours: Neighbours,
     per_subset: bool = False,
+    two_sided: bool = True,
 ) -> Query:
     r"""The query on exact distances between `rows` private rows and a fixed synthetic table.
 
@@ -80,25 +82,35 @@ def exact_query(
     losses = [math.ceil(FINENESS * rows * (d.upper + d.first_moved + d.second_moved)) for d in found]
     losses = losses if per_subset else [max(losses)]
     loss_sensitivity = math.ceil(FINENESS * change)
-    sensitivity = len(losses) * loss_sensitivity + math.ceil(MOVED_WEIGHT * FINENESS * far)
-    count = None
+    sensitivity = len(losses) * loss_sensitivity
+    moved = count = None
+    if two_sided:
+        weight = moved_weight(fine)
+        moved = max(math.ceil(weight * FINENESS * rows * d.first_moved) for d in found)
+        sensitivity += math.ceil(weight * FINENESS * far)
     if neighbours is Neighbours.ADD_REMOVE:
         count = int(FINENESS * COUNT_WEIGHT) * rows
         sensitivity += int(FINENESS * COUNT_WEIGHT)
     return Query(
         losses=tuple(losses),
-        moved=max(math.ceil(MOVED_WEIGHT * FINENESS * rows * d.first_moved) for d in found),
+        moved=moved,
         count=count,
         loss_sensitivity=loss_sensitivity,
         sensitivity=sensitivity,
     )
 
 
+def moved_weight(fine: FineMarginals) -> int:
+    """How much less noise the summed distances to the lattice get than the loss: fixed by the schema."""
+    far = Fraction(fine.farthest(), MOVE_UNITS)
+    return max(1, min(MOVED_WEIGHT, math.floor(1 / (32 * far)))) if far else MOVED_WEIGHT
+
+
 @dataclass(frozen=True, slots=True)
 class Direct:
     """Bounds on the loss in each subset (one entry if the maximum was asked for), all valid together.
 
-    `estimates` are the noisy losses, on average right; `slack` is what was added to them.
+    `estimates` are the noisy losses, on average right; a bound is an estimate plus its slack.
     """
 
     subsets: tuple[tuple[str, ...], ...]
@@ -136,7 +148,7 @@ def direct(
     Without `two_sided` all of β goes to the upper bounds, and the lower ones are 0.
     """
     found = distances(fine, private, synthetic, progress=progress) if private.rows else nothing(fine, synthetic)
-    query = exact_query(fine, found, private.rows, neighbours=neighbours, per_subset=per_subset)
+    query = exact_query(fine, found, private.rows, neighbours=neighbours, per_subset=per_subset, two_sided=two_sided)
     noisy = measure_scalars(
         query.values, sensitivity=query.sensitivity, epsilon=epsilon, neighbours=neighbours, noise=noise
     )
@@ -154,9 +166,11 @@ def direct(
 
 def nothing(fine: FineMarginals, synthetic: FineCounts) -> list[Distance]:
     """Distances from a table without rows: none, times no rows."""
-    zero = Fraction(0)
+    zero, marginals = Fraction(0), fine.marginals
+    # What is done with the noisy answer must not tell an empty table from another: the stretch is the networks' own.
+    stretches = [Network.of(marginals.of(subset)).stretch for subset in marginals.subsets]
     moved = [Fraction(m, MOVE_UNITS * synthetic.rows) for m in synthetic.moved]
-    return [Distance(zero, zero, Fraction(1), zero, b) for b in moved]
+    return [Distance(zero, zero, stretch, zero, b) for stretch, b in zip(stretches, moved, strict=True)]
 
 
 def bounds(
@@ -191,7 +205,7 @@ def bounds(
     upper = [_up((loss + slack) / least) if least >= 1 else 1.0 for loss in values[:losses]]
     lower = [0.0] * losses
     if two_sided and least >= 1:
-        moved = (values[losses] + Fraction(noisy.slack(for_moved), FINENESS)) / MOVED_WEIGHT / least
+        moved = (values[losses] + Fraction(noisy.slack(for_moved), FINENESS)) / moved_weight(fine) / least
         moved = min(max(moved, Fraction(0)), Fraction(fine.farthest(), MOVE_UNITS))
         moved += max(Fraction(m, MOVE_UNITS * synthetic.rows) for m in synthetic.moved)
         cautious = [(loss - slack - Fraction(1, FINENESS)) / most for loss in values[:losses]]

@@ -161,6 +161,7 @@ def _certificate(
     error = rank_quantile(np.abs(rows_error), share) if hidden else 0.0
     least = rows - error
     quantiles = joint_quantiles(noise, _shared_scales(measurement, pilot), share)
+    quantiles[np.array(marginals.sizes()) == 1] = 0.0  # one cell holds everything, whatever the noise
     terms = []
     for j, subset in enumerate(marginals.subsets):
         resolution = marginals.cells[subset[0]].steps

@@ -28,9 +28,12 @@ def joint_quantiles(draws: Floats, scales: Floats, beta: Fraction) -> Floats:
 
     .. math:: c_S \cdot q_{1-\beta}\bigl(\max_S Z_S / c_S\bigr)
 
-    The scales c_S must not depend on the draws; equal scales give every column the same bound.
+    The scales c_S must not depend on the draws; equal scales give every column the same bound. A scale of 0 would claim
+    that there is no noise: it is replaced by the smallest other one.
+
+    >>> joint_quantiles(np.array([[1.0, 0.0], [2.0, 0.0], [3.0, 8.0]]), np.array([2.0, 0.0]), Fraction(1, 4))
+    array([8., 8.])
     """
-    positive = scales > 0
-    if not positive.any():
-        return np.zeros(len(scales))
-    return scales * rank_quantile((draws[:, positive] / scales[positive]).max(axis=1), beta)
+    positive = scales[scales > 0]
+    scales = np.where(scales > 0, scales, positive.min() if len(positive) else 1.0)
+    return scales * rank_quantile((draws / scales).max(axis=1), beta)

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 )
 @click.option(
     "--mechanism",
-    type=click.Choice(["auto", "identity", "haar", "haar-noisy-total"]),
+    type=click.Choice(["auto", "identity", "haar", "haar-hilbert", "haar-noisy-total"]),
     help="How counts get their noise: cell by cell, or as Haar wavelets along a path.",
 )
 @click.option(

@@ -47,6 +47,11 @@ def percent(confidence: float) -> str:
 
 def promise(bound: float, *, confidence: float, sparsity: int) -> str:
     """The certificate in a sentence."""
+    if bound >= 1:
+        return (
+            "The certificate says nothing: the bound is 1, and no two tables are further apart. More rows, fewer "
+            "columns, a lower sparsity or a larger epsilon help."
+        )
     return (
         f"With confidence {percent(confidence)}, no statistic of at most {counted(sparsity, 'column')} that is "
         f"1-Lipschitz on columns scaled to length 1 is off by more than {upward(bound)}."

@@ -61,7 +61,7 @@ class ExactNoise:
 
 
 def calibrated_scale(sensitivity: int, epsilon: Fraction) -> float:
-    """The smallest float scale at which OpenDP's own map says at most `epsilon`, compared as exact rationals."""
+    """A scale, as small as floats allow, at which OpenDP's map says at most `epsilon`, compared as exact rationals."""
     scale = float(Fraction(sensitivity) / epsilon)
     if scale > MAX_SCALE:
         raise TooLarge("the noise would not fit into 64 bits: raise epsilon, or measure fewer marginals.")

@@ -25,13 +25,18 @@ def full_grid(marginals: Marginals) -> Ints:
 
     Paper: Eq. (12) [step-3]
     """
+    check_full_grid(marginals)
+    return np.array(list(itertools.product(*(range(c.size) for c in marginals.cells))), dtype=np.int64)
+
+
+def check_full_grid(marginals: Marginals) -> None:
+    """Refuse a full grid that is too large, with the numbers."""
     cells = math.prod(c.size for c in marginals.cells)
     if cells > FULL_GRID_LIMIT:
         raise TooLarge(
             f"the full grid has {cells:,} cells, more than {FULL_GRID_LIMIT:,}: lower the resolution, name fewer "
             "columns, or choose another projection."
         )
-    return np.array(list(itertools.product(*(range(c.size) for c in marginals.cells))), dtype=np.int64)
 
 
 def fits_full_grid(marginals: Marginals) -> bool:

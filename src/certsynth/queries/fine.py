@@ -83,5 +83,6 @@ class FineCounts:
 
 
 def _units(away: Floats, farthest: int) -> Ints:
-    """Distances rounded up, and never above what the schema allows: floats may err by a unit."""
-    return np.minimum(np.ceil(away * MOVE_UNITS).astype(np.int64), farthest)
+    """Distances rounded up, by more than floats can have lost, and never above what the schema allows."""
+    up = np.ceil(away * MOVE_UNITS + 2.0**-20 * (away > 0))
+    return np.minimum(up.astype(np.int64), farthest)

@@ -24,7 +24,7 @@ CERTIFICATES = {
     ),
     "path": (
         "Plug-in certificate, path loss",
-        "The same with a simpler distance that is never smaller: quicker, and looser.",
+        "The same with a simpler distance: quicker to compute, and looser as a rule.",
     ),
 }
 
@@ -124,7 +124,7 @@ CAN_VERIFY = (
 )
 
 CANNOT_VERIFY = (
-    "that the noise was drawn as stated: noise that was left out looks like luck",
+    "that the noise was drawn as stated, and drawn once",
     "that the real rows were read as the schema says, and that they are the rows they are said to be",
     "that the same rows were not used for other releases as well, whose ε adds to this one",
     "the direct certificate: the distance it starts from can only be computed by the owner of the real rows",

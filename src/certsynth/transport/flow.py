@@ -18,8 +18,8 @@ from certsynth.errors import TooLarge
 from certsynth.transport.network import Network
 
 _ROOM = 2**61
-"""Supplies are scaled so that the cost of sending all of them over the longest way stays below this: the solver's
-64-bit sums cannot overflow."""
+"""Masses stay below this: flows are sums of them, and fit into the solver's 64 bits. Costs are summed up here, in
+Python's integers where need be. For two tables the mass is at most twice the product of their numbers of rows."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,9 +38,9 @@ def cheapest_flow(network: Network, measure: Ints) -> Flow:
     """Proved bounds on the cost of cancelling an integer signed measure on the cells of `network`."""
     # Python's integers until it is known that 64 bits suffice: the absolute value of −2^63 is none.
     mass = _exact_dot(np.abs(measure), np.ones_like(measure)) if _largest(measure) < _ROOM else _ROOM
+    if mass >= _ROOM:
+        raise TooLarge("the masses are too large for exact 64-bit transport; use fewer rows.")
     through_hub = network.hub * mass  # always possible; and nothing costs less than 0
-    if 2 * through_hub >= _ROOM:
-        raise TooLarge("the masses are too large for exact 64-bit transport; use fewer rows or a coarser lattice.")
     if not through_hub:
         return Flow(upper=0, lower=0)
     supply = network.supply(measure)
@@ -65,12 +65,18 @@ def flow_cost(network: Network, supply: Ints, flow: Ints) -> int | None:
     if flow.shape != network.tails.shape or flow.dtype != np.int64 or flow.min() < 0 or flow.max() >= 2**61:
         return None
     used = np.flatnonzero(flow)
-    if int(flow.max()) * len(used) >= 2**62:
-        return None
-    out = np.zeros(network.nodes, dtype=np.int64)
-    np.add.at(out, network.tails[used], flow[used])
-    np.subtract.at(out, network.heads[used], flow[used])
-    return _exact_dot(flow[used], network.lengths[used]) if np.array_equal(out, supply) else None
+    tails, heads, moved = network.tails[used], network.heads[used], flow[used]
+    # Sums at a node of both halves of the digits cannot overflow; together they are compared as Python's integers.
+    high, low = (_outflow(network.nodes, tails, heads, part) for part in (moved >> 31, moved & (2**31 - 1)))
+    balanced = np.array_equal(low, supply) if not high.any() else (high.astype(object) * 2**31 + low == supply).all()
+    return _exact_dot(moved, network.lengths[used]) if balanced else None
+
+
+def _outflow(nodes: int, tails: Ints, heads: Ints, flow: Ints) -> Ints:
+    out = np.zeros(nodes, dtype=np.int64)
+    np.add.at(out, tails, flow)
+    np.subtract.at(out, heads, flow)
+    return out
 
 
 def potential_value(network: Network, supply: Ints, potentials: Ints) -> int | None:
@@ -92,8 +98,8 @@ def transport_bounds(network: Network, first: Ints, second: Ints) -> tuple[int, 
     n, m = int(first.sum()), int(second.sum())
     common = math.gcd(n, m)
     scale_first, scale_second = m // common, n // common
-    # Whether there is room must not depend on where rows lie: the certificate's answer would tell.
-    if max(4 * network.hub, 1) * n * scale_first >= _ROOM:
+    # Whether there is room must not depend on where rows lie, or on a common divisor: a refusal would tell.
+    if 2 * n * m >= _ROOM:
         raise TooLarge("the tables are too long for exact 64-bit transport; compare fewer rows.")
     flow = cheapest_flow(network, first * scale_first - second * scale_second)
     return flow.upper, flow.lower, network.unit * (n * m // common)
