@@ -25,7 +25,7 @@ from certsynth.mechanisms import STRATEGIES, Guarantee, Measurement, Neighbours,
 from certsynth.mechanisms.guarantee import decimal_text
 from certsynth.mechanisms.samplers import Noise
 from certsynth.mechanisms.strategy import strategy_named
-from certsynth.planning import MECHANISMS, RESOLUTIONS, check_lattice, check_size, choose
+from certsynth.planning import MECHANISMS, RESOLUTIONS, check_lattice, check_program, check_size, choose
 from certsynth.progress import Progress, silent, watched
 from certsynth.projection.emit import Detail, emit
 from certsynth.projection.path_program import PathProgram
@@ -54,6 +54,8 @@ PRESETS = ("paper",)
 MOST_ROWS = 1_000_000
 HIDDEN_ROWS = 100_000
 """Rows emitted by default: as many as there are, up to a million, where that number is public; else this many."""
+
+MOST_DRAWS = 2_000
 
 SELECTION_SHARE = Fraction(1, 20)
 MOST_CANDIDATES = 100
@@ -90,9 +92,12 @@ class Settings:
 
     @property
     def draws(self) -> int:
-        """Draws of the noise: the paper's 200, or as many as the quantile needs (half of β goes to a hidden n)."""
+        """Draws of the noise: the paper's 200, or as many as the quantile needs (half of β goes to a hidden n).
+
+        No more than MOST_DRAWS: beyond a confidence of 0.999 the direct certificate speaks alone.
+        """
         halves = 2 if self.neighbours is Neighbours.ADD_REMOVE else 1
-        return max(200, math.ceil(halves / self.plug_in_beta))
+        return min(MOST_DRAWS, max(200, math.ceil(halves / self.plug_in_beta)))
 
     @property
     def selection_share(self) -> Fraction:
@@ -345,6 +350,7 @@ def _marginals(schema: Schema, settings: Settings, resolution: int) -> Marginals
 def _check(marginals: Marginals, settings: Settings, memory: int | None) -> None:
     """Refuse what cannot fit, before the data is opened."""
     check_size(marginals, draws=settings.draws, memory=memory)
+    check_program(marginals, loss=settings.loss)
     if settings.projection == "full-grid":
         check_full_grid(marginals)
 

@@ -23,6 +23,9 @@ RESOLUTIONS = (4, 6, 8, 12, 16, 24, 32)
 MECHANISMS = ("identity", "haar")
 _REHEARSAL_DRAWS = 6
 _REHEARSAL_SUBSETS = 4
+PROGRAM_CELLS = {"transport": 50_000, "path": 300_000}
+"""Cells beyond which the linear programs of Step 3 take more than about ten minutes on two cores."""
+
 _MANY_CELLS = 12_000  # more than this are not chosen automatically: the programs of Step 3 would take minutes
 
 
@@ -57,6 +60,17 @@ def check_size(marginals: Marginals, *, draws: int, memory: int | None = None) -
         raise TooLarge(
             f"{len(marginals.subsets):,} marginals need {size}, more than the {limit / 2**30:.2g} GB at hand: lower "
             "the resolution or the sparsity, name fewer columns, or merge labels of large categories."
+        )
+
+
+def check_program(marginals: Marginals, *, loss: str) -> None:
+    """Refuse a program of Step 3 that would take hours."""
+    cells, most = sum(marginals.sizes()), PROGRAM_CELLS[loss]
+    if cells > most:
+        other = " or choose --loss path" if loss == "transport" and cells <= PROGRAM_CELLS["path"] else ""
+        raise TooLarge(
+            f"fitting {cells:,} cells with the {loss} loss would take hours; up to {most:,} are allowed: lower the "
+            f"resolution, name fewer columns{other}."
         )
 
 

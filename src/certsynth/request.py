@@ -10,6 +10,7 @@ from typing import Any
 from certsynth.domain import Schema
 from certsynth.errors import InputError
 from certsynth.mechanisms import Neighbours
+from certsynth.mechanisms.guarantee import exact_rational
 from certsynth.queries.marginals import Subset
 
 MAX_RESOLUTION = 1024
@@ -71,14 +72,11 @@ def checked_resolution(resolution: Any) -> int | None:
 
 def checked_share(value: Any, *, name: str, low: Fraction, high: Fraction, rule: str) -> Fraction:
     """A number between two others, exclusive at the top, as the rational that its text says."""
-    try:
-        if isinstance(value, bool):
-            raise ValueError
-        share = Fraction(repr(value) if isinstance(value, float) else value)
-    except (ValueError, TypeError, ZeroDivisionError, OverflowError):
-        raise InputError(f"{name} must be {rule}; got {value!r:.20}.") from None
-    if not low <= share < high:
+    share = exact_rational(value)
+    if share is None or not low <= share < high:
         raise InputError(f"{name} must be {rule}; got {value!r:.20}.")
+    if share.denominator > 10**9:
+        raise InputError(f"{name} may have at most 9 decimals; got {value!r:.20}.")
     return share
 
 

@@ -52,20 +52,29 @@ def exact_epsilon(value: Any, *, name: str = "epsilon") -> Fraction:
     rule = f"{name} must be a number above 0 and at most {MAX_EPSILON}, for example 1 or 0.5"
     if isinstance(value, bool) or not isinstance(value, (str, int, float, Fraction, Decimal)):
         raise InputError(f"{rule}; got a {type(value).__name__}.")
-    shown = "a number with thousands of digits"  # Python refuses to print it
+    exact = exact_rational(value)
     try:
         shown = f"{value!r:.40}"
-        text = str(value) if isinstance(value, (str, Decimal)) else ""
-        if len(text) > 40 or _LONG_EXPONENT.search(text):
-            raise ValueError
-        exact = Fraction(float.__repr__(value) if isinstance(value, float) else value)
-    except (ValueError, ZeroDivisionError, OverflowError, InvalidOperation):
-        raise InputError(f"{rule}; got {shown}.") from None
-    if not 0 < exact <= MAX_EPSILON:
+    except ValueError:
+        shown = "a number with thousands of digits"  # Python refuses to print it
+    if exact is None or not 0 < exact <= MAX_EPSILON:
         raise InputError(f"{rule}; got {shown}.")
     if exact.denominator > 10**12:
         raise InputError(f"{name} may have at most 12 decimals; got {shown}.")
     return exact
+
+
+def exact_rational(value: Any) -> Fraction | None:
+    """The rational that a number's decimal text says; None if it is no number, or one of absurd length."""
+    if isinstance(value, bool):
+        return None
+    try:
+        text = str(value) if isinstance(value, (str, Decimal)) else ""
+        if len(text) > 40 or _LONG_EXPONENT.search(text):
+            return None
+        return Fraction(float.__repr__(value) if isinstance(value, float) else value)
+    except (TypeError, ValueError, ZeroDivisionError, OverflowError, InvalidOperation):
+        return None
 
 
 def decimal_text(value: Fraction) -> str:

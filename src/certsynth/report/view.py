@@ -45,7 +45,7 @@ def view(document: Document, schema: Schema, table: Mapping[str, Any]) -> Json:
         "subsets": _subsets(certificate, schema),
         "columns": {"drawn": columns[:MOST_PICTURES], "listed": columns[MOST_PICTURES:]},
         "verify": {
-            "commands": words.commands(_example_statistic(schema)),
+            "commands": words.commands(),
             "can": list(words.CAN_VERIFY),
             "cannot": list(words.CANNOT_VERIFY),
         },
@@ -110,12 +110,6 @@ def _examples(schema: Schema, columns: Sequence[Json], bound: float, sparsity: i
 
 def _whole(value: float) -> float | int:
     return int(value) if abs(value) < 2**53 and value == int(value) else value
-
-
-def _example_statistic(schema: Schema) -> str | None:
-    """The mean of a column whose name needs no quoting in a shell, if there is one."""
-    names = [c.name for c in schema if isinstance(c, Ordered) and c.kind in ("integer", "number")]
-    return next((f"mean({name})" for name in names if name.isidentifier() and name.isascii()), None)
 
 
 def _privacy(document: Document, schema: Schema) -> Json:

@@ -208,15 +208,13 @@ def subsets_caption(what: str, number: int, most: int) -> str:
     )
 
 
-def commands(statistic: str | None) -> list[dict[str, str]]:
+def commands() -> list[dict[str, str]]:
     """What to type; DIR is the folder that this report came in."""
     rows = [
         ("certsynth verify DIR", "re-checks the release without the private data"),
         ("sha256sum -c SHA256SUMS", "the checksums alone, inside the folder, with no software of ours"),
         ("certsynth report DIR --out again.html", "writes this page again, byte for byte"),
     ]
-    if statistic:
-        rows.insert(1, (f'certsynth answer DIR "{statistic}"', "a statistic with its certified interval"))
     return [{"command": command, "what": what} for command, what in rows]
 
 
