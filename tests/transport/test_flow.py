@@ -470,7 +470,7 @@ def test_huge_masses_are_exact_or_refused(column: gen.Cells) -> None:
                 found = cheapest_flow(network, ends(column, mass))
             except TooLarge:
                 outcomes.add("refused")
-                assert 2 * 2 * mass * network.hub >= 2**61
+                assert 2 * mass >= 2**61
             else:
                 outcomes.add("exact")
                 assert found == Flow(upper=mass * length, lower=mass * length)
@@ -498,7 +498,7 @@ def test_tables_of_any_length_are_exact_or_refused() -> None:
             upper, lower, per = transport_bounds(network, first, second)
         except TooLarge:
             outcomes["refused"] += 1
-            assert max(bits) + min(bits) > 50
+            assert sum(bits) > 57
         else:
             outcomes["exact"] += 1
             true = oracles.wasserstein_on_a_line(first.tolist(), second.tolist(), column)
@@ -510,7 +510,7 @@ def test_whether_there_is_room_depends_on_the_numbers_of_rows_only() -> None:
     """Privacy of the direct certificate: where rows lie must not decide whether it answers."""
     network = Network.of((gen.line(4),))
     outcomes = set()
-    for bits in range(20, 31):
+    for bits in range(25, 36):
         n, m = 2**bits - 1, 2**bits + 1  # no common factor
         synthetic = np.array([m, 0, 0, 0])
         for first in ([n, 0, 0, 0], [0, 0, 0, n], [n // 2, 0, 0, n - n // 2], [1, n - 2, 1, 0]):
@@ -522,6 +522,21 @@ def test_whether_there_is_room_depends_on_the_numbers_of_rows_only() -> None:
                 outcomes.add((bits, "answered"))
     assert len(outcomes) == 11  # one outcome for each pair of lengths
     assert {outcome for _, outcome in outcomes} == {"refused", "answered"}
+
+
+@pytest.mark.parametrize("bits", [20, 26, 29])
+def test_the_longest_tables_that_are_taken_are_proved(bits: int) -> None:
+    """Flows of up to 2^59 over hundreds of arcs: were a sum of them to overflow, the proof would fail."""
+    rng = np.random.default_rng(16)
+    shape = (gen.line(16), gen.line(16))
+    network = Network.of(shape)
+    n, m = 2**bits - 1, 2**bits + 1
+    corner = np.zeros(256, dtype=np.int64)
+    corner[0] = n
+    for first in (corner, corner[::-1].copy(), gen.random_counts(rng, 256, n)):
+        upper, lower, per = transport_bounds(network, first, gen.random_counts(rng, 256, m))
+        assert upper == lower
+        assert 0 < upper <= per
 
 
 def test_fine_lattices_of_unequal_steps_leave_room_for_real_tables() -> None:
