@@ -32,7 +32,7 @@ LAYERS = (
     ("queries", "report", "sources", "transport"),
     ("mechanisms",),
     ("certificate", "projection", "request"),
-    ("artefact", "planning"),
+    ("artefact", "planning", "settings"),
     ("certification", "demo", "evaluation"),
     ("pipeline",),
     ("cli",),

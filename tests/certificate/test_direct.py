@@ -18,7 +18,7 @@ from certsynth.domain import Schema
 from certsynth.errors import InputError, SolverFailed
 from certsynth.mechanisms import Neighbours
 from certsynth.queries.fine import FineMarginals
-from small import MIXED, NATIVE, LyingNoise, NoNoise, failures_allowed, native, people
+from small import MIXED, NATIVE, FixedOutput, LyingNoise, NoNoise, failures_allowed, native, people
 
 TINY = Schema.parse(
     """
@@ -207,3 +207,22 @@ def test_the_budget_is_the_sum_of_what_the_mechanisms_returned():
     made = certify(native(30), native(20), NATIVE, epsilon="0.7")
     assert made.cost.epsilon == Fraction(7, 10)
     assert Counter([made.whole.cost.epsilon, made.single.cost.epsilon]) == Counter([Fraction(21, 40), Fraction(7, 40)])
+
+
+@pytest.mark.parametrize("neighbours", list(Neighbours))
+def test_nothing_but_the_noisy_integers_decides_what_is_printed(neighbours):
+    """Private tables that share nothing but their length, coupled noise: the same answer, the same progress."""
+    seen = []
+    for private in (native(40), native(40, seed=8)):
+        told = []
+        made = certify(
+            private,
+            native(20, seed=2),
+            NATIVE,
+            epsilon=1,
+            neighbours=neighbours,
+            noise=FixedOutput(),
+            progress=lambda *event, told=told: told.append(event),
+        )
+        seen.append((made.to_json(), told))
+    assert seen[0] == seen[1]

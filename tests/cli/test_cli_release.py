@@ -8,7 +8,7 @@ from pathlib import Path
 import click
 import pytest
 
-from certsynth import pipeline
+from certsynth import settings
 from certsynth.cli.release import command
 from certsynth.mechanisms import STRATEGIES, Neighbours
 
@@ -85,9 +85,9 @@ def test_offers_what_the_library_knows():
     choices = {p.name: set(p.type.choices) for p in command.params if isinstance(p.type, click.Choice)}
     assert choices == {
         "mechanism": {"auto", *STRATEGIES},
-        "projection": set(pipeline.PROJECTIONS),
-        "loss": set(pipeline.LOSSES),
-        "preset": set(pipeline.PRESETS),
+        "projection": set(settings.PROJECTIONS),
+        "loss": set(settings.LOSSES),
+        "preset": set(settings.PRESETS),
         "neighbours": {str(relation) for relation in Neighbours},
     }
 

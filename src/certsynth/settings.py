@@ -1,0 +1,172 @@
+"""What a release is asked to do: every choice checked, with the defaults and what follows from them."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Any
+
+from certsynth.certificate.plug_in import TRANSPORT_COLUMNS, Proxies
+from certsynth.domain import Schema
+from certsynth.errors import InputError
+from certsynth.mechanisms import STRATEGIES, Neighbours, exact_epsilon
+from certsynth.projection.emit import Detail
+from certsynth.request import (
+    checked_choice,
+    checked_confidence,
+    checked_neighbours,
+    checked_resolution,
+    checked_rows,
+    checked_share,
+    checked_sparsity,
+)
+
+PROJECTIONS = ("auto", "public", "full-grid", "drawn")
+LOSSES = ("path", "transport")
+PRESETS = ("paper",)
+
+MOST_ROWS = 1_000_000
+HIDDEN_ROWS = 100_000
+"""Rows emitted by default: as many as there are, up to a million, where that number is public; else this many."""
+
+MOST_DRAWS = 2_000
+
+SELECTION_SHARE = Fraction(1, 20)
+MOST_CANDIDATES = 100
+
+DIRECT_BETA = Fraction(9, 10)
+"""Of the failure probability, what the direct certificate gets; the plug-in one gets the rest."""
+
+
+@dataclass(frozen=True, slots=True)
+class Settings:
+    """A release's choices, checked. What a person left open is None where the data or the plan decide."""
+
+    epsilon: Fraction
+    sparsity: int
+    resolution: int | None
+    mechanism: str | None
+    projection: str
+    loss: str
+    rows: int | None
+    share: Fraction
+    confidence: Fraction
+    neighbours: Neighbours
+    preset: str | None
+    candidates: int
+
+    @property
+    def beta(self) -> Fraction:
+        return 1 - self.confidence
+
+    @property
+    def plug_in_beta(self) -> Fraction:
+        """What the plug-in certificate may fail with: all of β if it speaks alone."""
+        return self.beta * (1 - DIRECT_BETA) if self.share else self.beta
+
+    @property
+    def draws(self) -> int:
+        """Draws of the noise: the paper's 200, or as many as the quantile needs (half of β goes to a hidden n).
+
+        No more than MOST_DRAWS: beyond a confidence of 0.999 the direct certificate speaks alone.
+        """
+        halves = 2 if self.neighbours is Neighbours.ADD_REMOVE else 1
+        return min(MOST_DRAWS, max(200, math.ceil(halves / self.plug_in_beta)))
+
+    @property
+    def selection_share(self) -> Fraction:
+        """Of ε, what choosing among candidates costs."""
+        return SELECTION_SHARE if self.candidates > 1 else Fraction(0)
+
+    @property
+    def measurement_epsilon(self) -> Fraction:
+        return self.epsilon * (1 - self.share - self.selection_share)
+
+    @property
+    def detail(self) -> Detail:
+        """Values at the cells' centres where only the plug-in certificate speaks, which counts any other place."""
+        return "spread" if self.share else "centre"
+
+    @property
+    def paper(self) -> bool:
+        return self.preset == "paper"
+
+    def proxies(self, resolution: int) -> Proxies:
+        """How the proxy losses are computed: as printed in the paper, or as tight as they can be."""
+        return Proxies(hub=Fraction(1), end=Fraction(1, resolution)) if self.paper else Proxies()
+
+
+def checked_settings(
+    schema: Schema,
+    *,
+    epsilon: Any,
+    sparsity: Any,
+    resolution: Any,
+    mechanism: Any,
+    projection: Any,
+    loss: Any,
+    rows: Any,
+    share: Any,
+    confidence: Any,
+    neighbours: Any,
+    preset: Any,
+    candidates: Any,
+    public: bool,
+) -> Settings:
+    """The settings of a release. `public` says whether public rows were given."""
+    exact = exact_epsilon(epsilon)
+    s = checked_sparsity(sparsity, schema, call="release")
+    if preset is not None:
+        checked_choice(preset, name="preset", choices=PRESETS)
+    paper = preset == "paper"
+    if mechanism in (None, "auto"):
+        mechanism = "haar-noisy-total" if paper else None
+    else:
+        checked_choice(mechanism, name="mechanism", choices=STRATEGIES)
+    checked_choice(projection, name="projection", choices=PROJECTIONS)
+    if projection == "public" and not public:
+        raise InputError("projection public needs public rows: give --public FILE, or choose another projection.")
+    if public and projection not in ("auto", "public"):
+        raise InputError(f"public rows are not used by the projection {projection}; leave one of the two out.")
+    if loss is None:
+        loss = "path" if paper or s > TRANSPORT_COLUMNS else "transport"
+    checked_choice(loss, name="loss", choices=LOSSES)
+    if loss == "transport" and s > TRANSPORT_COLUMNS:
+        raise InputError(f"the transport loss is for at most {TRANSPORT_COLUMNS} columns at once; choose --loss path.")
+    settings = Settings(
+        epsilon=exact,
+        sparsity=s,
+        resolution=checked_resolution(resolution),
+        mechanism=mechanism,
+        projection=projection,
+        loss=loss,
+        rows=checked_rows(rows),
+        share=checked_share(
+            (0 if paper or s > TRANSPORT_COLUMNS else "0.05") if share is None else share,
+            name="certificate_share",
+            low=Fraction(0),
+            high=Fraction(1),
+            rule="at least 0 and below 1, for example 0.05",
+        ),
+        confidence=checked_confidence(("0.9" if paper else "0.95") if confidence is None else confidence),
+        neighbours=checked_neighbours(neighbours),
+        preset=preset,
+        candidates=_checked_candidates(candidates, s),
+    )
+    if settings.share and s > TRANSPORT_COLUMNS:
+        raise InputError(
+            f"the direct certificate compares at most {TRANSPORT_COLUMNS} columns at once: set certificate_share to 0, "
+            "or lower the sparsity."
+        )
+    if settings.measurement_epsilon <= 0:
+        raise InputError("certificate_share leaves nothing for the rows themselves; lower it.")
+    return settings
+
+
+def _checked_candidates(candidates: Any, sparsity: int) -> int:
+    if isinstance(candidates, bool) or not isinstance(candidates, int) or not 1 <= candidates <= MOST_CANDIDATES:
+        raise InputError(f"candidates must be a whole number from 1 to {MOST_CANDIDATES}; got {candidates!r:.20}.")
+    if candidates > 1 and sparsity > TRANSPORT_COLUMNS:
+        raise InputError(f"choosing among candidates compares at most {TRANSPORT_COLUMNS} columns at once.")
+    return candidates
