@@ -8,7 +8,7 @@ from pathlib import Path
 import click
 import pytest
 
-from certsynth import settings
+from certsynth import pipeline, settings
 from certsynth.cli.release import command
 from certsynth.mechanisms import STRATEGIES, Neighbours
 
