@@ -15,6 +15,7 @@ from certsynth.errors import InputError
 from certsynth.mechanisms import Guarantee, Measurement, Neighbours
 from certsynth.mechanisms.strategy import strategy_named
 from certsynth.queries import Marginals
+from certsynth.request import checked_resolution
 
 
 def to_bytes(measurement: Measurement, schema: Schema) -> bytes:
@@ -43,8 +44,11 @@ def from_bytes(content: bytes, schema: Schema) -> Measurement:
             flat = archive["coefficients"]
         names = {name: j for j, name in enumerate(schema.names)}
         neighbours = Neighbours(about["neighbours"])
+        resolution = checked_resolution(about["resolution"])
+        if resolution is None:
+            raise ValueError("the resolution")
         marginals = Marginals(
-            cells=tuple(column.cells(int(about["resolution"])) for column in schema),
+            cells=tuple(column.cells(resolution) for column in schema),
             subsets=tuple(tuple(names[name] for name in subset) for subset in about["subsets"]),
         )
         strategy = strategy_named(about["mechanism"], neighbours=neighbours)

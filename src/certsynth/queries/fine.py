@@ -17,7 +17,7 @@ from certsynth.queries.marginals import Counts, Marginals, Subset
 MOVE_UNITS = 2**20
 """Distances of rows to the lattice are summed as whole multiples of 1/MOVE_UNITS, each rounded up."""
 
-STEPS = {1: 1024, 2: 256, 3: 24}
+STEPS = {1: 1024, 2: 256, 3: 32}
 """Default steps to the unit length, by the number of columns that are looked at together; beyond three, 8."""
 
 
