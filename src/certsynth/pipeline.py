@@ -35,6 +35,9 @@ from certsynth.request import checked_subsets, usable
 from certsynth.settings import DIRECT_BETA, HIDDEN_ROWS, MOST_ROWS, Settings, checked_settings
 from certsynth.sources import Source, cleaned, open_source
 
+MEAN_WEIGHT = 0.01
+"""What the mean loss over all subsets counts beside the largest one in Step 3 (docs/explanation/projection.md)."""
+
 
 def release(
     data: Any,
@@ -176,7 +179,9 @@ def _synthesise(
     proxies = settings.proxies(marginals.cells[0].steps)
     points, support = _support(measurement, schema, settings, public, rng)
     tight = (settings.loss == "transport") != (other_loss and settings.sparsity <= TRANSPORT_COLUMNS)
-    solver: Projection = TransportProgram(proxies.hub) if tight else PathProgram(strategy.order, float(proxies.end))
+    solver: Projection = PathProgram(strategy.order, float(proxies.end), MEAN_WEIGHT)
+    if tight:
+        solver = TransportProgram(proxies.hub, MEAN_WEIGHT)
     weights = as_probabilities(solver.weights(Target.of(measurement), points), len(points))
     rows = _rows(settings, measurement)
     cells, detail = marginals.cells, settings.detail

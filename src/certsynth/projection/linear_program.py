@@ -23,6 +23,17 @@ class Program:
     most: Floats
 
 
+def worst_and_mean(below: csr_array, mean_weight: float) -> Floats:
+    """The cost "largest loss plus `mean_weight` times the mean loss", where row S of `below` says loss_S − t ≤ 0.
+
+    Where only the largest loss counts, a solver may leave all others as bad as that one. A small weight on their mean
+    picks, among the weights whose largest loss is least up to a factor of 1 + `mean_weight`, some with small others.
+    """
+    cost = mean_weight * np.asarray(below.mean(axis=0)).ravel()
+    cost[-1] = 1.0
+    return cost
+
+
 @dataclass(frozen=True, slots=True, eq=False)
 class Solution:
     """A primal point, its value, and the value that the dual proves to be the least."""

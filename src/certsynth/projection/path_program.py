@@ -8,7 +8,7 @@ import numpy as np
 from scipy.sparse import block_diag, csr_array, eye_array, hstack, vstack
 
 from certsynth.arrays import Floats, Ints
-from certsynth.projection.linear_program import Program, Solution, solve
+from certsynth.projection.linear_program import Program, Solution, solve, worst_and_mean
 from certsynth.projection.target import Target
 from certsynth.transport.path import Order, Path
 
@@ -22,11 +22,14 @@ class PathProgram:
     where A^S maps weights to the cells of marginal S in path order. The partial sums are split into positive and
     negative parts p − q, so that consecutive cells give (p − q)_l − (p − q)_{l−1} + (Aα)_l = ν_l.
 
+    With `mean_weight` that much of the mean loss over S is added: see `linear_program.worst_and_mean`.
+
     Paper: Eq. (16) [public-support]
     """
 
     order: Order = "snake"
     end: float = 0.0
+    mean_weight: float = 0.0
 
     def weights(self, target: Target, points: Ints) -> Floats:
         return self.solution(target, points).x[: len(points)]
@@ -42,11 +45,12 @@ class PathProgram:
         simplex = csr_array(np.r_[np.ones(count), np.zeros(2 * cells + 1)][None, :])
         per_subset = block_diag([p.steps[None, :] for p in paths])
         subsets = len(paths)
+        below = csr_array(hstack([csr_array((subsets, count)), per_subset, per_subset, -np.ones((subsets, 1))]))
         return Program(
-            cost=np.r_[np.zeros(count + 2 * cells), 1.0],
+            cost=worst_and_mean(below, self.mean_weight),
             equal=csr_array(vstack([hstack([incidence, steps, -steps, csr_array((cells, 1))]), simplex])),
             to=np.r_[np.concatenate([b[p.order] for b, p in zip(target.blocks, paths, strict=True)]), 1.0],
-            below=csr_array(hstack([csr_array((subsets, count)), per_subset, per_subset, -np.ones((subsets, 1))])),
+            below=below,
             most=np.zeros(subsets),
         )
 

@@ -9,7 +9,7 @@ import numpy as np
 from scipy.sparse import block_diag, coo_array, csr_array, hstack, vstack
 
 from certsynth.arrays import Floats, Ints
-from certsynth.projection.linear_program import Program, Solution, solve
+from certsynth.projection.linear_program import Program, Solution, solve, worst_and_mean
 from certsynth.projection.target import Target
 from certsynth.transport.network import Network
 
@@ -24,10 +24,13 @@ class TransportProgram:
     where x^S is a flow on the network of marginal S: the dual of the supremum over Lipschitz functions. The paper calls
     this minimisation intractable; on given points it is one linear program (docs/explanation/deviations.md).
 
+    With `mean_weight` that much of the mean loss over S is added: see `linear_program.worst_and_mean`.
+
     Paper: Eq. (17) [transport-loss]
     """
 
     hub: Fraction | None = None
+    mean_weight: float = 0.0
 
     def weights(self, target: Target, points: Ints) -> Floats:
         return self.solution(target, points).x[: len(points)]
@@ -43,11 +46,12 @@ class TransportProgram:
         count, (nodes, arcs), subsets = len(points), divergence.shape, len(networks)
         simplex = csr_array(np.r_[np.ones(count), np.zeros(arcs + 1)][None, :])
         supplies = np.concatenate([_spread(n) @ b for n, b in zip(networks, target.blocks, strict=True)])
+        below = csr_array(hstack([csr_array((subsets, count)), per_subset, -np.ones((subsets, 1))]))
         return Program(
-            cost=np.r_[np.zeros(count + arcs), 1.0],
+            cost=worst_and_mean(below, self.mean_weight),
             equal=csr_array(vstack([hstack([incidence, divergence, csr_array((nodes, 1))]), simplex])),
             to=np.r_[supplies, 1.0],
-            below=csr_array(hstack([csr_array((subsets, count)), per_subset, -np.ones((subsets, 1))])),
+            below=below,
             most=np.zeros(subsets),
         )
 
