@@ -129,12 +129,21 @@ def _tampered(folder: Path, tmp_path: Path, change) -> list[dict]:
         (lambda d: d["privacy"].update(neighbours="add-remove"), "privacy"),
         (lambda d: d["release"].update(rows=801), "rows"),
         (lambda d: d.pop("recompute"), "plug-in certificate"),
+        (lambda d: d["recompute"].update(draws=10**12), "plug-in certificate"),
     ],
 )
 def test_a_forged_certificate_with_fitting_checksums_is_seen(folder, tmp_path, change, check):
     checks = {c["name"]: c["ok"] for c in _tampered(folder, tmp_path, change)}
     assert checks["files"]
     assert not checks[check]
+
+
+def test_refuses_measurements_that_would_fill_the_memory(folder, monkeypatch):
+    content = (folder / "measurements.npz").read_bytes()
+    measurements.from_bytes(content, MIXED)
+    monkeypatch.setattr(measurements, "MAX_BYTES", len(content))  # unpacked it is larger
+    with pytest.raises(InputError, match="too large"):
+        measurements.from_bytes(content, MIXED)
 
 
 def test_never_overwrites_and_leaves_nothing_behind(folder, tmp_path):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import itertools
 import json
+import zipfile
 from fractions import Fraction
 from typing import Any
 
@@ -16,6 +17,8 @@ from certsynth.mechanisms import Guarantee, Measurement, Neighbours
 from certsynth.mechanisms.strategy import strategy_named
 from certsynth.queries import Marginals
 from certsynth.request import checked_resolution
+
+MAX_BYTES = 4 * 2**30
 
 
 def to_bytes(measurement: Measurement, schema: Schema) -> bytes:
@@ -39,9 +42,12 @@ def to_bytes(measurement: Measurement, schema: Schema) -> bytes:
 def from_bytes(content: bytes, schema: Schema) -> Measurement:
     """Read a measurement back; what does not fit the schema is refused."""
     try:
-        with np.load(io.BytesIO(content), allow_pickle=False) as archive:
-            about: dict[str, Any] = json.loads(archive["about"].tobytes())
-            flat = archive["coefficients"]
+        with zipfile.ZipFile(io.BytesIO(content)) as archive:
+            if sum(part.file_size for part in archive.infolist()) > MAX_BYTES:
+                raise InputError("measurements.npz is too large to be unpacked.")
+        with np.load(io.BytesIO(content), allow_pickle=False) as arrays:
+            about: dict[str, Any] = json.loads(arrays["about"].tobytes())
+            flat = arrays["coefficients"]
         names = {name: j for j, name in enumerate(schema.names)}
         neighbours = Neighbours(about["neighbours"])
         resolution = checked_resolution(about["resolution"])

@@ -18,6 +18,7 @@ from certsynth.errors import CertsynthError
 from certsynth.mechanisms.measure import sensitivity
 from certsynth.report import render_report
 
+MOST_DRAWS = 100_000
 _TOLERANCE = 1e-7  # the same computation on another machine, in floats
 
 CANNOT = (
@@ -113,13 +114,15 @@ def _privacy(release: Release) -> Answer:
 def _plug_in(release: Release) -> Answer:
     """The same computation, from the noisy integers and the emitted rows."""
     how, stated = release.document["recompute"], release.document["certificate"]["plug_in"]
-    hub = how["hub"]
+    hub, draws = how["hub"], int(how["draws"])
+    if draws > MOST_DRAWS:
+        return False, f"{draws:,} draws are more than any release makes"
     again = plug_in(
         release.measurement,
         release.schema,
         release.rows,
         beta=Fraction(how["plug_in_failure_probability"]),
-        draws=int(how["draws"]),
+        draws=draws,
         seed=int(how["seed"], 16),
         proxies=Proxies(hub=None if hub is None else Fraction(hub), end=Fraction(how["end"])),
     )
