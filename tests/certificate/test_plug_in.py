@@ -98,7 +98,7 @@ def test_garbage_from_the_solver_makes_the_bound_larger_never_false(monkeypatch,
 
     frame = people(300)
     monkeypatch.setattr(TransportProgram, "weights", nonsense)
-    made = release(frame, MIXED, epsilon=3, resolution=4, certificate_share=0, confidence=0.99, projection="drawn")
+    made = release(frame, MIXED, epsilon=3, resolution=4, certificate_share=0, confidence=0.999, projection="drawn")
     assert evaluate(frame, emitted(made), MIXED).lower <= made.certificate.bound <= 1
 
 
