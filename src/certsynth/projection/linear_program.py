@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from dataclasses import dataclass
 
 import numpy as np
 from scipy.optimize import linprog
 from scipy.sparse import csr_array
 
-from certsynth.arrays import Floats
+from certsynth.arrays import Floats, Ints
 from certsynth.errors import SolverFailed
+from certsynth.projection.target import Target
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -41,6 +43,22 @@ class Solution:
     x: Floats
     value: float
     proved: float
+
+
+class LinearProjection(ABC):
+    """A projection that is one linear program, whose first variables are the weights of the points."""
+
+    __slots__ = ()
+
+    @abstractmethod
+    def program(self, target: Target, points: Ints) -> Program:
+        """The program of fitting weights on `points` to `target`."""
+
+    def solution(self, target: Target, points: Ints) -> Solution:
+        return solve(self.program(target, points))
+
+    def weights(self, target: Target, points: Ints) -> Floats:
+        return self.solution(target, points).x[: len(points)]
 
 
 def solve(program: Program, *, method: str = "highs-ipm") -> Solution:

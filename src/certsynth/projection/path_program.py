@@ -7,14 +7,14 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.sparse import block_diag, csr_array, eye_array, hstack, vstack
 
-from certsynth.arrays import Floats, Ints
-from certsynth.projection.linear_program import Program, Solution, solve, worst_and_mean
+from certsynth.arrays import Ints
+from certsynth.projection.linear_program import LinearProjection, Program, worst_and_mean
 from certsynth.projection.target import Target
 from certsynth.transport.path import Order, Path
 
 
 @dataclass(frozen=True, slots=True)
-class PathProgram:
+class PathProgram(LinearProjection):
     r"""Weights on given points that minimise the path loss to the target.
 
     .. math:: \min_{\alpha \in \Delta} \max_S \sum_l w_l \Bigl| \sum_{i \le l} (\nu^S_i - (A^S\alpha)_i) \Bigr|
@@ -30,12 +30,6 @@ class PathProgram:
     order: Order = "snake"
     end: float = 0.0
     mean_weight: float = 0.0
-
-    def weights(self, target: Target, points: Ints) -> Floats:
-        return self.solution(target, points).x[: len(points)]
-
-    def solution(self, target: Target, points: Ints) -> Solution:
-        return solve(self.program(target, points))
 
     def program(self, target: Target, points: Ints) -> Program:
         paths = [Path.along(target.marginals.of(s), self.order, end=self.end) for s in target.marginals.subsets]

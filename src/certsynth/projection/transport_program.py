@@ -8,14 +8,14 @@ from fractions import Fraction
 import numpy as np
 from scipy.sparse import block_diag, coo_array, csr_array, hstack, vstack
 
-from certsynth.arrays import Floats, Ints
-from certsynth.projection.linear_program import Program, Solution, solve, worst_and_mean
+from certsynth.arrays import Ints
+from certsynth.projection.linear_program import LinearProjection, Program, worst_and_mean
 from certsynth.projection.target import Target
 from certsynth.transport.network import Network
 
 
 @dataclass(frozen=True, slots=True)
-class TransportProgram:
+class TransportProgram(LinearProjection):
     r"""Weights on given points that minimise the transport loss to the target.
 
     .. math:: \min_{\alpha \in \Delta,\, x \ge 0} \max_S \langle length, x^S \rangle
@@ -31,12 +31,6 @@ class TransportProgram:
 
     hub: Fraction | None = None
     mean_weight: float = 0.0
-
-    def weights(self, target: Target, points: Ints) -> Floats:
-        return self.solution(target, points).x[: len(points)]
-
-    def solution(self, target: Target, points: Ints) -> Solution:
-        return solve(self.program(target, points))
 
     def program(self, target: Target, points: Ints) -> Program:
         networks = [Network.of(target.marginals.of(s), hub=self.hub) for s in target.marginals.subsets]

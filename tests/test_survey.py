@@ -1,0 +1,79 @@
+"""Figures that the documents quote, on real survey tables from the folder CERTSYNTH_DATA, where there is one."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import duckdb
+import pytest
+
+from certsynth import Release, Schema, certify, evaluate, release
+from certsynth.domain import Ordered
+
+DATA = Path(os.environ.get("CERTSYNTH_DATA", Path(__file__).parents[1] / "../shared/data"))
+CALIFORNIA, ALABAMA = DATA / "acs_income_ca2018.parquet", DATA / "acs_income_al2018.parquet"
+SCHEMA = Schema(
+    tuple(
+        Ordered(name=name, low=low, high=high)
+        for name, low, high in (
+            ("AGEP", 17, 99),
+            ("SCHL", 1, 24),
+            ("OCCP", 10, 9920),
+            ("POBP", 1, 554),
+            ("WKHP", 1, 99),
+        )
+    )
+)
+
+pytestmark = pytest.mark.skipif(
+    not CALIFORNIA.exists(), reason="the survey tables are not in the folder that CERTSYNTH_DATA names"
+)
+
+
+@pytest.fixture(scope="module")
+def paper(tmp_path_factory) -> Path:
+    """The paper's algorithm on California with 4,000 public rows of Alabama."""
+    here = tmp_path_factory.mktemp("survey")
+    sample = "SELECT * FROM read_parquet($from) USING SAMPLE reservoir(4000 ROWS) REPEATABLE (1)"
+    public = here / "public.parquet"
+    duckdb.execute(f"COPY ({sample}) TO $to (FORMAT parquet)", {"from": str(ALABAMA), "to": str(public)})
+    release(CALIFORNIA, SCHEMA, epsilon=1, resolution=16, preset="paper", public=public, out=here / "out")
+    return here / "out"
+
+
+def test_the_papers_algorithm_gives_the_papers_certificates(paper):
+
+    plug_in = Release.load(paper).certificate.details["plug_in"]
+    assert 0.065 < plug_in["transport"]["bound"] < 0.095
+    assert 0.13 < plug_in["path"]["bound"] < 0.19
+    true = evaluate(CALIFORNIA, paper / "synthetic.parquet", SCHEMA)
+    assert 0.02 < true.value < 0.045
+    assert true.upper < plug_in["transport"]["bound"] < plug_in["path"]["bound"]
+    assert true.upper - true.lower <= 0.006
+
+
+@pytest.mark.slow
+def test_a_finer_lattice_halves_the_gap():
+    coarse, fine = (evaluate(CALIFORNIA, ALABAMA, SCHEMA, lattice=lattice) for lattice in (256, 512))
+    assert coarse.upper - coarse.lower <= 0.006
+    assert fine.upper - fine.lower <= 0.003
+
+
+@pytest.mark.slow
+def test_certify_comes_within_two_per_cent_of_the_truth():
+    true = evaluate(CALIFORNIA, ALABAMA, SCHEMA)
+    made = certify(CALIFORNIA, ALABAMA, SCHEMA, epsilon="0.1")
+    assert made.bound == pytest.approx(true.upper, rel=0.02)
+    assert made.lower == pytest.approx(true.lower, rel=0.02)
+
+
+@pytest.mark.slow
+def test_the_bound_of_a_release_is_close_to_its_true_loss(tmp_path):
+    """At most 5/(n·ε_s) above the true upper value, on average over five releases."""
+    gaps = []
+    for run in range(5):
+        made = release(CALIFORNIA, SCHEMA, epsilon=1, resolution=8, out=tmp_path / str(run))
+        true = evaluate(CALIFORNIA, tmp_path / str(run) / "synthetic.parquet", SCHEMA)
+        gaps.append(made.certificate.bound - true.upper)
+    assert sum(gaps) / len(gaps) <= 5 / (78_266 * 0.0375)
