@@ -9,12 +9,13 @@ from typing import Any
 
 import numpy as np
 import pytest
+from scipy.optimize import linprog
 from scipy.sparse import csr_array
 
 import generators as gen
 import oracles
 from certsynth.errors import SolverFailed, TooLarge
-from certsynth.projection import support
+from certsynth.projection import linear_program, support
 from certsynth.projection.linear_program import Program, solve
 from certsynth.projection.path_program import PathProgram
 from certsynth.projection.support import drawn_support, fits_full_grid, full_grid, one_way, public_support
@@ -175,6 +176,23 @@ def test_a_program_without_solution_says_what_to_try() -> None:
     )
     with pytest.raises(SolverFailed, match="lower resolution"):
         solve(impossible)
+
+
+def test_the_simplex_takes_over_where_the_interior_point_fails(monkeypatch: pytest.MonkeyPatch) -> None:
+    marginals = marginals_of("pairs of three kinds")
+    program = TransportProgram().program(noisy_target(marginals, 1), full_grid(marginals))
+    want, asked = solve(program), []
+
+    def broken(*args: Any, method: str, **options: Any) -> Any:
+        asked.append(method)
+        answer = linprog(*args, method=method, **options)
+        if method == "highs-ipm":
+            answer.status, answer.x = 4, None
+        return answer
+
+    monkeypatch.setattr(linear_program, "linprog", broken)
+    assert solve(program).value == pytest.approx(want.value, abs=SOLVER)
+    assert asked == ["highs-ipm", "highs-ds"]
 
 
 # ------------------------------------------------------------ whatever came back
