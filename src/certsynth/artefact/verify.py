@@ -22,8 +22,9 @@ MOST_DRAWS = 100_000
 _TOLERANCE = 1e-7  # the same computation on another machine, in floats
 
 CANNOT = (
-    "Not checkable from here: that the noise was drawn as stated, that the rows were read as the schema says, "
-    "that the budget was not spent elsewhere as well, and the direct certificate: only the owner can compute the loss."
+    "Not checkable from here: that the noise was drawn as stated and the seed of the simulated noise not picked, that "
+    "the rows were read as the schema says, that the budget was not spent elsewhere as well, and the direct "
+    "certificate: only the owner can compute the loss."
 )
 
 Check = dict[str, Any]
