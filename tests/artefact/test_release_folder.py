@@ -253,6 +253,15 @@ def test_one_column_and_one_cell_work():
     assert evaluate(people(50), emitted(made), MIXED, columns=["age"]).lower <= made.certificate.bound
 
 
+@pytest.mark.parametrize("asked", [{"preset": "paper"}, {"certificate_share": 0, "mechanism": "identity"}])
+def test_a_release_that_costs_nothing_is_written_and_says_so(tmp_path, asked):
+    """One cell holds every row, whatever they are: no noise is needed, and nothing is spent."""
+    made = release(people(20), MIXED, epsilon=1, resolution=1, columns=["age"], out=tmp_path / "out", **asked)
+    assert made.document["privacy"]["epsilon"] == "0"
+    assert made.certificate.bound == pytest.approx(0.5, abs=0.03)  # half a unit of discretisation, and the shift
+    assert all(c["ok"] for c in Release.load(tmp_path / "out").verify())
+
+
 def test_refuses_a_draft_schema():
     draft = Schema(columns=MIXED.columns, draft=True)
     with pytest.raises(InputError, match="draft = true"):

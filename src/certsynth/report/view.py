@@ -116,6 +116,7 @@ def _privacy(document: Document, schema: Schema) -> Json:
     privacy = document["privacy"]
     total = Fraction(privacy["epsilon"])
     spent = [(part["on"], Fraction(part["epsilon"])) for part in privacy["spent"]]
+    whole = total or Fraction(1)  # nothing is spent on a table of one cell
     relation = str(privacy["neighbours"])
     pure = str(privacy["definition"]).startswith("pure")
     rows = privacy["rows"]
@@ -134,8 +135,8 @@ def _privacy(document: Document, schema: Schema) -> Json:
                 "on": words.SPENT.get(what, (numerals.text(what), ""))[0],
                 "why": words.SPENT.get(what, ("", ""))[1],
                 "epsilon": _decimal(part),
-                "part": float(part / total),
-                "share": numerals.share(part.numerator * total.denominator, part.denominator * total.numerator),
+                "part": float(part / whole),
+                "share": numerals.share(part.numerator * whole.denominator, part.denominator * whole.numerator),
             }
             for what, part in spent
         ],
