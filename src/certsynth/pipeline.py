@@ -14,6 +14,7 @@ from certsynth.arrays import Ints
 from certsynth.artefact import Release
 from certsynth.artefact.certificate import FORMAT, Certificate
 from certsynth.artefact.folder import check_target
+from certsynth.artefact.table import Table, cleaned_table, decoded_table
 from certsynth.certificate.plug_in import TRANSPORT_COLUMNS, plug_in
 from certsynth.certification import choose_table, direct_bounds
 from certsynth.domain import Schema
@@ -103,11 +104,12 @@ def release(
     measurement = measure(counts, strategy, epsilon=settings.measurement_epsilon, noise=noise)
     del counts
 
-    tables, supports = [], []
+    tables, candidates_rows, supports = [], [], []
     progress("fitting", 0, settings.candidates)
     for j in range(settings.candidates):
         table, support = _synthesise(measurement, schema, settings, public_rows, rng, other_loss=j % 2 == 1)
         tables.append(table)
+        candidates_rows.append(cleaned_table(schema, table))
         supports.append(support)
         progress("fitting", j + 1, settings.candidates)
     spent = [("noisy marginals", measurement.cost)]
@@ -116,20 +118,20 @@ def release(
         chosen, cost = choose_table(
             fine,
             lambda: cleaned(source, schema),
-            tables,
+            candidates_rows,
             epsilon=settings.epsilon * settings.selection_share,
             neighbours=settings.neighbours,
             progress=progress,
         )
         spent.append((f"choosing among {settings.candidates} tables", cost))
-    table, support = tables[chosen], supports[chosen]
+    table, emitted, support = tables[chosen], candidates_rows[chosen], supports[chosen]
 
     draws_seed = secrets.randbits(128)
     proxies = settings.proxies(k)
     plugged = plug_in(
         measurement,
         schema,
-        table,
+        emitted,
         beta=settings.plug_in_beta,
         draws=settings.draws,
         seed=draws_seed,
@@ -141,7 +143,7 @@ def release(
         whole, single = direct_bounds(
             fine,
             lambda: cleaned(source, schema),
-            lambda: [table],
+            lambda: [emitted],
             epsilon=settings.epsilon * settings.share,
             beta=settings.beta * DIRECT_BETA,
             neighbours=settings.neighbours,
@@ -151,7 +153,7 @@ def release(
         )
     certificate = Certificate(confidence=float(settings.confidence), plug_in=plugged, direct=whole, single=single)
     spent += [(f"loss of {what}", d.cost) for what, d in (("the rows", whole), ("single columns", single)) if d]
-    document = _document(schema, settings, measurement, certificate, spent, len(table[0]), support)
+    document = _document(schema, settings, measurement, certificate, spent, len(emitted[0]), support)
     document["recompute"] = {
         "plug_in_failure_probability": str(settings.plug_in_beta),
         "draws": settings.draws,
@@ -161,7 +163,7 @@ def release(
     }
     if noise is not None and not noise.releasable:
         document["releasable"] = False
-    made = Release(schema=schema, document=document, measurement=measurement, rows=table)
+    made = Release(schema=schema, document=document, measurement=measurement, table=table)
     return made if out is None else made.save(out)
 
 
@@ -173,8 +175,8 @@ def _synthesise(
     rng: np.random.Generator,
     *,
     other_loss: bool = False,
-) -> tuple[list[np.ndarray], str]:
-    """Step 3 and emission: cleaned columns of a synthetic table, and where its points come from."""
+) -> tuple[Table, str]:
+    """Step 3 and emission: a synthetic table as it will be written, and where its points come from."""
     marginals, strategy = measurement.marginals, measurement.strategy
     proxies = settings.proxies(marginals.cells[0].steps)
     points, support = _support(measurement, schema, settings, public, rng)
@@ -185,7 +187,8 @@ def _synthesise(
     weights = as_probabilities(solver.weights(Target.of(measurement), points), len(points))
     rows = _rows(settings, measurement)
     cells, detail = marginals.cells, settings.detail
-    return emit(points, weights, rows, schema=schema, cells=cells, detail=detail, rng=rng), support
+    clean = emit(points, weights, rows, schema=schema, cells=cells, detail=detail, rng=rng)
+    return decoded_table(schema, clean), support
 
 
 def _marginals(schema: Schema, settings: Settings, resolution: int) -> Marginals:

@@ -13,7 +13,7 @@ import numpy as np
 from certsynth.artefact import measurements
 from certsynth.artefact.datapackage import describe_package
 from certsynth.artefact.folder import write_folder
-from certsynth.artefact.table import Table, read_table, write_table
+from certsynth.artefact.table import Table, as_table, cleaned_table, read_table, write_table
 from certsynth.domain import Schema
 from certsynth.errors import InputError, UnsafeNoise
 from certsynth.mechanisms import Measurement
@@ -49,22 +49,23 @@ class Certified:
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
 class Release:
-    """`rows` are the cleaned columns (see `Column.clean`), in schema order; `document` is certificate.json."""
+    """The values of `table` are those that are written, column by column, missing ones masked; `rows` are the same as
+    whoever reads them back cleans them (`Column.clean`), which is what is certified. `document` is certificate.json.
+    """
 
     schema: Schema
     document: Mapping[str, Any]
     measurement: Measurement
-    rows: Sequence[np.ndarray]
+    table: Table
     folder: Path | None = None
+    rows: Sequence[np.ndarray] = field(init=False)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "rows", cleaned_table(self.schema, self.table))
 
     @property
     def certificate(self) -> Certified:
         return Certified.read(self.document["certificate"])
-
-    @property
-    def table(self) -> Table:
-        """The synthetic rows, column by column; missing values are masked."""
-        return {c.name: c.decode(x) for c, x in zip(self.schema, self.rows, strict=True)}
 
     def __repr__(self) -> str:
         certificate, epsilon = self.certificate, self.document["privacy"]["epsilon"]
@@ -88,7 +89,7 @@ class Release:
             "datapackage.json": _json(describe_package(self.schema, document, parquet=PARQUET, csv=CSV)),
         }
         write_folder(folder, files, lambda path: write_table(table, parquet=path / PARQUET, csv=path / CSV))
-        return Release(self.schema, document, self.measurement, self.rows, folder)
+        return Release(self.schema, document, self.measurement, table, folder)
 
     @classmethod
     def load(cls, folder: str | Path) -> Release:
@@ -107,12 +108,11 @@ class Release:
         except (ValueError, RecursionError):
             raise InputError(f"{folder}: certificate.json is not valid JSON.") from None
         schema = Schema.load(folder / "schema.toml")
-        raw = read_table(folder / PARQUET, schema.names)
         release = cls(
             schema=schema,
             document=document,
             measurement=measurements.from_bytes(content, schema),
-            rows=[column.clean(x) for column, x in zip(schema, raw, strict=True)],
+            table=as_table(schema, read_table(folder / PARQUET, schema.names)),
             folder=folder,
         )
         try:

@@ -9,10 +9,28 @@ from typing import Any
 import duckdb
 import numpy as np
 
+from certsynth.domain import Schema
 from certsynth.domain.cleaning import Raw
 from certsynth.errors import InputError
 
 Table = Mapping[str, np.ma.MaskedArray[Any, Any]]
+
+
+def decoded_table(schema: Schema, clean: Sequence[np.ndarray]) -> Table:
+    """Cleaned columns as the values that are written."""
+    return {column.name: column.decode(x) for column, x in zip(schema, clean, strict=True)}
+
+
+def cleaned_table(schema: Schema, table: Table) -> list[np.ndarray]:
+    """Written values as whoever reads them cleans them: a number may come back different in its last bit."""
+    return [column.clean(table[column.name]) for column in schema]
+
+
+def as_table(schema: Schema, raw: Sequence[Raw]) -> Table:
+    """Columns of a Parquet file that `write_table` made, as they were before: days are days again."""
+    columns = [x.astype("datetime64[D]") if x.dtype.kind == "M" else x for x in raw]
+    masked = [np.ma.masked_array(x, mask=np.ma.getmaskarray(x)) for x in columns]
+    return dict(zip(schema.names, masked, strict=True))
 
 
 def write_table(table: Table, *, parquet: Path, csv: Path) -> None:
