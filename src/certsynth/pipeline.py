@@ -104,12 +104,12 @@ def release(
     measurement = measure(counts, strategy, epsilon=settings.measurement_epsilon, noise=noise)
     del counts
 
-    tables, candidates_rows, supports = [], [], []
+    tables, cleaned_tables, supports = [], [], []
     progress("fitting", 0, settings.candidates)
     for j in range(settings.candidates):
         table, support = _synthesise(measurement, schema, settings, public_rows, rng, other_loss=j % 2 == 1)
         tables.append(table)
-        candidates_rows.append(cleaned_table(schema, table))
+        cleaned_tables.append(cleaned_table(schema, table))
         supports.append(support)
         progress("fitting", j + 1, settings.candidates)
     spent = [("noisy marginals", measurement.cost)]
@@ -118,13 +118,13 @@ def release(
         chosen, cost = choose_table(
             fine,
             lambda: cleaned(source, schema),
-            candidates_rows,
+            cleaned_tables,
             epsilon=settings.epsilon * settings.selection_share,
             neighbours=settings.neighbours,
             progress=progress,
         )
         spent.append((f"choosing among {settings.candidates} tables", cost))
-    table, emitted, support = tables[chosen], candidates_rows[chosen], supports[chosen]
+    table, emitted, support = tables[chosen], cleaned_tables[chosen], supports[chosen]
 
     draws_seed = secrets.randbits(128)
     proxies = settings.proxies(k)

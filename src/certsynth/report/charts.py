@@ -11,8 +11,8 @@ from typing import Any
 
 Json = dict[str, Any]
 
-BLOCK, BAR = 60, 22
-"""Heights of one certificate in the chart of terms, and of its bar."""
+BLOCK = 60
+"""Height of one certificate in the chart of terms."""
 VACUOUS = "no bar: a bound of 1 says nothing"
 TOO_LONG = "no bar: too long for this scale"
 LABELLED = 13.0
