@@ -18,24 +18,34 @@ import time
 from collections.abc import Callable
 from fractions import Fraction
 from pathlib import Path
+from typing import Any
+from unittest.mock import patch
 
 import duckdb
 import numpy as np
 
 from certsynth import Release, Schema, certify, evaluate, release
+from certsynth.artefact.table import decoded_table, write_table
 from certsynth.certificate.plug_in import plug_in
 from certsynth.domain import Ordered
-from certsynth.mechanisms import Neighbours, measure
+from certsynth.mechanisms import Measurement, Neighbours, measure
 from certsynth.mechanisms.strategy import strategy_named
+from certsynth.pipeline import MEAN_WEIGHT
+from certsynth.projection import particles, synthesis
+from certsynth.projection.emit import emit
 from certsynth.projection.path_program import PathProgram
-from certsynth.projection.support import public_support
-from certsynth.projection.target import Target
+from certsynth.projection.support import full_grid, public_support
+from certsynth.projection.target import Target, as_probabilities
 from certsynth.projection.transport_program import TransportProgram
 from certsynth.queries import Marginals
 from certsynth.sources import cleaned, open_source
+from certsynth.transport import Network, transport_loss
 
 DATA = Path(os.environ.get("CERTSYNTH_DATA", Path(__file__).parents[1] / "../shared/data"))
 CALIFORNIA, ALABAMA = DATA / "acs_income_ca2018.parquet", DATA / "acs_income_al2018.parquet"
+NEW_YORK = DATA / "acs_travel_ny2024.parquet"
+
+RUNS = 5  # of whatever the section `default` makes
 
 # Bounds from the survey's code book.
 BOUNDS = {
@@ -49,13 +59,27 @@ BOUNDS = {
     "RELP": (0, 17),
     "SEX": (1, 2),
     "RAC1P": (1, 9),
+    "PINCP_gt50k": (0, 1),
 }
+TRAVEL_BOUNDS = {"AGEP": (17, 99), "SCHL": (1, 24), "PUMA": (100, 4503), "POVPIP": (0, 501)}
 
 
 def schema(columns: int = 5) -> Schema:
     """The first columns of the California table as integers."""
-    chosen = list(BOUNDS.items())[:columns]
-    return Schema(tuple(Ordered(name=name, low=low, high=high) for name, (low, high) in chosen), name="ACSIncome")
+    return integers(dict(list(BOUNDS.items())[:columns]), "ACSIncome")
+
+
+def integers(bounds: dict[str, tuple[int, int]], name: str) -> Schema:
+    """A schema of integers between bounds."""
+    return Schema(tuple(Ordered(name=column, low=low, high=high) for column, (low, high) in bounds.items()), name=name)
+
+
+TABLES = {
+    "California, 5": (CALIFORNIA, schema()),
+    "New York, 4": (NEW_YORK, integers(TRAVEL_BOUNDS, "ACSTravelTime")),
+    "California, 11": (CALIFORNIA, schema(11)),
+}
+"""Private tables by name and number of columns."""
 
 
 def alabama(folder: Path, rows: int = 4000) -> Path:
@@ -64,6 +88,29 @@ def alabama(folder: Path, rows: int = 4000) -> Path:
     sample = f"SELECT * FROM read_parquet($from) USING SAMPLE reservoir({rows} ROWS) REPEATABLE (1)"
     duckdb.execute(f"COPY ({sample}) TO $to (FORMAT parquet)", {"from": str(ALABAMA), "to": str(path)})
     return path
+
+
+def default(folder: Path) -> None:
+    """A release with ε = 1 and all defaults, means over runs; and the paper's algorithm, k = 16, 4,000 Alabama rows."""
+    print(f"{'':>22} {'upper':>8} {'mean upper':>11} {'bound':>8} {'1-column bound':>15} {'seconds':>8}   {RUNS} runs")
+    means = {}
+    for name, asked in [(name, {}) for name in TABLES] + [("paper", {})]:
+        path, columns = TABLES.get(name, TABLES["California, 5"])
+        if name == "paper":
+            asked = {"preset": "paper", "resolution": 16, "public": alabama(folder)}
+        found = []
+        for run in range(RUNS):
+            start = time.perf_counter()
+            made = release(path, columns, epsilon=1, **asked)
+            seconds = time.perf_counter() - start
+            out = made.save(folder / f"default-{name}-{run}").folder
+            true = evaluate(path, out / "synthetic.parquet", columns)
+            bounds = made.certificate.bound, made.certificate.single_column_bound
+            found.append((true.upper, true.mean_upper, *bounds, seconds))
+        means[name] = upper, mean, bound, single, seconds = np.mean(found, axis=0)
+        print(f"{name:>22} {upper:8.4f} {mean:11.4f} {bound:8.4f} {single:15.4f} {seconds:8.1f}", flush=True)
+    ratios = means["paper"] / means["California, 5"]
+    print(f"{'paper ÷ California, 5':>22} {ratios[0]:8.2f} {ratios[1]:11.2f} {ratios[2]:8.2f} {ratios[3]:15.2f}")
 
 
 def paper(folder: Path) -> None:
@@ -166,8 +213,133 @@ def slack(folder: Path) -> None:
     print(f"mean gap {np.mean(gaps):.5f} = {np.mean(gaps) / unit:.2f}/(n·ε_s), allowed 5/(n·ε_s) = {5 * unit:.5f}")
 
 
+def hanging_together(columns: int, rows: int) -> tuple[Schema, list[np.ndarray]]:
+    """A generated table of integers from 0 to 99: steps of one hidden number, with noise of their own."""
+    rng = np.random.default_rng(0)
+    hidden = rng.normal(size=rows)
+    table = [np.clip(50 + 15 * (hidden + rng.normal(size=rows)), 0, 99).round() for _ in range(columns)]
+    return integers({f"c{j}": (0, 99) for j in range(columns)}, "generated"), table
+
+
+def scaling(folder: Path) -> None:
+    """The fit by columns, particles and rows, k = 8: linear in pairs × particles, and it never sees the rows."""
+    print("processor seconds of counting the rows and of fitting; nanoseconds to a pair, a particle and a sweep")
+    names = f"{'columns':>8} {'pairs':>6} {'particles':>10} {'rows':>10}"
+    print(f"{names} {'counting':>9} {'fit':>8} {'sweeps':>7} {'ns':>6}")
+    few, many = 25_000, 100_000
+    cases = [(d, few, many) for d in (5, 10, 20, 40)] + [(10, 2 * few, many), (10, 4 * few, many)]
+    for columns, count, rows in [*cases, (10, few, 10 * many)]:
+        generated, table = hanging_together(columns, rows)
+        marginals = Marginals.all_subsets(generated, sparsity=2, resolution=8)
+        start = time.process_time()
+        codes = [c.to_cells(x, cells) for c, x, cells in zip(generated, table, marginals.cells, strict=True)]
+        counts = marginals.count([codes])
+        counting = time.process_time() - start
+        strategy = strategy_named("identity", neighbours=Neighbours.REPLACE_ONE)
+        seconds, sweeps = fitting(measure(counts, strategy, epsilon=Fraction(1)), generated, count)
+        pairs = len(marginals.subsets)
+        each = 1e9 * seconds / (pairs * count * sweeps)
+        sizes = f"{columns:>8} {pairs:>6} {count:>10,} {rows:>10,}"
+        print(f"{sizes} {counting:9.1f} {seconds:8.1f} {sweeps:>7} {each:6.0f}", flush=True)
+    generated, table = hanging_together(20, many)
+    path = folder / "generated.parquet"
+    values = {name: np.ma.masked_array(x) for name, x in zip(generated.names, table, strict=True)}
+    write_table(values, parquet=path, csv=path.with_suffix(".csv"))
+    start = time.perf_counter()
+    made = release(path, generated, epsilon=1, resolution=8)
+    print(f"the whole release of 20 columns: {time.perf_counter() - start:.1f} s by the clock, {made}")
+
+
+def fitting(measurement: Measurement, columns: Schema, count: int) -> tuple[float, int]:
+    """Processor seconds that so many particles are fitted for, and the number of sweeps."""
+    seconds, sweeps = [], []
+
+    def timed(*args: Any, progress: Any, **keywords: Any) -> np.ndarray:
+        start = time.process_time()
+        result = particles.fit(*args, progress=lambda *_: sweeps.append(1), **keywords)
+        seconds.append(time.process_time() - start)
+        return result
+
+    with patch.object(synthesis, "fit", timed):
+        synthesis.synthesise([measurement], columns, count, np.random.default_rng(0))
+    return seconds[0], len(sweeps)
+
+
+def optimum(folder: Path) -> None:
+    """How near particles are to the best weights on all 512 cells: California, 3 columns, k = 8, ε = 1, identity."""
+    from ideas import frank_wolfe, squares
+
+    columns = schema().select(["AGEP", "SCHL", "WKHP"])
+    private = next(cleaned(open_source(CALIFORNIA), columns))
+    marginals = Marginals.all_subsets(columns, sparsity=2, resolution=8)
+    codes = [c.to_cells(x, cells) for c, x, cells in zip(columns, private, marginals.cells, strict=True)]
+    counts = marginals.count([codes])
+    grid = full_grid(marginals)
+    true = [block / counts.rows for block in counts]
+    print("objective: what particles lower, and how far it is above its least; losses in cells to the noisy tables and")
+    print("to the true ones, largest and mean over pairs; true loss of rows that are spread evenly inside cells")
+    names = f"{'objective':>10} {'above':>8} {'to noisy':>9} {'mean':>8} {'to true':>8} {'mean':>8}"
+    print(f"{'':>15} {names} {'rows':>8} {'mean':>8} {'seconds':>8}")
+    for run in range(3):
+        strategy = strategy_named("identity", neighbours=Neighbours.REPLACE_ONE)
+        measurement = measure(counts, strategy, epsilon=Fraction(1))
+        target = Target.of(measurement)
+        rng = np.random.default_rng(run)
+        layer = synthesis._Layer(measurement, rng)
+        views = synthesis._views([layer], marginals.cells)
+        shares = [synthesis._shares([layer], j) for j in range(len(columns))]
+        held = [np.repeat(np.arange(len(s)), synthesis.multiplicities(s, counts.rows)) for s in shares]
+        matrix, aim = squares(views, grid, counts.rows)
+        incidence = target.incidence(grid)
+
+        def weights_of(rows: np.ndarray) -> np.ndarray:
+            cell = np.ravel_multi_index(rows.T, [c.size for c in marginals.cells])
+            return np.bincount(cell, minlength=len(grid)) / len(rows)
+
+        def by_particles(held=held, views=views, rng=rng) -> np.ndarray:
+            return weights_of(particles.fit(synthesis._start(held, None, rng), views, rng))
+
+        def by_program(target=target) -> np.ndarray:
+            return as_probabilities(TransportProgram(mean_weight=MEAN_WEIGHT).weights(target, grid), len(grid))
+
+        methods = {
+            "Frank–Wolfe": lambda m=matrix, a=aim: frank_wolfe(m, a)[0],
+            "particles": by_particles,
+            "linear program": by_program,
+            "the true rows": lambda: weights_of(np.column_stack(codes)),
+        }
+        for name, method in methods.items():
+            start = time.perf_counter()
+            weights = method()
+            seconds = time.perf_counter() - start
+            error = matrix @ weights - aim
+            if name == "Frank–Wolfe":
+                slope = 2 * matrix.T @ error
+                least = error @ error - (slope @ weights - slope.min())
+            losses = [
+                [
+                    float(transport_loss(block, a @ weights, Network.of(marginals.of(subset))))
+                    for subset, block, a in zip(marginals.subsets, blocks, incidence, strict=True)
+                ]
+                for blocks in (target.blocks, true)
+            ]
+            out = folder / f"{name}-{run}.parquet"
+            clean = emit(grid, weights, counts.rows, schema=columns, cells=marginals.cells, detail="spread", rng=rng)
+            write_table(decoded_table(columns, clean), parquet=out, csv=out.with_suffix(".csv"))
+            whole = evaluate(CALIFORNIA, out, columns)
+            print(
+                f"{name:>15} {error @ error:10.4f} {error @ error - least:8.4f} {max(losses[0]):9.5f} "
+                f"{np.mean(losses[0]):8.5f} {max(losses[1]):8.5f} {np.mean(losses[1]):8.5f} "
+                f"{whole.upper:8.4f} {whole.mean_upper:8.4f} {seconds:8.2f}",
+                flush=True,
+            )
+
+
 SECTIONS: dict[str, Callable[[Path], None]] = {
+    "default": default,
     "paper": paper,
+    "optimum": optimum,
+    "scaling": scaling,
     "programs": programs,
     "direct": direct,
     "pairs": pairs,
@@ -182,8 +354,9 @@ def main(names: list[str]) -> None:
         sys.exit(f"no section {', '.join(sorted(unknown))}; choose from {', '.join(SECTIONS)}")
     for name in names or SECTIONS:
         print(f"\n== {name}: {SECTIONS[name].__doc__}")
-        if name != "rows" and not CALIFORNIA.exists():
-            print(f"skipped: {CALIFORNIA.name} is not in the folder CERTSYNTH_DATA")
+        absent = [path.name for path in (CALIFORNIA, ALABAMA, NEW_YORK) if not path.exists()]
+        if absent and name not in ("rows", "scaling"):
+            print(f"skipped: {', '.join(absent)} not in the folder CERTSYNTH_DATA")
             continue
         with tempfile.TemporaryDirectory() as folder:
             SECTIONS[name](Path(folder))

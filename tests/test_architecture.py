@@ -33,7 +33,7 @@ LAYERS = (
     ("mechanisms",),
     ("certificate", "projection", "request"),
     ("artefact", "planning", "settings"),
-    ("certification", "demo", "evaluation"),
+    ("certification", "demo", "evaluation", "layers"),
     ("pipeline",),
     ("cli",),
 )
@@ -47,7 +47,9 @@ DRAWS = {
     "certsynth.pipeline": "the generator for what needs no privacy",
     "certsynth.planning": "a rehearsal without data",
     "certsynth.projection.emit": "the order of emitted rows, and values inside a cell",
+    "certsynth.projection.particles": "which swaps are offered",
     "certsynth.projection.support": "which public rows are taken",
+    "certsynth.projection.synthesis": "where particles start, the order of emitted rows, and values inside a cell",
 }
 """Who may use `numpy.random`, and for what."""
 

@@ -13,6 +13,15 @@ Floats = NDArray[np.float64]
 _A = TypeVar("_A", bound=NDArray[Any])
 
 
+def sums(groups: Ints, weights: Floats, size: int) -> Floats:
+    """Sum of the weights in each of `size` groups.
+
+    >>> sums(np.array([0, 2, 2]), np.array([1.0, 2.0, 3.0]), 4).tolist()
+    [1.0, 0.0, 5.0, 0.0]
+    """
+    return np.bincount(groups, weights=weights, minlength=size).astype(np.float64)
+
+
 def frozen(array: _A) -> _A:
     """A read-only view of `array`."""
     view = array.view()

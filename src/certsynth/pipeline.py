@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import importlib.metadata
 import secrets
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any, Literal
 
@@ -19,15 +19,16 @@ from certsynth.certificate.plug_in import TRANSPORT_COLUMNS, plug_in
 from certsynth.certification import choose_table, direct_bounds
 from certsynth.domain import Schema
 from certsynth.errors import InputError
-from certsynth.mechanisms import Guarantee, Measurement, Neighbours, measure
+from certsynth.layers import Layer, measure_layers, plan_layers
+from certsynth.mechanisms import Guarantee, Measurement, Neighbours
 from certsynth.mechanisms.guarantee import decimal_text
 from certsynth.mechanisms.samplers import Noise
-from certsynth.mechanisms.strategy import strategy_named
-from certsynth.planning import MECHANISMS, RESOLUTIONS, check_lattice, check_program, check_size, choose
+from certsynth.planning import RESOLUTIONS, check_lattice, check_program, check_size
 from certsynth.progress import Progress, silent, watched
 from certsynth.projection.emit import emit
 from certsynth.projection.path_program import PathProgram
 from certsynth.projection.support import check_full_grid, drawn_support, fits_full_grid, full_grid, public_support
+from certsynth.projection.synthesis import synthesise
 from certsynth.projection.target import Projection, Target, as_probabilities
 from certsynth.projection.transport_program import TransportProgram
 from certsynth.queries import Marginals
@@ -90,29 +91,31 @@ def release(
     )
     if out is not None:
         check_target(Path(out))
-    least = settings.resolution or min(RESOLUTIONS)
-    _check(_marginals(schema, settings, least), settings, memory)
+    _check(schema, settings, memory)
     fine = _fine(schema, settings, memory)
     rng = np.random.default_rng(seed)
     public_rows = None if public is None else _public_rows(public, schema)
 
     source = open_source(data, what="data")
-    mechanism_name, k = _choice(source, schema, settings, memory)
-    marginals = _marginals(schema, settings, k)
-    counts = marginals.count(_cell_codes(source, schema, marginals, settings.neighbours, progress))
-    strategy = strategy_named(mechanism_name, neighbours=settings.neighbours)
-    measurement = measure(counts, strategy, epsilon=settings.measurement_epsilon, noise=noise)
-    del counts
+    layers = plan_layers(schema, settings, _known_rows(source, schema, settings), memory=memory)
+    hidden = settings.neighbours is Neighbours.ADD_REMOVE
+
+    def rows_again() -> Iterable[Sequence[np.ndarray]]:
+        batches = cleaned(source, schema)
+        return watched(batches, "counting rows", source.size_hint(), hidden=hidden, progress=progress)
+
+    measurements = measure_layers(rows_again, schema, layers, noise=noise)
+    measurement = measurements[-1]
 
     tables, cleaned_tables, supports = [], [], []
-    progress("fitting", 0, settings.candidates)
     for j in range(settings.candidates):
-        table, support = _synthesise(measurement, schema, settings, public_rows, rng, other_loss=j % 2 == 1)
+        table, support = _synthesise(measurements, schema, settings, public_rows, rng, progress, other_loss=j % 2 == 1)
         tables.append(table)
         cleaned_tables.append(cleaned_table(schema, table))
         supports.append(support)
-        progress("fitting", j + 1, settings.candidates)
-    spent = [("noisy marginals", measurement.cost)]
+        if settings.candidates > 1:
+            progress("candidates", j + 1, settings.candidates)
+    spent = [(_named(layer.ways, settings), m.cost) for layer, m in zip(layers, measurements, strict=True)]
     chosen = 0
     if settings.candidates > 1:
         chosen, cost = choose_table(
@@ -127,7 +130,7 @@ def release(
     table, emitted, support = tables[chosen], cleaned_tables[chosen], supports[chosen]
 
     draws_seed = secrets.randbits(128)
-    proxies = settings.proxies(k)
+    proxies = settings.proxies(layers[-1].resolution)
     plugged = plug_in(
         measurement,
         schema,
@@ -153,7 +156,7 @@ def release(
         )
     certificate = Certificate(confidence=float(settings.confidence), plug_in=plugged, direct=whole, single=single)
     spent += [(f"loss of {what}", d.cost) for what, d in (("the rows", whole), ("single columns", single)) if d]
-    document = _document(schema, settings, measurement, certificate, spent, len(emitted[0]), support)
+    document = _document(schema, settings, layers, measurements, certificate, spent, len(emitted[0]), support)
     document["recompute"] = {
         "plug_in_failure_probability": str(settings.plug_in_beta),
         "draws": settings.draws,
@@ -163,20 +166,27 @@ def release(
     }
     if noise is not None and not noise.releasable:
         document["releasable"] = False
-    made = Release(schema=schema, document=document, measurement=measurement, table=table)
+    made = Release(schema=schema, document=document, measurements=tuple(measurements), table=table)
     return made if out is None else made.save(out)
 
 
 def _synthesise(
-    measurement: Measurement,
+    measurements: Sequence[Measurement],
     schema: Schema,
     settings: Settings,
     public: Sequence[np.ndarray] | None,
     rng: np.random.Generator,
+    progress: Progress,
     *,
     other_loss: bool = False,
 ) -> tuple[Table, str]:
     """Step 3 and emission: a synthetic table as it will be written, and where its points come from."""
+    measurement = measurements[-1]
+    rows = _rows(settings, measurement)
+    if settings.projection == "particles":
+        clean = synthesise(measurements, schema, rows, rng, public=public, progress=progress)
+        return decoded_table(schema, clean), "particles"
+    progress("fitting", 0, 1)
     marginals, strategy = measurement.marginals, measurement.strategy
     proxies = settings.proxies(marginals.cells[0].steps)
     points, support = _support(measurement, schema, settings, public, rng)
@@ -185,28 +195,21 @@ def _synthesise(
     if tight:
         solver = TransportProgram(proxies.hub, MEAN_WEIGHT)
     weights = as_probabilities(solver.weights(Target.of(measurement), points), len(points))
-    rows = _rows(settings, measurement)
     cells, detail = marginals.cells, settings.detail
     clean = emit(points, weights, rows, schema=schema, cells=cells, detail=detail, rng=rng)
+    progress("fitting", 1, 1)
     return decoded_table(schema, clean), support
 
 
-def _marginals(schema: Schema, settings: Settings, resolution: int) -> Marginals:
-    return Marginals.all_subsets(schema, sparsity=settings.sparsity, resolution=resolution)
-
-
-def _check(marginals: Marginals, settings: Settings, memory: int | None) -> None:
+def _check(schema: Schema, settings: Settings, memory: int | None) -> None:
     """Refuse what cannot fit, before the data is opened."""
+    least = settings.resolution or min(RESOLUTIONS)
+    marginals = Marginals.all_subsets(schema, sparsity=settings.sparsity, resolution=least)
     check_size(marginals, draws=settings.draws, memory=memory)
-    check_program(marginals, loss=settings.loss)
+    if settings.loss is not None:
+        check_program(marginals, loss=settings.loss)
     if settings.projection == "full-grid":
         check_full_grid(marginals)
-
-
-def _resolutions(schema: Schema, settings: Settings) -> list[int]:
-    """Resolutions to choose from: those at which the projection that was asked for fits."""
-    whole = settings.projection == "full-grid"
-    return [k for k in RESOLUTIONS if not whole or fits_full_grid(_marginals(schema, settings, k))]
 
 
 def _fine(schema: Schema, settings: Settings, memory: int | None) -> FineMarginals:
@@ -216,37 +219,12 @@ def _fine(schema: Schema, settings: Settings, memory: int | None) -> FineMargina
     return fine
 
 
-def _choice(source: Source, schema: Schema, settings: Settings, memory: int | None) -> tuple[str, int]:
-    """Mechanism and resolution, from public numbers: under add/remove the number of rows is not one of them."""
-    if settings.mechanism and settings.resolution:
-        return settings.mechanism, settings.resolution
-    if settings.neighbours is Neighbours.REPLACE_ONE:
-        n = source.size_hint()
-        if n is None:
-            n = sum(len(batch[0]) for batch in source.batches(schema.names[:1]))
-    else:
-        n = settings.rows or HIDDEN_ROWS
-    choice = choose(
-        schema,
-        sparsity=settings.sparsity,
-        rows=n,
-        epsilon=settings.measurement_epsilon,
-        neighbours=settings.neighbours,
-        mechanisms=(settings.mechanism,) if settings.mechanism else MECHANISMS,
-        resolutions=(settings.resolution,) if settings.resolution else _resolutions(schema, settings),
-        draws=settings.draws,
-        memory=memory,
-    )
-    return choice.mechanism, choice.resolution
-
-
-def _cell_codes(
-    source: Source, schema: Schema, marginals: Marginals, neighbours: Neighbours, progress: Progress
-) -> Iterator[list[Ints]]:
-    hidden = neighbours is Neighbours.ADD_REMOVE
-    batches = cleaned(source, schema)
-    for batch in watched(batches, "counting rows", source.size_hint(), hidden=hidden, progress=progress):
-        yield [c.to_cells(x, cells) for c, x, cells in zip(schema, batch, marginals.cells, strict=True)]
+def _known_rows(source: Source, schema: Schema, settings: Settings) -> int:
+    """How many rows to plan for: under add/remove the number of rows is not public."""
+    if settings.neighbours is Neighbours.ADD_REMOVE:
+        return HIDDEN_ROWS if settings.rows is None else settings.rows
+    known = source.size_hint()
+    return sum(len(batch[0]) for batch in source.batches(schema.names[:1])) if known is None else known
 
 
 def _public_rows(public: Any, schema: Schema) -> list[np.ndarray]:
@@ -282,10 +260,17 @@ def _rows(settings: Settings, measurement: Measurement) -> int:
     return min(max(measurement.total, 1), MOST_ROWS)
 
 
+def _named(ways: int, settings: Settings) -> str:
+    if ways == settings.sparsity:
+        return "noisy marginals"
+    return "noisy single columns" if ways == 1 else f"noisy marginals of {ways} columns"
+
+
 def _document(
     schema: Schema,
     settings: Settings,
-    measurement: Measurement,
+    layers: Sequence[Layer],
+    measurements: Sequence[Measurement],
     certificate: Certificate,
     spent: Sequence[tuple[str, Guarantee]],
     rows: int,
@@ -293,6 +278,7 @@ def _document(
 ) -> dict[str, Any]:
     """certificate.json: what was done, what it cost, and what can be promised. Nothing else of the rows is in it."""
     guarantee = Guarantee.composed(cost for _, cost in spent)
+    measurement = measurements[-1]
     return {
         "format": FORMAT,
         "certsynth": importlib.metadata.version("certsynth"),
@@ -306,9 +292,13 @@ def _document(
         },
         "release": {
             "sparsity": settings.sparsity,
-            "resolution": measurement.marginals.cells[0].steps,
+            "resolution": layers[-1].resolution,
             "mechanism": measurement.strategy.name,
             "order": measurement.strategy.order,
+            "measured": [
+                {"columns_at_once": layer.ways, "cells": layer.cells, "resolution": layer.resolution}
+                for layer in layers
+            ],
             "projection": support,
             "loss": settings.loss,
             "detail": settings.detail,

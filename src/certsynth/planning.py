@@ -26,7 +26,12 @@ _REHEARSAL_SUBSETS = 4
 PROGRAM_CELLS = {"transport": 50_000, "path": 300_000}
 """Cells beyond which the linear programs of Step 3 take more than about ten minutes on two cores."""
 
-_MANY_CELLS = 12_000  # more than this are not chosen automatically: the programs of Step 3 would take minutes
+PROMPT_CELLS, PARTICLE_CELLS = 12_000, 2_000_000
+"""Cells up to which a resolution is chosen without being asked for: by programs, or particles, more take minutes."""
+
+WORST_INSIDE, TYPICAL_INSIDE = Fraction(1, 2), Fraction(1, 8)
+"""What putting rows at the centre of cells of unit width costs at worst; and twice what it cost on survey tables to
+forget no more than how columns hang together inside cells (docs/explanation/projection.md)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,9 +121,20 @@ def rehearse(marginals: Marginals, strategy: Strategy, *, epsilon: Fraction, row
     return float(np.max(losses, axis=0).mean())
 
 
+def best_mechanism(
+    marginals: Marginals, mechanisms: Sequence[str], neighbours: Neighbours, *, epsilon: Fraction, rows: int
+) -> str:
+    """The mechanism whose noise costs least on these marginals."""
+    if len(mechanisms) == 1:
+        return mechanisms[0]
+    strategies = [strategy_named(name, neighbours=neighbours) for name in mechanisms]
+    losses = [rehearse(marginals, strategy, epsilon=epsilon, rows=rows) for strategy in strategies]
+    return mechanisms[int(np.argmin(losses))]
+
+
 @dataclass(frozen=True, slots=True)
 class Choice:
-    """A mechanism and a resolution, with what they promise: 1/2k plus twice the loss of the noise.
+    """A mechanism and a resolution, with what they promise: what a cell loses, plus twice the loss of the noise.
 
     Paper: Eq. (15) [expected-loss]
     """
@@ -138,9 +154,14 @@ def choose(
     mechanisms: Sequence[str] = MECHANISMS,
     resolutions: Sequence[int] = RESOLUTIONS,
     draws: int,
+    inside: Fraction = WORST_INSIDE,
+    most_cells: int = PROMPT_CELLS,
     memory: int | None = None,
 ) -> Choice:
-    """The mechanism and resolution with the smallest expected loss. `rows` must be public."""
+    """The mechanism and resolution with the smallest expected loss. `rows` must be public.
+
+    `inside` is what a cell of unit width loses; more than `most_cells` cells are taken only if nothing else is left.
+    """
     best: Choice | None = None
     too_large: TooLarge | None = None
     for resolution in resolutions:
@@ -150,14 +171,18 @@ def choose(
         except TooLarge as error:
             too_large = error
             break
-        if best and sum(marginals.sizes()) > _MANY_CELLS:
+        if best and sum(marginals.sizes()) > most_cells:
             break
-        for mechanism in mechanisms:
-            strategy = strategy_named(mechanism, neighbours=neighbours)
-            loss = rehearse(marginals, strategy, epsilon=epsilon, rows=rows)
-            candidate = Choice(mechanism, resolution, 1 / (2 * resolution) + 2 * loss)
+        losses = {
+            name: rehearse(marginals, strategy_named(name, neighbours=neighbours), epsilon=epsilon, rows=rows)
+            for name in mechanisms
+        }
+        for mechanism, loss in losses.items():
+            candidate = Choice(mechanism, resolution, float(inside / resolution) + 2 * loss)
             if best is None or candidate.predicted < best.predicted:
                 best = candidate
+        if best and 2 * min(losses.values()) > best.predicted:
+            break  # more cells have more noise
     if best is None:
         raise too_large or TooLarge("no resolution fits")
     return best

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Any
+from typing import Any, Literal
 
 from certsynth.certificate.plug_in import TRANSPORT_COLUMNS, Proxies
 from certsynth.domain import Schema
@@ -22,7 +22,10 @@ from certsynth.request import (
     checked_sparsity,
 )
 
-PROJECTIONS = ("auto", "public", "full-grid", "drawn")
+CellKind = Literal["even", "points", "groups"]
+"""Even cells; all points of the columns' lattices; groups of those points."""
+
+PROJECTIONS = ("auto", "particles", "public", "full-grid", "drawn")
 LOSSES = ("path", "transport")
 PRESETS = ("paper",)
 
@@ -34,6 +37,12 @@ MOST_DRAWS = 2_000
 
 SELECTION_SHARE = Fraction(1, 20)
 MOST_CANDIDATES = 100
+
+LAYER_SHARES = {
+    1: ((1, Fraction(1)),),
+    2: ((1, Fraction(1, 4)), (2, Fraction(3, 4))),
+}
+"""Of the budget for measuring, what tables of 1, 2, … columns get, by sparsity."""
 
 DIRECT_BETA = Fraction(9, 10)
 """Of the failure probability, what the direct certificate gets; the plug-in one gets the rest."""
@@ -48,7 +57,7 @@ class Settings:
     resolution: int | None
     mechanism: str | None
     projection: str
-    loss: str
+    loss: str | None
     rows: int | None
     share: Fraction
     confidence: Fraction
@@ -89,12 +98,31 @@ class Settings:
         return "spread" if self.share else "centre"
 
     @property
+    def layers(self) -> tuple[tuple[int, Fraction], ...]:
+        """What is measured: tables of how many columns, and at which share of the budget for measuring.
+
+        Particles with a direct certificate know single columns at full detail, and several together in cells that
+        follow from those. The plug-in certificate counts the widest cell, so where it speaks alone cells are even.
+        """
+        if self.projection != "particles" or not self.share:
+            return ((self.sparsity, Fraction(1)),)
+        if self.sparsity in LAYER_SHARES:
+            return LAYER_SHARES[self.sparsity]
+        return (1, Fraction(1, 4)), (2, Fraction(1, 4)), (self.sparsity, Fraction(1, 2))
+
+    def cells(self, ways: int) -> CellKind:
+        """The kind of cells that tables of so many columns are measured in."""
+        if self.projection != "particles" or (ways > 1 and not self.share):
+            return "even"
+        return "points" if ways == 1 else "groups"
+
+    @property
     def paper(self) -> bool:
         return self.preset == "paper"
 
-    def proxies(self, resolution: int) -> Proxies:
+    def proxies(self, resolution: int | None) -> Proxies:
         """How the proxy losses are computed: as printed in the paper, or as tight as they can be."""
-        return Proxies(hub=Fraction(1), end=Fraction(1, resolution)) if self.paper else Proxies()
+        return Proxies(hub=Fraction(1), end=Fraction(1, resolution)) if self.paper and resolution else Proxies()
 
 
 def checked_settings(
@@ -127,11 +155,23 @@ def checked_settings(
     checked_choice(projection, name="projection", choices=PROJECTIONS)
     if projection == "public" and not public:
         raise InputError("projection public needs public rows: give --public FILE, or choose another projection.")
-    if public and projection not in ("auto", "public"):
+    if public and projection in ("full-grid", "drawn"):
         raise InputError(f"public rows are not used by the projection {projection}; leave one of the two out.")
-    if loss is None:
+    exact_share = checked_share(
+        (0 if paper or s > TRANSPORT_COLUMNS else "0.05") if share is None else share,
+        name="certificate_share",
+        low=Fraction(0),
+        high=Fraction(1),
+        rule="at least 0 and below 1, for example 0.05",
+    )
+    if loss is not None:
+        checked_choice(loss, name="loss", choices=LOSSES)
+        if projection == "particles":
+            raise InputError("particles have a loss of their own; leave --loss out, or choose another projection.")
+    if projection == "auto" and loss is None and exact_share and not paper:
+        projection = "particles"
+    if projection != "particles" and loss is None:
         loss = "path" if paper or s > TRANSPORT_COLUMNS else "transport"
-    checked_choice(loss, name="loss", choices=LOSSES)
     if loss == "transport" and s > TRANSPORT_COLUMNS:
         raise InputError(f"the transport loss is for at most {TRANSPORT_COLUMNS} columns at once; choose --loss path.")
     settings = Settings(
@@ -142,13 +182,7 @@ def checked_settings(
         projection=projection,
         loss=loss,
         rows=checked_rows(rows),
-        share=checked_share(
-            (0 if paper or s > TRANSPORT_COLUMNS else "0.05") if share is None else share,
-            name="certificate_share",
-            low=Fraction(0),
-            high=Fraction(1),
-            rule="at least 0 and below 1, for example 0.05",
-        ),
+        share=exact_share,
         confidence=checked_confidence(("0.9" if paper else "0.95") if confidence is None else confidence),
         neighbours=checked_neighbours(neighbours),
         preset=preset,

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from certsynth.domain import Category, Cells, Column, Ordered
+from certsynth.domain import Category, Cells, Column, Groups, Ordered
 from certsynth.domain.column import discretisation
 
 REACHES = (0, 1, 2, 3, 4, 5, 7, 16, 31, 64, 82, 99, 127, 128, 129, 1_000, 2**40)
@@ -47,7 +47,7 @@ def test_every_value_is_within_half_a_cell_of_its_centre(reach: int) -> None:
     for k in RESOLUTIONS:
         cells = column.cells(k)
         places = cells.places[column.to_cells(values, cells)]
-        bound = discretisation(column, k)
+        bound = discretisation(column, cells)
         assert bound == Fraction(1, 2 * k)
         # |offset / reach − (place + 1/2) / k| ≤ 1/2k, over the common denominator 2k · reach
         gap = np.abs(2 * k * values.astype(object) - (2 * places.astype(object) + 1) * max(reach, 1))
@@ -123,6 +123,8 @@ CELLS = [
     Cells(places=np.empty(0), steps=1, apart=3),
     integers(7, missing=True).cells(4),
     integers(2, missing=True).lattice(5, native=False),
+    Groups.of(integers(9, missing=True).detail(), np.array([0, 1, 2, 7])),
+    Groups.of(integers(9).detail(), np.array([0])),
 ]
 
 
@@ -232,6 +234,187 @@ def test_written_numbers_stay_within_the_bounds(low: float, high: float, values:
 def test_a_bound_that_does_not_add_up_in_floats_is_not_passed() -> None:
     column = Ordered(name="x", kind="number", low=-1e16, high=1.5)  # high − low rounds up to 1e16 + 2
     assert column.decode(np.array([1.0])).max() == 1.5
+
+
+# ------------------------------------------------------------ full detail, and groups of its points
+
+
+def dates(days: int, *, missing: bool = False) -> Ordered:
+    return Ordered(name="x", missing=missing, kind="date", low=DAY, high=DAY + days)
+
+
+def ordinal(labels: int, *, missing: bool = False) -> Ordered:
+    values = tuple(f"v{i}" for i in range(labels))
+    return Ordered(name="x", missing=missing, kind="ordinal", low=0, high=labels - 1, values=values)
+
+
+def numbers(*, missing: bool = False) -> Ordered:
+    return Ordered(name="x", missing=missing, kind="number", low=-3.0, high=7.5)
+
+
+AROUND_DETAIL = (0, 0, 1, 1, 7, 16, 17, 255, 256, 257, 1_024, 1_024, 1_025, 1_025, 3_000, 2**40, 2**52)
+KINDS: list[Column] = [
+    *(integers(reach, missing=i % 2 == 0) for i, reach in enumerate(AROUND_DETAIL)),
+    *(f(size, missing=m) for m in (False, True) for f, size in product((dates, ordinal), (1, 5, 300))),
+    dates(20_000, missing=True),
+    ordinal(1_025),
+    numbers(),
+    numbers(missing=True),
+    Category(name="x", values=("a", "b", "c")),
+    Category(name="x", missing=True, values=("a",), other=True),
+    Category(name="x", missing=True, kind="boolean", values=("false", "true")),
+]
+
+
+def described(column: Column) -> str:
+    size = column.reach if isinstance(column, Ordered) else len(getattr(column, "labels", ()))
+    return f"{getattr(column, 'kind', '')} {size}{' or missing' * column.missing}"
+
+
+every_kind = pytest.mark.parametrize("column", KINDS, ids=described)
+
+
+DETAIL_STEPS = 256  # of columns of more than 1,025 values; written out, so that a change is seen
+
+
+def some_values(column: Column) -> np.ndarray:
+    """All cleaned values, or the ends, a spread of them and the hardest: next to the middle between two points."""
+    if isinstance(column, Category):
+        return np.arange(len(column.labels) + column.missing)
+    assert isinstance(column, Ordered)
+    if not column.whole:
+        between = (np.arange(DETAIL_STEPS) + 0.5) / DETAIL_STEPS
+        spread = [np.linspace(0, 1, 700), between, np.nextafter(between, 0), np.nextafter(between, 1)]
+        values = np.concatenate(spread)
+    elif column.reach <= 1_025:
+        values = np.arange(column.reach + 1, dtype=float)
+    else:
+        between = [(2 * i + 1) * column.reach // (2 * DETAIL_STEPS) for i in range(DETAIL_STEPS)]
+        near = np.array([b + i for b in between for i in (0, 1)], float)
+        values = np.unique(np.concatenate([near, np.linspace(0, column.reach, 500).round()]))
+    return np.append(values, np.nan) if column.missing else values
+
+
+def groupings(column: Column) -> list[Groups]:
+    """Of all points at full detail, and of those on a coarse lattice: one group, single points, and random runs."""
+    made = []
+    for lattice in (column.detail(), column.lattice(16)):
+        line = len(lattice.places)
+        rng = np.random.default_rng(line)
+        cuts = [np.arange(1, line), *(1 + rng.permutation(max(line - 1, 0))[:k] for k in (0, 5))]
+        made += [Groups.of(lattice, np.append(0, np.sort(c))[:line]) for c in cuts]
+    return made
+
+
+def position(column: Column, value: float) -> Fraction:
+    assert isinstance(column, Ordered)
+    return Fraction(float(value)) / max(column.reach, 1)
+
+
+def present(values: np.ndarray) -> np.ndarray:
+    return values[~np.isnan(values)]
+
+
+@every_kind
+def test_full_detail_has_every_value_of_a_column_of_not_too_many(column: Column) -> None:
+    lattice, values = column.detail(), some_values(column)
+    codes, away = column.to_lattice(values, lattice)
+    if isinstance(column, Category) or (column.whole and column.reach <= 1_024):
+        assert (away == 0).all()
+        assert column.farthest(lattice) == 0
+        assert codes.tolist() == list(range(lattice.size))  # as many points as values
+        np.testing.assert_array_equal(column.on_lattice(lattice), values)
+    else:
+        assert len(lattice.places) == DETAIL_STEPS + 1
+        assert column.farthest(lattice) == Fraction(1, 2 * DETAIL_STEPS)
+        assert away.max() <= (1 + 1e-9) / (2 * DETAIL_STEPS)
+        assert away.max() > 0.99 / (2 * DETAIL_STEPS)
+
+
+@every_kind
+def test_every_value_is_in_the_group_of_its_nearest_point(column: Column) -> None:
+    values = some_values(column)
+    for groups in groupings(column):
+        codes = column.to_cells(values, groups)
+        if isinstance(column, Category):
+            assert codes.tolist() == values.tolist()
+            continue
+        assert set(codes[np.isnan(values)].tolist()) == ({len(groups.starts)} if column.missing else set())
+        for value, code in zip(present(values), codes, strict=False):
+            first = groups.starts[code]
+            last = groups.starts[code + 1] - 1 if code + 1 < len(groups.starts) else len(groups.lattice.places) - 1
+            low, high = (Fraction(int(groups.lattice.places[i]), groups.lattice.steps) for i in (first, last))
+            # Half a step further out the next group begins; floats may miss that by their last bit.
+            beyond = column.farthest(groups.lattice) + Fraction(1, 10**15)
+            assert low - beyond <= position(column, value) <= high + beyond
+
+
+@every_kind
+def test_no_value_is_further_from_the_middle_of_its_group_than_the_discretisation(column: Column) -> None:
+    values = some_values(column)
+    for groups in groupings(column):
+        bound, found = discretisation(column, groups), column.from_centre(values, groups)
+        if isinstance(column, Category):
+            assert bound == 0
+            assert not found.any()
+            continue
+        codes = column.to_cells(values, groups)
+        exact = [
+            abs(position(column, value) - Fraction(int(groups.places[code]), groups.steps))
+            for value, code in zip(present(values), codes, strict=False)
+        ]
+        assert max(exact) <= bound + Fraction(1, 10**15)
+        np.testing.assert_allclose(found[: len(exact)], np.array(exact, float), atol=1e-15)
+        assert not found[len(exact) :].any()  # a missing value is its own centre
+        assert max(exact) >= groups.widest  # the bound is no idle one: its main part is attained
+        if not column.farthest(groups.lattice):
+            assert max(exact) == bound
+
+
+def test_the_discretisation_of_a_group_sees_a_point_that_is_left_out() -> None:
+    """Control: a wider group than the bound was computed for is found out by the distances."""
+    column = integers(100)
+    narrow = Groups.of(column.detail(), np.array([0, 20, 40, 60, 80]))
+    wide = Groups.of(column.detail(), np.array([0, 20, 80]))
+    assert column.from_centre(some_values(column), wide).max() > discretisation(column, narrow)
+
+
+@every_kind
+def test_centres_of_groups_lie_in_their_own_group_and_near_its_middle(column: Column) -> None:
+    for groups in groupings(column):
+        centres = column.centres(groups)
+        assert column.to_cells(centres, groups).tolist() == list(range(groups.size))
+        away = column.from_centre(centres, groups)
+        half_step = Fraction(1, 2 * groups.lattice.steps) if len(groups.places) else 0
+        own = Fraction(1, 2 * column.reach) if isinstance(column, Ordered) and column.whole and column.reach else 0
+        assert away.max() <= float(half_step + own) + 1e-12
+        if isinstance(column, Ordered) and column.whole:
+            on_line = present(centres)
+            assert (on_line == on_line.round()).all()
+            assert on_line.min() >= 0
+            assert on_line.max() <= column.reach
+
+
+@every_kind
+def test_centres_of_groups_come_back_from_a_written_table(column: Column) -> None:
+    for groups in groupings(column):
+        again = column.clean(column.decode(column.centres(groups)))
+        assert column.to_cells(again, groups).tolist() == list(range(groups.size))
+
+
+def test_no_rows_are_in_no_group() -> None:
+    for column in KINDS:
+        none = some_values(column)[:0]
+        for groups in groupings(column)[:1]:
+            assert column.to_cells(none, groups).shape == (0,)
+            assert column.from_centre(none, groups).shape == (0,)
+
+
+@every_kind
+def test_the_discretisation_of_even_cells_is_half_a_cell_or_nothing(column: Column) -> None:
+    for k in (1, 3, 64):
+        expected = Fraction(0) if isinstance(column, Category) else Fraction(1, 2 * k)
+        assert discretisation(column, column.cells(k)) == expected
 
 
 LOUD = ["99999", "2999-01-01", "a label that nobody has heard of", "1e30"]

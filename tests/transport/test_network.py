@@ -8,15 +8,23 @@ from dataclasses import replace
 from fractions import Fraction
 
 import numpy as np
+import ot  # type: ignore[import-untyped]
 import pytest
 from scipy.sparse import coo_array
 from scipy.sparse.csgraph import dijkstra, floyd_warshall
 
 import generators as gen
 import oracles
-from certsynth.transport import Network
+from certsynth import evaluate
+from certsynth.certificate.plug_in import PlugIn, plug_in
+from certsynth.domain import Groups
+from certsynth.mechanisms import Neighbours, Strategy, measure
+from certsynth.mechanisms.strategy import strategy_named
+from certsynth.queries import Marginals
+from certsynth.transport import Network, transport_bounds, transport_loss
 from certsynth.transport import network as module
 from certsynth.transport.network import lattice_offsets
+from small import NATIVE, NoNoise, native
 
 HUBS = (None, Fraction(3, 4), Fraction(1))
 
@@ -266,3 +274,232 @@ def test_another_shortest_path_algorithm_agrees() -> None:
     arcs = coo_array((network.lengths, (network.tails, network.heads)), shape=(network.nodes,) * 2)
     found = floyd_warshall(arcs.tocsr())[np.ix_(network.node_of_cell, network.node_of_cell)]
     assert np.array_equal(found, graph_distances(network))
+
+
+# ------------------------------------------------------------ groups: cells that are not evenly spaced
+
+
+def grouped(lattice: gen.Cells, starts: list[int]) -> Groups:
+    return Groups.of(lattice, np.array(starts, np.int64))
+
+
+GROUPED: dict[str, tuple[gen.Cells, ...]] = {
+    "one group": (grouped(gen.lattice(5), [0]),),
+    "one line": (grouped(gen.lattice(9), [0, 1, 2, 7]),),
+    "one line that may be missing": (grouped(gen.lattice(9, missing=True), [0, 4, 5, 6]),),
+    "categories as groups": (grouped(gen.labels(3), []),),
+    "a point and a missing value": (grouped(gen.line(1, missing=True), [0]),),
+    "two lines": (grouped(gen.lattice(9), [0, 1, 2, 7]), grouped(gen.lattice(7), [0, 3, 4, 5])),
+    "groups by even cells": (grouped(gen.lattice(12), [0, 1, 6, 7, 12]), gen.line(4)),
+    "groups by categories": (grouped(gen.lattice(6), [0, 1, 5]), gen.labels(3)),
+    "groups by groups of categories": (grouped(gen.lattice(6, missing=True), [0, 1, 5]), grouped(gen.labels(3), [])),
+    "both may be missing": (
+        grouped(gen.lattice(6, missing=True), [0, 2, 3]),
+        grouped(gen.lattice(10, missing=True), [0, 8, 9]),
+    ),
+    "three lines": (
+        grouped(gen.lattice(8), [0, 1, 5]),
+        grouped(gen.lattice(7), [0, 4, 6]),
+        grouped(gen.lattice(5), [0, 1, 2]),
+    ),
+    "three kinds": (grouped(gen.lattice(8, missing=True), [0, 1, 6]), gen.labels(2), grouped(gen.lattice(5), [0, 4])),
+}
+
+
+def random_groups(rng: np.random.Generator, columns: int) -> tuple[gen.Cells, ...]:
+    """Columns with groups of random widths, now and then one without; at most about 60 cells together."""
+    most = {1: 12, 2: 7, 3: 4}[columns]
+    made = []
+    for _ in range(columns):
+        column = gen.random_column(rng, most=3 * most)
+        line = len(column.places)
+        cuts = 1 + rng.permutation(max(line - 1, 0))[: int(rng.integers(0, most - 1))]
+        starts = np.append(0, np.sort(cuts))[:line]
+        apart = min(column.apart, 3)
+        made.append(Groups.of(replace(column, apart=apart), starts))
+    if columns > 1 and rng.random() < 0.3:
+        made[0] = gen.random_column(rng, most=most)
+    return tuple(made)
+
+
+def lines(shape: gen.Shape) -> int:
+    return max(1, sum(len(c.places) > 1 for c in shape))
+
+
+def cheapest(first: np.ndarray, second: np.ndarray, shape: gen.Shape) -> float:
+    """W1 by another solver, on the true metric."""
+    return float(ot.emd2(first / first.sum(), second / second.sum(), oracles.metric(shape).astype(float)))
+
+
+@pytest.mark.parametrize("hub", HUBS)
+@pytest.mark.parametrize("name", GROUPED)
+def test_groups_have_graph_distances_within_the_stretch(name: str, hub: Fraction | None) -> None:
+    shape = GROUPED[name]
+    network = Network.of(shape, hub=hub)
+    least, most = ratios(network, shape)
+    assert least == 1
+    assert most <= network.stretch == lines(shape)
+
+
+def test_random_groups_have_graph_distances_within_the_stretch() -> None:
+    rng = np.random.default_rng(11)
+    stretched = 0
+    for i in range(60):
+        shape = random_groups(rng, 1 + i % 3)
+        network = Network.of(shape)
+        least, most = ratios(network, shape)
+        assert least >= 1
+        assert most <= network.stretch <= lines(shape)
+        assert most == 1 or lines(shape) > 1
+        stretched += most > 1
+    assert stretched > 5  # else more could be said, and the bound were not tested
+
+
+def test_neighbours_are_joined_by_arcs_of_their_true_distance() -> None:
+    shape = GROUPED["two lines"]
+    network = Network.of(shape)
+    found, true = graph_distances(network), oracles.metric(shape) * network.unit
+    cells = oracles.all_cells(shape)
+    for (i, a), (j, b) in itertools.permutations(enumerate(cells), 2):
+        if max(abs(x - y) for x, y in zip(a, b, strict=True)) == 1:
+            assert found[i, j] == true[i, j]
+
+
+@pytest.mark.parametrize("name", GROUPED)
+def test_transport_between_groups_costs_at_least_w1_and_at_most_the_stretch_of_it(name: str) -> None:
+    shape = GROUPED[name]
+    rng = np.random.default_rng(12)
+    network = Network.of(shape)
+    for _ in range(4):
+        first, second = (gen.random_counts(rng, gen.size(shape), rows) for rows in (60, 35))
+        true = cheapest(first, second, shape)
+        upper, lower, per = transport_bounds(network, first, second)
+        assert upper == lower
+        shares = [counts / counts.sum() for counts in (first, second)]
+        for found in (upper / per, float(transport_loss(shares[0], shares[1], network))):
+            assert found >= true - 1e-9
+            assert found <= true * float(network.stretch) + 1e-9
+
+
+def test_transport_between_random_groups_is_within_the_stretch_and_exact_on_one_line() -> None:
+    rng = np.random.default_rng(13)
+    dearer = 0
+    for i in range(45):
+        shape = random_groups(rng, 1 + i % 3)
+        network = Network.of(shape, hub=HUBS[i % 2])
+        first, second = (gen.random_counts(rng, gen.size(shape), 50) for _ in range(2))
+        true = cheapest(first, second, shape)
+        found = float(transport_loss(first / 50, second / 50, network))
+        assert true - 1e-9 <= found <= true * float(network.stretch) + 1e-9
+        if lines(shape) == 1:
+            assert found == pytest.approx(true, abs=1e-9)
+        dearer += found > true + 1e-6
+    assert dearer > 3  # else the upper bound were not tested
+
+
+@pytest.mark.parametrize("name", ["one line", "one line that may be missing", "two lines", "three kinds"])
+def test_groups_of_unequal_masses_cost_what_lipschitz_functions_say_up_to_the_stretch(name: str) -> None:
+    shape = GROUPED[name]
+    rng = np.random.default_rng(14)
+    for hub in (None, Fraction(1)):
+        network = Network.of(shape, hub=hub)
+        for _ in range(3):
+            measure = gen.random_signed(rng, gen.size(shape))
+            true, _ = oracles.lipschitz_supremum(measure, oracles.metric(shape), Fraction(network.hub, network.unit))
+            found = float(transport_loss(measure, 0 * measure, network))
+            assert true - 1e-7 <= found <= true * float(network.stretch) + 1e-7
+
+
+def test_one_line_of_groups_is_the_area_between_distribution_functions() -> None:
+    rng = np.random.default_rng(15)
+    for _ in range(20):
+        line = Groups.of(gen.lattice(40), np.append(0, 1 + np.sort(rng.permutation(40)[:9])))
+        first, second = gen.random_counts(rng, 10, 30), gen.random_counts(rng, 10, 45)
+        upper, lower, per = transport_bounds(Network.of((line,)), first, second)
+        assert Fraction(upper, per) == Fraction(lower, per) == oracles.wasserstein_on_a_line(first, second, line)
+
+
+def test_groups_taken_for_even_cells_would_cost_too_little() -> None:
+    """Control: with one length for all arcs, as on a lattice, the cost falls below W1."""
+    shape = (grouped(gen.lattice(9), [0, 1, 2, 3]),)  # at 0, 1/9, 2/9 and 6/9
+    even = (gen.Cells(places=np.arange(4), steps=9, apart=0),)
+    first, second = np.array([0, 0, 1, 0]), np.array([0, 0, 0, 1])
+    assert cheapest(first, second, shape) == pytest.approx(4 / 9)
+    assert float(transport_loss(first / 1, second / 1, Network.of(shape))) == pytest.approx(4 / 9)
+    assert float(transport_loss(first / 1, second / 1, Network.of(even))) == pytest.approx(1 / 9)
+
+
+@pytest.mark.parametrize("columns", [1, 2, 3])
+def test_groups_of_single_points_cost_what_their_lattice_costs(columns: int) -> None:
+    """Equal steps: the moves of a king are exact, though the network of groups does not know."""
+    rng = np.random.default_rng(16)
+    lattice = gen.lattice(3, missing=True)
+    points = Groups.of(lattice, np.arange(4))
+    plain, fancy = Network.of((lattice,) * columns), Network.of((points,) * columns)
+    assert (plain.stretch, fancy.stretch) == (1, columns)
+    first, second = (gen.random_counts(rng, 5**columns, 40) for _ in range(2))
+    costs = [transport_bounds(network, first, second) for network in (plain, fancy)]
+    assert Fraction(costs[0][0], costs[0][2]) == Fraction(costs[1][0], costs[1][2])
+
+
+def test_networks_of_groups_are_as_tidy_as_others() -> None:
+    rng = np.random.default_rng(17)
+    for shape in [*GROUPED.values(), *(random_groups(rng, 1 + i % 3) for i in range(20))]:
+        for hub in HUBS:
+            network = Network.of(shape, hub=hub)
+            arcs = list(zip(network.tails.tolist(), network.heads.tolist(), network.lengths.tolist(), strict=True))
+            assert [arc[:2] for arc in arcs] == sorted({arc[:2] for arc in arcs})
+            assert {(head, tail, length) for tail, head, length in arcs} == set(arcs)
+            assert all(length > 0 for *_, length in arcs) or oracles.diameter(shape) == 0
+            assert sorted(set(network.node_of_cell.tolist())) == sorted(network.node_of_cell.tolist())
+            assert network.cells == gen.size(shape)
+            assert hub or Fraction(network.hub, network.unit) == oracles.diameter(shape) / 2
+
+
+# ------------------------------------------------------------ certificates from counts in groups
+
+STARTS = {"a": [0, 1, 4], "b": [0, 3], "c": []}
+
+
+def in_groups(starts: dict[str, list[int]], sparsity: int) -> Marginals:
+    cells = tuple(grouped(column.detail(), starts[column.name]) for column in NATIVE)
+    return Marginals(cells=cells, subsets=tuple(itertools.combinations(range(3), sparsity)))
+
+
+def certified(marginals: Marginals, strategy: Strategy) -> tuple[dict[str, PlugIn], dict[tuple[str, ...], float]]:
+    """Certificates of one table for another, counted without noise, and the true losses."""
+    frame, other = native(60), native(40, seed=9)
+    clean, synthetic = ([column.clean(f[column.name].to_numpy()) for column in NATIVE] for f in (frame, other))
+    codes = [c.to_cells(x, cells) for c, x, cells in zip(NATIVE, clean, marginals.cells, strict=True)]
+    measured = measure(marginals.count([codes]), strategy, epsilon=Fraction(400), noise=NoNoise())
+    made = plug_in(measured, NATIVE, synthetic, beta=Fraction(1, 5), draws=20, seed=1)
+    sparsity = len(marginals.subsets[0])
+    return dict(made), {s.columns: s.upper for s in evaluate(frame, other, NATIVE, sparsity=sparsity).subsets}
+
+
+@pytest.mark.parametrize("neighbours", list(Neighbours))
+@pytest.mark.parametrize("mechanism", ["identity", "haar"])
+@pytest.mark.parametrize("sparsity", [1, 2, 3])
+def test_certificates_from_counts_in_groups_hold_without_their_noise_term(
+    sparsity: int, mechanism: str, neighbours: Neighbours
+) -> None:
+    """No noise was added: what groups lose, and how far rows are from the counts, must cover the true loss alone."""
+    marginals = in_groups(STARTS, sparsity)
+    made, true = certified(marginals, strategy_named(mechanism, neighbours=neighbours))
+    assert set(made) == {"transport", "path"}
+    for certificate in made.values():
+        for columns, terms in zip(certificate.subsets, certificate.terms, strict=True):
+            widths = {"a": Fraction(1, 6), "b": Fraction(1, 4), "c": Fraction(0)}  # half of 2 of 6, and of 2 of 4 steps
+            assert terms.discretisation == pytest.approx(float(max(widths[c] for c in columns)), abs=1e-8)
+            assert terms.discretisation + terms.projection >= true[columns] - 1e-9
+            assert terms.projection < 1
+
+
+def test_certificates_from_counts_at_full_detail_are_the_true_loss() -> None:
+    """Control: with every value alone and no noise, nothing is lost on one line and its points apart."""
+    marginals = in_groups({"a": list(range(7)), "b": list(range(5)), "c": []}, 2)
+    made, true = certified(marginals, strategy_named("identity", neighbours=Neighbours.REPLACE_ONE))
+    for columns, terms in zip(made["transport"].subsets, made["transport"].terms, strict=True):
+        assert terms.discretisation == 0
+        stretch = 1 if "c" in columns else 2
+        assert true[columns] - 1e-7 <= terms.projection <= stretch * true[columns] + 1e-7

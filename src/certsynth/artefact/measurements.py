@@ -6,12 +6,14 @@ import io
 import itertools
 import json
 import zipfile
+from collections.abc import Sequence
 from fractions import Fraction
 from typing import Any
 
 import numpy as np
 
-from certsynth.domain import Schema
+from certsynth.arrays import Ints
+from certsynth.domain import Cells, Groups, Schema
 from certsynth.errors import InputError
 from certsynth.mechanisms import Guarantee, Measurement, Neighbours
 from certsynth.mechanisms.strategy import strategy_named
@@ -19,58 +21,94 @@ from certsynth.queries import Marginals
 from certsynth.request import checked_resolution
 
 MAX_BYTES = 4 * 2**30
+MOST_STEPS = 4096
 
 
-def to_bytes(measurement: Measurement, schema: Schema) -> bytes:
-    """The measurement as an .npz archive: the coefficients end to end, and how to read them."""
-    marginals, strategy = measurement.marginals, measurement.strategy
-    about = {
-        "mechanism": strategy.name,
-        "neighbours": str(strategy.neighbours),
-        "epsilon": str(measurement.cost.epsilon),
-        "scale": measurement.scale.hex(),
-        "total": measurement.total,
-        "resolution": marginals.cells[0].steps,
-        "subsets": [[schema.names[j] for j in subset] for subset in marginals.subsets],
-    }
+def to_bytes(measurements: Sequence[Measurement], schema: Schema) -> bytes:
+    """Measurements as an .npz archive: the coefficients end to end, and how to read them."""
+    about = [
+        {
+            "mechanism": m.strategy.name,
+            "neighbours": str(m.strategy.neighbours),
+            "epsilon": str(m.cost.epsilon),
+            "scale": m.scale.hex(),
+            "total": m.total,
+            "cells": _describe(m.marginals.cells, schema),
+            "subsets": [[schema.names[j] for j in subset] for subset in m.marginals.subsets],
+        }
+        for m in measurements
+    ]
     buffer = io.BytesIO()
-    flat = np.concatenate([*measurement.coefficients, np.empty(0, np.int64)])
+    flat = np.concatenate([*(block for m in measurements for block in m.coefficients), np.empty(0, np.int64)])
     np.savez_compressed(buffer, coefficients=flat, about=np.frombuffer(json.dumps(about).encode(), np.uint8))
     return buffer.getvalue()
 
 
-def from_bytes(content: bytes, schema: Schema) -> Measurement:
-    """Read a measurement back; what does not fit the schema is refused."""
+def from_bytes(content: bytes, schema: Schema) -> tuple[Measurement, ...]:
+    """Read measurements back; what does not fit the schema is refused."""
     try:
         with zipfile.ZipFile(io.BytesIO(content)) as archive:
             if sum(part.file_size for part in archive.infolist()) > MAX_BYTES:
                 raise InputError("measurements.npz is too large to be unpacked.")
         with np.load(io.BytesIO(content), allow_pickle=False) as arrays:
-            about: dict[str, Any] = json.loads(arrays["about"].tobytes())
+            about: list[dict[str, Any]] = json.loads(arrays["about"].tobytes())
             flat = arrays["coefficients"]
-        names = {name: j for j, name in enumerate(schema.names)}
-        neighbours = Neighbours(about["neighbours"])
-        resolution = checked_resolution(about["resolution"])
-        if resolution is None:
-            raise ValueError("the resolution")
-        marginals = Marginals(
-            cells=tuple(column.cells(resolution) for column in schema),
-            subsets=tuple(tuple(names[name] for name in subset) for subset in about["subsets"]),
-        )
-        strategy = strategy_named(about["mechanism"], neighbours=neighbours)
-        lengths = [strategy.length(size) for size in marginals.sizes()]
-        if flat.dtype != np.int64 or flat.shape != (sum(lengths),):
+        if flat.dtype != np.int64 or flat.ndim != 1:
+            raise ValueError("the coefficients")
+        made, start = [], 0
+        for part in about:
+            measurement = _measurement(part, flat[start:], schema)
+            start += sum(map(len, measurement.coefficients))
+            made.append(measurement)
+        if start != len(flat) or not made:
             raise ValueError("the number of coefficients")
-        ends = list(itertools.accumulate(lengths))[:-1]
-        return Measurement(
-            marginals=marginals,
-            strategy=strategy,
-            coefficients=tuple(np.split(flat, ends)),
-            total=about["total"],
-            scale=float.fromhex(about["scale"]),
-            cost=Guarantee(epsilon=Fraction(about["epsilon"]), neighbours=neighbours),
-        )
+        return tuple(made)
     except InputError:
         raise
     except Exception:
         raise InputError("measurements.npz does not fit the schema of the release.") from None
+
+
+def _measurement(about: dict[str, Any], flat: Ints, schema: Schema) -> Measurement:
+    names = {name: j for j, name in enumerate(schema.names)}
+    neighbours = Neighbours(about["neighbours"])
+    marginals = Marginals(
+        cells=_cells(about["cells"], schema),
+        subsets=tuple(tuple(names[name] for name in subset) for subset in about["subsets"]),
+    )
+    strategy = strategy_named(about["mechanism"], neighbours=neighbours)
+    lengths = [strategy.length(size) for size in marginals.sizes()]
+    if sum(lengths) > len(flat):
+        raise ValueError("the number of coefficients")
+    ends = list(itertools.accumulate(lengths))
+    return Measurement(
+        marginals=marginals,
+        strategy=strategy,
+        coefficients=tuple(np.split(flat[: ends[-1]], ends[:-1])),
+        total=about["total"],
+        scale=float.fromhex(about["scale"]),
+        cost=Guarantee(epsilon=Fraction(about["epsilon"]), neighbours=neighbours),
+    )
+
+
+def _describe(cells: Sequence[Cells], schema: Schema) -> dict[str, Any]:
+    """Even cells by their number; groups by the steps of their lattices and the points that they begin with."""
+    if not isinstance(cells[0], Groups):
+        return {"resolution": cells[0].steps}
+    groups = {name: c for name, c in zip(schema.names, cells, strict=True) if isinstance(c, Groups)}
+    return {
+        "lattice": {name: c.lattice.steps for name, c in groups.items()},
+        "starts": {name: c.starts.tolist() for name, c in groups.items()},
+    }
+
+
+def _cells(about: dict[str, Any], schema: Schema) -> tuple[Cells, ...]:
+    if "resolution" in about:
+        resolution = checked_resolution(about["resolution"])
+        if resolution is None:
+            raise ValueError("the resolution")
+        return tuple(column.cells(resolution) for column in schema)
+    lattice, starts = about["lattice"], about["starts"]
+    if not all(1 <= steps <= MOST_STEPS for steps in lattice.values()):
+        raise ValueError("the lattice")
+    return tuple(Groups.of(c.lattice(int(lattice[c.name])), np.array(starts[c.name], np.int64)) for c in schema)

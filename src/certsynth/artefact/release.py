@@ -55,13 +55,18 @@ class Release:
 
     schema: Schema
     document: Mapping[str, Any]
-    measurement: Measurement
+    measurements: tuple[Measurement, ...]
     table: Table
     folder: Path | None = None
     rows: Sequence[np.ndarray] = field(init=False)
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "rows", cleaned_table(self.schema, self.table))
+
+    @property
+    def measurement(self) -> Measurement:
+        """The last measurement: of the subsets that the certificate is about."""
+        return self.measurements[-1]
 
     @property
     def certificate(self) -> Certified:
@@ -76,20 +81,20 @@ class Release:
 
     def save(self, folder: str | Path) -> Release:
         """Write the release folder: whole or not at all, and never over another."""
-        if not self.measurement.releasable or not self.document.get("releasable", True):
+        if not all(m.releasable for m in self.measurements) or not self.document.get("releasable", True):
             raise UnsafeNoise("this release was made with test noise, which protects nobody; it is not written.")
         folder = Path(folder)
         document = {key: value for key, value in self.document.items() if key != "releasable"}
         table = self.table
         files = {
             "certificate.json": _json(document),
-            "measurements.npz": measurements.to_bytes(self.measurement, self.schema),
+            "measurements.npz": measurements.to_bytes(self.measurements, self.schema),
             "schema.toml": self.schema.to_toml().encode(),
             "report.html": render_report(document, self.schema, table).encode(),
             "datapackage.json": _json(describe_package(self.schema, document, parquet=PARQUET, csv=CSV)),
         }
         write_folder(folder, files, lambda path: write_table(table, parquet=path / PARQUET, csv=path / CSV))
-        return Release(self.schema, document, self.measurement, table, folder)
+        return Release(self.schema, document, self.measurements, table, folder)
 
     @classmethod
     def load(cls, folder: str | Path) -> Release:
@@ -111,7 +116,7 @@ class Release:
         release = cls(
             schema=schema,
             document=document,
-            measurement=measurements.from_bytes(content, schema),
+            measurements=measurements.from_bytes(content, schema),
             table=as_table(schema, read_table(folder / PARQUET, schema.names)),
             folder=folder,
         )

@@ -100,20 +100,19 @@ def _allowed(column: Column, values: Values, back: Values) -> bool:
 
 
 def _privacy(release: Release) -> Answer:
-    """The noise's scale, as stored, is enough for the ε that is stated, and the parts add up to the whole."""
-    measurement, privacy = release.measurement, release.document["privacy"]
-    change = sensitivity(measurement.marginals, measurement.strategy)
-    if Fraction(change) / Fraction(measurement.scale) > measurement.cost.epsilon:
-        return False, "the scale of the noise is too small for the epsilon of the measurement"
-    spent = sum((Fraction(part["epsilon"]) for part in privacy["spent"]), Fraction(0))
-    if spent > Fraction(privacy["epsilon"]) or Fraction(privacy["spent"][0]["epsilon"]) < measurement.cost.epsilon:
+    """The noise's scales, as stored, are enough for the ε that is stated, and the parts add up to the whole."""
+    privacy, measured = release.document["privacy"], Fraction(0)
+    for m in release.measurements:
+        if sensitivity(m.marginals, m.strategy) / Fraction(m.scale) > m.cost.epsilon:
+            return False, "the scale of the noise is too small for the epsilon of the measurement"
+        if privacy["neighbours"] != m.strategy.neighbours:
+            return False, "certificate and measurement name different neighbour relations"
+        measured += m.cost.epsilon
+    parts = [Fraction(part["epsilon"]) for part in privacy["spent"]]
+    if sum(parts) > Fraction(privacy["epsilon"]) or sum(parts[: len(release.measurements)]) < measured:
         return False, "the parts of the budget do not add up to the stated epsilon"
-    if privacy["neighbours"] != measurement.strategy.neighbours:
-        return False, "certificate and measurement name different neighbour relations"
-    return (
-        True,
-        f"sensitivity {change}, noise of scale {measurement.scale:g}: epsilon {privacy['epsilon']} in all",
-    )
+    scales = ", ".join(f"{m.scale:g}" for m in release.measurements)
+    return True, f"noise of scale {scales} is enough for what was measured: epsilon {privacy['epsilon']} in all"
 
 
 def _plug_in(release: Release) -> Answer:

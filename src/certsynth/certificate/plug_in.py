@@ -164,8 +164,7 @@ def _certificate(
     quantiles[np.array(marginals.sizes()) == 1] = 0.0  # one cell holds everything, whatever the noise
     terms = []
     for j, subset in enumerate(marginals.subsets):
-        resolution = marginals.cells[subset[0]].steps
-        coarse = max(discretisation(schema.columns[c], resolution) for c in subset)
+        coarse = max(discretisation(schema.columns[c], marginals.cells[c]) for c in subset)
         if least >= 1 and np.isfinite(quantiles[j]):
             privatisation = quantiles[j] / least
             projection = (fit[j] + (error * alone[j] if hidden else 0.0)) / least + away[j]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -25,7 +26,7 @@ if TYPE_CHECKING:
     "--resolution",
     type=options.WholeOrAuto(),
     metavar="[auto|K]",
-    help="Cells to the unit length of a column; auto takes the best.",
+    help="How many cells a column is cut into, or groups its values fall into; auto takes the best.",
 )
 @click.option(
     "--mechanism",
@@ -34,17 +35,18 @@ if TYPE_CHECKING:
 )
 @click.option(
     "--projection",
-    type=click.Choice(["auto", "public", "full-grid", "drawn"]),
+    type=click.Choice(["auto", "particles", "public", "full-grid", "drawn"]),
     default="auto",
     show_default=True,
-    help="Where synthetic rows may lie: at public rows, anywhere, or at points drawn from the noisy counts.",
+    help="How rows are fitted: as particles that swap values, or by a linear program whose rows lie at public rows, "
+    "anywhere, or at points drawn from the noisy counts.",
 )
 @click.option(
     "--loss",
     type=click.Choice(["path", "transport"]),
-    help="What the fit makes small: transport (tight), or the paper's path loss.",
+    help="Fit by a linear program, and make this small: transport (tight), or the paper's path loss.",
 )
-@click.option("--public", type=options.FILE, help="A public table of the same columns: rows take their values from it.")
+@click.option("--public", type=options.FILE, help="A public table of the same columns, to start from.")
 @click.option(
     "--rows",
     type=int,
@@ -104,6 +106,13 @@ def result(made: Release, out: Path) -> dict[str, Any]:
     }
 
 
+def method(how: Mapping[str, Any]) -> str:
+    """What was measured and how rows were fitted, in one line."""
+    detail = "full detail" if how["resolution"] is None else f"resolution {how['resolution']}"
+    loss = "" if how["loss"] is None else f", {how['loss']} loss"
+    return f"{how['mechanism']} at {detail}, projection {how['projection']}{loss}"
+
+
 def lines(made: Release, out: Path) -> list[str]:
     """A release in words."""
     document = made.document
@@ -119,8 +128,7 @@ def lines(made: Release, out: Path) -> list[str]:
     return [
         f"{out}: {words.counted(how['rows'], 'synthetic row')}, {words.counted(len(made.schema), 'column')}",
         f"privacy: epsilon {privacy['epsilon']} under {privacy['neighbours']} neighbours; {known}",
-        f"method: {how['mechanism']} at resolution {how['resolution']}, projection {how['projection']}, "
-        f"{how['loss']} loss",
+        f"method: {method(how)}",
         "",
         words.promise(certificate["bound"], confidence=certificate["confidence"], sparsity=how["sparsity"]),
         f"For statistics of one column: {words.upward(certificate['single_column_bound'])}.",

@@ -1,7 +1,7 @@
 """What a record is: columns as metric spaces of diameter at most 1, and the cells they are counted in."""
 
-from certsynth.domain.cells import Cells
+from certsynth.domain.cells import Cells, Groups
 from certsynth.domain.column import Category, Column, Ordered
 from certsynth.domain.schema import Schema
 
-__all__ = ["Category", "Cells", "Column", "Ordered", "Schema"]
+__all__ = ["Category", "Cells", "Column", "Groups", "Ordered", "Schema"]

@@ -61,3 +61,49 @@ class Cells:
         along = np.abs(self.places[a] - self.places[b]) / self.steps
         crosses = (first >= line) | (second >= line)
         return np.where(crosses, (first != second).astype(float), along)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Groups(Cells):
+    """Neighbouring points of a lattice taken together: cells of different widths. Points apart stay alone.
+
+    `starts` holds the lattice code of the first point of each group on the line. A group sits half-way between its
+    first and its last point.
+    """
+
+    lattice: Cells
+    starts: Ints
+
+    @classmethod
+    def of(cls, lattice: Cells, starts: Ints) -> Groups:
+        """
+        >>> groups = Groups.of(Cells(places=np.arange(5), steps=4, apart=1), np.array([0, 1, 4]))
+        >>> groups.places / groups.steps, groups.code(np.arange(6)).tolist()
+        (array([0. , 0.5, 1. ]), [0, 1, 1, 1, 2, 3])
+        """
+        line, starts = len(lattice.places), np.asarray(starts, dtype=np.int64)
+        if line and (not len(starts) or starts[0] != 0 or starts[-1] >= line or (np.diff(starts) <= 0).any()):
+            raise ValueError("groups must begin at the first point, each after the one before")
+        if not line and len(starts):
+            raise ValueError("there are no points on the line to group")
+        last = np.append(starts[1:], line)[: len(starts)] - 1
+        return cls(
+            places=lattice.places[starts] + lattice.places[last],
+            steps=2 * lattice.steps,
+            apart=lattice.apart,
+            lattice=lattice,
+            starts=frozen(starts),
+        )
+
+    def code(self, points: Ints) -> Ints:
+        """Groups of the lattice points with the given codes."""
+        line = len(self.lattice.places)
+        on_line = np.searchsorted(self.starts, points, side="right") - 1
+        return np.where(points < line, on_line, points - line + len(self.starts))
+
+    @property
+    def widest(self) -> Fraction:
+        """How far a lattice point can be from the middle of its group."""
+        ends = np.append(self.starts[1:], len(self.lattice.places))[: len(self.starts)] - 1
+        widths = self.lattice.places[ends] - self.lattice.places[self.starts]
+        return Fraction(int(widths.max(initial=0)), self.steps)

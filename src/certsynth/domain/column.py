@@ -15,12 +15,16 @@ import numpy as np
 
 from certsynth.arrays import Floats, Ints
 from certsynth.domain import cleaning
-from certsynth.domain.cells import Cells
+from certsynth.domain.cells import Cells, Groups
 
 OrderedKind = Literal["integer", "number", "date", "ordinal"]
 CategoryKind = Literal["category", "boolean"]
 
 _EPOCH = datetime.date(1970, 1, 1).toordinal()
+
+NATIVE_VALUES = 1024
+DETAIL_STEPS = 256
+"""Full detail: every value of a column of at most so many steps from low to high; else a grid of so many steps."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,9 +49,43 @@ class Column(ABC):
         With `native=False` the step is 1/`steps` in any case, so that several columns share it.
         """
 
-    @abstractmethod
+    def detail(self) -> Cells:
+        """The finest lattice that a release measures and writes."""
+        native = self.lattice(NATIVE_VALUES)
+        return native if not self.farthest(native) else self.lattice(DETAIL_STEPS)
+
     def to_cells(self, clean: np.ndarray, cells: Cells) -> Ints:
         """Codes of the measured cells that cleaned values fall into."""
+        if isinstance(cells, Groups):
+            return cells.code(self.to_lattice(clean, cells.lattice)[0])
+        return self._to_cells(clean, cells)
+
+    def from_centre(self, clean: np.ndarray, cells: Cells) -> Floats:
+        """How far cleaned values are from the centres of their measured cells."""
+        if isinstance(cells, Groups):
+            return self._from_middle(clean, cells)
+        return self._from_centre(clean, cells)
+
+    def centres(self, cells: Cells) -> np.ndarray:
+        """For each measured cell, a cleaned value in it, nearest or next to its centre."""
+        if isinstance(cells, Groups):
+            ends = np.append(cells.starts[1:], len(cells.lattice.places))[: len(cells.starts)]
+            middle = (cells.starts + ends - 1) // 2
+            apart = len(cells.lattice.places) + np.arange(cells.apart)
+            return self.on_lattice(cells.lattice)[np.concatenate([middle, apart])]
+        return self._centres(cells)
+
+    @abstractmethod
+    def _to_cells(self, clean: np.ndarray, cells: Cells) -> Ints: ...
+
+    @abstractmethod
+    def _from_centre(self, clean: np.ndarray, cells: Cells) -> Floats: ...
+
+    @abstractmethod
+    def _from_middle(self, clean: np.ndarray, groups: Groups) -> Floats: ...
+
+    @abstractmethod
+    def _centres(self, cells: Cells) -> np.ndarray: ...
 
     @abstractmethod
     def to_lattice(self, clean: np.ndarray, lattice: Cells) -> tuple[Ints, Floats]:
@@ -60,14 +98,6 @@ class Column(ABC):
     @abstractmethod
     def farthest(self, lattice: Cells) -> Fraction:
         """How far a value of the column can be from its nearest lattice point."""
-
-    @abstractmethod
-    def from_centre(self, clean: np.ndarray, cells: Cells) -> Floats:
-        """How far cleaned values are from the centres of their measured cells."""
-
-    @abstractmethod
-    def centres(self, cells: Cells) -> np.ndarray:
-        """For each measured cell, the cleaned value nearest its centre."""
 
     @abstractmethod
     def decode(self, clean: np.ndarray) -> np.ma.MaskedArray[Any, Any]:
@@ -132,7 +162,7 @@ class Ordered(Column):
             places = np.arange(steps + 1)
         return Cells(places=places, steps=steps, apart=int(self.missing))
 
-    def to_cells(self, clean: Floats, cells: Cells) -> Ints:
+    def _to_cells(self, clean: Floats, cells: Cells) -> Ints:
         return self._codes(self._place(clean, cells.steps), clean, cells)
 
     def to_lattice(self, clean: Floats, lattice: Cells) -> tuple[Ints, Floats]:
@@ -155,13 +185,19 @@ class Ordered(Column):
         native = self.whole and lattice.steps == max(self.reach, 1)
         return Fraction(0) if native else Fraction(1, 2 * lattice.steps)
 
-    def from_centre(self, clean: Floats, cells: Cells) -> Floats:
+    def _from_centre(self, clean: Floats, cells: Cells) -> Floats:
         place = self._place(clean, cells.steps)
         away = np.abs(np.nan_to_num(clean) / max(self.reach, 1) - (place + 0.5) / cells.steps)
         away[np.isnan(clean)] = 0.0
         return away
 
-    def centres(self, cells: Cells) -> Floats:
+    def _from_middle(self, clean: Floats, groups: Groups) -> Floats:
+        code = np.minimum(self.to_cells(clean, groups), len(groups.places) - 1)
+        away = np.abs(np.nan_to_num(clean) / max(self.reach, 1) - groups.places[code] / groups.steps)
+        away[np.isnan(clean)] = 0.0
+        return away
+
+    def _centres(self, cells: Cells) -> Floats:
         k, reach = cells.steps, self.reach
         if not self.whole:
             inside = (cells.places + 0.5) / k
@@ -236,7 +272,7 @@ class Category(Column):
     def lattice(self, steps: int, *, native: bool = True) -> Cells:
         return Cells(places=np.empty(0, np.int64), steps=1 if native else steps, apart=len(self.labels) + self.missing)
 
-    def to_cells(self, clean: Ints, cells: Cells) -> Ints:
+    def _to_cells(self, clean: Ints, cells: Cells) -> Ints:
         return clean
 
     def to_lattice(self, clean: Ints, lattice: Cells) -> tuple[Ints, Floats]:
@@ -248,10 +284,13 @@ class Category(Column):
     def farthest(self, lattice: Cells) -> Fraction:
         return Fraction(0)
 
-    def from_centre(self, clean: Ints, cells: Cells) -> Floats:
+    def _from_centre(self, clean: Ints, cells: Cells) -> Floats:
         return np.zeros(len(clean))
 
-    def centres(self, cells: Cells) -> Ints:
+    def _from_middle(self, clean: Ints, groups: Groups) -> Floats:
+        return np.zeros(len(clean))
+
+    def _centres(self, cells: Cells) -> Ints:
         return np.arange(cells.size)
 
     def decode(self, clean: Ints) -> np.ma.MaskedArray[Any, Any]:
@@ -261,9 +300,13 @@ class Category(Column):
         return np.ma.masked_array(values, mask=absent)
 
 
-def discretisation(column: Column, resolution: int) -> Fraction:
+def discretisation(column: Column, cells: Cells) -> Fraction:
     """How far a value of the column can be from the centre of its measured cell: 1/2k on a line, 0 for categories."""
-    return Fraction(1, 2 * resolution) if isinstance(column, Ordered) else Fraction(0)
+    if isinstance(cells, Groups):
+        return cells.widest + column.farthest(cells.lattice)
+    if not isinstance(column, Ordered):
+        return Fraction(0)
+    return Fraction(1, 2 * cells.steps)
 
 
 def _nearest(index: Ints, steps: int, reach: int) -> Ints:

@@ -8,9 +8,10 @@ from fractions import Fraction
 import numpy as np
 
 from certsynth.arrays import Floats, Ints
+from certsynth.mechanisms.agreement import agreed
 from certsynth.mechanisms.guarantee import Guarantee, Neighbours
 from certsynth.mechanisms.samplers import ExactNoise, Noise, simulate
-from certsynth.mechanisms.strategy import Strategy
+from certsynth.mechanisms.strategy import Identity, Strategy
 from certsynth.queries.marginals import Counts, Marginals
 from certsynth.transport.path import Path
 
@@ -63,6 +64,8 @@ class Measurement:
             cells = np.empty_like(along)
             cells[..., Path.along(self.marginals.of(subset), strategy.order).order] = along
             blocks.append(cells)
+        if isinstance(strategy, Identity):  # of the others the noise is not the same on all cells
+            blocks = agreed(blocks, self.marginals)
         return blocks, total
 
 

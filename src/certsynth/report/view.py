@@ -269,6 +269,7 @@ def _map(rows: Sequence[Json], shown: str, columns: Sequence[Column]) -> Json:
 def _made_with(document: Document) -> list[Json]:
     made = [("certsynth", document["certsynth"]), ("format of the certificate", document["format"])]
     made += [(str(key), value) for key, value in document["release"].items() if value is not None]
+    made = [(key, words.measured(value) if key == "measured" else value) for key, value in made]
     return [{"what": words.SETTINGS.get(key, key), "value": _setting(value)} for key, value in made]
 
 

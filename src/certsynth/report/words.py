@@ -65,6 +65,14 @@ ROLES = {
 }
 
 SPENT = {
+    "noisy single columns": (
+        "the noisy single columns",
+        "how often each value occurs; which values are counted together is chosen from that",
+    ),
+    "noisy marginals of 2 columns": (
+        "the noisy pairs of columns",
+        "a finer look at two columns at a time",
+    ),
     "noisy marginals": (
         "the noisy counts",
         "what the synthetic rows are fitted to, and what the plug-in certificate is computed from",
@@ -104,10 +112,11 @@ MAPPED = {"bound": "certified bound", "plug_in": "plug-in bound"}
 SETTINGS = {
     "format of the certificate": "format of the certificate",
     "sparsity": "sparsity (columns at once)",
-    "resolution": "resolution (cells per unit length)",
+    "resolution": "resolution (cells along a column)",
+    "measured": "what was measured, in this order",
     "mechanism": "mechanism (how counts are combined before noise)",
     "order": "order of the cells",
-    "projection": "projection (points that may carry weight)",
+    "projection": "projection (how rows were fitted)",
     "loss": "loss that was minimised",
     "detail": "place of rows inside a cell",
     "candidates": "candidate tables",
@@ -277,3 +286,20 @@ _LIMITS = (
         "How long the computation took, its use of memory and other side channels of the machine are not covered.",
     ),
 )
+
+
+CELLS = {
+    "even": "in {resolution} even cells along a column",
+    "points": "value by value",
+    "groups": "in at most {resolution} groups of neighbouring values",
+}
+
+
+def measured(layers: Sequence[Mapping[str, Any]]) -> str:
+    """The layers of a measurement, in one line."""
+    said = []
+    for layer in layers:
+        ways = layer["columns_at_once"]
+        tables = "single columns" if ways == 1 else f"{ways} columns at once"
+        said.append(f"{tables}, {CELLS.get(layer['cells'], layer['cells']).format(resolution=layer['resolution'])}")
+    return "; ".join(said)

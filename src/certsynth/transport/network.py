@@ -13,7 +13,7 @@ from scipy.sparse import coo_array
 from scipy.sparse.csgraph import dijkstra
 
 from certsynth.arrays import Floats, Ints, frozen
-from certsynth.domain import Cells
+from certsynth.domain import Cells, Groups
 
 Offset = tuple[int, ...]
 
@@ -69,7 +69,7 @@ class Network:
         for on_line in itertools.product((True, False), repeat=len(cells)):
             if any(not (len(c.places) if line else c.apart) for c, line in zip(cells, on_line, strict=True)):
                 continue
-            layer = _Layers(cells, on_line, unit)
+            layer = (_Uneven if any(isinstance(c, Groups) for c in cells) else _Layers)(cells, on_line, unit)
             codes = [
                 np.arange(len(c.places)) if line else len(c.places) + np.arange(c.apart)
                 for c, line in zip(cells, on_line, strict=True)
@@ -78,7 +78,7 @@ class Network:
             for tail, head, length in layer.arcs():
                 tails += [nodes + tail, nodes + head]
                 heads += [nodes + head, nodes + tail]
-                lengths += [np.full(2 * len(tail), length)]
+                lengths += [np.broadcast_to(length, len(tail))] * 2
             nodes, layers = nodes + layer.size, layers + layer.copies
             stretch = max(stretch, layer.stretch)
         everywhere, ways = np.arange(nodes), [hub]
@@ -149,8 +149,8 @@ class _Layers:
         copy = np.arange(self.copies).reshape(apart)
         return np.asarray(copy * self.volume + lattice[on])
 
-    def arcs(self) -> Iterator[tuple[Ints, Ints, int]]:
-        """Arcs of all copies in one direction: tails, heads, and their common length."""
+    def arcs(self) -> Iterator[tuple[Ints, Ints, int | Ints]]:
+        """Arcs of all copies in one direction: tails, heads, and their lengths, or the one they share."""
         lattice = np.arange(self.volume).reshape(self.shape)
         start = np.arange(self.copies)[:, None] * self.volume
         for offset, length in self.offsets:
@@ -162,6 +162,46 @@ class _Layers:
                 tail = lattice[tuple(slice(max(0, -m), n - max(0, m)) for m, n in zip(move, self.shape, strict=True))]
                 head = lattice[tuple(slice(max(0, m), n - max(0, -m)) for m, n in zip(move, self.shape, strict=True))]
                 yield (start + tail.ravel()).ravel(), (start + head.ravel()).ravel(), length
+
+
+class _Uneven(_Layers):
+    """Layers of cells that are not evenly spaced: arcs of true length between neighbours in every direction.
+
+    Along the axes alone a way is at most the sum over columns of what it needs to be, and the distance their maximum:
+    so the graph stretches distances by at most the number of columns on the line.
+    """
+
+    def __init__(self, cells: Sequence[Cells], on_line: Sequence[bool], unit: int) -> None:
+        self.cells, self.on_line = cells, on_line
+        self.places = [
+            c.places * (unit // c.steps) if line else np.zeros(1, np.int64)
+            for c, line in zip(cells, on_line, strict=True)
+        ]
+        self.shape = tuple(len(places) for places in self.places)
+        self.volume = math.prod(self.shape)
+        self.copies = math.prod(c.apart for c, line in zip(cells, on_line, strict=True) if not line)
+        self.size = self.volume * self.copies
+        axes = [j for j, length in enumerate(self.shape) if length > 1]
+        self.stretch = Fraction(max(1, len(axes)))
+        self.offsets = [(move, 0) for move in itertools.product(*(range(2 if n > 1 else 1) for n in self.shape))][1:]
+
+    def cell_nodes(self) -> Ints:
+        apart = [1 if line else c.apart for c, line in zip(self.cells, self.on_line, strict=True)]
+        copy = np.arange(self.copies).reshape(apart)
+        return np.asarray(copy * self.volume + np.arange(self.volume).reshape(self.shape))
+
+    def arcs(self) -> Iterator[tuple[Ints, Ints, int | Ints]]:
+        for tail, head, _ in super().arcs():
+            spans = [
+                np.abs(places[a] - places[b])
+                for places, a, b in zip(
+                    self.places,
+                    np.unravel_index(tail % self.volume, self.shape),
+                    np.unravel_index(head % self.volume, self.shape),
+                    strict=True,
+                )
+            ]
+            yield tail, head, np.max(spans, axis=0)
 
 
 def lattice_offsets(spans: Sequence[int], steps: Sequence[int]) -> tuple[list[Offset], Fraction]:

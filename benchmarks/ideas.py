@@ -1,0 +1,519 @@
+"""Ideas that were tried for the default release, side by side: true losses, with the same seeds for all.
+
+    python benchmarks/ideas.py                    all ideas
+    python benchmarks/ideas.py moves quad_tree    some of them, beside the default
+
+An idea makes rows from a table and a seed; most are the package with one part replaced. Noise has a seed here, so that
+ideas which measure the same tables see the same noise: such rows protect nobody. "max" and "mean" are those of the
+upper true loss over all pairs, as `evaluate` has them on its own lattice, both as means over the seeds; "÷" is what
+they are over those of the default, ± the standard error that pairs of runs with the same seed suggest.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+import tempfile
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from fractions import Fraction
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+from unittest.mock import patch
+
+import numpy as np
+from joblib import Parallel, delayed
+from numba import njit
+from scipy.optimize import nnls
+
+from certsynth import Schema, evaluate, layers, parallel
+from certsynth.artefact.table import decoded_table, write_table
+from certsynth.layers import Layer, measure_layers, plan_layers
+from certsynth.mechanisms import Measurement, Neighbours
+from certsynth.mechanisms.agreement import agreed
+from certsynth.mechanisms.samplers import Noised, calibrated_scale, simulate
+from certsynth.mechanisms.strategy import strategy_named
+from certsynth.projection import particles, synthesis
+from certsynth.projection.emit import multiplicities
+from certsynth.projection.particles import View
+from certsynth.settings import checked_settings
+from certsynth.sources import cleaned, open_source
+from run import ALABAMA, TABLES
+
+SEEDS = range(4)
+SMALL, ALL, CALIFORNIA = tuple(TABLES)[:2], tuple(TABLES), ("California, 5", "California, 11")
+MEASURE = sys.modules["certsynth.mechanisms.measure"]  # the package has a function of that name, too
+
+Rows = list[np.ndarray]
+
+
+@dataclass(frozen=True)
+class Data:
+    """A private table."""
+
+    path: Path
+    schema: Schema
+
+    @cached_property
+    def rows(self) -> Rows:
+        return cleaned_rows(self.path, self.schema)
+
+
+def cleaned_rows(path: Path, schema: Schema) -> Rows:
+    return [np.concatenate(parts) for parts in zip(*cleaned(open_source(path), schema), strict=True)]
+
+
+class SeededNoise:
+    """Noise of the right law that can be had again."""
+
+    releasable = False
+
+    def __init__(self, seed: int) -> None:
+        self.seed, self.calls = seed, 0
+
+    def add(self, values: np.ndarray, *, sensitivity: int, epsilon: Fraction) -> Noised:
+        self.calls += 1
+        scale = calibrated_scale(sensitivity, epsilon)
+        noise = simulate(np.random.default_rng([self.seed, self.calls]), scale, values.shape)
+        return Noised(values=values + noise, scale=scale, epsilon=epsilon)
+
+
+def synthetic(
+    data: Data,
+    seed: int,
+    *,
+    resolution: int | None = None,
+    plan: Callable[[list[Layer]], list[Layer]] = list,
+    learn: Callable[[list[Measurement]], Sequence[Any]] = list,
+    public: Rows | None = None,
+) -> Rows:
+    """Rows as a release with ε = 1 makes them, without certificates; `plan` and `learn` change what is measured and
+    what is made of it."""
+    count = len(data.rows[0])
+    settings = checked_settings(
+        data.schema,
+        epsilon=1,
+        sparsity=None,
+        resolution=resolution,
+        mechanism=None,
+        projection="auto",
+        loss=None,
+        rows=None,
+        share=None,
+        confidence=None,
+        neighbours=Neighbours.REPLACE_ONE,
+        preset=None,
+        candidates=1,
+        public=public is not None,
+    )
+    planned = plan(plan_layers(data.schema, settings, count))
+    measured = measure_layers(lambda: [data.rows], data.schema, planned, noise=SeededNoise(seed))
+    return synthesis.synthesise(learn(measured), data.schema, count, np.random.default_rng(seed), public=public)
+
+
+@dataclass(frozen=True)
+class Idea:
+    """An idea, the values that it is tried with, and the tables."""
+
+    make: Callable[..., Rows]
+    values: tuple[Any, ...]
+    tables: tuple[str, ...]
+
+
+IDEAS: dict[str, Idea] = {}
+
+
+def idea(*values: Any, tables: tuple[str, ...] = SMALL) -> Callable[[Callable[..., Rows]], Callable[..., Rows]]:
+    """Put a function on the list."""
+
+    def listed(make: Callable[..., Rows]) -> Callable[..., Rows]:
+        IDEAS[make.__name__] = Idea(make, values or ("",), tables)
+        return make
+
+    return listed
+
+
+@idea(tables=ALL)
+def default(data: Data, seed: int, _: Any) -> Rows:
+    """The release as it is."""
+    return synthetic(data, seed)
+
+
+@idea(tables=ALL)
+def no_agreement(data: Data, seed: int, _: Any) -> Rows:
+    """Overlapping tables of pairs are left to disagree about single columns."""
+    with patch.object(MEASURE, "agreed", lambda blocks, marginals: list(blocks)):
+        return synthetic(data, seed)
+
+
+@idea(Fraction(1, 2), Fraction(3, 4), Fraction(4, 3), Fraction(2), tables=ALL)
+def resolution(data: Data, seed: int, factor: Fraction) -> Rows:
+    """So many times as many groups to a column as planned."""
+
+    def plan(planned: list[Layer]) -> list[Layer]:
+        single, pairs = planned
+        return [single, replace(pairs, resolution=round(pairs.resolution * factor))]
+
+    return synthetic(data, seed, plan=plan)
+
+
+@idea(16, 24, 32)
+def even_cells(data: Data, seed: int, k: int) -> Rows:
+    """Pairs are measured in cells of one width instead of groups that follow the single columns."""
+
+    def even(places: np.ndarray, mass: np.ndarray, groups: int) -> np.ndarray:
+        part = (places - places[0]) * groups // (places[-1] - places[0] + 1)
+        return np.unique(part, return_index=True)[1]
+
+    with patch.object(layers, "best_groups", even):
+        return synthetic(data, seed, resolution=k)
+
+
+@idea()
+def no_detail(data: Data, seed: int, _: Any) -> Rows:
+    """Inside its cell every value is as frequent as any other, whatever the single columns say."""
+    values = synthesis._values
+
+    def flat(points: np.ndarray, shares: np.ndarray, *rest: Any) -> np.ndarray:
+        return values(points, np.ones_like(shares), *rest)
+
+    with patch.object(synthesis, "_values", flat):
+        return synthetic(data, seed)
+
+
+@idea(tables=ALL)
+def finest_scale(data: Data, seed: int, _: Any) -> Rows:
+    """Particles see the cells, and nothing coarser."""
+    with patch.object(synthesis, "scales", lambda cells: particles.scales(cells)[:1]):
+        return synthetic(data, seed)
+
+
+@idea(tables=ALL)
+def inverse_variance(data: Data, seed: int, _: Any) -> Rows:
+    """A table at some scale weighs 1/(variance of one place), not 1/(variance of all places together)."""
+    state = particles._State.of
+
+    def heavier(start: np.ndarray, views: Sequence[View]) -> particles._State:
+        plain = state(start, views)
+        return replace(plain, weight=plain.weight * [len(view.target) for view in views])
+
+    with patch.object(particles._State, "of", heavier):
+        return synthetic(data, seed)
+
+
+@idea()
+def no_temperature(data: Data, seed: int, _: Any) -> Rows:
+    """No swap that raises the error is ever taken."""
+    with patch.multiple(particles, HOT=1e-9, COLD=1e-9):
+        return synthetic(data, seed)
+
+
+@idea()
+def moves(data: Data, seed: int, _: Any) -> Rows:
+    """One particle at a time takes another value, instead of two that swap; single columns are views like others."""
+    with patch.object(synthesis, "fit", fit_by_moves):
+        return synthetic(data, seed)
+
+
+@idea(Fraction(1, 5), Fraction(2, 5))
+def quad_tree(data: Data, seed: int, share: Fraction) -> Rows:
+    """This share of the budget of pairs goes to tables of 4 × 4 groups; both are weighed by their inverse variances."""
+
+    def plan(planned: list[Layer]) -> list[Layer]:
+        single, pairs = planned
+        coarse = replace(pairs, resolution=4, epsilon=pairs.epsilon * share)
+        return [single, replace(pairs, epsilon=pairs.epsilon * (1 - share)), coarse]
+
+    return synthetic(data, seed, plan=plan, learn=lambda m: [m[0], WithCoarse(m[1], m[2])])
+
+
+@idea(tables=ALL)
+def shrinkage(data: Data, seed: int, _: Any) -> Rows:
+    """Singular values of what a pair's table has beyond independence are shrunk as noise of its size asks for."""
+    return synthetic(data, seed, learn=lambda m: [m[0], Shrunk(m[1])])
+
+
+@idea(0.5, 1.0)
+def tilt(data: Data, seed: int, strength: float) -> Rows:
+    """Inside a cell, rows lean to the side whose neighbouring cells have more of what the row is in other columns."""
+    with patch.object(synthesis, "_values", lambda *parts: parts[:-1]):
+        columns = synthetic(data, seed)  # for each: values of points, their shares, their cells; and the rows' cells
+    codes = [column[-1] for column in columns]
+    rng = np.random.default_rng(seed)
+    return [tilted(*column, lean(codes, j, strength), rng) for j, column in enumerate(columns)]
+
+
+@idea()
+def haar_columns(data: Data, seed: int, _: Any) -> Rows:
+    """Single columns are measured by Haar coefficients instead of value by value."""
+    haar = strategy_named("haar", neighbours=Neighbours.REPLACE_ONE)
+    return synthetic(data, seed, plan=lambda planned: [replace(planned[0], strategy=haar), planned[1]])
+
+
+@idea(Fraction(1, 10), Fraction(2, 5), tables=ALL)
+def column_share(data: Data, seed: int, share: Fraction) -> Rows:
+    """Single columns get this share of the budget for measuring; by default they get 1/4."""
+
+    def plan(planned: list[Layer]) -> list[Layer]:
+        whole = sum(layer.epsilon for layer in planned)
+        return [replace(p, epsilon=whole * s) for p, s in zip(planned, (share, 1 - share), strict=True)]
+
+    return synthetic(data, seed, plan=plan)
+
+
+@idea(tables=CALIFORNIA)
+def public_start(data: Data, seed: int, _: Any) -> Rows:
+    """Particles start in the order of public rows (Alabama), and without heat."""
+    return synthetic(data, seed, public=cleaned_rows(ALABAMA, data.schema))
+
+
+# What the ideas are made of.
+
+
+def fit_by_moves(start: np.ndarray, views: Sequence[View], rng: np.random.Generator, **_: Any) -> np.ndarray:
+    """As `particles.fit`, with moves of single values; what `start` holds in each column is a view, too."""
+    count, columns = start.shape
+    state = particles._State.of(start, [*views, *_single_columns(start, views)])
+    lengths = np.diff(np.append(state.base, len(state.residual)))
+    unit = float(np.mean(np.sqrt(state.weight / lengths)))
+    for sweep in range(particles.SWEEPS + particles.SETTLING_SWEEPS):
+        cooling = (particles.COLD / particles.HOT) ** (sweep / (particles.SWEEPS - 1))
+        heat = particles.HOT * cooling * unit if sweep < particles.SWEEPS else 0.0
+        row, like = rng.integers(count, size=(2, count * columns), dtype=np.int32)
+        column = rng.integers(columns, size=count * columns, dtype=np.int32)
+        value = start[like, column].astype(np.int32)  # as often as it should occur
+        patience = rng.standard_exponential(count * columns, dtype=np.float32) * np.float32(heat)
+        gain = -_move(state.rows, row, column, value, patience, *state.arrays())
+        if sweep >= particles.SWEEPS and gain < particles.SETTLED * len(lengths):
+            break
+    return state.rows.T.astype(np.int64)
+
+
+def _single_columns(start: np.ndarray, views: Sequence[View]) -> list[View]:
+    """What `start` holds, at every scale of `views`. The error is about what all pairs together leave."""
+    found = {}
+    for view in views:
+        for column, codes in zip(view.columns, view.codes, strict=True):
+            target = np.bincount(codes[start[:, column]], minlength=particles.places(codes)) / len(start)
+            noise = view.noise / np.sqrt(start.shape[1])
+            if len(target) > 1:
+                found.setdefault((column, len(target)), View((column,), (codes,), target, noise))
+    return list(found.values())
+
+
+@njit(fastmath=True)
+def _move(
+    rows, row, column, value, patience, begin, view, own, others, others_offsets, offsets, base, weight, residual
+):
+    """Offer row[t] the value value[t] in column[t], one after the other. Returns the change of the error in all."""
+    touched = np.empty((view.shape[0], 2), np.int64)
+    moved = 0.0
+    for t in range(row.shape[0]):
+        i, j, b = row[t], column[t], value[t]
+        a = rows[j, i]
+        if a == b:
+            continue
+        change, count = 0.0, 0
+        for e in range(begin[j], begin[j + 1]):
+            out, into = offsets[own[e], a], offsets[own[e], b]
+            if out == into:
+                continue
+            at = base[view[e]]
+            for o in range(others.shape[1]):
+                if others[e, o] >= 0:
+                    at += offsets[others_offsets[e, o], rows[others[e, o], i]]
+            change += weight[view[e]] * (2.0 * (residual[at + into] - residual[at + out]) + 2.0)
+            touched[count, 0], touched[count, 1] = at + out, at + into
+            count += 1
+        if change < patience[t]:
+            rows[j, i] = b
+            moved += change
+            for m in range(count):
+                residual[touched[m, 0]] -= 1.0
+                residual[touched[m, 1]] += 1.0
+    return moved
+
+
+class Changed:
+    """A measurement whose tables are changed before anything is made of them."""
+
+    def __init__(self, measurement: Measurement) -> None:
+        self.measurement, self.marginals, self.strategy = measurement, measurement.marginals, measurement.strategy
+
+    def estimate(self) -> tuple[list[np.ndarray], float]:
+        return self.measurement.estimate()
+
+    def simulate(self, rng: np.random.Generator, draws: int) -> tuple[list[np.ndarray], np.ndarray]:
+        return self.measurement.simulate(rng, draws)
+
+
+class WithCoarse(Changed):
+    """A measurement made better by one in unions of its cells."""
+
+    def __init__(self, fine: Measurement, coarse: Measurement) -> None:
+        super().__init__(fine)
+        self.coarse = coarse
+
+    def estimate(self) -> tuple[list[np.ndarray], float]:
+        blocks, total = self.measurement.estimate()
+        return self._both(blocks, self.coarse.estimate()[0]), total
+
+    def simulate(self, rng: np.random.Generator, draws: int) -> tuple[list[np.ndarray], np.ndarray]:
+        blocks, total = self.measurement.simulate(rng, draws)
+        return self._both(blocks, self.coarse.simulate(rng, draws)[0]), total
+
+    def _both(self, fine: list[np.ndarray], coarse: list[np.ndarray]) -> list[np.ndarray]:
+        better = []
+        ratio = (self.measurement.scale / self.coarse.scale) ** 2
+        for subset, block, sums in zip(self.marginals.subsets, fine, coarse, strict=True):
+            cells = zip(self.marginals.of(subset), self.coarse.marginals.of(subset), strict=True)
+            groups = np.meshgrid(*(synthesis._groups(a, b) for a, b in cells), indexing="ij")
+            index = np.ravel_multi_index(groups, self.coarse.marginals.shape(subset)).ravel()
+            member = np.equal.outer(index, np.arange(sums.shape[-1])).astype(float)
+            size = member.sum(axis=0)
+            off = (sums - block @ member) * (size * ratio / (size * ratio + 1)) / size
+            better.append(block + off @ member.T)
+        return agreed(better, self.marginals)
+
+
+class Shrunk(Changed):
+    """A measurement of pairs with its interactions shrunk: the best for squares where all else is noise (Gavish and
+    Donoho, Optimal shrinkage of singular values, 2017)."""
+
+    def estimate(self) -> tuple[list[np.ndarray], float]:
+        blocks, total = self.measurement.estimate()
+        return [self._shrunk(b.reshape(self.marginals.shape(s)), total).ravel() for s, b in self._each(blocks)], total
+
+    def _each(self, blocks: list[np.ndarray]) -> list[tuple[Any, np.ndarray]]:
+        return list(zip(self.marginals.subsets, blocks, strict=True))
+
+    def _shrunk(self, table: np.ndarray, total: float) -> np.ndarray:
+        independent = np.outer(table.sum(axis=1), table.sum(axis=0)) / total
+        left, values, right = np.linalg.svd(table - independent, full_matrices=False)
+        few, many = (max(side - 1, 1) for side in sorted(table.shape))
+        unit, ratio = np.sqrt(2 * many) * self.measurement.scale, few / many
+        y = np.maximum(values / unit, 1 + np.sqrt(ratio))
+        kept = np.sqrt(np.maximum((y**2 - ratio - 1) ** 2 - 4 * ratio, 0)) / y
+        return independent + (left * (kept * unit)) @ right
+
+
+PRIOR = 50
+"""Rows of independence that are added to a cell before its neighbours are compared."""
+
+
+def lean(codes: Rows, column: int, strength: float) -> np.ndarray:
+    """For each row the log of how much more frequent its other values are in the next cell than in the one before."""
+    own, total = codes[column], np.zeros(len(codes[column]))
+    for other in codes[:column] + codes[column + 1 :]:
+        table = np.zeros((own.max() + 1, other.max() + 1))
+        np.add.at(table, (own, other), 1.0)
+        shares = table + PRIOR * table.sum(axis=0) / table.sum()
+        shares = np.pad(shares / shares.sum(axis=1, keepdims=True), ((1, 1), (0, 0)), mode="edge")
+        total += np.log((shares[2:] + 1e-12) / (shares[:-2] + 1e-12))[own, other]
+    return np.clip(strength * total / 2, -3, 3)
+
+
+def tilted(
+    points: np.ndarray, shares: np.ndarray, groups: np.ndarray, codes: np.ndarray, lean: np.ndarray, rng: Any
+) -> np.ndarray:
+    """As `synthesis._values`, but rows come in the order of a number whose density in [0, 1] grows like exp(lean·x)."""
+    uniform = rng.random(len(codes))
+    lean = np.where(np.abs(lean) < 1e-6, 1e-6, lean)
+    order = np.lexsort((np.log1p(uniform * np.expm1(lean)) / lean, codes))
+    emitted = np.empty(len(codes), dtype=points.dtype)
+    for members in np.split(order, np.flatnonzero(np.diff(codes[order])) + 1):
+        inside = np.flatnonzero(groups == codes[members[0]])
+        weights = shares[inside] + 1e-12
+        emitted[members] = np.repeat(points[inside], multiplicities(weights / weights.sum(), len(members)))
+    return emitted
+
+
+# The best weights for what particles lower (section `optimum` of run.py).
+
+
+def squares(views: Sequence[View], points: np.ndarray, count: int) -> tuple[np.ndarray, np.ndarray]:
+    """A matrix B and a vector c such that ‖B·α − c‖² is what `count` particles with weights α on the points lower."""
+    matrices, targets = [], []
+    for view in views:
+        shape = [particles.places(codes) for codes in view.codes]
+        places = [codes[points[:, j]] for codes, j in zip(view.codes, view.columns, strict=True)]
+        member = np.equal.outer(np.arange(len(view.target)), np.ravel_multi_index(places, shape)).astype(float)
+        weight = count / np.sqrt((count * view.noise) ** 2 + len(view.target) / 4)
+        matrices.append(weight * member)
+        targets.append(weight * view.target)
+    return np.concatenate(matrices), np.concatenate(targets)
+
+
+def frank_wolfe(
+    matrix: np.ndarray, aim: np.ndarray, *, gap: float = 1e-4, most: int = 1000
+) -> tuple[np.ndarray, float]:
+    """Probabilities α that minimise ‖matrix·α − aim‖², and a bound on how far they are from the least.
+
+    Fully corrective: each step adds the point with the steepest slope, found by looking at all of them, and then
+    finds the best weights of all points so far. By convexity no α is better by more than ⟨slope, α⟩ − min(slope).
+    """
+    # For probabilities the error is (matrix − aim·1ᵀ)·α. That grows with α, so that a row which asks for a sum of 1,
+    # however lightly, leaves the direction of the best α as it is.
+    errors = matrix - aim[:, None]
+    row = np.full(matrix.shape[1], np.sqrt((errors**2).sum(axis=0).mean()))
+    system, wanted = np.vstack([errors, row]), np.append(np.zeros(len(aim)), row[0])
+    active = [int((errors**2).sum(axis=0).argmin())]
+    for _ in range(most):
+        found, _norm = nnls(system[:, active], wanted, maxiter=10_000)
+        weights = np.zeros(matrix.shape[1])
+        weights[active] = found / found.sum()
+        slope = 2 * matrix.T @ (matrix @ weights - aim)
+        left, steepest = float(slope @ weights - slope.min()), int(slope.argmin())
+        if left <= gap or weights[steepest]:
+            break
+        active = [*np.flatnonzero(weights), steepest]
+    return weights, left
+
+
+# Side by side.
+
+
+def losses(name: str, value: Any, table: str, seed: int) -> tuple[float, float]:
+    """Largest and mean upper loss over pairs of what an idea makes."""
+    data = Data(*TABLES[table])
+    with patch.object(parallel, "SMALL", float("inf")), tempfile.TemporaryDirectory() as folder:  # one core each
+        rows = IDEAS[name].make(data, seed, value)
+        path = Path(folder) / "synthetic.parquet"
+        write_table(decoded_table(data.schema, rows), parquet=path, csv=path.with_suffix(".csv"))
+        true = evaluate(data.path, path, data.schema)
+    return true.upper, true.mean_upper
+
+
+def compared(found: np.ndarray, base: np.ndarray) -> str:
+    """The mean, its ratio to the base, and the standard error of that."""
+    ratio = found.mean() / base.mean()
+    error = np.std(found - ratio * base, ddof=1) / np.sqrt(len(base)) / base.mean()
+    return f"{found.mean():8.5f} {ratio:6.3f} ± {error:.3f}"
+
+
+def main(names: list[str]) -> None:
+    unknown = set(names) - set(IDEAS)
+    if unknown:
+        sys.exit(f"no idea {', '.join(sorted(unknown))}; choose from {', '.join(IDEAS)}")
+    missing = [path.name for path in (ALABAMA, *(path for path, _ in TABLES.values())) if not path.exists()]
+    if missing:
+        sys.exit(f"{', '.join(missing)} not in the folder CERTSYNTH_DATA")
+    chosen = {name: IDEAS[name] for name in IDEAS if not names or name in names or name == "default"}
+    lines = [(t, name, value) for t in TABLES for name, i in chosen.items() if t in i.tables for value in i.values]
+    tasks = [delayed(losses)(name, value, table, seed) for table, name, value in lines for seed in SEEDS]
+    results = Parallel(n_jobs=os.cpu_count(), return_as="generator")(tasks)
+    base = np.empty(0)
+    for table, name, value in lines:
+        found = np.array([next(results) for _ in SEEDS])
+        if name == "default":
+            base = found
+            print(f"\n{table} columns, {len(SEEDS)} runs\n{'':>20} {'max':>8} {'÷':>6} {'':>7} {'mean':>10} {'÷':>6}")
+        columns = (compared(x, b) for x, b in zip(found.T, base.T, strict=True))
+        print(f"{f'{name} {value}':<20} {'   '.join(columns)}   {IDEAS[name].make.__doc__}", flush=True)
+
+
+if __name__ == "__main__":
+    from ideas import main as of_the_module  # workers find its functions by name
+
+    of_the_module(sys.argv[1:])

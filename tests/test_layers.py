@@ -1,0 +1,255 @@
+"""Measuring in layers: what each costs, what noise is given, and that cells follow from noisy counts alone."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Sequence
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+import pytest
+
+from certsynth.domain import Category, Groups, Ordered, Schema
+from certsynth.layers import Layer, measure_layers, plan_layers
+from certsynth.mechanisms import Measurement
+from certsynth.mechanisms.samplers import Noised
+from certsynth.settings import Settings, checked_settings
+from certsynth.sources import cleaned, open_source
+from small import MIXED, NATIVE, FixedOutput, NoNoise, people
+
+RELATIONS = ["replace-one", "add-remove"]
+
+
+def settled(schema: Schema, **asked: Any) -> Settings:
+    given = dict.fromkeys(("sparsity", "resolution", "mechanism", "loss", "rows", "share", "confidence", "preset"))
+    given |= {"epsilon": 2, "projection": "auto", "neighbours": "replace-one", "candidates": 1, "public": False}
+    return checked_settings(schema, **(given | asked))
+
+
+def measured(rows: Sequence[np.ndarray], schema: Schema, noise: Any, **asked: Any) -> list[Measurement]:
+    layers = plan_layers(schema, settled(schema, **asked), len(rows[0]))
+    return measure_layers(lambda: [rows], schema, layers, noise=noise)
+
+
+def mixed(rows: int, seed: int = 0) -> list[np.ndarray]:
+    batches = list(cleaned(open_source(people(rows, seed=seed), what="data"), MIXED))
+    return [np.concatenate(parts) for parts in zip(*batches, strict=True)]
+
+
+def starts(measurement: Measurement) -> list[list[int]]:
+    return [grid.starts.tolist() for grid in measurement.marginals.cells if isinstance(grid, Groups)]
+
+
+class Spy(FixedOutput):
+    """Notes what it is given, and answers the same whatever that is."""
+
+    def __init__(self, seed: int = 0) -> None:
+        super().__init__(seed)
+        self.given: list[tuple[np.ndarray, int, Noised]] = []
+
+    def add(self, values: np.ndarray, *, sensitivity: int, epsilon: Fraction) -> Noised:
+        answer = super().add(values, sensitivity=sensitivity, epsilon=epsilon)
+        self.given.append((values.copy(), sensitivity, answer))
+        return answer
+
+
+# ------------------------------------------------------------ what it costs
+
+
+@pytest.mark.parametrize("neighbours", RELATIONS)
+@pytest.mark.parametrize("candidates", [1, 3])
+@pytest.mark.parametrize("share", [None, "0.3", "1/7", 0])
+@pytest.mark.parametrize("sparsity", [1, 2, 3])
+def test_the_layers_cost_exactly_what_is_left_for_measuring(sparsity, share, candidates, neighbours) -> None:
+    """Of ε = 1/3, after the certificate and the choice among candidates."""
+    asked = {"epsilon": "1/3", "sparsity": sparsity, "share": share, "candidates": candidates, "resolution": 2}
+    settings = settled(NATIVE, projection="particles", neighbours=neighbours, **asked)
+    certificate = Fraction(1, 20) if share is None else Fraction(share)
+    left = Fraction(1, 3) * (1 - certificate - (Fraction(1, 20) if candidates > 1 else 0))
+    layers = plan_layers(NATIVE, settings, 100)
+    assert sum(layer.epsilon for layer in layers) == left
+    assert [layer.ways for layer in layers] == (list(range(1, sparsity + 1)) if certificate else [sparsity])
+    assert min(layer.epsilon for layer in layers) > 0
+    noise = NoNoise()
+    made = measure_layers(lambda: [[np.zeros(4), np.ones(4), np.zeros(4, int)]], NATIVE, layers, noise=noise)
+    assert sum(m.cost.epsilon for m in made) == left
+    assert {m.cost.neighbours for m in made} == {neighbours}
+
+
+TINY = Schema(
+    columns=(
+        Ordered("a", low=0, high=2),
+        Ordered("b", missing=True, low=0, high=1),
+        Category("c", values=("x", "y")),
+    )
+)
+ROWS = list(itertools.product([0.0, 1.0, 2.0], [0.0, 1.0, np.nan], [0, 1]))
+
+
+def given_to_noise(
+    rows: Sequence[tuple], layers: Sequence[Layer]
+) -> tuple[list[np.ndarray], list[float], list[list[list[int]]]]:
+    """What each layer hands to the noise for a table, at which scale noise comes back, and the groups."""
+    columns = [np.array([row[j] for row in rows], dtype=float) for j in range(2)]
+    columns.append(np.array([row[2] for row in rows], dtype=np.int64))
+    spy = Spy()
+    made = measure_layers(lambda: [columns], TINY, layers, noise=spy)
+    return [v for v, _, _ in spy.given], [answer.scale for _, _, answer in spy.given], [starts(m) for m in made]
+
+
+def neighbouring(neighbours: str) -> list[tuple[list[tuple], list[tuple]]]:
+    """All neighbours that differ in one row, which is alone or beside one of four others."""
+    beside: list[list[tuple]] = [[], *([row] for row in ROWS[::5])]
+    if neighbours == "add-remove":
+        return [(rest, [*rest, row]) for rest in beside for row in ROWS]
+    return [([*rest, a], [*rest, b]) for rest in beside for a, b in itertools.combinations(ROWS, 2)]
+
+
+@pytest.mark.parametrize("neighbours", RELATIONS)
+@pytest.mark.parametrize("mechanism", [None, "haar", "haar-noisy-total"])
+@pytest.mark.parametrize("sparsity", [1, 2, 3])
+def test_no_neighbours_differ_by_more_than_the_noise_covers(sparsity, mechanism, neighbours) -> None:
+    """P1 through all layers, by brute force: Σ ‖change‖₁ / scale ≤ ε over all neighbours, at the same groups.
+
+    Discrete Laplace noise of that scale makes such a pair e^{‖change‖₁ / scale} times as likely at most, and layers
+    are composed. Some pair attains ε: with any less noise the test fails.
+    """
+    settings = settled(TINY, sparsity=sparsity, mechanism=mechanism, resolution=2, neighbours=neighbours)
+    layers = plan_layers(TINY, settings, 2)
+    tables: dict[str, tuple] = {}
+    largest = Fraction(0)
+    for pair in neighbouring(neighbours):
+        for rows in pair:
+            if repr(rows) not in tables:
+                tables[repr(rows)] = given_to_noise(rows, layers)
+        (first, scales, groups), (second, other_scales, other_groups) = (tables[repr(rows)] for rows in pair)
+        assert (scales, groups) == (other_scales, other_groups)
+        loss = Fraction(0)
+        for one, other, scale in zip(first, second, scales, strict=True):
+            loss += int(np.abs(one - other).sum()) / Fraction(scale)
+        largest = max(largest, loss)
+    assert largest <= settings.measurement_epsilon
+    assert largest > settings.measurement_epsilon * Fraction(99, 100)
+    assert len(tables) >= len(ROWS)
+
+
+def test_what_gets_noise_is_the_rows_counted_one_by_one() -> None:
+    private, spy = mixed(50), Spy()
+    made = measured(private, MIXED, spy, sparsity=3, resolution=3, epsilon=5)
+    assert [m.strategy.name for m in made] == ["identity"] * 3
+    for measurement, (values, sensitivity, _) in zip(made, spy.given, strict=True):
+        marginals = measurement.marginals
+        assert sensitivity == 2 * len(marginals.subsets)
+        at = 0
+        for subset in marginals.subsets:
+            shape = marginals.shape(subset)
+            codes = [MIXED.columns[j].to_cells(private[j], marginals.cells[j]) for j in subset]
+            block = np.zeros(shape, dtype=int)
+            for row in zip(*codes, strict=True):
+                block[row] += 1
+            assert sorted(values[at : at + block.size]) == sorted(block.ravel())  # in the order of a path
+            at += block.size
+        assert at == len(values)
+
+
+def test_batches_are_counted_together() -> None:
+    whole = mixed(60)
+    parts = [[x[:7] for x in whole], [x[7:7] for x in whole], [x[7:] for x in whole]]
+    layers = plan_layers(MIXED, settled(MIXED, resolution=3), 60)
+    one, many = (measure_layers(lambda b=b: b, MIXED, layers, noise=NoNoise()) for b in ([whole], parts))
+    for a, b in zip(one, many, strict=True):
+        assert all(np.array_equal(x, y) for x, y in zip(a.coefficients, b.coefficients, strict=True))
+        assert starts(a) == starts(b)
+
+
+# ------------------------------------------------------------ cells
+
+
+@pytest.mark.parametrize("neighbours", RELATIONS)
+def test_each_layer_has_unions_of_the_cells_of_the_one_before(neighbours: str) -> None:
+    for seed in range(4):
+        points, pairs, triples = measured(
+            mixed(300), MIXED, FixedOutput(seed), sparsity=3, resolution=3, epsilon=5, neighbours=neighbours
+        )
+        for column, first, second, third in zip(
+            MIXED, points.marginals.cells, pairs.marginals.cells, triples.marginals.cells, strict=True
+        ):
+            assert isinstance(first, Groups)
+            assert isinstance(second, Groups)
+            assert isinstance(third, Groups)
+            detail = column.detail()
+            for grid in (first, second, third):
+                assert np.array_equal(grid.lattice.places, detail.places)
+                assert (grid.lattice.steps, grid.apart) == (detail.steps, detail.apart)
+            assert first.starts.tolist() == list(range(len(detail.places)))
+            assert set(second.starts.tolist()) <= set(first.starts.tolist())
+            assert set(third.starts.tolist()) <= set(second.starts.tolist())
+            assert len(third.starts) <= 3
+            every = np.arange(detail.size)
+            pairings = set(zip(second.code(every).tolist(), third.code(every).tolist(), strict=True))
+            assert len(pairings) == second.size  # each group of the second lies in one of the third
+
+
+@pytest.mark.parametrize("neighbours", RELATIONS)
+@pytest.mark.parametrize("sparsity", [1, 2, 3])
+def test_groups_follow_from_the_noisy_counts_and_from_nothing_else(sparsity: int, neighbours: str) -> None:
+    """Tables that share nothing but their length, noise that answers the same: the same cells in all layers."""
+    alike = [np.full(200, x[0]) for x in mixed(200, seed=1)]
+    asked = {"sparsity": sparsity, "neighbours": neighbours, "resolution": 3 if sparsity > 1 else None, "epsilon": 5}
+    first, second, other = (
+        [starts(m) for m in measured(rows, MIXED, FixedOutput(seed), **asked)]
+        for rows, seed in ((mixed(200), 0), (alike, 0), (mixed(200), 1))
+    )
+    assert first == second
+    assert (first == other) == (sparsity == 1)  # control: other noisy counts give other groups, and points are points
+
+
+def test_the_groups_of_two_tables_differ_where_nothing_hides_them() -> None:
+    """Control for the test above: without noise the groups tell the tables apart."""
+    alike = [np.full(200, x[0]) for x in mixed(200, seed=1)]
+    first, second = (starts(measured(rows, MIXED, NoNoise(), resolution=3)[-1]) for rows in (mixed(200), alike))
+    assert first != second
+
+
+def test_groups_are_narrow_where_the_rows_are() -> None:
+    """Three heaps on a line of a hundred values, two of them side by side: four groups keep them apart."""
+    schema = Schema(columns=(Ordered("x", low=0, high=99), Ordered("y", low=0, high=99)))
+    heaps = np.repeat([40.0, 41.0, 90.0], 400)
+    pairs = measured([heaps, heaps[::-1].copy()], schema, NoNoise(), resolution=4, epsilon=5)[-1]
+    for column, grid in zip(schema, pairs.marginals.cells, strict=True):
+        assert len(set(column.to_cells(np.array([40.0, 41.0, 90.0]), grid).tolist())) == 3
+    even = schema.columns[0].cells(4)
+    assert len(set(schema.columns[0].to_cells(np.array([40.0, 41.0, 90.0]), even).tolist())) == 2
+
+
+@pytest.mark.parametrize(
+    ("asked", "cells"),
+    [
+        ({}, ["points", "groups"]),
+        ({"sparsity": 1}, ["points"]),
+        ({"sparsity": 3}, ["points", "groups", "groups"]),
+        ({"share": 0, "projection": "particles"}, ["even"]),
+        ({"projection": "drawn"}, ["even"]),
+        ({"loss": "transport"}, ["even"]),
+        ({"preset": "paper"}, ["even"]),
+        ({"preset": "paper", "sparsity": 1}, ["even"]),
+    ],
+)
+def test_which_cells_are_measured(asked: dict[str, Any], cells: list[str]) -> None:
+    layers = plan_layers(NATIVE, settled(NATIVE, **({"resolution": 2} | asked)), 100)
+    assert [layer.cells for layer in layers] == cells
+    made = measure_layers(lambda: [[np.zeros(4), np.ones(4), np.zeros(4, int)]], NATIVE, layers, noise=NoNoise())
+    for layer, measurement in zip(layers, made, strict=True):
+        assert all(isinstance(grid, Groups) == (layer.cells != "even") for grid in measurement.marginals.cells)
+        subsets = tuple(itertools.combinations(range(3), layer.ways))
+        assert measurement.marginals.subsets == subsets
+
+
+def test_the_plan_of_a_table_depends_on_its_number_of_rows_alone() -> None:
+    """`plan_layers` has no rows to look at; more of them are worth finer cells."""
+    settings = settled(MIXED, epsilon=1)
+    small, large = (plan_layers(MIXED, settings, rows)[-1].resolution for rows in (100, 1_000_000))
+    assert small is not None
+    assert large is not None
+    assert small < large
