@@ -99,8 +99,8 @@ def given_to_noise(
 
 
 def neighbouring(neighbours: str) -> list[tuple[list[tuple], list[tuple]]]:
-    """All neighbours that differ in one row, which is alone or beside one of four others."""
-    beside: list[list[tuple]] = [[], *([row] for row in ROWS[::5])]
+    """All neighbours that differ in one row, which is alone or beside one of two others."""
+    beside: list[list[tuple]] = [[], *([row] for row in ROWS[3::8])]
     if neighbours == "add-remove":
         return [(rest, [*rest, row]) for rest in beside for row in ROWS]
     return [([*rest, a], [*rest, b]) for rest in beside for a, b in itertools.combinations(ROWS, 2)]

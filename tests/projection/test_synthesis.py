@@ -144,7 +144,7 @@ def test_every_value_is_legal_and_on_the_finest_lattice(table: str, sparsity: in
     """With much noise and little, and any number of rows."""
     schema, make = TABLES[table]
     private, noise, rng = clean(make(60), schema), Seeded(1), np.random.default_rng(1)
-    for epsilon, rows in (("100", 60), ("1", 9), ("0.3", 1), ("0.3", 2), ("0.01", 90)):
+    for epsilon, rows in (("100", 60), ("1", 1), ("0.3", 9), ("0.01", 90)):
         if (sparsity, neighbours) == (1, "add-remove") and epsilon != "100":
             break  # see test_a_category_in_a_table_that_seems_empty_gets_legal_rows
         asked = {"epsilon": epsilon, "sparsity": sparsity, "neighbours": neighbours, "resolution": 4}

@@ -23,7 +23,7 @@ def best_groups(places: Ints, mass: Floats, groups: int) -> Ints:
     if count <= groups:
         return np.arange(count)
     mass = np.maximum(mass, 0.0)
-    floor = max(float(mass.sum()), 1.0) * 1e-6 / count
+    floor = max(float(mass.sum()), 1e-300) * 1e-6 / count
     return _best_runs(places.astype(np.float64), mass + floor, groups)
 
 
