@@ -155,11 +155,6 @@ def test_groups_keep_mass_where_it_was() -> None:
     ("rows", "counts"),
     [(7, [5, -1, 11, 1, 11]), (19, [31, -6, 2, 28]), (11, [-23, -20, 10, -20, -24, -25, -6])],
 )
-@pytest.mark.xfail(
-    reason="onto_simplex raises IndexError where a group gets a total below the rounding of its members",
-    raises=IndexError,
-    strict=True,
-)
 def test_a_group_whose_sum_is_just_at_the_cut_is_no_problem(rows: int, counts: list[int]) -> None:
     """A line and a missing value with noisy counts, made to sum to the number of rows, in shares."""
     values = (np.array(counts) + (rows - sum(counts)) / len(counts)) / rows

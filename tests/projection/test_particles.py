@@ -363,10 +363,6 @@ def three_way(rows: np.ndarray) -> np.ndarray:
     return np.bincount(rows[:, :3] @ [SIZES[1] * SIZES[2], SIZES[2], 1], minlength=math.prod(SIZES[:3]))
 
 
-COLD_IS_HOT = "fit(hot=False) works at the constant temperature COLD, which keeps nothing of what the views do not say"
-
-
-@pytest.mark.xfail(reason=COLD_IS_HOT, strict=True)
 def test_a_cold_fit_keeps_more_of_what_the_views_do_not_say_than_a_hot_one() -> None:
     """Tables of three columns that depend on each other in a way that no pair shows."""
     rng = np.random.default_rng(13)
@@ -383,7 +379,6 @@ def test_a_cold_fit_keeps_more_of_what_the_views_do_not_say_than_a_hot_one() -> 
     assert hot < 0.8
 
 
-@pytest.mark.xfail(reason=COLD_IS_HOT, strict=True)
 @pytest.mark.parametrize("noise", [0.0, 0.02, 0.1])
 def test_a_cold_fit_stays_at_a_perfect_start(noise: float) -> None:
     """Whatever is swapped must be of no consequence to the views, and to what lies beyond them."""

@@ -5,6 +5,8 @@ from __future__ import annotations
 import io
 import itertools
 import json
+import math
+import re
 import zipfile
 from collections.abc import Sequence
 from fractions import Fraction
@@ -22,6 +24,7 @@ from certsynth.request import checked_resolution
 
 MAX_BYTES = 4 * 2**30
 MOST_STEPS = 4096
+_RATIONAL = re.compile(r"\d{1,200}(/[1-9]\d{0,200})?", re.ASCII)
 
 
 def to_bytes(measurements: Sequence[Measurement], schema: Schema) -> bytes:
@@ -77,6 +80,11 @@ def _measurement(about: dict[str, Any], flat: Ints, schema: Schema) -> Measureme
         subsets=tuple(tuple(names[name] for name in subset) for subset in about["subsets"]),
     )
     strategy = strategy_named(about["mechanism"], neighbours=neighbours)
+    epsilon, scale, total = str(about["epsilon"]), float.fromhex(about["scale"]), about["total"]
+    if not _RATIONAL.fullmatch(epsilon) or not 0 < scale < math.inf:
+        raise ValueError("the noise")
+    if total is not None and (type(total) is not int or abs(total) >= 2**63):
+        raise ValueError("the total")
     lengths = [strategy.length(size) for size in marginals.sizes()]
     if sum(lengths) > len(flat):
         raise ValueError("the number of coefficients")
@@ -85,9 +93,9 @@ def _measurement(about: dict[str, Any], flat: Ints, schema: Schema) -> Measureme
         marginals=marginals,
         strategy=strategy,
         coefficients=tuple(np.split(flat[: ends[-1]], ends[:-1])),
-        total=about["total"],
-        scale=float.fromhex(about["scale"]),
-        cost=Guarantee(epsilon=Fraction(about["epsilon"]), neighbours=neighbours),
+        total=total,
+        scale=scale,
+        cost=Guarantee(epsilon=Fraction(epsilon), neighbours=neighbours),
     )
 
 
@@ -109,6 +117,8 @@ def _cells(about: dict[str, Any], schema: Schema) -> tuple[Cells, ...]:
             raise ValueError("the resolution")
         return tuple(column.cells(resolution) for column in schema)
     lattice, starts = about["lattice"], about["starts"]
-    if not all(1 <= steps <= MOST_STEPS for steps in lattice.values()):
+    if not all(type(steps) is int and 1 <= steps <= MOST_STEPS for steps in lattice.values()):
         raise ValueError("the lattice")
-    return tuple(Groups.of(c.lattice(int(lattice[c.name])), np.array(starts[c.name], np.int64)) for c in schema)
+    if not all(type(start) is int for column in starts.values() for start in column):
+        raise ValueError("the groups")
+    return tuple(Groups.of(c.lattice(lattice[c.name]), np.array(starts[c.name], np.int64)) for c in schema)

@@ -39,7 +39,9 @@ def onto_simplex(values: Floats, total: float) -> Floats:
         return np.zeros(len(values))
     falling = -np.sort(-values)
     cuts = (np.cumsum(falling) - total) / np.arange(1, len(values) + 1)
-    return np.maximum(values - cuts[np.flatnonzero(falling > cuts)[-1]], 0.0)
+    kept = np.flatnonzero(falling > cuts)
+    cut = cuts[kept[-1]] if len(kept) else cuts[0]  # none, where `total` is lost in the rounding of the largest
+    return np.maximum(values - cut, 0.0)
 
 
 def monotone(values: Floats, total: float) -> Floats:

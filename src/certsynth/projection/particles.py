@@ -88,13 +88,13 @@ def fit(
     unit = float(np.mean([w / np.sqrt(len(v.target) * w) for v, w in zip(views, state.weight, strict=True)]))
     proposals = -(-count * columns // 2)
     for sweep in range(SWEEPS + SETTLING_SWEEPS):
-        heat = (HOT if hot else COLD) * (COLD / HOT) ** (sweep / (SWEEPS - 1) * hot) * unit if sweep < SWEEPS else 0.0
+        heat = HOT * (COLD / HOT) ** (sweep / (SWEEPS - 1)) * unit if hot and sweep < SWEEPS else 0.0
         first, second = rng.integers(count, size=(2, proposals), dtype=np.int32)
         column = rng.integers(columns, size=proposals, dtype=np.int32)
         patience = rng.standard_exponential(proposals, dtype=np.float32) * np.float32(heat)
         gain = -_sweep(state.rows, first, second, column, patience, *state.arrays())
         progress("fitting", min(sweep + 1, SWEEPS), SWEEPS)
-        if sweep >= SWEEPS and gain < SETTLED * len(views):
+        if not heat and gain < SETTLED * len(views):
             break
     return state.rows.T.astype(np.int64)
 

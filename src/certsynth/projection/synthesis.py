@@ -93,7 +93,7 @@ def _shares(layers: Sequence[_Layer], column: int) -> Floats:
     fine = layers[0].marginals.cells[column]
     values, variance = layers[0].margin(column)
     if len(layers) == 1:
-        alone = np.maximum(np.arange(fine.size) - len(fine.places) + 1, 0)  # the line together, points apart alone
+        alone = np.maximum(np.arange(fine.size) - max(len(fine.places), 1) + 1, 0)  # the line is one, points are alone
         return nonnegative(values, alone, onto_simplex if layers[0].even else monotone)
     variances = np.full(len(values), variance)
     for layer in layers[1:]:
