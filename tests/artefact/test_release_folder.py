@@ -138,14 +138,13 @@ def test_what_is_certified_is_what_comes_back_from_the_file_to_the_last_bit(tmp_
     )
     frame = pl.DataFrame({"x": np.linspace(4, 46, 100), "y": np.linspace(18, 1013, 100)})
     moved = 0
-    for resolution in (3, 8):
-        made = release(frame, odd, epsilon=5, resolution=resolution, out=tmp_path / str(resolution))
-        again = Release.load(tmp_path / str(resolution))
-        assert all(c["ok"] for c in again.verify())
-        for column, mine, theirs in zip(odd, made.rows, again.rows, strict=True):
-            assert np.array_equal(mine, theirs)
-            assert again.table[column.name].tolist() == made.table[column.name].tolist()
-            moved += (column.clean(column.decode(mine)) != mine).sum()
+    made = release(frame, odd, epsilon=5, resolution=8, out=tmp_path / "out")
+    again = Release.load(tmp_path / "out")
+    assert all(c["ok"] for c in again.verify())
+    for column, mine, theirs in zip(odd, made.rows, again.rows, strict=True):
+        assert np.array_equal(mine, theirs)
+        assert again.table[column.name].tolist() == made.table[column.name].tolist()
+        moved += (column.clean(column.decode(mine)) != mine).sum()
     assert moved > 0
 
 
@@ -198,18 +197,22 @@ def test_a_forged_certificate_with_fitting_checksums_is_seen(variants, tmp_path,
     assert not checks[check]
 
 
-@pytest.mark.xfail(
-    reason="verify makes a Fraction of any text: 1e99999999 would take minutes and gigabytes", strict=True
+NOT_EXACT = pytest.mark.xfail(reason="verify takes parts that add up to less than epsilon", strict=True)
+NOT_BOUNDED = pytest.mark.xfail(
+    reason="verify makes a Fraction of any text: 1e99999999 takes minutes and gigabytes", strict=True
 )
+
+
 @pytest.mark.parametrize(
     "change",
     [
-        lambda d: d["privacy"].update(epsilon="1e300000"),
-        lambda d: d["privacy"].update(epsilon="1000"),
-        lambda d: d["privacy"]["spent"][2].update(epsilon="1e-300000"),
+        pytest.param(lambda d: d["privacy"].update(epsilon="50"), marks=NOT_EXACT),
+        pytest.param(lambda d: d["privacy"]["spent"][2].update(epsilon="1/1000"), marks=NOT_EXACT),
+        pytest.param(lambda d: d["privacy"]["spent"].pop(), marks=NOT_EXACT),
+        pytest.param(lambda d: d["privacy"].update(epsilon="1e300000"), marks=NOT_BOUNDED),
     ],
 )
-def test_an_epsilon_that_no_release_can_have_is_seen(variants, tmp_path, change):
+def test_a_budget_that_is_not_the_sum_of_its_parts_is_seen(variants, tmp_path, change):
     checks = {c["name"]: c["ok"] for c in _tampered(variants("pairs").folder, tmp_path, change)}
     assert not checks["privacy"]
 
@@ -328,7 +331,7 @@ def test_the_printed_budget_is_what_the_mechanisms_returned():
 @pytest.mark.parametrize("rows", [0, 1])
 @pytest.mark.parametrize("neighbours", ["replace-one", "add-remove"])
 def test_no_row_or_one_row_works_with_a_vacuous_certificate(rows, neighbours, tmp_path):
-    asked = {"neighbours": neighbours, "rows": 20, "epsilon": "0.1", "resolution": 2, "columns": FEW}
+    asked = {"neighbours": neighbours, "rows": 20, "epsilon": "0.1", "resolution": 2, "columns": FEW[:3]}
     assert release(people(rows), MIXED, noise=NoNoise(), **asked).certificate.bound == 1.0
     made = release(people(rows), MIXED, out=tmp_path / "out", **asked)
     assert made.certificate.bound <= 1.0

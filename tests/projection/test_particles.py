@@ -104,7 +104,7 @@ def test_a_sweep_returns_by_how_much_the_error_changed(name: str, heat: float) -
         assert state.weight == pytest.approx([weight(v, len(start)) for v in views])
         offered = offers(np.random.default_rng(seed), len(start), len(SIZES), 400, heat)
         change = _sweep(state.rows, *offered, *state.arrays())
-        rows = state.rows.T
+        rows = state.rows
         assert change == pytest.approx(objective(rows, views) - objective(start, views), abs=1e-9)
         residual = np.concatenate([table(rows, v) - len(rows) * v.target for v in views])
         assert state.residual == pytest.approx(residual, abs=1e-9)
@@ -119,7 +119,7 @@ def test_a_swap_is_made_if_and_only_if_it_costs_less_than_the_patience(name: str
     offered = offers(np.random.default_rng(1), len(start), len(SIZES), 150, 0.2)
     made = left = 0
     for t in range(150):
-        before = state.rows.T.copy()
+        before = state.rows.copy()
         one = tuple(array[t : t + 1] for array in offered)
         swapped = before.copy()
         i, h, j, patience = (array[0] for array in one)
@@ -128,7 +128,7 @@ def test_a_swap_is_made_if_and_only_if_it_costs_less_than_the_patience(name: str
         cost = objective(swapped, views) - objective(before, views)
         if abs(cost - patience) < 1e-9 or np.array_equal(swapped, before):
             continue
-        assert np.array_equal(state.rows.T, swapped if cost < patience else before)
+        assert np.array_equal(state.rows, swapped if cost < patience else before)
         made, left = made + (cost < patience), left + (cost >= patience)
     assert made > 5
     assert left > 5
@@ -142,7 +142,7 @@ def test_without_patience_the_error_never_rises(name: str) -> None:
     errors = [objective(start, views)]
     for _ in range(60):
         change = _sweep(state.rows, *offers(rng, len(start), len(SIZES), 5, 0.0), *state.arrays())
-        errors.append(objective(state.rows.T, views))
+        errors.append(objective(state.rows, views))
         assert change <= 0
         assert errors[-1] <= errors[-2] + 1e-9
     assert errors[-1] < errors[0]
@@ -161,7 +161,7 @@ def test_without_patience_a_swap_that_changes_nothing_is_not_made() -> None:
     start, _ = made_up("all pairs")
     state = _State.of(start, exact_views(start, SIZES, PAIRS))
     assert _sweep(state.rows, *offers(np.random.default_rng(2), len(start), 4, 2_000, 0.0), *state.arrays()) == 0
-    assert np.array_equal(state.rows.T, start)
+    assert np.array_equal(state.rows, start)
 
 
 @pytest.mark.parametrize("heat", [0.0, 0.3])

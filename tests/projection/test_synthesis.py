@@ -138,15 +138,14 @@ def check_rows(made: Sequence[np.ndarray], schema: Schema, rows: int) -> None:
 
 
 @pytest.mark.parametrize("neighbours", ["replace-one", "add-remove"])
-@pytest.mark.parametrize("sparsity", [1, 2, 3])
-@pytest.mark.parametrize("table", TABLES)
+@pytest.mark.parametrize(
+    ("table", "sparsity"), [("mixed", 1), ("mixed", 2), ("mixed", 3), ("holey", 1), ("holey", 2), ("native", 3)]
+)
 def test_every_value_is_legal_and_on_the_finest_lattice(table: str, sparsity: int, neighbours: str) -> None:
     """With much noise and little, and any number of rows."""
     schema, make = TABLES[table]
     private, noise, rng = clean(make(60), schema), Seeded(1), np.random.default_rng(1)
     for epsilon, rows in (("100", 60), ("1", 1), ("0.3", 9), ("0.01", 90)):
-        if (sparsity, neighbours) == (1, "add-remove") and epsilon != "100":
-            break  # see test_a_category_in_a_table_that_seems_empty_gets_legal_rows
         asked = {"epsilon": epsilon, "sparsity": sparsity, "neighbours": neighbours, "resolution": 4}
         check_rows(synthesise(measured(private, schema, noise=noise, **asked), schema, rows, rng), schema, rows)
 

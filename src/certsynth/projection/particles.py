@@ -96,14 +96,14 @@ def fit(
         progress("fitting", min(sweep + 1, SWEEPS), SWEEPS)
         if not heat and gain < SETTLED * len(views):
             break
-    return state.rows.T.astype(np.int64)
+    return state.rows.astype(np.int64)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _State:
     """Rows and views as flat arrays. An entry stands for one view as seen from one of its columns."""
 
-    rows: NDArray[np.int32]  # column by column
+    rows: NDArray[np.int32]  # row by row: a swap looks at all of two rows
     begin: Ints  # entries of column j: begin[j] to begin[j + 1]
     view: Ints
     own: Ints  # row of `offsets` for the column itself
@@ -116,11 +116,11 @@ class _State:
 
     @classmethod
     def of(cls, start: Ints, views: Sequence[View]) -> _State:
-        rows = np.ascontiguousarray(start.T, dtype=np.int32)
+        rows = np.array(start, dtype=np.int32, order="C")
         count = len(start)
         widest = max(len(v.columns) for v in views)
         longest = max(len(codes) for v in views for codes in v.codes)
-        entries: list[list[tuple[int, int, list[int], list[int]]]] = [[] for _ in rows]
+        entries: list[list[tuple[int, int, list[int], list[int]]]] = [[] for _ in rows.T]
         offsets: list[Ints] = []
         residual: list[Floats] = []
         for index, view in enumerate(views):
@@ -129,7 +129,7 @@ class _State:
             for codes in view.codes:
                 stride //= places(codes)
                 offsets.append(np.pad(codes * stride, (0, longest - len(codes))))
-            at = np.sum([offsets[k][rows[c]] for k, c in zip(ids, view.columns, strict=True)], axis=0)
+            at = np.sum([offsets[k][rows[:, c]] for k, c in zip(ids, view.columns, strict=True)], axis=0)
             residual.append(np.bincount(at, minlength=len(view.target)) - count * view.target)
             for k, column in zip(ids, view.columns, strict=True):
                 others = [(o, m) for m, o in zip(ids, view.columns, strict=True) if m != k]
@@ -182,7 +182,7 @@ def _sweep(
     moved = 0.0
     for t in range(first.shape[0]):
         i, h, j = first[t], second[t], column[t]
-        a, b = rows[j, i], rows[j, h]
+        a, b = rows[i, j], rows[h, j]
         if a == b:
             continue
         change, count = 0.0, 0
@@ -195,8 +195,8 @@ def _sweep(
             for o in range(others.shape[1]):
                 c = others[e, o]
                 if c >= 0:
-                    i_at += offsets[others_offsets[e, o], rows[c, i]]
-                    h_at += offsets[others_offsets[e, o], rows[c, h]]
+                    i_at += offsets[others_offsets[e, o], rows[i, c]]
+                    h_at += offsets[others_offsets[e, o], rows[h, c]]
             if i_at == h_at:
                 continue
             # Row i leaves one place for another, and row h takes the same way in the opposite direction.
@@ -206,7 +206,7 @@ def _sweep(
             touched[count, 2], touched[count, 3] = i_at + b_at, h_at + a_at
             count += 1
         if change < patience[t]:
-            rows[j, i], rows[j, h] = b, a
+            rows[i, j], rows[h, j] = b, a
             moved += change
             for m in range(count):
                 residual[touched[m, 0]] -= 1.0
