@@ -287,7 +287,7 @@ def fit_by_moves(start: np.ndarray, views: Sequence[View], rng: np.random.Genera
         gain = -_move(state.rows, row, column, value, patience, *state.arrays())
         if sweep >= particles.SWEEPS and gain < particles.SETTLED * len(lengths):
             break
-    return state.rows.T.astype(np.int64)
+    return state.rows.astype(np.int64)
 
 
 def _single_columns(start: np.ndarray, views: Sequence[View]) -> list[View]:
@@ -311,7 +311,7 @@ def _move(
     moved = 0.0
     for t in range(row.shape[0]):
         i, j, b = row[t], column[t], value[t]
-        a = rows[j, i]
+        a = rows[i, j]
         if a == b:
             continue
         change, count = 0.0, 0
@@ -322,12 +322,12 @@ def _move(
             at = base[view[e]]
             for o in range(others.shape[1]):
                 if others[e, o] >= 0:
-                    at += offsets[others_offsets[e, o], rows[others[e, o], i]]
+                    at += offsets[others_offsets[e, o], rows[i, others[e, o]]]
             change += weight[view[e]] * (2.0 * (residual[at + into] - residual[at + out]) + 2.0)
             touched[count, 0], touched[count, 1] = at + out, at + into
             count += 1
         if change < patience[t]:
-            rows[j, i] = b
+            rows[i, j] = b
             moved += change
             for m in range(count):
                 residual[touched[m, 0]] -= 1.0
