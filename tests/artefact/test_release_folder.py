@@ -134,11 +134,11 @@ def test_a_release_read_back_is_the_one_that_was_written(folder):
 def test_what_is_certified_is_what_comes_back_from_the_file_to_the_last_bit(tmp_path):
     """Bounds with which a written number, read back, is another in its last bit, and may be in another cell."""
     odd = Schema(
-        tuple(Ordered(name=n, kind="number", low=a, high=b) for n, a, b in (("x", 4.12, 46.0), ("y", 18.22, 1013.417)))
+        tuple(Ordered(name=n, kind="number", low=a, high=b) for n, a, b in (("x", 4.12, 46.0), ("y", 0.1, 0.7)))
     )
-    frame = pl.DataFrame({"x": np.linspace(4, 46, 100), "y": np.linspace(18, 1013, 100)})
-    moved = 0
-    made = release(frame, odd, epsilon=5, resolution=8, out=tmp_path / "out")
+    frame = pl.DataFrame({"x": np.linspace(4.12, 46, 257).repeat(2), "y": np.linspace(0.1, 0.7, 257).repeat(2)})
+    moved = 0  # of 257 points on each line 6 and 13 do, and with hardly any noise all are emitted
+    made = release(frame, odd, epsilon=100, resolution=4, out=tmp_path / "out")
     again = Release.load(tmp_path / "out")
     assert all(c["ok"] for c in again.verify())
     for column, mine, theirs in zip(odd, made.rows, again.rows, strict=True):
@@ -197,19 +197,13 @@ def test_a_forged_certificate_with_fitting_checksums_is_seen(variants, tmp_path,
     assert not checks[check]
 
 
-NOT_EXACT = pytest.mark.xfail(reason="verify takes parts that add up to less than epsilon", strict=True)
-NOT_BOUNDED = pytest.mark.xfail(
-    reason="verify makes a Fraction of any text: 1e99999999 takes minutes and gigabytes", strict=True
-)
-
-
 @pytest.mark.parametrize(
     "change",
     [
-        pytest.param(lambda d: d["privacy"].update(epsilon="50"), marks=NOT_EXACT),
-        pytest.param(lambda d: d["privacy"]["spent"][2].update(epsilon="1/1000"), marks=NOT_EXACT),
-        pytest.param(lambda d: d["privacy"]["spent"].pop(), marks=NOT_EXACT),
-        pytest.param(lambda d: d["privacy"].update(epsilon="1e300000"), marks=NOT_BOUNDED),
+        lambda d: d["privacy"].update(epsilon="50"),
+        lambda d: d["privacy"]["spent"][2].update(epsilon="1/1000"),
+        lambda d: d["privacy"]["spent"].pop(),
+        lambda d: d["privacy"].update(epsilon="1e300000"),
     ],
 )
 def test_a_budget_that_is_not_the_sum_of_its_parts_is_seen(variants, tmp_path, change):

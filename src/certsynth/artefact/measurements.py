@@ -6,10 +6,8 @@ import io
 import itertools
 import json
 import math
-import re
 import zipfile
 from collections.abc import Sequence
-from fractions import Fraction
 from typing import Any
 
 import numpy as np
@@ -18,13 +16,13 @@ from certsynth.arrays import Ints
 from certsynth.domain import Cells, Groups, Schema
 from certsynth.errors import InputError
 from certsynth.mechanisms import Guarantee, Measurement, Neighbours
+from certsynth.mechanisms.guarantee import stored_rational
 from certsynth.mechanisms.strategy import strategy_named
 from certsynth.queries import Marginals
 from certsynth.request import checked_resolution
 
 MAX_BYTES = 4 * 2**30
 MOST_STEPS = 4096
-_RATIONAL = re.compile(r"\d{1,200}(/[1-9]\d{0,200})?", re.ASCII)
 
 
 def to_bytes(measurements: Sequence[Measurement], schema: Schema) -> bytes:
@@ -80,8 +78,8 @@ def _measurement(about: dict[str, Any], flat: Ints, schema: Schema) -> Measureme
         subsets=tuple(tuple(names[name] for name in subset) for subset in about["subsets"]),
     )
     strategy = strategy_named(about["mechanism"], neighbours=neighbours)
-    epsilon, scale, total = str(about["epsilon"]), float.fromhex(about["scale"]), about["total"]
-    if not _RATIONAL.fullmatch(epsilon) or not 0 < scale < math.inf:
+    epsilon, scale, total = stored_rational(about["epsilon"]), float.fromhex(about["scale"]), about["total"]
+    if not 0 < scale < math.inf:
         raise ValueError("the noise")
     if total is not None and (type(total) is not int or abs(total) >= 2**63):
         raise ValueError("the total")
@@ -95,7 +93,7 @@ def _measurement(about: dict[str, Any], flat: Ints, schema: Schema) -> Measureme
         coefficients=tuple(np.split(flat[: ends[-1]], ends[:-1])),
         total=total,
         scale=scale,
-        cost=Guarantee(epsilon=Fraction(epsilon), neighbours=neighbours),
+        cost=Guarantee(epsilon=epsilon, neighbours=neighbours),
     )
 
 

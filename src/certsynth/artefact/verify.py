@@ -15,6 +15,7 @@ from certsynth.artefact.table import read_table
 from certsynth.certificate.plug_in import Proxies, plug_in
 from certsynth.domain import Column, Ordered
 from certsynth.errors import CertsynthError
+from certsynth.mechanisms.guarantee import decimal_text, stored_rational
 from certsynth.mechanisms.measure import sensitivity
 from certsynth.report import render_report
 
@@ -108,8 +109,9 @@ def _privacy(release: Release) -> Answer:
         if privacy["neighbours"] != m.strategy.neighbours:
             return False, "certificate and measurement name different neighbour relations"
         measured += m.cost.epsilon
-    parts = [Fraction(part["epsilon"]) for part in privacy["spent"]]
-    if sum(parts) > Fraction(privacy["epsilon"]) or sum(parts[: len(release.measurements)]) < measured:
+    parts = [stored_rational(part["epsilon"]) for part in privacy["spent"]]
+    stated = decimal_text(sum(parts, Fraction(0)))
+    if stated != privacy["epsilon"] or sum(parts[: len(release.measurements)]) < measured:
         return False, "the parts of the budget do not add up to the stated epsilon"
     scales = ", ".join(f"{m.scale:g}" for m in release.measurements)
     return True, f"noise of scale {scales} is enough for what was measured: epsilon {privacy['epsilon']} in all"

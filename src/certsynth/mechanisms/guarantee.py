@@ -15,6 +15,8 @@ from certsynth.errors import InputError
 MAX_EPSILON = 100  # more than this protects nobody, and is nearly always a slip of the keyboard
 _LONG_EXPONENT = re.compile(r"[eE][+-]?[\d_]{4}")  # 1e99999999 as a fraction would take all memory
 
+_STORED = re.compile(r"\d{1,200}(/[1-9]\d{0,200})?", re.ASCII)
+
 
 class Neighbours(enum.StrEnum):
     """Which tables count as neighbours: one row replaced (the number of rows is public), or one added or removed."""
@@ -75,6 +77,17 @@ def exact_rational(value: Any) -> Fraction | None:
         return Fraction(float.__repr__(value) if isinstance(value, float) else value)
     except (TypeError, ValueError, ZeroDivisionError, OverflowError, InvalidOperation):
         return None
+
+
+def stored_rational(text: Any) -> Fraction:
+    """A cost as a release stores it, digits or digits over digits: nothing that takes long to read.
+
+    >>> stored_rational("19/20")
+    Fraction(19, 20)
+    """
+    if not isinstance(text, str) or not _STORED.fullmatch(text):
+        raise ValueError("not a stored rational")
+    return Fraction(text)
 
 
 def decimal_text(value: Fraction) -> str:
