@@ -68,4 +68,4 @@ def nonnegative(values: Floats, groups: Ints, inside: Callable[[Floats, float], 
         members = np.flatnonzero(groups == group)
         if len(members):
             result[members] = inside(values[members], total)
-    return result / result.sum()
+    return result / result.sum() if result.sum() > 0 else np.full(len(values), 1 / len(values))

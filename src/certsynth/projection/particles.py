@@ -96,6 +96,7 @@ def fit(
         progress("fitting", min(sweep + 1, SWEEPS), SWEEPS)
         if not heat and gain < SETTLED * len(views):
             break
+    progress("fitting", SWEEPS, SWEEPS)
     return state.rows.astype(np.int64)
 
 
