@@ -41,8 +41,9 @@ MOST_CANDIDATES = 100
 LAYER_SHARES = {
     1: ((1, Fraction(1)),),
     2: ((1, Fraction(1, 4)), (2, Fraction(3, 4))),
+    3: ((1, Fraction(1, 4)), (2, Fraction(1, 4)), (3, Fraction(1, 2))),
 }
-"""Of the budget for measuring, what tables of 1, 2, … columns get, by sparsity."""
+"""Of the budget for measuring, what tables of 1, 2, … columns get, by sparsity: a direct certificate has at most 3."""
 
 DIRECT_BETA = Fraction(9, 10)
 """Of the failure probability, what the direct certificate gets; the plug-in one gets the rest."""
@@ -106,9 +107,7 @@ class Settings:
         """
         if self.projection != "particles" or not self.share:
             return ((self.sparsity, Fraction(1)),)
-        if self.sparsity in LAYER_SHARES:
-            return LAYER_SHARES[self.sparsity]
-        return (1, Fraction(1, 4)), (2, Fraction(1, 4)), (self.sparsity, Fraction(1, 2))
+        return LAYER_SHARES[self.sparsity]
 
     def cells(self, ways: int) -> CellKind:
         """The kind of cells that tables of so many columns are measured in."""
