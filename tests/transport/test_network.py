@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import math
+from collections.abc import Sequence
 from dataclasses import replace
 from fractions import Fraction
 
@@ -17,7 +18,7 @@ import generators as gen
 import oracles
 from certsynth import evaluate
 from certsynth.certificate.plug_in import PlugIn, plug_in
-from certsynth.domain import Groups
+from certsynth.domain import Cells, Groups
 from certsynth.mechanisms import Neighbours, Strategy, measure
 from certsynth.mechanisms.strategy import strategy_named
 from certsynth.queries import Marginals
@@ -136,14 +137,19 @@ def test_the_default_hub_is_half_the_diameter() -> None:
         assert Fraction(network.hub, network.unit) == oracles.diameter(shape) / 2
 
 
+def check_arcs(network: Network, shape: Sequence[Cells]) -> None:
+    """Arcs are sorted, symmetric and single, and none is for nothing."""
+    arcs = list(zip(network.tails.tolist(), network.heads.tolist(), network.lengths.tolist(), strict=True))
+    assert [arc[:2] for arc in arcs] == sorted({arc[:2] for arc in arcs})
+    assert {(head, tail, length) for tail, head, length in arcs} == set(arcs)
+    assert all(length > 0 for *_, length in arcs) or oracles.diameter(shape) == 0
+
+
 def test_arcs_are_sorted_symmetric_and_single() -> None:
     for shape in [*gen.HARD_SHAPES.values(), *random_shapes(4, 40)]:
         for hub in HUBS:
             network = Network.of(shape, hub=hub)
-            arcs = list(zip(network.tails.tolist(), network.heads.tolist(), network.lengths.tolist(), strict=True))
-            assert [arc[:2] for arc in arcs] == sorted({arc[:2] for arc in arcs})
-            assert {(head, tail, length) for tail, head, length in arcs} == set(arcs)
-            assert all(length > 0 for *_, length in arcs) or oracles.diameter(shape) == 0
+            check_arcs(network, shape)
 
 
 def test_every_cell_has_a_node_of_its_own_and_the_hub_balances() -> None:
@@ -447,10 +453,7 @@ def test_networks_of_groups_are_as_tidy_as_others() -> None:
     for shape in [*GROUPED.values(), *(random_groups(rng, 1 + i % 3) for i in range(20))]:
         for hub in HUBS:
             network = Network.of(shape, hub=hub)
-            arcs = list(zip(network.tails.tolist(), network.heads.tolist(), network.lengths.tolist(), strict=True))
-            assert [arc[:2] for arc in arcs] == sorted({arc[:2] for arc in arcs})
-            assert {(head, tail, length) for tail, head, length in arcs} == set(arcs)
-            assert all(length > 0 for *_, length in arcs) or oracles.diameter(shape) == 0
+            check_arcs(network, shape)
             assert sorted(set(network.node_of_cell.tolist())) == sorted(network.node_of_cell.tolist())
             assert network.cells == gen.size(shape)
             assert hub or Fraction(network.hub, network.unit) == oracles.diameter(shape) / 2

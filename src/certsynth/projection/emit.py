@@ -12,9 +12,6 @@ from certsynth.domain import Cells, Column, Schema
 
 Detail = Literal["centre", "spread"]
 
-EMITTED_STEPS = 256
-"""Values are emitted on the columns' own lattices of this fineness (see `Column.lattice`)."""
-
 
 def multiplicities(weights: Floats, rows: int) -> Ints:
     r"""How many rows each point gets: `rows` times its weight, rounded by largest remainders.
@@ -64,7 +61,7 @@ def emit(
 
 def spread_in_cells(column: Column, cells: Cells, codes: Ints, rng: np.random.Generator) -> np.ndarray:
     """Each row a value of its cell, every value of a cell equally often, independently of the other columns."""
-    values = column.on_lattice(column.lattice(EMITTED_STEPS))
+    values = column.on_lattice(column.detail())
     home = column.to_cells(values, cells)
     centres = column.centres(cells)
     emitted = centres[codes]
