@@ -6,14 +6,16 @@ Everything is dense and exact or solved as the linear program that the definitio
 
 from __future__ import annotations
 
+import functools
 import itertools
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from decimal import Decimal, localcontext
 from fractions import Fraction
 from typing import Any, Protocol
 
 import numpy as np
+from scipy.linalg import null_space
 from scipy.optimize import linprog
 
 Cell = tuple[int, ...]
@@ -186,6 +188,93 @@ def haar_inverse(levels: int) -> np.ndarray:
     return np.sign(haar(levels)).T
 
 
+# ------------------------------------------------------------ trees and least squares
+
+
+def squares(columns: Columns) -> list[np.ndarray]:
+    """Membership matrices (squares × cells) of the levels of a tree, coarsest first.
+
+    On every line the i-th of m points is in part ⌊i·p/m⌋ of p = 2, 4, 8, … or, once that many are more than the points,
+    alone; points apart are alone. Levels that have as many squares as the one before are left out, as is a single one.
+    """
+    found: list[np.ndarray] = []
+    cells = all_cells(columns)
+    parts = 2
+    while len(found[-1] if found else [0]) < len(cells):
+        names = [tuple(_part(c, code, parts) for c, code in zip(columns, cell, strict=True)) for cell in cells]
+        members = sorted(set(names))
+        if len(members) > (len(found[-1]) if found else 1):
+            found.append(np.array([[int(name == member) for name in names] for member in members]))
+        parts *= 2
+    return found
+
+
+def _part(column: LineAndPoints, code: int, parts: int) -> tuple[int, int]:
+    on_line = len(column.places)
+    if code >= on_line:
+        return 1, code
+    return 0, math.floor(Fraction(code * min(parts, on_line), on_line))
+
+
+def least_squares(design: np.ndarray, seen: np.ndarray, variances: np.ndarray, total: float | None) -> np.ndarray:
+    """The x with the least Σ (design·x − seen)²/variance, and of those the shortest; with Σ x = total where given."""
+    scale = 1 / np.sqrt(variances)
+    if total is None:
+        return np.linalg.lstsq(design * scale[:, None], seen * scale, rcond=None)[0]
+    anyhow = np.full(design.shape[1], total / design.shape[1])
+    free = null_space(np.ones((1, design.shape[1])))
+    best = np.linalg.lstsq((design @ free) * scale[:, None], (seen - design @ anyhow) * scale, rcond=None)[0]
+    return anyhow + free @ best
+
+
+# ------------------------------------------------------------ overlapping marginals
+
+
+def agreement(
+    blocks: Sequence[np.ndarray],
+    sizes: Sequence[int],
+    subsets: Sequence[Sequence[int]],
+    variances: Mapping[tuple[int, tuple[int, ...]], float],
+) -> list[np.ndarray]:
+    """Blocks that agree: every part of a block is averaged with that part of all blocks which have it.
+
+    A block is the sum of parts, one for each set R of its columns, which depend on these alone and sum to nothing over
+    any of them. Blocks say how large a part is by its sums over the columns outside R, and are averaged with
+    1/variances[block, R] as weights. The part of no column is the total, which all blocks share.
+    """
+    parts = {
+        (j, shared): _part_of(block.reshape([sizes[c] for c in subset]), subset, shared)
+        for j, (subset, block) in enumerate(zip(subsets, blocks, strict=True))
+        for shared in _sets(subset)
+    }
+    made = []
+    for j, subset in enumerate(subsets):
+        whole = parts[j, ()]
+        for shared in _sets(subset)[1:]:
+            holders = [i for i, other in enumerate(subsets) if set(shared) <= set(other)]
+            weights = np.array([1 / variances[i, shared] for i in holders])
+            sums = [
+                parts[i, shared].sum(axis=tuple(axis for axis, c in enumerate(subsets[i]) if c not in shared))
+                for i in holders
+            ]
+            average = np.tensordot(weights / weights.sum(), sums, axes=1)
+            shape = [sizes[c] if c in shared else 1 for c in subset]
+            whole = whole + average.reshape(shape) * average.size / whole.size
+        made.append(whole.ravel())
+    return made
+
+
+def _sets(subset: Sequence[int]) -> list[tuple[int, ...]]:
+    return [shared for size in range(len(subset) + 1) for shared in itertools.combinations(subset, size)]
+
+
+def _part_of(block: np.ndarray, subset: Sequence[int], shared: Sequence[int]) -> np.ndarray:
+    for axis, column in enumerate(subset):
+        mean = block.mean(axis=axis, keepdims=True)
+        block = block - mean if column in shared else np.broadcast_to(mean, block.shape)
+    return block
+
+
 # ------------------------------------------------------------ Step 3
 
 
@@ -280,7 +369,7 @@ def least_transport_loss(
     raise AssertionError("the cuts did not close the gap")
 
 
-# ------------------------------------------------------------ the discrete Laplace law
+# ------------------------------------------------------------ the laws of the noise
 
 
 def laplace_probability(scale: float, z: int) -> float:
@@ -306,3 +395,39 @@ def laplace_variance(scale: float) -> float:
     """Σ z² P(Z = z), summed as it stands."""
     reach = math.ceil(60 * scale) + 1
     return sum(2 * z * z * laplace_probability(scale, z) for z in range(1, reach))
+
+
+def gaussian_probability(scale: float, z: int) -> float:
+    """P(Z = z) = e^{−z²/2scale²} / Σ_k e^{−k²/2scale²}."""
+    return math.exp(-((z / scale) ** 2) / 2) / gaussian_mass(scale)
+
+
+@functools.cache
+def gaussian_mass(scale: float) -> float:
+    """Σ_k e^{−k²/2scale²} over all integers, summed without loss."""
+    reach = math.ceil(40 * scale) + 1
+    return 1 + 2 * math.fsum(math.exp(-((k / scale) ** 2) / 2) for k in range(1, reach))
+
+
+@functools.cache
+def gaussian_tail(scale: float, t: int) -> Decimal:
+    """P(Z > t) for t ≥ 0, term by term in 60 digits until nothing is left to add."""
+    with localcontext() as context:
+        context.prec = 60
+        return _gaussian_sum(scale, t + 1) / (1 + 2 * _gaussian_sum(scale, 1))
+
+
+def _gaussian_sum(scale: float, start: int) -> Decimal:
+    """Σ_{z ≥ start} q^{z²} with q = e^{−1/2scale²}."""
+    q = (-1 / (2 * Decimal(scale) ** 2)).exp()
+    term, ratio, total, z = q ** (start * start), q ** (2 * start + 1), Decimal(0), start
+    while term > Decimal("1e-50") * (total + term):
+        total += term
+        term, ratio, z = term * ratio, ratio * q * q, z + 1
+    return total
+
+
+def gaussian_variance(scale: float) -> float:
+    """Σ z² P(Z = z), summed as it stands."""
+    reach = math.ceil(40 * scale) + 1
+    return sum(2 * z * z * gaussian_probability(scale, z) for z in range(1, reach))

@@ -3,12 +3,17 @@
 from __future__ import annotations
 
 from fractions import Fraction
+from typing import Any
 
 import numpy as np
 import polars as pl
 
 from certsynth import Release, Schema
+from certsynth.layers import Layer
+from certsynth.mechanisms import Budget, Sensitivity, Unit
 from certsynth.mechanisms.samplers import ExactNoise, Noised, calibrated_scale
+from certsynth.planning.choice import choose
+from certsynth.settings import Settings, checked_settings
 
 MIXED = Schema.parse(
     """
@@ -108,6 +113,21 @@ def emitted(made: Release) -> pl.DataFrame:
     return pl.DataFrame({name: column.tolist() for name, column in made.table.items()})
 
 
+LEFT_OPEN = ("sparsity", "resolution", "mechanism", "loss", "rows", "share", "confidence", "preset", "delta", "rho")
+
+
+def settled(schema: Schema, **asked: Any) -> Settings:
+    """Settings of a release with ε = 2, or as asked; all else is left open."""
+    given = dict.fromkeys(LEFT_OPEN) | {"neighbours": "replace-one", "projection": "auto", "candidates": 1}
+    given |= {"epsilon": None if "rho" in asked else 2, "public": False}
+    return checked_settings(schema, **(given | asked))
+
+
+def planned(schema: Schema, settings: Settings, rows: int) -> list[Layer]:
+    """The layers that a release would measure."""
+    return list(choose(schema, settings, rows).layers)
+
+
 class FixedOutput:
     """Gives the same noisy vector whatever the exact one was: what an onlooker can see must then be the same, too."""
 
@@ -116,9 +136,9 @@ class FixedOutput:
     def __init__(self, seed: int = 0) -> None:
         self.seed = seed
 
-    def add(self, values: np.ndarray, *, sensitivity: int, epsilon: Fraction) -> Noised:
+    def add(self, values: np.ndarray, *, sensitivity: Sensitivity, budget: Budget) -> Noised:
         fixed = np.random.default_rng([self.seed, len(values)]).integers(0, 9, len(values))
-        return Noised(values=fixed, scale=calibrated_scale(sensitivity, epsilon), epsilon=epsilon)
+        return Noised(values=fixed, scale=calibrated_scale(sensitivity, budget), spent=budget)
 
 
 class NoNoise:
@@ -126,8 +146,8 @@ class NoNoise:
 
     releasable = False
 
-    def add(self, values: np.ndarray, *, sensitivity: int, epsilon: Fraction) -> Noised:
-        return Noised(values=values, scale=calibrated_scale(sensitivity, epsilon), epsilon=epsilon)
+    def add(self, values: np.ndarray, *, sensitivity: Sensitivity, budget: Budget) -> Noised:
+        return Noised(values=values, scale=calibrated_scale(sensitivity, budget), spent=budget)
 
 
 class LyingNoise:
@@ -138,9 +158,10 @@ class LyingNoise:
     def __init__(self, factor: int) -> None:
         self.factor = factor
 
-    def add(self, values: np.ndarray, *, sensitivity: int, epsilon: Fraction) -> Noised:
-        wide = ExactNoise().add(values, sensitivity=sensitivity, epsilon=epsilon / self.factor)
-        return Noised(values=wide.values, scale=calibrated_scale(sensitivity, epsilon), epsilon=epsilon)
+    def add(self, values: np.ndarray, *, sensitivity: Sensitivity, budget: Budget) -> Noised:
+        less = self.factor if budget.unit is Unit.EPSILON else self.factor**2
+        wide = ExactNoise().add(values, sensitivity=sensitivity, budget=budget.share(Fraction(1, less)))
+        return Noised(values=wide.values, scale=calibrated_scale(sensitivity, budget), spent=budget)
 
 
 def failures_allowed(runs: int, beta: float, *, alarm: float = 1e-6) -> int:

@@ -10,18 +10,19 @@ from typing import Any
 import numpy as np
 
 from certsynth.certificate.comparison import distances
-from certsynth.certificate.direct import Direct, direct, exact_query, nothing
+from certsynth.certificate.direct import SINGLE_SHARE, Direct, direct, exact_query, nothing
 from certsynth.certificate.plug_in import TRANSPORT_COLUMNS
 from certsynth.domain import Schema
 from certsynth.errors import InputError
-from certsynth.mechanisms import Guarantee, Neighbours, exact_epsilon
-from certsynth.mechanisms.guarantee import decimal_text
+from certsynth.limits import check_lattice
+from certsynth.mechanisms import Budget, Guarantee, Neighbours, Unit
+from certsynth.mechanisms.concentrated import Privacy, pure_epsilon
 from certsynth.mechanisms.samplers import Noise
 from certsynth.mechanisms.selection import choose_least
-from certsynth.planning import check_lattice
 from certsynth.progress import Progress, silent, watched
 from certsynth.queries.fine import FineMarginals
 from certsynth.request import (
+    checked_budget,
     checked_confidence,
     checked_neighbours,
     checked_sparsity,
@@ -29,9 +30,6 @@ from certsynth.request import (
     usable,
 )
 from certsynth.sources import cleaned, open_source
-
-SINGLE_SHARE = Fraction(1, 4)
-"""Of the budget and the failure probability, what the bound for single columns gets."""
 
 PLACING = "placing rows on the lattice"
 
@@ -46,6 +44,7 @@ class Certification:
     whole: Direct
     single: Direct | None
     confidence: Fraction
+    privacy: Privacy
 
     @property
     def cost(self) -> Guarantee:
@@ -76,7 +75,7 @@ class Certification:
             "bound": self.bound,
             "lower": min(self.lower, self.bound),
             "confidence": float(self.confidence),
-            "epsilon": decimal_text(self.cost.epsilon),
+            **self.privacy.told(self.cost.spent),
             "neighbours": str(self.cost.neighbours),
             "single_column_bound": self.single_column_bound,
             "subsets": [
@@ -91,7 +90,9 @@ def certify(
     synthetic: Any,
     schema: Schema,
     *,
-    epsilon: Any,
+    epsilon: Any = None,
+    delta: Any = None,
+    rho: Any = None,
     sparsity: int | None = None,
     confidence: Any = "0.95",
     neighbours: str = Neighbours.REPLACE_ONE,
@@ -102,14 +103,16 @@ def certify(
     noise: Noise | None = None,
     progress: Progress = silent,
 ) -> Certification:
-    """Bounds on the loss of any `synthetic` table, ε-differentially private for the rows of `data`.
+    """Bounds on the loss of any `synthetic` table, differentially private for the rows of `data`.
+
+    `epsilon` alone is pure; with `delta`, or given `rho`, noise is Gaussian.
 
     The synthetic table must be public, or come from `data` by a mechanism whose own ε is counted beside this one. With
     `per_subset` the budget is spent on all subsets at once and each gets its own bound; `subsets` names the ones that
     matter, by default all of `sparsity` columns.
     """
     schema = usable(schema, columns)
-    exact, sure = exact_epsilon(epsilon), checked_confidence(confidence)
+    privacy, sure = checked_budget(epsilon, delta, rho), checked_confidence(confidence)
     chosen = checked_subsets(schema, checked_sparsity(sparsity, schema, call="certify"), subsets)
     if max(map(len, chosen)) > TRANSPORT_COLUMNS:
         raise InputError(
@@ -125,14 +128,14 @@ def certify(
         fine,
         lambda: cleaned(ours, schema),
         lambda: cleaned(theirs, schema),
-        epsilon=exact,
+        budget=privacy.budget,
         beta=1 - sure,
         neighbours=relation,
         per_subset=per_subset,
         noise=noise,
         progress=progress,
     )
-    return Certification(whole=whole, single=single, confidence=sure)
+    return Certification(whole=whole, single=single, confidence=sure, privacy=privacy)
 
 
 def direct_bounds(
@@ -140,7 +143,7 @@ def direct_bounds(
     private: Batches,
     synthetic: Batches,
     *,
-    epsilon: Fraction,
+    budget: Budget,
     beta: Fraction,
     neighbours: Neighbours,
     per_subset: bool = False,
@@ -165,7 +168,7 @@ def direct_bounds(
                 query,
                 query.count(watched(private(), PLACING, None, hidden=hidden, progress=progress)),
                 theirs,
-                epsilon=epsilon * share,
+                budget=budget.share(share),
                 beta=beta * share,
                 neighbours=neighbours,
                 per_subset=each,
@@ -182,7 +185,7 @@ def choose_table(
     private: Batches,
     tables: Sequence[Sequence[np.ndarray]],
     *,
-    epsilon: Fraction,
+    budget: Budget,
     neighbours: Neighbours,
     progress: Progress = silent,
 ) -> tuple[int, Guarantee]:
@@ -194,9 +197,11 @@ def choose_table(
         theirs = fine.count([table])
         found = distances(fine, ours, theirs, progress=progress) if ours.rows else nothing(fine, theirs)
         queries.append(exact_query(fine, found, ours.rows, neighbours=neighbours))
+    epsilon = pure_epsilon(budget)
     best = choose_least(
         [query.losses[0] for query in queries],
         sensitivity=max(query.loss_sensitivity for query in queries),
         epsilon=epsilon,
     )
-    return best, Guarantee(epsilon, neighbours)
+    spent = budget if budget.unit is Unit.EPSILON else Budget(epsilon**2 / 2, Unit.RHO)
+    return best, Guarantee(spent, neighbours)

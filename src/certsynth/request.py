@@ -9,12 +9,16 @@ from typing import Any
 
 from certsynth.domain import Schema
 from certsynth.errors import InputError
-from certsynth.mechanisms import Neighbours
+from certsynth.mechanisms import Budget, Neighbours, Unit, exact_epsilon
+from certsynth.mechanisms.concentrated import Privacy, delta_of, epsilon_of, rho_of
 from certsynth.mechanisms.guarantee import exact_rational
 from certsynth.queries.marginals import Subset
 
 MAX_RESOLUTION = 1024
 MAX_ROWS = 50_000_000
+
+DEFAULT_DELTA, MOST_DELTA = Fraction(1, 10**6), Fraction(1, 100)
+"""The δ at which ρ is told in terms of ε unless said otherwise, and the largest one that is taken."""
 
 
 def checked_sparsity(sparsity: Any, schema: Schema, *, call: str) -> int:
@@ -83,6 +87,37 @@ def checked_share(value: Any, *, name: str, low: Fraction, high: Fraction, rule:
 def checked_confidence(value: Any) -> Fraction:
     rule = "at least 0.5 and below 1, for example 0.95"
     return checked_share(value, name="confidence", low=Fraction(1, 2), high=Fraction(1), rule=rule)
+
+
+def checked_budget(epsilon: Any, delta: Any = None, rho: Any = None) -> Privacy:
+    """What may be spent: ε alone is pure; two of ε, δ and ρ give the third; ρ alone is told at DEFAULT_DELTA."""
+    if epsilon is None and rho is None:
+        beside = "delta needs epsilon or rho beside it" if delta is not None else "give a privacy budget"
+        raise InputError(f"{beside}: epsilon 1, or epsilon 1 and delta 1e-6, or rho 0.02, for example.")
+    if None not in (epsilon, delta, rho):
+        raise InputError("epsilon, delta and rho are one too many: any two of them give the third.")
+    told = None if epsilon is None else exact_epsilon(epsilon)
+    given = None if delta is None else _checked_delta(delta)
+    if rho is not None:
+        amount = exact_epsilon(rho, name="rho")
+        given = given or (DEFAULT_DELTA if told is None else delta_of(amount, told))
+        if given > MOST_DELTA:
+            raise InputError("so large a rho means no such epsilon at any delta worth having: raise epsilon.")
+        return Privacy(Budget(amount, Unit.RHO), epsilon=told or epsilon_of(amount, given), delta=given)
+    assert told is not None
+    if given is None:
+        return Privacy(Budget(told), epsilon=told)
+    if not (amount := rho_of(told, given)):
+        raise InputError("nothing can be measured with so small an epsilon and delta: raise one of them.")
+    return Privacy(Budget(amount, Unit.RHO), epsilon=told, delta=given)
+
+
+def _checked_delta(delta: Any) -> Fraction:
+    exact = exact_rational(delta)
+    if exact is None or not 0 < exact <= MOST_DELTA or (exact * 10**12).denominator > 1:
+        rule = "delta must be above 0 and at most 0.01, in at most 12 decimals, like 1e-6"
+        raise InputError(f"{rule}; got {delta!r:.40}.")
+    return exact
 
 
 def checked_neighbours(value: Any) -> Neighbours:

@@ -16,7 +16,7 @@ from certsynth.certificate.comparison import distances
 from certsynth.certificate.direct import FINENESS, exact_query, moved_weight, nothing
 from certsynth.domain import Schema
 from certsynth.errors import InputError, SolverFailed
-from certsynth.mechanisms import Neighbours
+from certsynth.mechanisms import Budget, Neighbours, Sensitivity, Unit
 from certsynth.queries.fine import FineMarginals
 from small import MIXED, NATIVE, FixedOutput, LyingNoise, NoNoise, failures_allowed, native, people
 
@@ -70,9 +70,10 @@ def test_no_pair_of_neighbours_moves_the_query_by_more_than_its_sensitivity(synt
                 else:
                     others = [tables[size][tuple(sorted((*rest, new)))] for new in domain]
                 for other in others:
-                    change = sum(abs(x - y) for x, y in zip(query.values, other.values, strict=True))
+                    changes = [abs(x - y) for x, y in zip(query.values, other.values, strict=True)]
                     losses = [abs(x - y) for x, y in zip(query.losses, other.losses, strict=True)]
-                    assert change <= query.sensitivity
+                    assert sum(changes) <= query.sensitivity.l1
+                    assert sum(change**2 for change in changes) <= query.sensitivity.l2_squared
                     assert max(losses) <= query.loss_sensitivity
                     largest, pairs = max(largest, *losses), pairs + 1
     assert pairs > 200
@@ -84,14 +85,16 @@ def test_the_stated_sensitivity_counts_every_coordinate():
     theirs = fine.count([[np.array([0.0]), np.array([0])]])
     query = _query(fine, [(1.0, 0)], theirs, Neighbours.REPLACE_ONE, per_subset=True)
     assert moved_weight(fine) == 1
-    assert query.sensitivity == 2 * (FINENESS + FINENESS // 4) + FINENESS // 4
+    loss, moved = FINENESS + FINENESS // 4, FINENESS // 4
+    assert query.sensitivity == Sensitivity(2 * loss + moved, 2 * loss**2 + moved**2)
     upper = _query(fine, [(1.0, 0)], theirs, Neighbours.REPLACE_ONE, per_subset=True, two_sided=False)
-    assert upper.sensitivity == 2 * (FINENESS + FINENESS // 4)
+    assert upper.sensitivity == Sensitivity(2 * loss, 2 * loss**2)
     assert upper.values == query.losses
 
 
+@pytest.mark.parametrize("budget", [{"epsilon": 1}, {"rho": "0.5"}], ids=["laplace", "gaussian"])
 @pytest.mark.parametrize("neighbours", list(Neighbours))
-def test_both_bounds_hold_as_often_as_they_say(neighbours):
+def test_both_bounds_hold_as_often_as_they_say(neighbours, budget):
     """300 runs at confidence 0.7; noise six times as wide as it says must fail the same test."""
     private, synthetic = native(80), native(60, seed=5)
     true = evaluate(private, synthetic, NATIVE)
@@ -101,7 +104,7 @@ def test_both_bounds_hold_as_often_as_they_say(neighbours):
         count = 0
         for _ in range(runs):
             made = certify(
-                private, synthetic, NATIVE, epsilon=1, confidence=0.7, neighbours=neighbours, noise=noise, lattice=8
+                private, synthetic, NATIVE, **budget, confidence=0.7, neighbours=neighbours, noise=noise, lattice=8
             )
             count += not (made.lower <= true.upper + 1e-9 and made.bound >= true.lower - 1e-9)
         return count
@@ -204,8 +207,12 @@ def test_refuses_more_than_three_columns_at_once():
 
 def test_the_budget_is_the_sum_of_what_the_mechanisms_returned():
     made = certify(native(30), native(20), NATIVE, epsilon="0.7")
-    assert made.cost.epsilon == Fraction(7, 10)
-    assert Counter([made.whole.cost.epsilon, made.single.cost.epsilon]) == Counter([Fraction(21, 40), Fraction(7, 40)])
+    assert made.cost.spent == Budget(Fraction(7, 10))
+    parts = [made.whole.cost.spent.amount, made.single.cost.spent.amount]
+    assert Counter(parts) == Counter([Fraction(21, 40), Fraction(7, 40)])
+    gaussian = certify(native(30), native(20), NATIVE, rho="0.7")
+    assert gaussian.cost.spent == Budget(Fraction(7, 10), Unit.RHO)
+    assert Counter([gaussian.whole.cost.spent.amount, gaussian.single.cost.spent.amount]) == Counter(parts)
 
 
 @pytest.mark.parametrize("neighbours", list(Neighbours))

@@ -8,13 +8,16 @@ import numpy as np
 import pytest
 
 from certsynth import evaluate, release
-from certsynth.certificate.plug_in import plug_in
-from certsynth.mechanisms import Neighbours, measure
-from certsynth.mechanisms.strategy import strategy_named
+from certsynth.certificate.plug_in import DISPLACEMENT_BETA, plug_in
+from certsynth.mechanisms import Budget, Neighbours, Sensitivity, Unit, measure, strategy_named
+from certsynth.mechanisms.scalars import measure_scalars
 from certsynth.projection.transport_program import TransportProgram
 from certsynth.queries import Marginals
-from small import MIXED, NATIVE, emitted, failures_allowed, native, people
+from certsynth.queries.displacement import displacement, farthest
+from certsynth.queries.fine import MOVE_UNITS
+from small import MIXED, NATIVE, NoNoise, emitted, failures_allowed, native, people
 
+IDENTITY = strategy_named("identity", neighbours=Neighbours.REPLACE_ONE)
 RESOLUTION = 7  # a cell for each value of NATIVE: the discretisation is the only term that is not tight
 
 
@@ -25,9 +28,23 @@ def _counts(frame, schema, resolution, sparsity=2):
     return marginals.count([codes]), clean
 
 
-@pytest.mark.parametrize("mechanism", ["identity", "haar", "haar-noisy-total"])
+LAPLACE, GAUSSIAN = Budget(Fraction(8)), Budget(Fraction(2), Unit.RHO)
+
+
+@pytest.mark.parametrize(
+    ("mechanism", "budget"),
+    [
+        ("identity", LAPLACE),
+        ("haar", LAPLACE),
+        ("haar-noisy-total", LAPLACE),
+        ("quad-tree", LAPLACE),
+        ("identity", GAUSSIAN),
+        ("haar-weighted", GAUSSIAN),
+    ],
+    ids=str,
+)
 @pytest.mark.parametrize("neighbours", list(Neighbours))
-def test_holds_as_often_as_it_says(neighbours, mechanism):
+def test_holds_as_often_as_it_says(neighbours, mechanism, budget):
     """100 runs at confidence 0.6 against the exact loss, without the discretisation, which is never tight."""
     frame, other = native(60), native(40, seed=9)
     counts, _ = _counts(frame, NATIVE, RESOLUTION)
@@ -36,7 +53,7 @@ def test_holds_as_often_as_it_says(neighbours, mechanism):
     true = {s.columns: s.upper for s in evaluate(frame, other, NATIVE).subsets}
     misses = {"transport": 0, "path": 0}
     for seed in range(100):
-        measurement = measure(counts, strategy, epsilon=Fraction(8))
+        measurement = measure(counts, strategy, budget=budget)
         made = plug_in(measurement, NATIVE, synthetic, beta=Fraction(2, 5), draws=30, seed=seed)
         for proxy, certificate in made.items():
             bounds = zip(certificate.subsets, certificate.terms, strict=True)
@@ -48,12 +65,11 @@ def test_the_noise_term_covers_the_noise_and_an_understated_scale_does_not():
     """The quantile against the exact loss of the real noise: 200 runs, and a control at 0.6 of the scale."""
     frame = native(200)
     counts, clean = _counts(frame, NATIVE, RESOLUTION)
-    strategy = strategy_named("identity", neighbours=Neighbours.REPLACE_ONE)
 
     def failures(runs: int, understate: float) -> int:
         count = 0
         for seed in range(runs):
-            measurement = measure(counts, strategy, epsilon=Fraction(2))
+            measurement = measure(counts, IDENTITY, budget=Budget(Fraction(2)))
             object.__setattr__(measurement, "scale", measurement.scale * understate)
             made = plug_in(measurement, NATIVE, clean, beta=Fraction(3, 10), draws=20, seed=seed)["transport"]
             # The private rows themselves as "synthetic" ones: their fit is the loss of the real noise.
@@ -104,7 +120,7 @@ def test_garbage_from_the_solver_makes_the_bound_larger_never_false(monkeypatch,
 
 def test_terms_are_those_of_the_formula():
     counts, clean = _counts(people(300), MIXED, 4)
-    measurement = measure(counts, strategy_named("haar", neighbours=Neighbours.REPLACE_ONE), epsilon=Fraction(3))
+    measurement = measure(counts, strategy_named("haar", neighbours=Neighbours.REPLACE_ONE), budget=Budget(Fraction(3)))
     made = plug_in(measurement, MIXED, clean, beta=Fraction(1, 10), draws=50, seed=1)
     for certificate in made.values():
         for columns, terms in zip(certificate.subsets, certificate.terms, strict=True):
@@ -115,9 +131,29 @@ def test_terms_are_those_of_the_formula():
     assert made["transport"].bound <= made["path"].bound
 
 
+@pytest.mark.parametrize("unit", list(Unit))
+def test_a_measured_discretisation_is_what_rows_were_moved_and_slack_for_its_noise(unit):
+    """At most the worst case; without it, the worst case. Its share of β is taken off that of the noise."""
+    schema = MIXED.select(["income", "since"])
+    counts, clean = _counts(people(2_000), schema, 4)
+    measurement = measure(counts, IDENTITY, budget=Budget(Fraction(3)))
+    most, moved = farthest(schema, counts.marginals), displacement(schema, counts.marginals, [clean])
+    asked = {"sensitivity": Sensitivity(most, most**2), "neighbours": Neighbours.REPLACE_ONE, "noise": NoNoise()}
+    beta = Fraction(1, 10)
+    for amount, worst in ((Fraction(1), False), (Fraction(1, 10**8), True)):
+        displaced = measure_scalars([moved], budget=Budget(amount, unit), **asked)
+        made = plug_in(measurement, schema, clean, beta=beta, draws=50, seed=1, displaced=displaced)["transport"]
+        found = max(terms.discretisation for terms in made.terms)
+        claimed = (moved + displaced.slack(beta * DISPLACEMENT_BETA)) / MOVE_UNITS / 2_000
+        assert found == pytest.approx(1 / 8 if worst else claimed, abs=1e-8)
+        assert found > moved / MOVE_UNITS / 2_000
+        assert (found < 1 / 8) == (not worst)
+    assert moved / MOVE_UNITS / 2_000 == pytest.approx(1 / 12, rel=0.2)  # E max of two uniform distances up to 1/8
+
+
 def test_the_same_seed_gives_the_same_certificate_and_another_seed_another():
     counts, clean = _counts(people(300), MIXED, 4)
-    measurement = measure(counts, strategy_named("identity", neighbours=Neighbours.REPLACE_ONE), epsilon=Fraction(3))
+    measurement = measure(counts, IDENTITY, budget=Budget(Fraction(3)))
     first, again, other = (
         plug_in(measurement, MIXED, clean, beta=Fraction(1, 10), draws=50, seed=seed)["transport"].terms
         for seed in (1, 1, 2)
@@ -128,12 +164,12 @@ def test_the_same_seed_gives_the_same_certificate_and_another_seed_another():
 
 def test_too_few_draws_give_the_trivial_bound():
     counts, clean = _counts(people(300), MIXED, 4)
-    measurement = measure(counts, strategy_named("identity", neighbours=Neighbours.REPLACE_ONE), epsilon=Fraction(3))
+    measurement = measure(counts, IDENTITY, budget=Budget(Fraction(3)))
     made = plug_in(measurement, MIXED, clean, beta=Fraction(1, 100), draws=50, seed=1)
     assert {certificate.bound for certificate in made.values()} == {1.0}
 
 
 def test_beyond_three_columns_only_the_path_loss_is_computed():
     counts, clean = _counts(people(100), MIXED, 2, sparsity=4)
-    measurement = measure(counts, strategy_named("identity", neighbours=Neighbours.REPLACE_ONE), epsilon=Fraction(3))
+    measurement = measure(counts, IDENTITY, budget=Budget(Fraction(3)))
     assert set(plug_in(measurement, MIXED, clean, beta=Fraction(1, 10), draws=20, seed=1)) == {"path"}

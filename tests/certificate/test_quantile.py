@@ -11,6 +11,7 @@ import pytest
 from scipy.stats import binomtest
 
 from certsynth.certificate.quantile import joint_quantiles, rank_quantile
+from certsynth.mechanisms import Unit
 from certsynth.mechanisms.samplers import simulate
 
 FALSE_ALARM = 1e-7
@@ -54,10 +55,11 @@ def test_plug_in_quantile_covers_less(draws: int, beta: Fraction) -> None:
     assert not covers(found, TRIALS, beta)
 
 
+@pytest.mark.parametrize("unit", list(Unit))
 @pytest.mark.parametrize("scale", [0.2, 0.5, 3.0])
-def test_rank_quantile_covers_values_with_ties(scale: float) -> None:
+def test_rank_quantile_covers_values_with_ties(scale: float, unit: Unit) -> None:
     """Discrete noise: ties only help."""
-    found = hits(rank_quantile, 19, Fraction(1, 10), lambda rng, size: np.abs(simulate(rng, scale, (size,))))
+    found = hits(rank_quantile, 19, Fraction(1, 10), lambda rng, size: np.abs(simulate(rng, unit, scale, (size,))))
     assert covers(found, TRIALS, Fraction(1, 10))
 
 

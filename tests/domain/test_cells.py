@@ -11,6 +11,7 @@ import pytest
 
 import generators as gen
 from certsynth.domain import Cells, Groups
+from certsynth.domain.cells import coarser
 
 LATTICES = {
     "a line": gen.lattice(7),
@@ -97,6 +98,34 @@ def test_categories_cannot_be_grouped() -> None:
     with pytest.raises(ValueError, match="no points on the line"):
         Groups.of(gen.labels(3), np.array([0]))
     assert Groups.of(gen.labels(3), np.array([], np.int64)).size == 3
+
+
+@pytest.mark.parametrize("name", LATTICES)
+def test_a_coarser_cell_holds_all_points_of_the_finer_one(name: str) -> None:
+    """For all pairs of ways to cut the line of which one is finer than the other."""
+    lattice = LATTICES[name]
+    points, tried = np.arange(lattice.size), 0
+    for starts, wider in itertools.product(all_starts(lattice), repeat=2):
+        if set(wider) <= set(starts):
+            fine, coarse = (Groups.of(lattice, np.array(cuts, np.int64)) for cuts in (starts, wider))
+            above = coarser(fine, coarse)
+            assert above.shape == (fine.size,)
+            assert above[fine.code(points)].tolist() == coarse.code(points).tolist()
+            tried += 1
+    assert tried == 3 ** max(len(lattice.places) - 1, 0)
+
+
+def test_the_same_cells_are_as_coarse_as_each_other() -> None:
+    for cells in (*LATTICES.values(), Groups.of(gen.lattice(4, missing=True), np.array([0, 2]))):
+        assert coarser(cells, cells).tolist() == list(range(cells.size))
+
+
+def test_cells_that_are_no_parts_of_each_other_are_refused() -> None:
+    plain, groups = gen.lattice(4), Groups.of(gen.lattice(4), np.array([0, 2]))
+    shorter = Groups.of(gen.lattice(3), np.array([0, 2]))
+    for fine, coarse in ((plain, groups), (groups, plain), (plain, gen.lattice(4)), (groups, shorter)):
+        with pytest.raises(ValueError, match="different kinds"):
+            coarser(fine, coarse)
 
 
 def test_groups_cannot_be_changed() -> None:

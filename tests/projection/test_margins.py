@@ -1,4 +1,4 @@
-"""Single columns: projections against all their candidates, and estimates against dense least squares."""
+"""Single columns: projections against all their candidates."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from scipy.optimize import nnls
 
-from certsynth.projection.margins import improved, monotone, nonnegative, onto_simplex
+from certsynth.projection.margins import monotone, nonnegative, onto_simplex
 
 CALM = settings(deadline=None, derandomize=True)
 few_values = st.lists(st.one_of(st.integers(-5, 9).map(float), st.floats(-3, 3)), min_size=1, max_size=6)
@@ -162,77 +162,3 @@ def test_a_group_whose_sum_is_just_at_the_cut_is_no_problem(rows: int, counts: l
     found = nonnegative(values, groups)
     assert found.min() >= 0
     assert found.sum() == pytest.approx(1)
-
-
-# ------------------------------------------------------------ estimates that help each other
-
-
-def least_squares(
-    values: np.ndarray, variances: np.ndarray, groups: np.ndarray, totals: np.ndarray, totals_variance: float
-) -> tuple[np.ndarray, np.ndarray]:
-    """Estimates and their variances from the normal equations of all measurements together."""
-    members = (groups[None] == np.arange(len(totals))[:, None]).astype(float)
-    design = np.vstack([np.eye(len(values)), members])
-    precision = np.diag(np.r_[1 / variances, np.full(len(totals), 1 / totals_variance)])
-    covariance = np.linalg.inv(design.T @ precision @ design)
-    return covariance @ design.T @ precision @ np.r_[values, totals], np.diag(covariance)
-
-
-@pytest.mark.parametrize("seed", range(8))
-def test_one_layer_is_least_squares(seed: int) -> None:
-    rng = np.random.default_rng(seed)
-    groups = np.sort(np.r_[0, 1, 2, 3, rng.integers(4, size=rng.integers(1, 12))])
-    values, variances = rng.normal(size=len(groups)), rng.uniform(0.1, 3, size=len(groups))
-    totals, totals_variance = rng.normal(size=4), float(rng.uniform(0.05, 5))
-    found = improved(values, variances, groups, totals, totals_variance)
-    wanted = least_squares(values, variances, groups, totals, totals_variance)
-    assert found[0] == pytest.approx(wanted[0])
-    assert found[1] == pytest.approx(wanted[1])
-    assert (found[1] < variances).all()
-
-
-def test_what_agrees_already_stays() -> None:
-    rng = np.random.default_rng(3)
-    values, groups = rng.normal(size=9), np.repeat([0, 1, 2], 3)
-    totals = values.reshape(3, 3).sum(axis=1)
-    for variances, totals_variance in ((np.ones(9), 0.5), (np.zeros(9), 0.5), (rng.random(9), 0.0), (np.zeros(9), 0.0)):
-        better, _ = improved(values, variances, groups, totals, totals_variance)
-        assert better == pytest.approx(values)
-
-
-def test_totals_without_error_are_met_and_values_without_error_stay() -> None:
-    values, groups, totals = np.array([1.0, 2.0, 3.0, 4.0]), np.array([0, 0, 1, 1]), np.array([5.0, 5.0])
-    better, left = improved(values, np.array([1.0, 3.0, 0.0, 2.0]), groups, totals, 0.0)
-    assert better.tolist() == [1.5, 3.5, 3.0, 2.0]
-    assert left.tolist() == [0.75, 0.75, 0.0, 0.0]
-    better, left = improved(values, np.zeros(4), groups, totals, 2.0)
-    assert better.tolist() == values.tolist()
-    assert left.tolist() == [0.0] * 4
-
-
-def test_no_variance_at_all_is_no_reason_for_nan() -> None:
-    """Where scales are so small that no simulated draw differs from 0."""
-    for variances in (np.zeros(4), np.full(4, 1e-320), np.array([0.0, 0.0, 1.0, 1e-320])):
-        for totals_variance in (0.0, 1e-320, 1.0):
-            found = improved(np.arange(4.0), variances, np.array([0, 0, 1, 1]), np.array([9.0, 9.0]), totals_variance)
-            assert np.isfinite(found).all()
-            assert (found[1] >= 0).all()
-
-
-def test_two_layers_are_nearer_to_the_truth_than_one() -> None:
-    """Values, sums of pairs of them, and sums of four: each layer lowers the error, and says by how much."""
-    rng = np.random.default_rng(4)
-    truth, errors, claimed = rng.random(16), np.zeros(3), np.zeros(3)
-    for _ in range(2_000):
-        values, variances = truth + rng.normal(size=16), np.ones(16)
-        for layer, width in enumerate((1, 2, 4)):
-            if width > 1:
-                groups = np.arange(16) // width
-                totals = truth.reshape(-1, width).sum(axis=1) + 0.5 * rng.normal(size=16 // width)
-                values, variances = improved(values, variances, groups, totals, 0.25)
-            errors[layer] += ((values - truth) ** 2).mean()
-            claimed[layer] += variances.mean()
-    errors, claimed = errors / 2_000, claimed / 2_000
-    assert errors[1] < 0.7 * errors[0]
-    assert errors[2] < errors[1]
-    assert errors[:2] == pytest.approx(claimed[:2], rel=0.05)  # 32,000 squares: 1 % is a standard error

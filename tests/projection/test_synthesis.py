@@ -5,7 +5,6 @@ from __future__ import annotations
 import datetime
 import itertools
 from collections.abc import Sequence
-from fractions import Fraction
 from typing import Any
 
 import numpy as np
@@ -13,14 +12,13 @@ import polars as pl
 import pytest
 
 from certsynth.domain import Category, Ordered, Schema
-from certsynth.layers import measure_layers, plan_layers
-from certsynth.mechanisms import Measurement
-from certsynth.mechanisms.samplers import Noised, calibrated_scale
+from certsynth.layers import measure_layers
+from certsynth.mechanisms import Budget, Measurement, Sensitivity, Unit
+from certsynth.mechanisms.samplers import Noised, calibrated_scale, simulate
 from certsynth.projection import synthesis
 from certsynth.projection.synthesis import _Layer, _views, synthesise
-from certsynth.settings import Settings, checked_settings
 from certsynth.sources import cleaned, open_source
-from small import MIXED, NATIVE, NoNoise, native, people
+from small import MIXED, NATIVE, NoNoise, native, people, planned, settled
 
 DAY = datetime.date(1970, 1, 1).toordinal()
 
@@ -71,10 +69,13 @@ class Seeded:
     def __init__(self, seed: int) -> None:
         self.rng = np.random.default_rng(seed)
 
-    def add(self, values: np.ndarray, *, sensitivity: int, epsilon: Fraction) -> Noised:
-        scale = calibrated_scale(sensitivity, epsilon)
+    def add(self, values: np.ndarray, *, sensitivity: Sensitivity, budget: Budget) -> Noised:
+        scale = calibrated_scale(sensitivity, budget)
+        if budget.unit is Unit.RHO:
+            noise = simulate(self.rng, budget.unit, scale, values.shape)
+            return Noised(values=values + noise, scale=scale, spent=budget)
         first, second = self.rng.geometric(-np.expm1(-1 / scale), size=(2, len(values)))
-        return Noised(values=values + first - second, scale=scale, epsilon=epsilon)
+        return Noised(values=values + first - second, scale=scale, spent=budget)
 
 
 class Silent:
@@ -82,14 +83,8 @@ class Silent:
 
     releasable = False
 
-    def add(self, values: np.ndarray, *, sensitivity: int, epsilon: Fraction) -> Noised:
-        return Noised(values=values, scale=1e-3, epsilon=epsilon)
-
-
-def settled(schema: Schema, **asked: Any) -> Settings:
-    given = dict.fromkeys(("sparsity", "resolution", "mechanism", "loss", "rows", "share", "confidence", "preset"))
-    given |= {"epsilon": 2, "projection": "particles", "neighbours": "replace-one", "candidates": 1, "public": False}
-    return checked_settings(schema, **(given | asked))
+    def add(self, values: np.ndarray, *, sensitivity: Sensitivity, budget: Budget) -> Noised:
+        return Noised(values=values, scale=0.01, spent=budget)  # the least that ε = 100 allows
 
 
 def clean(frame: pl.DataFrame, schema: Schema) -> list[np.ndarray]:
@@ -99,7 +94,8 @@ def clean(frame: pl.DataFrame, schema: Schema) -> list[np.ndarray]:
 
 
 def measured(rows: Sequence[np.ndarray], schema: Schema, *, noise: Any = None, **asked: Any) -> list[Measurement]:
-    layers = plan_layers(schema, settled(schema, **asked), len(rows[0]))
+    asked = {"projection": "particles", "mechanism": "identity"} | asked
+    layers = planned(schema, settled(schema, **asked), len(rows[0]))
     return measure_layers(lambda: [rows], schema, layers, noise=noise)
 
 
@@ -150,6 +146,21 @@ def test_every_value_is_legal_and_on_the_finest_lattice(table: str, sparsity: in
         check_rows(synthesise(measured(private, schema, noise=noise, **asked), schema, rows, rng), schema, rows)
 
 
+MECHANISMS = ["haar", "haar-hilbert", "haar-weighted", "quad-tree", "haar-noisy-total"]
+
+
+@pytest.mark.parametrize("neighbours", ["replace-one", "add-remove"])
+@pytest.mark.parametrize("budget", [{"epsilon": 1}, {"rho": "0.5"}], ids=str)
+@pytest.mark.parametrize("mechanism", MECHANISMS)
+def test_values_are_legal_whatever_the_mechanism_and_the_law_of_the_noise(
+    mechanism: str, budget: dict[str, Any], neighbours: str
+) -> None:
+    private, rng = clean(people(60), MIXED), np.random.default_rng(1)
+    for sparsity in (1, 2):
+        asked = {"mechanism": mechanism, "sparsity": sparsity, "neighbours": neighbours, "resolution": 4} | budget
+        check_rows(synthesise(measured(private, MIXED, noise=Seeded(1), **asked), MIXED, 40, rng), MIXED, 40)
+
+
 class Fixed:
     """Noisy counts that somebody made up."""
 
@@ -158,9 +169,9 @@ class Fixed:
     def __init__(self, counts: Sequence[int]) -> None:
         self.counts = np.array(counts)
 
-    def add(self, values: np.ndarray, *, sensitivity: int, epsilon: Fraction) -> Noised:
+    def add(self, values: np.ndarray, *, sensitivity: Sensitivity, budget: Budget) -> Noised:
         assert len(values) == len(self.counts)
-        return Noised(values=self.counts, scale=calibrated_scale(sensitivity, epsilon), epsilon=epsilon)
+        return Noised(values=self.counts, scale=calibrated_scale(sensitivity, budget), spent=budget)
 
 
 def test_a_category_in_a_table_that_seems_empty_gets_legal_rows() -> None:
@@ -216,6 +227,16 @@ def test_without_noise_single_columns_are_exact(table: str, sparsity: int, neigh
     found = measured(private, schema, noise=Silent(), sparsity=sparsity, neighbours=neighbours, resolution=resolution)
     made = synthesise(found, schema, 300, np.random.default_rng(5))
     for want, got in zip(on_detail(private, schema), on_detail(made, schema), strict=True):
+        assert np.array_equal(want, got)
+
+
+@pytest.mark.parametrize("neighbours", ["replace-one", "add-remove"])
+@pytest.mark.parametrize("mechanism", MECHANISMS)
+def test_without_noise_single_columns_are_exact_whatever_the_mechanism(mechanism: str, neighbours: str) -> None:
+    private = clean(people(300), MIXED)
+    found = measured(private, MIXED, noise=Silent(), neighbours=neighbours, resolution=4, mechanism=mechanism)
+    made = synthesise(found, MIXED, 300, np.random.default_rng(5))
+    for want, got in zip(on_detail(private, MIXED), on_detail(made, MIXED), strict=True):
         assert np.array_equal(want, got)
 
 
@@ -275,7 +296,7 @@ def test_the_private_rows_would_fit_every_view_perfectly_if_there_were_no_noise(
     schema, make = TABLES[table]
     private, rng = clean(make(80), schema), np.random.default_rng(9)
     found = measured(private, schema, noise=NoNoise(), sparsity=sparsity, resolution=5, epsilon=20)
-    layers = [_Layer(m, rng) for m in found]
+    layers = _Layer.all(found, rng)
     base = found[1].marginals.cells
     codes = np.column_stack([c.to_cells(x, grid) for c, x, grid in zip(schema, private, base, strict=True)])
     views = _views(layers[1:], base)

@@ -19,8 +19,7 @@ import oracles
 from certsynth import evaluate
 from certsynth.certificate.plug_in import PlugIn, plug_in
 from certsynth.domain import Cells, Groups
-from certsynth.mechanisms import Neighbours, Strategy, measure
-from certsynth.mechanisms.strategy import strategy_named
+from certsynth.mechanisms import Budget, Neighbours, Strategy, measure, strategy_named
 from certsynth.queries import Marginals
 from certsynth.transport import Network, transport_bounds, transport_loss
 from certsynth.transport import network as module
@@ -474,14 +473,14 @@ def certified(marginals: Marginals, strategy: Strategy) -> tuple[dict[str, PlugI
     frame, other = native(60), native(40, seed=9)
     clean, synthetic = ([column.clean(f[column.name].to_numpy()) for column in NATIVE] for f in (frame, other))
     codes = [c.to_cells(x, cells) for c, x, cells in zip(NATIVE, clean, marginals.cells, strict=True)]
-    measured = measure(marginals.count([codes]), strategy, epsilon=Fraction(400), noise=NoNoise())
+    measured = measure(marginals.count([codes]), strategy, budget=Budget(Fraction(400)), noise=NoNoise())
     made = plug_in(measured, NATIVE, synthetic, beta=Fraction(1, 5), draws=20, seed=1)
     sparsity = len(marginals.subsets[0])
     return dict(made), {s.columns: s.upper for s in evaluate(frame, other, NATIVE, sparsity=sparsity).subsets}
 
 
 @pytest.mark.parametrize("neighbours", list(Neighbours))
-@pytest.mark.parametrize("mechanism", ["identity", "haar"])
+@pytest.mark.parametrize("mechanism", ["identity", "haar", "haar-weighted", "quad-tree"])
 @pytest.mark.parametrize("sparsity", [1, 2, 3])
 def test_certificates_from_counts_in_groups_hold_without_their_noise_term(
     sparsity: int, mechanism: str, neighbours: Neighbours

@@ -15,7 +15,7 @@ from fractions import Fraction
 
 from certsynth.certificate.comparison import Distance, distances
 from certsynth.errors import SolverFailed
-from certsynth.mechanisms.guarantee import Guarantee, Neighbours
+from certsynth.mechanisms.guarantee import Budget, Guarantee, Neighbours, Sensitivity
 from certsynth.mechanisms.samplers import Noise
 from certsynth.mechanisms.scalars import NoisyScalars, measure_scalars
 from certsynth.progress import Progress, silent
@@ -29,13 +29,16 @@ MOVED_WEIGHT = 16
 """What rows were moved to the lattice gets up to so much less noise than the loss, as long as that adds no more than
 a thirty-second of a row to the sensitivity (see `moved_weight`)."""
 
+SINGLE_SHARE = Fraction(1, 4)
+"""Of the budget and the failure probability, what the bound for single columns gets beside that for more."""
+
 COUNT_WEIGHT = Fraction(1, 4)
 """Under add/remove the number of rows gets four times the noise of the loss: it only divides the loss."""
 
 
 @dataclass(frozen=True, slots=True)
 class Query:
-    r"""The integers that get noise, and the most that they change together (L1) between neighbours.
+    r"""The integers that get noise, and the most that they change together between neighbours.
 
     In multiples of 1/FINENESS rows: `losses`, n·(g_S + a_S + b_S) for each subset S or their maximum, where g_S is the
     flow between the tables on the lattice, a_S and b_S what private and synthetic rows were moved on average; `moved`,
@@ -47,7 +50,7 @@ class Query:
     moved: int | None
     count: int | None
     loss_sensitivity: int
-    sensitivity: int
+    sensitivity: Sensitivity
 
     @property
     def values(self) -> tuple[int, ...]:
@@ -82,21 +85,21 @@ def exact_query(
     losses = [math.ceil(FINENESS * rows * (d.upper + d.first_moved + d.second_moved)) for d in found]
     losses = losses if per_subset else [max(losses)]
     loss_sensitivity = math.ceil(FINENESS * change)
-    sensitivity = len(losses) * loss_sensitivity
+    changes = [loss_sensitivity] * len(losses)
     moved = count = None
     if two_sided:
         weight = moved_weight(fine)
         moved = max(math.ceil(weight * FINENESS * rows * d.first_moved) for d in found)
-        sensitivity += math.ceil(weight * FINENESS * far)
+        changes.append(math.ceil(weight * FINENESS * far))
     if neighbours is Neighbours.ADD_REMOVE:
         count = int(FINENESS * COUNT_WEIGHT) * rows
-        sensitivity += int(FINENESS * COUNT_WEIGHT)
+        changes.append(int(FINENESS * COUNT_WEIGHT))
     return Query(
         losses=tuple(losses),
         moved=moved,
         count=count,
         loss_sensitivity=loss_sensitivity,
-        sensitivity=sensitivity,
+        sensitivity=Sensitivity(sum(changes), sum(change**2 for change in changes)),
     )
 
 
@@ -135,7 +138,7 @@ def direct(
     private: FineCounts,
     synthetic: FineCounts,
     *,
-    epsilon: Fraction,
+    budget: Budget,
     beta: Fraction,
     neighbours: Neighbours,
     per_subset: bool = False,
@@ -143,14 +146,14 @@ def direct(
     noise: Noise | None = None,
     progress: Progress = silent,
 ) -> Direct:
-    """Bounds on the loss of `synthetic` with confidence 1 − β, at the cost of `epsilon`.
+    """Bounds on the loss of `synthetic` with confidence 1 − β, at the cost of `budget`.
 
     Without `two_sided` all of β goes to the upper bounds, and the lower ones are 0.
     """
     found = distances(fine, private, synthetic, progress=progress) if private.rows else nothing(fine, synthetic)
     query = exact_query(fine, found, private.rows, neighbours=neighbours, per_subset=per_subset, two_sided=two_sided)
     noisy = measure_scalars(
-        query.values, sensitivity=query.sensitivity, epsilon=epsilon, neighbours=neighbours, noise=noise
+        query.values, sensitivity=query.sensitivity, budget=budget, neighbours=neighbours, noise=noise
     )
     return bounds(
         fine,
@@ -175,7 +178,7 @@ def nothing(fine: FineMarginals, synthetic: FineCounts) -> list[Distance]:
 
 def bounds(
     fine: FineMarginals,
-    synthetic: FineCounts,
+    synthetic: FineCounts | None,
     noisy: NoisyScalars,
     *,
     rows: int,
@@ -184,7 +187,9 @@ def bounds(
     stretch: Fraction,
     two_sided: bool,
 ) -> Direct:
-    r"""What noisy values say about the loss: post-processing. `rows` is used under replace-one only.
+    r"""What noisy values say about the loss: post-processing.
+
+    `rows` is used under replace-one only, and `synthetic` for lower bounds only.
 
     With h the noiseless loss in rows and m ≥ a_S + b_S what rows were moved,
 
@@ -204,7 +209,7 @@ def bounds(
         least, most = n - error, n + error
     upper = [_up((loss + slack) / least) if least >= 1 else 1.0 for loss in values[:losses]]
     lower = [0.0] * losses
-    if two_sided and least >= 1:
+    if two_sided and synthetic and least >= 1:
         moved = (values[losses] + Fraction(noisy.slack(for_moved), FINENESS)) / moved_weight(fine) / least
         moved = min(max(moved, Fraction(0)), Fraction(fine.farthest(), MOVE_UNITS))
         moved += max(Fraction(m, MOVE_UNITS * synthetic.rows) for m in synthetic.moved)

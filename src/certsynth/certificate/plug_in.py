@@ -14,8 +14,10 @@ from certsynth.certificate.quantile import joint_quantiles, rank_quantile
 from certsynth.domain import Cells, Schema
 from certsynth.domain.column import discretisation
 from certsynth.mechanisms import Measurement, Neighbours
+from certsynth.mechanisms.scalars import NoisyScalars
 from certsynth.parallel import run
 from certsynth.progress import Progress, silent
+from certsynth.queries.fine import MOVE_UNITS
 from certsynth.transport import Network, Path, path_loss, transport_loss
 from certsynth.transport.path import Order
 
@@ -23,6 +25,9 @@ Proxy = Literal["transport", "path"]
 
 TRANSPORT_COLUMNS = 3
 """Networks are built for at most this many columns at once; beyond, only the path loss is to be had."""
+
+DISPLACEMENT_BETA = Fraction(1, 10)
+"""Of the failure probability, what the measured discretisation gets, where there is one."""
 
 PILOT_DRAWS = 20
 _OUTWARD = 1e-9  # more than all rounding of float sums that lead to a term
@@ -105,10 +110,14 @@ def plug_in(
     beta: Fraction,
     draws: int,
     seed: int,
+    displaced: NoisyScalars | None = None,
     proxies: Proxies = PLAIN,
     progress: Progress = silent,
 ) -> dict[Proxy, PlugIn]:
     """Certificates for cleaned rows `table`, with each proxy that can be computed.
+
+    `displaced` is the noisy sum of the distances of private rows to the centres of their cells: where it is given, the
+    discretisation is what it says, and at most the worst case.
 
     `seed` starts the Monte Carlo draws of the noise's law, and nothing else. It must come fresh from the operating
     system: whoever chooses it chooses the certificate.
@@ -131,7 +140,9 @@ def plug_in(
         if proxy == "transport" and max(map(len, marginals.subsets)) > TRANSPORT_COLUMNS:
             continue
         losses = _losses(proxy, measurement, blocks, proxies, progress)
-        results[proxy] = _certificate(proxy, measurement, schema, losses, draws, rows, rows_error, away, beta)
+        results[proxy] = _certificate(
+            proxy, measurement, schema, losses, draws, rows, rows_error, away, displaced, beta
+        )
     return results
 
 
@@ -144,6 +155,7 @@ def _certificate(
     rows: float,
     rows_error: Floats,
     away: Floats,
+    displaced: NoisyScalars | None,
     beta: Fraction,
 ) -> PlugIn:
     r"""Put the terms together. Rows of `losses`: draws, pilot draws, the fit, and the emitted rows alone.
@@ -152,25 +164,30 @@ def _certificate(
 
     .. math:: n\,U(c_D/n, \mu) \le U(0, \eta) + U(\nu, \hat n\mu) + |n - \hat n|\,U(\mu, 0)
 
-    and n ≥ n̂ − t, where t bounds |n − n̂| and half of β pays for it.
+    and n ≥ n̂ − t, where t bounds |n − n̂| and half of β pays for it. A measured discretisation takes its share of β
+    first.
     """
     marginals = measurement.marginals
     noise, pilot, fit, alone = losses[:draws], losses[draws:-2], losses[-2], losses[-1]
     hidden = measurement.strategy.neighbours is Neighbours.ADD_REMOVE
-    share = beta / 2 if hidden else beta
+    for_moved = beta * DISPLACEMENT_BETA if displaced else Fraction(0)
+    share = (beta - for_moved) / (2 if hidden else 1)
     error = rank_quantile(np.abs(rows_error), share) if hidden else 0.0
     least = rows - error
     quantiles = joint_quantiles(noise, _shared_scales(measurement, pilot), share)
     quantiles[np.array(marginals.sizes()) == 1] = 0.0  # one cell holds everything, whatever the noise
+    moved = 1.0
+    if displaced and least >= 1:
+        moved = max(0, displaced.values[0] + displaced.slack(for_moved)) / MOVE_UNITS / least
     terms = []
     for j, subset in enumerate(marginals.subsets):
-        coarse = max(discretisation(schema.columns[c], marginals.cells[c]) for c in subset)
+        coarse = min(moved, float(max(discretisation(schema.columns[c], marginals.cells[c]) for c in subset)))
         if least >= 1 and np.isfinite(quantiles[j]):
             privatisation = quantiles[j] / least
             projection = (fit[j] + (error * alone[j] if hidden else 0.0)) / least + away[j]
         else:  # nothing is known about a table that may be empty, or from too few draws
             privatisation, projection = 1.0, 0.0
-        terms.append(Terms(_up(float(coarse)), _up(privatisation), _up(projection)))
+        terms.append(Terms(_up(coarse), _up(privatisation), _up(projection)))
     names = schema.names
     largest, scale = np.max(noise, axis=1), max(rows, 1.0)
     return PlugIn(

@@ -107,3 +107,18 @@ class Groups(Cells):
         ends = np.append(self.starts[1:], len(self.lattice.places))[: len(self.starts)] - 1
         widths = self.lattice.places[ends] - self.lattice.places[self.starts]
         return Fraction(int(widths.max(initial=0)), self.steps)
+
+
+def coarser(fine: Cells, coarse: Cells) -> Ints:
+    """Code of the coarse cell that holds each fine one, where these are groups of one lattice or the same cells.
+
+    >>> lattice = Cells(places=np.arange(4), steps=3, apart=1)
+    >>> coarser(Groups.of(lattice, np.arange(4)), Groups.of(lattice, np.array([0, 2]))).tolist()
+    [0, 0, 1, 1, 2]
+    """
+    if fine is coarse:
+        return np.arange(fine.size)
+    if not isinstance(fine, Groups) or not isinstance(coarse, Groups) or fine.lattice.size != coarse.lattice.size:
+        raise ValueError("cells of different kinds are not parts of each other")
+    apart = len(fine.lattice.places) + np.arange(fine.apart)
+    return coarse.code(np.concatenate([fine.starts, apart]))

@@ -1,17 +1,20 @@
 """The only place where noise meets data."""
 
-from certsynth.mechanisms.guarantee import Guarantee, Neighbours, exact_epsilon
+from certsynth.mechanisms.guarantee import Budget, Guarantee, Neighbours, Sensitivity, Unit, exact_epsilon
 from certsynth.mechanisms.measure import Measurement, measure
-from certsynth.mechanisms.strategy import STRATEGIES, Haar, Identity, Strategy
+from certsynth.mechanisms.strategies import STRATEGIES, strategy_named
+from certsynth.mechanisms.strategy import Strategy
 
 __all__ = [
     "STRATEGIES",
+    "Budget",
     "Guarantee",
-    "Haar",
-    "Identity",
     "Measurement",
     "Neighbours",
+    "Sensitivity",
     "Strategy",
+    "Unit",
     "exact_epsilon",
     "measure",
+    "strategy_named",
 ]

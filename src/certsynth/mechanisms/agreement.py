@@ -1,36 +1,39 @@
-"""Overlapping marginals made to agree: a fixed linear map, so that the law of the error stays known.
+"""Overlapping marginals made to agree: fixed linear maps, so that the law of the error stays known.
 
 Every subset R of columns that lies in several counted subsets S is seen once in each: as the sum of the block of S over
-the columns outside R. Under independent noise of one scale on all cells, the error of that sum has variance
-proportional to the number of cells summed over, so the best combination weighs each by its inverse. Blocks then take it
-over: what is missing is spread evenly over the cells summed. Small R come first; a later step changes no earlier sum.
-docs/explanation/noise.md proves that this is the least-squares solution, and that true counts pass unchanged.
+the columns outside R. The best combination weighs each by the inverse variance of its error. Blocks then take it over:
+what is missing is spread evenly over the cells summed. Small R come first; a later step changes no earlier sum.
+docs/explanation/noise.md proves that this is the least-squares solution under independent noise of one scale on all
+cells, and that true counts pass unchanged whatever the weights.
 """
 
 from __future__ import annotations
 
 import itertools
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 
 import numpy as np
 
-from certsynth.arrays import Floats
+from certsynth.arrays import Floats, sums
+from certsynth.domain.cells import coarser
+from certsynth.mechanisms.tree import consistent
 from certsynth.queries.marginals import Marginals, Subset
 
+Variances = Mapping[tuple[int, Subset], float]
+"""By position j of a block and subset R inside it: how large the error of a sum over the columns outside R is."""
 
-def agreed(blocks: Sequence[Floats], marginals: Marginals) -> list[Floats]:
+
+def agreed(blocks: Sequence[Floats], marginals: Marginals, variances: Variances) -> list[Floats]:
     """Blocks with the same sums wherever they overlap. Leading axes are kept; blocks must have one total already."""
     lead = blocks[0].shape[:-1]
     shaped = [b.reshape(*lead, *marginals.shape(s)) for b, s in zip(blocks, marginals.subsets, strict=True)]
     for shared, holders in overlaps(marginals.subsets):
-        sums, weights = [], []
-        for j in holders:
-            outside = _outside(marginals.subsets[j], shared, len(lead))
-            sums.append(shaped[j].sum(axis=outside, keepdims=True))
-            weights.append(sums[-1].size / shaped[j].size)
-        best = np.tensordot(weights, [s.reshape(*lead, -1) for s in sums], axes=1) / sum(weights)
-        for j, own, weight in zip(holders, sums, weights, strict=True):
-            shaped[j] = shaped[j] + (best.reshape(own.shape) - own) * weight
+        seen = [shaped[j].sum(axis=_outside(marginals.subsets[j], shared, len(lead)), keepdims=True) for j in holders]
+        weights = np.array([1 / variances[j, shared] for j in holders])
+        best = np.tensordot(weights / weights.sum(), [counts.reshape(*lead, -1) for counts in seen], axes=1)
+        for j, own in zip(holders, seen, strict=True):
+            shaped[j] = shaped[j] + (best.reshape(own.shape) - own) * (own.size / shaped[j].size)
     return [b.reshape(*lead, -1) for b in shaped]
 
 
@@ -50,3 +53,73 @@ def overlaps(subsets: Sequence[Subset]) -> list[tuple[Subset, list[int]]]:
 
 def _outside(subset: Subset, shared: Subset, lead: int) -> tuple[int, ...]:
     return tuple(lead + axis for axis, column in enumerate(subset) if column not in shared)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Layer:
+    """Blocks of one measurement, agreed among themselves: of shape (draws, cells). Variances are those of its noise."""
+
+    marginals: Marginals
+    blocks: list[Floats]
+    variances: Variances
+
+    def seen(self, shared: Subset) -> tuple[Floats, float] | None:
+        """Counts on a set of columns and the variance of their errors, from all blocks that hold it."""
+        found = [j for j, subset in enumerate(self.marginals.subsets) if set(shared) <= set(subset)]
+        if not found:
+            return None
+        j = found[0]
+        shaped = self.blocks[j].reshape(-1, *self.marginals.shape(self.marginals.subsets[j]))
+        counts = shaped.sum(axis=_outside(self.marginals.subsets[j], shared, 1))
+        return counts.reshape(len(counts), -1), 1 / sum(1 / self.variances[i, shared] for i in found)
+
+    def take_over(self, shared: Subset, change: Floats) -> None:
+        """Add a change of the counts on a set of columns to all blocks that hold it, spread evenly."""
+        for j, subset in enumerate(self.marginals.subsets):
+            if set(shared) <= set(subset):
+                shape = [self.marginals.cells[c].size if c in shared else 1 for c in subset]
+                whole = self.marginals.shape(subset)
+                even = np.broadcast_to(change.reshape(-1, *shape), (len(change), *whole)) * (
+                    change.shape[-1] / self.blocks[j].shape[-1]
+                )
+                self.blocks[j] = self.blocks[j] + even.reshape(len(change), -1)
+
+
+def combined(layers: Sequence[Layer], total: Floats) -> None:
+    """Make layers of one table agree, the finest cells first; cells of later ones are unions of cells of earlier ones.
+
+    Single columns are combined by least squares on the tree of their cells. For more columns the layers' counts in the
+    coarser cells are averaged with one weight each, which keeps what agreed before.
+    """
+    columns = range(len(layers[0].marginals.cells))
+    for j in columns:
+        _combine_column(layers, j, total)
+    for fine, coarse in itertools.pairwise(layers):
+        for shared in fine.marginals.subsets:
+            if len(shared) > 1:
+                _combine_subset(fine, coarse, shared)
+
+
+def _combine_column(layers: Sequence[Layer], column: int, total: Floats) -> None:
+    seen = [(layer, *found) for layer in reversed(layers) if (found := layer.seen((column,)))]
+    cells = [layer.marginals.cells[column] for layer, _, _ in seen]
+    above = [coarser(fine, coarse) for coarse, fine in itertools.pairwise(cells)]
+    best = consistent([counts for _, counts, _ in seen], [v for _, _, v in seen], above, total)
+    for (layer, counts, _), better in zip(seen, best, strict=True):
+        layer.take_over((column,), better - counts)
+
+
+def _combine_subset(fine: Layer, coarse: Layer, shared: Subset) -> None:
+    above_it, below = coarse.seen(shared), fine.seen(shared)
+    if above_it is None or below is None:
+        return
+    (known, variance), (counts, fine_variance) = above_it, below
+    codes = [coarser(fine.marginals.cells[c], coarse.marginals.cells[c]) for c in shared]
+    shape = coarse.marginals.shape(shared)
+    above = np.ravel_multi_index(np.meshgrid(*codes, indexing="ij"), shape).ravel()
+    members = np.bincount(above, minlength=known.shape[-1])
+    inside = np.array([sums(above, row, known.shape[-1]) for row in counts])
+    fine_variance *= counts.shape[-1] / known.shape[-1]
+    best = (known / variance + inside / fine_variance) / (1 / variance + 1 / fine_variance)
+    fine.take_over(shared, ((best - inside) / members)[:, above])
+    coarse.take_over(shared, best - known)

@@ -25,24 +25,63 @@ class Neighbours(enum.StrEnum):
     ADD_REMOVE = "add-remove"
 
 
+class Unit(enum.StrEnum):
+    """What an amount of privacy is counted in: ε of pure differential privacy, or ρ of zero-concentrated."""
+
+    EPSILON = "epsilon"
+    RHO = "rho"
+
+
+@dataclass(frozen=True, slots=True)
+class Budget:
+    """An amount of privacy, exact. Amounts of one unit add up when mechanisms run on the same table."""
+
+    amount: Fraction
+    unit: Unit = Unit.EPSILON
+
+    def share(self, part: Fraction) -> Budget:
+        return Budget(self.amount * part, self.unit)
+
+    def __str__(self) -> str:
+        return f"{'ε' if self.unit is Unit.EPSILON else 'ρ'} = {decimal_text(self.amount)}"
+
+
+@dataclass(frozen=True, slots=True)
+class Sensitivity:
+    """The most that integers change between neighbours: the L1 norm, and the square of the L2 norm.
+
+    Those of several mechanisms on the same table add up.
+    """
+
+    l1: int
+    l2_squared: int
+
+    def __add__(self, other: Sensitivity) -> Sensitivity:
+        return Sensitivity(self.l1 + other.l1, self.l2_squared + other.l2_squared)
+
+    def __bool__(self) -> bool:
+        return self.l1 > 0
+
+
 @dataclass(frozen=True, slots=True)
 class Guarantee:
-    """What was spent: pure ε-differential privacy under a neighbour relation."""
+    """What was spent under a neighbour relation."""
 
-    epsilon: Fraction
+    spent: Budget
     neighbours: Neighbours
 
     @classmethod
     def composed(cls, costs: Iterable[Guarantee]) -> Guarantee:
-        """The cost of several mechanisms run on the same table: their ε add up."""
+        """The cost of several mechanisms run on the same table: amounts add up."""
         costs = list(costs)
-        relations = {cost.neighbours for cost in costs}
-        if len(relations) != 1:
-            raise ValueError("costs under different neighbour relations do not add up")
-        return cls(epsilon=sum((cost.epsilon for cost in costs), Fraction(0)), neighbours=relations.pop())
+        relations, units = {cost.neighbours for cost in costs}, {cost.spent.unit for cost in costs}
+        if len(relations) != 1 or len(units) != 1:
+            raise ValueError("costs under different neighbour relations or in different units do not add up")
+        amount = sum((cost.spent.amount for cost in costs), Fraction(0))
+        return cls(spent=Budget(amount, units.pop()), neighbours=relations.pop())
 
     def __str__(self) -> str:
-        return f"ε = {decimal_text(self.epsilon)} ({self.neighbours} neighbours)"
+        return f"{self.spent} ({self.neighbours} neighbours)"
 
 
 def exact_epsilon(value: Any, *, name: str = "epsilon") -> Fraction:

@@ -2,27 +2,33 @@
 
 from __future__ import annotations
 
+import functools
+import itertools
+import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 
 import numpy as np
 
 from certsynth.arrays import Floats, Ints
-from certsynth.mechanisms.agreement import agreed
-from certsynth.mechanisms.guarantee import Guarantee, Neighbours
+from certsynth.mechanisms.agreement import Layer, Variances, agreed, combined
+from certsynth.mechanisms.guarantee import Budget, Guarantee, Neighbours, Sensitivity, Unit
+from certsynth.mechanisms.identity import Identity
 from certsynth.mechanisms.samplers import ExactNoise, Noise, simulate
-from certsynth.mechanisms.strategy import Identity, Strategy
-from certsynth.queries.marginals import Counts, Marginals
-from certsynth.transport.path import Path
+from certsynth.mechanisms.strategy import Strategy
+from certsynth.queries.marginals import Counts, Marginals, Subset
+
+_VARIANCE_DRAWS = 16
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Measurement:
     r"""Noisy coefficients of all marginals: ν = 𝕋μ_D + η up to the factor n, with the law of η.
 
-    `coefficients` holds one block for each marginal. `total` is the number of rows under replace-one, the noisy number
-    of rows where it was measured by itself, and None where it is read off the marginals. `releasable` is false for
-    noise made up in a test.
+    `coefficients` holds one block for each marginal. `total` is the number of rows under replace-one, their noisy
+    number times the strategy's weight for it where it was measured by itself, and None where it is read off the
+    marginals. `releasable` is false for noise made up in a test.
     """
 
     marginals: Marginals
@@ -35,69 +41,154 @@ class Measurement:
 
     def estimate(self) -> tuple[list[Floats], float]:
         """Estimates of the counts of each marginal (blocks as in `Marginals`), and of the number of rows."""
-        blocks, total = self._cells([c.astype(float) for c in self.coefficients], self.total)
+        known = self.total is None or self.strategy.neighbours is Neighbours.REPLACE_ONE
+        total = self.total if known else np.asarray(self.total) / self.strategy.total_weight
+        blocks, total = self._cells([c.astype(float) for c in self.coefficients], total)
         return blocks, float(total)
 
     def simulate(self, rng: np.random.Generator, draws: int) -> tuple[list[Floats], Floats]:
         """Fresh draws of the errors of `estimate`: blocks of shape (draws, cells), and errors of the number of rows."""
-        noise = [simulate(rng, self.scale, (draws, len(c))).astype(float) for c in self.coefficients]
+        unit = self.cost.spent.unit
+        noise = [simulate(rng, unit, self.scale, (draws, len(c))).astype(float) for c in self.coefficients]
         if self.strategy.neighbours is Neighbours.REPLACE_ONE:
             total = np.zeros(draws)
         elif self.strategy.measures_total:
             total = None
         else:
-            total = simulate(rng, self.scale, (draws,)).astype(float)
+            total = simulate(rng, unit, self.scale, (draws,)) / self.strategy.total_weight
         return self._cells(noise, total)
+
+    @property
+    def variance(self) -> float:
+        """Variance of the noise on a coefficient."""
+        if self.cost.spent.unit is Unit.RHO:
+            return self.scale**2
+        p = math.exp(-1 / self.scale)
+        return max(2 * p / (1 - p) ** 2, 1e-300)  # not 0, since its inverse is a weight
 
     def _cells(self, coefficients: list[Floats], total: Floats | int | None) -> tuple[list[Floats], Floats]:
         """The linear map from coefficients to cells, and the total that goes with them."""
-        strategy, sizes = self.strategy, self.marginals.sizes()
+        strategy, marginals = self.strategy, self.marginals
         if total is None:
-            # The error of a block's total grows with its size: weigh the blocks by public precision.
-            weights = 1 / np.array(sizes, dtype=float)
+            weights = np.array([1 / strategy.total_variance(marginals.of(s)) for s in marginals.subsets])
             totals = np.array([strategy.total(c) for c in coefficients])
             total = np.tensordot(weights / weights.sum(), totals, axes=1)
         total = np.asarray(total, dtype=float)
-        blocks = []
-        for subset, size, block in zip(self.marginals.subsets, sizes, coefficients, strict=True):
-            along = strategy.cells(block, size, total)
-            cells = np.empty_like(along)
-            cells[..., Path.along(self.marginals.of(subset), strategy.order).order] = along
-            blocks.append(cells)
-        if isinstance(strategy, Identity):  # of the others the noise is not the same on all cells
-            blocks = agreed(blocks, self.marginals)
+        blocks = [
+            strategy.cells(block, marginals.of(subset), total)
+            for subset, block in zip(marginals.subsets, coefficients, strict=True)
+        ]
+        if strategy.shares_total:
+            blocks = agreed(blocks, marginals, unit_variances(marginals, strategy))
         return blocks, total
 
 
-def sensitivity(marginals: Marginals, strategy: Strategy) -> int:
-    """Largest L1 change of all coefficients together between neighbours. Attained: one row is in every marginal."""
-    shared_total = strategy.neighbours is Neighbours.ADD_REMOVE and not strategy.measures_total
-    return sum(strategy.sensitivity(size) for size in marginals.sizes()) + shared_total
+@functools.lru_cache(maxsize=32)
+def unit_variances(marginals: Marginals, strategy: Strategy) -> Variances:
+    """How large the error of every sum over a block is, for noise of variance 1 on its coefficients: public weights.
+
+    In closed form for noise on every cell; else from a few draws of a fixed stream, the mean over the sum's cells.
+    """
+    found: dict[tuple[int, Subset], float] = {}
+    rng = np.random.default_rng(0)
+    for j, subset in enumerate(marginals.subsets):
+        shape = marginals.shape(subset)
+        size = math.prod(shape)
+        block = None
+        if not isinstance(strategy, Identity):
+            shape_of_noise = (_VARIANCE_DRAWS, strategy.length(marginals.of(subset)))
+            noise = np.where(rng.random(shape_of_noise) < 0.5, -1.0, 1.0)  # of uniform numbers, like all draws
+            block = strategy.cells(noise, marginals.of(subset), np.zeros(_VARIANCE_DRAWS))
+        for ways in range(1, len(subset) + 1):
+            for shared in itertools.combinations(subset, ways):
+                if block is None:
+                    found[j, shared] = size / math.prod(marginals.shape(shared))
+                    continue
+                outside = tuple(1 + axis for axis, column in enumerate(subset) if column not in shared)
+                sums = block.reshape(-1, *shape).sum(axis=outside)
+                found[j, shared] = float(np.mean(sums**2)) or 1.0
+    return found
+
+
+def estimate(measurements: Sequence[Measurement]) -> tuple[list[list[Floats]], float]:
+    """Estimates from all measurements of one table together: what each `Measurement.estimate` has, made to agree.
+
+    The first has the finest cells, and cells of later ones are unions of cells of earlier ones.
+    """
+    own = [m.estimate() for m in measurements]
+    blocks, total = _together(
+        measurements, [[b[None] for b in blocks] for blocks, _ in own], [np.array([t]) for _, t in own]
+    )
+    return [[b[0] for b in layer] for layer in blocks], float(total[0])
+
+
+def simulate_all(
+    measurements: Sequence[Measurement], rng: np.random.Generator, draws: int
+) -> tuple[list[list[Floats]], Floats]:
+    """Fresh draws of the errors of `estimate`."""
+    own = [m.simulate(rng, draws) for m in measurements]
+    return _together(measurements, [blocks for blocks, _ in own], [total for _, total in own])
+
+
+def _together(
+    measurements: Sequence[Measurement], blocks: Sequence[list[Floats]], totals: Sequence[Floats]
+) -> tuple[list[list[Floats]], Floats]:
+    """The linear map from the measurements' own estimates to those that agree, and the total that goes with them."""
+    if len(measurements) == 1:
+        return [blocks[0]], totals[0]
+    weights = np.array([1 / _total_variance(m) for m in measurements])
+    total = np.tensordot(weights / weights.sum(), totals, axes=1)
+    layers = []
+    for m, own in zip(measurements, blocks, strict=True):
+        shifted = [b + (total - b.sum(axis=-1))[:, None] / b.shape[-1] for b in own]
+        if not m.strategy.shares_total:  # until now
+            shifted = agreed(shifted, m.marginals, unit_variances(m.marginals, m.strategy))
+        variances = {key: m.variance * v for key, v in unit_variances(m.marginals, m.strategy).items()}
+        layers.append(Layer(m.marginals, shifted, variances))
+    combined(layers, total)
+    return [layer.blocks for layer in layers], total
+
+
+def _total_variance(measurement: Measurement) -> float:
+    """Variance of the estimated number of rows, where it is not known."""
+    strategy, marginals = measurement.strategy, measurement.marginals
+    if not strategy.measures_total:
+        return measurement.variance / strategy.total_weight**2
+    return measurement.variance / sum(1 / strategy.total_variance(marginals.of(s)) for s in marginals.subsets)
+
+
+def sensitivity(marginals: Marginals, strategy: Strategy) -> Sensitivity:
+    """Largest change of all coefficients together between neighbours: one row is in every marginal."""
+    parts = (strategy.sensitivity(marginals.of(subset)) for subset in marginals.subsets)
+    alone = strategy.neighbours is Neighbours.ADD_REMOVE and not strategy.measures_total
+    weight = strategy.total_weight if alone else 0
+    return sum(parts, Sensitivity(weight, weight**2))
 
 
 def coefficients(counts: Counts, strategy: Strategy) -> list[Ints]:
-    """The integers that get noise, marginal by marginal; last the number of rows where it is measured by itself."""
-    blocks = []
-    for subset, block in zip(counts.marginals.subsets, counts, strict=True):
-        order = Path.along(counts.marginals.of(subset), strategy.order).order
-        blocks.append(strategy.coefficients(block[order]))
+    """The integers that get noise, marginal by marginal; last the weighted number of rows if measured by itself."""
+    marginals = counts.marginals
+    blocks = [
+        strategy.coefficients(block, marginals.of(subset))
+        for subset, block in zip(marginals.subsets, counts, strict=True)
+    ]
     if strategy.neighbours is Neighbours.ADD_REMOVE and not strategy.measures_total:
-        blocks.append(np.array([counts.rows]))
+        blocks.append(np.array([strategy.total_weight * counts.rows]))
     return blocks
 
 
-def measure(counts: Counts, strategy: Strategy, *, epsilon: Fraction, noise: Noise | None = None) -> Measurement:
-    """Noisy marginals at the cost of `epsilon`.
+def measure(counts: Counts, strategy: Strategy, *, budget: Budget, noise: Noise | None = None) -> Measurement:
+    """Noisy marginals at the cost of `budget`.
 
     Paper: Eq. (7) [noisy-vector], Eq. (8) [sensitivity], Lemma 2 [laplace-mechanism]
     """
     noise = noise or ExactNoise()
     neighbours = strategy.neighbours
     exact = coefficients(counts, strategy)
-    flat, scale, cost = np.concatenate(exact), 1.0, Fraction(0)
+    flat, scale, spent = np.concatenate(exact), 1.0, budget.share(Fraction(0))
     if change := sensitivity(counts.marginals, strategy):
-        noised = noise.add(flat, sensitivity=change, epsilon=epsilon)
-        flat, scale, cost = noised.values, noised.scale, noised.epsilon
+        noised = noise.add(flat, sensitivity=change, budget=budget)
+        flat, scale, spent = noised.values, noised.scale, noised.spent
     ends = np.cumsum([len(block) for block in exact])[:-1]
     blocks = np.split(flat, ends)
     total: int | None = None
@@ -111,6 +202,6 @@ def measure(counts: Counts, strategy: Strategy, *, epsilon: Fraction, noise: Noi
         coefficients=tuple(blocks),
         total=total,
         scale=scale,
-        cost=Guarantee(epsilon=cost, neighbours=neighbours),
+        cost=Guarantee(spent=spent, neighbours=neighbours),
         releasable=noise.releasable,
     )

@@ -8,13 +8,13 @@ from fractions import Fraction
 
 import numpy as np
 
-from certsynth.mechanisms.guarantee import Guarantee, Neighbours
+from certsynth.mechanisms.guarantee import Budget, Guarantee, Neighbours, Sensitivity
 from certsynth.mechanisms.samplers import ExactNoise, Noise, tail_quantile
 
 
 @dataclass(frozen=True, slots=True)
 class NoisyScalars:
-    """Integers with discrete Laplace noise of one scale."""
+    """Integers with noise of one scale."""
 
     values: tuple[int, ...]
     scale: float
@@ -23,23 +23,23 @@ class NoisyScalars:
 
     def slack(self, beta: Fraction) -> int:
         """An exact value exceeds its noisy one by more than this with probability at most β, and so below."""
-        return tail_quantile(self.scale, beta)
+        return tail_quantile(self.cost.spent.unit, self.scale, beta)
 
 
 def measure_scalars(
     values: Sequence[int],
     *,
-    sensitivity: int,
-    epsilon: Fraction,
+    sensitivity: Sensitivity,
+    budget: Budget,
     neighbours: Neighbours,
     noise: Noise | None = None,
 ) -> NoisyScalars:
-    """`values`, whose L1 sensitivity is given, at the cost of `epsilon`."""
+    """`values`, whose sensitivity is given, at the cost of `budget`."""
     noise = noise or ExactNoise()
-    noised = noise.add(np.array(values, dtype=np.int64), sensitivity=sensitivity, epsilon=epsilon)
+    noised = noise.add(np.array(values, dtype=np.int64), sensitivity=sensitivity, budget=budget)
     return NoisyScalars(
         values=tuple(int(v) for v in noised.values),
         scale=noised.scale,
-        cost=Guarantee(noised.epsilon, neighbours),
+        cost=Guarantee(noised.spent, neighbours),
         releasable=noise.releasable,
     )

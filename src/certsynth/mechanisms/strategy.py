@@ -1,177 +1,105 @@
 """Strategies: the integer linear map whose coefficients get noise, and the way back to cells.
 
-A strategy acts on one marginal. Its coefficients are integers and change by at most `sensitivity` (in the L1 norm)
-between neighbouring tables; noise is added to them, and `cells` maps noisy coefficients to an estimate of the counts
-whose error is linear in the noise. docs/explanation/noise.md has the proofs; the tests check the sensitivities against
-all pairs of neighbours.
+A strategy acts on one marginal, a block of counts over a product of columns. Its coefficients are integers; noise is
+added to them, and `cells` maps noisy coefficients to an estimate of the counts whose error is linear in the noise.
+docs/explanation/noise.md has the proofs; the tests check the sensitivities against all pairs of neighbours.
 """
 
 from __future__ import annotations
 
+import math
 from abc import ABC, abstractmethod
+from collections.abc import Sequence
 from dataclasses import dataclass
-
-import numpy as np
+from fractions import Fraction
 
 from certsynth.arrays import Floats, Ints
-from certsynth.errors import InputError
-from certsynth.mechanisms.guarantee import Neighbours
+from certsynth.domain import Cells
+from certsynth.mechanisms.guarantee import Neighbours, Sensitivity
 from certsynth.transport.path import Order
+
+Product = Sequence[Cells]
+"""The columns of a marginal. Blocks run over all combinations of their cells, the last column fastest."""
+
+_FINEST = 64  # the weight of cells: large, so that those of coarser levels can be whole numbers close to what is wanted
 
 
 @dataclass(frozen=True, slots=True)
 class Strategy(ABC):
-    """`neighbours`: the relation that the sensitivity is meant for; `order`: how the cells are lined up."""
+    """`neighbours`: the relation that the sensitivity is meant for.
+
+    `growth`: by which power of 2 the weight of a level exceeds that of the next coarser one, where there are levels.
+    """
 
     neighbours: Neighbours
-    order: Order = "snake"
+    growth: Fraction = Fraction(0)
 
     @property
     @abstractmethod
     def name(self) -> str: ...
 
     @property
-    @abstractmethod
+    def order(self) -> Order:
+        """The path that cells are lined up along, by the strategy or for the path loss."""
+        return "snake"
+
+    @property
     def measures_total(self) -> bool:
         """Whether the number of rows can be read off the coefficients of one marginal."""
+        return False
+
+    @property
+    def total_weight(self) -> int:
+        """The weight of the number of rows where it is measured by itself: that of cells, so that it is as exact."""
+        return _FINEST if self.growth else 1
+
+    @property
+    def shares_total(self) -> bool:
+        """Whether all marginals come back with the same total, so that they can be made to agree."""
+        return True
 
     @abstractmethod
-    def sensitivity(self, size: int) -> int:
-        """Largest L1 change of `coefficients` between neighbours, for a marginal of `size` cells."""
+    def sensitivity(self, product: Product) -> Sensitivity:
+        """Largest change of the `coefficients` of one marginal between neighbours."""
 
     @abstractmethod
-    def length(self, size: int) -> int:
-        """Number of coefficients of a marginal of `size` cells."""
+    def length(self, product: Product) -> int:
+        """Number of coefficients of a marginal."""
 
     @abstractmethod
-    def coefficients(self, counts: Ints) -> Ints:
-        """The integers that get noise, of counts in path order."""
+    def coefficients(self, counts: Ints, product: Product) -> Ints:
+        """The integers that get noise, of a block of counts."""
 
     @abstractmethod
-    def cells(self, coefficients: Floats, size: int, total: Floats) -> Floats:
-        """Counts in path order from coefficients (any leading axes), exact if these carry no noise.
+    def cells(self, coefficients: Floats, product: Product, total: Floats) -> Floats:
+        """A block of counts from coefficients (any leading axes), exact if these carry no noise.
 
         Linear in (coefficients, total), so that the error is the image of the noise. `total` is the number of rows,
         known or estimated, with the same leading axes.
         """
 
-    @abstractmethod
     def total(self, coefficients: Floats) -> Floats:
         """The number of rows as one marginal's coefficients have it, where they do."""
+        raise NotImplementedError("the number of rows is not among these coefficients")
+
+    def total_variance(self, product: Product) -> float:
+        """Variance of `total` for noise of variance 1 on the coefficients."""
+        return 1.0
 
 
-@dataclass(frozen=True, slots=True)
-class Identity(Strategy):
-    """Noise on every cell.
+def size_of(product: Product) -> int:
+    """Number of cells of a marginal, in Python's integers: it may be larger than any machine word."""
+    return math.prod(cells.size for cells in product)
 
-    A row is in one cell: the sensitivity is 1 under add/remove and 2 under replace-one (a row leaves one cell and
-    enters another). The cells are then shifted evenly to sum to the total; under replace-one a single cell holds all
-    rows, and needs no noise.
+
+def level_weights(levels: int, growth: Fraction) -> list[int]:
+    """Whole weights of levels, coarsest first, that grow by a factor of about 2^growth each.
+
+    The last level has the same weight however many there are: cells of small and large tables get the same noise.
+
+    >>> level_weights(4, Fraction(0)), level_weights(3, Fraction(1)), level_weights(1, Fraction(1))
+    ([1, 1, 1, 1], [16, 32, 64], [64])
     """
-
-    name = "identity"
-
-    @property
-    def measures_total(self) -> bool:
-        return self.neighbours is Neighbours.ADD_REMOVE
-
-    def sensitivity(self, size: int) -> int:
-        if self.neighbours is Neighbours.ADD_REMOVE:
-            return 1
-        return 2 if size > 1 else 0
-
-    def length(self, size: int) -> int:
-        return 0 if size == 1 and not self.measures_total else size
-
-    def coefficients(self, counts: Ints) -> Ints:
-        return counts[: self.length(len(counts))]
-
-    def cells(self, coefficients: Floats, size: int, total: Floats) -> Floats:
-        if not coefficients.shape[-1]:
-            return np.repeat(total[..., None], size, axis=-1)
-        return coefficients + (total - coefficients.sum(axis=-1))[..., None] / size
-
-    def total(self, coefficients: Floats) -> Floats:
-        return np.asarray(coefficients.sum(axis=-1))
-
-
-@dataclass(frozen=True, slots=True)
-class Haar(Strategy):
-    r"""Noise on Haar coefficients along a path.
-
-    .. math:: c_{l,i} = \sum_{left\ half} v - \sum_{right\ half} v, \qquad v = \Phi c
-
-    of the counts in path order, padded with empty cells to a power of two 2^K; c_0 is the total. A row touches one
-    coefficient on each of K levels, so the sensitivity is K under add/remove and 2K under replace-one, attained by two
-    cells in different halves. The total is known or measured once for all marginals. With `noisy_total` each marginal's
-    own total gets noise like the other coefficients, as in the paper; under replace-one it is the same for neighbours,
-    and adds nothing to the sensitivity.
-
-    Paper: Lemma 3 [haar-properties]
-    """
-
-    noisy_total: bool = False
-
-    @property
-    def name(self) -> str:
-        return "haar" + "-hilbert" * (self.order == "hilbert") + "-noisy-total" * self.noisy_total
-
-    @property
-    def measures_total(self) -> bool:
-        return self.noisy_total
-
-    def sensitivity(self, size: int) -> int:
-        levels = (size - 1).bit_length()
-        if self.neighbours is Neighbours.REPLACE_ONE:
-            return 2 * levels
-        return levels + self.noisy_total
-
-    def length(self, size: int) -> int:
-        return (1 << (size - 1).bit_length()) - (not self.noisy_total)
-
-    def coefficients(self, counts: Ints) -> Ints:
-        """From the coarsest level to the finest, after the total where that gets noise.
-
-        >>> Haar(Neighbours.REPLACE_ONE).coefficients(np.array([5, 1, 2])).tolist()
-        [4, 4, 2]
-        >>> Haar(Neighbours.REPLACE_ONE, noisy_total=True).coefficients(np.array([5, 1, 2])).tolist()
-        [8, 4, 4, 2]
-        """
-        sums = np.zeros(1 << (len(counts) - 1).bit_length(), dtype=np.int64)
-        sums[: len(counts)] = counts
-        levels: list[Ints] = []
-        while len(sums) > 1:
-            left, right = sums[0::2], sums[1::2]
-            levels.append(left - right)
-            sums = left + right
-        return np.concatenate([sums[: int(self.noisy_total)], *reversed(levels)])
-
-    def cells(self, coefficients: Floats, size: int, total: Floats) -> Floats:
-        if self.noisy_total:
-            total, coefficients = coefficients[..., 0], coefficients[..., 1:]
-        sums, start = total[..., None], 0
-        while start < coefficients.shape[-1]:
-            difference = coefficients[..., start : 2 * start + 1]
-            children = np.stack([(sums + difference) / 2, (sums - difference) / 2], axis=-1)
-            sums = children.reshape(*children.shape[:-2], -1)
-            start = 2 * start + 1
-        return sums[..., :size]
-
-    def total(self, coefficients: Floats) -> Floats:
-        return coefficients[..., 0]
-
-
-STRATEGIES = ("identity", "haar", "haar-hilbert", "haar-noisy-total")
-
-
-def strategy_named(name: str, *, neighbours: Neighbours) -> Strategy:
-    """The strategy with the given name."""
-    if name == "identity":
-        return Identity(neighbours)
-    if name == "haar":
-        return Haar(neighbours)
-    if name == "haar-hilbert":
-        return Haar(neighbours, "hilbert")
-    if name == "haar-noisy-total":
-        return Haar(neighbours, noisy_total=True)
-    raise InputError(f"there is no mechanism {name!r:.40}; choose one of: {', '.join(STRATEGIES)}.")
+    if not growth:
+        return [1] * levels
+    return [max(1, round(_FINEST * 2 ** float(-growth * below))) for below in reversed(range(levels))]

@@ -1,4 +1,4 @@
-"""What each column holds: noisy counts of single values, made better by coarser tables, and then non-negative.
+"""What each column holds: noisy counts of single values, made non-negative.
 
 Nothing here is linear in the noise, so it serves the synthetic rows, and no certificate.
 """
@@ -11,22 +11,6 @@ import numpy as np
 from scipy.optimize import isotonic_regression
 
 from certsynth.arrays import Floats, Ints, sums
-
-
-def improved(
-    values: Floats, variances: Floats, groups: Ints, totals: Floats, totals_variance: float
-) -> tuple[Floats, Floats]:
-    """Estimates of single values after estimates of sums over groups of them, and what variance is left.
-
-    Both are weighed by their inverse variances, and what a group is off by goes to its members by theirs: least squares
-    where all errors are independent. Covariances that this leaves inside a group are not kept.
-    """
-    size = len(totals)
-    own, own_variance = sums(groups, values, size), sums(groups, variances, size)
-    trust = own_variance / np.maximum(own_variance + totals_variance, 1e-300)
-    share = variances / np.maximum(own_variance, 1e-300)[groups]
-    better = values + share * (trust * (totals - own))[groups]
-    return better, variances * (1 - share * trust[groups])
 
 
 def onto_simplex(values: Floats, total: float) -> Floats:

@@ -4,16 +4,18 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 import numpy as np
 
 from certsynth.arrays import Floats, Ints, sums
-from certsynth.domain import Cells, Groups, Schema
-from certsynth.mechanisms.measure import Measurement
-from certsynth.mechanisms.strategy import Identity
+from certsynth.domain import Cells, Schema
+from certsynth.domain.cells import coarser
+from certsynth.mechanisms.identity import Identity
+from certsynth.mechanisms.measure import Measurement, estimate, simulate_all
 from certsynth.progress import Progress, silent
 from certsynth.projection.emit import multiplicities
-from certsynth.projection.margins import improved, monotone, nonnegative, onto_simplex
+from certsynth.projection.margins import monotone, nonnegative, onto_simplex
 from certsynth.projection.particles import View, fit, places, scales
 from certsynth.queries.marginals import Marginals
 
@@ -23,33 +25,24 @@ PARTICLES = 100_000
 _DRAWS = 10  # of the noise, for how large it is: only weights depend on them
 
 
+@dataclass(frozen=True, slots=True, eq=False)
 class _Layer:
-    """A measurement in shares of the rows, with the size of its noise."""
+    """A measurement in shares of the rows, with draws of its noise: all layers agree with each other."""
 
-    def __init__(self, measurement: Measurement, rng: np.random.Generator) -> None:
-        blocks, rows = measurement.estimate()
-        noise, _ = measurement.simulate(rng, _DRAWS)
+    marginals: Marginals
+    blocks: list[Floats]
+    noise: list[Floats]
+    even: bool
+
+    @classmethod
+    def all(cls, measurements: Sequence[Measurement], rng: np.random.Generator) -> list[_Layer]:
+        estimates, rows = estimate(measurements)
+        noise, _ = simulate_all(measurements, rng, _DRAWS)
         rows = max(rows, 1.0)  # a table that seems empty is read as one row, so that shares stay finite
-        self.marginals: Marginals = measurement.marginals
-        self.blocks = [block / rows for block in blocks]
-        self.noise = [block / rows for block in noise]
-        self.even = isinstance(measurement.strategy, Identity)
-
-    def margin(self, column: int) -> tuple[Floats, float]:
-        """Shares of one column's cells, the mean over all marginals that hold it, and the variance of their errors."""
-        found = [
-            (_sums(block, self.marginals, subset, column), _sums(noise, self.marginals, subset, column))
-            for subset, block, noise in zip(self.marginals.subsets, self.blocks, self.noise, strict=True)
-            if column in subset
+        return [
+            cls(m.marginals, [b / rows for b in blocks], [e / rows for e in errors], isinstance(m.strategy, Identity))
+            for m, blocks, errors in zip(measurements, estimates, noise, strict=True)
         ]
-        shares, errors = (np.mean(both, axis=0) for both in zip(*found, strict=True))
-        return shares, float(np.mean(errors**2))
-
-
-def _sums(block: Floats, marginals: Marginals, subset: tuple[int, ...], column: int) -> Floats:
-    lead = block.shape[:-1]
-    others = tuple(len(lead) + axis for axis, j in enumerate(subset) if j != column)
-    return block.reshape(*lead, *marginals.shape(subset)).sum(axis=others)
 
 
 def synthesise(
@@ -66,12 +59,12 @@ def synthesise(
     The first measurement may be of single columns, at full detail. The others are of several columns at once; cells of
     later ones are unions of cells of earlier ones. `public` rows say where to start.
     """
-    layers = [_Layer(measurement, rng) for measurement in measurements]
+    layers = _Layer.all(measurements, rng)
     detailed = len(layers[0].marginals.subsets[0]) == 1
     fine = layers[0].marginals.cells
     base = layers[1].marginals.cells if detailed and len(layers) > 1 else fine
     shares = [_shares(layers, column) for column in range(len(schema))]
-    groups = [_groups(points, cells) for points, cells in zip(fine, base, strict=True)]
+    groups = [coarser(points, cells) for points, cells in zip(fine, base, strict=True)]
     masses = [sums(g, p, c.size) for g, p, c in zip(groups, shares, base, strict=True)]
 
     count = min(rows, PARTICLES)
@@ -89,27 +82,15 @@ def synthesise(
 
 
 def _shares(layers: Sequence[_Layer], column: int) -> Floats:
-    """The distribution of one column over the first layer's cells, from all layers."""
-    fine = layers[0].marginals.cells[column]
-    values, variance = layers[0].margin(column)
+    """The distribution of one column over the first layer's cells."""
+    first = layers[0]
+    fine, subset = first.marginals.cells[column], next(s for s in first.marginals.subsets if column in s)
+    shaped = first.blocks[first.marginals.subsets.index(subset)].reshape(first.marginals.shape(subset))
+    values = shaped.sum(axis=tuple(axis for axis, j in enumerate(subset) if j != column))
     if len(layers) == 1:
         alone = np.maximum(np.arange(fine.size) - max(len(fine.places), 1) + 1, 0)  # the line is one, points are alone
-        return nonnegative(values, alone, onto_simplex if layers[0].even else monotone)
-    variances = np.full(len(values), variance)
-    for layer in layers[1:]:
-        groups = _groups(fine, layer.marginals.cells[column])
-        values, variances = improved(values, variances, groups, *layer.margin(column))
-    return nonnegative(values, _groups(fine, layers[1].marginals.cells[column]))
-
-
-def _groups(fine: Cells, coarse: Cells) -> Ints:
-    """Code of the coarse cell that holds each fine one."""
-    if fine is coarse:
-        return np.arange(fine.size)
-    assert isinstance(fine, Groups)
-    assert isinstance(coarse, Groups)
-    apart = len(fine.lattice.places) + np.arange(fine.apart)
-    return coarse.code(np.concatenate([fine.starts, apart]))
+        return nonnegative(values, alone, onto_simplex if first.even else monotone)
+    return nonnegative(values, coarser(fine, layers[1].marginals.cells[column]))
 
 
 def _views(layers: Sequence[_Layer], base: Sequence[Cells]) -> list[View]:
@@ -118,7 +99,7 @@ def _views(layers: Sequence[_Layer], base: Sequence[Cells]) -> list[View]:
     for layer in layers:
         marginals = layer.marginals
         for subset, block, noise in zip(marginals.subsets, layer.blocks, layer.noise, strict=True):
-            here = [_groups(base[j], marginals.cells[j]) for j in subset]
+            here = [coarser(base[j], marginals.cells[j]) for j in subset]
             for way in scales(marginals.of(subset)):
                 shape = tuple(places(codes) for codes in way)
                 index = np.ravel_multi_index(np.meshgrid(*way, indexing="ij"), shape).ravel()

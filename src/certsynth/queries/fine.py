@@ -53,7 +53,7 @@ class FineMarginals:
         def codes() -> Iterable[list[Ints]]:
             for batch in batches:
                 placed = [c.to_lattice(x, g) for c, x, g in zip(self.schema, batch, self.marginals.cells, strict=True)]
-                units = [_units(away, farthest) for _, away in placed]
+                units = [move_units(away, farthest) for _, away in placed]
                 for j, subset in enumerate(self.marginals.subsets):
                     moved[j] += int(np.max([units[c] for c in subset], axis=0).sum())
                 yield [code for code, _ in placed]
@@ -82,7 +82,7 @@ class FineCounts:
         return self.counts.rows
 
 
-def _units(away: Floats, farthest: int) -> Ints:
+def move_units(away: Floats, farthest: int) -> Ints:
     """Distances rounded up, by more than floats can have lost, and never above what the schema allows."""
     up = np.ceil(away * MOVE_UNITS + 2.0**-20 * (away > 0))
     return np.minimum(up.astype(np.int64), farthest)

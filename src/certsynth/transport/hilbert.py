@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import functools
+
 import numpy as np
 
-from certsynth.arrays import Ints
+from certsynth.arrays import Ints, frozen
 
 _Vector = tuple[int, int]
 
 
+@functools.lru_cache(maxsize=64)
 def hilbert_order(rows: int, columns: int) -> Ints:
     """Block indices of a rows × columns rectangle so that neighbours on the curve touch (a corner is enough).
 
@@ -47,7 +50,7 @@ def hilbert_order(rows: int, columns: int) -> Ints:
             ((r + near[0], c + near[1]), (ar, ac), far),
             ((r, c), near, first),
         ]
-    return np.array(visited, dtype=np.int64)
+    return frozen(np.array(visited, dtype=np.int64))
 
 
 def _sign(x: int) -> int:

@@ -1,0 +1,95 @@
+"""Noise on the counts of squares, squares of squares, and so on."""
+
+from __future__ import annotations
+
+import functools
+import itertools
+import math
+from dataclasses import dataclass
+
+import numpy as np
+
+from certsynth.arrays import Floats, Ints
+from certsynth.domain import Cells
+from certsynth.mechanisms.guarantee import Neighbours, Sensitivity
+from certsynth.mechanisms.strategy import Product, Strategy, level_weights, size_of
+from certsynth.mechanisms.tree import consistent
+
+
+@dataclass(frozen=True, slots=True)
+class QuadTree(Strategy):
+    r"""Noise on counts at every scale: points of all lines shared out among 2, 4, 8, … parts, down to the cells.
+
+    .. math:: c_{l,i} = w_l \sum_{square\ i\ of\ level\ l} v
+
+    A point apart from a line is alone on every level; a level with a single square holds all rows and is left out, and
+    so is one that cuts nothing. A row is in one square on each level, so one coefficient on each changes by w under
+    add/remove, and two may under replace-one. The way back is least squares on the tree, with the total known.
+    """
+
+    name = "quad-tree"
+
+    def sensitivity(self, product: Product) -> Sensitivity:
+        weights = level_weights(len(_levels(product)), self.growth)
+        moves = 2 if self.neighbours is Neighbours.REPLACE_ONE else 1
+        return Sensitivity(moves * sum(weights), moves * sum(w * w for w in weights))
+
+    def length(self, product: Product) -> int:
+        return sum(size for _, size in _levels(product))
+
+    def coefficients(self, counts: Ints, product: Product) -> Ints:
+        levels = _levels(product)
+        blocks = [np.empty(0, np.int64)]
+        for (squares, size), weight in zip(levels, level_weights(len(levels), self.growth), strict=True):
+            sums = np.zeros(size, dtype=np.int64)
+            np.add.at(sums, squares, counts)
+            blocks.append(weight * sums)
+        return np.concatenate(blocks)
+
+    def cells(self, coefficients: Floats, product: Product, total: Floats) -> Floats:
+        levels = _levels(product)
+        if not levels:
+            return np.repeat(total[..., None], size_of(product), axis=-1)
+        lead = coefficients.shape[:-1]
+        flat = coefficients.reshape(-1, coefficients.shape[-1])
+        ends = list(itertools.accumulate(size for _, size in levels))
+        weights = level_weights(len(levels), self.growth)
+        noisy = [flat[:, e - size : e] / w for e, w, (_, size) in zip(ends, weights, levels, strict=True)]
+        best = consistent(noisy, [1 / w**2 for w in weights], _above(levels), total.reshape(-1))
+        return best[-1][:, levels[-1][0]].reshape(*lead, -1)
+
+
+def _levels(product: Product) -> list[tuple[Ints, int]]:
+    """For each level, coarsest first, the square of every cell and how many squares there are."""
+    return _levels_of(tuple(product))
+
+
+@functools.lru_cache(maxsize=256)
+def _levels_of(product: tuple[Cells, ...]) -> list[tuple[Ints, int]]:
+    levels: list[tuple[Ints, int]] = []
+    squares, parts = 1, 2
+    while squares < size_of(product):
+        codes = [_cut(cells, parts) for cells in product]
+        shape = [int(code.max()) + 1 for code in codes]
+        if math.prod(shape) > squares:
+            squares = math.prod(shape)
+            levels.append((np.ravel_multi_index(np.meshgrid(*codes, indexing="ij"), shape).ravel(), squares))
+        parts *= 2
+    return levels
+
+
+def _cut(cells: Cells, parts: int) -> Ints:
+    """Codes after the points of the line are shared out evenly among so many parts; points apart stay alone."""
+    line = len(cells.places)
+    runs = np.arange(line) * min(parts, line) // max(line, 1)
+    return np.concatenate([runs, min(parts, line) + np.arange(cells.apart)])
+
+
+def _above(levels: list[tuple[Ints, int]]) -> list[Ints]:
+    """For each level but the first, the square of the level before that each square is part of."""
+    codes = []
+    for (coarse, _), (fine, parts) in itertools.pairwise(levels):
+        above = np.zeros(parts, dtype=np.int64)
+        above[fine] = coarse
+        codes.append(above)
+    return codes

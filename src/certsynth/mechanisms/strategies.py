@@ -1,0 +1,41 @@
+"""The strategies by name."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+
+from certsynth.errors import InputError
+from certsynth.mechanisms.guarantee import Neighbours
+from certsynth.mechanisms.haar import Haar
+from certsynth.mechanisms.identity import Identity
+from certsynth.mechanisms.quad_tree import QuadTree
+from certsynth.mechanisms.strategy import Strategy
+
+STRATEGIES = ("identity", "haar", "haar-hilbert", "haar-weighted", "quad-tree", "haar-noisy-total")
+
+GROWTHS = {
+    "haar-weighted": tuple(Fraction(i, 8) for i in range(1, 6)),
+    "quad-tree": tuple(Fraction(i, 4) for i in range(9)),
+}
+"""Of strategies with levels, by which power of 2 weights may grow from level to level. The plan takes the best."""
+
+
+def strategy_named(name: str, *, neighbours: Neighbours, growth: Fraction | None = None) -> Strategy:
+    """The strategy with the given name. Where none is given, `growth` is what theory says is best in two columns.
+
+    A square of side 2^-l moves its error over that length, and there are 4^l of them: the sum of 2^l / w_l over levels
+    is least, at a given sum of weights, for w_l that grow as 2^(l/2). Two levels of a binary tree make one of squares.
+    """
+    if name == "identity":
+        return Identity(neighbours)
+    if name == "haar":
+        return Haar(neighbours)
+    if name == "haar-hilbert":
+        return Haar(neighbours, path="hilbert")
+    if name == "haar-weighted":
+        return Haar(neighbours, growth=Fraction(1, 4) if growth is None else growth, path="hilbert")
+    if name == "quad-tree":
+        return QuadTree(neighbours, growth=Fraction(1, 2) if growth is None else growth)
+    if name == "haar-noisy-total":
+        return Haar(neighbours, noisy_total=True)
+    raise InputError(f"there is no mechanism {name!r:.40}; choose one of: {', '.join(STRATEGIES)}.")
