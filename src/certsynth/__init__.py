@@ -10,14 +10,16 @@ if TYPE_CHECKING:
     from certsynth.domain import Schema
     from certsynth.evaluation import evaluate
     from certsynth.pipeline import release
+    from certsynth.planning.plan import plan
 
-__all__ = ["Release", "Schema", "certify", "evaluate", "release"]
+__all__ = ["Release", "Schema", "certify", "evaluate", "plan", "release"]
 
 _HOMES = {
     "Release": "certsynth.artefact",
     "Schema": "certsynth.domain",
     "certify": "certsynth.certification",
     "evaluate": "certsynth.evaluation",
+    "plan": "certsynth.planning.plan",
     "release": "certsynth.pipeline",
 }
 

@@ -9,7 +9,7 @@ from typing import Any
 from certsynth.certificate.comparison import distances
 from certsynth.domain import Schema
 from certsynth.errors import InputError
-from certsynth.planning import check_lattice
+from certsynth.limits import check_lattice
 from certsynth.progress import Progress, silent
 from certsynth.queries.fine import FineMarginals
 from certsynth.request import checked_sparsity, checked_subsets

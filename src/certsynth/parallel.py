@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import Any, TypeVar
 
 from joblib import Parallel, delayed
+from joblib.parallel import get_active_backend
 
 from certsynth.progress import Progress, silent
 
@@ -28,7 +29,7 @@ def run(
     Tasks may hold private counts, so that joblib must not put them into files (`max_nbytes=None`).
     """
     results: list[_R] = []
-    if work < SMALL or len(tasks) < 2:
+    if work < SMALL or len(tasks) < 2 or get_active_backend()[0].nesting_level:  # workers start no workers
         outcomes: Iterable[_R] = (function(*task) for task in tasks)
     else:
         outcomes = Parallel(n_jobs=-1, return_as="generator", max_nbytes=None)(

@@ -15,15 +15,18 @@ from certsynth.artefact import Release
 from certsynth.artefact.certificate import FORMAT, Certificate
 from certsynth.artefact.folder import check_target
 from certsynth.artefact.table import Table, cleaned_table, decoded_table
+from certsynth.artefact.verify import DISPLACEMENT
 from certsynth.certificate.plug_in import TRANSPORT_COLUMNS, plug_in
 from certsynth.certification import choose_table, direct_bounds
 from certsynth.domain import Schema
 from certsynth.errors import InputError
-from certsynth.layers import Layer, measure_layers, plan_layers
-from certsynth.mechanisms import Guarantee, Measurement, Neighbours
+from certsynth.layers import measure_layers
+from certsynth.limits import check_lattice, check_program, check_size
+from certsynth.mechanisms import Guarantee, Measurement, Neighbours, Sensitivity
 from certsynth.mechanisms.guarantee import decimal_text
 from certsynth.mechanisms.samplers import Noise
-from certsynth.planning import RESOLUTIONS, check_lattice, check_program, check_size
+from certsynth.mechanisms.scalars import measure_scalars
+from certsynth.planning.choice import RESOLUTIONS, Choice, choose
 from certsynth.progress import Progress, silent, watched
 from certsynth.projection.emit import emit
 from certsynth.projection.path_program import PathProgram
@@ -32,6 +35,7 @@ from certsynth.projection.synthesis import synthesise
 from certsynth.projection.target import Projection, Target, as_probabilities
 from certsynth.projection.transport_program import TransportProgram
 from certsynth.queries import Marginals
+from certsynth.queries.displacement import displacement, farthest
 from certsynth.queries.fine import FineMarginals
 from certsynth.request import checked_subsets, usable
 from certsynth.settings import DIRECT_BETA, HIDDEN_ROWS, MOST_ROWS, Settings, checked_settings
@@ -45,7 +49,9 @@ def release(
     data: Any,
     schema: Schema,
     *,
-    epsilon: Any,
+    epsilon: Any = None,
+    delta: Any = None,
+    rho: Any = None,
     out: str | Path | None = None,
     sparsity: int | None = None,
     resolution: int | Literal["auto"] | None = None,
@@ -65,7 +71,10 @@ def release(
     noise: Noise | None = None,
     progress: Progress = silent,
 ) -> Release:
-    """A synthetic table for `data` under ε-differential privacy, with its certificate; written to `out` if given.
+    """A synthetic table for `data` under differential privacy, with its certificate; written to `out` if given.
+
+    `epsilon` alone is pure ε-differential privacy. With `delta`, or given `rho`, noise is Gaussian, and what is spent
+    adds up in ρ.
 
     `seed` steers only what needs no privacy: which public rows are drawn, the order and details of emitted rows. The
     noise has no seed. `noise` is for tests: what is made with noise of one's own cannot be written.
@@ -76,6 +85,8 @@ def release(
     settings = checked_settings(
         schema,
         epsilon=epsilon,
+        delta=delta,
+        rho=rho,
         sparsity=sparsity,
         resolution=resolution,
         mechanism=mechanism,
@@ -97,7 +108,9 @@ def release(
     public_rows = None if public is None else _public_rows(public, schema)
 
     source = open_source(data, what="data")
-    layers = plan_layers(schema, settings, _known_rows(source, schema, settings), memory=memory)
+    next(iter(source.batches(schema.names)), None)  # a column that is not there is told at once
+    choice = choose(schema, settings, _known_rows(source, schema, settings), memory=memory, progress=progress)
+    layers = choice.layers
     hidden = settings.neighbours is Neighbours.ADD_REMOVE
 
     def rows_again() -> Iterable[Sequence[np.ndarray]]:
@@ -122,12 +135,23 @@ def release(
             fine,
             lambda: cleaned(source, schema),
             cleaned_tables,
-            epsilon=settings.epsilon * settings.selection_share,
+            budget=settings.privacy.budget.share(settings.selection_share),
             neighbours=settings.neighbours,
             progress=progress,
         )
         spent.append((f"choosing among {settings.candidates} tables", cost))
     table, emitted, support = tables[chosen], cleaned_tables[chosen], supports[chosen]
+
+    displaced = None
+    if settings.displacement_share and (most := farthest(schema, measurement.marginals)):
+        displaced = measure_scalars(
+            [displacement(schema, measurement.marginals, cleaned(source, schema))],
+            sensitivity=Sensitivity(most, most**2),
+            budget=settings.privacy.budget.share(settings.displacement_share),
+            neighbours=settings.neighbours,
+            noise=noise,
+        )
+        spent.append((DISPLACEMENT, displaced.cost))
 
     draws_seed = secrets.randbits(128)
     proxies = settings.proxies(layers[-1].resolution)
@@ -138,6 +162,7 @@ def release(
         beta=settings.plug_in_beta,
         draws=settings.draws,
         seed=draws_seed,
+        displaced=displaced,
         proxies=proxies,
         progress=progress,
     )
@@ -147,7 +172,7 @@ def release(
             fine,
             lambda: cleaned(source, schema),
             lambda: [emitted],
-            epsilon=settings.epsilon * settings.share,
+            budget=settings.privacy.budget.share(settings.share),
             beta=settings.beta * DIRECT_BETA,
             neighbours=settings.neighbours,
             two_sided=False,
@@ -156,13 +181,20 @@ def release(
         )
     certificate = Certificate(confidence=float(settings.confidence), plug_in=plugged, direct=whole, single=single)
     spent += [(f"loss of {what}", d.cost) for what, d in (("the rows", whole), ("single columns", single)) if d]
-    document = _document(schema, settings, layers, measurements, certificate, spent, len(emitted[0]), support)
+    document = _document(schema, settings, choice, measurements, certificate, spent, len(emitted[0]), support)
     document["recompute"] = {
         "plug_in_failure_probability": str(settings.plug_in_beta),
         "draws": settings.draws,
         "seed": f"{draws_seed:032x}",
         "hub": None if proxies.hub is None else str(proxies.hub),
         "end": str(proxies.end),
+        "displacement": None
+        if displaced is None
+        else {
+            "value": displaced.values[0],
+            "scale": displaced.scale.hex(),
+            str(displaced.cost.spent.unit): str(displaced.cost.spent.amount),
+        },
     }
     if noise is not None and not noise.releasable:
         document["releasable"] = False
@@ -269,7 +301,7 @@ def _named(ways: int, settings: Settings) -> str:
 def _document(
     schema: Schema,
     settings: Settings,
-    layers: Sequence[Layer],
+    choice: Choice,
     measurements: Sequence[Measurement],
     certificate: Certificate,
     spent: Sequence[tuple[str, Guarantee]],
@@ -278,22 +310,22 @@ def _document(
 ) -> dict[str, Any]:
     """certificate.json: what was done, what it cost, and what can be promised. Nothing else of the rows is in it."""
     guarantee = Guarantee.composed(cost for _, cost in spent)
-    measurement = measurements[-1]
+    measurement, layers = measurements[-1], choice.layers
     return {
         "format": FORMAT,
         "certsynth": importlib.metadata.version("certsynth"),
         "table": {"name": schema.name, "unit": schema.unit, "columns": list(schema.names)},
         "privacy": {
-            "definition": "pure epsilon-differential privacy",
-            "epsilon": decimal_text(guarantee.epsilon),
+            **settings.privacy.told(guarantee.spent),
             "neighbours": str(guarantee.neighbours),
             "rows": measurement.total if guarantee.neighbours is Neighbours.REPLACE_ONE else None,
-            "spent": [{"on": what, "epsilon": str(cost.epsilon)} for what, cost in spent],
+            "spent": [{"on": what, str(cost.spent.unit): str(cost.spent.amount)} for what, cost in spent],
         },
         "release": {
             "sparsity": settings.sparsity,
             "resolution": layers[-1].resolution,
             "mechanism": measurement.strategy.name,
+            "growth": decimal_text(measurement.strategy.growth),
             "order": measurement.strategy.order,
             "measured": [
                 {"columns_at_once": layer.ways, "cells": layer.cells, "resolution": layer.resolution}
@@ -306,5 +338,17 @@ def _document(
             "preset": settings.preset,
             "rows": rows,
         },
+        "compared": [
+            {
+                "mechanism": candidate.strategy.name,
+                "resolution": candidate.resolution,
+                "discretisation": candidate.discretisation,
+                "privatisation": candidate.privatisation,
+                "predicted_loss": candidate.predicted,
+                "rehearsals": len(candidate.rehearsed),
+                "chosen": candidate is choice.best,
+            }
+            for candidate in choice.candidates
+        ],
         "certificate": certificate.to_json(),
     }

@@ -7,12 +7,14 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any, Literal
 
-from certsynth.certificate.plug_in import TRANSPORT_COLUMNS, Proxies
+from certsynth.certificate.plug_in import DISPLACEMENT_BETA, TRANSPORT_COLUMNS, Proxies
 from certsynth.domain import Schema
 from certsynth.errors import InputError
-from certsynth.mechanisms import STRATEGIES, Neighbours, exact_epsilon
+from certsynth.mechanisms import STRATEGIES, Budget, Neighbours
+from certsynth.mechanisms.concentrated import Privacy
 from certsynth.projection.emit import Detail
 from certsynth.request import (
+    checked_budget,
     checked_choice,
     checked_confidence,
     checked_neighbours,
@@ -36,14 +38,10 @@ HIDDEN_ROWS = 100_000
 MOST_DRAWS = 2_000
 
 SELECTION_SHARE = Fraction(1, 20)
-MOST_CANDIDATES = 100
 
-LAYER_SHARES = {
-    1: ((1, Fraction(1)),),
-    2: ((1, Fraction(1, 4)), (2, Fraction(3, 4))),
-    3: ((1, Fraction(1, 4)), (2, Fraction(1, 4)), (3, Fraction(1, 2))),
-}
-"""Of the budget for measuring, what tables of 1, 2, … columns get, by sparsity: a direct certificate has at most 3."""
+DISPLACEMENT_SHARE = Fraction(1, 50)
+"""Of the budget, what measuring the discretisation costs where the plug-in certificate speaks alone."""
+MOST_CANDIDATES = 100
 
 DIRECT_BETA = Fraction(9, 10)
 """Of the failure probability, what the direct certificate gets; the plug-in one gets the rest."""
@@ -53,7 +51,7 @@ DIRECT_BETA = Fraction(9, 10)
 class Settings:
     """A release's choices, checked. What a person left open is None where the data or the plan decide."""
 
-    epsilon: Fraction
+    privacy: Privacy
     sparsity: int
     resolution: int | None
     mechanism: str | None
@@ -77,40 +75,42 @@ class Settings:
 
     @property
     def draws(self) -> int:
-        """Draws of the noise: the paper's 200, or as many as the quantile needs (half of β goes to a hidden n).
+        """Draws of the noise: the paper's 200, or as many as the quantile needs (half of β may go to a hidden n).
 
         No more than MOST_DRAWS: beyond a confidence of 0.999 the direct certificate speaks alone.
         """
         halves = 2 if self.neighbours is Neighbours.ADD_REMOVE else 1
-        return min(MOST_DRAWS, max(200, math.ceil(halves / self.plug_in_beta)))
+        share = 1 - DISPLACEMENT_BETA if self.displacement_share else Fraction(1)
+        return min(MOST_DRAWS, max(200, math.ceil(halves / (share * self.plug_in_beta))))
 
     @property
     def selection_share(self) -> Fraction:
-        """Of ε, what choosing among candidates costs."""
+        """Of the budget, what choosing among candidates costs."""
         return SELECTION_SHARE if self.candidates > 1 else Fraction(0)
 
     @property
-    def measurement_epsilon(self) -> Fraction:
-        return self.epsilon * (1 - self.share - self.selection_share)
+    def displacement_share(self) -> Fraction:
+        """Of the budget, what measuring how far rows are from the centres of their cells costs.
+
+        The direct certificate has no use for it, and the paper takes the worst case.
+        """
+        return Fraction(0) if self.share or self.paper else DISPLACEMENT_SHARE
+
+    @property
+    def measurement_budget(self) -> Budget:
+        return self.privacy.budget.share(1 - self.share - self.selection_share - self.displacement_share)
 
     @property
     def detail(self) -> Detail:
         """Values at the cells' centres where only the plug-in certificate speaks, which counts any other place."""
         return "spread" if self.share else "centre"
 
-    @property
-    def layers(self) -> tuple[tuple[int, Fraction], ...]:
-        """What is measured: tables of how many columns, and at which share of the budget for measuring.
+    def cells(self, ways: int) -> CellKind:
+        """The kind of cells that tables of so many columns are measured in.
 
-        Particles with a direct certificate know single columns at full detail, and several together in cells that
+        Particles with a direct certificate know single columns at full detail, and several together in groups that
         follow from those. The plug-in certificate counts the widest cell, so where it speaks alone cells are even.
         """
-        if self.projection != "particles" or not self.share:
-            return ((self.sparsity, Fraction(1)),)
-        return LAYER_SHARES[self.sparsity]
-
-    def cells(self, ways: int) -> CellKind:
-        """The kind of cells that tables of so many columns are measured in."""
         if self.projection != "particles" or (ways > 1 and not self.share):
             return "even"
         return "points" if ways == 1 else "groups"
@@ -128,6 +128,8 @@ def checked_settings(
     schema: Schema,
     *,
     epsilon: Any,
+    delta: Any,
+    rho: Any,
     sparsity: Any,
     resolution: Any,
     mechanism: Any,
@@ -140,10 +142,11 @@ def checked_settings(
     preset: Any,
     candidates: Any,
     public: bool,
+    call: str = "release",
 ) -> Settings:
-    """The settings of a release. `public` says whether public rows were given."""
-    exact = exact_epsilon(epsilon)
-    s = checked_sparsity(sparsity, schema, call="release")
+    """The settings of a release. `public` says whether public rows were given, `call` what was called."""
+    privacy = checked_budget(epsilon, delta, rho)
+    s = checked_sparsity(sparsity, schema, call=call)
     if preset is not None:
         checked_choice(preset, name="preset", choices=PRESETS)
     paper = preset == "paper"
@@ -174,7 +177,7 @@ def checked_settings(
     if loss == "transport" and s > TRANSPORT_COLUMNS:
         raise InputError(f"the transport loss is for at most {TRANSPORT_COLUMNS} columns at once; choose --loss path.")
     settings = Settings(
-        epsilon=exact,
+        privacy=privacy,
         sparsity=s,
         resolution=checked_resolution(resolution),
         mechanism=mechanism,
@@ -192,7 +195,7 @@ def checked_settings(
             f"the direct certificate compares at most {TRANSPORT_COLUMNS} columns at once: set certificate_share to 0, "
             "or lower the sparsity."
         )
-    if settings.measurement_epsilon <= 0:
+    if settings.measurement_budget.amount <= 0:
         raise InputError("certificate_share leaves nothing for the rows themselves; lower it.")
     return settings
 

@@ -18,6 +18,7 @@ from typing import Any
 import numpy as np
 import polars as pl
 import pytest
+from forging import VARIANTS, packed, remeasured, tampered, unpacked
 
 import certsynth.pipeline as pipeline
 from certsynth import Release, Schema, evaluate, release
@@ -25,10 +26,12 @@ from certsynth.artefact import measurements
 from certsynth.artefact.folder import write_folder
 from certsynth.domain import Groups, Ordered
 from certsynth.errors import InputError, TooLarge, UnsafeNoise
-from certsynth.mechanisms import Measurement
+from certsynth.mechanisms import Measurement, Unit
+from certsynth.planning import choice
+from certsynth.planning.cache import VARIABLE
 from small import MIXED, NATIVE, FixedOutput, NoNoise, emitted, native, people
 
-QUICK = {"epsilon": 2, "resolution": 4, "seed": 3}
+QUICK = {"epsilon": 2, "resolution": 4, "mechanism": "identity", "seed": 3}
 FEW = ["age", "sex", "education", "employed"]
 
 
@@ -43,43 +46,10 @@ def folder(tmp_path_factory) -> Path:
     return here / "out"
 
 
-VARIANTS: dict[str, dict[str, Any]] = {
-    "pairs": {},
-    "single columns": {"sparsity": 1, "resolution": None},
-    "single columns on a coarse lattice": {"sparsity": 1, "resolution": 3},
-    "triples": {"sparsity": 3},
-    "haar": {"mechanism": "haar"},
-    "no direct certificate": {"certificate_share": 0, "projection": "particles"},
-    "single columns without direct certificate": {"sparsity": 1, "certificate_share": 0, "projection": "particles"},
-    "hidden rows": {"neighbours": "add-remove", "rows": 150},
-    "hidden rows, triples": {"neighbours": "add-remove", "rows": 150, "sparsity": 3},
-    "hidden rows, single columns": {"neighbours": "add-remove", "rows": 150, "sparsity": 1},
-    "public rows": {"public": native(50, seed=9)},
-    "candidates": {"candidates": 2},
-    "one column": {"columns": ["b"]},
-    "more rows": {"rows": 1_000},
-    "programs": {"projection": "full-grid"},
-    "the paper": {"preset": "paper"},
-}
-
-
-@pytest.fixture(scope="module")
-def variants(tmp_path_factory) -> Callable[[str], Release]:
-    """Releases of a small table, each made when it is first asked for."""
-    here, made = tmp_path_factory.mktemp("variants"), {}
-
-    def variant(name: str) -> Release:
-        if name not in made:
-            asked = {"epsilon": 3, "resolution": 2, "seed": 4} | VARIANTS[name]
-            made[name] = release(native(200), NATIVE, out=here / name.replace(" ", "-"), **asked)
-        return made[name]
-
-    return variant
-
-
 def test_verifies_without_the_private_file(folder):
     checks = Release.load(folder).verify()
-    assert [c["name"] for c in checks] == ["files", "rows", "privacy", "plug-in certificate", "bound", "report"]
+    names = ["files", "rows", "privacy", "method", "plug-in certificate", "bound", "report"]
+    assert [c["name"] for c in checks] == names
     assert all(c["ok"] for c in checks), checks
 
 
@@ -167,15 +137,6 @@ def test_a_changed_byte_is_seen(variants, tmp_path, name):
     assert not all(c["ok"] for c in checks)
 
 
-def _tampered(folder: Path, tmp_path: Path, change) -> list[dict]:
-    """Checks of a copy whose certificate was changed, and whose checksums were made to fit."""
-    document = json.loads((folder / "certificate.json").read_text())
-    change(document)
-    files = {path.name: path.read_bytes() for path in folder.iterdir() if path.name != "SHA256SUMS"}
-    write_folder(tmp_path / "forged", files | {"certificate.json": json.dumps(document).encode()})
-    return Release.load(tmp_path / "forged").verify()
-
-
 @pytest.mark.parametrize(
     ("change", "check"),
     [
@@ -192,7 +153,7 @@ def _tampered(folder: Path, tmp_path: Path, change) -> list[dict]:
     ],
 )
 def test_a_forged_certificate_with_fitting_checksums_is_seen(variants, tmp_path, change, check):
-    checks = {c["name"]: c["ok"] for c in _tampered(variants("pairs").folder, tmp_path, change)}
+    checks = tampered(variants("pairs"), tmp_path / "forged", change)
     assert checks["files"]
     assert not checks[check]
 
@@ -203,11 +164,11 @@ def test_a_forged_certificate_with_fitting_checksums_is_seen(variants, tmp_path,
         lambda d: d["privacy"].update(epsilon="50"),
         lambda d: d["privacy"]["spent"][2].update(epsilon="1/1000"),
         lambda d: d["privacy"]["spent"].pop(),
-        lambda d: d["privacy"].update(epsilon="1e300000"),
+        lambda d: d["privacy"].update(epsilon="1e30000"),
     ],
 )
 def test_a_budget_that_is_not_the_sum_of_its_parts_is_seen(variants, tmp_path, change):
-    checks = {c["name"]: c["ok"] for c in _tampered(variants("pairs").folder, tmp_path, change)}
+    checks = tampered(variants("pairs"), tmp_path / "forged", change)
     assert not checks["privacy"]
 
 
@@ -270,10 +231,19 @@ class Passing(FixedOutput):
     releasable = True
 
 
+LAPLACE, GAUSSIAN = {"epsilon": 2}, {"rho": "0.5"}
+
+
+@pytest.mark.parametrize("share", [None, 0], ids=["direct", "displacement"])
+@pytest.mark.parametrize("budget", [LAPLACE, GAUSSIAN], ids=["epsilon", "rho"])
 @pytest.mark.parametrize("neighbours", ["replace-one", "add-remove"])
-def test_nothing_but_the_noisy_integers_crosses(monkeypatch, tmp_path, neighbours):
-    """Tables that share nothing but their length give the same bytes once the noisy vectors are the same."""
+def test_nothing_but_the_noisy_integers_crosses(monkeypatch, tmp_path, neighbours, budget, share):
+    """Tables that share nothing but their length give the same bytes once the noisy vectors are the same.
+
+    Nothing is remembered: what progress tells of a plan depends on whether it was asked for before.
+    """
     monkeypatch.setattr(pipeline.secrets, "randbits", lambda bits: 7)
+    monkeypatch.setenv(VARIABLE, "off")
     seen = []
     other = people(200, seed=1).with_columns(pl.lit(3).alias("age"), pl.lit("CANARY").alias("sex"))
     tables = [("one", people(200), 0), ("other", other, 0)]
@@ -285,20 +255,23 @@ def test_nothing_but_the_noisy_integers_crosses(monkeypatch, tmp_path, neighbour
             MIXED,
             noise=Passing(noise),
             neighbours=neighbours,
+            certificate_share=share,
             progress=lambda *event, told=told: told.append(event),
             rows=100,
-            columns=["age", "sex", "income", "education"],
+            columns=["age", "sex", "income"],
             out=tmp_path / name,
-            **QUICK,
+            **(QUICK | {"epsilon": None} | budget),
         )
         files = {path.name: path.read_bytes() for path in (tmp_path / name).iterdir()}
         seen.append((files, told, repr(made).replace(name, "")))
+        assert (made.document["recompute"]["displacement"] is None) == (share is None)
     assert seen[0] == seen[1]
     assert len(seen[0][0]) == 8
     assert not any(b"CANARY" in content for content in seen[1][0].values())
     for files, *_ in seen[2:]:  # control: other noisy vectors give other bytes wherever they can
         same = {name for name, content in files.items() if content == seen[0][0][name]}
-        assert same == {"schema.toml", "datapackage.json"}
+        assert same <= {"schema.toml", "datapackage.json"}
+        assert "schema.toml" in same
 
 
 def test_the_number_of_rows_is_hidden_under_add_remove(tmp_path):
@@ -315,7 +288,7 @@ def test_the_printed_budget_is_what_the_mechanisms_returned():
     made = release(people(100), MIXED, certificate_share="0.1", candidates=2, columns=FEW, **QUICK)
     spent = {part["on"]: Fraction(part["epsilon"]) for part in made.document["privacy"]["spent"]}
     assert sum(spent.values()) == 2
-    assert list(spent.values())[:2] == [m.cost.epsilon for m in made.measurements]
+    assert list(spent.values())[:2] == [m.cost.spent.amount for m in made.measurements]
     assert sum(list(spent.values())[:2]) == Fraction(17, 10)
     assert spent["choosing among 2 tables"] == Fraction(1, 10)
     assert spent["loss of the rows"] == Fraction(3, 20)
@@ -325,11 +298,17 @@ def test_the_printed_budget_is_what_the_mechanisms_returned():
 @pytest.mark.parametrize("rows", [0, 1])
 @pytest.mark.parametrize("neighbours", ["replace-one", "add-remove"])
 def test_no_row_or_one_row_works_with_a_vacuous_certificate(rows, neighbours, tmp_path):
-    asked = {"neighbours": neighbours, "rows": 20, "epsilon": "0.1", "resolution": 2, "columns": FEW[:3]}
+    asked = {"neighbours": neighbours, "rows": 20, "columns": FEW[:3], **QUICK, "epsilon": "0.1", "resolution": 2}
     assert release(people(rows), MIXED, noise=NoNoise(), **asked).certificate.bound == 1.0
     made = release(people(rows), MIXED, out=tmp_path / "out", **asked)
     assert made.certificate.bound <= 1.0
     assert all(c["ok"] for c in Release.load(tmp_path / "out").verify())
+
+
+@pytest.mark.parametrize("budget", [{"epsilon": 1}, {"rho": "0.1"}], ids=str)
+def test_no_row_works_where_the_plan_chooses(budget):
+    made = release(people(0), MIXED, columns=FEW[:2], rows=20, noise=NoNoise(), **budget)
+    assert made.certificate.bound == 1.0
 
 
 def test_one_column_and_one_cell_work():
@@ -338,12 +317,15 @@ def test_one_column_and_one_cell_work():
     assert evaluate(people(50), emitted(made), MIXED, columns=["age"]).lower <= made.certificate.bound
 
 
-@pytest.mark.parametrize("asked", [{"preset": "paper"}, {"certificate_share": 0, "mechanism": "identity"}])
-def test_a_release_that_costs_nothing_is_written_and_says_so(tmp_path, asked):
-    """One cell holds every row, whatever they are: no noise is needed, and nothing is spent."""
+@pytest.mark.parametrize(
+    ("asked", "spent", "least"),
+    [({"preset": "paper"}, "0", 0.47), ({"certificate_share": 0, "mechanism": "identity"}, "0.02", 0)],
+)
+def test_a_release_that_costs_nothing_is_written_and_says_so(tmp_path, asked, spent, least):
+    """One cell holds every row, whatever they are: no noise is needed, and only the displacement is paid for."""
     made = release(people(20), MIXED, epsilon=1, resolution=1, columns=["age"], out=tmp_path / "out", **asked)
-    assert made.document["privacy"]["epsilon"] == "0"
-    assert made.certificate.bound == pytest.approx(0.5, abs=0.03)  # half a unit of discretisation, and the shift
+    assert made.document["privacy"]["epsilon"] == spent
+    assert least <= made.certificate.bound < 0.53  # half a unit of discretisation, and the shift
     assert all(c["ok"] for c in Release.load(tmp_path / "out").verify())
 
 
@@ -435,93 +417,98 @@ def test_measurements_of_all_kinds_of_columns_come_back_as_they_were(folder):
 @pytest.mark.parametrize("name", VARIANTS)
 def test_the_parts_of_the_budget_are_those_of_the_measurements_and_the_rest(variants, name):
     made = variants(name)
-    parts = [Fraction(part["epsilon"]) for part in made.document["privacy"]["spent"]]
-    assert parts[: len(made.measurements)] == [m.cost.epsilon for m in made.measurements]
-    assert sum(parts) == Fraction(made.document["privacy"]["epsilon"]) == 3
+    privacy, unit = made.document["privacy"], made.measurement.cost.spent.unit
+    assert (privacy["rho"] is None) == (privacy["delta"] is None) == (unit is Unit.EPSILON)
+    parts = [Fraction(part[unit]) for part in privacy["spent"]]
+    assert all(set(part) == {"on", unit} for part in privacy["spent"])
+    assert parts[: len(made.measurements)] == [m.cost.spent.amount for m in made.measurements]
+    if unit is Unit.EPSILON:
+        assert sum(parts) == Fraction(privacy["epsilon"]) == VARIANTS[name].get("epsilon", 3)
+    else:
+        assert sum(parts) <= Fraction(privacy["rho"]) < sum(parts) + Fraction(1, 10**12)
+    displaced = made.document["recompute"]["displacement"]
+    assert (displaced is not None) == (not made.document["certificate"]["direct"] and name != "the paper")
+    if displaced is not None:
+        stated = {part["on"]: part[unit] for part in privacy["spent"]}
+        assert stated["mean displacement"] == displaced[unit]
 
 
 # ------------------------------------------------------------ forged measurements
 
 
-def _unpacked(content: bytes) -> tuple[list[dict[str, Any]], np.ndarray]:
-    with np.load(io.BytesIO(content)) as arrays:
-        return json.loads(arrays["about"].tobytes()), arrays["coefficients"]
-
-
-def _packed(about: Any, coefficients: np.ndarray) -> bytes:
-    buffer = io.BytesIO()
-    text = about if isinstance(about, bytes) else json.dumps(about).encode()
-    np.savez_compressed(buffer, coefficients=coefficients, about=np.frombuffer(text, np.uint8))
-    return buffer.getvalue()
-
-
-def _checked(made: Release, folder: Path, about: Any, coefficients: np.ndarray) -> dict[str, bool]:
-    """Checks of a copy with other measurements, and checksums that fit."""
-    files = {path.name: path.read_bytes() for path in made.folder.iterdir() if path.name != "SHA256SUMS"}
-    write_folder(folder, files | {"measurements.npz": _packed(about, coefficients)})
-    return {c["name"]: c["ok"] for c in Release.load(folder).verify()}
-
-
 def test_measurements_packed_again_verify(variants, tmp_path):
     """Control for what follows: it is not the packing that is seen."""
     made = variants("triples")
-    assert all(_checked(made, tmp_path / "same", *_unpacked((made.folder / "measurements.npz").read_bytes())).values())
+    assert all(remeasured(made, tmp_path / "same", *unpacked(made)).values())
 
 
 LAYERED = [("pairs", 0), ("pairs", 1), ("triples", 0), ("triples", 1), ("triples", 2), ("hidden rows", 0)]
+LAYERED += [("weights", 1), ("with delta", 0), ("rho, triples", 1), ("rho, weights", 1), ("rho, hidden rows", 1)]
 
 
 @pytest.mark.parametrize(("name", "layer"), LAYERED)
-def test_noise_that_is_too_small_for_its_epsilon_is_seen_in_every_layer(variants, tmp_path, name, layer):
+def test_noise_that_is_too_small_for_its_cost_is_seen_in_every_layer(variants, tmp_path, name, layer):
     made = variants(name)
-    about, flat = _unpacked((made.folder / "measurements.npz").read_bytes())
+    about, flat = unpacked(made)
     scale = float.fromhex(about[layer]["scale"])
-    for lower in (scale * 0.999, 1e-300):
+    for lower in (scale * 0.999, 1e-100):
         about[layer]["scale"] = lower.hex()
-        checks = _checked(made, tmp_path / lower.hex(), about, flat)
+        checks = remeasured(made, tmp_path / lower.hex(), about, flat)
         assert checks["files"]
         assert not checks["privacy"]
 
 
 @pytest.mark.parametrize(("name", "layer"), LAYERED)
-def test_another_epsilon_of_a_layer_is_seen(variants, tmp_path, name, layer):
+def test_another_cost_of_a_layer_is_seen(variants, tmp_path, name, layer):
     """A lower one is not what the noise gives; a higher one is not what the certificate says."""
     made = variants(name)
-    about, flat = _unpacked((made.folder / "measurements.npz").read_bytes())
-    epsilon = Fraction(about[layer]["epsilon"])
-    for other in (epsilon * Fraction(999, 1000), epsilon * Fraction(1001, 1000)):
-        about[layer]["epsilon"] = str(other)
-        assert not _checked(made, tmp_path / str(other.numerator), about, flat)["privacy"]
+    about, flat = unpacked(made)
+    spent = Fraction(about[layer]["spent"])
+    for other in (spent * Fraction(999, 1000), spent * Fraction(1001, 1000)):
+        about[layer]["spent"] = str(other)
+        assert not remeasured(made, tmp_path / str(other.numerator), about, flat)["privacy"]
+
+
+def _without(made: Release, layer: int, folder: Path) -> dict[str, bool]:
+    about, flat = unpacked(made)
+    lengths = [sum(map(len, m.coefficients)) for m in made.measurements]
+    start = sum(lengths[:layer])
+    left = np.r_[flat[:start], flat[start + lengths[layer] :]]
+    return remeasured(made, folder, about[:layer] + about[layer + 1 :], left)
 
 
 @pytest.mark.parametrize(("name", "layer"), LAYERED)
 def test_a_layer_that_was_dropped_is_seen(variants, tmp_path, name, layer):
-    made = variants(name)
-    about, flat = _unpacked((made.folder / "measurements.npz").read_bytes())
-    lengths = [sum(map(len, m.coefficients)) for m in made.measurements]
-    start = sum(lengths[:layer])
-    left = np.r_[flat[:start], flat[start + lengths[layer] :]]
-    checks = _checked(made, tmp_path / "forged", about[:layer] + about[layer + 1 :], left)
+    checks = _without(variants(name), layer, tmp_path / "forged")
     assert checks["files"]
     assert not (checks["privacy"] and checks["plug-in certificate"])
+    assert not checks["method"]
+
+
+def test_a_layer_that_was_dropped_is_seen_whatever_its_share(monkeypatch, tmp_path):
+    """Half of the budget for single columns: then the part of the one that is left is no smaller."""
+    monkeypatch.setattr(choice, "_best_split", lambda *_: Fraction(1, 2))
+    made = release(native(50), NATIVE, out=tmp_path / "out", **QUICK)
+    assert not _without(made, 0, tmp_path / "forged")["method"]
 
 
 @pytest.mark.parametrize(("name", "layer"), LAYERED)
 def test_another_neighbour_relation_of_a_layer_is_seen(variants, tmp_path, name, layer):
     made = variants(name)
-    about, flat = _unpacked((made.folder / "measurements.npz").read_bytes())
+    about, flat = unpacked(made)
     relations = ["replace-one", "add-remove"]
     about[layer]["neighbours"] = relations[1 - relations.index(about[layer]["neighbours"])]
-    assert not _checked(made, tmp_path / "forged", about, flat)["privacy"]
+    assert not remeasured(made, tmp_path / "forged", about, flat)["privacy"]
 
 
 @pytest.mark.parametrize(("name", "layer"), LAYERED)
 def test_a_lower_part_of_the_budget_is_seen(variants, tmp_path, name, layer):
     def lower(document: dict[str, Any]) -> None:
         part = document["privacy"]["spent"][layer]
-        part["epsilon"] = str(Fraction(part["epsilon"]) * Fraction(9, 10))
+        (unit,) = set(part) - {"on"}
+        part[unit] = str(Fraction(part[unit]) * Fraction(9, 10))
 
-    checks = {c["name"]: c["ok"] for c in _tampered(variants(name).folder, tmp_path, lower)}
+    checks = tampered(variants(name), tmp_path / "forged", lower)
     assert checks["files"]
     assert not checks["privacy"]
 
@@ -529,10 +516,10 @@ def test_a_lower_part_of_the_budget_is_seen(variants, tmp_path, name, layer):
 @pytest.mark.parametrize("layer", [0, 1])
 def test_a_scale_below_zero_is_seen(variants, tmp_path, layer):
     made = variants("pairs")
-    about, flat = _unpacked((made.folder / "measurements.npz").read_bytes())
+    about, flat = unpacked(made)
     about[layer]["scale"] = (-1e-9).hex()
     try:
-        checks = _checked(made, tmp_path / "forged", about, flat)
+        checks = remeasured(made, tmp_path / "forged", about, flat)
     except InputError:
         return
     assert not checks["privacy"]
@@ -541,10 +528,10 @@ def test_a_scale_below_zero_is_seen(variants, tmp_path, layer):
 @pytest.mark.parametrize("scale", ["0x0p0", "nan", "inf", "-inf"])
 def test_a_scale_that_is_no_number_is_seen(variants, tmp_path, scale):
     made = variants("pairs")
-    about, flat = _unpacked((made.folder / "measurements.npz").read_bytes())
+    about, flat = unpacked(made)
     about[0]["scale"] = scale
     try:
-        checks = _checked(made, tmp_path / "forged", about, flat)
+        checks = remeasured(made, tmp_path / "forged", about, flat)
     except InputError:
         return
     assert not checks["privacy"]
@@ -611,7 +598,9 @@ HOSTILE = {
     "no subsets": _lacks("subsets"),
     "no scale": _lacks("scale"),
     "no total": _lacks("total"),
-    "no epsilon": _lacks("epsilon"),
+    "no cost": _lacks("spent"),
+    "no unit": _lacks("unit"),
+    "no growth": _lacks("growth"),
     "no mechanism": _lacks("mechanism"),
     "no neighbours": _lacks("neighbours"),
     "a mechanism that there is not": _put("mechanism", "magic"),
@@ -619,8 +608,9 @@ HOSTILE = {
     "a neighbour relation that there is not": _put("neighbours", "nearby"),
     "a scale that is no text": _put("scale", 3.5),
     "a scale that is no number": _put("scale", "wide"),
-    "an epsilon that is no number": _put("epsilon", "small"),
-    "an epsilon over zero": _put("epsilon", "1/0"),
+    "a cost that is no number": _put("spent", "small"),
+    "a cost over zero": _put("spent", "1/0"),
+    "a cost that is no text": _put("spent", 0.5),
     "columns that there are not": _put("subsets", [["a", "d"]]),
     "the same column twice": _put("subsets", [["a", "a"]] * 3),
     "an empty list of subsets": _put("subsets", []),
@@ -637,8 +627,15 @@ HOSTILE = {
     "a lattice of half steps": _put("cells", "lattice", "a", 6.5),
     "a negative scale": _put("scale", "-0x1p0"),
     "a scale of NaN": _put("scale", "nan"),
-    "a negative epsilon": _put("epsilon", "-1"),
-    "an epsilon with a million digits": _put("epsilon", "1e1000000"),
+    "a negative cost": _put("spent", "-1"),
+    "a cost with a million digits": _put("spent", "1e1000000"),
+    "a unit that there is not": _put("unit", "sigma"),
+    "a unit that is nothing": _put("unit", None),
+    "growth beyond any": _put("growth", "5"),
+    "growth below zero": _put("growth", "-1"),
+    "growth over zero": _put("growth", "1/0"),
+    "growth with a million digits": _put("growth", "1e1000000"),
+    "growth that is no text": _put("growth", 0.25),
     "a total that is a text": _put("total", "many"),
     "a total that is a list": _put("total", [1, 2]),
     "a total that is NaN": _put("total", float("nan")),
@@ -650,11 +647,10 @@ HOSTILE = {
     "change", [c if isinstance(c, type(pytest.param())) else pytest.param(c) for c in HOSTILE.values()], ids=HOSTILE
 )
 def test_measurements_that_make_no_sense_are_refused_in_one_line(variants, change):
-    content = (variants("pairs").folder / "measurements.npz").read_bytes()
-    about, flat = _unpacked(content)
-    assert len(measurements.from_bytes(_packed(about, flat), NATIVE)) == 2
+    about, flat = unpacked(variants("pairs"))
+    assert len(measurements.from_bytes(packed(about, flat), NATIVE)) == 2
     change(about)
-    hostile = _packed(about, flat)
+    hostile = packed(about, flat)
     tracemalloc.start()
     try:
         with pytest.raises(InputError, match=r"^[^\n]+\.$"):
@@ -681,9 +677,9 @@ def test_measurements_that_make_no_sense_are_refused_in_one_line(variants, chang
     ],
 )
 def test_coefficients_that_are_not_a_row_of_integers_of_the_right_length_are_refused(variants, change):
-    about, flat = _unpacked((variants("pairs").folder / "measurements.npz").read_bytes())
+    about, flat = unpacked(variants("pairs"))
     with pytest.raises(InputError, match="does not fit"):
-        measurements.from_bytes(_packed(about, change(flat)), NATIVE)
+        measurements.from_bytes(packed(about, change(flat)), NATIVE)
 
 
 def _zipped(**parts: bytes) -> bytes:
@@ -705,7 +701,7 @@ def _array(array: np.ndarray, *, length: int | None = None) -> bytes:
 
 def test_archives_that_are_not_what_they_say_are_refused(variants):
     content = (variants("pairs").folder / "measurements.npz").read_bytes()
-    about, flat = _unpacked(content)
+    about, flat = unpacked(variants("pairs"))
     text = np.frombuffer(json.dumps(about).encode(), np.uint8)
     deep = np.frombuffer(b"[" * 100_000 + b"]" * 100_000, np.uint8)
     pickled = io.BytesIO()

@@ -67,7 +67,7 @@ def _direct(direct: Direct) -> dict[str, Any]:
     return {
         "bound": direct.bound,
         "confidence": float(direct.confidence),
-        "epsilon": decimal_text(direct.cost.epsilon),
+        str(direct.cost.spent.unit): decimal_text(direct.cost.spent.amount),
         "terms": _direct_terms(direct),
     }
 

@@ -20,8 +20,8 @@ def describe_package(schema: Schema, document: Mapping[str, Any], *, parquet: st
         "name": "synthetic-table",
         "title": f"Synthetic rows of: {schema.name}",
         "description": (
-            f"Synthetic data, made under differential privacy (epsilon {privacy['epsilon']}, {privacy['neighbours']} "
-            f"neighbours). With confidence {certificate['confidence']:g} no 1-Lipschitz statistic of at most "
+            f"Synthetic data, made under differential privacy ({_spent(privacy)}, {privacy['neighbours']} neighbours). "
+            f"With confidence {certificate['confidence']:g} no 1-Lipschitz statistic of at most "
             f"{document['release']['sparsity']} columns differs from that of the real rows by more than "
             f"{certificate['bound']:.6f} (columns scaled to length 1)."
         ),
@@ -38,6 +38,15 @@ def describe_package(schema: Schema, document: Mapping[str, Any], *, parquet: st
             {"name": "synthetic-parquet", "path": parquet, "format": "parquet"},
         ],
     }
+
+
+def _spent(privacy: Mapping[str, Any]) -> str:
+    """ε, and where noise is Gaussian the δ beside it and the ρ that both follow from."""
+    if privacy["delta"] is None:
+        return f"epsilon {privacy['epsilon']}"
+    return (
+        f"epsilon {privacy['epsilon']} with delta {privacy['delta']}, by zero-concentration with rho {privacy['rho']}"
+    )
 
 
 def _field(column: Column) -> dict[str, Any]:

@@ -15,14 +15,14 @@ import numpy as np
 from certsynth.arrays import Ints
 from certsynth.domain import Cells, Groups, Schema
 from certsynth.errors import InputError
-from certsynth.mechanisms import Guarantee, Measurement, Neighbours
+from certsynth.mechanisms import Budget, Guarantee, Measurement, Neighbours, Unit, strategy_named
 from certsynth.mechanisms.guarantee import stored_rational
-from certsynth.mechanisms.strategy import strategy_named
 from certsynth.queries import Marginals
 from certsynth.request import checked_resolution
 
 MAX_BYTES = 4 * 2**30
 MOST_STEPS = 4096
+MOST_GROWTH = 4
 
 
 def to_bytes(measurements: Sequence[Measurement], schema: Schema) -> bytes:
@@ -31,7 +31,9 @@ def to_bytes(measurements: Sequence[Measurement], schema: Schema) -> bytes:
         {
             "mechanism": m.strategy.name,
             "neighbours": str(m.strategy.neighbours),
-            "epsilon": str(m.cost.epsilon),
+            "growth": str(m.strategy.growth),
+            "unit": str(m.cost.spent.unit),
+            "spent": str(m.cost.spent.amount),
             "scale": m.scale.hex(),
             "total": m.total,
             "cells": _describe(m.marginals.cells, schema),
@@ -77,13 +79,17 @@ def _measurement(about: dict[str, Any], flat: Ints, schema: Schema) -> Measureme
         cells=_cells(about["cells"], schema),
         subsets=tuple(tuple(names[name] for name in subset) for subset in about["subsets"]),
     )
-    strategy = strategy_named(about["mechanism"], neighbours=neighbours)
-    epsilon, scale, total = stored_rational(about["epsilon"]), float.fromhex(about["scale"]), about["total"]
+    growth = stored_rational(about["growth"])
+    if growth > MOST_GROWTH:
+        raise ValueError("the growth")
+    strategy = strategy_named(about["mechanism"], neighbours=neighbours, growth=growth)
+    spent = Budget(stored_rational(about["spent"]), Unit(about["unit"]))
+    scale, total = float.fromhex(about["scale"]), about["total"]
     if not 0 < scale < math.inf:
         raise ValueError("the noise")
     if total is not None and (type(total) is not int or abs(total) >= 2**63):
         raise ValueError("the total")
-    lengths = [strategy.length(size) for size in marginals.sizes()]
+    lengths = [strategy.length(marginals.of(subset)) for subset in marginals.subsets]
     if sum(lengths) > len(flat):
         raise ValueError("the number of coefficients")
     ends = list(itertools.accumulate(lengths))
@@ -93,7 +99,7 @@ def _measurement(about: dict[str, Any], flat: Ints, schema: Schema) -> Measureme
         coefficients=tuple(np.split(flat[: ends[-1]], ends[:-1])),
         total=total,
         scale=scale,
-        cost=Guarantee(epsilon=epsilon, neighbours=neighbours),
+        cost=Guarantee(spent=spent, neighbours=neighbours),
     )
 
 

@@ -73,9 +73,10 @@ class Release:
         return Certified.read(self.document["certificate"])
 
     def __repr__(self) -> str:
-        certificate, epsilon = self.certificate, self.document["privacy"]["epsilon"]
+        certificate, privacy = self.certificate, self.document["privacy"]
+        spent = f"ε = {privacy['epsilon']}" + (f", δ = {privacy['delta']}" if privacy["delta"] else "")
         return (
-            f"Release({len(self.rows[0]):,} rows × {len(self.schema)} columns, ε = {epsilon}, "
+            f"Release({len(self.rows[0]):,} rows × {len(self.schema)} columns, {spent}, "
             f"off by at most {certificate.bound:.4f} with confidence {certificate.confidence:g})"
         )
 

@@ -13,13 +13,22 @@ from certsynth.artefact.folder import check_sums
 from certsynth.artefact.release import CSV, PARQUET, Release
 from certsynth.artefact.table import read_table
 from certsynth.certificate.plug_in import Proxies, plug_in
-from certsynth.domain import Column, Ordered
+from certsynth.domain import Column, Groups, Ordered
 from certsynth.errors import CertsynthError
-from certsynth.mechanisms.guarantee import decimal_text, stored_rational
+from certsynth.mechanisms import Budget, Guarantee, Sensitivity, Unit
+from certsynth.mechanisms.concentrated import epsilon_of
+from certsynth.mechanisms.guarantee import decimal_text, exact_rational, stored_rational
 from certsynth.mechanisms.measure import sensitivity
+from certsynth.mechanisms.samplers import MAX_SCALE, is_enough
+from certsynth.mechanisms.scalars import NoisyScalars
+from certsynth.queries.displacement import farthest
 from certsynth.report import render_report
 
 MOST_DRAWS = 100_000
+
+DISPLACEMENT = "mean displacement"
+"""What the budget for the measured discretisation is spent on, as a release says it."""
+
 _TOLERANCE = 1e-7  # the same computation on another machine, in floats
 
 CANNOT = (
@@ -43,6 +52,7 @@ def _checks(release: Release) -> Iterator[tuple[str, bool, str]]:
         ("files", _files),
         ("rows", _rows),
         ("privacy", _privacy),
+        ("method", _method),
         ("plug-in certificate", _plug_in),
         ("bound", _bound),
         ("report", _report),
@@ -101,20 +111,72 @@ def _allowed(column: Column, values: Values, back: Values) -> bool:
 
 
 def _privacy(release: Release) -> Answer:
-    """The noise's scales, as stored, are enough for the ε that is stated, and the parts add up to the whole."""
-    privacy, measured = release.document["privacy"], Fraction(0)
-    for m in release.measurements:
-        if sensitivity(m.marginals, m.strategy) / Fraction(m.scale) > m.cost.epsilon:
-            return False, "the scale of the noise is too small for the epsilon of the measurement"
+    """The noise's scales, as stored, are enough for what is stated, and the parts add up to the whole."""
+    privacy, measurements = release.document["privacy"], release.measurements
+    unit = Unit.EPSILON if privacy["rho"] is None else Unit.RHO
+    parts = [(part["on"], stored_rational(part[unit])) for part in privacy["spent"]]
+    for m in measurements:
+        if m.cost.spent.unit is not unit:
+            return False, "certificate and measurement count privacy in different units"
+        if not is_enough(m.scale, sensitivity(m.marginals, m.strategy), m.cost.spent):
+            return False, f"the scale of the noise is too small for the {unit} of the measurement"
         if privacy["neighbours"] != m.strategy.neighbours:
             return False, "certificate and measurement name different neighbour relations"
-        measured += m.cost.epsilon
-    parts = [stored_rational(part["epsilon"]) for part in privacy["spent"]]
-    stated = decimal_text(sum(parts, Fraction(0)))
-    if stated != privacy["epsilon"] or sum(parts[: len(release.measurements)]) < measured:
-        return False, "the parts of the budget do not add up to the stated epsilon"
-    scales = ", ".join(f"{m.scale:g}" for m in release.measurements)
-    return True, f"noise of scale {scales} is enough for what was measured: epsilon {privacy['epsilon']} in all"
+    if [amount for _, amount in parts[: len(measurements)]] != [m.cost.spent.amount for m in measurements]:
+        return False, f"the {unit} of a measurement is not what is stated for it"
+    displaced = _displaced(release)
+    if displaced is not None:
+        most = farthest(release.schema, release.measurement.marginals)
+        if not is_enough(displaced.scale, Sensitivity(most, most**2), displaced.cost.spent):
+            return False, f"the scale of the noise is too small for the {unit} of the displacement"
+    stated_for_it = [amount for what, amount in parts[len(measurements) :] if what == DISPLACEMENT]
+    if stated_for_it != ([] if displaced is None else [displaced.cost.spent.amount]):
+        return False, f"the {unit} of the displacement is not what is stated for it"
+    whole = sum((amount for _, amount in parts), Fraction(0))
+    if decimal_text(whole) != privacy[unit]:
+        return False, f"the parts of the budget do not add up to the stated {unit}"
+    scales = ", ".join(f"{m.scale:g}" for m in measurements)
+    stated = f"epsilon {privacy['epsilon']}"
+    if unit is Unit.RHO:
+        delta, epsilon = exact_rational(privacy["delta"]), exact_rational(privacy["epsilon"])
+        if delta is None or epsilon is None or epsilon_of(whole, delta) > epsilon:
+            return False, "rho means a larger epsilon than is stated"
+        stated += f", delta {privacy['delta']}"
+    elif privacy["delta"] is not None:
+        return False, "a delta is stated where none belongs"
+    return True, f"noise of scale {scales} is enough for what was measured: {stated} in all"
+
+
+def _method(release: Release) -> Answer:
+    """What is said of the mechanism is what was measured, and what was chosen."""
+    how, last = release.document["release"], release.measurement
+    (chosen,) = [each for each in release.document["compared"] if each["chosen"]]
+    said = how["mechanism"], how["growth"], how["sparsity"], len(how["measured"])
+    true = last.strategy.name, decimal_text(last.strategy.growth), len(last.marginals.subsets[0])
+    if said != (*true, len(release.measurements)):
+        return False, "the mechanism is not the one of the measurements"
+    resolutions = {how["resolution"], how["measured"][-1]["resolution"], chosen["resolution"]}
+    if chosen["mechanism"] != how["mechanism"] or len(resolutions) > 1:
+        return False, "the mechanism or resolution is not the one that was chosen"
+    even = {c.steps for c in last.marginals.cells if not isinstance(c, Groups)}
+    if even and even != resolutions:
+        return False, "the cells are not of the stated resolution"
+    return True, f"{how['mechanism']}, as measured, and as chosen among {len(release.document['compared'])}"
+
+
+def _displaced(release: Release) -> NoisyScalars | None:
+    """The noisy displacement that the discretisation was taken from, as stored."""
+    stored, measurement = release.document["recompute"]["displacement"], release.measurement
+    if stored is None:
+        return None
+    unit, scale = measurement.cost.spent.unit, float.fromhex(stored["scale"])
+    if not 0 < scale <= MAX_SCALE:
+        raise ValueError("the noise")
+    return NoisyScalars(
+        values=(int(stored["value"]),),
+        scale=scale,
+        cost=Guarantee(Budget(stored_rational(stored[unit]), unit), measurement.strategy.neighbours),
+    )
 
 
 def _plug_in(release: Release) -> Answer:
@@ -127,10 +189,11 @@ def _plug_in(release: Release) -> Answer:
         release.measurement,
         release.schema,
         release.rows,
-        beta=Fraction(how["plug_in_failure_probability"]),
+        beta=stored_rational(how["plug_in_failure_probability"]),
         draws=draws,
         seed=int(how["seed"], 16),
-        proxies=Proxies(hub=None if hub is None else Fraction(hub), end=Fraction(how["end"])),
+        displaced=_displaced(release),
+        proxies=Proxies(hub=None if hub is None else stored_rational(hub), end=stored_rational(how["end"])),
     )
     if set(stated) != set(again):
         return False, "the certificate lacks a proxy, or has one too many"

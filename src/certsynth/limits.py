@@ -1,0 +1,98 @@
+"""What the work will take, from the schema alone; what cannot fit is refused before any row is read."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from certsynth.certificate.plug_in import PILOT_DRAWS
+from certsynth.domain import Schema
+from certsynth.errors import TooLarge
+from certsynth.projection.synthesis import PARTICLES
+from certsynth.queries import Marginals
+from certsynth.queries.fine import FineMarginals
+
+PROGRAM_CELLS = {"transport": 50_000, "path": 300_000}
+"""Cells beyond which the linear programs of Step 3 take more than about ten minutes on two cores."""
+
+
+@dataclass(frozen=True, slots=True)
+class Size:
+    """What counting, noise and certificate will take."""
+
+    cells: int
+    bytes: int
+    seconds: float
+
+    def __str__(self) -> str:
+        return f"{self.cells:,} cells, about {self.bytes / 2**30:.2g} GB and {self.seconds:,.0f} s"
+
+
+def size_of(marginals: Marginals, *, draws: int) -> Size:
+    """Estimated from the schema alone. The seconds are those of two cores, and only rough."""
+    sizes = marginals.sizes()
+    cells = sum(sizes)
+    copies = 8 + (draws + PILOT_DRAWS) * 3  # counts, coefficients and estimates, and the draws with their images
+    network = 40 * max(sizes) * 30 * (os.cpu_count() or 1)  # nodes × arcs, in each worker
+    nodes = [float(size) for size in sizes]
+    seconds = (draws + PILOT_DRAWS) * sum(1e-6 * n * (1 + n / 500) ** 0.5 for n in nodes) / 1.5
+    return Size(cells=cells, bytes=8 * cells * copies + network, seconds=seconds)
+
+
+def size_of_release(schema: Schema, marginals: Marginals, fine: FineMarginals | None, *, rows: int, draws: int) -> Size:
+    """What a whole release takes: counting, fitting particles, and both certificates. Rough, for two cores."""
+    tables = len(marginals.subsets)
+    plug_in = size_of(marginals, draws=draws)
+    counting = 3e-8 * rows * (tables + 10 * len(schema))
+    fitting = 2e-6 * tables * min(rows, PARTICLES) if len(marginals.subsets[0]) > 1 else 0.0
+    comparing = held = 0.0
+    if fine is not None:
+        points = fine.marginals.sizes()
+        comparing, held = sum(5e-6 * p for p in points), float(lattice_bytes(points))
+    seconds = 2.0 + counting + fitting + comparing + plug_in.seconds
+    return Size(cells=plug_in.cells, bytes=plug_in.bytes + int(held) + 200 * 2**20, seconds=seconds)
+
+
+def check_size(marginals: Marginals, *, draws: int, memory: int | None = None) -> None:
+    """Refuse what cannot fit, with the numbers, before the data is opened."""
+    size = size_of(marginals, draws=draws)
+    limit = default_memory() if memory is None else memory
+    if size.bytes > limit:
+        raise TooLarge(
+            f"{len(marginals.subsets):,} marginals need {size}, more than the {limit / 2**30:.2g} GB at hand: lower "
+            "the resolution or the sparsity, name fewer columns, or merge labels of large categories."
+        )
+
+
+def check_program(marginals: Marginals, *, loss: str) -> None:
+    """Refuse a program of Step 3 that would take hours."""
+    cells, most = sum(marginals.sizes()), PROGRAM_CELLS[loss]
+    if cells > most:
+        other = " or choose --loss path" if loss == "transport" and cells <= PROGRAM_CELLS["path"] else ""
+        raise TooLarge(
+            f"fitting {cells:,} cells with the {loss} loss would take hours; up to {most:,} are allowed: lower the "
+            f"resolution, name fewer columns{other}."
+        )
+
+
+def check_lattice(fine: FineMarginals, *, memory: int | None = None) -> None:
+    """Refuse a lattice that cannot fit, before the data is opened."""
+    sizes = fine.marginals.sizes()
+    needed = lattice_bytes(sizes)
+    limit = default_memory() if memory is None else memory
+    if needed > limit:
+        raise TooLarge(
+            f"{len(sizes):,} marginals of up to {max(sizes):,} lattice points need about {needed / 2**30:.2g} GB, more "
+            f"than the {limit / 2**30:.2g} GB at hand: choose a coarser --lattice, a lower sparsity or fewer columns."
+        )
+
+
+def lattice_bytes(sizes: Sequence[int]) -> int:
+    """Counts on a lattice, and networks in workers."""
+    return 16 * sum(sizes) + 1500 * max(sizes) * min(len(sizes), os.cpu_count() or 1)
+
+
+def default_memory() -> int:
+    """Half of the machine's memory."""
+    return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") // 2

@@ -1,0 +1,365 @@
+"""Which mechanism, resolution and split of the budget promise most: from the schema alone, before any row is read.
+
+Every candidate is judged by what its cells may lose and by what its noise alone does, drawn from its law. Where that is
+not the whole story, because particles smooth noise and keep single columns at full detail, the most promising ones are
+rehearsed: released on tables made up from the schema. docs/explanation/planning.md has the reasons and the figures.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+
+from certsynth.domain import Cells, Column, Groups, Ordered, Schema
+from certsynth.domain.column import discretisation
+from certsynth.errors import InputError, TooLarge
+from certsynth.layers import Layer, points, subsets
+from certsynth.limits import check_size
+from certsynth.mechanisms import Measurement, Strategy, strategy_named
+from certsynth.mechanisms.strategies import GROWTHS, STRATEGIES
+from certsynth.parallel import run
+from certsynth.planning.cache import remembered
+from certsynth.planning.noise import best_strategy, blank, noise_losses
+from certsynth.planning.rehearsal import MOST_ROWS, loss, rehearse
+from certsynth.planning.tables import strengths
+from certsynth.progress import Progress, silent
+from certsynth.projection.support import fits_full_grid
+from certsynth.queries import Marginals
+from certsynth.request import checked_resolution
+from certsynth.settings import Settings
+
+RESOLUTIONS = (4, 6, 8, 12, 16, 24, 32, 48, 64, 96, 128)
+MECHANISMS = ("identity", "haar", "haar-hilbert", "haar-weighted", "quad-tree")
+
+PROMPT_CELLS, PARTICLE_CELLS = 12_000, 2_000_000
+"""Cells up to which a resolution is chosen without being asked for: by programs, or particles, more take minutes."""
+
+SPLIT = Fraction(1, 4)
+SPLITS = (Fraction(1, 8), Fraction(1, 4), Fraction(3, 8), Fraction(1, 2))
+"""Of the budget for measuring, what single columns get where several are measured as well: at first, and at last."""
+
+BEYOND = {1: (), 2: (Fraction(1),), 3: (Fraction(1, 3), Fraction(2, 3))}
+"""How tables of 2, … columns share the rest, by sparsity."""
+
+SHORT_LIST, REHEARSALS = 3, 2
+"""Candidates that are rehearsed, and the made-up tables that each is rehearsed on."""
+
+CLOSE = 1.3
+"""A candidate is rehearsed if it promises at most so many times the smallest loss."""
+
+_SPLIT_DRAWS = 12  # of the noise, to tell splits apart
+_GROWTH_RESOLUTION = 16  # at which the growth of weights is chosen for all
+
+
+@dataclass(frozen=True, slots=True)
+class Model:
+    """How the expected loss is put together, as multiples: of what a cell loses at worst, of what noise does to the
+    tables that are certified, and of what is left of it in single columns; and what there is in any case.
+    """
+
+    inside: float
+    noise: float
+    single: float = 0.0
+    least: float = 0.0
+
+
+WORST = Model(inside=1.0, noise=2.0)
+"""Rows at the centres of even cells, fitted to noisy counts: the fit may be as far from these as the truth is."""
+
+TYPICAL = Model(inside=0.04, noise=0.22, single=0.7, least=0.0027)
+"""Particles: fitted to the losses of six survey tables (docs/explanation/planning.md)."""
+
+
+@dataclass(frozen=True, slots=True)
+class Candidate:
+    """What may be measured, with what it promises: `predicted` is a loss, rehearsed or put together by a model.
+
+    `discretisation` is what a cell of the last layer may lose, `privatisation` the mean loss of its noise.
+
+    Paper: Eq. (15) [expected-loss]
+    """
+
+    layers: tuple[Layer, ...]
+    split: Fraction
+    discretisation: float
+    privatisation: float
+    predicted: float
+    rehearsed: tuple[float, ...] = ()
+
+    @property
+    def strategy(self) -> Strategy:
+        return self.layers[-1].strategy
+
+    @property
+    def resolution(self) -> int | None:
+        return self.layers[-1].resolution
+
+
+@dataclass(frozen=True, slots=True)
+class Choice:
+    """The best candidate, and those that it was compared with."""
+
+    best: Candidate
+    candidates: tuple[Candidate, ...]
+
+    @property
+    def layers(self) -> tuple[Layer, ...]:
+        return self.best.layers
+
+
+def choose(
+    schema: Schema, settings: Settings, rows: int, *, memory: int | None = None, progress: Progress = silent
+) -> Choice:
+    """The layers of a release with the smallest expected loss. `rows` must be public.
+
+    What was asked before is remembered, also by other processes.
+    """
+    question = {
+        "choice": 2,
+        "schema": schema.to_toml(),
+        "budget": [str(settings.measurement_budget.amount), settings.measurement_budget.unit],
+        "neighbours": settings.neighbours,
+        "sparsity": settings.sparsity,
+        "cells": settings.cells(settings.sparsity),
+        "projection": settings.projection,
+        "mechanism": settings.mechanism,
+        "resolution": settings.resolution,
+        "draws": settings.draws,
+        "rows": rows,
+        "memory": memory,
+    }
+    found = remembered(question, lambda: _to_json(_chosen(schema, settings, rows, memory, progress)))
+    try:
+        return _from_json(found, settings)
+    except (InputError, KeyError, TypeError, ValueError, IndexError, ArithmeticError):  # somebody else wrote that
+        return _chosen(schema, settings, rows, memory, progress)
+
+
+def _to_json(choice: Choice) -> dict[str, Any]:
+    candidates = [
+        {
+            "mechanism": c.strategy.name,
+            "growth": str(c.strategy.growth),
+            "resolution": c.resolution,
+            "split": str(c.split),
+            "discretisation": c.discretisation,
+            "privatisation": c.privatisation,
+            "predicted": c.predicted,
+            "rehearsed": list(c.rehearsed),
+        }
+        for c in choice.candidates
+    ]
+    return {"best": choice.candidates.index(choice.best), "candidates": candidates}
+
+
+def _from_json(found: Mapping[str, Any], settings: Settings) -> Choice:
+    candidates = []
+    for c in found["candidates"]:
+        growth, split, resolution = Fraction(c["growth"]), Fraction(c["split"]), checked_resolution(c["resolution"])
+        name, points_only = c["mechanism"], settings.cells(settings.sparsity) == "points"
+        growths = GROWTHS.get(name, (Fraction(0),)) if name in STRATEGIES else ()
+        resolutions = [settings.resolution] if settings.resolution else [None] if points_only else RESOLUTIONS
+        fits = growth in growths and resolution in resolutions and settings.mechanism in (None, name)
+        if split not in SPLITS or not fits:
+            raise ValueError("no candidate")
+        strategy = strategy_named(c["mechanism"], neighbours=settings.neighbours, growth=growth)
+        layers = _layers(settings, strategy, resolution, split)
+        inside, noise, predicted = (float(c[key]) for key in ("discretisation", "privatisation", "predicted"))
+        candidates.append(Candidate(layers, split, inside, noise, predicted, tuple(map(float, c["rehearsed"]))))
+    return Choice(candidates[found["best"]], tuple(candidates))
+
+
+def first_guess(schema: Schema, settings: Settings, rows: int) -> Candidate:
+    """The best candidate by what noise alone does, without rehearsals."""
+    return min(_candidates(schema, settings, rows, None, silent), key=_predicted)
+
+
+def _chosen(schema: Schema, settings: Settings, rows: int, memory: int | None, progress: Progress) -> Choice:
+    candidates = list(_candidates(schema, settings, rows, memory, progress))
+    best = min(candidates, key=_predicted)
+    if settings.cells(settings.sparsity) != "groups":
+        return Choice(best, tuple(candidates))
+    split = _best_split(schema, settings, rows, best)
+    if split != SPLIT:
+        candidates = [_with_split(schema, settings, rows, c, split) for c in candidates]
+    candidates = _rehearsed(schema, settings, rows, sorted(candidates, key=_predicted), progress)
+    rehearsed = [c for c in candidates if c.rehearsed] or candidates
+    return Choice(min(rehearsed, key=_predicted), tuple(candidates))
+
+
+def _predicted(candidate: Candidate) -> float:
+    return candidate.predicted
+
+
+def _candidates(
+    schema: Schema, settings: Settings, rows: int, memory: int | None, progress: Progress
+) -> Iterator[Candidate]:
+    """All mechanisms at all resolutions, as long as more cells may help."""
+    ways, kind = settings.sparsity, settings.cells(settings.sparsity)
+    names = (settings.mechanism,) if settings.mechanism else MECHANISMS
+    if kind == "points":
+        table = Marginals(cells=points(schema, settings.resolution), subsets=subsets(schema, 1))
+        for name in names:
+            strategy = best_strategy(table, [name], settings.neighbours, budget=settings.measurement_budget, rows=rows)
+            yield candidate(schema, settings, rows, strategy, settings.resolution, SPLIT)
+        return
+    resolutions = _resolutions(schema, settings)
+    strategies = _with_growth(schema, settings, rows, names, resolutions)
+    most_cells = PARTICLE_CELLS if settings.projection == "particles" else PROMPT_CELLS
+    least: list[float] = []
+    for done, resolution in enumerate(resolutions):
+        marginals = Marginals.all_subsets(schema, sparsity=ways, resolution=resolution)
+        try:
+            check_size(marginals, draws=settings.draws, memory=memory)
+        except TooLarge:
+            if not done:
+                raise
+            return
+        if done and (sum(marginals.sizes()) > most_cells or min(least) < min(least[-2:])):
+            return  # more cells have more noise
+        tasks = [(schema, settings, rows, strategy, resolution, SPLIT) for strategy in strategies]
+        work = len(tasks) * max(marginals.sizes()) * 500
+        found = run(candidate, tasks, work=work, phase="comparing mechanisms", progress=silent)
+        yield from found
+        least.append(min(map(_predicted, found)))
+        progress("comparing mechanisms", done + 1, None)
+
+
+def _model(settings: Settings) -> Model:
+    return TYPICAL if settings.cells(settings.sparsity) == "groups" else WORST
+
+
+def candidate(
+    schema: Schema,
+    settings: Settings,
+    rows: int,
+    strategy: Strategy,
+    resolution: int | None,
+    split: Fraction,
+    draws: int | None = None,
+) -> Candidate:
+    """What a mechanism at a resolution promises, by what noise alone does."""
+    layers = _layers(settings, strategy, resolution, split)
+    noise = noise_losses([blank_layer(schema, layer) for layer in layers], rows=rows, draws=draws)
+    kind, model = layers[-1].cells, _model(settings)
+    inside = 0.0
+    if resolution is not None and kind != "points":
+        cells = Marginals.all_subsets(schema, sparsity=settings.sparsity, resolution=resolution).cells
+        inside = max(float(_lost(c, g, kind == "groups")) for c, g in zip(schema, cells, strict=True))
+    privatisation = float(noise[-1].mean())
+    single = float(noise[0].mean()) if len(layers) > 1 else 0.0
+    predicted = model.least + model.inside * inside + model.noise * privatisation + model.single * single
+    return Candidate(layers, split, inside, privatisation, predicted)
+
+
+def _layers(settings: Settings, strategy: Strategy, resolution: int | None, split: Fraction) -> tuple[Layer, ...]:
+    """What is measured: with groups, single columns at full detail come first, and tables of more columns after it."""
+    whole, last = settings.measurement_budget, settings.sparsity
+    if settings.cells(last) != "groups":
+        return (Layer(last, settings.cells(last), resolution, strategy, whole),)
+    plain = strategy_named("identity", neighbours=settings.neighbours)
+    layers = [Layer(1, "points", None, plain, whole.share(split))]
+    for ways, share in enumerate(BEYOND[last], start=2):
+        own = strategy if ways == last else plain
+        finer = None if resolution is None else resolution * (1 if ways == last else 2)
+        layers.append(Layer(ways, "groups", finer, own, whole.share((1 - split) * share)))
+    return tuple(layers)
+
+
+def blank_layer(schema: Schema, layer: Layer) -> Measurement:
+    """A measurement of nothing in cells like those that the layer will have."""
+    cells: tuple[Cells, ...]
+    if layer.cells == "even":
+        assert layer.resolution is not None
+        cells = tuple(column.cells(layer.resolution) for column in schema)
+    else:
+        cells = points(schema, layer.resolution if layer.cells == "points" else None)
+        if layer.cells == "groups":
+            assert layer.resolution is not None
+            cells = tuple(_even_groups(c, layer.resolution) for c in cells if isinstance(c, Groups))
+    return blank(Marginals(cells=cells, subsets=subsets(schema, layer.ways)), layer.strategy, layer.budget)
+
+
+def _even_groups(cells: Groups, most: int) -> Groups:
+    """Points in groups of about the same number."""
+    line = len(cells.places)
+    starts = np.unique(np.arange(min(most, line)) * line // min(most, line)) if line else np.empty(0, np.int64)
+    return Groups.of(cells.lattice, starts)
+
+
+def _lost(column: Column, cells: Cells, native: bool) -> Fraction:
+    """How far a value can be from where its cell is; nothing in groups of one value."""
+    alone = isinstance(column, Ordered) and column.whole and column.reach < cells.steps
+    return Fraction(0) if native and alone else discretisation(column, cells)
+
+
+def _resolutions(schema: Schema, settings: Settings) -> Sequence[int]:
+    """The resolutions that may be chosen: all points of the grid must fit where all may carry weight."""
+    if settings.resolution is not None:
+        return (settings.resolution,)
+    if settings.projection != "full-grid":
+        return RESOLUTIONS
+    tables = {k: Marginals.all_subsets(schema, sparsity=settings.sparsity, resolution=k) for k in RESOLUTIONS}
+    return [k for k, marginals in tables.items() if fits_full_grid(marginals)] or RESOLUTIONS[:1]
+
+
+def _with_growth(
+    schema: Schema, settings: Settings, rows: int, names: Sequence[str], resolutions: Sequence[int]
+) -> list[Strategy]:
+    """Each mechanism with the growth of weights whose noise costs least, at a middle resolution."""
+    middle = min(resolutions, key=lambda k: abs(k - _GROWTH_RESOLUTION))
+    marginals = Marginals.all_subsets(schema, sparsity=settings.sparsity, resolution=middle)
+    return [
+        best_strategy(marginals, [name], settings.neighbours, budget=settings.measurement_budget, rows=rows)
+        for name in names
+    ]
+
+
+def _with_split(
+    schema: Schema, settings: Settings, rows: int, other: Candidate, split: Fraction, draws: int | None = None
+) -> Candidate:
+    return candidate(schema, settings, rows, other.strategy, other.resolution, split, draws)
+
+
+def _best_split(schema: Schema, settings: Settings, rows: int, best: Candidate) -> Fraction:
+    """What single columns should get of the budget, by what noise alone does."""
+    tried = [_with_split(schema, settings, rows, best, split, _SPLIT_DRAWS).predicted for split in SPLITS]
+    return SPLITS[int(np.argmin(tried))]
+
+
+def _rehearsed(
+    schema: Schema, settings: Settings, rows: int, candidates: Sequence[Candidate], progress: Progress
+) -> list[Candidate]:
+    """Candidates, the best first, those on the short list with the losses of rehearsals.
+
+    What the model says is corrected by how far it is off on the whole. The model knows real tables and the rehearsals
+    know this schema: the geometric mean of both counts.
+    """
+    short = [c for c in candidates if c.predicted <= CLOSE * candidates[0].predicted][:SHORT_LIST]
+    if len(short) == 1:
+        return list(candidates)
+    tasks = [
+        (schema, settings.sparsity, each.layers, rows, strength, seed)
+        for each in short
+        for seed, strength in enumerate(strengths(REHEARSALS))
+    ]
+    work = len(tasks) * min(rows, MOST_ROWS) * len(subsets(schema, settings.sparsity)) * 10
+    found = run(_rehearsed_loss, tasks, work=work, phase="rehearsing", progress=progress)
+    losses = np.reshape(found, (len(short), REHEARSALS))
+    means, promised = losses.mean(axis=1), np.array([c.predicted for c in short])
+    off = float(np.median(means / promised))
+    done = [
+        replace(c, predicted=float(np.sqrt(mean * off * c.predicted)), rehearsed=tuple(map(float, each)))
+        for c, mean, each in zip(short, means, losses, strict=True)
+    ]
+    return done + [replace(c, predicted=off * c.predicted) for c in candidates[len(short) :]]
+
+
+def _rehearsed_loss(
+    schema: Schema, sparsity: int, layers: Sequence[Layer], rows: int, strength: float, seed: int
+) -> float:
+    return loss(schema, sparsity, rehearse(schema, layers, rows, strength=strength, seed=seed))

@@ -1,0 +1,87 @@
+"""What noise alone does to counts: drawn from its law, no rows needed."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from certsynth.arrays import Floats
+from certsynth.certificate.plug_in import TRANSPORT_COLUMNS
+from certsynth.domain import Cells, Groups
+from certsynth.mechanisms import Budget, Guarantee, Measurement, Neighbours, Strategy, strategy_named
+from certsynth.mechanisms.measure import sensitivity, simulate_all
+from certsynth.mechanisms.samplers import calibrated_scale
+from certsynth.mechanisms.strategies import GROWTHS
+from certsynth.queries import Marginals
+from certsynth.transport import Network, Path, path_loss, transport_loss
+
+_DRAWS, _TABLES = 4, 3  # of the noise, and of the largest tables, that a mean is taken over
+_LINE_DRAWS = 16  # for single columns, which are quick
+_SOLVED_CELLS = 30_000  # over all draws and tables: the loss of noise on many cells varies little
+
+
+def blank(marginals: Marginals, strategy: Strategy, budget: Budget) -> Measurement:
+    """A measurement of nothing, to draw its noise from."""
+    change = sensitivity(marginals, strategy)
+    return Measurement(
+        marginals=marginals,
+        strategy=strategy,
+        coefficients=tuple(np.zeros(strategy.length(marginals.of(s)), np.int64) for s in marginals.subsets),
+        total=0,
+        scale=calibrated_scale(change, budget) if change else 1.0,
+        cost=Guarantee(budget, strategy.neighbours),
+    )
+
+
+def noise_losses(
+    measurements: Sequence[Measurement], *, rows: int, draws: int | None = None, most: int | None = None
+) -> list[Floats]:
+    """For each measurement and draw of all their noise together, the largest loss over the `most` largest tables
+    and the smallest.
+
+    There may be more draws of single columns than of tables.
+    """
+    solved = _SOLVED_CELLS // max(max(m.marginals.sizes()) for m in measurements)
+    most = max(1, min(_TABLES, solved)) if most is None else most
+    draws = max(1, min(_DRAWS, solved // most)) if draws is None else draws
+    noise, _ = simulate_all(measurements, np.random.default_rng(0), max(draws, _LINE_DRAWS))
+    found = []
+    for measurement, blocks in zip(measurements, noise, strict=True):
+        marginals = measurement.marginals
+        by_size = np.argsort([-size for size in marginals.sizes()], kind="stable")
+        order = np.union1d(by_size[:most], by_size[-1:])  # the smallest as well: nothing may be hidden there
+        used = max(draws, _LINE_DRAWS) if max(map(len, marginals.subsets)) == 1 else draws
+        losses = [_losses(blocks[j][:used] / max(rows, 1), marginals, int(j), measurement.strategy) for j in order]
+        found.append(np.max(losses, axis=0))
+    return found
+
+
+def _losses(block: Floats, marginals: Marginals, j: int, strategy: Strategy) -> Floats:
+    """Losses of signed measures on one table; groups are taken to be of one width, which is quicker."""
+    cells = [_even(c) for c in marginals.of(marginals.subsets[j])]
+    if len(cells) > TRANSPORT_COLUMNS:
+        return path_loss(block, np.zeros_like(block), Path.along(cells, strategy.order))
+    return transport_loss(block, np.zeros_like(block), Network.of(cells))
+
+
+def _even(cells: Cells) -> Cells:
+    if not isinstance(cells, Groups):
+        return cells
+    line = len(cells.places)
+    return Cells(places=np.arange(line), steps=max(line, 1), apart=cells.apart)
+
+
+def best_strategy(
+    marginals: Marginals, names: Sequence[str], neighbours: Neighbours, *, budget: Budget, rows: int
+) -> Strategy:
+    """The strategy whose noise costs least on these marginals, with the growth of its weights."""
+    strategies = [
+        strategy_named(name, neighbours=neighbours, growth=growth)
+        for name in names
+        for growth in GROWTHS.get(name, (None,))
+    ]
+    if len(strategies) == 1:
+        return strategies[0]
+    losses = [noise_losses([blank(marginals, s, budget)], rows=rows)[0].mean() for s in strategies]
+    return strategies[int(np.argmin(losses))]

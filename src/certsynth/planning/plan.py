@@ -1,0 +1,342 @@
+"""What to expect of a release, before a row is read or any budget spent: `plan`."""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Any, Literal
+
+import numpy as np
+
+from certsynth.certificate.plug_in import TRANSPORT_COLUMNS
+from certsynth.certificate.quantile import rank_quantile
+from certsynth.domain import Schema
+from certsynth.errors import InputError
+from certsynth.layers import Layer
+from certsynth.limits import Size, size_of_release
+from certsynth.mechanisms import Budget, Neighbours, strategy_named
+from certsynth.mechanisms.concentrated import Privacy, rho_of
+from certsynth.mechanisms.guarantee import decimal_text
+from certsynth.parallel import run
+from certsynth.planning.cache import remembered
+from certsynth.planning.choice import Candidate, Choice, blank_layer, candidate, choose, first_guess
+from certsynth.planning.noise import noise_losses
+from certsynth.planning.rehearsal import certified_loss, loss, rehearse, slack
+from certsynth.planning.tables import strengths
+from certsynth.progress import Progress, silent
+from certsynth.queries.fine import FineMarginals
+from certsynth.request import MAX_ROWS, checked_subsets, usable
+from certsynth.settings import Settings, checked_settings
+
+REFERENCE = "haar-noisy-total"
+"""The paper's mechanism: shown beside the others, and never chosen."""
+
+QUANTILE_TABLES = 60
+"""The privatisation term is the largest over the tables with the most cells: over all candidates so many are looked at
+for each draw, and at least two, at most ten, for each candidate."""
+
+MOST_SUBSETS = 300
+"""Beyond so many subsets of columns a variation is not rehearsed: it is put together by the model."""
+
+EASIER, WIDER = 0.92, 1.25
+"""Survey tables lose a little less than made-up ones, by this factor; what is expected lies between the smallest and
+the largest rehearsal, each moved outward by the other."""
+
+
+@dataclass(frozen=True, slots=True)
+class Planned:
+    """A mechanism at a resolution, and what to expect of it.
+
+    `discretisation` is what a cell may lose at worst, `privatisation` what noise on the certified tables costs at the
+    plan's confidence; `predicted_bound` is the certificate to expect and `low` to `high` the range that it should be
+    in. `rehearsals` says on how many made-up tables it was rehearsed: without any, it is put together by a model.
+    """
+
+    mechanism: str
+    growth: str
+    resolution: int | None
+    discretisation: float
+    privatisation: float
+    predicted_bound: float
+    low: float
+    high: float
+    rehearsals: int
+    seconds: float
+    memory_gb: float
+    eligible: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class Variation:
+    """What would be chosen and expected if one thing were different."""
+
+    change: str
+    mechanism: str
+    resolution: int | None
+    predicted_bound: float
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """What `release` would choose for a table of this schema and size, what it chose from, and what to expect."""
+
+    rows: int
+    columns: int
+    sparsity: int
+    confidence: float
+    privacy: dict[str, str | None]
+    neighbours: str
+    certificate: str
+    split: float | None
+    choice: Planned
+    candidates: tuple[Planned, ...]
+    variations: tuple[Variation, ...]
+
+    def to_json(self) -> dict[str, Any]:
+        return dataclasses.asdict(self)
+
+    @classmethod
+    def from_json(cls, found: dict[str, Any]) -> Plan:
+        return cls(
+            **{
+                **found,
+                "choice": Planned(**found["choice"]),
+                "candidates": tuple(Planned(**c) for c in found["candidates"]),
+                "variations": tuple(Variation(**v) for v in found["variations"]),
+            }
+        )
+
+
+def plan(
+    schema: Schema,
+    *,
+    rows: int,
+    epsilon: Any = None,
+    delta: Any = None,
+    rho: Any = None,
+    sparsity: int | None = None,
+    resolution: int | Literal["auto"] | None = None,
+    mechanism: str | None = None,
+    projection: str = "auto",
+    loss: str | None = None,
+    certificate_share: Any = None,
+    confidence: Any = None,
+    neighbours: str = Neighbours.REPLACE_ONE,
+    preset: str | None = None,
+    columns: Sequence[str] | None = None,
+    memory: int | None = None,
+    progress: Progress = silent,
+) -> Plan:
+    """What certificate to expect for a table with this schema and so many rows, per mechanism and resolution.
+
+    No row is read: `rows` is a number. The choice is the one that `release` makes with the same arguments for a table
+    of so many rows; where their number is private it takes `--rows` for it. Answers are remembered in a folder of the
+    user's cache (`planning/cache.py`).
+    """
+    schema = usable(schema, columns)
+    if isinstance(rows, bool) or not isinstance(rows, int) or not 1 <= rows <= MAX_ROWS:
+        raise InputError(f"rows must be the number of private rows, from 1 to {MAX_ROWS:,}; got {rows!r:.20}.")
+    asked = {
+        "epsilon": epsilon,
+        "delta": delta,
+        "rho": rho,
+        "sparsity": sparsity,
+        "resolution": resolution,
+        "mechanism": mechanism,
+        "projection": projection,
+        "loss": loss,
+        "share": certificate_share,
+        "confidence": confidence,
+        "neighbours": neighbours,
+        "preset": preset,
+    }
+    public = projection == "public"
+    settings = checked_settings(schema, **asked, rows=None, candidates=1, public=public, call="plan")
+    question = {"plan": 2, "schema": schema.to_toml(), "rows": rows, "memory": memory}
+    question |= {key: None if value is None else str(value) for key, value in asked.items()}
+    found = remembered(question, lambda: _planned(schema, settings, rows, memory, progress).to_json())
+    try:
+        return Plan.from_json(found)
+    except (KeyError, TypeError):  # somebody else wrote that
+        return _planned(schema, settings, rows, memory, progress)
+
+
+def _planned(schema: Schema, settings: Settings, rows: int, memory: int | None, progress: Progress) -> Plan:
+    choice = choose(schema, settings, rows, memory=memory, progress=progress)
+    terms = _terms(schema, settings, rows, choice, progress)
+    outlook = _outlook(schema, settings, rows, choice.best, terms[choice.best], progress)
+    planned = [
+        _describe(schema, settings, rows, each, privatisation, outlook, choice.best)
+        for each, privatisation in terms.items()
+    ]
+    best = planned[list(terms).index(choice.best)]
+    return Plan(
+        rows=rows,
+        columns=len(schema),
+        sparsity=settings.sparsity,
+        confidence=float(settings.confidence),
+        privacy=settings.privacy.told(settings.privacy.budget),
+        neighbours=str(settings.neighbours),
+        certificate="direct" if settings.share else "plug-in",
+        split=float(choice.best.split) if len(choice.layers) > 1 else None,
+        choice=best,
+        candidates=tuple(sorted(planned, key=lambda c: (c.mechanism, c.resolution or 0))),
+        variations=tuple(_variations(schema, settings, rows, choice.best, outlook.middle, progress)),
+    )
+
+
+def _terms(schema: Schema, settings: Settings, rows: int, choice: Choice, progress: Progress) -> dict[Candidate, float]:
+    """The privatisation term of every candidate, and of the paper's mechanism beside them."""
+    known, beside = list(choice.candidates), []
+    if settings.mechanism is None:
+        reference = strategy_named(REFERENCE, neighbours=settings.neighbours)
+        again = candidate(schema, settings, rows, choice.best.strategy, choice.best.resolution, choice.best.split)
+        off = _ratio(choice.best.predicted, again.predicted)
+        for resolution in dict.fromkeys(c.resolution for c in known):
+            other = candidate(schema, settings, rows, reference, resolution, choice.best.split)
+            beside.append(dataclasses.replace(other, predicted=off * other.predicted))
+    draws = min(39, max(19, math.ceil(1 / settings.beta) - 1))
+    most = max(2, min(10, QUANTILE_TABLES // len(known + beside)))
+    tasks = [(schema, c.layers[-1], rows, draws, most, settings.beta) for c in known + beside]
+    found = run(_privatisation, tasks, work=10**9, phase="how large noise is", progress=progress)
+    return dict(zip(known + beside, found, strict=True))
+
+
+def _privatisation(schema: Schema, layer: Layer, rows: int, draws: int, most: int, beta: Fraction) -> float:
+    """What the noise of one layer costs, at confidence 1 − β over the draws."""
+    losses = noise_losses([blank_layer(schema, layer)], rows=rows, draws=draws, most=most)[0]
+    return min(1.0, rank_quantile(losses, max(beta, Fraction(1, draws + 1))))
+
+
+@dataclass(frozen=True, slots=True)
+class _Outlook:
+    """What bound to expect of the best candidate: its middle and range over made-up tables, with the slack in it."""
+
+    middle: float
+    low: float
+    high: float
+    slack: float
+    rehearsals: int
+
+
+def _outlook(
+    schema: Schema, settings: Settings, rows: int, best: Candidate, privatisation: float, progress: Progress
+) -> _Outlook:
+    """By rehearsals where the direct certificate speaks; else the terms of the plug-in certificate are added up."""
+    if not settings.share or best.layers[-1].cells == "even":
+        fit = best.privatisation  # rows are as far from the noisy counts as the truth is
+        inside = best.discretisation * (0.5 if settings.displacement_share else 1)  # rows lie anywhere in cells
+        middle = inside + privatisation + fit
+        return _Outlook(middle, privatisation + fit / 2, middle + best.discretisation + fit, 0.0, 0)
+    seeds = list(enumerate(strengths(_tables(schema, settings.sparsity)), start=100))  # others than the choice saw
+    tasks = [(schema, settings.sparsity, best.layers, rows, strength, seed) for seed, strength in seeds]
+    found = run(_rehearsed_loss, tasks, work=10**9, phase="rehearsing the release", progress=progress)
+    losses = [EASIER * loss for loss in found]
+    extra = slack(schema, settings, rows)
+    low, high = min(losses) / WIDER + extra / 2, max(losses) * WIDER + 2 * extra
+    return _Outlook(float(np.median(losses)) + extra, low, min(1.0, high), extra, len(losses))
+
+
+def _tables(schema: Schema, sparsity: int) -> int:
+    """On how many made-up tables a release is rehearsed."""
+    subsets = math.comb(len(schema), sparsity)
+    return 5 if subsets <= 30 else 4 if subsets <= 100 else 3
+
+
+def _rehearsed_loss(
+    schema: Schema, sparsity: int, layers: Sequence[Layer], rows: int, strength: float, seed: int
+) -> float:
+    return certified_loss(schema, sparsity, rehearse(schema, layers, rows, strength=strength, seed=seed))
+
+
+def _describe(
+    schema: Schema,
+    settings: Settings,
+    rows: int,
+    each: Candidate,
+    privatisation: float,
+    outlook: _Outlook,
+    best: Candidate,
+) -> Planned:
+    """A candidate with the best one's outlook, in proportion to what both promise."""
+    loss = (outlook.middle - outlook.slack) * _ratio(each.predicted, best.predicted)
+    scale = _ratio(loss + outlook.slack, outlook.middle)
+    figures = [scale * x for x in (outlook.middle, outlook.low, outlook.high)]
+    if not settings.share or each.layers[-1].cells == "even":
+        own = _outlook(schema, settings, rows, each, privatisation, silent)
+        figures = [own.middle, own.low, own.high]
+    size = _size(schema, settings, rows, each)
+    return Planned(
+        mechanism=each.strategy.name,
+        growth=decimal_text(each.strategy.growth),
+        resolution=each.resolution,
+        discretisation=each.discretisation,
+        privatisation=privatisation,
+        predicted_bound=min(1.0, figures[0]),
+        low=min(1.0, max(0.0, figures[1])),
+        high=min(1.0, figures[2]),
+        rehearsals=outlook.rehearsals if each is best else len(each.rehearsed),
+        seconds=round(size.seconds, 1),
+        memory_gb=round(size.bytes / 2**30, 2),
+        eligible=each.strategy.name != REFERENCE or settings.mechanism == REFERENCE,
+    )
+
+
+def _size(schema: Schema, settings: Settings, rows: int, each: Candidate) -> Size:
+    marginals = blank_layer(schema, each.layers[-1]).marginals
+    fine = None
+    if settings.share:
+        fine = FineMarginals.of(schema, checked_subsets(schema, settings.sparsity))
+    return size_of_release(schema, marginals, fine, rows=rows, draws=settings.draws)
+
+
+def _variations(
+    schema: Schema, settings: Settings, rows: int, best: Candidate, predicted: float, progress: Progress
+) -> list[Variation]:
+    """Twice the rows, half of ε, and other sparsities: with the mechanism that was chosen, where it makes sense."""
+    fixed = dataclasses.replace(settings, mechanism=best.strategy.name)
+    asked: list[tuple[str, Settings, int]] = [("twice the rows", fixed, 2 * rows)]
+    half = _half(settings.privacy)
+    if half is not None:
+        asked.append(("half of epsilon", dataclasses.replace(fixed, privacy=half), rows))
+    for sparsity in (1, 2, 3):
+        possible = sparsity <= len(schema) and (sparsity <= TRANSPORT_COLUMNS or not settings.share)
+        if sparsity != settings.sparsity and possible:
+            simple = None if sparsity == 1 else "identity"
+            free = dataclasses.replace(settings, sparsity=sparsity, mechanism=settings.mechanism or simple)
+            asked.insert(0, (f"sparsity {sparsity}", free, rows))  # what takes longest comes first
+    tasks = [(schema, other, other_rows) for _, other, other_rows in [("", settings, rows), *asked]]
+    (now, now_rehearsed), *found = run(_variation, tasks, work=10**9, phase="what would change", progress=progress)
+    made = []
+    for (change, _, _), (guess, rehearsed) in zip(asked, found, strict=True):
+        ratio = _ratio(guess.predicted, now.predicted)
+        if rehearsed is not None and now_rehearsed is not None:
+            ratio = _ratio(rehearsed, now_rehearsed)
+        made.append(Variation(change, guess.strategy.name, guess.resolution, min(1.0, predicted * ratio)))
+    return sorted(made, key=lambda variation: (variation.change.startswith("sparsity"), variation.change))
+
+
+def _variation(schema: Schema, settings: Settings, rows: int) -> tuple[Candidate, float | None]:
+    """What would be chosen without rehearsals, and its bound on one made-up table, if that can be had."""
+    guess = first_guess(schema, settings, rows)
+    few = math.comb(len(schema), settings.sparsity) <= MOST_SUBSETS
+    if not settings.share or guess.layers[-1].cells == "even" or not few:
+        return guess, None
+    made = rehearse(schema, guess.layers, rows, strength=strengths(2)[1], seed=100)
+    return guess, loss(schema, settings.sparsity, made) + slack(schema, settings, rows)
+
+
+def _ratio(expected: float, planned: float) -> float:
+    return expected / planned if planned else 1.0
+
+
+def _half(privacy: Privacy) -> Privacy | None:
+    """The same with half of ε."""
+    half = privacy.epsilon / 2
+    if privacy.delta is None:
+        return Privacy(Budget(half), epsilon=half)
+    amount = rho_of(half, privacy.delta)
+    return Privacy(Budget(amount, privacy.budget.unit), epsilon=half, delta=privacy.delta) if amount else None

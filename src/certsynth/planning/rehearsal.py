@@ -1,0 +1,143 @@
+"""A release rehearsed: Algorithm 1 on a made-up table, with noise of the law that the real one will have."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from fractions import Fraction
+
+import numpy as np
+
+from certsynth.certificate.comparison import Distance
+from certsynth.certificate.direct import SINGLE_SHARE, bounds, exact_query
+from certsynth.domain import Cells, Schema
+from certsynth.layers import Layer, measure_layers
+from certsynth.mechanisms import Guarantee, Unit
+from certsynth.mechanisms.samplers import MadeUpNoise, calibrated_scale
+from certsynth.mechanisms.scalars import NoisyScalars
+from certsynth.planning.tables import made_up
+from certsynth.projection.synthesis import synthesise
+from certsynth.queries import Marginals
+from certsynth.queries.fine import MOVE_UNITS, FineMarginals
+from certsynth.queries.marginals import Subset
+from certsynth.settings import DIRECT_BETA, Settings
+from certsynth.transport import Network, transport_loss
+
+MOST_ROWS, LEAST_ROWS = 12_000, 8_000
+"""Rows of a rehearsal; between, fewer for more tables. Noise is made smaller as the rows are fewer."""
+
+WORK = 400_000
+"""Tables of several columns, times rows, that a rehearsal takes unless that means too few rows."""
+
+FIRST_STEPS, STEPS = {1: 64, 2: 16, 3: 8}, {1: 256, 2: 64, 3: 16}
+"""Cells to the unit length in which rows are compared, by the number of columns: all subsets of columns at first, and
+then the worst."""
+
+COMPARED = 10
+"""Subsets of columns that are compared closely."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Rehearsed:
+    """A made-up table and what a release would write for it."""
+
+    table: list[np.ndarray]
+    rows: list[np.ndarray]
+
+
+def rehearse(schema: Schema, layers: Sequence[Layer], rows: int, *, strength: float, seed: int) -> Rehearsed:
+    """Release a made-up table that stands for one of `rows` rows."""
+    rows = max(rows, 1)
+    tables = sum(len(_subsets(schema, layer.ways)) for layer in layers if layer.ways > 1) or 1
+    fewer = min(rows, MOST_ROWS, max(LEAST_ROWS, WORK // tables))
+    rng = np.random.default_rng([seed, fewer])
+    table = made_up(schema, fewer, strength=strength, rng=rng)
+    scaled = [replace(layer, budget=layer.budget.share(_stretch(layer, Fraction(rows, fewer)))) for layer in layers]
+    measurements = measure_layers(lambda: [table], schema, scaled, noise=MadeUpNoise(rng))
+    return Rehearsed(table, synthesise(measurements, schema, fewer, rng))
+
+
+def _stretch(layer: Layer, ratio: Fraction) -> Fraction:
+    """What multiplies a budget so that noise on fewer rows is as large, as a share of them, as on all."""
+    return ratio if layer.budget.unit is Unit.EPSILON else ratio**2
+
+
+def _subsets(schema: Schema, ways: int) -> tuple[Subset, ...]:
+    return Marginals.all_subsets(schema, sparsity=ways, resolution=1).subsets
+
+
+def loss(schema: Schema, sparsity: int, made: Rehearsed) -> float:
+    """The largest loss, in cells fine enough to compare one release with another."""
+    subsets = worst_subsets(schema, sparsity, made, COMPARED)
+    return max(_flows(schema, subsets, made, STEPS[sparsity]))
+
+
+def worst_subsets(schema: Schema, sparsity: int, made: Rehearsed, most: int) -> list[Subset]:
+    """The subsets of columns with the largest losses, by a first look."""
+    subsets = _subsets(schema, sparsity)
+    if len(subsets) <= most:
+        return list(subsets)
+    losses = _flows(schema, subsets, made, FIRST_STEPS[sparsity])
+    return [subsets[j] for j in np.argsort(-np.array(losses), kind="stable")[:most]]
+
+
+def _flows(schema: Schema, subsets: Sequence[Subset], made: Rehearsed, steps: int) -> list[float]:
+    """Losses in even cells, cut from the lattice that synthetic values lie on: real ones are read on it, too."""
+    lattices = [column.detail() for column in schema]
+    cells = tuple(_cut(lattice, steps) for lattice in lattices)
+    marginals = Marginals(cells=cells, subsets=tuple(subsets))
+    shares = []
+    for table in (made.table, made.rows):
+        codes = [
+            _cut_codes(column.to_lattice(x, lattice)[0], lattice, c)
+            for column, x, lattice, c in zip(schema, table, lattices, cells, strict=True)
+        ]
+        shares.append([block / len(table[0]) for block in marginals.count([codes])])
+    networks: dict[tuple[int, ...], Network] = {}
+    losses = []
+    for subset, ours, theirs in zip(subsets, *shares, strict=True):
+        key = tuple(id(cells[j]) for j in subset)
+        network = networks.setdefault(key, Network.of(marginals.of(subset)))
+        losses.append(float(transport_loss(ours, theirs, network)))
+    return losses
+
+
+def _cut(lattice: Cells, steps: int) -> Cells:
+    """The lattice in at most `steps` even cells."""
+    if len(lattice.places) <= steps:
+        return Cells(places=lattice.places, steps=lattice.steps, apart=lattice.apart)
+    return Cells(places=np.arange(steps), steps=steps, apart=lattice.apart)
+
+
+def _cut_codes(codes: np.ndarray, lattice: Cells, cells: Cells) -> np.ndarray:
+    line, cut = len(lattice.places), len(cells.places)
+    if line == cut:
+        return codes
+    on_line = lattice.places[np.minimum(codes, line - 1)] * cells.steps // (lattice.steps + 1)
+    return np.where(codes < line, on_line, codes - line + cut)
+
+
+def certified_loss(schema: Schema, sparsity: int, made: Rehearsed) -> float:
+    """The largest loss about as `certify` reads it: with what rows are moved to the lattices that it uses."""
+    subsets = worst_subsets(schema, sparsity, made, COMPARED)
+    fine = FineMarginals.of(schema, subsets)
+    moved = [(m, len(rows[0])) for rows in (made.table, made.rows) for m in [fine.count([rows]).moved]]
+    away = np.sum([np.array(m) / (MOVE_UNITS * count) for m, count in moved], axis=0)
+    return float(np.max(_flows(schema, subsets, made, STEPS[sparsity]) + away))
+
+
+def slack(schema: Schema, settings: Settings, rows: int) -> float:
+    """What the direct certificate adds to the loss for its noise."""
+    fine = FineMarginals.of(schema, _subsets(schema, settings.sparsity)[:1])
+    zero = Fraction(0)
+    nothing = [Distance(upper=zero, lower=zero, stretch=Fraction(1), first_moved=zero, second_moved=zero)]
+    query = exact_query(fine, nothing, rows, neighbours=settings.neighbours, two_sided=False)
+    share = 1 - SINGLE_SHARE if settings.sparsity > 1 else Fraction(1)
+    spent = settings.privacy.budget.share(settings.share * share)
+    noisy = NoisyScalars(
+        values=query.values,
+        scale=calibrated_scale(query.sensitivity, spent),
+        cost=Guarantee(spent, settings.neighbours),
+    )
+    beta = settings.beta * DIRECT_BETA * share
+    return bounds(fine, None, noisy, rows=rows, beta=beta, losses=1, stretch=Fraction(1), two_sided=False).bound

@@ -1,0 +1,36 @@
+"""Releases of every kind, made once; and `forging` made importable whatever import mode pytest is told to use."""
+
+import sys
+from collections.abc import Callable
+from fractions import Fraction
+from pathlib import Path
+
+import pytest
+
+sys.path.insert(0, str(Path(__file__).parent))
+
+from forging import VARIANTS
+
+from certsynth import Release, release
+from certsynth.planning import choice
+from small import NATIVE, native
+
+
+@pytest.fixture(scope="session")
+def variants(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], Release]:
+    """Releases of a small table, each made when it is first asked for: not to be changed.
+
+    Where single columns are measured as well they get a quarter of the budget, so that no two parts are alike.
+    """
+    here, made = tmp_path_factory.mktemp("variants"), {}
+
+    def variant(name: str) -> Release:
+        if name not in made:
+            asked = {"resolution": 2, "mechanism": "identity", "seed": 4} | VARIANTS[name]
+            asked |= {} if "rho" in asked else {"epsilon": asked.get("epsilon", 3)}
+            with pytest.MonkeyPatch.context() as patch:
+                patch.setattr(choice, "_best_split", lambda *_: Fraction(1, 4))
+                made[name] = release(native(200), NATIVE, out=here / name.replace(" ", "-"), **asked)
+        return made[name]
+
+    return variant

@@ -1,0 +1,97 @@
+"""Releases that tests of the folder share, and copies of them that were changed so that their checksums fit."""
+
+from __future__ import annotations
+
+import io
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from certsynth import Release
+from certsynth.artefact.folder import write_folder
+from small import native
+
+GAUSSIAN: dict[str, dict[str, Any]] = {
+    "with delta": {"epsilon": 1, "delta": 1e-6},
+    "rho": {"rho": "0.1"},
+    "rho and epsilon": {"rho": "0.1", "epsilon": 2},
+    "rho and delta": {"rho": "0.1", "delta": "1e-9"},
+    "rho, single columns": {"rho": "0.1", "sparsity": 1, "resolution": None},
+    "rho, triples": {"rho": "0.1", "sparsity": 3},
+    "rho, weights": {"rho": "0.1", "mechanism": "quad-tree", "resolution": 4},
+    "rho, candidates": {"rho": "0.1", "candidates": 3},
+    "rho, hidden rows": {"rho": "0.1", "neighbours": "add-remove", "rows": 150},
+    "rho, displacement": {"rho": 8, "certificate_share": 0},
+    "rho, displacement, hidden rows": {"rho": 8, "certificate_share": 0, "neighbours": "add-remove", "rows": 150},
+    "delta, displacement, particles": {
+        "epsilon": 30,
+        "delta": "1e-6",
+        "certificate_share": 0,
+        "projection": "particles",
+    },
+}
+"""Releases with Gaussian noise."""
+
+VARIANTS: dict[str, dict[str, Any]] = {
+    "pairs": {},
+    "single columns": {"sparsity": 1, "resolution": None},
+    "single columns on a coarse lattice": {"sparsity": 1, "resolution": 3},
+    "triples": {"sparsity": 3},
+    "haar": {"mechanism": "haar"},
+    "weights": {"mechanism": "quad-tree", "resolution": 4},
+    "chosen by the plan": {"mechanism": None},
+    "no direct certificate": {"certificate_share": 0, "projection": "particles"},
+    "single columns without direct certificate": {"sparsity": 1, "certificate_share": 0, "projection": "particles"},
+    "displacement": {"epsilon": 40, "certificate_share": 0},
+    "displacement, candidates": {"epsilon": 40, "certificate_share": 0, "candidates": 3},
+    "hidden rows": {"neighbours": "add-remove", "rows": 150},
+    "hidden rows, triples": {"neighbours": "add-remove", "rows": 150, "sparsity": 3},
+    "hidden rows, single columns": {"neighbours": "add-remove", "rows": 150, "sparsity": 1},
+    "public rows": {"public": native(50, seed=9)},
+    "candidates": {"candidates": 2},
+    "one column": {"columns": ["b"]},
+    "more rows": {"rows": 1_000},
+    "programs": {"projection": "full-grid"},
+    "the paper": {"preset": "paper", "mechanism": None},
+} | GAUSSIAN
+"""ε = 3 unless said otherwise."""
+
+
+def copied(made: Release, folder: Path, **changed: bytes) -> list[dict[str, Any]]:
+    """Checks of a copy with other files (dots in their names are underscores here), and checksums that fit."""
+    assert made.folder is not None
+    files = {path.name: path.read_bytes() for path in made.folder.iterdir() if path.name != "SHA256SUMS"}
+    for name, content in changed.items():
+        files[name.replace("_", ".")] = content
+    write_folder(folder, files)
+    return Release.load(folder).verify()
+
+
+def tampered(made: Release, folder: Path, change: Callable[[dict[str, Any]], Any]) -> dict[str, bool]:
+    """What is found of a copy whose certificate was changed."""
+    assert made.folder is not None
+    document = json.loads((made.folder / "certificate.json").read_text())
+    change(document)
+    return {c["name"]: c["ok"] for c in copied(made, folder, certificate_json=json.dumps(document).encode())}
+
+
+def unpacked(made: Release) -> tuple[list[dict[str, Any]], np.ndarray]:
+    """What is said about the measurements, and their coefficients."""
+    assert made.folder is not None
+    with np.load(io.BytesIO((made.folder / "measurements.npz").read_bytes())) as arrays:
+        return json.loads(arrays["about"].tobytes()), arrays["coefficients"]
+
+
+def packed(about: Any, coefficients: np.ndarray) -> bytes:
+    buffer = io.BytesIO()
+    text = about if isinstance(about, bytes) else json.dumps(about).encode()
+    np.savez_compressed(buffer, coefficients=coefficients, about=np.frombuffer(text, np.uint8))
+    return buffer.getvalue()
+
+
+def remeasured(made: Release, folder: Path, about: Any, coefficients: np.ndarray) -> dict[str, bool]:
+    """What is found of a copy with other measurements."""
+    return {c["name"]: c["ok"] for c in copied(made, folder, measurements_npz=packed(about, coefficients))}
