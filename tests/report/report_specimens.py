@@ -4,13 +4,20 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Sequence
+from fractions import Fraction
 from typing import Any
 
 import numpy as np
 
 from certsynth.domain import Category, Column, Ordered, Schema
+from certsynth.mechanisms.guarantee import decimal_text
 
 Json = dict[str, Any]
+
+RHO = "0.024355970354"
+"""ρ that is (1, 10^-6)-differential privacy."""
+
+DEFINITIONS = {False: "pure epsilon-differential privacy", True: "zero-concentrated differential privacy"}
 
 EVERY_KIND = Schema(
     name="A survey",
@@ -53,34 +60,44 @@ def document(
     real_rows: int | None = 12_345,
     rows: int = 400,
     worth_optimising: bool = False,
+    concentrated: bool = False,
+    compared: Sequence[Json] | None = None,
     subsets: Sequence[Sequence[str]] | None = None,
     seed: int = 0,
 ) -> Json:
-    """certificate.json of a made-up release. Plug-in terms are random; without `direct` the plug-in bounds decide."""
+    """certificate.json of a made-up release. Plug-in terms are random; without `direct` the plug-in bounds decide.
+
+    `concentrated`: privacy is counted in ρ, and told as (ε, δ).
+    """
     rng = np.random.default_rng(seed)
     names = [list(s) for s in subsets or itertools.combinations(schema.names, sparsity)]
     larger = {"transport": 1, "path": 3}
     plug_in = {proxy: _plug_in(names, rng, larger[proxy], worth_optimising) for proxy in larger}
     best = plug_in["transport"]
     bound = min(best["bound"], direct or 1.0)
-    spent = [("noisy marginals", "19/20" if direct else "1")]
-    spent += [("loss of the rows", "1/25"), ("loss of single columns", "1/100")] if direct else []
-    whole = _direct(direct, 0.964, "0.04") if direct else None
+    shares = [("noisy marginals", Fraction(19, 20) if direct else Fraction(1))]
+    shares += [("loss of the rows", Fraction(1, 25)), ("loss of single columns", Fraction(1, 100))] if direct else []
+    unit, amount = ("rho", Fraction(RHO)) if concentrated else ("epsilon", Fraction(1))
+    whole = _direct(direct, 0.964, {unit: decimal_text(amount / 25)}) if direct else None
+    one = _direct(single, 0.991, {unit: decimal_text(amount / 100)}) if direct and single else None
     return {
         "format": "certsynth-certificate/1",
         "certsynth": "0.1.0",
         "table": {"name": schema.name, "unit": schema.unit, "columns": list(schema.names)},
         "privacy": {
-            "definition": "pure epsilon-differential privacy",
+            "definition": DEFINITIONS[concentrated],
             "epsilon": "1",
+            "delta": "0.000001" if concentrated else None,
+            "rho": RHO if concentrated else None,
             "neighbours": neighbours,
             "rows": real_rows if neighbours == "replace-one" else None,
-            "spent": [{"on": what, "epsilon": epsilon} for what, epsilon in spent],
+            "spent": [{"on": what, unit: str(amount * share)} for what, share in shares],
         },
         "release": {
             "sparsity": sparsity,
             "resolution": 8,
             "mechanism": "identity",
+            "growth": "0",
             "order": "snake",
             "projection": "drawn",
             "loss": "transport",
@@ -89,6 +106,7 @@ def document(
             "preset": None,
             "rows": rows,
         },
+        "compared": candidates() if compared is None else list(compared),
         "certificate": {
             "bound": bound,
             "confidence": 0.95,
@@ -97,19 +115,44 @@ def document(
             "single_column_bound": min(bound, single or 1.0),
             "subsets": [{"columns": s["columns"], "bound": min(s["bound"], direct or 1.0)} for s in best["subsets"]],
             "direct": whole,
-            "single_column": _direct(single, 0.991, "0.01") if direct and single else None,
+            "single_column": one,
             "plug_in": plug_in,
         },
     }
 
 
-def _direct(bound: float, confidence: float, epsilon: str) -> Json:
+def candidates(
+    mechanisms: Sequence[str] = ("identity", "haar", "quad-tree"),
+    resolutions: Sequence[int | None] = (4, 6, 8, 12, 16),
+    best: tuple[str, int | None] = ("identity", 8),
+) -> list[Json]:
+    """What a release was chosen from, in no order: cells lose less as there are more, and noise more."""
+    return [
+        candidate(mechanism, k, (i + 1) * (0.3 / (k or 64) + 0.0051 * (k or 1)), chosen=(mechanism, k) == best)
+        for k in resolutions
+        for i, mechanism in enumerate(mechanisms)
+    ]
+
+
+def candidate(mechanism: str, resolution: int | None, loss: float, *, chosen: bool = False) -> Json:
+    return {
+        "mechanism": mechanism,
+        "resolution": resolution,
+        "discretisation": 0.5 / resolution if resolution else 0.0,
+        "privatisation": 0.4 * loss,
+        "predicted_loss": loss,
+        "rehearsals": 3 if chosen else 0,
+        "chosen": chosen,
+    }
+
+
+def _direct(bound: float, confidence: float, spent: Json) -> Json:
     terms = {"measured_loss": 0.75 * bound, "slack": 0.25 * bound}
-    return {"bound": bound, "confidence": confidence, "epsilon": epsilon, "terms": terms}
+    return {"bound": bound, "confidence": confidence, **spent, "terms": terms}
 
 
 def _plug_in(names: list[list[str]], rng: np.random.Generator, larger: int, worth: bool) -> Json:
-    subsets = []
+    subsets: list[Json] = []
     for columns in names:
         terms = {
             "discretisation": 0.0625,

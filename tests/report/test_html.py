@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from report_specimens import EVERY_KIND, document, table, wide
+from report_specimens import EVERY_KIND, candidate, candidates, document, table, wide
 
 import certsynth
 from certsynth.domain import Category, Ordered, Schema
@@ -117,6 +117,9 @@ def test_a_real_release_has_a_page(made: certsynth.Release) -> None:
         {"sparsity": 3},
         {"neighbours": "add-remove"},
         {"worth_optimising": True},
+        {"concentrated": True},
+        {"compared": [candidate("haar", 8, 0.1, chosen=True)]},
+        {"compared": candidates(resolutions=[None], best=("haar", None))},
     ],
 )
 def test_tags_are_balanced_and_ids_are_unique(choices: dict[str, Any]) -> None:
@@ -136,8 +139,9 @@ def test_asks_for_nothing_from_anywhere() -> None:
     assert policy["content"] == "default-src 'none'; style-src 'unsafe-inline'"
 
 
-def test_every_text_of_the_view_is_on_the_page() -> None:
-    shown = view(document(EVERY_KIND), EVERY_KIND, table(EVERY_KIND))
+@pytest.mark.parametrize("concentrated", [False, True])
+def test_every_text_of_the_view_is_on_the_page(concentrated: bool) -> None:
+    shown = view(document(EVERY_KIND, concentrated=concentrated), EVERY_KIND, table(EVERY_KIND))
     text = re.sub(r"\s+", " ", Page(render(shown)).text)
     hidden = {"role", "key", "form", "shown", "kind", "neighbours", "level"}
     missing = [t for key, t in _texts(shown) if key not in hidden and re.sub(r"\s+", " ", t) not in text]
@@ -204,6 +208,68 @@ def test_hostile_documents_are_inert() -> None:
     html = render_report(stated, EVERY_KIND, table(EVERY_KIND))
     assert "<script" not in html
     assert escape("<script>alert(1)</script>") in html
+
+
+def test_hostile_candidates_are_inert() -> None:
+    named = candidates(mechanisms=["<b onclick=x>", "identity"], best=("<b onclick=x>", 8))
+    for compared in (named, named[:1] + [c for c in named if c["chosen"]], [c for c in named if c["chosen"]]):
+        html = page(compared=compared)
+        assert "<b" not in html.replace("<body>", "").replace("<bdi>", "").replace("<br>", "")
+        assert escape("<b onclick=x>") in html
+
+
+def test_no_page_with_a_delta_claims_what_only_epsilon_gives() -> None:
+    for neighbours in ("replace-one", "add-remove"):
+        text = Page(page(concentrated=True, neighbours=neighbours)).text
+        for claim in (
+            "pure",
+            "odds",
+            "What ε was spent on",
+            "ε in all",
+            "twice the ε",
+            "m times the ε",
+            "The ε on this",
+        ):
+            assert claim not in text
+        for said in ("What ρ was spent on", "ρ in all", "(1, 0.000001)", "m² times the ρ", "The ρ on this page"):
+            assert said in text
+    assert "four times the ρ" in text
+    assert "ρ" not in (pure := Page(page()).text)
+    assert "δ" not in pure
+    assert "odds" in pure
+
+
+def test_the_bar_of_the_budget_is_cut_by_shares() -> None:
+    for concentrated in (False, True):
+        widths = re.findall(
+            r'<rect class="part\d" x="[\d.%]+" y="0" width="([\d.]+)%"', page(concentrated=concentrated)
+        )
+        assert widths == ["95", "4", "1"]
+    assert ">ρ 0.02314<" in page(concentrated=True)  # 0.95 × 0.024355…, rounded up
+
+
+@pytest.mark.parametrize(
+    "compared",
+    [None, candidates(resolutions=(4, 6, 8, 12, 16, 24, 32, 48, 64, 96, 128)), candidates(["haar"], best=("haar", 16))],
+)
+def test_the_chosen_candidate_is_marked_once(compared: list[dict[str, Any]] | None) -> None:
+    html = page(compared=compared)
+    parsed = Page(html)
+    assert html.count('<circle class="chosen"') == 1
+    assert parsed.text.count("chosen: ") == parsed.text.count("(chosen)") == 1
+    assert len(parsed.all("details")) == 1
+
+
+def test_without_anything_to_draw_a_sentence_is_enough() -> None:
+    alone = page(compared=[candidate("haar", 8, 0.1, chosen=True)])
+    assert "the only candidate" in alone
+    assert "<details" not in alone
+    detailed = page(compared=candidates(resolutions=[None], best=("haar", None)))
+    assert "haar at full detail was chosen out of 3 candidates" in Page(detailed).text
+    assert detailed.count("(chosen)") == 1
+    for html in (alone, detailed):
+        assert 'class="lines"' not in html
+        assert '<circle class="chosen"' not in html
 
 
 def test_no_text_escapes_escaping() -> None:

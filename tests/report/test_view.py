@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import json
 from decimal import Decimal
+from fractions import Fraction
 from typing import Any
 
 import numpy as np
 import pytest
-from report_specimens import EVERY_KIND, document, table, wide
+from report_specimens import EVERY_KIND, RHO, document, table, wide
 from scipy.optimize import linprog
 
+from certsynth.artefact.datapackage import describe_package
 from certsynth.domain import Category, Ordered, Schema
 from certsynth.report import numerals
 from certsynth.report.columns import column_view
@@ -115,16 +117,69 @@ def test_a_release_without_direct_certificate_says_so() -> None:
 
 def test_spent_parts_and_their_shares() -> None:
     privacy = seen()["privacy"]
-    assert [p["epsilon"] for p in privacy["spent"]] == ["0.95", "0.04", "0.01"]
+    assert [p["amount"] for p in privacy["spent"]] == ["0.95", "0.04", "0.01"]
     assert [p["share"] for p in privacy["spent"]] == ["95.0%", "4.0%", "1.0%"]
-    assert "2.719" in privacy["odds"]  # e, rounded up
+    assert "odds" in privacy["meaning"][0]
+    assert "2.719" in privacy["meaning"][0]  # e, rounded up
+
+
+def test_concentrated_privacy_is_told_as_it_is_stated() -> None:
+    stated, privacy = document(EVERY_KIND, concentrated=True)["privacy"], seen(concentrated=True)["privacy"]
+    assert {key: privacy[key] for key in ("epsilon", "delta", "rho")} == {
+        "epsilon": "1",
+        "delta": "0.000001",
+        "rho": RHO,
+    }
+    for text in ("zero-concentrated", f"ρ = {RHO}", "ε = 1 ", "δ = 0.000001", "(ε, δ)"):
+        assert text in privacy["statement"]
+    assert (privacy["sign"], privacy["total"]) == ("ρ", RHO)
+    parts = [Fraction(part["rho"]) for part in stated["spent"]]
+    assert sum(parts) == Fraction(RHO)
+    factors = [Fraction(p["amount"]) / part for p, part in zip(privacy["spent"], parts, strict=True)]
+    assert all(1 <= factor < Fraction(1001, 1000) for factor in factors)
+    assert "rounded up" in privacy["caption"]
+    assert "rounded" not in seen()["privacy"]["caption"]
+    assert [p["share"] for p in privacy["spent"]] == ["95.0%", "4.0%", "1.0%"]
+
+
+def test_what_delta_leaves_open_is_said() -> None:
+    likely, left_open = seen(concentrated=True)["privacy"]["meaning"]
+    assert "2.719 times" in likely  # e, rounded up
+    assert "apart from a chance of δ" in likely
+    assert "1 in 1,000,000" in left_open
+    stated = document(EVERY_KIND, concentrated=True)
+    stated["privacy"]["delta"] = "0.003"
+    assert "1 in 333," in view(stated, EVERY_KIND, table(EVERY_KIND))["privacy"]["meaning"][1]
+
+
+def test_of_a_definition_that_is_not_known_nothing_is_said() -> None:
+    stated = document(EVERY_KIND)
+    stated["privacy"]["definition"] = "some other privacy"
+    assert view(stated, EVERY_KIND, table(EVERY_KIND))["privacy"]["meaning"] == []
+
+
+@pytest.mark.parametrize("concentrated", [False, True])
+def test_the_data_package_names_what_was_spent(concentrated: bool) -> None:
+    stated = document(EVERY_KIND, concentrated=concentrated)
+    said = describe_package(EVERY_KIND, stated, parquet="a", csv="b")["description"]
+    assert "(epsilon 1" in said
+    assert ("delta 0.000001" in said) == (f"rho {RHO}" in said) == concentrated
+    assert ("None" in said) is False
+
+
+def test_a_growth_is_a_setting_where_weights_grow() -> None:
+    stated = document(EVERY_KIND)
+    for growth in ("0", "0.25"):
+        stated["release"]["growth"] = growth
+        made = {m["what"]: m["value"] for m in view(stated, EVERY_KIND, table(EVERY_KIND))["made_with"]}
+        assert [value for what, value in made.items() if what.startswith("growth")] == [growth] * (growth != "0")
 
 
 def test_what_is_spent_on_something_new_is_still_shown() -> None:
     stated = document(EVERY_KIND)
     stated["privacy"]["spent"].append({"on": "choosing among 4 tables", "epsilon": "1/3"})
     shown = view(stated, EVERY_KIND, table(EVERY_KIND))["privacy"]["spent"][-1]
-    assert (shown["on"], shown["epsilon"]) == ("choosing among 4 tables", "0.333333333334")
+    assert (shown["on"], shown["amount"]) == ("choosing among 4 tables", "0.3334")
 
 
 @pytest.mark.parametrize(("worth", "words"), [(False, "would not help"), (True, "could give a better table")])

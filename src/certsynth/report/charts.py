@@ -6,6 +6,8 @@ map alone has a width of its own.
 
 from __future__ import annotations
 
+import itertools
+import math
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -17,6 +19,8 @@ VACUOUS = "no bar: a bound of 1 says nothing"
 TOO_LONG = "no bar: too long for this scale"
 LABELLED = 13.0
 """A piece of a bar gets its number written into it from this many per cent on."""
+LETTERS = 7
+"""A longer number needs a longer piece."""
 FAR = 2.5
 """A bar with the path loss that is longer than this many times the others is left out."""
 ORDER = ("rows", "noise", "cells")
@@ -24,6 +28,21 @@ ORDER = ("rows", "noise", "cells")
 MAP_WIDTH = 600
 NUMBERED = 12
 """Columns up to which the map has numbers in its cells."""
+TOP, BASE = 24, 244
+"""Heights at which the chart of lines ends and begins."""
+INSET = 0.04
+"""The first mark of a line stands so far from the axis."""
+APART = 17
+"""Least distance of the names at the ends of lines."""
+MARKS = (
+    "M-4 0a4 4 0 1 0 8 0a4 4 0 1 0-8 0z",
+    "M-3.5-3.5h7v7h-7z",
+    "M0-5l5 5l-5 5l-5-5z",
+    "M0-4.8l4.8 8h-9.6z",
+    "M0 4.8l4.8-8h-9.6z",
+    "M-5-2.2h10v4.4h-10z",
+)
+"""A shape for each line, around the origin, so that lines need no colours."""
 HIGH, ROW = 88, 24
 """Heights of a histogram, and of one bar of a category."""
 
@@ -64,12 +83,13 @@ def _longest(certificates: Sequence[Mapping[str, Any]]) -> float:
     return others if others and path > FAR * others else max(path, others) or 1.0
 
 
-def budget(spent: Sequence[Mapping[str, Any]]) -> list[Json]:
+def budget(privacy: Mapping[str, Any]) -> list[Json]:
     """One bar, cut into what was spent on what."""
     pieces, start = [], 0.0
-    for i, part in enumerate(spent):
-        text = f"ε {part['epsilon']}" if 100 * part["part"] >= LABELLED else None
-        pieces.append(_piece(start, part["part"], f"part{min(i, 3)}", text))
+    for i, part in enumerate(privacy["spent"]):
+        text = f"{privacy['sign']} {part['amount']}"
+        fits = 100 * part["part"] >= LABELLED * max(1.0, len(text) / LETTERS)
+        pieces.append(_piece(start, part["part"], f"part{min(i, 3)}", text if fits else None))
         start += part["part"]
     return pieces
 
@@ -108,6 +128,85 @@ def heat(pairs: Mapping[str, Any]) -> Json:
         "squares": [] if numbered else [(level, "".join(squares[level])) for level in sorted(squares)],
         "names": [{"x": i * width + 6, "y": i * height + height // 2, "text": n} for i, n in enumerate(names)],
     }
+
+
+def lines(shown: Mapping[str, Any]) -> Json:
+    """Lines with marks; the one that was chosen is drawn last, on top of the others."""
+    drawn = [_line(line, MARKS[i % len(MARKS)], shown) for i, line in enumerate(shown["lines"])]
+    _name_the_ends(drawn)
+    return {
+        "height": BASE + 42,
+        "base": BASE,
+        "rules": [{"y": f"{_up(tick['at'], shown):.1f}", "label": tick["label"]} for tick in shown["ticks"]],
+        "ticks": [{"x": percent(_across(k, shown)), "label": f"{k:,}"} for k in shown["resolutions"]],
+        "lines": sorted(drawn, key=lambda line: line["chosen"]),
+    }
+
+
+def _line(line: Mapping[str, Any], mark: str, shown: Mapping[str, Any]) -> Json:
+    spots = [(_across(p["resolution"], shown), _up(p["loss"], shown)) for p in line["points"]]
+    return {
+        "name": line["mechanism"],
+        "mark": mark,
+        "chosen": line["chosen"],
+        "segments": [cut for a, b in itertools.pairwise(spots) if (cut := _below_the_top(a, b))],
+        "marks": [
+            {"x": percent(x), "y": f"{y:.1f}", "filled": p["rehearsals"] > 0, "label": _label(x, y, p)}
+            for p, (x, y) in zip(line["points"], spots, strict=True)
+            if y >= TOP - 0.5
+        ],
+        "end": spots[-1],
+    }
+
+
+def _across(resolution: int, shown: Mapping[str, Any]) -> float:
+    """Place on the axis of resolutions, which is logarithmic: they grow by factors."""
+    first, last = shown["resolutions"][0], shown["resolutions"][-1]
+    part = math.log(resolution / first) / math.log(last / first)  # exactly 1 at the right
+    return 1 - (1 - INSET) * (1 - part)
+
+
+def _up(loss: float, shown: Mapping[str, Any]) -> float:
+    part = float(loss / shown["ticks"][-1]["at"])  # exactly 1 at the top
+    return BASE - (BASE - TOP) * part
+
+
+def _below_the_top(a: tuple[float, float], b: tuple[float, float]) -> Json | None:
+    """The part of a segment that is on the scale."""
+    if min(a[1], b[1]) >= TOP:
+        ends = (a, b)
+    elif max(a[1], b[1]) <= TOP:
+        return None
+    else:
+        leaves = a[0] + (b[0] - a[0]) * (TOP - a[1]) / (b[1] - a[1])
+        ends = (a, (leaves, TOP)) if a[1] > TOP else ((leaves, TOP), b)
+    (x1, y1), (x2, y2) = ends
+    return {"x1": percent(x1), "y1": f"{y1:.1f}", "x2": percent(x2), "y2": f"{y2:.1f}"}
+
+
+def _label(x: float, y: float, point: Mapping[str, Any]) -> Json | None:
+    """What is written at the chosen mark: under it, where there is room and no better line."""
+    if not point["chosen"]:
+        return None
+    return {
+        "y": f"{y + 22 if y + 22 < BASE - 4 else y - 12:.1f}",
+        "anchor": "start" if x < 0.3 else "end" if x > 0.7 else "middle",
+        "text": point["loss_text"],
+    }
+
+
+def _name_the_ends(drawn: Sequence[Json]) -> None:
+    """Names right of the lines, as near to their ends as they can be without touching; lines that left come first."""
+    ranked = sorted(drawn, key=lambda line: line["end"][1])
+    places = [min(max(line["end"][1], TOP), BASE) for line in ranked]
+    for i in range(1, len(places)):
+        places[i] = max(places[i], places[i - 1] + APART)
+    for i in reversed(range(len(places))):
+        places[i] = min(places[i], BASE - APART * (len(places) - 1 - i))
+    for line, place in zip(ranked, places, strict=True):
+        x, y = line["end"]
+        line["name_y"] = f"{place:.1f}"
+        line["from_y"] = f"{y:.1f}" if y >= TOP and x == 1 else None
 
 
 def spread(column: Mapping[str, Any]) -> Json:

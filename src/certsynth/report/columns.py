@@ -210,14 +210,8 @@ def _mean_mark(column: Ordered, average: float, bound: float) -> Json:
     return {"at": (average + half) / length, "from": (low + half) / length, "to": (high + half) / length}
 
 
-def _nice(least: float) -> float:
-    """The smallest of 1, 2, 2.5, 5 times a power of ten that is not below `least`."""
-    power = 10.0 ** math.floor(math.log10(least))
-    return next(step * power for step in (1, 2, 2.5, 5, 10) if step * power >= least * (1 - 1e-12))
-
-
 def _whole_edges(values: int) -> list[int]:
-    width = max(1, math.ceil(_nice(values / MOST_BINS)))
+    width = max(1, math.ceil(numerals.step(values / MOST_BINS)))
     return [*range(0, values, width), values]
 
 
@@ -242,7 +236,7 @@ def _ticks(column: Ordered) -> list[Json]:
     else:
         ends = [numerals.plain(column.low), numerals.plain(column.high)]
         half, length = (0.0, span(column)) if column.kind == "number" else (0.5, span(column) + 1)
-        step = _nice(span(column) / 4)
+        step = numerals.step(span(column) / 4)
         if column.whole:
             step = max(1.0, math.ceil(step))
         first = math.ceil(column.low / step)
@@ -255,7 +249,7 @@ def _ticks(column: Ordered) -> list[Json]:
 
 def _years(column: Ordered) -> list[tuple[float, str]]:
     first, last = (datetime.date.fromordinal(int(v) + _EPOCH).year for v in (column.low, column.high))
-    step = math.ceil(_nice(max(last - first, 1) / 4))
+    step = math.ceil(numerals.step(max(last - first, 1) / 4))
     years = range(-(-(first + 1) // step) * step, last + 1, step)
     starts = [(datetime.date(y, 1, 1).toordinal() - _EPOCH - int(column.low), y) for y in years]
     return [(days / (column.reach + 1), str(y)) for days, y in starts]

@@ -16,7 +16,8 @@ def render(view: Mapping[str, Any]) -> str:
     pairs = view["subsets"]["map"]
     drawn = {
         "terms": charts.stacked(view["certificates"]),
-        "budget": charts.budget(view["privacy"]["spent"]),
+        "budget": charts.budget(view["privacy"]),
+        "choice": charts.lines(view["choice"]["drawn"]) if view["choice"]["drawn"] else None,
         "map": charts.heat(pairs) if pairs else None,
         "columns": [(column, charts.spread(column)) for column in view["columns"]["drawn"]],
     }

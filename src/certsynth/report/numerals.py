@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 import datetime
+import math
+import re
 import unicodedata
 from decimal import ROUND_CEILING, ROUND_FLOOR, ROUND_HALF_UP, Decimal
+from fractions import Fraction
 
 DIGITS = 4
 
 _EPOCH = datetime.date(1970, 1, 1).toordinal()
 _UP_TO = 15  # from 10^15 on, and below 10^-4, powers of ten are easier to read
 _POWERS = str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹")
+_STORED = re.compile(r"\d{1,200}(\.\d{1,40}|/[1-9]\d{0,200})?", re.ASCII)
 _BIDI = frozenset("\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069")
 
 
@@ -80,6 +84,25 @@ def share(part: int, whole: int) -> str:
     return f"{rounded}%" if rounded else "<0.1%"
 
 
+def chance(value: Fraction) -> str:
+    """A small probability, never shown as less.
+
+    >>> chance(Fraction(1, 10**6)), chance(Fraction(3, 1000))
+    ('1 in 1,000,000', '1 in 333')
+    """
+    return f"1 in {value.denominator // value.numerator:,}"
+
+
+def step(least: float) -> float:
+    """The smallest of 1, 2, 2.5, 5 times a power of ten that is not below `least`: the numbers on an axis.
+
+    >>> step(0.07), step(3), step(20)
+    (0.1, 5.0, 20.0)
+    """
+    power = 10.0 ** math.floor(math.log10(least))
+    return next(times * power for times in (1, 2, 2.5, 5, 10) if times * power >= least * (1 - 1e-12))
+
+
 def date(days: int) -> str:
     """A day, counted from 1970-01-01.
 
@@ -125,3 +148,14 @@ def _quantized(value: Decimal, rounding: str) -> Decimal:
 def _power(value: Decimal) -> str:
     exponent = value.adjusted()
     return f"{value.scaleb(-exponent):f} × 10{str(exponent).translate(_POWERS)}".replace("-", "−")
+
+
+def rational(text: str) -> Fraction:
+    """A number as a release stores it: decimals, or digits over digits; nothing that takes long to read.
+
+    >>> rational("0.25"), rational("19/20")
+    (Fraction(1, 4), Fraction(19, 20))
+    """
+    if not _STORED.fullmatch(text):
+        raise ValueError("not a stored number")
+    return Fraction(text)

@@ -10,6 +10,7 @@ from typing import Any
 
 from certsynth.domain import Category, Column, Ordered, Schema
 from certsynth.report import numerals, words
+from certsynth.report.choice import choice_view
 from certsynth.report.columns import column_view, span
 
 MOST_PICTURES = 60
@@ -19,6 +20,8 @@ MOST_SUBSETS = 60
 MOST_MAPPED = 60
 """Columns up to which all pairs are drawn as a map."""
 
+LONG = 9
+"""Characters up to which a part of the budget has all its digits; longer ones are rounded up to four."""
 LEVELS = 6
 """Shades of the map."""
 
@@ -42,11 +45,12 @@ def view(document: Document, schema: Schema, table: Mapping[str, Any]) -> Json:
         "certificates_text": words.SEVERAL if certificate["direct"] else words.ONLY_PLUG_IN,
         "certificates": _certificates(certificate),
         "diagnostic": _diagnostic(certificate["plug_in"]),
+        "choice": choice_view(document),
         "subsets": _subsets(certificate, schema),
         "columns": {"drawn": columns[:MOST_PICTURES], "listed": columns[MOST_PICTURES:]},
         "verify": {
             "commands": words.commands(),
-            "can": list(words.CAN_VERIFY),
+            "can": words.can_verify(_unit(document)),
             "cannot": list(words.CANNOT_VERIFY),
         },
         "limits": words.limits(document["privacy"], numerals.text(schema.unit, most=200)),
@@ -112,41 +116,61 @@ def _whole(value: float) -> float | int:
     return int(value) if abs(value) < 2**53 and value == int(value) else value
 
 
+def _unit(document: Document) -> str:
+    """What the parts of the budget are counted in, and add up in."""
+    return "epsilon" if document["privacy"]["rho"] is None else "rho"
+
+
 def _privacy(document: Document, schema: Schema) -> Json:
-    privacy = document["privacy"]
-    total = Fraction(privacy["epsilon"])
-    spent = [(part["on"], Fraction(part["epsilon"])) for part in privacy["spent"]]
-    whole = total or Fraction(1)  # nothing is spent on a table of one cell
+    privacy, unit = document["privacy"], _unit(document)
+    stated = {key: None if privacy[key] is None else numerals.text(privacy[key]) for key in words.SIGNS}
+    whole = numerals.rational(privacy[unit]) or Fraction(1)  # nothing is spent on a table of one cell
     relation = str(privacy["neighbours"])
-    pure = str(privacy["definition"]).startswith("pure")
     rows = privacy["rows"]
+    spent = [_spent(part["on"], numerals.rational(part[unit]), whole) for part in privacy["spent"]]
     return {
         "definition": numerals.text(privacy["definition"]),
-        "epsilon": str(privacy["epsilon"]),
-        "odds": words.odds(numerals.upward(math.exp(float(total)))) if pure else None,
+        **stated,
+        "sign": words.SIGNS[unit],
+        "total": stated[unit],
+        "statement": words.privacy(numerals.text(privacy["definition"]), stated),
+        "meaning": _meaning(privacy),
         "neighbours": relation,
         "neighbours_text": words.NEIGHBOURS.get(relation, relation),
         "unit": numerals.text(schema.unit, most=200),
         "rows": rows,
         "rows_text": words.HIDDEN_ROWS if rows is None else f"{numerals.count(rows)}, which is public",
         "synthetic_rows": numerals.count(document["release"]["rows"]),
-        "spent": [
-            {
-                "on": words.SPENT.get(what, (numerals.text(what), ""))[0],
-                "why": words.SPENT.get(what, ("", ""))[1],
-                "epsilon": _decimal(part),
-                "part": float(part / whole),
-                "share": numerals.share(part.numerator * whole.denominator, part.denominator * whole.numerator),
-            }
-            for what, part in spent
-        ],
+        "spent": spent,
+        "caption": words.spent(words.SIGNS[unit], rounded=any(part["rounded"] for part in spent)),
     }
 
 
-def _decimal(value: Fraction) -> str:
-    """Twelve decimals at most, rounded up: what was spent is never shown as less."""
-    scaled = Decimal(-(-value.numerator * 10**12 // value.denominator)).scaleb(-12)
-    return f"{scaled.normalize():f}"
+def _spent(what: str, part: Fraction, whole: Fraction) -> Json:
+    """Amounts are rounded up if at all: what was spent is never shown as less."""
+    on, why = words.SPENT.get(what, (numerals.text(what), ""))
+    scaled = Decimal(-(-part.numerator * 10**12 // part.denominator)).scaleb(-12)
+    exact = f"{scaled.normalize():f}"
+    return {
+        "on": on,
+        "why": why,
+        "amount": exact if len(exact) <= LONG else numerals.upward(float(scaled)),
+        "rounded": len(exact) > LONG,
+        "part": float(part / whole),
+        "share": numerals.share(part.numerator * whole.denominator, part.denominator * whole.numerator),
+    }
+
+
+def _meaning(privacy: Document) -> list[str]:
+    """What the guarantee means for one row. Odds are bounded by ε alone: with a δ, or another definition, they are not.
+
+    ρ is told as (ε, δ) by a bound on what all outcomes together exceed, e^ε P + δ, so that is what is said.
+    """
+    factor = numerals.upward(math.exp(float(numerals.rational(privacy["epsilon"]))))
+    if privacy["delta"] is not None:
+        return [words.outcomes(factor), words.delta(numerals.chance(numerals.rational(privacy["delta"])))]
+    pure = str(privacy["definition"]).startswith("pure") and privacy["rho"] is None
+    return [words.odds(factor)] if pure else []
 
 
 def _certificates(certificate: Document) -> list[Json]:
@@ -165,7 +189,6 @@ def _certificates(certificate: Document) -> list[Json]:
             "vacuous": each["bound"] >= 1,
             "confidence": each["confidence"],
             "confidence_text": numerals.confidence(each["confidence"]),
-            "epsilon": each.get("epsilon"),
             "terms": _terms(each["terms"]),
         }
         for key, each in found
@@ -174,7 +197,7 @@ def _certificates(certificate: Document) -> list[Json]:
 
 
 def _tightest(plug_in: Document) -> str:
-    return next(proxy for proxy in _PROXIES if proxy in plug_in)
+    return [proxy for proxy in _PROXIES if proxy in plug_in][0]  # noqa: RUF015 — IndexError is what `verify` expects
 
 
 def _terms(terms: Mapping[str, float]) -> list[Json]:
@@ -268,7 +291,10 @@ def _map(rows: Sequence[Json], shown: str, columns: Sequence[Column]) -> Json:
 
 def _made_with(document: Document) -> list[Json]:
     made = [("certsynth", document["certsynth"]), ("format of the certificate", document["format"])]
-    made += [(str(key), value) for key, value in document["release"].items() if value is not None]
+    said = {key: value for key, value in document["release"].items() if value is not None}
+    if said.get("growth") == "0":  # weights that do not grow are no setting
+        del said["growth"]
+    made += [(str(key), value) for key, value in said.items()]
     made = [(key, words.measured(value) if key == "measured" else value) for key, value in made]
     return [{"what": words.SETTINGS.get(key, key), "value": _setting(value)} for key, value in made]
 

@@ -87,6 +87,8 @@ SPENT = {
     ),
 }
 
+SIGNS = {"epsilon": "ε", "delta": "δ", "rho": "ρ"}
+
 NEIGHBOURS = {
     "replace-one": "Two tables are neighbours if one row of the first is replaced by any other row (replace-one).",
     "add-remove": "Two tables are neighbours if one of them has one row more than the other (add-remove).",
@@ -94,7 +96,7 @@ NEIGHBOURS = {
 
 HIDDEN_ROWS = "not published: under add-remove neighbours their number is itself private"
 
-VACUOUS = "A bound of 1 says nothing: it is true of any two tables. More rows, a larger ε or fewer columns help."
+VACUOUS = "A bound of 1 says nothing: it is true of any two tables. More rows, a larger budget or fewer columns help."
 
 VERDICTS = {
     False: (
@@ -115,6 +117,7 @@ SETTINGS = {
     "resolution": "resolution (cells along a column)",
     "measured": "what was measured, in this order",
     "mechanism": "mechanism (how counts are combined before noise)",
+    "growth": "growth (of weights, as a power of 2 for each finer level)",
     "order": "order of the cells",
     "projection": "projection (how rows were fitted)",
     "loss": "loss that was minimised",
@@ -123,19 +126,27 @@ SETTINGS = {
     "rows": "synthetic rows",
 }
 
-CAN_VERIFY = (
-    "every file is the one that was published (checksums)",
-    "the rows hold only values that the schema allows, the same in both files",
-    "the scale of the noise is enough for the ε that is stated, and its parts add up",
-    "the plug-in certificate, recomputed from the noisy counts and the synthetic rows",
-    "the bound is the smaller of its parts, and their failure probabilities fit into one",
-    "this report, byte for byte",
-)
+_ENOUGH = {
+    "epsilon": "the scale of the noise is enough for the ε that is stated, and its parts add up",
+    "rho": "the scale of the noise is enough for the ρ that is stated, its parts add up, and ρ means that ε and δ",
+}
+
+
+def can_verify(unit: str) -> list[str]:
+    return [
+        "every file is the one that was published (checksums)",
+        "the rows hold only values that the schema allows, the same in both files",
+        _ENOUGH[unit],
+        "the plug-in certificate, recomputed from the noisy counts and the synthetic rows",
+        "the bound is the smaller of its parts, and their failure probabilities fit into one",
+        "this report, byte for byte",
+    ]
+
 
 CANNOT_VERIFY = (
     "that the noise was drawn as stated, and drawn once",
     "that the real rows were read as the schema says, and that they are the rows they are said to be",
-    "that the same rows were not used for other releases as well, whose ε adds to this one",
+    "that the same rows were not used for other releases as well, whose budget adds to this one",
     "the direct certificate: the distance it starts from can only be computed by the owner of the real rows",
 )
 
@@ -168,6 +179,34 @@ def mean_example(column: Mapping[str, Any], kind: str, width: str) -> str:
 def share_example(columns: int, points: str) -> str:
     what = "any category" if columns == 1 else f"any combination of categories in up to {columns} columns"
     return f"The share of rows with {what}, or with any group of them, is right within ± {points} percentage points."
+
+
+def privacy(definition: str, stated: Mapping[str, str | None]) -> str:
+    if stated["rho"] is None:
+        return f"The release satisfies {definition} with ε = {stated['epsilon']}."
+    return (
+        f"The release satisfies {definition} with ρ = {stated['rho']}, and with that (ε, δ)-differential privacy with "
+        f"ε = {stated['epsilon']} and δ = {stated['delta']}."
+    )
+
+
+def spent(sign: str, *, rounded: bool) -> str:
+    up = " Those with many digits are shown rounded up." if rounded else ""
+    return f"What {sign} was spent on. The parts add up.{up}"
+
+
+def outcomes(factor: str) -> str:
+    return (
+        f"A single row makes no outcome of the release more than {factor} times (e to the power ε) as likely, apart "
+        "from a chance of δ."
+    )
+
+
+def delta(chance: str) -> str:
+    return (
+        f"That chance, up to {chance}, is what ε does not cover: within it more may be learned about a row, and ρ "
+        "alone limits how much."
+    )
 
 
 def odds(factor: str) -> str:
@@ -230,17 +269,23 @@ def commands() -> list[dict[str, str]]:
 def limits(privacy: Mapping[str, Any], unit: str) -> list[dict[str, str]]:
     """What the numbers on this page do not say."""
     relation, number = _RELATIONS[privacy["neighbours"] == "replace-one"]
+    sign, twice, many = _GROUPS["epsilon" if privacy["rho"] is None else "rho"]
     if privacy["rows"] is not None:
         number = number.format(rows=f"{privacy['rows']:,}")
-    person = f"What is protected is one row. The schema says: “{unit}”. Nothing here checks that. {_MANY_ROWS}"
-    said = [("A row is not a person", person), ("Neighbours", relation), ("What n is", number), *_LIMITS]
+    person = (
+        f"What is protected is one row. The schema says: “{unit}”. Nothing here checks that. Somebody with m rows is "
+        f"protected at {many} only, and a row that stands for several people protects them as one."
+    )
+    said = [("A row is not a person", person), ("Neighbours", relation.format(twice=twice)), ("What n is", number)]
+    said += [(what, text.format(sign=sign)) for what, text in _LIMITS]
     return [{"what": what, "text": text} for what, text in said]
 
 
-_MANY_ROWS = (
-    "Somebody with m rows is protected at m times the ε only, and a row that stands for several people protects them "
-    "as one."
-)
+# What the budget is counted in, what two steps cost, and what m of them do: ρ grows with the square of the distance.
+_GROUPS = {
+    "epsilon": ("ε", "twice the ε", "m times the ε"),
+    "rho": ("ρ", "four times the ρ", "m² times the ρ"),
+}
 
 # By whether the neighbours are replace-one: what the relation leaves open, and what n is.
 _RELATIONS = {
@@ -249,7 +294,7 @@ _RELATIONS = {
         "n = {rows} is the number of rows in the real table. It is published exactly, as public knowledge.",
     ),
     False: (
-        "Privacy is stated for adding or removing one row. Replacing a row is two such steps: up to twice the ε.",
+        "Privacy is stated for adding or removing one row. Replacing a row is two such steps: up to {twice}.",
         "n, the number of rows in the real table, is private: it was measured with noise and is not published. The "
         "number of synthetic rows says nothing about it.",
     ),
@@ -279,13 +324,68 @@ _LIMITS = (
     ),
     (
         "Budgets add up",
-        "The ε on this page is that of this release alone. Other publications from the same rows add theirs.",
+        "The {sign} on this page is that of this release alone. Other publications from the same rows add theirs.",
     ),
     (
         "Timing is out of scope",
         "How long the computation took, its use of memory and other side channels of the machine are not covered.",
     ),
 )
+
+
+MECHANISMS = {
+    "identity": "Noise on every count.",
+    "haar": "Noise on how the halves of a line of cells differ, then the halves of the halves, and so on.",
+    "haar-hilbert": "As haar, with the cells in the order of Hilbert’s curve, which keeps neighbours together.",
+    "haar-weighted": "As haar-hilbert, with a larger part of the budget for the finer differences.",
+    "quad-tree": "Noise on the counts of squares of all sizes, from a few large ones down to the cells.",
+    "haar-noisy-total": "As haar, with noise on the total of each table as well: the mechanism of the paper.",
+}
+
+MORE_CELLS = "More cells keep more detail, but get more noise."
+
+
+def place(resolution: int | None) -> str:
+    return "at full detail" if resolution is None else f"with {resolution:,} cells along a column"
+
+
+def only_candidate(candidate: Mapping[str, Any]) -> str:
+    return (
+        f"There was nothing to weigh: {candidate['mechanism']} {place(candidate['resolution'])} was the only "
+        f"candidate, with an expected loss of {candidate['loss_text']}."
+    )
+
+
+def chosen(candidate: Mapping[str, Any], number: int, *, hidden: bool) -> str:
+    """`hidden`: the number of rows is private."""
+    rows = "a guess at the number of rows" if hidden else "the number of rows"
+    return (
+        f"From the schema, the budget and {rows} alone, {candidate['mechanism']} {place(candidate['resolution'])} was "
+        f"chosen out of {number:,} candidates; its expected loss was {candidate['loss_text']}."
+    )
+
+
+def choice_caption(*, rehearsed: bool, above: int, top: str) -> str:
+    said = ["The expected loss is on the scale of the bound; it is a forecast and no promise."]
+    if rehearsed:
+        said.append("Filled marks were rehearsed on made-up tables, open ones come from a model.")
+    if above:
+        said.append(f"The scale ends at {top}: {above} of the candidates lie{'s' * (above == 1)} above it.")
+    return " ".join(said)
+
+
+def choice_described(lines: Sequence[Mapping[str, Any]], candidate: Mapping[str, Any]) -> str:
+    """The picture in words: both ends of each line, and what was chosen."""
+    ends = [(line["mechanism"], line["points"][0], line["points"][-1]) for line in lines]
+    said = [f"{m} {a['loss_text']} at {a['resolution']}, {b['loss_text']} at {b['resolution']}" for m, a, b in ends]
+    what = f"{candidate['mechanism']} {place(candidate['resolution'])}, {candidate['loss_text']}"
+    return f"Lines of expected loss against cells along a column: {'; '.join(said)}. Chosen: {what}."
+
+
+def choice_table(number: int, most: int) -> str:
+    if number <= most:
+        return "All candidates, smallest expected loss first."
+    return f"The {most} candidates with the smallest expected loss, of {number:,}. The others are in certificate.json."
 
 
 CELLS = {

@@ -1,0 +1,92 @@
+"""What mechanism and resolution were chosen from, before any row was read: the candidates, and how they are drawn."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from certsynth.report import numerals, words
+
+MOST_LISTED = 60
+"""Candidates that are listed, best first; certificate.json has them all."""
+CUT = 4
+"""The scale ends at so many times the smallest loss: hopeless candidates would flatten all others."""
+
+Json = dict[str, Any]
+
+
+def choice_view(document: Mapping[str, Any]) -> Json:
+    """Every candidate with its terms. There are lines to draw only where resolutions differ."""
+    found = sorted(map(_candidate, document["compared"]), key=_best_first)
+    (chosen,) = (each for each in found if each["chosen"])
+    drawn = _drawn(found, chosen)
+    hidden = document["privacy"]["rows"] is None
+    said = words.only_candidate(chosen) if len(found) == 1 else words.chosen(chosen, len(found), hidden=hidden)
+    return {
+        "introduction": f"{words.MORE_CELLS} {said}" if drawn else said,
+        "drawn": drawn,
+        "number": len(found),
+        "caption": words.choice_table(len(found), MOST_LISTED),
+        "rows": found[:MOST_LISTED],
+        "mechanisms": [{"name": m, "text": words.MECHANISMS[m]} for m in _names(found) if m in words.MECHANISMS],
+    }
+
+
+def _candidate(stated: Mapping[str, Any]) -> Json:
+    resolution = stated["resolution"]
+    return {
+        "mechanism": numerals.text(stated["mechanism"], most=18),
+        "resolution": resolution,
+        "cells": "full detail" if resolution is None else numerals.count(resolution),
+        "coarseness_text": numerals.figure(stated["discretisation"]),
+        "noise_text": numerals.figure(stated["privatisation"]),
+        "rehearsals": stated["rehearsals"],
+        "loss": float(stated["predicted_loss"]),
+        "loss_text": numerals.figure(stated["predicted_loss"]),
+        "chosen": bool(stated["chosen"]),
+    }
+
+
+def _best_first(candidate: Json) -> tuple[float, str, int]:
+    return candidate["loss"], candidate["mechanism"], candidate["resolution"] or 0
+
+
+def _names(found: Sequence[Json]) -> list[str]:
+    """Mechanisms in the order of `words.MECHANISMS`, and unknown ones after them."""
+    there = {each["mechanism"] for each in found}
+    return [m for m in words.MECHANISMS if m in there] + sorted(there - set(words.MECHANISMS))
+
+
+def _drawn(found: Sequence[Json], chosen: Json) -> Json | None:
+    """A line for each mechanism, and a scale from 0 that holds what is worth comparing."""
+    resolutions = sorted({each["resolution"] for each in found if each["resolution"] is not None})
+    if len(resolutions) < 2 or any(each["resolution"] is None for each in found):
+        return None
+    losses = [each["loss"] for each in found]
+    ticks = _ticks(min(max(losses), max(CUT * min(losses), chosen["loss"])))
+    above = sum(loss > ticks[-1]["at"] for loss in losses)
+    lines = [
+        {
+            "mechanism": name,
+            "points": sorted((c for c in found if c["mechanism"] == name), key=lambda c: c["resolution"]),
+            "chosen": name == chosen["mechanism"],
+        }
+        for name in _names(found)
+    ]
+    rehearsed = any(each["rehearsals"] for each in found)
+    return {
+        "resolutions": resolutions,
+        "ticks": ticks,
+        "lines": lines,
+        "caption": words.choice_caption(rehearsed=rehearsed, above=above, top=ticks[-1]["label"]),
+        "described": words.choice_described(lines, chosen),
+    }
+
+
+def _ticks(largest: float) -> list[Json]:
+    """Round numbers from 0 up to the first that is not below `largest`."""
+    largest = largest or 1.0  # a table of one cell loses nothing
+    step = numerals.step(largest / 4)
+    values = [float(f"{i * step:.12g}") for i in range(math.ceil(largest / step) + 1)]
+    return [{"at": value, "label": numerals.plain(value)} for value in values]
