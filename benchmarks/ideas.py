@@ -15,6 +15,7 @@ import os
 import sys
 import tempfile
 from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager, ExitStack
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import cached_property
@@ -29,11 +30,11 @@ from scipy.optimize import nnls
 
 from certsynth import Schema, evaluate, layers, parallel
 from certsynth.artefact.table import decoded_table, write_table
-from certsynth.layers import Layer, measure_layers, plan_layers
-from certsynth.mechanisms import Measurement, Neighbours
-from certsynth.mechanisms.agreement import agreed
+from certsynth.layers import Layer, measure_layers
+from certsynth.mechanisms import Budget, Measurement, Neighbours, Sensitivity, strategy_named
+from certsynth.mechanisms.measure import estimate, unit_variances
 from certsynth.mechanisms.samplers import Noised, calibrated_scale, simulate
-from certsynth.mechanisms.strategy import strategy_named
+from certsynth.planning.choice import choose
 from certsynth.projection import particles, synthesis
 from certsynth.projection.emit import multiplicities
 from certsynth.projection.particles import View
@@ -72,28 +73,29 @@ class SeededNoise:
     def __init__(self, seed: int) -> None:
         self.seed, self.calls = seed, 0
 
-    def add(self, values: np.ndarray, *, sensitivity: int, epsilon: Fraction) -> Noised:
+    def add(self, values: np.ndarray, *, sensitivity: Sensitivity, budget: Budget) -> Noised:
         self.calls += 1
-        scale = calibrated_scale(sensitivity, epsilon)
-        noise = simulate(np.random.default_rng([self.seed, self.calls]), scale, values.shape)
-        return Noised(values=values + noise, scale=scale, epsilon=epsilon)
+        scale = calibrated_scale(sensitivity, budget)
+        noise = simulate(np.random.default_rng([self.seed, self.calls]), budget.unit, scale, values.shape)
+        return Noised(values=values + noise, scale=scale, spent=budget)
 
 
 def synthetic(
     data: Data,
     seed: int,
-    *,
+    *instead: AbstractContextManager[Any],
     resolution: int | None = None,
     plan: Callable[[list[Layer]], list[Layer]] = list,
-    learn: Callable[[list[Measurement]], Sequence[Any]] = list,
     public: Rows | None = None,
 ) -> Rows:
-    """Rows as a release with ε = 1 makes them, without certificates; `plan` and `learn` change what is measured and
-    what is made of it."""
+    """Rows as a release with ε = 1 makes them, without certificates; `plan` changes what is measured, and `instead`
+    what is done after that."""
     count = len(data.rows[0])
     settings = checked_settings(
         data.schema,
         epsilon=1,
+        delta=None,
+        rho=None,
         sparsity=None,
         resolution=resolution,
         mechanism=None,
@@ -107,9 +109,12 @@ def synthetic(
         candidates=1,
         public=public is not None,
     )
-    planned = plan(plan_layers(data.schema, settings, count))
-    measured = measure_layers(lambda: [data.rows], data.schema, planned, noise=SeededNoise(seed))
-    return synthesis.synthesise(learn(measured), data.schema, count, np.random.default_rng(seed), public=public)
+    planned = plan(list(choose(data.schema, settings, count).layers))
+    with ExitStack() as parts:
+        for part in instead:
+            parts.enter_context(part)
+        measured = measure_layers(lambda: [data.rows], data.schema, planned, noise=SeededNoise(seed))
+        return synthesis.synthesise(measured, data.schema, count, np.random.default_rng(seed), public=public)
 
 
 @dataclass(frozen=True)
@@ -142,9 +147,15 @@ def default(data: Data, seed: int, _: Any) -> Rows:
 
 @idea(tables=ALL)
 def no_agreement(data: Data, seed: int, _: Any) -> Rows:
-    """Overlapping tables of pairs are left to disagree about single columns."""
-    with patch.object(MEASURE, "agreed", lambda blocks, marginals: list(blocks)):
-        return synthetic(data, seed)
+    """Overlapping tables of pairs are left to disagree about single columns, and with what these hold by themselves."""
+    alone = patch.object(MEASURE, "agreed", lambda blocks, marginals, variances: list(blocks))
+    return synthetic(data, seed, alone, patch.object(MEASURE, "combined", lambda layers, total: None))
+
+
+@idea(tables=ALL)
+def no_combination(data: Data, seed: int, _: Any) -> Rows:
+    """Tables of pairs agree with each other, and are left to disagree with single columns."""
+    return synthetic(data, seed, patch.object(MEASURE, "combined", lambda layers, total: None))
 
 
 @idea(Fraction(1, 2), Fraction(3, 4), Fraction(4, 3), Fraction(2), tables=ALL)
@@ -166,8 +177,7 @@ def even_cells(data: Data, seed: int, k: int) -> Rows:
         part = (places - places[0]) * groups // (places[-1] - places[0] + 1)
         return np.unique(part, return_index=True)[1]
 
-    with patch.object(layers, "best_groups", even):
-        return synthetic(data, seed, resolution=k)
+    return synthetic(data, seed, patch.object(layers, "best_groups", even), resolution=k)
 
 
 @idea()
@@ -178,15 +188,13 @@ def no_detail(data: Data, seed: int, _: Any) -> Rows:
     def flat(points: np.ndarray, shares: np.ndarray, *rest: Any) -> np.ndarray:
         return values(points, np.ones_like(shares), *rest)
 
-    with patch.object(synthesis, "_values", flat):
-        return synthetic(data, seed)
+    return synthetic(data, seed, patch.object(synthesis, "_values", flat))
 
 
 @idea(tables=ALL)
 def finest_scale(data: Data, seed: int, _: Any) -> Rows:
     """Particles see the cells, and nothing coarser."""
-    with patch.object(synthesis, "scales", lambda cells: particles.scales(cells)[:1]):
-        return synthetic(data, seed)
+    return synthetic(data, seed, patch.object(synthesis, "scales", lambda cells: particles.scales(cells)[:1]))
 
 
 @idea(tables=ALL)
@@ -198,22 +206,19 @@ def inverse_variance(data: Data, seed: int, _: Any) -> Rows:
         plain = state(start, views)
         return replace(plain, weight=plain.weight * [len(view.target) for view in views])
 
-    with patch.object(particles._State, "of", heavier):
-        return synthetic(data, seed)
+    return synthetic(data, seed, patch.object(particles._State, "of", heavier))
 
 
 @idea()
 def no_temperature(data: Data, seed: int, _: Any) -> Rows:
     """No swap that raises the error is ever taken."""
-    with patch.multiple(particles, HOT=1e-9, COLD=1e-9):
-        return synthetic(data, seed)
+    return synthetic(data, seed, patch.multiple(particles, HOT=1e-9, COLD=1e-9))
 
 
 @idea()
 def moves(data: Data, seed: int, _: Any) -> Rows:
     """One particle at a time takes another value, instead of two that swap; single columns are views like others."""
-    with patch.object(synthesis, "fit", fit_by_moves):
-        return synthetic(data, seed)
+    return synthetic(data, seed, patch.object(synthesis, "fit", fit_by_moves))
 
 
 @idea(Fraction(1, 5), Fraction(2, 5))
@@ -222,42 +227,42 @@ def quad_tree(data: Data, seed: int, share: Fraction) -> Rows:
 
     def plan(planned: list[Layer]) -> list[Layer]:
         single, pairs = planned
-        coarse = replace(pairs, resolution=4, epsilon=pairs.epsilon * share)
-        return [single, replace(pairs, epsilon=pairs.epsilon * (1 - share)), coarse]
+        coarse = replace(pairs, resolution=4, budget=pairs.budget.share(share))
+        return [single, replace(pairs, budget=pairs.budget.share(1 - share)), coarse]
 
-    return synthetic(data, seed, plan=plan, learn=lambda m: [m[0], WithCoarse(m[1], m[2])])
+    return synthetic(data, seed, plan=plan)
 
 
 @idea(tables=ALL)
 def shrinkage(data: Data, seed: int, _: Any) -> Rows:
     """Singular values of what a pair's table has beyond independence are shrunk as noise of its size asks for."""
-    return synthetic(data, seed, learn=lambda m: [m[0], Shrunk(m[1])])
+    return synthetic(data, seed, patch.object(synthesis, "estimate", shrunk_pairs))
 
 
 @idea(0.5, 1.0)
 def tilt(data: Data, seed: int, strength: float) -> Rows:
     """Inside a cell, rows lean to the side whose neighbouring cells have more of what the row is in other columns."""
-    with patch.object(synthesis, "_values", lambda *parts: parts[:-1]):
-        columns = synthetic(data, seed)  # for each: values of points, their shares, their cells; and the rows' cells
+    # For each column: values of points, their shares, their cells; and the rows' cells.
+    columns = synthetic(data, seed, patch.object(synthesis, "_values", lambda *parts: parts[:-1]))
     codes = [column[-1] for column in columns]
     rng = np.random.default_rng(seed)
     return [tilted(*column, lean(codes, j, strength), rng) for j, column in enumerate(columns)]
 
 
-@idea()
-def haar_columns(data: Data, seed: int, _: Any) -> Rows:
-    """Single columns are measured by Haar coefficients instead of value by value."""
-    haar = strategy_named("haar", neighbours=Neighbours.REPLACE_ONE)
-    return synthetic(data, seed, plan=lambda planned: [replace(planned[0], strategy=haar), planned[1]])
+@idea("haar", "haar-weighted", "quad-tree")
+def column_mechanism(data: Data, seed: int, name: str) -> Rows:
+    """Single columns are measured by Haar coefficients or by runs of values instead of value by value."""
+    strategy = strategy_named(name, neighbours=Neighbours.REPLACE_ONE)
+    return synthetic(data, seed, plan=lambda planned: [replace(planned[0], strategy=strategy), planned[1]])
 
 
 @idea(Fraction(1, 10), Fraction(2, 5), tables=ALL)
 def column_share(data: Data, seed: int, share: Fraction) -> Rows:
-    """Single columns get this share of the budget for measuring; by default they get 1/4."""
+    """Single columns get this share of the budget for measuring; by default the plan decides."""
 
     def plan(planned: list[Layer]) -> list[Layer]:
-        whole = sum(layer.epsilon for layer in planned)
-        return [replace(p, epsilon=whole * s) for p, s in zip(planned, (share, 1 - share), strict=True)]
+        whole = Budget(sum(layer.budget.amount for layer in planned), planned[0].budget.unit)
+        return [replace(p, budget=whole.share(s)) for p, s in zip(planned, (share, 1 - share), strict=True)]
 
     return synthetic(data, seed, plan=plan)
 
@@ -335,67 +340,28 @@ def _move(
     return moved
 
 
-class Changed:
-    """A measurement whose tables are changed before anything is made of them."""
-
-    def __init__(self, measurement: Measurement) -> None:
-        self.measurement, self.marginals, self.strategy = measurement, measurement.marginals, measurement.strategy
-
-    def estimate(self) -> tuple[list[np.ndarray], float]:
-        return self.measurement.estimate()
-
-    def simulate(self, rng: np.random.Generator, draws: int) -> tuple[list[np.ndarray], np.ndarray]:
-        return self.measurement.simulate(rng, draws)
-
-
-class WithCoarse(Changed):
-    """A measurement made better by one in unions of its cells."""
-
-    def __init__(self, fine: Measurement, coarse: Measurement) -> None:
-        super().__init__(fine)
-        self.coarse = coarse
-
-    def estimate(self) -> tuple[list[np.ndarray], float]:
-        blocks, total = self.measurement.estimate()
-        return self._both(blocks, self.coarse.estimate()[0]), total
-
-    def simulate(self, rng: np.random.Generator, draws: int) -> tuple[list[np.ndarray], np.ndarray]:
-        blocks, total = self.measurement.simulate(rng, draws)
-        return self._both(blocks, self.coarse.simulate(rng, draws)[0]), total
-
-    def _both(self, fine: list[np.ndarray], coarse: list[np.ndarray]) -> list[np.ndarray]:
-        better = []
-        ratio = (self.measurement.scale / self.coarse.scale) ** 2
-        for subset, block, sums in zip(self.marginals.subsets, fine, coarse, strict=True):
-            cells = zip(self.marginals.of(subset), self.coarse.marginals.of(subset), strict=True)
-            groups = np.meshgrid(*(synthesis._groups(a, b) for a, b in cells), indexing="ij")
-            index = np.ravel_multi_index(groups, self.coarse.marginals.shape(subset)).ravel()
-            member = np.equal.outer(index, np.arange(sums.shape[-1])).astype(float)
-            size = member.sum(axis=0)
-            off = (sums - block @ member) * (size * ratio / (size * ratio + 1)) / size
-            better.append(block + off @ member.T)
-        return agreed(better, self.marginals)
+def shrunk_pairs(measurements: Sequence[Measurement]) -> tuple[list[list[np.ndarray]], float]:
+    """Estimates of all layers, of pairs with their interactions shrunk."""
+    (single, pairs), total = estimate(measurements)
+    marginals, unit = measurements[1].marginals, measurements[1].variance
+    variances = unit_variances(marginals, measurements[1].strategy)
+    better = [
+        shrunk(block.reshape(marginals.shape(subset)), total, unit * variances[j, subset]).ravel()
+        for j, (subset, block) in enumerate(zip(marginals.subsets, pairs, strict=True))
+    ]
+    return [single, better], total
 
 
-class Shrunk(Changed):
-    """A measurement of pairs with its interactions shrunk: the best for squares where all else is noise (Gavish and
-    Donoho, Optimal shrinkage of singular values, 2017)."""
-
-    def estimate(self) -> tuple[list[np.ndarray], float]:
-        blocks, total = self.measurement.estimate()
-        return [self._shrunk(b.reshape(self.marginals.shape(s)), total).ravel() for s, b in self._each(blocks)], total
-
-    def _each(self, blocks: list[np.ndarray]) -> list[tuple[Any, np.ndarray]]:
-        return list(zip(self.marginals.subsets, blocks, strict=True))
-
-    def _shrunk(self, table: np.ndarray, total: float) -> np.ndarray:
-        independent = np.outer(table.sum(axis=1), table.sum(axis=0)) / total
-        left, values, right = np.linalg.svd(table - independent, full_matrices=False)
-        few, many = (max(side - 1, 1) for side in sorted(table.shape))
-        unit, ratio = np.sqrt(2 * many) * self.measurement.scale, few / many
-        y = np.maximum(values / unit, 1 + np.sqrt(ratio))
-        kept = np.sqrt(np.maximum((y**2 - ratio - 1) ** 2 - 4 * ratio, 0)) / y
-        return independent + (left * (kept * unit)) @ right
+def shrunk(table: np.ndarray, total: float, variance: float) -> np.ndarray:
+    """What is best for squares where all beyond independence is noise of this variance (Gavish and Donoho, Optimal
+    shrinkage of singular values, 2017)."""
+    independent = np.outer(table.sum(axis=1), table.sum(axis=0)) / total
+    left, values, right = np.linalg.svd(table - independent, full_matrices=False)
+    few, many = (max(side - 1, 1) for side in sorted(table.shape))
+    unit, ratio = np.sqrt(many * variance), few / many
+    y = np.maximum(values / unit, 1 + np.sqrt(ratio))
+    kept = np.sqrt(np.maximum((y**2 - ratio - 1) ** 2 - 4 * ratio, 0)) / y
+    return independent + (left * (kept * unit)) @ right
 
 
 PRIOR = 50

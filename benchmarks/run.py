@@ -28,8 +28,7 @@ from certsynth import Release, Schema, certify, evaluate, release
 from certsynth.artefact.table import decoded_table, write_table
 from certsynth.certificate.plug_in import plug_in
 from certsynth.domain import Ordered
-from certsynth.mechanisms import Measurement, Neighbours, measure
-from certsynth.mechanisms.strategy import strategy_named
+from certsynth.mechanisms import Budget, Measurement, Neighbours, measure, strategy_named
 from certsynth.pipeline import MEAN_WEIGHT
 from certsynth.projection import particles, synthesis
 from certsynth.projection.emit import emit
@@ -145,7 +144,7 @@ def programs(folder: Path) -> None:
             for rows in (private, public)
         ]
         strategy = strategy_named("haar-noisy-total", neighbours=Neighbours.REPLACE_ONE)
-        measurement = measure(marginals.count([codes[0]]), strategy, epsilon=Fraction(1))
+        measurement = measure(marginals.count([codes[0]]), strategy, budget=Budget(Fraction(1)))
         target = Target.of(measurement)
         points = public_support(codes[1], np.random.default_rng(0))
         seconds = []
@@ -236,7 +235,7 @@ def scaling(folder: Path) -> None:
         counts = marginals.count([codes])
         counting = time.process_time() - start
         strategy = strategy_named("identity", neighbours=Neighbours.REPLACE_ONE)
-        seconds, sweeps = fitting(measure(counts, strategy, epsilon=Fraction(1)), generated, count)
+        seconds, sweeps = fitting(measure(counts, strategy, budget=Budget(Fraction(1))), generated, count)
         pairs = len(marginals.subsets)
         each = 1e9 * seconds / (pairs * count * sweeps)
         sizes = f"{columns:>8} {pairs:>6} {count:>10,} {rows:>10,}"
@@ -282,10 +281,10 @@ def optimum(folder: Path) -> None:
     print(f"{'':>15} {names} {'rows':>8} {'mean':>8} {'seconds':>8}")
     for run in range(3):
         strategy = strategy_named("identity", neighbours=Neighbours.REPLACE_ONE)
-        measurement = measure(counts, strategy, epsilon=Fraction(1))
+        measurement = measure(counts, strategy, budget=Budget(Fraction(1)))
         target = Target.of(measurement)
         rng = np.random.default_rng(run)
-        layer = synthesis._Layer(measurement, rng)
+        layer = synthesis._Layer.all([measurement], rng)[0]
         views = synthesis._views([layer], marginals.cells)
         shares = [synthesis._shares([layer], j) for j in range(len(columns))]
         held = [np.repeat(np.arange(len(s)), synthesis.multiplicities(s, counts.rows)) for s in shares]

@@ -10,8 +10,10 @@ import sys
 from pathlib import Path
 
 import pytest
+from click.testing import CliRunner
 
 from certsynth import Schema, demo
+from certsynth.cli import main
 
 ROOT = Path(__file__).parents[1]
 _BLOCK = re.compile(r"^```(\w+)\n(.*?)^```", re.DOTALL | re.MULTILINE)
@@ -29,7 +31,8 @@ def edited(schema: Path) -> None:
 
 
 @pytest.fixture
-def folder(tmp_path):
+def folder(tmp_path, tmp_path_factory, monkeypatch):
+    monkeypatch.setenv("CERTSYNTH_CACHE", str(tmp_path_factory.getbasetemp() / "readme-cache"))  # not the user's own
     town = demo.people(300)
     demo.write_csv(town, tmp_path / "people.csv")
     demo.write_csv(demo.shuffled(town), tmp_path / "other.csv")
@@ -57,6 +60,20 @@ def test_its_commands_run_one_after_the_other(page, folder):
     assert (folder / "release" / "report.html").read_bytes() == (folder / "report.html").read_bytes()
 
 
+def test_the_commands_for_planning_need_no_table(tmp_path, monkeypatch):
+    """On few rows and with one candidate, so that it is quick: what is chosen is tested elsewhere."""
+    edited(tmp_path / "schema.toml")
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("CERTSYNTH_CACHE", "off")
+    lines = [line for block in blocks("docs/how-to/plan.md", "sh") for line in block.splitlines()]
+    assert len(lines) > 3
+    for line in lines:
+        name, *arguments = shlex.split(line.replace("20000", "200"))
+        assert (name, arguments[0]) == ("certsynth", "plan")
+        done = CliRunner().invoke(main, [*arguments, "--resolution", "4", "--mechanism", "identity"])
+        assert done.exit_code == 0, (line, done.stderr)
+
+
 def test_its_python_runs(folder):
     edited(folder / "schema.toml")
     (code,) = blocks("README.md", "python")
@@ -71,7 +88,7 @@ def test_its_python_runs(folder):
         check=False,
     )
     assert (done.returncode, done.stderr) == (0, "")
-    assert len(done.stdout.splitlines()) == 3
+    assert len(done.stdout.splitlines()) == 4
 
 
 def test_its_schema_is_one():

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -45,6 +45,14 @@ def _no_constant(name: str) -> None:
     raise AssertionError(f"{name} is not JSON")
 
 
+@pytest.fixture(scope="session", autouse=True)
+def _remember_here(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+    """What is chosen for a schema is remembered for the session, and not in the user's cache."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("CERTSYNTH_CACHE", str(tmp_path_factory.mktemp("cache")))
+        yield
+
+
 @pytest.fixture
 def run() -> Callable[..., Outcome]:
     def run(*arguments: object) -> Outcome:
@@ -79,6 +87,6 @@ def released(tmp_path_factory: pytest.TempPathFactory) -> Path:
     arguments = ["release", "people.csv", "--schema", "schema.toml", "--epsilon", "2", "--out", "release"]
     with pytest.MonkeyPatch.context() as patch:
         patch.chdir(folder)
-        done = CliRunner().invoke(main, [*arguments, "--resolution", "4", "--quiet"])
+        done = CliRunner().invoke(main, [*arguments, "--resolution", "4", "--mechanism", "identity", "--quiet"])
     assert done.exit_code == 0, done.output
     return folder

@@ -32,8 +32,16 @@ def test_certifies_as_json(other, run):
     assert {"bound", "lower", "confidence", "epsilon", "single_column_bound", "subsets"} <= set(result)
     assert (result["epsilon"], result["confidence"]) == (5, 0.9)
     assert isinstance(result["epsilon"], float)
+    assert result["delta"] is result["rho"] is None
     assert 0 <= result["lower"] <= result["bound"] <= 1
     assert len(result["subsets"]) == 3
+
+
+def test_certifies_with_delta_or_rho(other, run):
+    assert "privacy: this answer cost epsilon 5, delta 0.000001 (rho 0.4" in run(*CERTIFY, "--delta", "1e-6").out
+    result = run("certify", "people.csv", "other.csv", *CERTIFY[3:5], "--lattice", 16, "--rho", "0.02", "--json").json
+    assert (result["epsilon"], result["delta"], result["rho"]) == (0.899935267751, 1e-6, 0.02)
+    assert result["definition"] == "zero-concentrated differential privacy"
 
 
 def test_certifies_each_subset(other, run):

@@ -17,6 +17,7 @@ from certsynth.cli.words import downward, percent, promise, upward
 
 CANARY = "SECRET-7319"
 RELEASE = ("release", "people.csv", "--schema", "schema.toml", "--epsilon", "1", "--out", "out")
+PINNED = (*RELEASE, "--resolution", "4", "--mechanism", "identity")
 EVALUATE = ("evaluate", "people.csv", "people.csv", "--schema", "schema.toml")
 
 
@@ -57,7 +58,7 @@ def test_an_interrupt_is_one_line(town, run, monkeypatch):
 
 def test_an_interrupt_while_printing_says_what_is_written(town, run, monkeypatch):
     monkeypatch.setattr("certsynth.cli.words.print_json", raising(KeyboardInterrupt()))
-    done = run(*RELEASE, "--resolution", 4, "--json")
+    done = run(*PINNED, "--json")
     assert (done.code, done.err) == (130, "interrupted: out is written\n")
 
 
@@ -126,7 +127,7 @@ def test_a_table_in_place_of_a_schema_is_told_without_a_cell(town, run):
 
 def test_cells_are_in_no_output_of_a_release(town, run):
     (town / "people.csv").write_text(f"age,region,employed\n30,{CANARY},true\n31,hills,{CANARY}\n" * 10)
-    done = run(*RELEASE, "--resolution", 4)
+    done = run(*PINNED)
     assert done.code == 0
     assert CANARY not in done.out + done.err
     assert all(CANARY.encode() not in path.read_bytes() for path in (town / "out").iterdir())
@@ -174,7 +175,7 @@ finally:
 
 
 def test_a_process_keeps_talk_and_results_apart(town):
-    done = real(*RELEASE, "--resolution", "4", "--json", cwd=town)
+    done = real(*PINNED, "--json", cwd=town)
     assert (done.returncode, done.stderr) == (0, "")
     assert json.loads(done.stdout)["out"] == "out"
     again = real(*RELEASE, cwd=town)

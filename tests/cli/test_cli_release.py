@@ -9,14 +9,15 @@ import click
 import pytest
 
 from certsynth import pipeline, settings
-from certsynth.cli.release import command
+from certsynth.cli import main
 from certsynth.mechanisms import STRATEGIES, Neighbours
 
 GOOD = ("release", "people.csv", "--schema", "schema.toml", "--epsilon", "1", "--out", "out")
+PINNED = (*GOOD, "--resolution", "4", "--mechanism", "identity")
 
 
 def test_writes_a_release_and_says_so_in_words(town, run):
-    done = run(*GOOD, "--resolution", 4, "--epsilon", 50)  # so large that the bound is always below 1
+    done = run(*PINNED, "--epsilon", 50)  # so large that the bound is always below 1
     assert (done.code, done.err) == (0, "")
     bound = json.loads((town / "out" / "certificate.json").read_text())["certificate"]["bound"]
     first, second, *rest = done.out.splitlines()
@@ -32,11 +33,11 @@ def test_writes_a_release_and_says_so_in_words(town, run):
 
 
 def test_prints_one_json_object_with_the_promised_keys(town, run):
-    done = run(*GOOD, "--resolution", 4, "--json")
+    done = run(*PINNED, "--json")
     assert (done.code, done.err) == (0, "")
     result = done.json
     assert result["out"] == "out"
-    assert result["epsilon"] == 1
+    assert (result["epsilon"], result["delta"], result["rho"]) == (1, None, None)
     certificate = result["certificate"]
     assert certificate == json.loads((town / "out" / "certificate.json").read_text())["certificate"]
     assert {"bound", "confidence", "kind", "terms", "subsets", "single_column_bound"} <= set(certificate)
@@ -45,6 +46,19 @@ def test_prints_one_json_object_with_the_promised_keys(town, run):
         ("age", "employed"),
         ("region", "employed"),
     }
+
+
+def test_spends_delta_or_rho_and_says_so(town, run):
+    done = run(*PINNED, "--delta", "1e-6")
+    assert (done.code, done.err) == (0, "")
+    assert done.out.splitlines()[1] == (
+        "privacy: epsilon 1, delta 0.000001 (rho 0.024355970354) under replace-one neighbours; "
+        "that the table has 150 rows is public"
+    )
+    assert run("verify", "out").code == 0
+    again = ("release", "people.csv", "--schema", "schema.toml", "--resolution", 4, "--mechanism", "identity")
+    result = run(*again, "--rho", "0.02", "--out", "again", "--json").json
+    assert (result["epsilon"], result["delta"], result["rho"]) == (0.899935267751, 1e-6, 0.02)
 
 
 def test_passes_on_every_option(town, run, monkeypatch):
@@ -56,6 +70,8 @@ def test_passes_on_every_option(town, run, monkeypatch):
 
     monkeypatch.setattr(pipeline, "release", spy)
     options = {
+        "delta": "1e-6",
+        "rho": "0.1",
         "sparsity": 1,
         "resolution": 8,
         "mechanism": "haar",
@@ -81,8 +97,10 @@ def test_passes_on_every_option(town, run, monkeypatch):
     assert asked == options | {"data": Path("people.csv"), "epsilon": "1", "out": Path("out")}
 
 
-def test_offers_what_the_library_knows():
-    choices = {p.name: set(p.type.choices) for p in command.params if isinstance(p.type, click.Choice)}
+@pytest.mark.parametrize("name", ["release", "plan"])
+def test_offers_what_the_library_knows(name):
+    parameters = main.commands[name].params
+    choices = {p.name: set(p.type.choices) for p in parameters if isinstance(p.type, click.Choice)}
     assert choices == {
         "mechanism": {"auto", *STRATEGIES},
         "projection": set(settings.PROJECTIONS),
@@ -138,6 +156,31 @@ def test_refuses_options_that_make_no_sense(town, run, options, message):
     assert not (town / "out").exists()
 
 
+@pytest.mark.parametrize(
+    ("budget", "message"),
+    [
+        ([], "give a privacy budget: epsilon 1, or epsilon 1 and delta 1e-6, or rho 0.02, for example."),
+        (
+            ["--delta", "1e-6"],
+            "delta needs epsilon or rho beside it: epsilon 1, or epsilon 1 and delta 1e-6, or rho 0.02, for example.",
+        ),
+        (
+            ["--epsilon", 1, "--delta", "1e-6", "--rho", "0.02"],
+            "epsilon, delta and rho are one too many: any two of them give the third.",
+        ),
+        (
+            ["--epsilon", 1, "--delta", "1"],
+            "delta must be above 0 and at most 0.01, in at most 12 decimals, like 1e-6; got '1'.",
+        ),
+        (["--rho", "-1"], "rho must be a number above 0 and at most 100, for example 1 or 0.5; got '-1'."),
+    ],
+)
+def test_refuses_budgets_that_do_not_fit_together(town, run, budget, message):
+    assert run("release", "people.csv", "--schema", "schema.toml", "--out", "out", *budget).error == message
+    assert run("certify", "people.csv", "people.csv", "--schema", "schema.toml", *budget).error == message
+    assert not (town / "out").exists()
+
+
 def test_refuses_files_that_are_not_there(town, run):
     epsilon_and_out = ("--epsilon", 1, "--out", "out")
     missing = run("release", "no.csv", "--schema", "schema.toml", *epsilon_and_out)
@@ -185,7 +228,7 @@ def test_names_the_line_of_a_ragged_file(town, run):
 @pytest.mark.parametrize("neighbours", ["replace-one", "add-remove"])
 def test_releases_tables_of_hardly_any_rows(town, run, rows, neighbours):
     (town / "people.csv").write_text("age,region,employed\n" + "30,hills,true\n" * rows)
-    done = run(*GOOD, "--neighbours", neighbours, "--resolution", 4, "--rows", 20, "--json")
+    done = run(*PINNED, "--neighbours", neighbours, "--rows", 20, "--json")
     assert done.code == 0, done.err
     assert done.json["certificate"]["bound"] <= 1
     assert run("verify", "out", "--json").json["ok"]
@@ -200,7 +243,7 @@ def test_releases_the_smallest_problems(town, run, options):
 
 
 def test_hides_the_number_of_rows_under_add_remove(town, run):
-    done = run(*GOOD, "--neighbours", "add-remove", "--resolution", 4, "--rows", 40)
+    done = run(*PINNED, "--neighbours", "add-remove", "--rows", 40)
     assert done.code == 0, done.err
     assert "how many rows the table has stays hidden" in done.out
     assert "150" not in done.out

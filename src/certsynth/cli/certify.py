@@ -32,7 +32,6 @@ def command(
     private: Path,
     synthetic: Path,
     schema_file: Path,
-    epsilon: str,
     confidence: str | None,
     workload: Path | None,
     quiet: bool,
@@ -52,7 +51,7 @@ def command(
     if confidence is not None:
         choices["confidence"] = confidence
     with bars(quiet=quiet) as progress:
-        found = certify(private, synthetic, schema, epsilon=epsilon, subsets=subsets, progress=progress, **choices)
+        found = certify(private, synthetic, schema, subsets=subsets, progress=progress, **choices)
     if as_json:
         words.print_json(result(found))
     else:
@@ -60,9 +59,9 @@ def command(
 
 
 def result(found: Certification) -> dict[str, Any]:
-    """A certification as JSON: `to_json`, with ε as a number."""
+    """A certification as JSON: `to_json`, with the budget as numbers."""
     answer = found.to_json()
-    return answer | {"epsilon": float(answer["epsilon"])}
+    return answer | words.budget_numbers(answer)
 
 
 def lines(found: Certification, *, each: bool) -> list[str]:
@@ -74,7 +73,7 @@ def lines(found: Certification, *, each: bool) -> list[str]:
         words.promise(answer["bound"], confidence=answer["confidence"], sparsity=most),
         f"Some such statistic is off by at least {words.downward(answer['lower'])}.",
         f"For statistics of one column: at most {words.upward(answer['single_column_bound'])}.",
-        f"privacy: this answer cost epsilon {answer['epsilon']} under {answer['neighbours']} neighbours",
+        f"privacy: this answer cost {words.budget(answer)} under {answer['neighbours']} neighbours",
     ]
     if each:
         text += ["", f"The largest bounds, of {len(subsets):,}:", *words.worst(subsets, "bound", "lower")]

@@ -54,9 +54,20 @@ def schema(function: _F) -> _F:
 
 
 def epsilon(function: _F) -> _F:
-    return click.option(
-        "--epsilon", required=True, metavar="E", help="Privacy budget: above 0, at most 100; small is more private."
+    """The budget: the three options of which one or two are given."""
+    function = click.option(
+        "--rho",
+        metavar="R",
+        help="Budget of zero-concentrated differential privacy: alone, or in place of --epsilon or --delta.",
     )(function)
+    function = click.option(
+        "--delta",
+        metavar="D",
+        help="Spend (epsilon, delta)-differential privacy, with Gaussian noise: above 0, at most 0.01, like 1e-6.",
+    )(function)
+    return click.option("--epsilon", metavar="E", help="Privacy budget: above 0, at most 100; small is more private.")(
+        function
+    )
 
 
 def sparsity(function: _F) -> _F:
@@ -66,6 +77,58 @@ def sparsity(function: _F) -> _F:
         metavar="S",
         help="How many columns a statistic may look at (2, or 1 if there is only one column).",
     )(function)
+
+
+def resolution(function: _F) -> _F:
+    return click.option(
+        "--resolution",
+        type=WholeOrAuto(),
+        metavar="[auto|K]",
+        help="How many cells a column is cut into, or groups its values fall into; auto takes the best.",
+    )(function)
+
+
+def mechanism(function: _F) -> _F:
+    return click.option(
+        "--mechanism",
+        type=click.Choice(
+            ["auto", "identity", "haar", "haar-hilbert", "haar-weighted", "quad-tree", "haar-noisy-total"]
+        ),
+        help="How counts get their noise: identity (cell by cell), haar (as wavelets along a winding path), "
+        "haar-hilbert (along a Hilbert curve), haar-weighted (the same, with weighted levels), quad-tree (as squares "
+        "within squares), haar-noisy-total (as in the paper); auto takes the best of the first five.",
+    )(function)
+
+
+def projection(function: _F) -> _F:
+    return click.option(
+        "--projection",
+        type=click.Choice(["auto", "particles", "public", "full-grid", "drawn"]),
+        default="auto",
+        show_default=True,
+        help="How rows are fitted: as particles that swap values, or by a linear program whose rows lie at public "
+        "rows, anywhere, or at points drawn from the noisy counts.",
+    )(function)
+
+
+def loss(function: _F) -> _F:
+    return click.option(
+        "--loss",
+        type=click.Choice(["path", "transport"]),
+        help="Fit by a linear program, and make this small: transport (tight), or the paper's path loss.",
+    )(function)
+
+
+def certificate_share(function: _F) -> _F:
+    return click.option(
+        "--certificate-share",
+        metavar="SHARE",
+        help="Share of the budget that measures the result: 0 for none (0.05).",
+    )(function)
+
+
+def preset(function: _F) -> _F:
+    return click.option("--preset", type=click.Choice(["paper"]), help="Do all as the paper does.")(function)
 
 
 def confidence(function: _F) -> _F:

@@ -22,30 +22,10 @@ if TYPE_CHECKING:
 @options.epsilon
 @click.option("--out", type=options.FILE, required=True, help="The release folder; it must not exist yet.")
 @options.sparsity
-@click.option(
-    "--resolution",
-    type=options.WholeOrAuto(),
-    metavar="[auto|K]",
-    help="How many cells a column is cut into, or groups its values fall into; auto takes the best.",
-)
-@click.option(
-    "--mechanism",
-    type=click.Choice(["auto", "identity", "haar", "haar-hilbert", "haar-noisy-total"]),
-    help="How counts get their noise: cell by cell, or as Haar wavelets along a path.",
-)
-@click.option(
-    "--projection",
-    type=click.Choice(["auto", "particles", "public", "full-grid", "drawn"]),
-    default="auto",
-    show_default=True,
-    help="How rows are fitted: as particles that swap values, or by a linear program whose rows lie at public rows, "
-    "anywhere, or at points drawn from the noisy counts.",
-)
-@click.option(
-    "--loss",
-    type=click.Choice(["path", "transport"]),
-    help="Fit by a linear program, and make this small: transport (tight), or the paper's path loss.",
-)
+@options.resolution
+@options.mechanism
+@options.projection
+@options.loss
 @click.option("--public", type=options.FILE, help="A public table of the same columns, to start from.")
 @click.option(
     "--rows",
@@ -53,12 +33,10 @@ if TYPE_CHECKING:
     metavar="M",
     help="How many rows to write (as many as there are, up to a million; 100,000 if that is private).",
 )
-@click.option(
-    "--certificate-share", metavar="SHARE", help="Share of the budget that measures the result: 0 for none (0.05)."
-)
+@options.certificate_share
 @options.confidence
 @options.neighbours
-@click.option("--preset", type=click.Choice(["paper"]), help="Do all as the paper does.")
+@options.preset
 @options.columns
 @click.option(
     "--candidates",
@@ -73,7 +51,7 @@ if TYPE_CHECKING:
 )
 @options.quiet
 @options.as_json
-def command(data: Path, schema_file: Path, epsilon: str, out: Path, quiet: bool, as_json: bool, **choices: Any) -> None:
+def command(data: Path, schema_file: Path, out: Path, quiet: bool, as_json: bool, **choices: Any) -> None:
     """Write a synthetic table for DATA, and the certificate that comes with it.
 
     DATA is a CSV or Parquet file. Columns that the schema does not name are ignored. The folder holds the rows
@@ -83,7 +61,7 @@ def command(data: Path, schema_file: Path, epsilon: str, out: Path, quiet: bool,
 
     schema = Schema.load(schema_file)
     with bars(quiet=quiet) as progress:
-        made = release(data, schema, epsilon=epsilon, out=out, progress=progress, **choices)
+        made = release(data, schema, out=out, progress=progress, **choices)
     note_written(out)
     if as_json:
         words.print_json(result(made, out))
@@ -97,7 +75,7 @@ def result(made: Release, out: Path) -> dict[str, Any]:
     privacy = document["privacy"]
     return {
         "out": str(out),
-        "epsilon": float(privacy["epsilon"]),
+        **words.budget_numbers(privacy),
         "neighbours": privacy["neighbours"],
         "rows": document["release"]["rows"],
         "release": document["release"],
@@ -108,9 +86,8 @@ def result(made: Release, out: Path) -> dict[str, Any]:
 
 def method(how: Mapping[str, Any]) -> str:
     """What was measured and how rows were fitted, in one line."""
-    detail = "full detail" if how["resolution"] is None else f"resolution {how['resolution']}"
     loss = "" if how["loss"] is None else f", {how['loss']} loss"
-    return f"{how['mechanism']} at {detail}, projection {how['projection']}{loss}"
+    return f"{words.measured(how['mechanism'], how['resolution'])}, projection {how['projection']}{loss}"
 
 
 def lines(made: Release, out: Path) -> list[str]:
@@ -127,7 +104,7 @@ def lines(made: Release, out: Path) -> list[str]:
     )
     return [
         f"{out}: {words.counted(how['rows'], 'synthetic row')}, {words.counted(len(made.schema), 'column')}",
-        f"privacy: epsilon {privacy['epsilon']} under {privacy['neighbours']} neighbours; {known}",
+        f"privacy: {words.budget(privacy)} under {privacy['neighbours']} neighbours; {known}",
         f"method: {method(how)}",
         "",
         words.promise(certificate["bound"], confidence=certificate["confidence"], sparsity=how["sparsity"]),

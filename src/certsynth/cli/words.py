@@ -11,6 +11,8 @@ import click
 
 SHOWN = 5  # subsets in a list: the rest are in the JSON
 
+HELPS = "More rows, fewer columns, a lower sparsity or a larger epsilon help."
+
 _SHORT = Decimal("0.0001")
 
 _TERMS = {
@@ -45,13 +47,34 @@ def percent(confidence: float) -> str:
     return f"{100 * confidence:.10g} %"
 
 
+def budget(privacy: Mapping[str, Any]) -> str:
+    """What is spent, in the decimals that the library gives: they are never too small.
+
+    >>> budget({"epsilon": "1", "delta": None, "rho": None})
+    'epsilon 1'
+    >>> budget({"epsilon": "1", "delta": "0.000001", "rho": "0.024355970354"})
+    'epsilon 1, delta 0.000001 (rho 0.024355970354)'
+    """
+    if privacy["delta"] is None:
+        return f"epsilon {privacy['epsilon']}"
+    return f"epsilon {privacy['epsilon']}, delta {privacy['delta']} (rho {privacy['rho']})"
+
+
+def budget_numbers(privacy: Mapping[str, Any]) -> dict[str, float | None]:
+    """ε, δ and ρ as numbers, for JSON; δ and ρ are null where privacy is pure."""
+    texts = {key: privacy[key] for key in ("epsilon", "delta", "rho")}
+    return {key: None if text is None else float(text) for key, text in texts.items()}
+
+
+def measured(mechanism: str, resolution: int | None) -> str:
+    """How counts got their noise, in how many cells."""
+    return f"{mechanism} at {'full detail' if resolution is None else f'resolution {resolution}'}"
+
+
 def promise(bound: float, *, confidence: float, sparsity: int) -> str:
     """The certificate in a sentence."""
     if bound >= 1:
-        return (
-            "The certificate says nothing: the bound is 1, and no two tables are further apart. More rows, fewer "
-            "columns, a lower sparsity or a larger epsilon help."
-        )
+        return f"The certificate says nothing: the bound is 1, and no two tables are further apart. {HELPS}"
     return (
         f"With confidence {percent(confidence)}, no statistic of at most {counted(sparsity, 'column')} that is "
         f"1-Lipschitz on columns scaled to length 1 is off by more than {upward(bound)}."
@@ -102,10 +125,16 @@ def diagnostic(certificate: Mapping[str, Any]) -> str:
     return f"{far} {noise} {remedy}"
 
 
-def table(rows: Iterable[tuple[str, ...]]) -> list[str]:
-    """Rows as lines, columns in line."""
+def table(rows: Iterable[tuple[str, ...]], *, text: int | None = None) -> list[str]:
+    """Rows as lines, columns in line; those after the first `text` ones hold numbers, and end in line."""
     rows = list(rows)
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    text = len(widths) if text is None else text
     return [
-        "  " + "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip() for row in rows
+        "  "
+        + "  ".join(
+            cell.ljust(width) if j < text else cell.rjust(width)
+            for j, (cell, width) in enumerate(zip(row, widths, strict=True))
+        ).rstrip()
+        for row in rows
     ]

@@ -1,0 +1,217 @@
+"""What plans promise, and what releases then give: figures of docs/explanation/planning.md, side by side in one run.
+
+    python benchmarks/plans.py               all sections
+    python benchmarks/plans.py privatisation some of them
+
+Survey tables are read from the folder CERTSYNTH_DATA (default ../shared/data). Machines are noisy: read ratios.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+import tempfile
+import time
+from collections.abc import Callable
+from fractions import Fraction
+from pathlib import Path
+from typing import Any
+
+import duckdb
+import numpy as np
+
+from certsynth import Schema, evaluate, plan, release
+from certsynth.artefact.table import decoded_table, write_table
+from certsynth.domain import Ordered
+from certsynth.mechanisms import Budget, Neighbours, Unit, strategy_named
+from certsynth.mechanisms.concentrated import rho_of
+from certsynth.mechanisms.strategies import GROWTHS, STRATEGIES
+from certsynth.planning.choice import SPLIT, candidate
+from certsynth.planning.noise import blank, noise_losses
+from certsynth.planning.tables import made_up
+from certsynth.queries import Marginals
+from certsynth.settings import checked_settings
+from run import BOUNDS, DATA, TABLES, TRAVEL_BOUNDS, integers
+
+RUNS = int(os.environ.get("RUNS", "5"))
+DELTA = "1e-6"
+
+OTHERS = {
+    "Alabama, 5": ("acs_income_al2018.parquet", list(BOUNDS)[:5]),
+    "Nevada, 5": ("acs_income_nv2018.parquet", list(BOUNDS)[:5]),
+    "Nevada, 11": ("acs_income_nv2018.parquet", list(BOUNDS)),
+    "California, 3": ("acs_income_ca2018.parquet", ["AGEP", "WKHP", "SEX"]),
+    "Massachusetts, 4": ("acs_travel_ma2024.parquet", list(TRAVEL_BOUNDS)),
+    "Pennsylvania, 4": ("acs_travel_pa2024.parquet", list(TRAVEL_BOUNDS)),
+}
+
+
+def tables() -> dict[str, tuple[Path, Schema]]:
+    bounds = BOUNDS | TRAVEL_BOUNDS
+    others = {
+        name: (DATA / file, integers({column: bounds[column] for column in columns}, name))
+        for name, (file, columns) in OTHERS.items()
+    }
+    return TABLES | others
+
+
+def rows_of(path: Path) -> int:
+    found = duckdb.execute("SELECT count(*) FROM read_parquet($path)", {"path": str(path)}).fetchone()
+    assert found is not None
+    return int(found[0])
+
+
+def wide(columns: int) -> Schema:
+    """Columns of 101 values each."""
+    made = tuple(Ordered(name=f"c{j}", low=0, high=100) for j in range(columns))
+    return Schema(made, name="made up")
+
+
+def upper(path: Path, schema: Schema, sparsity: int | None = None, **asked: Any) -> tuple[float, float]:
+    """The loss of a release, and its bound."""
+    made = release(path, schema, sparsity=sparsity, **asked)
+    with tempfile.TemporaryDirectory() as folder:
+        file = Path(folder) / "synthetic.parquet"
+        write_table(made.table, parquet=file, csv=file.with_suffix(".csv"))
+        true = evaluate(path, file, schema, sparsity=sparsity)
+    return true.upper, made.certificate.bound
+
+
+def privatisation(folder: Path) -> None:
+    """Largest loss of noise over ten pairs, 90 % of 100 draws: n = 195,665, five columns, k = 32, ε = 1; δ = 1e-6."""
+    schema = Schema(tuple(Ordered(name=f"c{j}", low=0, high=10**6) for j in range(5)))
+    marginals = Marginals.all_subsets(schema, sparsity=2, resolution=32)
+    budgets = Budget(Fraction(1)), Budget(rho_of(Fraction(1), Fraction(DELTA)), Unit.RHO)
+    print(f"{'':>18} {'growth':>7} {'pure':>9} {'growth':>7} {'Gaussian':>9}")
+    for name in STRATEGIES:
+        line = f"{name:>18}"
+        for budget in budgets:
+            found = []
+            for growth in GROWTHS.get(name, (None,)):
+                strategy = strategy_named(name, neighbours=Neighbours.REPLACE_ONE, growth=growth)
+                draws = 20 if growth is not None else 100
+                losses = noise_losses([blank(marginals, strategy, budget)], rows=195_665, draws=draws, most=10)[0]
+                found.append((float(np.mean(losses)), strategy))
+            best = min(found, key=lambda each: each[0])[1]
+            losses = noise_losses([blank(marginals, best, budget)], rows=195_665, draws=100, most=10)[0]
+            line += f" {best.growth!s:>7} {np.quantile(losses, 0.9):9.5f}"
+        print(line, flush=True)
+
+
+def choice(folder: Path) -> None:
+    """What the automatic choice loses beside other candidates, run as well: mean of RUNS losses each (`upper`)."""
+    asked = [("identity", k) for k in (6, 8, 12, 16, 24, 32)]
+    asked += [("quad-tree", k) for k in (8, 12, 16, 24)] + [("haar-weighted", k) for k in (8, 16)] + [("haar", 12)]
+    for name in ("California, 5", "New York, 4"):
+        path, schema = TABLES[name]
+        losses = {}
+        for mechanism, k in [("auto", "auto"), *asked]:
+            found = [upper(path, schema, epsilon=1, mechanism=mechanism, resolution=k)[0] for _ in range(RUNS)]
+            losses[mechanism, k] = float(np.mean(found))
+            spread = np.std(found) / RUNS**0.5
+            print(f"{name:>16} {mechanism:>14} {k!s:>5} {np.mean(found):8.5f} ± {spread:.5f}", flush=True)
+        print(f"{name:>16} auto ÷ best: {losses['auto', 'auto'] / min(losses.values()):.3f}", flush=True)
+
+
+def prediction(folder: Path) -> None:
+    """The predicted bound with its range, and the bounds that releases get: ε = 1, pure and with δ = 1e-6."""
+    print(f"{'':>18} {'δ':>6} {'rows':>7} {'predicted':>10} {'low':>8} {'high':>8} {'obtained':>9} {'ratio':>6} plan s")
+    for name, (path, schema) in tables().items():
+        for delta in (None, DELTA):
+            rows, start = rows_of(path), time.perf_counter()
+            expected = plan(schema, rows=rows, epsilon=1, delta=delta).choice
+            seconds = time.perf_counter() - start
+            found = [upper(path, schema, epsilon=1, delta=delta)[1] for _ in range(max(2, RUNS // 2))]
+            inside = "" if all(expected.low <= bound <= expected.high for bound in found) else "  outside"
+            predicted = expected.predicted_bound
+            print(
+                f"{name:>18} {delta or '':>6} {rows:7} {predicted:10.4f} {expected.low:8.4f} {expected.high:8.4f} "
+                f"{np.mean(found):9.4f} {predicted / np.mean(found):6.2f} {seconds:6.1f}{inside}",
+                flush=True,
+            )
+
+
+def rate(folder: Path) -> None:
+    """Theorem 1: how the planned resolution grows with n, and how the loss falls: slopes in a log-log plot."""
+    for sparsity in (1, 2):
+        schema = Schema(tuple(Ordered(name=f"x{j}", kind="number") for j in range(sparsity)))
+        settings = checked_settings(
+            schema,
+            **dict.fromkeys(("delta", "rho", "resolution", "mechanism", "loss", "rows", "confidence", "preset")),
+            epsilon=1,
+            sparsity=sparsity,
+            projection="drawn",
+            share=0,
+            neighbours="replace-one",
+            candidates=1,
+            public=False,
+        )
+        sizes = [10**e for e in ((2, 3, 4, 5) if sparsity == 1 else (3, 4, 5, 6))]
+        grid = [round(2 ** (i / 2)) for i in range(2, 23 if sparsity == 1 else 16)]
+        names = ("haar", "identity", "quad-tree")
+        strategies = [strategy_named(name, neighbours=Neighbours.REPLACE_ONE) for name in names]
+        best = []
+        for n in sizes:
+            found = [(candidate(schema, settings, n, s, k, SPLIT).predicted, k) for k in grid for s in strategies]
+            best.append(min(found)[1])
+        slope = np.polyfit(np.log(sizes), np.log(best), 1)[0]
+        print(f"s = {sparsity}: planned k {best} for n = {sizes}, slope {slope:.2f} (theory {1 / sparsity:.2f})")
+        columns, rng, losses = wide(max(2, sparsity)), np.random.default_rng(0), []
+        counts = [2_000, 8_000, 32_000, 128_000]
+        for n in counts:
+            each = []
+            for run in range(RUNS):
+                path = folder / f"{sparsity}-{n}-{run}.parquet"
+                table = decoded_table(columns, made_up(columns, n, strength=0.6, rng=rng))
+                write_table(table, parquet=path, csv=path.with_suffix(".csv"))
+                each.append(upper(path, columns, sparsity, epsilon=1)[0])
+            losses.append(float(np.mean(each)))
+        slope = np.polyfit(np.log(counts), np.log(losses), 1)[0]
+        shown = ", ".join(f"{loss:.5f}" for loss in losses)
+        print(
+            f"s = {sparsity}: loss {shown} at n = {counts}, slope {slope:.2f} (theory {-1 / sparsity:.2f})", flush=True
+        )
+
+
+def many(folder: Path) -> None:
+    """Twenty columns, 190 pairs, 100,000 made-up rows, ε = 1: pure noise, and Gaussian noise at δ = 1e-6."""
+    schema, rng = wide(20), np.random.default_rng(0)
+    path = folder / "wide.parquet"
+    table = decoded_table(schema, made_up(schema, 100_000, strength=0.6, rng=rng))
+    write_table(table, parquet=path, csv=path.with_suffix(".csv"))
+    print(f"{'δ':>6} {'choice':>20} {'predicted':>10} {'plan s':>7} {'loss':>8} {'bound':>8} {'release s':>10}")
+    for delta in (None, DELTA):
+        start = time.perf_counter()
+        expected = plan(schema, rows=100_000, epsilon=1, delta=delta).choice
+        planned = time.perf_counter()
+        loss, bound = upper(path, schema, epsilon=1, delta=delta)
+        chosen = f"{expected.mechanism} {expected.resolution}"
+        print(
+            f"{delta or '':>6} {chosen:>20} {expected.predicted_bound:10.4f} {planned - start:7.1f} {loss:8.4f} "
+            f"{bound:8.4f} {time.perf_counter() - planned:10.1f}",
+            flush=True,
+        )
+
+
+SECTIONS: dict[str, Callable[[Path], None]] = {
+    "privatisation": privatisation,
+    "prediction": prediction,
+    "choice": choice,
+    "rate": rate,
+    "many": many,
+}
+
+
+def main(names: list[str]) -> None:
+    unknown = set(names) - set(SECTIONS)
+    if unknown:
+        sys.exit(f"no section {', '.join(sorted(unknown))}; choose from {', '.join(SECTIONS)}")
+    for name in names or SECTIONS:
+        print(f"\n== {name}: {SECTIONS[name].__doc__}")
+        with tempfile.TemporaryDirectory() as folder:
+            os.environ["CERTSYNTH_CACHE"] = folder  # nothing is known beforehand; a plan and its releases share it
+            SECTIONS[name](Path(folder))
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])
