@@ -71,7 +71,7 @@ def delta_of(rho: Fraction, epsilon: Fraction) -> Fraction:
     """The δ at which ρ-zCDP is (ε, δ)-DP, rounded up to 12 decimals.
 
     >>> float(delta_of(Fraction(1, 50), Fraction(1)))
-    5.5951e-08
+    8.8253e-08
     """
 
     def log_delta(log_excess: float) -> float:
