@@ -58,19 +58,26 @@ _GROWTH_RESOLUTION = 16  # at which the growth of weights is chosen for all
 @dataclass(frozen=True, slots=True)
 class Model:
     """How the expected loss is put together, as multiples: of what a cell loses at worst, of what noise does to the
-    tables that are certified, and of what is left of it in single columns; and what there is in any case.
+    tables that are certified, both to some power, and of what is left of it in single columns; and what there is in any
+    case.
     """
 
     inside: float
     noise: float
     single: float = 0.0
     least: float = 0.0
+    inside_power: float = 1.0
+    noise_power: float = 1.0
+
+    def loss(self, inside: float, noise: float, single: float) -> float:
+        cells, tables = self.inside * inside**self.inside_power, self.noise * noise**self.noise_power
+        return self.least + cells + tables + self.single * single
 
 
 WORST = Model(inside=1.0, noise=2.0)
 """Rows at the centres of even cells, fitted to noisy counts: the fit may be as far from these as the truth is."""
 
-TYPICAL = Model(inside=0.04, noise=0.22, single=0.7, least=0.0027)
+TYPICAL = Model(inside=0.149, noise=0.118, single=0.62, least=0.0017, inside_power=1.5, noise_power=0.7)
 """Particles: fitted to the losses of six survey tables (docs/explanation/planning.md)."""
 
 
@@ -119,7 +126,7 @@ def choose(
     What was asked before is remembered, also by other processes.
     """
     question = {
-        "choice": 2,
+        "choice": 3,
         "schema": schema.to_toml(),
         "budget": [str(settings.measurement_budget.amount), settings.measurement_budget.unit],
         "neighbours": settings.neighbours,
@@ -185,7 +192,13 @@ def _chosen(schema: Schema, settings: Settings, rows: int, memory: int | None, p
         return Choice(best, tuple(candidates))
     split = _best_split(schema, settings, rows, best)
     if split != SPLIT:
-        candidates = [_with_split(schema, settings, rows, c, split) for c in candidates]
+        most = CLOSE * best.predicted
+        candidates = [
+            _with_split(schema, settings, rows, c, split)
+            if c.predicted <= most
+            else replace(c, split=split, layers=_layers(settings, c.strategy, c.resolution, split))
+            for c in candidates
+        ]
     candidates = _rehearsed(schema, settings, rows, sorted(candidates, key=_predicted), progress)
     rehearsed = [c for c in candidates if c.rehearsed] or candidates
     return Choice(min(rehearsed, key=_predicted), tuple(candidates))
@@ -252,8 +265,7 @@ def candidate(
         inside = max(float(_lost(c, g, kind == "groups")) for c, g in zip(schema, cells, strict=True))
     privatisation = float(noise[-1].mean())
     single = float(noise[0].mean()) if len(layers) > 1 else 0.0
-    predicted = model.least + model.inside * inside + model.noise * privatisation + model.single * single
-    return Candidate(layers, split, inside, privatisation, predicted)
+    return Candidate(layers, split, inside, privatisation, model.loss(inside, privatisation, single))
 
 
 def _layers(settings: Settings, strategy: Strategy, resolution: int | None, split: Fraction) -> tuple[Layer, ...]:
