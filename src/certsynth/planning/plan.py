@@ -307,16 +307,19 @@ def _variations(
         if sparsity != settings.sparsity and possible:
             simple = None if sparsity == 1 else "identity"
             free = dataclasses.replace(settings, sparsity=sparsity, mechanism=settings.mechanism or simple)
-            asked.insert(0, (f"sparsity {sparsity}", free, rows))  # what takes longest comes first
+            asked.append((f"sparsity {sparsity}", free, rows))
     tasks = [(schema, other, other_rows) for _, other, other_rows in [("", settings, rows), *asked]]
-    (now, now_rehearsed), *found = run(_variation, tasks, work=10**9, phase="what would change", progress=progress)
+    tasks = tasks[::-1]  # what takes longest comes first
+    (now, now_rehearsed), *found = run(_variation, tasks, work=10**9, phase="what would change", progress=progress)[
+        ::-1
+    ]
     made = []
     for (change, _, _), (guess, rehearsed) in zip(asked, found, strict=True):
         ratio = _ratio(guess.predicted, now.predicted)
         if rehearsed is not None and now_rehearsed is not None:
             ratio = _ratio(rehearsed, now_rehearsed)
         made.append(Variation(change, guess.strategy.name, guess.resolution, min(1.0, predicted * ratio)))
-    return sorted(made, key=lambda variation: (variation.change.startswith("sparsity"), variation.change))
+    return made
 
 
 def _variation(schema: Schema, settings: Settings, rows: int) -> tuple[Candidate, float | None]:
