@@ -47,6 +47,7 @@ DRAWS = {
     "certsynth.mechanisms.samplers": "the law of the noise, by Monte Carlo",
     "certsynth.pipeline": "the generator for what needs no privacy",
     "certsynth.planning.noise": "what noise alone does",
+    "certsynth.planning.outlook": "made-up tables",
     "certsynth.planning.rehearsal": "a rehearsal without data",
     "certsynth.planning.tables": "made-up tables",
     "certsynth.projection.emit": "the order of emitted rows, and values inside a cell",

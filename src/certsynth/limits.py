@@ -40,17 +40,25 @@ def size_of(marginals: Marginals, *, draws: int) -> Size:
     return Size(cells=cells, bytes=8 * cells * copies + network, seconds=seconds)
 
 
-def size_of_release(schema: Schema, marginals: Marginals, fine: FineMarginals | None, *, rows: int, draws: int) -> Size:
-    """What a whole release takes: counting, fitting particles, and both certificates. Rough, for two cores."""
+def size_of_release(
+    schema: Schema, marginals: Marginals, fine: FineMarginals | None, *, rows: int, draws: int, program: bool = False
+) -> Size:
+    """What a whole release takes: counting, fitting, and both certificates. Rough, for two cores.
+
+    `program`: rows are fitted by a linear program rather than by particles.
+    """
     tables = len(marginals.subsets)
     plug_in = size_of(marginals, draws=draws)
     counting = 3e-8 * rows * (tables + 10 * len(schema))
-    fitting = 2e-6 * tables * min(rows, PARTICLES) if len(marginals.subsets[0]) > 1 else 0.0
+    if program:
+        fitting = 13 * (plug_in.cells / 10_000) ** 1.5
+    else:
+        fitting = 2e-6 * tables * min(rows, PARTICLES) if len(marginals.subsets[0]) > 1 else 0.0
     comparing = held = 0.0
     if fine is not None:
         points = fine.marginals.sizes()
         comparing, held = sum(5e-6 * p for p in points), float(lattice_bytes(points))
-    seconds = 2.0 + counting + fitting + comparing + plug_in.seconds
+    seconds = 4.0 + counting + fitting + comparing + plug_in.seconds
     return Size(cells=plug_in.cells, bytes=plug_in.bytes + int(held) + 200 * 2**20, seconds=seconds)
 
 

@@ -20,7 +20,7 @@ import numpy as np
 from certsynth.domain import Cells, Column, Groups, Ordered, Schema
 from certsynth.domain.column import discretisation
 from certsynth.errors import InputError, TooLarge
-from certsynth.layers import Layer, points, subsets
+from certsynth.layers import Layer, points
 from certsynth.limits import check_size
 from certsynth.mechanisms import Measurement, Strategy, strategy_named
 from certsynth.mechanisms.strategies import GROWTHS, STRATEGIES
@@ -32,6 +32,7 @@ from certsynth.planning.tables import strengths
 from certsynth.progress import Progress, silent
 from certsynth.projection.support import fits_full_grid
 from certsynth.queries import Marginals
+from certsynth.queries.marginals import all_subsets
 from certsynth.request import checked_resolution
 from certsynth.settings import Settings
 
@@ -218,7 +219,7 @@ def _candidates(
     ways, kind = settings.sparsity, settings.cells(settings.sparsity)
     names = (settings.mechanism,) if settings.mechanism else MECHANISMS
     if kind == "points":
-        table = Marginals(cells=points(schema, settings.resolution), subsets=subsets(schema, 1))
+        table = Marginals(cells=points(schema, settings.resolution), subsets=all_subsets(schema, 1))
         for name in names:
             strategy = best_strategy(table, [name], settings.neighbours, budget=settings.measurement_budget, rows=rows)
             yield candidate(schema, settings, rows, strategy, settings.resolution, SPLIT)
@@ -296,7 +297,7 @@ def blank_layer(schema: Schema, layer: Layer) -> Measurement:
         if layer.cells == "groups":
             assert layer.resolution is not None
             cells = tuple(_even_groups(c, layer.resolution) for c in cells if isinstance(c, Groups))
-    return blank(Marginals(cells=cells, subsets=subsets(schema, layer.ways)), layer.strategy, layer.budget)
+    return blank(Marginals(cells=cells, subsets=all_subsets(schema, layer.ways)), layer.strategy, layer.budget)
 
 
 def _even_groups(cells: Groups, most: int) -> Groups:
@@ -362,7 +363,7 @@ def _rehearsed(
         for each in short
         for seed, strength in enumerate(strengths(REHEARSALS))
     ]
-    work = len(tasks) * min(rows, MOST_ROWS) * len(subsets(schema, settings.sparsity)) * 10
+    work = len(tasks) * min(rows, MOST_ROWS) * len(all_subsets(schema, settings.sparsity)) * 10
     found = run(_rehearsed_loss, tasks, work=work, phase="rehearsing", progress=progress)
     losses = np.reshape(found, (len(short), REHEARSALS))
     means, promised = losses.mean(axis=1), np.array([c.predicted for c in short])

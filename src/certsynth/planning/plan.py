@@ -4,12 +4,10 @@ from __future__ import annotations
 
 import dataclasses
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any, Literal
-
-import numpy as np
 
 from certsynth.certificate.plug_in import TRANSPORT_COLUMNS
 from certsynth.certificate.quantile import rank_quantile
@@ -24,7 +22,8 @@ from certsynth.parallel import run
 from certsynth.planning.cache import remembered
 from certsynth.planning.choice import Candidate, Choice, blank_layer, candidate, choose, first_guess
 from certsynth.planning.noise import noise_losses
-from certsynth.planning.rehearsal import certified_loss, loss, rehearse, slack
+from certsynth.planning.outlook import FIRST_SEED, Outlook, expected, is_rehearsed
+from certsynth.planning.rehearsal import loss, rehearse, slack
 from certsynth.planning.tables import strengths
 from certsynth.progress import Progress, silent
 from certsynth.queries.fine import FineMarginals
@@ -40,10 +39,6 @@ for each draw, and at least two, at most ten, for each candidate."""
 
 MOST_SUBSETS = 300
 """Beyond so many subsets of columns a variation is not rehearsed: it is put together by the model."""
-
-EASIER, WIDER = 0.92, 1.25
-"""Survey tables lose a little less than made-up ones, by this factor; what is expected lies between the smallest and
-the largest rehearsal, each moved outward by the other."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -155,7 +150,7 @@ def plan(
     }
     public = projection == "public"
     settings = checked_settings(schema, **asked, rows=None, candidates=1, public=public, call="plan")
-    question = {"plan": 3, "schema": schema.to_toml(), "rows": rows, "memory": memory}
+    question = {"plan": 4, "schema": schema.to_toml(), "rows": rows, "memory": memory}
     question |= {key: None if value is None else str(value) for key, value in asked.items()}
     found = remembered(question, lambda: _planned(schema, settings, rows, memory, progress).to_json())
     try:
@@ -167,12 +162,8 @@ def plan(
 def _planned(schema: Schema, settings: Settings, rows: int, memory: int | None, progress: Progress) -> Plan:
     choice = choose(schema, settings, rows, memory=memory, progress=progress)
     terms = _terms(schema, settings, rows, choice, progress)
-    outlook = _outlook(schema, settings, rows, choice.best, terms[choice.best], progress)
-    planned = [
-        _describe(schema, settings, rows, each, privatisation, outlook, choice.best)
-        for each, privatisation in terms.items()
-    ]
-    best = planned[list(terms).index(choice.best)]
+    outlooks = _outlooks(schema, settings, rows, choice.best, terms, progress)
+    planned = {each: _describe(schema, settings, rows, each, terms[each], outlooks[each]) for each in terms}
     return Plan(
         rows=rows,
         columns=len(schema),
@@ -182,9 +173,9 @@ def _planned(schema: Schema, settings: Settings, rows: int, memory: int | None, 
         neighbours=str(settings.neighbours),
         certificate="direct" if settings.share else "plug-in",
         split=float(choice.best.split) if len(choice.layers) > 1 else None,
-        choice=best,
-        candidates=tuple(sorted(planned, key=lambda c: (c.mechanism, c.resolution or 0))),
-        variations=tuple(_variations(schema, settings, rows, choice.best, outlook.middle, progress)),
+        choice=planned[choice.best],
+        candidates=tuple(sorted(planned.values(), key=lambda c: (c.mechanism, c.resolution or 0))),
+        variations=tuple(_variations(schema, settings, rows, choice.best, outlooks[choice.best].middle, progress)),
     )
 
 
@@ -211,63 +202,25 @@ def _privatisation(schema: Schema, layer: Layer, rows: int, draws: int, most: in
     return min(1.0, rank_quantile(losses, max(beta, Fraction(1, draws + 1))))
 
 
-@dataclass(frozen=True, slots=True)
-class _Outlook:
-    """What bound to expect of the best candidate: its middle and range over made-up tables, with the slack in it."""
-
-    middle: float
-    low: float
-    high: float
-    slack: float
-    rehearsals: int
-
-
-def _outlook(
-    schema: Schema, settings: Settings, rows: int, best: Candidate, privatisation: float, progress: Progress
-) -> _Outlook:
-    """By rehearsals where the direct certificate speaks; else the terms of the plug-in certificate are added up."""
-    if not settings.share or best.layers[-1].cells == "even":
-        fit = best.privatisation  # rows are as far from the noisy counts as the truth is
-        inside = best.discretisation * (0.5 if settings.displacement_share else 1)  # rows lie anywhere in cells
-        middle = inside + privatisation + fit
-        return _Outlook(middle, privatisation + fit / 2, middle + best.discretisation + fit, 0.0, 0)
-    seeds = list(enumerate(strengths(_tables(schema, settings.sparsity)), start=100))  # others than the choice saw
-    tasks = [(schema, settings.sparsity, best.layers, rows, strength, seed) for seed, strength in seeds]
-    found = run(_rehearsed_loss, tasks, work=10**9, phase="rehearsing the release", progress=progress)
-    losses = [EASIER * loss for loss in found]
-    extra = slack(schema, settings, rows)
-    low, high = min(losses) / WIDER + extra / 2, max(losses) * WIDER + 2 * extra
-    return _Outlook(float(np.median(losses)) + extra, low, min(1.0, high), extra, len(losses))
-
-
-def _tables(schema: Schema, sparsity: int) -> int:
-    """On how many made-up tables a release is rehearsed."""
-    subsets = math.comb(len(schema), sparsity)
-    return 5 if subsets <= 30 else 4 if subsets <= 100 else 3
-
-
-def _rehearsed_loss(
-    schema: Schema, sparsity: int, layers: Sequence[Layer], rows: int, strength: float, seed: int
-) -> float:
-    return certified_loss(schema, sparsity, rehearse(schema, layers, rows, strength=strength, seed=seed))
-
-
-def _describe(
+def _outlooks(
     schema: Schema,
     settings: Settings,
     rows: int,
-    each: Candidate,
-    privatisation: float,
-    outlook: _Outlook,
     best: Candidate,
+    terms: Mapping[Candidate, float],
+    progress: Progress,
+) -> dict[Candidate, Outlook]:
+    """What to expect of each: rehearsed candidates in proportion to the best one, which alone is rehearsed so often."""
+    if not is_rehearsed(settings, best):
+        return {each: expected(schema, settings, rows, each, privatisation) for each, privatisation in terms.items()}
+    outlook = expected(schema, settings, rows, best, terms[best], progress)
+    others = {each: outlook.of(_ratio(each.predicted, best.predicted)) for each in terms}
+    return others | {best: outlook}
+
+
+def _describe(
+    schema: Schema, settings: Settings, rows: int, each: Candidate, privatisation: float, outlook: Outlook
 ) -> Planned:
-    """A candidate with the best one's outlook, in proportion to what both promise."""
-    loss = (outlook.middle - outlook.slack) * _ratio(each.predicted, best.predicted)
-    scale = _ratio(loss + outlook.slack, outlook.middle)
-    figures = [scale * x for x in (outlook.middle, outlook.low, outlook.high)]
-    if not settings.share or each.layers[-1].cells == "even":
-        own = _outlook(schema, settings, rows, each, privatisation, silent)
-        figures = [own.middle, own.low, own.high]
     size = _size(schema, settings, rows, each)
     return Planned(
         mechanism=each.strategy.name,
@@ -275,10 +228,10 @@ def _describe(
         resolution=each.resolution,
         discretisation=each.discretisation,
         privatisation=privatisation,
-        predicted_bound=min(1.0, figures[0]),
-        low=min(1.0, max(0.0, figures[1])),
-        high=min(1.0, figures[2]),
-        rehearsals=outlook.rehearsals if each is best else len(each.rehearsed),
+        predicted_bound=min(1.0, outlook.middle),
+        low=min(1.0, outlook.low),
+        high=min(1.0, outlook.high),
+        rehearsals=outlook.rehearsals or len(each.rehearsed),
         seconds=round(size.seconds, 1),
         memory_gb=round(size.bytes / 2**30, 2),
         eligible=each.strategy.name != REFERENCE or settings.mechanism == REFERENCE,
@@ -290,7 +243,7 @@ def _size(schema: Schema, settings: Settings, rows: int, each: Candidate) -> Siz
     fine = None
     if settings.share:
         fine = FineMarginals.of(schema, checked_subsets(schema, settings.sparsity))
-    return size_of_release(schema, marginals, fine, rows=rows, draws=settings.draws)
+    return size_of_release(schema, marginals, fine, rows=rows, draws=settings.draws, program=settings.loss is not None)
 
 
 def _variations(
@@ -309,10 +262,9 @@ def _variations(
             free = dataclasses.replace(settings, sparsity=sparsity, mechanism=settings.mechanism or simple)
             asked.append((f"sparsity {sparsity}", free, rows))
     tasks = [(schema, other, other_rows) for _, other, other_rows in [("", settings, rows), *asked]]
-    tasks = tasks[::-1]  # what takes longest comes first
-    (now, now_rehearsed), *found = run(_variation, tasks, work=10**9, phase="what would change", progress=progress)[
-        ::-1
-    ]
+    tasks.reverse()  # what takes longest comes first
+    answers = run(_variation, tasks, work=10**9, phase="what would change", progress=progress)
+    (now, now_rehearsed), *found = reversed(answers)
     made = []
     for (change, _, _), (guess, rehearsed) in zip(asked, found, strict=True):
         ratio = _ratio(guess.predicted, now.predicted)
@@ -325,10 +277,9 @@ def _variations(
 def _variation(schema: Schema, settings: Settings, rows: int) -> tuple[Candidate, float | None]:
     """What would be chosen without rehearsals, and its bound on one made-up table, if that can be had."""
     guess = first_guess(schema, settings, rows)
-    few = math.comb(len(schema), settings.sparsity) <= MOST_SUBSETS
-    if not settings.share or guess.layers[-1].cells == "even" or not few:
+    if not is_rehearsed(settings, guess) or math.comb(len(schema), settings.sparsity) > MOST_SUBSETS:
         return guess, None
-    made = rehearse(schema, guess.layers, rows, strength=strengths(2)[1], seed=100)
+    made = rehearse(schema, guess.layers, rows, strength=strengths(2)[1], seed=FIRST_SEED)
     return guess, loss(schema, settings.sparsity, made) + slack(schema, settings, rows)
 
 

@@ -19,7 +19,7 @@ from certsynth.planning.tables import made_up
 from certsynth.projection.synthesis import synthesise
 from certsynth.queries import Marginals
 from certsynth.queries.fine import MOVE_UNITS, FineMarginals
-from certsynth.queries.marginals import Subset
+from certsynth.queries.marginals import Subset, all_subsets
 from certsynth.settings import DIRECT_BETA, Settings
 from certsynth.transport import Network, transport_loss
 
@@ -48,7 +48,7 @@ class Rehearsed:
 def rehearse(schema: Schema, layers: Sequence[Layer], rows: int, *, strength: float, seed: int) -> Rehearsed:
     """Release a made-up table that stands for one of `rows` rows."""
     rows = max(rows, 1)
-    tables = sum(len(_subsets(schema, layer.ways)) for layer in layers if layer.ways > 1) or 1
+    tables = sum(len(all_subsets(schema, layer.ways)) for layer in layers if layer.ways > 1) or 1
     fewer = min(rows, MOST_ROWS, max(LEAST_ROWS, WORK // tables))
     rng = np.random.default_rng([seed, fewer])
     table = made_up(schema, fewer, strength=strength, rng=rng)
@@ -62,10 +62,6 @@ def _stretch(layer: Layer, ratio: Fraction) -> Fraction:
     return ratio if layer.budget.unit is Unit.EPSILON else ratio**2
 
 
-def _subsets(schema: Schema, ways: int) -> tuple[Subset, ...]:
-    return Marginals.all_subsets(schema, sparsity=ways, resolution=1).subsets
-
-
 def loss(schema: Schema, sparsity: int, made: Rehearsed) -> float:
     """The largest loss, in cells fine enough to compare one release with another."""
     subsets = worst_subsets(schema, sparsity, made, COMPARED)
@@ -74,7 +70,7 @@ def loss(schema: Schema, sparsity: int, made: Rehearsed) -> float:
 
 def worst_subsets(schema: Schema, sparsity: int, made: Rehearsed, most: int) -> list[Subset]:
     """The subsets of columns with the largest losses, by a first look."""
-    subsets = _subsets(schema, sparsity)
+    subsets = all_subsets(schema, sparsity)
     if len(subsets) <= most:
         return list(subsets)
     losses = _flows(schema, subsets, made, FIRST_STEPS[sparsity])
@@ -93,13 +89,10 @@ def _flows(schema: Schema, subsets: Sequence[Subset], made: Rehearsed, steps: in
             for column, x, lattice, c in zip(schema, table, lattices, cells, strict=True)
         ]
         shares.append([block / len(table[0]) for block in marginals.count([codes])])
-    networks: dict[tuple[int, ...], Network] = {}
-    losses = []
-    for subset, ours, theirs in zip(subsets, *shares, strict=True):
-        key = tuple(id(cells[j]) for j in subset)
-        network = networks.setdefault(key, Network.of(marginals.of(subset)))
-        losses.append(float(transport_loss(ours, theirs, network)))
-    return losses
+    return [
+        float(transport_loss(ours, theirs, Network.of(marginals.of(subset))))
+        for subset, ours, theirs in zip(subsets, *shares, strict=True)
+    ]
 
 
 def _cut(lattice: Cells, steps: int) -> Cells:
@@ -121,14 +114,14 @@ def certified_loss(schema: Schema, sparsity: int, made: Rehearsed) -> float:
     """The largest loss about as `certify` reads it: with what rows are moved to the lattices that it uses."""
     subsets = worst_subsets(schema, sparsity, made, COMPARED)
     fine = FineMarginals.of(schema, subsets)
-    moved = [(m, len(rows[0])) for rows in (made.table, made.rows) for m in [fine.count([rows]).moved]]
-    away = np.sum([np.array(m) / (MOVE_UNITS * count) for m, count in moved], axis=0)
-    return float(np.max(_flows(schema, subsets, made, STEPS[sparsity]) + away))
+    counts = [fine.count([rows]) for rows in (made.table, made.rows)]
+    moved = np.sum([np.array(each.moved) / (MOVE_UNITS * each.rows) for each in counts], axis=0)
+    return float(np.max(_flows(schema, subsets, made, STEPS[sparsity]) + moved))
 
 
 def slack(schema: Schema, settings: Settings, rows: int) -> float:
     """What the direct certificate adds to the loss for its noise."""
-    fine = FineMarginals.of(schema, _subsets(schema, settings.sparsity)[:1])
+    fine = FineMarginals.of(schema, all_subsets(schema, settings.sparsity)[:1])
     zero = Fraction(0)
     nothing = [Distance(upper=zero, lower=zero, stretch=Fraction(1), first_moved=zero, second_moved=zero)]
     query = exact_query(fine, nothing, rows, neighbours=settings.neighbours, two_sided=False)
