@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 
@@ -15,7 +14,7 @@ from certsynth.mechanisms.samplers import Noise
 from certsynth.projection.margins import monotone
 from certsynth.queries import Marginals
 from certsynth.queries.grouping import best_groups
-from certsynth.queries.marginals import Subset
+from certsynth.queries.marginals import all_subsets
 from certsynth.settings import CellKind
 
 Rows = Callable[[], Iterable[Sequence[np.ndarray]]]
@@ -43,7 +42,7 @@ def measure_layers(rows: Rows, schema: Schema, layers: Sequence[Layer], *, noise
     for layer in layers:
         marginals = Marginals(
             cells=_cells(schema, layer, made),
-            subsets=subsets(schema, layer.ways),
+            subsets=all_subsets(schema, layer.ways),
         )
         counts = marginals.count(_codes(rows(), schema, marginals))
         made.append(measure(counts, layer.strategy, budget=layer.budget, noise=noise))
@@ -67,10 +66,6 @@ def _cells(schema: Schema, layer: Layer, before: Sequence[Measurement]) -> tuple
         grouped(points, known, counts, k)
         for points, known, counts in zip(before[0].marginals.cells, before[-1].marginals.cells, noisy, strict=True)
     )
-
-
-def subsets(schema: Schema, ways: int) -> tuple[Subset, ...]:
-    return tuple(itertools.combinations(range(len(schema)), ways))
 
 
 def points(schema: Schema, steps: int | None) -> tuple[Groups, ...]:

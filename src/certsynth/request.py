@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 from collections.abc import Sequence
 from fractions import Fraction
 from typing import Any
@@ -12,7 +11,7 @@ from certsynth.errors import InputError
 from certsynth.mechanisms import Budget, Neighbours, Unit, exact_epsilon
 from certsynth.mechanisms.concentrated import Privacy, delta_of, epsilon_of, rho_of
 from certsynth.mechanisms.guarantee import exact_rational
-from certsynth.queries.marginals import Subset
+from certsynth.queries.marginals import Subset, all_subsets
 
 MAX_RESOLUTION = 1024
 MAX_ROWS = 50_000_000
@@ -38,7 +37,7 @@ def checked_sparsity(sparsity: Any, schema: Schema, *, call: str) -> int:
 def checked_subsets(schema: Schema, sparsity: int, named: Sequence[Sequence[str]] | None = None) -> tuple[Subset, ...]:
     """The named subsets of columns, by default all of that many columns."""
     if named is None:
-        return tuple(itertools.combinations(range(len(schema)), sparsity))
+        return all_subsets(schema, sparsity)
     place = {name: j for j, name in enumerate(schema.names)}
     subsets = []
     for names in named:

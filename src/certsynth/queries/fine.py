@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -12,7 +11,7 @@ import numpy as np
 from certsynth.arrays import Floats, Ints
 from certsynth.domain import Schema
 from certsynth.errors import InputError
-from certsynth.queries.marginals import Counts, Marginals, Subset
+from certsynth.queries.marginals import Counts, Marginals, Subset, all_subsets
 
 MOVE_UNITS = 2**20
 """Distances of rows to the lattice are summed as whole multiples of 1/MOVE_UNITS, each rounded up."""
@@ -43,7 +42,7 @@ class FineMarginals:
 
     @classmethod
     def all_subsets(cls, schema: Schema, *, sparsity: int, steps: int | None = None) -> FineMarginals:
-        return cls.of(schema, tuple(itertools.combinations(range(len(schema)), sparsity)), steps=steps)
+        return cls.of(schema, all_subsets(schema, sparsity), steps=steps)
 
     def count(self, batches: Iterable[Sequence[np.ndarray]]) -> FineCounts:
         """Count cleaned rows that come in batches."""

@@ -17,6 +17,11 @@ Subset = tuple[int, ...]
 """Positions of columns in the schema, ascending."""
 
 
+def all_subsets(schema: Schema, ways: int) -> tuple[Subset, ...]:
+    """All subsets of so many columns."""
+    return tuple(itertools.combinations(range(len(schema)), ways))
+
+
 @dataclass(frozen=True, slots=True, eq=False)
 class Marginals:
     r"""Which marginals are counted, and in which cells.
@@ -36,7 +41,7 @@ class Marginals:
     def all_subsets(cls, schema: Schema, *, sparsity: int, resolution: int) -> Marginals:
         """All subsets of `sparsity` columns, `resolution` cells to the unit length."""
         cells = tuple(column.cells(resolution) for column in schema)
-        return cls(cells=cells, subsets=tuple(itertools.combinations(range(len(cells)), sparsity)))
+        return cls(cells=cells, subsets=all_subsets(schema, sparsity))
 
     def of(self, subset: Subset) -> tuple[Cells, ...]:
         return tuple(self.cells[j] for j in subset)
