@@ -31,7 +31,7 @@ from certsynth.planning.noise import blank, noise_losses
 from certsynth.planning.tables import made_up
 from certsynth.queries import Marginals
 from certsynth.settings import checked_settings
-from run import BOUNDS, DATA, TABLES, TRAVEL_BOUNDS, integers
+from run import BOUNDS, DATA, TABLES, TRAVEL_BOUNDS, integers, main
 
 RUNS = int(os.environ.get("RUNS", "5"))
 DELTA = "1e-6"
@@ -202,16 +202,5 @@ SECTIONS: dict[str, Callable[[Path], None]] = {
 }
 
 
-def main(names: list[str]) -> None:
-    unknown = set(names) - set(SECTIONS)
-    if unknown:
-        sys.exit(f"no section {', '.join(sorted(unknown))}; choose from {', '.join(SECTIONS)}")
-    for name in names or SECTIONS:
-        print(f"\n== {name}: {SECTIONS[name].__doc__}")
-        with tempfile.TemporaryDirectory() as folder:
-            os.environ["CERTSYNTH_CACHE"] = folder  # nothing is known beforehand; a plan and its releases share it
-            SECTIONS[name](Path(folder))
-
-
 if __name__ == "__main__":
-    main(sys.argv[1:])
+    main(SECTIONS, sys.argv[1:])
