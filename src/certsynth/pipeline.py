@@ -108,7 +108,7 @@ def release(
     public_rows = None if public is None else _public_rows(public, schema)
 
     source = open_source(data, what="data")
-    next(iter(source.batches(schema.names)), None)  # a column that is not there is told at once
+    source.batches(schema.names)  # reads nothing yet, and tells at once if a column is not there
     choice = choose(schema, settings, _known_rows(source, schema, settings), memory=memory, progress=progress)
     layers = choice.layers
     hidden = settings.neighbours is Neighbours.ADD_REMOVE

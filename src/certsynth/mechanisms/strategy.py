@@ -80,7 +80,7 @@ class Strategy(ABC):
 
     def total(self, coefficients: Floats) -> Floats:
         """The number of rows as one marginal's coefficients have it, where they do."""
-        raise NotImplementedError("the number of rows is not among these coefficients")
+        raise ValueError("the number of rows is not among these coefficients")
 
     def total_variance(self, product: Product) -> float:
         """Variance of `total` for noise of variance 1 on the coefficients."""
