@@ -7,13 +7,13 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from certsynth.arrays import Floats, Ints
-from certsynth.domain import Cells, Groups, Schema
+from certsynth.arrays import Floats, Ints, sums
+from certsynth.domain import Category, Cells, Column, Groups, Schema
 from certsynth.mechanisms import Budget, Measurement, Strategy, measure
 from certsynth.mechanisms.samplers import Noise
 from certsynth.projection.margins import monotone
 from certsynth.queries import Marginals
-from certsynth.queries.grouping import best_groups
+from certsynth.queries.grouping import best_groups, best_heads
 from certsynth.queries.marginals import all_subsets
 from certsynth.settings import CellKind
 
@@ -63,8 +63,10 @@ def _cells(schema: Schema, layer: Layer, before: Sequence[Measurement]) -> tuple
         return tuple(column.cells(k) for column in schema)
     noisy, _ = before[0].estimate()
     return tuple(
-        grouped(points, known, counts, k)
-        for points, known, counts in zip(before[0].marginals.cells, before[-1].marginals.cells, noisy, strict=True)
+        grouped(column, points, known, counts, k)
+        for column, points, known, counts in zip(
+            schema, before[0].marginals.cells, before[-1].marginals.cells, noisy, strict=True
+        )
     )
 
 
@@ -74,11 +76,36 @@ def points(schema: Schema, steps: int | None) -> tuple[Groups, ...]:
     return tuple(Groups.of(lattice, np.arange(len(lattice.places))) for lattice in lattices)
 
 
-def grouped(points: Cells, known: Cells, counts: Floats, most: int) -> Groups:
-    """At most `most` groups on the line, unions of `known` ones, that lose little of the noisy `counts` of `points`."""
+def grouped(column: Column, points: Cells, known: Cells, counts: Floats, most: int) -> Groups:
+    """At most `most` groups on the line or of labels, unions of `known` ones, that lose little of the noisy `counts`
+    of `points`.
+    """
     assert isinstance(known, Groups)
-    line = len(points.places)
-    counts = monotone(counts[:line], float(counts[:line].sum())) if line else counts[:0]
-    starts = known.starts
-    mass = np.add.reduceat(counts, starts) if line else counts
-    return Groups.of(known.lattice, starts[best_groups(known.places, mass, most)] if line else starts)
+    line, starts = len(points.places), known.starts
+    if line:
+        mass = np.add.reduceat(monotone(counts[:line], float(counts[:line].sum())), starts)
+        starts = starts[best_groups(known.places, mass, most)]
+    if not isinstance(column, Category):
+        return Groups.of(known.lattice, starts, known.kin, known.heads)
+    labels = int(np.searchsorted(known.heads, len(column.values if column.web else column.labels)))
+    together = labels_together(known, sums(known.kin, counts[line:], known.apart)[:labels], most)
+    chosen = np.unique(together)
+    number = np.append(np.searchsorted(chosen, together), len(chosen) + np.arange(known.apart - labels))
+    return Groups.of(
+        known.lattice, starts, number[known.kin], known.heads[np.append(chosen, np.arange(labels, known.apart))]
+    )
+
+
+def labels_together(known: Groups, mass: Floats, most: int) -> Ints:
+    """For each group of labels the one that stands for it: near ones of a web, else runs in the order of the schema,
+    which lists like with like more often than not.
+    """
+    count = len(mass)
+    if count <= most:
+        return np.arange(count)
+    if (web := known.web) is not None:
+        heads = best_heads(web.distances[:count, :count], mass, most)
+        return heads[np.argmin(web.distances[:count, heads], axis=1)]
+    starts = best_groups(np.arange(count), mass, most)
+    runs = np.split(np.arange(count), starts[1:])
+    return np.concatenate([np.full(len(run), run[np.argmax(mass[run])]) for run in runs])

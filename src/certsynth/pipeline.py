@@ -18,7 +18,7 @@ from certsynth.artefact.table import Table, cleaned_table, decoded_table
 from certsynth.artefact.verify import DISPLACEMENT
 from certsynth.certificate.plug_in import TRANSPORT_COLUMNS, plug_in
 from certsynth.certification import choose_table, direct_bounds
-from certsynth.domain import Schema
+from certsynth.domain import Groups, Schema
 from certsynth.errors import InputError
 from certsynth.layers import measure_layers
 from certsynth.limits import check_lattice, check_program, check_size
@@ -40,6 +40,7 @@ from certsynth.queries.fine import FineMarginals
 from certsynth.request import checked_subsets, usable
 from certsynth.settings import DIRECT_BETA, HIDDEN_ROWS, MOST_ROWS, Settings, checked_settings
 from certsynth.sources import Source, cleaned, open_source
+from certsynth.transport import Path as CellPath
 
 MEAN_WEIGHT = 0.01
 """What the mean loss over all subsets counts beside the largest one in Step 3 (docs/explanation/projection.md)."""
@@ -220,7 +221,7 @@ def _synthesise(
         return decoded_table(schema, clean), "particles"
     progress("fitting", 0, 1)
     marginals, strategy = measurement.marginals, measurement.strategy
-    proxies = settings.proxies(marginals.cells[0].steps)
+    proxies = settings.proxies(next((c.steps for c in marginals.cells if not isinstance(c, Groups)), None))
     points, support = _support(measurement, schema, settings, public, rng)
     tight = (settings.loss == "transport") != (other_loss and settings.sparsity <= TRANSPORT_COLUMNS)
     solver: Projection = PathProgram(strategy.order, float(proxies.end), MEAN_WEIGHT)
@@ -292,6 +293,15 @@ def _rows(settings: Settings, measurement: Measurement) -> int:
     return min(max(measurement.total, 1), MOST_ROWS)
 
 
+def _path_length(measurement: Measurement) -> float:
+    """Of the longest path that cells are lined up along: the path loss, and wavelets, pay for it.
+
+    Paper: Theorem 2 [general-rates]
+    """
+    marginals, order = measurement.marginals, measurement.strategy.order
+    return max(CellPath.along(marginals.of(subset), order).length for subset in marginals.subsets)
+
+
 def _named(ways: int, settings: Settings) -> str:
     if ways == settings.sparsity:
         return "noisy marginals"
@@ -327,6 +337,7 @@ def _document(
             "mechanism": measurement.strategy.name,
             "growth": decimal_text(measurement.strategy.growth),
             "order": measurement.strategy.order,
+            "path_length": _path_length(measurement),
             "measured": [
                 {"columns_at_once": layer.ways, "cells": layer.cells, "resolution": layer.resolution}
                 for layer in layers

@@ -12,7 +12,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from certsynth.domain import Category, Column, Ordered, Schema
-from certsynth.domain.schema import MAX_BYTES, MAX_COLUMNS, MAX_TEXT, MAX_VALUES
+from certsynth.domain.labels import MAX_TEXT, MAX_VALUES
+from certsynth.domain.schema import MAX_BYTES, MAX_COLUMNS
 from certsynth.errors import SchemaError
 
 EPOCH = datetime.date(1970, 1, 1).toordinal()

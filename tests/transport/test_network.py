@@ -22,8 +22,8 @@ from certsynth.domain import Cells, Groups
 from certsynth.mechanisms import Budget, Neighbours, Strategy, measure, strategy_named
 from certsynth.queries import Marginals
 from certsynth.transport import Network, transport_bounds, transport_loss
-from certsynth.transport import network as module
-from certsynth.transport.network import lattice_offsets
+from certsynth.transport import lattice as module
+from certsynth.transport.lattice import lattice_offsets
 from small import NATIVE, NoNoise, native
 
 HUBS = (None, Fraction(3, 4), Fraction(1))

@@ -53,7 +53,7 @@ def _field(column: Column) -> dict[str, Any]:
     entries = describe(column)
     field: dict[str, Any] = {"name": column.name, "type": _TYPES.get(entries["kind"], "string")}
     constraints: dict[str, Any] = {"required": not column.missing}
-    if isinstance(column, Category) and column.kind == "category":
+    if isinstance(column, Category) and column.kind != "boolean":
         constraints["enum"] = list(column.labels)
     elif isinstance(column, Ordered) and column.kind == "ordinal":
         constraints["enum"] = list(column.values)

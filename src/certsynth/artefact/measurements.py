@@ -21,7 +21,7 @@ from certsynth.queries import Marginals
 from certsynth.request import checked_resolution
 
 MAX_BYTES = 4 * 2**30
-MOST_STEPS = 4096
+MOST_STEPS = 2**21  # of a column of a thousand values with a weight in thousandths
 MOST_GROWTH = 4
 
 
@@ -104,13 +104,19 @@ def _measurement(about: dict[str, Any], flat: Ints, schema: Schema) -> Measureme
 
 
 def _describe(cells: Sequence[Cells], schema: Schema) -> dict[str, Any]:
-    """Even cells by their number; groups by the steps of their lattices and the points that they begin with."""
-    if not isinstance(cells[0], Groups):
-        return {"resolution": cells[0].steps}
+    """Even cells by their number; groups by the steps of their lattices, the points that they begin with, and which
+    labels go together.
+    """
+    even = [c.steps for c in cells if not isinstance(c, Groups)]
+    if even:
+        return {"resolution": even[0]}
     groups = {name: c for name, c in zip(schema.names, cells, strict=True) if isinstance(c, Groups)}
+    merged = {name: c for name, c in groups.items() if c.apart < c.lattice.apart}
     return {
         "lattice": {name: c.lattice.steps for name, c in groups.items()},
         "starts": {name: c.starts.tolist() for name, c in groups.items()},
+        "kin": {name: c.kin.tolist() for name, c in merged.items()},
+        "heads": {name: c.heads.tolist() for name, c in merged.items()},
     }
 
 
@@ -123,6 +129,14 @@ def _cells(about: dict[str, Any], schema: Schema) -> tuple[Cells, ...]:
     lattice, starts = about["lattice"], about["starts"]
     if not all(type(steps) is int and 1 <= steps <= MOST_STEPS for steps in lattice.values()):
         raise ValueError("the lattice")
-    if not all(type(start) is int for column in starts.values() for start in column):
+    kin, heads = about["kin"], about["heads"]
+    if not all(type(code) is int for codes in (starts, kin, heads) for column in codes.values() for code in column):
         raise ValueError("the groups")
-    return tuple(Groups.of(c.lattice(lattice[c.name]), np.array(starts[c.name], np.int64)) for c in schema)
+    return tuple(
+        Groups.of(c.lattice(lattice[c.name]), _codes(starts, c.name), _codes(kin, c.name), _codes(heads, c.name))
+        for c in schema
+    )
+
+
+def _codes(stored: dict[str, list[int]], name: str) -> Ints | None:
+    return np.array(stored[name], np.int64) if name in stored else None

@@ -230,10 +230,11 @@ def _path_losses(cells: Sequence[Cells], block: Floats, proxies: Proxies, order:
 def _shared_scales(measurement: Measurement, pilot: Floats) -> Floats:
     """How large the loss of the noise is in each marginal, from draws of its own; marginals of one shape share it."""
     shapes = [
-        tuple((c.size, c.span, c.apart) for c in measurement.marginals.of(s)) for s in measurement.marginals.subsets
+        tuple((c.size, c.span, c.apart, c.weight, id(c.web)) for c in measurement.marginals.of(s))
+        for s in measurement.marginals.subsets
     ]
     means = pilot.mean(axis=0)
-    groups: dict[tuple[tuple[int, int, int], ...], list[float]] = {}
+    groups: dict[tuple[object, ...], list[float]] = {}
     for shape, mean in zip(shapes, means, strict=True):
         groups.setdefault(shape, []).append(float(mean))
     return np.array([np.mean(groups[shape]) for shape in shapes])

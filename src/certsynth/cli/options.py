@@ -92,11 +92,12 @@ def mechanism(function: _F) -> _F:
     return click.option(
         "--mechanism",
         type=click.Choice(
-            ["auto", "identity", "haar", "haar-hilbert", "haar-weighted", "quad-tree", "haar-noisy-total"]
+            ["auto", "identity", "haar", "haar-hilbert", "haar-weighted", "quad-tree", "haar-tour", "haar-noisy-total"]
         ),
         help="How counts get their noise: identity (cell by cell), haar (as wavelets along a winding path), "
         "haar-hilbert (along a Hilbert curve), haar-weighted (the same, with weighted levels), quad-tree (as squares "
-        "within squares), haar-noisy-total (as in the paper); auto takes the best of the first five.",
+        "within squares), haar-tour (along a tour, for any metric), haar-noisy-total (as in the paper); auto "
+        "takes the best of the first five.",
     )(function)
 
 

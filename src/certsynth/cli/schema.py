@@ -33,19 +33,34 @@ WARNING = (
     help="Where to write it; never overwritten.",
 )
 @click.option("--name", help="The name of the table (by default that of the file).")
+@click.option(
+    "--tree",
+    "trees",
+    multiple=True,
+    metavar="COLUMN=CODES",
+    help="A column of codes in a tree, and a CSV file of code and parent; may be given several times.",
+)
 @options.as_json
-def command(data: Path, out: Path, name: str | None, as_json: bool) -> None:
+def command(data: Path, out: Path, name: str | None, trees: tuple[str, ...], as_json: bool) -> None:
     """Draft a schema for DATA, to be edited before anything else.
 
     A schema says what a row may hold, from public knowledge. The draft takes its bounds and labels from the rows
     themselves: it is not private, and no release can be made with it as it is.
     """
+    from certsynth.domain.labels import paths_of_codes, read_code_file
     from certsynth.errors import InputError
     from certsynth.sources.draft import draft_schema
 
     if os.path.lexists(out):
         raise InputError(f"{out} exists already; a schema is never overwritten. Choose another --out.")
-    draft = draft_schema(data, name=name or data.name.split(".")[0] or "table")
+    listed = {}
+    for asked in trees:
+        column, equals, file = asked.partition("=")
+        if not (column and equals and file):
+            raise InputError(f"--tree wants COLUMN=CODES, like --tree occupation=codes.csv; got {asked!r:.60}.")
+        where = f"codes of {column!r:.60} in {file}"
+        listed[column] = paths_of_codes(read_code_file(Path(file), where), where)
+    draft = draft_schema(data, name=name or data.name.split(".")[0] or "table", trees=listed)
     write_once(out, (HEADER + draft.to_toml()).encode())
     note_written(out)
     say(WARNING)

@@ -6,6 +6,7 @@ Everything here is public knowledge from the schema; no bound, category or cell 
 from __future__ import annotations
 
 import datetime
+import math
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from fractions import Fraction
@@ -15,24 +16,36 @@ import numpy as np
 
 from certsynth.arrays import Floats, Ints
 from certsynth.domain import cleaning
-from certsynth.domain.cells import Cells, Groups
+from certsynth.domain.cells import WHOLE, Cells, Groups
+from certsynth.domain.covering import cover
+from certsynth.domain.web import Web, table_of, tree_of
 
 OrderedKind = Literal["integer", "number", "date", "ordinal"]
-CategoryKind = Literal["category", "boolean"]
+CategoryKind = Literal["category", "boolean", "tree", "metric"]
 
 _EPOCH = datetime.date(1970, 1, 1).toordinal()
+
+PATH = "/"
+"""What stands between the codes of a path."""
 
 NATIVE_VALUES = 1024
 DETAIL_STEPS = 256
 """Full detail: every value of a column of at most so many steps from low to high; else a grid of so many steps."""
 
+MOST_STEPS = 4096
+"""Steps to the unit length that a lattice may have."""
+
 
 @dataclass(frozen=True, slots=True)
 class Column(ABC):
-    """One column of the schema. `missing`: a missing value is allowed, as a point at distance 1 from all others."""
+    """One column of the schema. `missing`: a missing value is allowed, as a point at distance 1 from all others.
+
+    `weight` multiplies all distances: statistics are promised less of a column whose differences count less.
+    """
 
     name: str
     missing: bool = False
+    weight: Fraction = WHOLE
 
     @abstractmethod
     def clean(self, raw: cleaning.Raw) -> np.ndarray:
@@ -52,7 +65,11 @@ class Column(ABC):
     def detail(self) -> Cells:
         """The finest lattice that a release measures and writes."""
         native = self.lattice(NATIVE_VALUES)
-        return native if not self.farthest(native) else self.lattice(DETAIL_STEPS)
+        return (
+            native
+            if not self.farthest(native)
+            else self.lattice(min(math.ceil(DETAIL_STEPS / self.weight), MOST_STEPS))
+        )
 
     def to_cells(self, clean: np.ndarray, cells: Cells) -> Ints:
         """Codes of the measured cells that cleaned values fall into."""
@@ -69,10 +86,7 @@ class Column(ABC):
     def centres(self, cells: Cells) -> np.ndarray:
         """For each measured cell, a cleaned value in it, nearest or next to its centre."""
         if isinstance(cells, Groups):
-            ends = np.append(cells.starts[1:], len(cells.lattice.places))[: len(cells.starts)]
-            middle = (cells.starts + ends - 1) // 2
-            apart = len(cells.lattice.places) + np.arange(cells.apart)
-            return self.on_lattice(cells.lattice)[np.concatenate([middle, apart])]
+            return self.on_lattice(cells.lattice)[cells.middles()]
         return self._centres(cells)
 
     @abstractmethod
@@ -109,7 +123,7 @@ class Ordered(Column):
     """A column on a line: integers, dates and ordinals by their offset from `low`, numbers by their place in [0, 1].
 
     A cleaned value is that offset (a whole number of float type: offsets stay below 2^53), or NaN if missing. The
-    distance of two values is the difference of their offsets over `reach`.
+    distance of two values is the difference of their offsets over `reach`, times `weight`.
     """
 
     kind: OrderedKind = "integer"
@@ -146,21 +160,22 @@ class Ordered(Column):
             return (cleaning.as_numbers(raw) - self.low) / (1 if self.whole else self.high - self.low)
 
     def cells(self, resolution: int) -> Cells:
-        if self.whole and self.reach < resolution:
+        if self.whole and self.reach <= math.ceil(resolution * self.weight):
             offsets = np.arange(self.reach + 1)
             places = np.unique(self._place(offsets.astype(float), resolution))
-        else:
-            places = np.arange(resolution)  # no cell is narrower than the gap between values: none is empty
-        return Cells(places=places, steps=resolution, apart=int(self.missing))
+        else:  # no cell is narrower than the gap between values: none is empty
+            places = np.arange(math.ceil(resolution * self.weight))
+        return Cells(places=places, steps=resolution, apart=int(self.missing), weight=self.weight)
 
     def lattice(self, steps: int, *, native: bool = True) -> Cells:
         if self.whole and native and self.reach <= steps:
-            return Cells(places=np.arange(self.reach + 1), steps=max(self.reach, 1), apart=int(self.missing))
-        if self.whole and self.reach < steps:
-            places = np.unique(_nearest(np.arange(self.reach + 1), steps, max(self.reach, 1)))
+            places = self.weight.numerator * np.arange(self.reach + 1)
+            steps = self.weight.denominator * max(self.reach, 1)
+        elif self.whole and self.reach < steps:
+            places = np.unique(self._nearest(np.arange(self.reach + 1), steps))
         else:
-            places = np.arange(steps + 1)
-        return Cells(places=places, steps=steps, apart=int(self.missing))
+            places = np.arange(math.floor(self.weight * steps + Fraction(1, 2)) + 1)
+        return Cells(places=places, steps=steps, apart=int(self.missing), weight=self.weight)
 
     def _to_cells(self, clean: Floats, cells: Cells) -> Ints:
         return self._codes(self._place(clean, cells.steps), clean, cells)
@@ -168,44 +183,58 @@ class Ordered(Column):
     def to_lattice(self, clean: Floats, lattice: Cells) -> tuple[Ints, Floats]:
         present = np.nan_to_num(clean)
         if self.whole:
-            place = _nearest(present.astype(np.int64), lattice.steps, max(self.reach, 1))
+            place = self._nearest(present.astype(np.int64), lattice.steps)
         else:
-            place = np.floor(present * lattice.steps + 0.5).astype(np.int64)
-        away = np.abs(present / max(self.reach, 1) - place / lattice.steps)
+            place = np.floor(self._position(present) * lattice.steps + 0.5).astype(np.int64)
+        place = np.minimum(place, lattice.places[-1])
+        away = np.abs(self._position(present) - place / lattice.steps)
         away[np.isnan(clean)] = 0.0
         return self._codes(place, clean, lattice), away
 
     def on_lattice(self, lattice: Cells) -> Floats:
-        places = lattice.places / lattice.steps
         if self.whole:
-            places = _nearest(lattice.places, self.reach, lattice.steps).astype(float)
-        return np.concatenate([places, np.full(lattice.apart, np.nan)])
+            per = lattice.steps * self.weight.numerator
+            values = ((2 * lattice.places * (self.reach * self.weight.denominator) + per) // (2 * per)).astype(float)
+        else:
+            values = lattice.places / (lattice.steps * float(self.weight))
+        return np.concatenate([np.minimum(values, self.reach), np.full(lattice.apart, np.nan)])
 
     def farthest(self, lattice: Cells) -> Fraction:
-        native = self.whole and lattice.steps == max(self.reach, 1)
+        native = self.whole and lattice.steps == self.weight.denominator * max(self.reach, 1)
         return Fraction(0) if native else Fraction(1, 2 * lattice.steps)
+
+    def _position(self, offset: Floats) -> Floats:
+        """Where on a line of length `weight` values are."""
+        return np.asarray(offset * self.weight.numerator / (self.weight.denominator * max(self.reach, 1)))
+
+    def _nearest(self, offset: Ints, steps: int) -> Ints:
+        """The multiple of 1/`steps` nearest to where values are, in integers; halves go up."""
+        per = max(self.reach, 1) * self.weight.denominator
+        return (2 * offset * (steps * self.weight.numerator) + per) // (2 * per)
 
     def _from_centre(self, clean: Floats, cells: Cells) -> Floats:
         place = self._place(clean, cells.steps)
-        away = np.abs(np.nan_to_num(clean) / max(self.reach, 1) - (place + 0.5) / cells.steps)
+        away = np.abs(self._position(np.nan_to_num(clean)) - (place + 0.5) / cells.steps)
         away[np.isnan(clean)] = 0.0
         return away
 
     def _from_middle(self, clean: Floats, groups: Groups) -> Floats:
         code = np.minimum(self.to_cells(clean, groups), len(groups.places) - 1)
-        away = np.abs(np.nan_to_num(clean) / max(self.reach, 1) - groups.places[code] / groups.steps)
+        away = np.abs(self._position(np.nan_to_num(clean)) - groups.places[code] / groups.steps)
         away[np.isnan(clean)] = 0.0
         return away
 
     def _centres(self, cells: Cells) -> Floats:
-        k, reach = cells.steps, self.reach
         if not self.whole:
-            inside = (cells.places + 0.5) / k
+            inside = np.minimum((cells.places + 0.5) / (cells.steps * float(self.weight)), 1.0)
         else:
             # Python's integers: reach · k may be large. The middle rounds half down, so that it stays in its cell.
-            middle = [-((k - reach * (2 * int(i) + 1)) // (2 * k)) for i in cells.places]
-            first = [-(-int(i) * reach // k) for i in cells.places]
-            last = [reach if i == k - 1 else -(-(int(i) + 1) * reach // k) - 1 for i in cells.places]
+            k, reach = cells.steps * self.weight.numerator, self.reach * self.weight.denominator
+            places = [int(i) for i in cells.places]
+            middle = [-((k - reach * (2 * i + 1)) // (2 * k)) for i in places]
+            first = [-(-i * reach // k) for i in places]
+            last = [min(self.reach, -(-(i + 1) * reach // k) - 1) for i in places]
+            last[-1] = self.reach  # the last cell is closed
             inside = np.array([max(a, min(m, b)) for a, m, b in zip(first, middle, last, strict=True)], float)
         return np.concatenate([inside, np.full(cells.apart, np.nan)])
 
@@ -224,13 +253,14 @@ class Ordered(Column):
         return np.ma.masked_array(values, mask=absent)
 
     def _place(self, clean: Floats, resolution: int) -> Ints:
-        """Index of the cell on the line: ⌊offset · resolution / reach⌋, the last cell closed."""
+        """Index of the cell on the line: ⌊position · resolution⌋, the last cell closed."""
         present = np.nan_to_num(clean)
         if self.whole:
-            place = present.astype(np.int64) * resolution // max(self.reach, 1)
+            per = max(self.reach, 1) * self.weight.denominator
+            place = present.astype(np.int64) * (resolution * self.weight.numerator) // per
         else:
-            place = np.floor(present * resolution).astype(np.int64)
-        return np.minimum(place, resolution - 1)
+            place = np.floor(self._position(present) * resolution).astype(np.int64)
+        return np.minimum(place, math.ceil(resolution * self.weight) - 1)
 
     def _codes(self, place: Ints, clean: Floats, cells: Cells) -> Ints:
         code = place if cells.span + 1 == len(cells.places) else np.searchsorted(cells.places, place)
@@ -239,16 +269,21 @@ class Ordered(Column):
 
 @dataclass(frozen=True, slots=True)
 class Category(Column):
-    """Labels, each at distance 1 from every other. A cleaned value is the index of its label.
+    """Labels, each at distance `weight` from every other. A cleaned value is the index of its label.
 
     The indices after the listed labels are `other` and missing, in that order, where they are declared. A value that
     is not listed goes to `other`, else to missing, else to the first label; an absent one to missing, else to
     `other`, else to the first label.
+
+    In a tree `paths` holds for each label all codes above it and its own, and distances are along the tree. With a
+    metric of one's own `distances` has them. Then `other` and missing are still at distance `weight` from all.
     """
 
     kind: CategoryKind = "category"
     values: tuple[str, ...] = ()
     other: bool = False
+    paths: tuple[tuple[str, ...], ...] = ()
+    distances: tuple[tuple[Fraction, ...], ...] = ()
 
     OTHER_LABEL = "other"
 
@@ -256,21 +291,52 @@ class Category(Column):
     def labels(self) -> tuple[str, ...]:
         return (*self.values, self.OTHER_LABEL) if self.other else self.values
 
+    @property
+    def web(self) -> Web | None:
+        """Distances among the listed labels, where these are not all the same."""
+        if self.kind == "tree":
+            return tree_of(self.paths)
+        return table_of(self.distances) if self.kind == "metric" else None
+
+    @property
+    def closest(self) -> Fraction:
+        """The smallest distance of two labels: whether a row is one of them can be told from how near it is."""
+        if self.web is None or self.web.size < 2:
+            return self.weight
+        distances = self.web.distances[: self.web.size, : self.web.size]
+        return self.weight * Fraction(int(distances[distances > 0].min()), self.web.unit)
+
     def clean(self, raw: cleaning.Raw) -> Ints:
         read = cleaning.as_truths if self.kind == "boolean" else cleaning.as_labels
         other, missing = len(self.values), len(self.labels)
         unlisted = other if self.other else missing if self.missing else 0
         absent = missing if self.missing else other if self.other else 0
-        index: dict[str | None, int] = {label: i for i, label in enumerate(self.labels)}
+        index: dict[str | None, int] = {PATH.join(path): i for i, path in enumerate(self.paths)}
+        index |= {label: i for i, label in enumerate(self.labels)}
         index.setdefault("", absent)  # an empty field of a text file is an absent value, unless "" is a label
         index[None] = absent
         return np.fromiter((index.get(x, unlisted) for x in read(raw)), np.int64, len(raw))
 
     def cells(self, resolution: int) -> Cells:
-        return Cells(places=np.empty(0, np.int64), steps=resolution, apart=len(self.labels) + self.missing)
+        labels = self._points(resolution)
+        if (web := labels.web) is None:
+            return labels
+        heads, kin = cover(web, float(1 / (2 * resolution * self.weight)))
+        alone = np.arange(labels.alone)
+        kin, heads = np.concatenate([kin, len(heads) + alone]), np.concatenate([heads, web.size + alone])
+        return Groups.of(self._points(1), np.empty(0, np.int64), kin, heads) if len(heads) < labels.apart else labels
 
     def lattice(self, steps: int, *, native: bool = True) -> Cells:
-        return Cells(places=np.empty(0, np.int64), steps=1 if native else steps, apart=len(self.labels) + self.missing)
+        return self._points(1 if native else steps)
+
+    def _points(self, steps: int) -> Cells:
+        return Cells(
+            places=np.empty(0, np.int64),
+            steps=steps,
+            apart=len(self.labels) + self.missing,
+            weight=self.weight,
+            web=self.web,
+        )
 
     def _to_cells(self, clean: Ints, cells: Cells) -> Ints:
         return clean
@@ -288,7 +354,7 @@ class Category(Column):
         return np.zeros(len(clean))
 
     def _from_middle(self, clean: Ints, groups: Groups) -> Floats:
-        return np.zeros(len(clean))
+        return np.asarray(groups.lattice.distance(clean, groups.heads[groups.kin[clean]]), dtype=float)
 
     def _centres(self, cells: Cells) -> Ints:
         return np.arange(cells.size)
@@ -307,8 +373,3 @@ def discretisation(column: Column, cells: Cells) -> Fraction:
     if not isinstance(column, Ordered):
         return Fraction(0)
     return Fraction(1, 2 * cells.steps)
-
-
-def _nearest(index: Ints, steps: int, reach: int) -> Ints:
-    """The multiple of 1/`steps` nearest index/reach, in integers; halves go up."""
-    return (2 * index * steps + reach) // (2 * reach)

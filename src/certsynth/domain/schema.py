@@ -7,17 +7,18 @@ import json
 import math
 import re
 import tomllib
-import unicodedata
-from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
-from certsynth.domain.column import Category, Column, Ordered
+from certsynth.domain.column import PATH, Category, Column, Ordered
+from certsynth.domain.labels import checked_flag, checked_text, checked_values, labelled, plain_number
 from certsynth.errors import SchemaError
 
-KINDS = ("integer", "number", "date", "ordinal", "category", "boolean")
+KINDS = ("integer", "number", "date", "ordinal", "category", "boolean", "tree", "metric")
+_COMMON = {"name", "kind", "missing", "weight"}
 _ALLOWED = {
     "integer": {"low", "high"},
     "number": {"low", "high"},
@@ -25,15 +26,16 @@ _ALLOWED = {
     "ordinal": {"values"},
     "category": {"values", "other"},
     "boolean": set(),
+    "tree": {"values", "other"},
+    "metric": {"values", "other", "matrix", "distances"},
 }
 
 # A schema is read before anything is known about it, so its size is limited (a code list of 100,000 labels is larger
 # than any that can be measured).
 MAX_BYTES = 16 * 2**20
 MAX_COLUMNS = 1_000
-MAX_VALUES = 100_000
-MAX_TEXT = 1_000
-MAX_REACH = 2**40  # offsets times resolutions stay far below 2^63
+MAX_REACH = 2**40  # offsets times steps and weights stay below 2^63
+MAX_WEIGHT_PARTS = 1_000  # a weight is a multiple of a thousandth
 _EPOCH = datetime.date(1970, 1, 1).toordinal()
 
 # tomllib takes quadratic time for a dotted key (32 kB: 4 s). No key of a schema has a dot, so lines with many
@@ -72,18 +74,18 @@ class Schema:
             raise SchemaError(f"schema {path}: {error.strerror or 'cannot be read'}. Check the path.") from None
         except UnicodeDecodeError:
             raise SchemaError(f"schema {path}: not a text file in UTF-8. Write it as TOML.") from None
-        return cls.parse(text, where=str(path))
+        return cls.parse(text, where=str(path), folder=path.parent)
 
     @classmethod
-    def parse(cls, text: str, *, where: str = "schema") -> Schema:
-        """Read a schema from TOML text."""
+    def parse(cls, text: str, *, where: str = "schema", folder: Path | None = None) -> Schema:
+        """Read a schema from TOML text. Files that it names are looked for in `folder`, and nowhere else."""
         if any(line.count(".") > MAX_DOTS for line in _TEXTS.sub("", text).split("\n")):
             raise SchemaError(f"{where}: a key with more than {MAX_DOTS} dots; a schema's keys have none.")
         try:
             document = tomllib.loads(text)
         except (ValueError, RecursionError) as error:  # a number of 5,000 digits is a plain ValueError
             raise SchemaError(f"{where}: not valid TOML ({error}). See README, 'The schema'.") from None
-        return _schema(document, where)
+        return _schema(document, where, folder)
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -128,14 +130,18 @@ def describe(column: Column) -> dict[str, Any]:
             entries["low"], entries["high"] = column.low, column.high
     elif isinstance(column, Category):
         entries["kind"] = column.kind
-        if column.kind == "category":
-            entries["values"] = list(column.values)
+        if column.kind != "boolean":
+            entries["values"] = [PATH.join(path) for path in column.paths] or list(column.values)
             entries["other"] = column.other
+        if column.kind == "metric":
+            entries["distances"] = [[plain_number(distance) for distance in row] for row in column.distances]
+    if column.weight != 1:
+        entries["weight"] = float(column.weight)
     entries["missing"] = column.missing
     return entries
 
 
-def _schema(document: Mapping[str, Any], where: str) -> Schema:
+def _schema(document: Mapping[str, Any], where: str, folder: Path | None) -> Schema:
     for key in document:
         if key not in ("table", "column"):
             raise SchemaError(f"{where}: unknown entry {key!r}; a schema has [table] and [[column]].")
@@ -152,14 +158,14 @@ def _schema(document: Mapping[str, Any], where: str) -> Schema:
     if not isinstance(draft, bool):
         raise SchemaError(f"{where}: [table] draft is true or false.")
     return Schema(
-        columns=tuple(_column(entry, f"{where}: column {i + 1}") for i, entry in enumerate(columns)),
+        columns=tuple(_column(entry, f"{where}: column {i + 1}", folder) for i, entry in enumerate(columns)),
         name=checked_text(table.get("name", "table"), f"{where}: [table] name"),
         unit=checked_text(table.get("unit", "one row is one person"), f"{where}: [table] unit"),
         draft=draft,
     )
 
 
-def _column(entry: Any, where: str) -> Column:
+def _column(entry: Any, where: str, folder: Path | None) -> Column:
     if not isinstance(entry, dict) or "name" not in entry:
         raise SchemaError(f'{where} has no name: write name = "…" under [[column]].')
     name = checked_text(entry["name"], f"{where}: name")
@@ -168,21 +174,19 @@ def _column(entry: Any, where: str) -> Column:
     if kind not in KINDS:
         raise SchemaError(f"{where}: kind must be one of {', '.join(KINDS)}.")
     for key in entry:
-        if key not in {"name", "kind", "missing"} | _ALLOWED[kind]:
-            allowed = ", ".join(sorted(_ALLOWED[kind] | {"missing"}))
+        if key not in _COMMON | _ALLOWED[kind]:
+            allowed = ", ".join(sorted((_COMMON | _ALLOWED[kind]) - {"name", "kind"}))
             raise SchemaError(f"{where}: a column of kind {kind} has no entry {key!r}; it may have {allowed}.")
-    missing = _flag(entry, "missing", where)
+    missing, weight = checked_flag(entry, "missing", where), _weight(entry, where)
     if kind == "boolean":
-        return Category(name=name, missing=missing, kind="boolean", values=("false", "true"))
-    if kind == "category":
-        other = _flag(entry, "other", where)
-        values = _values(entry, where)
-        if other and Category.OTHER_LABEL in values:
-            raise SchemaError(f'{where}: with other = true the label "other" is taken; rename it in the values.')
-        return Category(name=name, missing=missing, kind="category", values=values, other=other)
+        return Category(name=name, missing=missing, weight=weight, kind="boolean", values=("false", "true"))
+    if kind in ("category", "tree", "metric"):
+        return labelled(entry, where, folder, Category(name=name, missing=missing, weight=weight, kind=kind))
     if kind == "ordinal":
-        values = _values(entry, where)
-        return Ordered(name=name, missing=missing, kind="ordinal", low=0, high=len(values) - 1, values=values)
+        values = checked_values(entry, where)
+        return Ordered(
+            name=name, missing=missing, weight=weight, kind="ordinal", low=0, high=len(values) - 1, values=values
+        )
     low, high = (_bound(entry, end, kind, where) for end in ("low", "high"))
     if not low < high:
         raise SchemaError(f"{where}: low must be below high. Give the bounds that the code book allows.")
@@ -190,7 +194,18 @@ def _column(entry: Any, where: str) -> Column:
         raise SchemaError(f'{where}: more than 2^40 values between low and high; use kind = "number".')
     if kind == "number" and not math.isfinite(high - low):
         raise SchemaError(f"{where}: high − low is too large for a number; choose narrower bounds.")
-    return Ordered(name=name, missing=missing, kind=kind, low=low, high=high)
+    return Ordered(name=name, missing=missing, weight=weight, kind=kind, low=low, high=high)
+
+
+def _weight(entry: Mapping[str, Any], where: str) -> Fraction:
+    value = entry.get("weight", 1)
+    rule = f"{where}: weight must be above 0 and at most 1, in at most 3 decimals, like 0.5"
+    if isinstance(value, bool) or not isinstance(value, (int, float)) or not 0 < value <= 1:
+        raise SchemaError(f"{rule}.")
+    weight = Fraction(repr(value))
+    if MAX_WEIGHT_PARTS % weight.denominator:
+        raise SchemaError(f"{rule}.")
+    return weight
 
 
 def _bound(entry: Mapping[str, Any], end: str, kind: str, where: str) -> int | float:
@@ -213,46 +228,6 @@ def _bound(entry: Mapping[str, Any], end: str, kind: str, where: str) -> int | f
     if not abs(value) <= 1e300:  # says so of NaN, too, and of an int that is too large for a float
         raise SchemaError(f"{where}: {end} must be a number between −1e300 and 1e300.")
     return value if kind == "integer" else float(value)
-
-
-def _values(entry: Mapping[str, Any], where: str) -> tuple[str, ...]:
-    values = entry.get("values")
-    if not isinstance(values, list) or not values:
-        raise SchemaError(f'{where}: needs values = ["…", …], the labels that the code book lists.')
-    if len(values) > MAX_VALUES:
-        raise SchemaError(f"{where}: {len(values)} values; at most {MAX_VALUES} are supported.")
-    for value in values:
-        if not isinstance(value, str):
-            raise SchemaError(f'{where}: values are texts; write "1" rather than 1.')
-        checked_text(value, f"{where}: value", empty=True)
-    twice = next((value for value, times in Counter(values).items() if times > 1), None)
-    if twice is not None:
-        raise SchemaError(f"{where}: the value {twice!r} is listed twice; remove one.")
-    return tuple(values)
-
-
-def _flag(entry: Mapping[str, Any], key: str, where: str) -> bool:
-    flag = entry.get(key, False)
-    if not isinstance(flag, bool):
-        raise SchemaError(f"{where}: {key} is true or false.")
-    return flag
-
-
-def checked_text(value: Any, where: str, *, empty: bool = False) -> str:
-    """A name or label that is safe to write into a CSV file, a web page and a terminal."""
-    if not isinstance(value, str) or not (value or empty):
-        raise SchemaError(f"{where} must be a text.")
-    if len(value) > MAX_TEXT:
-        raise SchemaError(f"{where} is longer than {MAX_TEXT} characters; shorten it.")
-    if any(unicodedata.category(c) in ("Cc", "Cs") for c in value):  # Cs: surrogates, which UTF-8 lacks
-        raise SchemaError(f"{where} holds a control character; remove it.")
-    if value.startswith(("=", "@", "+", "-")) and not _plain_number(value):
-        raise SchemaError(f"{where} {value!r} would run as a formula in a spreadsheet; let it start with a letter.")
-    return value
-
-
-def _plain_number(text: str) -> bool:
-    return text[0] in "+-" and text[1:].replace(".", "", 1).isdecimal()
 
 
 def _toml(value: Any) -> str:

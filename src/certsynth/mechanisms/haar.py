@@ -34,11 +34,13 @@ class Haar(Strategy):
     noisy_total: bool = False
 
     @property
-    def name(self) -> Literal["haar", "haar-hilbert", "haar-weighted", "haar-noisy-total"]:
+    def name(self) -> Literal["haar", "haar-hilbert", "haar-tour", "haar-weighted", "haar-noisy-total"]:
         if self.growth:
             return "haar-weighted"
         if self.noisy_total:
             return "haar-noisy-total"
+        if self.path == "tour":
+            return "haar-tour"
         return "haar-hilbert" if self.path == "hilbert" else "haar"
 
     @property

@@ -11,7 +11,7 @@ from certsynth.mechanisms.identity import Identity
 from certsynth.mechanisms.quad_tree import QuadTree
 from certsynth.mechanisms.strategy import Strategy
 
-STRATEGIES = ("identity", "haar", "haar-hilbert", "haar-weighted", "quad-tree", "haar-noisy-total")
+STRATEGIES = ("identity", "haar", "haar-hilbert", "haar-tour", "haar-weighted", "quad-tree", "haar-noisy-total")
 
 GROWTHS = {
     "haar-weighted": tuple(Fraction(i, 8) for i in range(1, 6)),
@@ -32,6 +32,8 @@ def strategy_named(name: str, *, neighbours: Neighbours, growth: Fraction | None
         return Haar(neighbours)
     if name == "haar-hilbert":
         return Haar(neighbours, path="hilbert")
+    if name == "haar-tour":
+        return Haar(neighbours, path="tour")
     if name == "haar-weighted":
         return Haar(neighbours, growth=Fraction(1, 4) if growth is None else growth, path="hilbert")
     if name == "quad-tree":

@@ -17,10 +17,10 @@ from typing import Any
 
 import numpy as np
 
-from certsynth.domain import Cells, Column, Groups, Ordered, Schema
+from certsynth.domain import Category, Cells, Column, Groups, Ordered, Schema
 from certsynth.domain.column import discretisation
 from certsynth.errors import InputError, TooLarge
-from certsynth.layers import Layer, points
+from certsynth.layers import Layer, grouped, points
 from certsynth.limits import check_size
 from certsynth.mechanisms import Measurement, Strategy, strategy_named
 from certsynth.mechanisms.strategies import GROWTHS, STRATEGIES
@@ -296,21 +296,30 @@ def blank_layer(schema: Schema, layer: Layer) -> Measurement:
         cells = points(schema, layer.resolution if layer.cells == "points" else None)
         if layer.cells == "groups":
             assert layer.resolution is not None
-            cells = tuple(_even_groups(c, layer.resolution) for c in cells if isinstance(c, Groups))
+            cells = tuple(_even_groups(column, c, layer.resolution) for column, c in zip(schema, cells, strict=True))
     return blank(Marginals(cells=cells, subsets=all_subsets(schema, layer.ways)), layer.strategy, layer.budget)
 
 
-def _even_groups(cells: Groups, most: int) -> Groups:
+def _even_groups(column: Column, cells: Cells, most: int) -> Groups:
     """Points in groups of about the same number."""
+    assert isinstance(cells, Groups)
     line = len(cells.places)
-    starts = np.unique(np.arange(min(most, line)) * line // min(most, line)) if line else np.empty(0, np.int64)
-    return Groups.of(cells.lattice, starts)
+    if not line:
+        return grouped(column, cells, cells, np.ones(cells.size), most)
+    return Groups.of(cells.lattice, np.unique(np.arange(min(most, line)) * line // min(most, line)))
 
 
 def _lost(column: Column, cells: Cells, native: bool) -> Fraction:
-    """How far a value can be from where its cell is; nothing in groups of one value."""
+    """How far a value can be from where its cell is; nothing in groups of one value.
+
+    Many labels in few groups lose as much as a line does: those in a group are about as different as neighbours.
+    """
+    if not native:
+        return discretisation(column, cells)
+    if isinstance(column, Category):
+        return column.weight / (2 * cells.steps) if len(column.labels) > cells.steps else Fraction(0)
     alone = isinstance(column, Ordered) and column.whole and column.reach < cells.steps
-    return Fraction(0) if native and alone else discretisation(column, cells)
+    return Fraction(0) if alone else discretisation(column, cells)
 
 
 def _resolutions(schema: Schema, settings: Settings) -> Sequence[int]:

@@ -69,7 +69,8 @@ def _even(cells: Cells) -> Cells:
     if not isinstance(cells, Groups):
         return cells
     line = len(cells.places)
-    return Cells(places=np.arange(line), steps=max(line, 1), apart=cells.apart)
+    steps = max(round(line / cells.weight), 1)
+    return Cells(places=np.arange(line), steps=steps, apart=cells.apart, weight=cells.weight, web=cells.web)
 
 
 def best_strategy(

@@ -98,8 +98,9 @@ def _flows(schema: Schema, subsets: Sequence[Subset], made: Rehearsed, steps: in
 def _cut(lattice: Cells, steps: int) -> Cells:
     """The lattice in at most `steps` even cells."""
     if len(lattice.places) <= steps:
-        return Cells(places=lattice.places, steps=lattice.steps, apart=lattice.apart)
-    return Cells(places=np.arange(steps), steps=steps, apart=lattice.apart)
+        return lattice
+    last = int(lattice.places[-1]) * steps // (lattice.steps + 1)
+    return Cells(places=np.arange(last + 1), steps=steps, apart=lattice.apart, weight=lattice.weight)
 
 
 def _cut_codes(codes: np.ndarray, lattice: Cells, cells: Cells) -> np.ndarray:

@@ -9,6 +9,7 @@ from scipy.special import ndtr
 
 from certsynth.arrays import Floats, Ints
 from certsynth.domain import Category, Column, Ordered, Schema
+from certsynth.domain.covering import tour
 
 TRAITS = 3
 """Hidden traits of a row that several columns depend on."""
@@ -52,7 +53,10 @@ def _column(column: Column, level: Floats, rng: np.random.Generator) -> np.ndarr
     """Values of one column for rows whose scores are at these levels, between 0 and 1."""
     if isinstance(column, Category):
         shares = rng.dirichlet(np.full(len(column.labels), 0.7))
-        return _missing(column, _drawn(shares, rng.permutation(len(shares)), level), len(shares), rng)
+        order = rng.permutation(len(shares))
+        if column.web is not None:  # what is near to each other goes with like scores
+            order = np.roll(tour([column.lattice(1)])[: len(shares)], rng.integers(len(shares)))
+        return _missing(column, _drawn(shares, order, level), len(shares), rng)
     assert isinstance(column, Ordered)
     points = min(column.reach, POINTS) + 1 if column.whole else POINTS + 1
     places = np.arange(points) / max(points - 1, 1)

@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 
 from certsynth.arrays import Floats, Ints
 from certsynth.domain import Cells
+from certsynth.domain.covering import woven_level
 from certsynth.progress import Progress, silent
 
 HOT, COLD = 25.0, 2.5
@@ -43,8 +44,8 @@ class View:
 def scales(cells: Sequence[Cells]) -> list[list[Ints]]:
     """Ways to look at a product of columns: its cells; then with points together that share a quarter, half a line.
 
-    Points apart stay apart at every scale. Scales at which fewer than two columns have two places are left out: no swap
-    changes what is seen there.
+    Labels of a web come together as its coverings have them; other points apart stay apart at every scale. Scales at
+    which fewer than two columns have two places are left out: no swap changes what is seen there.
 
     >>> [[c.tolist() for c in way] for way in scales([Cells(np.arange(4), 4, 0), Cells(np.arange(2), 1, 1)])]
     [[[0, 1, 2, 3], [0, 1, 2]], [[0, 0, 1, 1], [0, 1, 2]]]
@@ -68,7 +69,9 @@ def places(codes: Ints) -> int:
 def _together(cells: Cells, parts: int) -> Ints:
     """Codes after the line is cut into equal parts, and all points in a part are one."""
     line = np.minimum(cells.places * parts // cells.steps, parts - 1)
-    return np.unique(np.concatenate([line, parts + np.arange(cells.apart)]), return_inverse=True)[1]
+    woven = woven_level(cells, parts.bit_length() - 1)
+    alone = parts + len(woven) + np.arange(cells.alone)
+    return np.unique(np.concatenate([line, parts + woven, alone]), return_inverse=True)[1]
 
 
 def fit(

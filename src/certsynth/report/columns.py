@@ -24,6 +24,8 @@ KINDS = {
     "ordinal": "ordered list",
     "category": "category",
     "boolean": "true or false",
+    "tree": "code in a tree",
+    "metric": "label with distances",
 }
 _EPOCH = datetime.date(1970, 1, 1).toordinal()
 _EDGE = 1e-9  # numbers sit on lattices: no edge of a bin may be decided by the last bit of one
@@ -35,24 +37,25 @@ Json = dict[str, Any]
 def column_view(column: Column, values: np.ma.MaskedArray[Any, Any], bound: float) -> Json:
     """Name, kind, range, facts and the picture of one column; `bound` is what is promised of it."""
     values, rows = np.ma.asarray(values), len(values)
+    own = min(1.0, bound / float(column.weight))  # distances of a light column count less: less is promised of it
     if isinstance(column, Ordered):
         offsets, absent = _offsets(column, values)
         average = _average(column, offsets)
-        facts = [_mean(column, average, bound, present=len(offsets), rows=rows)]
+        facts = [_mean(column, average, own, present=len(offsets), rows=rows)]
         spread = _spread(column, offsets, rows)
         if average is not None and not column.missing:
-            spread["mean"] = _mean_mark(column, average, bound)
+            spread["mean"] = _mean_mark(column, average, own)
         kind: str = column.kind
     elif isinstance(column, Category):
         counts, absent = _label_counts(column, values)
-        facts = _shares(column, counts, rows, bound)
+        facts = _shares(column, counts, rows, min(1.0, bound / float(column.closest)))
         spread = _bars(column.labels, counts, rows)
         kind = column.kind
     else:
         raise TypeError(f"the report has no picture for a {type(column).__name__}")
     if column.missing:
         spread["missing"] = _bar("missing", absent, rows)
-        facts.append(_fact("share missing", numerals.share(absent, rows), f"{numerals.points(bound)} pp", bound))
+        facts.append(_fact("share missing", numerals.share(absent, rows), f"{numerals.points(own)} pp", own))
     return {
         "name": numerals.text(column.name),
         "kind": KINDS[kind],

@@ -105,7 +105,7 @@ def _examples(schema: Schema, columns: Sequence[Json], bound: float, sparsity: i
     if ranked:
         column, shown = ranked[0]
         said.append(words.mean_example(shown, column.kind, numerals.plain(_whole(span(column)))))
-    groups = [c for c in schema if isinstance(c, Category)]
+    groups = [c for c in schema if isinstance(c, Category) and c.closest == 1]
     if groups:
         together = min(sparsity, len(groups))
         said.append(words.share_example(together, numerals.points(bound)))

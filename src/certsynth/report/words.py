@@ -337,6 +337,7 @@ MECHANISMS = {
     "identity": "Noise on every count.",
     "haar": "Noise on how the halves of a line of cells differ, then the halves of the halves, and so on.",
     "haar-hilbert": "As haar, with the cells in the order of Hilbert’s curve, which keeps neighbours together.",
+    "haar-tour": "As haar, with the cells in the order of a tour that visits near ones together, in any metric.",
     "haar-weighted": "As haar-hilbert, with a larger part of the budget for the finer differences.",
     "quad-tree": "Noise on the counts of squares of all sizes, from a few large ones down to the cells.",
     "haar-noisy-total": "As haar, with noise on the total of each table as well: the mechanism of the paper.",

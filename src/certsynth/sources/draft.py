@@ -9,6 +9,7 @@ from __future__ import annotations
 import datetime
 import re
 from collections import Counter
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -17,7 +18,8 @@ import numpy as np
 from certsynth.arrays import Floats
 from certsynth.domain import Category, Column, Ordered, Schema
 from certsynth.domain.cleaning import Raw, as_days, as_labels, as_numbers
-from certsynth.domain.schema import MAX_COLUMNS, MAX_REACH, checked_text
+from certsynth.domain.labels import checked_text, tree_column
+from certsynth.domain.schema import MAX_COLUMNS, MAX_REACH
 from certsynth.errors import InputError, SchemaError
 from certsynth.sources import open_source
 from certsynth.sources.reading import objects
@@ -37,11 +39,12 @@ _LARGEST = 1e300
 _NOT_SO = np.full(1, np.nan)
 
 
-def draft_schema(data: Any, name: str = "table") -> Schema:
+def draft_schema(data: Any, name: str = "table", trees: Mapping[str, Sequence[str]] | None = None) -> Schema:
     """Draft a schema for a table: a path, a frame, a relation or an open source.
 
     Whole numbers become integers, other numbers numbers, ISO dates dates, true and false booleans, and the
-    rest categories. Columns and labels that no schema may have (formulas, control characters) are left out.
+    rest categories. Columns and labels that no schema may have (formulas, control characters) are left out. `trees`
+    has the paths of columns that hold codes of a tree.
 
     >>> import duckdb
     >>> table = duckdb.sql("FROM (VALUES ('007', 34, 'true'), ('012', 7, '')) AS t(code, age, owner)")
@@ -79,7 +82,14 @@ def draft_schema(data: Any, name: str = "table") -> Schema:
     for batch in source.batches(names):
         for column, raw in zip(seen, batch, strict=True):
             column.look(raw)
-    columns = tuple(column.drafted(title) for column, title in zip(seen, names, strict=True))
+    trees = trees or {}
+    for column_name in trees:
+        if column_name not in names:
+            raise InputError(f"column {column_name!r:.60} is not in the data, which has: {', '.join(names)}.")
+    columns = tuple(
+        column.coded(title, trees[title]) if title in trees else column.drafted(title)
+        for column, title in zip(seen, names, strict=True)
+    )
     return Schema(columns=columns, name=name if _allowed(name) else "table", draft=True)
 
 
@@ -171,6 +181,12 @@ class _Seen:
             low, high = _apart(int(low), int(high), _DAYS[1])
             return Ordered(name=name, missing=missing, kind="date", low=low, high=high)
         return self._category(name)
+
+    def coded(self, name: str, paths: Sequence[str]) -> Category:
+        """A tree of given codes; others are allowed if some were seen."""
+        drafted = tree_column(name, paths, missing=self.absent or self.holes)
+        unlisted = self.crowded or bool(self.labels.keys() - {*drafted.values, *paths} - _HOLES)
+        return tree_column(name, paths, missing=drafted.missing, other=unlisted)
 
     def _category(self, name: str) -> Category:
         many = len(self.labels) > MANY_LABELS

@@ -1,25 +1,29 @@
-"""The graph that mass moves over: lattices of cells with arcs of true length, and a hub."""
+"""The graph that mass moves over: nodes for all combinations of cells, arcs of true length, and a hub."""
 
 from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 
 import numpy as np
-from scipy.sparse import coo_array
-from scipy.sparse.csgraph import dijkstra
 
-from certsynth.arrays import Floats, Ints, frozen
-from certsynth.domain import Cells, Groups
+from certsynth.arrays import Ints, frozen
+from certsynth.domain import Cells
+from certsynth.domain.web import irreducible
+from certsynth.transport.axis import Axis, Move
+from certsynth.transport.lattice import lattice_offsets
 
-Offset = tuple[int, ...]
+SMALL = 400
+"""Products of up to so many cells get arcs between all of them where no sparse graph is exact."""
 
-MAX_OFFSETS = 40
-"""Arcs from a node into one orthant. More are needed for an exact graph only when two steps are nearly, but not quite,
-equal (255 and 256 to the unit); then some are left out, and `Network.stretch` says what that costs."""
+MOST_MOVES = 500_000
+"""Arcs for moves along a web while another column moves freely: beyond, some of the free ways are left out."""
+
+Arcs = tuple[Ints, Ints, Ints]
+"""Tails, heads and lengths."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -32,11 +36,11 @@ class Network:
 
     where the hub takes up what does not sum to zero. It equals the supremum of ∫f dω over all f that are 1-Lipschitz
     along the arcs with |f| ≤ `hub`. Arcs are never shorter than the distance they span, so U is at least W1 on measures
-    of equal mass, and equal to it where `stretch` is 1. Lengths are whole multiples of 1/`unit`.
+    of equal mass, and equal to it where `stretch` is 1; else it is at most `stretch` times W1. Lengths are whole
+    multiples of 1/`unit`. docs/explanation/transport.md proves which graphs are exact.
 
-    Columns with points apart fall into layers, one for each choice of those points, and what lies in different layers
-    is at distance 1: the hub, at half the diameter from every node, is the way between them. Where the hub is further
-    off, another node at half the diameter is, which takes up no mass.
+    Where columns have points apart, the hub at half the diameter is the way between them, or, where the hub is further
+    off, another node at half the diameter, which takes up no mass. Lighter columns have ways of their own.
 
     Paper: Eq. (2) [duality], Eq. (17) [transport-loss]
     """
@@ -51,57 +55,22 @@ class Network:
     stretch: Fraction
 
     @classmethod
-    def of(cls, cells: Sequence[Cells], *, hub: Fraction | None = None) -> Network:
+    def of(cls, cells: Sequence[Cells], *, hub: Fraction | None = None, small: int = SMALL) -> Network:
         """`hub`: how far the hub is from every node, by default half the diameter of the space.
 
-        Any distance from half the diameter on leaves the cost of measures of mass zero unchanged.
+        Any distance from half the diameter on leaves the cost of measures of mass zero unchanged. Of up to `small`
+        cells a sparse graph that is not exact is replaced by one of all pairs.
         """
         diameter = max(c.diameter for c in cells)
         hub = diameter / 2 if hub is None else hub
         if hub < diameter / 2:
             raise ValueError("a hub closer than half the diameter would be a short cut")
-        unit = 2 * math.lcm(hub.denominator, *(c.steps for c in cells if len(c.places)))
-        node_of_cell = np.full([c.size for c in cells], -1, dtype=np.int64)
-        tails: list[Ints] = []
-        heads: list[Ints] = []
-        lengths: list[Ints] = []
-        nodes, layers, stretch = 0, 0, Fraction(1)
-        for on_line in itertools.product((True, False), repeat=len(cells)):
-            if any(not (len(c.places) if line else c.apart) for c, line in zip(cells, on_line, strict=True)):
-                continue
-            layer = (_Uneven if any(isinstance(c, Groups) for c in cells) else _Layers)(cells, on_line, unit)
-            codes = [
-                np.arange(len(c.places)) if line else len(c.places) + np.arange(c.apart)
-                for c, line in zip(cells, on_line, strict=True)
-            ]
-            node_of_cell[np.ix_(*codes)] = nodes + layer.cell_nodes()
-            for tail, head, length in layer.arcs():
-                tails += [nodes + tail, nodes + head]
-                heads += [nodes + head, nodes + tail]
-                lengths += [np.broadcast_to(length, len(tail))] * 2
-            nodes, layers = nodes + layer.size, layers + layer.copies
-            stretch = max(stretch, layer.stretch)
-        everywhere, ways = np.arange(nodes), [hub]
-        if layers > 1 and hub > diameter / 2:  # a far hub is no way between layers
-            ways.insert(0, diameter / 2)
-        for way in ways:
-            middle = np.full(len(everywhere), nodes)
-            tails += [everywhere, middle]
-            heads += [middle, everywhere]
-            lengths += [np.full(2 * len(everywhere), int(way * unit))]
-            nodes += 1
-        all_tails, all_heads, all_lengths = map(np.concatenate, (tails, heads, lengths))
-        by_tail = np.lexsort((all_heads, all_tails))  # the solver wants them so
-        return cls(
-            tails=frozen(all_tails[by_tail]),
-            heads=frozen(all_heads[by_tail]),
-            lengths=frozen(all_lengths[by_tail].astype(np.int64)),
-            node_of_cell=frozen(node_of_cell.ravel()),
-            nodes=nodes,
-            unit=unit,
-            hub=int(hub * unit),
-            stretch=stretch,
-        )
+        unit = 2 * math.lcm(hub.denominator, diameter.denominator, *(c.grain for c in cells))
+        axes = [Axis.of(c, unit) for c in cells]
+        graph = _Graph(axes, int(diameter * unit))
+        if graph.stretch > 1 and graph.woven and math.prod(c.size for c in cells) <= small:
+            graph = _Complete(axes, int(diameter * unit))
+        return graph.network(unit, int(hub * unit))
 
     @property
     def cells(self) -> int:
@@ -115,155 +84,187 @@ class Network:
         return supply
 
 
-class _Layers:
-    """All layers with the same columns on the line: copies of one lattice, one for each choice of points apart."""
+class _Graph:
+    """A sparse graph on all combinations of the axes' nodes.
 
-    def __init__(self, cells: Sequence[Cells], on_line: Sequence[bool], unit: int) -> None:
-        self.cells, self.on_line = cells, on_line
-        self.shape = tuple(c.span + 1 if line else 1 for c, line in zip(cells, on_line, strict=True))
-        self.copies = math.prod(1 if line else c.apart for c, line in zip(cells, on_line, strict=True))
-        self.volume = math.prod(self.shape)
-        self.size = self.copies * self.volume
-        steps = [unit // c.steps if line else 0 for c, line in zip(cells, on_line, strict=True)]
-        axes = [j for j, line in enumerate(on_line) if line and self.shape[j] > 1]
-        spans, lengths = [self.shape[j] - 1 for j in axes], [steps[j] for j in axes]
-        offsets, self.stretch = lattice_offsets(spans, lengths)
-        self.offsets: list[tuple[Offset, int]] = []
-        for offset in offsets:
-            full = [0] * len(cells)
-            for j, move in zip(axes, offset, strict=True):
-                full[j] = move
-            length = max(move * step for move, step in zip(offset, lengths, strict=True))
-            self.offsets.append((tuple(full), length))
+    Along lines it is a lattice. A move of one axis from a point apart, or along a web, lets the others go as far for
+    nothing: through copies of their nodes that stand for being under way.
+    """
 
-    def cell_nodes(self) -> Ints:
-        """Node of each cell of these layers, as an array over the columns' cells."""
-        lattice = np.arange(self.volume).reshape(self.shape)
-        on = np.ix_(
-            *(
-                c.places - c.places[0] if line else np.zeros(1, np.int64)
-                for c, line in zip(self.cells, self.on_line, strict=True)
-            )
+    def __init__(self, axes: Sequence[Axis], diameter: int) -> None:
+        self.axes, self.diameter = axes, diameter
+        shape = tuple(axis.size for axis in axes)
+        self.grid = np.arange(math.prod(shape)).reshape(shape)
+        self.nodes = self.grid.size
+        self.stretch = Fraction(1)
+        self.woven = len({axis.weight for axis in axes}) > 1 or any(axis.cells.web is not None for axis in axes)
+        self.parted = False
+        self.arcs: list[Arcs] = []
+        self.ways: dict[tuple[int, int, int], tuple[Ints, Ints, Ints]] = {}
+        for on_line in itertools.product((True, False), repeat=len(axes)):
+            if any(on_line) and all(axis.line or not line for axis, line in zip(axes, on_line, strict=True)):
+                self._lines(on_line)
+        for j, axis in enumerate(axes):
+            self._stars(j, axis)
+            self._web(j, axis)
+
+    def network(self, unit: int, hub: int) -> Network:
+        """With the hub, as arrays sorted by tail and head."""
+        tails, heads, lengths = ([arcs[part] for arcs in self.arcs] for part in range(3))
+        everywhere, nodes = np.arange(self.grid.size), self.nodes
+        ways = [self.diameter // 2, hub] if self.parted and 2 * hub > self.diameter else [hub]
+        for way in ways:  # a far hub is no way between points apart
+            middle = np.full(len(everywhere), nodes)
+            tails += [everywhere, middle]
+            heads += [middle, everywhere]
+            lengths += [np.full(2 * len(everywhere), way)]
+            nodes += 1
+        all_tails, all_heads, all_lengths = map(np.concatenate, (tails, heads, lengths))
+        by_tail = np.lexsort((all_lengths, all_heads, all_tails))  # the solver wants them so
+        again = (np.diff(all_tails[by_tail]) == 0) & (np.diff(all_heads[by_tail]) == 0)
+        by_tail = by_tail[np.append(True, ~again)]  # of parallel arcs the shortest
+        return Network(
+            tails=frozen(all_tails[by_tail]),
+            heads=frozen(all_heads[by_tail]),
+            lengths=frozen(all_lengths[by_tail]),
+            node_of_cell=frozen(self._node_of_cell()),
+            nodes=nodes,
+            unit=unit,
+            hub=hub,
+            stretch=self.stretch,
         )
-        apart = [1 if line else c.apart for c, line in zip(self.cells, self.on_line, strict=True)]
-        copy = np.arange(self.copies).reshape(apart)
-        return np.asarray(copy * self.volume + lattice[on])
 
-    def arcs(self) -> Iterator[tuple[Ints, Ints, int | Ints]]:
-        """Arcs of all copies in one direction: tails, heads, and their lengths, or the one they share."""
-        lattice = np.arange(self.volume).reshape(self.shape)
-        start = np.arange(self.copies)[:, None] * self.volume
-        for offset, length in self.offsets:
-            moving = [j for j, move in enumerate(offset) if move]
-            for signs in itertools.product((1, -1), repeat=len(moving) - 1):
-                move = list(offset)
-                for j, sign in zip(moving[1:], signs, strict=True):
-                    move[j] *= sign
-                tail = lattice[tuple(slice(max(0, -m), n - max(0, m)) for m, n in zip(move, self.shape, strict=True))]
-                head = lattice[tuple(slice(max(0, m), n - max(0, -m)) for m, n in zip(move, self.shape, strict=True))]
-                yield (start + tail.ravel()).ravel(), (start + head.ravel()).ravel(), length
+    def _node_of_cell(self) -> Ints:
+        return self.grid[np.ix_(*(axis.codes for axis in self.axes))].ravel()
 
-
-class _Uneven(_Layers):
-    """Layers of cells that are not evenly spaced: arcs of true length between neighbours in every direction.
-
-    Along the axes alone a way is at most the sum over columns of what it needs to be, and the distance their maximum:
-    so the graph stretches distances by at most the number of columns on the line.
-    """
-
-    def __init__(self, cells: Sequence[Cells], on_line: Sequence[bool], unit: int) -> None:
-        self.cells, self.on_line = cells, on_line
-        self.places = [
-            c.places * (unit // c.steps) if line else np.zeros(1, np.int64)
-            for c, line in zip(cells, on_line, strict=True)
+    def _lines(self, on_line: Sequence[bool]) -> None:
+        """Arcs along the lines of some axes, for each choice of nodes off the line of the others."""
+        block = self.grid[
+            tuple(
+                slice(0, axis.line) if line else slice(axis.line, None)
+                for axis, line in zip(self.axes, on_line, strict=True)
+            )
         ]
-        self.shape = tuple(len(places) for places in self.places)
-        self.volume = math.prod(self.shape)
-        self.copies = math.prod(c.apart for c, line in zip(cells, on_line, strict=True) if not line)
-        self.size = self.volume * self.copies
-        axes = [j for j, length in enumerate(self.shape) if length > 1]
-        self.stretch = Fraction(max(1, len(axes)))
-        self.offsets = [(move, 0) for move in itertools.product(*(range(2 if n > 1 else 1) for n in self.shape))][1:]
+        moving = [j for j, line in enumerate(on_line) if line and self.axes[j].line > 1]
+        if not moving or not block.size:
+            return
+        spans, steps = [self.axes[j].line - 1 for j in moving], [self.axes[j].step for j in moving]
+        if all(self.axes[j].even for j in moving):
+            offsets, stretch = lattice_offsets(spans, steps)
+        else:
+            # Along the axes alone a way is at most the sum over columns of what it needs to be.
+            offsets = [move for move in itertools.product((0, 1), repeat=len(moving)) if any(move)]
+            stretch = Fraction(len(moving))
+        self.stretch = max(self.stretch, stretch)
+        for offset in offsets:
+            moved = [j for j, move in zip(moving, offset, strict=True) if move]
+            for signs in itertools.product((1, -1), repeat=len(moved) - 1):
+                move = dict.fromkeys(range(len(self.axes)), 0) | dict(zip(moving, offset, strict=True))
+                for j, sign in zip(moved[1:], signs, strict=True):
+                    move[j] *= sign
+                tail = [slice(max(0, -move[j]), n - max(0, move[j])) for j, n in enumerate(block.shape)]
+                head = [slice(max(0, move[j]), n - max(0, -move[j])) for j, n in enumerate(block.shape)]
+                lengths = [
+                    np.abs(self.axes[j].positions[tail[j]] - self.axes[j].positions[head[j]]).reshape(
+                        [-1 if i == j else 1 for i in range(len(self.axes))]
+                    )
+                    for j in moved
+                ]
+                length = np.maximum.reduce(np.broadcast_arrays(*lengths))
+                self._connect(block[tuple(tail)], block[tuple(head)], length)
+                self._connect(block[tuple(head)], block[tuple(tail)], length)
 
-    def cell_nodes(self) -> Ints:
-        apart = [1 if line else c.apart for c, line in zip(self.cells, self.on_line, strict=True)]
-        copy = np.arange(self.copies).reshape(apart)
-        return np.asarray(copy * self.volume + np.arange(self.volume).reshape(self.shape))
+    def _stars(self, j: int, axis: Axis) -> None:
+        star = axis.star()
+        if star is None:
+            return
+        if star.length == self.diameter:
+            self.parted = True  # the hub does it
+            return
+        self._move(j, star)
+        heavier = [other for i, other in enumerate(self.axes) if i != j and other.diameter > star.length]
+        if len(heavier) > 1 and any(other.cells.web is not None or other.lost(star.length) for other in heavier):
+            self.stretch = max(self.stretch, Fraction(len(self.axes)))
 
-    def arcs(self) -> Iterator[tuple[Ints, Ints, int | Ints]]:
-        for tail, head, _ in super().arcs():
-            spans = [
-                np.abs(places[a] - places[b])
-                for places, a, b in zip(
-                    self.places,
-                    np.unravel_index(tail % self.volume, self.shape),
-                    np.unravel_index(head % self.volume, self.shape),
-                    strict=True,
-                )
-            ]
-            yield tail, head, np.max(spans, axis=0)
+    def _web(self, j: int, axis: Axis) -> None:
+        moves, others = list(axis.web_moves()), [other for i, other in enumerate(self.axes) if i != j]
+        if not moves or not others:
+            for move in moves:
+                self._move(j, move)
+            return
+        pairs = sum(2 * o.line**2 * move.length / o.diameter for o in others if o.diameter for move in moves)
+        stride = 1 + int(pairs / MOST_MOVES)
+        for move in moves:
+            self._move(j, move, stride=stride)
+        by_columns = Fraction(len(self.axes))  # one column after the other
+        if len(others) > 1:
+            self.stretch = by_columns
+        else:
+            lost = max(others[0].lost(move.length, stride) for move in moves)
+            self.stretch = max(self.stretch, min(by_columns, 1 + lost))
+
+    def _move(self, j: int, move: Move, *, stride: int = 0) -> None:
+        """One axis moves, and the others go as far for nothing.
+
+        Those that can go anywhere meanwhile are in one place while under way; the others have copies of their nodes.
+        """
+        kept, free = [], {}
+        for i, other in enumerate(self.axes):
+            if i != j and other.diameter > move.length:
+                kept.append(i)
+                ways = self._free(i, move.length, stride)
+                if len(ways[0]) > other.size:
+                    free[i] = ways
+        here, there = self.grid.take(move.froms, axis=j), self.grid.take(move.tos, axis=j)
+        apart = len(kept) == len(self.axes) - 1
+        if apart and not free and 1 in (len(move.froms), len(move.tos)):
+            self._connect(here, there, move.length)
+            return
+        cost = move.length if free else move.length // 2
+        if len(move.froms) > 1 or not apart:
+            here = self._connect(here, self._copies(kept), 0 if free else cost)
+        for i, (tails, heads, more) in free.items():
+            last = i == max(free) and len(move.tos) == 1 and apart
+            then = there if last else self._copies(kept)
+            shape = [-1 if axis == i else 1 for axis in range(len(self.axes))]
+            self._connect(here.take(tails, axis=i), then.take(heads, axis=i), (more + cost).reshape(shape))
+            here, cost = then, 0
+            if last:
+                return
+        self._connect(here, there, 0 if free else move.length - cost)
+
+    def _free(self, i: int, length: int, stride: int) -> tuple[Ints, Ints, Ints]:
+        key = i, length, stride
+        if key not in self.ways:
+            self.ways[key] = self.axes[i].free(length, stride)
+        return self.ways[key]
+
+    def _connect(self, froms: Ints, tos: Ints, length: Ints | int) -> Ints:
+        tails, heads, lengths = np.broadcast_arrays(froms, tos, length)
+        self.arcs.append((tails.ravel(), heads.ravel(), lengths.ravel()))
+        return tos
+
+    def _copies(self, kept: Sequence[int]) -> Ints:
+        """New nodes for all combinations of nodes of some axes."""
+        shape = [axis.size if i in kept else 1 for i, axis in enumerate(self.axes)]
+        count = math.prod(shape)
+        self.nodes += count
+        return np.arange(self.nodes - count, self.nodes).reshape(shape)
 
 
-def lattice_offsets(spans: Sequence[int], steps: Sequence[int]) -> tuple[list[Offset], Fraction]:
-    r"""Moves in the non-negative orthant whose copies in all orthants make a graph on the lattice, and its stretch.
+class _Complete(_Graph):
+    """Arcs between all pairs of cells that have no third exactly between them."""
 
-    Equal steps: all moves in {0, 1}^s, exact for the maximum metric. Two columns with steps a, b: the quadrant is the
-    union of two cones, {a·i ≥ b·j} and {a·i ≤ b·j}, on each of which the distance max(a·i, b·j) is linear. Every
-    lattice point of a cone is a sum of elements of its Hilbert basis, so that arcs along both bases give every distance
-    exactly, by a path inside the rectangle between its ends. Otherwise moves up to the longest step, not always exact.
+    def __init__(self, axes: Sequence[Axis], diameter: int) -> None:
+        self.axes, self.diameter, self.stretch, self.parted = axes, diameter, Fraction(1), False
+        shape = tuple(len(axis.codes) for axis in axes)
+        self.grid = np.arange(math.prod(shape)).reshape(shape)
+        self.nodes = self.grid.size
+        codes = np.unravel_index(self.grid.ravel(), shape)
+        each = [axis.distances()[np.ix_(axis.codes, axis.codes)] for axis in axes]
+        far = np.maximum.reduce([d[np.ix_(c, c)] for d, c in zip(each, codes, strict=True)])
+        tails, heads = np.nonzero(irreducible(far))
+        self.arcs = [(tails, heads, far[tails, heads])]
 
-    >>> lattice_offsets([5, 5], [1, 1])
-    ([(0, 1), (1, 0), (1, 1)], Fraction(1, 1))
-    >>> lattice_offsets([3, 6], [2, 1])  # the other step is twice as long
-    ([(0, 1), (1, 0), (1, 1), (1, 2)], Fraction(1, 1))
-    """
-    if len(set(steps)) <= 1:
-        moves = [m for m in itertools.product((0, 1), repeat=len(steps)) if any(m)]
-        return moves, Fraction(1)
-    if len(steps) == 2:
-        basis = set(_hilbert_basis(steps[0], steps[1], spans[0]))
-        basis |= {(i, j) for j, i in _hilbert_basis(steps[1], steps[0], spans[1])}
-        moves = sorted((i, j) for i, j in basis if i <= spans[0] and j <= spans[1])
-        if len(moves) <= MAX_OFFSETS:
-            return moves, Fraction(1)
-        moves = sorted(sorted(moves, key=lambda m: (m[0] + m[1], m))[:MAX_OFFSETS])
-    else:
-        reach = [min(3, -(-max(steps) // step), span) for step, span in zip(steps, spans, strict=True)]
-        moves = [m for m in itertools.product(*(range(r + 1) for r in reach)) if math.gcd(*m) == 1]
-    return moves, _stretch(moves, spans, steps)
-
-
-def _hilbert_basis(long: int, short: int, span: int) -> list[Offset]:
-    """Hilbert basis of {(i, j) ≥ 0: long·i ≥ short·j}, up to i = span.
-
-    Its elements are (1, t) for t ≤ long/short, and those points (i, ⌊i·long/short⌋) under the slanted side that are not
-    sums of two others there.
-    """
-    top = [i * long // short for i in range(min(span, short // math.gcd(long, short)) + 1)]
-    basis: list[Offset] = [(1, t) for t in range(top[1] + 1)] if span else []
-    for i in range(2, len(top)):
-        if all(top[h] + top[i - h] < top[i] for h in range(1, i // 2 + 1)):
-            basis.append((i, top[i]))
-    return basis
-
-
-def _stretch(moves: Sequence[Offset], spans: Sequence[int], steps: Sequence[int]) -> Fraction:
-    """Largest ratio of graph distance to distance, over all differences of lattice points.
-
-    Shortest paths from a corner that never turn back: between any two nodes a mirrored copy of such a path exists, so
-    the graph is never worse than this.
-    """
-    shape = tuple(span + 1 for span in spans)
-    lattice = np.arange(math.prod(shape)).reshape(shape)
-    tails, heads, lengths = [], [], []
-    for move in moves:
-        tail = lattice[tuple(slice(0, n - m) for m, n in zip(move, shape, strict=True))].ravel()
-        head = lattice[tuple(slice(m, n) for m, n in zip(move, shape, strict=True))].ravel()
-        tails.append(tail)
-        heads.append(head)
-        lengths.append(np.full(len(tail), max(m * s for m, s in zip(move, steps, strict=True))))
-    arcs = (np.concatenate(lengths), (np.concatenate(tails), np.concatenate(heads)))
-    found: Floats = dijkstra(coo_array(arcs, shape=(lattice.size,) * 2).tocsr(), indices=0)
-    true = np.max([np.indices(shape)[j] * step for j, step in enumerate(steps)], axis=0).ravel()
-    worst = np.argmax(found[1:] / true[1:]) + 1
-    return Fraction(int(found[worst]), int(true[worst]))
+    def _node_of_cell(self) -> Ints:
+        return self.grid.ravel()

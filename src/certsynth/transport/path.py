@@ -10,9 +10,10 @@ import numpy as np
 
 from certsynth.arrays import Floats, Ints, frozen
 from certsynth.domain import Cells
+from certsynth.domain.covering import tour
 from certsynth.transport.hilbert import hilbert_order
 
-Order = Literal["snake", "hilbert"]
+Order = Literal["snake", "hilbert", "tour"]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -28,12 +29,22 @@ class Path:
 
     @classmethod
     def along(cls, cells: Sequence[Cells], order: Order = "snake", *, end: float = 0.0) -> Path:
-        """The snake visits a line, then the next one backwards, in any number of columns; Hilbert's curve needs two."""
+        """The snake visits a line, then the next one backwards, in any number of columns; Hilbert's curve needs two; a
+        tour of a covering tree suits any metric.
+        """
         shape = tuple(c.size for c in cells)
-        index = hilbert_order(*shape) if order == "hilbert" and len(shape) == 2 else snake_order(shape)
+        if order == "tour":
+            index = tour(cells)
+        else:
+            index = hilbert_order(*shape) if order == "hilbert" and len(shape) == 2 else snake_order(shape)
         codes = np.unravel_index(index, shape)
         steps = np.max([c.distance(x[:-1], x[1:]) for c, x in zip(cells, codes, strict=True)], axis=0)
         return cls(order=frozen(index), steps=frozen(np.append(steps, end)))
+
+    @property
+    def length(self) -> float:
+        """From the first cell to the last: what L is in the general rates."""
+        return float(self.steps[:-1].sum())
 
 
 def snake_order(shape: Sequence[int]) -> Ints:

@@ -1,0 +1,260 @@
+"""Labels that a schema lists: safe texts, trees of codes, and matrices of distances, each checked."""
+
+from __future__ import annotations
+
+import csv
+import io
+import unicodedata
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from decimal import Decimal, InvalidOperation
+from fractions import Fraction
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from certsynth.domain.column import PATH, Category
+from certsynth.errors import SchemaError
+
+MAX_VALUES = 100_000
+MAX_TEXT = 1_000
+MAX_CODES = 5_000
+"""Codes of a tree: distances of all pairs are kept."""
+
+MAX_LABELS = 500
+"""Labels of a matrix: all triples are checked."""
+
+MAX_DEPTH = 50
+MAX_DIGITS = 15
+MAX_BYTES = 8 * 2**20
+
+
+def labelled(entry: Mapping[str, Any], where: str, folder: Path | None, column: Category) -> Category:
+    """A column of labels, completed by what the schema says of them."""
+    other = checked_flag(entry, "other", where)
+    paths: tuple[tuple[str, ...], ...] = ()
+    distances: tuple[tuple[Fraction, ...], ...] = ()
+    if column.kind == "metric" and "matrix" in entry:
+        values, distances = _matrix_file(entry, where, folder)
+    else:
+        values = checked_values(entry, where)
+        if column.kind == "tree":
+            values, paths = _paths(values, where)
+        elif column.kind == "metric":
+            distances = _distances(entry.get("distances"), where)
+    if column.kind == "metric":
+        check_metric(values, distances, where)
+    if other and Category.OTHER_LABEL in values:
+        raise SchemaError(f'{where}: with other = true the label "other" is taken; rename it in the values.')
+    return replace(column, values=values, other=other, paths=paths, distances=distances)
+
+
+def tree_column(name: str, paths: Sequence[str], *, missing: bool = False, other: bool = False) -> Category:
+    """A column of codes in a tree."""
+    entry = {"values": list(paths), "other": other}
+    return labelled(entry, f"column {name!r}", None, Category(name=name, missing=missing, kind="tree"))
+
+
+def _paths(values: tuple[str, ...], where: str) -> tuple[tuple[str, ...], tuple[tuple[str, ...], ...]]:
+    """Labels and paths of a tree: a row holds the last code of a path, or all of it where last codes repeat."""
+    if len(values) > MAX_CODES:
+        raise SchemaError(f"{where}: {len(values)} codes; a tree may have {MAX_CODES}. Leave out the lowest level.")
+    paths = tuple(tuple(value.split(PATH)) for value in values)
+    for value, path in zip(values, paths, strict=True):
+        if not all(path):
+            raise SchemaError(f'{where}: the path {value!r} has an empty part; write "above{PATH}code".')
+        if len(path) > MAX_DEPTH:
+            raise SchemaError(f"{where}: the path {value!r:.60} is more than {MAX_DEPTH} codes long; shorten it.")
+    last = tuple(path[-1] for path in paths)
+    for code in last:
+        checked_text(code, f"{where}: code")
+    return (last if len(set(last)) == len(last) else values), paths
+
+
+def paths_of_codes(rows: Sequence[Sequence[str]], where: str) -> tuple[str, ...]:
+    """Paths of a tree, from rows of a code and its parent: none, or the code itself, at the top. A header is left out.
+
+    >>> paths_of_codes([["code", "parent"], ["a", ""], ["b", "a"]], "codes")
+    ('a', 'a/b')
+    """
+    if any(len(row) != 2 for row in rows):
+        raise SchemaError(f"{where}: a list of codes has two columns, the code and its parent (empty at the top).")
+    pairs = [(code.strip(), parent.strip()) for code, parent in rows]
+    codes = {code for code, _ in pairs}
+    if pairs and pairs[0][1] not in {"", pairs[0][0]} | codes:
+        pairs = pairs[1:]
+    parents: dict[str, str] = {}
+    for code, parent in pairs:
+        if PATH in code or not code:
+            raise SchemaError(f"{where}: the code {code!r:.60} is empty or holds a {PATH}; rename it.")
+        if code in parents:
+            raise SchemaError(f"{where}: the code {code!r:.60} is listed twice; a code has one parent.")
+        parents[code] = "" if parent == code else parent
+    paths = []
+    for code in parents:
+        path, above = [code], parents[code]
+        while above:
+            if above not in parents:
+                raise SchemaError(f"{where}: the parent {above!r:.60} of {path[0]!r:.60} is not listed; add its line.")
+            if len(path) > MAX_DEPTH:
+                raise SchemaError(f"{where}: the code {code!r:.60} has no top: its parents go round in a circle.")
+            path.insert(0, above)
+            above = parents[above]
+        paths.append(PATH.join(path))
+    if not paths:
+        raise SchemaError(f"{where}: no code is listed.")
+    return tuple(paths)
+
+
+def _distances(rows: Any, where: str) -> tuple[tuple[Fraction, ...], ...]:
+    if not isinstance(rows, list) or not all(isinstance(row, list) for row in rows):
+        raise SchemaError(
+            f'{where}: kind metric needs matrix = "file.csv", or values and distances = [[0, 1], [1, 0]].'
+        )
+    if len(rows) > MAX_LABELS:
+        raise SchemaError(f"{where}: distances of {len(rows)} labels; at most {MAX_LABELS} are supported.")
+    return tuple(tuple(_distance(value, where) for value in row) for row in rows)
+
+
+def _distance(value: Any, where: str) -> Fraction:
+    rule = f"{where}: distances are numbers from 0 to 10^12 with at most {MAX_DIGITS} digits, like 0.5"
+    try:
+        if isinstance(value, bool) or not isinstance(value, (int, float, str)):
+            raise SchemaError(f"{rule}.")
+        distance = Decimal(str(value).strip()[:40])
+    except InvalidOperation:
+        raise SchemaError(f"{rule}; got {value!r:.40}.") from None
+    if not distance.is_finite() or not 0 <= distance <= 10**12 or len(distance.as_tuple().digits) > MAX_DIGITS:
+        raise SchemaError(f"{rule}; got {value!r:.40}.")
+    if distance and distance.adjusted() < -12:
+        raise SchemaError(f"{rule}; got {value!r:.40}, which is too small.")
+    return Fraction(distance)
+
+
+def _matrix_file(
+    entry: Mapping[str, Any], where: str, folder: Path | None
+) -> tuple[tuple[str, ...], tuple[tuple[Fraction, ...], ...]]:
+    """Labels and distances from a CSV file: a header with an empty field and the labels, then a label and distances."""
+    name = checked_text(entry["matrix"], f"{where}: matrix")
+    if "distances" in entry or "values" in entry:
+        raise SchemaError(f"{where}: the matrix file has labels and distances; leave values and distances out.")
+    rows = read_code_file(_file_beside(name, folder, f"{where}: matrix"), f"{where}: matrix")
+    if len(rows) - 1 > MAX_LABELS:
+        raise SchemaError(f"{where}: a matrix of {len(rows) - 1} labels; at most {MAX_LABELS} are supported.")
+    header, body = (rows[0][1:], rows[1:]) if rows else ([], [])
+    if not header or [row[0] for row in body] != header or any(len(row) != len(header) + 1 for row in body):
+        raise SchemaError(
+            f"{where}: the matrix file must have an empty field and all labels in its first line, and after it a line "
+            "for each label, in the same order: the label and its distances."
+        )
+    values = checked_values({"values": header}, where)
+    return values, tuple(tuple(_distance(value, where) for value in row[1:]) for row in body)
+
+
+def _file_beside(name: str, folder: Path | None, where: str) -> Path:
+    """A file beside the schema. Other places are not read: a schema may come from anybody."""
+    if folder is None:
+        raise SchemaError(f"{where}: a schema without a file of its own cannot name another; write the values into it.")
+    path = folder / name
+    if Path(name).is_absolute() or ".." in Path(name).parts or not path.resolve().is_relative_to(folder.resolve()):
+        raise SchemaError(f"{where}: {name!r} must be a file beside the schema or in a folder below it.")
+    return path
+
+
+def read_code_file(path: Path, where: str) -> list[list[str]]:
+    """Rows of a small CSV file."""
+    name = path.name
+    try:
+        if path.stat().st_size > MAX_BYTES:
+            raise SchemaError(f"{where}: {name!r} is larger than {MAX_BYTES >> 20} MB.")
+        text = path.read_text(encoding="utf-8-sig")
+        return [row for row in csv.reader(io.StringIO(text, newline=""), strict=True) if row]
+    except OSError as error:
+        raise SchemaError(f"{where}: {name!r}: {error.strerror or 'cannot be read'}. Check the name.") from None
+    except (ValueError, csv.Error):
+        raise SchemaError(f"{where}: {name!r} is not a CSV file in UTF-8.") from None
+
+
+def check_metric(values: Sequence[str], distances: Sequence[Sequence[Fraction]], where: str) -> None:
+    """Refuse what is no metric, and name the labels that show it."""
+    count = len(values)
+    if len(distances) != count or any(len(row) != count for row in distances):
+        raise SchemaError(f"{where}: {count} labels need a matrix of {count} × {count} distances.")
+    for i, row in enumerate(distances):
+        for j, distance in enumerate(row):
+            if i == j and distance:
+                raise SchemaError(
+                    f"{where}: the distance of {values[i]!r} to itself is {plain_number(distance)}, not 0."
+                )
+            if i != j and not distance:
+                raise SchemaError(f"{where}: {values[i]!r} and {values[j]!r} are at distance 0; make them one label.")
+            if distance != distances[j][i]:
+                raise SchemaError(
+                    f"{where}: from {values[i]!r} to {values[j]!r} it is {plain_number(distance)}, and back "
+                    f"{plain_number(distances[j][i])}; a metric has one distance for both."
+                )
+    triple = _broken_triangle(distances)
+    if triple is not None:
+        a, b, c = triple
+        raise SchemaError(
+            f"{where}: from {values[a]!r} to {values[c]!r} it is {plain_number(distances[a][c])}, but over "
+            f"{values[b]!r} only {plain_number(distances[a][b])} + {plain_number(distances[b][c])}: not a metric. "
+            "Lower the first to their sum, or raise the others."
+        )
+
+
+def _broken_triangle(distances: Sequence[Sequence[Fraction]]) -> tuple[int, int, int] | None:
+    """Three labels (a, b, c) with d(a, c) > d(a, b) + d(b, c), compared exactly."""
+    rough = np.array([[float(x) for x in row] for row in distances]).reshape(len(distances), -1)
+    for b in range(len(rough)):
+        through = rough[:, b, None] + rough[None, b, :]
+        for a, c in zip(*np.nonzero(rough > through * (1 - 1e-12)), strict=True):
+            if distances[a][c] > distances[a][b] + distances[b][c]:
+                return int(a), b, int(c)
+    return None
+
+
+def plain_number(number: Fraction) -> int | float:
+    return number.numerator if number.denominator == 1 else float(number)
+
+
+def checked_values(entry: Mapping[str, Any], where: str) -> tuple[str, ...]:
+    values = entry.get("values")
+    if not isinstance(values, list) or not values:
+        raise SchemaError(f'{where}: needs values = ["…", …], the labels that the code book lists.')
+    if len(values) > MAX_VALUES:
+        raise SchemaError(f"{where}: {len(values)} values; at most {MAX_VALUES} are supported.")
+    for value in values:
+        if not isinstance(value, str):
+            raise SchemaError(f'{where}: values are texts; write "1" rather than 1.')
+        checked_text(value, f"{where}: value", empty=True)
+    twice = next((value for value, times in Counter(values).items() if times > 1), None)
+    if twice is not None:
+        raise SchemaError(f"{where}: the value {twice!r} is listed twice; remove one.")
+    return tuple(values)
+
+
+def checked_flag(entry: Mapping[str, Any], key: str, where: str) -> bool:
+    flag = entry.get(key, False)
+    if not isinstance(flag, bool):
+        raise SchemaError(f"{where}: {key} is true or false.")
+    return flag
+
+
+def checked_text(value: Any, where: str, *, empty: bool = False) -> str:
+    """A name or label that is safe to write into a CSV file, a web page and a terminal."""
+    if not isinstance(value, str) or not (value or empty):
+        raise SchemaError(f"{where} must be a text.")
+    if len(value) > MAX_TEXT:
+        raise SchemaError(f"{where} is longer than {MAX_TEXT} characters; shorten it.")
+    if any(unicodedata.category(c) in ("Cc", "Cs") for c in value):  # Cs: surrogates, which UTF-8 lacks
+        raise SchemaError(f"{where} holds a control character; remove it.")
+    if value.startswith(("=", "@", "+", "-")) and not _is_number(value):
+        raise SchemaError(f"{where} {value!r} would run as a formula in a spreadsheet; let it start with a letter.")
+    return value
+
+
+def _is_number(text: str) -> bool:
+    return text[0] in "+-" and text[1:].replace(".", "", 1).isdecimal()
