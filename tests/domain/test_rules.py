@@ -6,9 +6,11 @@ import contextlib
 import datetime
 import operator
 import pickle
+import re
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -633,3 +635,12 @@ def test_many_columns_that_depend_on_each_other_are_no_matter_for_the_stack() ->
     start = time.monotonic()
     check_rules(Schema(columns, rules=rules))
     assert time.monotonic() - start < 30
+
+
+def test_the_rules_of_the_readme_are_read() -> None:
+    readme = (Path(__file__).parents[2] / "README.md").read_text(encoding="utf-8")
+    section = readme.partition("## The schema")[2].partition("## What the certificate says")[0]
+    blocks = re.findall(r"^```toml\n(.*?)^```", section, re.DOTALL | re.MULTILINE)
+    schema = Schema.parse("\n".join(blocks))
+    assert len(schema.rules) == 3
+    check_rules(schema)

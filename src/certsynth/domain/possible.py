@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from itertools import islice
 
 import numpy as np
 
@@ -17,6 +18,11 @@ from certsynth.errors import SchemaError
 MOST_STEPS = 10_000
 FEW_STEPS = 500
 """Values that are tried before rules count as contradictory, and while it is found out which of them are at fault."""
+
+MOST_COMPARISONS = 500_000
+"""The same, times the comparisons in the rules: many long rules get fewer steps, but two for each column at least."""
+
+MOST_BORDERS = 500
 
 _MOST_LABELS = 2_000
 _MOST_BLAMED, _MOST_NAMED = 50, 8
@@ -69,20 +75,32 @@ def ends(column: Column) -> tuple[float, float]:
     return float(column.low), float(column.high)
 
 
-def near_borders(part: Part, column: Column, rows: Rows) -> Iterator[Floats]:
-    """Figures of a column at which rules begin or cease to hold, given the other columns, and the figures beside."""
+def near_borders(constraints: Sequence[Constraint], column: Column, rows: Rows) -> Iterator[Floats]:
+    """Figures of a column at which rules begin or cease to hold, given the other columns, and the figures beside.
+
+    At most `MOST_BORDERS` borders, and those that are the same for all rows once.
+    """
     low, high = ends(column)
-    for constraint in part.constraints:
+    for border in islice(_borders(constraints, column.name, rows), MOST_BORDERS):
+        middle = np.clip(np.where(np.isfinite(border), border, low), low, high)
+        if isinstance(column, Ordered) and not column.whole:
+            step = (high - low) / _GRID
+            near = [middle, np.nextafter(middle, low), np.nextafter(middle, high), middle - step, middle + step]
+        else:
+            near = [np.floor(middle), np.ceil(middle) - 1, np.floor(middle) + 1]
+        for figure in near:
+            yield np.clip(figure, low, high)
+
+
+def _borders(constraints: Sequence[Constraint], name: str, rows: Rows) -> Iterator[Floats]:
+    seen: set[float] = set()
+    for constraint in constraints:
         for atom in constraint.violation.atoms():
-            for border in atom.borders(column.name, rows) if column.name in atom.names else ():
-                middle = np.clip(np.where(np.isfinite(border), border, low), low, high)
-                if isinstance(column, Ordered) and not column.whole:
-                    step = (high - low) / _GRID
-                    near = [middle, np.nextafter(middle, low), np.nextafter(middle, high), middle - step, middle + step]
-                else:
-                    near = [np.floor(middle), np.ceil(middle) - 1, np.floor(middle) + 1]
-                for figure in near:
-                    yield np.clip(figure, low, high)
+            for border in atom.borders(name, rows) if name in atom.names else ():
+                if border.size > 1 or float(border.item()) not in seen:
+                    yield border
+                if border.size == 1:
+                    seen.add(float(border.item()))
 
 
 def possible_row(part: Part, *, steps: int = MOST_STEPS) -> dict[str, float] | None:
@@ -95,7 +113,8 @@ def possible_row(part: Part, *, steps: int = MOST_STEPS) -> dict[str, float] | N
     values = [_values(column) for column in columns]
     row: dict[str, Floats] = {}
     choices = [_fitting(part, columns[0], values[0], row)]
-    for _ in range(steps):
+    comparisons = sum(1 for constraint in part.constraints for _ in constraint.violation.atoms())
+    for _ in range(min(steps, max(MOST_COMPARISONS // comparisons, 2 * len(columns)))):
         value = next(choices[-1], None)
         if value is None:  # nothing is left for this column: the one before has to change
             choices.pop()
@@ -127,7 +146,7 @@ def check_rules(schema: Schema) -> None:
 def _fitting(part: Part, column: Column, values: Floats, row: Rows) -> Iterator[float]:
     """Values of a column that violate no rule, as far as is known beside the columns that have a value."""
     about = part.about(column)
-    borders = [np.atleast_1d(border) for border in near_borders(about, column, row)]
+    borders = [np.atleast_1d(border) for border in near_borders(about.constraints, column, row)]
     tried = np.concatenate([*borders, ends(column), values])
     fits = about.violations({**row, column.name: tried}) == 0
     return iter(dict.fromkeys(tried[fits].tolist()))

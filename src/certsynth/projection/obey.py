@@ -6,10 +6,11 @@ exchange (docs/how-to/rules.md).
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from certsynth.arrays import Floats, Ints
 from certsynth.domain import Column, Ordered, Schema
@@ -19,9 +20,10 @@ from certsynth.errors import SolverFailed
 
 PASSES = 8
 TRIES = 3
+WORTH_IT = 0.95
 WIDTHS = tuple(2.0**-k for k in range(8, -1, -1))
 """Values are exchanged with rows that hold a value at most so far away, near ones first, so many tries at each width;
-and all over again as long as it helps, at most so many times."""
+and all over again as long as fewer than a share of `WORTH_IT` of the rows are left, at most so many times."""
 
 POOL = 200_000
 DONORS = 24
@@ -80,7 +82,7 @@ def _exchange(part: Part, rows: Rows, violations: Ints, rng: np.random.Generator
                         return
                     partners = _partners(column, rows[column.name][broken], width, *sorted_pools[column.name], rng)
                     _swap(about[column.name], column, rows, violations, broken, partners)
-        if np.count_nonzero(violations) == left:
+        if np.count_nonzero(violations) > WORTH_IT * left:
             return
 
 
@@ -99,11 +101,13 @@ def _partners(
 
 def _swap(about: Part, column: Column, rows: Rows, violations: Ints, broken: Ints, partners: Ints) -> None:
     """Swap the column's values of each pair that gains by it; a row takes part in one swap at a time."""
+    here = about.violations({name: values[broken] for name, values in rows.items()}) > 0
+    broken, partners = broken[here], partners[here]  # the others cannot gain by this column
     both = np.concatenate([broken, partners])
-    here = {name: values[both] for name, values in rows.items()}
-    before = about.violations(here)
-    here[column.name] = rows[column.name][np.concatenate([partners, broken])]
-    change = about.violations(here) - before
+    pairs = {name: values[both] for name, values in rows.items()}
+    before = about.violations(pairs)
+    pairs[column.name] = rows[column.name][np.concatenate([partners, broken])]
+    change = about.violations(pairs) - before
     gains = np.flatnonzero(change[: len(broken)] + change[len(broken) :] < 0)
     _, first_use = np.unique(np.column_stack([broken[gains], partners[gains]]), return_index=True)
     uses = np.bincount(first_use // 2, minlength=len(gains))
@@ -118,8 +122,22 @@ def _swap(about: Part, column: Column, rows: Rows, violations: Ints, broken: Int
 # ------------------------------------------------------------ replace
 
 
+class _Nearest:
+    """For each row of `own`, the nearest row that was offered."""
+
+    def __init__(self, part: Part, own: Rows, first: Rows) -> None:
+        self.rows = first
+        self.distance = _distance(part, own, first)
+
+    def offer(self, rows: Rows, distance: Floats, fits: NDArray[np.bool_]) -> None:
+        nearer = fits & (distance < self.distance)
+        self.distance[nearer] = distance[nearer]
+        for name, values in self.rows.items():
+            values[nearer] = rows[name][nearer]
+
+
 def _replace(part: Part, rows: Rows, violations: Ints, rng: np.random.Generator) -> None:
-    """Give rows that are left the nearest row that obeys among those that are proposed."""
+    """Give rows that are left the nearest row that obeys among those that are offered."""
     left = np.flatnonzero(violations)
     if not len(left):
         return
@@ -129,31 +147,32 @@ def _replace(part: Part, rows: Rows, violations: Ints, rng: np.random.Generator)
     models = np.flatnonzero(violations == 0)
     for chunk in np.split(left, np.arange(CHUNK, len(left), CHUNK)):
         own = {name: values[chunk] for name, values in rows.items()}
-        best = {name: np.full(len(chunk), found[name]) for name in own}
-        farthest = _distance(part, own, best)
-        for proposed in _proposals(part, own, rows, models, rng):
-            distance = _distance(part, own, proposed)
-            nearer = (distance < farthest) & (part.violations(proposed) == 0)
-            farthest[nearer] = distance[nearer]
-            for name, values in best.items():
-                values[nearer] = proposed[name][nearer]
+        nearest = _Nearest(part, own, {name: np.full(len(chunk), found[name]) for name in own})
+        for column in part.columns:
+            _offer_moves(part, column, own, violations[chunk], nearest)
+        for _ in range(DONORS if len(models) else 0):
+            chosen = models[rng.integers(len(models), size=len(chunk))]
+            model = {name: values[chosen] for name, values in rows.items()}
+            nearest.offer(model, _distance(part, own, model), np.ones(len(chunk), dtype=bool))
+        best = nearest.rows
         for column in part.columns:  # what need not change does not
-            kept = {**best, column.name: own[column.name]}
-            best[column.name] = np.where(part.violations(kept) == 0, own[column.name], best[column.name])
+            kept = part.about(column).violations({**best, column.name: own[column.name]}) == 0
+            best[column.name] = np.where(kept, own[column.name], best[column.name])
         for name, values in best.items():
             rows[name][chunk] = values
 
 
-def _proposals(part: Part, own: Rows, rows: Rows, models: Ints, rng: np.random.Generator) -> Iterator[Rows]:
-    size = len(next(iter(own.values())))
-    for column in part.columns:
-        for moved in (*near_borders(part.about(column), column, own), *map(np.asarray, ends(column))):
-            yield {**own, column.name: np.broadcast_to(moved, size)}
-        if column.missing:
-            yield {**own, column.name: np.full(size, np.nan)}
-    for _ in range(DONORS if len(models) else 0):
-        chosen = models[rng.integers(len(models), size=size)]
-        yield {name: values[chosen] for name, values in rows.items()}
+def _offer_moves(part: Part, column: Column, own: Rows, violations: Ints, nearest: _Nearest) -> None:
+    """Offer rows with another value in one column: at the border of a rule that is broken, an end, or missing."""
+    about = part.about(column)
+    here = own[column.name]
+    elsewhere = violations - about.violations(own)
+    broken = [constraint for constraint in about.constraints if constraint.violated(own).any()]
+    apart = [np.nan] if column.missing else []
+    for move in [*near_borders(broken, column, own), *map(np.asarray, [*ends(column), *apart])]:
+        moved = {**own, column.name: np.broadcast_to(move, len(here))}
+        fits = about.violations(moved) + elsewhere == 0
+        nearest.offer(moved, _apart(column, here, moved[column.name]), fits)
 
 
 def _distance(part: Part, first: Rows, second: Rows) -> Floats:
