@@ -19,6 +19,7 @@ from certsynth.artefact.verify import DISPLACEMENT
 from certsynth.certificate.plug_in import TRANSPORT_COLUMNS, plug_in
 from certsynth.certification import choose_table, direct_bounds
 from certsynth.domain import Groups, Schema
+from certsynth.domain.possible import check_rules
 from certsynth.errors import InputError
 from certsynth.layers import measure_layers
 from certsynth.limits import check_lattice, check_program, check_size
@@ -29,6 +30,7 @@ from certsynth.mechanisms.scalars import measure_scalars
 from certsynth.planning.choice import RESOLUTIONS, Choice, choose
 from certsynth.progress import Progress, silent, watched
 from certsynth.projection.emit import emit
+from certsynth.projection.obey import obeying
 from certsynth.projection.path_program import PathProgram
 from certsynth.projection.support import check_full_grid, drawn_support, fits_full_grid, full_grid, public_support
 from certsynth.projection.synthesis import synthesise
@@ -103,6 +105,7 @@ def release(
     )
     if out is not None:
         check_target(Path(out))
+    check_rules(schema)
     _check(schema, settings, memory)
     fine = _fine(schema, settings, memory)
     rng = np.random.default_rng(seed)
@@ -218,7 +221,7 @@ def _synthesise(
     rows = _rows(settings, measurement)
     if settings.projection == "particles":
         clean = synthesise(measurements, schema, rows, rng, public=public, progress=progress)
-        return decoded_table(schema, clean), "particles"
+        return obeying(schema, decoded_table(schema, clean), rng), "particles"
     progress("fitting", 0, 1)
     marginals, strategy = measurement.marginals, measurement.strategy
     proxies = settings.proxies(next((c.steps for c in marginals.cells if not isinstance(c, Groups)), None))
@@ -231,7 +234,7 @@ def _synthesise(
     cells, detail = marginals.cells, settings.detail
     clean = emit(points, weights, rows, schema=schema, cells=cells, detail=detail, rng=rng)
     progress("fitting", 1, 1)
-    return decoded_table(schema, clean), support
+    return obeying(schema, decoded_table(schema, clean), rng), support
 
 
 def _check(schema: Schema, settings: Settings, memory: int | None) -> None:

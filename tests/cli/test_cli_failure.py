@@ -253,3 +253,27 @@ def test_options_of_the_same_name_mean_the_same():
             if isinstance(option, click.Option) and option.name not in ("out", "rows"):
                 helps.setdefault(str(option.name), set()).add(option.help)
     assert {name for name, texts in helps.items() if len(texts) > 1} == set()
+
+
+@pytest.mark.parametrize(
+    ("rules", "message"),
+    [
+        (
+            "require = 'age >= 18 and job = true'",
+            "rule 1, require, at character 15: no column is called 'job'; there are 'age', 'region', 'employed', and "
+            "texts stand in quotes.",
+        ),
+        (
+            "require = 'age > 50'\n[[rule]]\nrequire = 'age < 50'",
+            "rules 1 and 2 contradict each other: no row was found that obeys them all. Change or remove one of them.",
+        ),
+        ("impossible = 'age >= 0'", "rule 1 can be obeyed by no row of this schema: change or remove it."),
+    ],
+)
+def test_rules_that_cannot_be_are_told_before_the_table_is_opened(town, run, rules, message):
+    with (town / "schema.toml").open("a", encoding="utf-8") as file:
+        file.write(f"\n[[rule]]\n{rules}\n")
+    (town / "people.csv").unlink()
+    assert run(*RELEASE).error == message
+    assert run("plan", "--schema", "schema.toml", "--rows", 100, "--epsilon", 1).error == message
+    assert not (town / "out").exists()

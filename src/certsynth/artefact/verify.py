@@ -14,6 +14,7 @@ from certsynth.artefact.release import CSV, PARQUET, Release
 from certsynth.artefact.table import read_table
 from certsynth.certificate.plug_in import Proxies, plug_in
 from certsynth.domain import Column, Groups, Ordered
+from certsynth.domain.rules import broken_rule
 from certsynth.errors import CertsynthError
 from certsynth.mechanisms import Budget, Guarantee, Sensitivity, Unit
 from certsynth.mechanisms.concentrated import epsilon_of
@@ -83,7 +84,7 @@ def _files(release: Release) -> Answer:
 
 
 def _rows(release: Release) -> Answer:
-    """Values inside the schema, the stated number of rows, and the same rows in both files."""
+    """Values inside the schema, rules obeyed, the stated number of rows, and the same rows in both files."""
     assert release.folder is not None
     names, schema = release.schema.names, release.schema
     stated = release.document["release"]["rows"]
@@ -93,10 +94,14 @@ def _rows(release: Release) -> Answer:
             return False, f"{PARQUET}: column {column.name!r} holds a value that the schema does not allow"
         if len(values) != stated:
             return False, f"{PARQUET} has {len(values):,} rows where the certificate says {stated:,}"
+    broken = broken_rule(schema.constraints, schema.columns, release.table)
+    if broken is not None:
+        return False, f"{PARQUET}: a row violates rule {broken.number} of the schema"
     for column, text, clean in zip(schema, read_table(release.folder / CSV, names), release.rows, strict=True):
         if not np.array_equal(column.clean(text), clean, equal_nan=True):
             return False, f"{CSV}: column {column.name!r} differs from {PARQUET}"
-    return True, f"{stated:,} rows, all values allowed by the schema, the same in both files"
+    allowed = "all values and all rows" if schema.rules else "all values"
+    return True, f"{stated:,} rows, {allowed} allowed by the schema, the same in both files"
 
 
 def _allowed(column: Column, values: Values, back: Values) -> bool:

@@ -2,6 +2,7 @@
 
 from certsynth.domain.cells import Cells, Groups
 from certsynth.domain.column import Category, Column, Ordered
+from certsynth.domain.rules import Rule
 from certsynth.domain.schema import Schema
 
-__all__ = ["Category", "Cells", "Column", "Groups", "Ordered", "Schema"]
+__all__ = ["Category", "Cells", "Column", "Groups", "Ordered", "Rule", "Schema"]

@@ -8,13 +8,14 @@ import math
 import re
 import tomllib
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
 from certsynth.domain.column import PATH, Category, Column, Ordered
 from certsynth.domain.labels import checked_flag, checked_text, checked_values, labelled, plain_number
+from certsynth.domain.rules import Constraint, Rule, constraints, read_rules
 from certsynth.errors import SchemaError
 
 KINDS = ("integer", "number", "date", "ordinal", "category", "boolean", "tree", "metric")
@@ -46,12 +47,14 @@ MAX_DOTS = 16
 
 @dataclass(frozen=True, slots=True)
 class Schema:
-    """Columns in order, with what is said about the table as a whole."""
+    """Columns in order, with what is said about the table as a whole; `constraints` are the rules, read."""
 
     columns: tuple[Column, ...]
     name: str = "table"
     unit: str = "one row is one person"
     draft: bool = False
+    rules: tuple[Rule, ...] = ()
+    constraints: tuple[Constraint, ...] = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
         if not self.columns:
@@ -61,6 +64,7 @@ class Schema:
             if column.name in seen:
                 raise SchemaError(f"column {column.name!r} is listed twice: remove or rename one of the two.")
             seen.add(column.name)
+        object.__setattr__(self, "constraints", constraints(self.rules, self.columns))
 
     @classmethod
     def load(cls, path: str | Path) -> Schema:
@@ -98,12 +102,14 @@ class Schema:
         return len(self.columns)
 
     def select(self, names: Sequence[str]) -> Schema:
-        """The schema of some of its columns, in the order given."""
+        """The schema of some of its columns, in the order given, with the rules that speak of no other."""
         known = dict(zip(self.names, self.columns, strict=True))
         for name in names:
             if name not in known:
                 raise SchemaError(f"column {name!r} is not in the schema, which has: {', '.join(self.names)}.")
-        return replace(self, columns=tuple(known[name] for name in names))
+        about = zip(self.rules, self.constraints, strict=True)
+        rules = tuple(rule for rule, constraint in about if set(constraint.columns) <= set(names))
+        return replace(self, columns=tuple(known[name] for name in names), rules=rules)
 
     def to_toml(self) -> str:
         """The schema as TOML; `Schema.parse` reads it back to an equal one."""
@@ -113,6 +119,9 @@ class Schema:
         for column in self.columns:
             lines += ["", "[[column]]"]
             lines += [f"{key} = {_toml(value)}" for key, value in describe(column).items()]
+        for rule in self.rules:
+            lines += ["", "[[rule]]"]
+            lines += [f"{key} = {_toml(text)}" for key, text in rule.entries().items()]
         return "\n".join(lines) + "\n"
 
 
@@ -143,8 +152,8 @@ def describe(column: Column) -> dict[str, Any]:
 
 def _schema(document: Mapping[str, Any], where: str, folder: Path | None) -> Schema:
     for key in document:
-        if key not in ("table", "column"):
-            raise SchemaError(f"{where}: unknown entry {key!r}; a schema has [table] and [[column]].")
+        if key not in ("table", "column", "rule"):
+            raise SchemaError(f"{where}: unknown entry {key!r}; a schema has [table] and [[column]] and [[rule]].")
     table = document.get("table", {})
     columns = document.get("column", [])
     if not isinstance(table, dict) or not isinstance(columns, list):
@@ -162,6 +171,7 @@ def _schema(document: Mapping[str, Any], where: str, folder: Path | None) -> Sch
         name=checked_text(table.get("name", "table"), f"{where}: [table] name"),
         unit=checked_text(table.get("unit", "one row is one person"), f"{where}: [table] unit"),
         draft=draft,
+        rules=read_rules(document.get("rule", []), where),
     )
 
 

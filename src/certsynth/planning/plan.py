@@ -12,6 +12,7 @@ from typing import Any, Literal
 from certsynth.certificate.plug_in import TRANSPORT_COLUMNS
 from certsynth.certificate.quantile import rank_quantile
 from certsynth.domain import Schema
+from certsynth.domain.possible import check_rules
 from certsynth.errors import InputError
 from certsynth.layers import Layer
 from certsynth.limits import Size, size_of_release
@@ -132,6 +133,7 @@ def plan(
     user's cache (`planning/cache.py`).
     """
     schema = usable(schema, columns)
+    check_rules(schema)
     if isinstance(rows, bool) or not isinstance(rows, int) or not 1 <= rows <= MAX_ROWS:
         raise InputError(f"rows must be the number of private rows, from 1 to {MAX_ROWS:,}; got {rows!r:.20}.")
     asked = {

@@ -1,0 +1,224 @@
+"""What an expression means beside the columns of a schema: types are checked, labels and dates become figures."""
+
+from __future__ import annotations
+
+import datetime
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import reduce
+
+import numpy as np
+
+from certsynth.domain import expression
+from certsynth.domain.column import Category, Column, Ordered
+from certsynth.domain.condition import Among, And, Comparison, Condition, Linear, Missing, Not, Or, SameLabel
+from certsynth.domain.expression import BadExpression, Node, listed
+
+_EPOCH = datetime.date(1970, 1, 1).toordinal()
+
+
+@dataclass(frozen=True, slots=True)
+class _Value:
+    """A term with its type: a literal; a column of labels; or else a sum with so many more dates added than taken off,
+    which is a number if that is 0 and a date if it is 1."""
+
+    at: int
+    sum: Linear
+    dates: int = 0
+    labels: Column | None = None
+    literal: str | bool | None = None
+
+    @property
+    def known(self) -> bool:
+        return not self.sum.weights
+
+
+class Reader:
+    """What expressions say about rows with these columns: a tree of syntax becomes a condition, if its types fit.
+
+    >>> reader = Reader([Ordered("age", low=0, high=99, missing=True)])
+    >>> reader.read("age < 16 or age is missing").holds({"age": np.array([3.0, 40.0, np.nan])}).tolist()
+    [1, -1, 1]
+    """
+
+    def __init__(self, columns: Sequence[Column]) -> None:
+        self.columns = {column.name: column for column in columns}
+        self._ranks: dict[str, dict[str, int]] = {}
+        self._pairs: dict[tuple[str, str], SameLabel] = {}
+
+    def read(self, text: str) -> Condition:
+        """The condition that a text says, or `BadExpression`."""
+        return self.condition(expression.parse(text))
+
+    def condition(self, node: Node) -> Condition:
+        match node:
+            case expression.Not(part=part):
+                return Not(self.condition(part))
+            case expression.And(parts=parts):
+                return And(tuple(map(self.condition, parts)))
+            case expression.Or(parts=parts):
+                return Or(tuple(map(self.condition, parts)))
+            case expression.Chain(terms=terms, signs=signs):
+                values = list(map(self.value, terms))
+                pairs = zip(values, signs, values[1:], strict=False)
+                compared = tuple(self.comparison(*pair) for pair in pairs)
+                return compared[0] if len(compared) == 1 else And(compared)
+            case expression.Among(term=term, values=values):
+                return self.among(self.value(term), values)
+            case expression.Missing(term=expression.Name() as name):
+                return Missing(self.column(name).name)
+            case expression.Missing(at=at):
+                raise BadExpression(at, "only a column can be missing; ask for each one by itself.")
+            case expression.Name() if isinstance(column := self.column(node), Category) and column.kind == "boolean":
+                return Comparison(Linear({column.name: 1.0}), "=", Linear({}, 1.0))
+        raise BadExpression(node.at, "a value is no condition; compare it with something, like x >= 0.")
+
+    def value(self, node: Node) -> _Value:
+        match node:
+            case expression.Name(at=at):
+                column = self.column(node)
+                itself = Linear({column.name: 1.0})
+                if isinstance(column, Ordered) and column.kind != "ordinal":
+                    return _Value(at, itself, dates=int(column.kind == "date"))
+                return _Value(at, itself, labels=column)
+            case expression.Constant(at=at, value=float(number)):
+                return _Value(at, Linear({}, number))
+            case expression.Constant(at=at, value=bool(literal) | str(literal)):
+                return _Value(at, Linear({}), literal=literal)
+            case expression.Sum(at=at, terms=terms):
+                parts = [self.summand(term) for term in terms]
+                total = reduce(Linear.plus, (part.sum for part in parts))
+                return self.checked(_Value(at, total, dates=sum(part.dates for part in parts)))
+            case expression.Product(at=at, factors=factors):
+                return self.product(at, [self.summand(factor) for factor in factors])
+        raise BadExpression(node.at, "a condition stands where a value must; join conditions by 'and' or 'or'.")
+
+    def summand(self, node: Node) -> _Value:
+        """A part of a sum: a text in it is a date."""
+        value = self.value(node)
+        if value.labels is not None:
+            raise BadExpression(value.at, f"{value.labels.name!r:.60} has labels, and only numbers and dates add up.")
+        return value if value.literal is None else self.date(value, "a sum holds numbers and dates")
+
+    def product(self, at: int, factors: Sequence[_Value]) -> _Value:
+        times, (*rest,) = 1.0, [factor for factor in factors if not factor.known or factor.dates]
+        for factor in factors:
+            if factor.known and not factor.dates:
+                times *= factor.sum.constant
+        if len(rest) > 1:
+            raise BadExpression(at, "columns cannot be multiplied with each other; sums and multiples are allowed.")
+        if not rest:
+            return self.checked(_Value(at, Linear({}, times)))
+        if rest[0].dates and abs(times) != 1:
+            raise BadExpression(at, "a date has no multiples; the difference of two dates does.")
+        return self.checked(_Value(at, Linear({}).plus(rest[0].sum, times), dates=int(times) * rest[0].dates))
+
+    def checked(self, value: _Value) -> _Value:
+        if not np.isfinite([value.sum.constant, *value.sum.weights.values()]).all():
+            raise BadExpression(value.at, "a number that is too large.")
+        if value.dates not in (-1, 0, 1):
+            raise BadExpression(value.at, "dates do not add up; date - date is a number of days.")
+        return value
+
+    def date(self, value: _Value, otherwise: str) -> _Value:
+        """A text as a date."""
+        try:
+            if not isinstance(value.literal, str):
+                raise ValueError
+            day = datetime.date.fromisoformat(value.literal)
+        except ValueError:
+            raise BadExpression(value.at, f"{otherwise}; a date is a text such as '2024-12-31'.") from None
+        return _Value(value.at, Linear({}, float(day.toordinal() - _EPOCH)), dates=1)
+
+    def comparison(self, left: _Value, sign: str, right: _Value) -> Condition:
+        if left.known and right.known:
+            raise BadExpression(left.at, "two constants are compared; name a column.")
+        if left.labels is not None and right.labels is not None:
+            return self.same(left, sign, right)
+        if left.labels is not None or right.labels is not None:
+            column = left.labels or right.labels
+            assert column is not None
+            if sign not in ("=", "!=") and isinstance(column, Category):
+                at = left.at if left.labels is not None else right.at
+                raise BadExpression(at, f"{column.name!r:.60} has no order; compare it by = or != or 'in'.")
+            return Comparison(self.ranked(column, left), sign, self.ranked(column, right))
+        left, right = self.alike(left, right), self.alike(right, left)
+        if left.dates != right.dates:
+            number = right if left.dates else left
+            raise BadExpression(number.at, "a number beside a date; a date is a text such as '2024-12-31'.")
+        return Comparison(left.sum, sign, right.sum)
+
+    def same(self, left: _Value, sign: str, right: _Value) -> Condition:
+        """Two columns of labels."""
+        first, second = left.labels, right.labels
+        assert first is not None
+        assert second is not None
+        if isinstance(first, Ordered) and isinstance(second, Ordered) and first.values == second.values:
+            return Comparison(left.sum, sign, right.sum)
+        if not (isinstance(first, Category) and isinstance(second, Category)) or sign not in ("=", "!="):
+            raise BadExpression(
+                left.at,
+                f"{first.name!r:.60} and {second.name!r:.60} cannot be compared so: categories by = or !=, ordinals if "
+                "they list the same values.",
+            )
+        pair = first.name, second.name
+        if pair not in self._pairs:  # lists of labels may be long, and rules many
+            self._pairs[pair] = SameLabel.of(first, second)
+        same = self._pairs[pair]
+        return same if sign == "=" else Not(same)
+
+    def among(self, term: _Value, values: Sequence[expression.Constant]) -> Condition:
+        if term.known:
+            raise BadExpression(term.at, "a constant is looked for in a list; name a column.")
+        constants = []
+        for value in map(self.value, values):
+            if term.labels is not None:
+                constants.append(self.ranked(term.labels, value).constant)
+                continue
+            constant = self.alike(value, term)
+            if constant.dates != term.dates:
+                raise BadExpression(value.at, "a number beside a date; a date is a text such as '2024-12-31'.")
+            constants.append(constant.sum.constant)
+        return Among(term.sum, tuple(constants))
+
+    def alike(self, value: _Value, other: _Value) -> _Value:
+        """A literal beside a sum: a date beside dates, and wrong beside numbers."""
+        if value.literal is None:
+            return value
+        if other.dates:
+            return self.date(value, "a date is compared with something else")
+        if isinstance(value.literal, bool):
+            raise BadExpression(value.at, "true or false is compared with a number; they stand beside boolean columns.")
+        raise BadExpression(value.at, "a text is compared with a number; write the number without quotes.")
+
+    def ranked(self, column: Column, value: _Value) -> Linear:
+        """A label of a column as its place in the list; the column itself as it is."""
+        if value.labels is not None:
+            return value.sum
+        literal, boolean = value.literal, isinstance(column, Category) and column.kind == "boolean"
+        if boolean and (isinstance(literal, bool) or literal is None):
+            if literal is None:
+                raise BadExpression(value.at, f"{column.name!r:.60} is true or false; write one of the two.")
+            return Linear({}, float(literal))
+        if not isinstance(literal, str):
+            raise BadExpression(value.at, f'{column.name!r:.60} has labels, which are texts; write "5" rather than 5.')
+        ranks = self.ranks(column)
+        if literal not in ranks:
+            raise BadExpression(
+                value.at, f"{literal!r:.60} is no label of {column.name!r:.60}, which has {listed(ranks)}."
+            )
+        return Linear({}, float(ranks[literal]))
+
+    def ranks(self, column: Column) -> dict[str, int]:
+        if column.name not in self._ranks:
+            labels = column.labels if isinstance(column, Category) else column.values  # type: ignore[attr-defined]
+            self._ranks[column.name] = {label: i for i, label in enumerate(labels)}
+        return self._ranks[column.name]
+
+    def column(self, node: expression.Name) -> Column:
+        if node.name not in self.columns:
+            raise BadExpression(
+                node.at,
+                f"no column is called {node.name!r:.60}; there are {listed(self.columns)}, and texts stand in quotes.",
+            )
+        return self.columns[node.name]

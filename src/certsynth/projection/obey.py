@@ -1,0 +1,193 @@
+"""Rows that obey the rules of a schema, as close as can be to rows that do not.
+
+It works on synthetic rows and public knowledge only. Rows that obey stay as they are, but for values that they give in
+exchange (docs/how-to/rules.md).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from certsynth.arrays import Floats, Ints
+from certsynth.domain import Column, Ordered, Schema
+from certsynth.domain.condition import figures, written
+from certsynth.domain.possible import Part, ends, near_borders, parts, possible_row
+from certsynth.errors import SolverFailed
+
+PASSES = 8
+TRIES = 3
+WORTH_IT = 0.95
+WIDTHS = tuple(2.0**-k for k in range(8, -1, -1))
+"""Values are exchanged with rows that hold a value at most so far away, near ones first, so many tries at each width;
+and all over again as long as fewer than a share of `WORTH_IT` of the rows are left, at most so many times."""
+
+POOL = 200_000
+DONORS = 24
+"""Most rows that partners are drawn from at a time, and rows that are tried as models for one that is left."""
+
+CHUNK = 100_000
+
+Table = Mapping[str, np.ma.MaskedArray[Any, Any]]
+Rows = dict[str, Floats]
+
+
+def obeying(schema: Schema, table: Table, rng: np.random.Generator) -> Table:
+    """Written rows in which no rule is violated; `table` itself if that is so already.
+
+    Values of single columns are exchanged between rows first, which changes no single column. Rows that are left get
+    the nearest of: one value moved to the border of a rule, the values of another row, a row made from the schema.
+    """
+    changed: dict[str, np.ma.MaskedArray[Any, Any]] = {}
+    for part in parts(schema):
+        rows = {column.name: figures(column, table[column.name]) for column in part.columns}
+        violations = part.violations(rows)
+        if not violations.any():
+            continue
+        before = {name: values.copy() for name, values in rows.items()}
+        _exchange(part, rows, violations, rng)
+        _replace(part, rows, violations, rng)
+        if part.violations(rows).any():
+            raise SolverFailed("rows that obey the rules could not be made: simplify the rules.")
+        for column in part.columns:
+            if not np.array_equal(rows[column.name], before[column.name], equal_nan=True):
+                changed[column.name] = written(column, rows[column.name])
+    return {name: changed.get(name, values) for name, values in table.items()} if changed else table
+
+
+# ------------------------------------------------------------ exchange
+
+
+def _exchange(part: Part, rows: Rows, violations: Ints, rng: np.random.Generator) -> None:
+    """Swap values of one column between two rows wherever the two violate fewer rules after it."""
+    about = {column.name: part.about(column) for column in part.columns}
+    for _ in range(PASSES):
+        left = np.count_nonzero(violations)
+        pool = rng.choice(len(violations), min(len(violations), POOL), replace=False, shuffle=False)
+        sorted_pools = {}
+        for column in part.columns:
+            along = _along(column, rows[column.name][pool])
+            order = np.argsort(along, kind="stable")
+            sorted_pools[column.name] = along[order], pool[order]
+        for width in WIDTHS:
+            for column in part.columns:
+                if width < 1 and not isinstance(column, Ordered):
+                    continue  # labels are all equally far away
+                for _ in range(TRIES):
+                    broken = np.flatnonzero(violations)
+                    if not len(broken):
+                        return
+                    partners = _partners(column, rows[column.name][broken], width, *sorted_pools[column.name], rng)
+                    _swap(about[column.name], column, rows, violations, broken, partners)
+        if np.count_nonzero(violations) > WORTH_IT * left:
+            return
+
+
+def _partners(
+    column: Column, values: Floats, width: float, along: Floats, pool: Ints, rng: np.random.Generator
+) -> Ints:
+    """For each value a row whose value is at most `width` away."""
+    if width >= 1:
+        return pool[rng.integers(len(pool), size=len(values))]
+    here = _along(column, values)
+    first = np.searchsorted(along, here - width, side="left")
+    last = np.searchsorted(along, here + width, side="right")
+    last = np.maximum(last, first + 1)
+    return pool[np.minimum(rng.integers(first, last), len(pool) - 1)]
+
+
+def _swap(about: Part, column: Column, rows: Rows, violations: Ints, broken: Ints, partners: Ints) -> None:
+    """Swap the column's values of each pair that gains by it; a row takes part in one swap at a time."""
+    here = about.violations({name: values[broken] for name, values in rows.items()}) > 0
+    broken, partners = broken[here], partners[here]  # the others cannot gain by this column
+    both = np.concatenate([broken, partners])
+    pairs = {name: values[both] for name, values in rows.items()}
+    before = about.violations(pairs)
+    pairs[column.name] = rows[column.name][np.concatenate([partners, broken])]
+    change = about.violations(pairs) - before
+    gains = np.flatnonzero(change[: len(broken)] + change[len(broken) :] < 0)
+    _, first_use = np.unique(np.column_stack([broken[gains], partners[gains]]), return_index=True)
+    uses = np.bincount(first_use // 2, minlength=len(gains))
+    gains = gains[uses == 2]
+    one, other = broken[gains], partners[gains]
+    values = rows[column.name]
+    values[one], values[other] = values[other], values[one]
+    violations[one] += change[gains]
+    violations[other] += change[gains + len(broken)]
+
+
+# ------------------------------------------------------------ replace
+
+
+class _Nearest:
+    """For each row of `own`, the nearest row that was offered."""
+
+    def __init__(self, part: Part, own: Rows, first: Rows) -> None:
+        self.rows = first
+        self.distance = _distance(part, own, first)
+
+    def offer(self, rows: Rows, distance: Floats, fits: NDArray[np.bool_]) -> None:
+        nearer = fits & (distance < self.distance)
+        self.distance[nearer] = distance[nearer]
+        for name, values in self.rows.items():
+            values[nearer] = rows[name][nearer]
+
+
+def _replace(part: Part, rows: Rows, violations: Ints, rng: np.random.Generator) -> None:
+    """Give rows that are left the nearest row that obeys among those that are offered."""
+    left = np.flatnonzero(violations)
+    if not len(left):
+        return
+    found = possible_row(part)
+    if found is None:
+        raise SolverFailed("no row obeys the rules: simplify them.")
+    models = np.flatnonzero(violations == 0)
+    for chunk in np.split(left, np.arange(CHUNK, len(left), CHUNK)):
+        own = {name: values[chunk] for name, values in rows.items()}
+        nearest = _Nearest(part, own, {name: np.full(len(chunk), found[name]) for name in own})
+        for column in part.columns:
+            _offer_moves(part, column, own, violations[chunk], nearest)
+        for _ in range(DONORS if len(models) else 0):
+            chosen = models[rng.integers(len(models), size=len(chunk))]
+            model = {name: values[chosen] for name, values in rows.items()}
+            nearest.offer(model, _distance(part, own, model), np.ones(len(chunk), dtype=bool))
+        best = nearest.rows
+        for column in part.columns:  # what need not change does not
+            kept = part.about(column).violations({**best, column.name: own[column.name]}) == 0
+            best[column.name] = np.where(kept, own[column.name], best[column.name])
+        for name, values in best.items():
+            rows[name][chunk] = values
+
+
+def _offer_moves(part: Part, column: Column, own: Rows, violations: Ints, nearest: _Nearest) -> None:
+    """Offer rows with another value in one column: at the border of a rule that is broken, an end, or missing."""
+    about = part.about(column)
+    here = own[column.name]
+    elsewhere = violations - about.violations(own)
+    broken = [constraint for constraint in about.constraints if constraint.violated(own).any()]
+    apart = [np.nan] if column.missing else []
+    for move in [*near_borders(broken, column, own), *map(np.asarray, [*ends(column), *apart])]:
+        moved = {**own, column.name: np.broadcast_to(move, len(here))}
+        fits = about.violations(moved) + elsewhere == 0
+        nearest.offer(moved, _apart(column, here, moved[column.name]), fits)
+
+
+def _distance(part: Part, first: Rows, second: Rows) -> Floats:
+    """Summed distances of the values in all columns."""
+    return np.sum([_apart(column, first[column.name], second[column.name]) for column in part.columns], axis=0)
+
+
+def _apart(column: Column, first: Floats, second: Floats) -> Floats:
+    if not isinstance(column, Ordered):
+        return np.where((first == second) | (np.isnan(first) & np.isnan(second)), 0.0, 1.0)
+    away = np.abs(_along(column, first) - _along(column, second))
+    return np.where(np.isnan(first) & np.isnan(second), 0.0, np.where(np.isnan(away), 1.0, away))
+
+
+def _along(column: Column, values: Floats) -> Floats:
+    """Places on a line of length 1."""
+    low, high = ends(column)
+    return (values - low) / ((high - low) or 1.0)

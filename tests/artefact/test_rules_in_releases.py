@@ -1,0 +1,118 @@
+"""Whole releases with rules: emitted rows obey, anybody can check it, and whether private rows do is no matter."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+from forging import copied
+
+import certsynth.pipeline as pipeline
+from certsynth import Release, plan, release
+from certsynth.domain import Rule, Schema
+from certsynth.errors import SchemaError
+from small import MIXED, FixedOutput, emitted, people
+
+RULES = (
+    Rule(impossible="age < 3 and income is not missing", why="children have no income"),
+    Rule(require="income <= 50*age + 200"),
+    Rule(when="age < 7", require="education = 'low'"),
+    Rule(impossible="employed and since < '2020-02-01'"),
+)
+RULED = replace(MIXED, rules=RULES)
+QUICK: dict[str, Any] = {"epsilon": 2, "resolution": 4, "mechanism": "identity", "seed": 3}
+PROJECTIONS = ["particles", "drawn"]
+
+
+def violators(made: Release) -> int:
+    """Rows that break a rule, said once more in plain Python."""
+    return sum(
+        (row["age"] < 3 and row["income"] is not None)
+        or (row["income"] is not None and row["income"] > 50 * row["age"] + 200)
+        or (row["age"] < 7 and row["education"] != "low")
+        or (row["employed"] and str(row["since"]) < "2020-02-01")
+        for row in emitted(made).to_dicts()
+    )
+
+
+@pytest.mark.parametrize("projection", PROJECTIONS)
+def test_emitted_rows_obey_and_the_folder_alone_shows_it(projection: str, tmp_path: Path) -> None:
+    data = people(600)
+    made = release(data, RULED, projection=projection, out=tmp_path / "out", **QUICK)
+    assert violators(made) == 0
+    assert violators(release(data, MIXED, projection=projection, **QUICK)) > 0, "control: without rules they do not"
+    loaded = Release.load(tmp_path / "out")
+    assert loaded.schema == RULED
+    checks = loaded.verify()
+    assert all(check["ok"] for check in checks), checks
+    assert "all values and all rows allowed by the schema" in checks[1]["detail"]
+
+
+def test_a_release_whose_rows_break_a_rule_is_seen(tmp_path: Path) -> None:
+    made = release(people(300), MIXED, out=tmp_path / "out", columns=["age", "income"], **QUICK)
+    broken = replace(made.schema, rules=(Rule(require="age >= 0"), RULES[1]))
+    checks = {c["name"]: c for c in copied(made, tmp_path / "copy", schema_toml=broken.to_toml().encode())}
+    assert not checks["rows"]["ok"]
+    assert checks["rows"]["detail"] == "synthetic.parquet: a row violates rule 2 of the schema"
+
+
+def test_several_candidates_obey() -> None:
+    made = release(people(200), RULED, candidates=2, columns=["age", "education", "employed"], **QUICK)
+    assert [rule.when for rule in made.schema.rules] == ["age < 7"], "rules on other columns are left out"
+    assert not any(r["age"] < 7 and r["education"] != "low" for r in emitted(made).to_dicts())
+
+
+def test_private_rows_that_break_rules_change_nothing() -> None:
+    """With the same noisy integers, a table that obeys and one that breaks every rule give the same release."""
+    good = people(400).filter(pl_obeys())
+    bad = good.with_columns(age=0, income=999.0, employed=True, since=good["since"].min())
+    first, second = (release(data, RULED, noise=FixedOutput(), certificate_share=0, **QUICK) for data in (good, bad))
+    assert emitted(first).equals(emitted(second))
+    assert first.document["certificate"]["bound"] == second.document["certificate"]["bound"]
+    assert violators(first) == 0
+
+
+def pl_obeys() -> Any:
+    import polars as pl
+
+    income, age = pl.col("income"), pl.col("age")
+    return (income.is_null() | ((age >= 3) & (income <= 50 * age + 200))) & ~pl.col("employed")
+
+
+CONTRADICTION = replace(MIXED, rules=(Rule(require="age > 5"), Rule(impossible="employed"), Rule(require="age < 5")))
+
+
+def test_a_contradiction_is_refused_before_the_data_is_opened(monkeypatch: pytest.MonkeyPatch) -> None:
+    opened: list[Any] = []
+    monkeypatch.setattr(pipeline, "open_source", lambda *a, **k: opened.append(a))
+    with pytest.raises(SchemaError, match="rules 1 and 3 contradict each other"):
+        release("private.csv", CONTRADICTION, **QUICK)
+    assert opened == []
+    with pytest.raises((TypeError, AttributeError)):  # control: without the contradiction the spy is reached
+        release("private.csv", replace(CONTRADICTION, rules=CONTRADICTION.rules[:2]), **QUICK)
+    assert opened
+
+
+def test_a_contradiction_is_refused_by_the_plan() -> None:
+    with pytest.raises(SchemaError, match="rules 1 and 3 contradict each other"):
+        plan(CONTRADICTION, rows=1000, epsilon=1)
+
+
+def test_a_selection_of_columns_can_resolve_a_contradiction() -> None:
+    made = release(people(50), CONTRADICTION, columns=["sex", "employed"], **QUICK)
+    assert made.schema.rules == (Rule(impossible="employed"),)
+    assert not any(emitted(made)["employed"])
+
+
+def test_one_row_and_no_private_row_obey() -> None:
+    for rows in (1, 20):
+        made = release(people(0), RULED, rows=rows, neighbours="add-remove", columns=["age", "education"], **QUICK)
+        assert not any(r["age"] < 7 and r["education"] != "low" for r in emitted(made).to_dicts())
+
+
+def test_a_schema_with_rules_is_read_back_from_the_release(tmp_path: Path) -> None:
+    made = release(people(50), RULED, out=tmp_path / "out", columns=["age", "income"], **QUICK)
+    assert made.folder is not None
+    assert Schema.load(made.folder / "schema.toml").rules == RULES[:2]
