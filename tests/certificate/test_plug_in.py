@@ -54,7 +54,7 @@ def test_holds_as_often_as_it_says(neighbours, mechanism, budget):
     misses = {"transport": 0, "path": 0}
     for seed in range(100):
         measurement = measure(counts, strategy, budget=budget)
-        made = plug_in(measurement, NATIVE, synthetic, beta=Fraction(2, 5), draws=30, seed=seed)
+        made = plug_in([measurement], NATIVE, synthetic, beta=Fraction(2, 5), draws=30, seed=seed)
         for proxy, certificate in made.items():
             bounds = zip(certificate.subsets, certificate.terms, strict=True)
             misses[proxy] += any(t.privatisation + t.projection < true[columns] - 1e-9 for columns, t in bounds)
@@ -71,7 +71,7 @@ def test_the_noise_term_covers_the_noise_and_an_understated_scale_does_not():
         for seed in range(runs):
             measurement = measure(counts, IDENTITY, budget=Budget(Fraction(2)))
             object.__setattr__(measurement, "scale", measurement.scale * understate)
-            made = plug_in(measurement, NATIVE, clean, beta=Fraction(3, 10), draws=20, seed=seed)["transport"]
+            made = plug_in([measurement], NATIVE, clean, beta=Fraction(3, 10), draws=20, seed=seed)["transport"]
             # The private rows themselves as "synthetic" ones: their fit is the loss of the real noise.
             count += made.diagnostic.fit > max(terms.privatisation for terms in made.terms)
         return count
@@ -121,7 +121,7 @@ def test_garbage_from_the_solver_makes_the_bound_larger_never_false(monkeypatch,
 def test_terms_are_those_of_the_formula():
     counts, clean = _counts(people(300), MIXED, 4)
     measurement = measure(counts, strategy_named("haar", neighbours=Neighbours.REPLACE_ONE), budget=Budget(Fraction(3)))
-    made = plug_in(measurement, MIXED, clean, beta=Fraction(1, 10), draws=50, seed=1)
+    made = plug_in([measurement], MIXED, clean, beta=Fraction(1, 10), draws=50, seed=1)
     for certificate in made.values():
         for columns, terms in zip(certificate.subsets, certificate.terms, strict=True):
             categories_only = set(columns) <= {"sex", "employed"}
@@ -142,7 +142,7 @@ def test_a_measured_discretisation_is_what_rows_were_moved_and_slack_for_its_noi
     beta = Fraction(1, 10)
     for amount, worst in ((Fraction(1), False), (Fraction(1, 10**8), True)):
         displaced = measure_scalars([moved], budget=Budget(amount, unit), **asked)
-        made = plug_in(measurement, schema, clean, beta=beta, draws=50, seed=1, displaced=displaced)["transport"]
+        made = plug_in([measurement], schema, clean, beta=beta, draws=50, seed=1, displaced=displaced)["transport"]
         found = max(terms.discretisation for terms in made.terms)
         claimed = (moved + displaced.slack(beta * DISPLACEMENT_BETA)) / MOVE_UNITS / 2_000
         assert found == pytest.approx(1 / 8 if worst else claimed, abs=1e-8)
@@ -155,7 +155,7 @@ def test_the_same_seed_gives_the_same_certificate_and_another_seed_another():
     counts, clean = _counts(people(300), MIXED, 4)
     measurement = measure(counts, IDENTITY, budget=Budget(Fraction(3)))
     first, again, other = (
-        plug_in(measurement, MIXED, clean, beta=Fraction(1, 10), draws=50, seed=seed)["transport"].terms
+        plug_in([measurement], MIXED, clean, beta=Fraction(1, 10), draws=50, seed=seed)["transport"].terms
         for seed in (1, 1, 2)
     )
     assert first == again
@@ -165,11 +165,11 @@ def test_the_same_seed_gives_the_same_certificate_and_another_seed_another():
 def test_too_few_draws_give_the_trivial_bound():
     counts, clean = _counts(people(300), MIXED, 4)
     measurement = measure(counts, IDENTITY, budget=Budget(Fraction(3)))
-    made = plug_in(measurement, MIXED, clean, beta=Fraction(1, 100), draws=50, seed=1)
+    made = plug_in([measurement], MIXED, clean, beta=Fraction(1, 100), draws=50, seed=1)
     assert {certificate.bound for certificate in made.values()} == {1.0}
 
 
 def test_beyond_three_columns_only_the_path_loss_is_computed():
     counts, clean = _counts(people(100), MIXED, 2, sparsity=4)
     measurement = measure(counts, IDENTITY, budget=Budget(Fraction(3)))
-    assert set(plug_in(measurement, MIXED, clean, beta=Fraction(1, 10), draws=20, seed=1)) == {"path"}
+    assert set(plug_in([measurement], MIXED, clean, beta=Fraction(1, 10), draws=20, seed=1)) == {"path"}
