@@ -10,6 +10,7 @@ Paper: Theorem 1 [rates]
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
@@ -47,7 +48,7 @@ SPLITS = (Fraction(1, 8), Fraction(1, 4), Fraction(3, 8), Fraction(1, 2))
 """Of the budget for measuring, what single columns get where several are measured as well: at first, and at last."""
 
 BEYOND = {1: (), 2: (Fraction(1),), 3: (Fraction(1, 3), Fraction(2, 3))}
-"""How tables of 2, … columns share the rest, by sparsity."""
+"""How tables of 2, … columns share the rest, by sparsity, where all of them are measured."""
 
 SHORT_LIST, REHEARSALS = 3, 2
 """Candidates that are rehearsed, and the made-up tables that each is rehearsed on."""
@@ -281,12 +282,22 @@ def _layers(settings: Settings, strategy: Strategy, resolution: int | None, spli
         return (Layer(settings.tables, settings.cells(last), resolution, strategy, whole),)
     plain = strategy_named("identity", neighbours=settings.neighbours)
     layers = [Layer(within(settings.subsets, 1), "points", None, plain, whole.share(split))]
-    for ways, share in enumerate(BEYOND[last], start=2):
+    for ways, share in enumerate(_shares(settings), start=2):
         own = strategy if ways == last else plain
         finer = None if resolution is None else resolution * (1 if ways == last else 2)
         tables = within(settings.subsets, ways)
         layers.append(Layer(tables, "groups", finer, own, whole.share((1 - split) * share)))
     return tuple(layers)
+
+
+def _shares(settings: Settings) -> list[Fraction]:
+    """How tables of 2, … columns share what single columns leave: less where fewer of all possible ones are wanted."""
+    columns = len(within(settings.subsets, 1))
+    wanted = [
+        share * Fraction(len(within(settings.subsets, ways)), math.comb(columns, ways))
+        for ways, share in enumerate(BEYOND[settings.sparsity], start=2)
+    ]
+    return [each / sum(wanted) for each in wanted]
 
 
 def blank_layer(schema: Schema, layer: Layer) -> Measurement:
