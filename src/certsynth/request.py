@@ -61,7 +61,7 @@ def _named_subsets(schema: Schema, named: Named) -> tuple[Subset, ...]:
         for name in names:
             if name not in place:
                 raise InputError(
-                    f"the workload names the column {name!r:.60}, which is not in the schema: that has "
+                    f"the workload names {name!r:.60}, which is no column of the schema: choose from "
                     f"{', '.join(schema.names)}."
                 )
         if not names or len(set(names)) < len(names):

@@ -81,6 +81,59 @@ def test_the_noise_term_covers_the_noise_and_an_understated_scale_does_not():
     assert failures(200, 0.6) > allowed
 
 
+SUBSETS = ((0, 1, 2), (0, 1), (2,), (1,))
+
+
+@pytest.mark.parametrize("layers", [((0, 1, 2),), ((0,), (1,), (2,), (0, 1), (1, 2))], ids=["one table", "many"])
+def test_subsets_of_mixed_sizes_are_covered_together_and_not_if_the_scale_is_understated(layers):
+    """Each is read off the last measurement that holds it. 60 runs at confidence 0.6, and a control at 0.4 of it."""
+    frame = native(200)
+    clean = [column.clean(frame[column.name].to_numpy()) for column in NATIVE]
+    by_size = [tuple(s for s in layers if len(s) == ways) for ways in (1, 2, 3)]
+    measured = [Marginals.even(NATIVE, tables, resolution=RESOLUTION) for tables in by_size if tables]
+    codes = [c.to_cells(x, cells) for c, x, cells in zip(NATIVE, clean, measured[0].cells, strict=True)]
+    counts = [marginals.count([codes]) for marginals in measured]
+    subsets = [s for s in SUBSETS if any(set(s) <= set(table) for table in layers)]
+    asked = {"subsets": subsets, "beta": Fraction(2, 5), "draws": 20}
+    exact = [measure(each, IDENTITY, budget=Budget(Fraction(2)), noise=NoNoise()) for each in counts]
+    away = [terms.projection for terms in plug_in(exact, NATIVE, clean, seed=0, **asked)["transport"].terms]
+
+    def failures(understate: float) -> int:
+        """The private rows as "synthetic" ones: beside what is away from centres, their fit is the loss of noise."""
+        count = 0
+        for seed in range(60):
+            made = [measure(each, IDENTITY, budget=Budget(Fraction(2))) for each in counts]
+            for measurement in made:
+                object.__setattr__(measurement, "scale", measurement.scale * understate)
+            found = plug_in(made, NATIVE, clean, seed=seed, **asked)["transport"]
+            assert found.subsets == tuple(tuple(NATIVE.names[j] for j in subset) for subset in subsets)
+            fits = [terms.projection - least for terms, least in zip(found.terms, away, strict=True)]
+            count += any(fit > terms.privatisation + 1e-8 for fit, terms in zip(fits, found.terms, strict=True))
+        return count
+
+    allowed = failures_allowed(60, 0.4)
+    assert failures(1.0) <= allowed
+    assert failures(0.4) > allowed
+
+
+def test_a_subset_inside_a_table_has_a_bound_of_its_own():
+    """It is no further off than what holds it, and its own noise is less: the noise of a sum over other columns."""
+    counts, clean = _counts(native(200), NATIVE, RESOLUTION)
+    measurement = measure(counts, IDENTITY, budget=Budget(Fraction(2)))
+    subsets = [(0, 1), (0, 2), (0,), (2,)]
+    made = plug_in([measurement], NATIVE, clean, subsets=subsets, beta=Fraction(1, 10), draws=50, seed=1)["transport"]
+    pair, other, column, category = (terms.privatisation for terms in made.terms)
+    assert column < min(pair, other)
+    assert category < other
+
+
+def test_refuses_a_subset_that_was_not_measured():
+    counts, clean = _counts(native(20), NATIVE, RESOLUTION)
+    measurement = measure(counts, IDENTITY, budget=Budget(Fraction(2)))
+    with pytest.raises(ValueError, match="not measured"):
+        plug_in([measurement], NATIVE, clean, subsets=[(0, 1, 2)], beta=Fraction(1, 10), draws=10, seed=1)
+
+
 @pytest.mark.parametrize("neighbours", list(Neighbours))
 @pytest.mark.parametrize("runs", [100, pytest.param(1000, marks=pytest.mark.slow)])
 def test_whole_releases_are_further_off_than_certified_no_more_often_than_stated(neighbours, runs):

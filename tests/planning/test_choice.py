@@ -193,6 +193,7 @@ QUESTIONS: dict[str, dict[str, Any]] = {
     "rho": {"rho": 2},
     "another relation": {"neighbours": "add-remove"},
     "another sparsity": {"sparsity": 1},
+    "a workload": {"subsets": [[name] for name in PAIR.names] + [list(PAIR.names)]},
     "no direct certificate": {"share": 0, "projection": "particles"},
     "another share": {"share": "0.1"},
     "another projection": {"projection": "drawn"},
