@@ -104,6 +104,8 @@ def say_what_is_left_out(schema: Schema, subsets: list[list[str]] | None, choice
     """Columns that no subset names are not released: say so before anything is spent. Bad arguments are told first."""
     from certsynth.request import checked_subsets, named_columns
 
+    if subsets is None:
+        return
     schema = schema.select(choices["columns"]) if choices["columns"] else schema
     checked_subsets(schema, choices["sparsity"], subsets, call="release")
     kept = set(named_columns(schema, subsets).names)
