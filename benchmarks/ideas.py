@@ -97,6 +97,7 @@ def synthetic(
         delta=None,
         rho=None,
         sparsity=None,
+        subsets=None,
         resolution=resolution,
         mechanism=None,
         projection="auto",

@@ -151,7 +151,7 @@ def programs(folder: Path) -> None:
         for work in (
             lambda t=target, p=points: PathProgram().solution(t, p),
             lambda t=target, p=points: TransportProgram().solution(t, p),
-            lambda m=measurement: plug_in(m, columns, public, beta=Fraction(1, 10), draws=200, seed=1),
+            lambda m=measurement: plug_in([m], columns, public, beta=Fraction(1, 10), draws=200, seed=1),
         ):
             start = time.perf_counter()
             work()

@@ -113,7 +113,8 @@ def emitted(made: Release) -> pl.DataFrame:
     return pl.DataFrame({name: column.tolist() for name, column in made.table.items()})
 
 
-LEFT_OPEN = ("sparsity", "resolution", "mechanism", "loss", "rows", "share", "confidence", "preset", "delta", "rho")
+LEFT_OPEN = ("sparsity", "subsets", "resolution", "mechanism", "loss", "rows", "share", "confidence", "preset")
+LEFT_OPEN += ("delta", "rho")
 
 
 def settled(schema: Schema, **asked: Any) -> Settings:

@@ -25,7 +25,6 @@ from certsynth.request import (
     checked_budget,
     checked_confidence,
     checked_neighbours,
-    checked_sparsity,
     checked_subsets,
     usable,
 )
@@ -111,13 +110,13 @@ def certify(
     `per_subset` the budget is spent on all subsets at once and each gets its own bound; `subsets` names the ones that
     matter, by default all of `sparsity` columns.
     """
-    schema = usable(schema, columns)
+    schema = usable(schema, columns, subsets)
     privacy, sure = checked_budget(epsilon, delta, rho), checked_confidence(confidence)
-    chosen = checked_subsets(schema, checked_sparsity(sparsity, schema, call="certify"), subsets)
+    chosen = checked_subsets(schema, sparsity, subsets, call="certify")
     if max(map(len, chosen)) > TRANSPORT_COLUMNS:
         raise InputError(
-            f"certify compares at most {TRANSPORT_COLUMNS} columns at once, since its noise needs exact transport; "
-            "lower the sparsity."
+            f"certify compares at most {TRANSPORT_COLUMNS} columns at once, since its noise needs exact transport: "
+            "lower the sparsity, or name smaller subsets."
         )
     relation = checked_neighbours(neighbours)
     fine = FineMarginals.of(schema, chosen, steps=lattice)

@@ -12,7 +12,7 @@ from certsynth.errors import InputError
 from certsynth.limits import check_lattice
 from certsynth.progress import Progress, silent
 from certsynth.queries.fine import FineMarginals
-from certsynth.request import checked_sparsity, checked_subsets
+from certsynth.request import checked_subsets, named_columns
 from certsynth.sources import cleaned, open_source
 
 
@@ -70,6 +70,7 @@ def evaluate(
     schema: Schema,
     *,
     sparsity: int | None = None,
+    subsets: Sequence[Sequence[str]] | None = None,
     lattice: int | None = None,
     columns: Sequence[str] | None = None,
     progress: Progress = silent,
@@ -77,11 +78,10 @@ def evaluate(
     """The true loss of `synthetic`. NOT PRIVATE: what it returns must not leave the house.
 
     The rows of both tables are moved to a lattice, where W1 is computed exactly; how far they were moved widens the
-    bounds.
+    bounds. `subsets` names the subsets of columns that matter, by default all of `sparsity` columns.
     """
-    schema = schema.select(columns) if columns else schema
-    sparsity = checked_sparsity(sparsity, schema, call="evaluate")
-    fine = FineMarginals.of(schema, checked_subsets(schema, sparsity), steps=lattice)
+    schema = named_columns(schema.select(columns) if columns else schema, subsets)
+    fine = FineMarginals.of(schema, checked_subsets(schema, sparsity, subsets, call="evaluate"), steps=lattice)
     check_lattice(fine)
     first = fine.count(cleaned(open_source(data, what="private data"), schema))
     second = fine.count(cleaned(open_source(synthetic, what="synthetic table"), schema))

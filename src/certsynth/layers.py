@@ -14,7 +14,7 @@ from certsynth.mechanisms.samplers import Noise
 from certsynth.projection.margins import monotone
 from certsynth.queries import Marginals
 from certsynth.queries.grouping import best_groups, best_heads
-from certsynth.queries.marginals import all_subsets
+from certsynth.queries.marginals import Subset
 from certsynth.settings import CellKind
 
 Rows = Callable[[], Iterable[Sequence[np.ndarray]]]
@@ -23,27 +23,29 @@ Rows = Callable[[], Iterable[Sequence[np.ndarray]]]
 
 @dataclass(frozen=True, slots=True)
 class Layer:
-    """What is to be measured: tables of `ways` columns, at the cost of `budget`.
+    """What is to be measured: tables of these subsets of columns, at the cost of `budget`.
 
     `cells`: even ones, `resolution` to the unit length; all points of the columns' lattices; or groups of the points of
-    the first layer's lattices, at most `resolution` to a line, chosen by what that layer found.
+    the first layer's lattices, at most `resolution` to a line, chosen by what that layer found about single columns.
     """
 
-    ways: int
+    subsets: tuple[Subset, ...]
     cells: CellKind
     resolution: int | None
     strategy: Strategy
     budget: Budget
+
+    @property
+    def ways(self) -> int:
+        """How many columns the widest table has."""
+        return max(map(len, self.subsets))
 
 
 def measure_layers(rows: Rows, schema: Schema, layers: Sequence[Layer], *, noise: Noise | None) -> list[Measurement]:
     """Measure one layer after the other. Cells of a layer depend on the noisy counts of those before, and on no row."""
     made: list[Measurement] = []
     for layer in layers:
-        marginals = Marginals(
-            cells=_cells(schema, layer, made),
-            subsets=all_subsets(schema, layer.ways),
-        )
+        marginals = Marginals(cells=_cells(schema, layer, made), subsets=layer.subsets)
         counts = marginals.count(_codes(rows(), schema, marginals))
         made.append(measure(counts, layer.strategy, budget=layer.budget, noise=noise))
     return made

@@ -53,7 +53,7 @@ def size_of_release(
     if program:
         fitting = 13 * (plug_in.cells / 10_000) ** 1.5
     else:
-        fitting = 2e-6 * tables * min(rows, PARTICLES) if len(marginals.subsets[0]) > 1 else 0.0
+        fitting = 2e-6 * tables * min(rows, PARTICLES) if max(map(len, marginals.subsets)) > 1 else 0.0
     comparing = held = 0.0
     if fine is not None:
         points = fine.marginals.sizes()
@@ -69,7 +69,7 @@ def check_size(marginals: Marginals, *, draws: int, memory: int | None = None) -
     if size.bytes > limit:
         raise TooLarge(
             f"{len(marginals.subsets):,} marginals need {size}, more than the {limit / 2**30:.2g} GB at hand: lower "
-            "the resolution or the sparsity, name fewer columns, or merge labels of large categories."
+            "the resolution or the sparsity, name fewer columns or subsets, or merge labels of large categories."
         )
 
 

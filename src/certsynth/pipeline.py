@@ -39,7 +39,7 @@ from certsynth.projection.transport_program import TransportProgram
 from certsynth.queries import Marginals
 from certsynth.queries.displacement import displacement, farthest
 from certsynth.queries.fine import FineMarginals
-from certsynth.request import checked_subsets, usable
+from certsynth.request import usable
 from certsynth.settings import DIRECT_BETA, HIDDEN_ROWS, MOST_ROWS, Settings, checked_settings
 from certsynth.sources import Source, cleaned, open_source
 from certsynth.transport import Path as CellPath
@@ -57,6 +57,7 @@ def release(
     rho: Any = None,
     out: str | Path | None = None,
     sparsity: int | None = None,
+    subsets: Sequence[Sequence[str]] | None = None,
     resolution: int | Literal["auto"] | None = None,
     mechanism: str | None = None,
     projection: str = "auto",
@@ -79,18 +80,22 @@ def release(
     `epsilon` alone is pure ε-differential privacy. With `delta`, or given `rho`, noise is Gaussian, and what is spent
     adds up in ρ.
 
+    `subsets` names the subsets of columns that matter, of any sizes: budget and certificate cover those only, and
+    columns that none of them names are left out. By default they are all of `sparsity` columns.
+
     `seed` steers only what needs no privacy: which public rows are drawn, the order and details of emitted rows. The
     noise has no seed. `noise` is for tests: what is made with noise of one's own cannot be written.
 
     Paper: Algorithm 1 [algorithm], Definition 1 [differential-privacy]
     """
-    schema = usable(schema, columns)
+    schema = usable(schema, columns, subsets)
     settings = checked_settings(
         schema,
         epsilon=epsilon,
         delta=delta,
         rho=rho,
         sparsity=sparsity,
+        subsets=subsets,
         resolution=resolution,
         mechanism=mechanism,
         projection=projection,
@@ -160,9 +165,10 @@ def release(
     draws_seed = secrets.randbits(128)
     proxies = settings.proxies(layers[-1].resolution)
     plugged = plug_in(
-        measurement,
+        measurements,
         schema,
         emitted,
+        subsets=settings.subsets,
         beta=settings.plug_in_beta,
         draws=settings.draws,
         seed=draws_seed,
@@ -240,7 +246,7 @@ def _synthesise(
 def _check(schema: Schema, settings: Settings, memory: int | None) -> None:
     """Refuse what cannot fit, before the data is opened."""
     least = settings.resolution or min(RESOLUTIONS)
-    marginals = Marginals.all_subsets(schema, sparsity=settings.sparsity, resolution=least)
+    marginals = Marginals.even(schema, settings.tables, resolution=least)
     check_size(marginals, draws=settings.draws, memory=memory)
     if settings.loss is not None:
         check_program(marginals, loss=settings.loss)
@@ -249,7 +255,7 @@ def _check(schema: Schema, settings: Settings, memory: int | None) -> None:
 
 
 def _fine(schema: Schema, settings: Settings, memory: int | None) -> FineMarginals:
-    fine = FineMarginals.of(schema, checked_subsets(schema, settings.sparsity))
+    fine = FineMarginals.of(schema, settings.subsets)
     if settings.share or settings.candidates > 1:
         check_lattice(fine, memory=memory)
     return fine
@@ -336,6 +342,7 @@ def _document(
         },
         "release": {
             "sparsity": settings.sparsity,
+            "workload": settings.workload(schema),
             "resolution": layers[-1].resolution,
             "mechanism": measurement.strategy.name,
             "growth": decimal_text(measurement.strategy.growth),

@@ -34,32 +34,60 @@ def checked_sparsity(sparsity: Any, schema: Schema, *, call: str) -> int:
     return sparsity
 
 
-def checked_subsets(schema: Schema, sparsity: int, named: Sequence[Sequence[str]] | None = None) -> tuple[Subset, ...]:
-    """The named subsets of columns, by default all of that many columns."""
+Named = Sequence[Sequence[str]]
+"""Subsets of columns by their names: a workload."""
+
+
+def checked_subsets(schema: Schema, sparsity: Any, named: Named | None, *, call: str) -> tuple[Subset, ...]:
+    """The subsets of columns that matter: the named ones, each once, or all of `sparsity` columns.
+
+    Paper: appendix C [projections]
+    """
     if named is None:
-        return all_subsets(schema, sparsity)
+        return all_subsets(schema, checked_sparsity(sparsity, schema, call=call))
+    if sparsity is not None:
+        raise InputError(
+            "sparsity and a workload exclude each other, since named subsets have sizes of their own: leave one out."
+        )
+    return _named_subsets(schema, named)
+
+
+def _named_subsets(schema: Schema, named: Named) -> tuple[Subset, ...]:
     place = {name: j for j, name in enumerate(schema.names)}
     subsets = []
     for names in named:
+        if isinstance(names, str):
+            raise InputError(f"a subset is a list of column names: write [[{names!r:.60}]] for a column alone.")
         for name in names:
             if name not in place:
-                raise InputError(f"column {name!r:.60} is not in the schema, which has: {', '.join(schema.names)}.")
+                raise InputError(
+                    f"the workload names {name!r:.60}, which is no column of the schema: choose from "
+                    f"{', '.join(schema.names)}."
+                )
         if not names or len(set(names)) < len(names):
-            raise InputError("a subset names at least one column, and each column once.")
+            raise InputError("a subset of the workload names at least one column, and each column once.")
         subsets.append(tuple(sorted(place[name] for name in names)))
     if not subsets:
-        raise InputError("no subset of columns is named: leave it out to take all of them.")
+        raise InputError("no subset of columns is named: leave the workload out to take all of them.")
     return tuple(dict.fromkeys(subsets))
 
 
-def usable(schema: Schema, columns: Sequence[str] | None) -> Schema:
-    """The schema that private rows may be read with: not a draft, and of the chosen columns."""
+def named_columns(schema: Schema, named: Named | None) -> Schema:
+    """The schema of the columns that some subset names: the others have neither measurement nor certificate."""
+    if named is None:
+        return schema
+    columns = {j for subset in _named_subsets(schema, named) for j in subset}
+    return schema.select([schema.names[j] for j in sorted(columns)])
+
+
+def usable(schema: Schema, columns: Sequence[str] | None, named: Named | None = None) -> Schema:
+    """The schema that private rows may be read with: not a draft, and of the chosen columns that subsets name."""
     if schema.draft:
         raise InputError(
             "the schema is a draft made from rows: check every bound and label against public knowledge, then remove "
             "the line draft = true."
         )
-    return schema.select(columns) if columns else schema
+    return named_columns(schema.select(columns) if columns else schema, named)
 
 
 def checked_resolution(resolution: Any) -> int | None:

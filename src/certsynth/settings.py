@@ -13,7 +13,9 @@ from certsynth.errors import InputError
 from certsynth.mechanisms import STRATEGIES, Budget, Neighbours
 from certsynth.mechanisms.concentrated import Privacy
 from certsynth.projection.emit import Detail
+from certsynth.queries.marginals import Subset, maximal
 from certsynth.request import (
+    Named,
     checked_budget,
     checked_choice,
     checked_confidence,
@@ -21,7 +23,7 @@ from certsynth.request import (
     checked_resolution,
     checked_rows,
     checked_share,
-    checked_sparsity,
+    checked_subsets,
 )
 
 CellKind = Literal["even", "points", "groups"]
@@ -49,10 +51,15 @@ DIRECT_BETA = Fraction(9, 10)
 
 @dataclass(frozen=True, slots=True)
 class Settings:
-    """A release's choices, checked. What a person left open is None where the data or the plan decide."""
+    """A release's choices, checked. What a person left open is None where the data or the plan decide.
+
+    `subsets` are those that the certificate covers, and `named` says that they were named one by one: else they are all
+    of one size.
+    """
 
     privacy: Privacy
-    sparsity: int
+    subsets: tuple[Subset, ...]
+    named: bool
     resolution: int | None
     mechanism: str | None
     projection: str
@@ -63,6 +70,20 @@ class Settings:
     neighbours: Neighbours
     preset: str | None
     candidates: int
+
+    @property
+    def sparsity(self) -> int:
+        """How many columns a statistic may look at: the size of the largest subset."""
+        return max(map(len, self.subsets))
+
+    def workload(self, schema: Schema) -> list[list[str]] | None:
+        """The subsets by their names, where they were named."""
+        return [[schema.names[j] for j in subset] for subset in self.subsets] if self.named else None
+
+    @property
+    def tables(self) -> tuple[Subset, ...]:
+        """The subsets whose marginals say what all are: what is measured where one layer does it."""
+        return maximal(self.subsets)
 
     @property
     def beta(self) -> Fraction:
@@ -131,6 +152,7 @@ def checked_settings(
     delta: Any,
     rho: Any,
     sparsity: Any,
+    subsets: Named | None,
     resolution: Any,
     mechanism: Any,
     projection: Any,
@@ -144,9 +166,14 @@ def checked_settings(
     public: bool,
     call: str = "release",
 ) -> Settings:
-    """The settings of a release. `public` says whether public rows were given, `call` what was called."""
+    """The settings of a release. `public` says whether public rows were given, `call` what was called.
+
+    The schema has the columns that are released: with named `subsets`, those that they name.
+    """
     privacy = checked_budget(epsilon, delta, rho)
-    s = checked_sparsity(sparsity, schema, call=call)
+    chosen = checked_subsets(schema, sparsity, subsets, call=call)
+    s = max(map(len, chosen))
+    fewer = "lower the sparsity" if subsets is None else f"name at most {TRANSPORT_COLUMNS} in a subset"
     if preset is not None:
         checked_choice(preset, name="preset", choices=PRESETS)
     paper = preset == "paper"
@@ -178,7 +205,8 @@ def checked_settings(
         raise InputError(f"the transport loss is for at most {TRANSPORT_COLUMNS} columns at once; choose --loss path.")
     settings = Settings(
         privacy=privacy,
-        sparsity=s,
+        subsets=chosen,
+        named=subsets is not None,
         resolution=checked_resolution(resolution),
         mechanism=mechanism,
         projection=projection,
@@ -193,7 +221,7 @@ def checked_settings(
     if settings.share and s > TRANSPORT_COLUMNS:
         raise InputError(
             f"the direct certificate compares at most {TRANSPORT_COLUMNS} columns at once: set certificate_share to 0, "
-            "or lower the sparsity."
+            f"or {fewer}."
         )
     if settings.measurement_budget.amount <= 0:
         raise InputError("certificate_share leaves nothing for the rows themselves; lower it.")
@@ -204,5 +232,7 @@ def _checked_candidates(candidates: Any, sparsity: int) -> int:
     if isinstance(candidates, bool) or not isinstance(candidates, int) or not 1 <= candidates <= MOST_CANDIDATES:
         raise InputError(f"candidates must be a whole number from 1 to {MOST_CANDIDATES}; got {candidates!r:.20}.")
     if candidates > 1 and sparsity > TRANSPORT_COLUMNS:
-        raise InputError(f"choosing among candidates compares at most {TRANSPORT_COLUMNS} columns at once.")
+        raise InputError(
+            f"choosing among candidates compares at most {TRANSPORT_COLUMNS} columns at once; leave --candidates out."
+        )
     return candidates

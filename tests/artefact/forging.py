@@ -56,6 +56,10 @@ VARIANTS: dict[str, dict[str, Any]] = {
     "more rows": {"rows": 1_000},
     "programs": {"projection": "full-grid"},
     "the paper": {"preset": "paper", "mechanism": None},
+    "workload": {"subsets": [["a", "b"], ["b"], ["c"]]},
+    "workload, a triple": {"subsets": [["b", "c"], ["a", "b", "c"], ["a"]], "neighbours": "add-remove", "rows": 150},
+    "workload, displacement": {"epsilon": 40, "certificate_share": 0, "subsets": [["c"], ["a", "b"], ["a"]]},
+    "workload, the paper": {"preset": "paper", "mechanism": None, "subsets": [["a"], ["b", "c"]]},
 } | GAUSSIAN
 """ε = 3 unless said otherwise."""
 

@@ -172,6 +172,24 @@ def test_a_budget_that_is_not_the_sum_of_its_parts_is_seen(variants, tmp_path, c
     assert not checks["privacy"]
 
 
+FORGED = [
+    None,  # as if all pairs were covered
+    [["a", "b"], ["b"]],
+    [["a", "b"], ["b"], ["c"], ["a", "c"]],
+    [["a", "b"], ["b"], ["d"]],
+    [["c"], ["a", "b"], ["b"]],
+    [[["a"]]],
+]
+
+
+@pytest.mark.parametrize("workload", FORGED, ids=str)
+def test_a_forged_workload_is_seen(variants, tmp_path, workload):
+    def forge(document):
+        document["release"]["workload"] = workload
+
+    assert not tampered(variants("workload"), tmp_path / "forged", forge)["plug-in certificate"]
+
+
 def test_refuses_measurements_that_would_fill_the_memory(folder, monkeypatch):
     content = (folder / "measurements.npz").read_bytes()
     measurements.from_bytes(content, MIXED)
@@ -427,7 +445,7 @@ def test_the_parts_of_the_budget_are_those_of_the_measurements_and_the_rest(vari
     else:
         assert sum(parts) <= Fraction(privacy["rho"]) < sum(parts) + Fraction(1, 10**12)
     displaced = made.document["recompute"]["displacement"]
-    assert (displaced is not None) == (not made.document["certificate"]["direct"] and name != "the paper")
+    assert (displaced is not None) == (not made.document["certificate"]["direct"] and "preset" not in VARIANTS[name])
     if displaced is not None:
         stated = {part["on"]: part[unit] for part in privacy["spent"]}
         assert stated["mean displacement"] == displaced[unit]

@@ -54,7 +54,7 @@ def test_holds_as_often_as_it_says(neighbours, mechanism, budget):
     misses = {"transport": 0, "path": 0}
     for seed in range(100):
         measurement = measure(counts, strategy, budget=budget)
-        made = plug_in(measurement, NATIVE, synthetic, beta=Fraction(2, 5), draws=30, seed=seed)
+        made = plug_in([measurement], NATIVE, synthetic, beta=Fraction(2, 5), draws=30, seed=seed)
         for proxy, certificate in made.items():
             bounds = zip(certificate.subsets, certificate.terms, strict=True)
             misses[proxy] += any(t.privatisation + t.projection < true[columns] - 1e-9 for columns, t in bounds)
@@ -71,7 +71,7 @@ def test_the_noise_term_covers_the_noise_and_an_understated_scale_does_not():
         for seed in range(runs):
             measurement = measure(counts, IDENTITY, budget=Budget(Fraction(2)))
             object.__setattr__(measurement, "scale", measurement.scale * understate)
-            made = plug_in(measurement, NATIVE, clean, beta=Fraction(3, 10), draws=20, seed=seed)["transport"]
+            made = plug_in([measurement], NATIVE, clean, beta=Fraction(3, 10), draws=20, seed=seed)["transport"]
             # The private rows themselves as "synthetic" ones: their fit is the loss of the real noise.
             count += made.diagnostic.fit > max(terms.privatisation for terms in made.terms)
         return count
@@ -79,6 +79,59 @@ def test_the_noise_term_covers_the_noise_and_an_understated_scale_does_not():
     allowed = failures_allowed(200, 0.3)
     assert failures(200, 1.0) <= allowed
     assert failures(200, 0.6) > allowed
+
+
+SUBSETS = ((0, 1, 2), (0, 1), (2,), (1,))
+
+
+@pytest.mark.parametrize("layers", [((0, 1, 2),), ((0,), (1,), (2,), (0, 1), (1, 2))], ids=["one table", "many"])
+def test_subsets_of_mixed_sizes_are_covered_together_and_not_if_the_scale_is_understated(layers):
+    """Each is read off the last measurement that holds it. 60 runs at confidence 0.6, and a control at 0.4 of it."""
+    frame = native(200)
+    clean = [column.clean(frame[column.name].to_numpy()) for column in NATIVE]
+    by_size = [tuple(s for s in layers if len(s) == ways) for ways in (1, 2, 3)]
+    measured = [Marginals.even(NATIVE, tables, resolution=RESOLUTION) for tables in by_size if tables]
+    codes = [c.to_cells(x, cells) for c, x, cells in zip(NATIVE, clean, measured[0].cells, strict=True)]
+    counts = [marginals.count([codes]) for marginals in measured]
+    subsets = [s for s in SUBSETS if any(set(s) <= set(table) for table in layers)]
+    asked = {"subsets": subsets, "beta": Fraction(2, 5), "draws": 20}
+    exact = [measure(each, IDENTITY, budget=Budget(Fraction(2)), noise=NoNoise()) for each in counts]
+    away = [terms.projection for terms in plug_in(exact, NATIVE, clean, seed=0, **asked)["transport"].terms]
+
+    def failures(understate: float) -> int:
+        """The private rows as "synthetic" ones: beside what is away from centres, their fit is the loss of noise."""
+        count = 0
+        for seed in range(60):
+            made = [measure(each, IDENTITY, budget=Budget(Fraction(2))) for each in counts]
+            for measurement in made:
+                object.__setattr__(measurement, "scale", measurement.scale * understate)
+            found = plug_in(made, NATIVE, clean, seed=seed, **asked)["transport"]
+            assert found.subsets == tuple(tuple(NATIVE.names[j] for j in subset) for subset in subsets)
+            fits = [terms.projection - least for terms, least in zip(found.terms, away, strict=True)]
+            count += any(fit > terms.privatisation + 1e-8 for fit, terms in zip(fits, found.terms, strict=True))
+        return count
+
+    allowed = failures_allowed(60, 0.4)
+    assert failures(1.0) <= allowed
+    assert failures(0.4) > allowed
+
+
+def test_a_subset_inside_a_table_has_a_bound_of_its_own():
+    """It is no further off than what holds it, and its own noise is less: the noise of a sum over other columns."""
+    counts, clean = _counts(native(200), NATIVE, RESOLUTION)
+    measurement = measure(counts, IDENTITY, budget=Budget(Fraction(2)))
+    subsets = [(0, 1), (0, 2), (0,), (2,)]
+    made = plug_in([measurement], NATIVE, clean, subsets=subsets, beta=Fraction(1, 10), draws=50, seed=1)["transport"]
+    pair, other, column, category = (terms.privatisation for terms in made.terms)
+    assert column < min(pair, other)
+    assert category < other
+
+
+def test_refuses_a_subset_that_was_not_measured():
+    counts, clean = _counts(native(20), NATIVE, RESOLUTION)
+    measurement = measure(counts, IDENTITY, budget=Budget(Fraction(2)))
+    with pytest.raises(ValueError, match="not measured"):
+        plug_in([measurement], NATIVE, clean, subsets=[(0, 1, 2)], beta=Fraction(1, 10), draws=10, seed=1)
 
 
 @pytest.mark.parametrize("neighbours", list(Neighbours))
@@ -121,7 +174,7 @@ def test_garbage_from_the_solver_makes_the_bound_larger_never_false(monkeypatch,
 def test_terms_are_those_of_the_formula():
     counts, clean = _counts(people(300), MIXED, 4)
     measurement = measure(counts, strategy_named("haar", neighbours=Neighbours.REPLACE_ONE), budget=Budget(Fraction(3)))
-    made = plug_in(measurement, MIXED, clean, beta=Fraction(1, 10), draws=50, seed=1)
+    made = plug_in([measurement], MIXED, clean, beta=Fraction(1, 10), draws=50, seed=1)
     for certificate in made.values():
         for columns, terms in zip(certificate.subsets, certificate.terms, strict=True):
             categories_only = set(columns) <= {"sex", "employed"}
@@ -142,7 +195,7 @@ def test_a_measured_discretisation_is_what_rows_were_moved_and_slack_for_its_noi
     beta = Fraction(1, 10)
     for amount, worst in ((Fraction(1), False), (Fraction(1, 10**8), True)):
         displaced = measure_scalars([moved], budget=Budget(amount, unit), **asked)
-        made = plug_in(measurement, schema, clean, beta=beta, draws=50, seed=1, displaced=displaced)["transport"]
+        made = plug_in([measurement], schema, clean, beta=beta, draws=50, seed=1, displaced=displaced)["transport"]
         found = max(terms.discretisation for terms in made.terms)
         claimed = (moved + displaced.slack(beta * DISPLACEMENT_BETA)) / MOVE_UNITS / 2_000
         assert found == pytest.approx(1 / 8 if worst else claimed, abs=1e-8)
@@ -155,7 +208,7 @@ def test_the_same_seed_gives_the_same_certificate_and_another_seed_another():
     counts, clean = _counts(people(300), MIXED, 4)
     measurement = measure(counts, IDENTITY, budget=Budget(Fraction(3)))
     first, again, other = (
-        plug_in(measurement, MIXED, clean, beta=Fraction(1, 10), draws=50, seed=seed)["transport"].terms
+        plug_in([measurement], MIXED, clean, beta=Fraction(1, 10), draws=50, seed=seed)["transport"].terms
         for seed in (1, 1, 2)
     )
     assert first == again
@@ -165,11 +218,11 @@ def test_the_same_seed_gives_the_same_certificate_and_another_seed_another():
 def test_too_few_draws_give_the_trivial_bound():
     counts, clean = _counts(people(300), MIXED, 4)
     measurement = measure(counts, IDENTITY, budget=Budget(Fraction(3)))
-    made = plug_in(measurement, MIXED, clean, beta=Fraction(1, 100), draws=50, seed=1)
+    made = plug_in([measurement], MIXED, clean, beta=Fraction(1, 100), draws=50, seed=1)
     assert {certificate.bound for certificate in made.values()} == {1.0}
 
 
 def test_beyond_three_columns_only_the_path_loss_is_computed():
     counts, clean = _counts(people(100), MIXED, 2, sparsity=4)
     measurement = measure(counts, IDENTITY, budget=Budget(Fraction(3)))
-    assert set(plug_in(measurement, MIXED, clean, beta=Fraction(1, 10), draws=20, seed=1)) == {"path"}
+    assert set(plug_in([measurement], MIXED, clean, beta=Fraction(1, 10), draws=20, seed=1)) == {"path"}

@@ -80,7 +80,7 @@ def test_explains_a_workload_that_is_none(other, run, text, message):
 def test_refuses_workloads_of_unknown_columns_or_size(other, run):
     (other / "workload.toml").write_text('subsets = [["age", "income"]]')
     assert run(*CERTIFY, "--workload", "workload.toml").error == (
-        "column 'income' is not in the schema, which has: age, region, employed."
+        "the workload names 'income', which is no column of the schema: choose from age, region, employed."
     )
     (other / "workload.toml").write_text("#" * (2**20 + 1))
     assert run(*CERTIFY, "--workload", "workload.toml").error == (

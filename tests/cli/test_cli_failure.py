@@ -134,8 +134,10 @@ def test_cells_are_in_no_output_of_a_release(town, run):
 
 
 def test_a_vacuous_bound_is_called_so():
-    assert "off by more than 0.9999." in promise(0.9999, confidence=0.95, sparsity=2)
-    assert promise(1.0, confidence=0.95, sparsity=2).startswith("The certificate says nothing: the bound is 1")
+    assert "off by more than 0.9999." in promise(0.9999, confidence=0.95, columns="at most 2 columns")
+    assert promise(1.0, confidence=0.95, columns="at most 2 columns").startswith(
+        "The certificate says nothing: the bound is 1"
+    )
 
 
 def test_printed_bounds_stay_true():

@@ -35,6 +35,7 @@ def made_up(best: Planned | None = None, **other: object) -> Plan:
         "rows": 78_266,
         "columns": 5,
         "sparsity": 2,
+        "workload": None,
         "confidence": 0.95,
         "privacy": {"definition": "pure", "epsilon": "1", "delta": None, "rho": None},
         "neighbours": "replace-one",
@@ -239,7 +240,7 @@ def test_passes_on_every_option(town, run, monkeypatch):
     ]
     assert run("plan", "--schema", "schema.toml", *typed).error == "seen"
     assert asked.pop("progress")
-    assert asked == options
+    assert asked == options | {"subsets": None}
 
 
 NO_NUMBER = (

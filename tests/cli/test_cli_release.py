@@ -94,7 +94,7 @@ def test_passes_on_every_option(town, run, monkeypatch):
     ]
     assert run(*GOOD, *typed).error == "seen"
     assert asked.pop("progress")
-    assert asked == options | {"data": Path("people.csv"), "epsilon": "1", "out": Path("out")}
+    assert asked == options | {"data": Path("people.csv"), "epsilon": "1", "out": Path("out"), "subsets": None}
 
 
 @pytest.mark.parametrize("name", ["release", "plan"])

@@ -50,7 +50,7 @@ def few(monkeypatch: pytest.MonkeyPatch) -> None:
 def quick(monkeypatch: pytest.MonkeyPatch) -> None:
     """Rehearsals that say something about what was to be rehearsed, in no time."""
 
-    def loss(schema: Schema, sparsity: int, layers: Sequence[Layer], rows: int, strength: float, seed: int) -> float:
+    def loss(schema: Schema, subsets: Any, layers: Sequence[Layer], rows: int, strength: float, seed: int) -> float:
         return strength / (layers[-1].resolution or 1) / rows
 
     monkeypatch.setattr(planning, "_rehearsed_loss", loss)
@@ -193,6 +193,7 @@ QUESTIONS: dict[str, dict[str, Any]] = {
     "rho": {"rho": 2},
     "another relation": {"neighbours": "add-remove"},
     "another sparsity": {"sparsity": 1},
+    "a workload": {"subsets": [[name] for name in PAIR.names] + [list(PAIR.names)]},
     "no direct certificate": {"share": 0, "projection": "particles"},
     "another share": {"share": "0.1"},
     "another projection": {"projection": "drawn"},

@@ -17,6 +17,7 @@ from certsynth.planning import rehearsal
 from certsynth.planning.choice import SPLIT, blank_layer, candidate
 from certsynth.planning.rehearsal import Rehearsed, certified_loss, loss, rehearse, slack, worst_subsets
 from certsynth.queries.fine import FineMarginals
+from certsynth.queries.marginals import all_subsets
 from certsynth.settings import DIRECT_BETA
 from small import NoNoise, settled
 
@@ -81,7 +82,7 @@ def test_the_budget_is_stretched_exactly(measured, unit: Unit) -> None:
     ratio = Fraction(7_777, FEWER)
     for before, after in zip(layers, scaled, strict=True):
         assert after.budget == before.budget.share(ratio if unit is Unit.EPSILON else ratio**2)
-        assert (after.ways, after.cells, after.resolution) == (before.ways, before.cells, before.resolution)
+        assert (after.subsets, after.cells, after.resolution) == (before.subsets, before.cells, before.resolution)
         assert after.strategy == before.strategy
 
 
@@ -143,7 +144,7 @@ def test_slack_is_what_a_direct_certificate_adds(asked: dict[str, Any]) -> None:
     assert whole.bound == 1 or whole.bound - whole.estimates[0] == pytest.approx(
         slack(TRIPLE, settings, len(made.table[0])), rel=0.3 if settings.neighbours == "add-remove" else 0.1
     )
-    found = certified_loss(TRIPLE, settings.sparsity, made)
+    found = certified_loss(TRIPLE, settings.subsets, made)
     assert found == pytest.approx(whole.estimates[0], rel=0.25, abs=0.003 if settings.sparsity < 3 else 0.15)
 
 
@@ -159,7 +160,7 @@ def test_losses_fall_as_epsilon_grows(sparsity: int) -> None:
     for epsilon in ("0.1", 1, 10, 100):
         layers = layers_of(PAIR, sparsity, epsilon=epsilon, resolution=16)
         made = [rehearse(PAIR, layers, 1_000, strength=0.6, seed=seed) for seed in range(3)]
-        losses.append(float(np.mean([loss(PAIR, sparsity, each) for each in made])))
+        losses.append(float(np.mean([loss(PAIR, all_subsets(PAIR, sparsity), each) for each in made])))
     assert losses == sorted(losses, reverse=True)
     assert losses[0] > 10 * losses[-1]
 
@@ -177,27 +178,26 @@ def test_a_loss_is_nothing_only_between_equal_tables(change: Callable, least: fl
     """The second is the control: a column that is turned around."""
     table = rehearse(PAIR, layers_of(PAIR, 2, epsilon=1), 500, strength=0.6, seed=1).table
     made = Rehearsed(table, change(table))
-    assert least <= loss(PAIR, 2, made) <= most
+    assert least <= loss(PAIR, all_subsets(PAIR, 2), made) <= most
 
 
 def test_a_shift_is_lost_by_as_much_as_it_is() -> None:
     table = [np.arange(10.0), np.zeros(10, int)]
     made = Rehearsed(table, [table[0] + 20, table[1]])
-    assert loss(PAIR, 2, made) == pytest.approx(0.5)
-    assert loss(PAIR, 1, made) == pytest.approx(0.5)
+    assert loss(PAIR, all_subsets(PAIR, 2), made) == pytest.approx(0.5)
+    assert loss(PAIR, all_subsets(PAIR, 1), made) == pytest.approx(0.5)
 
 
 def test_the_worst_subsets_are_looked_at() -> None:
     table = [np.arange(10.0), np.zeros(10, int), np.linspace(0, 1, 10)]
     made = Rehearsed(table, [table[0], table[1], np.ones(10)])
-    assert worst_subsets(TRIPLE, 1, made, 1) == [(2,)]
-    assert set(worst_subsets(TRIPLE, 2, made, 2)) == {(0, 2), (1, 2)}
-    assert worst_subsets(TRIPLE, 2, made, 3) == [(0, 1), (0, 2), (1, 2)]
+    assert worst_subsets(TRIPLE, all_subsets(TRIPLE, 1), made, 1) == [(2,)]
+    assert set(worst_subsets(TRIPLE, all_subsets(TRIPLE, 2), made, 2)) == {(0, 2), (1, 2)}
+    assert worst_subsets(TRIPLE, all_subsets(TRIPLE, 2), made, 3) == [(0, 1), (0, 2), (1, 2)]
 
 
 def test_budgets_of_a_rehearsal_are_made_up() -> None:
     """A stretched budget may be beyond any that can be asked for: it is spent on no real row."""
-    layers = [
-        Layer(1, "points", None, strategy_named("identity", neighbours=Neighbours.REPLACE_ONE), Budget(Fraction(50)))
-    ]
+    plain = strategy_named("identity", neighbours=Neighbours.REPLACE_ONE)
+    layers = [Layer(all_subsets(PAIR, 1), "points", None, plain, Budget(Fraction(50)))]
     assert len(rehearse(PAIR, layers, 10**7, strength=0.6, seed=1).rows[0]) == FEWER

@@ -236,7 +236,7 @@ def test_the_discretisation_holds_as_often_as_it_says(private, neighbours: Neigh
         for seed in range(100):
             measurement = measured(rows, neighbours, BUDGETS[unit])
             displaced = noisy(rows, measurement, BUDGETS[unit], noise)
-            made = plug_in(measurement, of(rows), rows, beta=beta, draws=22, seed=seed, displaced=displaced)["path"]
+            made = plug_in([measurement], of(rows), rows, beta=beta, draws=22, seed=seed, displaced=displaced)["path"]
             term = made.worst.discretisation
             assert term <= 0.25 + 1e-8
             count += term < true
@@ -252,8 +252,8 @@ def test_measuring_pays_and_changes_no_confidence(private, neighbours: Neighbour
     displaced = noisy(private, measurement, Budget(Fraction(40)), NoNoise())
     beta, true = Fraction(1, 10), true_means(private, measurement.marginals)
     asked: dict[str, Any] = {"beta": beta, "draws": 100, "seed": 1}
-    without = plug_in(measurement, LINE, private, **asked)
-    with_it = plug_in(measurement, LINE, private, displaced=displaced, **asked)
+    without = plug_in([measurement], LINE, private, **asked)
+    with_it = plug_in([measurement], LINE, private, displaced=displaced, **asked)
     assert set(with_it) == set(without) == {"transport", "path"}
     for proxy, made in with_it.items():
         assert made.confidence == without[proxy].confidence == 1 - beta
@@ -272,7 +272,7 @@ def test_the_term_is_at_least_nothing_and_at_most_the_worst_case(private, value:
     measurement = measured(private, Neighbours.REPLACE_ONE, Budget(Fraction(40)))
     cost = Guarantee(Budget(Fraction(1)), Neighbours.REPLACE_ONE)
     displaced = NoisyScalars((value,), 0.01, cost)
-    made = plug_in(measurement, LINE, private, beta=Fraction(1, 10), draws=20, seed=1, displaced=displaced)["path"]
+    made = plug_in([measurement], LINE, private, beta=Fraction(1, 10), draws=20, seed=1, displaced=displaced)["path"]
     for terms in made.terms:
         assert terms.discretisation == pytest.approx(term, abs=1e-6)
 
@@ -281,7 +281,7 @@ def test_a_table_that_may_be_empty_has_the_trivial_bound() -> None:
     rows = near_centres(1)
     measurement = measured(rows, Neighbours.ADD_REMOVE, Budget(Fraction(1, 10)), NoNoise())
     displaced = noisy(rows, measurement, Budget(Fraction(1, 10)), NoNoise())
-    made = plug_in(measurement, LINE, rows, beta=Fraction(1, 10), draws=40, seed=1, displaced=displaced)["path"]
+    made = plug_in([measurement], LINE, rows, beta=Fraction(1, 10), draws=40, seed=1, displaced=displaced)["path"]
     assert made.bound == 1
     assert all(terms.discretisation == pytest.approx(0.25, abs=1e-8) for terms in made.terms)
 

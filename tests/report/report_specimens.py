@@ -95,6 +95,7 @@ def document(
         },
         "release": {
             "sparsity": sparsity,
+            "workload": names if subsets else None,
             "resolution": 8,
             "mechanism": "identity",
             "growth": "0",

@@ -250,7 +250,7 @@ def test_a_column_takes_the_smallest_bound_that_covers_it() -> None:
 def test_of_columns_outside_the_subsets_nothing_is_promised() -> None:
     page = seen(subsets=[["age", "income"], ["age", "region"]])
     assert column_of(page, "grade")["bound"] == 1.0
-    assert "one of the subsets listed below" in page["promise"]["statement"]
+    assert "one of the named subsets" in page["promise"]["statement"]
 
 
 def test_a_vacuous_bound_says_nothing() -> None:

@@ -474,7 +474,7 @@ def certified(marginals: Marginals, strategy: Strategy) -> tuple[dict[str, PlugI
     clean, synthetic = ([column.clean(f[column.name].to_numpy()) for column in NATIVE] for f in (frame, other))
     codes = [c.to_cells(x, cells) for c, x, cells in zip(NATIVE, clean, marginals.cells, strict=True)]
     measured = measure(marginals.count([codes]), strategy, budget=Budget(Fraction(400)), noise=NoNoise())
-    made = plug_in(measured, NATIVE, synthetic, beta=Fraction(1, 5), draws=20, seed=1)
+    made = plug_in([measured], NATIVE, synthetic, beta=Fraction(1, 5), draws=20, seed=1)
     sparsity = len(marginals.subsets[0])
     return dict(made), {s.columns: s.upper for s in evaluate(frame, other, NATIVE, sparsity=sparsity).subsets}
 

@@ -15,7 +15,7 @@ FORMAT = "certsynth-certificate/1"
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Certificate:
-    """No statistic that looks at no more than `sparsity` columns and is 1-Lipschitz is off by more than `bound`.
+    """No 1-Lipschitz statistic of the columns of one of the subsets is off by more than `bound`.
 
     The smaller of the direct and the plug-in bound, valid at `confidence`: each has its share of the failure
     probability, so that choosing between them after looking is allowed.

@@ -21,8 +21,8 @@ def describe_package(schema: Schema, document: Mapping[str, Any], *, parquet: st
         "title": f"Synthetic rows of: {schema.name}",
         "description": (
             f"Synthetic data, made under differential privacy ({_spent(privacy)}, {privacy['neighbours']} neighbours). "
-            f"With confidence {certificate['confidence']:g} no 1-Lipschitz statistic of at most "
-            f"{document['release']['sparsity']} columns differs from that of the real rows by more than "
+            f"With confidence {certificate['confidence']:g} no 1-Lipschitz statistic of "
+            f"{_columns(document['release'])} differs from that of the real rows by more than "
             f"{certificate['bound']:.6f} (columns scaled to length 1)."
         ),
         "resources": [
@@ -38,6 +38,13 @@ def describe_package(schema: Schema, document: Mapping[str, Any], *, parquet: st
             {"name": "synthetic-parquet", "path": parquet, "format": "parquet"},
         ],
     }
+
+
+def _columns(how: Mapping[str, Any]) -> str:
+    """The columns that the certificate lets a statistic look at."""
+    if how["workload"] is None:
+        return f"at most {how['sparsity']} columns"
+    return f"the columns of one of the {len(how['workload']):,} subsets that certificate.json names"
 
 
 def _spent(privacy: Mapping[str, Any]) -> str:

@@ -17,6 +17,7 @@ from certsynth.artefact.table import Table, as_table, cleaned_table, read_table,
 from certsynth.domain import Schema
 from certsynth.errors import InputError, UnsafeNoise
 from certsynth.mechanisms import Measurement
+from certsynth.queries.marginals import Subset
 from certsynth.report import render_report
 
 CSV, PARQUET = "synthetic.csv", "synthetic.parquet"
@@ -65,8 +66,16 @@ class Release:
 
     @property
     def measurement(self) -> Measurement:
-        """The last measurement: of the subsets that the certificate is about."""
+        """The last measurement: of the largest subsets that the certificate is about."""
         return self.measurements[-1]
+
+    @property
+    def subsets(self) -> tuple[Subset, ...]:
+        """What the certificate is about: the subsets that were named, or all of one size."""
+        named = self.document["release"]["workload"]
+        if named is None:
+            return self.measurement.marginals.subsets
+        return tuple(tuple(self.schema.names.index(name) for name in names) for names in named)
 
     @property
     def certificate(self) -> Certified:

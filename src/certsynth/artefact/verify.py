@@ -157,9 +157,14 @@ def _method(release: Release) -> Answer:
     how, last = release.document["release"], release.measurement
     (chosen,) = [each for each in release.document["compared"] if each["chosen"]]
     said = how["mechanism"], how["growth"], how["sparsity"], len(how["measured"])
-    true = last.strategy.name, decimal_text(last.strategy.growth), len(last.marginals.subsets[0])
+    true = last.strategy.name, decimal_text(last.strategy.growth), max(map(len, last.marginals.subsets))
     if said != (*true, len(release.measurements)):
         return False, "the mechanism is not the one of the measurements"
+    covered, columns = set(release.subsets), len(release.schema)
+    if how["workload"] is None and len(covered) != math.comb(columns, how["sparsity"]):
+        return False, "some subsets of columns were not measured, and no workload says so"
+    if len({j for subset in covered for j in subset}) != columns:
+        return False, "the workload leaves out a column of the release"
     resolutions = {how["resolution"], how["measured"][-1]["resolution"], chosen["resolution"]}
     if chosen["mechanism"] != how["mechanism"] or len(resolutions) > 1:
         return False, "the mechanism or resolution is not the one that was chosen"
@@ -191,9 +196,10 @@ def _plug_in(release: Release) -> Answer:
     if draws > MOST_DRAWS:
         return False, f"{draws:,} draws are more than any release makes"
     again = plug_in(
-        release.measurement,
+        release.measurements,
         release.schema,
         release.rows,
+        subsets=release.subsets,
         beta=stored_rational(how["plug_in_failure_probability"]),
         draws=draws,
         seed=int(how["seed"], 16),

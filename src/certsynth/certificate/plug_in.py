@@ -17,7 +17,9 @@ from certsynth.mechanisms import Measurement, Neighbours
 from certsynth.mechanisms.scalars import NoisyScalars
 from certsynth.parallel import run
 from certsynth.progress import Progress, silent
+from certsynth.queries import Marginals
 from certsynth.queries.fine import MOVE_UNITS
+from certsynth.queries.marginals import Subset
 from certsynth.transport import Network, Path, path_loss, transport_loss
 from certsynth.transport.path import Order
 
@@ -103,10 +105,11 @@ class PlugIn:
 
 
 def plug_in(
-    measurement: Measurement,
+    measurements: Sequence[Measurement],
     schema: Schema,
     table: Sequence[np.ndarray],
     *,
+    subsets: Sequence[Subset] | None = None,
     beta: Fraction,
     draws: int,
     seed: int,
@@ -114,7 +117,10 @@ def plug_in(
     proxies: Proxies = PLAIN,
     progress: Progress = silent,
 ) -> dict[Proxy, PlugIn]:
-    """Certificates for cleaned rows `table`, with each proxy that can be computed.
+    """Certificates for cleaned rows `table` on `subsets` of columns, with each proxy that can be computed.
+
+    Each subset is read off the last measurement that holds it, as a sum over the other columns of a table: a linear
+    map, so that the law of its error is known as well. By default subsets are those that were measured last.
 
     `displaced` is the noisy sum of the distances of private rows to the centres of their cells: where it is given, the
     discretisation is what it says, and at most the worst case.
@@ -122,39 +128,90 @@ def plug_in(
     `seed` starts the Monte Carlo draws of the noise's law, and nothing else. It must come fresh from the operating
     system: whoever chooses it chooses the certificate.
 
-    Paper: Definition 2 [proxy-loss], Lemma 1 [certificate-holds]
+    Paper: Definition 2 [proxy-loss], Lemma 1 [certificate-holds], appendix C [projections]
     """
-    estimate, rows = measurement.estimate()
-    pilot, final = (np.random.default_rng(s) for s in np.random.SeedSequence(seed).spawn(2))
-    noise, rows_error = measurement.simulate(final, draws)
-    scales, _ = measurement.simulate(pilot, PILOT_DRAWS)
-    marginals = measurement.marginals
-    codes = [c.to_cells(x, cells) for c, x, cells in zip(schema, table, marginals.cells, strict=True)]
-    emitted = [block / len(table[0]) for block in marginals.count([codes])]
-    blocks = [
-        np.vstack([n, p, v[None] - rows * e, e]) for n, p, v, e in zip(noise, scales, estimate, emitted, strict=True)
-    ]
-    away = _away_from_centres(schema, table, measurement)
+    subsets = measurements[-1].marginals.subsets if subsets is None else subsets
+    tables, rows, rows_error = _tables(measurements, schema, table, subsets, draws, seed)
+    hidden = measurements[-1].strategy.neighbours is Neighbours.ADD_REMOVE
     results: dict[Proxy, PlugIn] = {}
     for proxy in ("transport", "path"):
-        if proxy == "transport" and max(map(len, marginals.subsets)) > TRANSPORT_COLUMNS:
+        if proxy == "transport" and max(map(len, subsets)) > TRANSPORT_COLUMNS:
             continue
-        losses = _losses(proxy, measurement, blocks, proxies, progress)
+        losses = _losses(proxy, tables, proxies, progress)
         results[proxy] = _certificate(
-            proxy, measurement, schema, losses, draws, rows, rows_error, away, displaced, beta
+            proxy, tables, schema, losses, draws, rows, rows_error if hidden else None, displaced, beta
         )
     return results
 
 
+@dataclass(frozen=True, slots=True, eq=False)
+class _Table:
+    """One subset of columns as it was measured, with what its certificate is computed from.
+
+    Rows of `block` are signed measures: draws of the noise, pilot draws, the measurement less the emitted rows, and the
+    emitted rows alone. `away` is the mean distance of emitted rows from the centres of their cells.
+    """
+
+    subset: Subset
+    cells: tuple[Cells, ...]
+    order: Order
+    block: Floats
+    away: float
+
+    @property
+    def shape(self) -> tuple[object, ...]:
+        return tuple((c.size, c.span, c.apart, c.weight, id(c.web)) for c in self.cells)
+
+
+def _tables(
+    measurements: Sequence[Measurement],
+    schema: Schema,
+    table: Sequence[np.ndarray],
+    subsets: Sequence[Subset],
+    draws: int,
+    seed: int,
+) -> tuple[list[_Table], float, Floats]:
+    """A `_Table` for each subset, and the estimated number of rows with draws of its error: those of the last."""
+    pilot, final = (np.random.default_rng(s) for s in np.random.SeedSequence(seed).spawn(2))
+    found: dict[Subset, _Table] = {}
+    total: tuple[float, Floats] | None = None
+    for measurement in reversed(measurements):
+        marginals = measurement.marginals
+        own = [s for s in subsets if s not in found and marginals.holder(s) is not None]
+        if not own:
+            continue
+        estimate, rows = measurement.estimate()
+        noise, rows_error = measurement.simulate(final, draws)
+        scales, _ = measurement.simulate(pilot, PILOT_DRAWS)
+        total = total or (rows, rows_error)
+        errors = [np.vstack([n, p, v[None]]) for n, p, v in zip(noise, scales, estimate, strict=True)]
+        codes = [c.to_cells(x, cells) for c, x, cells in zip(schema, table, marginals.cells, strict=True)]
+        emitted = Marginals(cells=marginals.cells, subsets=tuple(own)).count([codes])
+        away = [c.from_centre(x, grid) for c, x, grid in zip(schema, table, marginals.cells, strict=True)]
+        for subset, counts in zip(own, emitted, strict=True):
+            block, shares = marginals.summed(errors, subset), counts / len(table[0])
+            assert block is not None
+            block[-1] -= total[0] * shares
+            found[subset] = _Table(
+                subset=subset,
+                cells=marginals.of(subset),
+                order=measurement.strategy.order,
+                block=np.vstack([block, shares]),
+                away=float(np.max([away[j] for j in subset], axis=0).mean()),
+            )
+    if total is None or len(found) < len(set(subsets)):
+        raise ValueError("a subset of columns was not measured")
+    return [found[subset] for subset in subsets], *total
+
+
 def _certificate(
     proxy: Proxy,
-    measurement: Measurement,
+    tables: Sequence[_Table],
     schema: Schema,
     losses: Floats,
     draws: int,
     rows: float,
-    rows_error: Floats,
-    away: Floats,
+    rows_error: Floats | None,
     displaced: NoisyScalars | None,
     beta: Fraction,
 ) -> PlugIn:
@@ -167,24 +224,24 @@ def _certificate(
     and n ≥ n̂ − t, where t bounds |n − n̂| and half of β pays for it. A measured discretisation takes its share of β
     first.
     """
-    marginals = measurement.marginals
     noise, pilot, fit, alone = losses[:draws], losses[draws:-2], losses[-2], losses[-1]
-    hidden = measurement.strategy.neighbours is Neighbours.ADD_REMOVE
+    hidden = rows_error is not None
     for_moved = beta * DISPLACEMENT_BETA if displaced else Fraction(0)
     share = (beta - for_moved) / (2 if hidden else 1)
-    error = rank_quantile(np.abs(rows_error), share) if hidden else 0.0
+    error = 0.0 if rows_error is None else rank_quantile(np.abs(rows_error), share)
     least = rows - error
-    quantiles = joint_quantiles(noise, _shared_scales(measurement, pilot), share)
-    quantiles[np.array(marginals.sizes()) == 1] = 0.0  # one cell holds everything, whatever the noise
+    quantiles = joint_quantiles(noise, _shared_scales(tables, pilot), share)
+    quantiles[[table.block.shape[-1] == 1 for table in tables]] = 0.0  # one cell holds everything, whatever the noise
     moved = 1.0
     if displaced and least >= 1:
         moved = max(0, displaced.values[0] + displaced.slack(for_moved)) / MOVE_UNITS / least
     terms = []
-    for j, subset in enumerate(marginals.subsets):
-        coarse = min(moved, float(max(discretisation(schema.columns[c], marginals.cells[c]) for c in subset)))
+    for j, table in enumerate(tables):
+        widest = max(discretisation(schema.columns[c], g) for c, g in zip(table.subset, table.cells, strict=True))
+        coarse = min(moved, float(widest))
         if least >= 1 and np.isfinite(quantiles[j]):
             privatisation = quantiles[j] / least
-            projection = (fit[j] + (error * alone[j] if hidden else 0.0)) / least + away[j]
+            projection = (fit[j] + (error * alone[j] if hidden else 0.0)) / least + table.away
         else:  # nothing is known about a table that may be empty, or from too few draws
             privatisation, projection = 1.0, 0.0
         terms.append(Terms(_up(coarse), _up(privatisation), _up(projection)))
@@ -193,7 +250,7 @@ def _certificate(
     return PlugIn(
         proxy=proxy,
         confidence=1 - beta,
-        subsets=tuple(tuple(names[c] for c in subset) for subset in marginals.subsets),
+        subsets=tuple(tuple(names[c] for c in table.subset) for table in tables),
         terms=tuple(terms),
         diagnostic=Diagnostic(
             fit=float(np.max(fit)) / scale,
@@ -204,18 +261,12 @@ def _certificate(
     )
 
 
-def _losses(
-    proxy: Proxy, measurement: Measurement, blocks: list[Floats], proxies: Proxies, progress: Progress
-) -> Floats:
-    """Losses of signed measures to 0: a column for each marginal, a row for each row of its block."""
-    marginals = measurement.marginals
-    tasks = [
-        (marginals.of(s), b, proxies, measurement.strategy.order)
-        for s, b in zip(marginals.subsets, blocks, strict=True)
-    ]
+def _losses(proxy: Proxy, tables: Sequence[_Table], proxies: Proxies, progress: Progress) -> Floats:
+    """Losses of signed measures to 0: a column for each table, a row for each row of its block."""
+    tasks = [(table.cells, table.block, proxies, table.order) for table in tables]
     if proxy == "path":
         return np.column_stack([_path_losses(*task) for task in tasks])
-    work = sum(block.size for block in blocks)
+    work = sum(table.block.size for table in tables)
     return np.column_stack(run(_transport_losses, tasks, work=work, phase="how large noise can be", progress=progress))
 
 
@@ -227,24 +278,13 @@ def _path_losses(cells: Sequence[Cells], block: Floats, proxies: Proxies, order:
     return path_loss(block, np.zeros_like(block), Path.along(cells, order, end=float(proxies.end)))
 
 
-def _shared_scales(measurement: Measurement, pilot: Floats) -> Floats:
-    """How large the loss of the noise is in each marginal, from draws of its own; marginals of one shape share it."""
-    shapes = [
-        tuple((c.size, c.span, c.apart, c.weight, id(c.web)) for c in measurement.marginals.of(s))
-        for s in measurement.marginals.subsets
-    ]
+def _shared_scales(tables: Sequence[_Table], pilot: Floats) -> Floats:
+    """How large the loss of the noise is in each table, from draws of its own; tables of one shape share it."""
     means = pilot.mean(axis=0)
     groups: dict[tuple[object, ...], list[float]] = {}
-    for shape, mean in zip(shapes, means, strict=True):
-        groups.setdefault(shape, []).append(float(mean))
-    return np.array([np.mean(groups[shape]) for shape in shapes])
-
-
-def _away_from_centres(schema: Schema, table: Sequence[np.ndarray], measurement: Measurement) -> Floats:
-    """For each subset the mean distance of emitted rows from the centres of their cells: U(T†Tμ, μ) is at most that."""
-    cells = measurement.marginals.cells
-    away = [c.from_centre(x, grid) for c, x, grid in zip(schema, table, cells, strict=True)]
-    return np.array([np.max([away[j] for j in s], axis=0).mean() for s in measurement.marginals.subsets])
+    for table, mean in zip(tables, means, strict=True):
+        groups.setdefault(table.shape, []).append(float(mean))
+    return np.array([np.mean(groups[table.shape]) for table in tables])
 
 
 def _up(value: float) -> float:

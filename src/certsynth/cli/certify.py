@@ -12,6 +12,7 @@ from certsynth.cli.progress import bars
 
 if TYPE_CHECKING:
     from certsynth.certification import Certification
+    from certsynth.request import Named
 
 
 @click.command("certify", short_help="How far anybody's synthetic table is, privately.")
@@ -20,11 +21,11 @@ if TYPE_CHECKING:
 @options.schema
 @options.epsilon
 @options.sparsity
+@options.workload
 @options.confidence
 @options.neighbours
 @click.option("--per-subset", is_flag=True, help="A bound of its own for each subset of columns, each a little wider.")
 @options.columns
-@click.option("--workload", type=options.FILE, help="A TOML file that names the subsets of columns that matter.")
 @options.lattice
 @options.quiet
 @options.as_json
@@ -44,10 +45,8 @@ def command(
     already, or have a privacy budget of its own, which adds to this one.
     """
     from certsynth import Schema, certify
-    from certsynth.workload import load_workload
 
-    schema = Schema.load(schema_file)
-    subsets = load_workload(workload) if workload else None
+    schema, subsets = Schema.load(schema_file), options.named_subsets(workload)
     if confidence is not None:
         choices["confidence"] = confidence
     with bars(quiet=quiet) as progress:
@@ -55,7 +54,7 @@ def command(
     if as_json:
         words.print_json(result(found))
     else:
-        click.echo("\n".join(lines(found, each=bool(choices["per_subset"]))))
+        click.echo("\n".join(lines(found, subsets, each=bool(choices["per_subset"]))))
 
 
 def result(found: Certification) -> dict[str, Any]:
@@ -64,13 +63,12 @@ def result(found: Certification) -> dict[str, Any]:
     return answer | words.budget_numbers(answer)
 
 
-def lines(found: Certification, *, each: bool) -> list[str]:
-    """A certification in words."""
+def lines(found: Certification, named: Named | None = None, *, each: bool) -> list[str]:
+    """A certification in words; `named` are the subsets that were asked for, if not all."""
     answer = found.to_json()
     subsets = answer["subsets"]
-    most = max(len(subset["columns"]) for subset in subsets)
     text = [
-        words.promise(answer["bound"], confidence=answer["confidence"], sparsity=most),
+        words.promise(answer["bound"], confidence=answer["confidence"], columns=words.covered(subsets, named)),
         f"Some such statistic is off by at least {words.downward(answer['lower'])}.",
         f"For statistics of one column: at most {words.upward(answer['single_column_bound'])}.",
         f"privacy: this answer cost {words.budget(answer)} under {answer['neighbours']} neighbours",

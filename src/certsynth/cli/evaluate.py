@@ -13,6 +13,7 @@ from certsynth.cli.progress import bars
 
 if TYPE_CHECKING:
     from certsynth.evaluation import Evaluation
+    from certsynth.request import Named
 
 WARNING = "note: what evaluate prints is NOT private. It is for the owner of the rows, and must not leave the house."
 
@@ -22,34 +23,42 @@ WARNING = "note: what evaluate prints is NOT private. It is for the owner of the
 @click.argument("synthetic", type=options.FILE)
 @options.schema
 @options.sparsity
+@options.workload
 @options.columns
 @options.lattice
 @options.quiet
 @options.as_json
-def command(private: Path, synthetic: Path, schema_file: Path, quiet: bool, as_json: bool, **choices: Any) -> None:
+def command(
+    private: Path,
+    synthetic: Path,
+    schema_file: Path,
+    workload: Path | None,
+    quiet: bool,
+    as_json: bool,
+    **choices: Any,
+) -> None:
     """Compute how far the table SYNTHETIC truly is from the rows of PRIVATE. NOT private.
 
     No noise is added: what it prints is for the owner of the rows, and must not leave the house.
     """
     from certsynth import Schema, evaluate
 
-    schema = Schema.load(schema_file)
+    schema, subsets = Schema.load(schema_file), options.named_subsets(workload)
     with bars(quiet=quiet) as progress:
-        found = evaluate(private, synthetic, schema, progress=progress, **choices)
+        found = evaluate(private, synthetic, schema, subsets=subsets, progress=progress, **choices)
     say(WARNING)
     if as_json:
         words.print_json(found.to_json())
     else:
-        click.echo("\n".join(lines(found)))
+        click.echo("\n".join(lines(found, subsets)))
 
 
-def lines(found: Evaluation) -> list[str]:
-    """An evaluation in words."""
+def lines(found: Evaluation, named: Named | None = None) -> list[str]:
+    """An evaluation in words; `named` are the subsets that were asked for, if not all."""
     answer = found.to_json()
     subsets = answer["subsets"]
-    most = max(len(subset["columns"]) for subset in subsets)
     return [
-        f"The largest error of a 1-Lipschitz statistic of at most {words.counted(most, 'column')} is between "
+        f"The largest error of a 1-Lipschitz statistic of {words.covered(subsets, named)} is between "
         f"{words.downward(answer['lower'])} and {words.upward(answer['upper'])} "
         f"({answer['value']:.4f} on the lattice).",
         f"On average over the subsets of columns it is at most {words.upward(answer['mean_upper'])}.",

@@ -3,11 +3,17 @@
 from __future__ import annotations
 
 import csv
-from collections.abc import Callable
+import json
+from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
+
+from certsynth.cli.failure import say
+
+if TYPE_CHECKING:
+    from certsynth.domain import Schema
 
 _F = TypeVar("_F", bound=Callable[..., Any])
 
@@ -77,6 +83,38 @@ def sparsity(function: _F) -> _F:
         metavar="S",
         help="How many columns a statistic may look at (2, or 1 if there is only one column).",
     )(function)
+
+
+def workload(function: _F) -> _F:
+    return click.option(
+        "--workload",
+        type=FILE,
+        help="A TOML file that names the subsets of columns that matter, in place of --sparsity.",
+    )(function)
+
+
+def named_subsets(workload: Path | None) -> list[list[str]] | None:
+    """The subsets that the file of `--workload` names."""
+    from certsynth.workload import load_workload
+
+    return None if workload is None else load_workload(workload)
+
+
+def say_what_is_left_out(schema: Schema, subsets: list[list[str]] | None, choices: Mapping[str, Any]) -> None:
+    """Columns that no subset names are not released: say so before anything is spent. Bad arguments are told first."""
+    from certsynth.request import checked_subsets, named_columns
+
+    if subsets is None:
+        return
+    schema = schema.select(choices["columns"]) if choices["columns"] else schema
+    checked_subsets(schema, choices["sparsity"], subsets, call="release")
+    kept = set(named_columns(schema, subsets).names)
+    if absent := [name for name in schema.names if name not in kept]:
+        first = json.dumps(absent[0], ensure_ascii=False)
+        say(
+            f"note: left out, since no subset of the workload names them: {', '.join(absent)}. Add [{first}] to the "
+            "workload to keep it."
+        )
 
 
 def resolution(function: _F) -> _F:

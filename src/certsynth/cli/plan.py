@@ -57,6 +57,7 @@ class Rows(click.ParamType):
 )
 @options.epsilon
 @options.sparsity
+@options.workload
 @options.resolution
 @options.mechanism
 @options.projection
@@ -69,7 +70,15 @@ class Rows(click.ParamType):
 @options.quiet
 @options.as_json
 @click.pass_context
-def command(ctx: click.Context, schema_file: Path, rows: int, quiet: bool, as_json: bool, **choices: Any) -> None:
+def command(
+    ctx: click.Context,
+    schema_file: Path,
+    rows: int,
+    workload: Path | None,
+    quiet: bool,
+    as_json: bool,
+    **choices: Any,
+) -> None:
     """Predict the certificate of a release, and what release would choose. It reads no rows and spends nothing.
 
     It draws the noise of every mechanism, and rehearses the best ones on made-up tables: this takes up to a minute or
@@ -77,9 +86,10 @@ def command(ctx: click.Context, schema_file: Path, rows: int, quiet: bool, as_js
     """
     from certsynth import Schema, plan
 
-    schema = Schema.load(schema_file)
+    schema, subsets = Schema.load(schema_file), options.named_subsets(workload)
+    options.say_what_is_left_out(schema, subsets, choices)
     with bars(quiet=quiet) as progress:
-        found = plan(schema, rows=rows, progress=progress, **choices)
+        found = plan(schema, rows=rows, subsets=subsets, progress=progress, **choices)
     if as_json:
         words.print_json(found.to_json())
     else:
@@ -127,9 +137,10 @@ def expectation(found: Plan) -> str:
     if best.predicted_bound >= 1:
         return f"Expect a certificate that says nothing: a bound of 1. {words.HELPS} {prediction}"
     about, low, high = words.upward(best.predicted_bound), words.downward(best.low), words.upward(best.high)
+    columns = words.columns_of(found.sparsity, None if found.workload is None else len(found.workload))
     return (
-        f"Expect a bound of about {about}, likely between {low} and {high}, for statistics of at most "
-        f"{words.counted(found.sparsity, 'column')}, at confidence {words.percent(found.confidence)}. {prediction}"
+        f"Expect a bound of about {about}, likely between {low} and {high}, for statistics of {columns}, at confidence "
+        f"{words.percent(found.confidence)}. {prediction}"
     )
 
 

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 @options.epsilon
 @click.option("--out", type=options.FILE, required=True, help="The release folder; it must not exist yet.")
 @options.sparsity
+@options.workload
 @options.resolution
 @options.mechanism
 @options.projection
@@ -51,7 +52,9 @@ if TYPE_CHECKING:
 )
 @options.quiet
 @options.as_json
-def command(data: Path, schema_file: Path, out: Path, quiet: bool, as_json: bool, **choices: Any) -> None:
+def command(
+    data: Path, schema_file: Path, out: Path, workload: Path | None, quiet: bool, as_json: bool, **choices: Any
+) -> None:
     """Write a synthetic table for DATA, and the certificate that comes with it.
 
     DATA is a CSV or Parquet file. Columns that the schema does not name are ignored. The folder holds the rows
@@ -59,9 +62,10 @@ def command(data: Path, schema_file: Path, out: Path, quiet: bool, as_json: bool
     """
     from certsynth import Schema, release
 
-    schema = Schema.load(schema_file)
+    schema, subsets = Schema.load(schema_file), options.named_subsets(workload)
+    options.say_what_is_left_out(schema, subsets, choices)
     with bars(quiet=quiet) as progress:
-        made = release(data, schema, out=out, progress=progress, **choices)
+        made = release(data, schema, out=out, subsets=subsets, progress=progress, **choices)
     note_written(out)
     if as_json:
         words.print_json(result(made, out))
@@ -107,7 +111,9 @@ def lines(made: Release, out: Path) -> list[str]:
         f"privacy: {words.budget(privacy)} under {privacy['neighbours']} neighbours; {known}",
         f"method: {method(how)}",
         "",
-        words.promise(certificate["bound"], confidence=certificate["confidence"], sparsity=how["sparsity"]),
+        words.promise(
+            certificate["bound"], confidence=certificate["confidence"], columns=words.covered(subsets, how["workload"])
+        ),
         f"For statistics of one column: {words.upward(certificate['single_column_bound'])}.",
         "",
         "What the bound is made of:",

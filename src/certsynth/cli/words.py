@@ -11,7 +11,7 @@ import click
 
 SHOWN = 5  # subsets in a list: the rest are in the JSON
 
-HELPS = "More rows, fewer columns, a lower sparsity or a larger epsilon help."
+HELPS = "More rows, fewer columns, a lower sparsity, a workload or a larger epsilon help."
 
 _SHORT = Decimal("0.0001")
 
@@ -71,12 +71,28 @@ def measured(mechanism: str, resolution: int | None) -> str:
     return f"{mechanism} at {'full detail' if resolution is None else f'resolution {resolution}'}"
 
 
-def promise(bound: float, *, confidence: float, sparsity: int) -> str:
-    """The certificate in a sentence."""
+def columns_of(sparsity: int, named: int | None) -> str:
+    """The columns that a statistic may look at: so many at most, or those of a subset where `named` ones were.
+
+    >>> columns_of(2, None), columns_of(2, 1), columns_of(3, 6)
+    ('at most 2 columns', 'the columns of the named subset', 'the columns of one of the 6 named subsets')
+    """
+    if named is None:
+        return f"at most {counted(sparsity, 'column')}"
+    return "the columns of " + ("the named subset" if named == 1 else f"one of the {named:,} named subsets")
+
+
+def covered(subsets: Sequence[Mapping[str, Any]], named: object) -> str:
+    """The same for the subsets of an answer, which were `named` or are all of one size."""
+    return columns_of(max(len(s["columns"]) for s in subsets), None if named is None else len(subsets))
+
+
+def promise(bound: float, *, confidence: float, columns: str) -> str:
+    """The certificate in a sentence, for statistics of these columns."""
     if bound >= 1:
         return f"The certificate says nothing: the bound is 1, and no two tables are further apart. {HELPS}"
     return (
-        f"With confidence {percent(confidence)}, no statistic of at most {counted(sparsity, 'column')} that is "
+        f"With confidence {percent(confidence)}, no statistic of {columns} that is "
         f"1-Lipschitz on columns scaled to length 1 is off by more than {upward(bound)}."
     )
 

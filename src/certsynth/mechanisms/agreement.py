@@ -65,13 +65,11 @@ class Layer:
 
     def seen(self, shared: Subset) -> tuple[Floats, float] | None:
         """Counts on a set of columns and the variance of their errors, from all blocks that hold it."""
-        found = [j for j, subset in enumerate(self.marginals.subsets) if set(shared) <= set(subset)]
-        if not found:
+        counts = self.marginals.summed(self.blocks, shared)
+        if counts is None:
             return None
-        j = found[0]
-        shaped = self.blocks[j].reshape(-1, *self.marginals.shape(self.marginals.subsets[j]))
-        counts = shaped.sum(axis=_outside(self.marginals.subsets[j], shared, 1))
-        return counts.reshape(len(counts), -1), 1 / sum(1 / self.variances[i, shared] for i in found)
+        holders = [j for j, subset in enumerate(self.marginals.subsets) if set(shared) <= set(subset)]
+        return counts, 1 / sum(1 / self.variances[j, shared] for j in holders)
 
     def take_over(self, shared: Subset, change: Floats) -> None:
         """Add a change of the counts on a set of columns to all blocks that hold it, spread evenly."""

@@ -158,7 +158,10 @@ def _total_variance(measurement: Measurement) -> float:
 
 
 def sensitivity(marginals: Marginals, strategy: Strategy) -> Sensitivity:
-    """Largest change of all coefficients together between neighbours: one row is in every marginal."""
+    """Largest change of all coefficients together between neighbours: one row is in every marginal, whatever its size.
+
+    Paper: appendix C [projections]
+    """
     parts = (strategy.sensitivity(marginals.of(subset)) for subset in marginals.subsets)
     alone = strategy.neighbours is Neighbours.ADD_REMOVE and not strategy.measures_total
     weight = strategy.total_weight if alone else 0

@@ -10,6 +10,7 @@ Paper: Theorem 1 [rates]
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
@@ -32,7 +33,7 @@ from certsynth.planning.tables import strengths
 from certsynth.progress import Progress, silent
 from certsynth.projection.support import fits_full_grid
 from certsynth.queries import Marginals
-from certsynth.queries.marginals import all_subsets
+from certsynth.queries.marginals import Subset, within
 from certsynth.request import checked_resolution
 from certsynth.settings import Settings
 
@@ -47,7 +48,7 @@ SPLITS = (Fraction(1, 8), Fraction(1, 4), Fraction(3, 8), Fraction(1, 2))
 """Of the budget for measuring, what single columns get where several are measured as well: at first, and at last."""
 
 BEYOND = {1: (), 2: (Fraction(1),), 3: (Fraction(1, 3), Fraction(2, 3))}
-"""How tables of 2, … columns share the rest, by sparsity."""
+"""How tables of 2, … columns share the rest, by sparsity, where all of them are measured."""
 
 SHORT_LIST, REHEARSALS = 3, 2
 """Candidates that are rehearsed, and the made-up tables that each is rehearsed on."""
@@ -130,11 +131,11 @@ def choose(
     What was asked before is remembered, also by other processes.
     """
     question = {
-        "choice": 3,
+        "choice": 4,
         "schema": schema.to_toml(),
         "budget": [str(settings.measurement_budget.amount), settings.measurement_budget.unit],
         "neighbours": settings.neighbours,
-        "sparsity": settings.sparsity,
+        "subsets": settings.subsets,
         "cells": settings.cells(settings.sparsity),
         "projection": settings.projection,
         "mechanism": settings.mechanism,
@@ -216,10 +217,9 @@ def _candidates(
     schema: Schema, settings: Settings, rows: int, memory: int | None, progress: Progress
 ) -> Iterator[Candidate]:
     """All mechanisms at all resolutions, as long as more cells may help."""
-    ways, kind = settings.sparsity, settings.cells(settings.sparsity)
     names = (settings.mechanism,) if settings.mechanism else MECHANISMS
-    if kind == "points":
-        table = Marginals(cells=points(schema, settings.resolution), subsets=all_subsets(schema, 1))
+    if settings.cells(settings.sparsity) == "points":
+        table = Marginals(cells=points(schema, settings.resolution), subsets=settings.tables)
         for name in names:
             strategy = best_strategy(table, [name], settings.neighbours, budget=settings.measurement_budget, rows=rows)
             yield candidate(schema, settings, rows, strategy, settings.resolution, SPLIT)
@@ -229,7 +229,7 @@ def _candidates(
     most_cells = PARTICLE_CELLS if settings.projection == "particles" else PROMPT_CELLS
     least: list[float] = []
     for done, resolution in enumerate(resolutions):
-        marginals = Marginals.all_subsets(schema, sparsity=ways, resolution=resolution)
+        marginals = Marginals.even(schema, settings.tables, resolution=resolution)
         try:
             check_size(marginals, draws=settings.draws, memory=memory)
         except TooLarge:
@@ -265,25 +265,39 @@ def candidate(
     kind, model = layers[-1].cells, _model(settings)
     inside = 0.0
     if resolution is not None and kind != "points":
-        cells = Marginals.all_subsets(schema, sparsity=settings.sparsity, resolution=resolution).cells
-        inside = max(float(_lost(c, g, kind == "groups")) for c, g in zip(schema, cells, strict=True))
+        inside = max(float(_lost(column, column.cells(resolution), kind == "groups")) for column in schema)
     privatisation = float(noise[-1].mean())
     single = float(noise[0].mean()) if len(layers) > 1 else 0.0
     return Candidate(layers, split, inside, privatisation, model.loss(inside, privatisation, single))
 
 
 def _layers(settings: Settings, strategy: Strategy, resolution: int | None, split: Fraction) -> tuple[Layer, ...]:
-    """What is measured: with groups, single columns at full detail come first, and tables of more columns after it."""
+    """What is measured: with groups, single columns at full detail come first, and tables of more columns after it.
+
+    Of each number of columns there are those that lie in a subset that matters. Where one layer does it, it holds the
+    largest of these subsets, whatever their sizes.
+    """
     whole, last = settings.measurement_budget, settings.sparsity
     if settings.cells(last) != "groups":
-        return (Layer(last, settings.cells(last), resolution, strategy, whole),)
+        return (Layer(settings.tables, settings.cells(last), resolution, strategy, whole),)
     plain = strategy_named("identity", neighbours=settings.neighbours)
-    layers = [Layer(1, "points", None, plain, whole.share(split))]
-    for ways, share in enumerate(BEYOND[last], start=2):
+    layers = [Layer(within(settings.subsets, 1), "points", None, plain, whole.share(split))]
+    for ways, share in enumerate(_shares(settings), start=2):
         own = strategy if ways == last else plain
         finer = None if resolution is None else resolution * (1 if ways == last else 2)
-        layers.append(Layer(ways, "groups", finer, own, whole.share((1 - split) * share)))
+        tables = within(settings.subsets, ways)
+        layers.append(Layer(tables, "groups", finer, own, whole.share((1 - split) * share)))
     return tuple(layers)
+
+
+def _shares(settings: Settings) -> list[Fraction]:
+    """How tables of 2, … columns share what single columns leave: less where fewer of all possible ones are wanted."""
+    columns = len(within(settings.subsets, 1))
+    wanted = [
+        share * Fraction(len(within(settings.subsets, ways)), math.comb(columns, ways))
+        for ways, share in enumerate(BEYOND[settings.sparsity], start=2)
+    ]
+    return [each / sum(wanted) for each in wanted]
 
 
 def blank_layer(schema: Schema, layer: Layer) -> Measurement:
@@ -297,7 +311,7 @@ def blank_layer(schema: Schema, layer: Layer) -> Measurement:
         if layer.cells == "groups":
             assert layer.resolution is not None
             cells = tuple(_even_groups(column, c, layer.resolution) for column, c in zip(schema, cells, strict=True))
-    return blank(Marginals(cells=cells, subsets=all_subsets(schema, layer.ways)), layer.strategy, layer.budget)
+    return blank(Marginals(cells=cells, subsets=layer.subsets), layer.strategy, layer.budget)
 
 
 def _even_groups(column: Column, cells: Cells, most: int) -> Groups:
@@ -328,7 +342,7 @@ def _resolutions(schema: Schema, settings: Settings) -> Sequence[int]:
         return (settings.resolution,)
     if settings.projection != "full-grid":
         return RESOLUTIONS
-    tables = {k: Marginals.all_subsets(schema, sparsity=settings.sparsity, resolution=k) for k in RESOLUTIONS}
+    tables = {k: Marginals.even(schema, settings.tables, resolution=k) for k in RESOLUTIONS}
     return [k for k, marginals in tables.items() if fits_full_grid(marginals)] or RESOLUTIONS[:1]
 
 
@@ -337,7 +351,7 @@ def _with_growth(
 ) -> list[Strategy]:
     """Each mechanism with the growth of weights whose noise costs least, at a middle resolution."""
     middle = min(resolutions, key=lambda k: abs(k - _GROWTH_RESOLUTION))
-    marginals = Marginals.all_subsets(schema, sparsity=settings.sparsity, resolution=middle)
+    marginals = Marginals.even(schema, settings.tables, resolution=middle)
     return [
         best_strategy(marginals, [name], settings.neighbours, budget=settings.measurement_budget, rows=rows)
         for name in names
@@ -368,11 +382,11 @@ def _rehearsed(
     if len(short) == 1:
         return list(candidates)
     tasks = [
-        (schema, settings.sparsity, each.layers, rows, strength, seed)
+        (schema, settings.subsets, each.layers, rows, strength, seed)
         for each in short
         for seed, strength in enumerate(strengths(REHEARSALS))
     ]
-    work = len(tasks) * min(rows, MOST_ROWS) * len(all_subsets(schema, settings.sparsity)) * 10
+    work = len(tasks) * min(rows, MOST_ROWS) * len(settings.subsets) * 10
     found = run(_rehearsed_loss, tasks, work=work, phase="rehearsing", progress=progress)
     losses = np.reshape(found, (len(short), REHEARSALS))
     means, promised = losses.mean(axis=1), np.array([c.predicted for c in short])
@@ -385,6 +399,6 @@ def _rehearsed(
 
 
 def _rehearsed_loss(
-    schema: Schema, sparsity: int, layers: Sequence[Layer], rows: int, strength: float, seed: int
+    schema: Schema, subsets: Sequence[Subset], layers: Sequence[Layer], rows: int, strength: float, seed: int
 ) -> float:
-    return loss(schema, sparsity, rehearse(schema, layers, rows, strength=strength, seed=seed))
+    return loss(schema, subsets, rehearse(schema, layers, rows, strength=strength, seed=seed))

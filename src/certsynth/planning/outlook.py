@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -18,6 +17,7 @@ from certsynth.progress import Progress, silent
 from certsynth.queries import Marginals
 from certsynth.queries.displacement import displacement
 from certsynth.queries.fine import MOVE_UNITS
+from certsynth.queries.marginals import Subset
 from certsynth.settings import Settings
 
 EASIER, WIDER = 0.92, 1.25
@@ -73,9 +73,9 @@ def expected(
 
 
 def _rehearsed(schema: Schema, settings: Settings, rows: int, candidate: Candidate, progress: Progress) -> Outlook:
-    tables = _tables(schema, settings.sparsity)
+    tables = _tables(len(settings.subsets))
     tasks = [
-        (schema, settings.sparsity, candidate.layers, rows, strength, FIRST_SEED + i)
+        (schema, settings.subsets, candidate.layers, rows, strength, FIRST_SEED + i)
         for i, strength in enumerate(strengths(tables))
     ]
     found = run(_rehearsed_loss, tasks, work=10**9, phase="rehearsing the release", progress=progress)
@@ -85,14 +85,13 @@ def _rehearsed(schema: Schema, settings: Settings, rows: int, candidate: Candida
 
 
 def _rehearsed_loss(
-    schema: Schema, sparsity: int, layers: Sequence[Layer], rows: int, strength: float, seed: int
+    schema: Schema, subsets: Sequence[Subset], layers: Sequence[Layer], rows: int, strength: float, seed: int
 ) -> float:
-    return certified_loss(schema, sparsity, rehearse(schema, layers, rows, strength=strength, seed=seed))
+    return certified_loss(schema, subsets, rehearse(schema, layers, rows, strength=strength, seed=seed))
 
 
-def _tables(schema: Schema, sparsity: int) -> int:
-    """On how many made-up tables a release is rehearsed."""
-    subsets = math.comb(len(schema), sparsity)
+def _tables(subsets: int) -> int:
+    """On how many made-up tables a release is rehearsed whose certificate covers so many subsets."""
     return 5 if subsets <= 30 else 4 if subsets <= 100 else 3
 
 

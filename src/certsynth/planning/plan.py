@@ -28,7 +28,8 @@ from certsynth.planning.rehearsal import loss, rehearse, slack
 from certsynth.planning.tables import strengths
 from certsynth.progress import Progress, silent
 from certsynth.queries.fine import FineMarginals
-from certsynth.request import MAX_ROWS, checked_subsets, usable
+from certsynth.queries.marginals import all_subsets
+from certsynth.request import MAX_ROWS, usable
 from certsynth.settings import Settings, checked_settings
 
 REFERENCE = "haar-noisy-total"
@@ -77,11 +78,15 @@ class Variation:
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """What `release` would choose for a table of this schema and size, what it chose from, and what to expect."""
+    """What `release` would choose for a table of this schema and size, what it chose from, and what to expect.
+
+    `columns` is the number of columns that it would hold, and `workload` has the subsets of them that were named.
+    """
 
     rows: int
     columns: int
     sparsity: int
+    workload: list[list[str]] | None
     confidence: float
     privacy: dict[str, str | None]
     neighbours: str
@@ -114,6 +119,7 @@ def plan(
     delta: Any = None,
     rho: Any = None,
     sparsity: int | None = None,
+    subsets: Sequence[Sequence[str]] | None = None,
     resolution: int | Literal["auto"] | None = None,
     mechanism: str | None = None,
     projection: str = "auto",
@@ -128,11 +134,12 @@ def plan(
 ) -> Plan:
     """What certificate to expect for a table with this schema and so many rows, per mechanism and resolution.
 
-    No row is read: `rows` is a number. The choice is the one that `release` makes with the same arguments for a table
-    of so many rows; where their number is private it takes `--rows` for it. Answers are remembered in a folder of the
-    user's cache (`planning/cache.py`).
+    No row is read: `rows` is a number. `subsets` names the subsets of columns that matter, by default all of `sparsity`
+    columns. The choice is the one that `release` makes with the same arguments for a table of so many rows; where their
+    number is private it takes `--rows` for it. Answers are remembered in a folder of the user's cache
+    (`planning/cache.py`).
     """
-    schema = usable(schema, columns)
+    schema = usable(schema, columns, subsets)
     check_rules(schema)
     if isinstance(rows, bool) or not isinstance(rows, int) or not 1 <= rows <= MAX_ROWS:
         raise InputError(f"rows must be the number of private rows, from 1 to {MAX_ROWS:,}; got {rows!r:.20}.")
@@ -141,6 +148,7 @@ def plan(
         "delta": delta,
         "rho": rho,
         "sparsity": sparsity,
+        "subsets": subsets,
         "resolution": resolution,
         "mechanism": mechanism,
         "projection": projection,
@@ -152,7 +160,7 @@ def plan(
     }
     public = projection == "public"
     settings = checked_settings(schema, **asked, rows=None, candidates=1, public=public, call="plan")
-    question = {"plan": 4, "schema": schema.to_toml(), "rows": rows, "memory": memory}
+    question = {"plan": 5, "schema": schema.to_toml(), "rows": rows, "memory": memory}
     question |= {key: None if value is None else str(value) for key, value in asked.items()}
     found = remembered(question, lambda: _planned(schema, settings, rows, memory, progress).to_json())
     try:
@@ -170,6 +178,7 @@ def _planned(schema: Schema, settings: Settings, rows: int, memory: int | None, 
         rows=rows,
         columns=len(schema),
         sparsity=settings.sparsity,
+        workload=settings.workload(schema),
         confidence=float(settings.confidence),
         privacy=settings.privacy.told(settings.privacy.budget),
         neighbours=str(settings.neighbours),
@@ -242,9 +251,7 @@ def _describe(
 
 def _size(schema: Schema, settings: Settings, rows: int, each: Candidate) -> Size:
     marginals = blank_layer(schema, each.layers[-1]).marginals
-    fine = None
-    if settings.share:
-        fine = FineMarginals.of(schema, checked_subsets(schema, settings.sparsity))
+    fine = FineMarginals.of(schema, settings.subsets) if settings.share else None
     return size_of_release(schema, marginals, fine, rows=rows, draws=settings.draws, program=settings.loss is not None)
 
 
@@ -259,9 +266,10 @@ def _variations(
         asked.append(("half of epsilon", dataclasses.replace(fixed, privacy=half), rows))
     for sparsity in (1, 2, 3):
         possible = sparsity <= len(schema) and (sparsity <= TRANSPORT_COLUMNS or not settings.share)
-        if sparsity != settings.sparsity and possible:
+        subsets = all_subsets(schema, sparsity)
+        if possible and set(subsets) != set(settings.subsets):
             simple = None if sparsity == 1 else "identity"
-            free = dataclasses.replace(settings, sparsity=sparsity, mechanism=settings.mechanism or simple)
+            free = dataclasses.replace(settings, subsets=subsets, named=False, mechanism=settings.mechanism or simple)
             asked.append((f"sparsity {sparsity}", free, rows))
     tasks = [(schema, other, other_rows) for _, other, other_rows in [("", settings, rows), *asked]]
     tasks.reverse()  # what takes longest comes first
@@ -279,10 +287,10 @@ def _variations(
 def _variation(schema: Schema, settings: Settings, rows: int) -> tuple[Candidate, float | None]:
     """What would be chosen without rehearsals, and its bound on one made-up table, if that can be had."""
     guess = first_guess(schema, settings, rows)
-    if not is_rehearsed(settings, guess) or math.comb(len(schema), settings.sparsity) > MOST_SUBSETS:
+    if not is_rehearsed(settings, guess) or len(settings.subsets) > MOST_SUBSETS:
         return guess, None
     made = rehearse(schema, guess.layers, rows, strength=strengths(2)[1], seed=FIRST_SEED)
-    return guess, loss(schema, settings.sparsity, made) + slack(schema, settings, rows)
+    return guess, loss(schema, settings.subsets, made) + slack(schema, settings, rows)
 
 
 def _ratio(expected: float, planned: float) -> float:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 
@@ -19,7 +19,7 @@ from certsynth.planning.tables import made_up
 from certsynth.projection.synthesis import synthesise
 from certsynth.queries import Marginals
 from certsynth.queries.fine import MOVE_UNITS, FineMarginals
-from certsynth.queries.marginals import Subset, all_subsets
+from certsynth.queries.marginals import Subset
 from certsynth.settings import DIRECT_BETA, Settings
 from certsynth.transport import Network, transport_loss
 
@@ -48,7 +48,7 @@ class Rehearsed:
 def rehearse(schema: Schema, layers: Sequence[Layer], rows: int, *, strength: float, seed: int) -> Rehearsed:
     """Release a made-up table that stands for one of `rows` rows."""
     rows = max(rows, 1)
-    tables = sum(len(all_subsets(schema, layer.ways)) for layer in layers if layer.ways > 1) or 1
+    tables = sum(len(subset) > 1 for layer in layers for subset in layer.subsets) or 1
     fewer = min(rows, MOST_ROWS, max(LEAST_ROWS, WORK // tables))
     rng = np.random.default_rng([seed, fewer])
     table = made_up(schema, fewer, strength=strength, rng=rng)
@@ -62,22 +62,29 @@ def _stretch(layer: Layer, ratio: Fraction) -> Fraction:
     return ratio if layer.budget.unit is Unit.EPSILON else ratio**2
 
 
-def loss(schema: Schema, sparsity: int, made: Rehearsed) -> float:
-    """The largest loss, in cells fine enough to compare one release with another."""
-    subsets = worst_subsets(schema, sparsity, made, COMPARED)
-    return max(_flows(schema, subsets, made, STEPS[sparsity]))
+def loss(schema: Schema, subsets: Sequence[Subset], made: Rehearsed) -> float:
+    """The largest loss over subsets of columns, in cells fine enough to compare one release with another."""
+    return max(_flows(schema, worst_subsets(schema, subsets, made, COMPARED), made, STEPS))
 
 
-def worst_subsets(schema: Schema, sparsity: int, made: Rehearsed, most: int) -> list[Subset]:
-    """The subsets of columns with the largest losses, by a first look."""
-    subsets = all_subsets(schema, sparsity)
+def worst_subsets(schema: Schema, subsets: Sequence[Subset], made: Rehearsed, most: int) -> list[Subset]:
+    """Of these subsets of columns the ones with the largest losses, by a first look."""
     if len(subsets) <= most:
         return list(subsets)
-    losses = _flows(schema, subsets, made, FIRST_STEPS[sparsity])
+    losses = _flows(schema, subsets, made, FIRST_STEPS)
     return [subsets[j] for j in np.argsort(-np.array(losses), kind="stable")[:most]]
 
 
-def _flows(schema: Schema, subsets: Sequence[Subset], made: Rehearsed, steps: int) -> list[float]:
+def _flows(schema: Schema, subsets: Sequence[Subset], made: Rehearsed, steps: Mapping[int, int]) -> list[float]:
+    """Losses in even cells, so many to the unit length as the number of columns says."""
+    found: dict[Subset, float] = {}
+    for ways in set(map(len, subsets)):
+        alike = [subset for subset in subsets if len(subset) == ways]
+        found |= zip(alike, _even_flows(schema, alike, made, steps[ways]), strict=True)
+    return [found[subset] for subset in subsets]
+
+
+def _even_flows(schema: Schema, subsets: Sequence[Subset], made: Rehearsed, steps: int) -> list[float]:
     """Losses in even cells, cut from the lattice that synthetic values lie on: real ones are read on it, too."""
     lattices = [column.detail() for column in schema]
     cells = tuple(_cut(lattice, steps) for lattice in lattices)
@@ -111,18 +118,18 @@ def _cut_codes(codes: np.ndarray, lattice: Cells, cells: Cells) -> np.ndarray:
     return np.where(codes < line, on_line, codes - line + cut)
 
 
-def certified_loss(schema: Schema, sparsity: int, made: Rehearsed) -> float:
+def certified_loss(schema: Schema, subsets: Sequence[Subset], made: Rehearsed) -> float:
     """The largest loss about as `certify` reads it: with what rows are moved to the lattices that it uses."""
-    subsets = worst_subsets(schema, sparsity, made, COMPARED)
+    subsets = worst_subsets(schema, subsets, made, COMPARED)
     fine = FineMarginals.of(schema, subsets)
     counts = [fine.count([rows]) for rows in (made.table, made.rows)]
     moved = np.sum([np.array(each.moved) / (MOVE_UNITS * each.rows) for each in counts], axis=0)
-    return float(np.max(_flows(schema, subsets, made, STEPS[sparsity]) + moved))
+    return float(np.max(_flows(schema, subsets, made, STEPS) + moved))
 
 
 def slack(schema: Schema, settings: Settings, rows: int) -> float:
     """What the direct certificate adds to the loss for its noise."""
-    fine = FineMarginals.of(schema, all_subsets(schema, settings.sparsity)[:1])
+    fine = FineMarginals.of(schema, [max(settings.subsets, key=len)])
     zero = Fraction(0)
     nothing = [Distance(upper=zero, lower=zero, stretch=Fraction(1), first_moved=zero, second_moved=zero)]
     query = exact_query(fine, nothing, rows, neighbours=settings.neighbours, two_sided=False)

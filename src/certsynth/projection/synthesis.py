@@ -56,11 +56,12 @@ def synthesise(
 ) -> list[np.ndarray]:
     """Cleaned columns of `rows` rows whose marginals are close to all measurements.
 
-    The first measurement may be of single columns, at full detail. The others are of several columns at once; cells of
-    later ones are unions of cells of earlier ones. `public` rows say where to start.
+    The first measurement holds every column, and may be of single ones at full detail. The others are of several
+    columns at once, and need not hold all; cells of later ones are unions of cells of earlier ones. `public` rows say
+    where to start.
     """
     layers = _Layer.all(measurements, rng)
-    detailed = len(layers[0].marginals.subsets[0]) == 1
+    detailed = max(map(len, layers[0].marginals.subsets)) == 1
     fine = layers[0].marginals.cells
     base = layers[1].marginals.cells if detailed and len(layers) > 1 else fine
     shares = [_shares(layers, column) for column in range(len(schema))]
@@ -84,9 +85,8 @@ def synthesise(
 def _shares(layers: Sequence[_Layer], column: int) -> Floats:
     """The distribution of one column over the first layer's cells."""
     first = layers[0]
-    fine, subset = first.marginals.cells[column], next(s for s in first.marginals.subsets if column in s)
-    shaped = first.blocks[first.marginals.subsets.index(subset)].reshape(first.marginals.shape(subset))
-    values = shaped.sum(axis=tuple(axis for axis, j in enumerate(subset) if j != column))
+    fine, values = first.marginals.cells[column], first.marginals.summed(first.blocks, (column,))
+    assert values is not None  # every column is in some table of the first layer
     if len(layers) == 1:
         alone = np.maximum(np.arange(fine.size) - max(len(fine.places), 1) + 1, 0)  # the line is one, points are alone
         return nonnegative(values, alone, onto_simplex if first.even else monotone)

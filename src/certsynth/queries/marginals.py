@@ -10,7 +10,7 @@ from typing import NoReturn
 
 import numpy as np
 
-from certsynth.arrays import Ints, frozen
+from certsynth.arrays import Floats, Ints, frozen
 from certsynth.domain import Cells, Schema
 
 Subset = tuple[int, ...]
@@ -22,26 +22,53 @@ def all_subsets(schema: Schema, ways: int) -> tuple[Subset, ...]:
     return tuple(itertools.combinations(range(len(schema)), ways))
 
 
+def maximal(subsets: Sequence[Subset]) -> tuple[Subset, ...]:
+    """Those that lie in no other one: their marginals say what those of the others are.
+
+    >>> maximal([(0, 1), (1,), (2,), (0, 1, 3)])
+    ((2,), (0, 1, 3))
+    """
+    holders: dict[int, set[Subset]] = {}
+    for subset in subsets:
+        for column in subset:
+            holders.setdefault(column, set()).add(subset)
+    widest = max(map(len, subsets), default=0)
+    return tuple(s for s in subsets if len(s) == widest or len(set.intersection(*(holders[c] for c in s))) == 1)
+
+
+def within(subsets: Sequence[Subset], ways: int) -> tuple[Subset, ...]:
+    """All subsets of so many columns that lie in one of these.
+
+    >>> within([(0, 1, 3), (1, 2)], 2)
+    ((0, 1), (0, 3), (1, 2), (1, 3))
+    """
+    return tuple(sorted({part for subset in subsets for part in itertools.combinations(subset, ways)}))
+
+
 @dataclass(frozen=True, slots=True, eq=False)
 class Marginals:
     r"""Which marginals are counted, and in which cells.
 
     .. math:: \mathbb T\mu = (P^{S}_{\#}\mu)_{S}
 
-    where S runs over `subsets` and each marginal is a block of counts over the product of its columns' cells, the
-    last column running fastest.
+    where S runs over `subsets`, of any sizes, and each marginal is a block of counts over the product of its columns'
+    cells, the last column running fastest.
 
-    Paper: section 3 [query-operator]
+    Paper: section 3 [query-operator], appendix C [projections]
     """
 
     cells: tuple[Cells, ...]
     subsets: tuple[Subset, ...]
 
     @classmethod
+    def even(cls, schema: Schema, subsets: Sequence[Subset], *, resolution: int) -> Marginals:
+        """These subsets, `resolution` cells to the unit length."""
+        return cls(cells=tuple(column.cells(resolution) for column in schema), subsets=tuple(subsets))
+
+    @classmethod
     def all_subsets(cls, schema: Schema, *, sparsity: int, resolution: int) -> Marginals:
         """All subsets of `sparsity` columns, `resolution` cells to the unit length."""
-        cells = tuple(column.cells(resolution) for column in schema)
-        return cls(cells=cells, subsets=all_subsets(schema, sparsity))
+        return cls.even(schema, all_subsets(schema, sparsity), resolution=resolution)
 
     def of(self, subset: Subset) -> tuple[Cells, ...]:
         return tuple(self.cells[j] for j in subset)
@@ -52,6 +79,22 @@ class Marginals:
     def sizes(self) -> list[int]:
         """Number of cells of each block, in Python's integers: it may be larger than any machine word."""
         return [math.prod(self.shape(subset)) for subset in self.subsets]
+
+    def holder(self, subset: Subset) -> int | None:
+        """Position of the block of a subset, else of the first that holds more; None if none holds it."""
+        if subset in self.subsets:
+            return self.subsets.index(subset)
+        wanted = frozenset(subset)
+        return next((j for j, held in enumerate(self.subsets) if wanted.issubset(held)), None)
+
+    def summed(self, blocks: Sequence[Floats], subset: Subset) -> Floats | None:
+        """The marginal on a subset, from its holder: summed over the columns outside. Leading axes are kept."""
+        j = self.holder(subset)
+        if j is None:
+            return None
+        lead, held = blocks[j].shape[:-1], self.subsets[j]
+        outside = tuple(len(lead) + axis for axis, column in enumerate(held) if column not in subset)
+        return blocks[j].reshape(*lead, *self.shape(held)).sum(axis=outside).reshape(*lead, -1)
 
     def indices(self, codes: Sequence[Ints], subset: Subset) -> Ints:
         """Index in its block of each row, given the rows' codes column by column."""

@@ -69,6 +69,7 @@ def column_bounds(certificate: Document, names: Sequence[str]) -> dict[str, floa
 
 def _promise(document: Document, schema: Schema, columns: Sequence[Json]) -> Json:
     certificate, sparsity = document["certificate"], int(document["release"]["sparsity"])
+    complete = _complete(certificate, schema, sparsity)
     bound, single = float(certificate["bound"]), float(certificate["single_column_bound"])
     shown = {
         "bound": bound,
@@ -80,11 +81,11 @@ def _promise(document: Document, schema: Schema, columns: Sequence[Json]) -> Jso
         "single_column_bound": single,
         "single_column_bound_text": numerals.upward(single),
         "sparsity": sparsity,
-        "looks_at": words.looks_at(sparsity, complete=_complete(certificate, schema, sparsity)),
+        "looks_at": words.looks_at(sparsity, complete=complete),
     }
     return shown | {
         "statement": words.statement(shown),
-        "in_plain_words": _examples(schema, columns, bound, sparsity),
+        "in_plain_words": _examples(schema, columns, certificate, complete=complete),
     }
 
 
@@ -94,8 +95,12 @@ def _complete(certificate: Document, schema: Schema, sparsity: int) -> bool:
     return len(covered) == math.comb(len(schema), sparsity)
 
 
-def _examples(schema: Schema, columns: Sequence[Json], bound: float, sparsity: int) -> list[str]:
-    """What the bound says of this table: the mean of the first column that has one, and shares of categories."""
+def _examples(schema: Schema, columns: Sequence[Json], certificate: Document, *, complete: bool) -> list[str]:
+    """What the bound says of this table: the mean of the first column that has one, and shares of categories.
+
+    `complete`: subsets of columns are all of one size.
+    """
+    bound = float(certificate["bound"])
     if bound >= 1:
         return [words.VACUOUS]
     said = []
@@ -105,10 +110,10 @@ def _examples(schema: Schema, columns: Sequence[Json], bound: float, sparsity: i
     if ranked:
         column, shown = ranked[0]
         said.append(words.mean_example(shown, column.kind, numerals.plain(_whole(span(column)))))
-    groups = [c for c in schema if isinstance(c, Category) and c.closest == 1]
-    if groups:
-        together = min(sparsity, len(groups))
-        said.append(words.share_example(together, numerals.points(bound)))
+    groups = {c.name for c in schema if isinstance(c, Category) and c.closest == 1}
+    together = max(len(groups.intersection(subset["columns"])) for subset in certificate["subsets"])
+    if together:
+        said.append(words.share_example(together, numerals.points(bound), complete=complete))
     return said
 
 
@@ -295,7 +300,8 @@ def _made_with(document: Document) -> list[Json]:
     if said.get("growth") == "0":  # weights that do not grow are no setting
         del said["growth"]
     made += [(str(key), value) for key, value in said.items()]
-    made = [(key, words.measured(value) if key == "measured" else value) for key, value in made]
+    in_words = {"measured": words.measured, "workload": len}
+    made = [(key, in_words[key](value) if key in in_words else value) for key, value in made]
     return [{"what": words.SETTINGS.get(key, key), "value": _setting(value)} for key, value in made]
 
 

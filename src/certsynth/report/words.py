@@ -114,6 +114,7 @@ MAPPED = {"bound": "certified bound", "plug_in": "plug-in bound"}
 SETTINGS = {
     "format of the certificate": "format of the certificate",
     "sparsity": "sparsity (columns at once)",
+    "workload": "workload (subsets that were named)",
     "resolution": "resolution (cells along a column)",
     "measured": "what was measured, in this order",
     "mechanism": "mechanism (how counts are combined before noise)",
@@ -154,7 +155,7 @@ CANNOT_VERIFY = (
 def looks_at(sparsity: int, complete: bool = True) -> str:
     """Which statistics the promise is about."""
     if not complete:
-        return "at the columns of one of the subsets listed below"
+        return "at the columns of one of the named subsets"
     return "at one column" if sparsity == 1 else f"at no more than {sparsity} columns"
 
 
@@ -176,8 +177,10 @@ def mean_example(column: Mapping[str, Any], kind: str, width: str) -> str:
     )
 
 
-def share_example(columns: int, points: str) -> str:
-    what = "any category" if columns == 1 else f"any combination of categories in up to {columns} columns"
+def share_example(columns: int, points: str, *, complete: bool = True) -> str:
+    """`complete`: any so many columns are covered together, and not only those of one subset."""
+    where = f"up to {columns} columns" if complete else "columns of one named subset"
+    what = "any category" if columns == 1 else f"any combination of categories in {where}"
     return f"The share of rows with {what}, or with any group of them, is right within ± {points} percentage points."
 
 
