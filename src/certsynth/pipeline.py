@@ -27,7 +27,7 @@ from certsynth.mechanisms import Guarantee, Measurement, Neighbours, Sensitivity
 from certsynth.mechanisms.guarantee import decimal_text
 from certsynth.mechanisms.samplers import Noise
 from certsynth.mechanisms.scalars import measure_scalars
-from certsynth.planning.choice import RESOLUTIONS, Choice, choose
+from certsynth.planning.choice import RESOLUTIONS, Choice, choose, tables_at
 from certsynth.progress import Progress, silent, watched
 from certsynth.projection.emit import emit
 from certsynth.projection.obey import obeying
@@ -36,7 +36,6 @@ from certsynth.projection.support import check_full_grid, drawn_support, fits_fu
 from certsynth.projection.synthesis import synthesise
 from certsynth.projection.target import Projection, Target, as_probabilities
 from certsynth.projection.transport_program import TransportProgram
-from certsynth.queries import Marginals
 from certsynth.queries.displacement import displacement, farthest
 from certsynth.queries.fine import FineMarginals
 from certsynth.request import usable
@@ -246,7 +245,7 @@ def _synthesise(
 def _check(schema: Schema, settings: Settings, memory: int | None) -> None:
     """Refuse what cannot fit, before the data is opened."""
     least = settings.resolution or min(RESOLUTIONS)
-    marginals = Marginals.even(schema, settings.tables, resolution=least)
+    marginals = tables_at(schema, settings, least)
     check_size(marginals, draws=settings.draws, memory=memory)
     if settings.loss is not None:
         check_program(marginals, loss=settings.loss)

@@ -35,7 +35,7 @@ from certsynth.projection.support import fits_full_grid
 from certsynth.queries import Marginals
 from certsynth.queries.marginals import Subset, within
 from certsynth.request import checked_resolution
-from certsynth.settings import Settings
+from certsynth.settings import CellKind, Settings
 
 RESOLUTIONS = (4, 6, 8, 12, 16, 24, 32, 48, 64, 96, 128)
 MECHANISMS = ("identity", "haar", "haar-hilbert", "haar-weighted", "quad-tree")
@@ -229,7 +229,7 @@ def _candidates(
     most_cells = PARTICLE_CELLS if settings.projection == "particles" else PROMPT_CELLS
     least: list[float] = []
     for done, resolution in enumerate(resolutions):
-        marginals = Marginals.even(schema, settings.tables, resolution=resolution)
+        marginals = tables_at(schema, settings, resolution)
         try:
             check_size(marginals, draws=settings.draws, memory=memory)
         except TooLarge:
@@ -265,7 +265,7 @@ def candidate(
     kind, model = layers[-1].cells, _model(settings)
     inside = 0.0
     if resolution is not None and kind != "points":
-        inside = max(float(_lost(column, column.cells(resolution), kind == "groups")) for column in schema)
+        inside = max(float(_lost(column, resolution, kind == "groups")) for column in schema)
     privatisation = float(noise[-1].mean())
     single = float(noise[0].mean()) if len(layers) > 1 else 0.0
     return Candidate(layers, split, inside, privatisation, model.loss(inside, privatisation, single))
@@ -303,15 +303,24 @@ def _shares(settings: Settings) -> list[Fraction]:
 def blank_layer(schema: Schema, layer: Layer) -> Measurement:
     """A measurement of nothing in cells like those that the layer will have."""
     cells: tuple[Cells, ...]
-    if layer.cells == "even":
-        assert layer.resolution is not None
-        cells = tuple(column.cells(layer.resolution) for column in schema)
+    if layer.cells == "points":
+        cells = points(schema, layer.resolution)
     else:
-        cells = points(schema, layer.resolution if layer.cells == "points" else None)
-        if layer.cells == "groups":
-            assert layer.resolution is not None
-            cells = tuple(_even_groups(column, c, layer.resolution) for column, c in zip(schema, cells, strict=True))
+        assert layer.resolution is not None
+        cells = _like_measured(schema, layer.cells, layer.resolution)
     return blank(Marginals(cells=cells, subsets=layer.subsets), layer.strategy, layer.budget)
+
+
+def tables_at(schema: Schema, settings: Settings, resolution: int) -> Marginals:
+    """The tables that a release at some resolution measures last, in cells like those that they will have."""
+    kind: CellKind = "groups" if settings.cells(settings.sparsity) == "groups" else "even"
+    return Marginals(cells=_like_measured(schema, kind, resolution), subsets=settings.tables)
+
+
+def _like_measured(schema: Schema, kind: CellKind, resolution: int) -> tuple[Cells, ...]:
+    if kind == "even":
+        return tuple(column.cells(resolution) for column in schema)
+    return tuple(_even_groups(c, p, resolution) for c, p in zip(schema, points(schema, None), strict=True))
 
 
 def _even_groups(column: Column, cells: Cells, most: int) -> Groups:
@@ -323,17 +332,17 @@ def _even_groups(column: Column, cells: Cells, most: int) -> Groups:
     return Groups.of(cells.lattice, np.unique(np.arange(min(most, line)) * line // min(most, line)))
 
 
-def _lost(column: Column, cells: Cells, native: bool) -> Fraction:
+def _lost(column: Column, resolution: int, native: bool) -> Fraction:
     """How far a value can be from where its cell is; nothing in groups of one value.
 
     Many labels in few groups lose as much as a line does: those in a group are about as different as neighbours.
     """
     if not native:
-        return discretisation(column, cells)
-    if isinstance(column, Category):
-        return column.weight / (2 * cells.steps) if len(column.labels) > cells.steps else Fraction(0)
-    alone = isinstance(column, Ordered) and column.whole and column.reach < cells.steps
-    return Fraction(0) if alone else discretisation(column, cells)
+        return discretisation(column, column.cells(resolution))
+    points = len(column.labels) if isinstance(column, Category) else 0
+    if isinstance(column, Ordered):
+        points = column.reach + 1 if column.whole else resolution + 1
+    return Fraction(1, 2 * resolution) if points > resolution else Fraction(0)
 
 
 def _resolutions(schema: Schema, settings: Settings) -> Sequence[int]:
@@ -351,7 +360,7 @@ def _with_growth(
 ) -> list[Strategy]:
     """Each mechanism with the growth of weights whose noise costs least, at a middle resolution."""
     middle = min(resolutions, key=lambda k: abs(k - _GROWTH_RESOLUTION))
-    marginals = Marginals.even(schema, settings.tables, resolution=middle)
+    marginals = tables_at(schema, settings, middle)
     return [
         best_strategy(marginals, [name], settings.neighbours, budget=settings.measurement_budget, rows=rows)
         for name in names

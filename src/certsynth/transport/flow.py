@@ -44,7 +44,12 @@ def cheapest_flow(network: Network, measure: Ints) -> Flow:
     if not through_hub:
         return Flow(upper=0, lower=0)
     supply = network.supply(measure)
-    found = Flow(upper=through_hub, lower=0)
+    # Where all is apart from all else the way through the hub is the only one, and the signs prove it.
+    signs = np.sign(supply) * network.hub
+    signs[-1] = 0
+    found = Flow(upper=through_hub, lower=potential_value(network, supply, signs) or 0)
+    if found.optimal:
+        return found
     for solver in (solve, solve_again):
         try:
             flow, potentials = solver(network, supply)
