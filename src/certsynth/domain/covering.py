@@ -15,7 +15,7 @@ from certsynth.domain.web import Web
 def cover(web: Web, radius: float) -> tuple[Ints, Ints]:
     """Labels so that every other is within `radius` (a share of the diameter 1) of one: and for each label its nearest.
 
-    Paper: appendix C [covering]
+    Paper: Eq. (26) [covering]
     """
     order, reach = farthest_first(web)
     heads = np.sort(order[: 1 + int((reach > radius * web.unit).sum())])
@@ -76,7 +76,7 @@ def tour(cells: Sequence[Cells]) -> Ints:
 
     Points that share a coarse piece in every column are visited together, and inside it those that share a finer one.
 
-    Paper: appendix C [covering]
+    Paper: Eq. (26) [covering]
     """
     shape = tuple(c.size for c in cells)
     codes = np.unravel_index(np.arange(int(np.prod(shape))), shape)
