@@ -9,6 +9,7 @@ import click
 import pytest
 
 import certsynth
+from certsynth import Schema
 from certsynth.cli import main
 
 ROOT = Path(__file__).parents[1]
@@ -18,6 +19,7 @@ TEXT = "\n".join(page.read_text(encoding="utf-8") for page in PAGES if page.name
 
 _LINK = re.compile(r"\[[^\]]*\]\(([^)\s]+)\)")
 _FENCED = re.compile(r"^```.*?^```", re.DOTALL | re.MULTILINE)
+_BLOCK = re.compile(r"^```(\w+)\n(.*?)^```", re.DOTALL | re.MULTILINE)
 
 
 def options() -> list[tuple[str, str]]:
@@ -80,3 +82,15 @@ def test_the_pages_that_the_readme_promises_are_there():
 
 def test_contributing_is_short():
     assert len((ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8").splitlines()) < 50
+
+
+@pytest.mark.parametrize("page", ["README.md", "docs/how-to/kinds.md"])
+def test_every_schema_that_a_page_shows_can_be_read(page, tmp_path):
+    """A square table that a page shows is the file that its schema names."""
+    found = _BLOCK.findall((ROOT / page).read_text(encoding="utf-8"))
+    for text in (text for language, text in found if language == "text" and text.startswith(",")):
+        (tmp_path / "minutes.csv").write_text(text, encoding="utf-8")
+    schemas = [text for language, text in found if language == "toml" and "[[column]]" in text]
+    assert len(schemas) >= 2
+    for schema in schemas:
+        assert Schema.parse(schema, folder=tmp_path).names
