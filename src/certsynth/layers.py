@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 
@@ -9,13 +10,19 @@ import numpy as np
 
 from certsynth.arrays import Floats, Ints, sums
 from certsynth.domain import Category, Cells, Column, Groups, Schema
-from certsynth.mechanisms import Budget, Measurement, Strategy, measure
-from certsynth.mechanisms.samplers import Noise
+from certsynth.mechanisms import Budget, Measurement, Neighbours, Sensitivity, Strategy, measure
+from certsynth.mechanisms.samplers import Noise, calibrated_scale, deviation
 from certsynth.projection.margins import monotone
 from certsynth.queries import Marginals
 from certsynth.queries.grouping import best_groups, best_heads
 from certsynth.queries.marginals import Subset
 from certsynth.settings import CellKind
+
+WORTH, FINEST = 0.7, 64
+"""A table's weight is what noise on it costs, beside the most that it costs on any, to this power; in whole parts."""
+
+LEAST_COUNT = 0.35
+"""Rows in a cell of a table of labels and a line, on average, as a multiple of the noise's deviation."""
 
 Rows = Callable[[], Iterable[Sequence[np.ndarray]]]
 """A fresh look at the cleaned rows, batch by batch."""
@@ -26,7 +33,8 @@ class Layer:
     """What is to be measured: tables of these subsets of columns, at the cost of `budget`.
 
     `cells`: even ones, `resolution` to the unit length; all points of the columns' lattices; or groups of the points of
-    the first layer's lattices, at most `resolution` to a line, chosen by what that layer found about single columns.
+    the first layer's lattices, at most `resolution` to a line, chosen by what that layer found about single columns;
+    labels are in more groups where noise allows.
     """
 
     subsets: tuple[Subset, ...]
@@ -45,7 +53,7 @@ def measure_layers(rows: Rows, schema: Schema, layers: Sequence[Layer], *, noise
     """Measure one layer after the other. Cells of a layer depend on the noisy counts of those before, and on no row."""
     made: list[Measurement] = []
     for layer in layers:
-        marginals = Marginals(cells=_cells(schema, layer, made), subsets=layer.subsets)
+        marginals = weighted(_cells(schema, layer, made), layer)
         counts = marginals.count(_codes(rows(), schema, marginals))
         made.append(measure(counts, layer.strategy, budget=layer.budget, noise=noise))
     return made
@@ -63,13 +71,47 @@ def _cells(schema: Schema, layer: Layer, before: Sequence[Measurement]) -> tuple
     assert k is not None
     if layer.cells == "even":
         return tuple(column.cells(k) for column in schema)
-    noisy, _ = before[0].estimate()
+    noisy, rows = before[0].estimate()
+    labels = most_labels(layer, rows)
     return tuple(
-        grouped(column, points, known, counts, k)
+        grouped(column, points, known, counts, labels if isinstance(column, Category) else k)
         for column, points, known, counts in zip(
             schema, before[0].marginals.cells, before[-1].marginals.cells, noisy, strict=True
         )
     )
+
+
+def most_labels(layer: Layer, rows: float) -> int:
+    """Into how many groups labels are taken together at most; `rows` must be public.
+
+    As many as leave LEAST_COUNT times the noise in a cell of a table with a line, on average; and no fewer than a line
+    has. Labels are all equally far from each other, so that those in a group lose more than neighbours on a line do.
+    """
+    assert layer.resolution is not None
+    moves = len(layer.subsets) * (2 if layer.strategy.neighbours is Neighbours.REPLACE_ONE else 1)
+    noise = deviation(calibrated_scale(Sensitivity(moves, moves), layer.budget), layer.budget.unit)
+    return max(layer.resolution, int(max(rows, 0.0) / (LEAST_COUNT * noise * layer.resolution)))
+
+
+def weighted(cells: tuple[Cells, ...], layer: Layer) -> Marginals:
+    """The tables of a layer, each with a weight that grows with what noise on it would cost.
+
+    Noise of one scale on M labels with a line of m cells each costs about M·√m: between labels it cannot even out.
+    """
+    if not layer.strategy.shares_total:  # the paper's mechanism treats all alike
+        return Marginals(cells=cells, subsets=layer.subsets)
+    labels = [1 if len(c.places) else c.apart for c in cells]
+    lines = [len(c.places) + c.apart if len(c.places) else 1 for c in cells]
+    costs = np.array(
+        [
+            max(float(cells[j].weight) for j in s)
+            * math.prod(labels[j] for j in s)
+            * math.prod(lines[j] for j in s) ** 0.5
+            for s in layer.subsets
+        ]
+    )
+    weights = np.maximum(np.rint(FINEST * (costs / costs.max()) ** WORTH), 1).astype(int).tolist()
+    return Marginals(cells=cells, subsets=layer.subsets, weights=tuple(weights) if len(set(weights)) > 1 else ())
 
 
 def points(schema: Schema, steps: int | None) -> tuple[Groups, ...]:

@@ -245,7 +245,7 @@ def _synthesise(
 def _check(schema: Schema, settings: Settings, memory: int | None) -> None:
     """Refuse what cannot fit, before the data is opened."""
     least = settings.resolution or min(RESOLUTIONS)
-    marginals = tables_at(schema, settings, least)
+    marginals = tables_at(schema, settings, least, rows=0)
     check_size(marginals, draws=settings.draws, memory=memory)
     if settings.loss is not None:
         check_program(marginals, loss=settings.loss)

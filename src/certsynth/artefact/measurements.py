@@ -23,6 +23,7 @@ from certsynth.request import checked_resolution
 MAX_BYTES = 4 * 2**30
 MOST_STEPS = 2**21  # of a column of a thousand values with a weight in thousandths
 MOST_GROWTH = 4
+MOST_WEIGHT = 2**20
 
 
 def to_bytes(measurements: Sequence[Measurement], schema: Schema) -> bytes:
@@ -38,6 +39,7 @@ def to_bytes(measurements: Sequence[Measurement], schema: Schema) -> bytes:
             "total": m.total,
             "cells": _describe(m.marginals.cells, schema),
             "subsets": [[schema.names[j] for j in subset] for subset in m.marginals.subsets],
+            "weights": list(m.marginals.weights),
         }
         for m in measurements
     ]
@@ -75,10 +77,16 @@ def from_bytes(content: bytes, schema: Schema) -> tuple[Measurement, ...]:
 def _measurement(about: dict[str, Any], flat: Ints, schema: Schema) -> Measurement:
     names = {name: j for j, name in enumerate(schema.names)}
     neighbours = Neighbours(about["neighbours"])
+    weights = tuple(about["weights"])
+    if not all(type(weight) is int and 1 <= weight <= MOST_WEIGHT for weight in weights):
+        raise ValueError("the weights")
     marginals = Marginals(
         cells=_cells(about["cells"], schema),
         subsets=tuple(tuple(names[name] for name in subset) for subset in about["subsets"]),
+        weights=weights,
     )
+    if weights and len(weights) != len(marginals.subsets):
+        raise ValueError("the weights")
     growth = stored_rational(about["growth"])
     if growth > MOST_GROWTH:
         raise ValueError("the growth")

@@ -59,6 +59,10 @@ class Sensitivity:
     def __add__(self, other: Sensitivity) -> Sensitivity:
         return Sensitivity(self.l1 + other.l1, self.l2_squared + other.l2_squared)
 
+    def __mul__(self, weight: int) -> Sensitivity:
+        """Of the same integers, each multiplied by `weight`."""
+        return Sensitivity(self.l1 * weight, self.l2_squared * weight**2)
+
     def __bool__(self) -> bool:
         return self.l1 > 0
 

@@ -13,9 +13,9 @@ import numpy as np
 
 from certsynth.arrays import Floats, Ints
 from certsynth.mechanisms.agreement import Layer, Variances, agreed, combined
-from certsynth.mechanisms.guarantee import Budget, Guarantee, Neighbours, Sensitivity, Unit
+from certsynth.mechanisms.guarantee import Budget, Guarantee, Neighbours, Sensitivity
 from certsynth.mechanisms.identity import Identity
-from certsynth.mechanisms.samplers import ExactNoise, Noise, simulate
+from certsynth.mechanisms.samplers import ExactNoise, Noise, deviation, simulate
 from certsynth.mechanisms.strategy import Strategy
 from certsynth.queries.marginals import Counts, Marginals, Subset
 
@@ -43,13 +43,16 @@ class Measurement:
         """Estimates of the counts of each marginal (blocks as in `Marginals`), and of the number of rows."""
         known = self.total is None or self.strategy.neighbours is Neighbours.REPLACE_ONE
         total = self.total if known else np.asarray(self.total) / self.strategy.total_weight
-        blocks, total = self._cells([c.astype(float) for c in self.coefficients], total)
+        blocks, total = self._cells([c / self.marginals.weight(j) for j, c in enumerate(self.coefficients)], total)
         return blocks, float(total)
 
     def simulate(self, rng: np.random.Generator, draws: int) -> tuple[list[Floats], Floats]:
         """Fresh draws of the errors of `estimate`: blocks of shape (draws, cells), and errors of the number of rows."""
         unit = self.cost.spent.unit
-        noise = [simulate(rng, unit, self.scale, (draws, len(c))).astype(float) for c in self.coefficients]
+        noise = [
+            simulate(rng, unit, self.scale, (draws, len(c))) / self.marginals.weight(j)
+            for j, c in enumerate(self.coefficients)
+        ]
         if self.strategy.neighbours is Neighbours.REPLACE_ONE:
             total = np.zeros(draws)
         elif self.strategy.measures_total:
@@ -61,16 +64,13 @@ class Measurement:
     @property
     def variance(self) -> float:
         """Variance of the noise on a coefficient."""
-        if self.cost.spent.unit is Unit.RHO:
-            return self.scale**2
-        p = math.exp(-1 / self.scale)
-        return max(2 * p / (1 - p) ** 2, 1e-300)  # not 0, since its inverse is a weight
+        return max(deviation(self.scale, self.cost.spent.unit) ** 2, 1e-300)  # not 0, since its inverse is a weight
 
     def _cells(self, coefficients: list[Floats], total: Floats | int | None) -> tuple[list[Floats], Floats]:
         """The linear map from coefficients to cells, and the total that goes with them."""
         strategy, marginals = self.strategy, self.marginals
         if total is None:
-            weights = np.array([1 / strategy.total_variance(marginals.of(s)) for s in marginals.subsets])
+            weights = 1 / np.array(_own_total_variances(marginals, strategy))
             totals = np.array([strategy.total(c) for c in coefficients])
             total = np.tensordot(weights / weights.sum(), totals, axes=1)
         total = np.asarray(total, dtype=float)
@@ -102,11 +102,11 @@ def unit_variances(marginals: Marginals, strategy: Strategy) -> Variances:
         for ways in range(1, len(subset) + 1):
             for shared in itertools.combinations(subset, ways):
                 if block is None:
-                    found[j, shared] = size / math.prod(marginals.shape(shared))
-                    continue
-                outside = tuple(1 + axis for axis, column in enumerate(subset) if column not in shared)
-                sums = block.reshape(-1, *shape).sum(axis=outside)
-                found[j, shared] = float(np.mean(sums**2)) or 1.0
+                    variance = size / math.prod(marginals.shape(shared))
+                else:
+                    outside = tuple(1 + axis for axis, column in enumerate(subset) if column not in shared)
+                    variance = float(np.mean(block.reshape(-1, *shape).sum(axis=outside) ** 2)) or 1.0
+                found[j, shared] = variance / marginals.weight(j) ** 2
     return found
 
 
@@ -154,7 +154,14 @@ def _total_variance(measurement: Measurement) -> float:
     strategy, marginals = measurement.strategy, measurement.marginals
     if not strategy.measures_total:
         return measurement.variance / strategy.total_weight**2
-    return measurement.variance / sum(1 / strategy.total_variance(marginals.of(s)) for s in marginals.subsets)
+    return measurement.variance / sum(1 / v for v in _own_total_variances(marginals, strategy))
+
+
+def _own_total_variances(marginals: Marginals, strategy: Strategy) -> list[float]:
+    """Of the number of rows as each marginal has it, for noise of variance 1."""
+    return [
+        strategy.total_variance(marginals.of(s)) / marginals.weight(j) ** 2 for j, s in enumerate(marginals.subsets)
+    ]
 
 
 def sensitivity(marginals: Marginals, strategy: Strategy) -> Sensitivity:
@@ -162,7 +169,7 @@ def sensitivity(marginals: Marginals, strategy: Strategy) -> Sensitivity:
 
     Paper: appendix C [projections]
     """
-    parts = (strategy.sensitivity(marginals.of(subset)) for subset in marginals.subsets)
+    parts = (strategy.sensitivity(marginals.of(s)) * marginals.weight(j) for j, s in enumerate(marginals.subsets))
     alone = strategy.neighbours is Neighbours.ADD_REMOVE and not strategy.measures_total
     weight = strategy.total_weight if alone else 0
     return sum(parts, Sensitivity(weight, weight**2))
@@ -172,8 +179,8 @@ def coefficients(counts: Counts, strategy: Strategy) -> list[Ints]:
     """The integers that get noise, marginal by marginal; last the weighted number of rows if measured by itself."""
     marginals = counts.marginals
     blocks = [
-        strategy.coefficients(block, marginals.of(subset))
-        for subset, block in zip(marginals.subsets, counts, strict=True)
+        marginals.weight(j) * strategy.coefficients(block, marginals.of(subset))
+        for j, (subset, block) in enumerate(zip(marginals.subsets, counts, strict=True))
     ]
     if strategy.neighbours is Neighbours.ADD_REMOVE and not strategy.measures_total:
         blocks.append(np.array([strategy.total_weight * counts.rows]))

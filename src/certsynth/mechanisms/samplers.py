@@ -117,6 +117,14 @@ def _mapped(scale: float, sensitivity: Sensitivity, unit: Unit) -> Fraction:
     return Fraction(_mechanism(unit, scale).map(distance))
 
 
+def deviation(scale: float, unit: Unit) -> float:
+    """The standard deviation of noise of some scale: Laplace for ε, Gaussian for ρ."""
+    if unit is Unit.RHO:
+        return scale
+    p = math.exp(-1 / scale)
+    return math.sqrt(2 * p) / (1 - p)
+
+
 def simulate(rng: np.random.Generator, unit: Unit, scale: float, size: tuple[int, ...]) -> Ints:
     """Draws of the noise's law for Monte Carlo.
 

@@ -21,7 +21,7 @@ import numpy as np
 from certsynth.domain import Category, Cells, Column, Groups, Ordered, Schema
 from certsynth.domain.column import discretisation
 from certsynth.errors import InputError, TooLarge
-from certsynth.layers import Layer, grouped, points
+from certsynth.layers import Layer, grouped, most_labels, points, weighted
 from certsynth.limits import check_size
 from certsynth.mechanisms import Measurement, Strategy, strategy_named
 from certsynth.mechanisms.strategies import GROWTHS, STRATEGIES
@@ -35,7 +35,7 @@ from certsynth.projection.support import fits_full_grid
 from certsynth.queries import Marginals
 from certsynth.queries.marginals import Subset, within
 from certsynth.request import checked_resolution
-from certsynth.settings import CellKind, Settings
+from certsynth.settings import Settings
 
 RESOLUTIONS = (4, 6, 8, 12, 16, 24, 32, 48, 64, 96, 128)
 MECHANISMS = ("identity", "haar", "haar-hilbert", "haar-weighted", "quad-tree")
@@ -131,7 +131,7 @@ def choose(
     What was asked before is remembered, also by other processes.
     """
     question = {
-        "choice": 4,
+        "choice": 5,
         "schema": schema.to_toml(),
         "budget": [str(settings.measurement_budget.amount), settings.measurement_budget.unit],
         "neighbours": settings.neighbours,
@@ -229,7 +229,7 @@ def _candidates(
     most_cells = PARTICLE_CELLS if settings.projection == "particles" else PROMPT_CELLS
     least: list[float] = []
     for done, resolution in enumerate(resolutions):
-        marginals = tables_at(schema, settings, resolution)
+        marginals = tables_at(schema, settings, resolution, rows)
         try:
             check_size(marginals, draws=settings.draws, memory=memory)
         except TooLarge:
@@ -261,7 +261,7 @@ def candidate(
 ) -> Candidate:
     """What a mechanism at a resolution promises, by what noise alone does."""
     layers = _layers(settings, strategy, resolution, split)
-    noise = noise_losses([blank_layer(schema, layer) for layer in layers], rows=rows, draws=draws)
+    noise = noise_losses([blank_layer(schema, layer, rows) for layer in layers], rows=rows, draws=draws)
     kind, model = layers[-1].cells, _model(settings)
     inside = 0.0
     if resolution is not None and kind != "points":
@@ -300,27 +300,28 @@ def _shares(settings: Settings) -> list[Fraction]:
     return [each / sum(wanted) for each in wanted]
 
 
-def blank_layer(schema: Schema, layer: Layer) -> Measurement:
-    """A measurement of nothing in cells like those that the layer will have."""
+def blank_layer(schema: Schema, layer: Layer, rows: int) -> Measurement:
+    """A measurement of nothing in cells like those that the layer will have for so many rows."""
     cells: tuple[Cells, ...]
     if layer.cells == "points":
         cells = points(schema, layer.resolution)
     else:
         assert layer.resolution is not None
-        cells = _like_measured(schema, layer.cells, layer.resolution)
-    return blank(Marginals(cells=cells, subsets=layer.subsets), layer.strategy, layer.budget)
+        if layer.cells == "even":
+            cells = tuple(column.cells(layer.resolution) for column in schema)
+        else:
+            labels = most_labels(layer, rows)
+            cells = tuple(
+                _even_groups(c, p, labels if isinstance(c, Category) else layer.resolution)
+                for c, p in zip(schema, points(schema, None), strict=True)
+            )
+    return blank(weighted(cells, layer), layer.strategy, layer.budget)
 
 
-def tables_at(schema: Schema, settings: Settings, resolution: int) -> Marginals:
+def tables_at(schema: Schema, settings: Settings, resolution: int, rows: int) -> Marginals:
     """The tables that a release at some resolution measures last, in cells like those that they will have."""
-    kind: CellKind = "groups" if settings.cells(settings.sparsity) == "groups" else "even"
-    return Marginals(cells=_like_measured(schema, kind, resolution), subsets=settings.tables)
-
-
-def _like_measured(schema: Schema, kind: CellKind, resolution: int) -> tuple[Cells, ...]:
-    if kind == "even":
-        return tuple(column.cells(resolution) for column in schema)
-    return tuple(_even_groups(c, p, resolution) for c, p in zip(schema, points(schema, None), strict=True))
+    plain = strategy_named("identity", neighbours=settings.neighbours)
+    return blank_layer(schema, _layers(settings, plain, resolution, SPLIT)[-1], rows).marginals
 
 
 def _even_groups(column: Column, cells: Cells, most: int) -> Groups:
@@ -360,7 +361,7 @@ def _with_growth(
 ) -> list[Strategy]:
     """Each mechanism with the growth of weights whose noise costs least, at a middle resolution."""
     middle = min(resolutions, key=lambda k: abs(k - _GROWTH_RESOLUTION))
-    marginals = tables_at(schema, settings, middle)
+    marginals = tables_at(schema, settings, middle, rows)
     return [
         best_strategy(marginals, [name], settings.neighbours, budget=settings.measurement_budget, rows=rows)
         for name in names

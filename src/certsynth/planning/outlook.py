@@ -99,7 +99,7 @@ def _plug_in(schema: Schema, settings: Settings, candidate: Candidate, privatisa
     """The terms of the plug-in certificate: what rows lose to the centres of cells and noise, the fit, and what is
     written beside the centres. Rows are as far from the noisy counts as the truth is.
     """
-    marginals = blank_layer(schema, candidate.layers[-1]).marginals
+    marginals = blank_layer(schema, candidate.layers[-1], 0).marginals
     bounds = []
     for i, strength in enumerate(strengths(5)):
         table = made_up(schema, _ROWS, strength=strength, rng=np.random.default_rng(FIRST_SEED + i))

@@ -209,7 +209,7 @@ def _terms(schema: Schema, settings: Settings, rows: int, choice: Choice, progre
 
 def _privatisation(schema: Schema, layer: Layer, rows: int, draws: int, most: int, beta: Fraction) -> float:
     """What the noise of one layer costs, at confidence 1 − β over the draws."""
-    losses = noise_losses([blank_layer(schema, layer)], rows=rows, draws=draws, most=most)[0]
+    losses = noise_losses([blank_layer(schema, layer, rows)], rows=rows, draws=draws, most=most)[0]
     return min(1.0, rank_quantile(losses, max(beta, Fraction(1, draws + 1))))
 
 
@@ -250,7 +250,7 @@ def _describe(
 
 
 def _size(schema: Schema, settings: Settings, rows: int, each: Candidate) -> Size:
-    marginals = blank_layer(schema, each.layers[-1]).marginals
+    marginals = blank_layer(schema, each.layers[-1], rows).marginals
     fine = FineMarginals.of(schema, settings.subsets) if settings.share else None
     return size_of_release(schema, marginals, fine, rows=rows, draws=settings.draws, program=settings.loss is not None)
 

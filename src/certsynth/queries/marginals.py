@@ -52,13 +52,15 @@ class Marginals:
     .. math:: \mathbb T\mu = (P^{S}_{\#}\mu)_{S}
 
     where S runs over `subsets`, of any sizes, and each marginal is a block of counts over the product of its columns'
-    cells, the last column running fastest.
+    cells, the last column running fastest. `weights`, where there are some, say how much each is worth: what is
+    measured of a marginal is multiplied by its weight before it gets noise, so that twice the weight is half the noise.
 
     Paper: section 3 [query-operator], appendix C [projections]
     """
 
     cells: tuple[Cells, ...]
     subsets: tuple[Subset, ...]
+    weights: tuple[int, ...] = ()
 
     @classmethod
     def even(cls, schema: Schema, subsets: Sequence[Subset], *, resolution: int) -> Marginals:
@@ -95,6 +97,10 @@ class Marginals:
         lead, held = blocks[j].shape[:-1], self.subsets[j]
         outside = tuple(len(lead) + axis for axis, column in enumerate(held) if column not in subset)
         return blocks[j].reshape(*lead, *self.shape(held)).sum(axis=outside).reshape(*lead, -1)
+
+    def weight(self, j: int) -> int:
+        """The weight of the j-th marginal."""
+        return self.weights[j] if self.weights else 1
 
     def indices(self, codes: Sequence[Ints], subset: Subset) -> Ints:
         """Index in its block of each row, given the rows' codes column by column."""

@@ -17,7 +17,9 @@ MOST_IN_PAIRS = 600
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Move:
-    """Any of `froms` may become any of `tos` at the cost `length`: nodes of one axis, no two further apart than it."""
+    """Any of `froms` may become any of `tos` at the cost `length`: nodes of one axis, none further apart in a column's
+    own metric.
+    """
 
     froms: Ints
     tos: Ints
@@ -39,11 +41,12 @@ class Axis:
     even: bool
 
     @classmethod
-    def of(cls, cells: Cells, unit: int) -> Axis:
+    def of(cls, cells: Cells, unit: int, *, holes: bool = False) -> Axis:
+        """`holes`: every step of the line is a node, so that columns that share a step still do."""
         places = cells.places
         even = not isinstance(cells, Groups)
         if len(places) > 1 and even:
-            spacing = int(np.gcd.reduce(np.diff(places)))
+            spacing = 1 if holes else int(np.gcd.reduce(np.diff(places)))
             positions = np.arange(cells.span // spacing + 1) * (spacing * unit // cells.steps)
             on_line = (places - places[0]) // spacing
         else:

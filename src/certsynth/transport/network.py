@@ -13,7 +13,7 @@ import numpy as np
 from certsynth.arrays import Ints, frozen
 from certsynth.domain import Cells
 from certsynth.domain.web import irreducible
-from certsynth.transport.axis import Axis, Move
+from certsynth.transport.axis import MOST_IN_PAIRS, Axis, Move
 from certsynth.transport.lattice import lattice_offsets
 
 SMALL = 400
@@ -66,7 +66,7 @@ class Network:
         if hub < diameter / 2:
             raise ValueError("a hub closer than half the diameter would be a short cut")
         unit = 2 * math.lcm(hub.denominator, diameter.denominator, *(c.grain for c in cells))
-        axes = [Axis.of(c, unit) for c in cells]
+        axes = [Axis.of(c, unit, holes=len(cells) > 2) for c in cells]
         graph = _Graph(axes, int(diameter * unit))
         if graph.stretch > 1 and graph.woven and math.prod(c.size for c in cells) <= small:
             graph = _Complete(axes, int(diameter * unit))
@@ -185,6 +185,8 @@ class _Graph:
         heavier = [other for i, other in enumerate(self.axes) if i != j and other.diameter > star.length]
         if len(heavier) > 1 and any(other.cells.web is not None or other.lost(star.length) for other in heavier):
             self.stretch = max(self.stretch, Fraction(len(self.axes)))
+        elif len(heavier) == 1 and heavier[0].cells.web is not None and heavier[0].size > MOST_IN_PAIRS:
+            self.stretch = max(self.stretch, 1 + heavier[0].lost(star.length))
 
     def _web(self, j: int, axis: Axis) -> None:
         moves, others = list(axis.web_moves()), [other for i, other in enumerate(self.axes) if i != j]
