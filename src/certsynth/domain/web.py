@@ -105,13 +105,8 @@ def tree(paths: Sequence[tuple[str, ...]]) -> Web:
 def table(distances: Sequence[Sequence[Fraction]]) -> Web:
     """A web of given distances, as shares of the largest one."""
     largest = max((max(row) for row in distances), default=Fraction(0)) or Fraction(1)
-    unit = 1
-    for row in distances:
-        for distance in row:
-            unit = math.lcm(unit, (distance / largest).denominator)
-            if unit > MOST_UNITS:
-                break
-    unit = unit if unit <= MOST_UNITS else MOST_UNITS
+    parts = {(distance / largest).denominator for distance in {distance for row in distances for distance in row}}
+    unit = min(math.lcm(*parts), MOST_UNITS) if max(parts) <= MOST_UNITS else MOST_UNITS
     whole = [[math.ceil(unit * distance / largest) for distance in row] for row in distances]
     return Web(np.array(whole, dtype=np.int64).reshape(len(whole), len(whole)), unit, len(whole))
 
