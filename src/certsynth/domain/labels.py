@@ -255,7 +255,7 @@ def _limbs(distances: Sequence[Sequence[Fraction]]) -> list[Ints]:
     """Distances as whole multiples of a common unit, written in base `_LIMB`, highest digits first."""
     unit = math.lcm(*{distance.denominator for row in distances for distance in row})
     rest = [[distance.numerator * (unit // distance.denominator) for distance in row] for row in distances]
-    limbs = []
+    limbs: list[Ints] = []
     while not limbs or any(map(any, rest)):
         limbs.append(np.array([[number % _LIMB for number in row] for row in rest], dtype=np.int64))
         rest = [[number // _LIMB for number in row] for row in rest]
