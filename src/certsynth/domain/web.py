@@ -34,7 +34,9 @@ class Web:
     parents: Ints | None = None
 
     def __post_init__(self) -> None:
-        frozen(self.distances)
+        object.__setattr__(self, "distances", frozen(self.distances))
+        if self.parents is not None:
+            object.__setattr__(self, "parents", frozen(self.parents))
 
     @property
     def inner(self) -> int:
@@ -99,7 +101,7 @@ def tree(paths: Sequence[tuple[str, ...]]) -> Web:
         parents = np.append(parents, -1)
     distances, size = _tree_distances(parents), len(paths)
     unit = max(int(distances[:size, :size].max()), 1)
-    return Web(distances, unit, size, frozen(parents))._pruned(np.arange(size))
+    return Web(distances, unit, size, parents)._pruned(np.arange(size))
 
 
 def table(distances: Sequence[Sequence[Fraction]]) -> Web:
