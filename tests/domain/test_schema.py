@@ -549,5 +549,5 @@ def test_refuses_a_matrix_that_may_not_be_read(tmp_path: Path, monkeypatch: pyte
         return read(path, *args, **kwargs)
 
     monkeypatch.setattr(Path, "read_text", denied)
-    with pytest.raises(SchemaError, match="column 'age': matrix: 'm.csv': Permission denied. Check the name"):
+    with pytest.raises(SchemaError, match=r"column 'age': matrix: 'm\.csv': Permission denied\. Check the name"):
         Schema.load(matrix_schema(tmp_path))
