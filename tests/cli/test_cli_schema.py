@@ -52,7 +52,13 @@ CODES = "code,parent\n1,\n11,1\n12,1\n2,2\n"
 
 
 @pytest.mark.parametrize(
-    "codes", [CODES, CODES.split("\n", 1)[1], CODES.replace("\n", "\r\n"), "\ufeff" + CODES.replace(",", " , ")]
+    "codes",
+    [
+        CODES,
+        CODES.split("\n", 1)[1],
+        CODES.replace("\n", "\r\n"),
+        "\ufeff" + CODES.split("\n", 1)[1].replace(",", " , "),
+    ],
 )
 def test_drafts_a_tree_from_a_list_of_codes(town, run, codes):
     (town / "jobs.csv").write_text(JOBS)

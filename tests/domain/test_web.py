@@ -196,6 +196,19 @@ def test_triangles_are_compared_exactly(distances: list[list[Fraction]]) -> None
         assert any(f"from '{a}' to '{c}' it is" in said and f"but over '{b}' only" in said for a, b, c in broken)
 
 
+digit = st.sampled_from([0, 1, 2, 3, 4 * 10**14, 6 * 10**14, 10**15 - 1])
+long_distance = st.lists(digit, min_size=3, max_size=3).map(
+    lambda ds: Fraction(ds[0] * 10**15 + ds[1]) + Fraction(ds[2] + 1, 10**15)
+)
+
+
+@settings(max_examples=300)
+@given(long_distance, long_distance, long_distance)
+def test_triangles_of_many_digits_are_compared_exactly(a_b: Fraction, b_c: Fraction, a_c: Fraction) -> None:
+    distances = [[Fraction(0), a_b, a_c], [a_b, Fraction(0), b_c], [a_c, b_c, Fraction(0)]]
+    assert bool(refusal(distances)) == bool(broken_triples(distances))
+
+
 @pytest.mark.parametrize("tiny", [Fraction(1, 10**k) for k in (3, 12, 17, 26)])
 def test_a_violation_below_the_precision_of_floats_is_found(tiny: Fraction) -> None:
     one, far = Fraction(10**11), Fraction(2 * 10**11)
