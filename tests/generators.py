@@ -4,32 +4,71 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from fractions import Fraction
 
 import numpy as np
 
 from certsynth.domain import Cells
+from certsynth.domain.web import Web, table, tree
 
 Shape = Sequence[Cells]
+ONE = Fraction(1)
 
 
-def line(k: int, *, missing: bool = False) -> Cells:
-    """k cells of width 1/k, as an ordered column has them."""
-    return Cells(places=np.arange(k), steps=k, apart=int(missing))
+def line(k: int, *, missing: bool = False, weight: Fraction = ONE) -> Cells:
+    """k cells of width 1/k, as an ordered column has them, or narrower ones."""
+    return on_line(np.arange(k), k, missing=missing, weight=weight)
 
 
-def lattice(steps: int, *, missing: bool = False) -> Cells:
-    """steps + 1 points from 0 to 1."""
-    return Cells(places=np.arange(steps + 1), steps=steps, apart=int(missing))
+def lattice(steps: int, *, missing: bool = False, weight: Fraction = ONE) -> Cells:
+    """steps + 1 points from 0 to 1, or to the weight."""
+    return on_line(np.arange(steps + 1), steps, missing=missing, weight=weight)
 
 
-def holes(places: Sequence[int], steps: int, *, missing: bool = False) -> Cells:
+def holes(places: Sequence[int], steps: int, *, missing: bool = False, weight: Fraction = ONE) -> Cells:
     """A line of which only some steps can hold a value."""
-    return Cells(places=np.array(places), steps=steps, apart=int(missing))
+    return on_line(np.array(places), steps, missing=missing, weight=weight)
 
 
-def labels(count: int) -> Cells:
+def on_line(places: np.ndarray, steps: int, *, missing: bool, weight: Fraction) -> Cells:
+    """Points of a line that is drawn to the length of its weight."""
+    return Cells(places=weight.numerator * places, steps=weight.denominator * steps, apart=int(missing), weight=weight)
+
+
+def labels(count: int, *, weight: Fraction = ONE) -> Cells:
     """Categories: points apart, and no line."""
-    return Cells(places=np.empty(0, np.int64), steps=1, apart=count)
+    return Cells(places=np.empty(0, np.int64), steps=1, apart=count, weight=weight)
+
+
+def woven(web: Web, *, missing: bool = False, weight: Fraction = ONE) -> Cells:
+    """Labels with distances of their own."""
+    return Cells(places=np.empty(0, np.int64), steps=1, apart=web.size + missing, weight=weight, web=web)
+
+
+def random_paths(rng: np.random.Generator, count: int) -> list[tuple[str, ...]]:
+    """All codes of a random tree, each below one that comes before it."""
+    paths: list[tuple[str, ...]] = [("0",)]
+    for code in range(1, count):
+        above = paths[int(rng.integers(max(0, len(paths) - rng.integers(1, 9)), len(paths)))]
+        paths.append((*above, str(code)))
+    return paths
+
+
+def random_web(rng: np.random.Generator, *, labels: int) -> Web:
+    """A tree of codes some of which are no labels, or places on a circle or in a plane, with ties."""
+    kind = rng.choice(["tree", "circle", "plane"])
+    if kind == "tree":
+        paths = random_paths(rng, labels + int(rng.integers(0, 4)))
+        return tree([paths[i] for i in rng.permutation(len(paths))[:labels]])
+    if kind == "circle":
+        gaps = np.abs(np.subtract.outer(np.arange(labels), np.arange(labels)))
+        distances = np.minimum(gaps, labels - gaps)
+    else:
+        places = rng.permutation(max(labels, 49))[:labels]
+        distances = np.abs(np.subtract.outer(places % 7, places % 7)) + np.abs(
+            np.subtract.outer(places // 7, places // 7)
+        )
+    return table([[Fraction(int(d)) for d in row] for row in distances])
 
 
 HARD_SHAPES: dict[str, tuple[Cells, ...]] = {
@@ -54,20 +93,22 @@ HARD_SHAPES: dict[str, tuple[Cells, ...]] = {
 }
 
 
-def random_column(rng: np.random.Generator, *, most: int) -> Cells:
+def random_column(rng: np.random.Generator, *, most: int, weight: Fraction = ONE, webs: bool = False) -> Cells:
     """A column of at most `most` cells."""
-    kind = rng.choice(["line", "lattice", "holes", "labels"])
+    kind = rng.choice(["line", "lattice", "holes", "labels", *(["web"] if webs else [])])
     if kind == "labels":
-        return labels(int(rng.integers(1, most + 1)))
+        return labels(int(rng.integers(1, most + 1)), weight=weight)
     missing = bool(most > 1 and rng.random() < 0.3)
     room = most - missing
+    if kind == "web":
+        return woven(random_web(rng, labels=int(rng.integers(1, room + 1))), missing=missing, weight=weight)
     if kind == "holes":
         steps = int(rng.integers(1, 2 * room + 1))
         count = int(rng.integers(1, min(room, steps) + 1))
-        return holes(sorted(rng.choice(steps, count, replace=False).tolist()), steps, missing=missing)
+        return holes(sorted(rng.choice(steps, count, replace=False).tolist()), steps, missing=missing, weight=weight)
     if kind == "lattice" and room > 1:
-        return lattice(int(rng.integers(1, room)), missing=missing)
-    return line(int(rng.integers(1, room + 1)), missing=missing)
+        return lattice(int(rng.integers(1, room)), missing=missing, weight=weight)
+    return line(int(rng.integers(1, room + 1)), missing=missing, weight=weight)
 
 
 def random_shape(rng: np.random.Generator, *, columns: int, most_cells: int) -> tuple[Cells, ...]:

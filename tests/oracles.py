@@ -1,6 +1,7 @@
 """The paper written out slowly and literally. Nothing here calls `certsynth`: fast code is compared with this.
 
-A column is anything with `places`, `steps` and `apart` (see `Cells`); a cell of several columns is a tuple of codes.
+A column is anything with `places`, `steps` and `apart`, and perhaps a `weight` and a `web` (see `Cells`); a cell of
+several columns is a tuple of codes.
 Everything is dense and exact or solved as the linear program that the definition is.
 """
 
@@ -22,7 +23,10 @@ Cell = tuple[int, ...]
 
 
 class LineAndPoints(Protocol):
-    """Points on a line at `places`/`steps`, and `apart` points at distance 1 from all others."""
+    """Points on a line at `places`/`steps`, and `apart` points at distance `weight` from all others: 1 unless given.
+
+    The first of those apart may be in a `web`, which has their distances as shares of `weight`.
+    """
 
     @property
     def places(self) -> Any: ...
@@ -39,13 +43,25 @@ Columns = Sequence[LineAndPoints]
 
 
 def column_distance(column: LineAndPoints, a: int, b: int) -> Fraction:
-    """|x − y| on the line; 1 between different points of which one is apart."""
-    on_line = len(column.places)
+    """|x − y| on the line; what the web says of two labels in it; else `weight` between different points."""
+    on_line, weight, web = len(column.places), getattr(column, "weight", Fraction(1)), getattr(column, "web", None)
     if a == b:
         return Fraction(0)
-    if a >= on_line or b >= on_line:
-        return Fraction(1)
-    return Fraction(abs(int(column.places[a]) - int(column.places[b])), column.steps)
+    if max(a, b) < on_line:
+        return Fraction(abs(int(column.places[a]) - int(column.places[b])), column.steps)
+    if web is not None and max(a, b) < web.size:
+        return weight * Fraction(int(web.distances[a, b]), web.unit)
+    return Fraction(weight)
+
+
+def shortest_ways(direct: Sequence[Sequence[Fraction | None]]) -> list[list[Fraction | None]]:
+    """Lengths of the shortest ways between all points, from those of direct ones (None: there is none). Floyd's way."""
+    ways = [list(row) for row in direct]
+    for over, a, b in itertools.product(range(len(ways)), repeat=3):
+        first, second, known = ways[a][over], ways[over][b], ways[a][b]
+        if first is not None and second is not None and (known is None or first + second < known):
+            ways[a][b] = first + second
+    return ways
 
 
 def all_cells(columns: Columns) -> list[Cell]:

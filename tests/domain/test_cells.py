@@ -1,4 +1,4 @@
-"""Runs of lattice points taken together: which point is in which group, where a group sits, how wide it is."""
+"""Lattice points taken together: which point is in which group, where a group sits, how wide it is."""
 
 from __future__ import annotations
 
@@ -10,8 +10,10 @@ import numpy as np
 import pytest
 
 import generators as gen
+import oracles
 from certsynth.domain import Cells, Groups
 from certsynth.domain.cells import coarser
+from certsynth.domain.web import table, tree
 
 LATTICES = {
     "a line": gen.lattice(7),
@@ -126,6 +128,86 @@ def test_cells_that_are_no_parts_of_each_other_are_refused() -> None:
     for fine, coarse in ((plain, groups), (groups, plain), (plain, gen.lattice(4)), (groups, shorter)):
         with pytest.raises(ValueError, match="different kinds"):
             coarser(fine, coarse)
+
+
+# ------------------------------------------------------------ labels taken together
+
+THIRD = Fraction(1, 3)
+TREE = tree([("a",), ("a", "b"), ("c", "d"), ("c", "e")])
+CIRCLE = table([[Fraction(min(abs(i - j), 4 - abs(i - j))) for j in range(4)] for i in range(4)])
+LABELLED = {
+    "labels": gen.labels(4),
+    "light labels": gen.labels(4, weight=THIRD),
+    "a tree": gen.woven(TREE),
+    "a light tree that may be missing": gen.woven(TREE, missing=True, weight=THIRD),
+    "a circle that may be missing": gen.woven(CIRCLE, missing=True),
+    "a light line of which points apart go together": Cells(places=np.array([0, 1]), steps=3, apart=3, weight=THIRD),
+}
+
+
+def partitions(count: int) -> list[list[list[int]]]:
+    """Every way to put so many labels into groups."""
+    if not count:
+        return [[]]
+    last = count - 1
+    return [
+        made
+        for groups in partitions(last)
+        for made in ([*groups, [last]], *([*groups[:i], [*g, last], *groups[i + 1 :]] for i, g in enumerate(groups)))
+    ]
+
+
+@pytest.mark.parametrize("name", LABELLED)
+def test_labels_taken_together_are_where_the_one_is_that_stands_for_them(name: str) -> None:
+    lattice = LABELLED[name]
+    line, labels = len(lattice.places), lattice.web.size if lattice.web is not None else lattice.apart
+    alone = [[label] for label in range(labels, lattice.apart)]
+    points = np.arange(lattice.size)
+    for groups_of, pick in itertools.product(partitions(labels), (0, -1)):
+        together = sorted(groups_of, key=lambda group: group[pick]) + alone
+        heads = [group[pick] for group in together]
+        kin = [next(i for i, group in enumerate(together) if label in group) for label in range(lattice.apart)]
+        groups = Groups.of(lattice, None, np.array(kin), np.array(heads))
+        assert (groups.size, groups.apart, groups.weight) == (line + len(heads), len(heads), lattice.weight)
+        assert groups.code(points).tolist() == [*range(line), *(line + k for k in kin)]
+        assert groups.middles().tolist() == [*range(line), *(line + head for head in heads)]
+        away = [oracles.column_distance(lattice, line + label, line + heads[k]) for label, k in enumerate(kin)]
+        assert groups.widest == max(away)
+        for a, b in itertools.product(range(groups.size), repeat=2):
+            exact = oracles.column_distance(lattice, *(int(groups.middles()[c]) for c in (a, b)))
+            assert oracles.column_distance(groups, a, b) == exact
+            assert groups.distance(np.array(a), np.array(b)) == pytest.approx(float(exact), abs=1e-15)
+        singles = Groups.of(lattice, None)
+        assert coarser(singles, groups).tolist() == groups.code(points).tolist()
+
+
+@pytest.mark.parametrize(
+    ("kin", "heads", "says"),
+    [
+        ([0, 0, 1], [0, 2], "hold the point"),  # for four labels
+        ([0, 0, 1, 1], [0, 1], "hold the point"),
+        ([0, 0, 1, 1], [2, 0], "hold the point"),
+        ([0, 0, 1, 2], [0, 2], "must be in a group"),
+        ([0, -1, 1, 1], [0, 2], "must be in a group"),
+    ],
+)
+def test_groups_of_labels_that_are_none_are_refused(kin: list[int], heads: list[int], says: str) -> None:
+    for lattice in (gen.labels(4), gen.woven(TREE)):
+        with pytest.raises(ValueError, match=says):
+            Groups.of(lattice, None, np.array(kin), np.array(heads))
+
+
+def test_points_outside_of_a_web_stay_alone_after_its_labels() -> None:
+    lattice = gen.woven(TREE, missing=True)
+    for kin, heads in (([0, 1, 2, 3, 3], [0, 1, 2, 3]), ([1, 2, 3, 4, 0], [4, 0, 1, 2, 3])):
+        with pytest.raises(ValueError, match="stay alone, after its groups"):
+            Groups.of(lattice, None, np.array(kin), np.array(heads))
+
+
+def test_a_web_is_for_points_apart() -> None:
+    for places, apart in (([0, 1], 4), ([], 3)):
+        with pytest.raises(ValueError, match="a web is for points apart"):
+            Cells(places=np.array(places), steps=1, apart=apart, web=TREE)
 
 
 def test_groups_cannot_be_changed() -> None:

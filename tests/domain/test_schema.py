@@ -5,15 +5,17 @@ from __future__ import annotations
 import datetime
 import json
 import time
+from fractions import Fraction
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from certsynth.domain import Category, Column, Ordered, Schema
-from certsynth.domain.labels import MAX_TEXT, MAX_VALUES
-from certsynth.domain.schema import MAX_BYTES, MAX_COLUMNS
+from certsynth.domain.labels import MAX_CODES, MAX_DEPTH, MAX_TEXT, MAX_VALUES
+from certsynth.domain.schema import KINDS, MAX_BYTES, MAX_COLUMNS
 from certsynth.errors import SchemaError
 
 EPOCH = datetime.date(1970, 1, 1).toordinal()
@@ -23,26 +25,60 @@ safe = plain.filter(lambda text: not text.startswith(("=", "@", "+", "-")))
 labels = st.lists(safe, min_size=1, max_size=5, unique=True).map(tuple)
 
 
+weights = st.integers(1, 1_000).map(lambda parts: Fraction(parts, 1_000))
+code = safe.filter(lambda text: text and "/" not in text)
+
+
+@st.composite
+def trees(draw: st.DrawFn) -> tuple[tuple[str, ...], tuple[tuple[str, ...], ...]]:
+    """Labels and paths: last codes, or whole paths where last codes repeat."""
+    path = st.lists(code, min_size=1, max_size=4).map(tuple)
+    paths = tuple(draw(st.lists(path, min_size=1, max_size=6, unique=True)))
+    last = tuple(path[-1] for path in paths)
+    return (last if len(set(last)) == len(last) else tuple("/".join(path) for path in paths)), paths
+
+
+@st.composite
+def distances(draw: st.DrawFn, count: int) -> tuple[tuple[Fraction, ...], ...]:
+    """Any numbers between some length and twice that are a metric; lengths from 10^−12 to 10^12."""
+    unit = Fraction(10) ** draw(st.integers(-14, 8))
+    chosen = {(i, j): unit * draw(st.integers(5_000, 10_000)) for i in range(count) for j in range(i)}
+    return tuple(
+        tuple(chosen[max(i, j), min(i, j)] if i != j else Fraction(0) for j in range(count)) for i in range(count)
+    )
+
+
 @st.composite
 def columns(draw: st.DrawFn) -> Column:
-    name, missing = draw(safe.filter(bool)), draw(st.booleans())
-    kind = draw(st.sampled_from(["integer", "number", "date", "ordinal", "category", "boolean"]))
+    name, missing, weight = draw(safe.filter(bool)), draw(st.booleans()), draw(st.just(Fraction(1)) | weights)
+    kind = draw(st.sampled_from(KINDS))
     if kind == "boolean":
-        return Category(name=name, missing=missing, kind="boolean", values=("false", "true"))
-    if kind == "category":
-        other = draw(st.booleans())
-        values = draw(labels.filter(lambda v: not (other and "other" in v)))
-        return Category(name=name, missing=missing, values=values, other=other)
+        return Category(name=name, missing=missing, weight=weight, kind="boolean", values=("false", "true"))
+    if kind in ("category", "tree", "metric"):
+        values, paths = draw(trees()) if kind == "tree" else (draw(labels), ())
+        between = draw(distances(len(values))) if kind == "metric" else ()
+        other = draw(st.booleans()) and "other" not in values
+        return Category(
+            name=name,
+            missing=missing,
+            weight=weight,
+            kind=kind,
+            values=values,
+            other=other,
+            paths=paths,
+            distances=between,
+        )
     if kind == "ordinal":
         values = draw(labels)
-        return Ordered(name=name, missing=missing, kind="ordinal", low=0, high=len(values) - 1, values=values)
+        high = len(values) - 1
+        return Ordered(name=name, missing=missing, weight=weight, kind="ordinal", low=0, high=high, values=values)
     bound: st.SearchStrategy[int | float] = {
         "integer": st.integers(-(2**39), 2**39),
         "number": st.floats(-1e300, 1e300),
         "date": st.dates().map(lambda day: day.toordinal() - EPOCH),
     }[kind]
     low, high = sorted(draw(st.tuples(bound, bound).filter(lambda ends: ends[0] != ends[1])))
-    return Ordered(name=name, missing=missing, kind=kind, low=low, high=high)
+    return Ordered(name=name, missing=missing, weight=weight, kind=kind, low=low, high=high)
 
 
 @settings(max_examples=200)
@@ -54,6 +90,18 @@ def columns(draw: st.DrawFn) -> Column:
 def test_a_schema_comes_back_from_its_file(listed: list[Column], name: str, draft: bool) -> None:
     schema = Schema(columns=tuple(listed), name=name, unit=f"one row is one {name}", draft=draft)
     assert Schema.parse(schema.to_toml()) == schema
+
+
+def test_every_weight_comes_back() -> None:
+    light = [Ordered(name=f"c{i}", high=9, weight=Fraction(i, 1_000)) for i in range(1, 1_001)]
+    assert Schema.parse(Schema(columns=tuple(light)).to_toml()).columns == tuple(light)
+
+
+def test_a_matrix_of_many_decimals_comes_back() -> None:
+    """Far more dots in a line than any key may have."""
+    between = tuple(tuple(Fraction(abs(i - j), 10) for j in range(40)) for i in range(40))
+    column = Category(name="m", kind="metric", values=tuple(f"v{i}" for i in range(40)), distances=between)
+    assert Schema.parse(Schema(columns=(column,)).to_toml()).columns == (column,)
 
 
 def test_loads_the_file_of_the_design_page(tmp_path: Path) -> None:
@@ -97,6 +145,21 @@ def column(body: str, name: str = '"age"') -> str:
 
 INTEGER = 'kind = "integer"\nlow = 0\nhigh = 9'
 CATEGORY = 'kind = "category"\n'
+TREE = 'kind = "tree"\n'
+METRIC = 'kind = "metric"\nvalues = ["a", "b", "c"]\n'
+RULE_OF_WEIGHTS = "above 0 and at most 1, in at most 3 decimals, like 0.5"
+RULE_OF_DISTANCES = "from 0 to 10^12 with at most 15 digits, like 0.5"
+
+
+def paths(*values: str) -> str:
+    return column(TREE + "values = " + json.dumps(values))
+
+
+def between(a_b: str = "1", b_c: str = "1", a_c: str = "1", *, diagonal: str = "0") -> str:
+    """Distances among a, b and c."""
+    return f"distances = [[0, {a_b}, {a_c}], [{a_b}, {diagonal}, {b_c}], [{a_c}, {b_c}, 0]]"
+
+
 REFUSED = {
     "low above high": (
         column('kind = "integer"\nlow = 9\nhigh = 3'),
@@ -198,6 +261,62 @@ REFUSED = {
         )
         for label in ("=1+1", "@x", "+a", "-x", "=1", "@1", "-", "+.", "-1+1", "-1.2.3")
     },
+    **{
+        f"the weight {weight}": (column(INTEGER + f"\nweight = {weight}"), "column 'age'", RULE_OF_WEIGHTS)
+        for weight in ("0", "0.0", "-0.5", "1.5", "2", "nan", "inf", "true", '"0.5"', "0.0005", "1e-9", "[1]")
+    },
+    "a path with an empty part": (paths("a//b"), "column 'age'", 'write "above/code"'),
+    "a path that begins with a slash": (paths("/a"), "column 'age'", 'write "above/code"'),
+    "a path that ends with a slash": (paths("a/"), "column 'age'", 'write "above/code"'),
+    "an empty path": (paths(""), "column 'age'", 'write "above/code"'),
+    "a path twice": (paths("a/b", "c", "a/b"), "column 'age'", "'a/b' is listed twice; remove"),
+    "a path that is too long": (paths("/".join("a" * (MAX_DEPTH + 1))), "column 'age'", "shorten"),
+    "too many codes": (paths(*(f"c{i}" for i in range(MAX_CODES + 1))), "column 'age'", "Leave out"),
+    "too many codes above": (
+        paths(*("/".join(f"{above}.{i}" for above in range(MAX_DEPTH)) for i in range(MAX_CODES))),
+        "column 'age'",
+        "Leave out",
+    ),
+    "a formula as code": (paths("a/=1+1"), "column 'age'", "start with a letter"),
+    "a formula as path": (paths("=1/a"), "column 'age'", "start with a letter"),
+    "other as code": (paths("a/other") + "other = true", "column 'age'", "rename it"),
+    "no paths": (column(TREE), "column 'age'", "needs values = ["),
+    "distances of a tree": (paths("a") + "distances = [[0]]", "column 'age'", "it may have missing, other, values"),
+    **{
+        f"the distance {given:.20}": (column(METRIC + between(a_b=given)), "column 'age'", RULE_OF_DISTANCES)
+        for given in (
+            *("-1", "nan", "inf", "-inf", "1e300", "1e-300", "1000000000001", "0.1234567890123456", "true", "[]", '""'),
+            *('"x"', '"NaN"', '"0x1"', '"1_0"', '"１"', '"٣"', '"1e-13"', '"1 2"', "0x" + "f" * 6_000, "2020-01-01"),
+            *('"1' + " " * 50 + '2"', '"1e999999999"', '"0e999999999"', '"1.' + "0" * 60 + '"', "-1" + "0" * 4_000),
+        )
+    },
+    "no distances": (column(METRIC), "column 'age'", 'matrix = "file.csv", or values and distances'),
+    "distances in no rows": (column(METRIC + "distances = [0, 1]"), "column 'age'", "[[0, 1], [1, 0]]"),
+    "distances of fewer labels": (column(METRIC + "distances = [[0, 1], [1, 0]]"), "column 'age'", "3 × 3"),
+    "ragged distances": (column(METRIC + "distances = [[0, 1, 1], [1, 0], [1, 1, 0]]"), "'age'", "as many rows as"),
+    "very wide distances": (column(METRIC + f"distances = [[{'0,' * 200_000}]]"), "'age'", "as many rows as"),
+    "a distance to itself": (
+        column(METRIC + between(diagonal="0.5")),
+        "column 'age'",
+        "the distance of 'b' to itself is 0.5, not 0",
+    ),
+    "no distance": (column(METRIC + between(b_c="0")), "column 'age'", "make them one label"),
+    "two distances of one pair": (
+        column(METRIC + "distances = [[0, 1, 1], [1, 0, 0.75], [1, 1, 0]]"),
+        "column 'age'",
+        "from 'b' to 'c' it is 0.75, and back 1; a metric has one distance for both",
+    ),
+    "a way that is a detour": (
+        column(METRIC + between("1", "1.5", "2.6")),
+        "column 'age'",
+        "from 'a' to 'c' it is 2.6, but over 'b' only 1 + 1.5: not a metric. Lower the first to their sum",
+    ),
+    "a matrix and distances": (column(METRIC + between() + '\nmatrix = "m.csv"'), "column 'age'", "leave values"),
+    "a matrix of a schema without a file": (
+        column('kind = "metric"\nmatrix = "m.csv"'),
+        "column 'age'",
+        "write the values into it",
+    ),
     "no column at all": ('[table]\nname = "x"', "names no column", "add at least one"),
     "an unknown section": ("[tabel]\n", "'tabel'", "[table] and [[column]]"),
     "an unknown entry of the table": ("[table]\nowner = 1", "'owner'", "name, unit and draft"),
@@ -212,6 +331,9 @@ REFUSED = {
     "deep tables": ("column = " + "{a=" * 100_000, "not valid TOML", "README"),
     "a key of many parts": ("a." * 1_000_000 + "a = 1", "dots", "keys have none"),
     "a header of many parts": ("[" + "a." * 1_000_000 + "a]", "dots", "keys have none"),
+    "a key of many digits": ("1." * 1_000_000 + "1 = 1", "dots", "keys have none"),
+    "a key of many digits and spaces": ("1.1 . " * 300_000 + "1 = 1", "dots", "keys have none"),
+    "digits without end": ("1" * 10_000_000, "not valid TOML", "README"),
     "an inline key of many parts": ("x = {" + "'a' . " * 300_000 + "a = 1}", "dots", "keys have none"),
     "quotes that hide a key": ('"\\"' * 100_000 + "\n" + "a." * 100_000 + "a = 1", "dots", "keys have none"),
     "too many columns": (
@@ -283,3 +405,149 @@ def test_selects_columns_in_the_order_given() -> None:
         schema.select(["d"])
     with pytest.raises(SchemaError, match="'a' is listed twice"):
         schema.select(["a", "a"])
+
+
+# ------------------------------------------------------------ matrices in files
+
+PLAIN_MATRIX = ",a,b\na,0,2\nb,2,0\n"
+
+
+def matrix_schema(folder: Path, name: str = "m.csv", rest: str = "") -> Path:
+    file = folder / "schema.toml"
+    file.write_text(column(f'kind = "metric"\nmatrix = {json.dumps(name)}\n{rest}'), encoding="utf-8")
+    return file
+
+
+@pytest.mark.parametrize(
+    "matrix",
+    {
+        "plain": PLAIN_MATRIX.encode(),
+        "a byte order mark": b"\xef\xbb\xbf" + PLAIN_MATRIX.encode(),
+        "Windows lines": PLAIN_MATRIX.replace("\n", "\r\n").encode(),
+        "no last line break": PLAIN_MATRIX.strip().encode(),
+        "spaces": b" , a , b\n a,  0 , 2\nb , 2,0 \n",
+        "quotes": b'"","a","b"\n"a","0","2"\n"b","2","0"\n',
+        "spaces and quotes": b', "a", "b"\n"a", "0", "2"\n"b", "2", "0"\n',
+        "empty lines": PLAIN_MATRIX.replace("\n", "\n\n").encode(),
+        "a word in the corner": b"code" + PLAIN_MATRIX.encode(),
+        "forms of numbers": b",a,b\na,-0.0,2.000\nb,.2e1,+0e0\n",
+    }.items(),
+    ids=lambda case: case[0],
+)
+def test_reads_a_matrix_beside_the_schema(matrix: tuple[str, bytes], tmp_path: Path) -> None:
+    (tmp_path / "m.csv").write_bytes(matrix[1])
+    schema = Schema.load(matrix_schema(tmp_path, rest="other = true\nweight = 0.25"))
+    assert schema.columns == (
+        Category(
+            name="age",
+            kind="metric",
+            weight=Fraction(1, 4),
+            values=("a", "b"),
+            other=True,
+            distances=((Fraction(0), Fraction(2)), (Fraction(2), Fraction(0))),
+        ),
+    )
+    assert "m.csv" not in schema.to_toml()
+    assert Schema.parse(schema.to_toml()) == schema  # needs no other file
+
+
+def test_labels_of_a_matrix_may_hold_commas_and_quotes(tmp_path: Path) -> None:
+    (tmp_path / "m.csv").write_text(',"a, b","say ""c"""\n"a, b",0,1\n"say ""c""",1,0\n')
+    (loaded,) = Schema.load(matrix_schema(tmp_path))
+    assert isinstance(loaded, Category)
+    assert loaded.values == ("a, b", 'say "c"')
+
+
+def test_reads_a_matrix_in_a_folder_below_and_through_a_link_to_it(tmp_path: Path) -> None:
+    (tmp_path / "below").mkdir()
+    (tmp_path / "below" / "m.csv").write_text(PLAIN_MATRIX)
+    (tmp_path / "link.csv").symlink_to(tmp_path / "below" / "m.csv")
+    first, second = (Schema.load(matrix_schema(tmp_path, name)) for name in ("below/m.csv", "link.csv"))
+    assert first == second
+
+
+MATRIX_LAYOUT = "an empty field and all labels in its first line"
+REFUSED_MATRICES: dict[str, tuple[bytes, str]] = {
+    "nothing": (b"", MATRIX_LAYOUT),
+    "only a header": (b",a,b\n", MATRIX_LAYOUT),
+    "no header": (b"a,0,2\nb,2,0\n", MATRIX_LAYOUT),
+    "no labels before rows": (b"a,b\n0,2\n2,0\n", MATRIX_LAYOUT),
+    "labels in another order": (b",a,b\nb,2,0\na,0,2\n", MATRIX_LAYOUT),
+    "ragged": (b",a,b\na,0\nb,2,0\n", MATRIX_LAYOUT),
+    "not square": (b",a,b\na,0,2\n", MATRIX_LAYOUT),
+    "semicolons": (b";a;b\na;0;2\nb;2;0\n", MATRIX_LAYOUT),
+    "a label twice": (b",a,a\na,0,2\na,2,0\n", "'a' is listed twice; remove"),
+    "a formula as label": (b",=1,a\n=1,0,2\na,2,0\n", "start with a letter"),
+    "an empty distance": (b",a,b\na,0,\nb,2,0\n", RULE_OF_DISTANCES),
+    "not a metric": (b",a,b,c\na,0,1,3\nb,1,0,1\nc,3,1,0\n", "over 'b' only 1 + 1: not a metric"),
+    "not UTF-8": (b",\xff\n\xff,0\n", "not a CSV file in UTF-8; save it as one"),
+    "a quote without end": (b',"a\na,0\n', "not a CSV file in UTF-8; save it as one"),
+    "a very long field": (b"," + b"a" * 200_000 + b"\n", "not a CSV file"),
+    "too many labels": (b",a\n" + b"a,0\n" * 501, "501 labels; at most 500"),
+    "8 megabytes": (b"," * (8 * 2**20 + 1), "larger than 8 MB; list fewer"),
+    **{
+        f"the distance {given}": (f",a,b\na,0,{given}\nb,{given},0\n".encode(), RULE_OF_DISTANCES)
+        for given in ("x", "NaN", "inf", "-1", "1e13", "1e-300", "0x1", "１", "٣", "1_0", "1e999999999", "true")
+    },
+}
+
+
+@pytest.mark.parametrize("case", REFUSED_MATRICES)
+def test_refuses_a_matrix(case: str, tmp_path: Path) -> None:
+    matrix, remedy = REFUSED_MATRICES[case]
+    (tmp_path / "m.csv").write_bytes(matrix)
+    with pytest.raises(SchemaError) as caught:
+        Schema.load(matrix_schema(tmp_path))
+    message = str(caught.value)
+    assert message.startswith("column 'age': ")
+    assert remedy in message
+    assert "\n" not in message
+
+
+@pytest.mark.parametrize(
+    ("name", "says"),
+    [
+        ("none.csv", "No such file or directory. Check the name"),
+        ("folder", "Is a directory. Check the name"),
+        (".", "Is a directory. Check the name"),
+        ("x" * 900, "File name too long. Check the name"),
+        ("m.csv/m.csv", "Not a directory. Check the name"),
+        ("../outside.csv", "must be a file beside the schema"),
+        ("folder/../m.csv", "must be a file beside the schema"),
+        ("/outside.csv", "must be a file beside the schema"),
+        ("out.csv", "must be a file beside the schema"),
+        ("out/outside.csv", "must be a file beside the schema"),
+        ("circle.csv", "must be a file beside the schema"),
+        ("", "matrix must be a text"),
+        ("a\x00b", "control character; remove it"),
+    ],
+)
+def test_refuses_a_matrix_that_is_not_a_file_beside_the_schema(name: str, says: str, tmp_path: Path) -> None:
+    (tmp_path / "outside.csv").write_text(PLAIN_MATRIX)
+    home = tmp_path / "home"
+    (home / "folder").mkdir(parents=True)
+    (home / "m.csv").write_text(PLAIN_MATRIX)
+    (home / "out.csv").symlink_to(tmp_path / "outside.csv")
+    (home / "out").symlink_to(tmp_path)
+    (home / "circle.csv").symlink_to(home / "circle.csv")
+    name = str(tmp_path) + name if name.startswith("/") else name
+    with pytest.raises(SchemaError) as caught:
+        Schema.load(matrix_schema(home, name))
+    message = str(caught.value)
+    assert message.startswith("column 'age': matrix")
+    assert says in message
+    assert "\n" not in message
+
+
+def test_refuses_a_matrix_that_may_not_be_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "m.csv").write_text(PLAIN_MATRIX)
+    read = Path.read_text
+
+    def denied(path: Path, *args: Any, **kwargs: Any) -> str:
+        if path.name == "m.csv":
+            raise PermissionError(13, "Permission denied")
+        return read(path, *args, **kwargs)
+
+    monkeypatch.setattr(Path, "read_text", denied)
+    with pytest.raises(SchemaError, match=r"column 'age': matrix: 'm\.csv': Permission denied\. Check the name"):
+        Schema.load(matrix_schema(tmp_path))

@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from nasty import FORMS, OBJECTS
 
 from certsynth.domain import Category, Column, Ordered, Schema
-from certsynth.errors import InputError
+from certsynth.errors import InputError, SchemaError
 from certsynth.sources import cleaned, open_source
 from certsynth.sources.draft import KEPT_LABELS, MANY_LABELS, draft_schema
 
@@ -184,3 +184,78 @@ def test_a_draft_clamps_no_row_that_it_has_seen(values: list[int | None]) -> Non
     written = column.decode(column.clean(np.fromiter(values, object, len(values))))
     if any(value is not None for value in values):
         assert written.tolist() == values
+
+
+# ------------------------------------------------------------ codes of a tree
+
+CODES = ("1", "1/11", "1/12", "2", "2/NA")
+
+
+def coded(values: Any, codes: tuple[str, ...] = CODES) -> Category:
+    frame = values if isinstance(values, pl.DataFrame) else pd.DataFrame({"x": pd.Series(values)})
+    schema = draft_schema(frame, trees={"x": codes})
+    assert Schema.parse(schema.to_toml()) == schema
+    (column,) = schema
+    assert isinstance(column, Category)
+    assert (column.kind, ["/".join(path) for path in column.paths]) == ("tree", list(codes))
+    return column
+
+
+CODED_ROWS: dict[str, tuple[Any, bool, bool]] = {  # rows, whether missing, whether other
+    "texts": (["11", "2", "11"], False, False),
+    "paths": (["1/11", "2/NA"], False, False),
+    "integers": ([11, 12, 2], False, False),
+    "floats": ([11.0, 2.0], False, False),
+    "floats with holes": ([11.0, np.nan], True, False),
+    "none": ([None, "11"], True, False),
+    "empty texts": (["", "11"], True, False),
+    "no rows": ([], False, False),
+    "an unlisted text": (["11", "13"], False, True),
+    "an unlisted integer": ([11, 13], False, True),
+    "an unlisted float": ([11.0, 11.5], False, True),
+    "an unlisted date": (pd.to_datetime(["2020-01-01"]), False, True),
+    "an unlisted truth": ([True, False], False, True),
+    "a code that is a word for holes elsewhere": (["11", "NA"], False, False),
+    "a word for holes": (["11", "n/a"], True, False),
+    "a word for holes in capitals": (["11", "NULL"], True, False),
+    "holes of both kinds and others": (["11", "NULL", "", "13"], True, True),
+    "categories of pandas": (pd.Categorical(["11", "2"]), False, False),
+    "categories of pandas that are integers": (pd.Categorical([11, 13]), False, True),
+    "integers of Arrow": (pd.array([11, None], dtype="int64[pyarrow]"), True, False),
+    "categories of polars": (pl.DataFrame({"x": pl.Series(["11", "2"], dtype=pl.Categorical)}), False, False),
+    "an enumeration of polars": (pl.DataFrame({"x": pl.Series(["13"], dtype=pl.Enum(["11", "13"]))}), False, True),
+}
+
+
+@pytest.mark.parametrize("case", CODED_ROWS)
+def test_drafts_a_tree_with_room_for_what_was_seen(case: str) -> None:
+    values, missing, other = CODED_ROWS[case]
+    column = coded(values)
+    assert (column.values, column.missing, column.other) == (("1", "11", "12", "2", "NA"), missing, other)
+
+
+def test_unlisted_codes_without_end_are_others(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("certsynth.sources.draft.COUNTED_LABELS", 1)
+    assert coded(["11", "13"]).other
+
+
+def test_other_columns_are_drafted_as_ever() -> None:
+    first, second = draft_schema(pd.DataFrame({"x": [11, 12], "y": [11, 12]}), trees={"x": CODES})
+    assert (getattr(first, "kind", ""), getattr(second, "kind", "")) == ("tree", "integer")
+
+
+@pytest.mark.parametrize(
+    ("column", "codes", "says"),
+    [
+        ("z", CODES, "column 'z' is not in the data, which has: x"),
+        ("x", (), "column 'x': needs values"),
+        ("x", ("a", "a"), "column 'x': the value 'a' is listed twice; remove one"),
+        ("x", ("a//b",), "column 'x': the path 'a//b' has an empty part"),
+        ("x", ("=1",), "column 'x': value '=1' would run as a formula"),
+        ("x", ("1", "other"), "column 'x': with other = true the label \"other\" is taken; rename it"),
+    ],
+)
+def test_refuses_codes_that_no_schema_may_have(column: str, codes: tuple[str, ...], says: str) -> None:
+    with pytest.raises((InputError, SchemaError), match=says) as caught:
+        draft_schema(pd.DataFrame({"x": [1, 99]}), trees={column: codes})
+    assert "\n" not in str(caught.value)

@@ -53,11 +53,13 @@ def command(data: Path, out: Path, name: str | None, trees: tuple[str, ...], as_
 
     if os.path.lexists(out):
         raise InputError(f"{out} exists already; a schema is never overwritten. Choose another --out.")
-    listed = {}
+    listed: dict[str, tuple[str, ...]] = {}
     for asked in trees:
         column, equals, file = asked.partition("=")
         if not (column and equals and file):
             raise InputError(f"--tree wants COLUMN=CODES, like --tree occupation=codes.csv; got {asked!r:.60}.")
+        if column in listed:
+            raise InputError(f"--tree names the column {column!r:.60} twice; give it one list of codes.")
         where = f"codes of {column!r:.60} in {file}"
         listed[column] = paths_of_codes(read_code_file(Path(file), where), where)
     draft = draft_schema(data, name=name or data.name.split(".")[0] or "table", trees=listed)

@@ -38,7 +38,7 @@ MOST_STEPS = 4096
 
 @dataclass(frozen=True, slots=True)
 class Column(ABC):
-    """One column of the schema. `missing`: a missing value is allowed, as a point at distance 1 from all others.
+    """One column of the schema. `missing`: a missing value is allowed, as a point at distance `weight` from all others.
 
     `weight` multiplies all distances: statistics are promised less of a column whose differences count less.
     """

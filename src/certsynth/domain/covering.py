@@ -75,15 +75,35 @@ def tour(cells: Sequence[Cells]) -> Ints:
     """Block indices of a product of columns in the order of a walk around its covering tree, leaves as they come.
 
     Points that share a coarse piece in every column are visited together, and inside it those that share a finer one.
+    A tree of codes is its own covering tree.
 
     Paper: Eq. (26) [covering]
     """
+    if len(cells) == 1 and (web := cells[0].web) is not None and web.parents is not None:
+        return np.append(walk(web), np.arange(web.size, cells[0].size))
     shape = tuple(c.size for c in cells)
     codes = np.unravel_index(np.arange(int(np.prod(shape))), shape)
     keys: list[Ints] = []
     for level in range(max(map(len, map(_levels, cells)))):
         keys += [_level(c, level)[code] for c, code in zip(cells, codes, strict=True)]
     return np.lexsort(keys[::-1])
+
+
+def walk(web: Web) -> list[int]:
+    """Labels of a tree in the order of a walk around it: no edge is passed more than twice."""
+    assert web.parents is not None
+    below: list[list[int]] = [[] for _ in web.parents]
+    for node, parent in enumerate(web.parents.tolist()):
+        if parent >= 0:
+            below[parent].append(node)
+    order: list[int] = []
+    ahead = np.flatnonzero(web.parents < 0).tolist()
+    while ahead:
+        node = ahead.pop()
+        if node < web.size:
+            order.append(node)
+        ahead += below[node][::-1]
+    return order
 
 
 def _level(cells: Cells, level: int) -> Ints:
@@ -98,13 +118,14 @@ def _levels(cells: Cells) -> tuple[Ints, ...]:
     levels: list[Ints] = []
     parts = 1
     while True:
-        along = np.minimum(line * parts // cells.steps, parts - 1) if parts < 2 * cells.steps else line
-        first = int(along[-1]) + 1 if len(along) else 0
-        inside = woven_level(cells, len(levels))
-        first_alone = first + (int(inside.max()) + 1 if len(inside) else 0)
-        level = np.concatenate([along, first + inside, first_alone + np.arange(cells.alone)])
-        if parts == 1 and cells.weight == 1:
-            level = np.zeros(cells.size, dtype=np.int64)  # at scale 1 all is one piece
+        if parts * cells.weight <= 1:
+            level = np.zeros(cells.size, dtype=np.int64)  # at this scale all is one piece
+        else:
+            along = np.minimum(line * parts // cells.steps, parts - 1) if parts < 2 * cells.steps else line
+            first = int(along[-1]) + 1 if len(along) else 0
+            inside = woven_level(cells, int(parts * cells.weight).bit_length() - 1)
+            first_alone = first + (int(inside.max()) + 1 if len(inside) else 0)
+            level = np.concatenate([along, first + inside, first_alone + np.arange(cells.alone)])
         levels.append(level)
         if len(np.unique(level)) == cells.size:
             return tuple(levels)

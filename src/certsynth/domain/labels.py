@@ -4,24 +4,27 @@ from __future__ import annotations
 
 import csv
 import io
+import math
+import re
 import unicodedata
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from decimal import Decimal, InvalidOperation
+from decimal import Decimal
 from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+from certsynth.arrays import Ints
 from certsynth.domain.column import PATH, Category
 from certsynth.errors import SchemaError
 
 MAX_VALUES = 100_000
 MAX_TEXT = 1_000
 MAX_CODES = 5_000
-"""Codes of a tree: distances of all pairs are kept."""
+"""Codes of a tree, with all that are above listed ones: distances of all pairs are kept."""
 
 MAX_LABELS = 500
 """Labels of a matrix: all triples are checked."""
@@ -29,6 +32,9 @@ MAX_LABELS = 500
 MAX_DEPTH = 50
 MAX_DIGITS = 15
 MAX_BYTES = 8 * 2**20
+
+_DECIMAL = re.compile(r"[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]{1,3})?")
+MAX_NUMBER_TEXT = 40
 
 
 def labelled(entry: Mapping[str, Any], where: str, folder: Path | None, column: Category) -> Category:
@@ -67,6 +73,11 @@ def _paths(values: tuple[str, ...], where: str) -> tuple[tuple[str, ...], tuple[
             raise SchemaError(f'{where}: the path {value!r} has an empty part; write "above{PATH}code".')
         if len(path) > MAX_DEPTH:
             raise SchemaError(f"{where}: the path {value!r:.60} is more than {MAX_DEPTH} codes long; shorten it.")
+    nodes = len({path[:depth] for path in paths for depth in range(1, len(path) + 1)})
+    if nodes > MAX_CODES:
+        raise SchemaError(
+            f"{where}: {nodes} codes with those above; a tree may have {MAX_CODES}. Leave out the lowest level."
+        )
     last = tuple(path[-1] for path in paths)
     for code in last:
         checked_text(code, f"{where}: code")
@@ -98,13 +109,19 @@ def paths_of_codes(rows: Sequence[Sequence[str]], where: str) -> tuple[str, ...]
         while above:
             if above not in parents:
                 raise SchemaError(f"{where}: the parent {above!r:.60} of {path[0]!r:.60} is not listed; add its line.")
-            if len(path) > MAX_DEPTH:
-                raise SchemaError(f"{where}: the code {code!r:.60} has no top: its parents go round in a circle.")
+            if above in path:
+                raise SchemaError(
+                    f"{where}: the code {code!r:.60} has no top: its parents go round in a circle; correct one of them."
+                )
+            if len(path) == MAX_DEPTH:
+                raise SchemaError(
+                    f"{where}: more than {MAX_DEPTH - 1} codes are above {code!r:.60}; leave out some of them."
+                )
             path.insert(0, above)
             above = parents[above]
         paths.append(PATH.join(path))
     if not paths:
-        raise SchemaError(f"{where}: no code is listed.")
+        raise SchemaError(f"{where}: no code is listed; write a line for each, the code and its parent.")
     return tuple(paths)
 
 
@@ -115,36 +132,43 @@ def _distances(rows: Any, where: str) -> tuple[tuple[Fraction, ...], ...]:
         )
     if len(rows) > MAX_LABELS:
         raise SchemaError(f"{where}: distances of {len(rows)} labels; at most {MAX_LABELS} are supported.")
+    if any(len(row) != len(rows) for row in rows):
+        raise SchemaError(f"{where}: distances need as many rows as columns, one for each label.")
     return tuple(tuple(_distance(value, where) for value in row) for row in rows)
 
 
 def _distance(value: Any, where: str) -> Fraction:
     rule = f"{where}: distances are numbers from 0 to 10^12 with at most {MAX_DIGITS} digits, like 0.5"
-    try:
-        if isinstance(value, bool) or not isinstance(value, (int, float, str)):
-            raise SchemaError(f"{rule}.")
-        distance = Decimal(str(value).strip()[:40])
-    except InvalidOperation:
-        raise SchemaError(f"{rule}; got {value!r:.40}.") from None
-    if not distance.is_finite() or not 0 <= distance <= 10**12 or len(distance.as_tuple().digits) > MAX_DIGITS:
-        raise SchemaError(f"{rule}; got {value!r:.40}.")
+    if isinstance(value, bool) or not isinstance(value, (int, float, str)):
+        raise SchemaError(f"{rule}.")
+    if isinstance(value, int) and not 0 <= value <= 10**12:  # one of very many digits has no text
+        raise SchemaError(f"{rule}.")
+    text = str(value).strip()
+    if len(text) > MAX_NUMBER_TEXT or not _DECIMAL.fullmatch(text):
+        raise SchemaError(f"{rule}; got {text!r:.40}.")
+    distance = Decimal(text)
+    if not 0 <= distance <= 10**12 or len(distance.as_tuple().digits) > MAX_DIGITS:
+        raise SchemaError(f"{rule}; got {text!r:.40}.")
     if distance and distance.adjusted() < -12:
-        raise SchemaError(f"{rule}; got {value!r:.40}, which is too small.")
+        raise SchemaError(f"{rule}; got {text!r:.40}, which is too small.")
     return Fraction(distance)
 
 
 def _matrix_file(
     entry: Mapping[str, Any], where: str, folder: Path | None
 ) -> tuple[tuple[str, ...], tuple[tuple[Fraction, ...], ...]]:
-    """Labels and distances from a CSV file: a header with an empty field and the labels, then a label and distances."""
+    """Labels and distances from a CSV file: a header with an empty field and the labels, then a label and distances.
+
+    Spaces around labels are left out.
+    """
     name = checked_text(entry["matrix"], f"{where}: matrix")
     if "distances" in entry or "values" in entry:
         raise SchemaError(f"{where}: the matrix file has labels and distances; leave values and distances out.")
     rows = read_code_file(_file_beside(name, folder, f"{where}: matrix"), f"{where}: matrix")
     if len(rows) - 1 > MAX_LABELS:
         raise SchemaError(f"{where}: a matrix of {len(rows) - 1} labels; at most {MAX_LABELS} are supported.")
-    header, body = (rows[0][1:], rows[1:]) if rows else ([], [])
-    if not header or [row[0] for row in body] != header or any(len(row) != len(header) + 1 for row in body):
+    header, body = ([label.strip() for label in rows[0][1:]], rows[1:]) if rows else ([], [])
+    if not header or [row[0].strip() for row in body] != header or any(len(row) != len(header) + 1 for row in body):
         raise SchemaError(
             f"{where}: the matrix file must have an empty field and all labels in its first line, and after it a line "
             "for each label, in the same order: the label and its distances."
@@ -158,7 +182,11 @@ def _file_beside(name: str, folder: Path | None, where: str) -> Path:
     if folder is None:
         raise SchemaError(f"{where}: a schema without a file of its own cannot name another; write the values into it.")
     path = folder / name
-    if Path(name).is_absolute() or ".." in Path(name).parts or not path.resolve().is_relative_to(folder.resolve()):
+    try:
+        beside = path.resolve().is_relative_to(folder.resolve())
+    except (OSError, RuntimeError):  # links that go round in a circle
+        beside = False
+    if Path(name).is_absolute() or ".." in Path(name).parts or not beside:
         raise SchemaError(f"{where}: {name!r} must be a file beside the schema or in a folder below it.")
     return path
 
@@ -168,13 +196,14 @@ def read_code_file(path: Path, where: str) -> list[list[str]]:
     name = path.name
     try:
         if path.stat().st_size > MAX_BYTES:
-            raise SchemaError(f"{where}: {name!r} is larger than {MAX_BYTES >> 20} MB.")
+            raise SchemaError(f"{where}: {name!r} is larger than {MAX_BYTES >> 20} MB; list fewer codes.")
         text = path.read_text(encoding="utf-8-sig")
-        return [row for row in csv.reader(io.StringIO(text, newline=""), strict=True) if row]
+        rows = csv.reader(io.StringIO(text, newline=""), strict=True, skipinitialspace=True)
+        return [row for row in rows if row]
     except OSError as error:
         raise SchemaError(f"{where}: {name!r}: {error.strerror or 'cannot be read'}. Check the name.") from None
     except (ValueError, csv.Error):
-        raise SchemaError(f"{where}: {name!r} is not a CSV file in UTF-8.") from None
+        raise SchemaError(f"{where}: {name!r} is not a CSV file in UTF-8; save it as one.") from None
 
 
 def check_metric(values: Sequence[str], distances: Sequence[Sequence[Fraction]], where: str) -> None:
@@ -207,13 +236,30 @@ def check_metric(values: Sequence[str], distances: Sequence[Sequence[Fraction]],
 
 def _broken_triangle(distances: Sequence[Sequence[Fraction]]) -> tuple[int, int, int] | None:
     """Three labels (a, b, c) with d(a, c) > d(a, b) + d(b, c), compared exactly."""
-    rough = np.array([[float(x) for x in row] for row in distances]).reshape(len(distances), -1)
-    for b in range(len(rough)):
-        through = rough[:, b, None] + rough[None, b, :]
-        for a, c in zip(*np.nonzero(rough > through * (1 - 1e-12)), strict=True):
-            if distances[a][c] > distances[a][b] + distances[b][c]:
-                return int(a), b, int(c)
+    limbs = _limbs(distances)
+    for b in range(len(distances)):
+        excess = np.zeros((len(distances), len(distances)), dtype=np.int64)
+        for limb in limbs:
+            # What comes in lower limbs is less than 2 of these, either way: beyond 3 only the sign counts.
+            excess = np.clip(excess, -3, 3) * _LIMB + limb - limb[:, b, None] - limb[None, b, :]
+        if (excess > 0).any():
+            a, c = np.argwhere(excess > 0)[0]
+            return int(a), b, int(c)
     return None
+
+
+_LIMB = 10**15
+
+
+def _limbs(distances: Sequence[Sequence[Fraction]]) -> list[Ints]:
+    """Distances as whole multiples of a common unit, written in base `_LIMB`, highest digits first."""
+    unit = math.lcm(*{distance.denominator for row in distances for distance in row})
+    rest = [[distance.numerator * (unit // distance.denominator) for distance in row] for row in distances]
+    limbs: list[Ints] = []
+    while not limbs or any(map(any, rest)):
+        limbs.append(np.array([[number % _LIMB for number in row] for row in rest], dtype=np.int64))
+        rest = [[number // _LIMB for number in row] for row in rest]
+    return limbs[::-1]
 
 
 def plain_number(number: Fraction) -> int | float:

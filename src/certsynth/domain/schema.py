@@ -40,8 +40,9 @@ MAX_WEIGHT_PARTS = 1_000  # a weight is a multiple of a thousandth
 _EPOCH = datetime.date(1970, 1, 1).toordinal()
 
 # tomllib takes quadratic time for a dotted key (32 kB: 4 s). No key of a schema has a dot, so lines with many
-# of them outside texts and comments are refused before it sees them.
-_TEXTS = re.compile(r""" "(?:[^"\\\n]|\\.)*"? | '[^'\n]*'? | \#[^\n]* """, re.VERBOSE)
+# of them outside texts, comments and numbers are refused before it sees them. (Parts of a key may be digits: of its
+# dots at least every other one is between what is taken for numbers.)
+_DOTLESS = re.compile(r""" "(?:[^"\\\n]|\\.)*"? | '[^'\n]*'? | \#[^\n]* | [0-9]\.[0-9] """, re.VERBOSE)
 MAX_DOTS = 16
 
 
@@ -83,7 +84,7 @@ class Schema:
     @classmethod
     def parse(cls, text: str, *, where: str = "schema", folder: Path | None = None) -> Schema:
         """Read a schema from TOML text. Files that it names are looked for in `folder`, and nowhere else."""
-        if any(line.count(".") > MAX_DOTS for line in _TEXTS.sub("", text).split("\n")):
+        if any(line.count(".") > MAX_DOTS for line in _DOTLESS.sub("", text).split("\n")):
             raise SchemaError(f"{where}: a key with more than {MAX_DOTS} dots; a schema's keys have none.")
         try:
             document = tomllib.loads(text)

@@ -34,7 +34,9 @@ class Web:
     parents: Ints | None = None
 
     def __post_init__(self) -> None:
-        frozen(self.distances)
+        object.__setattr__(self, "distances", frozen(self.distances))
+        if self.parents is not None:
+            object.__setattr__(self, "parents", frozen(self.parents))
 
     @property
     def inner(self) -> int:
@@ -99,19 +101,14 @@ def tree(paths: Sequence[tuple[str, ...]]) -> Web:
         parents = np.append(parents, -1)
     distances, size = _tree_distances(parents), len(paths)
     unit = max(int(distances[:size, :size].max()), 1)
-    return Web(distances, unit, size, frozen(parents))._pruned(np.arange(size))
+    return Web(distances, unit, size, parents)._pruned(np.arange(size))
 
 
 def table(distances: Sequence[Sequence[Fraction]]) -> Web:
     """A web of given distances, as shares of the largest one."""
     largest = max((max(row) for row in distances), default=Fraction(0)) or Fraction(1)
-    unit = 1
-    for row in distances:
-        for distance in row:
-            unit = math.lcm(unit, (distance / largest).denominator)
-            if unit > MOST_UNITS:
-                break
-    unit = unit if unit <= MOST_UNITS else MOST_UNITS
+    parts = {(distance / largest).denominator for distance in {distance for row in distances for distance in row}}
+    unit = min(math.lcm(*parts), MOST_UNITS) if max(parts) <= MOST_UNITS else MOST_UNITS
     whole = [[math.ceil(unit * distance / largest) for distance in row] for row in distances]
     return Web(np.array(whole, dtype=np.int64).reshape(len(whole), len(whole)), unit, len(whole))
 

@@ -78,16 +78,16 @@ def draft_schema(data: Any, name: str = "table", trees: Mapping[str, Sequence[st
     names = [column for column in source.names if _allowed(column)][:MAX_COLUMNS]
     if not names:
         raise InputError("no column has a name that a schema could use. Name the columns in the data.")
-    seen = [_Seen() for _ in names]
-    for batch in source.batches(names):
-        for column, raw in zip(seen, batch, strict=True):
-            column.look(raw)
     trees = trees or {}
     for column_name in trees:
         if column_name not in names:
             raise InputError(f"column {column_name!r:.60} is not in the data, which has: {', '.join(names)}.")
+    seen = [_Seen(coded=column in trees) for column in names]
+    for batch in source.batches(names):
+        for column, raw in zip(seen, batch, strict=True):
+            column.look(raw)
     columns = tuple(
-        column.coded(title, trees[title]) if title in trees else column.drafted(title)
+        column.of_codes(title, trees[title]) if title in trees else column.drafted(title)
         for column, title in zip(seen, names, strict=True)
     )
     return Schema(columns=columns, name=name if _allowed(name) else "table", draft=True)
@@ -115,8 +115,9 @@ class _Range:
 
 @dataclass(slots=True)
 class _Seen:
-    """What the rows of one column have shown so far."""
+    """What the rows of one column have shown so far. If it is `coded`, numbers are labels, too."""
 
+    coded: bool = False
     labels: Counter[str] = field(default_factory=Counter)
     numbers: _Range = field(default_factory=_Range)
     days: _Range = field(default_factory=_Range)
@@ -128,7 +129,9 @@ class _Seen:
     crowded: bool = False
 
     def look(self, raw: Raw) -> None:
-        if raw.dtype.kind in "iuf":
+        if self.coded:
+            self._look_at_labels(Counter(as_labels(raw)))
+        elif raw.dtype.kind in "iuf":
             numbers = as_numbers(raw)
             self.absent |= bool(np.isnan(numbers).any())
             self._take(numbers=numbers[~np.isnan(numbers)])
@@ -182,11 +185,12 @@ class _Seen:
             return Ordered(name=name, missing=missing, kind="date", low=low, high=high)
         return self._category(name)
 
-    def coded(self, name: str, paths: Sequence[str]) -> Category:
-        """A tree of given codes; others are allowed if some were seen."""
-        drafted = tree_column(name, paths, missing=self.absent or self.holes)
-        unlisted = self.crowded or bool(self.labels.keys() - {*drafted.values, *paths} - _HOLES)
-        return tree_column(name, paths, missing=drafted.missing, other=unlisted)
+    def of_codes(self, name: str, paths: Sequence[str]) -> Category:
+        """A tree of given codes; others, and words for holes that are no codes, are allowed if some were seen."""
+        unlisted = self.labels.keys() - {*tree_column(name, paths).values, *paths}
+        holes = {text for text in unlisted if text.strip().lower() in _HOLES}
+        other = self.crowded or unlisted > holes
+        return tree_column(name, paths, missing=self.absent or bool(holes), other=other)
 
     def _category(self, name: str) -> Category:
         many = len(self.labels) > MANY_LABELS
