@@ -261,7 +261,7 @@ def candidate(
 ) -> Candidate:
     """What a mechanism at a resolution promises, by what noise alone does."""
     layers = _layers(settings, strategy, resolution, split)
-    noise = noise_losses([blank_layer(schema, layer, rows) for layer in layers], rows=rows, draws=draws)
+    noise = noise_losses(blank_layers(schema, layers, rows), rows=rows, draws=draws)
     kind, model = layers[-1].cells, _model(settings)
     inside = 0.0
     if resolution is not None and kind != "points":
@@ -300,37 +300,40 @@ def _shares(settings: Settings) -> list[Fraction]:
     return [each / sum(wanted) for each in wanted]
 
 
-def blank_layer(schema: Schema, layer: Layer, rows: int) -> Measurement:
-    """A measurement of nothing in cells like those that the layer will have for so many rows."""
-    cells: tuple[Cells, ...]
-    if layer.cells == "points":
-        cells = points(schema, layer.resolution)
-    else:
-        assert layer.resolution is not None
-        if layer.cells == "even":
+def blank_layers(schema: Schema, layers: Sequence[Layer], rows: int) -> list[Measurement]:
+    """Measurements of nothing, in cells like those that layers will have for so many rows."""
+    made: list[Measurement] = []
+    for layer in layers:
+        cells: tuple[Cells, ...] = made[-1].marginals.cells if made else ()
+        if layer.cells == "points":
+            cells = points(schema, layer.resolution)
+        elif layer.cells == "even":
+            assert layer.resolution is not None
             cells = tuple(column.cells(layer.resolution) for column in schema)
         else:
-            labels = most_labels(layer, rows)
             cells = tuple(
-                _even_groups(c, p, labels if isinstance(c, Category) else layer.resolution)
-                for c, p in zip(schema, points(schema, None), strict=True)
+                _even_groups(column, known, layer, rows)
+                for column, known in zip(schema, cells or points(schema, None), strict=True)
             )
-    return blank(weighted(cells, layer), layer.strategy, layer.budget)
+        made.append(blank(weighted(cells, layer), layer.strategy, layer.budget))
+    return made
 
 
 def tables_at(schema: Schema, settings: Settings, resolution: int, rows: int) -> Marginals:
     """The tables that a release at some resolution measures last, in cells like those that they will have."""
     plain = strategy_named("identity", neighbours=settings.neighbours)
-    return blank_layer(schema, _layers(settings, plain, resolution, SPLIT)[-1], rows).marginals
+    return blank_layers(schema, _layers(settings, plain, resolution, SPLIT), rows)[-1].marginals
 
 
-def _even_groups(column: Column, cells: Cells, most: int) -> Groups:
-    """Points in groups of about the same number."""
-    assert isinstance(cells, Groups)
-    line = len(cells.places)
-    if not line:
-        return grouped(column, cells, cells, np.ones(cells.size), most)
-    return Groups.of(cells.lattice, np.unique(np.arange(min(most, line)) * line // min(most, line)))
+def _even_groups(column: Column, known: Cells, layer: Layer, rows: int) -> Groups:
+    """Points in groups of about the same number, unions of known ones."""
+    assert isinstance(known, Groups)
+    assert layer.resolution is not None
+    lattice = known.lattice
+    if not (line := len(lattice.places)):
+        return grouped(column, lattice, known, np.ones(lattice.size), most_labels(layer, rows))
+    most = min(layer.resolution, line)
+    return Groups.of(lattice, np.unique(np.arange(most) * line // most))
 
 
 def _lost(column: Column, resolution: int, native: bool) -> Fraction:

@@ -10,7 +10,7 @@ import numpy as np
 from certsynth.domain import Schema
 from certsynth.layers import Layer
 from certsynth.parallel import run
-from certsynth.planning.choice import Candidate, blank_layer
+from certsynth.planning.choice import Candidate, blank_layers
 from certsynth.planning.rehearsal import certified_loss, rehearse, slack
 from certsynth.planning.tables import made_up, strengths
 from certsynth.progress import Progress, silent
@@ -99,7 +99,7 @@ def _plug_in(schema: Schema, settings: Settings, candidate: Candidate, privatisa
     """The terms of the plug-in certificate: what rows lose to the centres of cells and noise, the fit, and what is
     written beside the centres. Rows are as far from the noisy counts as the truth is.
     """
-    marginals = blank_layer(schema, candidate.layers[-1], 0).marginals
+    marginals = blank_layers(schema, candidate.layers, 0)[-1].marginals
     bounds = []
     for i, strength in enumerate(strengths(5)):
         table = made_up(schema, _ROWS, strength=strength, rng=np.random.default_rng(FIRST_SEED + i))

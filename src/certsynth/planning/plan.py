@@ -21,7 +21,16 @@ from certsynth.mechanisms.concentrated import Privacy, rho_of
 from certsynth.mechanisms.guarantee import decimal_text
 from certsynth.parallel import run
 from certsynth.planning.cache import remembered
-from certsynth.planning.choice import Candidate, Choice, blank_layer, candidate, choose, first_guess
+from certsynth.planning.choice import (
+    RESOLUTIONS,
+    Candidate,
+    Choice,
+    blank_layers,
+    candidate,
+    choose,
+    first_guess,
+    tables_at,
+)
 from certsynth.planning.noise import noise_losses
 from certsynth.planning.outlook import FIRST_SEED, Outlook, expected, is_rehearsed
 from certsynth.planning.rehearsal import loss, rehearse, slack
@@ -39,8 +48,9 @@ QUANTILE_TABLES = 60
 """The privatisation term is the largest over the tables with the most cells: over all candidates so many are looked at
 for each draw, and at least two, at most ten, for each candidate."""
 
-MOST_SUBSETS = 300
-"""Beyond so many subsets of columns a variation is not rehearsed: it is put together by the model."""
+MOST_SUBSETS, MOST_CELLS = 300, 100_000
+"""Beyond so many subsets of columns a variation is not rehearsed: it is put together by the model. Of more cells, it is
+left out."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -202,14 +212,14 @@ def _terms(schema: Schema, settings: Settings, rows: int, choice: Choice, progre
             beside.append(dataclasses.replace(other, predicted=off * other.predicted))
     draws = min(39, max(19, math.ceil(1 / settings.beta) - 1))
     most = max(2, min(10, QUANTILE_TABLES // len(known + beside)))
-    tasks = [(schema, c.layers[-1], rows, draws, most, settings.beta) for c in known + beside]
+    tasks = [(schema, c.layers, rows, draws, most, settings.beta) for c in known + beside]
     found = run(_privatisation, tasks, work=10**9, phase="how large noise is", progress=progress)
     return dict(zip(known + beside, found, strict=True))
 
 
-def _privatisation(schema: Schema, layer: Layer, rows: int, draws: int, most: int, beta: Fraction) -> float:
-    """What the noise of one layer costs, at confidence 1 − β over the draws."""
-    losses = noise_losses([blank_layer(schema, layer, rows)], rows=rows, draws=draws, most=most)[0]
+def _privatisation(schema: Schema, layers: Sequence[Layer], rows: int, draws: int, most: int, beta: Fraction) -> float:
+    """What the noise of the last layer costs, at confidence 1 − β over the draws."""
+    losses = noise_losses([blank_layers(schema, layers, rows)[-1]], rows=rows, draws=draws, most=most)[0]
     return min(1.0, rank_quantile(losses, max(beta, Fraction(1, draws + 1))))
 
 
@@ -250,7 +260,7 @@ def _describe(
 
 
 def _size(schema: Schema, settings: Settings, rows: int, each: Candidate) -> Size:
-    marginals = blank_layer(schema, each.layers[-1], rows).marginals
+    marginals = blank_layers(schema, each.layers, rows)[-1].marginals
     fine = FineMarginals.of(schema, settings.subsets) if settings.share else None
     return size_of_release(schema, marginals, fine, rows=rows, draws=settings.draws, program=settings.loss is not None)
 
@@ -270,7 +280,8 @@ def _variations(
         if possible and set(subsets) != set(settings.subsets):
             simple = None if sparsity == 1 else "identity"
             free = dataclasses.replace(settings, subsets=subsets, named=False, mechanism=settings.mechanism or simple)
-            asked.append((f"sparsity {sparsity}", free, rows))
+            if sum(tables_at(schema, free, RESOLUTIONS[0], rows).sizes()) <= MOST_CELLS:
+                asked.append((f"sparsity {sparsity}", free, rows))
     tasks = [(schema, other, other_rows) for _, other, other_rows in [("", settings, rows), *asked]]
     tasks.reverse()  # what takes longest comes first
     answers = run(_variation, tasks, work=10**9, phase="what would change", progress=progress)

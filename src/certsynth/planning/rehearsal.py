@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
@@ -10,13 +11,13 @@ import numpy as np
 
 from certsynth.certificate.comparison import Distance
 from certsynth.certificate.direct import SINGLE_SHARE, bounds, exact_query
-from certsynth.domain import Cells, Schema
+from certsynth.domain import Category, Cells, Schema
 from certsynth.layers import Layer, measure_layers
 from certsynth.mechanisms import Guarantee, Unit
 from certsynth.mechanisms.samplers import MadeUpNoise, calibrated_scale
 from certsynth.mechanisms.scalars import NoisyScalars
 from certsynth.planning.tables import made_up
-from certsynth.projection.synthesis import synthesise
+from certsynth.projection.synthesis import PARTICLES, synthesise
 from certsynth.queries import Marginals
 from certsynth.queries.fine import MOVE_UNITS, FineMarginals
 from certsynth.queries.marginals import Subset
@@ -32,6 +33,10 @@ WORK = 400_000
 FIRST_STEPS, STEPS = {1: 64, 2: 16, 3: 8}, {1: 256, 2: 64, 3: 16}
 """Cells to the unit length in which rows are compared, by the number of columns: all subsets of columns at first, and
 then the worst."""
+
+ROWS_TO_A_CELL = 5
+"""Rows of a rehearsal to a combination of labels; where there are fewer, a rehearsal has all rows, as far as possible,
+but no more particles."""
 
 COMPARED = 10
 """Subsets of columns that are compared closely."""
@@ -49,12 +54,21 @@ def rehearse(schema: Schema, layers: Sequence[Layer], rows: int, *, strength: fl
     """Release a made-up table that stands for one of `rows` rows."""
     rows = max(rows, 1)
     tables = sum(len(subset) > 1 for layer in layers for subset in layer.subsets) or 1
-    fewer = min(rows, MOST_ROWS, max(LEAST_ROWS, WORK // tables))
+    particles = min(rows, MOST_ROWS, max(LEAST_ROWS, WORK // tables))
+    fewer = particles if _labels_are_few(schema, layers, particles) else min(rows, PARTICLES)
     rng = np.random.default_rng([seed, fewer])
     table = made_up(schema, fewer, strength=strength, rng=rng)
     scaled = [replace(layer, budget=layer.budget.share(_stretch(layer, Fraction(rows, fewer)))) for layer in layers]
     measurements = measure_layers(lambda: [table], schema, scaled, noise=MadeUpNoise(rng))
-    return Rehearsed(table, synthesise(measurements, schema, fewer, rng))
+    return Rehearsed(table, synthesise(measurements, schema, fewer, rng, particles=particles))
+
+
+def _labels_are_few(schema: Schema, layers: Sequence[Layer], rows: int) -> bool:
+    """Whether so many rows fill tables of labels: if not, two tables differ by chance alone, and more rows are needed
+    to see anything else.
+    """
+    labels = [len(column.labels) if isinstance(column, Category) else 1 for column in schema]
+    return rows >= ROWS_TO_A_CELL * max(math.prod(labels[j] for j in subset) for subset in layers[-1].subsets)
 
 
 def _stretch(layer: Layer, ratio: Fraction) -> Fraction:

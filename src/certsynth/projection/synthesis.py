@@ -52,6 +52,7 @@ def synthesise(
     rng: np.random.Generator,
     *,
     public: Sequence[np.ndarray] | None = None,
+    particles: int = PARTICLES,
     progress: Progress = silent,
 ) -> list[np.ndarray]:
     """Cleaned columns of `rows` rows whose marginals are close to all measurements.
@@ -68,13 +69,13 @@ def synthesise(
     groups = [coarser(points, cells) for points, cells in zip(fine, base, strict=True)]
     masses = [sums(g, p, c.size) for g, p, c in zip(groups, shares, base, strict=True)]
 
-    count = min(rows, PARTICLES)
+    count = min(rows, particles)
     held = [np.repeat(np.arange(len(mass)), multiplicities(mass, count)) for mass in masses]
     known = None if public is None else [c.to_cells(x, g) for c, x, g in zip(schema, public, fine, strict=True)]
     start = _start(held, known, rng)
-    particles = fit(start, _views(layers[int(detailed) :], base), rng, hot=public is None, progress=progress)
+    fitted = fit(start, _views(layers[int(detailed) :], base), rng, hot=public is None, progress=progress)
     copies = multiplicities(np.full(count, 1 / count), rows)
-    codes = rng.permutation(np.repeat(particles, copies, axis=0), axis=0)
+    codes = rng.permutation(np.repeat(fitted, copies, axis=0), axis=0)
 
     return [
         _values(column.centres(cells), share, group, code, rng)
