@@ -182,15 +182,16 @@ def test_what_gets_noise_is_the_rows_counted_one_by_one() -> None:
     assert [m.strategy.name for m in made] == ["identity"] * 3
     for measurement, (values, sensitivity, _) in zip(made, spy.given, strict=True):
         marginals = measurement.marginals
-        assert sensitivity == Sensitivity(2 * len(marginals.subsets), 2 * len(marginals.subsets))
+        weights = marginals.weights or (1,) * len(marginals.subsets)
+        assert sensitivity == Sensitivity(2 * sum(weights), 2 * sum(w**2 for w in weights))
         at = 0
-        for subset in marginals.subsets:
+        for subset, weight in zip(marginals.subsets, weights, strict=True):
             shape = marginals.shape(subset)
             codes = [MIXED.columns[j].to_cells(private[j], marginals.cells[j]) for j in subset]
             block = np.zeros(shape, dtype=int)
             for row in zip(*codes, strict=True):
                 block[row] += 1
-            assert values[at : at + block.size].tolist() == block.ravel().tolist()
+            assert values[at : at + block.size].tolist() == (weight * block).ravel().tolist()
             at += block.size
         assert at == len(values)
 

@@ -27,7 +27,7 @@ from certsynth.planning.choice import (
     SPLITS,
     WORST,
     Choice,
-    blank_layer,
+    blank_layers,
     candidate,
     choose,
     first_guess,
@@ -512,8 +512,8 @@ def test_a_layer_that_is_planned_is_like_the_one_that_is_measured() -> None:
     settings = settled(NATIVE, sparsity=2, resolution=3, mechanism="identity")
     layers = choose(NATIVE, settings, 500).layers
     table = made_up(NATIVE, 500, strength=0.6, rng=np.random.default_rng(0))
-    for layer, made in zip(layers, measure_layers(lambda: [table], NATIVE, layers, noise=NoNoise()), strict=True):
-        blank = blank_layer(NATIVE, layer)
+    measured = measure_layers(lambda: [table], NATIVE, layers, noise=NoNoise())
+    for blank, made in zip(blank_layers(NATIVE, layers, 500), measured, strict=True):
         assert blank.marginals.subsets == made.marginals.subsets
         assert blank.scale == made.scale
         assert blank.cost.spent == made.cost.spent

@@ -14,7 +14,7 @@ from certsynth.domain import Category, Ordered, Schema
 from certsynth.layers import Layer, measure_layers
 from certsynth.mechanisms import Budget, Measurement, Neighbours, Unit, strategy_named
 from certsynth.planning import rehearsal
-from certsynth.planning.choice import SPLIT, blank_layer, candidate
+from certsynth.planning.choice import SPLIT, blank_layers, candidate
 from certsynth.planning.rehearsal import Rehearsed, certified_loss, loss, rehearse, slack, worst_subsets
 from certsynth.queries.fine import FineMarginals
 from certsynth.queries.marginals import all_subsets
@@ -62,7 +62,7 @@ def layers_of(schema: Schema, sparsity: int, *, resolution: int = 5, **asked: An
 def test_noise_is_as_large_a_share_of_the_rows_as_on_the_full_table(measured, sparsity, unit, neighbours) -> None:
     """For 10^4 and 10^6 rows, of which a rehearsal has a thousand, and for 500, of which it has all."""
     layers = layers_of(TRIPLE, sparsity, neighbours=neighbours, **{unit.value: "1/3"})
-    full = [blank_layer(TRIPLE, layer).scale for layer in layers]
+    full = [m.scale for m in blank_layers(TRIPLE, layers, 0)]
     for n in (500, 10**4, 10**6):
         made = rehearse(TRIPLE, layers, n, strength=0.6, seed=1)
         fewer = len(made.table[0])
