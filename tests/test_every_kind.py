@@ -1,0 +1,241 @@
+"""Whole releases of a table with every kind of column, weights and a rule, whatever is asked for."""
+
+from __future__ import annotations
+
+import datetime as dt
+from typing import Any
+
+import duckdb
+import numpy as np
+import polars as pl
+import pytest
+
+from certsynth import Release, Schema, certify, evaluate, release, settings
+from certsynth.artefact.table import cleaned_table, decoded_table
+from certsynth.domain import Category, Column, Ordered
+from certsynth.domain.schema import describe
+from certsynth.mechanisms import STRATEGIES, Neighbours
+from small import emitted
+
+REGIONS = [f"region {i}" for i in range(40)]
+CODES = ["farm", "farm/crops", "farm/cattle", "works", "works/steel", "works/steel/wire", "works/cars", "trade"]
+COLOURS = ["red", "orange", "yellow", "blue"]
+
+SCHEMA = Schema.parse(
+    f"""
+[table]
+name = "workers"
+
+[[column]]
+name = "age"
+kind = "integer"
+low = 0
+high = 90
+
+[[column]]
+name = "income"
+kind = "number"
+low = 0.1
+high = 0.7
+missing = true
+weight = 0.4
+
+[[column]]
+name = "hired"
+kind = "date"
+low = 2000-01-01
+high = 2019-12-31
+missing = true
+
+[[column]]
+name = "grade"
+kind = "ordinal"
+values = ["low", "middle", "high"]
+
+[[column]]
+name = "region"
+kind = "category"
+values = {REGIONS}
+other = true
+
+[[column]]
+name = "member"
+kind = "boolean"
+missing = true
+
+[[column]]
+name = "job"
+kind = "tree"
+values = {CODES}
+other = true
+missing = true
+
+[[column]]
+name = "colour"
+kind = "metric"
+values = {COLOURS}
+distances = [[0, 1, 2, 5], [1, 0, 1, 4.5], [2, 1, 0, 4], [5, 4.5, 4, 0]]
+weight = 0.25
+
+[[rule]]
+impossible = "age < 16 and hired is not missing"
+""".replace("'", '"')
+)
+FEW = ["income", "job", "colour"]
+SOME = ["age", "hired", *FEW]
+
+
+def workers(rows: int, *, seed: int = 0) -> pl.DataFrame:
+    """A table of the schema in which columns depend on each other, and some rows hold what it does not list."""
+    rng = np.random.default_rng(seed)
+    age = rng.integers(0, 91, rows)
+    skill = rng.random(rows)
+    hired = np.datetime64("2000-01-01") + rng.integers(0, 7000, rows).astype("timedelta64[D]")
+    codes = np.array([code.split("/")[-1] for code in CODES] + ["unheard of"])
+    frame = pl.DataFrame(
+        {
+            "age": age,
+            "income": 0.1 + 0.6 * np.clip(skill + rng.normal(0, 0.1, rows), 0, 1),
+            "hired": hired,
+            "grade": np.array(["low", "middle", "high"])[(3 * skill).astype(int)],
+            "region": np.array([*REGIONS, "abroad"])[rng.binomial(41, 0.3, rows) % 41],
+            "member": rng.random(rows) < skill,
+            "job": codes[np.minimum(rng.poisson(8 * skill), 8)],
+            "colour": np.array(COLOURS)[rng.integers(0, 1 + (4 * skill).astype(int))],
+        }
+    )
+    absent = {"income": 0.1, "hired": 0.05, "member": 0.2, "job": 0.15}
+    frame = frame.with_columns(
+        pl.when(pl.Series(rng.random(rows) < share)).then(None).otherwise(pl.col(name)).alias(name)
+        for name, share in absent.items()
+    )
+    return frame.with_columns(hired=pl.when(pl.col("age") < 16).then(None).otherwise(pl.col("hired")))
+
+
+PRIVATE = workers(600)
+SURE = "0.9999"  # what fails at this confidence is wrong
+TYPES = {"integer": "BIGINT", "number": "DOUBLE", "date": "DATE", "boolean": "BOOLEAN"}
+
+EVERY_COLUMN: dict[str, dict[str, Any]] = {
+    "by default": {},
+    "tour": {"mechanism": "haar-tour"},
+    "quad tree": {"mechanism": "quad-tree"},
+    "single columns": {"sparsity": 1, "mechanism": "identity"},
+    "delta": {"delta": "1e-6", "mechanism": "identity"},
+    "hidden rows": {"neighbours": "add-remove", "rows": 300, "mechanism": "identity", "epsilon": 40},
+    "workload": {
+        "subsets": [["age", "hired"], ["job", "colour", "member"], ["region"], ["income", "job"], ["grade"]],
+        "mechanism": "identity",
+    },
+}
+"""Releases of all columns; the rule is about two of them."""
+
+FEW_COLUMNS: dict[str, dict[str, Any]] = {
+    "no direct certificate": {"certificate_share": 0, "epsilon": 100, "confidence": "0.999"},
+    "the paper": {"preset": "paper", "epsilon": 100, "confidence": "0.999"},
+    "drawn points": {"projection": "drawn"},
+    "full grid": {"projection": "full-grid", "resolution": 2},
+    "triples": {"sparsity": 3},
+    "triples, hidden rows": {"sparsity": 3, "neighbours": "add-remove", "rows": 300, "mechanism": "haar-tour"},
+}
+VARIANTS = EVERY_COLUMN | {name: {"columns": FEW} | asked for name, asked in FEW_COLUMNS.items()}
+SWEPT = [
+    pytest.param(
+        {"mechanism": mechanism, "neighbours": neighbours, "projection": projection, "rows": 200, "columns": SOME}
+        | budget
+        | share,
+        id=f"{mechanism}, {neighbours}, {projection}, {budget}, {share}",
+        marks=pytest.mark.slow,
+    )
+    for mechanism in STRATEGIES
+    for neighbours in Neighbours
+    for projection in ("particles", "drawn")
+    for budget in ({"epsilon": 100}, {"rho": 100})
+    for share in ({}, {"certificate_share": 0, "confidence": "0.999"})
+]
+
+
+@pytest.fixture(scope="module", params=[*(pytest.param(asked, id=name) for name, asked in VARIANTS.items()), *SWEPT])
+def made(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Release:
+    """A release in its folder. On all columns the plug-in certificate, which is slow, gets too few draws."""
+    asked = {"resolution": 3, "confidence": SURE, "seed": 5} | request.param
+    asked |= {} if "rho" in asked else {"epsilon": asked.get("epsilon", 8)}
+    with pytest.MonkeyPatch.context() as patch:
+        if "columns" not in asked:
+            patch.setattr(settings, "MOST_DRAWS", 200)
+        return release(PRIVATE, SCHEMA, out=tmp_path_factory.mktemp("every") / "out", **asked)
+
+
+def scope(made: Release) -> dict[str, Any]:
+    """What the certificate of a release is about, as `evaluate` and `certify` are told."""
+    how = made.document["release"]
+    return {"sparsity": how["sparsity"]} if how["workload"] is None else {"subsets": how["workload"]}
+
+
+def allowed(column: Column, value: Any) -> bool:
+    """Whether the schema has the value, said once more in plain Python."""
+    if value is None:
+        return column.missing
+    if isinstance(column, Category):
+        return value in ((False, True) if column.kind == "boolean" else column.labels)
+    assert isinstance(column, Ordered)
+    if column.kind == "ordinal":
+        return value in column.values
+    if column.kind == "date":
+        return dt.date(2000, 1, 1) <= value <= dt.date(2019, 12, 31)
+    return bool(column.low <= value <= column.high)
+
+
+def test_rows_are_allowed_and_the_same_wherever_they_are_read(made: Release) -> None:
+    assert made.folder is not None
+    rows = emitted(made)
+    assert rows.height == made.document["release"]["rows"]
+    for column in made.schema:
+        assert all(allowed(column, value) for value in rows[column.name]), column.name
+    if {"age", "hired"} <= set(rows.columns):
+        assert rows.filter((pl.col("age") < 16) & pl.col("hired").is_not_null()).is_empty()
+    parquet, csv = (str(made.folder / f"synthetic.{kind}") for kind in ("parquet", "csv"))
+    assert pl.read_parquet(parquet).equals(rows)
+    relation = duckdb.read_parquet(parquet)
+    kinds = [describe(column)["kind"] for column in made.schema]
+    assert relation.types == [TYPES.get(kind, "VARCHAR") for kind in kinds]
+    assert relation.fetchall() == rows.rows()
+    assert (
+        duckdb.read_csv(csv, dtype=dict(zip(relation.columns, relation.types, strict=True))).fetchall() == rows.rows()
+    )
+
+
+def test_what_is_certified_is_what_is_read(made: Release) -> None:
+    assert made.folder is not None
+    again = Release.load(made.folder)
+    checks = again.verify()
+    assert all(check["ok"] for check in checks), checks
+    written = decoded_table(made.schema, made.rows)
+    for column, mine, read, twice in zip(
+        made.schema, made.rows, again.rows, cleaned_table(made.schema, written), strict=True
+    ):
+        assert np.array_equal(mine, read, equal_nan=column.missing and isinstance(column, Ordered)), column.name
+        np.testing.assert_allclose(twice, mine, atol=1e-15 if describe(column)["kind"] == "number" else 0)
+
+
+def test_certificates_hold(made: Release) -> None:
+    rows, about = emitted(made), scope(made)
+    true = evaluate(PRIVATE, rows, made.schema, **about)
+    certificate = made.certificate
+    assert true.lower <= certificate.bound
+    for truth, (columns, bound) in zip(true.subsets, certificate.subsets, strict=True):
+        assert truth.columns == columns
+        assert truth.lower <= bound
+    told = certify(PRIVATE, rows, made.schema, epsilon=8, confidence=SURE, **about)
+    assert told.lower <= true.upper
+    assert told.bound >= true.lower
+    for column in made.schema:
+        real, synthetic = (frame[column.name].null_count() / frame.height for frame in (PRIVATE, rows))
+        if column.missing:
+            assert abs(real - synthetic) <= certificate.single_column_bound / column.weight
+            assert abs(real - synthetic) <= told.single_column_bound / column.weight
+
+
+def test_bounds_say_something(made: Release) -> None:
+    """Control: what holds of any table would hold here, too."""
+    assert made.certificate.bound < 1
