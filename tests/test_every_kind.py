@@ -151,7 +151,7 @@ SWEPT = [
     for neighbours in Neighbours
     for projection in ("particles", "drawn")
     for budget in ({"epsilon": 100}, {"rho": 100})
-    for share in ({}, {"certificate_share": 0, "confidence": "0.999"})
+    for share in ({}, {"certificate_share": 0, "confidence": "0.998"})
 ]
 
 
