@@ -146,6 +146,9 @@ impossible = "age < 16 and hired is not missing"
 )
 """Every kind of column, weights and a rule."""
 
+WOVEN = EVERY_KIND.select(["job", "colour"])
+"""A tree, and a metric with a weight: all values lie on every lattice."""
+
 
 def people(rows: int, *, seed: int = 0) -> pl.DataFrame:
     """A table of the `MIXED` schema whose columns depend on each other."""
