@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import datetime as dt
+import json
+from pathlib import Path
 from typing import Any
 
 import duckdb
@@ -10,16 +12,16 @@ import numpy as np
 import polars as pl
 import pytest
 
-from certsynth import Release, certify, evaluate, release, settings
+from certsynth import Release, Schema, certify, evaluate, release, settings
 from certsynth.artefact.table import cleaned_table, decoded_table
 from certsynth.domain import Category, Column, Ordered
 from certsynth.domain.schema import describe
+from certsynth.errors import SchemaError
 from certsynth.mechanisms import STRATEGIES, Neighbours
 from small import EVERY_KIND, emitted, workers
 
 FEW = ["income", "job", "colour"]
 SOME = ["age", "hired", *FEW]
-
 
 PRIVATE = workers(600)
 SURE = "0.9999"  # what fails at this confidence is wrong
@@ -148,3 +150,18 @@ def test_certificates_hold(made: Release) -> None:
 def test_bounds_say_something(made: Release) -> None:
     """Control: what holds of any table would hold here, too."""
     assert made.certificate.bound < 1
+
+
+@pytest.mark.parametrize("label", ["=1+1", "@sum", "+a", "-a", "\x07"])
+def test_no_label_of_a_tree_or_a_matrix_is_a_formula(label: str, tmp_path: Path) -> None:
+    """What a spreadsheet would run is refused wherever it could be written: alone, as a last code, in a file."""
+    (tmp_path / "matrix.csv").write_text(f",a,{label}\na,0,1\n{label},1,0\n")
+    written = json.dumps(label)
+    for entries in (
+        f'kind = "tree"\nvalues = ["a", {written}]',
+        f'kind = "tree"\nvalues = ["a", {json.dumps("a/" + label)}]',
+        f'kind = "metric"\nvalues = ["a", {written}]\ndistances = [[0, 1], [1, 0]]',
+        'kind = "metric"\nmatrix = "matrix.csv"',
+    ):
+        with pytest.raises(SchemaError, match=r"formula|control character"):
+            Schema.parse(f'[[column]]\nname = "x"\n{entries}\n', folder=tmp_path)

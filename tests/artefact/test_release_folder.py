@@ -253,10 +253,20 @@ class Passing(FixedOutput):
 LAPLACE, GAUSSIAN = {"epsilon": 2}, {"rho": "0.5"}
 
 
+OTHER = people(200, seed=1).with_columns(pl.lit(3).alias("age"), pl.lit("CANARY").alias("sex"))
+WOVEN_OTHER = workers(200, seed=1).with_columns(pl.lit("CANARY").alias("job"), pl.lit("CANARY").alias("colour"))
+COUPLED = {
+    "mixed": (MIXED, ["age", "sex", "income"], people(200), OTHER),
+    "woven": (EVERY_KIND, ["income", "job", "colour"], workers(200), WOVEN_OTHER),
+}
+"""Schemas, columns, and two tables of them that share nothing but their length."""
+
+
+@pytest.mark.parametrize("case", COUPLED)
 @pytest.mark.parametrize("share", [None, 0], ids=["direct", "displacement"])
 @pytest.mark.parametrize("budget", [LAPLACE, GAUSSIAN], ids=["epsilon", "rho"])
 @pytest.mark.parametrize("neighbours", ["replace-one", "add-remove"])
-def test_nothing_but_the_noisy_integers_crosses(monkeypatch, tmp_path, neighbours, budget, share):
+def test_nothing_but_the_noisy_integers_crosses(monkeypatch, tmp_path, neighbours, budget, share, case):
     """Tables that share nothing but their length give the same bytes once the noisy vectors are the same.
 
     Nothing is remembered: what progress tells of a plan depends on whether it was asked for before.
@@ -264,20 +274,20 @@ def test_nothing_but_the_noisy_integers_crosses(monkeypatch, tmp_path, neighbour
     monkeypatch.setattr(pipeline.secrets, "randbits", lambda bits: 7)
     monkeypatch.setenv(VARIABLE, "off")
     seen = []
-    other = people(200, seed=1).with_columns(pl.lit(3).alias("age"), pl.lit("CANARY").alias("sex"))
-    tables = [("one", people(200), 0), ("other", other, 0)]
-    tables += [("control", people(200), 1)] if neighbours == "replace-one" else []
+    schema, columns, one, other = COUPLED[case]
+    tables = [("one", one, 0), ("other", other, 0)]
+    tables += [("control", one, 1)] if neighbours == "replace-one" else []
     for name, frame, noise in tables:
         told: list[tuple] = []
         made = release(
             frame,
-            MIXED,
+            schema,
             noise=Passing(noise),
             neighbours=neighbours,
             certificate_share=share,
             progress=lambda *event, told=told: told.append(event),
             rows=100,
-            columns=["age", "sex", "income"],
+            columns=columns,
             out=tmp_path / name,
             **(QUICK | {"epsilon": None} | budget),
         )
