@@ -8,7 +8,7 @@ from fractions import Fraction
 
 import numpy as np
 
-from certsynth.domain import Cells
+from certsynth.domain import Cells, Groups
 from certsynth.domain.web import Web, table, tree
 
 Shape = Sequence[Cells]
@@ -69,6 +69,39 @@ def random_web(rng: np.random.Generator, *, labels: int) -> Web:
             np.subtract.outer(places // 7, places // 7)
         )
     return table([[Fraction(int(d)) for d in row] for row in distances])
+
+
+def light(k: int, *, missing: bool = False) -> Cells:
+    """k cells of width 1/2k: the line of a column of weight a half."""
+    return Cells(places=np.arange(k), steps=2 * k, apart=int(missing), weight=Fraction(1, 2))
+
+
+def woven(web: Web, *, missing: bool = False) -> Cells:
+    """Labels with distances of their own, and a weight."""
+    return Cells(places=np.empty(0, np.int64), steps=1, apart=web.size + missing, weight=Fraction(3, 4), web=web)
+
+
+def codes(count: int, *, missing: bool = False) -> Cells:
+    """Labels of a tree in which every other one hangs on the one before it, and the rest on the first."""
+    paths = [("a",)]
+    for i in range(1, count):
+        paths.append((*paths[i - 1 if i % 2 else 0], str(i)))
+    return woven(tree(paths), missing=missing)
+
+
+def spots(count: int, *, missing: bool = False) -> Cells:
+    """Labels at places of a plane, with the distances of a taxi."""
+    at = [(i * i, 3 * i % 5) for i in range(count)]
+    return woven(table([[Fraction(abs(a - c) + abs(b - d)) for c, d in at] for a, b in at]), missing=missing)
+
+
+def merged(lattice: Cells) -> Groups:
+    """Every other label goes together with the one before it; what is in no web stays alone, if there is one."""
+    alone = lattice.alone if lattice.web is not None else 0
+    together = lattice.apart - alone
+    heads = np.append(np.arange(0, together, 2), np.arange(together, lattice.apart))
+    kin = np.append(np.arange(together) // 2, (together + 1) // 2 + np.arange(alone))
+    return Groups.of(lattice, None, kin, heads)
 
 
 HARD_SHAPES: dict[str, tuple[Cells, ...]] = {

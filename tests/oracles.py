@@ -211,7 +211,8 @@ def squares(columns: Columns) -> list[np.ndarray]:
     """Membership matrices (squares × cells) of the levels of a tree, coarsest first.
 
     On every line the i-th of m points is in part ⌊i·p/m⌋ of p = 2, 4, 8, … or, once that many are more than the points,
-    alone; points apart are alone. Levels that have as many squares as the one before are left out, as is a single one.
+    alone; labels of a web are in the parts of a covering within 1/p of them; other points apart are alone. Levels that
+    have as many squares as the one before are left out, as is a single one.
     """
     found: list[np.ndarray] = []
     cells = all_cells(columns)
@@ -226,10 +227,36 @@ def squares(columns: Columns) -> list[np.ndarray]:
 
 
 def _part(column: LineAndPoints, code: int, parts: int) -> tuple[int, int]:
-    on_line = len(column.places)
+    on_line, web = len(column.places), getattr(column, "web", None)
+    if web is not None and code < web.size:
+        distances = [[Fraction(int(d), web.unit) for d in row[: web.size]] for row in web.distances[: web.size]]
+        return 0, covering_centre(distances, code, parts)
     if code >= on_line:
         return 1, code
     return 0, math.floor(Fraction(code * min(parts, on_line), on_line))
+
+
+def covering_centre(distances: Sequence[Sequence[Fraction]], label: int, parts: int) -> int:
+    """The centre, counted in the order of choosing, that a label hangs on in a covering by balls of radius 1/`parts`.
+
+    Centres are chosen farthest first. A label hangs on the nearest centre of the first level that it is no centre of,
+    that one on the nearest of the level before, and so on.
+    """
+    everybody = range(len(distances))
+    order = [min(everybody, key=lambda i: max(distances[i]))]
+    reach = []
+    while len(order) < len(distances):
+        left = [i for i in everybody if i not in order]
+        order.append(max(left, key=lambda i: min(distances[i][j] for j in order)))
+        reach.append(min(distances[order[-1]][j] for j in order[:-1]))
+    finest = parts
+    while 1 + sum(r > Fraction(1, finest) for r in reach) < len(order):
+        finest *= 2
+    while finest >= parts:
+        centres = order[: 1 + sum(r > Fraction(1, finest) for r in reach)]
+        label = label if label in centres else min(centres, key=lambda c: distances[label][c])
+        finest //= 2
+    return order.index(label)
 
 
 def least_squares(design: np.ndarray, seen: np.ndarray, variances: np.ndarray, total: float | None) -> np.ndarray:

@@ -80,6 +80,76 @@ values = ["x", "y"]
 """All values lie on every lattice used, so that the true loss is known exactly."""
 
 
+REGIONS = [f"region {i}" for i in range(40)]
+CODES = ["farm", "farm/crops", "farm/cattle", "works", "works/steel", "works/steel/wire", "works/cars", "trade"]
+COLOURS = ["red", "orange", "yellow", "blue"]
+
+EVERY_KIND = Schema.parse(
+    f"""
+[table]
+name = "workers"
+
+[[column]]
+name = "age"
+kind = "integer"
+low = 0
+high = 90
+
+[[column]]
+name = "income"
+kind = "number"
+low = 0.1
+high = 0.7
+missing = true
+weight = 0.4
+
+[[column]]
+name = "hired"
+kind = "date"
+low = 2000-01-01
+high = 2019-12-31
+missing = true
+
+[[column]]
+name = "grade"
+kind = "ordinal"
+values = ["low", "middle", "high"]
+
+[[column]]
+name = "region"
+kind = "category"
+values = {REGIONS}
+other = true
+
+[[column]]
+name = "member"
+kind = "boolean"
+missing = true
+
+[[column]]
+name = "job"
+kind = "tree"
+values = {CODES}
+other = true
+missing = true
+
+[[column]]
+name = "colour"
+kind = "metric"
+values = {COLOURS}
+distances = [[0, 1, 2, 5], [1, 0, 1, 4.5], [2, 1, 0, 4], [5, 4.5, 4, 0]]
+weight = 0.25
+
+[[rule]]
+impossible = "age < 16 and hired is not missing"
+""".replace("'", '"')
+)
+"""Every kind of column, weights and a rule."""
+
+WOVEN = EVERY_KIND.select(["job", "colour"])
+"""A tree, and a metric with a weight: all values lie on every lattice."""
+
+
 def people(rows: int, *, seed: int = 0) -> pl.DataFrame:
     """A table of the `MIXED` schema whose columns depend on each other."""
     rng = np.random.default_rng(seed)
@@ -106,6 +176,33 @@ def native(rows: int, *, seed: int = 0) -> pl.DataFrame:
     b = np.where(rng.random(rows) < 0.1, -1, np.minimum(a, 4))
     frame = pl.DataFrame({"a": a, "b": b, "c": np.where(rng.random(rows) < 0.3, "x", "y") if rows else []})
     return frame.with_columns(pl.when(pl.col("b") < 0).then(None).otherwise(pl.col("b")).alias("b"))
+
+
+def workers(rows: int, *, seed: int = 0) -> pl.DataFrame:
+    """A table of the `EVERY_KIND` schema whose columns depend on each other; some rows hold what it does not list."""
+    rng = np.random.default_rng(seed)
+    age = rng.integers(0, 91, rows)
+    skill = rng.random(rows)
+    hired = np.datetime64("2000-01-01") + rng.integers(0, 7000, rows).astype("timedelta64[D]")
+    codes = np.array([code.split("/")[-1] for code in CODES] + ["unheard of"])
+    frame = pl.DataFrame(
+        {
+            "age": age,
+            "income": 0.1 + 0.6 * np.clip(skill + rng.normal(0, 0.1, rows), 0, 1),
+            "hired": hired,
+            "grade": np.array(["low", "middle", "high"])[(3 * skill).astype(int)],
+            "region": np.array([*REGIONS, "abroad"])[rng.binomial(41, 0.3, rows) % 41],
+            "member": rng.random(rows) < skill,
+            "job": codes[np.minimum(rng.poisson(8 * skill), 8)],
+            "colour": np.array(COLOURS)[rng.integers(0, 1 + (4 * skill).astype(int))],
+        }
+    )
+    absent = {"income": 0.1, "hired": 0.05, "member": 0.2, "job": 0.15}
+    frame = frame.with_columns(
+        pl.when(pl.Series(rng.random(rows) < share)).then(None).otherwise(pl.col(name)).alias(name)
+        for name, share in absent.items()
+    )
+    return frame.with_columns(hired=pl.when(pl.col("age") < 16).then(None).otherwise(pl.col("hired")))
 
 
 def emitted(made: Release) -> pl.DataFrame:

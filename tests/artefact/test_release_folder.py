@@ -29,10 +29,11 @@ from certsynth.errors import InputError, TooLarge, UnsafeNoise
 from certsynth.mechanisms import Measurement, Unit
 from certsynth.planning import choice
 from certsynth.planning.cache import VARIABLE
-from small import MIXED, NATIVE, FixedOutput, NoNoise, emitted, native, people
+from small import EVERY_KIND, MIXED, NATIVE, FixedOutput, NoNoise, emitted, native, people, workers
 
 QUICK = {"epsilon": 2, "resolution": 4, "mechanism": "identity", "seed": 3}
 FEW = ["age", "sex", "education", "employed"]
+LABELLED = EVERY_KIND.select(["region", "job", "colour"])
 
 
 @pytest.fixture(scope="module")
@@ -252,10 +253,20 @@ class Passing(FixedOutput):
 LAPLACE, GAUSSIAN = {"epsilon": 2}, {"rho": "0.5"}
 
 
+OTHER = people(200, seed=1).with_columns(pl.lit(3).alias("age"), pl.lit("CANARY").alias("sex"))
+WOVEN_OTHER = workers(200, seed=1).with_columns(pl.lit("CANARY").alias("job"), pl.lit("CANARY").alias("colour"))
+COUPLED = {
+    "mixed": (MIXED, ["age", "sex", "income"], people(200), OTHER),
+    "woven": (EVERY_KIND, ["income", "job", "colour"], workers(200), WOVEN_OTHER),
+}
+"""Schemas, columns, and two tables of them that share nothing but their length."""
+
+
+@pytest.mark.parametrize("case", COUPLED)
 @pytest.mark.parametrize("share", [None, 0], ids=["direct", "displacement"])
 @pytest.mark.parametrize("budget", [LAPLACE, GAUSSIAN], ids=["epsilon", "rho"])
 @pytest.mark.parametrize("neighbours", ["replace-one", "add-remove"])
-def test_nothing_but_the_noisy_integers_crosses(monkeypatch, tmp_path, neighbours, budget, share):
+def test_nothing_but_the_noisy_integers_crosses(monkeypatch, tmp_path, neighbours, budget, share, case):
     """Tables that share nothing but their length give the same bytes once the noisy vectors are the same.
 
     Nothing is remembered: what progress tells of a plan depends on whether it was asked for before.
@@ -263,20 +274,20 @@ def test_nothing_but_the_noisy_integers_crosses(monkeypatch, tmp_path, neighbour
     monkeypatch.setattr(pipeline.secrets, "randbits", lambda bits: 7)
     monkeypatch.setenv(VARIABLE, "off")
     seen = []
-    other = people(200, seed=1).with_columns(pl.lit(3).alias("age"), pl.lit("CANARY").alias("sex"))
-    tables = [("one", people(200), 0), ("other", other, 0)]
-    tables += [("control", people(200), 1)] if neighbours == "replace-one" else []
+    schema, columns, one, other = COUPLED[case]
+    tables = [("one", one, 0), ("other", other, 0)]
+    tables += [("control", one, 1)] if neighbours == "replace-one" else []
     for name, frame, noise in tables:
         told: list[tuple] = []
         made = release(
             frame,
-            MIXED,
+            schema,
             noise=Passing(noise),
             neighbours=neighbours,
             certificate_share=share,
             progress=lambda *event, told=told: told.append(event),
             rows=100,
-            columns=["age", "sex", "income"],
+            columns=columns,
             out=tmp_path / name,
             **(QUICK | {"epsilon": None} | budget),
         )
@@ -397,9 +408,14 @@ def _same(first: Measurement, second: Measurement) -> None:
     for mine, theirs in zip(first.marginals.cells, second.marginals.cells, strict=True):
         assert type(mine) is type(theirs)
         assert np.array_equal(mine.places, theirs.places)
-        assert (mine.steps, mine.apart) == (theirs.steps, theirs.apart)
+        assert (mine.steps, mine.apart, mine.weight) == (theirs.steps, theirs.apart, theirs.weight)
+        assert (mine.web is None) == (theirs.web is None)
+        if mine.web is not None and theirs.web is not None:
+            assert (mine.web.size, mine.web.unit) == (theirs.web.size, theirs.web.unit)
+            assert np.array_equal(mine.web.distances, theirs.web.distances)
         if isinstance(mine, Groups):
-            assert np.array_equal(mine.starts, theirs.starts)
+            for part in ("starts", "kin", "heads"):
+                assert np.array_equal(getattr(mine, part), getattr(theirs, part))
             assert np.array_equal(mine.lattice.places, theirs.lattice.places)
             assert (mine.lattice.steps, mine.lattice.apart) == (theirs.lattice.steps, theirs.lattice.apart)
     assert first.marginals.subsets == second.marginals.subsets
@@ -555,6 +571,19 @@ def test_a_scale_that_is_no_number_is_seen(variants, tmp_path, scale):
     assert not checks["privacy"]
 
 
+@pytest.mark.parametrize(
+    "asked", [{}, {"certificate_share": 0}, {"neighbours": "add-remove"}], ids=["groups", "even", "hidden"]
+)
+def test_measurements_of_merged_labels_come_back_as_they_were(tmp_path, asked):
+    made = release(workers(200), LABELLED, out=tmp_path / "out", **QUICK | {"resolution": 2} | asked)
+    cells = made.measurement.marginals.cells
+    assert any(isinstance(c, Groups) and c.web is not None and c.apart < c.lattice.apart for c in cells)
+    again = Release.load(tmp_path / "out")
+    for first, second in zip(made.measurements, again.measurements, strict=True):
+        _same(first, second)
+    assert all(c["ok"] for c in again.verify())
+
+
 # ------------------------------------------------------------ hostile measurements
 
 
@@ -597,7 +626,7 @@ HOSTILE = {
     "starts where there is no line": _put("cells", "starts", "c", [0]),
     "one start too many": _put(*A, [0, 1, 2]),
     "a lattice of many steps": _put("cells", "lattice", "a", 10**18),
-    "a lattice of more steps than any": _put("cells", "lattice", "a", 4097),
+    "a lattice of more steps than any": _put("cells", "lattice", "a", 2**21 + 1),
     "a lattice without steps": _put("cells", "lattice", "a", 0),
     "a lattice of a negative number of steps": _put("cells", "lattice", "a", -6),
     "a lattice of NaN steps": _put("cells", "lattice", "a", float("nan")),
@@ -676,6 +705,79 @@ def test_measurements_that_make_no_sense_are_refused_in_one_line(variants, chang
         assert tracemalloc.get_traced_memory()[1] < 50 * 2**20
     finally:
         tracemalloc.stop()
+
+
+@pytest.fixture(scope="module")
+def labelled(tmp_path_factory) -> Release:
+    return release(workers(200), LABELLED, out=tmp_path_factory.mktemp("labelled") / "out", **QUICK | {"epsilon": 100})
+
+
+def _changed(column: str, part: str, change: Callable[[list[int]], Any]) -> Callable[[dict], None]:
+    def apply(cells: dict) -> None:
+        cells[part][column] = change(cells[part][column])
+
+    return apply
+
+
+def _hands_over(place: int) -> Callable[[list[int]], list[int]]:
+    """A label that does not stand for its group goes to another one, which may be counted from the end."""
+
+    def change(kin: list[int]) -> list[int]:
+        moved = next(i for i in range(len(kin)) if kin[i] in kin[:i])
+        return [*kin[:moved], place % (max(kin) + 1), *kin[moved + 1 :]]
+
+    return change
+
+
+def _merges(column: str) -> Callable[[dict], None]:
+    """What is missing joins the first group, and another label becomes a group of its own: so many groups as before."""
+
+    def apply(cells: dict) -> None:
+        kin, heads = cells["kin"][column], cells["heads"][column]
+        freed = next(i for i in range(len(kin)) if kin[i] in kin[:i])
+        kin[-1], kin[freed], heads[-1] = 0, kin[-1], freed
+
+    return apply
+
+
+HOSTILE_LABELS = {
+    "kin that is a text": _changed("job", "kin", lambda kin: "".join(map(str, kin))),
+    "kin of texts": _changed("job", "kin", lambda kin: list(map(str, kin))),
+    "kin of floats": _changed("job", "kin", lambda kin: [k + 0.5 for k in kin]),
+    "kin of truths": _changed("job", "kin", lambda kin: [k > 0 for k in kin]),
+    "kin of kin": _changed("job", "kin", lambda kin: [kin]),
+    "kin that is nothing": _changed("job", "kin", lambda kin: None),
+    "kin of too few": _changed("job", "kin", lambda kin: kin[:-1]),
+    "kin of too many": _changed("region", "kin", lambda kin: [*kin, 0]),
+    "a group beyond the last": _changed("region", "kin", lambda kin: [*kin[:-1], max(kin) + 1]),
+    "a group before the first": _changed("region", "kin", lambda kin: [kin[0] - max(kin) - 1, *kin[1:]]),
+    "a head beyond the last": _changed("job", "heads", lambda heads: [*heads[:-1], 10**6]),
+    "a head that is no machine word": _changed("job", "heads", lambda heads: [*heads[:-1], 10**30]),
+    "a head counted from the end": _changed("region", "heads", lambda heads: [heads[0] - 41, *heads[1:]]),
+    "a head of the tree counted from the end": _changed("job", "heads", lambda heads: [heads[0] - 10, *heads[1:]]),
+    "heads of other groups": _changed("region", "heads", lambda heads: heads[::-1]),
+    "no heads": lambda cells: cells["heads"].pop("job"),
+    "no kin": lambda cells: cells["kin"].pop("job"),
+    "no heads at all": lambda cells: cells.pop("heads"),
+    "a code of the tree among the missing": _changed("job", "kin", _hands_over(-1)),
+    "what is missing among codes of the tree": _merges("job"),
+}
+
+
+@pytest.mark.parametrize("change", HOSTILE_LABELS.values(), ids=HOSTILE_LABELS)
+def test_groups_of_labels_that_make_no_sense_are_refused_in_one_line(labelled, tmp_path, change):
+    about, flat = unpacked(labelled)
+    assert len(measurements.from_bytes(packed(about, flat), LABELLED)) == 2
+    change(about[1]["cells"])
+    with pytest.raises(InputError, match=r"^[^\n]+\.$"):
+        remeasured(labelled, tmp_path / "forged", about, flat)
+
+
+def test_other_groups_of_labels_are_seen(labelled, tmp_path):
+    """Groups that could be, but were not measured: the certificate is another."""
+    about, flat = unpacked(labelled)
+    _changed("job", "kin", _hands_over(1))(about[1]["cells"])
+    assert not remeasured(labelled, tmp_path / "forged", about, flat)["plug-in certificate"]
 
 
 @pytest.mark.parametrize(

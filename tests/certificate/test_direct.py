@@ -13,12 +13,23 @@ import pytest
 import certsynth.transport.flow as flow
 from certsynth import certify, evaluate
 from certsynth.certificate.comparison import distances
-from certsynth.certificate.direct import FINENESS, exact_query, moved_weight, nothing
+from certsynth.certificate.direct import (
+    COUNT_WEIGHT,
+    FINENESS,
+    SINGLE_SHARE,
+    bounds,
+    exact_query,
+    moved_weight,
+    nothing,
+)
 from certsynth.domain import Schema
 from certsynth.errors import InputError, SolverFailed
-from certsynth.mechanisms import Budget, Neighbours, Sensitivity, Unit
+from certsynth.mechanisms import Budget, Guarantee, Neighbours, Sensitivity, Unit
+from certsynth.mechanisms.samplers import ExactNoise
+from certsynth.mechanisms.scalars import NoisyScalars
 from certsynth.queries.fine import FineMarginals
-from small import MIXED, NATIVE, FixedOutput, LyingNoise, NoNoise, failures_allowed, native, people
+from certsynth.settings import DIRECT_BETA
+from small import MIXED, NATIVE, WOVEN, FixedOutput, LyingNoise, NoNoise, failures_allowed, native, people, workers
 
 SURE = "0.999999"  # tests that compare one certificate with the truth fail by chance once in a million
 
@@ -38,37 +49,83 @@ values = ["x", "y"]
 )
 
 
+MISSING = float("nan")  # one object, so that rows that hold it are equal
+
+TINY_WOVEN = Schema.parse(
+    """
+[[column]]
+name = "code"
+kind = "tree"
+values = ["a", "a/b", "c"]
+
+[[column]]
+name = "light"
+kind = "integer"
+low = 0
+high = 2
+missing = true
+weight = 0.3
+
+[[column]]
+name = "place"
+kind = "metric"
+values = ["x", "y", "z"]
+distances = [[0, 1, 3], [1, 0, 2], [3, 2, 0]]
+weight = 0.75
+"""
+)
+
+
+def _values(column):
+    """All cleaned values of a column."""
+    return [MISSING if value != value else value for value in column.on_lattice(column.lattice(1024)).tolist()]
+
+
+def _sorted(rows):
+    """A table as its rows in one order, whatever is missing."""
+    return tuple(sorted(rows, key=lambda row: [(value != value, value) for value in row]))
+
+
 def _query(fine, rows, synthetic, neighbours, *, per_subset=False, two_sided=True):
     ours = fine.count([[np.array(column) for column in zip(*rows, strict=True)]] if rows else [])
     found = distances(fine, ours, synthetic) if rows else nothing(fine, synthetic)
     return exact_query(fine, found, len(rows), neighbours=neighbours, per_subset=per_subset, two_sided=two_sided)
 
 
+TABLES = {
+    "one row": (TINY, [(0.0, 0)], 3),
+    "three rows": (TINY, [(0.0, 0), (3.0, 1), (1.0, 1)], 3),
+    "tree, light line and metric": (TINY_WOVEN, [(2, MISSING, 0)], 2),
+}
+"""Schemas, synthetic tables, and how many rows the private tables have at most."""
+
+
 @pytest.mark.parametrize("per_subset", [False, True])
 @pytest.mark.parametrize("steps", [2, 8])  # off the lattice, and on it
 @pytest.mark.parametrize("neighbours", list(Neighbours))
-@pytest.mark.parametrize("synthetic", [[(0.0, 0)], [(0.0, 0), (3.0, 1), (1.0, 1)]])
-def test_no_pair_of_neighbours_moves_the_query_by_more_than_its_sensitivity(synthetic, neighbours, steps, per_subset):
-    subsets = [(0,), (0, 1)] if per_subset else [(0, 1)]
-    fine = FineMarginals.of(TINY, subsets, steps=steps)
+@pytest.mark.parametrize("case", TABLES)
+def test_no_pair_of_neighbours_moves_the_query_by_more_than_its_sensitivity(case, neighbours, steps, per_subset):
+    schema, synthetic, most = TABLES[case]
+    every = tuple(range(len(schema)))
+    fine = FineMarginals.of(schema, [(0,), every] if per_subset else [every], steps=steps)
     theirs = fine.count([[np.array(column) for column in zip(*synthetic, strict=True)]])
-    domain = [(float(a), b) for a in range(4) for b in range(2)]
+    domain = list(itertools.product(*map(_values, schema)))
     largest, pairs = 0, 0
     tables = {
         size: {
-            rows: _query(fine, list(rows), theirs, neighbours, per_subset=per_subset)
+            _sorted(rows): _query(fine, rows, theirs, neighbours, per_subset=per_subset)
             for rows in itertools.combinations_with_replacement(domain, size)
         }
-        for size in (0, 1, 2, 3)
+        for size in range(most + 1)
     }
-    for size in (1, 2, 3):
+    for size in range(1, most + 1):
         for rows, query in tables[size].items():
             for i in range(size):
                 rest = rows[:i] + rows[i + 1 :]
                 if neighbours is Neighbours.ADD_REMOVE:
                     others = [tables[size - 1][rest]]
                 else:
-                    others = [tables[size][tuple(sorted((*rest, new)))] for new in domain]
+                    others = [tables[size][_sorted((*rest, new))] for new in domain]
                 for other in others:
                     changes = [abs(x - y) for x, y in zip(query.values, other.values, strict=True)]
                     losses = [abs(x - y) for x, y in zip(query.losses, other.losses, strict=True)]
@@ -92,19 +149,26 @@ def test_the_stated_sensitivity_counts_every_coordinate():
     assert upper.values == query.losses
 
 
-@pytest.mark.parametrize("budget", [{"epsilon": 1}, {"rho": "0.5"}], ids=["laplace", "gaussian"])
-@pytest.mark.parametrize("neighbours", list(Neighbours))
-def test_both_bounds_hold_as_often_as_they_say(neighbours, budget):
+COVERED = [
+    pytest.param(schema, table, neighbours, budget, marks=[pytest.mark.slow] * (schema is WOVEN and "rho" in budget))
+    for schema, table in ((NATIVE, native), (WOVEN, workers))
+    for neighbours in Neighbours
+    for budget in ({"epsilon": 1}, {"rho": "0.5"})
+]
+
+
+@pytest.mark.parametrize(("schema", "table", "neighbours", "budget"), COVERED)
+def test_both_bounds_hold_as_often_as_they_say(schema, table, neighbours, budget):
     """300 runs at confidence 0.7; noise six times as wide as it says must fail the same test."""
-    private, synthetic = native(80), native(60, seed=5)
-    true = evaluate(private, synthetic, NATIVE)
+    private, synthetic = table(80), table(60, seed=5)
+    true = evaluate(private, synthetic, schema)
     assert true.upper == pytest.approx(true.lower)  # the lattice is native: the truth is known
 
     def failures(runs: int, noise=None) -> int:
         count = 0
         for _ in range(runs):
             made = certify(
-                private, synthetic, NATIVE, **budget, confidence=0.7, neighbours=neighbours, noise=noise, lattice=8
+                private, synthetic, schema, **budget, confidence=0.7, neighbours=neighbours, noise=noise, lattice=8
             )
             count += not (made.lower <= true.upper + 1e-9 and made.bound >= true.lower - 1e-9)
         return count
@@ -113,6 +177,29 @@ def test_both_bounds_hold_as_often_as_they_say(neighbours, budget):
     allowed = failures_allowed(runs, 0.3)
     assert failures(runs) <= allowed
     assert failures(runs, LyingNoise(6)) > allowed
+
+
+@pytest.mark.parametrize("runs", [10_000, pytest.param(200_000, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("share", [1 - SINGLE_SHARE, SINGLE_SHARE], ids=["subsets", "single columns"])
+@pytest.mark.parametrize("unit", list(Unit))
+@pytest.mark.parametrize("neighbours", list(Neighbours))
+def test_the_bound_of_a_release_is_too_low_no_more_often_than_it_says(neighbours, unit, share, runs):
+    """The noise alone, many times; where the number of rows is known the slack is no larger than it must be."""
+    rows, beta = 600, Fraction(1, 20) * DIRECT_BETA * share
+    fine = FineMarginals.of(WOVEN, [(0, 1)])
+    loss, count = FINENESS * rows * 3 // 10, int(FINENESS * COUNT_WEIGHT)
+    hidden = neighbours is Neighbours.ADD_REMOVE
+    change = Sensitivity(FINENESS + hidden * count, FINENESS**2 + hidden * count**2)
+    budget = Budget(Fraction(1, 10) * share, unit)
+    noised = ExactNoise().add(np.repeat([loss, count * rows], runs), sensitivity=change, budget=budget)
+    failures = 0
+    for noisy_loss, noisy_count in noised.values.reshape(2, runs).T.tolist():
+        values = (noisy_loss, noisy_count) if hidden else (noisy_loss,)
+        noisy = NoisyScalars(values, noised.scale, Guarantee(budget, neighbours))
+        made = bounds(fine, None, noisy, rows=rows, beta=beta, losses=1, stretch=Fraction(1), two_sided=False)
+        failures += made.bound < 0.3
+    assert failures <= failures_allowed(runs, float(beta))
+    assert hidden or runs - failures <= failures_allowed(runs, float(1 - beta))
 
 
 def test_the_query_without_noise_is_the_true_loss():

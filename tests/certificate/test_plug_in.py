@@ -15,7 +15,7 @@ from certsynth.projection.transport_program import TransportProgram
 from certsynth.queries import Marginals
 from certsynth.queries.displacement import displacement, farthest
 from certsynth.queries.fine import MOVE_UNITS
-from small import MIXED, NATIVE, NoNoise, emitted, failures_allowed, native, people
+from small import MIXED, NATIVE, WOVEN, NoNoise, emitted, failures_allowed, native, people, workers
 
 IDENTITY = strategy_named("identity", neighbours=Neighbours.REPLACE_ONE)
 RESOLUTION = 7  # a cell for each value of NATIVE: the discretisation is the only term that is not tight
@@ -37,6 +37,7 @@ LAPLACE, GAUSSIAN = Budget(Fraction(8)), Budget(Fraction(2), Unit.RHO)
         ("identity", LAPLACE),
         ("haar", LAPLACE),
         ("haar-noisy-total", LAPLACE),
+        ("haar-tour", LAPLACE),
         ("quad-tree", LAPLACE),
         ("identity", GAUSSIAN),
         ("haar-weighted", GAUSSIAN),
@@ -61,17 +62,19 @@ def test_holds_as_often_as_it_says(neighbours, mechanism, budget):
     assert max(misses.values()) <= failures_allowed(100, 0.4)
 
 
-def test_the_noise_term_covers_the_noise_and_an_understated_scale_does_not():
+@pytest.mark.parametrize(
+    ("schema", "table", "resolution"), [(NATIVE, native, RESOLUTION), (WOVEN, workers, 20)], ids=["native", "woven"]
+)
+def test_the_noise_term_covers_the_noise_and_an_understated_scale_does_not(schema, table, resolution):
     """The quantile against the exact loss of the real noise: 200 runs, and a control at 0.6 of the scale."""
-    frame = native(200)
-    counts, clean = _counts(frame, NATIVE, RESOLUTION)
+    counts, clean = _counts(table(200), schema, resolution)
 
     def failures(runs: int, understate: float) -> int:
         count = 0
         for seed in range(runs):
             measurement = measure(counts, IDENTITY, budget=Budget(Fraction(2)))
             object.__setattr__(measurement, "scale", measurement.scale * understate)
-            made = plug_in([measurement], NATIVE, clean, beta=Fraction(3, 10), draws=20, seed=seed)["transport"]
+            made = plug_in([measurement], schema, clean, beta=Fraction(3, 10), draws=20, seed=seed)["transport"]
             # The private rows themselves as "synthetic" ones: their fit is the loss of the real noise.
             count += made.diagnostic.fit > max(terms.privatisation for terms in made.terms)
         return count

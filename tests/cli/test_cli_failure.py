@@ -125,6 +125,49 @@ def test_a_table_in_place_of_a_schema_is_told_without_a_cell(town, run):
     assert CANARY not in run("release", "people.csv", "--schema", "people.csv", *RELEASE[4:]).error
 
 
+WOVEN_TOWN = """
+[[column]]
+name = "age"
+kind = "integer"
+low = 0
+high = 90
+
+[[column]]
+name = "region"
+kind = "tree"
+values = ["north/hills", "north/coast", "south"]
+other = true
+
+[[column]]
+name = "employed"
+kind = "metric"
+values = ["true", "false", "unsure"]
+distances = [[0, 2, 1], [2, 0, 1], [1, 1, 0]]
+missing = true
+
+[[rule]]
+impossible = "age > 30 and region = 'other'"
+"""
+
+
+def test_cells_of_trees_and_metrics_and_of_rows_that_break_rules_are_in_no_output(town, run):
+    (town / "schema.toml").write_text(WOVEN_TOWN)
+    (town / "people.csv").write_text(f"age,region,employed\n33,{CANARY},true\n31,hills,{CANARY}\n" * 10)
+    done = run(*PINNED)
+    assert done.code == 0
+    assert all(CANARY.encode() not in path.read_bytes() for path in (town / "out").iterdir())
+    shown = done.out + done.err
+    for command in (
+        ("evaluate", "people.csv", "out/synthetic.csv", "--schema", "schema.toml"),
+        ("certify", "people.csv", "people.csv", "--schema", "schema.toml", "--epsilon", 1),
+        ("verify", "out"),
+    ):
+        done = run(*command)
+        assert done.code == 0, done.err
+        shown += done.out + done.err
+    assert CANARY not in shown
+
+
 def test_cells_are_in_no_output_of_a_release(town, run):
     (town / "people.csv").write_text(f"age,region,employed\n30,{CANARY},true\n31,hills,{CANARY}\n" * 10)
     done = run(*PINNED)

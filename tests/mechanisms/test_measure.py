@@ -17,6 +17,7 @@ from scipy.stats import ks_2samp
 import generators as gen
 import oracles
 from certsynth.domain import Groups
+from certsynth.domain.covering import tour
 from certsynth.mechanisms import (
     STRATEGIES,
     Budget,
@@ -163,6 +164,7 @@ def test_sensitivity_of_all_marginals_together_holds_for_all_weights_of_levels(s
         ("haar", REPLACE, 2 * 6, 4 + 2 * 5, 0),
         ("haar", ADD, 6, 6, 1),
         ("haar-hilbert", REPLACE, 2 * 6, 4 + 2 * 5, 0),
+        ("haar-tour", REPLACE, 2 * 6, 4 + 2 * 5, 0),
         ("haar-weighted", ADD, 27 + 32 + 38 + 45 + 54 + 64, 27**2 + 32**2 + 38**2 + 45**2 + 54**2 + 64**2, 64),
         ("quad-tree", REPLACE, 2 * (32 + 45 + 64), 2 * (32**2 + 45**2 + 64**2), 0),
         ("quad-tree", ADD, 32 + 45 + 64, 32**2 + 45**2 + 64**2, 64),
@@ -187,6 +189,8 @@ MIXED = [
     (gen.labels(7), gen.holes([0, 5], 6, missing=True)),
     (gen.line(1), gen.labels(1)),
     (UNEVEN, gen.labels(2), gen.line(3)),
+    (gen.codes(4, missing=True), gen.light(3), gen.spots(3)),
+    (gen.merged(gen.labels(5)), gen.merged(gen.codes(5, missing=True)), gen.light(2, missing=True)),
 ]
 
 
@@ -416,6 +420,8 @@ def haar_back(product: gen.Shape, strategy: Strategy) -> np.ndarray:
     path = [cells.index(cell) for cell in oracles.snake(shape)]
     if strategy.order == "hilbert" and len(shape) == 2:
         path = hilbert_order(*shape).tolist()
+    if strategy.order == "tour":
+        path = tour(product).tolist()
     back = np.empty((size, 2**levels))
     back[path] = (oracles.haar(levels) / weights)[:size]
     if strategy.name != "haar-noisy-total":

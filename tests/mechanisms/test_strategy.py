@@ -61,6 +61,12 @@ KINDS = (
     lambda size: gen.line(size - 1, missing=True) if size > 1 else gen.line(1),
     lambda size: uneven(size, missing=True) if size > 1 else uneven(1),
     lambda size: Cells(places=np.arange(size // 2), steps=size, apart=size - size // 2),  # half of it apart
+    lambda size: gen.light(size - 1, missing=True) if size > 1 else gen.light(1),
+    gen.codes,
+    gen.spots,
+    lambda size: gen.merged(gen.labels(2 * size - 1)),
+    lambda size: gen.merged(gen.codes(2 * size)),
+    lambda size: gen.merged(gen.spots(2 * size - 2, missing=True)) if size > 1 else gen.merged(gen.spots(2)),
 )
 SHAPES = [
     *((size,) for size in range(1, 18)),
@@ -238,8 +244,14 @@ def test_haar_runs_along_the_path(strategy: Strategy) -> None:
 
 
 def lined_up(strategy: Strategy, shape: tuple[int, ...]) -> list[int]:
-    """Block indices in the order of the path: the snake by the oracle, Hilbert's curve by touching cells."""
+    """Block indices in the order of the path: the snake by the oracle, Hilbert's curve by touching cells, a tour by the
+    halves of all lines that cells are in, their quarters, and so on."""
     cells = list(itertools.product(*map(range, shape)))
+    if strategy.order == "tour":
+        parts = [
+            [[place * 2**t // size for place, size in zip(c, shape, strict=True)] for t in range(6)] for c in cells
+        ]
+        return sorted(range(len(cells)), key=parts.__getitem__)
     if strategy.order == "snake" or len(shape) != 2:
         return [cells.index(cell) for cell in oracles.snake(shape)]
     path = hilbert_order(*shape).tolist()

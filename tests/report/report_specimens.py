@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Sequence
+from dataclasses import replace
 from fractions import Fraction
 from typing import Any
 
 import numpy as np
 
 from certsynth.domain import Category, Column, Ordered, Schema
+from certsynth.domain.labels import tree_column
 from certsynth.mechanisms.guarantee import decimal_text
 
 Json = dict[str, Any]
@@ -33,6 +35,19 @@ EVERY_KIND = Schema(
         Category(name="owner", kind="boolean", values=("false", "true"), missing=True),
     ),
 )
+
+
+DISTANCES = ((Fraction(0), Fraction(7)), (Fraction(7), Fraction(0)))
+
+WOVEN = Schema(
+    name="Trades",
+    columns=(
+        Ordered(name="rooms", kind="integer", low=0, high=20, missing=True, weight=Fraction(1, 4)),
+        replace(tree_column("trade", ["a", "a/b", "a/c", "d"], missing=True, other=True), weight=Fraction(1, 2)),
+        Category(name="place", kind="metric", values=("here", "there"), distances=DISTANCES, weight=Fraction(4, 5)),
+    ),
+)
+"""Weights, a tree and a metric."""
 
 
 def table(schema: Schema, rows: int = 400, seed: int = 0) -> dict[str, Any]:

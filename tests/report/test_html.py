@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from report_specimens import EVERY_KIND, candidate, candidates, document, table, wide
+from report_specimens import DISTANCES, EVERY_KIND, candidate, candidates, document, table, wide
 
 import certsynth
 from certsynth.domain import Category, Ordered, Schema
@@ -186,6 +186,8 @@ def test_hostile_labels_are_inert(label: str) -> None:
         unit=label,
         columns=(
             Category(name=label, values=(label, "b"), missing=True),
+            Category(name="tree", kind="tree", values=(label, "b"), paths=(("a", label), ("b",))),
+            Category(name="metric", kind="metric", values=("b", label), distances=DISTANCES),
             Ordered(name="grade", kind="ordinal", low=0, high=20, values=(*map(str, range(20)), label)),
             Ordered(name=label + "2", kind="integer", low=0, high=9),
         ),
@@ -196,7 +198,7 @@ def test_hostile_labels_are_inert(label: str) -> None:
     assert len(parsed.all("style")) == len(parsed.all("title")) - len(parsed.all("desc")) == 1
     parsed.text.encode()
     cleaned = label.translate({0x202E: "\ufffd", 0: "\ufffd", 0xD800: "\ufffd"})
-    assert parsed.text.count(cleaned) >= 5
+    assert parsed.text.count(cleaned) >= 7
 
 
 def test_hostile_documents_are_inert() -> None:

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from report_specimens import EVERY_KIND, RHO, document, table, wide
+from report_specimens import EVERY_KIND, RHO, WOVEN, document, table, wide
 from scipy.optimize import linprog
 
 from certsynth.artefact.datapackage import describe_package
@@ -217,6 +217,29 @@ def test_own_units() -> None:
     assert any("a range of 82" in sentence for sentence in page["promise"]["in_plain_words"])
 
 
+def test_of_light_columns_and_near_labels_less_is_promised() -> None:
+    """A row counts as moved by no more than the weight, and a label by no more than how far the next one is."""
+    page = seen(WOVEN)
+    bound = document(WOVEN)["certificate"]["single_column_bound"]
+    own = {
+        name: [fact["plus_minus"] for fact in column_of(page, name)["facts"]] for name in ("rooms", "trade", "place")
+    }
+    assert own["rooms"][1] == pytest.approx(4 * bound)  # a share that is missing, at weight 1/4
+    present = 1 - np.ma.count_masked(table(WOVEN)["rooms"]) / 400
+    assert own["rooms"][0] == pytest.approx(20 * 4 * bound / (present - 4 * bound))
+    assert own["trade"] == pytest.approx([6 * bound, 2 * bound])  # labels of the tree are 1/3 of the longest way apart
+    assert own["place"] == pytest.approx([bound / 0.8])
+
+
+def test_the_data_package_lists_the_labels_of_every_kind() -> None:
+    said = describe_package(WOVEN, document(WOVEN), parquet="a", csv="b")["resources"][0]["schema"]["fields"]
+    fields = {field["name"]: field for field in said}
+    assert fields["trade"]["type"] == fields["place"]["type"] == "string"
+    assert fields["trade"]["constraints"] == {"required": False, "enum": ["a", "b", "c", "d", "other"]}
+    assert fields["place"]["constraints"] == {"required": True, "enum": ["here", "there"]}
+    assert fields["rooms"]["constraints"] == {"required": False, "minimum": 0, "maximum": 20}
+
+
 def test_means_and_shares_are_those_of_the_table() -> None:
     rows = table(EVERY_KIND)
     page = seen()
@@ -227,9 +250,11 @@ def test_means_and_shares_are_those_of_the_table() -> None:
     assert column_of(page, "income")["spread"]["missing"]["count"] == missing > 0
 
 
-@pytest.mark.parametrize("name", EVERY_KIND.names)
-def test_pictures_hold_every_row_once(name: str) -> None:
-    spread = column_of(seen(), name)["spread"]
+@pytest.mark.parametrize(
+    ("schema", "name"), [(schema, name) for schema in (EVERY_KIND, WOVEN) for name in schema.names]
+)
+def test_pictures_hold_every_row_once(schema: Schema, name: str) -> None:
+    spread = column_of(seen(schema), name)["spread"]
     marks = spread["bars"] if spread["form"] == "bars" else spread["bins"]
     apart = spread["missing"]["count"] if "missing" in spread else 0
     assert sum(mark["count"] for mark in marks) + apart == 400

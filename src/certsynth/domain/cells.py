@@ -120,7 +120,7 @@ class Groups(Cells):
             raise ValueError("there are no points on the line to group")
         kin = np.arange(lattice.apart) if kin is None else np.asarray(kin, dtype=np.int64)
         heads = np.arange(lattice.apart) if heads is None else np.asarray(heads, dtype=np.int64)
-        if kin.shape != (lattice.apart,) or not np.array_equal(kin[heads], np.arange(len(heads))):
+        if kin.shape != (lattice.apart,) or (heads < 0).any() or not np.array_equal(kin[heads], np.arange(len(heads))):
             raise ValueError("every group of points apart must hold the point that stands for it")
         if not ((kin >= 0) & (kin < len(heads))).all():
             raise ValueError("every point apart must be in a group")
@@ -128,7 +128,7 @@ class Groups(Cells):
         if web is not None:
             woven = int(np.searchsorted(heads >= web.size, True))
             alone = np.flatnonzero(np.arange(lattice.apart) >= web.size)
-            if (heads[:woven] >= web.size).any() or not np.array_equal(heads[woven:], alone):
+            if (kin[: web.size] >= woven).any() or not np.array_equal(heads[woven:], alone):
                 raise ValueError("points outside of a web stay alone, after its groups")
             web = web.take(heads[:woven])
         last = np.append(starts[1:], line)[: len(starts)] - 1
