@@ -408,14 +408,14 @@ def test_loss_stays_an_upper_bound_whatever_the_solver_says(
 
 
 def test_a_lie_is_believed_without_the_checks(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Control: were flow and potentials taken as they come, most of these lies would make false bounds."""
-    monkeypatch.setattr(flow, "flow_cost", lambda network, supply, x: int(x @ network.lengths))
-    monkeypatch.setattr(flow, "potential_value", lambda network, supply, y: int(y @ supply))
+    """Control: were flows, or potentials, taken as they come, these lies would make false bounds."""
     shape, first, second = max(LIED_TO, key=lambda case: gen.size(case[0]))
     true, _, _ = transport_bounds(Network.of(shape), first, second)
+    monkeypatch.setattr(flow, "flow_cost", lambda network, supply, x: int(x @ network.lengths))
     for liar in (zeros, loses_some, backwards, below_zero_in_circles):
         believe(monkeypatch, liar)
         assert transport_bounds(Network.of(shape), first, second)[0] < true
+    monkeypatch.setattr(flow, "potential_value", lambda network, supply, y: int(y @ supply))
     believe(monkeypatch, steep)
     assert transport_bounds(Network.of(shape), first, second)[1] > true
 
