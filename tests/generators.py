@@ -76,23 +76,22 @@ def light(k: int, *, missing: bool = False) -> Cells:
     return Cells(places=np.arange(k), steps=2 * k, apart=int(missing), weight=Fraction(1, 2))
 
 
-def woven(web: Web, *, missing: bool = False) -> Cells:
-    """Labels with distances of their own, and a weight."""
-    return Cells(places=np.empty(0, np.int64), steps=1, apart=web.size + missing, weight=Fraction(3, 4), web=web)
-
-
 def codes(count: int, *, missing: bool = False) -> Cells:
     """Labels of a tree in which every other one hangs on the one before it, and the rest on the first."""
     paths = [("a",)]
     for i in range(1, count):
         paths.append((*paths[i - 1 if i % 2 else 0], str(i)))
-    return woven(tree(paths), missing=missing)
+    return woven(tree(paths), missing=missing, weight=Fraction(3, 4))
 
 
 def spots(count: int, *, missing: bool = False) -> Cells:
     """Labels at places of a plane, with the distances of a taxi."""
     at = [(i * i, 3 * i % 5) for i in range(count)]
-    return woven(table([[Fraction(abs(a - c) + abs(b - d)) for c, d in at] for a, b in at]), missing=missing)
+    return woven(
+        table([[Fraction(abs(a - c) + abs(b - d)) for c, d in at] for a, b in at]),
+        missing=missing,
+        weight=Fraction(3, 4),
+    )
 
 
 def merged(lattice: Cells) -> Groups:

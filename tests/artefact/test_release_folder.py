@@ -719,22 +719,22 @@ def _changed(column: str, part: str, change: Callable[[list[int]], Any]) -> Call
     return apply
 
 
-def _hands_over(place: int) -> Callable[[list[int]], list[int]]:
-    """A label that does not stand for its group goes to another one, which may be counted from the end."""
-
-    def change(kin: list[int]) -> list[int]:
-        moved = next(i for i in range(len(kin)) if kin[i] in kin[:i])
-        return [*kin[:moved], place % (max(kin) + 1), *kin[moved + 1 :]]
-
-    return change
-
-
-def _merges(column: str) -> Callable[[dict], None]:
-    """What is missing joins the first group, and another label becomes a group of its own: so many groups as before."""
+def _hands_over(column: str, group: int) -> Callable[[dict], None]:
+    """Labels that stand for no group go to another one, which may be counted from the end."""
 
     def apply(cells: dict) -> None:
         kin, heads = cells["kin"][column], cells["heads"][column]
-        freed = next(i for i in range(len(kin)) if kin[i] in kin[:i])
+        cells["kin"][column] = [own if i in heads else group % len(heads) for i, own in enumerate(kin)]
+
+    return apply
+
+
+def _merges(column: str) -> Callable[[dict], None]:
+    """What is missing joins the first group, and a label that stood for none is one of its own: as many as before."""
+
+    def apply(cells: dict) -> None:
+        kin, heads = cells["kin"][column], cells["heads"][column]
+        freed = next(i for i in range(len(kin)) if i not in heads)
         kin[-1], kin[freed], heads[-1] = 0, kin[-1], freed
 
     return apply
@@ -759,7 +759,7 @@ HOSTILE_LABELS = {
     "no heads": lambda cells: cells["heads"].pop("job"),
     "no kin": lambda cells: cells["kin"].pop("job"),
     "no heads at all": lambda cells: cells.pop("heads"),
-    "a code of the tree among the missing": _changed("job", "kin", _hands_over(-1)),
+    "a code of the tree among the missing": _hands_over("job", -1),
     "what is missing among codes of the tree": _merges("job"),
 }
 
@@ -776,7 +776,7 @@ def test_groups_of_labels_that_make_no_sense_are_refused_in_one_line(labelled, t
 def test_other_groups_of_labels_are_seen(labelled, tmp_path):
     """Groups that could be, but were not measured: the certificate is another."""
     about, flat = unpacked(labelled)
-    _changed("job", "kin", _hands_over(1))(about[1]["cells"])
+    _hands_over("job", 1)(about[1]["cells"])
     assert not remeasured(labelled, tmp_path / "forged", about, flat)["plug-in certificate"]
 
 
