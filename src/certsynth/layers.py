@@ -94,24 +94,28 @@ def most_labels(layer: Layer, rows: float) -> int:
 
 
 def weighted(cells: tuple[Cells, ...], layer: Layer) -> Marginals:
-    """The tables of a layer, each with a weight that grows with what noise on it would cost.
-
-    Noise of one scale on M labels with a line of m cells each costs about M·√m: between labels it cannot even out.
-    """
+    """The tables of a layer, each with a weight that grows with what noise on it would cost."""
     if not layer.strategy.shares_total:  # the paper's mechanism treats all alike
         return Marginals(cells=cells, subsets=layer.subsets)
-    labels = [1 if len(c.places) else c.apart for c in cells]
-    lines = [len(c.places) + c.apart if len(c.places) else 1 for c in cells]
-    costs = np.array(
-        [
-            max(float(cells[j].weight) for j in s)
-            * math.prod(labels[j] for j in s)
-            * math.prod(lines[j] for j in s) ** 0.5
-            for s in layer.subsets
-        ]
-    )
+    costs = noise_costs(cells, layer.subsets)
     weights = np.maximum(np.rint(FINEST * (costs / costs.max()) ** WORTH), 1).astype(int).tolist()
     return Marginals(cells=cells, subsets=layer.subsets, weights=tuple(weights) if len(set(weights)) > 1 else ())
+
+
+def noise_costs(cells: Sequence[Cells], subsets: Sequence[Subset]) -> Floats:
+    """What noise of one scale on all cells of a table costs, about: M·√m for M labels with a line of m cells each.
+
+    On a line neighbouring cells even it out; between labels nothing does.
+    """
+    labels = [1.0 if len(c.places) else c.apart for c in cells]
+    lines = [len(c.places) + c.apart if len(c.places) else 1.0 for c in cells]
+    far = [float(c.weight) for c in cells]
+    return np.array(
+        [
+            max(far[j] for j in s) * math.prod(labels[j] for j in s) * math.sqrt(math.prod(lines[j] for j in s))
+            for s in subsets
+        ]
+    )
 
 
 def points(schema: Schema, steps: int | None) -> tuple[Groups, ...]:

@@ -115,6 +115,8 @@ def lines(found: Plan) -> list[str]:
             "note: under add-remove neighbours a release does not show how many rows there are, and chooses as for "
             f"{HIDDEN_ROWS:,} of them. Plan with a public estimate."
         )
+    if found.merged:
+        text += _wrapped(merging(found))
     drawn = chart_of(found)
     return [
         *text,
@@ -141,6 +143,15 @@ def expectation(found: Plan) -> str:
     return (
         f"Expect a bound of about {about}, likely between {low} and {high}, for statistics of {columns}, at confidence "
         f"{words.percent(found.confidence)}. {prediction}"
+    )
+
+
+def merging(found: Plan) -> str:
+    """Which labels noise leaves no room for, and what can be done."""
+    each = [f"those of {m.column} ({m.labels:,}) in about {m.groups:,} groups" for m in found.merged]
+    return (
+        f"note: together with other columns labels are counted in groups: {', '.join(each)}. In the schema, merge "
+        'labels that few rows have, or say which are near to each other (kind = "tree"), for a smaller bound.'
     )
 
 

@@ -9,6 +9,7 @@ import numpy as np
 from certsynth.arrays import Floats
 from certsynth.certificate.plug_in import TRANSPORT_COLUMNS
 from certsynth.domain import Cells, Groups
+from certsynth.layers import noise_costs
 from certsynth.mechanisms import Budget, Guarantee, Measurement, Neighbours, Strategy, strategy_named
 from certsynth.mechanisms.measure import sensitivity, simulate_all
 from certsynth.mechanisms.samplers import calibrated_scale
@@ -16,7 +17,7 @@ from certsynth.mechanisms.strategies import GROWTHS
 from certsynth.queries import Marginals
 from certsynth.transport import Network, Path, path_loss, transport_loss
 
-_DRAWS, _TABLES = 4, 3  # of the noise, and of the largest tables, that a mean is taken over
+_DRAWS, _TABLES = 4, 3  # of the noise, and of the tables on which it costs most, that a mean is taken over
 _LINE_DRAWS = 16  # for single columns, which are quick
 _SOLVED_CELLS = 30_000  # over all draws and tables: the loss of noise on many cells varies little
 
@@ -37,8 +38,8 @@ def blank(marginals: Marginals, strategy: Strategy, budget: Budget) -> Measureme
 def noise_losses(
     measurements: Sequence[Measurement], *, rows: int, draws: int | None = None, most: int | None = None
 ) -> list[Floats]:
-    """For each measurement and draw of all their noise together, the largest loss over the `most` largest tables
-    and the smallest.
+    """For each measurement and draw of all their noise together, the largest loss over the `most` tables on which it
+    should cost most, and the one on which it should cost least.
 
     There may be more draws of single columns than of tables.
     """
@@ -49,8 +50,10 @@ def noise_losses(
     found = []
     for measurement, blocks in zip(measurements, noise, strict=True):
         marginals = measurement.marginals
-        by_size = np.argsort([-size for size in marginals.sizes()], kind="stable")
-        order = np.union1d(by_size[:most], by_size[-1:])  # the smallest as well: nothing may be hidden there
+        costs = noise_costs(marginals.cells, marginals.subsets)
+        weights = np.array([marginals.weight(j) for j in range(len(costs))])
+        by_cost = np.argsort(-costs / weights, kind="stable")
+        order = np.union1d(by_cost[:most], by_cost[-1:])  # the last as well: nothing may be hidden there
         used = max(draws, _LINE_DRAWS) if max(map(len, marginals.subsets)) == 1 else draws
         losses = [_losses(blocks[j][:used] / max(rows, 1), marginals, int(j), measurement.strategy) for j in order]
         found.append(np.max(losses, axis=0))

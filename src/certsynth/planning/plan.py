@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import dataclasses
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any, Literal
 
 from certsynth.certificate.plug_in import TRANSPORT_COLUMNS
 from certsynth.certificate.quantile import rank_quantile
-from certsynth.domain import Schema
+from certsynth.domain import Groups, Schema
 from certsynth.domain.possible import check_rules
 from certsynth.errors import InputError
 from certsynth.layers import Layer
@@ -45,8 +45,8 @@ REFERENCE = "haar-noisy-total"
 """The paper's mechanism: shown beside the others, and never chosen."""
 
 QUANTILE_TABLES = 60
-"""The privatisation term is the largest over the tables with the most cells: over all candidates so many are looked at
-for each draw, and at least two, at most ten, for each candidate."""
+"""The privatisation term is the largest over the tables on which noise costs most: over all candidates so many are
+looked at for each draw, and at least two, at most ten, for each candidate."""
 
 MOST_SUBSETS, MOST_CELLS = 300, 100_000
 """Beyond so many subsets of columns a variation is not rehearsed: it is put together by the model. Of more cells, it is
@@ -87,6 +87,15 @@ class Variation:
 
 
 @dataclass(frozen=True, slots=True)
+class Merged:
+    """A column of more labels than can be told apart in tables with others: in how many groups they are counted."""
+
+    column: str
+    labels: int
+    groups: int
+
+
+@dataclass(frozen=True, slots=True)
 class Plan:
     """What `release` would choose for a table of this schema and size, what it chose from, and what to expect.
 
@@ -105,6 +114,7 @@ class Plan:
     choice: Planned
     candidates: tuple[Planned, ...]
     variations: tuple[Variation, ...]
+    merged: tuple[Merged, ...] = ()
 
     def to_json(self) -> dict[str, Any]:
         return dataclasses.asdict(self)
@@ -117,6 +127,7 @@ class Plan:
                 "choice": Planned(**found["choice"]),
                 "candidates": tuple(Planned(**c) for c in found["candidates"]),
                 "variations": tuple(Variation(**v) for v in found["variations"]),
+                "merged": tuple(Merged(**m) for m in found["merged"]),
             }
         )
 
@@ -170,7 +181,7 @@ def plan(
     }
     public = projection == "public"
     settings = checked_settings(schema, **asked, rows=None, candidates=1, public=public, call="plan")
-    question = {"plan": 5, "schema": schema.to_toml(), "rows": rows, "memory": memory}
+    question = {"plan": 6, "schema": schema.to_toml(), "rows": rows, "memory": memory}
     question |= {key: None if value is None else str(value) for key, value in asked.items()}
     found = remembered(question, lambda: _planned(schema, settings, rows, memory, progress).to_json())
     try:
@@ -197,7 +208,15 @@ def _planned(schema: Schema, settings: Settings, rows: int, memory: int | None, 
         choice=planned[choice.best],
         candidates=tuple(sorted(planned.values(), key=lambda c: (c.mechanism, c.resolution or 0))),
         variations=tuple(_variations(schema, settings, rows, choice.best, outlooks[choice.best].middle, progress)),
+        merged=tuple(_merged(schema, choice.layers, rows)),
     )
+
+
+def _merged(schema: Schema, layers: Sequence[Layer], rows: int) -> Iterator[Merged]:
+    cells = blank_layers(schema, layers, rows)[-1].marginals.cells
+    for column, groups in zip(schema, cells, strict=True):
+        if isinstance(groups, Groups) and not len(groups.places) and groups.apart < groups.lattice.apart:
+            yield Merged(column.name, groups.lattice.apart, groups.apart)
 
 
 def _terms(schema: Schema, settings: Settings, rows: int, choice: Choice, progress: Progress) -> dict[Candidate, float]:
