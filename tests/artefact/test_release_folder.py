@@ -21,7 +21,7 @@ import pytest
 from forging import VARIANTS, packed, remeasured, tampered, unpacked
 
 import certsynth.pipeline as pipeline
-from certsynth import Release, Schema, evaluate, release
+from certsynth import Release, Schema, evaluate, layers, release
 from certsynth.artefact import measurements
 from certsynth.artefact.folder import write_folder
 from certsynth.domain import Groups, Ordered
@@ -33,6 +33,7 @@ from small import EVERY_KIND, MIXED, NATIVE, FixedOutput, NoNoise, emitted, nati
 
 QUICK = {"epsilon": 2, "resolution": 4, "mechanism": "identity", "seed": 3}
 FEW = ["age", "sex", "education", "employed"]
+NO_ROOM = 1e9  # rows to a cell of which labels are so few that no more groups of them are made than of values on a line
 LABELLED = EVERY_KIND.select(["region", "job", "colour"])
 
 
@@ -574,7 +575,8 @@ def test_a_scale_that_is_no_number_is_seen(variants, tmp_path, scale):
 @pytest.mark.parametrize(
     "asked", [{}, {"certificate_share": 0}, {"neighbours": "add-remove"}], ids=["groups", "even", "hidden"]
 )
-def test_measurements_of_merged_labels_come_back_as_they_were(tmp_path, asked):
+def test_measurements_of_merged_labels_come_back_as_they_were(tmp_path, monkeypatch, asked):
+    monkeypatch.setattr(layers, "LEAST_COUNT", NO_ROOM)
     made = release(workers(200), LABELLED, out=tmp_path / "out", **QUICK | {"resolution": 2} | asked)
     cells = made.measurement.marginals.cells
     assert any(isinstance(c, Groups) and c.web is not None and c.apart < c.lattice.apart for c in cells)
@@ -709,7 +711,10 @@ def test_measurements_that_make_no_sense_are_refused_in_one_line(variants, chang
 
 @pytest.fixture(scope="module")
 def labelled(tmp_path_factory) -> Release:
-    return release(workers(200), LABELLED, out=tmp_path_factory.mktemp("labelled") / "out", **QUICK | {"epsilon": 100})
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(layers, "LEAST_COUNT", NO_ROOM)
+        folder = tmp_path_factory.mktemp("labelled") / "out"
+        return release(workers(200), LABELLED, out=folder, **QUICK | {"epsilon": 100})
 
 
 def _changed(column: str, part: str, change: Callable[[list[int]], Any]) -> Callable[[dict], None]:

@@ -52,7 +52,7 @@ def synthesise(
     rng: np.random.Generator,
     *,
     public: Sequence[np.ndarray] | None = None,
-    particles: int = PARTICLES,
+    particles: int | None = None,
     progress: Progress = silent,
 ) -> list[np.ndarray]:
     """Cleaned columns of `rows` rows whose marginals are close to all measurements.
@@ -69,7 +69,7 @@ def synthesise(
     groups = [coarser(points, cells) for points, cells in zip(fine, base, strict=True)]
     masses = [sums(g, p, c.size) for g, p, c in zip(groups, shares, base, strict=True)]
 
-    count = min(rows, particles)
+    count = min(rows, particles or PARTICLES)
     held = [np.repeat(np.arange(len(mass)), multiplicities(mass, count)) for mass in masses]
     known = None if public is None else [c.to_cells(x, g) for c, x, g in zip(schema, public, fine, strict=True)]
     start = _start(held, known, rng)
