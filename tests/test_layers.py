@@ -10,10 +10,15 @@ from typing import Any
 import numpy as np
 import pytest
 
+from certsynth import plan
 from certsynth.domain import Category, Groups, Ordered, Schema
-from certsynth.layers import Layer, measure_layers
+from certsynth.domain.labels import tree_column
+from certsynth.layers import Layer, measure_layers, most_labels
 from certsynth.mechanisms import Budget, Measurement, Sensitivity, Unit
 from certsynth.mechanisms.samplers import Noised
+from certsynth.planning.choice import choose
+from certsynth.planning.plan import Plan
+from certsynth.planning.tables import made_up
 from certsynth.settings import Settings
 from certsynth.sources import cleaned, open_source
 from small import MIXED, NATIVE, FixedOutput, NoNoise, people, planned, settled
@@ -298,3 +303,57 @@ def test_the_plan_of_a_table_depends_on_its_number_of_rows_alone(projection: str
     assert small is not None
     assert large is not None
     assert small < large
+
+
+# ------------------------------------------------------------ labels
+
+
+MANY = Schema(
+    columns=(
+        Ordered(name="x", low=0, high=99),
+        Category(name="plain", values=tuple(f"v{i}" for i in range(60)), other=True, missing=True),
+        tree_column("tree", [f"{i % 7}/{i}" for i in range(60)], missing=True),
+    )
+)
+
+
+def many(rows: int) -> list[np.ndarray]:
+    return made_up(MANY, rows, strength=0.6, rng=np.random.default_rng(7))
+
+
+@pytest.mark.parametrize(("epsilon", "all_alone"), [("0.05", False), (50, True)])
+def test_labels_are_in_as_many_groups_as_noise_leaves_room_for(epsilon: Any, all_alone: bool) -> None:
+    made = measured(many(2_000), MANY, FixedOutput(1), resolution=6, epsilon=epsilon)[-1]
+    layer = choose(MANY, settled(MANY, resolution=6, epsilon=epsilon), 2_000).layers[-1]
+    most = most_labels(layer, 2_000)
+    assert most >= 6
+    for column, groups in zip(MANY, made.marginals.cells, strict=True):
+        if not isinstance(column, Category):
+            continue
+        assert isinstance(groups, Groups)
+        alone = int(column.missing) + (column.other if column.web else 0)
+        assert groups.apart == min(len(column.labels) + column.missing, most + alone)
+        assert (groups.apart == groups.lattice.apart) is all_alone
+        last = groups.lattice.apart - 1
+        assert (groups.kin == groups.kin[last]).sum() == 1, "missing values stay alone"
+
+
+def test_labels_of_a_tree_go_to_near_ones_and_others_to_those_beside_them() -> None:
+    made = measured(many(2_000), MANY, FixedOutput(2), resolution=6, epsilon="0.05")[-1]
+    plain, tree = made.marginals.cells[1:]
+    assert isinstance(plain, Groups)
+    assert isinstance(tree, Groups)
+    assert (np.diff(plain.kin[:61]) >= 0).all()
+    web = tree.lattice.web
+    assert web is not None
+    heads = tree.heads[tree.heads < web.size]
+    away = web.distances[: web.size, heads]
+    assert (away[np.arange(web.size), tree.kin[: web.size]] == away.min(axis=1)).all()
+
+
+def test_a_plan_names_labels_that_are_merged() -> None:
+    few, enough = (plan(MANY, rows=2_000, epsilon=e, resolution=6, mechanism="identity") for e in ("0.05", 50))
+    assert [m.column for m in few.merged] == ["plain", "tree"]
+    assert all(m.groups < m.labels for m in few.merged)
+    assert enough.merged == ()
+    assert Plan.from_json(few.to_json()) == few

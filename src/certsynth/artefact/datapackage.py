@@ -23,7 +23,8 @@ def describe_package(schema: Schema, document: Mapping[str, Any], *, parquet: st
             f"Synthetic data, made under differential privacy ({_spent(privacy)}, {privacy['neighbours']} neighbours). "
             f"With confidence {certificate['confidence']:g} no 1-Lipschitz statistic of "
             f"{_columns(document['release'])} differs from that of the real rows by more than "
-            f"{certificate['bound']:.6f} (columns scaled to length 1)."
+            f"{certificate['bound']:.6f} (columns scaled to "
+            f"{'length 1' if all(column.weight == 1 for column in schema) else 'their weights'})."
         ),
         "resources": [
             {

@@ -54,7 +54,8 @@ def command(
     if as_json:
         words.print_json(result(found))
     else:
-        click.echo("\n".join(lines(found, subsets, each=bool(choices["per_subset"]))))
+        weighted = any(column.weight != 1 for column in schema)
+        click.echo("\n".join(lines(found, subsets, each=bool(choices["per_subset"]), weighted=weighted)))
 
 
 def result(found: Certification) -> dict[str, Any]:
@@ -63,12 +64,17 @@ def result(found: Certification) -> dict[str, Any]:
     return answer | words.budget_numbers(answer)
 
 
-def lines(found: Certification, named: Named | None = None, *, each: bool) -> list[str]:
+def lines(found: Certification, named: Named | None = None, *, each: bool, weighted: bool = False) -> list[str]:
     """A certification in words; `named` are the subsets that were asked for, if not all."""
     answer = found.to_json()
     subsets = answer["subsets"]
     text = [
-        words.promise(answer["bound"], confidence=answer["confidence"], columns=words.covered(subsets, named)),
+        words.promise(
+            answer["bound"],
+            confidence=answer["confidence"],
+            columns=words.covered(subsets, named),
+            weighted=weighted,
+        ),
         f"Some such statistic is off by at least {words.downward(answer['lower'])}.",
         f"For statistics of one column: at most {words.upward(answer['single_column_bound'])}.",
         f"privacy: this answer cost {words.budget(answer)} under {answer['neighbours']} neighbours",

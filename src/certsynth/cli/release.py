@@ -112,7 +112,10 @@ def lines(made: Release, out: Path) -> list[str]:
         f"method: {method(how)}",
         "",
         words.promise(
-            certificate["bound"], confidence=certificate["confidence"], columns=words.covered(subsets, how["workload"])
+            certificate["bound"],
+            confidence=certificate["confidence"],
+            columns=words.covered(subsets, how["workload"]),
+            weighted=any(column.weight != 1 for column in made.schema),
         ),
         f"For statistics of one column: {words.upward(certificate['single_column_bound'])}.",
         "",

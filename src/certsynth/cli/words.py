@@ -87,13 +87,14 @@ def covered(subsets: Sequence[Mapping[str, Any]], named: object) -> str:
     return columns_of(max(len(s["columns"]) for s in subsets), None if named is None else len(subsets))
 
 
-def promise(bound: float, *, confidence: float, columns: str) -> str:
-    """The certificate in a sentence, for statistics of these columns."""
+def promise(bound: float, *, confidence: float, columns: str, weighted: bool = False) -> str:
+    """The certificate in a sentence, for statistics of these columns; some may count less than others."""
     if bound >= 1:
         return f"The certificate says nothing: the bound is 1, and no two tables are further apart. {HELPS}"
     return (
         f"With confidence {percent(confidence)}, no statistic of {columns} that is "
-        f"1-Lipschitz on columns scaled to length 1 is off by more than {upward(bound)}."
+        f"1-Lipschitz on columns scaled to {'their weights' if weighted else 'length 1'} is off by more than "
+        f"{upward(bound)}."
     )
 
 

@@ -58,6 +58,10 @@ def view(document: Document, schema: Schema, table: Mapping[str, Any]) -> Json:
     }
 
 
+WOVEN = ("tree", "metric")
+"""Kinds of columns whose labels have distances of their own."""
+
+
 def column_bounds(certificate: Document, names: Sequence[str]) -> dict[str, float]:
     """For each column the smallest bound that covers it: a column is no further off than any subset that holds it."""
     bounds = dict.fromkeys(names, 1.0)
@@ -86,7 +90,15 @@ def _promise(document: Document, schema: Schema, columns: Sequence[Json]) -> Jso
     return shown | {
         "statement": words.statement(shown),
         "in_plain_words": _examples(schema, columns, certificate, complete=complete),
+        "scaled": _scaled(schema),
     }
+
+
+def _scaled(schema: Schema) -> str:
+    """What is said of distances beyond the usual."""
+    kinds = {kind: [numerals.text(c.name) for c in schema if getattr(c, "kind", "") == kind] for kind in WOVEN}
+    weights = {numerals.text(c.name): numerals.plain(float(c.weight)) for c in schema if c.weight != 1}
+    return words.scaled(weights, *kinds.values())
 
 
 def _complete(certificate: Document, schema: Schema, sparsity: int) -> bool:

@@ -166,6 +166,23 @@ def statement(promise: Mapping[str, Any]) -> str:
     )
 
 
+def scaled(weights: Mapping[str, str], trees: Sequence[str], metrics: Sequence[str]) -> str:
+    """How far values of columns are from each other, where that is not plain: texts of names and numbers."""
+    said = []
+    if weights:
+        each = ", ".join(f"“{name}” to {weight}" for name, weight in weights.items())
+        said.append(f"Columns whose differences count less are scaled to their weight instead: {each}.")
+    if trees:
+        said.append(f"Codes of {_listed(trees)} are as far apart as the tree has them, as a share of its longest way.")
+    if metrics:
+        said.append(f"Labels of {_listed(metrics)} are as far apart as the schema says, as a share of the largest.")
+    return " ".join(said)
+
+
+def _listed(names: Sequence[str]) -> str:
+    return ", ".join(f"“{name}”" for name in names)
+
+
 def mean_example(column: Mapping[str, Any], kind: str, width: str) -> str:
     """What the bound says about the mean of one column, which has no missing values."""
     fact = column["facts"][0]
