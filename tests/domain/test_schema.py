@@ -148,7 +148,7 @@ CATEGORY = 'kind = "category"\n'
 TREE = 'kind = "tree"\n'
 METRIC = 'kind = "metric"\nvalues = ["a", "b", "c"]\n'
 RULE_OF_WEIGHTS = "above 0 and at most 1, in at most 3 decimals, like 0.5"
-RULE_OF_DISTANCES = "from 0 to 10^12 with at most 15 digits, like 0.5"
+RULE_OF_DISTANCES = "from 0 to 10^12 with at most 17 digits, like 0.5"
 
 
 def paths(*values: str) -> str:
@@ -285,7 +285,7 @@ REFUSED = {
     **{
         f"the distance {given:.20}": (column(METRIC + between(a_b=given)), "column 'age'", RULE_OF_DISTANCES)
         for given in (
-            *("-1", "nan", "inf", "-inf", "1e300", "1e-300", "1000000000001", "0.1234567890123456", "true", "[]", '""'),
+            *("-1", "nan", "inf", "-inf", "1e300", "1e-300", "1000000000001", "true", "[]", '""'),
             *('"x"', '"NaN"', '"0x1"', '"1_0"', '"１"', '"٣"', '"1e-13"', '"1 2"', "0x" + "f" * 6_000, "2020-01-01"),
             *('"1' + " " * 50 + '2"', '"1e999999999"', '"0e999999999"', '"1.' + "0" * 60 + '"', "-1" + "0" * 4_000),
         )

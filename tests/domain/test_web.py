@@ -12,6 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import oracles
+from certsynth.domain import Category, Schema
 from certsynth.domain.labels import check_metric, paths_of_codes
 from certsynth.domain.web import MOST_UNITS, Web, table, tree
 from certsynth.errors import SchemaError
@@ -271,3 +272,35 @@ def test_refuses_a_list_of_codes(rows: list[list[str]], says: str) -> None:
 
 def test_the_deepest_list_of_codes() -> None:
     assert paths_of_codes(CHAIN[:50], "codes")[-1].count("/") == 49
+
+
+def test_distances_that_were_computed_are_a_metric_after_all_and_never_smaller() -> None:
+    """Places on a line and in a plane, as floats: rounding breaks triangles, and by less than a part in 10^9."""
+    rng = np.random.default_rng(3)
+    broken = 0
+    for dimensions in (1, 2) * 10:
+        places = rng.random((6, dimensions)) * rng.choice([1e-3, 1.0, 1e6])
+        matrix = np.sqrt(((places[:, None] - places[None]) ** 2).sum(axis=2)).tolist()
+        exact = [[Fraction(repr(d)) for d in row] for row in matrix]
+        broken += bool(broken_triples(exact))
+        values = [str(i) for i in range(6)]
+        text = f'[[column]]\nname = "m"\nkind = "metric"\nvalues = {values}\ndistances = {matrix}\n'.replace("'", '"')
+        schema = Schema.parse(text)
+        assert Schema.parse(schema.to_toml()) == schema
+        column = schema.columns[0]
+        assert isinstance(column, Category)
+        largest = max(max(row) for row in exact)
+        for given, kept in zip(itertools.chain(*exact), itertools.chain(*column.distances), strict=True):
+            assert given <= kept <= given + largest / 10**8
+            assert bool(given) == bool(kept)
+    assert broken > 3
+
+
+def test_distances_of_few_digits_stay_as_they_are() -> None:
+    schema = Schema.parse(
+        '[[column]]\nname = "m"\nkind = "metric"\nvalues = ["a", "b"]\ndistances = [[0, 0.123456789012345], '
+        "[0.123456789012345, 0]]\n"
+    )
+    column = schema.columns[0]
+    assert isinstance(column, Category)
+    assert column.distances[0][1] == Fraction("0.123456789012345")

@@ -30,7 +30,10 @@ MAX_LABELS = 500
 """Labels of a matrix: all triples are checked."""
 
 MAX_DEPTH = 50
-MAX_DIGITS = 15
+MAX_DIGITS = 17
+"""Of a distance: what a computed number has. One of more than PLAIN_DIGITS is taken to be rounded."""
+
+PLAIN_DIGITS, KEPT_DIGITS = 15, 10
 MAX_BYTES = 8 * 2**20
 
 _DECIMAL = re.compile(r"[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]{1,3})?")
@@ -51,6 +54,7 @@ def labelled(entry: Mapping[str, Any], where: str, folder: Path | None, column: 
         elif column.kind == "metric":
             distances = _distances(entry.get("distances"), where)
     if column.kind == "metric":
+        distances = _without_rounding(distances)
         check_metric(values, distances, where)
     if other and Category.OTHER_LABEL in values:
         raise SchemaError(f'{where}: with other = true the label "other" is taken; rename it in the values.')
@@ -152,6 +156,23 @@ def _distance(value: Any, where: str) -> Fraction:
     if distance and distance.adjusted() < -12:
         raise SchemaError(f"{rule}; got {text!r:.40}, which is too small.")
     return Fraction(distance)
+
+
+def _without_rounding(distances: tuple[tuple[Fraction, ...], ...]) -> tuple[tuple[Fraction, ...], ...]:
+    """Distances as they are; computed ones a little larger, so that what rounding broke is a metric again.
+
+    Rounded up to KEPT_DIGITS of the largest and raised by one in the last digit, which adds as much to one side of a
+    triangle inequality and twice to the other. Larger distances lower no certificate.
+    """
+    if all(Fraction(f"{float(d):.{PLAIN_DIGITS}g}") == d for row in distances for d in row):
+        return distances
+    largest = max(max(row) for row in distances)
+    unit = Fraction(10) ** (len(str(math.ceil(largest))) - KEPT_DIGITS)
+    raised = [[d and (math.ceil(d / unit) + 1) * unit for d in row] for row in distances]
+    return tuple(
+        tuple(max(d, raised[j][i]) if abs(d - raised[j][i]) <= unit else d for j, d in enumerate(row))
+        for i, row in enumerate(raised)
+    )
 
 
 def _matrix_file(

@@ -224,6 +224,7 @@ def _candidates(
             strategy = best_strategy(table, [name], settings.neighbours, budget=settings.measurement_budget, rows=rows)
             yield candidate(schema, settings, rows, strategy, settings.resolution, SPLIT)
         return
+    progress("comparing mechanisms", 0, None)
     resolutions = _resolutions(schema, settings)
     strategies = _with_growth(schema, settings, rows, names, resolutions)
     most_cells = PARTICLE_CELLS if settings.projection == "particles" else PROMPT_CELLS
