@@ -290,9 +290,9 @@ def test_distances_that_were_computed_are_a_metric_after_all_and_never_smaller()
         column = schema.columns[0]
         assert isinstance(column, Category)
         largest = max(max(row) for row in exact)
-        for given, kept in zip(itertools.chain(*exact), itertools.chain(*column.distances), strict=True):
-            assert given <= kept <= given + largest / 10**8
-            assert bool(given) == bool(kept)
+        for before, after in zip(itertools.chain(*exact), itertools.chain(*column.distances), strict=True):
+            assert before <= after <= before + largest / 10**8
+            assert bool(before) == bool(after)
     assert broken > 3
 
 

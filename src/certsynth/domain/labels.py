@@ -167,7 +167,7 @@ def _without_rounding(distances: tuple[tuple[Fraction, ...], ...]) -> tuple[tupl
     if all(Fraction(f"{float(d):.{PLAIN_DIGITS}g}") == d for row in distances for d in row):
         return distances
     largest = max(max(row) for row in distances)
-    unit = Fraction(10) ** (len(str(math.ceil(largest))) - KEPT_DIGITS)
+    unit = Fraction(10) ** (math.floor(math.log10(largest)) + 1 - KEPT_DIGITS)
     raised = [[d and (math.ceil(d / unit) + 1) * unit for d in row] for row in distances]
     return tuple(
         tuple(max(d, raised[j][i]) if abs(d - raised[j][i]) <= unit else d for j, d in enumerate(row))
