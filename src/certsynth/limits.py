@@ -12,6 +12,10 @@ from certsynth.errors import TooLarge
 from certsynth.projection.synthesis import PARTICLES
 from certsynth.queries import Marginals
 from certsynth.queries.fine import FineMarginals
+from certsynth.queries.marginals import Subset
+
+LABELLED_POINTS = 600_000
+"""Points of labels with a line, or in a web, beyond which comparing two tables takes minutes."""
 
 PROGRAM_CELLS = {"transport": 50_000, "path": 300_000}
 """Cells beyond which the linear programs of Step 3 take more than about ten minutes on two cores."""
@@ -87,6 +91,8 @@ def check_program(marginals: Marginals, *, loss: str) -> None:
 def check_lattice(fine: FineMarginals, *, memory: int | None = None) -> None:
     """Refuse a lattice that cannot fit, before the data is opened."""
     sizes = fine.marginals.sizes()
+    for subset, size in zip(fine.marginals.subsets, sizes, strict=True):
+        _check_labels(fine, subset, size)
     needed = lattice_bytes(sizes)
     limit = default_memory() if memory is None else memory
     if needed > limit:
@@ -94,6 +100,22 @@ def check_lattice(fine: FineMarginals, *, memory: int | None = None) -> None:
             f"{len(sizes):,} marginals of up to {max(sizes):,} lattice points need about {needed / 2**30:.2g} GB, more "
             f"than the {limit / 2**30:.2g} GB at hand: choose a coarser --lattice, a lower sparsity or fewer columns."
         )
+
+
+def _check_labels(fine: FineMarginals, subset: Subset, size: int) -> None:
+    """Refuse to compare very many labels with values on a line: no other way between them is as slow."""
+    cells = fine.marginals.of(subset)
+    lines = [c for c in cells if len(c.places) > 1 or c.web is not None]
+    labels = [j for j in subset if not len(fine.marginals.cells[j].places)]
+    if size <= LABELLED_POINTS or not lines or not labels:
+        return
+    most = max(labels, key=lambda j: fine.marginals.cells[j].size)
+    count = fine.marginals.cells[most].size
+    raise TooLarge(
+        f"column {fine.schema.names[most]!r} has {count:,} labels: with other columns these are {size:,} points, "
+        f"and up to {LABELLED_POINTS:,} are compared. In the schema merge labels that few rows have (other = true "
+        "takes what is not listed), or name subsets without it in a workload."
+    )
 
 
 def lattice_bytes(sizes: Sequence[int]) -> int:

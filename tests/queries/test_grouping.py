@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from certsynth.domain import Cells, Groups
-from certsynth.queries.grouping import best_groups
+from certsynth.queries.grouping import MOST_POINTS, best_groups
 
 
 def partitions(points: int, groups: int) -> Iterator[tuple[int, ...]]:
@@ -175,3 +175,14 @@ def test_the_slower_programme_knows_the_median() -> None:
     for _ in range(20):
         places, mass = random_case(rng, 8)
         assert three_runs(places, mass) == least(places, mass, 3)
+
+
+def test_very_many_points_are_cut_into_runs_of_about_equal_mass() -> None:
+    mass = np.random.default_rng(0).random(5 * MOST_POINTS)
+    starts = best_groups(np.arange(len(mass)), mass, 20)
+    assert starts[0] == 0
+    assert len(starts) == 20
+    sums = np.add.reduceat(mass, starts)
+    assert sums.max() < sums.min() + 2
+    even = best_groups(np.arange(len(mass)), np.zeros(len(mass)), 20)
+    assert set(np.diff(even)) <= {274, 275, 276}

@@ -15,7 +15,7 @@ from certsynth.domain import Groups, Schema
 from certsynth.domain.possible import check_rules
 from certsynth.errors import InputError
 from certsynth.layers import Layer
-from certsynth.limits import Size, size_of_release
+from certsynth.limits import Size, check_lattice, size_of_release
 from certsynth.mechanisms import Budget, Neighbours, strategy_named
 from certsynth.mechanisms.concentrated import Privacy, rho_of
 from certsynth.mechanisms.guarantee import decimal_text
@@ -191,6 +191,8 @@ def plan(
 
 
 def _planned(schema: Schema, settings: Settings, rows: int, memory: int | None, progress: Progress) -> Plan:
+    if settings.share:
+        check_lattice(FineMarginals.of(schema, settings.subsets), memory=memory)
     choice = choose(schema, settings, rows, memory=memory, progress=progress)
     terms = _terms(schema, settings, rows, choice, progress)
     outlooks = _outlooks(schema, settings, rows, choice.best, terms, progress)

@@ -7,6 +7,9 @@ from numba import njit
 
 from certsynth.arrays import Floats, Ints
 
+MOST_POINTS = 1_100
+"""Points up to which the best runs are looked for; more are cut into runs of about equal mass."""
+
 
 def best_groups(places: Ints, mass: Floats, groups: int) -> Ints:
     r"""Starts of at most `groups` runs of points with the least mass × distance to the median of their run.
@@ -24,6 +27,9 @@ def best_groups(places: Ints, mass: Floats, groups: int) -> Ints:
         return np.arange(count)
     mass = np.maximum(mass, 0.0)
     floor = max(float(mass.sum()), 1e-300) * 1e-6 / count
+    if count > MOST_POINTS:
+        below = np.cumsum(mass + floor)
+        return np.unique(np.append(0, np.searchsorted(below, below[-1] * np.arange(1, groups) / groups, side="right")))
     return _best_runs(places.astype(np.float64), mass + floor, groups)
 
 
