@@ -32,5 +32,5 @@ def test_labels_beside_a_line_are_refused_with_the_numbers(call: Callable[[], An
 def test_labels_beside_few_others_are_not() -> None:
     """Between labels alone transport needs no solver."""
     pair = Schema((MANY.columns[0], Category(name="sex", values=("f", "m"))))
-    found = plan(pair, rows=10**5, epsilon=1, resolution=4, mechanism="identity")
+    found = plan(pair, rows=10_000, epsilon=1, resolution=4, mechanism="identity")
     assert [m.column for m in found.merged] == ["zip"]
