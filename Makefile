@@ -20,10 +20,10 @@ demo: setup
 	$(BIN)/certsynth demo --out build/demo
 
 test: setup
-	$(BIN)/python -m pytest
+	$(BIN)/python -m pytest --numprocesses auto
 
 test-all: setup
-	$(BIN)/python -m pytest -m ""
+	$(BIN)/python -m pytest --numprocesses auto -m ""
 
 lint: setup
 	$(BIN)/ruff check
