@@ -101,6 +101,8 @@ class Settings:
         No more than MOST_DRAWS: beyond a confidence of 0.999 the direct certificate speaks alone.
         """
         halves = 2 if self.neighbours is Neighbours.ADD_REMOVE else 1
+        if self.cells(self.sparsity) == "groups" and any(len(table) == 1 for table in self.tables):
+            halves *= 2  # single columns are certified beside tables whose cells follow from them
         share = 1 - DISPLACEMENT_BETA if self.displacement_share else Fraction(1)
         return min(MOST_DRAWS, max(200, math.ceil(halves / (share * self.plug_in_beta))))
 

@@ -130,6 +130,25 @@ def test_a_subset_inside_a_table_has_a_bound_of_its_own():
     assert category < other
 
 
+def test_single_columns_beside_tables_that_follow_from_them_share_the_failure_probability():
+    """Cells of later measurements may follow from the noise of the first: 19 draws are enough for one kind of table at
+    1/20, and for both kinds together they are not."""
+    frame = native(50)
+    clean = [column.clean(frame[column.name].to_numpy()) for column in NATIVE]
+    measured = [Marginals.even(NATIVE, tables, resolution=RESOLUTION) for tables in (((0,), (1,), (2,)), ((0, 1),))]
+    codes = [c.to_cells(x, cells) for c, x, cells in zip(NATIVE, clean, measured[0].cells, strict=True)]
+    made = [measure(m.count([codes]), IDENTITY, budget=Budget(Fraction(9))) for m in measured]
+
+    def terms(subsets, draws):
+        found = plug_in(made, NATIVE, clean, subsets=subsets, beta=Fraction(1, 20), draws=draws, seed=1)["transport"]
+        return [each.privatisation for each in found.terms]
+
+    assert max(terms([(2,)], 19) + terms([(0, 1)], 19)) < 0.9
+    assert terms([(2,), (0, 1)], 38) == terms([(2,), (0, 1)], 19)
+    assert min(terms([(2,), (0, 1)], 38)) > 0.999  # too few: nothing is claimed
+    assert max(terms([(2,), (0, 1)], 39)) < 0.9
+
+
 def test_refuses_a_subset_that_was_not_measured():
     counts, clean = _counts(native(20), NATIVE, RESOLUTION)
     measurement = measure(counts, IDENTITY, budget=Budget(Fraction(2)))

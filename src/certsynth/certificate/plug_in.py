@@ -149,10 +149,12 @@ class _Table:
     """One subset of columns as it was measured, with what its certificate is computed from.
 
     Rows of `block` are signed measures: draws of the noise, pilot draws, the measurement less the emitted rows, and the
-    emitted rows alone. `away` is the mean distance of emitted rows from the centres of their cells.
+    emitted rows alone. `away` is the mean distance of emitted rows from the centres of their cells. `layer` tells the
+    measurements of fixed cells (0) from those whose cells may follow from the first one (1).
     """
 
     subset: Subset
+    layer: int
     cells: tuple[Cells, ...]
     order: Order
     block: Floats
@@ -175,7 +177,7 @@ def _tables(
     pilot, final = (np.random.default_rng(s) for s in np.random.SeedSequence(seed).spawn(2))
     found: dict[Subset, _Table] = {}
     total: tuple[float, Floats] | None = None
-    for measurement in reversed(measurements):
+    for at, measurement in reversed(list(enumerate(measurements))):
         marginals = measurement.marginals
         own = [s for s in subsets if s not in found and marginals.holder(s) is not None]
         if not own:
@@ -194,6 +196,7 @@ def _tables(
             block[-1] -= total[0] * shares
             found[subset] = _Table(
                 subset=subset,
+                layer=min(at, 1),
                 cells=marginals.of(subset),
                 order=measurement.strategy.order,
                 block=np.vstack([block, shares]),
@@ -222,7 +225,8 @@ def _certificate(
     .. math:: n\,U(c_D/n, \mu) \le U(0, \eta) + U(\nu, \hat n\mu) + |n - \hat n|\,U(\mu, 0)
 
     and n ≥ n̂ − t, where t bounds |n − n̂| and half of β pays for it. A measured discretisation takes its share of β
-    first.
+    first. Cells of later measurements may depend on the noise of the first, so that draws of both together would not
+    be of the law of both: where tables of the first and of later ones are certified, each kind gets its share.
     """
     noise, pilot, fit, alone = losses[:draws], losses[draws:-2], losses[-2], losses[-1]
     hidden = rows_error is not None
@@ -230,7 +234,11 @@ def _certificate(
     share = (beta - for_moved) / (2 if hidden else 1)
     error = 0.0 if rows_error is None else rank_quantile(np.abs(rows_error), share)
     least = rows - error
-    quantiles = joint_quantiles(noise, _shared_scales(tables, pilot), share)
+    scales, layers = _shared_scales(tables, pilot), np.array([table.layer for table in tables])
+    quantiles = np.empty(len(tables))
+    for layer in (kinds := np.unique(layers)):
+        own = layers == layer
+        quantiles[own] = joint_quantiles(noise[:, own], scales[own], share / len(kinds))
     quantiles[[table.block.shape[-1] == 1 for table in tables]] = 0.0  # one cell holds everything, whatever the noise
     moved = 1.0
     if displaced and least >= 1:
