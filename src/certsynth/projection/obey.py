@@ -181,10 +181,14 @@ def _distance(part: Part, first: Rows, second: Rows) -> Floats:
 
 
 def _apart(column: Column, first: Floats, second: Floats) -> Floats:
+    """Distances in the column's own metric."""
     if not isinstance(column, Ordered):
-        return np.where((first == second) | (np.isnan(first) & np.isnan(second)), 0.0, 1.0)
+        cells = column.lattice(1)
+        labels = [np.where(np.isnan(x), cells.size - 1, x).astype(np.int64) for x in (first, second)]
+        return np.asarray(cells.distance(*labels))
     away = np.abs(_along(column, first) - _along(column, second))
-    return np.where(np.isnan(first) & np.isnan(second), 0.0, np.where(np.isnan(away), 1.0, away))
+    apart = np.where(np.isnan(first) & np.isnan(second), 0.0, np.where(np.isnan(away), 1.0, away))
+    return np.asarray(float(column.weight) * apart)
 
 
 def _along(column: Column, values: Floats) -> Floats:
