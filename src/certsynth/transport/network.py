@@ -67,8 +67,9 @@ class Network:
             raise ValueError("a hub closer than half the diameter would be a short cut")
         unit = 2 * math.lcm(hub.denominator, diameter.denominator, *(c.grain for c in cells))
         axes = [Axis.of(c, unit, holes=len(cells) > 2) for c in cells]
-        graph = _Graph(axes, int(diameter * unit))
-        if graph.stretch > 1 and graph.woven and math.prod(c.size for c in cells) <= small:
+        graph: _Graph = _Sparse(axes, int(diameter * unit))
+        woven = len({c.weight for c in cells}) > 1 or any(c.web is not None for c in cells)
+        if graph.stretch > 1 and woven and math.prod(c.size for c in cells) <= small:
             graph = _Complete(axes, int(diameter * unit))
         return graph.network(unit, int(hub * unit))
 
@@ -85,28 +86,19 @@ class Network:
 
 
 class _Graph:
-    """A sparse graph on all combinations of the axes' nodes.
+    """Nodes for all combinations of some nodes of each axis, with arcs between them."""
 
-    Along lines it is a lattice. A move of one axis from a point apart, or along a web, lets the others go as far for
-    nothing: through copies of their nodes that stand for being under way.
-    """
-
-    def __init__(self, axes: Sequence[Axis], diameter: int) -> None:
+    def __init__(self, axes: Sequence[Axis], diameter: int, nodes_of_axes: Sequence[Ints]) -> None:
         self.axes, self.diameter = axes, diameter
-        shape = tuple(axis.size for axis in axes)
-        self.grid = np.arange(math.prod(shape)).reshape(shape)
+        self.grid = np.arange(math.prod(map(len, nodes_of_axes))).reshape([len(nodes) for nodes in nodes_of_axes])
         self.nodes = self.grid.size
-        self.stretch = Fraction(1)
-        self.woven = len({axis.weight for axis in axes}) > 1 or any(axis.cells.web is not None for axis in axes)
-        self.parted = False
         self.arcs: list[Arcs] = []
-        self.ways: dict[tuple[int, int, int], tuple[Ints, Ints, Ints]] = {}
-        for on_line in itertools.product((True, False), repeat=len(axes)):
-            if any(on_line) and all(axis.line or not line for axis, line in zip(axes, on_line, strict=True)):
-                self._lines(on_line)
-        for j, axis in enumerate(axes):
-            self._stars(j, axis)
-            self._web(j, axis)
+        self.stretch = Fraction(1)
+        self.parted = False
+
+    def cells(self) -> Ints:
+        """The node of each cell."""
+        return self.grid.ravel()
 
     def network(self, unit: int, hub: int) -> Network:
         """With the hub, as arrays sorted by tail and head."""
@@ -127,14 +119,32 @@ class _Graph:
             tails=frozen(all_tails[by_tail]),
             heads=frozen(all_heads[by_tail]),
             lengths=frozen(all_lengths[by_tail]),
-            node_of_cell=frozen(self._node_of_cell()),
+            node_of_cell=frozen(self.cells()),
             nodes=nodes,
             unit=unit,
             hub=hub,
             stretch=self.stretch,
         )
 
-    def _node_of_cell(self) -> Ints:
+
+class _Sparse(_Graph):
+    """Few arcs, on all nodes of the axes.
+
+    Along lines it is a lattice. A move of one axis from a point apart, or along a web, lets the others go as far for
+    nothing: through copies of their nodes that stand for being under way.
+    """
+
+    def __init__(self, axes: Sequence[Axis], diameter: int) -> None:
+        super().__init__(axes, diameter, [np.arange(axis.size) for axis in axes])
+        self.ways: dict[tuple[int, int, int], tuple[Ints, Ints, Ints]] = {}
+        for on_line in itertools.product((True, False), repeat=len(axes)):
+            if any(on_line) and all(axis.line or not line for axis, line in zip(axes, on_line, strict=True)):
+                self._lines(on_line)
+        for j, axis in enumerate(axes):
+            self._stars(j, axis)
+            self._web(j, axis)
+
+    def cells(self) -> Ints:
         return self.grid[np.ix_(*(axis.codes for axis in self.axes))].ravel()
 
     def _lines(self, on_line: Sequence[bool]) -> None:
@@ -258,15 +268,9 @@ class _Complete(_Graph):
     """Arcs between all pairs of cells that have no third exactly between them."""
 
     def __init__(self, axes: Sequence[Axis], diameter: int) -> None:
-        self.axes, self.diameter, self.stretch, self.parted = axes, diameter, Fraction(1), False
-        shape = tuple(len(axis.codes) for axis in axes)
-        self.grid = np.arange(math.prod(shape)).reshape(shape)
-        self.nodes = self.grid.size
-        codes = np.unravel_index(self.grid.ravel(), shape)
+        super().__init__(axes, diameter, [axis.codes for axis in axes])
+        codes = np.unravel_index(self.cells(), self.grid.shape)
         each = [axis.distances()[np.ix_(axis.codes, axis.codes)] for axis in axes]
         far = np.maximum.reduce([d[np.ix_(c, c)] for d, c in zip(each, codes, strict=True)])
         tails, heads = np.nonzero(irreducible(far))
-        self.arcs = [(tails, heads, far[tails, heads])]
-
-    def _node_of_cell(self) -> Ints:
-        return self.grid.ravel()
+        self.arcs.append((tails, heads, far[tails, heads]))
