@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 
-from certsynth import Schema, demo
+from certsynth import Ledger, Schema, demo
 from certsynth.cli import main
 
 ROOT = Path(__file__).parents[1]
@@ -60,6 +60,14 @@ def test_its_commands_run_one_after_the_other(page, folder):
     assert (folder / "release" / "report.html").read_bytes() == (folder / "report.html").read_bytes()
 
 
+def test_the_commands_for_a_ledger_run_in_order(folder):
+    edited(folder / "schema.toml")
+    for block in blocks("docs/how-to/ledger.md", "sh"):
+        for line in block.splitlines():
+            run_line(line, folder)
+    assert Ledger.load(folder / "people.ledger").spent == 1
+
+
 def test_the_commands_for_planning_need_no_table(tmp_path, monkeypatch):
     """On few rows and with one candidate, so that it is quick: what is chosen is tested elsewhere."""
     edited(tmp_path / "schema.toml")
@@ -88,7 +96,7 @@ def test_its_python_runs(folder):
         check=False,
     )
     assert (done.returncode, done.stderr) == (0, "")
-    assert len(done.stdout.splitlines()) == 4
+    assert len(done.stdout.splitlines()) == 5
 
 
 def test_its_schema_is_one():

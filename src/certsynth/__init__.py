@@ -9,12 +9,14 @@ if TYPE_CHECKING:
     from certsynth.certification import certify
     from certsynth.domain import Schema
     from certsynth.evaluation import evaluate
+    from certsynth.mechanisms.ledger import Ledger
     from certsynth.pipeline import release
     from certsynth.planning.plan import plan
 
-__all__ = ["Release", "Schema", "certify", "evaluate", "plan", "release"]
+__all__ = ["Ledger", "Release", "Schema", "certify", "evaluate", "plan", "release"]
 
 _HOMES = {
+    "Ledger": "certsynth.mechanisms.ledger",
     "Release": "certsynth.artefact",
     "Schema": "certsynth.domain",
     "certify": "certsynth.certification",

@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import hashlib
+import json
+import sys
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -17,8 +21,10 @@ from certsynth.errors import InputError
 from certsynth.limits import check_lattice
 from certsynth.mechanisms import Budget, Guarantee, Neighbours, Unit
 from certsynth.mechanisms.concentrated import Privacy, pure_epsilon
+from certsynth.mechanisms.ledger import Account
 from certsynth.mechanisms.samplers import Noise
 from certsynth.mechanisms.selection import choose_least
+from certsynth.mechanisms.spending import Spending
 from certsynth.progress import Progress, silent, watched
 from certsynth.queries.fine import FineMarginals
 from certsynth.request import (
@@ -99,6 +105,9 @@ def certify(
     columns: Sequence[str] | None = None,
     subsets: Sequence[Sequence[str]] | None = None,
     lattice: int | None = None,
+    ledger: str | Path | None = None,
+    cap: Any = None,
+    dataset: str | None = None,
     noise: Noise | None = None,
     progress: Progress = silent,
 ) -> Certification:
@@ -109,6 +118,8 @@ def certify(
     The synthetic table must be public, or come from `data` by a mechanism whose own ε is counted beside this one. With
     `per_subset` the budget is spent on all subsets at once and each gets its own bound; `subsets` names the ones that
     matter, by default all of `sparsity` columns.
+
+    `ledger`, `cap` and `dataset` are those of `release`: what is spent here adds to the same file.
     """
     schema = usable(schema, columns, subsets)
     privacy, sure = checked_budget(epsilon, delta, rho), checked_confidence(confidence)
@@ -121,20 +132,31 @@ def certify(
     relation = checked_neighbours(neighbours)
     fine = FineMarginals.of(schema, chosen, steps=lattice)
     check_lattice(fine)
-    theirs = open_source(synthetic, what="synthetic table")
-    ours = open_source(data, what="private data")
-    whole, single = direct_bounds(
-        fine,
-        lambda: cleaned(ours, schema),
-        lambda: cleaned(theirs, schema),
-        budget=privacy.budget,
-        beta=1 - sure,
-        neighbours=relation,
-        per_subset=per_subset,
+    spending = Spending(
+        privacy.charge(relation),
+        privacy.budget,
+        what="certify",
+        account=Account.of(ledger, cap=cap, dataset=dataset, table=schema.name),
         noise=noise,
-        progress=progress,
     )
-    return Certification(whole=whole, single=single, confidence=sure, privacy=privacy)
+    with spending:
+        sys.audit("certsynth.data.open")
+        theirs = open_source(synthetic, what="synthetic table")
+        ours = open_source(data, what="private data")
+        whole, single = direct_bounds(
+            fine,
+            lambda: cleaned(ours, schema),
+            lambda: cleaned(theirs, schema),
+            budget=privacy.budget,
+            beta=1 - sure,
+            neighbours=relation,
+            per_subset=per_subset,
+            noise=spending,
+            progress=progress,
+        )
+        found = Certification(whole=whole, single=single, confidence=sure, privacy=privacy)
+        spending.commit(hashlib.sha256(json.dumps(found.to_json(), sort_keys=True).encode()).hexdigest())
+    return found
 
 
 def direct_bounds(

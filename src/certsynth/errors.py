@@ -3,6 +3,10 @@
 from __future__ import annotations
 
 
+class BudgetNote(str):
+    """A sentence on what became of the privacy budget, as a note of the error that ended the work."""
+
+
 class CertsynthError(Exception):
     """Root of everything that certsynth raises on purpose."""
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib.metadata
 import secrets
+import sys
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any, Literal
@@ -13,20 +14,22 @@ import numpy as np
 from certsynth.arrays import Ints
 from certsynth.artefact import Release
 from certsynth.artefact.certificate import FORMAT, Certificate
-from certsynth.artefact.folder import check_target
+from certsynth.artefact.folder import check_target, manifest
 from certsynth.artefact.table import Table, cleaned_table, decoded_table
 from certsynth.artefact.verify import DISPLACEMENT
 from certsynth.certificate.plug_in import TRANSPORT_COLUMNS, plug_in
 from certsynth.certification import choose_table, direct_bounds
 from certsynth.domain import Groups, Schema
 from certsynth.domain.possible import check_rules
-from certsynth.errors import InputError
+from certsynth.errors import CertsynthError, InputError
 from certsynth.layers import measure_layers
 from certsynth.limits import check_lattice, check_program, check_size
 from certsynth.mechanisms import Guarantee, Measurement, Neighbours, Sensitivity
 from certsynth.mechanisms.guarantee import decimal_text
+from certsynth.mechanisms.ledger import Account
 from certsynth.mechanisms.samplers import Noise
 from certsynth.mechanisms.scalars import measure_scalars
+from certsynth.mechanisms.spending import Spending
 from certsynth.planning.choice import RESOLUTIONS, Choice, choose, tables_at
 from certsynth.progress import Progress, silent, watched
 from certsynth.projection.emit import emit
@@ -71,6 +74,9 @@ def release(
     candidates: int = 1,
     seed: int | None = None,
     memory: int | None = None,
+    ledger: str | Path | None = None,
+    cap: Any = None,
+    dataset: str | None = None,
     noise: Noise | None = None,
     progress: Progress = silent,
 ) -> Release:
@@ -81,6 +87,9 @@ def release(
 
     `subsets` names the subsets of columns that matter, of any sizes: budget and certificate cover those only, and
     columns that none of them names are left out. By default they are all of `sparsity` columns.
+
+    `ledger` is a file that adds up what is spent on a data set; its first use fixes the `cap` and the name of the
+    `dataset`, and what would exceed the cap is refused (`mechanisms/ledger.py`).
 
     `seed` steers only what needs no privacy: which public rows are drawn, the order and details of emitted rows. The
     noise has no seed. `noise` is for tests: what is made with noise of one's own cannot be written.
@@ -112,9 +121,49 @@ def release(
     check_rules(schema)
     _check(schema, settings, memory)
     fine = _fine(schema, settings, memory)
+    spending = Spending(
+        settings.privacy.charge(settings.neighbours),
+        settings.privacy.budget,
+        what="release" if out is None else f"release {Path(out).name}",
+        account=Account.of(ledger, cap=cap, dataset=dataset, table=schema.name),
+        noise=noise,
+    )
+    with spending:
+        made = _made(
+            data, schema, settings, fine, public, seed=seed, memory=memory, spending=spending, progress=progress
+        )
+        if out is not None:
+            made = made.save(out)
+        _commit(spending, made)
+    return made
+
+
+def _commit(spending: Spending, made: Release) -> None:
+    """Tell the ledger that a release is out."""
+    try:
+        spending.commit(None if made.folder is None else manifest(made.folder))
+    except CertsynthError as error:
+        there = "the release is made" if made.folder is None else f"{made.folder} is written"
+        raise type(error)(f"{there}, but its ledger was not told: {error}") from None
+
+
+def _made(
+    data: Any,
+    schema: Schema,
+    settings: Settings,
+    fine: FineMarginals,
+    public: Any,
+    *,
+    seed: int | None,
+    memory: int | None,
+    spending: Spending,
+    progress: Progress,
+) -> Release:
+    """The release itself, in memory: all that reads rows or draws noise."""
     rng = np.random.default_rng(seed)
     public_rows = None if public is None else _public_rows(public, schema)
 
+    sys.audit("certsynth.data.open")
     source = open_source(data, what="data")
     source.batches(schema.names)  # reads nothing yet, and tells at once if a column is not there
     choice = choose(schema, settings, _known_rows(source, schema, settings), memory=memory, progress=progress)
@@ -125,7 +174,8 @@ def release(
         batches = cleaned(source, schema)
         return watched(batches, "counting rows", source.size_hint(), hidden=hidden, progress=progress)
 
-    measurements = measure_layers(rows_again, schema, layers, noise=noise)
+    measurements = measure_layers(rows_again, schema, layers, noise=spending)
+    spending.reserve()  # also where nothing needed noise: it is a release of these rows all the same
     measurement = measurements[-1]
 
     tables, cleaned_tables, supports = [], [], []
@@ -139,11 +189,13 @@ def release(
     spent = [(_named(layer.ways, settings), m.cost) for layer, m in zip(layers, measurements, strict=True)]
     chosen = 0
     if settings.candidates > 1:
+        share = settings.privacy.budget.share(settings.selection_share)
+        spending.take(share)
         chosen, cost = choose_table(
             fine,
             lambda: cleaned(source, schema),
             cleaned_tables,
-            budget=settings.privacy.budget.share(settings.selection_share),
+            budget=share,
             neighbours=settings.neighbours,
             progress=progress,
         )
@@ -157,7 +209,7 @@ def release(
             sensitivity=Sensitivity(most, most**2),
             budget=settings.privacy.budget.share(settings.displacement_share),
             neighbours=settings.neighbours,
-            noise=noise,
+            noise=spending,
         )
         spent.append((DISPLACEMENT, displaced.cost))
 
@@ -185,7 +237,7 @@ def release(
             beta=settings.beta * DIRECT_BETA,
             neighbours=settings.neighbours,
             two_sided=False,
-            noise=noise,
+            noise=spending,
             progress=progress,
         )
     certificate = Certificate(confidence=float(settings.confidence), plug_in=plugged, direct=whole, single=single)
@@ -205,10 +257,10 @@ def release(
             str(displaced.cost.spent.unit): str(displaced.cost.spent.amount),
         },
     }
-    if noise is not None and not noise.releasable:
+    document["ledger"] = spending.reservation
+    if not spending.releasable:
         document["releasable"] = False
-    made = Release(schema=schema, document=document, measurements=tuple(measurements), table=table)
-    return made if out is None else made.save(out)
+    return Release(schema=schema, document=document, measurements=tuple(measurements), table=table)
 
 
 def _synthesise(

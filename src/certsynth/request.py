@@ -10,14 +10,14 @@ from certsynth.domain import Schema
 from certsynth.errors import InputError
 from certsynth.mechanisms import Budget, Neighbours, Unit, exact_epsilon
 from certsynth.mechanisms.concentrated import Privacy, delta_of, epsilon_of, rho_of
-from certsynth.mechanisms.guarantee import exact_rational
+from certsynth.mechanisms.guarantee import MOST_DELTA, exact_rational
 from certsynth.queries.marginals import Subset, all_subsets
 
 MAX_RESOLUTION = 1024
 MAX_ROWS = 50_000_000
 
-DEFAULT_DELTA, MOST_DELTA = Fraction(1, 10**6), Fraction(1, 100)
-"""The δ at which ρ is told in terms of ε unless said otherwise, and the largest one that is taken."""
+DEFAULT_DELTA = Fraction(1, 10**6)
+"""The δ at which ρ is told in terms of ε unless said otherwise."""
 
 
 def checked_sparsity(sparsity: Any, schema: Schema, *, call: str) -> int:
@@ -130,7 +130,9 @@ def checked_budget(epsilon: Any, delta: Any = None, rho: Any = None) -> Privacy:
         given = given or (DEFAULT_DELTA if told is None else delta_of(amount, told))
         if given > MOST_DELTA:
             raise InputError("so large a rho means no such epsilon at any delta worth having: raise epsilon.")
-        return Privacy(Budget(amount, Unit.RHO), epsilon=told or epsilon_of(amount, given), delta=given)
+        return Privacy(
+            Budget(amount, Unit.RHO), epsilon=told or epsilon_of(amount, given), delta=given, asked_in=Unit.RHO
+        )
     assert told is not None
     if given is None:
         return Privacy(Budget(told), epsilon=told)

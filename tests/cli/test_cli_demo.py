@@ -21,13 +21,21 @@ def hamlet(tmp_path, monkeypatch):
 def test_goes_the_whole_way_and_explains_it(hamlet, run):
     done = run("demo", "--rows", 300)
     assert (done.code, done.err) == (0, "")
-    for step in ("certsynth release", "certsynth verify", "certsynth certify", "certsynth evaluate", "report"):
+    for step in (
+        "certsynth release",
+        "certsynth verify",
+        "certsynth certify",
+        "certsynth ledger",
+        "certsynth evaluate",
+        "report",
+    ):
         assert step in done.out
     assert {path.name for path in (hamlet / "demo").iterdir()} == {
         "people.csv",
         "schema.toml",
         "shuffled.csv",
         "release",
+        "ledger.jsonl",
     }
     assert run("verify", "demo/release").code == 0
 
@@ -39,6 +47,7 @@ def test_prints_one_json_object(hamlet, run):
     assert result["out"] == "elsewhere"
     assert result["verify"]["ok"]
     assert {"release", "certify", "evaluate", "report"} <= set(result)
+    assert result["ledger"]["spent"] == 1.5
 
 
 def test_overwrites_nothing(hamlet, run):
@@ -58,7 +67,7 @@ def test_leaves_nothing_behind_when_it_fails(hamlet, run, monkeypatch):
 
     monkeypatch.setattr(command, "journey", fail)
     done = run("demo")
-    assert (done.code, done.err) == (130, "interrupted: nothing was written\n")
+    assert (done.code, done.err) == (130, "interrupted: nothing was written.\n")
     assert list(hamlet.iterdir()) == []
 
 

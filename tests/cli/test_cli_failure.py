@@ -13,6 +13,7 @@ import pytest
 
 from certsynth import errors, evaluation, pipeline
 from certsynth.cli import main
+from certsynth.cli.options import NO_LEDGER
 from certsynth.cli.words import downward, percent, promise, upward
 
 CANARY = "SECRET-7319"
@@ -53,13 +54,13 @@ def test_debugging_shows_the_error(town, run, monkeypatch):
 def test_an_interrupt_is_one_line(town, run, monkeypatch):
     monkeypatch.setattr(pipeline, "release", raising(KeyboardInterrupt()))
     done = run(*RELEASE)
-    assert (done.code, done.out, done.err) == (130, "", "interrupted: nothing was written\n")
+    assert (done.code, done.out, done.err) == (130, "", "interrupted: nothing was written.\n")
 
 
 def test_an_interrupt_while_printing_says_what_is_written(town, run, monkeypatch):
     monkeypatch.setattr("certsynth.cli.words.print_json", raising(KeyboardInterrupt()))
     done = run(*PINNED, "--json")
-    assert (done.code, done.err) == (130, "interrupted: out is written\n")
+    assert (done.code, done.err) == (130, f"{NO_LEDGER}\ninterrupted: out is written.\n")
 
 
 def test_exit_codes_follow_the_kind_of_error(town, run, monkeypatch):
@@ -221,7 +222,7 @@ finally:
 
 def test_a_process_keeps_talk_and_results_apart(town):
     done = real(*PINNED, "--json", cwd=town)
-    assert (done.returncode, done.stderr) == (0, "")
+    assert (done.returncode, done.stderr) == (0, f"{NO_LEDGER}\n")
     assert json.loads(done.stdout)["out"] == "out"
     again = real(*RELEASE, cwd=town)
     assert (again.returncode, again.stdout) == (2, "")

@@ -10,6 +10,7 @@ import pytest
 
 from certsynth import pipeline, settings
 from certsynth.cli import main
+from certsynth.cli.options import NO_LEDGER
 from certsynth.mechanisms import STRATEGIES, Neighbours
 
 GOOD = ("release", "people.csv", "--schema", "schema.toml", "--epsilon", "1", "--out", "out")
@@ -18,7 +19,7 @@ PINNED = (*GOOD, "--resolution", "4", "--mechanism", "identity")
 
 def test_writes_a_release_and_says_so_in_words(town, run):
     done = run(*PINNED, "--epsilon", 50)  # so large that the bound is always below 1
-    assert (done.code, done.err) == (0, "")
+    assert (done.code, done.err) == (0, f"{NO_LEDGER}\n")
     bound = json.loads((town / "out" / "certificate.json").read_text())["certificate"]["bound"]
     first, second, *rest = done.out.splitlines()
     assert first == "out: 150 synthetic rows, 3 columns"
@@ -34,7 +35,7 @@ def test_writes_a_release_and_says_so_in_words(town, run):
 
 def test_prints_one_json_object_with_the_promised_keys(town, run):
     done = run(*PINNED, "--json")
-    assert (done.code, done.err) == (0, "")
+    assert (done.code, done.err) == (0, f"{NO_LEDGER}\n")
     result = done.json
     assert result["out"] == "out"
     assert (result["epsilon"], result["delta"], result["rho"]) == (1, None, None)
@@ -50,7 +51,7 @@ def test_prints_one_json_object_with_the_promised_keys(town, run):
 
 def test_spends_delta_or_rho_and_says_so(town, run):
     done = run(*PINNED, "--delta", "1e-6")
-    assert (done.code, done.err) == (0, "")
+    assert (done.code, done.err) == (0, f"{NO_LEDGER}\n")
     assert done.out.splitlines()[1] == (
         "privacy: epsilon 1, delta 0.000001 (rho 0.024355970354) under replace-one neighbours; "
         "that the table has 150 rows is public"
@@ -85,6 +86,9 @@ def test_passes_on_every_option(town, run, monkeypatch):
         "preset": "paper",
         "columns": ["age", "a, b"],
         "candidates": 3,
+        "ledger": Path("ledger"),
+        "cap": "2",
+        "dataset": "town",
         "seed": 5,
     }
     typed = [

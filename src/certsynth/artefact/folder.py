@@ -68,6 +68,11 @@ def check_sums(folder: Path) -> list[str]:
     return sorted(problems)
 
 
+def manifest(folder: Path) -> str:
+    """The hash that stands for a whole release folder: that of its checksums."""
+    return _digest(folder / SUMS)
+
+
 def _names(folder: Path) -> set[str]:
     return {path.name for path in folder.iterdir()} - {SUMS}
 

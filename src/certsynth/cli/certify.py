@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from certsynth.cli import ledger as ledgers
 from certsynth.cli import options, words
 from certsynth.cli.progress import bars
 
@@ -27,6 +28,7 @@ if TYPE_CHECKING:
 @click.option("--per-subset", is_flag=True, help="A bound of its own for each subset of columns, each a little wider.")
 @options.columns
 @options.lattice
+@options.ledger
 @options.quiet
 @options.as_json
 def command(
@@ -51,11 +53,13 @@ def command(
         choices["confidence"] = confidence
     with bars(quiet=quiet) as progress:
         found = certify(private, synthetic, schema, subsets=subsets, progress=progress, **choices)
+    options.say_what_is_not_counted(choices)
     if as_json:
-        words.print_json(result(found))
+        words.print_json(result(found) | ledgers.told(choices["ledger"]))
     else:
         weighted = any(column.weight != 1 for column in schema)
-        click.echo("\n".join(lines(found, subsets, each=bool(choices["per_subset"]), weighted=weighted)))
+        text = lines(found, subsets, each=bool(choices["per_subset"]), weighted=weighted)
+        click.echo("\n".join([*text, *ledgers.left(choices["ledger"])]))
 
 
 def result(found: Certification) -> dict[str, Any]:

@@ -12,15 +12,16 @@ import click
 
 from certsynth.cli import certify as certifying
 from certsynth.cli import evaluate as evaluating
+from certsynth.cli import ledger as ledgers
 from certsynth.cli import options, words
 from certsynth.cli import release as releasing
 from certsynth.cli import report as reporting
 from certsynth.cli import verify as verifying
-from certsynth.cli.failure import CHECK_FAILED, note_written
+from certsynth.cli.failure import CHECK_FAILED, note_target
 from certsynth.cli.progress import bars
 
 ROWS = 20_000
-EPSILON, CERTIFY_EPSILON = "1", "0.5"
+EPSILON, CERTIFY_EPSILON, CAP = "1", "0.5", "2"
 WIDTH = 100
 
 PRIVATE = """{people} is the register of a made-up town: {rows:,} people, seven columns that depend on each other.
@@ -34,6 +35,8 @@ CERTIFY = """{broken} is the town with every column shuffled by itself: each his
 is lost. One column at a time it looks perfect. The certificate for two columns at once exposes it."""
 EVALUATE = """The owner can compute the true error of the release. It is NOT private and must not leave the house.
 The certificate promises, at its confidence, that it is at most {bound}."""
+LEDGER = """Both were charged to the same ledger. It adds up what is spent on these rows, and refuses what would
+exceed the cap that was set for them."""
 REPORT = """Open {page} in a browser. It tells all this about the release, and works offline."""
 
 
@@ -65,6 +68,7 @@ def command(ctx: click.Context, out: Path, rows: int, quiet: bool, as_json: bool
 
     if os.path.lexists(out):
         raise InputError(f"{out} exists already; the demo overwrites nothing. Remove it, or choose another --out.")
+    note_target(out)
     try:
         out.mkdir()
     except OSError as error:
@@ -75,7 +79,6 @@ def command(ctx: click.Context, out: Path, rows: int, quiet: bool, as_json: bool
     except BaseException:
         shutil.rmtree(out, ignore_errors=True)  # half a demo helps nobody
         raise
-    note_written(out)
     if as_json:
         words.print_json(result)
     if not result["verify"]["ok"]:
@@ -84,10 +87,10 @@ def command(ctx: click.Context, out: Path, rows: int, quiet: bool, as_json: bool
 
 def journey(out: Path, rows: int, *, quiet: bool, tell: bool) -> dict[str, Any]:
     """Every step with the command that does it, what it means and what comes out."""
-    from certsynth import Schema, certify, demo, evaluate, release
+    from certsynth import Ledger, Schema, certify, demo, evaluate, release
 
-    names = ("people.csv", "schema.toml", "release", "shuffled.csv")
-    people, schema_file, folder, broken = (out / name for name in names)
+    names = ("people.csv", "schema.toml", "release", "shuffled.csv", "ledger.jsonl")
+    people, schema_file, folder, broken, ledger = (out / name for name in names)
     synthetic, page = folder / "synthetic.csv", folder / "report.html"
 
     def step(title: str, why: str, command: str = "") -> None:
@@ -107,9 +110,13 @@ def journey(out: Path, rows: int, *, quiet: bool, tell: bool) -> dict[str, Any]:
     schema = Schema.load(schema_file)
 
     spending = f"--schema {schema_file} --epsilon"
-    step("2. A synthetic table for everybody", RELEASE, f"release {people} {spending} {EPSILON} --out {folder}")
+    step(
+        "2. A synthetic table for everybody",
+        RELEASE,
+        f"release {people} {spending} {EPSILON} --out {folder} --ledger {ledger} --cap {CAP}",
+    )
     with bars(quiet=quiet) as progress:
-        made = release(people, schema, epsilon=EPSILON, out=folder, progress=progress)
+        made = release(people, schema, epsilon=EPSILON, out=folder, ledger=ledger, cap=CAP, progress=progress)
     show(releasing.lines(made, folder)[:-2])
 
     step("3. Anybody can check it", VERIFY, f"verify {folder}")
@@ -120,14 +127,17 @@ def journey(out: Path, rows: int, *, quiet: bool, tell: bool) -> dict[str, Any]:
     step(
         "4. A bad synthetic table is caught",
         CERTIFY.format(broken=broken),
-        f"certify {people} {broken} {spending} {CERTIFY_EPSILON}",
+        f"certify {people} {broken} {spending} {CERTIFY_EPSILON} --ledger {ledger}",
     )
     with bars(quiet=quiet) as progress:
-        certified = certify(people, broken, schema, epsilon=CERTIFY_EPSILON, progress=progress)
+        certified = certify(people, broken, schema, epsilon=CERTIFY_EPSILON, ledger=ledger, progress=progress)
     show(certifying.lines(certified, each=False))
 
+    step("5. What has been spent", LEDGER, f"ledger {ledger}")
+    show(ledgers.lines(ledger, Ledger.load(ledger))[:-2])
+
     step(
-        "5. The truth, for the owner only",
+        "6. The truth, for the owner only",
         EVALUATE.format(bound=words.upward(made.certificate.bound)),
         f"evaluate {people} {synthetic} --schema {schema_file}",
     )
@@ -135,7 +145,7 @@ def journey(out: Path, rows: int, *, quiet: bool, tell: bool) -> dict[str, Any]:
         evaluated = evaluate(people, synthetic, schema, progress=progress)
     show(evaluating.lines(evaluated))
 
-    step("6. A page to read", REPORT.format(page=page), f"report {folder}")
+    step("7. A page to read", REPORT.format(page=page), f"report {folder}")
     show([reporting.line(page, reporting.written(folder, page))])
     return {
         "out": str(out),
@@ -145,5 +155,6 @@ def journey(out: Path, rows: int, *, quiet: bool, tell: bool) -> dict[str, Any]:
         "release": releasing.result(made, folder),
         "verify": {"ok": all(check["ok"] for check in checks), "checks": checks},
         "certify": certifying.result(certified),
+        **ledgers.told(ledger),
         "evaluate": evaluated.to_json(),
     }

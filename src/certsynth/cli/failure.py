@@ -3,18 +3,20 @@
 from __future__ import annotations
 
 import os
+import signal
 import sys
+import threading
 from collections.abc import Sequence
 from typing import Any, NoReturn
 
 import click
 
 from certsynth.cli.streams import flushed, keep_for_ourselves, tolerate_any_text
-from certsynth.errors import CertsynthError, CheckFailed
+from certsynth.errors import BudgetNote, CertsynthError, CheckFailed
 
 CHECK_FAILED, BAD_INPUT, INTERRUPTED = 1, 2, 130
 DEBUG = "CERTSYNTH_DEBUG"
-_WRITTEN = "certsynth.written"
+_TARGET = "certsynth.target"
 
 
 class Commands(click.Group):
@@ -33,6 +35,7 @@ class Commands(click.Group):
         tolerate_any_text()
         if not os.environ.get(DEBUG):
             keep_for_ourselves()
+        end_cleanly()
         args = list(sys.argv[1:] if args is None else args) or ["--help"]
         try:
             code = super().main(
@@ -66,26 +69,38 @@ class Commands(click.Group):
         except (click.exceptions.Exit, click.ClickException, click.Abort, BrokenPipeError):
             raise
         except CheckFailed as error:
-            ctx.exit(_fail(str(error), CHECK_FAILED))
+            ctx.exit(_fail(f"{error}{_budget(error)}", CHECK_FAILED))
         except CertsynthError as error:
-            ctx.exit(_fail(str(error), BAD_INPUT))
+            ctx.exit(_fail(f"{error}{_budget(error)}", BAD_INPUT))
         except OSError as error:
             if os.environ.get(DEBUG):
                 raise
-            ctx.exit(_fail(f"{_system(error)}; {_left(ctx)}.", BAD_INPUT))
-        except KeyboardInterrupt:
-            say(f"interrupted: {_left(ctx)}")
+            ctx.exit(_fail(f"{_system(error)}; {_left(ctx)}.{_budget(error)}", BAD_INPUT))
+        except KeyboardInterrupt as error:
+            say(f"interrupted: {_left(ctx)}.{_budget(error)}")
             ctx.exit(INTERRUPTED)
         except Exception as error:
             if os.environ.get(DEBUG):
                 raise
             what = f"something went wrong inside certsynth ({type(error).__name__})"
-            ctx.exit(_fail(f"{what}; {_left(ctx)}. Set {DEBUG}=1 to see where, and report it.", BAD_INPUT))
+            remedy = f"Set {DEBUG}=1 to see where, and report it."
+            ctx.exit(_fail(f"{what}; {_left(ctx)}.{_budget(error)} {remedy}", BAD_INPUT))
 
 
-def note_written(path: object) -> None:
-    """Remember what a command has written, for whatever happens to it afterwards."""
-    click.get_current_context().meta[_WRITTEN] = path
+def end_cleanly() -> None:
+    """Let a polite request to end do what Ctrl-C does: nothing half-written stays, and the message is the same."""
+
+    def interrupt(*_: object) -> NoReturn:
+        raise KeyboardInterrupt
+
+    if threading.current_thread() is threading.main_thread() and signal.getsignal(signal.SIGTERM) is signal.SIG_DFL:
+        signal.signal(signal.SIGTERM, interrupt)
+
+
+def note_target(path: str | os.PathLike[str]) -> None:
+    """Remember what a command is to write, for whatever happens to it. What is there already is not its work."""
+    if not os.path.lexists(path):
+        click.get_current_context().meta[_TARGET] = path
 
 
 def say(text: str) -> None:
@@ -103,7 +118,13 @@ def _system(error: OSError) -> str:
 
 
 def _left(ctx: click.Context) -> str:
-    return f"{ctx.meta[_WRITTEN]} is written" if _WRITTEN in ctx.meta else "nothing was written"
+    target = ctx.meta.get(_TARGET)
+    return f"{target} is written" if target and os.path.lexists(target) else "nothing was written"
+
+
+def _budget(error: BaseException) -> str:
+    """What became of the privacy budget, in our own words: notes of other libraries may quote cells."""
+    return "".join(f" {note}" for note in getattr(error, "__notes__", []) if isinstance(note, BudgetNote))
 
 
 def _sentence(text: str) -> str:

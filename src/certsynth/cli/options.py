@@ -15,6 +15,11 @@ from certsynth.cli.failure import say
 if TYPE_CHECKING:
     from certsynth.domain import Schema
 
+NO_LEDGER = (
+    "note: no --ledger is given, so nothing adds up what is spent on these rows in all. What was spent on them before "
+    "adds to this."
+)
+
 _F = TypeVar("_F", bound=Callable[..., Any])
 
 FILE = click.Path(path_type=Path)
@@ -194,6 +199,31 @@ def lattice(function: _F) -> _F:
     return click.option(
         "--lattice", type=int, metavar="K", help="Steps of the lattice that tables are compared on (256 for pairs)."
     )(function)
+
+
+def ledger(function: _F) -> _F:
+    """The file that adds up what is spent on a data set, and what its first use fixes."""
+    function = click.option(
+        "--dataset",
+        metavar="ID",
+        help="The data set that the ledger is for, fixed at its first use (the name of the schema's table).",
+    )(function)
+    function = click.option(
+        "--cap",
+        metavar="E",
+        help="The most that may ever be spent on the data set, in what the budget is given in; fixed at first use.",
+    )(function)
+    return click.option(
+        "--ledger",
+        type=FILE,
+        help="A file that adds up what is spent on the data set, and refuses what would exceed its cap.",
+    )(function)
+
+
+def say_what_is_not_counted(choices: Mapping[str, Any]) -> None:
+    """Without a ledger nobody adds up what is spent on the same rows: say so."""
+    if choices["ledger"] is None:
+        say(NO_LEDGER)
 
 
 def quiet(function: _F) -> _F:

@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from certsynth.cli import ledger as ledgers
 from certsynth.cli import options, words
-from certsynth.cli.failure import note_written
+from certsynth.cli.failure import note_target
 from certsynth.cli.progress import bars
 
 if TYPE_CHECKING:
@@ -47,6 +48,7 @@ if TYPE_CHECKING:
     metavar="N",
     help="Make this many tables from the same noisy counts, and choose privately.",
 )
+@options.ledger
 @click.option(
     "--seed", type=click.IntRange(min=0), metavar="N", help="For the steps that need no privacy. Noise has none."
 )
@@ -64,13 +66,14 @@ def command(
 
     schema, subsets = Schema.load(schema_file), options.named_subsets(workload)
     options.say_what_is_left_out(schema, subsets, choices)
+    note_target(out)
     with bars(quiet=quiet) as progress:
         made = release(data, schema, out=out, subsets=subsets, progress=progress, **choices)
-    note_written(out)
+    options.say_what_is_not_counted(choices)
     if as_json:
-        words.print_json(result(made, out))
+        words.print_json(result(made, out) | ledgers.told(choices["ledger"]))
     else:
-        click.echo("\n".join(lines(made, out)))
+        click.echo("\n".join(lines(made, out, choices["ledger"])))
 
 
 def result(made: Release, out: Path) -> dict[str, Any]:
@@ -94,7 +97,7 @@ def method(how: Mapping[str, Any]) -> str:
     return f"{words.measured(how['mechanism'], how['resolution'])}, projection {how['projection']}{loss}"
 
 
-def lines(made: Release, out: Path) -> list[str]:
+def lines(made: Release, out: Path, ledger: Path | None = None) -> list[str]:
     """A release in words."""
     document = made.document
     how, privacy, certificate = document["release"], document["privacy"], document["certificate"]
@@ -110,6 +113,7 @@ def lines(made: Release, out: Path) -> list[str]:
         f"{out}: {words.counted(how['rows'], 'synthetic row')}, {words.counted(len(made.schema), 'column')}",
         f"privacy: {words.budget(privacy)} under {privacy['neighbours']} neighbours; {known}",
         f"method: {method(how)}",
+        *ledgers.left(ledger),
         "",
         words.promise(
             certificate["bound"],

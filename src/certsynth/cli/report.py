@@ -7,7 +7,7 @@ from pathlib import Path
 import click
 
 from certsynth.cli import options, words
-from certsynth.cli.failure import note_written
+from certsynth.cli.failure import note_target
 from certsynth.cli.writing import write_once
 
 
@@ -21,9 +21,8 @@ def command(folder: Path, out: Path | None, as_json: bool) -> None:
     A file that exists is left as it is; if it is another one, the command fails.
     """
     out = folder / "report.html" if out is None else out
+    note_target(out)
     new = written(folder, out)
-    if new:
-        note_written(out)
     if as_json:
         words.print_json({"out": str(out), "written": new})
     else:

@@ -8,7 +8,7 @@ from pathlib import Path
 import click
 
 from certsynth.cli import options, words
-from certsynth.cli.failure import note_written, say
+from certsynth.cli.failure import note_target, say
 from certsynth.cli.writing import write_once
 
 HEADER = """\
@@ -63,8 +63,8 @@ def command(data: Path, out: Path, name: str | None, trees: tuple[str, ...], as_
         where = f"codes of {column!r:.60} in {file}"
         listed[column] = paths_of_codes(read_code_file(Path(file), where), where)
     draft = draft_schema(data, name=name or data.name.split(".")[0] or "table", trees=listed)
+    note_target(out)
     write_once(out, (HEADER + draft.to_toml()).encode())
-    note_written(out)
     say(WARNING)
     if as_json:
         words.print_json({"out": str(out), "columns": list(draft.names), "draft": True})

@@ -20,7 +20,7 @@ from fractions import Fraction
 
 from scipy.optimize import minimize_scalar
 
-from certsynth.mechanisms.guarantee import Budget, Unit, decimal_text
+from certsynth.mechanisms.guarantee import Budget, Charge, Neighbours, Unit, decimal_text
 
 _OUTWARD = 1e-10  # more than floats lose on the way, relative
 _STEPS = 10**12  # ε and ρ are multiples of 1/_STEPS
@@ -28,11 +28,21 @@ _STEPS = 10**12  # ε and ρ are multiples of 1/_STEPS
 
 @dataclass(frozen=True, slots=True)
 class Privacy:
-    """What may be spent, and how it is told: ε, or ρ with the (ε, δ) that it means."""
+    """What may be spent, and how it is told: ε, or ρ with the (ε, δ) that it means.
+
+    `asked_in` is the unit that somebody asked in: (ε, δ) is spent in ρ all the same.
+    """
 
     budget: Budget
     epsilon: Fraction
     delta: Fraction | None = None
+    asked_in: Unit = Unit.EPSILON
+
+    def charge(self, neighbours: Neighbours) -> Charge:
+        """What a ledger is charged for it: ε with its δ, or ρ, as it was asked for."""
+        if self.asked_in is Unit.RHO:
+            return Charge(self.budget.amount, Unit.RHO, neighbours)
+        return Charge(self.epsilon, Unit.EPSILON, neighbours, self.delta or Fraction(0))
 
     def told(self, spent: Budget) -> dict[str, str | None]:
         """What was spent, in words and decimals that are never too small."""

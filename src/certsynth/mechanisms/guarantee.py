@@ -13,6 +13,7 @@ from typing import Any
 from certsynth.errors import InputError
 
 MAX_EPSILON = 100  # more than this protects nobody, and is nearly always a slip of the keyboard
+MOST_DELTA = Fraction(1, 100)
 _LONG_EXPONENT = re.compile(r"[eE][+-]?[\d_]{4}")  # 1e99999999 as a fraction would take all memory
 
 _STORED = re.compile(r"\d{1,200}(/[1-9]\d{0,200})?", re.ASCII)
@@ -86,6 +87,20 @@ class Guarantee:
 
     def __str__(self) -> str:
         return f"{self.spent} ({self.neighbours} neighbours)"
+
+
+@dataclass(frozen=True, slots=True)
+class Charge:
+    """What a release or a certificate costs: ε with the δ beside it, or ρ."""
+
+    amount: Fraction
+    unit: Unit
+    neighbours: Neighbours
+    delta: Fraction = Fraction(0)
+
+    def __str__(self) -> str:
+        beside = f" and delta {decimal_text(self.delta)}" if self.delta else ""
+        return f"{self.unit} {decimal_text(self.amount)}{beside}"
 
 
 def exact_epsilon(value: Any, *, name: str = "epsilon") -> Fraction:

@@ -1,0 +1,98 @@
+"""certsynth ledger: what has been spent on a data set."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from certsynth.cli import options, words
+
+if TYPE_CHECKING:
+    from certsynth.mechanisms.ledger import Ledger
+
+
+@click.command("ledger", short_help="What has been spent on a data set.")
+@click.argument("file", type=options.FILE)
+@click.option(
+    "--release",
+    "folders",
+    type=options.FILE,
+    multiple=True,
+    metavar="DIR",
+    help="Check that this release was charged to the ledger; may be given several times.",
+)
+@options.as_json
+def command(file: Path, folders: tuple[Path, ...], as_json: bool) -> None:
+    """Show what has been spent on the data set of the ledger FILE, and check that nobody has changed it.
+
+    The exit code is 1 if a line does not follow from the one before it, or if a release of --release is not in it.
+    Whoever can write the file can also put an old copy in its place: note the head elsewhere to be able to tell.
+    """
+    from certsynth import Ledger
+    from certsynth.artefact.folder import manifest
+    from certsynth.errors import CheckFailed, InputError
+
+    found = Ledger.load(file)
+    for folder in folders:
+        try:
+            charged = found.holds(manifest(folder))
+        except OSError:
+            raise InputError(f"{folder} is not a release folder: it has no checksums that can be read.") from None
+        if not charged:
+            raise CheckFailed(f"{folder} was not charged to {file}: its checksums are not in it.")
+    if as_json:
+        words.print_json(found.to_json())
+    else:
+        click.echo("\n".join([*lines(file, found), *(f"{folder}: charged to this ledger" for folder in folders)]))
+
+
+def told(file: Path | None) -> dict[str, Any]:
+    """What a command that has charged the ledger adds to its JSON."""
+    from certsynth import Ledger
+
+    return {} if file is None else {"ledger": {k: v for k, v in Ledger.load(file).to_json().items() if k != "entries"}}
+
+
+def left(file: Path | None) -> list[str]:
+    """And to its words."""
+    from certsynth import Ledger
+    from certsynth.mechanisms.guarantee import decimal_text
+
+    if file is None:
+        return []
+    ledger = Ledger.load(file)
+    spent = f"{ledger.unit} {decimal_text(ledger.spent)} of {decimal_text(ledger.cap)}"
+    return [f"ledger: {spent} is spent on {ledger.dataset!r} by now ({file})"]
+
+
+def lines(file: Path, ledger: Ledger) -> list[str]:
+    """A ledger in words."""
+    from certsynth.mechanisms.guarantee import decimal_text
+
+    unit, step = str(ledger.unit), Fraction(1, 10**12)
+    text = [
+        f"{file}: data set {ledger.dataset!r}, {unit} under {ledger.neighbours} neighbours",
+        *words.table(
+            [
+                ("cap", decimal_text(ledger.cap)),
+                ("spent", decimal_text(ledger.spent)),
+                ("left", decimal_text(ledger.remaining // step * step)),
+                *([("delta in all", decimal_text(ledger.delta))] if ledger.delta else []),
+            ]
+        ),
+        "",
+    ]
+    rows = [("when", unit, "for", "")]
+    rows += [
+        (e.time, decimal_text(e.amount), e.what, "" if e.finished else "spent, not finished") for e in ledger.entries
+    ]
+    text += words.table(rows) if ledger.entries else ["  nothing yet"]
+    if ledger.cut_off:
+        text += [
+            "",
+            f"  {words.counted(ledger.cut_off, 'line')} cut off by a crash, before any noise was drawn for it.",
+        ]
+    return [*text, "", f"every line follows from the one before it; head {ledger.head}"]

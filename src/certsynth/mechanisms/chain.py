@@ -1,0 +1,174 @@
+"""A file that only grows, line by line, each with the hash of the one before it; safe among processes and crashes.
+
+A line is a JSON object with a hash of all that it says, the hash of the line before it included. Whoever writes holds a
+lock, and the line is on the disk when `append` returns. A crash before that can cut off the last line: it is kept as
+it is, and the next one says that it comes after it (`mends`).
+"""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import hashlib
+import json
+import os
+import stat
+import sys
+import time
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from certsynth.errors import CheckFailed, InputError
+
+try:
+    import fcntl
+except ImportError:  # Windows has no locks of this kind
+    fcntl = None  # type: ignore[assignment]
+
+MAX_BYTES = 64 * 2**20
+PATIENCE = 60.0
+"""Seconds to wait for a lock: who holds it needs it for as long as a line takes to write."""
+
+_FIRST = "0" * 64  # what the first line has in place of the hash of a line before it
+_PAUSE = 0.01
+
+
+@dataclass(frozen=True, slots=True)
+class Line:
+    """A line by its hash, and what it says: None if a crash has cut it off, or somebody changed it."""
+
+    digest: str
+    says: Mapping[str, Any] | None
+    cut_off: bool = False
+
+
+@dataclass(slots=True)
+class Chain:
+    """An open file, locked: its lines, and more of them."""
+
+    path: Path
+    file: int
+    content: bytes
+    lines: list[Line] = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.lines = [_line(text) for text in self.content.split(b"\n") if text]
+
+    @property
+    def head(self) -> str:
+        """The hash of the last line: it stands for all of them."""
+        return self.lines[-1].digest if self.lines else _FIRST
+
+    def check(self) -> None:
+        """Every line has the hash of the one before it, and what is no line was cut off by a crash."""
+        before, mends = _FIRST, False
+        for number, line in enumerate(self.lines, start=1):
+            if line.says is None and (mends or number == 1 or not line.cut_off):
+                raise self._broken(number)
+            if line.says is not None and (line.says["previous"] != before or mends != ("mends" in line.says)):
+                raise self._broken(number)
+            before, mends = line.digest, line.says is None
+        if mends and self.content.endswith(b"\n"):  # what is cut off has no end
+            raise self._broken(len(self.lines))
+
+    def append(self, says: Mapping[str, Any]) -> Line:
+        """One more line: on the disk when this returns; nothing of it, as far as can be, if it raises."""
+        mends = {"mends": True} if self.lines and self.lines[-1].says is None else {}
+        text = _text({**says, **mends, "previous": self.head})
+        start = b"\n" if self.content and not self.content.endswith(b"\n") else b""
+        written = start + text + b"\n"
+        try:
+            os.lseek(self.file, len(self.content), os.SEEK_SET)
+            if os.write(self.file, written) < len(written):
+                raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+            sys.audit("certsynth.ledger.sync")
+            os.fsync(self.file)
+            if not self.content:
+                _sync_folder(self.path.parent)
+        except OSError as error:
+            with contextlib.suppress(OSError):  # if this fails too, a line that is cut off stays
+                os.ftruncate(self.file, len(self.content))
+            reason = error.strerror or "input/output error"
+            raise InputError(f"{self.path} cannot be written ({reason}); nothing was noted in it.") from None
+        self.content += written
+        self.lines.append(_line(text))
+        return self.lines[-1]
+
+    def _broken(self, number: int) -> CheckFailed:
+        return CheckFailed(
+            f"{self.path} has been changed: line {number} does not follow from the one before it. Find the file as it "
+            "was; until then nothing can be charged to it."
+        )
+
+
+@contextlib.contextmanager
+def open_chain(path: Path, *, write: bool) -> Iterator[Chain]:
+    """The file, with nobody else writing to it; one that is made has mode 0600. Its chain is not yet checked."""
+    if fcntl is None:
+        raise InputError("a ledger needs the file locks of a POSIX system, which this one has not.")
+    flags = (os.O_RDWR | os.O_CREAT) if write else os.O_RDONLY
+    try:
+        file = os.open(path, flags | os.O_CLOEXEC | os.O_NONBLOCK, 0o600)  # non-blocking: a pipe must not hang
+    except OSError as error:
+        raise InputError(f"{path} cannot be opened ({error.strerror or 'input/output error'}).") from None
+    try:
+        status = os.fstat(file)
+        if not stat.S_ISREG(status.st_mode):
+            raise InputError(f"{path} is not a file; choose another.")
+        _wait_for_lock(file, path, exclusive=write)
+        if os.fstat(file).st_size > MAX_BYTES:
+            raise InputError(f"{path} is too large for what it should be; choose another.")
+        with open(file, "rb", closefd=False) as reader:
+            content = reader.read()
+        yield Chain(path, file, content)
+    finally:
+        os.close(file)  # gives the lock back, as the end of the process would
+
+
+def _wait_for_lock(file: int, path: Path, *, exclusive: bool) -> None:
+    until = time.monotonic() + PATIENCE
+    while True:
+        try:
+            fcntl.flock(file, (fcntl.LOCK_EX if exclusive else fcntl.LOCK_SH) | fcntl.LOCK_NB)
+            return
+        except BlockingIOError:
+            if time.monotonic() > until:
+                raise InputError(
+                    f"another process has held {path} for {PATIENCE:.0f} seconds; try again when it is done."
+                ) from None
+            time.sleep(_PAUSE)
+        except OSError as error:
+            reason = error.strerror or "no locks"
+            raise InputError(f"{path} cannot be locked ({reason}); keep it on a local disk.") from None
+
+
+def _text(says: Mapping[str, Any]) -> bytes:
+    """A line for what it shall say: with the hash of that."""
+    hashed = hashlib.sha256(json.dumps(says, sort_keys=True).encode()).hexdigest()
+    return json.dumps({**says, "hash": hashed}, sort_keys=True).encode()
+
+
+def _line(text: bytes) -> Line:
+    """A line as it is read. What is cut off has no end; what has an end, and is not what was written, was changed."""
+    digest = hashlib.sha256(text).hexdigest()
+    try:
+        read, _ = json.JSONDecoder().raw_decode(text.decode(errors="replace"))
+    except (ValueError, RecursionError):
+        return Line(digest, None, cut_off=True)
+    try:
+        says = {key: value for key, value in read.items() if key != "hash"}
+        if _text(says) == text and isinstance(says["previous"], str):
+            return Line(read["hash"], says)
+    except (KeyError, TypeError, ValueError, AttributeError):
+        pass
+    return Line(digest, None)
+
+
+def _sync_folder(folder: Path) -> None:
+    handle = os.open(folder, os.O_RDONLY)
+    try:
+        os.fsync(handle)
+    finally:
+        os.close(handle)

@@ -1,0 +1,318 @@
+"""What has been spent on a data set, over all releases and certificates.
+
+A chain of lines (`chain.py`). The first says what the ledger is for: a data set, a cap, a unit and a neighbour
+relation. A `reserve` line is on the disk before any noise is drawn, and a `commit` line follows when the result is out;
+without one the amount stays spent all the same. Why the cap holds, whatever crashes, is shown in
+docs/explanation/proofs/composition.md.
+"""
+
+from __future__ import annotations
+
+import datetime
+import os
+import secrets
+import sys
+from collections.abc import Mapping
+from dataclasses import dataclass
+from fractions import Fraction
+from pathlib import Path
+from types import NoneType
+from typing import Any
+
+from certsynth.errors import CheckFailed, InputError
+from certsynth.mechanisms.chain import Chain, open_chain
+from certsynth.mechanisms.guarantee import (
+    MOST_DELTA,
+    Charge,
+    Neighbours,
+    Unit,
+    decimal_text,
+    exact_epsilon,
+    stored_rational,
+)
+
+FORMAT = "certsynth-ledger/1"
+MAX_NAME = 200
+
+_KEYS = {
+    "open": {"format", "dataset", "cap", "unit", "neighbours"},
+    "reserve": {"what", "amount", "delta", "nonce"},
+    "commit": {"reservation", "manifest"},
+}
+_IN_ALL = {"event", "time", "previous"}
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """Something that was paid for: `reservation` is the hash of its line, `manifest` that of what came of it.
+
+    It is `finished` when the result is out. What was kept in memory has no manifest.
+    """
+
+    time: str
+    what: str
+    amount: Fraction
+    delta: Fraction
+    reservation: str
+    finished: bool
+    manifest: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class Ledger:
+    """A ledger as it stood when it was read, its chain of hashes whole.
+
+    `head` is the hash of its last line: whoever notes it elsewhere can tell later if the file was rolled back.
+    `cut_off` counts lines that a crash cut off; noise waits for its line to be on the disk, so none was drawn for them.
+    """
+
+    dataset: str
+    cap: Fraction
+    unit: Unit
+    neighbours: Neighbours
+    entries: tuple[Entry, ...]
+    head: str
+    cut_off: int
+
+    @classmethod
+    def load(cls, path: str | Path) -> Ledger:
+        """Read a ledger and check its chain."""
+        with open_chain(Path(path), write=False) as chain:
+            ledger = cls._read(chain)
+        if ledger is None:
+            raise InputError(f"{path} is empty: it becomes a ledger when something is first charged to it.")
+        return ledger
+
+    @classmethod
+    def _read(cls, chain: Chain) -> Ledger | None:
+        """What a chain says; None if it is empty."""
+        if not chain.lines:
+            return None
+        says = [_checked(line.says) for line in chain.lines]
+        terms = says[0]
+        if not terms or terms["event"] != "open" or terms["format"] != FORMAT:
+            raise InputError(f"{chain.path} is not a ledger of certsynth; it is left as it is. Choose another file.")
+        chain.check()
+        finished = {each["reservation"]: each["manifest"] for each in says if each and each["event"] == "commit"}
+        whole = all(each is not None for each, line in zip(says, chain.lines, strict=True) if line.says is not None)
+        if not whole or sum(each is not None and each["event"] == "open" for each in says) > 1:
+            raise CheckFailed(f"{chain.path} holds a line that certsynth does not write: somebody has changed it.")
+        ledger = cls(
+            dataset=terms["dataset"],
+            cap=stored_rational(terms["cap"]),
+            unit=Unit(terms["unit"]),
+            neighbours=Neighbours(terms["neighbours"]),
+            entries=tuple(
+                Entry(
+                    time=each["time"],
+                    what=each["what"],
+                    amount=stored_rational(each["amount"]),
+                    delta=stored_rational(each["delta"]),
+                    reservation=line.digest,
+                    finished=line.digest in finished,
+                    manifest=finished.get(line.digest),
+                )
+                for each, line in zip(says, chain.lines, strict=True)
+                if each and each["event"] == "reserve"
+            ),
+            head=chain.head,
+            cut_off=sum(line.says is None for line in chain.lines),
+        )
+        if ledger.remaining < 0:
+            raise CheckFailed(f"{chain.path} says that more was spent than its cap: somebody has changed it.")
+        return ledger
+
+    @property
+    def spent(self) -> Fraction:
+        return sum((entry.amount for entry in self.entries), Fraction(0))
+
+    @property
+    def delta(self) -> Fraction:
+        """The sum of all δ: of (ε, δ) each adds up by itself."""
+        return sum((entry.delta for entry in self.entries), Fraction(0))
+
+    @property
+    def remaining(self) -> Fraction:
+        return self.cap - self.spent
+
+    def holds(self, manifest: str) -> bool:
+        """Whether what has this hash was charged to this ledger."""
+        return any(entry.manifest == manifest for entry in self.entries)
+
+    def to_json(self) -> dict[str, Any]:
+        return {
+            "dataset": self.dataset,
+            "unit": str(self.unit),
+            "neighbours": str(self.neighbours),
+            "cap": float(self.cap),
+            "spent": float(self.spent),
+            "remaining": float(self.remaining),
+            "delta": float(self.delta),
+            "exact": {name: str(getattr(self, name)) for name in ("cap", "spent", "remaining", "delta")},
+            "entries": [
+                {
+                    "time": entry.time,
+                    "what": entry.what,
+                    str(self.unit): float(entry.amount),
+                    "delta": float(entry.delta),
+                    "finished": entry.finished,
+                    "manifest": entry.manifest,
+                    "reservation": entry.reservation,
+                }
+                for entry in self.entries
+            ],
+            "cut_off": self.cut_off,
+            "head": self.head,
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class Account:
+    """The right to charge a ledger, as somebody asked for it.
+
+    `cap` and `dataset` are fixed by the first use; later they may be left out, and must not differ. `table` is the
+    schema's own name for the rows, and stands for a data set that nobody named.
+    """
+
+    path: Path
+    cap: Fraction | None = None
+    dataset: str | None = None
+    table: str = ""
+
+    @classmethod
+    def of(cls, path: str | Path | None, *, cap: Any, dataset: str | None, table: str) -> Account | None:
+        """What was asked for, checked; None without a ledger."""
+        if path is None:
+            if cap is not None or dataset is not None:
+                raise InputError("cap and dataset belong to a ledger: give --ledger FILE as well, or leave them out.")
+            return None
+        if dataset is not None and not (0 < len(dataset) <= MAX_NAME and dataset.isprintable()):
+            raise InputError(f"dataset must be a name of 1 to {MAX_NAME} printable characters.")
+        most = None if cap is None else exact_epsilon(cap, name="cap")
+        return cls(path=Path(path), cap=most, dataset=dataset, table=table)
+
+    def check(self, charge: Charge) -> None:
+        """Refuse at once what `reserve` would refuse; nothing is written."""
+        there, parent = os.path.lexists(self.path), self.path.parent
+        if not parent.is_dir():
+            raise InputError(f"{parent} is not a folder; make it first, or choose another --ledger.")
+        if not os.access(self.path if there else parent, os.W_OK):
+            raise InputError(f"the ledger {self.path} cannot be written; choose another --ledger.")
+        ledger = None
+        if there:
+            with open_chain(self.path, write=False) as chain:
+                ledger = Ledger._read(chain)
+        self._refuse(ledger, charge)
+
+    def reserve(self, charge: Charge, *, what: str) -> str:
+        """Note the charge as spent, for good; the hash of its line, which is on the disk by then."""
+        sys.audit("certsynth.ledger.open")
+        with open_chain(self.path, write=True) as chain:
+            ledger = Ledger._read(chain)
+            self._refuse(ledger, charge)
+            if ledger is None:
+                sys.audit("certsynth.ledger.begin")
+                self._begin(chain, charge)
+            sys.audit("certsynth.ledger.reserve")
+            says = {
+                "event": "reserve",
+                "what": what,
+                "amount": str(charge.amount),
+                "delta": str(charge.delta),
+                "time": _now(),
+                "nonce": secrets.token_hex(16),  # the line's hash is published: nobody shall guess the line from it
+            }
+            return chain.append(says).digest
+
+    def commit(self, reservation: str, manifest: str | None) -> None:
+        """Note that what was paid for is out; `manifest` is the hash of it."""
+        sys.audit("certsynth.ledger.commit")
+        with open_chain(self.path, write=True) as chain:
+            ledger = Ledger._read(chain)
+            if ledger is None or all(entry.reservation != reservation for entry in ledger.entries):
+                raise CheckFailed(f"{self.path} no longer has what was reserved in it: somebody has changed it.")
+            chain.append({"event": "commit", "reservation": reservation, "manifest": manifest, "time": _now()})
+
+    def _begin(self, chain: Chain, charge: Charge) -> None:
+        chain.append(
+            {
+                "event": "open",
+                "format": FORMAT,
+                "dataset": self.dataset or self.table,
+                "cap": str(self.cap),
+                "unit": str(charge.unit),
+                "neighbours": str(charge.neighbours),
+                "time": _now(),
+            }
+        )
+
+    def _refuse(self, ledger: Ledger | None, charge: Charge) -> None:
+        """Raise unless the ledger, or a new one, has room for the charge on the same terms."""
+        path = self.path
+        if ledger is None:
+            if self.cap is None:
+                raise InputError(f"{path} is a new ledger: say with --cap how much may ever be spent on the data set.")
+            _check_room(path, charge, cap=self.cap, spent=Fraction(0), delta=Fraction(0))
+            return
+        theirs = f"{path} is the ledger of the data set {ledger.dataset!r}"
+        if self.dataset is not None and self.dataset != ledger.dataset:
+            raise InputError(
+                f"{theirs}, not of {self.dataset!r}: a ledger is for one data set. Choose another --ledger."
+            )
+        if self.dataset is None and self.table != ledger.dataset:
+            raise InputError(
+                f"{theirs}, and the schema's table is {self.table!r}: if they are the same rows, say --dataset "
+                f"{ledger.dataset!r}; if not, choose another --ledger."
+            )
+        if self.cap is not None and self.cap != ledger.cap:
+            raise InputError(
+                f"{path} has a cap of {decimal_text(ledger.cap)} since its first use, and it cannot become "
+                f"{decimal_text(self.cap)}. Leave --cap out."
+            )
+        if charge.unit is not ledger.unit:
+            raise InputError(
+                f"{path} counts in {ledger.unit}, to which {charge.unit} does not add: ask with --{ledger.unit}, or "
+                "choose another --ledger."
+            )
+        if charge.neighbours is not ledger.neighbours:
+            raise InputError(
+                f"{path} counts under {ledger.neighbours} neighbours, to which what is spent under {charge.neighbours} "
+                f"does not add: ask with --neighbours {ledger.neighbours}, or choose another --ledger."
+            )
+        _check_room(path, charge, cap=ledger.cap, spent=ledger.spent, delta=ledger.delta)
+
+
+def _check_room(path: Path, charge: Charge, *, cap: Fraction, spent: Fraction, delta: Fraction) -> None:
+    if spent + charge.amount > cap:
+        raise CheckFailed(
+            f"{path}: {charge.unit} {decimal_text(charge.amount)} is more than is left, since {decimal_text(spent)} of "
+            f"{decimal_text(cap)} is spent."
+        )
+    if delta + charge.delta > MOST_DELTA:
+        raise CheckFailed(
+            f"{path}: delta would add up to {decimal_text(delta + charge.delta)}, and more than "
+            f"{decimal_text(MOST_DELTA)} protects nobody."
+        )
+
+
+def _checked(says: Mapping[str, Any] | None) -> Mapping[str, Any] | None:
+    """What a line says; None if it is nothing that a ledger says."""
+    if says is None:
+        return None
+    try:
+        keys = set(says) - {"mends"}
+        if keys != _KEYS[says["event"]] | _IN_ALL or not all(isinstance(says[k], str) for k in keys - {"manifest"}):
+            return None
+        for name in {"cap", "amount", "delta"} & keys:
+            stored_rational(says[name])
+        if not isinstance(says.get("manifest", ""), (str, NoneType)):
+            return None
+        if says["event"] == "open":
+            Unit(says["unit"]), Neighbours(says["neighbours"])
+    except (KeyError, TypeError, ValueError):
+        return None
+    return says
+
+
+def _now() -> str:
+    return datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds")

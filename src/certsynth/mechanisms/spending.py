@@ -1,0 +1,82 @@
+"""Noise that is paid for before it is drawn, and never beyond what was asked for."""
+
+from __future__ import annotations
+
+import sys
+from types import TracebackType
+
+from certsynth.arrays import Ints
+from certsynth.errors import BudgetNote
+from certsynth.mechanisms.guarantee import Budget, Charge, Sensitivity
+from certsynth.mechanisms.ledger import Account
+from certsynth.mechanisms.samplers import ExactNoise, Noise, Noised
+
+
+class Spending:
+    """The way of one release, or one certificate, with its budget.
+
+    It is reserved in the ledger, if there is one, before the first draw, and stays spent whatever happens then; what
+    goes beyond `limit` is refused. An error that leaves the `with` block says what became of the budget.
+    """
+
+    def __init__(
+        self, charge: Charge, limit: Budget, *, what: str, account: Account | None, noise: Noise | None = None
+    ) -> None:
+        self.charge, self.limit, self.what, self.account = charge, limit, what, account
+        self._noise = noise or ExactNoise()
+        self._left = limit.amount
+        self._drawn = False
+        self.reservation: str | None = None
+        """The hash of the line in the ledger that paid for it."""
+        if account is not None:
+            account.check(charge)
+
+    @property
+    def releasable(self) -> bool:
+        return self._noise.releasable
+
+    def add(self, values: Ints, *, sensitivity: Sensitivity, budget: Budget) -> Noised:
+        """Noise as `Noise.add` gives it, once it is paid for."""
+        self.take(budget)
+        sys.audit("certsynth.noise.draw")
+        return self._noise.add(values, sensitivity=sensitivity, budget=budget)
+
+    def take(self, budget: Budget) -> None:
+        """Take a part of the budget: to be called before anything random is drawn for it."""
+        if budget.unit is not self.limit.unit or not 0 <= budget.amount <= self._left:
+            raise ValueError("more is spent than was asked for")
+        self.reserve()
+        self._left -= budget.amount
+
+    def reserve(self) -> None:
+        """Reserve all of the budget, once."""
+        if self._drawn:
+            return
+        self._drawn = True  # from here on it counts as spent, even if the next line is interrupted
+        if self.account is not None:
+            try:
+                self.reservation = self.account.reserve(self.charge, what=self.what)
+            except Exception:
+                self._drawn = False  # it was refused, or the ledger could not be written
+                raise
+
+    def commit(self, manifest: str | None) -> None:
+        """Tell the ledger that the result is out; `manifest` is its hash."""
+        if self.account is not None and self.reservation is not None:
+            self.account.commit(self.reservation, manifest)
+
+    def __enter__(self) -> Spending:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if error is not None and (self._drawn or self.account is not None):
+            error.add_note(BudgetNote(self._told()))
+
+    def _told(self) -> str:
+        if not self._drawn:
+            return "Nothing was spent."
+        if self.account is None:
+            return f"Noise had been drawn: count {self.charge} as spent."
+        return f"In {self.account.path} {self.charge} stays spent; nothing is refunded."
