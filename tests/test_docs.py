@@ -111,7 +111,7 @@ def claims(page: Path) -> list[str]:
 
 def named(section: str, part: str) -> list[str]:
     """What stands in code quotes in one part of a claim, which ends at an empty line."""
-    (found,) = re.findall(rf"^\*\*{part}\.\*\* (.*?)(?:\n\n|\Z)", section, re.MULTILINE | re.DOTALL)
+    (found,) = re.findall(rf"^\*\*{part}\.\*\*\s(.*?)(?:\n\n|\Z)", section, re.MULTILINE | re.DOTALL)
     return re.findall(r"`([^`]+)`", found)
 
 
