@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import re
 from pathlib import Path
 
@@ -16,6 +17,10 @@ ROOT = Path(__file__).parents[1]
 PAGES = sorted([*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md")])
 NAMES = [str(page.relative_to(ROOT)) for page in PAGES]
 TEXT = "\n".join(page.read_text(encoding="utf-8") for page in PAGES if page.name != "CHANGELOG.md")
+
+PROOFS = sorted((ROOT / "docs" / "explanation" / "proofs").glob("*.md"))
+CLAIM = ("Setting", "Claim", "Proof", "Where in the code", "Checked by")
+"""What every claim of a page of proofs has."""
 
 _LINK = re.compile(r"\[[^\]]*\]\(([^)\s]+)\)")
 _FENCED = re.compile(r"^```.*?^```", re.DOTALL | re.MULTILINE)
@@ -72,6 +77,104 @@ def test_every_relative_link_leads_somewhere(page):
         if "://" in target or target.startswith(("#", "mailto:")):
             continue
         assert (path.parent / target.partition("#")[0]).exists(), target
+
+
+def anchors(page: Path) -> set[str]:
+    """What a link may name on a page: its headings in small letters, without punctuation, spaces as hyphens."""
+    text = _FENCED.sub("", page.read_text(encoding="utf-8"))
+    headings = re.findall(r"^#+ (.*)$", text, re.MULTILINE)
+    return {re.sub(r"[^\w\- ]", "", heading.lower()).strip().replace(" ", "-") for heading in headings}
+
+
+@pytest.mark.parametrize("page", NAMES)
+def test_every_link_to_a_heading_leads_to_one(page):
+    path = ROOT / page
+    for target in _LINK.findall(_FENCED.sub("", path.read_text(encoding="utf-8"))):
+        place, _, anchor = target.partition("#")
+        if anchor and "://" not in target:
+            assert anchor in anchors(path.parent / place if place else path), target
+
+
+def test_a_link_to_no_heading_is_seen():
+    assert "how-β-is-split" in anchors(ROOT / "docs/explanation/proofs/direct.md")
+    assert "how-beta-is-split" not in anchors(ROOT / "docs/explanation/proofs/direct.md")
+
+
+# ------------------------------------------------------------ proofs
+
+
+def claims(page: Path) -> list[str]:
+    """The sections of a page that make a claim."""
+    sections = re.split(r"^#{2,3} ", page.read_text(encoding="utf-8"), flags=re.MULTILINE)
+    return [section for section in sections if re.search(r"^\*\*Claim\b", section, re.MULTILINE)]
+
+
+def named(section: str, part: str) -> list[str]:
+    """What stands in code quotes in one part of a claim, which ends at an empty line."""
+    (found,) = re.findall(rf"^\*\*{part}\.\*\*\s(.*?)(?:\n\n|\Z)", section, re.MULTILINE | re.DOTALL)
+    return re.findall(r"`([^`]+)`", found)
+
+
+def is_code(name: str) -> bool:
+    """Whether a dotted name is that of a module of ours, or of something in one."""
+    pieces = ["certsynth", *name.split(".")]
+    for length in range(len(pieces), 0, -1):
+        try:
+            found = importlib.import_module(".".join(pieces[:length]))
+        except ModuleNotFoundError:
+            continue
+        for piece in pieces[length:]:
+            if not hasattr(found, piece):
+                return False
+            found = getattr(found, piece)
+        return True
+    return False
+
+
+def is_test(name: str) -> bool:
+    """Whether there is such a test, named like pytest names it."""
+    place, _, function = name.partition("::")
+    file = ROOT / "tests" / place
+    return file.is_file() and f"def {function}(" in file.read_text(encoding="utf-8")
+
+
+@pytest.mark.parametrize("page", PROOFS, ids=lambda page: page.name)
+def test_every_claim_has_all_its_parts_and_names_code_and_tests_that_exist(page):
+    for section in claims(page):
+        title = section.partition("\n")[0]
+        assert [part for part in CLAIM if f"**{part}" not in section] == [], title
+        code, tests = named(section, "Where in the code"), named(section, "Checked by")
+        assert code, title
+        assert tests, title
+        assert [name for name in code if not is_code(name)] == [], title
+        assert [name for name in tests if not is_test(name)] == [], title
+
+
+def test_the_pages_of_proofs_make_claims():
+    assert {page.name for page in PROOFS if not claims(page)} == {"README.md"}
+    assert sum(len(claims(page)) for page in PROOFS) > 40
+
+
+def test_names_that_do_not_exist_are_seen():
+    assert is_code("mechanisms.haar.Haar.sensitivity")
+    assert not is_code("mechanisms.haar.Haar.sensitivities")
+    assert not is_code("mechanism.haar.Haar")
+    assert is_test("test_docs.py::test_names_that_do_not_exist_are_seen")
+    assert not is_test("test_docs.py::test_names")
+    assert not is_test("test_doc.py::test_names_that_do_not_exist_are_seen")
+
+
+def test_every_page_of_proofs_is_in_their_index_and_proofs_are_nowhere_else():
+    index = (ROOT / "docs/explanation/proofs/README.md").read_text(encoding="utf-8")
+    assert {page.name for page in PROOFS} - {"README.md"} <= set(_LINK.findall(index))
+    for page in (ROOT / "docs" / "explanation").glob("*.md"):
+        assert "∎" not in page.read_text(encoding="utf-8"), page.name
+
+
+@pytest.mark.parametrize("page", ["README.md", "docs/architecture.md", "docs/promises.md"])
+def test_what_is_not_promised_is_linked(page):
+    links = _LINK.findall((ROOT / page).read_text(encoding="utf-8"))
+    assert any(link.endswith("explanation/limits.md") for link in links)
 
 
 def test_the_pages_that_the_readme_promises_are_there():

@@ -8,7 +8,8 @@ import numpy as np
 import pytest
 
 from certsynth import evaluate, release
-from certsynth.certificate.plug_in import DISPLACEMENT_BETA, plug_in
+from certsynth.certificate.plug_in import DISPLACEMENT_BETA, _shared_scales, _tables, plug_in
+from certsynth.domain import Ordered, Schema
 from certsynth.mechanisms import Budget, Neighbours, Sensitivity, Unit, measure, strategy_named
 from certsynth.mechanisms.scalars import measure_scalars
 from certsynth.projection.transport_program import TransportProgram
@@ -147,6 +148,45 @@ def test_single_columns_beside_tables_that_follow_from_them_share_the_failure_pr
     assert terms([(2,), (0, 1)], 38) == terms([(2,), (0, 1)], 19)
     assert min(terms([(2,), (0, 1)], 38)) > 0.999  # too few: nothing is claimed
     assert max(terms([(2,), (0, 1)], 39)) < 0.9
+
+
+def test_scales_of_single_columns_do_not_depend_on_tables_that_follow_from_them():
+    """The scales of the quantile must be independent of the noise. Later cells, and so the noise in them, follow from
+    that of single columns: a later table of the same shape has no say in the scale of an earlier one."""
+    twins = Schema((Ordered("a", low=0, high=4), Ordered("b", low=0, high=9), Ordered("c", low=0, high=4)))
+    clean = [np.arange(50.0) % 5, np.arange(50.0) % 10, np.arange(50.0) % 5]
+    measured = [Marginals.even(twins, tables, resolution=5) for tables in (((0,), (1,), (2,)), ((0, 1),))]
+    codes = [c.to_cells(x, cells) for c, x, cells in zip(twins, clean, measured[0].cells, strict=True)]
+    single, wide, narrow = (
+        measure(m.count([codes]), IDENTITY, budget=Budget(Fraction(amount)))
+        for m, amount in ((measured[0], 9), (measured[1], 1), (measured[1], 9))
+    )
+
+    def scales(later):
+        tables, *_ = _tables([single, later], twins, clean, [(2,), (0,), (0, 1)], draws=10, seed=1)
+        pilot = np.column_stack([np.abs(t.block[10:-2]).sum(axis=1) for t in tables])
+        assert [t.layer for t in tables] == [0, 1, 1]
+        assert [c.size for t in tables[:2] for c in t.cells] == [5, 5]
+        return _shared_scales(tables, pilot)
+
+    assert scales(wide)[1] > 2 * scales(narrow)[1]
+    assert scales(wide)[0] == scales(narrow)[0]
+
+
+def test_a_displacement_speaks_of_one_measurement_only():
+    """It sums distances to the centres of one measurement's cells: of the columns of another it says nothing."""
+    counts, clean = _counts(people(50), MIXED.select(["income", "since"]), 4)
+    schema = MIXED.select(["income", "since"])
+    made = measure(counts, IDENTITY, budget=Budget(Fraction(3)))
+    displaced = measure_scalars(
+        [1],
+        sensitivity=Sensitivity(1, 1),
+        budget=Budget(Fraction(1)),
+        neighbours=Neighbours.REPLACE_ONE,
+        noise=NoNoise(),
+    )
+    with pytest.raises(ValueError, match="one measurement"):
+        plug_in([made, made], schema, clean, beta=Fraction(1, 10), draws=20, seed=1, displaced=displaced)
 
 
 def test_refuses_a_subset_that_was_not_measured():

@@ -8,6 +8,7 @@ import io
 import subprocess
 import sys
 from collections.abc import Callable
+from contextlib import closing
 from pathlib import Path
 
 import duckdb
@@ -22,6 +23,7 @@ from nasty import NESTED, ROWS, TABLE, csv_file, parquet_file
 from certsynth.domain import Category, Ordered, Schema
 from certsynth.errors import InputError
 from certsynth.sources import cleaned, open_source
+from certsynth.sources.duck import _connection
 
 
 def write(folder: Path, data: bytes | str, name: str = "table.csv") -> Path:
@@ -238,3 +240,11 @@ def test_memory_stays_flat(suffix: str, tmp_path: Path) -> None:
     rows, growth = map(int, run.stdout.split())
     assert rows == (2_000_000 if suffix == "parquet" else 500_000)
     assert growth < (80 if suffix == "parquet" else 20), f"grew by {growth} MB"
+
+
+def test_duckdb_has_nowhere_to_spill_private_rows():
+    """By default it puts what does not fit into memory into the folder .tmp of wherever one works."""
+    with closing(_connection()) as con:
+        assert con.execute("SELECT current_setting('temp_directory')").fetchall() == [("",)]
+    with closing(duckdb.connect()) as con:
+        assert con.execute("SELECT current_setting('temp_directory')").fetchall() != [("",)]

@@ -1,7 +1,7 @@
 r"""The direct certificate: the loss itself, released with a little noise.
 
 For a fixed synthetic table the loss of the private rows moves by at most 1/n when one row changes, so it can be
-released at almost no cost. docs/explanation/direct-certificate.md has the statements and proofs; what they need of the
+released at almost no cost. docs/explanation/proofs has the proofs (sensitivity.md, direct.md); what they need of the
 code is done here: the number that gets noise is an exact integer, computed from flows whose optimality is proved, on
 lattices and networks that the schema alone fixes.
 """

@@ -123,13 +123,15 @@ def plug_in(
     map, so that the law of its error is known as well. By default subsets are those that were measured last.
 
     `displaced` is the noisy sum of the distances of private rows to the centres of their cells: where it is given, the
-    discretisation is what it says, and at most the worst case.
+    discretisation is what it says, and at most the worst case. It is for a single measurement: it knows no other cells.
 
     `seed` starts the Monte Carlo draws of the noise's law, and nothing else. It must come fresh from the operating
     system: whoever chooses it chooses the certificate.
 
     Paper: Definition 2 [proxy-loss], Lemma 1 [certificate-holds], appendix C [projections]
     """
+    if displaced and len(measurements) > 1:
+        raise ValueError("the displacement is that of one measurement's cells, and says nothing of others")
     subsets = measurements[-1].marginals.subsets if subsets is None else subsets
     tables, rows, rows_error = _tables(measurements, schema, table, subsets, draws, seed)
     hidden = measurements[-1].strategy.neighbours is Neighbours.ADD_REMOVE
@@ -162,7 +164,8 @@ class _Table:
 
     @property
     def shape(self) -> tuple[object, ...]:
-        return tuple((c.size, c.span, c.apart, c.weight, id(c.web)) for c in self.cells)
+        """What tables share scales by: none across layers, since later ones may follow from the noise of the first."""
+        return self.layer, *((c.size, c.span, c.apart, c.weight, id(c.web)) for c in self.cells)
 
 
 def _tables(

@@ -3,8 +3,8 @@
 Every subset R of columns that lies in several counted subsets S is seen once in each: as the sum of the block of S over
 the columns outside R. The best combination weighs each by the inverse variance of its error. Blocks then take it over:
 what is missing is spread evenly over the cells summed. Small R come first; a later step changes no earlier sum.
-docs/explanation/noise.md proves that this is the least-squares solution under independent noise of one scale on all
-cells, and that true counts pass unchanged whatever the weights.
+docs/explanation/proofs/post-processing.md proves that this is the least-squares solution under independent noise of one
+scale on all cells, and that true counts pass unchanged whatever the weights.
 """
 
 from __future__ import annotations

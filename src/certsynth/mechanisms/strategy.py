@@ -2,7 +2,7 @@
 
 A strategy acts on one marginal, a block of counts over a product of columns. Its coefficients are integers; noise is
 added to them, and `cells` maps noisy coefficients to an estimate of the counts whose error is linear in the noise.
-docs/explanation/noise.md has the proofs; the tests check the sensitivities against all pairs of neighbours.
+docs/explanation/proofs/sensitivity.md has the proofs; the tests check sensitivities against all pairs of neighbours.
 """
 
 from __future__ import annotations

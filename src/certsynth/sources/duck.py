@@ -146,7 +146,8 @@ def readable(place: str, kind: str) -> str:
 
 
 def _connection() -> duckdb.DuckDBPyConnection:
-    con = duckdb.connect(config={"autoinstall_known_extensions": "false", "autoload_known_extensions": "false"})
+    settings = {"autoinstall_known_extensions": "false", "autoload_known_extensions": "false"}
+    con = duckdb.connect(config={**settings, "temp_directory": ""})  # private rows do not spill to the disk
     con.execute("SET enable_progress_bar = false")
     return con
 

@@ -37,7 +37,7 @@ class Network:
     where the hub takes up what does not sum to zero. It equals the supremum of ∫f dω over all f that are 1-Lipschitz
     along the arcs with |f| ≤ `hub`. Arcs are never shorter than the distance they span, so U is at least W1 on measures
     of equal mass, and equal to it where `stretch` is 1; else it is at most `stretch` times W1. Lengths are whole
-    multiples of 1/`unit`. docs/explanation/transport.md proves which graphs are exact.
+    multiples of 1/`unit`. docs/explanation/proofs/transport.md proves which graphs are exact.
 
     Where columns have points apart, the hub at half the diameter is the way between them, or, where the hub is further
     off, another node at half the diameter, which takes up no mass. Lighter columns have ways of their own.
