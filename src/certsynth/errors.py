@@ -33,3 +33,7 @@ class UnsafeNoise(CertsynthError):
 
 class SolverFailed(CertsynthError):
     """A solver gave no usable answer; the message says what to try."""
+
+
+class WorkerDied(CertsynthError):
+    """A process that worked for this one ended before its work did, more than once."""

@@ -178,6 +178,7 @@ def _made(
     spending.reserve()  # also where nothing needed noise: it is a release of these rows all the same
     measurement = measurements[-1]
 
+    sys.audit("certsynth.rows.fit")
     tables, cleaned_tables, supports = [], [], []
     for j in range(settings.candidates):
         table, support = _synthesise(measurements, schema, settings, public_rows, rng, progress, other_loss=j % 2 == 1)
@@ -213,6 +214,7 @@ def _made(
         )
         spent.append((DISPLACEMENT, displaced.cost))
 
+    sys.audit("certsynth.certificate.compute")
     draws_seed = secrets.randbits(128)
     proxies = settings.proxies(layers[-1].resolution)
     plugged = plug_in(

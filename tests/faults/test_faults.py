@@ -1,0 +1,195 @@
+"""Whatever breaks, at whatever step: a release is whole or absent, and no noise is drawn that was not paid for."""
+
+from __future__ import annotations
+
+import json
+import re
+import shutil
+import subprocess
+import sys
+from dataclasses import dataclass
+from fractions import Fraction
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from certsynth import Ledger, Release, Schema, demo
+from certsynth.errors import InputError
+
+HERE = Path(__file__).parent
+SOURCES = HERE.parents[1] / "src" / "certsynth"
+COLUMNS = ("sex", "employed")
+EPSILON = Fraction(1, 2)
+COMMON = ("--schema", "schema.toml", "--epsilon", "0.5", "--ledger", "ledger", "--quiet")
+RELEASE = ("release", "people.csv", "--out", "out", "--cap", 1, "--resolution", 2, "--mechanism", "identity", *COMMON)
+CERTIFY = ("certify", "people.csv", "people.csv", "--cap", 1, *COMMON)
+KEY = ("--sign", "key.pem")
+LIMITS = [0, 1, 100, 300, 700, 1_000, 2_000, 3_000, 5_000, 10_000, 50_000, 200_000]
+"""The most bytes that a file may have: between those of the files of a release."""
+
+VISIBLE = {"people.csv", "schema.toml", "key.pem", "ledger", "out", "again", "events.txt", "out.txt", "err.txt"}
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What a broken command left behind."""
+
+    folder: Path
+    code: int
+
+    @property
+    def events(self) -> list[str]:
+        return (self.folder / "events.txt").read_text().split()
+
+    @property
+    def said(self) -> str:
+        return (self.folder / "err.txt").read_text()
+
+    @property
+    def spent(self) -> Fraction:
+        try:
+            return Ledger.load(self.folder / "ledger").spent
+        except InputError:  # it was not made yet, or is still empty
+            return Fraction(0)
+
+    @property
+    def released(self) -> bool:
+        return (self.folder / "out").exists()
+
+
+@pytest.fixture(scope="module")
+def town(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A private table, its schema and a key to sign with."""
+    from cryptography.hazmat.primitives import serialization as form
+    from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
+
+    folder = tmp_path_factory.mktemp("town")
+    table = demo.people(60)
+    demo.write_csv({name: table[name] for name in COLUMNS}, folder / "people.csv")
+    (folder / "schema.toml").write_text(Schema.parse(demo.SCHEMA).select(COLUMNS).to_toml(), encoding="utf-8")
+    key = Ed25519PrivateKey.generate()
+    pem = key.private_bytes(form.Encoding.PEM, form.PrivateFormat.PKCS8, form.NoEncryption())
+    (folder / "key.pem").write_bytes(pem)
+    return folder
+
+
+def broken(town: Path, here: Path, cases: list[dict[str, Any]]) -> list[Outcome]:
+    """Run the cases, each in a copy of the town."""
+    for number, case in enumerate(cases):
+        case["folder"] = str(shutil.copytree(town, here / str(number)))
+    (here / "cases.json").write_text(json.dumps(cases, default=str))
+    done = subprocess.run(
+        [sys.executable, HERE / "breaking.py", here / "cases.json"], capture_output=True, text=True, check=True
+    )
+    return [Outcome(Path(case["folder"]), code) for case, code in zip(cases, json.loads(done.stdout), strict=True)]
+
+
+def check_trust(outcome: Outcome) -> None:
+    """The promises that hold whatever happened, and that life goes on."""
+    names = {path.name for path in outcome.folder.iterdir()}
+    assert {name for name in names if not name.startswith(".")} <= VISIBLE
+    assert outcome.spent in (0, EPSILON)
+    if "certsynth.noise.draw" in outcome.events:
+        assert outcome.spent == EPSILON
+    if outcome.released:
+        assert outcome.spent == EPSILON
+        checks = Release.load(outcome.folder / "out").verify()
+        assert all(check["ok"] for check in checks), checks
+    assert "Traceback" not in outcome.said
+    assert "SECRET" not in outcome.said
+
+
+def check_message(outcome: Outcome) -> None:
+    """Whoever still can speak says in one line what is written and what became of the budget, and it is true."""
+    (line,) = outcome.said.splitlines()
+    assert line.startswith(("error: ", "interrupted: "))
+    if outcome.released:
+        assert "out is written" in line
+    else:
+        assert re.search(r"nothing was written|was not written|nothing was noted in it", line), line
+    if "Nothing was spent." in line:
+        assert outcome.spent == 0
+    else:
+        assert "In ledger epsilon 0.5 stays spent; nothing is refunded." in line
+        reserving = {
+            "certsynth.ledger.open",
+            "certsynth.ledger.begin",
+            "certsynth.ledger.reserve",
+            "certsynth.ledger.sync",
+        }
+        assert outcome.spent == EPSILON or outcome.events[-1] in reserving  # an interrupt right then counts as spent
+
+
+def steps(town: Path, here: Path, command: tuple[object, ...]) -> list[str]:
+    """The steps of an undisturbed run, which is what it should be."""
+    here.mkdir()
+    (outcome,) = broken(town, here, [{"command": command}])
+    assert outcome.code == 0, outcome.said
+    check_trust(outcome)
+    assert outcome.spent == EPSILON
+    return outcome.events
+
+
+@pytest.mark.parametrize("action", ["kill", "interrupt", "terminate", "full disk", "no memory", "bug"])
+@pytest.mark.parametrize("command", [(*RELEASE, *KEY), CERTIFY], ids=["release", "certify"])
+def test_breaks_at_every_step(town, tmp_path, command, action):
+    announced = steps(town, tmp_path / "whole", command)
+    cases = [{"command": command, "at": at, "action": action} for at in range(1, len(announced) + 1)]
+    outcomes = broken(town, tmp_path, cases)
+    drawn = announced.index("certsynth.noise.draw")
+    for at, outcome in enumerate(outcomes, start=1):
+        assert outcome.events[:at] == announced[:at]
+        assert outcome.code == {"kill": -9, "interrupt": 130, "terminate": 130}.get(action, 2), outcome.said
+        check_trust(outcome)
+        if action != "kill":
+            check_message(outcome)
+            assert not list(outcome.folder.glob(".*.partial"))  # cleaned up
+        if at > drawn + 1:
+            assert outcome.spent == EPSILON
+    if command is not CERTIFY:
+        assert {outcome.released for outcome in outcomes} == {False, True}  # broken before it was there, and after
+    assert {outcome.spent for outcome in outcomes} == {0, EPSILON}
+
+
+@pytest.mark.parametrize("command", [(*RELEASE, *KEY), CERTIFY], ids=["release", "certify"])
+def test_a_disk_that_is_full_at_any_size(town, tmp_path, command):
+    outcomes = broken(town, tmp_path, [{"command": command, "limit": limit} for limit in LIMITS])
+    for outcome in outcomes:
+        check_trust(outcome)
+        assert not list(outcome.folder.glob(".*.partial"))
+        if outcome.code and outcome.said:  # what it says is cut off, too, where files may have no more bytes
+            assert outcome.code == 2
+    assert not outcomes[0].released
+    assert outcomes[-1].released == (command is not CERTIFY)
+    assert {outcome.code for outcome in outcomes} == {0, 2}
+
+
+def test_life_goes_on_after_a_crash(town, tmp_path):
+    """After a kill at each step another release fits as long as there is room for it, and then none."""
+    announced = steps(town, tmp_path / "whole", RELEASE)
+    cases = [{"command": RELEASE, "at": at, "action": "kill"} for at in range(1, len(announced) + 1, 3)]
+    outcomes = broken(town, tmp_path, cases)
+    again = [tuple("again" if part == "out" else part for part in RELEASE)] * 2
+    for outcome in outcomes:
+        before = outcome.spent
+        (tmp_path / "cases.json").write_text(
+            json.dumps([{"command": command, "folder": str(outcome.folder)} for command in again])
+        )
+        done = subprocess.run(
+            [sys.executable, HERE / "breaking.py", tmp_path / "cases.json"], capture_output=True, text=True, check=True
+        )
+        assert json.loads(done.stdout)[0] == 0, outcome.said
+        assert Ledger.load(outcome.folder / "ledger").spent == before + EPSILON
+        assert json.loads(done.stdout)[1] == 2  # it exists already
+        assert all(check["ok"] for check in Release.load(outcome.folder / "again").verify())
+
+
+def test_every_step_that_is_announced_is_tried(town, tmp_path):
+    """Steps in the source and steps that runs announce are the same."""
+    found = set()
+    for path in SOURCES.rglob("*.py"):
+        found |= set(re.findall(r'sys\.audit\(\s*"(certsynth\.[a-z.]+)"', path.read_text(encoding="utf-8")))
+    seen = {*steps(town, tmp_path / "r", (*RELEASE, *KEY)), *steps(town, tmp_path / "c", CERTIFY)}
+    assert found == seen
+    assert len(found) >= 12

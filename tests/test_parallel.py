@@ -1,0 +1,51 @@
+"""Work on several processes, one of which may die."""
+
+from __future__ import annotations
+
+import os
+import signal
+
+import pytest
+
+from certsynth.errors import WorkerDied
+from certsynth.parallel import SMALL, run
+
+TASKS = [(i,) for i in range(6)]
+
+
+def test_results_are_those_of_one_process_and_in_order():
+    assert run(lambda i: i * i, TASKS, work=SMALL, phase="squaring") == [i * i for i in range(6)]
+    assert run(lambda i: i * i, TASKS, work=0, phase="squaring") == [i * i for i in range(6)]
+
+
+def test_what_a_dead_worker_left_undone_is_done_again(tmp_path):
+    def dies_once(i: int) -> int:
+        marker = tmp_path / "died"
+        if i == 3 and not marker.exists():
+            marker.touch()
+            os.kill(os.getpid(), signal.SIGKILL)
+        return i * i
+
+    told: list[tuple[str, int, int | None]] = []
+    found = run(dies_once, TASKS, work=SMALL, phase="squaring", progress=lambda *event: told.append(event))
+    assert found == [i * i for i in range(6)]
+    assert (tmp_path / "died").exists()
+    assert told[-1] == ("squaring", 6, 6)
+
+
+def test_workers_that_keep_dying_are_told_in_words():
+    def dies(i: int) -> int:
+        os.kill(os.getpid(), signal.SIGKILL)
+        return i
+
+    with pytest.raises(WorkerDied, match="a process died while squaring, and so did the one in its place") as caught:
+        run(dies, TASKS, work=SMALL, phase="squaring")
+    assert "SIGKILL" not in str(caught.value)
+
+
+def test_an_error_of_the_work_is_its_own():
+    def fails(i: int) -> int:
+        raise ZeroDivisionError
+
+    with pytest.raises(ZeroDivisionError):
+        run(fails, TASKS, work=SMALL, phase="squaring")
