@@ -163,8 +163,9 @@ def _content(path: str | Path, option: str) -> bytes:
 def _locked(content: bytes) -> bool:
     """Whether a key in OpenSSH's form names a cipher: its first field (PROTOCOL.key of OpenSSH)."""
     try:
-        body = b"".join(content.strip().splitlines()[1:-1])
-        start = base64.b64decode(body)[15:32]
+        blob = base64.b64decode(b"".join(content.strip().splitlines()[1:-1]))
     except ValueError:
         return False
-    return start[4 : 4 + int.from_bytes(start[:4], "big")] != b"none"
+    start = len(b"openssh-key-v1\0") + 4
+    cipher = blob[start : start + int.from_bytes(blob[start - 4 : start], "big")]
+    return cipher not in (b"", b"none")
