@@ -358,10 +358,10 @@ FORGED_CSV = {
     "a column too many": lambda rows: [row.append("x") for row in rows],
     "a cell too many": lambda rows: rows[5].append("x"),
     "another number": lambda rows: rows[5].__setitem__(0, str((int(rows[5][0]) + 1) % 7)),
-    "a number beyond the bounds, which counts as the bound": lambda rows: [
-        row.__setitem__(0, "600") for row in rows[1:] if row[0] == "6"
-    ]
-    or rows[1].__setitem__(0, "-" + rows[1][0] if rows[1][0] == "0" else "99"),
+    "a number beyond the bounds, which counts as the bound": lambda rows: (
+        [row.__setitem__(0, "600") for row in rows[1:] if row[0] == "6"]
+        or rows[1].__setitem__(0, "-" + rows[1][0] if rows[1][0] == "0" else "99")
+    ),
     "a number in another way": lambda rows: rows[5].__setitem__(0, rows[5][0] + ".0"),
     "a number with spaces": lambda rows: rows[5].__setitem__(0, " " + rows[5][0]),
     "a formula in place of the first label": lambda rows: [
@@ -462,5 +462,5 @@ def test_an_archive_that_holds_more_than_the_measurements_is_seen(variants, tmp_
 def test_names_that_differ_by_their_case_only_are_refused():
     """DuckDB does not tell them apart: files would have other names than the schema, and columns be mixed up."""
     for other in ("A", "a"):
-        with pytest.raises(SchemaError, match="differ by their case only|listed twice"):
+        with pytest.raises(SchemaError, match=r"differ by their case only|listed twice"):
             Schema((NATIVE.columns[0], Ordered(name=other, low=0, high=6)))

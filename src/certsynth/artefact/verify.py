@@ -38,6 +38,7 @@ from certsynth.mechanisms.scalars import NoisyScalars
 from certsynth.queries.displacement import farthest
 from certsynth.queries.marginals import Subset
 from certsynth.report import render_report
+from certsynth.report.numerals import upward
 from certsynth.request import MOST_DELTA
 
 MOST_DRAWS = 100_000
@@ -328,7 +329,7 @@ def _plug_in(release: Release) -> Answer:
         if problem:
             return False, f"with the {proxy} loss, {problem}"
     best = again.get("transport") or again["path"]
-    return True, f"recomputed from the noisy integers and the emitted rows: {best.bound:.6f}"
+    return True, f"recomputed from the noisy integers and the emitted rows: {upward(best.bound)}"
 
 
 def _proxies(how: Mapping[str, Any]) -> Proxies:
@@ -391,7 +392,7 @@ def _bound(release: Release) -> Answer:
     failure = sum(1 - part["confidence"] for part in (plug, direct, single) if part)
     if abs(failure - (1 - stated["confidence"])) > 1e-12:
         return False, "the parts fail together with another probability than the stated confidence allows"
-    return True, f"{stated['bound']:.6f} ({kind}) at confidence {stated['confidence']!r}: the smaller of its parts"
+    return True, f"{upward(stated['bound'])} ({kind}) at confidence {stated['confidence']!r}: the smaller of its parts"
 
 
 def _description(release: Release) -> Answer:

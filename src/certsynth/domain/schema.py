@@ -66,7 +66,9 @@ class Schema:
             if before == column.name:
                 raise SchemaError(f"column {column.name!r} is listed twice: remove or rename one of the two.")
             if before is not None:  # DuckDB, and with it many a reader, would take one for the other
-                raise SchemaError(f"columns {before!r} and {column.name!r} differ by their case only: rename one of them.")
+                raise SchemaError(
+                    f"columns {before!r} and {column.name!r} differ by their case only: rename one of them."
+                )
             seen[column.name.casefold()] = column.name
         object.__setattr__(self, "constraints", constraints(self.rules, self.columns))
 
