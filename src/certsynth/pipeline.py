@@ -13,10 +13,19 @@ import numpy as np
 
 from certsynth.arrays import Ints
 from certsynth.artefact import Release
-from certsynth.artefact.certificate import FORMAT, Certificate
+from certsynth.artefact.certificate import (
+    DISPLACEMENT,
+    FORMAT,
+    LOSS_OF_ROWS,
+    LOSS_OF_SINGLES,
+    Certificate,
+    choosing,
+    measuring,
+    path_length,
+)
 from certsynth.artefact.folder import check_target, manifest
+from certsynth.artefact.signature import Signer, as_signer
 from certsynth.artefact.table import Table, cleaned_table, decoded_table
-from certsynth.artefact.verify import DISPLACEMENT
 from certsynth.certificate.plug_in import TRANSPORT_COLUMNS, plug_in
 from certsynth.certification import choose_table, direct_bounds
 from certsynth.domain import Groups, Schema
@@ -44,7 +53,6 @@ from certsynth.queries.fine import FineMarginals
 from certsynth.request import usable
 from certsynth.settings import DIRECT_BETA, HIDDEN_ROWS, MOST_ROWS, Settings, checked_settings
 from certsynth.sources import Source, cleaned, open_source
-from certsynth.transport import Path as CellPath
 
 MEAN_WEIGHT = 0.01
 """What the mean loss over all subsets counts beside the largest one in Step 3 (docs/explanation/projection.md)."""
@@ -73,6 +81,7 @@ def release(
     columns: Sequence[str] | None = None,
     candidates: int = 1,
     seed: int | None = None,
+    sign: str | Path | Signer | None = None,
     memory: int | None = None,
     ledger: str | Path | None = None,
     cap: Any = None,
@@ -93,6 +102,8 @@ def release(
 
     `seed` steers only what needs no privacy: which public rows are drawn, the order and details of emitted rows. The
     noise has no seed. `noise` is for tests: what is made with noise of one's own cannot be written.
+
+    `sign` is the file of an Ed25519 private key that the folder is signed with.
 
     Paper: Algorithm 1 [algorithm], Definition 1 [differential-privacy]
     """
@@ -116,8 +127,11 @@ def release(
         candidates=candidates,
         public=public is not None,
     )
+    signer = as_signer(sign)
     if out is not None:
         check_target(Path(out))
+    elif signer:
+        raise InputError("a folder is what is signed: give out as well, or sign with Release.save.")
     check_rules(schema)
     _check(schema, settings, memory)
     fine = _fine(schema, settings, memory)
@@ -133,7 +147,7 @@ def release(
             data, schema, settings, fine, public, seed=seed, memory=memory, spending=spending, progress=progress
         )
         if out is not None:
-            made = made.save(out)
+            made = made.save(out, sign=signer)
         _commit(spending, made)
     return made
 
@@ -187,7 +201,7 @@ def _made(
         supports.append(support)
         if settings.candidates > 1:
             progress("candidates", j + 1, settings.candidates)
-    spent = [(_named(layer.ways, settings), m.cost) for layer, m in zip(layers, measurements, strict=True)]
+    spent = [(measuring(layer.ways, settings.sparsity), m.cost) for layer, m in zip(layers, measurements, strict=True)]
     chosen = 0
     if settings.candidates > 1:
         share = settings.privacy.budget.share(settings.selection_share)
@@ -200,7 +214,7 @@ def _made(
             neighbours=settings.neighbours,
             progress=progress,
         )
-        spent.append((f"choosing among {settings.candidates} tables", cost))
+        spent.append((choosing(settings.candidates), cost))
     table, emitted, support = tables[chosen], cleaned_tables[chosen], supports[chosen]
 
     displaced = None
@@ -243,7 +257,7 @@ def _made(
             progress=progress,
         )
     certificate = Certificate(confidence=float(settings.confidence), plug_in=plugged, direct=whole, single=single)
-    spent += [(f"loss of {what}", d.cost) for what, d in (("the rows", whole), ("single columns", single)) if d]
+    spent += [(what, d.cost) for what, d in ((LOSS_OF_ROWS, whole), (LOSS_OF_SINGLES, single)) if d]
     document = _document(schema, settings, choice, measurements, certificate, spent, len(emitted[0]), support)
     document["recompute"] = {
         "plug_in_failure_probability": str(settings.plug_in_beta),
@@ -355,21 +369,6 @@ def _rows(settings: Settings, measurement: Measurement) -> int:
     return min(max(measurement.total, 1), MOST_ROWS)
 
 
-def _path_length(measurement: Measurement) -> float:
-    """Of the longest path that cells are lined up along: the path loss, and wavelets, pay for it.
-
-    Paper: Theorem 2 [general-rates]
-    """
-    marginals, order = measurement.marginals, measurement.strategy.order
-    return max(CellPath.along(marginals.of(subset), order).length for subset in marginals.subsets)
-
-
-def _named(ways: int, settings: Settings) -> str:
-    if ways == settings.sparsity:
-        return "noisy marginals"
-    return "noisy single columns" if ways == 1 else f"noisy marginals of {ways} columns"
-
-
 def _document(
     schema: Schema,
     settings: Settings,
@@ -400,7 +399,7 @@ def _document(
             "mechanism": measurement.strategy.name,
             "growth": decimal_text(measurement.strategy.growth),
             "order": measurement.strategy.order,
-            "path_length": _path_length(measurement),
+            "path_length": path_length(measurement),
             "measured": [
                 {"columns_at_once": layer.ways, "cells": layer.cells, "resolution": layer.resolution}
                 for layer in layers

@@ -50,8 +50,8 @@ def folder(tmp_path_factory) -> Path:
 
 def test_verifies_without_the_private_file(folder):
     checks = Release.load(folder).verify()
-    names = ["files", "rows", "privacy", "method", "plug-in certificate", "bound", "report"]
-    assert [c["name"] for c in checks] == names
+    names = ["files", "certificate form", "schema", "rows", "measurements", "privacy", "method"]
+    assert [c["name"] for c in checks] == [*names, "plug-in certificate", "bound", "description", "report"]
     assert all(c["ok"] for c in checks), checks
 
 

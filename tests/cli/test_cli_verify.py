@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import os
 import shutil
+import subprocess
+import sys
 
 import pytest
 
@@ -17,7 +20,7 @@ def folder(released, tmp_path, monkeypatch):
 def test_verifies_without_the_private_rows(folder, run):
     done = run("verify", "release")
     assert (done.code, done.err) == (0, "")
-    assert done.out.splitlines()[-1] == "release: all 7 checks passed."
+    assert done.out.splitlines()[-1] == "release: all 11 checks passed."
     result = run("verify", "release", "--json").json
     assert result["ok"] is True
     assert all(check["ok"] and check["name"] and check["detail"] for check in result["checks"])
@@ -87,3 +90,116 @@ def test_never_overwrites_another_file(folder, run):
     assert run("report", "release", "--out", "no/r.html").error == (
         "no/r.html was not written (No such file or directory); choose another --out."
     )
+
+
+# ------------------------------------------------------------ what cannot be checked
+
+
+def test_says_what_cannot_be_checked_apart_from_what_was(folder, run):
+    result = run("verify", "release", "--json").json
+    assert set(result) == {"ok", "checks", "cannot"}
+    assert len(result["cannot"]) == 5
+    assert result["cannot"][-1] == "who made it: the release is not signed"
+    assert any("direct certificate" in each for each in result["cannot"])
+    lines = run("verify", "release").out.splitlines()
+    start = lines.index("What cannot be checked from here:")
+    assert lines[start + 1 : start + 6] == [f"- {each}" for each in result["cannot"]]
+    assert not any(each in line for each in result["cannot"] for line in lines[:start])
+
+
+def test_says_it_of_a_folder_that_cannot_be_read_as_well(folder, run):
+    (folder / "certificate.json").write_text("{}")
+    result = run("verify", "release", "--json")
+    assert result.code == 1
+    assert [check["name"] for check in result.json["checks"]] == ["files", "reading"]
+    assert len(result.json["cannot"]) == 3
+
+
+@pytest.mark.parametrize("name", ["synthetic.csv", "certificate.json", "SHA256SUMS", "signer.pem", "more"])
+def test_a_pipe_in_the_folder_does_not_hang(folder, run, name):
+    (folder / name).unlink(missing_ok=True)
+    os.mkfifo(folder / name)
+    for command in ("verify", "report"):
+        done = run(command, "release")
+        assert done.code in (1, 2)
+        assert "not a plain file" in done.out + done.err
+
+
+def test_names_of_files_cannot_steer_the_terminal(folder, run):
+    (folder / "\x1b[2J\n").write_text("x")
+    done = run("verify", "release")
+    assert done.code == 1
+    assert "\x1b" not in done.out
+
+
+# ------------------------------------------------------------ signatures
+
+
+@pytest.fixture
+def key(tmp_path):
+    pytest.importorskip("cryptography", reason="the extra `sign` is not installed")
+    from cryptography.hazmat.primitives import serialization as form
+    from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
+
+    made = Ed25519PrivateKey.generate()
+    private = made.private_bytes(form.Encoding.PEM, form.PrivateFormat.PKCS8, form.NoEncryption())
+    (tmp_path / "key.pem").write_bytes(private)
+    public = made.public_key().public_bytes(form.Encoding.OpenSSH, form.PublicFormat.OpenSSH)
+    (tmp_path / "key.pub").write_bytes(public)
+    return tmp_path / "key.pem"
+
+
+RELEASE = ("release", "people.csv", "--schema", "schema.toml", "--epsilon", "2", "--resolution", "4")
+
+
+def test_signs_and_verifies(town, key, run):
+    done = run(*RELEASE, "--mechanism", "identity", "--quiet", "--out", "signed", "--sign", "key.pem")
+    assert (done.code, done.err) == (0, "")
+    assert "key.pem" not in done.out
+    said = run("verify", "signed", "--key", "key.pub")
+    assert said.code == 0
+    assert said.out.splitlines()[-1] == "signed: all 12 checks passed."
+    assert "who made it" not in said.out
+    bare = run("verify", "signed", "--json").json
+    assert bare["ok"]
+    assert "compare it with the publisher's" in bare["checks"][-1]["detail"]
+    assert bare["cannot"][-1].startswith("who made it")
+    assert run("report", "signed").code == 0
+    (town / "signed" / "SHA256SUMS.sig").write_bytes(b"0" * 64)
+    assert run("verify", "signed").code == 1
+
+
+def test_a_release_that_is_not_signed_fails_with_a_key(folder, key, run):
+    done = run("verify", "release", "--key", "key.pub")
+    assert done.code == 1
+    assert "FAILED  signature" in done.out
+
+
+def test_a_wrong_key_is_one_line(folder, key, run, town):
+    (town / "text").write_text("hello")
+    assert "no Ed25519 public key" in run("verify", "release", "--key", "text").error
+    assert "holds a private key" in run("verify", "release", "--key", "key.pem").error
+    assert run("verify", "release", "--key", "no").error == "--key no: No such file or directory. Check the path."
+    for private, why in (("no", "No such file"), ("text", "no private key"), ("key.pub", "holds a public key")):
+        assert why in run(*RELEASE, "--out", "signed", "--sign", private).error
+    assert not (town / "signed").exists()
+
+
+def test_a_key_is_asked_for_without_the_extra(folder, run, tmp_path, monkeypatch):
+    for name in [name for name in sys.modules if name.split(".")[0] == "cryptography"]:
+        monkeypatch.delitem(sys.modules, name)
+    monkeypatch.setitem(sys.modules, "cryptography", None)
+    (tmp_path / "k").write_text("ssh-ed25519 AAAA")
+    remedy = "signatures need the package cryptography: pip install 'certsynth[sign]'."
+    assert run("verify", "release", "--key", "k").error == remedy
+
+
+def test_help_is_quick_since_nothing_that_verifies_is_imported():
+    script = (
+        "import sys; from certsynth.cli import main\n"
+        "try: main(['verify', '--help'])\n"
+        "except SystemExit: pass\n"
+        "heavy = {'jsonschema', 'cryptography', 'numpy', 'duckdb'} & set(sys.modules)\n"
+        "assert not heavy, heavy\n"
+    )
+    subprocess.run([sys.executable, "-c", script], check=True, stdout=subprocess.DEVNULL)

@@ -8,9 +8,34 @@ from typing import Any
 
 from certsynth.certificate.direct import Direct
 from certsynth.certificate.plug_in import PlugIn, Proxy, Terms
+from certsynth.mechanisms import Measurement
 from certsynth.mechanisms.guarantee import decimal_text
+from certsynth.transport import Path
 
 FORMAT = "certsynth-certificate/1"
+
+DISPLACEMENT, LOSS_OF_ROWS, LOSS_OF_SINGLES = "mean displacement", "loss of the rows", "loss of single columns"
+"""What parts of the budget are spent on beside the measurements, as a release says it."""
+
+
+def measuring(ways: int, sparsity: int) -> str:
+    """What the budget of a measurement is spent on, as a release says it: of so many columns at once."""
+    if ways == sparsity:
+        return "noisy marginals"
+    return "noisy single columns" if ways == 1 else f"noisy marginals of {ways} columns"
+
+
+def choosing(candidates: int) -> str:
+    return f"choosing among {candidates} tables"
+
+
+def path_length(measurement: Measurement) -> float:
+    """Of the longest path that cells are lined up along: the path loss, and wavelets, pay for it.
+
+    Paper: Theorem 2 [general-rates]
+    """
+    marginals, order = measurement.marginals, measurement.strategy.order
+    return max(Path.along(marginals.of(subset), order).length for subset in marginals.subsets)
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -7,6 +7,7 @@ from typing import Any
 
 from certsynth.domain import Category, Column, Ordered, Schema
 from certsynth.domain.schema import describe
+from certsynth.report.numerals import upward
 
 _TYPES = {"integer": "integer", "number": "number", "date": "date", "boolean": "boolean"}
 
@@ -21,9 +22,9 @@ def describe_package(schema: Schema, document: Mapping[str, Any], *, parquet: st
         "title": f"Synthetic rows of: {schema.name}",
         "description": (
             f"Synthetic data, made under differential privacy ({_spent(privacy)}, {privacy['neighbours']} neighbours). "
-            f"With confidence {certificate['confidence']:g} no 1-Lipschitz statistic of "
+            f"With confidence {certificate['confidence']!r} no 1-Lipschitz statistic of "
             f"{_columns(document['release'])} differs from that of the real rows by more than "
-            f"{certificate['bound']:.6f} (columns scaled to "
+            f"{upward(certificate['bound'])} (columns scaled to "
             f"{'length 1' if all(column.weight == 1 for column in schema) else 'their weights'})."
         ),
         "resources": [

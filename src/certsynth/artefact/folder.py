@@ -1,70 +1,176 @@
-"""A release folder is whole or absent: written beside its target, synced, checksummed, renamed; never overwritten."""
+"""A release folder is whole or absent: written beside its target, synced, checksummed, renamed; never overwritten.
+
+It holds plain files and nothing else, so that whoever reads one is led nowhere and waits for nothing.
+"""
 
 from __future__ import annotations
 
+import ctypes
+import errno
 import hashlib
 import os
+import re
 import secrets
 import shutil
+import stat
+import sys
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
+from certsynth.artefact.signature import SIGNATURE, SIGNER
 from certsynth.errors import InputError
 
 SUMS = "SHA256SUMS"
 
+LARGEST = {
+    SUMS: 2**16,
+    SIGNATURE: 64,
+    SIGNER: 2**12,
+    "certificate.json": 2**28,
+    "datapackage.json": 2**28,
+    "measurements.npz": 2**32,
+    "report.html": 2**28,
+    "schema.toml": 2**24,
+    "synthetic.csv": 2**40,
+    "synthetic.parquet": 2**40,
+}
+"""The files of a release, and how many bytes each may have: nothing is read that is larger."""
+
+_MOST_FILES = 100
+_LINE = re.compile(r"([0-9a-f]{64})  ([^\x00-\x1f\x7f/\\]{1,255})")
+
+_AT_FDCWD, _RENAME_NOREPLACE = -100, 1  # of Linux
+
 
 def check_target(target: Path) -> None:
     """Refuse a target that cannot be written, before anything is spent."""
-    if os.path.lexists(target):
-        raise InputError(f"{target} exists already; a release is never overwritten. Choose another --out.")
+    _check_free(target)
     parent = target.parent
     if not parent.is_dir():
         raise InputError(f"{parent} is not a folder; make it first, or choose another --out.")
-    if not os.access(parent, os.W_OK | os.X_OK):
-        raise InputError(f"{parent} cannot be written to; choose another --out.")
+    try:  # whoever may do anything is still refused by some file systems: only trying tells
+        trial = _beside(target)
+        trial.mkdir()
+        trial.rmdir()
+    except OSError:
+        raise InputError(f"{parent} cannot be written to; choose another --out.") from None
 
 
-def write_folder(target: Path, files: Mapping[str, bytes], others: Callable[[Path], None] | None = None) -> None:
-    """Write `files`, and what `others` writes into the folder it is given, then the checksums; all or nothing."""
+def write_folder(
+    target: Path,
+    files: Mapping[str, bytes],
+    others: Callable[[Path], None] | None = None,
+    *,
+    sign: Callable[[bytes], bytes] | None = None,
+) -> None:
+    """Write `files`, and what `others` writes into the folder it is given, then the checksums; all or nothing.
+
+    `sign` makes the signature of the checksums, which is beside them.
+    """
     check_target(target)
-    partial = target.parent / f".{target.name}.{secrets.token_hex(6)}.partial"
+    partial = _beside(target)
     try:
+        sys.audit("certsynth.folder.make")
         partial.mkdir()
         for name, content in files.items():
+            sys.audit("certsynth.folder.file")
             (partial / name).write_bytes(content)
         if others:
+            sys.audit("certsynth.folder.table")
             others(partial)
+        sys.audit("certsynth.folder.sums")
         names = sorted(path.name for path in partial.iterdir())
-        sums = "".join(f"{_digest(partial / name)}  {name}\n" for name in names)
-        (partial / SUMS).write_text(sums, encoding="utf-8")
+        sums = "".join(f"{_digest(partial / name)}  {name}\n" for name in names).encode()
+        (partial / SUMS).write_bytes(sums)
+        if sign:
+            sys.audit("certsynth.folder.sign")
+            (partial / SIGNATURE).write_bytes(sign(sums))
+        sys.audit("certsynth.folder.sync")
         for path in partial.iterdir():
             _sync(path)
         _sync(partial)
-        check_target(target)
-        partial.rename(target)
-        _sync(target.parent)
+        sys.audit("certsynth.folder.rename")
+        _rename(partial, target)
     except OSError as error:
+        if error.errno in (errno.EEXIST, errno.ENOTEMPTY, errno.ENOTDIR) and os.path.lexists(target):
+            _check_free(target)
         reason = error.strerror or "input/output error"
         raise InputError(f"{target} was not written ({reason}); nothing is left behind.") from None
     finally:
         shutil.rmtree(partial, ignore_errors=True)
+    try:
+        sys.audit("certsynth.folder.renamed")
+        _sync(target.parent)
+    except OSError as error:
+        reason = error.strerror or "input/output error"
+        raise InputError(f"{target} is written, but may be lost in a power cut ({reason}); check the disk.") from None
+
+
+def check_plain(folder: Path) -> None:
+    """Refuse a folder with anything but plain files of sane sizes, before any is opened."""
+    if not folder.is_dir():
+        raise InputError(f"{folder} is not a release folder: there is no such folder.")
+    try:
+        with os.scandir(folder) as entries:
+            for number, entry in enumerate(entries):
+                if number == _MOST_FILES:
+                    raise InputError(f"{folder} is not a release folder: it holds more than {_MOST_FILES} files.")
+                what, name = entry.stat(follow_symlinks=False), shown(entry.name)
+                if stat.S_ISLNK(what.st_mode):
+                    raise InputError(
+                        f"{folder}: {name} is a link, and a release has none; copy the folder with what its links "
+                        "lead to, if you trust them."
+                    )
+                if not stat.S_ISREG(what.st_mode):
+                    raise InputError(f"{folder}: {name} is not a plain file, and a release holds nothing else.")
+                if what.st_size > LARGEST.get(entry.name, 2**40):
+                    raise InputError(f"{folder}: {name} is larger than any release's.")
+    except OSError as error:
+        raise InputError(f"{folder} cannot be read ({error.strerror or 'input/output error'}).") from None
+
+
+def read_plain(folder: Path, name: str) -> bytes:
+    """A small file of a release, which is one, whatever happened since it was looked at."""
+    try:
+        handle = os.open(folder / name, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
+        with os.fdopen(handle, "rb") as file:
+            if stat.S_ISREG(os.fstat(file.fileno()).st_mode):
+                content = file.read(LARGEST[name] + 1)
+                if len(content) <= LARGEST[name]:
+                    return content
+    except OSError:
+        pass
+    raise InputError(f"{folder} is not a release folder: {name} cannot be read.")
 
 
 def check_sums(folder: Path) -> list[str]:
-    """What is wrong with the folder's files: none missing, none changed, none added."""
+    """What is wrong with the folder's files: none missing, none changed, none added, none that no release has."""
     try:
-        lines = (folder / SUMS).read_text(encoding="utf-8").splitlines()
-    except (OSError, UnicodeDecodeError):
-        return [f"{SUMS} is missing or unreadable"]
-    pairs = (line.split("  ", 1) for line in lines if "  " in line)
-    listed = {name: digest for digest, name in pairs}
-    problems = [f"{name} is not listed in {SUMS}" for name in _names(folder) - set(listed)]
+        check_plain(folder)
+        text = read_plain(folder, SUMS).decode("utf-8")
+    except InputError as error:
+        if not os.path.lexists(folder / SUMS):
+            return [f"{SUMS} is missing"]
+        return [str(error).rstrip(".")]
+    except UnicodeDecodeError:
+        return [f"{SUMS} is not a text"]
+    *lines, last = text.split("\n")
+    found = [_LINE.fullmatch(line) for line in lines]
+    if last or not lines or not all(found):
+        return [f"{SUMS} is not a list of checksums"]
+    pairs = [(match[2], match[1]) for match in found if match]
+    listed, present = dict(pairs), {path.name for path in folder.iterdir()} - {SUMS, SIGNATURE}
+    problems = [f"{SUMS} lists a file twice"] if len(listed) < len(pairs) else []
+    problems += [f"{shown(name)} is not listed in {SUMS}" for name in present - set(listed)]
     for name, digest in listed.items():
-        if "/" in name or name not in _names(folder):
-            problems.append(f"{name} is missing")
+        if name not in present:
+            problems.append(f"{shown(name)} is missing")
+        elif name not in LARGEST:
+            problems.append(f"{shown(name)} is no file of a release: nothing is known about it")
         elif _digest(folder / name) != digest:
             problems.append(f"{name} has been changed")
+    always = set(LARGEST) - {SUMS, SIGNATURE, SIGNER}
+    problems += [f"{name} is missing" for name in always - set(listed) - present]
     return sorted(problems)
 
 
@@ -73,8 +179,45 @@ def manifest(folder: Path) -> str:
     return _digest(folder / SUMS)
 
 
-def _names(folder: Path) -> set[str]:
-    return {path.name for path in folder.iterdir()} - {SUMS}
+def shown(name: str) -> str:
+    """A file's name as it may be printed, whatever somebody put into it."""
+    return name if name.isprintable() else ascii(name)
+
+
+def _check_free(target: Path) -> None:
+    if os.path.lexists(target):
+        raise InputError(f"{target} exists already; a release is never overwritten. Choose another --out.")
+
+
+def _beside(target: Path) -> Path:
+    """A hidden place beside the target; its name is cut so that it is no longer than names may be."""
+    return target.parent / f".{target.name[:40]}.{secrets.token_hex(6)}.partial"
+
+
+def _rename(partial: Path, target: Path) -> None:
+    """Rename, and never replace what has come to stand there in the meantime.
+
+    A plain rename refuses a file, a link or a folder with something in it, and replaces a folder that is empty. Linux
+    can refuse that, too; elsewhere an empty folder that somebody made at this very moment is lost, and nothing else.
+    """
+    problem = _rename_to_nothing(partial, target)
+    if problem == errno.EEXIST:
+        raise FileExistsError(errno.EEXIST, os.strerror(errno.EEXIST))
+    if problem:
+        _check_free(target)
+        partial.rename(target)
+
+
+def _rename_to_nothing(partial: Path, target: Path) -> int:
+    """0 if it is done, else the number of the system's reason: not every system and file system can do it."""
+    if sys.platform != "linux":
+        return errno.ENOSYS
+    try:
+        call = ctypes.CDLL(None, use_errno=True).renameat2
+    except (AttributeError, OSError):
+        return errno.ENOSYS
+    done = call(_AT_FDCWD, os.fsencode(partial), _AT_FDCWD, os.fsencode(target), _RENAME_NOREPLACE)
+    return 0 if done == 0 else ctypes.get_errno()
 
 
 def _digest(path: Path) -> str:

@@ -28,6 +28,24 @@ MOST_WEIGHT = 2**20
 
 def to_bytes(measurements: Sequence[Measurement], schema: Schema) -> bytes:
     """Measurements as an .npz archive: the coefficients end to end, and how to read them."""
+    buffer = io.BytesIO()
+    flat = np.concatenate([*(block for m in measurements for block in m.coefficients), np.empty(0, np.int64)])
+    np.savez_compressed(buffer, coefficients=flat, about=np.frombuffer(_about(measurements, schema), np.uint8))
+    return buffer.getvalue()
+
+
+def is_as_written(content: bytes, measurements: Sequence[Measurement], schema: Schema) -> bool:
+    """Whether an archive that was read as these measurements says nothing else, and says it as `to_bytes` does.
+
+    How it is compressed may depend on the machine, so that the bytes of the archive are not compared.
+    """
+    with zipfile.ZipFile(io.BytesIO(content)) as archive:
+        alone = sorted(archive.namelist()) == ["about.npy", "coefficients.npy"] and not archive.comment
+    with np.load(io.BytesIO(content), allow_pickle=False) as arrays:
+        return alone and bool(arrays["about"].tobytes() == _about(measurements, schema))
+
+
+def _about(measurements: Sequence[Measurement], schema: Schema) -> bytes:
     about = [
         {
             "mechanism": m.strategy.name,
@@ -43,10 +61,7 @@ def to_bytes(measurements: Sequence[Measurement], schema: Schema) -> bytes:
         }
         for m in measurements
     ]
-    buffer = io.BytesIO()
-    flat = np.concatenate([*(block for m in measurements for block in m.coefficients), np.empty(0, np.int64)])
-    np.savez_compressed(buffer, coefficients=flat, about=np.frombuffer(json.dumps(about).encode(), np.uint8))
-    return buffer.getvalue()
+    return json.dumps(about).encode()
 
 
 def from_bytes(content: bytes, schema: Schema) -> tuple[Measurement, ...]:

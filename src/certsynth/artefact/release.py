@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -12,7 +11,9 @@ import numpy as np
 
 from certsynth.artefact import measurements
 from certsynth.artefact.datapackage import describe_package
-from certsynth.artefact.folder import write_folder
+from certsynth.artefact.document import read_document, to_json
+from certsynth.artefact.folder import check_plain, read_plain, write_folder
+from certsynth.artefact.signature import SIGNER, Signer, as_signer
 from certsynth.artefact.table import Table, as_table, cleaned_table, read_table, write_table
 from certsynth.domain import Schema
 from certsynth.errors import InputError, UnsafeNoise
@@ -21,7 +22,6 @@ from certsynth.queries.marginals import Subset
 from certsynth.report import render_report
 
 CSV, PARQUET = "synthetic.csv", "synthetic.parquet"
-MAX_DOCUMENT = 256 * 2**20
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,60 +89,70 @@ class Release:
             f"off by at most {certificate.bound:.4f} with confidence {certificate.confidence:g})"
         )
 
-    def save(self, folder: str | Path) -> Release:
-        """Write the release folder: whole or not at all, and never over another."""
+    def save(self, folder: str | Path, *, sign: str | Path | Signer | None = None) -> Release:
+        """Write the release folder: whole or not at all, and never over another.
+
+        `sign` is the file of an Ed25519 private key that the folder is signed with.
+        """
         if not all(m.releasable for m in self.measurements) or not self.document.get("releasable", True):
             raise UnsafeNoise("this release was made with test noise, which protects nobody; it is not written.")
-        folder = Path(folder)
+        folder, signer = Path(folder), as_signer(sign)
         document = {key: value for key, value in self.document.items() if key != "releasable"}
         table = self.table
         files = {
-            "certificate.json": _json(document),
+            "certificate.json": to_json(document),
             "measurements.npz": measurements.to_bytes(self.measurements, self.schema),
             "schema.toml": self.schema.to_toml().encode(),
             "report.html": render_report(document, self.schema, table).encode(),
-            "datapackage.json": _json(describe_package(self.schema, document, parquet=PARQUET, csv=CSV)),
+            "datapackage.json": package_bytes(self.schema, document),
         }
-        write_folder(folder, files, lambda path: write_table(table, parquet=path / PARQUET, csv=path / CSV))
+        if signer:
+            files[SIGNER] = signer.public.pem
+        write_folder(
+            folder,
+            files,
+            lambda path: write_table(table, parquet=path / PARQUET, csv=path / CSV),
+            sign=signer.sign if signer else None,
+        )
         return Release(self.schema, document, self.measurements, table, folder)
 
     @classmethod
     def load(cls, folder: str | Path) -> Release:
         """Read a release folder. What it says is taken at its word; `verify` checks it."""
         folder = Path(folder)
-        if not folder.is_dir():
-            raise InputError(f"{folder} is not a release folder: there is no such folder.")
+        check_plain(folder)
         try:
-            if (folder / "certificate.json").stat().st_size > MAX_DOCUMENT:
-                raise InputError(f"{folder}: certificate.json is too large to be one.")
-            document = json.loads((folder / "certificate.json").read_text(encoding="utf-8"))
-            content = (folder / "measurements.npz").read_bytes()
-        except OSError as error:
-            name = Path(error.filename).name if error.filename else "a file"
-            raise InputError(f"{folder} is not a release folder: {name} cannot be read.") from None
-        except (ValueError, RecursionError):
-            raise InputError(f"{folder}: certificate.json is not valid JSON.") from None
+            document = read_document(read_plain(folder, "certificate.json"))
+            content = read_plain(folder, "measurements.npz")
+            Certified.read(document["certificate"])  # reads every field
+            document["privacy"]["epsilon"], document["privacy"]["delta"]
+        except (KeyError, TypeError, ValueError, AttributeError):
+            raise InputError(f"{folder}: certificate.json lacks a field of a certificate.") from None
         schema = Schema.load(folder / "schema.toml")
-        release = cls(
+        return cls(
             schema=schema,
             document=document,
             measurements=measurements.from_bytes(content, schema),
-            table=as_table(schema, read_table(folder / PARQUET, schema.names)),
+            table=as_table(schema, read_table(folder / PARQUET, schema)),
             folder=folder,
         )
-        try:
-            release.certificate  # noqa: B018 — reads every field
-            document["privacy"]["epsilon"]
-        except (KeyError, TypeError, ValueError):
-            raise InputError(f"{folder}: certificate.json lacks a field of a certificate.") from None
-        return release
 
-    def verify(self) -> list[dict[str, Any]]:
-        """Check the folder without the private data: a list of checks, each with a name, `ok` and a sentence."""
+    def verify(self, *, key: str | Path | None = None) -> list[dict[str, Any]]:
+        """Check the folder without the private data: a list of checks, each with a name, `ok` and a sentence.
+
+        With `key`, a file with an Ed25519 public key, the release must be signed by it.
+        """
         from certsynth.artefact.verify import verify
 
-        return verify(self)
+        return verify(self, key=key)
+
+    def cannot_verify(self, *, key: str | Path | None = None) -> list[str]:
+        """What nobody can check with the folder alone, in words: the checks say nothing about it."""
+        from certsynth.artefact.verify import cannot_verify
+
+        return cannot_verify(self, key=key)
 
 
-def _json(document: Mapping[str, Any]) -> bytes:
-    return (json.dumps(document, indent=2, ensure_ascii=False, allow_nan=False) + "\n").encode()
+def package_bytes(schema: Schema, document: Mapping[str, Any]) -> bytes:
+    """datapackage.json, which follows from the schema and the certificate."""
+    return to_json(describe_package(schema, document, parquet=PARQUET, csv=CSV))

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import errno
+import re
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -9,9 +11,12 @@ from typing import Any
 import duckdb
 import numpy as np
 
-from certsynth.domain import Schema
+from certsynth.domain import Category, Column, Ordered, Schema
 from certsynth.domain.cleaning import Raw
 from certsynth.errors import InputError
+from certsynth.request import MAX_ROWS
+
+_NUMBER = re.compile(r"-?[0-9]+([.][0-9]+)?(e[+-]?[0-9]+)?")
 
 Table = Mapping[str, np.ma.MaskedArray[Any, Any]]
 
@@ -43,25 +48,70 @@ def write_table(table: Table, *, parquet: Path, csv: Path) -> None:
             values, kind = values.astype("datetime64[us]"), "::DATE"
         columns[f"v{i}"], columns[f"m{i}"] = values, np.ma.getmaskarray(column)
         selected.append(f"CASE WHEN m{i} THEN NULL ELSE v{i}{kind} END AS {_quoted(name)}")
-    with _connection() as connection:
-        query = f"COPY (SELECT {', '.join(selected)} FROM columns) TO "
-        connection.execute(query + "$path (FORMAT parquet, COMPRESSION zstd)", {"path": str(parquet)})
-        connection.execute(query + "$path (FORMAT csv, HEADER)", {"path": str(csv)})
-
-
-def read_table(path: Path, names: Sequence[str]) -> list[Raw]:
-    """The named columns of a file that `write_table` made; a CSV as text."""
-    columns = ", ".join(_quoted(name) for name in names)
-    reader = "read_parquet($path)"
-    if path.suffix == ".csv":
-        kinds = ", ".join(f"{_literal(name)}: 'VARCHAR'" for name in names)
-        reader = f"read_csv($path, auto_detect=false, header=true, delim=',', quote='\"', columns={{{kinds}}})"
+    query = f"COPY (SELECT {', '.join(selected)} FROM columns) TO "
     try:
         with _connection() as connection:
-            fetched = connection.execute(f"SELECT {columns} FROM {reader}", {"path": str(path)}).fetchnumpy()
+            connection.execute(query + "$path (FORMAT parquet, COMPRESSION zstd)", {"path": str(parquet)})
+            connection.execute(query + "$path (FORMAT csv, HEADER)", {"path": str(csv)})
+    except duckdb.IOException:  # which says no more, and is no OSError
+        raise OSError(errno.EIO, "the disk may be full, or a limit on the size of files was reached") from None
+
+
+def read_table(path: Path, schema: Schema) -> list[Raw]:
+    """The columns of a file that `write_table` made, as text if it is a CSV: these columns, and no other.
+
+    What else a Parquet file may carry is refused: some readers would follow it.
+    """
+    names, wrong = schema.names, f"{path.name} is not a table with the schema's columns."
+    try:
+        with _connection() as connection:
+            if path.suffix == ".csv":
+                kinds = ", ".join(f"c{i}: 'VARCHAR'" for i in range(len(names)))
+                reader = f"read_csv($path, auto_detect=false, header=false, delim=',', quote='\"', columns={{{kinds}}})"
+            else:
+                reader = "read_parquet($path)"
+                found = connection.execute(f"DESCRIBE SELECT * FROM {reader}", {"path": str(path)}).fetchall()
+                if [(row[0], row[1]) for row in found] != [(column.name, _kind(column)) for column in schema]:
+                    raise InputError(wrong)
+                if connection.execute(
+                    "SELECT 1 FROM parquet_kv_metadata($path) LIMIT 1", {"path": str(path)}
+                ).fetchall():
+                    raise InputError(f"{path.name} carries notes beside the table, which no release does.")
+            query = f"SELECT * FROM {reader} LIMIT {MAX_ROWS + 2}"
+            fetched = list(connection.execute(query, {"path": str(path)}).fetchnumpy().values())
     except duckdb.Error:
-        raise InputError(f"{path.name} is not a table with the schema's columns.") from None
-    return [np.asanyarray(fetched[name]) for name in names]
+        raise InputError(wrong) from None
+    columns = [np.asanyarray(values) for values in fetched]
+    if path.suffix == ".csv":
+        if not len(columns[0]) or [x[0] for x in columns] != list(names):
+            raise InputError(wrong)
+        columns = [x[1:] for x in columns]
+    if len(columns[0]) > MAX_ROWS:
+        raise InputError(f"{path.name} has more rows than any release.")
+    return columns
+
+
+def written_as(column: Column, texts: Raw, values: np.ma.MaskedArray[Any, Any]) -> bool:
+    """Whether texts of a CSV file are those of `values`: labels letter by letter, numbers to the last bit."""
+    missing = np.ma.getmaskarray(values)
+    if not np.array_equal(np.ma.getmaskarray(texts), missing):
+        return False
+    said, meant = np.ma.getdata(texts)[~missing], values.data[~missing]
+    if isinstance(column, Ordered) and column.kind == "number":  # DuckDB's own way to write them
+        return all(map(_NUMBER.fullmatch, said)) and bool((said.astype(float) == meant).all())
+    if isinstance(column, Category) and column.kind == "boolean":
+        meant = np.where(meant, "true", "false")
+    elif isinstance(column, Ordered) and column.kind != "ordinal":
+        meant = meant.astype(str)
+    return bool((said.astype(object) == meant.astype(object)).all())
+
+
+def _kind(column: Column) -> str:
+    """The type that DuckDB writes a column as."""
+    if isinstance(column, Category):
+        return "BOOLEAN" if column.kind == "boolean" else "VARCHAR"
+    assert isinstance(column, Ordered)
+    return {"integer": "BIGINT", "number": "DOUBLE", "date": "DATE", "ordinal": "VARCHAR"}[column.kind]
 
 
 def _connection() -> duckdb.DuckDBPyConnection:
@@ -72,7 +122,3 @@ def _connection() -> duckdb.DuckDBPyConnection:
 
 def _quoted(name: str) -> str:
     return '"' + name.replace('"', '""') + '"'
-
-
-def _literal(text: str) -> str:
-    return "'" + text.replace("'", "''") + "'"

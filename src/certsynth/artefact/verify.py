@@ -1,93 +1,145 @@
-"""What anybody can check about a release without the private data."""
+"""What anybody can check about a release without the private data, and what nobody can."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator
+import os
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from fractions import Fraction
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from certsynth.artefact.folder import check_sums
-from certsynth.artefact.release import CSV, PARQUET, Release
-from certsynth.artefact.table import read_table
-from certsynth.certificate.plug_in import Proxies, plug_in
+from certsynth.artefact import measurements as archive
+from certsynth.artefact.certificate import (
+    DISPLACEMENT,
+    LOSS_OF_ROWS,
+    LOSS_OF_SINGLES,
+    choosing,
+    measuring,
+    path_length,
+)
+from certsynth.artefact.document import form_problem
+from certsynth.artefact.folder import SUMS, check_sums, read_plain
+from certsynth.artefact.release import CSV, PARQUET, Release, package_bytes
+from certsynth.artefact.signature import REMEDY, SIGNATURE, SIGNER, PublicKey, have_library
+from certsynth.artefact.table import read_table, written_as
+from certsynth.certificate.plug_in import PlugIn, Proxies, Terms, plug_in
 from certsynth.domain import Column, Groups, Ordered
 from certsynth.domain.rules import broken_rule
-from certsynth.errors import CertsynthError
-from certsynth.mechanisms import Budget, Guarantee, Sensitivity, Unit
+from certsynth.errors import CertsynthError, InputError
+from certsynth.mechanisms import Budget, Guarantee, Measurement, Neighbours, Sensitivity, Unit
 from certsynth.mechanisms.concentrated import epsilon_of
 from certsynth.mechanisms.guarantee import decimal_text, exact_rational, stored_rational
 from certsynth.mechanisms.measure import sensitivity
 from certsynth.mechanisms.samplers import MAX_SCALE, is_enough
 from certsynth.mechanisms.scalars import NoisyScalars
 from certsynth.queries.displacement import farthest
+from certsynth.queries.marginals import Subset
 from certsynth.report import render_report
+from certsynth.report.numerals import upward
+from certsynth.request import MOST_DELTA
 
 MOST_DRAWS = 100_000
-
-DISPLACEMENT = "mean displacement"
-"""What the budget for the measured discretisation is spent on, as a release says it."""
 
 _TOLERANCE = 1e-7  # the same computation on another machine, in floats
 
 CANNOT = (
-    "Not checkable from here: that the noise was drawn as stated and the seed of the simulated noise not picked, that "
-    "the rows were read as the schema says, that the budget was not spent elsewhere as well, and the direct "
-    "certificate: only the owner can compute the loss."
+    "that the noise was drawn as stated, and the seed of the simulated noise not picked",
+    "that the rows were read as the schema says, and are the rows that they are said to be",
+    "that the budget was not spent elsewhere as well",
 )
+"""What nobody can check with a release alone, whatever the release. `cannot_verify` adds what depends on it."""
 
 Check = dict[str, Any]
 Values = np.ma.MaskedArray[Any, Any]
 Answer = tuple[bool, str]
 
 
-def verify(release: Release) -> list[Check]:
-    """Run every check; none is skipped because another failed."""
-    return [{"name": name, "ok": ok, "detail": detail} for name, ok, detail in _checks(release)]
+def verify(release: Release, *, key: str | Path | None = None) -> list[Check]:
+    """Run every check; none is skipped because another failed. With `key`, the release must be signed by it."""
+    folder = _folder(release)
+    wanted = None if key is None else PublicKey.load(key)
+    checks = [{"name": name, "ok": ok, "detail": detail} for name, ok, detail in _checks(release)]
+    signed = _signature(folder, wanted)
+    return checks + ([] if signed is None else [{"name": "signature", "ok": signed[0], "detail": signed[1]}])
+
+
+def cannot_verify(release: Release | None, *, key: str | Path | None = None) -> list[str]:
+    """What nobody can check with the folder alone, in words. Without a release, what holds of all."""
+    said = list(CANNOT)
+    if release is None:
+        return said
+    certificate = release.document.get("certificate")
+    if isinstance(certificate, Mapping) and certificate.get("direct") is not None:
+        said.append("the direct certificate: only the owner of the rows can compute the loss")
+    folder = _folder(release)
+    if not _signature_files(folder):
+        said.append("who made it: the release is not signed")
+    elif not have_library():
+        said.append(f"who made it: to check the signature, {REMEDY}")
+    elif key is None:
+        said.append("who made it: anybody can sign with a key of their own; --key says whose it must be")
+    return said
+
+
+def _folder(release: Release) -> Path:
+    if release.folder is None:
+        raise InputError("only a release that was written can be verified: save it first.")
+    return release.folder
 
 
 def _checks(release: Release) -> Iterator[tuple[str, bool, str]]:
     checks: list[tuple[str, Callable[[Release], Answer]]] = [
         ("files", _files),
+        ("certificate form", _form),
+        ("schema", _schema),
         ("rows", _rows),
+        ("measurements", _measurements),
         ("privacy", _privacy),
         ("method", _method),
         ("plug-in certificate", _plug_in),
         ("bound", _bound),
+        ("description", _description),
         ("report", _report),
     ]
     for name, check in checks:
         try:
             ok, detail = check(release)
-        except (
-            CertsynthError,
-            KeyError,
-            TypeError,
-            ValueError,
-            IndexError,
-            AttributeError,
-            ArithmeticError,
-        ) as error:
-            ok, detail = (
-                False,
-                f"could not be checked: {error if isinstance(error, CertsynthError) else 'malformed'}",
-            )
+        except CertsynthError as error:
+            ok, detail = False, f"could not be checked: {error}"
+        except (KeyError, TypeError, ValueError, IndexError, AttributeError, ArithmeticError, OSError):
+            ok, detail = False, "could not be checked: malformed"
         yield name, ok, detail
 
 
 def _files(release: Release) -> Answer:
-    assert release.folder is not None
-    problems = check_sums(release.folder)
+    problems = check_sums(_folder(release))
     return not problems, "; ".join(problems) or "every file is there and has its checksum"
+
+
+def _form(release: Release) -> Answer:
+    """certificate.json has the keys of a certificate, each with a value that can be."""
+    problem = form_problem(dict(release.document))
+    return problem is None, problem or "certificate.json has all keys of a certificate and no other"
+
+
+def _schema(release: Release) -> Answer:
+    """schema.toml is as certsynth writes it, and the certificate is of the same table."""
+    schema, table = release.schema, release.document["table"]
+    if read_plain(_folder(release), "schema.toml") != schema.to_toml().encode():
+        return False, "schema.toml is not written as certsynth writes that schema"
+    if schema.draft:
+        return False, "schema.toml is a draft, of which no release is made"
+    if dict(table) != {"name": schema.name, "unit": schema.unit, "columns": list(schema.names)}:
+        return False, "the certificate is of a table with another name, unit or columns"
+    return True, f"{_counted(len(schema), 'column')}, as the certificate says"
 
 
 def _rows(release: Release) -> Answer:
     """Values inside the schema, rules obeyed, the stated number of rows, and the same rows in both files."""
-    assert release.folder is not None
-    names, schema = release.schema.names, release.schema
-    stated = release.document["release"]["rows"]
+    schema, stated = release.schema, release.document["release"]["rows"]
     for column, clean in zip(schema, release.rows, strict=True):
         values = release.table[column.name]
         if not _allowed(column, values, column.decode(clean)):
@@ -97,8 +149,8 @@ def _rows(release: Release) -> Answer:
     broken = broken_rule(schema.constraints, schema.columns, release.table)
     if broken is not None:
         return False, f"{PARQUET}: a row violates rule {broken.number} of the schema"
-    for column, text, clean in zip(schema, read_table(release.folder / CSV, names), release.rows, strict=True):
-        if not np.array_equal(column.clean(text), clean, equal_nan=True):
+    for column, texts in zip(schema, read_table(_folder(release) / CSV, schema), strict=True):
+        if not written_as(column, texts, release.table[column.name]):
             return False, f"{CSV}: column {column.name!r} differs from {PARQUET}"
     allowed = "all values and all rows" if schema.rules else "all values"
     return True, f"{stated:,} rows, {allowed} allowed by the schema, the same in both files"
@@ -115,36 +167,73 @@ def _allowed(column: Column, values: Values, back: Values) -> bool:
     return bool((present == back.data[~missing]).all())
 
 
+def _measurements(release: Release) -> Answer:
+    """measurements.npz holds the noisy integers and how to read them, word by word, and what is said to be measured."""
+    made, said = release.measurements, release.document["release"]["measured"]
+    if not archive.is_as_written(read_plain(_folder(release), "measurements.npz"), made, release.schema):
+        return False, "measurements.npz is not written as certsynth writes these measurements"
+    if not all(_in_order(m.marginals.subsets) for m in made):
+        return False, "a measurement names a subset of columns twice, or its columns out of order"
+    if not all(_as_said(m, part) for m, part in zip(made, said, strict=True)):
+        return False, "the certificate says that something else was measured"
+    counts = sum(len(block) for m in made for block in m.coefficients)
+    tables = sum(len(m.marginals.subsets) for m in made)
+    return True, f"{counts:,} noisy integers for {_counted(tables, 'table')}, as the certificate says"
+
+
+def _as_said(made: Measurement, said: Mapping[str, Any]) -> bool:
+    """Whether a measurement has the cells that the certificate says."""
+    cells, kind, most = made.marginals.cells, said["cells"], said["resolution"]
+    if said["columns_at_once"] != max(map(len, made.marginals.subsets)):
+        return False
+    if kind == "even":
+        return all(not isinstance(c, Groups) and c.steps == most for c in cells)
+    groups = [c for c in cells if isinstance(c, Groups)]
+    if len(groups) < len(cells):
+        return False
+    if kind == "points":
+        return all(c.size == c.lattice.size for c in groups)
+    return kind == "groups" and all(len(c.starts) <= most for c in groups)
+
+
+def _in_order(subsets: Sequence[Subset]) -> bool:
+    """Each subset once, and its columns in the order of the schema."""
+    return len(set(subsets)) == len(subsets) and all(list(s) == sorted(set(s)) and s for s in subsets)
+
+
 def _privacy(release: Release) -> Answer:
     """The noise's scales, as stored, are enough for what is stated, and the parts add up to the whole."""
-    privacy, measurements = release.document["privacy"], release.measurements
+    privacy, made = release.document["privacy"], release.measurements
     unit = Unit.EPSILON if privacy["rho"] is None else Unit.RHO
-    parts = [(part["on"], stored_rational(part[unit])) for part in privacy["spent"]]
-    for m in measurements:
+    for m in made:
         if m.cost.spent.unit is not unit:
             return False, "certificate and measurement count privacy in different units"
         if not is_enough(m.scale, sensitivity(m.marginals, m.strategy), m.cost.spent):
             return False, f"the scale of the noise is too small for the {unit} of the measurement"
         if privacy["neighbours"] != m.strategy.neighbours:
             return False, "certificate and measurement name different neighbour relations"
-    if [amount for _, amount in parts[: len(measurements)]] != [m.cost.spent.amount for m in measurements]:
-        return False, f"the {unit} of a measurement is not what is stated for it"
+        if privacy["rows"] != (m.total if m.strategy.neighbours is Neighbours.REPLACE_ONE else None):
+            return False, "the number of rows is not the one of the measurements, or is told where it is hidden"
     displaced = _displaced(release)
     if displaced is not None:
         most = farthest(release.schema, release.measurement.marginals)
         if not is_enough(displaced.scale, Sensitivity(most, most**2), displaced.cost.spent):
             return False, f"the scale of the noise is too small for the {unit} of the displacement"
-    stated_for_it = [amount for what, amount in parts[len(measurements) :] if what == DISPLACEMENT]
-    if stated_for_it != ([] if displaced is None else [displaced.cost.spent.amount]):
-        return False, f"the {unit} of the displacement is not what is stated for it"
+    parts = [(part["on"], stored_rational(part[unit])) for part in privacy["spent"]]
+    known = _spent(release, displaced)
+    if [what for what, _ in parts] != [what for what, _ in known]:
+        return False, "the budget was spent on something else than what was made"
+    for (what, amount), (_, exact) in zip(parts, known, strict=True):
+        if exact not in (None, amount, decimal_text(amount)):
+            return False, f"the {unit} of {what} is not what is stated for it"
     whole = sum((amount for _, amount in parts), Fraction(0))
     if decimal_text(whole) != privacy[unit]:
         return False, f"the parts of the budget do not add up to the stated {unit}"
-    scales = ", ".join(f"{m.scale:g}" for m in measurements)
+    scales = ", ".join(f"{m.scale:g}" for m in made)
     stated = f"epsilon {privacy['epsilon']}"
     if unit is Unit.RHO:
         delta, epsilon = exact_rational(privacy["delta"]), exact_rational(privacy["epsilon"])
-        if delta is None or epsilon is None or epsilon_of(whole, delta) > epsilon:
+        if delta is None or not 0 < delta <= MOST_DELTA or epsilon is None or epsilon_of(whole, delta) > epsilon:
             return False, "rho means a larger epsilon than is stated"
         stated += f", delta {privacy['delta']}"
     elif privacy["delta"] is not None:
@@ -152,26 +241,50 @@ def _privacy(release: Release) -> Answer:
     return True, f"noise of scale {scales} is enough for what was measured: {stated} in all"
 
 
+def _spent(release: Release, displaced: NoisyScalars | None) -> list[tuple[str, Fraction | str | None]]:
+    """What the budget went to, in order, with what is said of each part elsewhere: exactly, or as a decimal."""
+    how, certificate = release.document["release"], release.document["certificate"]
+    parts: list[tuple[str, Fraction | str | None]] = []
+    for m in release.measurements:
+        parts.append((measuring(max(map(len, m.marginals.subsets)), how["sparsity"]), m.cost.spent.amount))
+    if how["candidates"] > 1:
+        parts.append((choosing(how["candidates"]), None))
+    if displaced is not None:
+        parts.append((DISPLACEMENT, displaced.cost.spent.amount))
+    unit = release.measurement.cost.spent.unit
+    for what, direct in ((LOSS_OF_ROWS, certificate["direct"]), (LOSS_OF_SINGLES, certificate["single_column"])):
+        if direct is not None:
+            parts.append((what, str(direct[unit])))
+    return parts
+
+
 def _method(release: Release) -> Answer:
     """What is said of the mechanism is what was measured, and what was chosen."""
     how, last = release.document["release"], release.measurement
-    (chosen,) = [each for each in release.document["compared"] if each["chosen"]]
-    said = how["mechanism"], how["growth"], how["sparsity"], len(how["measured"])
-    true = last.strategy.name, decimal_text(last.strategy.growth), max(map(len, last.marginals.subsets))
-    if said != (*true, len(release.measurements)):
+    compared = release.document["compared"]
+    (chosen,) = [each for each in compared if each["chosen"]]
+    said = how["mechanism"], how["growth"], how["order"], how["sparsity"], len(how["measured"])
+    true = last.strategy.name, decimal_text(last.strategy.growth), last.strategy.order
+    if said != (*true, max(map(len, last.marginals.subsets)), len(release.measurements)):
         return False, "the mechanism is not the one of the measurements"
-    covered, columns = set(release.subsets), len(release.schema)
-    if how["workload"] is None and len(covered) != math.comb(columns, how["sparsity"]):
+    if not math.isclose(how["path_length"], path_length(last), rel_tol=_TOLERANCE):
+        return False, "the path that cells are lined up along is not of the stated length"
+    covered, columns, wide = release.subsets, len(release.schema), how["sparsity"]
+    if not _in_order(covered) or max(map(len, covered)) != wide:
+        return False, "the subsets of columns are not each named once, or not of the stated size"
+    if how["workload"] is None and (len(covered) != math.comb(columns, wide) or min(map(len, covered)) != wide):
         return False, "some subsets of columns were not measured, and no workload says so"
     if len({j for subset in covered for j in subset}) != columns:
         return False, "the workload leaves out a column of the release"
     resolutions = {how["resolution"], how["measured"][-1]["resolution"], chosen["resolution"]}
     if chosen["mechanism"] != how["mechanism"] or len(resolutions) > 1:
         return False, "the mechanism or resolution is not the one that was chosen"
-    even = {c.steps for c in last.marginals.cells if not isinstance(c, Groups)}
-    if even and even != resolutions:
-        return False, "the cells are not of the stated resolution"
-    return True, f"{how['mechanism']}, as measured, and as chosen among {len(release.document['compared'])}"
+    tried = [each for each in compared if each["rehearsals"]] or compared
+    if chosen["predicted_loss"] > min(each["predicted_loss"] for each in tried):
+        return False, "another mechanism was predicted to be better than the one that was chosen"
+    if how["detail"] != ("centre" if release.document["certificate"]["direct"] is None else "spread"):
+        return False, "rows were put elsewhere inside of their cells than for such a certificate"
+    return True, f"{how['mechanism']}, as measured, and as chosen among {len(compared)}"
 
 
 def _displaced(release: Release) -> NoisyScalars | None:
@@ -195,6 +308,9 @@ def _plug_in(release: Release) -> Answer:
     hub, draws = how["hub"], int(how["draws"])
     if draws > MOST_DRAWS:
         return False, f"{draws:,} draws are more than any release makes"
+    proxies = Proxies(hub=None if hub is None else stored_rational(hub), end=stored_rational(how["end"]))
+    if proxies != _proxies(release.document["release"]):
+        return False, "the losses are computed in another way than the stated one"
     again = plug_in(
         release.measurements,
         release.schema,
@@ -204,51 +320,123 @@ def _plug_in(release: Release) -> Answer:
         draws=draws,
         seed=int(how["seed"], 16),
         displaced=_displaced(release),
-        proxies=Proxies(hub=None if hub is None else stored_rational(hub), end=stored_rational(how["end"])),
+        proxies=proxies,
     )
     if set(stated) != set(again):
         return False, "the certificate lacks a proxy, or has one too many"
     for proxy, plug in again.items():
-        figures = [s["bound"] for s in stated[proxy]["subsets"]]
-        names = [tuple(s["columns"]) for s in stated[proxy]["subsets"]]
-        if names != list(plug.subsets) or not _close(figures, [t.bound for t in plug.terms]):
-            return False, f"recomputed bounds with the {proxy} loss differ from those stated"
-        if not _close([stated[proxy]["bound"]], [plug.bound]):
-            return False, f"the stated bound with the {proxy} loss is not the largest of its subsets"
-        if Fraction(repr(stated[proxy]["confidence"])) > Fraction(repr(float(plug.confidence))):
-            return False, "the stated confidence is higher than the failure probability allows"
+        problem = _differs(stated[proxy], plug)
+        if problem:
+            return False, f"with the {proxy} loss, {problem}"
     best = again.get("transport") or again["path"]
-    return True, f"recomputed from the noisy integers and the emitted rows: {best.bound:.6f}"
+    return True, f"recomputed from the noisy integers and the emitted rows: {upward(best.bound)}"
+
+
+def _proxies(how: Mapping[str, Any]) -> Proxies:
+    """As in the paper, where all is done as in the paper; else as tight as can be."""
+    if how["preset"] == "paper" and how["resolution"] is not None:
+        return Proxies(hub=Fraction(1), end=Fraction(1, how["resolution"]))
+    return Proxies()
+
+
+def _differs(stated: Mapping[str, Any], plug: PlugIn) -> str:
+    """What a stated plug-in certificate does not share with the recomputed one, in words; nothing if they are one."""
+    subsets, found = stated["subsets"], plug.diagnostic
+    if [tuple(s["columns"]) for s in subsets] != list(plug.subsets):
+        return "the subsets are not those that were recomputed"
+    if not _close([s["bound"] for s in subsets], [terms.bound for terms in plug.terms]):
+        return "recomputed bounds differ from those stated"
+    if not all(_close(_figures(s["terms"]), _figures(t)) for s, t in zip(subsets, plug.terms, strict=True)):
+        return "recomputed terms differ from those stated"
+    if stated["bound"] != max(s["bound"] for s in subsets):
+        return "the stated bound is not the largest of its subsets"
+    if not any(s["bound"] == stated["bound"] and s["terms"] == stated["terms"] for s in subsets):
+        return "the stated terms are not those of the largest bound"
+    if stated["confidence"] != float(plug.confidence):
+        return "the stated confidence is not what the failure probability allows"
+    names = ("fit", "noise_mean", "noise_low", "noise_high")
+    said = stated["diagnostic"]
+    if not _close([said[name] for name in names], [getattr(found, name) for name in names]):
+        return "the recomputed diagnostic differs from the one stated"
+    return "" if said["worth_optimising"] is (said["fit"] > said["noise_high"]) else "the diagnostic contradicts itself"
+
+
+def _figures(terms: Terms | Mapping[str, Any]) -> list[float]:
+    names = ("discretisation", "privatisation", "projection")
+    return [getattr(terms, name) if isinstance(terms, Terms) else terms[name] for name in names]
 
 
 def _bound(release: Release) -> Answer:
-    """The headline is the smaller of its parts, and their failure probabilities fit into one."""
+    """The headline is the smaller of its parts, and their failure probabilities make up one."""
     stated = release.document["certificate"]
     plug = stated["plug_in"].get("transport") or stated["plug_in"]["path"]
     direct, single = stated["direct"], stated["single_column"]
     parts = [plug["bound"]] + ([direct["bound"]] if direct else [])
-    failure = sum(1 - part["confidence"] for part in (plug, direct, single) if part)
     least = min(parts + ([single["bound"]] if single else []))
     if not _close([stated["bound"]], [min(parts)]) or not _close([stated["single_column_bound"]], [least]):
         return False, "the stated bound is not the smaller of the direct and the plug-in bound"
+    kind = "direct" if direct and direct["bound"] < plug["bound"] else "plug-in"
+    if stated["kind"] != kind or stated["terms"] != (direct if kind == "direct" else plug)["terms"]:
+        return False, "the stated kind or terms are not those of the smaller bound"
     for subset, of_plug in zip(stated["subsets"], plug["subsets"], strict=True):
         most = min(of_plug["bound"], direct["bound"] if direct else 1.0)
         if subset["columns"] != of_plug["columns"] or not _close([subset["bound"]], [most]):
             return False, "the bound of a subset is not the smaller of its parts"
-    if failure > 1 - stated["confidence"] + 1e-12:
-        return False, "the parts fail more often together than the stated confidence allows"
-    return True, f"{stated['bound']:.6f} ({stated['kind']}) at confidence {stated['confidence']:g}. {CANNOT}"
+    if (single is not None) != (direct is not None and release.document["release"]["sparsity"] > 1):
+        return False, "there is a direct certificate too many, or one too few"
+    for each in (direct, single):
+        if each and not math.isclose(
+            sum(each["terms"].values()), each["bound"], rel_tol=_TOLERANCE, abs_tol=_TOLERANCE
+        ):
+            return False, "the terms of a direct certificate do not add up to its bound"
+    failure = sum(1 - part["confidence"] for part in (plug, direct, single) if part)
+    if abs(failure - (1 - stated["confidence"])) > 1e-12:
+        return False, "the parts fail together with another probability than the stated confidence allows"
+    return True, f"{upward(stated['bound'])} ({kind}) at confidence {stated['confidence']!r}: the smaller of its parts"
+
+
+def _description(release: Release) -> Answer:
+    same = read_plain(_folder(release), "datapackage.json") == package_bytes(release.schema, release.document)
+    return same, f"datapackage.json {'is' if same else 'is not'} the one that the release gives"
 
 
 def _report(release: Release) -> Answer:
-    assert release.folder is not None
-    same = (release.folder / "report.html").read_bytes() == render_report(
-        release.document, release.schema, release.table
-    ).encode()
-    return (
-        same,
-        "is the one that the release gives" if same else "report.html is not the one that the release gives",
-    )
+    page = render_report(release.document, release.schema, release.table).encode()
+    same = read_plain(_folder(release), "report.html") == page
+    return same, f"report.html {'is' if same else 'is not'} the one that the release gives"
+
+
+def _signature_files(folder: Path) -> set[str]:
+    return {name for name in (SIGNER, SIGNATURE) if os.path.lexists(folder / name)}
+
+
+def _signature(folder: Path, wanted: PublicKey | None) -> Answer | None:
+    """Whose key signed the checksums; None where there is no signature, or nothing to check it with."""
+    files = _signature_files(folder)
+    if not files:
+        return None if wanted is None else (False, f"the release is not signed; wanted {wanted.fingerprint}")
+    if len(files) == 1:
+        return False, f"{({SIGNER, SIGNATURE} - files).pop()} is missing"
+    if not have_library():
+        return None
+    try:
+        pem, signature, sums = (read_plain(folder, name) for name in (SIGNER, SIGNATURE, SUMS))
+    except InputError as error:
+        return False, f"could not be checked: {error}"
+    signer = PublicKey.parse(pem)
+    if signer is None or pem != signer.pem:
+        return False, f"{SIGNER} is not an Ed25519 public key as OpenSSL writes it"
+    if not signer.signed(sums, signature):
+        return False, f"{SIGNATURE} is not the signature of {SUMS} by the key in {SIGNER}"
+    if wanted is None:
+        return True, f"signed by the key {signer.fingerprint}; compare it with the publisher's"
+    if signer != wanted:
+        return False, f"signed by the key {signer.fingerprint}; wanted {wanted.fingerprint}"
+    return True, f"signed by the key that was given, {signer.fingerprint}"
+
+
+def _counted(number: int, what: str) -> str:
+    return f"{number:,} {what}{'' if number == 1 else 's'}"
 
 
 def _close(first: list[float], second: list[float]) -> bool:

@@ -52,6 +52,7 @@ if TYPE_CHECKING:
 @click.option(
     "--seed", type=click.IntRange(min=0), metavar="N", help="For the steps that need no privacy. Noise has none."
 )
+@click.option("--sign", type=options.FILE, metavar="KEY", help="Sign the folder with this Ed25519 private key.")
 @options.quiet
 @options.as_json
 def command(

@@ -60,11 +60,16 @@ class Schema:
     def __post_init__(self) -> None:
         if not self.columns:
             raise SchemaError("the schema names no column: add at least one [[column]] with a name and a kind.")
-        seen: set[str] = set()
+        seen: dict[str, str] = {}
         for column in self.columns:
-            if column.name in seen:
+            before = seen.get(column.name.casefold())
+            if before == column.name:
                 raise SchemaError(f"column {column.name!r} is listed twice: remove or rename one of the two.")
-            seen.add(column.name)
+            if before is not None:  # DuckDB, and with it many a reader, would take one for the other
+                raise SchemaError(
+                    f"columns {before!r} and {column.name!r} differ by their case only: rename one of them."
+                )
+            seen[column.name.casefold()] = column.name
         object.__setattr__(self, "constraints", constraints(self.rules, self.columns))
 
     @classmethod

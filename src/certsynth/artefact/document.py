@@ -1,0 +1,101 @@
+"""certificate.json as text: read strictly, and held against the JSON Schema beside this module."""
+
+from __future__ import annotations
+
+import importlib.resources
+import itertools
+import json
+import math
+from typing import Any
+
+from certsynth.artefact.certificate import FORMAT
+from certsynth.errors import InputError
+
+MAX_DEPTH = 16
+"""Objects and lists within each other: a certificate has eight levels of them."""
+
+_LONGEST = 160  # characters of a complaint that are shown
+_TRIED = 20  # complaints that the clearest is taken from
+
+
+def to_json(document: Any) -> bytes:
+    """The bytes that a release holds. NaN is not JSON, and is an error here."""
+    return (json.dumps(document, indent=2, ensure_ascii=False, allow_nan=False) + "\n").encode()
+
+
+def read_json(content: bytes, name: str) -> Any:
+    """JSON that means the same to every reader: no key twice, no NaN, no number beyond floats, not nested deeply."""
+    try:
+        value = json.loads(
+            content.decode("utf-8"), object_pairs_hook=_object, parse_constant=_no_constant, parse_float=_finite
+        )
+    except _Twice:
+        raise InputError(f"{name} has a key twice, so that readers may disagree on what it says.") from None
+    except (ValueError, RecursionError):
+        raise InputError(f"{name} is not valid JSON.") from None
+    if _too_deep(value):
+        raise InputError(f"{name} is nested more deeply than any of its kind.")
+    return value
+
+
+def read_document(content: bytes) -> dict[str, Any]:
+    """certificate.json; what is something else altogether is refused."""
+    document = read_json(content, "certificate.json")
+    stated = document.get("format") if isinstance(document, dict) else None
+    if not isinstance(document, dict) or not isinstance(stated, str):
+        raise InputError("certificate.json is not a certificate of certsynth: it does not say its format.")
+    if stated != FORMAT:
+        known = "a certificate of another version of certsynth" if stated.startswith("certsynth-certificate/") else ""
+        raise InputError(f"certificate.json is {known or 'not a certificate of certsynth'}; this one reads {FORMAT}.")
+    return document
+
+
+def certificate_schema() -> dict[str, Any]:
+    """The JSON Schema of certificate.json (draft 2020-12)."""
+    text = importlib.resources.files("certsynth.artefact").joinpath("certificate.schema.json").read_text("utf-8")
+    schema: dict[str, Any] = json.loads(text)
+    return schema
+
+
+def form_problem(document: Any) -> str | None:
+    """Where a certificate does not have its form, in words; None if it has."""
+    import jsonschema  # only to verify: `certsynth --help` is quick
+
+    validator = jsonschema.Draft202012Validator(certificate_schema())
+    error = jsonschema.exceptions.best_match(itertools.islice(validator.iter_errors(document), _TRIED))
+    if error is None:
+        return None
+    where = ".".join(str(part) for part in error.absolute_path) or "the whole"
+    said = error.message if len(error.message) <= _LONGEST else error.message[:_LONGEST] + "…"
+    return f"{where}: {said}"
+
+
+class _Twice(ValueError):
+    pass
+
+
+def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    made = dict(pairs)
+    if len(made) < len(pairs):
+        raise _Twice
+    return made
+
+
+def _no_constant(text: str) -> None:
+    raise ValueError("not a JSON number")
+
+
+def _finite(text: str) -> float:
+    value = float(text)
+    if not math.isfinite(value):
+        raise ValueError("not a number that floats hold")
+    return value
+
+
+def _too_deep(value: Any) -> bool:
+    """Whether lists and objects are nested beyond MAX_DEPTH: level by level, since recursion would be as deep."""
+    level = [value]
+    for _ in range(MAX_DEPTH):
+        inner = [each for each in level if isinstance(each, (dict, list))]
+        level = [part for each in inner for part in (each.values() if isinstance(each, dict) else each)]
+    return any(isinstance(each, (dict, list)) for each in level)

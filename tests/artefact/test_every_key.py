@@ -1,0 +1,345 @@
+"""Every key of certificate.json: its form, and what `verify` finds when it alone is changed."""
+
+from __future__ import annotations
+
+import copy
+import importlib.util
+import json
+import pathlib
+from collections.abc import Iterator
+from dataclasses import replace
+from fractions import Fraction
+from typing import Any
+
+import pytest
+from forging import VARIANTS
+
+from certsynth import Release
+from certsynth.artefact import verify
+from certsynth.artefact.document import certificate_schema, form_problem, read_document, read_json
+from certsynth.errors import InputError
+
+SCHEMA = certificate_schema()
+
+Path = tuple[str | int, ...]
+
+
+def resolved(schema: dict[str, Any]) -> dict[str, Any]:
+    """A part of the schema with what it refers to."""
+    while "$ref" in schema:
+        name = schema["$ref"].removeprefix("#/$defs/")
+        schema = {key: value for key, value in schema.items() if key != "$ref"} | SCHEMA["$defs"][name]
+    return schema
+
+
+def keys(schema: dict[str, Any], path: str = "") -> Iterator[tuple[str, dict[str, Any]]]:
+    """Every key of a certificate with its part of the schema; entries of a list are `[]`."""
+    for option in [schema, *schema.get("anyOf", [])]:
+        option = resolved(option)
+        for name, part in option.get("properties", {}).items():
+            yield f"{path}.{name}".removeprefix("."), part
+            yield from keys(resolved(part), f"{path}.{name}")
+        if "items" in option:
+            yield from keys(option["items"], f"{path}[]")
+
+
+KEYS = {path: resolved(part) | part for path, part in keys(SCHEMA)}
+
+
+def leaves(value: Any, path: Path = ()) -> Iterator[tuple[Path, Any]]:
+    if isinstance(value, dict):
+        for key, part in value.items():
+            yield from leaves(part, (*path, key))
+    elif isinstance(value, list):
+        for i, part in enumerate(value):
+            yield from leaves(part, (*path, i))
+    else:
+        yield path, value
+
+
+def named(path: Path) -> str:
+    text = "".join("[]" if isinstance(part, int) else f".{part}" for part in path).removeprefix(".")
+    return text.removesuffix("[]")  # entries of a list of texts or numbers go by the list's name
+
+
+def changed(document: dict[str, Any], path: Path, value: Any) -> dict[str, Any]:
+    other = copy.deepcopy(document)
+    place: Any = other
+    for part in path[:-1]:
+        place = place[part]
+    place[path[-1]] = value
+    return other
+
+
+def others(path: Path, value: Any) -> list[Any]:
+    """Values of the same form that say something else."""
+    part = KEYS[named(path)] if named(path) in KEYS else KEYS[named(path[:-1])]
+    if "const" in part:
+        return []
+    if "enum" in part:
+        return [each for each in part["enum"] if each != value]
+    if isinstance(value, bool):
+        return [not value]
+    if isinstance(value, int):
+        return [value + max(1, value // 10)] + ([value - 1] if 1 < value < 1000 else [])
+    if isinstance(value, float):
+        return [value + 1e-3 if value < 0.99 else value - 1e-3, value / 2 + 0.3]
+    if isinstance(value, str) and "/" in value:
+        return [str(Fraction(value) * Fraction(9, 10)), str(Fraction(value) * Fraction(11, 10))]
+    if isinstance(value, str) and value.startswith("0x"):
+        return [(float.fromhex(value) * 0.9).hex()]
+    if named(path) == "recompute.seed":
+        return ["0" * 32]
+    if isinstance(value, str) and value.replace(".", "").isdigit():
+        return [f"0{value[value.index('.') :]}1" if "." in value else "0.5", f"1{value}"]
+    return [f"{value}x"] if isinstance(value, str) else []
+
+
+def test_every_key_has_a_sentence_and_says_how_it_is_verified():
+    assert len(KEYS) > 90
+    for path, part in KEYS.items():
+        assert part["description"].endswith("."), path
+        assert part["x-verify"] in ("recomputed", "cross-checked", "on trust"), path
+
+
+def test_every_object_is_closed_and_the_schema_is_one():
+    import jsonschema
+
+    jsonschema.Draft202012Validator.check_schema(SCHEMA)
+    assert SCHEMA["$id"] == "urn:certsynth:certificate:1"
+
+    def walk(part: Any) -> Iterator[dict[str, Any]]:
+        if isinstance(part, dict):
+            yield part
+            for each in part.values():
+                yield from walk(each)
+        elif isinstance(part, list):
+            for each in part:
+                yield from walk(each)
+
+    objects = [part for part in walk(SCHEMA) if part.get("type") == "object"]
+    assert len(objects) > 10
+    assert all(part["additionalProperties"] is False for part in objects)
+
+
+@pytest.mark.parametrize("name", VARIANTS)
+def test_every_release_has_the_form_of_a_certificate(variants, name):
+    document = json.loads((variants(name).folder / "certificate.json").read_text())
+    assert form_problem(document) is None
+    assert form_problem(document | {"ledger": None}) is None
+    assert form_problem(document | {"ledger": "0123456789abcdef" * 4}) is None
+
+
+STRICT = ["pairs", "rho, hidden rows", "displacement", "workload", "the paper"]
+"""Releases that have every key between them."""
+
+
+@pytest.mark.parametrize("name", STRICT)
+def test_the_form_is_strict(variants, name):
+    """No key may be absent, and none be added anywhere; no value be of another type."""
+    document = json.loads((variants(name).folder / "certificate.json").read_text())
+    tried = 0
+
+    def places(value: Any, path: Path = ()) -> Iterator[tuple[Path, Any]]:
+        yield path, value
+        for key, part in value.items() if isinstance(value, dict) else enumerate(value[:1]):
+            if isinstance(part, (dict, list)):
+                yield from places(part, (*path, key))
+
+    for path, value in places(document):
+        if isinstance(value, dict):
+            assert form_problem(put(document, path, value | {"surprise": 1})) is not None, path
+            for key in value:
+                without = {k: v for k, v in value.items() if k != key}
+                if (*path, key) != ("certificate", "plug_in", "transport"):  # there is none for many columns
+                    assert form_problem(put(document, path, without)) is not None, (path, key)
+                    tried += 1
+        for wrong in ("text", 3.5, True, None, [], {}):
+            if (path, wrong) not in (((*path[:-1], "direct"), None), ((*path[:-1], "single_column"), None)):
+                allowed = isinstance(wrong, type(None)) and path[-1:] in (("workload",), ("displacement",))
+                assert allowed or form_problem(put(document, path, wrong)) is not None, (path, wrong)
+                tried += 1
+    for path, value in leaves(document):
+        for wrong in ([], {}, {"value": value}, "\u202e", "1\n", -1, 1e301, 10**400):
+            if not free(path, wrong):
+                assert form_problem(put(document, path, wrong)) is not None, (path, wrong)
+                tried += 1
+    assert tried > 300
+
+
+def put(document: dict[str, Any], path: Path, value: Any) -> Any:
+    return changed(document, path, value) if path else value
+
+
+def free(path: Path, wrong: Any) -> bool:
+    """Names are any texts, noisy values any numbers."""
+    last = named(path).rsplit(".", 1)[-1]
+    texts = ("name", "unit", "columns", "workload[]")
+    numbers = ("measured_loss", "slack", "value")
+    if isinstance(wrong, str):
+        return last in texts
+    return isinstance(wrong, (int, float)) and last in numbers
+
+
+@pytest.mark.parametrize(
+    ("path", "wrong"),
+    [
+        (("privacy", "delta"), "0.000001"),
+        (("privacy", "rho"), "1"),
+        (("privacy", "rows"), None),
+        (("privacy", "epsilon"), "03"),
+        (("privacy", "epsilon"), "3.0"),
+        (("privacy", "epsilon"), "3e0"),
+        (("privacy", "epsilon"), "٣"),
+        (("privacy", "neighbours"), "add-remove"),
+        (("privacy", "definition"), "zero-concentrated differential privacy"),
+        (("privacy", "spent", 0), {"on": "noisy marginals", "rho": "1/2"}),
+        (("privacy", "spent", 0), {"on": "noisy marginals", "epsilon": "1/0"}),
+        (("privacy", "spent", 0), {"on": "noisy marginals", "epsilon": "1/2", "rho": "1/2"}),
+        (("privacy", "spent", 0), {"on": "lunch", "epsilon": "1/2"}),
+        (("release", "loss"), "path"),
+        (("release", "rows"), 0),
+        (("release", "mechanism"), "magic"),
+        (("certificate", "bound"), 1.0000001),
+        (("certificate", "bound"), -1e-9),
+        (("certificate", "confidence"), 0.4999),
+        (("certificate", "confidence"), 1),
+        (("certificate", "subsets"), []),
+        (("certificate", "plug_in"), {}),
+        (("recompute", "draws"), 0),
+        (("recompute", "seed"), "F" * 32),
+        (("ledger",), "0123456789ABCDEF" * 4),
+        (("ledger",), "0" * 63),
+        (("ledger",), "0" * 64 + "\n"),
+        (("format",), "certsynth-certificate/2"),
+        (("releasable",), False),
+    ],
+)
+def test_what_no_certificate_says_is_seen_by_its_form(variants, path, wrong):
+    document = json.loads((variants("pairs").folder / "certificate.json").read_text())
+    assert form_problem(changed(document, path, wrong)) is not None
+
+
+def test_two_choices_or_none_are_seen_by_its_form(variants):
+    document = json.loads((variants("chosen by the plan").folder / "certificate.json").read_text())
+    for chosen in (True, False):
+        other = copy.deepcopy(document)
+        for each in other["compared"]:
+            each["chosen"] = chosen
+        assert form_problem(other) is not None
+
+
+FORGED = ("certificate form", "schema", "rows", "measurements", "privacy", "method", "plug-in certificate", "bound")
+"""Checks that do not only compare the certificate with the pages that follow from it, which a forger writes anew."""
+
+HARMLESS = {
+    "privacy.epsilon": "with a delta, a larger epsilon is true as well",
+    "privacy.delta": "a larger delta is true as well",
+}
+
+
+@pytest.mark.parametrize("name", STRICT)
+def test_every_figure_that_is_not_on_trust_is_seen_when_it_is_changed(variants, monkeypatch, name):
+    """One value at a time is replaced by another that could be; a forger would write report and checksums anew."""
+    made = Release.load(variants(name).folder)
+    document = dict(made.document)
+    known: dict[Any, Any] = {}
+    compute = verify.plug_in
+
+    def remembered(*arguments: Any, **asked: Any) -> Any:
+        key = repr(sorted(asked.items()))
+        known.setdefault(key, None)
+        if known[key] is None:
+            known[key] = compute(*arguments, **asked)
+        return known[key]
+
+    monkeypatch.setattr(verify, "plug_in", remembered)
+    for check in ("_files", "_report", "_description"):
+        monkeypatch.setattr(verify, check, lambda release: (True, ""))
+    rows = verify.read_table(made.folder / "synthetic.csv", made.schema)
+    monkeypatch.setattr(verify, "read_table", lambda *_: rows)
+    assert found(made) == []
+    tried, missed = 0, set()
+    for path, value in leaves(document):
+        part = KEYS.get(named(path)) or KEYS[named(path[:-1])]
+        if part["x-verify"] == "on trust":
+            continue
+        for other in others(path, value):
+            tried += 1
+            if not found(replace(made, document=changed(document, path, other))):
+                missed.add((named(path), str(value), str(other)))
+    assert {path for path, *_ in missed} <= set(HARMLESS), missed
+    assert tried > 100
+
+
+def found(made: Release) -> list[str]:
+    return [name for name, ok, _ in verify._checks(made) if not ok and name in FORGED]
+
+
+# ------------------------------------------------------------ texts that are no certificate
+
+
+@pytest.mark.parametrize(
+    ("text", "why"),
+    [
+        ("", "not valid JSON"),
+        ("{", "not valid JSON"),
+        ('{"format": "a", "format": "certsynth-certificate/1"}', "a key twice"),
+        ('{"format": "certsynth-certificate/1", "x": {"a": 1, "a": 1}}', "a key twice"),
+        ('{"format": NaN}', "not valid JSON"),
+        ('{"format": "certsynth-certificate/1", "x": Infinity}', "not valid JSON"),
+        ('{"format": "certsynth-certificate/1", "x": -Infinity}', "not valid JSON"),
+        ('{"format": "certsynth-certificate/1", "x": 1e999}', "not valid JSON"),
+        ('{"format": "certsynth-certificate/1", "x": ' + "9" * 5000 + "}", "not valid JSON"),
+        ('{"format": "certsynth-certificate/1", "x": ' + "[" * 17 + "]" * 17 + "}", "nested"),
+        ("[" * 100_000 + "]" * 100_000, "not valid JSON"),
+        ('{"a":' * 100_000 + "1" + "}" * 100_000, "not valid JSON"),
+        ("[]", "not a certificate"),
+        ("null", "not a certificate"),
+        ("{}", "not a certificate"),
+        ('{"format": 1}', "not a certificate"),
+        ('{"format": "frictionless"}', "not a certificate"),
+        ('{"format": "certsynth-certificate/2"}', "another version"),
+    ],
+)
+def test_a_text_that_is_no_certificate_is_refused_in_one_line(text, why):
+    with pytest.raises(InputError, match=rf"^certificate\.json [^\n]*{why}[^\n]*\.?$"):
+        read_document(text.encode())
+
+
+def test_bytes_that_are_no_text_are_refused():
+    for content in (b"\xff\xfe{}", b'{"format": "\xc3"}', "{}".encode("utf-16")):
+        with pytest.raises(InputError, match="not valid JSON"):
+            read_document(content)
+
+
+def test_depth_is_counted_by_objects_and_lists_together():
+    assert read_json(b'[{"a":' * 8 + b"1" + b"}]" * 8, "x") is not None
+    with pytest.raises(InputError, match="nested"):
+        read_json(b'[{"a":' * 8 + b"[1]" + b"}]" * 8, "x")
+
+
+def test_complaints_are_short_and_cannot_steer_a_terminal(variants):
+    document = json.loads((variants("pairs").folder / "certificate.json").read_text())
+    for hostile in ("\x1b[31m" * 1000, "\r\n" * 1000):
+        for path in (("privacy", "epsilon"), ("release", "mechanism"), (hostile,), ("release", hostile)):
+            problem = form_problem(changed(document, path, hostile))
+            assert problem is not None
+            assert len(problem) < 300
+            assert problem.isprintable()
+
+
+# ------------------------------------------------------------ the page
+
+
+def test_the_page_lists_every_key_with_its_sentence():
+    """Written by `python docs/reference/make_certificate.py`."""
+    here = pathlib.Path(__file__).parents[2] / "docs" / "reference"
+    found = importlib.util.spec_from_file_location("make_certificate", here / "make_certificate.py")
+    assert found is not None
+    assert found.loader is not None
+    maker = importlib.util.module_from_spec(found)
+    found.loader.exec_module(maker)
+    assert (here / "certificate.md").read_text(encoding="utf-8") == maker.page()
+    for path, part in KEYS.items():
+        assert f"| `{path}` | {part['description']} |" in maker.page().replace("[]` |", "` |"), path
