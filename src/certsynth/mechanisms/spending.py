@@ -6,7 +6,7 @@ import sys
 from types import TracebackType
 
 from certsynth.arrays import Ints
-from certsynth.errors import BudgetNote
+from certsynth.errors import BudgetNote, CertsynthError
 from certsynth.mechanisms.guarantee import Budget, Charge, Sensitivity
 from certsynth.mechanisms.ledger import Account
 from certsynth.mechanisms.samplers import ExactNoise, Noise, Noised
@@ -56,8 +56,8 @@ class Spending:
         if self.account is not None:
             try:
                 self.reservation = self.account.reserve(self.charge, what=self.what)
-            except Exception:
-                self._drawn = False  # it was refused, or the ledger could not be written
+            except CertsynthError:
+                self._drawn = False  # it was refused, or the ledger could not be written: nothing is in it
                 raise
 
     def commit(self, manifest: str | None) -> None:
