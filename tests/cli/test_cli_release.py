@@ -86,6 +86,7 @@ def test_passes_on_every_option(town, run, monkeypatch):
         "columns": ["age", "a, b"],
         "candidates": 3,
         "seed": 5,
+        "sign": Path("key.pem"),
     }
     typed = [
         text
