@@ -14,10 +14,11 @@ from typing import Any
 import pytest
 from forging import VARIANTS
 
-from certsynth import Release
+from certsynth import Release, release
 from certsynth.artefact import verify
 from certsynth.artefact.document import certificate_schema, form_problem, read_document, read_json
 from certsynth.errors import InputError
+from small import EVERY_KIND, workers
 
 SCHEMA = certificate_schema()
 
@@ -128,6 +129,15 @@ def test_every_release_has_the_form_of_a_certificate(variants, name):
     assert form_problem(document) is None
     assert form_problem(document | {"ledger": None}) is None
     assert form_problem(document | {"ledger": "0123456789abcdef" * 4}) is None
+
+
+@pytest.mark.parametrize("asked", [{}, {"certificate_share": 0}, {"rho": "0.5", "epsilon": None}], ids=str)
+@pytest.mark.parametrize("columns", [["grade", "job", "colour"], ["job", "colour"], ["income", "hired", "member"]])
+def test_releases_of_columns_of_every_kind_have_it_and_verify(tmp_path, columns, asked):
+    options = {"epsilon": 2, "resolution": 3, "mechanism": "identity", "seed": 3} | asked
+    release(workers(100), EVERY_KIND, columns=columns, out=tmp_path / "out", **options)
+    checks = Release.load(tmp_path / "out").verify()
+    assert all(check["ok"] for check in checks), checks
 
 
 STRICT = ["pairs", "rho, hidden rows", "displacement", "workload", "the paper"]

@@ -90,6 +90,7 @@ def test_passes_on_every_option(town, run, monkeypatch):
         "cap": "2",
         "dataset": "town",
         "seed": 5,
+        "sign": Path("key.pem"),
     }
     typed = [
         text

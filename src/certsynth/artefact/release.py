@@ -20,6 +20,7 @@ from certsynth.errors import InputError, UnsafeNoise
 from certsynth.mechanisms import Measurement
 from certsynth.queries.marginals import Subset
 from certsynth.report import render_report
+from certsynth.report.numerals import upward
 
 CSV, PARQUET = "synthetic.csv", "synthetic.parquet"
 
@@ -86,7 +87,7 @@ class Release:
         spent = f"ε = {privacy['epsilon']}" + (f", δ = {privacy['delta']}" if privacy["delta"] else "")
         return (
             f"Release({len(self.rows[0]):,} rows × {len(self.schema)} columns, {spent}, "
-            f"off by at most {certificate.bound:.4f} with confidence {certificate.confidence:g})"
+            f"off by at most {upward(certificate.bound)} with confidence {certificate.confidence!r})"
         )
 
     def save(self, folder: str | Path, *, sign: str | Path | Signer | None = None) -> Release:

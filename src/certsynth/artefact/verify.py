@@ -26,7 +26,7 @@ from certsynth.artefact.release import CSV, PARQUET, Release, package_bytes
 from certsynth.artefact.signature import REMEDY, SIGNATURE, SIGNER, PublicKey, have_library
 from certsynth.artefact.table import read_table, written_as
 from certsynth.certificate.plug_in import PlugIn, Proxies, Terms, plug_in
-from certsynth.domain import Column, Groups, Ordered
+from certsynth.domain import Cells, Column, Groups, Ordered, Schema
 from certsynth.domain.rules import broken_rule
 from certsynth.errors import CertsynthError, InputError
 from certsynth.mechanisms import Budget, Guarantee, Measurement, Neighbours, Sensitivity, Unit
@@ -174,26 +174,35 @@ def _measurements(release: Release) -> Answer:
         return False, "measurements.npz is not written as certsynth writes these measurements"
     if not all(_in_order(m.marginals.subsets) for m in made):
         return False, "a measurement names a subset of columns twice, or its columns out of order"
-    if not all(_as_said(m, part) for m, part in zip(made, said, strict=True)):
+    if not all(_as_said(m, part, release.schema) for m, part in zip(made, said, strict=True)):
         return False, "the certificate says that something else was measured"
     counts = sum(len(block) for m in made for block in m.coefficients)
     tables = sum(len(m.marginals.subsets) for m in made)
     return True, f"{counts:,} noisy integers for {_counted(tables, 'table')}, as the certificate says"
 
 
-def _as_said(made: Measurement, said: Mapping[str, Any]) -> bool:
+def _as_said(made: Measurement, said: Mapping[str, Any], schema: Schema) -> bool:
     """Whether a measurement has the cells that the certificate says."""
     cells, kind, most = made.marginals.cells, said["cells"], said["resolution"]
     if said["columns_at_once"] != max(map(len, made.marginals.subsets)):
         return False
     if kind == "even":
-        return all(not isinstance(c, Groups) and c.steps == most for c in cells)
+        return all(_same(own, column.cells(most)) for own, column in zip(cells, schema, strict=True))
     groups = [c for c in cells if isinstance(c, Groups)]
     if len(groups) < len(cells):
         return False
     if kind == "points":
         return all(c.size == c.lattice.size for c in groups)
     return kind == "groups" and all(len(c.starts) <= most for c in groups)
+
+
+def _same(first: Cells, second: Cells) -> bool:
+    """Whether two cuts of one column are the same."""
+    if isinstance(first, Groups) and isinstance(second, Groups):
+        parts = ("starts", "kin", "heads")
+        same = all(np.array_equal(getattr(first, part), getattr(second, part)) for part in parts)
+        return same and _same(first.lattice, second.lattice)
+    return type(first) is type(second) and (first.steps, first.size) == (second.steps, second.size)
 
 
 def _in_order(subsets: Sequence[Subset]) -> bool:
