@@ -205,6 +205,27 @@ def test_life_goes_on_after_a_crash(town, tmp_path):
         assert all(check["ok"] for check in Release.load(outcome.folder / "again").verify())
 
 
+@pytest.mark.parametrize("kills", [60, pytest.param(600, marks=pytest.mark.slow)])
+def test_kills_at_random_while_many_race(tmp_path, kills):
+    """Processes that reserve, draw and commit as fast as they can, killed at random and replaced until nothing is left.
+
+    What a process notes in a file of its own after `reserve` returned stands for the noise that it draws then.
+    """
+    done = subprocess.run(
+        [sys.executable, HERE / "racing.py", tmp_path, str(kills)], capture_output=True, text=True, check=True
+    )
+    killed = int(done.stdout)
+    drawn = sorted(line for path in tmp_path.glob("*.drawn") for line in path.read_text().splitlines(keepends=True))
+    drawn = [line.rstrip() for line in drawn if line.endswith("\n")]
+    ledger = Ledger.load(tmp_path / "ledger")
+    assert killed >= kills
+    assert ledger.spent == ledger.cap == len(ledger.entries) * Fraction(1, 4 * kills)
+    assert len(drawn) == len(set(drawn))
+    assert set(drawn) <= {entry.reservation for entry in ledger.entries}
+    assert {entry.reservation for entry in ledger.entries if entry.finished} <= set(drawn)
+    assert len(drawn) < len(ledger.entries)  # some were killed in between: what they had reserved stays spent
+
+
 def test_every_step_that_is_announced_is_tried(town, tmp_path):
     """Steps in the source and steps that runs announce are the same."""
     found = set()
