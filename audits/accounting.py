@@ -12,6 +12,7 @@ that pair dp-accounting composes the laws of all parts: privacy loss distributio
 from __future__ import annotations
 
 import argparse
+import dataclasses
 import io
 import json
 import math
@@ -42,11 +43,17 @@ from certsynth.queries.displacement import farthest
 from certsynth.queries.fine import MOVE_UNITS, FineMarginals
 from writing import say_versions, table, write
 
-INTERVAL = 1e-5
+INTERVAL = 1e-4
 """Privacy losses are rounded up to multiples of this by dp-accounting, once for each part."""
 
-ROUNDING = 1e-3
-"""Relative. The accountant's orders lie on a grid, and slacks are told in whole steps."""
+ON_A_GRID = 1e-4
+"""Relative: the accountant's orders lie on a grid."""
+
+READ_OFF = Fraction(1, 10_000)
+"""Relative: scales that are told from slacks, which are rounded. Scales that are stored get no tolerance."""
+
+FINE = 10_000.0
+"""Scale from which the laws of discrete noise are told by those of continuous noise, which are faster to compute."""
 
 TINY = 1e-9
 """The δ at which pure releases are asked: at 0 the accountant's cut-off tails count as infinite."""
@@ -121,6 +128,7 @@ class Part:
     shifts: np.ndarray
     scale: float
     stated: Fraction
+    read_off: bool = False
 
     @property
     def told_only(self) -> bool:
@@ -184,7 +192,7 @@ def _other(what: str, stated: Fraction, unit: str, hidden: bool, document: dict[
     far = Fraction(FineMarginals.of(SCHEMA, subsets).farthest(), MOVE_UNITS)
     slack = round(part["terms"]["slack"] * document["privacy"]["rows"] * FINENESS)
     scale = scale_of_slack(slack, 1 - part["confidence"], unit)
-    return Part(what, np.array([math.ceil(FINENESS * (1 + far))]), scale, stated)
+    return Part(what, np.array([math.ceil(FINENESS * (1 + far))]), scale, stated, read_off=True)
 
 
 def scale_of_slack(slack: int, beta: float, unit: str) -> float:
@@ -203,13 +211,9 @@ def by_loss_distribution(parts: list[Part], unit: str, delta: float) -> tuple[fl
             laws = [(pld.from_privacy_parameters(common.DifferentialPrivacyParameters(epsilon), INTERVAL), 1)]
             if unit == "rho" and "choosing" not in part.what:
                 laws = [(_gaussian(1 / math.sqrt(2 * part.stated)), 1)]
-        elif np.abs(part.shifts).max() > 1000:  # so fine that it might as well be continuous
-            change = float(np.abs(part.shifts).max())
-            law = _gaussian(part.scale / change) if unit == "rho" else _laplace(part.scale / change)
-            laws = [(law, 1)]
         else:
             laws = [
-                (_discrete(int(shift), part.scale, unit), times)
+                (_law(int(shift), part.scale, unit), times)
                 for shift, times in Counter(np.abs(part.shifts[part.shifts != 0]).tolist()).items()
             ]
         for law, times in laws:
@@ -224,13 +228,14 @@ def _gaussian(sigma: float) -> pld.PrivacyLossDistribution:
     return pld.from_gaussian_mechanism(sigma, value_discretization_interval=INTERVAL)
 
 
-def _laplace(scale: float) -> pld.PrivacyLossDistribution:
-    return pld.from_laplace_mechanism(scale, value_discretization_interval=INTERVAL)
-
-
-def _discrete(shift: int, scale: float, unit: str) -> pld.PrivacyLossDistribution:
+def _law(shift: int, scale: float, unit: str) -> pld.PrivacyLossDistribution:
+    """Of discrete noise around two integers; of continuous noise where steps are so fine that they do not matter."""
     if unit == "epsilon":
+        if scale > FINE:
+            return pld.from_laplace_mechanism(scale / shift, value_discretization_interval=INTERVAL)
         return pld.from_discrete_laplace_mechanism(1 / scale, shift, value_discretization_interval=INTERVAL)
+    if scale > FINE:
+        return _gaussian(scale / shift)
     return pld.from_discrete_gaussian_mechanism(scale, shift, value_discretization_interval=INTERVAL)
 
 
@@ -266,17 +271,17 @@ def examined(name: str, privacy: dict[str, Any], parts: list[Part]) -> dict[str,
         "sum": float(composed),
     }
     row["ok"] = bool(
-        composed <= Fraction(privacy[unit]) * (1 + Fraction(ROUNDING) / 10)
-        and all(part.spent(unit) <= part.stated * (1 + Fraction(ROUNDING) / 10) for part in parts)
+        sum((part.stated for part in parts), Fraction(0)) <= Fraction(privacy[unit])
+        and all(part.spent(unit) <= part.stated * (1 + READ_OFF * part.read_off) for part in parts)
         and by_pld <= float(claimed) + rounded * INTERVAL
-        and (row["by Renyi"] is None or row["by Renyi"] <= float(claimed) * (1 + ROUNDING))
+        and (row["by Renyi"] is None or row["by Renyi"] <= float(claimed) * (1 + ON_A_GRID))
     )
     return row
 
 
 def forged(parts: list[Part]) -> list[Part]:
     """Noise a tenth narrower than it should be."""
-    return [Part(p.what, p.shifts, 0.9 * p.scale, p.stated) for p in parts]
+    return [dataclasses.replace(p, scale=0.9 * p.scale) for p in parts]
 
 
 def run(names: list[str], rows: int) -> list[dict[str, Any]]:

@@ -7,12 +7,12 @@ for neighbouring tables, in both directions and for the complement of E as well,
 
 (Kairouz, Oh and Viswanath, "The composition theorem for differential privacy", 2015, theorem 2.1). So with a lower
 bound p on the first probability and an upper bound q on the second, ε is at least ln((p − δ)/q) and at least
-ln((1 − q − δ)/(1 − p)). If it is ρ-zero-concentrated (Bun and Steinke, 2016), then Rényi divergences of all orders α are
-at most αρ, and what is computed from a release has none larger: ρ is at least D_α(Bern(p) ‖ Bern(q))/α.
+ln((1 − q − δ)/(1 − p)). If it is ρ-zero-concentrated (Bun and Steinke, 2016), then Rényi divergences of all orders α
+are at most αρ, and what is computed from a release has none larger: ρ is at least D_α(Bern(p) ‖ Bern(q))/α.
 
-p and q are those of Clopper and Pearson ("The use of confidence or fiducial limits", 1934), each wrong with probability
-at most half of `alarm`. The event is chosen by other runs than those that are counted, so that nothing is to be paid for
-having tried many.
+p and q are those of Clopper and Pearson ("The use of confidence or fiducial limits", 1934), each wrong with
+probability at most half of `alarm`. The event is chosen by other runs than those that are counted, so that nothing is
+to be paid for having tried many.
 """
 
 from __future__ import annotations

@@ -65,7 +65,7 @@ class Case:
         low, high = (False, True) if self.kind == "boolean" else (0.0, 1.0)
         first = [low] * self.rows
         second = [*first, high] if self.hidden else [*first[1:], high]
-        return tuple(pl.DataFrame({name: rows for name in self.schema.names}) for rows in (first, second))  # type: ignore[return-value]
+        return tuple(pl.DataFrame(dict.fromkeys(self.schema.names, rows)) for rows in (first, second))  # type: ignore[return-value]
 
 
 @functools.cache
