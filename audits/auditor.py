@@ -1,6 +1,6 @@
 """An independent auditor judges mechanisms and releases: it gets their outputs, and not their code.
 
-    python audits/auditor.py [--quick] [--processes P]
+    python audits/auditor.py [--quick] [--effort X] [--processes P]
 
 Grey box: the noisy integers that single mechanisms give out, many at a time. Black box: figures of whole releases that
 anybody can read off the synthetic table and the certificate. Judging happens in `judge.py`, in an environment without
@@ -121,7 +121,7 @@ def gaussian(epsilon: int, delta: str) -> Budget:
 
 def _forgetful(copies: int) -> Pair:
     with mock.patch("certsynth.mechanisms.measure.sensitivity", _one_marginal):
-        return measured(marginals(3, 2, 1), "haar", REPLACE, pure(1), copies)
+        return measured(marginals(6, 2, 1), "haar", REPLACE, pure(1), copies)
 
 
 def _narrow(budget: Budget, times: int, copies: int) -> Pair:
@@ -138,12 +138,16 @@ GREY: tuple[Grey, ...] = (
     ("Gaussian, pairs", None, 2, 0.001, lambda n: measured(PAIRS, "identity", REPLACE, gaussian(2, "0.001"), n)),
     ("Gaussian, hidden n", None, 2, 0.01, lambda n: measured(ONE, "haar", HIDDEN, gaussian(2, "0.01"), n)),
     ("direct certificate", None, 1, 0, lambda n: noisy_loss(pure(1), n)),
-    ("choice of 2", None, 2, 0, lambda n: choices(Fraction(2), n)),
+    ("choice of 2", None, 2, 0, lambda n: choices(Fraction(2), 4 * n)),
     ("haar, one column", "half the noise", 1, 0, lambda n: _narrow(pure(1), 2, n)),
     ("Gaussian, one column", "a quarter of the noise", 2, 0.01, lambda n: _narrow(gaussian(2, "0.01"), 4, n)),
-    ("haar, three columns", "sensitivity of one marginal", 1, 0, _forgetful),
-    ("choice of 2", "no factor 2", 2, 0, lambda n: choices(Fraction(4), n)),
+    ("haar, six columns", "sensitivity of one marginal", 1, 0, _forgetful),
+    ("choice of 2", "no factor 2", 2, 0, lambda n: choices(Fraction(4), 4 * n)),
 )
+
+
+PERFECT = ("no noise on the direct certificate", "as many rows as there are", "seeded noise")
+"""What can be seen at once, if one looks at the right thing."""
 
 
 def samples(copies: int, effort: float, processes: int) -> Iterator[tuple[dict[str, Any], Pair]]:
@@ -153,12 +157,12 @@ def samples(copies: int, effort: float, processes: int) -> Iterator[tuple[dict[s
         yield about, make(copies)
     chosen = {"one column, direct certificate", "pairs, particles, hidden n", "pairs, Gaussian, hidden n"}
     wholes = [case for case in SOUND if case.name in chosen]
-    for case in (*wholes, *(case for case in BROKEN if "the noise" not in str(case.broken))):
-        seen = sample(case, round((1 if case.broken is None else 0.75) * effort * case.runs), processes=processes)
+    perfect = [case for case in BROKEN if case.broken in PERFECT]
+    for case in (*wholes, *perfect):
+        seen = sample(case, round((240 if case.broken else 400) * effort), processes=processes)
         epsilon, delta = float(seen.privacy["epsilon"]), float(seen.privacy["delta"] or 0)
         about = {"case": case.name, "broken": case.broken, "claimed epsilon": epsilon, "delta": delta}
-        # Of noise that repeats, or of many marginals, table and certificate tell little: the integers do.
-        grey = case.broken in ("seeded noise", "sensitivity of one marginal")
+        grey = case.broken == "seeded noise"  # of which the table and the certificate tell little
         yield {"box": "grey" if grey else "black", **about}, seen.integers if grey else seen.outside
 
 
@@ -190,12 +194,14 @@ def judged(found: list[tuple[dict[str, Any], Pair]], python: Path) -> dict[str, 
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--quick", action="store_true", help="fewer runs")
+    parser.add_argument("--quick", action="store_true", help="fewer runs of mechanisms")
+    parser.add_argument("--effort", type=float, default=1.0, help="times as many whole releases")
     parser.add_argument("--processes", type=int, default=2)
     asked = parser.parse_args()
     say_versions("certsynth", "opendp", "numpy", "scipy")
     python = environment()
-    verdict = judged(list(samples(*((12_000, 0.5) if asked.quick else (40_000, 1)), asked.processes)), python)
+    copies, effort = (8_000, 1.0) if asked.quick else (40_000, asked.effort)
+    verdict = judged(list(samples(copies, effort, asked.processes)), python)
     print("judged by " + ", ".join(f"{name} {version}" for name, version in verdict["judge"].items()))
     rows = [row | {"refuted": row["found at least"] > row["claimed epsilon"]} for row in verdict["rows"]]
     print(table(rows))

@@ -36,7 +36,7 @@ SOUND = (
     Case("pairs, Gaussian, hidden n", 2, {**PAIRS, **HIDDEN, "epsilon": 8, "delta": "0.001"}),
 )
 BROKEN = (
-    Case("one column", 1, {**ONE, **PLUG_IN, "epsilon": 2}, broken="half the noise", runs=700),
+    Case("one column", 1, {**ONE, **PLUG_IN, "epsilon": "1.5"}, broken="half the noise", runs=1400),
     Case(
         "one column, Gaussian",
         1,

@@ -34,7 +34,9 @@ ALARM = TOTAL_ALARM / MOST_BOUNDS
 
 _ORDERS = 1 + np.geomspace(1e-4, 50, 120)
 _THRESHOLDS = 200
-_MILD_ALARM = 0.01
+MILD = 0.01
+"""The alarm by which an event is chosen: nothing is concluded from it. With thousands of runs a smaller one is better,
+since events that are rare look better than they are."""
 
 Scores = Mapping[str, np.ndarray]
 
@@ -99,11 +101,8 @@ def bound_of(claim: str, likely: np.ndarray, unlikely: np.ndarray, runs: int, de
     return epsilon_bound(likely, unlikely, runs, delta=delta, alarm=alarm)
 
 
-def best_event(first: Scores, second: Scores, *, claim: str, delta: float) -> Event:
-    """Of all scores, thresholds and directions the event that would accuse most, on runs that are not counted later.
-
-    With a milder alarm than theirs: these runs are fewer, and nothing is concluded from them.
-    """
+def best_event(first: Scores, second: Scores, *, claim: str, delta: float, mild: float = MILD) -> Event:
+    """Of all scores, thresholds and directions the event that would accuse most, on runs that are not counted later."""
     best, strongest = Event(next(iter(first)), math.inf, False), -1.0
     for score in first:
         ones, others = np.sort(first[score]), np.sort(second[score])
@@ -113,7 +112,7 @@ def best_event(first: Scores, second: Scores, *, claim: str, delta: float) -> Ev
         above = [len(x) - np.searchsorted(x, values, side="left") for x in (ones, others)]
         for rises in (False, True):
             likely, unlikely = reversed(above) if rises else above
-            found = bound_of(claim, likely, unlikely, len(ones), delta, _MILD_ALARM)
+            found = bound_of(claim, likely, unlikely, len(ones), delta, mild)
             if found.max() > strongest:
                 strongest, at = float(found.max()), int(found.argmax())
                 best = Event(score, float(values[at]), rises)
@@ -138,7 +137,14 @@ class Verdict:
 
 
 def judge(
-    first: Scores, second: Scores, *, claim: str, stated: float, delta: float = 0.0, alarm: float = ALARM
+    first: Scores,
+    second: Scores,
+    *,
+    claim: str,
+    stated: float,
+    delta: float = 0.0,
+    alarm: float = ALARM,
+    mild: float = MILD,
 ) -> Verdict:
     """Choose an event by one half of the runs and count it in the other.
 
@@ -150,7 +156,7 @@ def judge(
     first, second = _with_memory(first, second, quarter)
     pick = [{k: v[quarter:half] for k, v in x.items()} for x in (first, second)]
     count = [{k: v[half:] for k, v in x.items()} for x in (first, second)]
-    event = best_event(*pick, claim=claim, delta=delta)
+    event = best_event(*pick, claim=claim, delta=delta, mild=mild)
     likely, unlikely, n = event.seen(*count)
     found = float(bound_of(claim, np.array(likely), np.array(unlikely), n, delta, alarm))
     return Verdict(claim, stated, found, event, likely, unlikely, n)

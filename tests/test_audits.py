@@ -1,11 +1,12 @@
 """P23: the audits of `audits/`, in short. Sound mechanisms stay below their claims, and broken ones are caught.
 
-A bound on a sound mechanism is above its claim with probability at most 1e-6, whatever the number of tests here: each
-gets an equal part of that (`evidence.ALARM`).
+Any of the bounds on sound mechanisms here is above its claim with probability at most 1e-6: there are 20, with the slow
+tests, and each gets an equal part of that (`evidence.ALARM`).
 """
 
 from __future__ import annotations
 
+import dataclasses
 import math
 from fractions import Fraction
 
@@ -30,7 +31,7 @@ def verdict(pair: auditor.Pair, *, epsilon: float, delta: float = 0.0) -> eviden
         each = {f"integer {j}": drawn[:, j].astype(float) for j in range(drawn.shape[1])}
         prints = np.array([float(hash(row.tobytes()) % 2**48) for row in drawn])
         scores.append({**each, "sum": drawn.sum(axis=1).astype(float), "fingerprint": prints})
-    return evidence.judge(*scores, claim="epsilon", stated=epsilon, delta=delta)
+    return evidence.judge(*scores, claim="epsilon", stated=epsilon, delta=delta, mild=1e-4)
 
 
 # ------------------------------------------------------------ the bounds themselves
@@ -82,7 +83,7 @@ def test_mechanisms_keep_their_epsilon_and_broken_ones_do_not(name, broken, epsi
 def test_the_attack_sees_most_of_what_there_is() -> None:
     """Of the noise on one number: the bound is above seven tenths of the claim."""
     pair = auditor.measured(auditor.marginals(1, 2, 1), "haar", Neighbours.REPLACE_ONE, auditor.pure(1), 4 * COPIES)
-    assert 0.7 < verdict(pair, epsilon=1).found <= 1
+    assert verdict(pair, epsilon=1).found > 0.7
 
 
 def test_noise_that_is_a_little_too_narrow_is_caught_by_more_runs() -> None:
@@ -106,20 +107,22 @@ def verdicts(case: Case, runs: int) -> list[evidence.Verdict]:
 
 
 def test_a_sound_release_stays_below_its_claim() -> None:
-    assert not any(found.refuted for found in verdicts(distinguish.SOUND[0], 150))
+    assert not any(found.refuted for found in verdicts(distinguish.SOUND[0], 120))
 
 
 @pytest.mark.parametrize(
     "case",
-    [case for case in distinguish.BROKEN if case.runs == 300],
+    [case for case in distinguish.BROKEN if case.broken in auditor.PERFECT],
     ids=lambda case: case.broken,
 )
 def test_a_broken_release_is_caught(case: Case) -> None:
-    assert any(found.refuted for found in verdicts(case, 150))
+    """At half of the ε, so that few runs are enough: 5 of 60 may go wrong on either side."""
+    small = dataclasses.replace(case, arguments={**case.arguments, "epsilon": "0.5"})
+    assert any(found.refuted for found in verdicts(small, 120))
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("case", distinguish.SOUND, ids=lambda case: case.name)
+@pytest.mark.parametrize("case", distinguish.SOUND[1:], ids=lambda case: case.name)
 def test_sound_releases_stay_below_their_claims(case: Case) -> None:
     assert not any(found.refuted for found in verdicts(case, case.runs))
 
