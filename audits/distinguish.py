@@ -43,7 +43,7 @@ BROKEN = (
         {**ONE, **PLUG_IN, "epsilon": 4, "delta": "0.01"},
         broken="a third of the noise",
     ),
-    Case("five columns", 5, {**ONE, **PLUG_IN, "epsilon": "1.5"}, broken="sensitivity of one marginal"),
+    Case("five columns", 5, {**ONE, **PLUG_IN, "epsilon": "1.5"}, broken="sensitivity of one marginal", runs=800),
     Case("one column", 1, {**ONE, "epsilon": 1}, broken="no noise on the direct certificate", runs=300),
     Case(
         "one column, hidden n",
