@@ -33,7 +33,7 @@ lint: setup
 bench: setup
 	$(BIN)/python benchmarks/run.py
 
-# Some minutes. The judge has an environment of its own in build/audits/venv, without certsynth.
+# Some twenty minutes. The judge has an environment of its own in build/audits/venv, without certsynth.
 audits: setup
 	$(BIN)/python audits/accounting.py
 	$(BIN)/python audits/auditor.py

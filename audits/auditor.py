@@ -159,7 +159,7 @@ def samples(copies: int, effort: float, processes: int) -> Iterator[tuple[dict[s
     wholes = [case for case in SOUND if case.name in chosen]
     perfect = [case for case in BROKEN if case.broken in PERFECT]
     for case in (*wholes, *perfect):
-        seen = sample(case, round((240 if case.broken else 400) * effort), processes=processes)
+        seen = sample(case, round(400 * effort), processes=processes)
         epsilon, delta = float(seen.privacy["epsilon"]), float(seen.privacy["delta"] or 0)
         about = {"case": case.name, "broken": case.broken, "claimed epsilon": epsilon, "delta": delta}
         grey = case.broken == "seeded noise"  # of which the table and the certificate tell little
