@@ -27,7 +27,7 @@ READS_ROWS = ("certification", "cli", "demo", "evaluation", "pipeline", "sources
 """Who may import `sources`."""
 
 LAYERS = (
-    ("arrays", "errors", "progress"),
+    ("arrays", "errors", "progress", "smallfiles"),
     ("domain", "parallel", "workload"),
     ("queries", "report", "sources", "transport"),
     ("mechanisms",),
