@@ -28,7 +28,7 @@ READS_ROWS = ("certification", "cli", "demo", "evaluation", "pipeline", "sources
 
 LAYERS = (
     ("arrays", "errors", "progress", "smallfiles"),
-    ("domain", "parallel", "workload"),
+    ("domain", "parallel", "paths", "workload"),
     ("queries", "report", "sources", "transport"),
     ("mechanisms",),
     ("certificate", "projection", "request"),

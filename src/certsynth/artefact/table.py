@@ -12,6 +12,8 @@ import numpy as np
 from certsynth.domain import Schema
 from certsynth.domain.cleaning import Raw
 from certsynth.errors import InputError
+from certsynth.paths import literally
+from certsynth.request import MAX_ROWS
 
 Table = Mapping[str, np.ma.MaskedArray[Any, Any]]
 
@@ -50,18 +52,31 @@ def write_table(table: Table, *, parquet: Path, csv: Path) -> None:
 
 
 def read_table(path: Path, names: Sequence[str]) -> list[Raw]:
-    """The named columns of a file that `write_table` made; a CSV as text."""
+    """The named columns of a file that `write_table` made; a CSV as text.
+
+    It may be somebody else's file all the same: a pipe is not waited for, a pattern is not followed, and rows without
+    end are not read.
+    """
+    wrong = InputError(f"{path.name} is not a table with the schema's columns.")
+    if not path.is_file():
+        raise wrong
     columns = ", ".join(_quoted(name) for name in names)
-    reader = "read_parquet($path)"
+    reader = "read_parquet($path, hive_partitioning = false)"
     if path.suffix == ".csv":
         kinds = ", ".join(f"{_literal(name)}: 'VARCHAR'" for name in names)
         reader = f"read_csv($path, auto_detect=false, header=true, delim=',', quote='\"', columns={{{kinds}}})"
     try:
         with _connection() as connection:
-            fetched = connection.execute(f"SELECT {columns} FROM {reader}", {"path": str(path)}).fetchnumpy()
-    except duckdb.Error:
-        raise InputError(f"{path.name} is not a table with the schema's columns.") from None
-    return [np.asanyarray(fetched[name]) for name in names]
+            query = f"SELECT {columns} FROM {reader} LIMIT {MAX_ROWS + 1}"
+            fetched = connection.execute(query, {"path": literally(path, path.name)}).fetchnumpy()
+            read = [np.asanyarray(fetched[name]) for name in names]
+    except InputError:
+        raise
+    except Exception:  # DuckDB's own, and what it needs from others for types that no release has
+        raise wrong from None
+    if read and len(read[0]) > MAX_ROWS:
+        raise InputError(f"{path.name} has more than {MAX_ROWS:,} rows; no release has.")
+    return read
 
 
 def _connection() -> duckdb.DuckDBPyConnection:
