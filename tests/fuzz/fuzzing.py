@@ -12,6 +12,8 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from certsynth.domain import Schema
+from certsynth.domain.schema import KINDS
 from certsynth.errors import CertsynthError
 
 CANARY = "canary-5e1f"
@@ -91,11 +93,11 @@ def toml(value: Any) -> str:
     if isinstance(value, bool):
         return "true" if value else "false"
     if isinstance(value, str):
-        return json.dumps(value)
+        return json.dumps(value, ensure_ascii=False)  # TOML has no pairs of surrogates
     if isinstance(value, list):
         return f"[{', '.join(map(toml, value))}]"
     if isinstance(value, dict):
-        return "{" + ", ".join(f"{json.dumps(str(key))} = {toml(each)}" for key, each in value.items()) + "}"
+        return "{" + ", ".join(f"{toml(str(key))} = {toml(each)}" for key, each in value.items()) + "}"
     if isinstance(value, (datetime.date, datetime.time)):
         return value.isoformat()
     return repr(value)
@@ -106,3 +108,84 @@ values = st.recursive(
     lambda inner: st.lists(inner, max_size=3) | st.dictionaries(texts, inner, max_size=2),
     max_leaves=6,
 )
+
+
+KEYS = ["name", "kind", "missing", "weight", "low", "high", "values", "other", "distances", "matrix"]
+FILES = [
+    "m.csv",
+    "none.csv",
+    "../m.csv",
+    "/etc/passwd",
+    "pipe",
+    ".",
+    "",
+    "m.csv/m.csv",
+    "circle",
+    "x" * 900,
+    "/dev/zero",
+]
+EDGES = {
+    "integer": st.integers(-(2**39), 2**39) | st.integers(-3, 40),
+    "number": st.floats(-1e300, 1e300)
+    | st.integers(-3, 40)
+    | st.sampled_from([2**53, 2**53 + 1, 2.0**53, 0, 5e-324, 10**299]),
+}
+
+
+@st.composite
+def columns(draw: st.DrawFn, *, wild: bool) -> dict[str, Any]:
+    """A [[column]]: what its kind wants, with values at the edge of what is allowed; a wild one may hold anything."""
+    kind = draw(st.sampled_from(KINDS))
+    name = st.sampled_from("abcd") | safe_texts
+    entry: dict[str, Any] = {"name": draw(name | texts if wild else name), "kind": kind}
+    if kind in ("integer", "number"):
+        ends = [draw(numbers if wild else EDGES[kind]) for _ in range(2)]
+        entry |= dict(zip(("low", "high"), ends if wild else sorted(ends), strict=True))
+    elif kind == "date":
+        days = st.one_of(st.dates(), st.dates().map(str), st.datetimes(), st.sampled_from(["2024-13-01", "0001-01-01"]))
+        ends = [draw(days if wild else st.dates()) for _ in range(2)]
+        entry |= dict(zip(("low", "high"), ends if wild else sorted(ends), strict=True))
+    elif kind != "boolean":
+        label = st.sampled_from(["x", "y", "z", "w"]) | safe_texts.filter(lambda text: wild or "/" not in text)
+        label = label | texts | st.sampled_from(["x/y", "x/z", "a//b", "other"]) if wild else label
+        entry["values"] = draw(st.lists(label, min_size=int(not wild), max_size=4, unique=not wild))
+        if kind == "tree" and draw(st.booleans()):
+            entry["values"] = ["/".join(entry["values"][: i + 1]) for i in range(len(entry["values"]))]
+        if kind == "metric":
+            if draw(st.integers(0, 3)) == 0:
+                entry.pop("values")
+                entry["matrix"] = draw(st.sampled_from(FILES)) if wild else "m.csv"
+            else:
+                size, unit = (
+                    len(entry["values"]),
+                    draw(numbers | texts if wild else st.sampled_from([1, 0.5, 1e-12, 10**12])),
+                )
+                entry["distances"] = [[0 if i == j else unit for j in range(size)] for i in range(size)]
+    for key, drawn in (
+        ("missing", st.booleans()),
+        ("other", st.booleans()),
+        ("weight", st.sampled_from([1, 0.5, 0.001])),
+    ):
+        if draw(st.booleans()) and (key != "other" or kind in ("category", "tree", "metric")):
+            entry[key] = draw(drawn)
+    if wild and draw(st.booleans()):
+        entry[draw(st.one_of(st.sampled_from(KEYS), texts))] = draw(values)
+    if wild and draw(st.integers(0, 3)) == 0:
+        entry.pop(draw(st.sampled_from(sorted(entry))))
+    return entry
+
+
+@st.composite
+def valid_schemas(draw: st.DrawFn, *, most: int = 3) -> Schema:
+    """A schema of a few columns of any kinds, with names and labels that are as odd as they may be."""
+    entries = [draw(columns(wild=False)) for _ in range(draw(st.integers(1, most)))]
+    kept = {}
+    for entry in entries:
+        if entry.get("low", 0) != entry.get("high", 1) and "matrix" not in entry:
+            kept[entry["name"]] = entry
+    entries = list(kept.values()) or [{"name": "a", "kind": "boolean"}]
+    return Schema.parse(
+        "".join(
+            "[[column]]\n" + "".join(f"{key} = {toml(value)}\n" for key, value in entry.items()) for entry in entries
+        )
+    )

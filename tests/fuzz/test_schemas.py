@@ -2,42 +2,19 @@
 
 from __future__ import annotations
 
-import json
 import os
 from pathlib import Path
-from typing import Any
 
 import numpy as np
-from fuzzing import LENGTHS, check_refusal, hunt, numbers, safe_texts, texts, toml, values
+from fuzzing import LENGTHS, check_refusal, columns, hunt, safe_texts, texts, toml, values
 from hypothesis import strategies as st
 
 from certsynth.domain import Schema
-from certsynth.domain.schema import KINDS
 from certsynth.errors import InputError, SchemaError
 from certsynth.sources.reading import objects
 from certsynth.workload import parse_workload
 from small import EVERY_KIND, MIXED
 
-KEYS = ["name", "kind", "missing", "weight", "low", "high", "values", "other", "distances", "matrix"]
-FILES = [
-    "m.csv",
-    "none.csv",
-    "../m.csv",
-    "/etc/passwd",
-    "pipe",
-    ".",
-    "",
-    "m.csv/m.csv",
-    "circle",
-    "x" * 900,
-    "/dev/zero",
-]
-EDGES = {
-    "integer": st.integers(-(2**39), 2**39) | st.integers(-3, 40),
-    "number": st.floats(-1e300, 1e300)
-    | st.integers(-3, 40)
-    | st.sampled_from([2**53, 2**53 + 1, 2.0**53, 0, 5e-324, 10**299]),
-}
 EXPRESSIONS = [
     "a",
     "b",
@@ -78,49 +55,6 @@ EXPRESSIONS += [
 
 
 @st.composite
-def columns(draw: st.DrawFn, *, wild: bool) -> dict[str, Any]:
-    """A [[column]]: what its kind wants, with values at the edge of what is allowed; a wild one may hold anything."""
-    kind = draw(st.sampled_from(KINDS))
-    name = st.sampled_from("abcd") | safe_texts
-    entry: dict[str, Any] = {"name": draw(name | texts if wild else name), "kind": kind}
-    if kind in ("integer", "number"):
-        ends = [draw(numbers if wild else EDGES[kind]) for _ in range(2)]
-        entry |= dict(zip(("low", "high"), ends if wild else sorted(ends), strict=True))
-    elif kind == "date":
-        days = st.one_of(st.dates(), st.dates().map(str), st.datetimes(), st.sampled_from(["2024-13-01", "0001-01-01"]))
-        ends = [draw(days if wild else st.dates()) for _ in range(2)]
-        entry |= dict(zip(("low", "high"), ends if wild else sorted(ends), strict=True))
-    elif kind != "boolean":
-        label = st.sampled_from(["x", "y", "z", "w"]) | safe_texts.filter(lambda text: wild or "/" not in text)
-        label = label | texts | st.sampled_from(["x/y", "x/z", "a//b", "other"]) if wild else label
-        entry["values"] = draw(st.lists(label, min_size=int(not wild), max_size=4, unique=not wild))
-        if kind == "tree" and draw(st.booleans()):
-            entry["values"] = ["/".join(entry["values"][: i + 1]) for i in range(len(entry["values"]))]
-        if kind == "metric":
-            if draw(st.integers(0, 3)) == 0:
-                entry.pop("values")
-                entry["matrix"] = draw(st.sampled_from(FILES)) if wild else "m.csv"
-            else:
-                size, unit = (
-                    len(entry["values"]),
-                    draw(numbers | texts if wild else st.sampled_from([1, 0.5, 1e-12, 10**12])),
-                )
-                entry["distances"] = [[0 if i == j else unit for j in range(size)] for i in range(size)]
-    for key, drawn in (
-        ("missing", st.booleans()),
-        ("other", st.booleans()),
-        ("weight", st.sampled_from([1, 0.5, 0.001])),
-    ):
-        if draw(st.booleans()) and (key != "other" or kind in ("category", "tree", "metric")):
-            entry[key] = draw(drawn)
-    if wild and draw(st.booleans()):
-        entry[draw(st.one_of(st.sampled_from(KEYS), texts))] = draw(values)
-    if wild and draw(st.integers(0, 3)) == 0:
-        entry.pop(draw(st.sampled_from(sorted(entry))))
-    return entry
-
-
-@st.composite
 def schemas(draw: st.DrawFn) -> str:
     """TOML of the shape of a schema: some without a fault, most of the others with few."""
     lines, faults = [], draw(st.sampled_from([0, 0, 1, 2]))
@@ -135,7 +69,7 @@ def schemas(draw: st.DrawFn) -> str:
         entries = list({entry["name"]: entry for entry in entries}.values())
     for entry in draw(st.permutations(entries)):
         lines.append("[[column]]")
-        lines += [f"{json.dumps(key)} = {toml(value)}" for key, value in entry.items()]
+        lines += [f"{toml(key)} = {toml(value)}" for key, value in entry.items()]
     for _ in range(draw(st.integers(0, 2)) if faults else 0):
         lines.append("[[rule]]")
         for key in draw(st.lists(st.sampled_from(["impossible", "require", "when", "why"]), min_size=1, max_size=2)):
