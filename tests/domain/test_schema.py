@@ -83,7 +83,7 @@ def columns(draw: st.DrawFn) -> Column:
 
 @settings(max_examples=200)
 @given(
-    st.lists(columns(), min_size=1, max_size=6, unique_by=lambda column: column.name),
+    st.lists(columns(), min_size=1, max_size=6, unique_by=lambda column: column.name.lower()),
     safe.filter(bool),
     st.booleans(),
 )
@@ -340,6 +340,11 @@ REFUSED = {
         "".join(column(INTEGER, name=f'"c{i}"') for i in range(MAX_COLUMNS + 1)),
         "1001 columns",
         "at most 1000",
+    ),
+    "names that differ in case": (
+        column(INTEGER, name='"Age"') + column(INTEGER),
+        "columns 'Age' and 'age' differ in case only",
+        "rename one",
     ),
     "too many codes in all": (
         "".join(

@@ -136,7 +136,7 @@ EDGES = {
 def columns(draw: st.DrawFn, *, wild: bool) -> dict[str, Any]:
     """A [[column]]: what its kind wants, with values at the edge of what is allowed; a wild one may hold anything."""
     kind = draw(st.sampled_from(KINDS))
-    name = st.sampled_from("abcd") | safe_texts
+    name = st.sampled_from("abcA") | safe_texts
     entry: dict[str, Any] = {"name": draw(name | texts if wild else name), "kind": kind}
     if kind in ("integer", "number"):
         ends = [draw(numbers if wild else EDGES[kind]) for _ in range(2)]
@@ -182,7 +182,7 @@ def valid_schemas(draw: st.DrawFn, *, most: int = 3) -> Schema:
     kept = {}
     for entry in entries:
         if entry.get("low", 0) != entry.get("high", 1) and "matrix" not in entry:
-            kept[entry["name"]] = entry
+            kept[entry["name"].lower()] = entry
     entries = list(kept.values()) or [{"name": "a", "kind": "boolean"}]
     return Schema.parse(
         "".join(

@@ -66,7 +66,7 @@ def schemas(draw: st.DrawFn) -> str:
     listed = [columns(wild=False)] * draw(st.integers(1, 3)) + [columns(wild=True)] * faults
     entries = [draw(column) for column in listed]
     if not faults:
-        entries = list({entry["name"]: entry for entry in entries}.values())
+        entries = list({entry["name"].lower(): entry for entry in entries}.values())
     for entry in draw(st.permutations(entries)):
         lines.append("[[column]]")
         lines += [f"{toml(key)} = {toml(value)}" for key, value in entry.items()]

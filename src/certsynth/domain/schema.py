@@ -70,11 +70,17 @@ class Schema:
     def __post_init__(self) -> None:
         if not self.columns:
             raise SchemaError("the schema names no column: add at least one [[column]] with a name and a kind.")
-        seen: set[str] = set()
+        seen: dict[str, str] = {}
         for column in self.columns:
-            if column.name in seen:
-                raise SchemaError(f"column {column.name!r} is listed twice: remove or rename one of the two.")
-            seen.add(column.name)
+            name, twin = column.name, seen.get(column.name.lower())
+            if twin == name:
+                raise SchemaError(f"column {name!r} is listed twice: remove or rename one of the two.")
+            if twin is not None:  # files that are written would get another name for one of them
+                raise SchemaError(
+                    f"columns {twin!r} and {name!r} differ in case only, and many tools take them for one: remove or "
+                    "rename one of the two."
+                )
+            seen[name.lower()] = name
         object.__setattr__(self, "constraints", constraints(self.rules, self.columns))
 
     @classmethod

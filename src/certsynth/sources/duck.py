@@ -17,6 +17,8 @@ from certsynth.errors import InputError
 from certsynth.paths import literally
 from certsynth.sources.reading import BITE, TEXT_ROWS, gathered, own_words, positions, refuse_twins
 
+MOST_ROWS = 10**12  # what a file says of itself may be anything
+
 _NUMBER = "file_row_number"
 _OPTIONS = "hive_partitioning = false"  # or a folder called year=2020 would make a column
 _DAMAGED = "DuckDB cannot read it: it is damaged, or holds text that is not UTF-8. Write the file again."
@@ -44,7 +46,7 @@ class ParquetFile:
             count = con.execute("SELECT num_rows FROM parquet_file_metadata(?)", file).fetchall()
             # DuckDB renames columns that differ in case alone, so the names come from the file's own schema.
             names, types = _roots(tree), tuple(str(column[1]) for column in about)
-            if len(names) != len(types):
+            if len(names) != len(types) or not 0 <= count[0][0] <= MOST_ROWS:
                 raise ValueError
         refuse_twins(names, where)
         return cls(path, where, names, types, int(count[0][0]))
@@ -66,7 +68,10 @@ class ParquetFile:
             for start in range(0, self.rows, rows):
                 with own_words(f"{self.where}: {_DAMAGED}"):
                     batch = con.execute(sql, [file, start, start + rows]).fetchnumpy()
-                yield [batch[f"x{j}"] for j in range(len(wanted))]
+                    columns = [batch[f"x{j}"] for j in range(len(wanted))]
+                    if len(columns[0]) != min(rows, self.rows - start):  # fewer than the file says that it has
+                        raise ValueError
+                yield columns
 
     def _bites(self, con: duckdb.DuckDBPyConnection, wanted: Sequence[int]) -> Iterator[list[tuple[Any, ...]]]:
         with own_words(f"{self.where}: {_DAMAGED}"):
