@@ -10,7 +10,7 @@ import pytest
 
 sys.path.insert(0, str(Path(__file__).parent))
 
-STUCK = 300
+STUCK = 60
 
 
 @pytest.fixture(scope="module")

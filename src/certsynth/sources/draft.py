@@ -77,8 +77,8 @@ def draft_schema(data: Any, name: str = "table", trees: Mapping[str, Sequence[st
     source = open_source(data)
     # Of names that differ in case only, a schema may have one.
     first: dict[str, str] = {}
-    for column in filter(_allowed, source.names):
-        first.setdefault(column.lower(), column)
+    for title in filter(_allowed, source.names):
+        first.setdefault(title.lower(), title)
     names = list(first.values())[:MAX_COLUMNS]
     if not names:
         raise InputError("no column has a name that a schema could use. Name the columns in the data.")
