@@ -10,7 +10,7 @@ import pytest
 
 sys.path.insert(0, str(Path(__file__).parent))
 
-STUCK = 60
+STUCK = 1200
 
 
 @pytest.fixture(scope="module")
