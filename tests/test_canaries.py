@@ -82,18 +82,6 @@ def raising(error: BaseException) -> Callable[..., Any]:
     return fail
 
 
-def half(reader: type[Any], error: BaseException) -> Callable[..., Any]:
-    """Rows up to some place, and then an error."""
-    whole = reader.batches
-
-    def batches(self: Any, *arguments: Any, **options: Any) -> Any:
-        yield from list(whole(self, *arguments, **options))[:1]
-        raise error
-
-    return batches
-
-
-PARQUET = {"people.parquet"}
 BROKEN_TEXTS = {
     "ragged": f"a,b,c\n1,2,x\n3,{CANARY}\n",
     "quote": f'a,b,c\n1,2,"{CANARY}" x\n',
