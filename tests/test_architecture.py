@@ -27,8 +27,8 @@ READS_ROWS = ("certification", "cli", "demo", "evaluation", "pipeline", "sources
 """Who may import `sources`."""
 
 LAYERS = (
-    ("arrays", "errors", "progress"),
-    ("domain", "parallel", "workload"),
+    ("arrays", "errors", "progress", "smallfiles"),
+    ("domain", "parallel", "paths", "workload"),
     ("queries", "report", "sources", "transport"),
     ("mechanisms",),
     ("certificate", "projection", "request"),

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from certsynth.errors import InputError
+from certsynth.smallfiles import TooLong, read_small
 
 MAX_BYTES = 2**20
 MAX_SUBSETS = 10_000
@@ -21,14 +22,13 @@ def load_workload(path: str | Path) -> list[list[str]]:
     path = Path(path)
     where = f"workload {path}"
     try:
-        if path.stat().st_size > MAX_BYTES:
-            raise InputError(f"{where}: larger than {MAX_BYTES >> 20} MB; a workload is a short text file.")
-        text = path.read_text(encoding="utf-8")
-    except (OSError, ValueError) as error:
-        if isinstance(error, UnicodeDecodeError):
-            raise InputError(f"{where}: not a text file in UTF-8. Write it as TOML.") from None
-        reason = getattr(error, "strerror", None) or "cannot be read"
-        raise InputError(f"{where}: {reason}. Check the path.") from None
+        text = read_small(path, most=MAX_BYTES).decode()
+    except TooLong:
+        raise InputError(f"{where}: larger than {MAX_BYTES >> 20} MB; a workload is a short text file.") from None
+    except OSError as error:
+        raise InputError(f"{where}: {error.strerror or 'cannot be read'}. Check the path.") from None
+    except UnicodeDecodeError:
+        raise InputError(f"{where}: not a text file in UTF-8. Write it as TOML.") from None
     return parse_workload(text, where=where)
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 
 import pytest
 
@@ -74,3 +75,10 @@ def test_refuses_in_one_line(asked, run, command):
     assert run(*command).error == "a subset of the workload names at least one column, and each column once."
     (asked / "workload.toml").unlink()
     assert run(*command).error == "workload workload.toml: No such file or directory. Check the path."
+
+
+@pytest.mark.parametrize(("file", "says"), [("pipe", "Not a regular file"), ("/dev/zero", "Not a regular file")])
+def test_a_workload_that_is_no_file_is_not_waited_for(town, run, file, says):
+    os.mkfifo(town / "pipe")
+    done = run("plan", "--schema", "schema.toml", "--rows", 100, "--epsilon", 1, "--workload", file)
+    assert done.error == f"workload {file}: {says}. Check the path."

@@ -259,3 +259,8 @@ def test_refuses_codes_that_no_schema_may_have(column: str, codes: tuple[str, ..
     with pytest.raises((InputError, SchemaError), match=says) as caught:
         draft_schema(pd.DataFrame({"x": [1, 99]}), trees={column: codes})
     assert "\n" not in str(caught.value)
+
+
+def test_of_names_that_differ_in_case_the_first_is_kept() -> None:
+    drafted = draft_schema(pl.DataFrame({"Age": [1, 2], "x": [1, 2], "age": ["a", "b"]}))
+    assert drafted.names == ("Age", "x")

@@ -46,7 +46,7 @@ REFUSED: dict[str, tuple[str, bytes, str]] = {
     "an empty file": ("t.csv", b"", "empty, or without a header. The first line must name the columns"),
     "a blank header": ("t.csv", b"\n\nx\n1\n", "empty, or without a header"),
     "a header of blanks": ("t.csv", b",,\n1,2,3\n", "empty, or without a header"),
-    "two columns of one name": ("t.csv", b"x,y,x\n1,2,3\n", "two columns are called 'x'. Rename or drop one"),
+    "two columns of one name": ("t.csv", b"x,y,x\n1,2,3\n", "columns 1 and 3 have one name. Rename or drop one"),
     "a quote in the header": ("t.csv", b'"x\n' + CANARY.encode(), "header line has a quote out of place"),
     "a row that is too long": (
         "t.csv",
@@ -92,13 +92,15 @@ REFUSED: dict[str, tuple[str, bytes, str]] = {
     "a missing column": (
         "t.csv",
         f"y,z\n{CANARY},2\n".encode(),
-        "no column 'x'; it has 'y', 'z'. Correct the name",
+        "no column 'x', nor any other of the schema. Its first line must name the columns",
     ),
     "no header": (
         "t.csv",
         f"{CANARY},34\na,35\n".encode(),
         "no column 'x', and the first line looks like a row",
     ),
+    "no header and texts": ("t.csv", f"{CANARY},a\nb,c\n".encode(), "nor any other of the schema"),
+    "no header and a text twice": ("t.csv", f"{CANARY},a,{CANARY}\nb,c,d\n".encode(), "columns 1 and 3 have one name"),
     "no header and a value twice": ("t.csv", b"777,777\na,35\n", "two columns have one name, and the first line looks"),
     "an unknown suffix": (
         "t.xlsx",

@@ -19,6 +19,7 @@ from pathlib import Path
 
 from certsynth.artefact.signature import SIGNATURE, SIGNER
 from certsynth.errors import InputError
+from certsynth.smallfiles import TooLong, read_small
 
 SUMS = "SHA256SUMS"
 
@@ -132,15 +133,9 @@ def check_plain(folder: Path) -> None:
 def read_plain(folder: Path, name: str) -> bytes:
     """A small file of a release, which is one, whatever happened since it was looked at."""
     try:
-        handle = os.open(folder / name, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
-        with os.fdopen(handle, "rb") as file:
-            if stat.S_ISREG(os.fstat(file.fileno()).st_mode):
-                content = file.read(LARGEST[name] + 1)
-                if len(content) <= LARGEST[name]:
-                    return content
-    except OSError:
-        pass
-    raise InputError(f"{folder} is not a release folder: {name} cannot be read.")
+        return read_small(folder / name, most=LARGEST[name], follow=False)
+    except (OSError, TooLong):
+        raise InputError(f"{folder} is not a release folder: {name} cannot be read.") from None
 
 
 def check_sums(folder: Path) -> list[str]:

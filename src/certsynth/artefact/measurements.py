@@ -7,7 +7,7 @@ import itertools
 import json
 import math
 import zipfile
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -21,6 +21,10 @@ from certsynth.queries import Marginals
 from certsynth.request import checked_resolution
 
 MAX_BYTES = 4 * 2**30
+MAX_WORDS = 256 * 2**20
+MAX_HEADER = 1024
+"""Bytes of an unpacked archive, of what it says of the measurements, and of what stands before an array."""
+
 MOST_STEPS = 2**21  # of a column of a thousand values with a weight in thousandths
 MOST_GROWTH = 4
 MOST_WEIGHT = 2**20
@@ -68,28 +72,28 @@ def from_bytes(content: bytes, schema: Schema) -> tuple[Measurement, ...]:
     """Read measurements back; what does not fit the schema is refused."""
     try:
         with zipfile.ZipFile(io.BytesIO(content)) as archive:
-            if sum(part.file_size for part in archive.infolist()) > MAX_BYTES:
+            sizes = {part.filename: part.file_size for part in archive.infolist()}
+            if sum(sizes.values()) > MAX_BYTES or sizes["about.npy"] > MAX_WORDS:
                 raise InputError("measurements.npz is too large to be unpacked.")
         with np.load(io.BytesIO(content), allow_pickle=False) as arrays:
-            about: list[dict[str, Any]] = json.loads(arrays["about"].tobytes())
+            # Zeros pack well: coefficients are unpacked once it is known that there are as many as there should be.
+            parts = [_described(part, schema) for part in json.loads(arrays["about"].tobytes())]
+            needed = sum(length for lengths, _ in parts for length in lengths)
+            if not parts or sizes["coefficients.npy"] > 8 * needed + MAX_HEADER:
+                raise ValueError("the number of coefficients")
             flat = arrays["coefficients"]
-        if flat.dtype != np.int64 or flat.ndim != 1:
+        if flat.dtype != np.int64 or flat.ndim != 1 or len(flat) != needed:
             raise ValueError("the coefficients")
-        made, start = [], 0
-        for part in about:
-            measurement = _measurement(part, flat[start:], schema)
-            start += sum(map(len, measurement.coefficients))
-            made.append(measurement)
-        if start != len(flat) or not made:
-            raise ValueError("the number of coefficients")
-        return tuple(made)
+        blocks = iter(np.split(flat, list(itertools.accumulate(length for lengths, _ in parts for length in lengths))))
+        return tuple(made(tuple(itertools.islice(blocks, len(lengths)))) for lengths, made in parts)
     except InputError:
         raise
     except Exception:
         raise InputError("measurements.npz does not fit the schema of the release.") from None
 
 
-def _measurement(about: dict[str, Any], flat: Ints, schema: Schema) -> Measurement:
+def _described(about: dict[str, Any], schema: Schema) -> tuple[list[int], Callable[[tuple[Ints, ...]], Measurement]]:
+    """How many coefficients each table of a measurement has, and what makes the measurement of them."""
     names = {name: j for j, name in enumerate(schema.names)}
     neighbours = Neighbours(about["neighbours"])
     weights = tuple(about["weights"])
@@ -113,16 +117,11 @@ def _measurement(about: dict[str, Any], flat: Ints, schema: Schema) -> Measureme
     if total is not None and (type(total) is not int or abs(total) >= 2**63):
         raise ValueError("the total")
     lengths = [strategy.length(marginals.of(subset)) for subset in marginals.subsets]
-    if sum(lengths) > len(flat):
-        raise ValueError("the number of coefficients")
-    ends = list(itertools.accumulate(lengths))
-    return Measurement(
-        marginals=marginals,
-        strategy=strategy,
-        coefficients=tuple(np.split(flat[: ends[-1]], ends[:-1])),
-        total=total,
-        scale=scale,
-        cost=Guarantee(spent=spent, neighbours=neighbours),
+    if not lengths:
+        raise ValueError("the subsets")
+    cost = Guarantee(spent=spent, neighbours=neighbours)
+    return lengths, lambda blocks: Measurement(
+        marginals=marginals, strategy=strategy, coefficients=blocks, total=total, scale=scale, cost=cost
     )
 
 

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from certsynth.errors import InputError
+from certsynth.smallfiles import TooLong, read_small
 
 SIGNER, SIGNATURE = "signer.pem", "SHA256SUMS.sig"
 
@@ -150,14 +151,11 @@ def need_library() -> None:
 
 def _content(path: str | Path, option: str) -> bytes:
     try:
-        with Path(path).open("rb") as file:
-            content = file.read(MAX_KEY + 1)
-    except (OSError, ValueError) as error:  # a path may hold what no path can
-        reason = getattr(error, "strerror", None) or "cannot be read"
-        raise InputError(f"{option} {path}: {reason}. Check the path.") from None
-    if len(content) > MAX_KEY:
-        raise InputError(f"{option} {path} is too large for a key. Check the path.")
-    return content
+        return read_small(Path(path), most=MAX_KEY)
+    except OSError as error:
+        raise InputError(f"{option} {path}: {error.strerror or 'cannot be read'}. Check the path.") from None
+    except TooLong:
+        raise InputError(f"{option} {path} is too large for a key. Check the path.") from None
 
 
 def _locked(content: bytes) -> bool:

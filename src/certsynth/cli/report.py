@@ -32,10 +32,15 @@ def command(folder: Path, out: Path | None, as_json: bool) -> None:
 def written(folder: Path, out: Path) -> bool:
     """Write the report of `folder` to `out`; False if that very page is there already."""
     from certsynth import Release
+    from certsynth.errors import InputError
     from certsynth.report import render_report
 
     made = Release.load(folder)
-    return write_once(out, render_report(made.document, made.schema, made.table).encode())
+    try:
+        page = render_report(made.document, made.schema, made.table).encode()
+    except Exception:  # a certificate of somebody else may hold anything anywhere
+        raise InputError(f"{folder}: certificate.json is not one that a page can be made of; verify it.") from None
+    return write_once(out, page)
 
 
 def line(out: Path, new: bool) -> str:

@@ -20,6 +20,7 @@ import numpy as np
 from certsynth.arrays import Ints
 from certsynth.domain.column import PATH, Category
 from certsynth.errors import SchemaError
+from certsynth.smallfiles import TooLong, read_small
 
 MAX_VALUES = 100_000
 MAX_TEXT = 1_000
@@ -77,7 +78,7 @@ def _paths(values: tuple[str, ...], where: str) -> tuple[tuple[str, ...], tuple[
             raise SchemaError(f'{where}: the path {value!r} has an empty part; write "above{PATH}code".')
         if len(path) > MAX_DEPTH:
             raise SchemaError(f"{where}: the path {value!r:.60} is more than {MAX_DEPTH} codes long; shorten it.")
-    nodes = len({path[:depth] for path in paths for depth in range(1, len(path) + 1)})
+    nodes = len(codes_of(paths))
     if nodes > MAX_CODES:
         raise SchemaError(
             f"{where}: {nodes} codes with those above; a tree may have {MAX_CODES}. Leave out the lowest level."
@@ -86,6 +87,11 @@ def _paths(values: tuple[str, ...], where: str) -> tuple[tuple[str, ...], tuple[
     for code in last:
         checked_text(code, f"{where}: code")
     return (last if len(set(last)) == len(last) else values), paths
+
+
+def codes_of(paths: Sequence[tuple[str, ...]]) -> set[tuple[str, ...]]:
+    """Codes of a tree with all that are above them."""
+    return {path[:depth] for path in paths for depth in range(1, len(path) + 1)}
 
 
 def paths_of_codes(rows: Sequence[Sequence[str]], where: str) -> tuple[str, ...]:
@@ -216,11 +222,11 @@ def read_code_file(path: Path, where: str) -> list[list[str]]:
     """Rows of a small CSV file."""
     name = path.name
     try:
-        if path.stat().st_size > MAX_BYTES:
-            raise SchemaError(f"{where}: {name!r} is larger than {MAX_BYTES >> 20} MB; list fewer codes.")
-        text = path.read_text(encoding="utf-8-sig")
+        text = read_small(path, most=MAX_BYTES).decode("utf-8-sig")
         rows = csv.reader(io.StringIO(text, newline=""), strict=True, skipinitialspace=True)
         return [row for row in rows if row]
+    except TooLong:
+        raise SchemaError(f"{where}: {name!r} is larger than {MAX_BYTES >> 20} MB; list fewer codes.") from None
     except OSError as error:
         raise SchemaError(f"{where}: {name!r}: {error.strerror or 'cannot be read'}. Check the name.") from None
     except (ValueError, csv.Error):

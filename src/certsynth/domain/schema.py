@@ -14,9 +14,18 @@ from pathlib import Path
 from typing import Any
 
 from certsynth.domain.column import PATH, Category, Column, Ordered
-from certsynth.domain.labels import checked_flag, checked_text, checked_values, labelled, plain_number
+from certsynth.domain.labels import (
+    MAX_CODES,
+    checked_flag,
+    checked_text,
+    checked_values,
+    codes_of,
+    labelled,
+    plain_number,
+)
 from certsynth.domain.rules import Constraint, Rule, constraints, read_rules
 from certsynth.errors import SchemaError
+from certsynth.smallfiles import TooLong, read_small
 
 KINDS = ("integer", "number", "date", "ordinal", "category", "boolean", "tree", "metric")
 _COMMON = {"name", "kind", "missing", "weight"}
@@ -35,6 +44,7 @@ _ALLOWED = {
 # than any that can be measured).
 MAX_BYTES = 16 * 2**20
 MAX_COLUMNS = 1_000
+MAX_PAIRS = 4 * MAX_CODES**2  # of codes whose distances are kept, in all columns together: 800 MB
 MAX_REACH = 2**40  # offsets times steps and weights stay below 2^63
 MAX_WEIGHT_PARTS = 1_000  # a weight is a multiple of a thousandth
 _EPOCH = datetime.date(1970, 1, 1).toordinal()
@@ -62,14 +72,15 @@ class Schema:
             raise SchemaError("the schema names no column: add at least one [[column]] with a name and a kind.")
         seen: dict[str, str] = {}
         for column in self.columns:
-            before = seen.get(column.name.casefold())
-            if before == column.name:
-                raise SchemaError(f"column {column.name!r} is listed twice: remove or rename one of the two.")
-            if before is not None:  # DuckDB, and with it many a reader, would take one for the other
+            name, twin = column.name, seen.get(column.name.casefold())
+            if twin == name:
+                raise SchemaError(f"column {name!r} is listed twice: remove or rename one of the two.")
+            if twin is not None:  # files that are written would get another name for one of them
                 raise SchemaError(
-                    f"columns {before!r} and {column.name!r} differ by their case only: rename one of them."
+                    f"columns {twin!r} and {name!r} differ in case only, and many tools take them for one: remove or "
+                    "rename one of the two."
                 )
-            seen[column.name.casefold()] = column.name
+            seen[name.casefold()] = name
         object.__setattr__(self, "constraints", constraints(self.rules, self.columns))
 
     @classmethod
@@ -77,9 +88,11 @@ class Schema:
         """Read a schema from a TOML file."""
         path = Path(path)
         try:
-            if path.stat().st_size > MAX_BYTES:
-                raise SchemaError(f"schema {path}: larger than {MAX_BYTES >> 20} MB; a schema is a short text file.")
-            text = path.read_text(encoding="utf-8")
+            text = read_small(path, most=MAX_BYTES).decode()
+        except TooLong:
+            raise SchemaError(
+                f"schema {path}: larger than {MAX_BYTES >> 20} MB; a schema is a short text file."
+            ) from None
         except OSError as error:
             raise SchemaError(f"schema {path}: {error.strerror or 'cannot be read'}. Check the path.") from None
         except UnicodeDecodeError:
@@ -94,7 +107,7 @@ class Schema:
         try:
             document = tomllib.loads(text)
         except (ValueError, RecursionError) as error:  # a number of 5,000 digits is a plain ValueError
-            raise SchemaError(f"{where}: not valid TOML ({error}). See README, 'The schema'.") from None
+            raise SchemaError(f"{where}: not valid TOML ({_short(str(error))}). See README, 'The schema'.") from None
         return _schema(document, where, folder)
 
     @property
@@ -159,26 +172,39 @@ def describe(column: Column) -> dict[str, Any]:
 def _schema(document: Mapping[str, Any], where: str, folder: Path | None) -> Schema:
     for key in document:
         if key not in ("table", "column", "rule"):
-            raise SchemaError(f"{where}: unknown entry {key!r}; a schema has [table] and [[column]] and [[rule]].")
+            raise SchemaError(f"{where}: unknown entry {key!r:.60}; a schema has [table] and [[column]] and [[rule]].")
     table = document.get("table", {})
     columns = document.get("column", [])
     if not isinstance(table, dict) or not isinstance(columns, list):
         raise SchemaError(f"{where}: write [table] once and [[column]] for each column.")
     for key in table:
         if key not in ("name", "unit", "draft"):
-            raise SchemaError(f"{where}: [table] has an unknown entry {key!r}; it may have name, unit and draft.")
+            raise SchemaError(f"{where}: [table] has an unknown entry {key!r:.60}; it may have name, unit and draft.")
     if len(columns) > MAX_COLUMNS:
         raise SchemaError(f"{where}: {len(columns)} columns; at most {MAX_COLUMNS} are supported.")
     draft = table.get("draft", False)
     if not isinstance(draft, bool):
         raise SchemaError(f"{where}: [table] draft is true or false.")
+    read = tuple(_column(entry, f"{where}: column {i + 1}", folder) for i, entry in enumerate(columns))
+    if (pairs := _pairs_of_codes(read)) > MAX_PAIRS:
+        raise SchemaError(
+            f"{where}: trees and matrices with {pairs:,} pairs of codes in all; {MAX_PAIRS:,} are supported. Leave out "
+            "the lowest level of some trees."
+        )
     return Schema(
-        columns=tuple(_column(entry, f"{where}: column {i + 1}", folder) for i, entry in enumerate(columns)),
+        columns=read,
         name=checked_text(table.get("name", "table"), f"{where}: [table] name"),
         unit=checked_text(table.get("unit", "one row is one person"), f"{where}: [table] unit"),
         draft=draft,
         rules=read_rules(document.get("rule", []), where),
     )
+
+
+def _pairs_of_codes(columns: Sequence[Column]) -> int:
+    """Distances that are kept: all pairs of codes, once for columns that list the same ones."""
+    labelled = [column for column in columns if isinstance(column, Category)]
+    trees, matrices = {column.paths for column in labelled}, {column.distances for column in labelled}
+    return sum(len(codes_of(paths)) ** 2 for paths in trees) + sum(len(matrix) ** 2 for matrix in matrices)
 
 
 def _column(entry: Any, where: str, folder: Path | None) -> Column:
@@ -192,7 +218,7 @@ def _column(entry: Any, where: str, folder: Path | None) -> Column:
     for key in entry:
         if key not in _COMMON | _ALLOWED[kind]:
             allowed = ", ".join(sorted((_COMMON | _ALLOWED[kind]) - {"name", "kind"}))
-            raise SchemaError(f"{where}: a column of kind {kind} has no entry {key!r}; it may have {allowed}.")
+            raise SchemaError(f"{where}: a column of kind {kind} has no entry {key!r:.60}; it may have {allowed}.")
     missing, weight = checked_flag(entry, "missing", where), _weight(entry, where)
     if kind == "boolean":
         return Category(name=name, missing=missing, weight=weight, kind="boolean", values=("false", "true"))
@@ -211,6 +237,11 @@ def _column(entry: Any, where: str, folder: Path | None) -> Column:
     if kind == "number" and not math.isfinite(high - low):
         raise SchemaError(f"{where}: high − low is too large for a number; choose narrower bounds.")
     return Ordered(name=name, missing=missing, weight=weight, kind=kind, low=low, high=high)
+
+
+def _short(text: str) -> str:
+    """What a parser says may quote a key of any length: its beginning, and where it is."""
+    return text if len(text) <= 300 else f"{text[:200]} … {text[-40:]}"
 
 
 def _weight(entry: Mapping[str, Any], where: str) -> Fraction:

@@ -75,7 +75,11 @@ def draft_schema(data: Any, name: str = "table", trees: Mapping[str, Sequence[st
     <BLANKLINE>
     """
     source = open_source(data)
-    names = [column for column in source.names if _allowed(column)][:MAX_COLUMNS]
+    # Of names that differ in case only, a schema may have one.
+    first: dict[str, str] = {}
+    for title in filter(_allowed, source.names):
+        first.setdefault(title.casefold(), title)
+    names = list(first.values())[:MAX_COLUMNS]
     if not names:
         raise InputError("no column has a name that a schema could use. Name the columns in the data.")
     trees = trees or {}

@@ -14,9 +14,11 @@ import duckdb
 import numpy as np
 
 from certsynth.errors import InputError
+from certsynth.paths import literally
 from certsynth.sources.reading import BITE, TEXT_ROWS, gathered, own_words, positions, refuse_twins
 
-_GLOB = "*?["
+MOST_ROWS = 10**12  # what a file says of itself may be anything
+
 _NUMBER = "file_row_number"
 _OPTIONS = "hive_partitioning = false"  # or a folder called year=2020 would make a column
 _DAMAGED = "DuckDB cannot read it: it is damaged, or holds text that is not UTF-8. Write the file again."
@@ -37,14 +39,14 @@ class ParquetFile:
     def open(cls, path: Path, where: str) -> ParquetFile:
         if not _is_parquet(path, where):
             raise InputError(f"{where}: not a Parquet file. Check the file and its suffix.")
-        file = [_literally(path, where)]
+        file = [literally(path, where)]
         with own_words(f"{where}: {_DAMAGED}"), closing(_connection()) as con:
             tree = con.execute("SELECT name, num_children FROM parquet_schema(?)", file).fetchall()
             about = con.execute(f"DESCRIBE SELECT * FROM read_parquet(?, {_OPTIONS})", file).fetchall()
             count = con.execute("SELECT num_rows FROM parquet_file_metadata(?)", file).fetchall()
             # DuckDB renames columns that differ in case alone, so the names come from the file's own schema.
             names, types = _roots(tree), tuple(str(column[1]) for column in about)
-            if len(names) != len(types):
+            if len(names) != len(types) or not 0 <= count[0][0] <= MOST_ROWS:
                 raise ValueError
         refuse_twins(names, where)
         return cls(path, where, names, types, int(count[0][0]))
@@ -62,15 +64,18 @@ class ParquetFile:
                 yield from gathered(self._bites(con, wanted), range(len(wanted)), min(rows, TEXT_ROWS))
                 return
             sql = f"{self._select(wanted, numbered=True)} WHERE number >= ? AND number < ?"
-            file = _literally(self.path, self.where)
+            file = literally(self.path, self.where)
             for start in range(0, self.rows, rows):
                 with own_words(f"{self.where}: {_DAMAGED}"):
                     batch = con.execute(sql, [file, start, start + rows]).fetchnumpy()
-                yield [batch[f"x{j}"] for j in range(len(wanted))]
+                    columns = [batch[f"x{j}"] for j in range(len(wanted))]
+                    if len(columns[0]) != min(rows, self.rows - start):  # fewer than the file says that it has
+                        raise ValueError
+                yield columns
 
     def _bites(self, con: duckdb.DuckDBPyConnection, wanted: Sequence[int]) -> Iterator[list[tuple[Any, ...]]]:
         with own_words(f"{self.where}: {_DAMAGED}"):
-            con.execute(self._select(wanted), [_literally(self.path, self.where)])
+            con.execute(self._select(wanted), [literally(self.path, self.where)])
             while bite := con.fetchmany(BITE):
                 yield bite
 
@@ -160,14 +165,6 @@ def _is_parquet(path: Path, where: str) -> bool:
             return first == file.read(4) == b"PAR1"
     except OSError as error:
         raise InputError(f"{where}: cannot be read ({error.strerror}). Check the file.") from None
-
-
-def _literally(path: Path, where: str) -> str:
-    """The path as DuckDB reads it: a wildcard stands for itself in brackets, but not after a backslash."""
-    text = path.absolute().as_posix()
-    if "\\" in text and set(_GLOB) & set(text):
-        raise InputError(f"{where}: a path with a backslash and one of {_GLOB} in it. Rename the file.")
-    return "".join(f"[{c}]" if c in _GLOB else c for c in text)
 
 
 def _roots(tree: Sequence[tuple[str, int | None]]) -> tuple[str, ...]:

@@ -25,7 +25,7 @@ import numpy as np
 from certsynth.domain.cleaning import as_numbers
 from certsynth.errors import InputError
 from certsynth.sources.duck import ParquetFile
-from certsynth.sources.reading import BITE, TEXT_ROWS, gathered, objects, positions, refuse_twins
+from certsynth.sources.reading import BITE, TEXT_ROWS, gathered, objects, positions
 
 DELIMITERS = {".csv": ",", ".csv.gz": ",", ".tsv": "\t", ".tsv.gz": "\t"}
 PARQUET = (".parquet", ".pq")
@@ -74,18 +74,29 @@ class CsvFile:
             raise InputError(f"{where}: empty, or without a header. The first line must name the columns.")
         if not _decodable(header):
             raise InputError(f"{where}: the header is not text in UTF-8. Save the file as UTF-8.")
-        if _looks_like_a_row(header) and len(set(header)) < len(header):
-            raise InputError(f"{where}: two columns have one name, and the first line looks like a row. Add a header.")
-        refuse_twins(header, where)
+        # Names are not told here: where there is no header, the first line is somebody's.
+        named = [name for name in header if name]
+        if len(set(named)) < len(named):
+            twin = next(name for name in named if header.count(name) > 1)
+            first = header.index(twin)
+            second = header.index(twin, first + 1)
+            if _looks_like_a_row(header):
+                found = "two columns have one name, and the first line looks like a row. Add a header"
+            else:
+                found = f"columns {first + 1} and {second + 1} have one name. Rename or drop one of the two"
+            raise InputError(f"{where}: {found}.")
         return cls(path, where, delimiter, tuple(header))
 
     def size_hint(self) -> int | None:
         return None
 
     def batches(self, names: Sequence[str], *, rows: int = 500_000) -> Iterator[list[np.ndarray]]:
-        if _looks_like_a_row(self.names) and not set(names) & set(self.names):
-            found = f"no column {names[0]!r}, and the first line looks like a row"
-            raise InputError(f"{self.where}: {found}. Add a header.")
+        if not set(names) & set(self.names):  # perhaps it is no header: it is not told
+            if _looks_like_a_row(self.names):
+                found = f"no column {names[0]!r}, and the first line looks like a row. Add a header"
+            else:
+                found = f"no column {names[0]!r}, nor any other of the schema. Its first line must name the columns"
+            raise InputError(f"{self.where}: {found}.")
         wanted = positions(names, self.names, self.where)
         return gathered(self._bites(wanted), wanted, min(rows, TEXT_ROWS))
 

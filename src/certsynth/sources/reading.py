@@ -64,8 +64,13 @@ def objects(values: Sequence[Any]) -> np.ndarray:
 
 @contextmanager
 def own_words(message: str) -> Iterator[None]:
-    """Errors of other libraries quote cells: whatever they say, `message` is said instead."""
+    """Errors of other libraries quote cells: whatever they say, `message` is said instead.
+
+    A panic inside polars is no `Exception`, so that all are caught but what Python itself sends through a program.
+    """
     try:
         yield
-    except Exception:
+    except (KeyboardInterrupt, SystemExit, GeneratorExit):
+        raise
+    except BaseException:
         raise InputError(message) from None
