@@ -116,7 +116,8 @@ def test_a_changed_ledger_is_refused_everywhere(town, run):
     assert (town / "ledger").read_text() == changed
 
 
-def test_twenty_processes_that_race_are_granted_exactly_ten(town):
+@pytest.mark.parametrize("time", [1, *(pytest.param(again, marks=pytest.mark.slow) for again in range(2, 11))])
+def test_twenty_processes_that_race_are_granted_exactly_ten(town, time):
     """Whole commands, all at once, each of which may be the first to make the ledger."""
     command = [*CERTIFY, "--epsilon", "0.1", *LEDGER, "--cap", "1", "--json", "--quiet"]
     start = [sys.executable, "-c", "from certsynth.cli import main; main()", *map(str, command)]

@@ -130,6 +130,24 @@ def test_sensitivity_of_all_marginals_together_is_attained(strategy: Strategy) -
     assert pairs > (200_000 if strategy.neighbours is REPLACE else 2_000)
 
 
+LARGER = [(d, s, k) for d in range(1, 7) for s in range(1, min(d, 4) + 1) for k in range(2, 40) if 256 < k**d <= 800]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("strategy", EVERY, ids=named)
+def test_sensitivity_of_all_marginals_together_holds_in_larger_tables(strategy: Strategy) -> None:
+    """Up to six columns and 800 cells in the whole table: ten times as many pairs of rows."""
+    pairs = 0
+    for d, s, k in LARGER:
+        marginals = marginals_of((gen.line(k),) * d, s)
+        found, tried = largest_change(marginals, strategy)
+        most = sensitivity(marginals, strategy)
+        pairs += tried
+        assert found.l1 <= most.l1, (d, s, k)
+        assert found.l2_squared <= most.l2_squared, (d, s, k)
+    assert pairs > (2_000_000 if strategy.neighbours is REPLACE else 10_000)
+
+
 def unattained(strategy: Strategy, case: tuple[int, int, int]) -> Sensitivity:
     """Two cells of every pair of columns in different halves: on Hilbert's curve not always by one pair of rows.
 

@@ -137,6 +137,17 @@ def test_noise_has_the_stated_law(source: Callable[[Unit, int], np.ndarray], uni
         assert test(source(unit, scale), unit, scale) > FALSE_ALARM, test.__name__
 
 
+@pytest.mark.slow
+@laws
+def test_ten_times_as_many_draws_have_the_stated_law(unit: Unit, scale: int) -> None:
+    """1.5 million: what is off by a few per cent is refused."""
+    draws = add(np.zeros(10 * DRAWS, np.int64), unit, scale).values
+    for test in (*LAW_TESTS, ratio_at_zero):
+        assert test(draws, unit, scale) > FALSE_ALARM, test.__name__
+    for factor in (0.93, 1.07):
+        assert goodness_of_fit(draws, unit, scale * factor) < FALSE_ALARM
+
+
 @pytest.mark.parametrize("factor", WRONG)
 @laws
 def test_noise_of_a_wrong_scale_is_refused_by_both_tests(unit: Unit, scale: int, factor: float) -> None:
