@@ -13,16 +13,24 @@ from certsynth.progress import Progress, silent
 def bars(*, quiet: bool = False) -> Iterator[Progress]:
     """A `progress` callback that draws a bar for the phase that runs, and takes it away at the end.
 
-    It shows no numbers: how many rows there are may be private.
+    It shows how long the phase has taken and, where it is known how much there is to do, about how long it will yet. It
+    shows no other numbers: how many rows there are may be private.
     """
     if quiet or not sys.stderr.isatty():
         yield silent
         return
     from rich.console import Console
-    from rich.progress import BarColumn, SpinnerColumn, TaskID, TextColumn, TimeElapsedColumn
+    from rich.progress import BarColumn, SpinnerColumn, TaskID, TextColumn, TimeElapsedColumn, TimeRemainingColumn
     from rich.progress import Progress as RichProgress
 
-    columns = (SpinnerColumn(), TextColumn("{task.description}"), BarColumn(), TimeElapsedColumn())
+    columns = (
+        SpinnerColumn(),
+        TextColumn("{task.description}"),
+        BarColumn(),
+        TimeElapsedColumn(),
+        TextColumn("· left:"),
+        TimeRemainingColumn(compact=True),
+    )
     with RichProgress(*columns, console=Console(stderr=True), transient=True) as drawn:
         running: dict[str, TaskID] = {}
 
