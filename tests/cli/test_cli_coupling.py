@@ -14,6 +14,7 @@ from click.testing import CliRunner
 from certsynth.cli import main
 from certsynth.mechanisms.measure import measure
 from certsynth.mechanisms.scalars import measure_scalars
+from certsynth.mechanisms.spending import Spending
 from certsynth.planning.cache import VARIABLE
 from small import FixedOutput, NoNoise
 
@@ -83,7 +84,7 @@ def outcome(folder: Path, command: str, budget: tuple[str, ...], neighbours: str
         patch.setenv(VARIABLE, "off")
         patch.setenv("TMPDIR", str(folder))
         patch.setattr("certsynth.pipeline.secrets.randbits", lambda bits: 7)
-        for function in (measure, measure_scalars):  # where noise is made for a release
+        for function in (measure, measure_scalars, Spending.__init__):  # where noise is made for a release
             patch.setitem(function.__globals__, "ExactNoise", lambda: noise)
         logging.getLogger().addHandler(listening)
         before = logging.getLogger().level

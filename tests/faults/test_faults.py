@@ -188,7 +188,7 @@ def test_a_disk_that_is_full_at_any_size(town, tmp_path, command):
 def test_life_goes_on_after_a_crash(town, tmp_path):
     """After a kill at each step another release fits as long as there is room for it, and then none."""
     announced = steps(town, tmp_path / "whole", RELEASE)
-    cases = [{"command": RELEASE, "at": at, "action": "kill"} for at in range(1, len(announced) + 1, 3)]
+    cases = [{"command": RELEASE, "at": at, "action": "kill"} for at in range(2, len(announced) + 1, 5)]
     outcomes = broken(town, tmp_path, cases)
     again = [tuple("again" if part == "out" else part for part in RELEASE)] * 2
     for outcome in outcomes:
@@ -207,23 +207,21 @@ def test_life_goes_on_after_a_crash(town, tmp_path):
 
 @pytest.mark.parametrize("kills", [60, pytest.param(600, marks=pytest.mark.slow)])
 def test_kills_at_random_while_many_race(tmp_path, kills):
-    """Processes that reserve, draw and commit as fast as they can, killed at random and replaced until nothing is left.
+    """Processes that reserve, draw and commit as fast as they can, killed at random and replaced; ledger after ledger.
 
     What a process notes in a file of its own after `reserve` returned stands for the noise that it draws then.
     """
-    done = subprocess.run(
-        [sys.executable, HERE / "racing.py", tmp_path, str(kills)], capture_output=True, text=True, check=True
-    )
-    killed = int(done.stdout)
-    drawn = sorted(line for path in tmp_path.glob("*.drawn") for line in path.read_text().splitlines(keepends=True))
-    drawn = [line.rstrip() for line in drawn if line.endswith("\n")]
-    ledger = Ledger.load(tmp_path / "ledger")
-    assert killed >= kills
-    assert ledger.spent == ledger.cap == len(ledger.entries) * Fraction(1, 4 * kills)
-    assert len(drawn) == len(set(drawn))
-    assert set(drawn) <= {entry.reservation for entry in ledger.entries}
-    assert {entry.reservation for entry in ledger.entries if entry.finished} <= set(drawn)
-    assert len(drawn) < len(ledger.entries)  # some were killed in between: what they had reserved stays spent
+    subprocess.run([sys.executable, HERE / "racing.py", tmp_path, str(kills)], capture_output=True, check=True)
+    lines = [line for path in (tmp_path / "drawn").iterdir() for line in path.read_text().splitlines(keepends=True)]
+    drawn = {line.rstrip() for line in lines if line.endswith("\n")}
+    ledgers = [Ledger.load(path) for path in sorted(tmp_path.glob("*.ledger"), key=lambda path: int(path.stem))]
+    reserved = {entry.reservation for ledger in ledgers for entry in ledger.entries}
+    finished = {entry.reservation for ledger in ledgers for entry in ledger.entries if entry.finished}
+    assert all(ledger.spent <= ledger.cap for ledger in ledgers)
+    assert all(ledger.spent == ledger.cap for ledger in ledgers[:-1])
+    assert len(ledgers) > 1  # some were used up
+    assert finished <= drawn <= reserved
+    assert len(finished) < len(reserved)  # some were killed in between: what they had reserved stays spent
 
 
 def test_every_step_that_is_announced_is_tried(town, tmp_path):
