@@ -80,9 +80,9 @@ REFUSED = [
     ({"cap": "2"}, epsilon("0.1"), "has a cap of 1 since its first use, and it cannot become 2"),
     ({"dataset": "village"}, epsilon("0.1"), "is the ledger of the data set 'town', not of 'village'"),
     (
-        {"dataset": None},
+        {"dataset": None, "table": "trees"},
         epsilon("0.1"),
-        "the schema's table is 'people': if they are the same rows, say --dataset 'town'",
+        "the schema's table is 'trees': if they are the same rows, say --dataset 'town'",
     ),
     ({}, rho("0.1"), "counts in epsilon, to which rho does not add: ask with --epsilon"),
     ({}, epsilon("0.1", neighbours=ADD), "counts under replace-one neighbours"),
@@ -102,6 +102,12 @@ def test_the_first_use_fixes_the_terms(path, asked, charge, message):
     account(path, cap="1.0").reserve(epsilon("0.1"), what="release")
     ledger = Ledger.load(path)
     assert (ledger.spent, ledger.delta) == (Fraction(3, 10), Fraction(2, 10**6))
+
+
+def test_a_data_set_that_was_named_once_need_not_be_named_again(path):
+    account(path).reserve(epsilon("0.1"), what="release")
+    account(path, cap=None, dataset=None).check(epsilon("0.1"))
+    account(path, dataset="town", table="the same people, another schema").check(epsilon("0.1"))
 
 
 def test_a_table_stands_for_a_data_set_without_a_name(path):

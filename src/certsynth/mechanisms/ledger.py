@@ -35,7 +35,7 @@ FORMAT = "certsynth-ledger/1"
 MAX_NAME = 200
 
 _KEYS = {
-    "open": {"format", "dataset", "cap", "unit", "neighbours"},
+    "open": {"format", "dataset", "table", "cap", "unit", "neighbours"},
     "reserve": {"what", "amount", "delta", "nonce"},
     "commit": {"reservation", "manifest"},
 }
@@ -60,13 +60,14 @@ class Entry:
 
 @dataclass(frozen=True, slots=True)
 class Ledger:
-    """A ledger as it stood when it was read, its chain of hashes whole.
+    """A ledger as it stood when it was read, its chain of hashes whole. `table` is the schema's name of the first use.
 
     `head` is the hash of its last line: whoever notes it elsewhere can tell later if the file was rolled back.
     `cut_off` counts lines that a crash cut off; noise waits for its line to be on the disk, so none was drawn for them.
     """
 
     dataset: str
+    table: str
     cap: Fraction
     unit: Unit
     neighbours: Neighbours
@@ -99,6 +100,7 @@ class Ledger:
             raise CheckFailed(f"{chain.path} holds a line that certsynth does not write: somebody has changed it.")
         ledger = cls(
             dataset=terms["dataset"],
+            table=terms["table"],
             cap=stored_rational(terms["cap"]),
             unit=Unit(terms["unit"]),
             neighbours=Neighbours(terms["neighbours"]),
@@ -171,7 +173,8 @@ class Account:
     """The right to charge a ledger, as somebody asked for it.
 
     `cap` and `dataset` are fixed by the first use; later they may be left out, and must not differ. `table` is the
-    schema's own name for the rows, and stands for a data set that nobody named.
+    schema's own name for the rows. It stands for a data set that nobody named; where it is another than at the first
+    use, the data set has to be named, since this may be the ledger of other rows.
     """
 
     path: Path
@@ -239,6 +242,7 @@ class Account:
                 "event": "open",
                 "format": FORMAT,
                 "dataset": self.dataset or self.table,
+                "table": self.table,
                 "cap": str(self.cap),
                 "unit": str(charge.unit),
                 "neighbours": str(charge.neighbours),
@@ -259,7 +263,7 @@ class Account:
             raise InputError(
                 f"{theirs}, not of {self.dataset!r}: a ledger is for one data set. Choose another --ledger."
             )
-        if self.dataset is None and self.table != ledger.dataset:
+        if self.dataset is None and self.table not in (ledger.table, ledger.dataset):
             raise InputError(
                 f"{theirs}, and the schema's table is {self.table!r}: if they are the same rows, say --dataset "
                 f"{ledger.dataset!r}; if not, choose another --ledger."
