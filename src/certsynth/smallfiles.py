@@ -1,4 +1,4 @@
-"""Small files that people write: read whole, if they are files at all, and small."""
+"""Small files that people write: read whole, if they are files at all, and small. And what is written, kept."""
 
 from __future__ import annotations
 
@@ -33,3 +33,12 @@ def read_small(path: Path, *, most: int, follow: bool = True) -> bytes:
     if len(content) > most:
         raise TooLong
     return content
+
+
+def sync(path: Path) -> None:
+    """Wait until a file, or the names in a folder, are on the disk."""
+    handle = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(handle)
+    finally:
+        os.close(handle)

@@ -32,8 +32,8 @@ FILES = {"a": b"1", "b": b"22"}
 
 def test_every_file_and_both_folders_are_synced_before_and_after_the_rename(tmp_path, monkeypatch):
     done: list[str] = []
-    sync, rename = writing._sync, writing._rename
-    monkeypatch.setattr(writing, "_sync", lambda path: (done.append(path.name), sync(path)))
+    sync, rename = writing.sync, writing._rename
+    monkeypatch.setattr(writing, "sync", lambda path: (done.append(path.name), sync(path)))
     monkeypatch.setattr(writing, "_rename", lambda a, b: (done.append("rename"), rename(a, b)))
     write_folder(tmp_path / "out", FILES, sign=lambda sums: b"s" * 64)
     *files, partial, renamed, parent = done
@@ -93,7 +93,7 @@ def test_the_kernel_refuses_an_empty_folder_that_a_plain_rename_would_replace(tm
 
 
 @pytest.mark.parametrize("failure", [KeyboardInterrupt, MemoryError, RuntimeError, SystemExit, GeneratorExit])
-@pytest.mark.parametrize("step", ["others", "sign", "_digest", "_sync", "_rename"])
+@pytest.mark.parametrize("step", ["others", "sign", "_digest", "sync", "_rename"])
 def test_nothing_is_left_whatever_happens_at_any_step(tmp_path, monkeypatch, failure, step):
     def fail(*_: object) -> bytes:
         raise failure
@@ -115,14 +115,14 @@ def test_a_parent_that_vanishes_midway_is_told_in_one_line(tmp_path):
 
 
 def test_a_folder_that_is_there_but_not_yet_safe_is_told_as_that(tmp_path, monkeypatch):
-    sync = writing._sync
+    sync = writing.sync
 
     def fail(path: Path) -> None:
         if path == tmp_path:
             raise OSError(errno.EIO, "Input/output error")
         sync(path)
 
-    monkeypatch.setattr(writing, "_sync", fail)
+    monkeypatch.setattr(writing, "sync", fail)
     with pytest.raises(InputError, match="is written, but may be lost"):
         write_folder(tmp_path / "out", FILES)
     assert {path.name for path in (tmp_path / "out").iterdir()} == {"a", "b", "SHA256SUMS"}

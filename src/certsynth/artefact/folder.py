@@ -19,7 +19,7 @@ from pathlib import Path
 
 from certsynth.artefact.signature import SIGNATURE, SIGNER
 from certsynth.errors import InputError
-from certsynth.smallfiles import TooLong, read_small
+from certsynth.smallfiles import TooLong, read_small, sync
 
 SUMS = "SHA256SUMS"
 
@@ -88,8 +88,8 @@ def write_folder(
             (partial / SIGNATURE).write_bytes(sign(sums))
         sys.audit("certsynth.folder.sync")
         for path in partial.iterdir():
-            _sync(path)
-        _sync(partial)
+            sync(path)
+        sync(partial)
         sys.audit("certsynth.folder.rename")
         _rename(partial, target)
     except OSError as error:
@@ -101,7 +101,7 @@ def write_folder(
         shutil.rmtree(partial, ignore_errors=True)
     try:
         sys.audit("certsynth.folder.renamed")
-        _sync(target.parent)
+        sync(target.parent)
     except OSError as error:
         reason = error.strerror or "input/output error"
         raise InputError(f"{target} is written, but may be lost in a power cut ({reason}); check the disk.") from None
@@ -218,11 +218,3 @@ def _rename_to_nothing(partial: Path, target: Path) -> int:
 def _digest(path: Path) -> str:
     with path.open("rb") as file:
         return hashlib.file_digest(file, "sha256").hexdigest()
-
-
-def _sync(path: Path) -> None:
-    handle = os.open(path, os.O_RDONLY)
-    try:
-        os.fsync(handle)
-    finally:
-        os.close(handle)

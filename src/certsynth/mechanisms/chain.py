@@ -21,6 +21,7 @@ from pathlib import Path
 from typing import Any
 
 from certsynth.errors import CheckFailed, InputError
+from certsynth.smallfiles import sync
 
 try:
     import fcntl
@@ -86,7 +87,7 @@ class Chain:
             sys.audit("certsynth.ledger.sync")
             os.fsync(self.file)
             if not self.content:
-                _sync_folder(self.path.parent)
+                sync(self.path.parent)
         except OSError as error:
             with contextlib.suppress(OSError):  # if this fails too, a line that is cut off stays
                 os.ftruncate(self.file, len(self.content))
@@ -164,11 +165,3 @@ def _line(text: bytes) -> Line:
     except (KeyError, TypeError, ValueError, AttributeError):
         pass
     return Line(digest, None)
-
-
-def _sync_folder(folder: Path) -> None:
-    handle = os.open(folder, os.O_RDONLY)
-    try:
-        os.fsync(handle)
-    finally:
-        os.close(handle)
