@@ -142,7 +142,7 @@ class _Asked:
             return self._share_of_true(column)
         form, dates = self._linear(node)
         if len(form.weights) > 1:
-            return self._mean_of_sum(node, form, dates)
+            return self._mean_of_sum(node, form)
         (name, factor), *_ = form.weights.items()
         column = self.basis.columns[name]
         assert isinstance(column, Ordered)
@@ -160,32 +160,20 @@ class _Asked:
             interval = moments.mean(where, group, bound, weight)
         else:
             interval = (0.0, 0.0, 0.0)
-        ends = sorted(factor * x + form.constant for x in (low, high))
+        least, most = sorted(factor * x + form.constant for x in (low, high))
         figures_of = tuple(factor * (low + x * width) + form.constant for x in interval)
         estimate, *rest = figures_of
         how = (
             "the bound times the column's range" if group.whole else f"the largest and the smallest mean{self._over()}"
         )
-        return self._mean_found((estimate, min(rest), max(rest)), bound, how, ends, dates, form, column)
+        unit = "date" if dates else _unit(form, self.basis.columns)
+        return _Found((estimate, min(rest), max(rest)), bound, how, unit, least, most, column if dates else None)
 
     def _over(self) -> str:
         where = " of the group's rows with a value" if self.group is not None else PRESENT
         return f"{where} that a table within the bound can have"
 
-    def _mean_found(
-        self,
-        interval: Interval,
-        bound: float,
-        how: str,
-        ends: Sequence[float],
-        dates: int,
-        form: Linear,
-        column: Ordered,
-    ) -> _Found:
-        unit = "date" if dates else _unit(form, self.basis.columns)
-        return _Found(interval, bound, how, unit, ends[0], ends[1], column if dates else None)
-
-    def _mean_of_sum(self, node: Node, form: Linear, dates: int) -> _Found:
+    def _mean_of_sum(self, node: Node, form: Linear) -> _Found:
         """The mean of a sum is the sum of means: each has the bound of its own column."""
         columns = [column for name in form.weights if isinstance(column := self.basis.columns[name], Ordered)]
         if self.group is not None or any(column.missing for column in columns):
@@ -204,7 +192,7 @@ class _Asked:
             raise BadExpression(node.at, "a number that is too large.")
         interval = estimate, max(least, estimate - error), min(most, estimate + error)
         how = "the bounds of the single columns times their ranges, added up"
-        return self._mean_found(interval, bound, how, (least, most), dates, form, columns[0])
+        return _Found(interval, bound, how, _unit(form, self.basis.columns), least, most)
 
     def _share_of_true(self, column: Category) -> _Found:
         condition, group = _is_true(column), self._present((column,), self.group)

@@ -44,8 +44,9 @@ class _Figures(dict[str, Floats]):
 
 @dataclass(frozen=True, eq=False)
 class Basis:
-    """`clean` and `table` are the same rows, cleaned and as they are written. `certificate` is that of certificate.json.
-    `private_rows` is the number of private rows where it is public. `named`: the subsets of columns were chosen.
+    """`clean` and `table` are the same rows, cleaned and as they are written. `certificate` is that of
+    certificate.json. `private_rows` is the number of private rows where it is public. `named`: the subsets of columns
+    were chosen.
 
     All bounds of one certificate hold together, at its confidence: that is why any number of answers does.
     """

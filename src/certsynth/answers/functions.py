@@ -29,8 +29,8 @@ def average(
     r"""Estimate, low, high and bound of the average of a function: off by at most L·b.
 
     L is the constant for the metric of the certificate. With `lipschitz` for columns of length 1 it is at most
-    lipschitz / (the smallest weight). With slopes in own units, :math:`|f(x) − f(y)| ≤ Σ_j s_j |x_j − y_j|`, it is at most
-    :math:`Σ_j s_j · range_j / w_j`.
+    lipschitz / (the smallest weight). With slopes in own units, :math:`|f(x) − f(y)| ≤ Σ_j s_j |x_j − y_j|`, it is at
+    most :math:`Σ_j s_j · range_j / w_j`.
     """
     known = _checked_columns(basis, columns)
     if (lipschitz is None) == (slopes is None):

@@ -57,8 +57,8 @@ def largest_mean(
 
     .. math:: λ b + E_μ \max(\text{lift}_λ(x) − t,\; −λ\,\text{away}(x)) ≤ 0
 
-    then :math:`E_D[(\text{value} − t) 1_A] ≤ 0`: the mean in A is at most t. Where `lift` is the supremum over z in A of
-    value(z) − λ d(x, z), and `away` the distance to the rest of the rows (infinite if all rows are in A), the
+    then :math:`E_D[(\text{value} − t) 1_A] ≤ 0`: the mean in A is at most t. Where `lift` is the supremum over z in A
+    of value(z) − λ d(x, z), and `away` the distance to the rest of the rows (infinite if all rows are in A), the
     left side is the largest :math:`E_D[(\text{value} − t)1_A]`, for the best λ. The least such t is found by Newton's
     method for each λ; it is convex in λ.
 

@@ -7,15 +7,16 @@ missing, δ ≥ w, so that any place will do for it.
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import numpy as np
 
 from certsynth.answers.kernels import Lift
 from certsynth.arrays import Floats
 
 
-def convex(value: object, place: Floats, distance: Floats, weight: float) -> Lift:
-    """For a convex function of the place. Within reach of δ it is largest at an end; beyond, at an end of the column."""
-    assert callable(value)
+def convex(value: Callable[[Floats], Floats], place: Floats, distance: Floats, weight: float) -> Lift:
+    """For a convex function of the place. Within δ it is largest at an end, beyond at an end of the column."""
     free = distance / weight
     ends = [np.clip(place - free, 0.0, 1.0), np.clip(place + free, 0.0, 1.0), np.zeros(1), np.ones(1)]
     reached = [(value(z), np.maximum(weight * np.abs(place - z), distance)) for z in ends]

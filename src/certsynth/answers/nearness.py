@@ -116,10 +116,10 @@ class Nearness:
             terms = [term for part in parts for term in part]
             return terms if len(terms) <= MOST_TERMS else None
         joined: list[Term] = [()]
-        for part in parts:
-            if len(joined) * len(part) > MOST_TERMS:
+        for ways in parts:
+            if len(joined) * len(ways) > MOST_TERMS:
                 return None
-            joined = [term for a, b in product(joined, part) if (term := _joined((*a, *b))) is not None]
+            joined = [term for a, b in product(joined, ways) if (term := _joined((*a, *b))) is not None]
         return joined
 
     def place(self, atom: Atom, *, sign: bool, rest: bool) -> Place:

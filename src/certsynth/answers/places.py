@@ -132,7 +132,7 @@ class Apart:
     `step` is the smallest distance of two rows that differ in the columns that decide.
     """
 
-    inside: Floats
+    inside: np.ndarray
     step: float
     empty: bool = False
 

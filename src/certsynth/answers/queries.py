@@ -14,9 +14,8 @@ from certsynth.domain import expression
 from certsynth.domain.expression import MAX_LENGTH, BadExpression, Node, listed
 
 _HEAD = re.compile(r"[ \t\r\n]*([^\W\d]\w*)[ \t\r\n]*\(")
-_PIECE = re.compile(
-    r"`[^`]*`|'[^']*'|\"[^\"]*\"|[^\W\d]\w*|\d\w*|.", re.DOTALL
-)  # quotes twice are two texts side by side
+_PIECE = re.compile(r"`[^`]*`|'[^']*'|\"[^\"]*\"|[^\W\d]\w*|\d\w*|.", re.DOTALL)
+"""Quotes that are doubled inside a text are two texts side by side, which comes to the same here."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,7 +87,8 @@ def _read(text: str, start: int, end: int) -> Node:
 
 def _inside(text: str, start: int) -> tuple[tuple[list[tuple[int, int]], tuple[int, int] | None], int]:
     """Where the arguments begin and end, then where the group does, and where the bracket is closed."""
-    places, group, depth, begun, at = [], None, 0, start, start
+    places: list[tuple[int, int]] = []
+    group, depth, begun, at = None, 0, start, start
     while at < len(text):
         found = _PIECE.match(text, at)
         assert found is not None  # matches anything

@@ -21,8 +21,8 @@ EMPTY = (
 
 
 def share(basis: Basis, condition: Condition, bound: float) -> Interval:
-    r"""P(condition): at most :math:`\min_τ E_μ (1 − d(x, A)/τ)^+ + b/τ` with A the rows that satisfy it; at least 1 minus
-    the same of all other rows, those among them of which it is unknown."""
+    r"""P(condition): at most :math:`\min_τ E_μ (1 − d(x, A)/τ)^+ + b/τ` with A the rows that satisfy it; at least 1
+    minus the same of all other rows, those among them of which it is unknown."""
     estimate = float(np.mean(condition.holds(basis.rows) > 0))
     high = largest_share(basis.nearness.satisfied(condition), bound)
     low = 1.0 - largest_share(basis.nearness.rest(condition), bound)

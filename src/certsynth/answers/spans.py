@@ -32,8 +32,8 @@ class Spans:
         """The figures x with `x sign border`. A border that is a float may be off by rounding: then a little more."""
         if sign == "!=":
             return cls.of("=", border, whole=whole).complement()
-        slack = Fraction(0) if isinstance(border, (Fraction, int)) else Fraction(1e-9) * max(1, abs(Fraction(border)))
         exact = Fraction(border)
+        slack = Fraction(0) if isinstance(border, (Fraction, int)) else (1 + abs(exact)) / 10**9
         if not whole:
             at = float(exact)
             low, high = (-_INFINITE if sign[0] == "<" else at), (_INFINITE if sign[0] == ">" else at)
