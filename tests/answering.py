@@ -90,6 +90,20 @@ distances = [[0, 1, 2], [1, 0, 1.5], [2, 1.5, 0]]
 weight = 0.5
 
 [[column]]
+name = "n"
+kind = "number"
+low = -0.5
+high = 1.5
+
+[[column]]
+name = "m"
+kind = "number"
+low = 5
+high = 9
+missing = true
+weight = 0.4
+
+[[column]]
 name = "c2"
 kind = "category"
 values = ["y", "x", "w"]
@@ -99,7 +113,9 @@ missing = true
 
 
 def possible(column: Column) -> np.ndarray:
-    """All cleaned values of a column."""
+    """All cleaned values of a column; a few of those of a number."""
+    if isinstance(column, Ordered) and not column.whole:
+        return np.append(np.linspace(0, 1, 6), [np.nan] * column.missing)
     if isinstance(column, Ordered):
         return np.append(np.arange(column.reach + 1.0), [np.nan] * column.missing)
     assert isinstance(column, Category)
@@ -108,6 +124,12 @@ def possible(column: Column) -> np.ndarray:
 
 def distances(column: Column) -> np.ndarray:
     """Of all pairs of them, by the lattice that certificates are computed on."""
+    if isinstance(column, Ordered) and not column.whole:
+        places = possible(column)
+        line = float(column.weight) * np.abs(places[:, None] - places[None, :])
+        absent = np.isnan(places)
+        far = np.where(absent[:, None] & absent[None, :], 0.0, float(column.weight))
+        return np.where(np.isnan(line), far, line)
     cells = column.lattice(4096)
     assert cells.size == len(possible(column))
     codes = np.arange(cells.size)
@@ -143,9 +165,7 @@ class World:
         """W1 between two distributions over all rows, by a linear program of its own."""
         i, j = (np.flatnonzero(x) for x in (first, second))
         cost = self.apart[np.ix_(i, j)]
-        rows = sp.vstack(
-            [sp.kron(sp.eye(len(i)), np.ones((1, len(j)))), sp.kron(np.ones((1, len(i))), sp.eye(len(j)))]
-        )
+        rows = sp.vstack([sp.kron(sp.eye(len(i)), np.ones((1, len(j)))), sp.kron(np.ones((1, len(i))), sp.eye(len(j)))])
         right = np.concatenate([first[i] / first.sum(), second[j] / second.sum()])
         return float(linprog(cost.ravel(), A_eq=rows, b_eq=right, method="highs").fun)
 

@@ -1,15 +1,17 @@
-"""Answers against linear programs over all tables within the bound: never inside of what is possible, and no wider where
-distances are exact."""
+"""Answers against linear programs over all tables within the bound: all that is possible, and no more where distances
+are exact."""
 
 from __future__ import annotations
 
 import datetime
+import re
 
 import numpy as np
 import pytest
-from answering import World, some_rows
 
+from answering import TINY, World, some_rows
 from certsynth.answers import answer
+from certsynth.domain.meaning import Reader
 
 SLACK = 1e-6
 
@@ -77,10 +79,6 @@ def two_sided(row):
 
 
 def world_of(text: str) -> World:
-    from certsynth.domain.meaning import Reader
-
-    from answering import TINY
-
     return World(*Reader(list(TINY)).read(text).columns)
 
 
@@ -149,8 +147,6 @@ def test_a_mean_in_a_group_is_bounded_by_the_best_and_the_worst_table(query, nam
     ],
 )
 def test_a_share_of_a_group_is_exactly_what_tables_can_have(query, holds, among):
-    import re
-
     names = [n for n in ("a", "b", "c", "t", "job", "hue") if re.search(rf"\b{n}\b", query)]
     world, rng = World(*names), np.random.default_rng(3)
     group = world.of(among).astype(bool)

@@ -258,7 +258,7 @@ class _Asked:
         first, second = self._pair()
         bound, _, _, interval = self._together(first, second)
         units = span(first) * span(second)
-        how = "the bound times how fast the product of the deviations changes, and the means' own errors"
+        how = "the largest and the smallest covariance that a table within the bound can have, or a little beyond"
         unit = f"{first.name} × {second.name}"
         return _Found(_times(interval, units), bound, how + self._pairwise(first, second), unit, -units / 4, units / 4)
 

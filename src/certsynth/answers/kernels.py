@@ -48,9 +48,7 @@ def largest_share(distance: Floats, bound: float) -> float:
     return min(1.0, float(np.sum(1.0 - near[:last] / width)) / rows + bound / width)
 
 
-def largest_mean(
-    lift: Lift, away: Floats, weights: Floats, bound: float, *, low: float, high: float, within: float | None = None
-) -> float:
+def largest_mean(lift: Lift, away: Floats, weights: Floats, bound: float, *, low: float, high: float) -> float:
     r"""The largest mean of a value within a group A that a table within `bound` can have, for values in [low, high].
 
     If for some λ
@@ -61,14 +59,12 @@ def largest_mean(
     of value(z) − λ d(x, z), and `away` the distance to the rest of the rows (infinite if all rows are in A), the
     left side is the largest :math:`E_D[(\text{value} − t)1_A]`, for the best λ. The least such t is found by Newton's
     method for each λ; it is convex in λ.
-
-    `within` is the smallest λ at which `lift` is right; by default it is for all.
     """
     span = high - low
     if span <= 0:
         return high
     most = span / bound
-    least = max(span * 1e-3, within or 0.0)
+    least = span * 1e-3
     if least >= most:
         return high
 

@@ -47,7 +47,40 @@ def indicator(inside: Floats, outside: Floats) -> Lift:
     return lambda steepness: np.maximum(1.0 - steepness * inside, -steepness * outside)
 
 
-def steep(value: Floats, distance: Floats, slope: float, high: float) -> Lift:
-    """For a function of which only its slope and its largest value are known; right for λ ≥ slope."""
-    reached = np.minimum(high, value + slope * distance)
-    return lambda steepness: np.asarray(reached - steepness * distance)
+def deviations(
+    places: tuple[Floats, Floats], centres: tuple[float, float], distance: Floats, weights: tuple[float, float]
+) -> Lift:
+    """For (x − a)(y − b), places of two columns. What is s away fills a rectangle: it is largest at a corner.
+
+    Towards each of the four corners it is a quadratic in s until one place is at its end, linear until the other is,
+    and constant then. So it is best at δ, where a place gets to its end, or at the top of a parabola.
+    """
+    (x, y), (a, b), (w, v) = places, centres, weights
+    fixed: list[tuple[Floats, Floats]] = []
+    arches: list[tuple[Floats, Floats, float]] = []
+    for right in (-1.0, 1.0):
+        for up in (-1.0, 1.0):
+            to_x, to_y = (x if right < 0 else 1.0 - x) * w, (y if up < 0 else 1.0 - y) * v
+
+            def at(s: Floats, right: float = right, up: float = up) -> Floats:
+                moved = np.clip(x + right * s / w, 0.0, 1.0), np.clip(y + up * s / v, 0.0, 1.0)
+                return np.asarray((moved[0] - a) * (moved[1] - b))
+
+            for s in (distance, np.maximum(distance, to_x), np.maximum(distance, to_y)):
+                fixed.append((at(s), s))
+            if right * up < 0:  # (x − a)(y − b) + slope·s − bend·s², up to where a place is at its end
+                slope = up * (x - a) / v + right * (y - b) / w
+                arches.append((slope, np.minimum(to_x, to_y), 1.0 / (w * v)))
+    product = (x - a) * (y - b)
+
+    def lift(steepness: float) -> Floats:
+        best = fixed[0][0] - steepness * fixed[0][1]
+        for gain, cost in fixed[1:]:
+            best = np.maximum(best, gain - steepness * cost)
+        for slope, end, bend in arches:
+            s = np.clip((slope - steepness) / (2 * bend), np.minimum(distance, end), end)
+            inside = s >= distance
+            best = np.where(inside, np.maximum(best, product + (slope - steepness) * s - bend * s**2), best)
+        return np.asarray(best)
+
+    return lift

@@ -93,30 +93,23 @@ def variance(place: Floats, group: Group, bound: float, weight: float) -> Interv
 def covariance(
     places: tuple[Floats, Floats], group: Group, bound: float, weights: tuple[float, float], means: tuple[Interval, ...]
 ) -> Interval:
-    r"""The covariance of places in a group, from that of :math:`f = (x − m_x)(y − m_y)`, with m the synthetic means.
+    r"""The covariance of places in a group, from the largest and the smallest mean of :math:`(x − m_x)(y − m_y)` that a
+    table within the bound can have, with m the synthetic means.
 
-    f changes by at most :math:`L = M_y/w_x + M_x/w_y` over a distance of 1, where :math:`M = \max(m, 1 − m)`, and
-    :math:`Cov_D = E_D f − (m_{x,D} − m_x)(m_{y,D} − m_y)`. `means` are the certified means in the group.
+    :math:`Cov_D = E_D (x − m_x)(y − m_y) − (m_{x,D} − m_x)(m_{y,D} − m_y)`, and `means` are certified: the second term
+    is small, and at one of their ends.
     """
-    (x, y), ((m_x, *ends_x), (m_y, *ends_y)) = places, means
-    f = (x - m_x) * (y - m_y)
-    far_x, far_y = max(m_x, 1.0 - m_x), max(m_y, 1.0 - m_y)
-    slope = far_y / weights[0] + far_x / weights[1]
-    estimate = float(np.mean(f[group.inside]))
+    (m_x, *ends_x), (m_y, *ends_y) = means
+    estimate = float(np.mean(((places[0] - m_x) * (places[1] - m_y))[group.inside]))
+    (x, y, near, away), shares = merged(*places, group.near, group.away)
     corners = [(a - m_x) * (b - m_y) for a in (0.0, 1.0) for b in (0.0, 1.0)]
-    if group.whole:
-        low, high = estimate - slope * bound, estimate + slope * bound
-    else:
-        (f, near, away), shares = merged(f, group.near, group.away)
-        ends = {"low": min(corners), "high": max(corners)}
-        # A row that lacks a value is at least the smaller weight from all others: λ must be worth that step, too.
-        steepest = max(slope, (ends["high"] - ends["low"]) / min(weights))
-        up = lifts.steep(f, near, steepest, ends["high"])
-        high = largest_mean(up, away, shares, bound, **ends, within=steepest)
-        down = lifts.steep(-f, near, steepest, -ends["low"])
-        low = -largest_mean(down, away, shares, bound, low=-ends["high"], high=-ends["low"], within=steepest)
+    low, high = min(corners), max(corners)
+    up = lifts.deviations((x, y), (m_x, m_y), near, weights)
+    most = largest_mean(up, away, shares, bound, low=low, high=high)
+    down = lifts.deviations((1.0 - x, y), (1.0 - m_x, m_y), near, weights)
+    least = -largest_mean(down, away, shares, bound, low=-high, high=-low)
     shifts = [(a - m_x) * (b - m_y) for a in ends_x for b in ends_y]
-    return estimate, max(-0.25, low - max(shifts)), min(0.25, high - min(shifts))
+    return estimate, max(-0.25, least - max(shifts)), min(0.25, most - min(shifts))
 
 
 def correlation(covariance: Interval, first: Interval, second: Interval) -> Interval:

@@ -39,9 +39,6 @@ class OnLine:
     def empty(self) -> bool:
         return not self.spans.pairs and not self.missing
 
-    def complement(self) -> OnLine:
-        return OnLine.make(self.column, self.spans.complement(), missing=not self.missing)
-
     def intersection(self, other: OnLine) -> OnLine:
         return OnLine(self.column, self.spans.intersection(other.spans), self.missing and other.missing)
 
@@ -66,9 +63,6 @@ class OfLabels:
     @property
     def empty(self) -> bool:
         return not self.members.any()
-
-    def complement(self) -> OfLabels:
-        return OfLabels(self.column, ~self.members)
 
     def intersection(self, other: OfLabels) -> OfLabels:
         return OfLabels(self.column, self.members & other.members)
@@ -107,9 +101,6 @@ class Slab:
     @property
     def empty(self) -> bool:
         return not self.spans.pairs and not (self.missing and any(column.missing for column in self.columns))
-
-    def complement(self) -> Slab:
-        return Slab(self.columns, self.weights, self.spans.complement(), not self.missing)
 
     def distance(self, rows: Rows) -> Floats:
         reach = sum(abs(self.weights[c.name]) * scale(c) for c in self.columns)

@@ -31,7 +31,8 @@ class Spans:
     def of(cls, sign: str, border: Fraction | float, *, whole: bool) -> Spans:
         """The figures x with `x sign border`. A border that is a float may be off by rounding: then a little more."""
         if sign == "!=":
-            return cls.of("=", border, whole=whole).complement()
+            sure = whole and isinstance(border, (Fraction, int))
+            return cls.of("=", border, whole=whole).complement() if sure else cls.everything(whole=whole)
         exact = Fraction(border)
         slack = Fraction(0) if isinstance(border, (Fraction, int)) else (1 + abs(exact)) / 10**9
         if not whole:
