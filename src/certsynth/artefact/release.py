@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+from certsynth.answers import Answer, Basis, answer, answer_function
 from certsynth.artefact import measurements
 from certsynth.artefact.datapackage import describe_package
 from certsynth.artefact.document import read_document, to_json
@@ -146,6 +147,38 @@ class Release:
         from certsynth.artefact.verify import verify
 
         return verify(self, key=key)
+
+    def answer(
+        self,
+        query: str | Callable[..., Any],
+        *,
+        columns: Sequence[str] = (),
+        lipschitz: float | None = None,
+        slopes: Mapping[str, float] | None = None,
+        bounds: tuple[float, float] | None = None,
+        row_by_row: bool = False,
+    ) -> Answer:
+        """A statistic with the interval that the true value is certified to be in.
+
+        `query` is a text like `mean(age)` or `fraction(age > 65)`, or a function of `columns`, of which the average is
+        taken. A function gets arrays of synthetic values in the columns' own units and gives an array, or with
+        `row_by_row` it gets the values of one row and gives a number. How fast it changes is said by `slopes`, for each
+        column in its own units, or by `lipschitz`, for columns scaled to length 1 and the largest of their differences.
+        `bounds` are the values that it cannot exceed. That it is so is taken at its word.
+        """
+        clean = dict(zip(self.schema.names, self.rows, strict=True))
+        basis = Basis.read(self.schema, self.table, clean, self.document)
+        if not callable(query):
+            return answer(basis, query)
+        return answer_function(
+            basis,
+            query,
+            columns=columns,
+            lipschitz=lipschitz,
+            slopes=slopes,
+            bounds=bounds,
+            row_by_row=row_by_row,
+        )
 
     def cannot_verify(self, *, key: str | Path | None = None) -> list[str]:
         """What nobody can check with the folder alone, in words: the checks say nothing about it."""

@@ -1,0 +1,91 @@
+"""An answer: an estimate, and the interval that the true value is certified to be in."""
+
+from __future__ import annotations
+
+import datetime
+import math
+from dataclasses import dataclass
+from decimal import ROUND_CEILING, ROUND_FLOOR, ROUND_HALF_EVEN, Decimal
+from typing import Any
+
+Value = float | int | str | datetime.date
+
+_EPOCH = datetime.date(1970, 1, 1).toordinal()
+_MOST_DIGITS = 12
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """`estimate` is the statistic of the synthetic rows. That of the private rows, as the schema reads them, lies from
+    `low` to `high` with the `confidence` of the certificate; that holds for all answers of one release together.
+
+    Values are numbers in the column's own units, shares from 0 to 1, dates, or labels of an ordinal; `unit` says
+    which. `how` is a word on how it was bounded, `bound` the certificate's bound that was used.
+    """
+
+    query: str
+    estimate: Value
+    low: Value
+    high: Value
+    confidence: float
+    how: str
+    unit: str
+    bound: float
+
+    def shown(self) -> tuple[str, str, str]:
+        """Estimate, low and high as texts: the interval is rounded outward, to what its width is worth."""
+        values = self.estimate, self.low, self.high
+        if not any(isinstance(value, float) for value in values):
+            return str(self.estimate), str(self.low), str(self.high)
+        estimate, low_number, high_number = (Decimal(repr(value)) for value in values)
+        digits = _digits(high_number - low_number, high_number)
+        near = estimate.quantize(digits, ROUND_HALF_EVEN) if digits < 1 else estimate.to_integral_value()
+        down, up = _rounded(low_number, digits, ROUND_FLOOR), _rounded(high_number, digits, ROUND_CEILING)
+        return f"{near:f}", f"{down:f}", f"{up:f}"
+
+    def __str__(self) -> str:
+        """In a sentence.
+
+        >>> print(Answer("mean(age)", 42.8123, 42.41, 43.21, 0.95, "", "age", 0.005))
+        mean(age) = 42.81, between 42.41 and 43.21 with confidence 95 %
+        """
+        estimate, low, high = self.shown()
+        return f"{self.query} = {estimate}, between {low} and {high} with confidence {100 * self.confidence:.10g} %"
+
+    def to_json(self) -> dict[str, Any]:
+        """Plain values; dates as ISO texts."""
+        plain = [v.isoformat() if isinstance(v, datetime.date) else v for v in (self.estimate, self.low, self.high)]
+        return {
+            "query": self.query,
+            "estimate": plain[0],
+            "low": plain[1],
+            "high": plain[2],
+            "confidence": self.confidence,
+            "unit": self.unit,
+            "how": self.how,
+            "bound": self.bound,
+        }
+
+
+def _digits(width: Decimal, largest: Decimal) -> Decimal:
+    """The last digit worth showing: two digits of the width."""
+    size = width if width > 0 else abs(largest)
+    places = 1 - (size.adjusted() if size else 0) if width > 0 else 3 - (size.adjusted() if size else 0)
+    return Decimal(1).scaleb(-max(0, min(places, _MOST_DIGITS)))
+
+
+def _rounded(value: Decimal, digits: Decimal, rounding: str) -> Decimal:
+    """`value` to these digits; numbers that are too long for it stay whole."""
+    if value.adjusted() > 20:
+        return value.to_integral_value(rounding)
+    return value.quantize(digits, rounding) + 0  # −0 becomes 0
+
+
+def outward(low: float, high: float, *, least: float, most: float) -> tuple[float, float]:
+    """A little wider than it is, for what floats lose; never wider than what is known without asking."""
+    slack = 1e-9 * max(abs(low), abs(high), (most - least) if math.isfinite(most - least) else 0.0)
+    return max(least, low - slack), min(most, high + slack)
+
+
+def day(figure: float) -> datetime.date:
+    return datetime.date.fromordinal(int(figure) + _EPOCH)

@@ -1,0 +1,405 @@
+"""From a query to its answer: which columns, which bound, which kernel, and back to the column's own units."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from certsynth.answers import functions, moments, quantiles, queries, shares
+from certsynth.answers.answer import Answer, Value, day, outward
+from certsynth.answers.basis import Basis, place, span
+from certsynth.answers.moments import Group
+from certsynth.answers.queries import Query
+from certsynth.answers.shares import Interval
+from certsynth.domain import Category, Column, Ordered
+from certsynth.domain.condition import And, Comparison, Condition, Linear, Missing, Not
+from certsynth.domain.expression import BadExpression, Chain, Constant, Name, Node
+from certsynth.domain.meaning import Reader
+from certsynth.errors import InputError
+
+SHARE = "the largest and the smallest share that a table within the bound can have"
+PRESENT = " over rows with a value"
+
+
+@dataclass(frozen=True, slots=True)
+class _Found:
+    """An interval with what it is in: `kind` is a column's kind, or None for plain numbers."""
+
+    interval: Interval
+    bound: float
+    how: str
+    unit: str
+    least: float = -math.inf
+    most: float = math.inf
+    column: Ordered | None = None
+    counted: bool = False
+
+
+def answer(basis: Basis, text: str) -> Answer:
+    """The answer to a query, or an `InputError` that says what to write instead."""
+    if not isinstance(text, str):
+        raise InputError('a query is a text such as "mean(age)", or a function with its columns.')
+    shown = " ".join(text.split())
+    try:
+        query = queries.parse(text)
+        queries.check_names(query, basis.schema.names)
+        found = getattr(_Asked(basis, query), query.statistic)()
+    except InputError as error:
+        raise InputError(f"{shown[:80]}: {error}") from None
+    estimate, low, high = _in_units(found)
+    return Answer(shown, estimate, low, high, basis.confidence, found.how, found.unit, found.bound)
+
+
+def answer_function(
+    basis: Basis,
+    function: functions.Function,
+    *,
+    columns: Sequence[str],
+    lipschitz: float | None,
+    slopes: Mapping[str, float] | None,
+    bounds: tuple[float, float] | None,
+    row_by_row: bool,
+) -> Answer:
+    """The answer for a function of the user's."""
+    estimate, low, high, bound = functions.average(
+        basis, function, columns, lipschitz=lipschitz, slopes=slopes, bounds=bounds, row_by_row=row_by_row
+    )
+    least, most = bounds or (-math.inf, math.inf)
+    low, high = outward(low, high, least=float(least), most=float(most))
+    name = getattr(function, "__name__", "function")
+    query = f"{'function' if name == '<lambda>' else name}({', '.join(columns)})"
+    how = "the bound times how fast the function changes, as you say"
+    return Answer(query, estimate, low, high, basis.confidence, how, "number", bound)
+
+
+def _in_units(found: _Found) -> tuple[Value, Value, Value]:
+    """Estimate, low and high as they are shown: outward, whole where values are, dates and labels as such."""
+    estimate, low, high = found.interval
+    low, high = outward(low, high, least=found.least, most=found.most)
+    if found.counted:
+        first, last = math.ceil(low - 1e-6), math.floor(high + 1e-6)
+        return min(max(round(estimate), first), last), first, last
+    column = found.column
+    if column is None:
+        return float(min(max(estimate, low), high)), float(low), float(high)
+    if column.kind == "date":
+        slack = 1e-6 if float(low).is_integer() and float(high).is_integer() else 0.0
+        return day(math.floor(estimate + 0.5)), day(math.floor(low + slack)), day(math.ceil(high - slack))
+    if column.kind == "ordinal":
+        return tuple(column.values[round(x)] for x in (estimate, low, high))  # type: ignore[return-value]
+    return round(estimate), round(low), round(high)
+
+
+class _Asked:
+    """One query. Each statistic is a method of its name."""
+
+    def __init__(self, basis: Basis, query: Query) -> None:
+        self.basis = basis
+        self.query = query
+        self.reader = Reader(list(basis.schema))
+        self.group = self.reader.condition(query.group) if query.group else None
+
+    # ------------------------------------------------------------ shares
+
+    def fraction(self) -> _Found:
+        condition = self.reader.condition(self.query.arguments[0])
+        if self.group is None:
+            bound = self.basis.bound(condition.columns)
+            return self._share(shares.share(self.basis, condition, bound), bound)
+        bound = self.basis.bound({*condition.columns, *self.group.columns})
+        return self._share(shares.share_within(self.basis, condition, self.group, bound), bound, " of the group")
+
+    def count(self) -> _Found:
+        rows = self._private_rows("count", "fraction")
+        condition = self.reader.condition(self.query.arguments[0])
+        bound = self.basis.bound(condition.columns)
+        interval = tuple(rows * x for x in shares.share(self.basis, condition, bound))
+        return _Found(interval, bound, f"the number of rows times {SHARE}", "rows", 0.0, float(rows), counted=True)  # type: ignore[arg-type]
+
+    def cdf(self) -> _Found:
+        first, second = self.query.arguments
+        column = self._column(first)
+        if isinstance(column, Category):
+            raise BadExpression(first.at, _no(column, "has no order", f"fraction({_written(column)} = …)"))
+        condition = self.reader.condition(Chain(first.at, (first, second), ("<=",)))
+        bound = self.basis.bound(condition.columns)
+        also = "; rows without a value count as above it" if column.missing else ""
+        return self._share(shares.share(self.basis, condition, bound), bound, also)
+
+    def _share(self, interval: Interval, bound: float, also: str = "") -> _Found:
+        return _Found(interval, bound, SHARE + also, "share", 0.0, 1.0)
+
+    # ------------------------------------------------------------ means
+
+    def mean(self) -> _Found:
+        node = self.query.arguments[0]
+        if isinstance(node, Name) and isinstance(column := self._column(node), Category):
+            if column.kind != "boolean":
+                raise BadExpression(node.at, _no(column, "has labels", f"fraction({_written(column)} = …)"))
+            return self._share_of_true(column)
+        form, dates = self._linear(node)
+        if len(form.weights) > 1:
+            return self._mean_of_sum(node, form)
+        (name, factor), *_ = form.weights.items()
+        column = self.basis.columns[name]
+        assert isinstance(column, Ordered)
+        condition = self._present((column,), self.group)
+        low, high = float(column.low), float(column.high)
+        if self.group is not None:
+            low, high = self.basis.nearness.ends(self.group, column)
+        names = {name, *(condition.columns if condition else ())}
+        bound, group = self.basis.bound(names), self._rows_of(condition)
+        width = high - low
+        if width > 0:
+            figures = self.basis.rows[name]
+            where = np.where(np.isnan(figures), 0.5, np.clip((figures - low) / width, 0.0, 1.0))
+            weight = float(column.weight) * width / span(column)
+            interval = moments.mean(where, group, bound, weight)
+        else:
+            interval = (0.0, 0.0, 0.0)
+        least, most = sorted(factor * x + form.constant for x in (low, high))
+        figures_of = tuple(factor * (low + x * width) + form.constant for x in interval)
+        estimate, *rest = figures_of
+        how = (
+            "the bound times the column's range" if group.whole else f"the largest and the smallest mean{self._over()}"
+        )
+        unit = "date" if dates else _unit(form, self.basis.columns)
+        return _Found((estimate, min(rest), max(rest)), bound, how, unit, least, most, column if dates else None)
+
+    def _over(self) -> str:
+        where = " of the group's rows with a value" if self.group is not None else PRESENT
+        return f"{where} that a table within the bound can have"
+
+    def _mean_of_sum(self, node: Node, form: Linear) -> _Found:
+        """The mean of a sum is the sum of means: each has the bound of its own column."""
+        columns = [column for name in form.weights if isinstance(column := self.basis.columns[name], Ordered)]
+        if self.group is not None or any(column.missing for column in columns):
+            raise BadExpression(
+                node.at, "a sum has a mean only over all rows, and where no value may be missing; ask column by column."
+            )
+        estimate, error, bound, least, most = form.constant, 0.0, 0.0, form.constant, form.constant
+        for column in columns:
+            factor, own = form.weights[column.name], self.basis.bound([column.name])
+            estimate += factor * float(np.mean(self.basis.rows[column.name]))
+            error += abs(factor) * span(column) / float(column.weight) * own
+            least += min(factor * column.low, factor * column.high)
+            most += max(factor * column.low, factor * column.high)
+            bound = max(bound, own)
+        if not math.isfinite(error + least + most):
+            raise BadExpression(node.at, "a number that is too large.")
+        interval = estimate, max(least, estimate - error), min(most, estimate + error)
+        how = "the bounds of the single columns times their ranges, added up"
+        return _Found(interval, bound, how, _unit(form, self.basis.columns), least, most)
+
+    def _share_of_true(self, column: Category) -> _Found:
+        condition, group = _is_true(column), self._present((column,), self.group)
+        bound = self.basis.bound({column.name, *(group.columns if group else ())})
+        if group is None:
+            return self._share(shares.share(self.basis, condition, bound), bound)
+        interval = shares.share_within(self.basis, condition, group, bound)
+        return self._share(interval, bound, " of the group's rows with a value" if self.group else PRESENT)
+
+    def sum(self) -> _Found:
+        rows = self._private_rows("sum", "mean")
+        node = self.query.arguments[0]
+        if isinstance(node, Name) and isinstance(column := self._column(node), Category):
+            raise BadExpression(node.at, _no(column, "has labels", f"count({_written(column)} = …)"))
+        form, dates = self._linear(node)
+        if dates:
+            raise BadExpression(node.at, "dates do not add up; ask for the mean.")
+        columns = [self.basis.columns[name] for name in form.weights]
+        if len(columns) == 1 and columns[0].missing:
+            return self._sum_of_present(form, rows)
+        found = self.mean()
+        interval = tuple(rows * x for x in found.interval)
+        how = f"the number of rows times the mean: {found.how}"
+        return _Found(interval, found.bound, how, found.unit, rows * found.least, rows * found.most)  # type: ignore[arg-type]
+
+    def _sum_of_present(self, form: Linear, rows: int) -> _Found:
+        ((name, factor),) = form.weights.items()
+        column = self.basis.columns[name]
+        assert isinstance(column, Ordered)
+        bound, group = self.basis.bound([name]), self._rows_of(self._present((column,), None))
+        low, high = (factor * float(end) + form.constant for end in (column.low, column.high))
+        where = place(column, self.basis.rows[name])
+        interval = moments.total(where, group, bound, float(column.weight), low=low, high=high)
+        least, most = rows * min(low, high, 0.0), rows * max(low, high, 0.0)
+        how = (
+            f"the number of rows times the mean of what they hold, 0 where it is missing{self._over()[len(PRESENT) :]}"
+        )
+        return _Found(tuple(rows * x for x in interval), bound, how, _unit(form, self.basis.columns), least, most)  # type: ignore[arg-type]
+
+    # ------------------------------------------------------------ spread
+
+    def variance(self) -> _Found:
+        column = self._number(self.query.arguments[0])
+        bound, group, interval = self._variance(column)
+        square = span(column) ** 2
+        how = "the largest and the smallest variance" + (PRESENT if not group.whole else "")
+        how += " that a table within the bound can have, or a little beyond"
+        unit = f"{'days' if column.kind == 'date' else column.name}²"
+        return _Found(_times(interval, square), bound, how, unit, 0.0, square / 4)
+
+    def sd(self) -> _Found:
+        found = self.variance()
+        roots = tuple(math.sqrt(max(x, 0.0)) for x in found.interval)
+        how, unit = f"the root of {found.how}", found.unit.removesuffix("²")
+        return _Found(roots, found.bound, how, unit, 0.0, math.sqrt(found.most))  # type: ignore[arg-type]
+
+    def _variance(self, column: Ordered) -> tuple[float, Group, Interval]:
+        bound, group = self.basis.bound([column.name]), self._rows_of(self._present((column,), None))
+        where = place(column, self.basis.rows[column.name])
+        return bound, group, moments.variance(where, group, bound, float(column.weight))
+
+    def covariance(self) -> _Found:
+        first, second = self._pair()
+        bound, _, _, interval = self._together(first, second)
+        units = span(first) * span(second)
+        how = "the largest and the smallest covariance that a table within the bound can have, or a little beyond"
+        unit = f"{first.name} × {second.name}"
+        return _Found(_times(interval, units), bound, how + self._pairwise(first, second), unit, -units / 4, units / 4)
+
+    def correlation(self) -> _Found:
+        first, second = self._pair()
+        bound, *spreads, covariance = self._together(first, second)
+        interval = moments.correlation(covariance, *spreads)
+        how = "the certified covariance divided by the certified deviations" + self._pairwise(first, second)
+        return _Found(interval, bound, how, "number", -1.0, 1.0)
+
+    def _pairwise(self, first: Ordered, second: Ordered) -> str:
+        return "; over rows with both values" if first.missing or second.missing else ""
+
+    def _together(self, first: Ordered, second: Ordered) -> tuple[float, Interval, Interval, Interval]:
+        """Both variances and the covariance, over the rows that have both values."""
+        bound, condition = self.basis.bound([first.name, second.name]), self._present((first, second), None)
+        group, columns = self._rows_of(condition), (first, second)
+        places = place(first, self.basis.rows[first.name]), place(second, self.basis.rows[second.name])
+        weights = float(first.weight), float(second.weight)
+        bounds = [bound, bound] if condition else [self.basis.bound([column.name]) for column in columns]
+        each = list(zip(places, bounds, weights, strict=True))
+        means = tuple(moments.mean(x, group, b, w) for x, b, w in each)
+        spreads = [moments.variance(x, group, b, w) for x, b, w in each]
+        estimate, low, high = moments.covariance(places, group, bound, weights, means)
+        most = math.sqrt(spreads[0][2] * spreads[1][2])  # by Cauchy and Schwarz
+        return bound, spreads[0], spreads[1], (estimate, max(low, -most), min(high, most))
+
+    # ------------------------------------------------------------ quantiles
+
+    def median(self) -> _Found:
+        return self._quantile(0.5)
+
+    def quantile(self) -> _Found:
+        node = self.query.arguments[1]
+        if not isinstance(node, Constant) or not isinstance(node.value, float) or not 0 < node.value < 1:
+            raise BadExpression(node.at, "a share between 0 and 1 must follow, like quantile(age, 0.9).")
+        return self._quantile(node.value)
+
+    def _quantile(self, p: float) -> _Found:
+        node = self.query.arguments[0]
+        column = self._column(node)
+        if not isinstance(column, Ordered):
+            raise BadExpression(node.at, _no(column, "has no order", f"fraction({_written(column)} = …)"))
+        figures, low, high = self.basis.rows[column.name], float(column.low), float(column.high)
+        bound, weight = self.basis.bound([column.name]), float(column.weight)
+        present = figures[~np.isnan(figures)]
+        if not len(present):
+            raise InputError(shares.EMPTY)
+        how = "the lowest and the highest quantile" + (PRESENT if column.missing else "")
+        how += " that a table within the bound can have"
+        if high == low:
+            interval: Interval = (low, low, low)
+        elif column.missing:
+            values, counts = np.unique(present, return_counts=True)
+            estimate = float(values[np.searchsorted(np.cumsum(counts) / len(present), p - 1e-12)])
+            least, most = quantiles.quantile_of_present(
+                figures, p, bound, low=low, high=high, weight=weight, whole=column.whole
+            )
+            interval = estimate, min(least, estimate), max(most, estimate)
+        else:
+            estimate, least, most = quantiles.quantile(place(column, figures), p, bound, weight)
+            estimate, least, most = (low + x * (high - low) for x in (estimate, least, most))
+            if column.whole:
+                estimate, least, most = round(estimate), math.ceil(least - 1e-6), math.floor(most + 1e-6)
+            interval = estimate, least, most
+        unit = {"date": "date", "ordinal": f"label of {column.name}"}.get(column.kind, column.name)
+        return _Found(interval, bound, how, unit, low, high, column if column.whole else None)
+
+    # ------------------------------------------------------------ parts
+
+    def _column(self, node: Node) -> Column:
+        if not isinstance(node, Name):
+            raise BadExpression(node.at, "a column must stand here, and nothing else.")
+        return self.basis.columns[node.name]
+
+    def _number(self, node: Node) -> Ordered:
+        column = self._column(node)
+        if not isinstance(column, Ordered) or column.kind == "ordinal":
+            raise BadExpression(node.at, _no(column, "has labels", f"fraction({_written(column)} = …)"))
+        return column
+
+    def _pair(self) -> tuple[Ordered, Ordered]:
+        first, second = map(self._number, self.query.arguments)
+        if first.name == second.name:
+            raise BadExpression(self.query.arguments[1].at, "the same column twice; ask for its variance.")
+        return first, second
+
+    def _linear(self, node: Node) -> tuple[Linear, int]:
+        """A column or a sum of columns, and whether it is a date."""
+        value = self.reader.value(node)
+        if value.labels is not None:
+            asked = f"quantile({_written(value.labels)}, 0.5) or fraction({_written(value.labels)} = …)"
+            raise BadExpression(node.at, _no(value.labels, "has labels", asked))
+        weights = {name: weight for name, weight in value.sum.weights.items() if weight}
+        if value.literal is not None or not weights:
+            raise BadExpression(node.at, "a constant needs no answer; name a column.")
+        if len(weights) < len(value.sum.weights):
+            raise BadExpression(node.at, "a column cancels out; leave it out.")
+        if value.dates < 0 or (value.dates and len(weights) > 1):
+            raise BadExpression(node.at, "the negative of a date, or a sum with one, has no mean; date - date does.")
+        return Linear(weights, value.sum.constant), value.dates
+
+    def _present(self, columns: Sequence[Column], group: Condition | None) -> Condition | None:
+        """The rows that are looked at: those with values, in the group if there is one. None: all of them."""
+        parts: list[Condition] = [Not(Missing(column.name)) for column in columns if column.missing]
+        parts += [group] if group is not None else []
+        return And(tuple(parts)) if parts else None
+
+    def _rows_of(self, condition: Condition | None) -> Group:
+        if condition is None:
+            return Group.all(self.basis.size)
+        near = self.basis.nearness
+        return Group(condition.holds(self.basis.rows) > 0, near.satisfied(condition), near.rest(condition))
+
+    def _private_rows(self, statistic: str, instead: str) -> int:
+        if self.basis.private_rows is None:
+            raise InputError(f"the number of private rows is hidden, so there is no {statistic}; ask for {instead}(…).")
+        return self.basis.private_rows
+
+
+def _is_true(column: Category) -> Condition:
+    return Comparison(Linear({column.name: 1.0}), "=", Linear({}, 1.0))
+
+
+def _times(interval: Interval, factor: float) -> Interval:
+    estimate, low, high = interval
+    return factor * estimate, factor * low, factor * high
+
+
+def _unit(form: Linear, columns: Mapping[str, Column]) -> str:
+    """The column where it is itself; a sum of dates and their differences is in days."""
+    if any(isinstance(column := columns[name], Ordered) and column.kind == "date" for name in form.weights):
+        return "days"
+    ((name, factor), *others) = form.weights.items()
+    return name if not others and factor == 1 and not form.constant else "number"
+
+
+def _written(column: Column) -> str:
+    """A column's name as queries write it."""
+    return column.name if column.name.isidentifier() else f"`{column.name.replace('`', '``')}`"
+
+
+def _no(column: Column, why: str, instead: str) -> str:
+    return f"{column.name!r:.60} {why}; ask for {instead[:150]}."

@@ -1,0 +1,133 @@
+"""What answers rest on: the synthetic rows, the columns, and the bounds of one certificate."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from certsynth.answers.nearness import Nearness
+from certsynth.arrays import Floats
+from certsynth.domain import Category, Column, Ordered, Schema
+from certsynth.domain.condition import figures
+from certsynth.errors import InputError
+
+Table = Mapping[str, "np.ma.MaskedArray[Any, Any]"]
+
+
+class _Figures(dict[str, Floats]):
+    """Columns of figures, made when they are first looked at. They are those of the rows as the schema reads them."""
+
+    def __init__(self, basis: Basis) -> None:
+        super().__init__()
+        self.basis = basis
+
+    def __contains__(self, name: object) -> bool:
+        return name in self.basis.columns
+
+    def __missing__(self, name: str) -> Floats:
+        column, clean = self.basis.columns[name], self.basis.clean[name]
+        if isinstance(column, Category):
+            found = np.where(clean == len(column.labels), np.nan, clean).astype(float)
+        elif isinstance(column, Ordered) and column.whole:
+            found = clean + column.low
+        else:  # numbers as they are written: the way to their place on the line and back may change the last bit
+            assert isinstance(column, Ordered)
+            written = np.clip(figures(column, self.basis.table[name]), column.low, column.high)
+            found = np.where(np.isnan(written) & ~np.isnan(clean), float(column.low), written)
+        self[name] = found
+        return found
+
+
+@dataclass(frozen=True, eq=False)
+class Basis:
+    """`clean` and `table` are the same rows, cleaned and as they are written. `certificate` is that of
+    certificate.json. `private_rows` is the number of private rows where it is public. `named`: the subsets of columns
+    were chosen.
+
+    All bounds of one certificate hold together, at its confidence: that is why any number of answers does.
+    """
+
+    schema: Schema
+    table: Table
+    clean: Mapping[str, np.ndarray]
+    certificate: Mapping[str, Any]
+    private_rows: int | None = None
+    named: bool = False
+    columns: Mapping[str, Column] = field(init=False)
+    rows: Mapping[str, Floats] = field(init=False)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "columns", dict(zip(self.schema.names, self.schema, strict=True)))
+        object.__setattr__(self, "rows", _Figures(self))
+
+    @classmethod
+    def read(cls, schema: Schema, table: Table, clean: Mapping[str, np.ndarray], document: Mapping[str, Any]) -> Basis:
+        """From the certificate.json of a release. It may be somebody else's: what is used of it is looked at."""
+        try:
+            certificate, rows = document["certificate"], document["privacy"]["rows"]
+            bounds = [certificate["single_column_bound"], *(subset["bound"] for subset in certificate["subsets"])]
+            fine = all(0 <= float(bound) <= 1 for bound in bounds) and 0 <= float(certificate["confidence"]) <= 1
+            fine &= all(set(subset["columns"]) <= set(schema.names) for subset in certificate["subsets"])
+            fine &= len(bounds) > 1 and (rows is None or (isinstance(rows, int) and rows >= 0))
+            named = document["release"]["workload"] is not None
+        except (KeyError, TypeError, ValueError, OverflowError):
+            fine = False
+        if not fine:
+            raise InputError("certificate.json is not one that certsynth writes; run certsynth verify.")
+        if not len(next(iter(clean.values()))):
+            raise InputError("the release has no rows, so there is nothing to ask.")
+        return cls(schema, table, clean, certificate, rows, named)
+
+    @property
+    def confidence(self) -> float:
+        return float(self.certificate["confidence"])
+
+    @property
+    def size(self) -> int:
+        return len(next(iter(self.clean.values())))
+
+    @cached_property
+    def nearness(self) -> Nearness:
+        return Nearness(self.columns, self.rows)
+
+    def bound(self, names: Iterable[str]) -> float:
+        """The smallest bound that covers statistics of these columns: that of any subset that holds them all.
+
+        A little is added: bounds and distances are floats.
+        """
+        wanted = frozenset(names)
+        found = [float(s["bound"]) for s in self.certificate["subsets"] if wanted <= frozenset(s["columns"])]
+        if not found:
+            raise InputError(self._not_covered(sorted(wanted, key=self.schema.names.index)))
+        if len(wanted) == 1:
+            found.append(float(self.certificate["single_column_bound"]))
+        return min(1.0, min(found) * (1 + 1e-9) + 1e-12)
+
+    def _not_covered(self, names: Sequence[str]) -> str:
+        listed = ", ".join(f"{name!r:.60}" for name in names)
+        if self.named:
+            return (
+                f"no subset of the release's workload holds {listed} together, so nothing is certified about them; "
+                "release with a workload that names them."
+            )
+        most = max(len(subset["columns"]) for subset in self.certificate["subsets"])
+        return (
+            f"{listed} are {len(names)} columns, and this release certifies statistics of at most {most}; ask about "
+            "fewer at once, or release with a larger --sparsity."
+        )
+
+
+def span(column: Ordered) -> float:
+    """The column's range in its own units; ranks of ordinals."""
+    return float(column.high - column.low)
+
+
+def place(column: Ordered, figures: Floats) -> Floats:
+    """Where values are between the column's ends, from 0 to 1. What is missing is put in the middle, where it counts
+    for nothing: it is at least `weight` from all others."""
+    where = (figures - float(column.low)) / (span(column) or 1.0)
+    return np.where(np.isnan(where), 0.5, where)

@@ -1,0 +1,142 @@
+r"""The largest value that a statistic can have for a table near to the synthetic rows.
+
+Let μ be the synthetic rows, D the private ones, and :math:`W_1(D, μ) ≤ b`. For every function g with
+:math:`|g(x) − g(y)| ≤ λ d(x, y)` we have :math:`E_D g ≤ E_μ g + λ b`. So if g is nowhere below f,
+
+.. math:: E_D f ≤ E_μ g + λ b .
+
+The smallest such g is :math:`\sup_z f(z) − λ d(x, z)`, and λ may be chosen after looking at the synthetic rows: the
+inequality holds for all λ at once. By duality the best λ gives the largest :math:`E_D f` over all tables D within b: no
+better bound follows from the certificate alone. Proofs are in `docs/explanation/proofs/answers.md`.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+
+import numpy as np
+
+from certsynth.arrays import Floats
+
+Lift = Callable[[float], Floats]
+"""λ to sup over z in a group of value(z) − λ d(x, z), for each row x."""
+
+_GRID = 25
+_STEPS = 24
+_SHRINK = (math.sqrt(5) - 1) / 2
+_MOST_NEWTON = 200
+
+
+def largest_share(distance: Floats, bound: float) -> float:
+    r"""The largest share of rows in a set A that a table within `bound` can have.
+
+    .. math:: P_D(A) ≤ \min_τ E_μ (1 − d(x, A)/τ)^+ + b/τ
+
+    With mass moved into A in the order of its distance until b is used up, τ is the distance of the last: there the
+    right side is smallest. `distance` may be any 1-Lipschitz function that is 0 on A.
+
+    >>> largest_share(np.array([0.0, 0.25, 0.5, 1.0]), 0.125)
+    0.625
+    """
+    near = np.sort(distance[np.isfinite(distance)])
+    rows = len(distance)
+    last = int(np.searchsorted(np.cumsum(near) / rows, bound, side="right"))
+    if last == len(near):  # all that can get there does
+        return len(near) / rows
+    width = float(near[last])
+    return min(1.0, float(np.sum(1.0 - near[:last] / width)) / rows + bound / width)
+
+
+def largest_mean(lift: Lift, away: Floats, weights: Floats, bound: float, *, low: float, high: float) -> float:
+    r"""The largest mean of a value within a group A that a table within `bound` can have, for values in [low, high].
+
+    If for some λ
+
+    .. math:: λ b + E_μ \max(\text{lift}_λ(x) − t,\; −λ\,\text{away}(x)) ≤ 0
+
+    then :math:`E_D[(\text{value} − t) 1_A] ≤ 0`: the mean in A is at most t. Where `lift` is the supremum over z in A
+    of value(z) − λ d(x, z), and `away` the distance to the rest of the rows (infinite if all rows are in A), the
+    left side is the largest :math:`E_D[(\text{value} − t)1_A]`, for the best λ. The least such t is found by Newton's
+    method for each λ; it is convex in λ.
+    """
+    span = high - low
+    if span <= 0:
+        return high
+    most = span / bound
+    least = span * 1e-3
+    if least >= most:
+        return high
+
+    def at(exponent: float) -> float:
+        return _least_level(lift(math.exp(exponent)), away, weights, math.exp(exponent), bound, low, high)
+
+    return _smallest(at, math.log(least), math.log(most))
+
+
+def largest_total(lift: Lift, away: Floats, weights: Floats, bound: float, *, span: float) -> float:
+    """The largest E[value · 1_A]: as above with t = 0 and no division."""
+
+    def at(exponent: float) -> float:
+        steepness = math.exp(exponent)
+        best = np.maximum(lift(steepness), -steepness * away)
+        return float(steepness * bound + np.dot(weights, best))
+
+    return _smallest(at, math.log(span * 1e-3), math.log(span / bound) + math.log(2))
+
+
+def _smallest(function: Callable[[float], float], low: float, high: float) -> float:
+    """A small value of a function with one valley: a grid, and golden sections around its lowest point."""
+    points = np.linspace(low, high, _GRID)
+    found = [function(point) for point in points]
+    best = int(np.argmin(found))
+    left, right = points[max(best - 1, 0)], points[min(best + 1, _GRID - 1)]
+    a, b = right - _SHRINK * (right - left), left + _SHRINK * (right - left)
+    at_a, at_b = function(a), function(b)
+    least = min(found[best], at_a, at_b)
+    for _ in range(_STEPS):
+        if at_a < at_b:
+            right, b, at_b = b, a, at_a
+            a = right - _SHRINK * (right - left)
+            at_a = function(a)
+        else:
+            left, a, at_a = a, b, at_b
+            b = left + _SHRINK * (right - left)
+            at_b = function(b)
+        least = min(least, at_a, at_b)
+    return least
+
+
+def _least_level(
+    lifted: Floats, away: Floats, weights: Floats, steepness: float, bound: float, low: float, high: float
+) -> float:
+    """The root t of a convex, decreasing, piecewise linear function, from the left: each piece is tried once."""
+    floor = -steepness * away
+    level, active = low, None
+    for _ in range(_MOST_NEWTON):
+        over = lifted - level
+        now = over > floor
+        if active is not None and np.array_equal(now, active):
+            return level + 1e-12 * (high - low)  # the root of this very piece
+        excess = steepness * bound + float(np.dot(weights, np.where(now, over, floor)))
+        slope = float(weights[now].sum())
+        if excess <= 0 and level == low:
+            return low
+        if not slope or (level := level + excess / slope) >= high:
+            return high
+        active = now
+    return high
+
+
+def merged(*arrays: Floats) -> tuple[list[Floats], Floats]:
+    """Rows that are alike in all arrays made one: the arrays, and the share of rows of each."""
+    code, size = np.zeros(len(arrays[0]), np.int64), 1
+    for array in arrays:
+        values, place = np.unique(array, return_inverse=True)
+        code = code * len(values) + place
+        size *= len(values)
+        if size > 2**31:  # keep codes small, whatever comes next
+            _, code = np.unique(code, return_inverse=True)
+            size = len(arrays[0])
+    _, first, counts = np.unique(code, return_index=True, return_counts=True)
+    return [array[first] for array in arrays], counts / len(code)

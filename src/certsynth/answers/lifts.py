@@ -1,0 +1,86 @@
+r"""How much a value can rise when a row moves: sup over z in a group A of value(z) − λ d(x, z).
+
+The row is at distance δ from A, and has the place x in [0, 1] on a column of weight w. A row of A whose place is z
+is max(w|x − z|, δ) away if A is a product of sets and any place is allowed in it, and no nearer otherwise. Where x is
+missing, δ ≥ w, so that any place will do for it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+
+from certsynth.answers.kernels import Lift
+from certsynth.arrays import Floats
+
+
+def convex(value: Callable[[Floats], Floats], place: Floats, distance: Floats, weight: float) -> Lift:
+    """For a convex function of the place. Within δ it is largest at an end, beyond at an end of the column."""
+    free = distance / weight
+    ends = [np.clip(place - free, 0.0, 1.0), np.clip(place + free, 0.0, 1.0), np.zeros(1), np.ones(1)]
+    reached = [(value(z), np.maximum(weight * np.abs(place - z), distance)) for z in ends]
+
+    def lift(steepness: float) -> Floats:
+        best = reached[0][0] - steepness * reached[0][1]
+        for gain, cost in reached[1:]:
+            best = np.maximum(best, gain - steepness * cost)
+        return np.asarray(best)
+
+    return lift
+
+
+def towards(centre: float, place: Floats, distance: Floats, weight: float) -> Lift:
+    """For −(z − centre)²: a row moves to the centre, at no cost as far as δ, then as long as it is worth it (Huber)."""
+    left = np.maximum(np.abs(place - centre) - distance / weight, 0.0)
+
+    def lift(steepness: float) -> Floats:
+        half = steepness * weight / 2
+        rest = np.where(left <= half, left**2, half * (2 * left - half))
+        return np.asarray(-rest - steepness * distance)
+
+    return lift
+
+
+def indicator(inside: Floats, outside: Floats) -> Lift:
+    """For 1 on one part of A and 0 on the other, at these distances."""
+    return lambda steepness: np.maximum(1.0 - steepness * inside, -steepness * outside)
+
+
+def deviations(
+    places: tuple[Floats, Floats], centres: tuple[float, float], distance: Floats, weights: tuple[float, float]
+) -> Lift:
+    """For (x − a)(y − b), places of two columns. What is s away fills a rectangle: it is largest at a corner.
+
+    Towards each of the four corners it is a quadratic in s until one place is at its end, linear until the other is,
+    and constant then. So it is best at δ, where a place gets to its end, or at the top of a parabola.
+    """
+    (x, y), (a, b), (w, v) = places, centres, weights
+    fixed: list[tuple[Floats, Floats]] = []
+    arches: list[tuple[Floats, Floats, float]] = []
+    for right in (-1.0, 1.0):
+        for up in (-1.0, 1.0):
+            to_x, to_y = (x if right < 0 else 1.0 - x) * w, (y if up < 0 else 1.0 - y) * v
+
+            def at(s: Floats, right: float = right, up: float = up) -> Floats:
+                moved = np.clip(x + right * s / w, 0.0, 1.0), np.clip(y + up * s / v, 0.0, 1.0)
+                return np.asarray((moved[0] - a) * (moved[1] - b))
+
+            for s in (distance, np.maximum(distance, to_x), np.maximum(distance, to_y)):
+                fixed.append((at(s), s))
+            if right * up < 0:  # (x − a)(y − b) + slope·s − bend·s², up to where a place is at its end
+                slope = up * (x - a) / v + right * (y - b) / w
+                arches.append((slope, np.minimum(to_x, to_y), 1.0 / (w * v)))
+    product = (x - a) * (y - b)
+
+    def lift(steepness: float) -> Floats:
+        best = fixed[0][0] - steepness * fixed[0][1]
+        for gain, cost in fixed[1:]:
+            best = np.maximum(best, gain - steepness * cost)
+        for slope, end, bend in arches:
+            s = np.clip((slope - steepness) / (2 * bend), np.minimum(distance, end), end)
+            inside = s >= distance
+            best = np.where(inside, np.maximum(best, product + (slope - steepness) * s - bend * s**2), best)
+        return np.asarray(best)
+
+    return lift

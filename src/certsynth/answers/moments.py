@@ -1,0 +1,127 @@
+r"""Means, variances, covariances and correlations. Places on a column go from 0 to 1 here; callers have the units.
+
+A *group* is where rows are looked at: those with values in the columns that are asked for, and perhaps a condition.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+
+from certsynth.answers import lifts
+from certsynth.answers.kernels import largest_mean, largest_total, merged
+from certsynth.answers.shares import EMPTY, Interval
+from certsynth.arrays import Floats
+from certsynth.errors import InputError
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Group:
+    """Which rows are in it, how far each is from it (`near`) and from the rest (`away`, infinite if there is none)."""
+
+    inside: np.ndarray
+    near: Floats
+    away: Floats
+
+    def __post_init__(self) -> None:
+        if not self.inside.any():
+            raise InputError(EMPTY)
+
+    @classmethod
+    def all(cls, rows: int) -> Group:
+        return cls(np.ones(rows, bool), np.zeros(rows), np.full(rows, np.inf))
+
+    @property
+    def whole(self) -> bool:
+        """Whether every possible row is in it."""
+        return bool(np.isinf(self.away).all())
+
+
+def mean(place: Floats, group: Group, bound: float, weight: float) -> Interval:
+    """The mean place in a group. Of all rows: off by at most bound/weight, since a place moves so much at most."""
+    estimate = float(np.mean(place[group.inside]))
+    if group.whole:
+        return estimate, max(0.0, estimate - bound / weight), min(1.0, estimate + bound / weight)
+    (x, near, away), weights = merged(place, group.near, group.away)
+    high = largest_mean(lifts.convex(np.asarray, x, near, weight), away, weights, bound, low=0.0, high=1.0)
+    low = 1.0 - largest_mean(lifts.convex(np.asarray, 1.0 - x, near, weight), away, weights, bound, low=0.0, high=1.0)
+    return estimate, max(0.0, low), min(1.0, high)
+
+
+def total(place: Floats, group: Group, bound: float, weight: float, *, low: float, high: float) -> Interval:
+    """E[value · 1_group] for value = low + place·(high − low): rows outside of the group count as 0."""
+    (x, near, away), weights = merged(place, group.near, group.away)
+    size = max(abs(low), abs(high))
+
+    def value(z: Floats) -> Floats:
+        return np.asarray((low + z * (high - low)) / size)
+
+    most = largest_total(lifts.convex(value, x, near, weight), away, weights, bound, span=2.0)
+    least = -largest_total(lifts.convex(lambda z: -value(z), x, near, weight), away, weights, bound, span=2.0)
+    estimate = float(np.mean(np.where(group.inside, value(place), 0.0)))
+    least, most = max(least, min(low, 0.0) / size), min(most, max(high, 0.0) / size)
+    return estimate * size, least * size, most * size
+
+
+def variance(place: Floats, group: Group, bound: float, weight: float) -> Interval:
+    r"""The variance of places in a group.
+
+    High: :math:`Var_D = \min_c E_D(x − c)^2`, so the largest :math:`E_D(x − c)^2` for any c will do. Low:
+    :math:`Var_D = E_D(x − m)^2 − (m_D − m)^2`, with m the synthetic mean and :math:`m_D` the true one.
+    """
+    centre, low_mean, high_mean = mean(place, group, bound, weight)
+    estimate = float(np.var(place[group.inside]))
+    (x, near, away), weights = merged(place, group.near, group.away)
+    inward = bound / weight if centre > 0.5 else -bound / weight
+    centres = {centre, *(c for times in (0.5, 1.0, 1.5) if (c := centre - times * inward) and 0.0 <= c <= 1.0)}
+
+    def above(c: float) -> float:
+        top = max(c, 1.0 - c) ** 2
+        return largest_mean(
+            lifts.convex(lambda z: (z - c) ** 2, x, near, weight), away, weights, bound, low=0.0, high=top
+        )
+
+    high = min(above(c) for c in centres)
+    top = max(centre, 1.0 - centre) ** 2
+    least = -largest_mean(lifts.towards(centre, x, near, weight), away, weights, bound, low=-top, high=0.0)
+    low = least - max(high_mean - centre, centre - low_mean) ** 2
+    return estimate, max(0.0, low), min(0.25, high)
+
+
+def covariance(
+    places: tuple[Floats, Floats], group: Group, bound: float, weights: tuple[float, float], means: tuple[Interval, ...]
+) -> Interval:
+    r"""The covariance of places in a group, from the largest and the smallest mean of :math:`(x − m_x)(y − m_y)` that a
+    table within the bound can have, with m the synthetic means.
+
+    :math:`Cov_D = E_D (x − m_x)(y − m_y) − (m_{x,D} − m_x)(m_{y,D} − m_y)`, and `means` are certified: the second term
+    is small, and at one of their ends.
+    """
+    (m_x, *ends_x), (m_y, *ends_y) = means
+    estimate = float(np.mean(((places[0] - m_x) * (places[1] - m_y))[group.inside]))
+    (x, y, near, away), shares = merged(*places, group.near, group.away)
+    corners = [(a - m_x) * (b - m_y) for a in (0.0, 1.0) for b in (0.0, 1.0)]
+    low, high = min(corners), max(corners)
+    up = lifts.deviations((x, y), (m_x, m_y), near, weights)
+    most = largest_mean(up, away, shares, bound, low=low, high=high)
+    down = lifts.deviations((1.0 - x, y), (1.0 - m_x, m_y), near, weights)
+    least = -largest_mean(down, away, shares, bound, low=-high, high=-low)
+    shifts = [(a - m_x) * (b - m_y) for a in ends_x for b in ends_y]
+    return estimate, max(-0.25, least - max(shifts)), min(0.25, most - min(shifts))
+
+
+def correlation(covariance: Interval, first: Interval, second: Interval) -> Interval:
+    """Covariance over the root of both variances: the ends of the quotient, all on one event. [−1, 1] if a variance
+    may be 0."""
+    (cov, cov_low, cov_high), (v, v_low, v_high), (u, u_low, u_high) = covariance, first, second
+    if not v * u > 0:
+        raise InputError("a column is constant in the synthetic rows, so a correlation with it is not defined.")
+    estimate = cov / math.sqrt(v * u)
+    small, large = math.sqrt(v_low * u_low), math.sqrt(v_high * u_high)
+    if not small > 0:
+        return estimate, -1.0, 1.0
+    low = cov_low / (small if cov_low < 0 else large)
+    high = cov_high / (small if cov_high > 0 else large)
+    return min(1.0, max(-1.0, estimate)), max(-1.0, low), min(1.0, high)

@@ -1,0 +1,224 @@
+"""How far each row is from the rows of which a condition is true, and from those of which it is not."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import reduce
+from itertools import product
+
+import numpy as np
+
+from certsynth.answers.places import Apart, OfLabels, OnLine, Slab
+from certsynth.answers.spans import Spans, negated
+from certsynth.arrays import Floats
+from certsynth.domain import Category, Column, Ordered
+from certsynth.domain.condition import (
+    Among,
+    And,
+    Atom,
+    Comparison,
+    Condition,
+    Linear,
+    Missing,
+    Not,
+    Or,
+    Rows,
+    SameLabel,
+    Ternary,
+)
+
+MOST_TERMS = 64
+"""Ways to satisfy a condition that are looked at one by one; beyond that distances are lower bounds."""
+
+Place = OnLine | OfLabels | Slab | Apart
+Term = tuple[Place, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Rest(Condition):
+    """True of the rows of which `part` is false or unknown, and false of the others."""
+
+    part: Condition
+
+    def holds(self, rows: Rows) -> Ternary:
+        return np.where(self.part.holds(rows) > 0, -1, 1).astype(np.int8)
+
+    def atoms(self) -> Iterator[Atom]:
+        return self.part.atoms()
+
+
+class Nearness:
+    """Distances of rows to the sets that conditions make.
+
+    A condition is true, false or unknown of a row. *Satisfied* means true; the other rows are the *rest*, unknown ones
+    among them. Distances are exact for all conditions that compare single columns with constants. For others they are
+    lower bounds that are 0 on the set and 1-Lipschitz, which is all that a bound needs.
+    """
+
+    def __init__(self, columns: Mapping[str, Column], rows: Rows) -> None:
+        self.columns = columns
+        self.rows = rows
+
+    def satisfied(self, condition: Condition) -> Floats:
+        return self._distance(condition, sign=True, rest=False)
+
+    def rest(self, condition: Condition) -> Floats:
+        return self._distance(condition, sign=True, rest=True)
+
+    def ends(self, condition: Condition, column: Ordered) -> tuple[float, float]:
+        """The lowest and the highest figure of the column among rows that satisfy the condition, as far as is known."""
+        low, high = float(column.low), float(column.high)
+        pairs = []
+        for term in self._terms(condition, sign=True, rest=False) or [()]:
+            on_line = [p.spans.pairs for p in term if isinstance(p, OnLine) and p.column.name == column.name]
+            pairs += list(on_line[0]) if on_line else [(low, high)]
+        return min((a for a, _ in pairs), default=low), max((b for _, b in pairs), default=high)
+
+    def _distance(self, condition: Condition, *, sign: bool, rest: bool) -> Floats:
+        """To rows where the condition is true (`sign`) or else false; or to all others (`rest`)."""
+        if isinstance(condition, Not):
+            return self._distance(condition.part, sign=not sign, rest=rest)
+        if isinstance(condition, Rest):
+            return self._distance(condition.part, sign=True, rest=sign != rest)
+        terms = self._terms(condition, sign=sign, rest=rest)
+        if terms is not None:
+            each = [self._to_term(term) for term in terms]
+            return reduce(np.minimum, each) if each else np.full(self._length(condition), np.inf)
+        assert isinstance(condition, (And, Or))
+        parts = [self._distance(part, sign=sign, rest=rest) for part in condition.parts]
+        return reduce(np.maximum if _all(condition, sign=sign, rest=rest) else np.minimum, parts)
+
+    def _length(self, condition: Condition) -> int:
+        return len(self.rows[condition.columns[0]])
+
+    def _to_term(self, term: Term) -> Floats:
+        return reduce(np.maximum, (place.distance(self.rows) for place in term))
+
+    def _terms(self, condition: Condition, *, sign: bool, rest: bool) -> list[Term] | None:
+        """Ways to get there, each a product of sets; None if there are too many. Impossible ones are left out."""
+        if isinstance(condition, Not):
+            return self._terms(condition.part, sign=not sign, rest=rest)
+        if isinstance(condition, Rest):
+            return self._terms(condition.part, sign=True, rest=sign != rest)
+        if isinstance(condition, Atom):
+            place = self.place(condition, sign=sign, rest=rest)
+            return [] if place.empty else [(place,)]
+        assert isinstance(condition, (And, Or))
+        parts = []
+        for part in condition.parts:
+            found = self._terms(part, sign=sign, rest=rest)
+            if found is None:
+                return None
+            parts.append(found)
+        if not _all(condition, sign=sign, rest=rest):
+            terms = [term for part in parts for term in part]
+            return terms if len(terms) <= MOST_TERMS else None
+        joined: list[Term] = [()]
+        for ways in parts:
+            if len(joined) * len(ways) > MOST_TERMS:
+                return None
+            joined = [term for a, b in product(joined, ways) if (term := _joined((*a, *b))) is not None]
+        return joined
+
+    def place(self, atom: Atom, *, sign: bool, rest: bool) -> Place:
+        """The set of one comparison."""
+        if isinstance(atom, Missing):
+            return self._missing(self.columns[atom.name], is_missing=sign != rest)
+        if isinstance(atom, SameLabel):
+            first, second = (self.columns[name] for name in atom.names)
+            assert isinstance(first, Category)
+            assert isinstance(second, Category)
+            holds = atom.holds(self.rows)
+            inside = holds > 0 if sign else holds < 0
+            return Apart(~inside if rest else inside, float(min(first.closest, second.closest)))
+        assert isinstance(atom, (Comparison, Among))
+        place = self._compared(atom, sign=sign != rest)
+        return _with_missing(place) if rest else place
+
+    def _missing(self, column: Column, *, is_missing: bool) -> Place:
+        if isinstance(column, Ordered):
+            spans = Spans((), column.whole) if is_missing else Spans.everything(whole=column.whole)
+            return OnLine.make(column, spans, missing=is_missing)
+        assert isinstance(column, Category)
+        members = np.arange(len(column.labels) + column.missing) >= len(column.labels)
+        return OfLabels(column, members if is_missing else ~members)
+
+    def _compared(self, atom: Comparison | Among, *, sign: bool) -> Place:
+        """Rows without missing values of which it is true, or else false."""
+        if isinstance(atom, Comparison):
+            form, op = atom.left.plus(atom.right, -1.0), atom.sign if sign else negated(atom.sign)
+            borders: Sequence[float] = (0.0,)
+        else:
+            form, op, borders = atom.term, "=" if sign else "!=", atom.values
+        (name, weight), *others = form.weights.items()
+        column = self.columns[name]
+        if others or not weight:
+            return self._sum(form, op, borders)
+        if isinstance(column, Category):
+            members = np.zeros(len(column.labels) + column.missing, bool)
+            codes = [round((border - form.constant) / weight) for border in borders]
+            members[: len(column.labels)] = op == "!="
+            members[codes] = op == "="
+            return OfLabels(column, members)
+        assert isinstance(column, Ordered)
+        flipped = {"<": ">", "<=": ">=", ">": "<", ">=": "<="}.get(op, op) if weight < 0 else op
+        exact = [_border(border, form.constant, weight) for border in borders]
+        return OnLine.make(column, _spans(flipped, exact, whole=column.whole), missing=False)
+
+    def _sum(self, form: Linear, op: str, borders: Sequence[float]) -> Place:
+        columns = tuple(column for name in form.weights if isinstance(column := self.columns[name], Ordered))
+        whole = all(c.whole and float(form.weights[c.name]).is_integer() for c in columns)
+        exact = [_border(border, form.constant, 1.0) for border in borders]
+        return Slab(columns, form.weights, _spans(op, exact, whole=whole), missing=False)
+
+
+def _all(condition: Condition, *, sign: bool, rest: bool) -> bool:
+    """Whether all parts must do what is asked of the whole, or one is enough."""
+    return isinstance(condition, And) == (sign != rest)
+
+
+def _spans(op: str, borders: Sequence[Fraction | float], *, whole: bool) -> Spans:
+    if op in ("=", "!="):
+        among = Spans.among(borders, whole=whole)
+        return among if op == "=" else _without(borders, whole=whole)
+    return Spans.of(op, borders[0], whole=whole)
+
+
+def _without(borders: Sequence[Fraction | float], *, whole: bool) -> Spans:
+    """All figures but these. One that is near to a whole number by rounding only is not taken off."""
+    sure = [border for border in borders if isinstance(border, Fraction)] if whole else []
+    return Spans.among(sure, whole=whole).complement()
+
+
+def _border(border: float, constant: float, weight: float) -> Fraction | float:
+    """(border − constant)/weight: exact if all are whole numbers, else a float that may be off by rounding."""
+    if all(float(x).is_integer() for x in (border, constant, weight)):
+        return Fraction(int(border) - int(constant), int(weight))
+    return float((border - constant) / weight)
+
+
+def _with_missing(place: Place) -> Place:
+    """The set with what is missing added."""
+    if isinstance(place, OnLine):
+        return OnLine.make(place.column, place.spans, missing=True)
+    if isinstance(place, OfLabels):
+        absent = np.arange(len(place.members)) >= len(place.column.labels)
+        return OfLabels(place.column, place.members | absent)
+    assert isinstance(place, Slab)
+    return Slab(place.columns, place.weights, place.spans, missing=True)
+
+
+def _joined(places: Sequence[Place]) -> Term | None:
+    """A product of sets, those on the same column made one; None if it is empty."""
+    found: dict[str, Place] = {}
+    others: list[Place] = []
+    for place in places:
+        if not isinstance(place, (OnLine, OfLabels)):
+            others.append(place)
+            continue
+        known = found.get(place.column.name)
+        found[place.column.name] = place if known is None else known.intersection(place)  # type: ignore[arg-type,union-attr]
+    term = (*found.values(), *others)
+    return None if any(place.empty for place in term) else term
