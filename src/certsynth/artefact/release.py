@@ -10,9 +10,10 @@ from typing import Any
 import numpy as np
 
 from certsynth.artefact import measurements
+from certsynth.artefact.croissant import describe_croissant
 from certsynth.artefact.datapackage import describe_package
 from certsynth.artefact.document import read_document, to_json
-from certsynth.artefact.folder import check_plain, read_plain, write_folder
+from certsynth.artefact.folder import check_plain, digest, read_plain, write_folder
 from certsynth.artefact.signature import SIGNER, Signer, as_signer
 from certsynth.artefact.table import Table, as_table, cleaned_table, read_table, write_table
 from certsynth.domain import Schema
@@ -109,12 +110,12 @@ class Release:
         }
         if signer:
             files[SIGNER] = signer.public.pem
-        write_folder(
-            folder,
-            files,
-            lambda path: write_table(table, parquet=path / PARQUET, csv=path / CSV),
-            sign=signer.sign if signer else None,
-        )
+
+        def write_rows(path: Path) -> None:
+            write_table(table, parquet=path / PARQUET, csv=path / CSV)
+            (path / "croissant.json").write_bytes(croissant_bytes(self.schema, document, path))
+
+        write_folder(folder, files, write_rows, sign=signer.sign if signer else None)
         return Release(self.schema, document, self.measurements, table, folder)
 
     @classmethod
@@ -157,3 +158,9 @@ class Release:
 def package_bytes(schema: Schema, document: Mapping[str, Any]) -> bytes:
     """datapackage.json, which follows from the schema and the certificate."""
     return to_json(describe_package(schema, document, parquet=PARQUET, csv=CSV))
+
+
+def croissant_bytes(schema: Schema, document: Mapping[str, Any], folder: Path) -> bytes:
+    """croissant.json, which follows from the schema, the certificate and the tables in the folder."""
+    named = {name: (name, digest(folder / name)) for name in (PARQUET, CSV)}
+    return to_json(describe_croissant(schema, document, parquet=named[PARQUET], csv=named[CSV]))

@@ -22,7 +22,7 @@ from certsynth.artefact.certificate import (
 )
 from certsynth.artefact.document import form_problem
 from certsynth.artefact.folder import SUMS, check_sums, read_plain
-from certsynth.artefact.release import CSV, PARQUET, Release, package_bytes
+from certsynth.artefact.release import CSV, PARQUET, Release, croissant_bytes, package_bytes
 from certsynth.artefact.signature import REMEDY, SIGNATURE, SIGNER, PublicKey, have_library
 from certsynth.artefact.table import read_table, written_as
 from certsynth.certificate.plug_in import PlugIn, Proxies, Terms, plug_in
@@ -405,8 +405,15 @@ def _bound(release: Release) -> Answer:
 
 
 def _description(release: Release) -> Answer:
-    same = read_plain(_folder(release), "datapackage.json") == package_bytes(release.schema, release.document)
-    return same, f"datapackage.json {'is' if same else 'is not'} the one that the release gives"
+    folder, schema, document = _folder(release), release.schema, release.document
+    given = {
+        "datapackage.json": package_bytes(schema, document),
+        "croissant.json": croissant_bytes(schema, document, folder),
+    }
+    other = [name for name, content in given.items() if read_plain(folder, name) != content]
+    if other:
+        return False, f"{' and '.join(other)} {'is' if len(other) == 1 else 'are'} not what the release gives"
+    return True, f"{' and '.join(given)} are the ones that the release gives"
 
 
 def _report(release: Release) -> Answer:
