@@ -27,11 +27,14 @@ _ROWS = "rows"
 _TYPES = {"integer": "sc:Integer", "number": "sc:Float", "date": "sc:Date", "boolean": "sc:Boolean"}
 
 # Croissant 1.0 names the terms that a reader must know; one that is not used here does no harm.
+# fmt: off
 _OWN_TERMS = (
-    "citeAs column equivalentProperty extract field fileObject fileProperty fileSet format includes isLiveDataset "
-    "jsonPath key md5 parentField path recordSet references regex repeated replace samplingRate separator source "
-    "subField transform"
-).split()
+    "citeAs", "column", "equivalentProperty", "extract", "field", "fileObject", "fileProperty", "fileSet",
+    "format", "includes", "isLiveDataset", "jsonPath", "key", "md5", "parentField", "path", "recordSet",
+    "references", "regex", "repeated", "replace", "samplingRate", "separator", "source", "subField",
+    "transform",
+)
+# fmt: on
 _CONTEXT: dict[str, Any] = {
     "@language": "en",
     "@vocab": "https://schema.org/",
