@@ -26,7 +26,8 @@ from certsynth.sampling import sample as more_rows
 class CertifiedSynthesizer:
     """All options are those of `release`, kept as they are given; they are checked by `fit`.
 
-    After `fit` there are `release_` and `certificate_`. A second `fit` spends a second time, so it has to be asked for.
+    After `fit` there are `release_` and `certificate_`, and `times_spent_` says how often the budget was spent, also by
+    fits that failed. A second `fit` spends a second time, so it has to be asked for.
     """
 
     def __init__(
@@ -105,7 +106,7 @@ class CertifiedSynthesizer:
         `refit` says that it shall be spent once more on top of what was spent before: what several fits on the same
         rows cost adds up. `noise` is for tests.
         """
-        if not refit and getattr(self, "_has_spent", False):
+        if not refit and self._times:
             happened = (
                 "is fitted already" if self.__sklearn_is_fitted__() else "has spent its budget in a fit that failed"
             )
@@ -119,9 +120,9 @@ class CertifiedSynthesizer:
         except BaseException as error:
             notes = [note for note in getattr(error, "__notes__", ()) if isinstance(note, BudgetNote)]
             if any(note != NOTHING_SPENT for note in notes):
-                self._has_spent = True
+                self.times_spent_ = self._times + 1
             raise
-        self._has_spent = True
+        self.times_spent_ = self._times + 1
         self.release_: Release = made
         self.certificate_: Certified = made.certificate
         return self
@@ -140,8 +141,18 @@ class CertifiedSynthesizer:
         public = None if self.public is None else read_public(self.public, release.schema)
         return more_rows(release, n, seed=seed, frame=frame, public=public)
 
+    @property
+    def _times(self) -> int:
+        return int(getattr(self, "times_spent_", 0))
+
     def __sklearn_is_fitted__(self) -> bool:
         return hasattr(self, "release_")
+
+    def __sklearn_tags__(self) -> Any:
+        """What scikit-learn asks of everything it is handed. Only it calls this, so it is there to be imported."""
+        from sklearn.utils import Tags, TargetTags
+
+        return Tags(estimator_type=None, target_tags=TargetTags(required=False))
 
     def _fitted(self) -> Release:
         if not self.__sklearn_is_fitted__():
@@ -152,11 +163,13 @@ class CertifiedSynthesizer:
         given = {name: value for name, value in self.get_params().items() if value != _DEFAULTS.get(name)}
         given.pop("schema"), given.pop("public", None)
         options = "".join(f", {name}={value!r:.40}" for name, value in given.items())
-        return f"CertifiedSynthesizer({self.schema!r}{options})"
+        spent = f", budget spent {self._times} time{'s' * (self._times > 1)}" if self._times else ""
+        return f"CertifiedSynthesizer({self.schema!r}{options}{spent})"
 
     def _repr_html_(self) -> str:
         if self.__sklearn_is_fitted__():
-            return self.release_._repr_html_()
+            often = f"The budget was spent {self._times} times: what several fits on the same rows cost adds up."
+            return block(self.release_._repr_html_(), paragraph(often) if self._times > 1 else "")
         return block(paragraph(repr(self)), paragraph("Not fitted: nothing is spent, and there are no rows yet."))
 
 

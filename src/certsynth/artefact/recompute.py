@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from certsynth.certificate.plug_in import PlugIn, Proxies, Proxy, plug_in
+from certsynth.errors import InputError
 from certsynth.mechanisms import Budget, Guarantee
 from certsynth.mechanisms.guarantee import stored_rational
 from certsynth.mechanisms.samplers import MAX_SCALE
@@ -16,6 +17,9 @@ from certsynth.progress import Progress, silent
 
 if TYPE_CHECKING:
     from certsynth.artefact.release import Release
+
+MOST_DRAWS = 100_000
+"""Draws that are made for a certificate that somebody else wrote."""
 
 
 def recomputed(release: Release, rows: Sequence[np.ndarray], *, progress: Progress = silent) -> dict[Proxy, PlugIn]:
@@ -26,13 +30,16 @@ def recomputed(release: Release, rows: Sequence[np.ndarray], *, progress: Progre
     Paper: Lemma 1 [certificate-holds]
     """
     how = release.document["recompute"]
+    draws = int(how["draws"])
+    if draws > MOST_DRAWS:
+        raise InputError(f"certificate.json asks for {draws:,} draws, more than any release makes.")
     return plug_in(
         release.measurements,
         release.schema,
         rows,
         subsets=release.subsets,
         beta=stored_rational(how["plug_in_failure_probability"]),
-        draws=int(how["draws"]),
+        draws=draws,
         seed=int(how["seed"], 16),
         displaced=displaced(release),
         proxies=stated_proxies(release.document),

@@ -22,7 +22,7 @@ from certsynth.artefact.certificate import (
 )
 from certsynth.artefact.document import form_problem
 from certsynth.artefact.folder import SUMS, check_sums, read_plain
-from certsynth.artefact.recompute import displaced, recomputed, stated_proxies
+from certsynth.artefact.recompute import MOST_DRAWS, displaced, recomputed, stated_proxies
 from certsynth.artefact.release import CSV, PARQUET, Release, croissant_bytes, package_bytes
 from certsynth.artefact.signature import REMEDY, SIGNATURE, SIGNER, PublicKey, have_library
 from certsynth.artefact.table import read_table, written_as
@@ -41,8 +41,6 @@ from certsynth.queries.marginals import Subset
 from certsynth.report import render_report
 from certsynth.report.numerals import upward
 from certsynth.request import MOST_DELTA
-
-MOST_DRAWS = 100_000
 
 _TOLERANCE = 1e-7  # the same computation on another machine, in floats
 
