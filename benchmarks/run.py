@@ -28,8 +28,8 @@ from certsynth import Release, Schema, certify, evaluate, release
 from certsynth.artefact.table import decoded_table, write_table
 from certsynth.certificate.plug_in import plug_in
 from certsynth.domain import Ordered
+from certsynth.fitting import MEAN_WEIGHT
 from certsynth.mechanisms import Budget, Measurement, Neighbours, measure, strategy_named
-from certsynth.pipeline import MEAN_WEIGHT
 from certsynth.projection import particles, synthesis
 from certsynth.projection.emit import emit
 from certsynth.projection.path_program import PathProgram

@@ -99,6 +99,22 @@ def test_its_python_runs(folder):
     assert len(done.stdout.splitlines()) == 5
 
 
+def test_the_notebook_page_runs_from_top_to_bottom(folder):
+    edited(folder / "schema.toml")
+    code = "\n".join(blocks("docs/how-to/frames.md", "python"))
+    done = subprocess.run(
+        [sys.executable, "-W", "error", "-c", code],
+        cwd=folder,
+        capture_output=True,
+        text=True,
+        timeout=300,
+        check=False,
+    )
+    assert (done.returncode, done.stderr) == (0, "")
+    assert "refit=True" in done.stdout
+    assert Ledger.load(folder / "people.ledger").spent == 2
+
+
 def test_its_schema_is_one():
     schema = Schema.parse(blocks("README.md", "toml")[0])
     kinds = {getattr(column, "kind", None) for column in schema}

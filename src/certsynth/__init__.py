@@ -12,10 +12,12 @@ if TYPE_CHECKING:
     from certsynth.mechanisms.ledger import Ledger
     from certsynth.pipeline import release
     from certsynth.planning.plan import plan
+    from certsynth.synthesizer import CertifiedSynthesizer
 
-__all__ = ["Ledger", "Release", "Schema", "certify", "evaluate", "plan", "release"]
+__all__ = ["CertifiedSynthesizer", "Ledger", "Release", "Schema", "certify", "evaluate", "plan", "release"]
 
 _HOMES = {
+    "CertifiedSynthesizer": "certsynth.synthesizer",
     "Ledger": "certsynth.mechanisms.ledger",
     "Release": "certsynth.artefact",
     "Schema": "certsynth.domain",

@@ -11,7 +11,6 @@ from typing import Any, Literal
 
 import numpy as np
 
-from certsynth.arrays import Ints
 from certsynth.artefact import Release
 from certsynth.artefact.certificate import (
     DISPLACEMENT,
@@ -25,12 +24,13 @@ from certsynth.artefact.certificate import (
 )
 from certsynth.artefact.folder import check_target, manifest
 from certsynth.artefact.signature import Signer, as_signer
-from certsynth.artefact.table import Table, cleaned_table, decoded_table
-from certsynth.certificate.plug_in import TRANSPORT_COLUMNS, plug_in
+from certsynth.artefact.table import cleaned_table
+from certsynth.certificate.plug_in import plug_in
 from certsynth.certification import choose_table, direct_bounds
-from certsynth.domain import Groups, Schema
+from certsynth.domain import Schema
 from certsynth.domain.possible import check_rules
 from certsynth.errors import CertsynthError, InputError
+from certsynth.fitting import Fitting, fitted
 from certsynth.layers import measure_layers
 from certsynth.limits import check_lattice, check_program, check_size
 from certsynth.mechanisms import Guarantee, Measurement, Neighbours, Sensitivity
@@ -41,21 +41,12 @@ from certsynth.mechanisms.scalars import measure_scalars
 from certsynth.mechanisms.spending import Spending
 from certsynth.planning.choice import RESOLUTIONS, Choice, choose, tables_at
 from certsynth.progress import Progress, silent, watched
-from certsynth.projection.emit import emit
-from certsynth.projection.obey import obeying
-from certsynth.projection.path_program import PathProgram
-from certsynth.projection.support import check_full_grid, drawn_support, fits_full_grid, full_grid, public_support
-from certsynth.projection.synthesis import synthesise
-from certsynth.projection.target import Projection, Target, as_probabilities
-from certsynth.projection.transport_program import TransportProgram
+from certsynth.projection.support import check_full_grid
 from certsynth.queries.displacement import displacement, farthest
 from certsynth.queries.fine import FineMarginals
 from certsynth.request import usable
 from certsynth.settings import DIRECT_BETA, HIDDEN_ROWS, MOST_ROWS, Settings, checked_settings
 from certsynth.sources import Source, cleaned, open_source
-
-MEAN_WEIGHT = 0.01
-"""What the mean loss over all subsets counts beside the largest one in Step 3 (docs/explanation/projection.md)."""
 
 
 def release(
@@ -175,7 +166,7 @@ def _made(
 ) -> Release:
     """The release itself, in memory: all that reads rows or draws noise."""
     rng = np.random.default_rng(seed)
-    public_rows = None if public is None else _public_rows(public, schema)
+    public_rows = None if public is None else read_public(public, schema)
 
     sys.audit("certsynth.data.open")
     source = open_source(data, what="data")
@@ -195,7 +186,16 @@ def _made(
     sys.audit("certsynth.rows.fit")
     tables, cleaned_tables, supports = [], [], []
     for j in range(settings.candidates):
-        table, support = _synthesise(measurements, schema, settings, public_rows, rng, progress, other_loss=j % 2 == 1)
+        table, support = fitted(
+            measurements,
+            schema,
+            Fitting.asked(settings, measurement),
+            _rows(settings, measurement),
+            rng,
+            public=public_rows,
+            other_loss=j % 2 == 1,
+            progress=progress,
+        )
         tables.append(table)
         cleaned_tables.append(cleaned_table(schema, table))
         supports.append(support)
@@ -279,37 +279,6 @@ def _made(
     return Release(schema=schema, document=document, measurements=tuple(measurements), table=table)
 
 
-def _synthesise(
-    measurements: Sequence[Measurement],
-    schema: Schema,
-    settings: Settings,
-    public: Sequence[np.ndarray] | None,
-    rng: np.random.Generator,
-    progress: Progress,
-    *,
-    other_loss: bool = False,
-) -> tuple[Table, str]:
-    """Step 3 and emission: a synthetic table as it will be written, and where its points come from."""
-    measurement = measurements[-1]
-    rows = _rows(settings, measurement)
-    if settings.projection == "particles":
-        clean = synthesise(measurements, schema, rows, rng, public=public, progress=progress)
-        return obeying(schema, decoded_table(schema, clean), rng), "particles"
-    progress("fitting", 0, 1)
-    marginals, strategy = measurement.marginals, measurement.strategy
-    proxies = settings.proxies(next((c.steps for c in marginals.cells if not isinstance(c, Groups)), None))
-    points, support = _support(measurement, schema, settings, public, rng)
-    tight = (settings.loss == "transport") != (other_loss and settings.sparsity <= TRANSPORT_COLUMNS)
-    solver: Projection = PathProgram(strategy.order, float(proxies.end), MEAN_WEIGHT)
-    if tight:
-        solver = TransportProgram(proxies.hub, MEAN_WEIGHT)
-    weights = as_probabilities(solver.weights(Target.of(measurement), points), len(points))
-    cells, detail = marginals.cells, settings.detail
-    clean = emit(points, weights, rows, schema=schema, cells=cells, detail=detail, rng=rng)
-    progress("fitting", 1, 1)
-    return obeying(schema, decoded_table(schema, clean), rng), support
-
-
 def _check(schema: Schema, settings: Settings, memory: int | None) -> None:
     """Refuse what cannot fit, before the data is opened."""
     least = settings.resolution or min(RESOLUTIONS)
@@ -336,29 +305,12 @@ def _known_rows(source: Source, schema: Schema, settings: Settings) -> int:
     return sum(len(batch[0]) for batch in source.batches(schema.names[:1])) if known is None else known
 
 
-def _public_rows(public: Any, schema: Schema) -> list[np.ndarray]:
+def read_public(public: Any, schema: Schema) -> list[np.ndarray]:
     """Cleaned public rows, read before any budget is spent."""
     batches = list(cleaned(open_source(public, what="public data"), schema))
     if not sum(len(batch[0]) for batch in batches):
         raise InputError("the public data has no rows: leave --public out.")
     return [np.concatenate(columns) for columns in zip(*batches, strict=True)]
-
-
-def _support(
-    measurement: Measurement,
-    schema: Schema,
-    settings: Settings,
-    public: Sequence[np.ndarray] | None,
-    rng: np.random.Generator,
-) -> tuple[Ints, str]:
-    """Points that may carry weight, and the name of where they come from."""
-    marginals = measurement.marginals
-    if public is not None:
-        codes = [c.to_cells(x, cells) for c, x, cells in zip(schema, public, marginals.cells, strict=True)]
-        return public_support(codes, rng), "public"
-    if settings.projection == "full-grid" or (settings.projection == "auto" and fits_full_grid(marginals)):
-        return full_grid(marginals), "full-grid"
-    return drawn_support(Target.of(measurement), rng), "drawn"
 
 
 def _rows(settings: Settings, measurement: Measurement) -> int:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import io
 import json
 from collections.abc import Callable
@@ -65,11 +66,17 @@ VARIANTS: dict[str, dict[str, Any]] = {
 
 
 def copied(made: Release, folder: Path, **changed: bytes) -> list[dict[str, Any]]:
-    """Checks of a copy with other files (dots in their names are underscores here), and checksums that fit."""
+    """Checks of a copy with other files (dots in their names are underscores here), and checksums that fit.
+
+    Those in croissant.json fit as well, unless that is among the other files.
+    """
     assert made.folder is not None
     files = {path.name: path.read_bytes() for path in made.folder.iterdir() if path.name != "SHA256SUMS"}
     for name, content in changed.items():
-        files[name.replace("_", ".")] = content
+        name = name.replace("_", ".")
+        old, new = (hashlib.sha256(each).hexdigest().encode() for each in (files[name], content))
+        files["croissant.json"] = files["croissant.json"].replace(old, new)
+        files[name] = content
     write_folder(folder, files)
     return Release.load(folder).verify()
 

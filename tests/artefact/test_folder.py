@@ -93,7 +93,7 @@ def test_the_kernel_refuses_an_empty_folder_that_a_plain_rename_would_replace(tm
 
 
 @pytest.mark.parametrize("failure", [KeyboardInterrupt, MemoryError, RuntimeError, SystemExit, GeneratorExit])
-@pytest.mark.parametrize("step", ["others", "sign", "_digest", "sync", "_rename"])
+@pytest.mark.parametrize("step", ["others", "sign", "digest", "sync", "_rename"])
 def test_nothing_is_left_whatever_happens_at_any_step(tmp_path, monkeypatch, failure, step):
     def fail(*_: object) -> bytes:
         raise failure
@@ -331,6 +331,11 @@ def test_another_description_is_seen(variants, tmp_path):
     text = (made.folder / "datapackage.json").read_bytes()
     for i, other in enumerate((b"{}", text.replace(b'"maximum": 6', b'"maximum": 7'), text + b" ", text[:-1])):
         assert failed(made, tmp_path / str(i), datapackage_json=other) == {"description"}
+    text = (made.folder / "croissant.json").read_bytes()
+    flag = b'"rai:hasSyntheticData": true'
+    assert flag in text
+    for i, other in enumerate((b"{}", text.replace(flag, flag.replace(b"true", b"false")), text + b" ", text[:-1])):
+        assert failed(made, tmp_path / f"croissant {i}", croissant_json=other) == {"description"}
 
 
 def test_another_wording_of_the_schema_is_seen(variants, tmp_path):

@@ -73,6 +73,7 @@ def test_holds_what_the_design_promises_and_nothing_else(folder):
         "schema.toml",
         "report.html",
         "datapackage.json",
+        "croissant.json",
         "SHA256SUMS",
     }
 
@@ -122,7 +123,15 @@ def test_what_is_certified_is_what_comes_back_from_the_file_to_the_last_bit(tmp_
 
 @pytest.mark.parametrize(
     "name",
-    ["synthetic.parquet", "synthetic.csv", "certificate.json", "measurements.npz", "report.html", "datapackage.json"],
+    [
+        "synthetic.parquet",
+        "synthetic.csv",
+        "certificate.json",
+        "measurements.npz",
+        "report.html",
+        "datapackage.json",
+        "croissant.json",
+    ],
 )
 def test_a_changed_byte_is_seen(variants, tmp_path, name):
     changed = tmp_path / "changed"
@@ -296,7 +305,7 @@ def test_nothing_but_the_noisy_integers_crosses(monkeypatch, tmp_path, neighbour
         seen.append((files, told, repr(made).replace(name, "")))
         assert (made.document["recompute"]["displacement"] is None) == (share is None)
     assert seen[0] == seen[1]
-    assert len(seen[0][0]) == 8
+    assert len(seen[0][0]) == 9
     assert not any(b"CANARY" in content for content in seen[1][0].values())
     for files, *_ in seen[2:]:  # control: other noisy vectors give other bytes wherever they can
         same = {name for name, content in files.items() if content == seen[0][0][name]}

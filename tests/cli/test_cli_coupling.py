@@ -122,4 +122,4 @@ def test_a_command_shows_nothing_but_the_noisy_integers(released, tmp_path, comm
     if command.startswith("release"):
         same = {name for name, content in first[4].items() if other[4][name] == content}
         assert same <= {"public.csv", "out/schema.toml", "out/datapackage.json"}
-        assert len(first[4]) >= 9
+        assert len(first[4]) >= 10

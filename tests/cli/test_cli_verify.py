@@ -38,6 +38,7 @@ def test_verifies_without_the_private_rows(folder, run):
         "schema.toml",
         "report.html",
         "datapackage.json",
+        "croissant.json",
         "SHA256SUMS",
     ],
 )

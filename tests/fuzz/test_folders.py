@@ -28,7 +28,8 @@ from certsynth.errors import CertsynthError
 from small import EVERY_KIND, NATIVE, native, workers
 
 ELSEWHERE = "what-stands-elsewhere"
-FILES = ["SHA256SUMS", "certificate.json", "datapackage.json", "measurements.npz", "report.html", "schema.toml"]
+FILES = ["SHA256SUMS", "certificate.json", "croissant.json", "datapackage.json"]
+FILES += ["measurements.npz", "report.html", "schema.toml"]
 FILES += ["synthetic.csv", "synthetic.parquet"]
 
 

@@ -14,19 +14,12 @@ _TYPES = {"integer": "integer", "number": "number", "date": "date", "boolean": "
 
 def describe_package(schema: Schema, document: Mapping[str, Any], *, parquet: str, csv: str) -> dict[str, Any]:
     """datapackage.json: the two files, their columns, and in words what the rows are."""
-    certificate, privacy = document["certificate"], document["privacy"]
     fields = [_field(column) for column in schema]
     return {
         "profile": "data-package",
         "name": "synthetic-table",
         "title": f"Synthetic rows of: {schema.name}",
-        "description": (
-            f"Synthetic data, made under differential privacy ({_spent(privacy)}, {privacy['neighbours']} neighbours). "
-            f"With confidence {certificate['confidence']!r} no 1-Lipschitz statistic of "
-            f"{_columns(document['release'])} differs from that of the real rows by more than "
-            f"{upward(certificate['bound'])} (columns scaled to "
-            f"{'length 1' if all(column.weight == 1 for column in schema) else 'their weights'})."
-        ),
+        "description": summary(schema, document),
         "resources": [
             {
                 "name": "synthetic-csv",
@@ -37,9 +30,26 @@ def describe_package(schema: Schema, document: Mapping[str, Any], *, parquet: st
                 "profile": "tabular-data-resource",
                 "schema": {"fields": fields, "missingValues": [""]},
             },
-            {"name": "synthetic-parquet", "path": parquet, "format": "parquet"},
+            {
+                "name": "synthetic-parquet",
+                "path": parquet,
+                "format": "parquet",
+                "mediatype": "application/vnd.apache.parquet",
+            },  # no fields: the file has its types, and tools that read its nulls as NaN would find them at fault
         ],
     }
+
+
+def summary(schema: Schema, document: Mapping[str, Any]) -> str:
+    """What the rows are, what was spent on them and what is promised of them, in two sentences."""
+    certificate, privacy = document["certificate"], document["privacy"]
+    return (
+        f"Synthetic data, made under differential privacy ({_spent(privacy)}, {privacy['neighbours']} neighbours). "
+        f"With confidence {certificate['confidence']!r} no 1-Lipschitz statistic of "
+        f"{_columns(document['release'])} differs from that of the real rows by more than "
+        f"{upward(certificate['bound'])} (columns scaled to "
+        f"{'length 1' if all(column.weight == 1 for column in schema) else 'their weights'})."
+    )
 
 
 def _columns(how: Mapping[str, Any]) -> str:

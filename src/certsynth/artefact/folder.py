@@ -28,6 +28,7 @@ LARGEST = {
     SIGNATURE: 64,
     SIGNER: 2**12,
     "certificate.json": 2**28,
+    "croissant.json": 2**28,
     "datapackage.json": 2**28,
     "measurements.npz": 2**32,
     "report.html": 2**28,
@@ -81,7 +82,7 @@ def write_folder(
             others(partial)
         sys.audit("certsynth.folder.sums")
         names = sorted(path.name for path in partial.iterdir())
-        sums = "".join(f"{_digest(partial / name)}  {name}\n" for name in names).encode()
+        sums = "".join(f"{digest(partial / name)}  {name}\n" for name in names).encode()
         (partial / SUMS).write_bytes(sums)
         if sign:
             sys.audit("certsynth.folder.sign")
@@ -157,12 +158,12 @@ def check_sums(folder: Path) -> list[str]:
     listed, present = dict(pairs), {path.name for path in folder.iterdir()} - {SUMS, SIGNATURE}
     problems = [f"{SUMS} lists a file twice"] if len(listed) < len(pairs) else []
     problems += [f"{shown(name)} is not listed in {SUMS}" for name in present - set(listed)]
-    for name, digest in listed.items():
+    for name, stated in listed.items():
         if name not in present:
             problems.append(f"{shown(name)} is missing")
         elif name not in LARGEST:
             problems.append(f"{shown(name)} is no file of a release: nothing is known about it")
-        elif _digest(folder / name) != digest:
+        elif digest(folder / name) != stated:
             problems.append(f"{name} has been changed")
     always = set(LARGEST) - {SUMS, SIGNATURE, SIGNER}
     problems += [f"{name} is missing" for name in always - set(listed) - present]
@@ -171,7 +172,7 @@ def check_sums(folder: Path) -> list[str]:
 
 def manifest(folder: Path) -> str:
     """The hash that stands for a whole release folder: that of its checksums."""
-    return _digest(folder / SUMS)
+    return digest(folder / SUMS)
 
 
 def shown(name: str) -> str:
@@ -215,6 +216,7 @@ def _rename_to_nothing(partial: Path, target: Path) -> int:
     return 0 if done == 0 else ctypes.get_errno()
 
 
-def _digest(path: Path) -> str:
+def digest(path: Path) -> str:
+    """The SHA-256 of a file."""
     with path.open("rb") as file:
         return hashlib.file_digest(file, "sha256").hexdigest()

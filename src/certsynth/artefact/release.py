@@ -10,10 +10,12 @@ from typing import Any
 import numpy as np
 
 from certsynth.answers import Answer, Basis, answer, answer_function
-from certsynth.artefact import measurements
+from certsynth.artefact import frames, measurements
+from certsynth.artefact.croissant import describe_croissant
 from certsynth.artefact.datapackage import describe_package
 from certsynth.artefact.document import read_document, to_json
-from certsynth.artefact.folder import check_plain, read_plain, write_folder
+from certsynth.artefact.folder import check_plain, digest, read_plain, write_folder
+from certsynth.artefact.notebook import certificate_html, release_html, spent_text
 from certsynth.artefact.signature import SIGNER, Signer, as_signer
 from certsynth.artefact.table import Table, as_table, cleaned_table, read_table, write_table
 from certsynth.domain import Schema
@@ -48,6 +50,9 @@ class Certified:
             subsets=subsets,
             details=details,
         )
+
+    def _repr_html_(self) -> str:
+        return certificate_html(self.details)
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
@@ -84,12 +89,26 @@ class Release:
         return Certified.read(self.document["certificate"])
 
     def __repr__(self) -> str:
-        certificate, privacy = self.certificate, self.document["privacy"]
-        spent = f"ε = {privacy['epsilon']}" + (f", δ = {privacy['delta']}" if privacy["delta"] else "")
+        certificate, spent = self.certificate, spent_text(self.document["privacy"])
         return (
             f"Release({len(self.rows[0]):,} rows × {len(self.schema)} columns, {spent}, "
             f"off by at most {upward(certificate.bound)} with confidence {certificate.confidence!r})"
         )
+
+    def _repr_html_(self) -> str:
+        return release_html(self.schema, self.document, self.table, self.folder)
+
+    def to_pandas(self) -> Any:
+        """The certified rows as a data frame of pandas."""
+        return frames.to_pandas(self.schema, self.table, self.rows)
+
+    def to_polars(self) -> Any:
+        """The certified rows as a data frame of polars."""
+        return frames.to_polars(self.schema, self.table, self.rows)
+
+    def to_arrow(self) -> Any:
+        """The certified rows as a table of Arrow."""
+        return frames.to_arrow(self.schema, self.table, self.rows)
 
     def save(self, folder: str | Path, *, sign: str | Path | Signer | None = None) -> Release:
         """Write the release folder: whole or not at all, and never over another.
@@ -110,12 +129,12 @@ class Release:
         }
         if signer:
             files[SIGNER] = signer.public.pem
-        write_folder(
-            folder,
-            files,
-            lambda path: write_table(table, parquet=path / PARQUET, csv=path / CSV),
-            sign=signer.sign if signer else None,
-        )
+
+        def write_rows(path: Path) -> None:
+            write_table(table, parquet=path / PARQUET, csv=path / CSV)
+            (path / "croissant.json").write_bytes(croissant_bytes(self.schema, document, path))
+
+        write_folder(folder, files, write_rows, sign=signer.sign if signer else None)
         return Release(self.schema, document, self.measurements, table, folder)
 
     @classmethod
@@ -190,3 +209,9 @@ class Release:
 def package_bytes(schema: Schema, document: Mapping[str, Any]) -> bytes:
     """datapackage.json, which follows from the schema and the certificate."""
     return to_json(describe_package(schema, document, parquet=PARQUET, csv=CSV))
+
+
+def croissant_bytes(schema: Schema, document: Mapping[str, Any], folder: Path) -> bytes:
+    """croissant.json, which follows from the schema, the certificate and the tables in the folder."""
+    named = {name: (name, digest(folder / name)) for name in (PARQUET, CSV)}
+    return to_json(describe_croissant(schema, document, parquet=named[PARQUET], csv=named[CSV]))

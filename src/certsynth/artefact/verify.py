@@ -22,26 +22,25 @@ from certsynth.artefact.certificate import (
 )
 from certsynth.artefact.document import form_problem
 from certsynth.artefact.folder import SUMS, check_sums, read_plain
-from certsynth.artefact.release import CSV, PARQUET, Release, package_bytes
+from certsynth.artefact.recompute import MOST_DRAWS, displaced, recomputed, stated_proxies
+from certsynth.artefact.release import CSV, PARQUET, Release, croissant_bytes, package_bytes
 from certsynth.artefact.signature import REMEDY, SIGNATURE, SIGNER, PublicKey, have_library
 from certsynth.artefact.table import read_table, written_as
-from certsynth.certificate.plug_in import PlugIn, Proxies, Terms, plug_in
+from certsynth.certificate.plug_in import PlugIn, Proxies, Terms
 from certsynth.domain import Cells, Column, Groups, Ordered, Schema
 from certsynth.domain.rules import broken_rule
 from certsynth.errors import CertsynthError, InputError
-from certsynth.mechanisms import Budget, Guarantee, Measurement, Neighbours, Sensitivity, Unit
+from certsynth.mechanisms import Measurement, Neighbours, Sensitivity, Unit
 from certsynth.mechanisms.concentrated import epsilon_of
 from certsynth.mechanisms.guarantee import decimal_text, exact_rational, stored_rational
 from certsynth.mechanisms.measure import sensitivity
-from certsynth.mechanisms.samplers import MAX_SCALE, is_enough
+from certsynth.mechanisms.samplers import is_enough
 from certsynth.mechanisms.scalars import NoisyScalars
 from certsynth.queries.displacement import farthest
 from certsynth.queries.marginals import Subset
 from certsynth.report import render_report
 from certsynth.report.numerals import upward
 from certsynth.request import MOST_DELTA
-
-MOST_DRAWS = 100_000
 
 _TOLERANCE = 1e-7  # the same computation on another machine, in floats
 
@@ -223,13 +222,13 @@ def _privacy(release: Release) -> Answer:
             return False, "certificate and measurement name different neighbour relations"
         if privacy["rows"] != (m.total if m.strategy.neighbours is Neighbours.REPLACE_ONE else None):
             return False, "the number of rows is not the one of the measurements, or is told where it is hidden"
-    displaced = _displaced(release)
-    if displaced is not None:
+    displaced_by = displaced(release)
+    if displaced_by is not None:
         most = farthest(release.schema, release.measurement.marginals)
-        if not is_enough(displaced.scale, Sensitivity(most, most**2), displaced.cost.spent):
+        if not is_enough(displaced_by.scale, Sensitivity(most, most**2), displaced_by.cost.spent):
             return False, f"the scale of the noise is too small for the {unit} of the displacement"
     parts = [(part["on"], stored_rational(part[unit])) for part in privacy["spent"]]
-    known = _spent(release, displaced)
+    known = _spent(release, displaced_by)
     if [what for what, _ in parts] != [what for what, _ in known]:
         return False, "the budget was spent on something else than what was made"
     for (what, amount), (_, exact) in zip(parts, known, strict=True):
@@ -250,7 +249,7 @@ def _privacy(release: Release) -> Answer:
     return True, f"noise of scale {scales} is enough for what was measured: {stated} in all"
 
 
-def _spent(release: Release, displaced: NoisyScalars | None) -> list[tuple[str, Fraction | str | None]]:
+def _spent(release: Release, shift: NoisyScalars | None) -> list[tuple[str, Fraction | str | None]]:
     """What the budget went to, in order, with what is said of each part elsewhere: exactly, or as a decimal."""
     how, certificate = release.document["release"], release.document["certificate"]
     parts: list[tuple[str, Fraction | str | None]] = []
@@ -258,8 +257,8 @@ def _spent(release: Release, displaced: NoisyScalars | None) -> list[tuple[str, 
         parts.append((measuring(max(map(len, m.marginals.subsets)), how["sparsity"]), m.cost.spent.amount))
     if how["candidates"] > 1:
         parts.append((choosing(how["candidates"]), None))
-    if displaced is not None:
-        parts.append((DISPLACEMENT, displaced.cost.spent.amount))
+    if shift is not None:
+        parts.append((DISPLACEMENT, shift.cost.spent.amount))
     unit = release.measurement.cost.spent.unit
     for what, direct in ((LOSS_OF_ROWS, certificate["direct"]), (LOSS_OF_SINGLES, certificate["single_column"])):
         if direct is not None:
@@ -296,41 +295,14 @@ def _method(release: Release) -> Answer:
     return True, f"{how['mechanism']}, as measured, and as chosen among {len(compared)}"
 
 
-def _displaced(release: Release) -> NoisyScalars | None:
-    """The noisy displacement that the discretisation was taken from, as stored."""
-    stored, measurement = release.document["recompute"]["displacement"], release.measurement
-    if stored is None:
-        return None
-    unit, scale = measurement.cost.spent.unit, float.fromhex(stored["scale"])
-    if not 0 < scale <= MAX_SCALE:
-        raise ValueError("the noise")
-    return NoisyScalars(
-        values=(int(stored["value"]),),
-        scale=scale,
-        cost=Guarantee(Budget(stored_rational(stored[unit]), unit), measurement.strategy.neighbours),
-    )
-
-
 def _plug_in(release: Release) -> Answer:
     """The same computation, from the noisy integers and the emitted rows."""
-    how, stated = release.document["recompute"], release.document["certificate"]["plug_in"]
-    hub, draws = how["hub"], int(how["draws"])
+    draws, stated = int(release.document["recompute"]["draws"]), release.document["certificate"]["plug_in"]
     if draws > MOST_DRAWS:
         return False, f"{draws:,} draws are more than any release makes"
-    proxies = Proxies(hub=None if hub is None else stored_rational(hub), end=stored_rational(how["end"]))
-    if proxies != _proxies(release.document["release"]):
+    if stated_proxies(release.document) != _proxies(release.document["release"]):
         return False, "the losses are computed in another way than the stated one"
-    again = plug_in(
-        release.measurements,
-        release.schema,
-        release.rows,
-        subsets=release.subsets,
-        beta=stored_rational(how["plug_in_failure_probability"]),
-        draws=draws,
-        seed=int(how["seed"], 16),
-        displaced=_displaced(release),
-        proxies=proxies,
-    )
+    again = recomputed(release, release.rows)
     if set(stated) != set(again):
         return False, "the certificate lacks a proxy, or has one too many"
     for proxy, plug in again.items():
@@ -405,8 +377,15 @@ def _bound(release: Release) -> Answer:
 
 
 def _description(release: Release) -> Answer:
-    same = read_plain(_folder(release), "datapackage.json") == package_bytes(release.schema, release.document)
-    return same, f"datapackage.json {'is' if same else 'is not'} the one that the release gives"
+    folder, schema, document = _folder(release), release.schema, release.document
+    given = {
+        "datapackage.json": package_bytes(schema, document),
+        "croissant.json": croissant_bytes(schema, document, folder),
+    }
+    other = [name for name, content in given.items() if read_plain(folder, name) != content]
+    if other:
+        return False, f"{' and '.join(other)} {'is' if len(other) == 1 else 'are'} not what the release gives"
+    return True, f"{' and '.join(given)} are the ones that the release gives"
 
 
 def _report(release: Release) -> Answer:

@@ -55,8 +55,11 @@ _EPOCH = datetime.date(1970, 1, 1).toordinal()
 _DOTLESS = re.compile(r""" "(?:[^"\\\n]|\\.)*"? | '[^'\n]*'? | \#[^\n]* | [0-9]\.[0-9] """, re.VERBOSE)
 MAX_DOTS = 16
 
+MOST_SHOWN = 10
+"""Columns that the repr of a schema names."""
 
-@dataclass(frozen=True, slots=True)
+
+@dataclass(frozen=True, slots=True, repr=False)
 class Schema:
     """Columns in order, with what is said about the table as a whole; `constraints` are the rules, read."""
 
@@ -109,6 +112,13 @@ class Schema:
         except (ValueError, RecursionError) as error:  # a number of 5,000 digits is a plain ValueError
             raise SchemaError(f"{where}: not valid TOML ({_short(str(error))}). See README, 'The schema'.") from None
         return _schema(document, where, folder)
+
+    def __repr__(self) -> str:
+        """One line: the name, and the first columns with their kinds."""
+        shown = [f"{c.name} {describe(c)['kind']}" for c in self.columns[:MOST_SHOWN]]
+        more = [f"and {len(self) - MOST_SHOWN} more"] if len(self) > MOST_SHOWN else []
+        rules = f"; {len(self.rules)} rule{'s' * (len(self.rules) > 1)}" if self.rules else ""
+        return f"Schema({self.name!r}{', draft' if self.draft else ''}: {', '.join(shown + more)}{rules})"
 
     @property
     def names(self) -> tuple[str, ...]:

@@ -20,6 +20,7 @@ from types import NoneType
 from typing import Any
 
 from certsynth.errors import CheckFailed, InputError
+from certsynth.markup import block, paragraph, table
 from certsynth.mechanisms.chain import Chain, open_chain
 from certsynth.mechanisms.guarantee import (
     MOST_DELTA,
@@ -58,7 +59,7 @@ class Entry:
     manifest: str | None
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, repr=False)
 class Ledger:
     """A ledger as it stood when it was read, its chain of hashes whole. `table` is the schema's name of the first use.
 
@@ -136,6 +137,23 @@ class Ledger:
     @property
     def remaining(self) -> Fraction:
         return self.cap - self.spent
+
+    def __repr__(self) -> str:
+        spent, cap = decimal_text(self.spent), decimal_text(self.cap)
+        return f"Ledger({self.dataset!r}: {self.unit} {spent} of {cap} spent, {len(self.entries):,} entries)"
+
+    def _repr_html_(self) -> str:
+        """All that was paid for, for a notebook."""
+        head = [self.unit, "delta", "what", "finished", "time"]
+        rows = [
+            [decimal_text(e.amount), decimal_text(e.delta), e.what, "yes" if e.finished else "no", e.time]
+            for e in self.entries
+        ]
+        said = (
+            f"{self.dataset}: {self.unit} {decimal_text(self.spent)} of {decimal_text(self.cap)} spent, "
+            f"{decimal_text(self.remaining)} left, under {self.neighbours} neighbours"
+        )
+        return block(paragraph(said, strong=True), table(head, rows))
 
     def holds(self, manifest: str) -> bool:
         """Whether what has this hash was charged to this ledger."""

@@ -11,6 +11,8 @@ from certsynth.mechanisms.guarantee import Budget, Charge, Sensitivity
 from certsynth.mechanisms.ledger import Account
 from certsynth.mechanisms.samplers import ExactNoise, Noise, Noised
 
+NOTHING_SPENT = "Nothing was spent."
+
 
 class Spending:
     """The way of one release, or one certificate, with its budget.
@@ -76,7 +78,7 @@ class Spending:
 
     def _told(self) -> str:
         if not self._drawn:
-            return "Nothing was spent."
+            return NOTHING_SPENT
         if self.account is None:
             return f"Noise had been drawn: count {self.charge} as spent."
         return f"In {self.account.path} {self.charge} stays spent; nothing is refunded."

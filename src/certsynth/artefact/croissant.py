@@ -1,0 +1,130 @@
+"""The folder described in the Croissant format of MLCommons (JSON-LD), with the flag that says: synthetic data.
+
+What a publisher alone can say is left out: a licence, an address, a date. Nothing in it depends on when or where.
+"""
+
+from __future__ import annotations
+
+import urllib.parse
+from collections.abc import Mapping
+from typing import Any
+
+from certsynth.artefact.datapackage import summary
+from certsynth.domain import Category, Column, Ordered, Schema
+from certsynth.domain.schema import describe
+
+CONFORMS_TO = ("http://mlcommons.org/croissant/1.0", "http://mlcommons.org/croissant/RAI/1.0")
+
+PAPER = (
+    "@misc{certified-private-data-release, "
+    "title={Certified private data release for sparse {L}ipschitz functions}, "
+    'author={Donhauser, Konstantin and Lokna, Johan and Sanyal, Amartya and Boedihardjo, March and H{\\"o}nig, Robert '
+    "and Yang, Fanny}}"
+)
+"""What the method is cited as: the rows themselves are their publisher's."""
+
+_ROWS = "rows"
+_TYPES = {"integer": "sc:Integer", "number": "sc:Float", "date": "sc:Date", "boolean": "sc:Boolean"}
+
+# Croissant 1.0 names the terms that a reader must know; one that is not used here does no harm.
+# fmt: off
+_OWN_TERMS = (
+    "citeAs", "column", "equivalentProperty", "extract", "field", "fileObject", "fileProperty", "fileSet",
+    "format", "includes", "isLiveDataset", "jsonPath", "key", "md5", "parentField", "path", "recordSet",
+    "references", "regex", "repeated", "replace", "samplingRate", "separator", "source", "subField",
+    "transform",
+)
+# fmt: on
+_CONTEXT: dict[str, Any] = {
+    "@language": "en",
+    "@vocab": "https://schema.org/",
+    "sc": "https://schema.org/",
+    "cr": "http://mlcommons.org/croissant/",
+    "rai": "http://mlcommons.org/croissant/RAI/",
+    "dct": "http://purl.org/dc/terms/",
+    "conformsTo": "dct:conformsTo",
+    "data": {"@id": "cr:data", "@type": "@json"},
+    "dataType": {"@id": "cr:dataType", "@type": "@vocab"},
+    "examples": {"@id": "cr:examples", "@type": "@json"},
+} | {term: f"cr:{term}" for term in _OWN_TERMS}
+
+
+def describe_croissant(
+    schema: Schema, document: Mapping[str, Any], *, parquet: tuple[str, str], csv: tuple[str, str]
+) -> dict[str, Any]:
+    """croissant.json: the two files, each a name with its SHA-256, their columns, and what kind of data it is."""
+    said = summary(schema, document)
+    return {
+        "@context": _CONTEXT,
+        "@type": "sc:Dataset",
+        "conformsTo": list(CONFORMS_TO),
+        "name": f"Synthetic rows of: {schema.name}",
+        "description": said,
+        "version": "1.0.0",  # a release is never overwritten: another one is another data set
+        "keywords": ["synthetic data", "differential privacy", "certificate"],
+        "citeAs": PAPER,
+        "isLiveDataset": False,
+        "rai:hasSyntheticData": True,
+        "rai:dataCollection": (
+            f"All rows are synthetic: no private row was copied. {said} The certificate and how it was computed are "
+            "in certificate.json."
+        ),
+        "rai:dataCollectionType": ["Synthetic data"],
+        "rai:personalSensitiveInformation": [
+            "The columns may be about people; no row is about anybody. Rows were made from noisy counts and from what "
+            f"is public. What they can tell about a private row is bounded by differential privacy ({schema.unit})."
+        ],
+        "rai:dataLimitations": [
+            "What the certificate does not cover is not promised: statistics of more columns at once, statistics that "
+            "change quickly with a value, single rows, and small groups."
+        ],
+        "rai:dataUseCases": ["Statistics of few columns at once, each within the certified bound of the real one."],
+        "distribution": [
+            _file(*csv, "text/csv"),
+            _file(*parquet, "application/x-parquet"),  # as readers of Croissant know it
+        ],
+        "recordSet": [
+            {
+                "@type": "cr:RecordSet",
+                "@id": _ROWS,
+                "name": _ROWS,
+                "description": f"{document['release']['rows']:,} synthetic rows; both files hold the same.",
+                "field": [_field(column, parquet[0]) for column in schema],
+            }
+        ],
+    }
+
+
+def _file(name: str, digest: str, kind: str) -> dict[str, Any]:
+    return {
+        "@type": "cr:FileObject",
+        "@id": name,
+        "name": name,
+        "contentUrl": name,
+        "encodingFormat": kind,
+        "sha256": digest,
+    }
+
+
+def _field(column: Column, file: str) -> dict[str, Any]:
+    return {
+        "@type": "cr:Field",
+        "@id": f"{_ROWS}/{urllib.parse.quote(column.name, safe='')}",  # an identifier has no spaces, a name may
+        "name": column.name,
+        "description": _meaning(column),
+        "dataType": _TYPES.get(describe(column)["kind"], "sc:Text"),
+        "source": {"fileObject": {"@id": file}, "extract": {"column": column.name}},
+    }
+
+
+def _meaning(column: Column) -> str:
+    """What a column may hold, in a few words; the labels themselves are listed elsewhere."""
+    entries = describe(column)
+    what = str(entries["kind"])
+    if isinstance(column, Category) and column.kind != "boolean":
+        what += f", one of {len(column.labels):,} labels that datapackage.json lists"
+    elif isinstance(column, Ordered) and column.kind == "ordinal":
+        what += f", one of {len(column.values):,} labels in an order that schema.toml gives"
+    elif isinstance(column, Ordered):
+        what += f" from {entries['low']} to {entries['high']}"
+    return f"{what}; {'may be' if column.missing else 'never'} missing"

@@ -1,0 +1,120 @@
+"""The rows of a release as data frames. Libraries are imported when they are asked for, and nowhere else.
+
+Labels come with the whole list that the schema gives, in its order; values that may be missing come in types that can
+say so. Whatever is done to a frame, the release stays as it is.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any, Literal, NoReturn
+
+import numpy as np
+
+from certsynth.artefact.table import Table
+from certsynth.domain import Category, Column, Ordered, Schema
+from certsynth.errors import InputError
+
+FrameKind = Literal["pandas", "polars", "arrow", "dict"]
+
+FRAMES: tuple[FrameKind, ...] = ("pandas", "polars", "arrow", "dict")
+
+
+def to_pandas(schema: Schema, table: Table, rows: Sequence[np.ndarray]) -> Any:
+    """`Int64` and `boolean` where values may be missing, else `int64` and `bool`; labels are categories."""
+    try:
+        import pandas as pd
+    except ImportError:
+        _lacking("pandas")
+
+    def series(column: Column, values: np.ma.MaskedArray[Any, Any], clean: np.ndarray) -> Any:
+        absent = np.ma.getmaskarray(values)
+        if (labels := _labels(column)) is not None:
+            codes = np.where(absent, -1, np.where(absent, 0, clean).astype(np.int64))
+            return pd.Categorical.from_codes(codes, categories=list(labels), ordered=_in_order(column))
+        if values.dtype.kind == "M":
+            return np.where(absent, np.datetime64("NaT"), values.data).astype("datetime64[s]")
+        if values.dtype.kind == "f":
+            return np.where(absent, np.nan, values.data)
+        if not column.missing:
+            return values.data.copy()
+        nullable = pd.arrays.BooleanArray if values.dtype.kind == "b" else pd.arrays.IntegerArray
+        return nullable(values.data.copy(), absent.copy())
+
+    return pd.DataFrame(_columns(schema, table, rows, series), copy=False)
+
+
+def to_polars(schema: Schema, table: Table, rows: Sequence[np.ndarray]) -> Any:
+    """Dates are `Date`, labels an `Enum` of all that the schema lists."""
+    try:
+        import polars as pl
+    except ImportError:
+        _lacking("polars")
+
+    def series(column: Column, values: np.ma.MaskedArray[Any, Any], clean: np.ndarray) -> Any:
+        absent = np.ma.getmaskarray(values)
+        labels = _labels(column)
+        present = values.data.copy() if labels is None else np.where(absent, 0, clean).astype(np.int64)
+        made = pl.Series(column.name, present)
+        if absent.any():
+            made = made.set(pl.Series(absent), None)
+        if labels is None:
+            return made
+        return pl.Series(column.name, list(labels), dtype=pl.Enum(list(labels))).gather(made)
+
+    return pl.DataFrame(list(_columns(schema, table, rows, series).values()))
+
+
+def to_arrow(schema: Schema, table: Table, rows: Sequence[np.ndarray]) -> Any:
+    """Dates are `date32`, labels dictionaries of all that the schema lists."""
+    try:
+        import pyarrow as pa
+    except ImportError:
+        _lacking("pyarrow")
+
+    def array(column: Column, values: np.ma.MaskedArray[Any, Any], clean: np.ndarray) -> Any:
+        absent = np.ma.getmaskarray(values)
+        if (labels := _labels(column)) is not None:
+            codes = pa.array(np.where(absent, 0, clean).astype(np.int32), mask=absent)
+            return pa.DictionaryArray.from_arrays(codes, pa.array(list(labels), pa.string()), ordered=_in_order(column))
+        return pa.array(values.data.copy(), mask=absent)
+
+    return pa.table(_columns(schema, table, rows, array))
+
+
+def to_frame(kind: FrameKind | None, schema: Schema, table: Table, rows: Sequence[np.ndarray]) -> Any:
+    """The rows as what was asked for; left open, a frame of pandas if that is installed, else a dict."""
+    if kind is None:
+        try:
+            return to_pandas(schema, table, rows)
+        except InputError:
+            kind = "dict"
+    if kind not in FRAMES:
+        raise InputError(f"frame must be one of {', '.join(FRAMES)}; got {kind!r:.40}.")
+    if kind == "dict":
+        return {name: values.copy() for name, values in table.items()}
+    return {"pandas": to_pandas, "polars": to_polars, "arrow": to_arrow}[kind](schema, table, rows)
+
+
+def _columns(
+    schema: Schema,
+    table: Table,
+    rows: Sequence[np.ndarray],
+    made: Callable[[Column, np.ma.MaskedArray[Any, Any], np.ndarray], Any],
+) -> dict[str, Any]:
+    return {c.name: made(c, table[c.name], clean) for c, clean in zip(schema, rows, strict=True)}
+
+
+def _labels(column: Column) -> tuple[str, ...] | None:
+    """All labels that a column can hold, in order: a cleaned value is the index of one. None for other columns."""
+    if isinstance(column, Category):
+        return None if column.kind == "boolean" else column.labels
+    return column.values if isinstance(column, Ordered) and column.kind == "ordinal" else None
+
+
+def _in_order(column: Column) -> bool:
+    return isinstance(column, Ordered)
+
+
+def _lacking(package: str) -> NoReturn:
+    raise InputError(f"a frame of {package} needs the package {package}: pip install {package}.") from None

@@ -1,0 +1,75 @@
+"""What a notebook shows of a release and of its certificate: a few lines of HTML, taken from the report."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from certsynth.artefact.table import Table
+from certsynth.domain import Schema
+from certsynth.markup import block, paragraph, table
+from certsynth.report import numerals, words
+from certsynth.report.columns import column_view
+from certsynth.report.view import column_bounds
+
+MOST_COLUMNS = 20
+MOST_SUBSETS = 20
+
+
+def release_html(schema: Schema, document: Mapping[str, Any], rows: Table, folder: Path | None) -> str:
+    """Name, size, privacy, the promise, and what it means of each column in its own units."""
+    certificate, size = document["certificate"], numerals.count(document["release"]["rows"])
+    bounds = column_bounds(certificate, schema.names)
+    shown = []
+    for column in schema.columns[:MOST_COLUMNS]:
+        view = column_view(column, rows[column.name], bounds[column.name])
+        fact = view["facts"][0] if view["facts"] else None
+        own = "—"
+        if fact and fact["plus_minus_text"]:
+            own = f"{fact['what']}: {fact['value'] + ' ' if fact['value'] else ''}± {fact['plus_minus_text']}"
+        shown.append([view["name"], view["kind"], view["bound_text"], own])
+    more = len(schema) - len(shown)
+    parts = [
+        paragraph(
+            f"{numerals.text(schema.name, most=200)}: {size} synthetic rows × {len(schema)} columns", strong=True
+        ),
+        paragraph(f"Privacy: {spent_text(document['privacy'])}, {document['privacy']['neighbours']} neighbours."),
+        paragraph(promise(certificate, document["release"])),
+        table(["column", "kind", "off by at most", "in its own units"], shown),
+    ]
+    if more:
+        parts.append(paragraph(f"and {more:,} more column{'s' * (more > 1)}."))
+    if folder is not None:
+        parts.append(paragraph(f"The report is {numerals.text(folder / 'report.html', most=300)}."))
+    return block(*parts)
+
+
+def certificate_html(certificate: Mapping[str, Any]) -> str:
+    """The bound, and that of each subset of columns."""
+    subsets = certificate["subsets"]
+    shown = [[", ".join(map(numerals.text, s["columns"])), numerals.upward(s["bound"])] for s in subsets[:MOST_SUBSETS]]
+    more = len(subsets) - len(shown)
+    parts = [
+        paragraph(
+            f"Off by at most {numerals.upward(certificate['bound'])} with confidence {certificate['confidence']!r} "
+            f"({words.KINDS.get(certificate['kind'], certificate['kind'])}).",
+            strong=True,
+        ),
+        table(["columns", "off by at most"], shown),
+    ]
+    return block(*parts, *([paragraph(f"and {more:,} more subset{'s' * (more > 1)}.")] if more else []))
+
+
+def promise(certificate: Mapping[str, Any], how: Mapping[str, Any]) -> str:
+    """The sentence of the report."""
+    said = {
+        "confidence_text": numerals.confidence(certificate["confidence"]),
+        "looks_at": words.looks_at(how["sparsity"], complete=how["workload"] is None),
+        "bound_text": numerals.upward(certificate["bound"]),
+    }
+    return words.statement(said)
+
+
+def spent_text(privacy: Mapping[str, Any]) -> str:
+    return f"ε = {privacy['epsilon']}" + (f", δ = {privacy['delta']}" if privacy["delta"] else "")

@@ -1,0 +1,107 @@
+"""Step 3 and emission: from noisy measurements to a synthetic table as it will be written. No private row is read."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from certsynth.arrays import Ints
+from certsynth.artefact.recompute import stated_proxies
+from certsynth.artefact.table import Table, decoded_table
+from certsynth.certificate.plug_in import TRANSPORT_COLUMNS, Proxies
+from certsynth.domain import Groups, Schema
+from certsynth.mechanisms import Measurement
+from certsynth.progress import Progress, silent
+from certsynth.projection.emit import Detail, emit
+from certsynth.projection.obey import obeying
+from certsynth.projection.path_program import PathProgram
+from certsynth.projection.support import drawn_support, fits_full_grid, full_grid, public_support
+from certsynth.projection.synthesis import synthesise
+from certsynth.projection.target import Projection, Target, as_probabilities
+from certsynth.projection.transport_program import TransportProgram
+from certsynth.settings import Settings
+
+MEAN_WEIGHT = 0.01
+"""What the mean loss over all subsets counts beside the largest one in Step 3 (docs/explanation/projection.md)."""
+
+
+@dataclass(frozen=True, slots=True)
+class Fitting:
+    """How rows are made of measurements: what is asked for, or what certificate.json says was done."""
+
+    projection: str
+    loss: str | None
+    sparsity: int
+    detail: Detail
+    proxies: Proxies
+
+    @classmethod
+    def asked(cls, settings: Settings, measurement: Measurement) -> Fitting:
+        cells = measurement.marginals.cells
+        return cls(
+            projection=settings.projection,
+            loss=settings.loss,
+            sparsity=settings.sparsity,
+            detail=settings.detail,
+            proxies=settings.proxies(next((c.steps for c in cells if not isinstance(c, Groups)), None)),
+        )
+
+    @classmethod
+    def stated(cls, document: Mapping[str, Any]) -> Fitting:
+        how = document["release"]
+        return cls(
+            projection=how["projection"],
+            loss=how["loss"],
+            sparsity=how["sparsity"],
+            detail=how["detail"],
+            proxies=stated_proxies(document),
+        )
+
+
+def fitted(
+    measurements: Sequence[Measurement],
+    schema: Schema,
+    how: Fitting,
+    rows: int,
+    rng: np.random.Generator,
+    *,
+    public: Sequence[np.ndarray] | None = None,
+    other_loss: bool = False,
+    progress: Progress = silent,
+) -> tuple[Table, str]:
+    """A table of `rows` rows that obeys the rules, and where its points come from. `public` rows are cleaned ones."""
+    measurement = measurements[-1]
+    if how.projection == "particles":
+        clean = synthesise(measurements, schema, rows, rng, public=public, progress=progress)
+        return obeying(schema, decoded_table(schema, clean), rng), "particles"
+    progress("fitting", 0, 1)
+    marginals, strategy = measurement.marginals, measurement.strategy
+    points, support = _support(measurement, how, schema, public, rng)
+    tight = (how.loss == "transport") != (other_loss and how.sparsity <= TRANSPORT_COLUMNS)
+    solver: Projection = PathProgram(strategy.order, float(how.proxies.end), MEAN_WEIGHT)
+    if tight:
+        solver = TransportProgram(how.proxies.hub, MEAN_WEIGHT)
+    weights = as_probabilities(solver.weights(Target.of(measurement), points), len(points))
+    clean = emit(points, weights, rows, schema=schema, cells=marginals.cells, detail=how.detail, rng=rng)
+    progress("fitting", 1, 1)
+    return obeying(schema, decoded_table(schema, clean), rng), support
+
+
+def _support(
+    measurement: Measurement,
+    how: Fitting,
+    schema: Schema,
+    public: Sequence[np.ndarray] | None,
+    rng: np.random.Generator,
+) -> tuple[Ints, str]:
+    """Points that may carry weight, and the name of where they come from."""
+    marginals = measurement.marginals
+    if public is not None:
+        codes = [c.to_cells(x, cells) for c, x, cells in zip(schema, public, marginals.cells, strict=True)]
+        return public_support(codes, rng), "public"
+    if how.projection == "full-grid" or (how.projection != "drawn" and fits_full_grid(marginals)):
+        return full_grid(marginals), "full-grid"
+    return drawn_support(Target.of(measurement), rng), "drawn"

@@ -1,0 +1,151 @@
+"""More rows from the noisy counts of a release, certified on their own. It reads no private row, and spends nothing."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from certsynth.artefact import Release
+from certsynth.artefact.certificate import Certificate
+from certsynth.artefact.frames import FrameKind, to_frame
+from certsynth.artefact.notebook import certificate_html
+from certsynth.artefact.recompute import recomputed
+from certsynth.artefact.release import Certified
+from certsynth.artefact.table import cleaned_table
+from certsynth.certificate.comparison import distances
+from certsynth.certificate.plug_in import TRANSPORT_COLUMNS
+from certsynth.errors import InputError, TooLarge
+from certsynth.fitting import Fitting, fitted
+from certsynth.limits import check_lattice
+from certsynth.markup import block, paragraph
+from certsynth.mechanisms.guarantee import stored_rational
+from certsynth.progress import Progress, silent
+from certsynth.queries.fine import FineMarginals
+from certsynth.report.numerals import upward
+from certsynth.request import checked_rows
+
+BY_WAY = "by way of the certified rows"
+
+_OUTWARD = 1e-9  # more than the rounding of fractions to floats, and of their sums
+
+
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
+class Sample:
+    r"""New rows, and what can be promised of them. Of how far they are from the real rows there are two bounds.
+
+    `certificate` is the plug-in certificate, evaluated on these rows. It fails on an event E that has to do with the
+    noise alone: that its loss is above the quantile. Lemma 1 holds for every table of rows at once,
+
+    .. math:: W(D, \mu) \le disc + \frac{U(0, \eta) + U(\nu, n\mu)}{n} \quad\text{for all } \mu,
+
+    so outside of E all bounds hold that are ever computed with the same draws, of the release and of any number of
+    samples, however these are chosen. Its confidence is that of the plug-in part of the release.
+
+    `through_release` is the bound of the certified rows plus the exact distance from them to these: the triangle
+    inequality. It is as good as the release's, at its confidence. None where that distance is too much work.
+
+    The direct certificate was measured on the certified rows. Of other rows it speaks only so.
+
+    Paper: Lemma 1 [certificate-holds]
+    """
+
+    table: Any
+    rows: int
+    certificate: Certified
+    through_release: Certified | None
+    confidence: float
+    """That the release's own bound and both bounds of all samples hold together."""
+
+    @property
+    def bound(self) -> float:
+        """The smaller of the two, which may be chosen after looking, since both hold together at `confidence`."""
+        return self.best.bound
+
+    @property
+    def best(self) -> Certified:
+        through = self.through_release
+        return through if through and through.bound < self.certificate.bound else self.certificate
+
+    def __repr__(self) -> str:
+        plug, through = self.certificate, self.through_release
+        also = f"; {BY_WAY} {upward(through.bound)} with confidence {through.confidence!r}" if through else ""
+        return (
+            f"Sample({self.rows:,} rows, off by at most {upward(self.bound)} with confidence {self.confidence!r}: "
+            f"plug-in {upward(plug.bound)} with confidence {plug.confidence!r}{also})"
+        )
+
+    def _repr_html_(self) -> str:
+        parts = [paragraph(f"{self.rows:,} new rows, off by at most {upward(self.bound)}", strong=True)]
+        parts += [certificate_html(each.details) for each in (self.certificate, self.through_release) if each]
+        return block(*parts)
+
+
+def sample(
+    release: Release,
+    rows: int,
+    *,
+    seed: int | None = None,
+    frame: FrameKind | None = None,
+    public: Sequence[np.ndarray] | None = None,
+    progress: Progress = silent,
+) -> Sample:
+    """New rows from the release's measurements. They obey its rules; `seed` says which rows, and needs no privacy.
+
+    `public` are cleaned public rows, where the release was made with such.
+    """
+    number = checked_rows(rows)
+    if number is None:
+        raise InputError("say how many rows are wanted: sample(1000), for example.")
+    schema = release.schema
+    table, _ = fitted(
+        release.measurements,
+        schema,
+        Fitting.stated(release.document),
+        number,
+        np.random.default_rng(seed),
+        public=public,
+        progress=progress,
+    )
+    clean = cleaned_table(schema, table)
+    beta = stored_rational(release.document["recompute"]["plug_in_failure_probability"])
+    plugged = Certificate(confidence=float(1 - beta), plug_in=recomputed(release, clean, progress=progress))
+    return Sample(
+        table=to_frame(frame, schema, table, clean),
+        rows=number,
+        certificate=Certified.read(plugged.to_json()),
+        through_release=_through(release, clean, progress),
+        confidence=release.certificate.confidence,
+    )
+
+
+def _through(release: Release, clean: Sequence[np.ndarray], progress: Progress) -> Certified | None:
+    """What the release's certificate says of other rows: both tables are public, so their distance is exact."""
+    certificate, subsets = release.certificate, release.subsets
+    if max(map(len, subsets)) > TRANSPORT_COLUMNS:
+        return None
+    fine = FineMarginals.of(release.schema, subsets)
+    try:
+        check_lattice(fine)
+    except TooLarge:
+        return None
+    there, here = fine.count([release.rows]), fine.count([clean])
+    bounds = {frozenset(columns): bound for columns, bound in certificate.subsets}
+    found: list[tuple[list[str], float]] = []
+    for subset, d in zip(fine.marginals.subsets, distances(fine, there, here, progress=progress), strict=True):
+        columns = [release.schema.names[j] for j in subset]
+        most = min(bounds[frozenset(columns)], certificate.single_column_bound if len(columns) == 1 else 1.0)
+        between = float(d.upper + d.first_moved + d.second_moved)
+        found.append((columns, min(1.0, most + between + _OUTWARD)))
+    largest = max(bound for _, bound in found)
+    return Certified.read(
+        {
+            "bound": largest,
+            "confidence": certificate.confidence,
+            "kind": BY_WAY,
+            "single_column_bound": largest,
+            "subsets": [{"columns": columns, "bound": bound} for columns, bound in found],
+        }
+    )

@@ -1,0 +1,180 @@
+"""A release in the manner of scikit-learn: `fit` spends, once; `sample` gives rows. Nothing of the data is kept."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any, Literal
+
+from certsynth.artefact import Release
+from certsynth.artefact.frames import FrameKind, to_frame
+from certsynth.artefact.release import Certified
+from certsynth.artefact.signature import Signer
+from certsynth.domain import Schema
+from certsynth.errors import BudgetNote, InputError
+from certsynth.markup import block, paragraph
+from certsynth.mechanisms import Neighbours
+from certsynth.mechanisms.samplers import Noise
+from certsynth.mechanisms.spending import NOTHING_SPENT
+from certsynth.pipeline import read_public
+from certsynth.pipeline import release as make_release
+from certsynth.progress import Progress, silent
+from certsynth.sampling import Sample
+from certsynth.sampling import sample as more_rows
+
+
+class CertifiedSynthesizer:
+    """All options are those of `release`, kept as they are given; they are checked by `fit`.
+
+    After `fit` there are `release_` and `certificate_`, and `times_spent_` says how often the budget was spent, also by
+    fits that failed. A second `fit` spends a second time, so it has to be asked for.
+    """
+
+    def __init__(
+        self,
+        schema: Schema,
+        *,
+        epsilon: Any = None,
+        delta: Any = None,
+        rho: Any = None,
+        out: str | Path | None = None,
+        sparsity: int | None = None,
+        subsets: Sequence[Sequence[str]] | None = None,
+        resolution: int | Literal["auto"] | None = None,
+        mechanism: str | None = None,
+        projection: str = "auto",
+        loss: str | None = None,
+        public: Any = None,
+        rows: int | None = None,
+        certificate_share: Any = None,
+        confidence: Any = None,
+        neighbours: str = Neighbours.REPLACE_ONE,
+        preset: str | None = None,
+        columns: Sequence[str] | None = None,
+        candidates: int = 1,
+        seed: int | None = None,
+        sign: str | Path | Signer | None = None,
+        memory: int | None = None,
+        ledger: str | Path | None = None,
+        cap: Any = None,
+        dataset: str | None = None,
+    ) -> None:
+        self.schema = schema
+        self.epsilon = epsilon
+        self.delta = delta
+        self.rho = rho
+        self.out = out
+        self.sparsity = sparsity
+        self.subsets = subsets
+        self.resolution = resolution
+        self.mechanism = mechanism
+        self.projection = projection
+        self.loss = loss
+        self.public = public
+        self.rows = rows
+        self.certificate_share = certificate_share
+        self.confidence = confidence
+        self.neighbours = neighbours
+        self.preset = preset
+        self.columns = columns
+        self.candidates = candidates
+        self.seed = seed
+        self.sign = sign
+        self.memory = memory
+        self.ledger = ledger
+        self.cap = cap
+        self.dataset = dataset
+
+    def get_params(self, deep: bool = True) -> dict[str, Any]:
+        """The options as they were given. `deep` is there for scikit-learn: no option is an estimator."""
+        return {name: getattr(self, name) for name in _PARAMETERS}
+
+    def set_params(self, **params: Any) -> CertifiedSynthesizer:
+        """Change options for the next `fit`; what was fitted stays as it is."""
+        for name in params:
+            if name not in _PARAMETERS:
+                raise InputError(f"{name!r:.60} is no option: choose from {', '.join(_PARAMETERS)}.")
+        for name, value in params.items():
+            setattr(self, name, value)
+        return self
+
+    def fit(
+        self, data: Any, *, refit: bool = False, progress: Progress = silent, noise: Noise | None = None
+    ) -> CertifiedSynthesizer:
+        """Make the release: the budget is spent on `data`, and charged to the ledger if there is one.
+
+        `refit` says that it shall be spent once more on top of what was spent before: what several fits on the same
+        rows cost adds up. `noise` is for tests.
+        """
+        if not refit and self._times:
+            happened = (
+                "is fitted already" if self.__sklearn_is_fitted__() else "has spent its budget in a fit that failed"
+            )
+            raise InputError(
+                f"this synthesizer {happened}, and another fit spends the budget once more: what is spent on the same "
+                "rows adds up. Use sample(), or say fit(data, refit=True)."
+            )
+        options = self.get_params()
+        try:
+            made = make_release(data, options.pop("schema"), progress=progress, noise=noise, **options)
+        except BaseException as error:
+            notes = [note for note in getattr(error, "__notes__", ()) if isinstance(note, BudgetNote)]
+            if any(note != NOTHING_SPENT for note in notes):
+                self.times_spent_ = self._times + 1
+            raise
+        self.times_spent_ = self._times + 1
+        self.release_: Release = made
+        self.certificate_: Certified = made.certificate
+        return self
+
+    def sample(self, n: int | None = None, *, seed: int | None = None, frame: FrameKind | None = None) -> Any:
+        """The certified rows as a frame; or `n` new rows as a `Sample`, with certificates of their own.
+
+        `frame` is pandas, polars, arrow or dict (of masked arrays); left open, pandas if it is installed, else dict.
+        New rows come from the noisy counts of the release and cost nothing, however many there are.
+        """
+        release = self._fitted()
+        if n is None:
+            if seed is not None:
+                raise InputError("the certified rows are there already: seed is for new ones. Say how many you want.")
+            return to_frame(frame, release.schema, release.table, release.rows)
+        public = None if self.public is None else read_public(self.public, release.schema)
+        return more_rows(release, n, seed=seed, frame=frame, public=public)
+
+    @property
+    def _times(self) -> int:
+        return int(getattr(self, "times_spent_", 0))
+
+    def __sklearn_is_fitted__(self) -> bool:
+        return hasattr(self, "release_")
+
+    def __sklearn_tags__(self) -> Any:
+        """What scikit-learn asks of everything it is handed. Only it calls this, so it is there to be imported."""
+        from sklearn.utils import Tags, TargetTags
+
+        return Tags(estimator_type=None, target_tags=TargetTags(required=False))
+
+    def _fitted(self) -> Release:
+        if not self.__sklearn_is_fitted__():
+            raise InputError("there are no rows yet: call fit(data) first, which spends the budget.")
+        return self.release_
+
+    def __repr__(self) -> str:
+        given = {name: value for name, value in self.get_params().items() if value != _DEFAULTS.get(name)}
+        given.pop("schema"), given.pop("public", None)
+        options = "".join(f", {name}={value!r:.40}" for name, value in given.items())
+        spent = f", budget spent {self._times} time{'s' * (self._times > 1)}" if self._times else ""
+        return f"CertifiedSynthesizer({self.schema!r}{options}{spent})"
+
+    def _repr_html_(self) -> str:
+        if self.__sklearn_is_fitted__():
+            often = f"The budget was spent {self._times} times: what several fits on the same rows cost adds up."
+            return block(self.release_._repr_html_(), paragraph(often) if self._times > 1 else "")
+        return block(paragraph(repr(self)), paragraph("Not fitted: nothing is spent, and there are no rows yet."))
+
+
+_DEFAULTS: dict[str, Any] = CertifiedSynthesizer.__init__.__kwdefaults__ or {}
+_PARAMETERS = ("schema", *_DEFAULTS)
+
+
+__all__ = ["CertifiedSynthesizer", "Sample"]
