@@ -143,6 +143,52 @@ def test_every_statistic_gives_an_answer(opened: Page) -> None:
         assert re.match(r"± [\d,.]+( days²?| places| percentage points)?$|.+ to .+$", row[1]), row
 
 
+def answers(shown: Page) -> list[list[str]]:
+    """The key of every statistic, with what is said of it for the first columns that it can be of."""
+    return list(
+        shown.run(
+            """[...document.getElementById("calc-what").options].map(o => {
+            const what = document.getElementById("calc-what"); what.value = o.value;
+            what.dispatchEvent(new Event("input", { bubbles: true }));
+            return [o.value, document.getElementById("calc-result").innerText] })"""
+        )
+    )
+
+
+def test_a_bound_that_says_nothing_says_so(browser: Browser) -> None:
+    stated = document(EVERY_KIND)
+    stated["certificate"] |= {"bound": 1.0, "single_column_bound": 1.0}
+    for subset in stated["certificate"]["subsets"]:
+        subset["bound"] = 1.0
+    shown = browser.open(render_report(stated, EVERY_KIND, table(EVERY_KIND)))
+    said = answers(shown)
+    assert len(said) == 10
+    assert all("too wide to say anything" in text for key, text in said if key != "upto"), said
+    shown.close()
+
+
+@pytest.mark.parametrize(
+    "column",
+    [
+        Ordered(name="x", kind="number", low=-1e300, high=1e300),
+        Ordered(name="x", kind="number", low=0.0, high=1e-9, missing=True),
+        Ordered(name="x", kind="integer", low=5, high=6),
+        Ordered(name="x", kind="integer", low=-(2**50), high=2**50),
+        Ordered(name="x", kind="date", low=-719_162, high=2_932_896),
+        Ordered(name="x", kind="ordinal", low=0, high=0, values=("only",)),
+        Category(name="x", values=("only",)),
+    ],
+)
+def test_odd_columns_have_answers(browser: Browser, column: Column) -> None:
+    shown = browser.open(page(Schema(columns=(column, Category(name="y", values=("a", "b"))))))
+    said = answers(shown)
+    assert len(said) >= 3
+    for _, text in said:
+        assert not re.search(r"NaN|undefined|null|Infinity|\[object", text), text
+    assert not shown.complaints
+    shown.close()
+
+
 def result(shown: Page) -> str:
     return str(shown.run("document.getElementById('calc-result').innerText"))
 

@@ -227,11 +227,16 @@ def test_figures_are_never_rounded_inward(core: Page) -> None:
     values += [-v for v in values[:100]] + [0.0, 0.9999999, 9.9995, 999.96, 1000.4, 1e-7, 123456.7]
     for name in ("up", "down", "figure"):
         for value, text in zip(values, ask(core, [(name, v) for v in values]), strict=True):
-            shown = Decimal(text.replace(",", "").replace("−", "-"))
+            shown = _number(text)
             exact = Decimal(repr(value))
             assert name != "up" or shown >= exact
             assert name != "down" or shown <= exact
             assert abs(shown - exact) <= abs(exact) * Decimal("0.00101")
+
+
+def _number(text: str) -> Decimal:
+    digits, _, power = text.replace(",", "").replace("−", "-").partition(" × 10")
+    return Decimal(digits).scaleb(int(power.translate(str.maketrans("⁻⁰¹²³⁴⁵⁶⁷⁸⁹", "-0123456789")) or 0))
 
 
 def test_pairs_are_those_that_the_certificate_covers() -> None:

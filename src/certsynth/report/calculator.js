@@ -1,6 +1,6 @@
 "use strict";
 // What a bound means for a statistic. Plain functions of numbers: columns are those of calculator.py, lines have
-// length 1, and every result is rounded outward. The formulas are in docs/explanation and in bands.py.
+// length 1, and every result is rounded outward. b is a bound, L how steep a function is: its average is off by at most L·b.
 const certified = (() => {
   const SLACK = 4e-9; // for sums of floats, and for numbers that are off their lattice by their last bits
 
@@ -92,7 +92,9 @@ const certified = (() => {
     return { mean, variance };
   };
 
-  // What an average inside a group can be off by, if the group is a share p of the rows and `spend` moves them.
+  // What an average inside a group can be off by, if the group is a share p of the rows. With m the average of y in
+  // the group, (y − m) inside and 0 outside has an average of 0, which is off by at most `spend`; the group itself is
+  // off by at most `moved`; and the average in the group is the one over the other.
   const within = (spend, p, moved = spend) => (p > moved ? Math.min(1, spend / (p - moved)) : 1);
 
   const alone = (column, bound) => {
@@ -109,13 +111,14 @@ const certified = (() => {
 
   const mean = (column, bound) => around(moments(column).mean, alone(column, bound), 0, 1);
 
+  // (x − m)² is no steeper than twice the longer way from m to an end; that the mean is off adds a square.
   const variance = (column, bound) => {
     const { mean: m, variance: v } = moments(column);
     const off = alone(column, bound);
     return around(v, Math.min(0.25, 2 * off * Math.max(m, 1 - m) + off * off), 0, 0.25);
   };
 
-  // Of two columns without missing values.
+  // Of two columns without missing values: (x − m)(y − m′) is as steep as the longer ways from the means.
   const covariance = (x, y, bound) => {
     const [mx, my] = [x, y].map((c) => moments(c).mean).map((m) => Math.max(m, 1 - m));
     const [bx, by] = [budget(x, bound), budget(y, bound)];
@@ -148,8 +151,9 @@ const certified = (() => {
   const minus = (text) => text.replace("-", "−");
   const grouped = (text) => text.replace(/^(-?\d+)/, (whole) => whole.replace(/\B(?=(\d{3})+$)/g, ","));
   const text = (x, toward) => {
-    if (x === 0 || !Number.isFinite(x)) return String(x);
-    if (Math.abs(x) >= 1e15 || Math.abs(x) < 1e-6) return minus(power(x, toward));
+    if (x === 0) return "0";
+    if (!Number.isFinite(x)) return "beyond all numbers";
+    if (Math.abs(x) >= 1e15 || Math.abs(x) < 1e-4) return power(x, toward);
     const digits = Math.max(0, 3 - Math.floor(Math.log10(Math.abs(x))));
     const unit = 10 ** -digits;
     let near = Number(x.toFixed(digits));
@@ -163,8 +167,10 @@ const certified = (() => {
     let near = Number(x.toExponential(3));
     if (toward > 0 && near < x) near = x + 10 ** (exponent - 3);
     if (toward < 0 && near > x) near = x - 10 ** (exponent - 3);
-    return near.toExponential(3);
+    const [digits, high] = near.toExponential(3).split("e");
+    return `${minus(digits)} × 10${[...String(Number(high))].map((c) => RAISED[c]).join("")}`;
   };
+  const RAISED = { "-": "⁻", 0: "⁰", 1: "¹", 2: "²", 3: "³", 4: "⁴", 5: "⁵", 6: "⁶", 7: "⁷", 8: "⁸", 9: "⁹" };
   const up = (x) => text(x, 1);
   const down = (x) => text(x, -1);
   const figure = (x) => text(x, 0);

@@ -5,9 +5,10 @@
   const form = document.getElementById("calculator-form");
   const { up, down, figure } = certified;
   const DAY = 86400000;
+  const LAST_BITS = 2 ** -51;
   const columns = data.columns;
   const line = (c) => c.line && c.rows > c.absent;
-  const labelled = (c) => !c.line && c.labels.length > 0;
+  const labelled = (c) => !c.line && c.labels.length > 0 && c.rows > 0;
   const full = (c) => line(c) && !c.missing;
 
   const pairs = new Map();
@@ -22,7 +23,9 @@
   const units = (c, times = 1) => (c.kind === "date" ? ` day${times === 1 ? "s" : "s²"}` : c.kind === "ordinal" ? " places" : "");
   const dated = (days) => new Date(days * DAY).toISOString().slice(0, 10);
   const shown = (c, x, round) => {
-    const value = c.low + x * span(c);
+    let value = c.low + x * span(c);
+    if (x > 0 && x < 1 && round === up) value += Math.abs(value) * LAST_BITS;
+    if (x > 0 && x < 1 && round === down) value -= Math.abs(value) * LAST_BITS;
     if (c.kind === "date") {
       const whole = round === up ? Math.ceil(value - 1e-6) : round === down ? Math.floor(value + 1e-6) : Math.round(value);
       return dated(Math.min(c.high, Math.max(c.low, whole)));

@@ -166,12 +166,17 @@ def _privacy(document: Document, schema: Schema) -> Json:
         "neighbours_text": words.NEIGHBOURS.get(relation, relation),
         "unit": numerals.text(schema.unit, most=200),
         "rows": rows,
-        "ledger_text": words.ledger(document.get("ledger")),
+        "ledger_text": words.ledger(_entry(document.get("ledger"))),
         "rows_text": words.HIDDEN_ROWS if rows is None else f"{numerals.count(rows)}, which is public",
         "synthetic_rows": numerals.count(document["release"]["rows"]),
         "spent": spent,
         "caption": words.spent(words.SIGNS[unit], rounded=any(part["rounded"] for part in spent)),
     }
+
+
+def _entry(stated: Any) -> str | None:
+    """The first digits of the hash of a line in a ledger."""
+    return numerals.text(stated, most=13) if stated else None
 
 
 def _spent(what: str, part: Fraction, whole: Fraction) -> Json:

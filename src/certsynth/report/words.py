@@ -276,11 +276,11 @@ def answer(names: Sequence[str]) -> str:
     return f'certsynth answer DIR "mean({plain[0] if plain else "COLUMN"})"'
 
 
-def ledger(entry: object) -> str:
-    """`entry`: the hash of a line of the owner’s ledger, or None."""
-    if not isinstance(entry, str) or not entry:
+def ledger(entry: str | None) -> str:
+    """`entry`: the beginning of the hash of a line in the owner’s ledger."""
+    if entry is None:
         return "not charged to a ledger: nothing here adds up what other releases from the same rows spent"
-    return f"charged to a ledger of the owner, which adds up all releases from the same rows: entry {entry[:12]}…"
+    return f"charged to a ledger of the owner, which adds up all releases from the same rows: entry {entry}"
 
 
 def rules(number: int) -> str:
