@@ -3,19 +3,25 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from decimal import Decimal
 from fractions import Fraction
+from pathlib import Path
 from typing import Any
 
 import numpy as np
+import polars as pl
 import pytest
 from report_specimens import EVERY_KIND, RHO, WOVEN, document, table, wide
 from scipy.optimize import linprog
 
+import certsynth
 from certsynth.artefact.datapackage import describe_package
 from certsynth.domain import Category, Ordered, Schema
+from certsynth.domain.rules import Rule
 from certsynth.report import numerals
 from certsynth.report.columns import column_view
+from certsynth.report.verifiable import CHECKS
 from certsynth.report.view import MOST_PICTURES, MOST_SUBSETS, view
 
 
@@ -328,6 +334,8 @@ def test_the_last_bits_of_numbers_do_not_matter() -> None:
     first, second = column_view(column, lattice, 0.1), column_view(column, shaken, 0.1)
     assert [b["count"] for b in first["spread"]["bins"]] == [b["count"] for b in second["spread"]["bins"]]
     assert first["facts"] == second["facts"]
+    assert first["numbers"] == second["numbers"]
+    assert first["spread"]["band"] == second["spread"]["band"]
 
 
 @pytest.mark.parametrize(
@@ -356,6 +364,52 @@ def test_a_column_of_missing_values_only() -> None:
     shown = column_view(column, np.ma.masked_all(5), 0.1)
     assert shown["facts"][0]["value"] == "no value is present"
     assert shown["spread"]["missing"]["share"] == 1
+
+
+def test_numbers_off_the_lattice_do_not_hang_on_last_bits_either() -> None:
+    """Places are rounded to a grid, and how far rows were moved to it is rounded as well."""
+    column = Ordered(name="x", kind="number", low=0.1, high=7.3)
+    values = column.decode(np.random.default_rng(4).random(5000))
+    shaken = np.ma.masked_array(np.clip(np.nextafter(values.data, 9.0), 0.1, 7.3), mask=values.mask)
+    first, second = column_view(column, values, 0.1), column_view(column, shaken, 0.1)
+    assert first["numbers"]["moved"] > 0
+    assert first["numbers"] == second["numbers"]
+
+
+@pytest.mark.parametrize(("entry", "said"), [(None, "not charged to a ledger"), ("ab12" * 16, "entry ab12ab12ab12…")])
+def test_the_ledger_is_named(entry: str | None, said: str) -> None:
+    stated = document(EVERY_KIND) | {"ledger": entry}
+    assert said in view(stated, EVERY_KIND, table(EVERY_KIND))["privacy"]["ledger_text"]
+    del stated["ledger"]
+    assert "not charged" in view(stated, EVERY_KIND, table(EVERY_KIND))["privacy"]["ledger_text"]
+
+
+def test_rules_weights_trees_and_workloads_are_said() -> None:
+    assert seen()["rules"] == ""
+    ruled = replace(EVERY_KIND, rules=(Rule(impossible='age < 20 and school = "high"'),))
+    assert "one rule" in view(document(ruled), ruled, table(ruled))["rules"]
+    scaled = seen(WOVEN)["promise"]["scaled"]
+    for name in ("“rooms” to 0.25", "Codes of “trade”", "Labels of “place”"):
+        assert name in scaled
+    named = seen(subsets=[["age", "income"], ["age", "region"]])
+    assert "one of the named subsets" in named["promise"]["statement"]
+    assert any("workload" in made["what"] for made in named["made_with"])
+
+
+def test_what_can_and_cannot_be_verified_is_what_verify_says(tmp_path: Path) -> None:
+    small = Schema(columns=(Ordered(name="x", kind="integer", low=0, high=3), Category(name="y", values=("a", "b"))))
+    rows = pl.DataFrame({"x": [0, 1, 2, 3] * 10, "y": ["a", "b"] * 20})
+    made = certsynth.release(rows, small, epsilon=1, resolution=2, mechanism="identity", seed=1)
+    made.save(tmp_path / "release")
+    loaded = certsynth.Release.load(tmp_path / "release")
+    checks = loaded.verify()
+    assert all(check["ok"] for check in checks), [check for check in checks if not check["ok"]]
+    assert [check["name"] for check in checks] == list(CHECKS)
+    said = view(loaded.document, loaded.schema, loaded.table)["verify"]
+    assert said["cannot"] == [each for each in loaded.cannot_verify() if not each.startswith("who made it")]
+    assert len(said["can"]) == len(checks)
+    assert "--key" in str(said["commands"])
+    assert said["answer"] == 'certsynth answer DIR "mean(x)"'
 
 
 def test_wide_tables_are_cut_and_say_so() -> None:

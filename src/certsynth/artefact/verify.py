@@ -40,16 +40,10 @@ from certsynth.queries.displacement import farthest
 from certsynth.queries.marginals import Subset
 from certsynth.report import render_report
 from certsynth.report.numerals import upward
+from certsynth.report.verifiable import CANNOT, CANNOT_DIRECT
 from certsynth.request import MOST_DELTA
 
 _TOLERANCE = 1e-7  # the same computation on another machine, in floats
-
-CANNOT = (
-    "that the noise was drawn as stated, and the seed of the simulated noise not picked",
-    "that the rows were read as the schema says, and are the rows that they are said to be",
-    "that the budget was not spent elsewhere as well",
-)
-"""What nobody can check with a release alone, whatever the release. `cannot_verify` adds what depends on it."""
 
 Check = dict[str, Any]
 Values = np.ma.MaskedArray[Any, Any]
@@ -72,7 +66,7 @@ def cannot_verify(release: Release | None, *, key: str | Path | None = None) -> 
         return said
     certificate = release.document.get("certificate")
     if isinstance(certificate, Mapping) and certificate.get("direct") is not None:
-        said.append("the direct certificate: only the owner of the rows can compute the loss")
+        said.append(CANNOT_DIRECT)
     folder = _folder(release)
     if not _signature_files(folder):
         said.append("who made it: the release is not signed")

@@ -1,7 +1,6 @@
 """Where the marks of a chart go. Numbers only: the template writes the SVG, so that every text is escaped there.
 
-Charts are as wide as the page leaves room for, so horizontal places are percentages and texts keep their size; the
-map alone has a width of its own.
+Charts are as wide as the page leaves room for, so horizontal places are percentages and texts keep their size.
 """
 
 from __future__ import annotations
@@ -25,7 +24,6 @@ FAR = 2.5
 """A bar with the path loss that is longer than this many times the others is left out."""
 ORDER = ("rows", "noise", "cells")
 """What a bar is made of, from the left: the distances can be compared."""
-MAP_WIDTH = 600
 NUMBERED = 12
 """Columns up to which the map has numbers in its cells."""
 TOP, BASE = 24, 244
@@ -43,8 +41,8 @@ MARKS = (
     "M-5-2.2h10v4.4h-10z",
 )
 """A shape for each line, around the origin, so that lines need no colours."""
-HIGH, ROW = 88, 24
-"""Heights of a histogram, and of one bar of a category."""
+HIGH, UNDER, ROW = 88, 72, 24
+"""Heights of a histogram, of the band under it, and of one bar of a category."""
 
 
 def percent(part: float) -> str:
@@ -105,28 +103,38 @@ def _piece(start: float, width: float, role: str, text: str | None) -> Json:
 
 
 def heat(pairs: Mapping[str, Any]) -> Json:
-    """The lower triangle of all pairs. Names stand on the diagonal: each is that of its row and of its column."""
+    """The lower triangle of all pairs, as wide as the page: rows have names, and the diagonal has their numbers."""
     names = pairs["columns"]
     numbered = len(names) <= NUMBERED
-    small = max(8, min(14, MAP_WIDTH // len(names)))
-    width, height = (60, 34) if numbered else (small, small)
-    cells: list[Json] = []
+    high, wide = 30 if numbered else 16, 1 / len(names)
+    cells = [
+        {
+            "x": percent(column * wide),
+            "y": row * high,
+            "middle": percent((column + 0.5) * wide),
+            "level": cell["level"],
+            "text": cell["short"],
+        }
+        for cell in pairs["cells"]
+        for column, row in [cell["places"]]
+    ]
     squares: dict[int, list[str]] = {}
     for cell in pairs["cells"]:
         column, row = cell["places"]
-        x, y = column * width, row * height
-        cells.append({"x": x, "y": y, "level": cell["level"], "text": cell["text"]})
-        squares.setdefault(cell["level"], []).append(f"M{x} {y}h{width - 2}v{height - 2}h{2 - width}z")
-    room = max(max(map(len, names)) * 8 + 16, 60)
+        squares.setdefault(cell["level"], []).append(f"M{column} {row}h1v1h-1z")
     return {
-        "width": (len(names) - 1) * width + room,
-        "height": len(names) * height,
-        "cell_width": width - 2,
-        "cell_height": height - 2,
+        "height": len(names) * high,
+        "high": high,
+        "wide": percent(wide),
+        "size": len(names),
         "numbered": numbered,
+        "width_class": "few" if len(names) <= 5 else "several" if len(names) <= 8 else "many",
         "cells": cells if numbered else [],
         "squares": [] if numbered else [(level, "".join(squares[level])) for level in sorted(squares)],
-        "names": [{"x": i * width + 6, "y": i * height + height // 2, "text": n} for i, n in enumerate(names)],
+        "names": [
+            {"x": percent(i * wide), "y": i * high + high // 2, "text": name, "number": i + 1}
+            for i, name in enumerate(names)
+        ],
     }
 
 
@@ -217,7 +225,7 @@ def spread(column: Mapping[str, Any]) -> Json:
 
 def _bars(shape: Mapping[str, Any]) -> Json:
     missing = shape.get("missing")
-    largest = max([b["share"] for b in shape["bars"]] + ([missing["share"]] if missing else [])) or 1.0
+    largest = max([b["largest"] for b in shape["bars"]] + ([missing["largest"]] if missing else [])) or 1.0
     rows = []
     for i, bar in enumerate([*shape["bars"], *([missing] if missing else [])]):
         apart = bar is missing
@@ -227,7 +235,9 @@ def _bars(shape: Mapping[str, Any]) -> Json:
             {
                 "y": i * ROW + (8 if apart else 0),
                 "width": percent(width),
-                "after": percent(0.385 + width),
+                "least": percent(0.37 + bar["least"] / largest * 0.46),
+                "largest": percent(0.37 + bar["largest"] / largest * 0.46),
+                "after": percent(0.385 + bar["largest"] / largest * 0.46),
                 "label": label if len(label) <= 19 else label[:18] + "…",
                 "text": bar["share_text"],
                 "role": "apart" if apart else "together" if bar.get("together") else "value",
@@ -252,14 +262,31 @@ def _histogram(shape: Mapping[str, Any]) -> Json:
     ticks = [{"x": percent(t["at"] * room), "label": t["label"], "anchor": _anchor(t["at"])} for t in shape["ticks"]]
     return {
         "form": "histogram",
-        "height": HIGH + 36,
+        "height": HIGH + UNDER + 46,
         "base": HIGH,
+        "under": HIGH + 18,
+        "bottom": HIGH + 18 + UNDER,
         "end": percent(room),
         "bins": bins,
         "ticks": ticks,
         "mean": mean and {key: percent(mean[key] * room) for key in ("at", "from", "to")},
         "missing": missing and _standing(missing["share"] / tallest) | {"text": missing["share_text"]},
+        "band": _band(shape["band"]["steps"]) | {"width": percent(room)},
     }
+
+
+def _band(steps: Sequence[Mapping[str, float]]) -> Json:
+    """Paths in a box of 1000 by 100: the band, never too narrow, and the line of the synthetic rows."""
+    ends = [round(1000 * step["to"]) for step in steps]
+    upper = [math.floor(10 * 100 * (1 - step["largest"])) / 10 for step in steps]
+    lower = [math.ceil(10 * 100 * (1 - step["least"])) / 10 for step in steps]
+    line = [round(100 * (1 - step["share"]), 1) for step in steps]
+    back = [f"V{y:g}H{x}" for x, y in reversed(list(zip([0, *ends], lower, strict=False)))]
+    return {"area": f"M0 {upper[0]:g}{_steps(upper, ends)}{''.join(back)}z", "line": f"M0 100{_steps(line, ends)}"}
+
+
+def _steps(heights: Sequence[float], ends: Sequence[int]) -> str:
+    return "".join(f"V{y:g}H{x}" for y, x in zip(heights, ends, strict=True))
 
 
 def _standing(part: float) -> Json:

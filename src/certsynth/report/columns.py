@@ -11,7 +11,9 @@ from typing import Any
 import numpy as np
 
 from certsynth.domain import Category, Column, Ordered
-from certsynth.report import numerals
+from certsynth.report import bands, numerals
+from certsynth.report.calculator import label_numbers, line_numbers
+from certsynth.report.heap import Heap, heap
 
 MOST_BINS = 40
 NUMBER_BINS = 32
@@ -46,16 +48,27 @@ def column_view(column: Column, values: np.ma.MaskedArray[Any, Any], bound: floa
         if average is not None and not column.missing:
             spread["mean"] = _mean_mark(column, average, own)
         kind: str = column.kind
+        places = heap(column, offsets, absent)
+        if spread["form"] == "histogram":
+            spread["band"] = _band(column, places, own)
+        else:
+            _whiskers_in_order(spread["bars"], column, places, own)
+        numbers = line_numbers(column, places, bound)
     elif isinstance(column, Category):
         counts, absent = _label_counts(column, values)
         facts = _shares(column, counts, rows, min(1.0, bound / float(column.closest)))
         spread = _bars(column.labels, counts, rows)
+        _whiskers(spread["bars"], min(1.0, bound / float(column.closest)))
         kind = column.kind
+        numbers = label_numbers(column, counts, absent, bound)
     else:
         raise TypeError(f"the report has no picture for a {type(column).__name__}")
     if column.missing:
         spread["missing"] = _bar("missing", absent, rows)
+        _whiskers([spread["missing"]], own)
         facts.append(_fact("share missing", numerals.share(absent, rows), f"{numerals.points(own)} pp", own))
+    if isinstance(column, Ordered) and absent < rows:
+        facts.append(_median(column, places, own))
     return {
         "name": numerals.text(column.name),
         "kind": KINDS[kind],
@@ -66,6 +79,7 @@ def column_view(column: Column, values: np.ma.MaskedArray[Any, Any], bound: floa
         "facts": facts,
         "spread": spread,
         "described": _described(spread),
+        "numbers": numbers,
     }
 
 
@@ -109,10 +123,18 @@ def _described(spread: Json) -> str:
     """The picture in words, for those who hear the page."""
     if spread["form"] == "bars":
         bars = spread["bars"] + ([spread["missing"]] if "missing" in spread else [])
-        return "Shares of the rows: " + "; ".join(f"{bar['label']} {bar['share_text']}" for bar in bars) + "."
+        each = [f"{bar['label']} {bar['share_text']} ({_certified(bar)})" for bar in bars]
+        return "Shares of the synthetic rows, and of the real ones in brackets: " + "; ".join(each) + "."
     ends = " to ".join(spread["ticks"][i]["label"] for i in (0, -1))
     text = f"A histogram of {len(spread['bins'])} bins, {ends}; the fullest holds {spread['fullest']} of the rows."
+    steps = spread["band"]["steps"]
+    widest = max(max(s["largest"] - s["share"], s["share"] - s["least"]) for s in steps)
+    text += f" Under it, the share of rows up to each value: the real one is within {numerals.points(widest)} points."
     return text + (f" Missing: {spread['missing']['share_text']}." if "missing" in spread else "")
+
+
+def _certified(bar: Json) -> str:
+    return f"{numerals.outward(bar['least'], up=False)} to {numerals.outward(bar['largest'], up=True)}"
 
 
 def _fact(what: str, value: str | None, plus_minus: str | None, number: float | None) -> Json:
@@ -158,6 +180,57 @@ def _mean(column: Ordered, average: float | None, bound: float, *, present: int,
     else:
         value = average + (1 if column.kind == "ordinal" else column.low)
     return _fact(what, numerals.figure(value), numerals.upward(width), width)
+
+
+def _median(column: Ordered, places: Heap, bound: float) -> Json:
+    """Where half of the values lie below, in the real rows: two values of the column, rounded outward."""
+    low, high = bands.quantile(places, bound, 0.5)
+    what = "real median between" if not column.missing else "real median, of values present, between"
+    if not column.whole:
+        ends = [column.low + at * span(column) for at in (low, high)]
+        return _fact(what, f"{numerals.downward(ends[0])} and {numerals.upward(ends[1])}", None, None)
+    first, last = math.ceil(low * column.reach - 1e-6), math.floor(high * column.reach + 1e-6)
+    if column.kind == "ordinal":
+        said = [numerals.text(column.values[i], most=20) for i in (first, last)]
+    elif column.kind == "date":
+        said = [numerals.date(int(column.low) + i) for i in (first, last)]
+    else:
+        said = [numerals.plain(int(column.low) + i) for i in (first, last)]
+    return _fact(what, " and ".join(said), None, None)
+
+
+def _band(column: Ordered, places: Heap, bound: float) -> Json:
+    """Up to each place of the axis: the share of synthetic rows, and where that of the real rows lies."""
+    steps, shares = bands.band(column, places, bound), []
+    below, counts = places.places, np.cumsum([0, *places.counts])
+    for _, right, _, _ in steps:
+        end = (right * (column.reach + 1) - 1) / max(column.reach, 1) if column.whole else right
+        shares.append(int(counts[np.searchsorted(below, end + _EDGE, side="right")]) / max(places.rows, 1))
+    return {
+        "steps": [
+            {"from": left, "to": right, "least": least, "share": share, "largest": largest}
+            for (left, right, least, largest), share in zip(steps, shares, strict=True)
+        ]
+    }
+
+
+def _whiskers(bars: Sequence[Json], bound: float) -> None:
+    """Where the share of the real rows lies; `bound` is what a share can be off by."""
+    for bar in bars:
+        bar["least"], bar["largest"] = max(0.0, bar["share"] - bound), min(1.0, bar["share"] + bound)
+
+
+def _whiskers_in_order(bars: Sequence[Json], column: Ordered, places: Heap, bound: float) -> None:
+    """The same for values in an order, each of which is near to the next: a row moves there at little cost."""
+    reach = max(column.reach, 1)
+    counts, spent = np.array([*places.counts, places.absent], float), bands.budget(places, bound)
+    for i, bar in enumerate(bars):
+        away = np.append(np.abs(places.places - i / reach), 1.0)
+        only = column.reach == 0
+        there = np.append(np.where(np.abs(places.places - i / reach) < 0.5 / reach, 1.0 if only else 1 / reach, 0.0), 0)
+        bar["largest"] = bands.most(away, counts, places.rows, spent)
+        sure = only and not column.missing
+        bar["least"] = 1.0 if sure else max(0.0, 1 - bands.most(there, counts, places.rows, spent))
 
 
 def _shares(column: Column, counts: Sequence[int], rows: int, bound: float) -> list[Json]:

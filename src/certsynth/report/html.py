@@ -2,13 +2,26 @@
 
 from __future__ import annotations
 
+import base64
 import functools
+import hashlib
 from collections.abc import Mapping
+from dataclasses import dataclass
+from importlib.resources import files
 from typing import Any
 
 import jinja2
+from markupsafe import Markup
 
 from certsynth.report import charts, words
+
+
+@dataclass(frozen=True, slots=True)
+class Inline:
+    """A file beside the template that goes into the page as it is, and the hash by which the page allows it."""
+
+    text: Markup
+    sha256: str
 
 
 def render(view: Mapping[str, Any]) -> str:
@@ -21,7 +34,20 @@ def render(view: Mapping[str, Any]) -> str:
         "map": charts.heat(pairs) if pairs else None,
         "columns": [(column, charts.spread(column)) for column in view["columns"]["drawn"]],
     }
-    return _template().render(view=view, drawn=drawn, roles=words.ROLES)
+    return _template().render(
+        view=view,
+        drawn=drawn,
+        roles=words.ROLES,
+        style=inline("style.css"),
+        scripts=[inline("calculator.js"), inline("page.js")],
+    )
+
+
+@functools.cache
+def inline(name: str) -> Inline:
+    text = files("certsynth.report").joinpath(name).read_text(encoding="utf-8")
+    digest = base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()
+    return Inline(text=Markup(text), sha256=f"'sha256-{digest}'")  # a file of ours: nothing of a release is in it
 
 
 @functools.cache
@@ -33,4 +59,5 @@ def _template() -> jinja2.Template:
         trim_blocks=True,
         lstrip_blocks=True,
     )
+    environment.policies["json.dumps_kwargs"] = {"sort_keys": True, "separators": (",", ":"), "allow_nan": False}
     return environment.get_template("template.html.j2")

@@ -38,6 +38,25 @@ def upward(value: float) -> str:
     return _rounded(Decimal(repr(float(value))), ROUND_CEILING)
 
 
+def short(value: float) -> str:
+    """A bound for a small place: two digits after the point, three if it is small, and never below the number.
+
+    >>> short(0.1816), short(0.02498), short(0.00001), short(1.0)
+    ('0.19', '0.025', '0.001', '1')
+    """
+    exact = Decimal(repr(float(value)))
+    return f"{exact.quantize(Decimal('0.01' if exact >= Decimal('0.1') else '0.001'), ROUND_CEILING):g}"
+
+
+def downward(value: float) -> str:
+    """As `figure`, but never above the number.
+
+    >>> downward(0.0249899), downward(-3.00001)
+    ('0.02498', '−3.001')
+    """
+    return _rounded(Decimal(repr(float(value))), ROUND_FLOOR)
+
+
 def plain(value: float) -> str:
     """A number of the schema: all its digits, and no more.
 
@@ -82,6 +101,16 @@ def share(part: int, whole: int) -> str:
         return "100%" if part else "0%"
     rounded = (Decimal(100 * part) / whole).quantize(Decimal("0.1"), ROUND_HALF_UP)
     return f"{rounded}%" if rounded else "<0.1%"
+
+
+def outward(value: float, *, up: bool) -> str:
+    """An end of a range of shares, in percent, to one decimal and away from the middle.
+
+    >>> outward(0.12345, up=True), outward(0.12345, up=False), outward(1.0, up=True)
+    ('12.4%', '12.3%', '100%')
+    """
+    rounded = (Decimal(repr(float(value))) * 100).quantize(Decimal("0.1"), ROUND_CEILING if up else ROUND_FLOOR)
+    return f"{rounded.normalize():f}%"
 
 
 def chance(value: Fraction) -> str:

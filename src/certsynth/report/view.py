@@ -9,7 +9,8 @@ from fractions import Fraction
 from typing import Any
 
 from certsynth.domain import Category, Column, Ordered, Schema
-from certsynth.report import numerals, words
+from certsynth.report import numerals, verifiable, words
+from certsynth.report.calculator import calculator_view
 from certsynth.report.choice import choice_view
 from certsynth.report.columns import column_view, span
 
@@ -36,6 +37,7 @@ def view(document: Document, schema: Schema, table: Mapping[str, Any]) -> Json:
     certificate = document["certificate"]
     bounds = column_bounds(certificate, schema.names)
     columns = [column_view(c, table[c.name], bounds[c.name]) for c in schema]
+    numbers = [column.pop("numbers") for column in columns]
     return {
         "name": numerals.text(schema.name, most=200),
         "rows": numerals.count(document["release"]["rows"]),
@@ -48,10 +50,18 @@ def view(document: Document, schema: Schema, table: Mapping[str, Any]) -> Json:
         "choice": choice_view(document),
         "subsets": _subsets(certificate, schema),
         "columns": {"drawn": columns[:MOST_PICTURES], "listed": columns[MOST_PICTURES:]},
+        "calculator": calculator_view(certificate, schema.names, numbers[:MOST_PICTURES]),
+        "calculator_text": words.calculator(len(schema), MOST_PICTURES),
+        "rules_of_thumb": [
+            {"statistic": what, "off": off, "example": example} for what, off, example in words.RULES_OF_THUMB
+        ],
+        "rules": words.rules(len(schema.rules)),
         "verify": {
             "commands": words.commands(),
-            "can": words.can_verify(_unit(document)),
-            "cannot": list(words.CANNOT_VERIFY),
+            "can": verifiable.can_verify(_unit(document)),
+            "cannot": verifiable.cannot_verify(direct=certificate["direct"] is not None),
+            "signature": words.SIGNATURE,
+            "answer": words.answer([c.name for c in schema if isinstance(c, Ordered)]),
         },
         "limits": words.limits(document["privacy"], numerals.text(schema.unit, most=200)),
         "made_with": _made_with(document),
@@ -156,11 +166,17 @@ def _privacy(document: Document, schema: Schema) -> Json:
         "neighbours_text": words.NEIGHBOURS.get(relation, relation),
         "unit": numerals.text(schema.unit, most=200),
         "rows": rows,
+        "ledger_text": words.ledger(_entry(document.get("ledger"))),
         "rows_text": words.HIDDEN_ROWS if rows is None else f"{numerals.count(rows)}, which is public",
         "synthetic_rows": numerals.count(document["release"]["rows"]),
         "spent": spent,
         "caption": words.spent(words.SIGNS[unit], rounded=any(part["rounded"] for part in spent)),
     }
+
+
+def _entry(stated: Any) -> str | None:
+    """The first digits of the hash of a line in a ledger."""
+    return numerals.text(stated, most=13) if stated else None
 
 
 def _spent(what: str, part: Fraction, whole: Fraction) -> Json:
@@ -299,6 +315,7 @@ def _map(rows: Sequence[Json], shown: str, columns: Sequence[Column]) -> Json:
                 "places": sorted(row["places"]),
                 "value": row[shown],
                 "text": row[f"{shown}_text"],
+                "short": numerals.short(row[shown]),
                 "level": min(LEVELS - 1, int(LEVELS * (row[shown] - low) / (high - low))) if high > low else 0,
             }
             for row in rows

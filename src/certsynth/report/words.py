@@ -127,30 +127,6 @@ SETTINGS = {
     "rows": "synthetic rows",
 }
 
-_ENOUGH = {
-    "epsilon": "the scale of the noise is enough for the ε that is stated, and its parts add up",
-    "rho": "the scale of the noise is enough for the ρ that is stated, its parts add up, and ρ means that ε and δ",
-}
-
-
-def can_verify(unit: str) -> list[str]:
-    return [
-        "every file is the one that was published (checksums)",
-        "the rows hold only values that the schema allows, the same in both files",
-        _ENOUGH[unit],
-        "the plug-in certificate, recomputed from the noisy counts and the synthetic rows",
-        "the bound is the smaller of its parts, and their failure probabilities fit into one",
-        "this report, byte for byte",
-    ]
-
-
-CANNOT_VERIFY = (
-    "that the noise was drawn as stated, and drawn once",
-    "that the real rows were read as the schema says, and that they are the rows they are said to be",
-    "that the same rows were not used for other releases as well, whose budget adds to this one",
-    "the direct certificate: the distance it starts from can only be computed by the owner of the real rows",
-)
-
 
 def looks_at(sparsity: int, complete: bool = True) -> str:
     """Which statistics the promise is about."""
@@ -280,10 +256,79 @@ def commands() -> list[dict[str, str]]:
     """What to type; DIR is the folder that this report came in."""
     rows = [
         ("certsynth verify DIR", "re-checks the release without the private data"),
+        ("certsynth verify DIR --key publisher.pem", "checks as well that the publisher signed it"),
         ("sha256sum -c SHA256SUMS", "the checksums alone, inside the folder, with no software of ours"),
         ("certsynth report DIR --out again.html", "writes this page again, byte for byte"),
     ]
     return [{"command": command, "what": what} for command, what in rows]
+
+
+SIGNATURE = (
+    "A release may be signed. Then the folder holds a signature of the checksums, and with them of every file in it, "
+    "this page as well. Ask the publisher for the public key in another way than with the release: anybody can sign "
+    "with a key of their own."
+)
+
+
+def answer(names: Sequence[str]) -> str:
+    """A command for a statistic of the table; `names`: columns that have a mean."""
+    plain = [name for name in names if name.isascii() and name.isidentifier()]
+    return f'certsynth answer DIR "mean({plain[0] if plain else "COLUMN"})"'
+
+
+def ledger(entry: str | None) -> str:
+    """`entry`: the beginning of the hash of a line in the owner’s ledger."""
+    if entry is None:
+        return "not charged to a ledger: nothing here adds up what other releases from the same rows spent"
+    return f"charged to a ledger of the owner, which adds up all releases from the same rows: entry {entry}"
+
+
+def rules(number: int) -> str:
+    """What the schema’s rules mean for the rows; nothing where there are none."""
+    if not number:
+        return ""
+    which = "The schema has one rule" if number == 1 else f"The schema has {number:,} rules"
+    return (
+        f"{which} about what cannot stand together in a row, and no synthetic row breaks "
+        f"{'it' if number == 1 else 'any'}. Real rows may: they were not changed, and the bound compares with them as "
+        "they are."
+    )
+
+
+def calculator(columns: int, most: int) -> str:
+    said = "Choose a statistic and columns, and read off how far the synthetic rows can be from the real ones."
+    return said if columns <= most else f"{said} The first {most} of the {columns:,} columns can be chosen."
+
+
+RULES_OF_THUMB = (
+    (
+        "mean of a column",
+        "bound × length of its range",
+        "An age between 0 and 100 and a bound of 0.02: within 2 years.",
+    ),
+    ("share of rows with a label, or any group of them", "bound", "A bound of 0.02: ± 2 percentage points."),
+    (
+        "share of rows up to a value, or in a range",
+        "see the band under each histogram",
+        "Rows near the edge may have crossed it; those far away only if few did.",
+    ),
+    (
+        "variance",
+        "(2 × bound + bound²) × range², or less",
+        "2 × bound is multiplied by the longer way from the mean to an end of the range, as a part of it.",
+    ),
+    (
+        "covariance of two columns",
+        "(2 × bound + bound²) × both ranges, or less",
+        "As for the variance, in the units of the one times those of the other.",
+    ),
+    (
+        "mean or share within a group that is a share p of the rows",
+        "bound ÷ (p − bound) instead of the bound",
+        "A tenth of the rows and a bound of 0.02: 0.25. Small groups say little.",
+    ),
+)
+"""Statistic, ±, and an example. For columns of weight 1."""
 
 
 def limits(privacy: Mapping[str, Any], unit: str) -> list[dict[str, str]]:

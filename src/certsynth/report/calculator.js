@@ -1,0 +1,182 @@
+"use strict";
+// What a bound means for a statistic. Plain functions of numbers: columns are those of calculator.py, lines have
+// length 1, and every result is rounded outward. b is a bound, L how steep a function is: its average is off by at most L·b.
+const certified = (() => {
+  const SLACK = 4e-9; // for sums of floats, and for numbers that are off their lattice by their last bits
+
+  // How far rows of a column may be moved on average, with the line as the unit.
+  const budget = (column, bound) => Math.min(1, bound / column.weight + (column.moved || 0) + SLACK);
+
+  const places = (column) => column.codes.map((code) => Math.min(1, code / column.per));
+
+  // The largest share that rows at these distances from a set can have in it: the nearest move in until it is spent.
+  const most = (gaps, counts, rows, spend) => {
+    const order = gaps.map((_, i) => i).sort((a, b) => gaps[a] - gaps[b]);
+    let share = 0;
+    let left = spend;
+    for (const i of order) {
+      const cost = (gaps[i] * counts[i]) / rows;
+      if (cost > left) return Math.min(1, share + left / gaps[i] + SLACK);
+      share += counts[i] / rows;
+      left -= cost;
+    }
+    return Math.min(1, share + SLACK);
+  };
+
+  // The share of all rows with a value from..to, as places on the line. `step`: how far the next value is.
+  const range = (column, bound, from, to) => {
+    const step = column.whole ? 1 / column.per : 0;
+    const near = 1e-9;
+    const at = places(column);
+    const counts = [...column.counts, column.absent];
+    const spend = budget(column, bound);
+    const inside = at.map((x) => x >= from - near && x <= to + near);
+    const enter = at.map((x, i) => (inside[i] ? 0 : x < from ? from - x : x - to));
+    const below = from > 0;
+    const above = to < 1;
+    const leave = at.map((x, i) => {
+      if (!inside[i]) return 0;
+      const ways = [1]; // to be missing
+      if (below) ways.push(x - from + step);
+      if (above) ways.push(to + step - x);
+      return Math.max(0, Math.min(...ways));
+    });
+    const all = !below && !above && !column.missing;
+    return {
+      value: at.reduce((sum, _, i) => sum + (inside[i] ? column.counts[i] : 0), 0) / column.rows,
+      least: all ? 1 : 1 - most([...leave, 0], counts, column.rows, spend),
+      largest: most([...enter, 1], counts, column.rows, spend),
+    };
+  };
+
+  // Between which places the p-quantile of the values that are there lies.
+  const quantile = (column, bound, p) => {
+    const at = places(column);
+    let sum = 0;
+    const levels = [0, ...column.counts.map((c) => (sum += c) / column.rows)];
+    const aim = p * levels[levels.length - 1];
+    const edges = [0, ...at, 1];
+    const spend = budget(column, bound);
+    let largest = 1;
+    let left = spend;
+    for (let i = 0; i < levels.length; i++) {
+      const over = Math.max(levels[i] - aim, 0) * (edges[i + 1] - edges[i]);
+      if (over > left) {
+        largest = edges[i] + left / (levels[i] - aim);
+        break;
+      }
+      left -= over;
+    }
+    let least = 0;
+    left = spend;
+    for (let i = levels.length - 1; i >= 0; i--) {
+      const under = Math.max(aim - levels[i], 0) * (edges[i + 1] - edges[i]);
+      if (under > left) {
+        least = edges[i + 1] - left / (aim - levels[i]);
+        break;
+      }
+      left -= under;
+    }
+    const here = levels.findIndex((level) => level >= aim - 1e-12 && level > 0);
+    return { value: here > 0 ? at[here - 1] : 0, least: Math.max(0, least), largest: Math.min(1, largest) };
+  };
+
+  const present = (column) => (column.rows - column.absent) / column.rows;
+
+  // Mean and variance of the values that are there, on a line of length 1.
+  const moments = (column) => {
+    const at = places(column);
+    const rows = column.rows - column.absent;
+    const mean = at.reduce((sum, x, i) => sum + x * column.counts[i], 0) / rows;
+    const variance = at.reduce((sum, x, i) => sum + (x - mean) ** 2 * column.counts[i], 0) / rows;
+    return { mean, variance };
+  };
+
+  // What an average inside a group can be off by, if the group is a share p of the rows. With m the average of y in
+  // the group, (y − m) inside and 0 outside has an average of 0, which is off by at most `spend`; the group itself is
+  // off by at most `moved`; and the average in the group is the one over the other.
+  const within = (spend, p, moved = spend) => (p > moved ? Math.min(1, spend / (p - moved)) : 1);
+
+  const alone = (column, bound) => {
+    const spend = budget(column, bound);
+    return column.missing ? within(spend, present(column)) : spend;
+  };
+
+  const around = (value, off, least, largest) => ({
+    value,
+    off,
+    least: Math.max(least, value - off),
+    largest: Math.min(largest, value + off),
+  });
+
+  const mean = (column, bound) => around(moments(column).mean, alone(column, bound), 0, 1);
+
+  // (x − m)² is no steeper than twice the longer way from m to an end; that the mean is off adds a square.
+  const variance = (column, bound) => {
+    const { mean: m, variance: v } = moments(column);
+    const off = alone(column, bound);
+    return around(v, Math.min(0.25, 2 * off * Math.max(m, 1 - m) + off * off), 0, 0.25);
+  };
+
+  // Of two columns without missing values: (x − m)(y − m′) is as steep as the longer ways from the means.
+  const covariance = (x, y, bound) => {
+    const [mx, my] = [x, y].map((c) => moments(c).mean).map((m) => Math.max(m, 1 - m));
+    const [bx, by] = [budget(x, bound), budget(y, bound)];
+    return Math.min(0.5, bx * my + by * mx + bx * by);
+  };
+
+  // The share of rows with a label, or with any group of them: `nearest` is the distance of two labels.
+  const label = (column, bound, i) =>
+    around(column.counts[i] / column.rows, Math.min(1, bound / column.closest + SLACK), 0, 1);
+
+  // The share of rows with labels in two columns.
+  const combination = (x, y, bound) => Math.min(1, bound / Math.min(x.closest, y.closest) + SLACK);
+
+  // Inside the rows with label i of `group`: a share of a label of another column.
+  const shareWithin = (group, i, other, bound) =>
+    within(
+      bound / Math.min(group.closest, other.closest) + SLACK,
+      group.counts[i] / group.rows,
+      bound / group.closest + SLACK
+    );
+
+  // Inside the rows with label i of `group`: the mean of a column. Where values can be missing, those are left out.
+  const meanWithin = (group, i, column, bound) => {
+    const spend = Math.max(bound / group.closest, budget(column, bound)) + SLACK;
+    const share = (group.counts[i] - column.absent) / group.rows;
+    return within(spend, share, column.missing ? spend : bound / group.closest + SLACK);
+  };
+
+  // Texts: four digits, never rounded inward.
+  const minus = (text) => text.replace("-", "−");
+  const grouped = (text) => text.replace(/^(-?\d+)/, (whole) => whole.replace(/\B(?=(\d{3})+$)/g, ","));
+  const text = (x, toward) => {
+    if (x === 0) return "0";
+    if (!Number.isFinite(x)) return "beyond all numbers";
+    if (Math.abs(x) >= 1e15 || Math.abs(x) < 1e-4) return power(x, toward);
+    const digits = Math.max(0, 3 - Math.floor(Math.log10(Math.abs(x))));
+    const unit = 10 ** -digits;
+    let near = Number(x.toFixed(digits));
+    if (toward > 0 && near < x) near += unit;
+    if (toward < 0 && near > x) near -= unit;
+    const shown = near.toFixed(digits);
+    return minus(grouped(shown.includes(".") ? shown.replace(/\.?0+$/, "") : shown));
+  };
+  const power = (x, toward) => {
+    const exponent = Math.floor(Math.log10(Math.abs(x)));
+    let near = Number(x.toExponential(3));
+    if (toward > 0 && near < x) near = x + 10 ** (exponent - 3);
+    if (toward < 0 && near > x) near = x - 10 ** (exponent - 3);
+    const [digits, high] = near.toExponential(3).split("e");
+    return `${minus(digits)} × 10${[...String(Number(high))].map((c) => RAISED[c]).join("")}`;
+  };
+  const RAISED = { "-": "⁻", 0: "⁰", 1: "¹", 2: "²", 3: "³", 4: "⁴", 5: "⁵", 6: "⁶", 7: "⁷", 8: "⁸", 9: "⁹" };
+  const up = (x) => text(x, 1);
+  const down = (x) => text(x, -1);
+  const figure = (x) => text(x, 0);
+
+  return {
+    range, quantile, mean, variance, covariance, label, combination, shareWithin, meanWithin, moments, present,
+    up, down, figure,
+  };
+})();

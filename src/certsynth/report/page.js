@@ -1,0 +1,287 @@
+"use strict";
+// The calculator's form. Texts are only ever set as text; numbers come from `certified`.
+(() => {
+  const data = JSON.parse(document.getElementById("numbers").textContent);
+  const form = document.getElementById("calculator-form");
+  const { up, down, figure } = certified;
+  const DAY = 86400000;
+  const LAST_BITS = 2 ** -51;
+  const columns = data.columns;
+  const line = (c) => c.line && c.rows > c.absent;
+  const labelled = (c) => !c.line && c.labels.length > 0 && c.rows > 0;
+  const full = (c) => line(c) && !c.missing;
+
+  const pairs = new Map();
+  if (Array.isArray(data.pairs)) for (const [i, j, b] of data.pairs) pairs.set(`${i},${j}`, b);
+  const together = (i, j) => {
+    if (i === j) return undefined;
+    return Array.isArray(data.pairs) ? pairs.get(i < j ? `${i},${j}` : `${j},${i}`) : data.pairs;
+  };
+
+  // In a column's own units.
+  const span = (c) => c.high - c.low;
+  const units = (c, times = 1) => (c.kind === "date" ? ` day${times === 1 ? "s" : "s²"}` : c.kind === "ordinal" ? " places" : "");
+  const dated = (days) => new Date(days * DAY).toISOString().slice(0, 10);
+  const shown = (c, x, round) => {
+    let value = c.low + x * span(c);
+    if (x > 0 && x < 1 && round === up) value += Math.abs(value) * LAST_BITS;
+    if (x > 0 && x < 1 && round === down) value -= Math.abs(value) * LAST_BITS;
+    if (c.kind === "date") {
+      const whole = round === up ? Math.ceil(value - 1e-6) : round === down ? Math.floor(value + 1e-6) : Math.round(value);
+      return dated(Math.min(c.high, Math.max(c.low, whole)));
+    }
+    return round(c.kind === "ordinal" ? value + 1 : value);
+  };
+  // A value that the column has: quantiles are one of them.
+  const own = (c, x, round) => {
+    if (!c.whole) return shown(c, x, round);
+    const offset = x * span(c);
+    const whole = round === up ? Math.floor(offset + 1e-6) : round === down ? Math.ceil(offset - 1e-6) : Math.round(offset);
+    if (c.kind === "ordinal") return `“${c.labels[whole]}”`;
+    return c.kind === "date" ? dated(c.low + whole) : figure(c.low + whole);
+  };
+  const percent = (x, round) => `${round(100 * Math.min(1, Math.max(0, x)))}%`;
+  const points = (x) => `± ${up(100 * Math.min(1, x))} percentage points`;
+  const sure = `with ${data.confidence} confidence`;
+  const quoted = (c) => `“${c.name}”`;
+  const offBy = (r) => Math.max(r.largest - r.value, r.value - r.least);
+  const there = (c) => (c.missing ? " of the values that are there" : "");
+  const NOTHING = "The bound is too wide to say anything about this one.";
+
+  // What there is to choose: which columns, what else is asked, and the answer.
+  const share = (what, r) => ({
+    head: points(offBy(r)),
+    says: `In the synthetic rows ${percent(r.value, figure)} ${what}. In the real rows it is between ${percent(r.least, down)} and ${percent(r.largest, up)}, ${sure}.`,
+    nothing: r.largest - r.least >= 1,
+  });
+  const MOVED = "The real rows are the synthetic ones, each moved by no more than the bound on average. The nearest rows outside are moved in until the bound is used up, and the nearest inside moved out.";
+  const LABELS = "A row with another label counts as moved by the whole length: the bound is how many rows can differ, as a share of all. It is the same for any group of labels.";
+
+  const statistics = {
+    mean: {
+      name: "mean of a column", first: line,
+      answer: ({ c }) => {
+        const r = certified.mean(c, c.bound);
+        return {
+          head: `± ${up(r.off * span(c))}${units(c)}`,
+          says: `In the synthetic rows the mean${there(c)} of ${quoted(c)} is ${shown(c, r.value, figure)}. In the real rows it is between ${shown(c, r.least, down)} and ${shown(c, r.largest, up)}, ${sure}.`,
+          how: c.missing
+            ? `The bound for the column, ${up(c.bound)}, times the length of its range, ${figure(span(c))}${units(c)}, over the share of values that must be there.`
+            : `The bound for the column, ${up(c.bound)}, times the length of its range, ${figure(span(c))}${units(c)}.`,
+          nothing: r.off >= 1,
+        };
+      },
+    },
+    upto: {
+      name: "share of rows up to a value", first: line, asks: ["to"],
+      answer: ({ c, to, text }) => ({ ...share(`of all rows have a value of ${quoted(c)} up to ${text.to}`, certified.range(c, c.bound, 0, to)), how: MOVED }),
+    },
+    range: {
+      name: "share of rows in a range", first: line, asks: ["from", "to"],
+      answer: ({ c, from, to, text }) =>
+        from > to
+          ? { head: "–", says: "The range ends before it begins: choose a larger “to”.", how: "" }
+          : { ...share(`of all rows have a value of ${quoted(c)} from ${text.from} to ${text.to}`, certified.range(c, c.bound, from, to)), how: MOVED },
+    },
+    quantile: {
+      name: "quantile (median, quartile, …)", first: line, asks: ["percent"],
+      answer: ({ c, p }) => {
+        const r = certified.quantile(c, c.bound, p);
+        return {
+          head: `${own(c, r.least, down)} to ${own(c, r.largest, up)}`,
+          says: `In the synthetic rows ${figure(100 * p)}% of the values of ${quoted(c)} that are there are ${own(c, r.value, figure)} or less. In the real rows the value up to which so many lie is between ${own(c, r.least, down)} and ${own(c, r.largest, up)}, ${sure}.`,
+          how: `${MOVED} A quantile is certain where values are dense, and uncertain where there are few.`,
+          nothing: r.least <= 0 && r.largest >= 1,
+        };
+      },
+    },
+    variance: {
+      name: "variance and standard deviation", first: line,
+      answer: ({ c }) => {
+        const r = certified.variance(c, c.bound);
+        const deviation = (x, round) => `${round(Math.sqrt(x) * span(c))}${units(c)}`;
+        return {
+          head: `± ${up(r.off * span(c) ** 2)}${c.kind === "date" ? " days²" : ""}`,
+          says: `In the synthetic rows the variance${there(c)} of ${quoted(c)} is ${figure(r.value * span(c) ** 2)}, and in the real rows between ${down(r.least * span(c) ** 2)} and ${up(r.largest * span(c) ** 2)}: a standard deviation of ${deviation(r.value, figure)}, and of ${deviation(r.least, down)} to ${deviation(r.largest, up)}, ${sure}.`,
+          how: "Twice the bound times the longer way from the mean to an end of the range, and the bound squared.",
+          nothing: r.least <= 0 && r.largest >= 0.25,
+        };
+      },
+    },
+    label: {
+      name: "share of rows with a label", first: labelled, asks: ["label"],
+      answer: ({ c, i, text }) => ({ ...share(`of all rows have ${text.label} in ${quoted(c)}`, certified.label(c, c.bound, i)), how: LABELS }),
+    },
+    both: {
+      name: "share of rows with two labels", first: labelled, second: labelled,
+      answer: ({ c, other, bound }) => {
+        const off = certified.combination(c, other, bound);
+        return {
+          head: points(off),
+          says: `Count the synthetic rows with any label of ${quoted(c)} and any of ${quoted(other)}, as a share of all rows. In the real rows that share differs by no more than this, ${sure}.`,
+          how: `The bound for the two columns, ${up(bound)}, over the smallest distance of two labels. ${LABELS}`,
+          nothing: off >= 1,
+        };
+      },
+    },
+    shareWithin: {
+      name: "share within one category", first: labelled, asks: ["label"], second: labelled,
+      answer: ({ c, i, other, bound, text }) => {
+        const off = certified.shareWithin(c, i, other, bound);
+        return {
+          head: points(off),
+          says: `Look only at rows with ${text.label} in ${quoted(c)}, which are ${percent(c.counts[i] / c.rows, figure)} of the synthetic rows. What share of those has any label of ${quoted(other)} differs by no more than this in the real rows, ${sure}.`,
+          how: `The bound for the two columns, ${up(bound)}, over the share of rows that must be in the group: small groups say less.`,
+          nothing: off >= 1,
+        };
+      },
+    },
+    meanWithin: {
+      name: "mean within one category", first: labelled, asks: ["label"], second: line,
+      answer: ({ c, i, other, bound, text }) => {
+        const off = certified.meanWithin(c, i, other, bound);
+        return {
+          head: `± ${up(off * span(other))}${units(other)}`,
+          says: `Look only at rows with ${text.label} in ${quoted(c)}, which are ${percent(c.counts[i] / c.rows, figure)} of the synthetic rows. The mean${there(other)} of ${quoted(other)} over those differs by no more than this in the real rows, ${sure}.`,
+          how: `The bound for the two columns, ${up(bound)}, times the length of the range, ${figure(span(other))}${units(other)}, over the share of rows that must be in the group: small groups say less.`,
+          nothing: off >= 1,
+        };
+      },
+    },
+    covariance: {
+      name: "covariance of two columns", first: full, second: full,
+      answer: ({ c, other, bound }) => {
+        const off = certified.covariance(c, other, bound);
+        return {
+          head: `± ${up(off * span(c) * span(other))}`,
+          says: `The covariance of ${quoted(c)} and ${quoted(other)}, in the units of the one times the units of the other, differs by no more than this between the real and the synthetic rows, ${sure}.`,
+          how: `The bound for the two columns, ${up(bound)}, times how far values can be from the mean in either column; the ranges are ${figure(span(c))}${units(c)} and ${figure(span(other))}${units(other)}.`,
+          nothing: off >= 0.5,
+        };
+      },
+    },
+  };
+
+  // Controls.
+  const make = (tag, properties = {}) => Object.assign(document.createElement(tag), properties);
+  const choose = (id, options) => {
+    const select = make("select", { id });
+    for (const [value, name] of options) select.append(make("option", { value, textContent: name }));
+    return select;
+  };
+  const field = (name, control) => {
+    const label = make("label", { htmlFor: control.id, textContent: name });
+    const box = make("div", { className: "field" });
+    box.append(label, control);
+    return box;
+  };
+  const value = (id) => document.getElementById(id)?.value;
+  const indexed = (keep) => columns.map((c, i) => [i, c]).filter(([i, c]) => keep(c, i)).map(([i, c]) => [i, c.name]);
+  const partners = (what, i) => indexed((c, j) => what.second(c) && together(i, j) !== undefined);
+  const starters = (what) =>
+    indexed((c, i) => what.first(c) && (what.second ? partners(what, i).length > 0 : true));
+
+  const place = (c, id, preset) => {
+    if (c.kind === "ordinal") {
+      const select = choose(id, c.labels.map((name, i) => [i, name]));
+      select.value = String(Math.round(preset * span(c)));
+      return select;
+    }
+    const at = c.low + preset * span(c);
+    if (c.kind === "date") return make("input", { id, type: "date", min: dated(c.low), max: dated(c.high), value: dated(Math.round(at)) });
+    const start = c.whole ? Math.round(at) : Number(at.toPrecision(2));
+    return make("input", { id, type: "number", min: c.low, max: c.high, step: c.whole ? 1 : "any", value: Math.min(c.high, Math.max(c.low, start)) });
+  };
+  const NAMES = { from: "From", to: "Up to", label: "Label", percent: "Per cent of the values" };
+  const asked = (c, ask) => {
+    const id = `calc-${ask}`;
+    if (ask === "label") return choose(id, c.labels.map((name, i) => [i, name]));
+    if (ask === "percent") return make("input", { id, type: "number", min: 0.1, max: 99.9, step: "any", value: 50 });
+    return place(c, id, ask === "from" ? 0.25 : 0.5);
+  };
+
+  // What stands in a control, as a place on the line; null if it is no value of the column.
+  const read = (c, id) => {
+    const typed = value(id);
+    if (typed === "" || typed === undefined) return null;
+    const at = c.kind === "date" ? Date.parse(`${typed}T00:00:00Z`) / DAY : c.kind === "ordinal" ? c.low + Number(typed) : Number(typed);
+    if (!Number.isFinite(at) || at < c.low || at > c.high || (c.whole && at !== Math.round(at))) return null;
+    return span(c) > 0 ? (at - c.low) / span(c) : 0;
+  };
+
+  const what = document.getElementById("calc-what");
+  const where = document.getElementById("calc-where");
+  const head = document.getElementById("calc-head");
+  const says = document.getElementById("calc-says");
+  const how = document.getElementById("calc-how");
+  const note = document.getElementById("calc-note");
+
+  const chosen = () => statistics[what.value];
+  const place1 = () => {
+    where.replaceChildren(field(chosen().second ? "First column" : "Column", choose("calc-first", starters(chosen()))));
+    place2();
+  };
+  const place2 = () => {
+    while (where.children.length > 1) where.lastChild.remove();
+    const i = Number(value("calc-first"));
+    for (const ask of chosen().asks || []) where.append(field(NAMES[ask], asked(columns[i], ask)));
+    if (chosen().second) where.append(field("Second column", choose("calc-second", partners(chosen(), i))));
+  };
+  const unusable = (c, ask) =>
+    ask === "percent" ? "Type a per cent between 0 and 100." : `Type a value of ${quoted(c)}: from ${c.kind === "date" ? dated(c.low) : figure(c.low)} to ${c.kind === "date" ? dated(c.high) : figure(c.high)}${c.whole && c.kind !== "date" ? ", a whole number" : ""}.`;
+
+  const result = () => {
+    const i = Number(value("calc-first"));
+    const c = columns[i];
+    const given = { c, text: {} };
+    for (const ask of chosen().asks || []) {
+      const control = document.getElementById(`calc-${ask}`);
+      let wrong = false;
+      if (ask === "label") {
+        given.i = Number(control.value);
+        given.text.label = `“${c.labels[given.i]}”`;
+      } else if (ask === "percent") {
+        given.p = Number(control.value) / 100;
+        wrong = !(given.p > 0 && given.p < 1);
+      } else {
+        given[ask] = read(c, control.id);
+        wrong = given[ask] === null;
+        given.text[ask] = c.kind === "ordinal" ? `“${control.selectedOptions[0]?.textContent}”` : control.value;
+      }
+      control.toggleAttribute("aria-invalid", wrong);
+      if (wrong) return { head: "–", says: unusable(c, ask), how: "" };
+    }
+    if (chosen().second) {
+      const j = Number(value("calc-second"));
+      given.other = columns[j];
+      given.bound = together(i, j);
+    }
+    return chosen().answer(given);
+  };
+  const answer = () => {
+    const r = result();
+    head.textContent = r.head;
+    says.textContent = r.nothing ? `${r.says} ${NOTHING}` : r.says;
+    how.textContent = r.how;
+    const c = columns[Number(value("calc-first"))];
+    note.textContent = c.left ? `${c.left.toLocaleString("en")} rarer labels of ${quoted(c)} are not listed: the share of each is right within the same ±.` : "";
+  };
+
+  const offered = Object.keys(statistics).filter((key) => starters(statistics[key]).length > 0);
+  for (const many of [false, true]) {
+    const group = make("optgroup", { label: many ? "Two columns" : "One column" });
+    for (const key of offered.filter((k) => Boolean(statistics[k].second) === many))
+      group.append(make("option", { value: key, textContent: statistics[key].name }));
+    if (group.children.length) what.append(group);
+  }
+  if (!offered.length) return;
+  form.addEventListener("submit", (event) => event.preventDefault());
+  form.addEventListener("input", (event) => {
+    if (event.target === what) place1();
+    else if (event.target.id === "calc-first") place2();
+    answer();
+  });
+  place1();
+  answer();
+  form.hidden = false;
+})();
