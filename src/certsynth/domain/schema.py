@@ -24,7 +24,7 @@ from certsynth.domain.labels import (
     plain_number,
 )
 from certsynth.domain.rules import Constraint, Rule, constraints, read_rules
-from certsynth.errors import SchemaError
+from certsynth.errors import SchemaError, did_you_mean
 from certsynth.smallfiles import TooLong, read_small
 
 KINDS = ("integer", "number", "date", "ordinal", "category", "boolean", "tree", "metric")
@@ -47,6 +47,8 @@ MAX_COLUMNS = 1_000
 MAX_PAIRS = 4 * MAX_CODES**2  # of codes whose distances are kept, in all columns together: 800 MB
 MAX_REACH = 2**40  # offsets times steps and weights stay below 2^63
 MAX_WEIGHT_PARTS = 1_000  # a weight is a multiple of a thousandth
+_TABLES = (".csv", ".csv.gz", ".tsv", ".tsv.gz", ".parquet", ".pq")
+_DRAFT = "A schema is a TOML file that you write; `certsynth schema DATA` drafts one."
 _EPOCH = datetime.date(1970, 1, 1).toordinal()
 
 # tomllib takes quadratic time for a dotted key (32 kB: 4 s). No key of a schema has a dot, so lines with many
@@ -87,12 +89,16 @@ class Schema:
     def load(cls, path: str | Path) -> Schema:
         """Read a schema from a TOML file."""
         path = Path(path)
+        if path.name.lower().endswith(_TABLES):
+            raise SchemaError(f"schema {path}: that is a table. {_DRAFT}")
         try:
             text = read_small(path, most=MAX_BYTES).decode()
         except TooLong:
             raise SchemaError(
                 f"schema {path}: larger than {MAX_BYTES >> 20} MB; a schema is a short text file."
             ) from None
+        except FileNotFoundError:
+            raise SchemaError(f"schema {path}: no such file. Check the path. {_DRAFT}") from None
         except OSError as error:
             raise SchemaError(f"schema {path}: {error.strerror or 'cannot be read'}. Check the path.") from None
         except UnicodeDecodeError:
@@ -125,7 +131,8 @@ class Schema:
         known = dict(zip(self.names, self.columns, strict=True))
         for name in names:
             if name not in known:
-                raise SchemaError(f"column {name!r} is not in the schema, which has: {', '.join(self.names)}.")
+                near = did_you_mean(name, self.names)
+                raise SchemaError(f"column {name!r} is not in the schema, which has: {', '.join(self.names)}.{near}")
         about = zip(self.rules, self.constraints, strict=True)
         rules = tuple(rule for rule, constraint in about if set(constraint.columns) <= set(names))
         return replace(self, columns=tuple(known[name] for name in names), rules=rules)
@@ -214,11 +221,15 @@ def _column(entry: Any, where: str, folder: Path | None) -> Column:
     where = f"column {name!r}"
     kind = entry.get("kind")
     if kind not in KINDS:
-        raise SchemaError(f"{where}: kind must be one of {', '.join(KINDS)}.")
+        near = did_you_mean(kind, KINDS) if isinstance(kind, str) else ""
+        raise SchemaError(f"{where}: kind must be one of {', '.join(KINDS)}.{near}")
     for key in entry:
         if key not in _COMMON | _ALLOWED[kind]:
-            allowed = ", ".join(sorted((_COMMON | _ALLOWED[kind]) - {"name", "kind"}))
-            raise SchemaError(f"{where}: a column of kind {kind} has no entry {key!r:.60}; it may have {allowed}.")
+            allowed = sorted((_COMMON | _ALLOWED[kind]) - {"name", "kind"})
+            raise SchemaError(
+                f"{where}: a column of kind {kind} has no entry {key!r:.60}; it may have {', '.join(allowed)}."
+                f"{did_you_mean(key, allowed)}"
+            )
     missing, weight = checked_flag(entry, "missing", where), _weight(entry, where)
     if kind == "boolean":
         return Category(name=name, missing=missing, weight=weight, kind="boolean", values=("false", "true"))

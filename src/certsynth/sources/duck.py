@@ -22,8 +22,8 @@ MOST_ROWS = 10**12  # what a file says of itself may be anything
 _NUMBER = "file_row_number"
 _OPTIONS = "hive_partitioning = false"  # or a folder called year=2020 would make a column
 _DAMAGED = (
-    "DuckDB cannot read it: it is damaged, or holds text that is not UTF-8, or memory ran out. Write the file again, or "
-    "free memory."
+    "DuckDB cannot read it: it is damaged, or holds text that is not UTF-8, or memory ran out. Write the file again, "
+    "or free memory."
 )
 _FAILS = "its query fails, or its connection is closed. Run it by itself to see why."
 
