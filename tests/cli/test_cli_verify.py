@@ -60,6 +60,7 @@ def test_fails_when_a_file_is_gone(folder, run):
 
 def test_refuses_what_is_no_release(tmp_path, monkeypatch, run):
     monkeypatch.chdir(tmp_path)
+    (tmp_path / "people.csv").touch()
     for command in ("verify", "report"):
         assert run(command, "no").error == "no is not a release folder: there is no such folder."
         assert run(command, ".").error == (

@@ -60,7 +60,11 @@ MAX_DOTS = 16
 
 @dataclass(frozen=True, slots=True)
 class Schema:
-    """Columns in order, with what is said about the table as a whole; `constraints` are the rules, read."""
+    """What a table may hold: columns in order, with what is said about the table as a whole.
+
+    Make one with `load` or `parse`. `len` gives the number of columns, and iterating over it the columns. `draft` says
+    that it was drafted from rows, so that no release is made with it. `constraints` are the rules, read.
+    """
 
     columns: tuple[Column, ...]
     name: str = "table"
@@ -87,7 +91,7 @@ class Schema:
 
     @classmethod
     def load(cls, path: str | Path) -> Schema:
-        """Read a schema from a TOML file."""
+        """Read a schema from a TOML file. A file that it names, of distances, lies beside it."""
         path = Path(path)
         if path.name.lower().endswith(_TABLES):
             raise SchemaError(f"schema {path}: that is a table. {_DRAFT}")
@@ -118,6 +122,7 @@ class Schema:
 
     @property
     def names(self) -> tuple[str, ...]:
+        """The names of the columns, in order."""
         return tuple(column.name for column in self.columns)
 
     def __iter__(self) -> Iterator[Column]:

@@ -62,6 +62,7 @@ class Entry:
 class Ledger:
     """A ledger as it stood when it was read, its chain of hashes whole.
 
+    `cap` is the most that may ever be spent, in `unit` (ε or ρ), and `entries` are what was paid for.
     `head` is the hash of its last line: whoever notes it elsewhere can tell later if the file was rolled back.
     `cut_off` counts lines that a crash cut off; noise waits for its line to be on the disk, so none was drawn for them.
     """
@@ -124,6 +125,7 @@ class Ledger:
 
     @property
     def spent(self) -> Fraction:
+        """What has been spent so far, in its unit, exactly."""
         return sum((entry.amount for entry in self.entries), Fraction(0))
 
     @property
@@ -133,6 +135,7 @@ class Ledger:
 
     @property
     def remaining(self) -> Fraction:
+        """What may still be spent."""
         return self.cap - self.spent
 
     def holds(self, manifest: str) -> bool:
@@ -140,6 +143,7 @@ class Ledger:
         return any(entry.manifest == manifest for entry in self.entries)
 
     def to_json(self) -> dict[str, Any]:
+        """What `certsynth ledger --json` prints."""
         return {
             "dataset": self.dataset,
             "unit": str(self.unit),
