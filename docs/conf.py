@@ -17,7 +17,7 @@ extensions = ["myst_parser", "sphinx.ext.autodoc", "sphinx.ext.napoleon"]
 exclude_patterns = ["**.py", "**.toml"]
 default_role = "code"  # docstrings write `this`
 nitpicky = True
-smartquotes = False  # it would make dashes of options
+smartquotes_action = "D"  # dashes between parameters and their meaning; quotes stay as they are
 
 # Links to headings work as in a viewer of the repository: small letters, hyphens for spaces.
 myst_heading_anchors = 3

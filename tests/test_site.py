@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import html.parser
 import importlib.util
+import json
 import re
 import runpy
 import subprocess
@@ -11,7 +12,10 @@ import sys
 from pathlib import Path
 
 import pytest
+from click.testing import CliRunner
 
+from certsynth import Schema, demo
+from certsynth.cli import main
 from examples import ROOT, blocks, run_page, shape
 
 DOCS = ROOT / "docs"
@@ -73,6 +77,43 @@ def test_what_is_made_is_a_target():
 def test_the_page_of_commands_says_what_help_says():
     made = runpy.run_path(str(DOCS / "reference" / "make_commands.py"))["page"]()
     assert (DOCS / "reference" / "commands.md").read_text(encoding="utf-8") == made, "run make_commands.py"
+
+
+def test_the_page_on_json_has_every_key(tmp_path, monkeypatch):
+    """At the top of what commands print, and in the lists within; `demo` prints what others do."""
+    rows = re.findall(
+        r"^\| `(\w+)` \| (.*) \|$", (DOCS / "reference/json.md").read_text(encoding="utf-8"), re.MULTILINE
+    )
+    told = {command: set(re.findall(r"`(\w+)`", text)) for command, text in rows}
+    assert set(told) == set(main.commands)
+    town = {name: values for name, values in demo.people(300).items() if name in ("age", "employed")}
+    monkeypatch.chdir(tmp_path)
+    demo.write_csv(town, Path("people.csv"))
+    Path("schema.toml").write_text(Schema.parse(demo.SCHEMA).select(list(town)).to_toml(), encoding="utf-8")
+    schema, pinned, ledger = "--schema schema.toml", "--resolution 4 --mechanism identity", "--ledger ledger --cap 2"
+    for line in (
+        "schema people.csv --out draft.toml",
+        f"plan {schema} --rows 300 --epsilon 1 {pinned}",
+        f"release people.csv {schema} --epsilon 1 --out release {pinned} {ledger}",
+        "verify release",
+        "report release --out page.html",
+        f"certify people.csv people.csv {schema} --epsilon 1 {ledger}",
+        "ledger ledger",
+        f"evaluate people.csv people.csv {schema}",
+    ):
+        done = CliRunner().invoke(main, [*line.split(), "--json"])
+        assert done.exit_code == 0, (line, done.stderr)
+        printed, known = json.loads(done.stdout), told[line.split()[0]]
+        within = {
+            key for value in printed.values() if isinstance(value, list) for each in value[:1] for key in keys(each)
+        }
+        # The amount of an entry stands under its unit, and candidates of a plan have a paragraph of their own.
+        assert set(printed) <= known, line
+        assert line.startswith("plan") or within <= known | {"epsilon"}, line
+
+
+def keys(value: object) -> set[str]:
+    return set(value) if isinstance(value, dict) else set()
 
 
 class Loads(html.parser.HTMLParser):

@@ -126,7 +126,8 @@ def release(
         progress: told what is being done; silent by default.
 
     Raises:
-        InputError: something in the arguments, the schema or the table cannot be used; nothing was spent.
+        InputError: something in the arguments, the schema, the table or the place to write cannot be used. Where
+            budget was at stake, a note on the error says what became of it.
         CheckFailed: the ledger has not enough left, or was changed.
 
     Paper: Algorithm 1 [algorithm], Definition 1 [differential-privacy]
