@@ -2,7 +2,7 @@ PYTHON ?= python3
 BIN := .venv/bin
 INSTALLED := .venv/.installed
 
-.PHONY: setup demo test test-all lint bench audits clean
+.PHONY: setup demo test test-all lint docs bench audits clean
 
 setup: $(INSTALLED)
 
@@ -11,7 +11,7 @@ $(INSTALLED): pyproject.toml
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "certsynth needs Python 3.11 or newer: make PYTHON=python3.11")'
 	test -x $(BIN)/python || $(PYTHON) -m venv .venv
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check "pip>=25.1"
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable . --group test --group lint
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable . --group test --group lint --group docs
 	touch $@
 
 demo: setup
@@ -29,6 +29,10 @@ lint: setup
 	$(BIN)/ruff check
 	$(BIN)/ruff format --check
 	$(BIN)/mypy
+
+docs: setup
+	$(BIN)/python -m sphinx -W --keep-going -n -q -b html docs build/docs/html
+	@echo build/docs/html/index.html
 
 bench: setup
 	$(BIN)/python benchmarks/run.py

@@ -1,4 +1,4 @@
-"""What the README and the how-to pages tell people to type works, in the order in which they tell it."""
+"""What the README tells people to type works, in the order in which it tells it; `test_site.py` has the other pages."""
 
 from __future__ import annotations
 
@@ -10,10 +10,8 @@ import sys
 from pathlib import Path
 
 import pytest
-from click.testing import CliRunner
 
-from certsynth import Ledger, Schema, demo
-from certsynth.cli import main
+from certsynth import Schema, demo
 
 ROOT = Path(__file__).parents[1]
 _BLOCK = re.compile(r"^```(\w+)\n(.*?)^```", re.DOTALL | re.MULTILINE)
@@ -52,34 +50,11 @@ def run_line(line: str, folder: Path) -> None:
         edited(folder / "schema.toml")
 
 
-@pytest.mark.parametrize("page", ["README.md", "docs/how-to/first-release.md"])
-def test_its_commands_run_one_after_the_other(page, folder):
-    for block in blocks(page, "sh"):
+def test_its_commands_run_one_after_the_other(folder):
+    for block in blocks("README.md", "sh"):
         for line in block.splitlines():
             run_line(line, folder)
     assert (folder / "release" / "report.html").read_bytes() == (folder / "report.html").read_bytes()
-
-
-def test_the_commands_for_a_ledger_run_in_order(folder):
-    edited(folder / "schema.toml")
-    for block in blocks("docs/how-to/ledger.md", "sh"):
-        for line in block.splitlines():
-            run_line(line, folder)
-    assert Ledger.load(folder / "people.ledger").spent == 1
-
-
-def test_the_commands_for_planning_need_no_table(tmp_path, monkeypatch):
-    """On few rows and with one candidate, so that it is quick: what is chosen is tested elsewhere."""
-    edited(tmp_path / "schema.toml")
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.setenv("CERTSYNTH_CACHE", "off")
-    lines = [line for block in blocks("docs/how-to/plan.md", "sh") for line in block.splitlines()]
-    assert len(lines) > 3
-    for line in lines:
-        name, *arguments = shlex.split(line.replace("20000", "200"))
-        assert (name, arguments[0]) == ("certsynth", "plan")
-        done = CliRunner().invoke(main, [*arguments, "--resolution", "4", "--mechanism", "identity"])
-        assert done.exit_code == 0, (line, done.stderr)
 
 
 def test_its_python_runs(folder):

@@ -53,10 +53,12 @@ class Certification:
 
     @property
     def cost(self) -> Guarantee:
+        """What this answer spent."""
         return Guarantee.composed([self.whole.cost] + ([self.single.cost] if self.single else []))
 
     @property
     def bound(self) -> float:
+        """No statistic of the covered subsets is off by more."""
         return self.whole.bound
 
     @property
@@ -72,6 +74,7 @@ class Certification:
         return min(self.bound, self.single.bound)
 
     def to_json(self) -> dict[str, Any]:
+        """What `certsynth certify --json` prints, with the budget as exact texts."""
         whole = self.whole
         each = list(zip(whole.bounds, whole.lowers, strict=True))
         if len(each) == 1:  # the maximum bounds every subset, and says nothing from below about any one
@@ -113,13 +116,29 @@ def certify(
 ) -> Certification:
     """Bounds on the loss of any `synthetic` table, differentially private for the rows of `data`.
 
-    `epsilon` alone is pure; with `delta`, or given `rho`, noise is Gaussian.
+    The synthetic table must be public, or come from `data` by a mechanism whose own ε is counted beside this one.
 
-    The synthetic table must be public, or come from `data` by a mechanism whose own ε is counted beside this one. With
-    `per_subset` the budget is spent on all subsets at once and each gets its own bound; `subsets` names the ones that
-    matter, by default all of `sparsity` columns.
-
-    `ledger`, `cap` and `dataset` are those of `release`: what is spent here adds to the same file.
+    Args:
+        data: the private table: the path of a CSV or Parquet file, a DuckDB relation, or a frame of pandas, polars or
+            pyarrow. Columns that the schema does not name are ignored.
+        synthetic: the table to be certified, in any of the same forms.
+        schema: what a row may hold; not a draft.
+        epsilon: the budget, above 0 and at most 100. Alone it is pure ε-differential privacy.
+        delta: with this, (ε, δ)-differential privacy and Gaussian noise: above 0, at most 0.01.
+        rho: the budget of zero-concentrated differential privacy, alone or in place of one of the two.
+        sparsity: how many columns a statistic may look at: 2, or 1 if there is only one column.
+        subsets: in place of `sparsity`, the subsets of columns that matter, of any sizes, as lists of names. Columns
+            that none of them names are left out.
+        confidence: how sure the certificate is: at least 0.5 and below 1, by default 0.95.
+        neighbours: "replace-one" (the number of rows is public) or "add-remove" (it is not).
+        per_subset: spend the budget on all subsets at once, and give each a bound of its own.
+        columns: use only these columns of the schema.
+        lattice: steps of the lattice that tables are compared on; finer is slower.
+        ledger: a file that adds up what is spent on a data set, and refuses what would exceed its cap.
+        cap: the most that may ever be spent on the data set; the ledger's first use fixes it.
+        dataset: the name of the data set; by default that of the schema's table.
+        noise: for tests.
+        progress: told what is being done; silent by default.
     """
     schema = usable(schema, columns, subsets)
     privacy, sure = checked_budget(epsilon, delta, rho), checked_confidence(confidence)

@@ -2,6 +2,28 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
+_LONGEST_WORD = 60  # finding likenesses takes quadratic time
+
+
+def did_you_mean(name: str, known: Iterable[str]) -> str:
+    """A sentence for the end of a message about an unknown name; nothing if no known one is like it.
+
+    For public names only: those of columns, kinds and entries.
+
+    >>> did_you_mean("regoin", ["age", "region"]), did_you_mean("AGE", ["age"]), did_you_mean("height", ["age"])
+    (" Did you mean 'region'?", " Did you mean 'age'?", '')
+    """
+    import difflib  # only where something is wrong: `certsynth --help` must be quick
+
+    words = [word for word in known if len(word) <= _LONGEST_WORD]
+    if len(name) > _LONGEST_WORD:
+        return ""
+    same = [word for word in words if word.strip().casefold() == name.strip().casefold()]
+    near = same or difflib.get_close_matches(name, words, n=1)
+    return f" Did you mean {near[0]!r}?" if near else ""
+
 
 class BudgetNote(str):
     """A sentence on what became of the privacy budget, as a note of the error that ended the work."""

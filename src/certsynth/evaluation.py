@@ -37,21 +37,26 @@ class Evaluation:
 
     @property
     def value(self) -> float:
+        """The largest loss, of rows moved to the lattice."""
         return max(s.value for s in self.subsets)
 
     @property
     def upper(self) -> float:
+        """The largest loss is at most this."""
         return max(s.upper for s in self.subsets)
 
     @property
     def lower(self) -> float:
+        """And at least this."""
         return max(s.lower for s in self.subsets)
 
     @property
     def mean_upper(self) -> float:
+        """On average over the subsets the loss is at most this."""
         return sum(s.upper for s in self.subsets) / len(self.subsets)
 
     def to_json(self) -> dict[str, Any]:
+        """What `certsynth evaluate --json` prints."""
         return {
             "private": False,
             "value": self.value,
@@ -78,7 +83,17 @@ def evaluate(
     """The true loss of `synthetic`. NOT PRIVATE: what it returns must not leave the house.
 
     The rows of both tables are moved to a lattice, where W1 is computed exactly; how far they were moved widens the
-    bounds. `subsets` names the subsets of columns that matter, by default all of `sparsity` columns.
+    bounds.
+
+    Args:
+        data: the private table, in any form that `release` takes.
+        synthetic: the other one.
+        schema: what a row may hold.
+        sparsity: how many columns a statistic may look at: 2, or 1 if there is only one column.
+        subsets: in place of `sparsity`, the subsets of columns that matter, as lists of names.
+        lattice: steps of the lattice that tables are compared on; finer is slower.
+        columns: use only these columns of the schema.
+        progress: told what is being done; silent by default.
     """
     schema = named_columns(schema.select(columns) if columns else schema, subsets)
     fine = FineMarginals.of(schema, checked_subsets(schema, sparsity, subsets, call="evaluate"), steps=lattice)

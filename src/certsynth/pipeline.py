@@ -82,19 +82,44 @@ def release(
 ) -> Release:
     """A synthetic table for `data` under differential privacy, with its certificate; written to `out` if given.
 
-    `epsilon` alone is pure ε-differential privacy. With `delta`, or given `rho`, noise is Gaussian, and what is spent
-    adds up in ρ.
+    Args:
+        data: the private table: the path of a CSV or Parquet file, a DuckDB relation, or a frame of pandas, polars or
+            pyarrow. Columns that the schema does not name are ignored.
+        schema: what a row may hold; not a draft.
+        epsilon: the budget, above 0 and at most 100. Alone it is pure ε-differential privacy.
+        delta: with this, (ε, δ)-differential privacy and Gaussian noise: above 0, at most 0.01.
+        rho: the budget of zero-concentrated differential privacy, alone or in place of one of the two.
+        out: the folder to write; it must not exist. Without it the release is in memory only, and is written by
+            `Release.save`.
+        sparsity: how many columns a statistic may look at: 2, or 1 if there is only one column.
+        subsets: in place of `sparsity`, the subsets of columns that matter, of any sizes, as lists of names. Columns
+            that none of them names are left out.
+        resolution: how many cells a column is cut into, or "auto".
+        mechanism: how counts get their noise, or "auto".
+        projection: how rows are fitted: "particles", "public", "full-grid", "drawn" or "auto".
+        loss: fit by a linear program, and make this small: "transport" or "path".
+        public: a public table of the same columns, to start from.
+        rows: how many rows to make: as many as there are, up to a million; 100,000 if that is private.
+        certificate_share: share of the budget for the direct certificate, by default 0.05; 0 for none.
+        confidence: how sure the certificate is: at least 0.5 and below 1, by default 0.95.
+        neighbours: "replace-one" (the number of rows is public) or "add-remove" (it is not).
+        preset: "paper" does all as the paper does.
+        columns: use only these columns of the schema.
+        candidates: make so many tables from the same noisy counts, and choose one privately.
+        seed: steers only what needs no privacy: which public rows are drawn, the order and details of emitted rows.
+            The noise has no seed.
+        sign: the file of an Ed25519 private key that the folder is signed with.
+        memory: the most bytes that may be used; by default what the machine has free.
+        ledger: a file that adds up what is spent on a data set, and refuses what would exceed its cap.
+        cap: the most that may ever be spent on the data set; the ledger's first use fixes it.
+        dataset: the name of the data set; by default that of the schema's table.
+        noise: for tests: what is made with noise of one's own cannot be written.
+        progress: told what is being done; silent by default.
 
-    `subsets` names the subsets of columns that matter, of any sizes: budget and certificate cover those only, and
-    columns that none of them names are left out. By default they are all of `sparsity` columns.
-
-    `ledger` is a file that adds up what is spent on a data set; its first use fixes the `cap` and the name of the
-    `dataset`, and what would exceed the cap is refused (`mechanisms/ledger.py`).
-
-    `seed` steers only what needs no privacy: which public rows are drawn, the order and details of emitted rows. The
-    noise has no seed. `noise` is for tests: what is made with noise of one's own cannot be written.
-
-    `sign` is the file of an Ed25519 private key that the folder is signed with.
+    Raises:
+        InputError: something in the arguments, the schema, the table or the place to write cannot be used. Where
+            budget was at stake, a note on the error says what became of it.
+        CheckFailed: the ledger has not enough left, or was changed.
 
     Paper: Algorithm 1 [algorithm], Definition 1 [differential-privacy]
     """

@@ -7,7 +7,7 @@ from fractions import Fraction
 from typing import Any
 
 from certsynth.domain import Schema
-from certsynth.errors import InputError
+from certsynth.errors import InputError, did_you_mean
 from certsynth.mechanisms import Budget, Neighbours, Unit, exact_epsilon
 from certsynth.mechanisms.concentrated import Privacy, delta_of, epsilon_of, rho_of
 from certsynth.mechanisms.guarantee import MOST_DELTA, exact_rational
@@ -62,7 +62,7 @@ def _named_subsets(schema: Schema, named: Named) -> tuple[Subset, ...]:
             if name not in place:
                 raise InputError(
                     f"the workload names {name!r:.60}, which is no column of the schema: choose from "
-                    f"{', '.join(schema.names)}."
+                    f"{', '.join(schema.names)}.{did_you_mean(name, schema.names)}"
                 )
         if not names or len(set(names)) < len(names):
             raise InputError("a subset of the workload names at least one column, and each column once.")

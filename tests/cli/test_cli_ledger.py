@@ -84,7 +84,7 @@ def test_refuses_a_mix_of_currencies(town, run):
 
 
 def test_mistakes_are_told_in_one_line(town, run):
-    assert run("ledger", "nowhere").error == "nowhere cannot be opened (No such file or directory)."
+    assert run("ledger", "nowhere").error == "nowhere cannot be opened (No such file or directory). Check the path."
     assert run("ledger", "people.csv").error == (
         "people.csv is not a ledger of certsynth; it is left as it is. Choose another file."
     )

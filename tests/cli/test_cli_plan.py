@@ -278,8 +278,15 @@ NO_NUMBER = (
         ),
         (["--resolution", "fine"], "resolution must be auto or a whole number from 1 to 1024; got 'fine'."),
         (["--confidence", "1"], "confidence must be at least 0.5 and below 1, for example 0.95; got '1'."),
-        (["--columns", "agee"], "column 'agee' is not in the schema, which has: age, region, employed."),
-        (["--schema", "no.toml"], "schema no.toml: No such file or directory. Check the path."),
+        (
+            ["--columns", "agee"],
+            "column 'agee' is not in the schema, which has: age, region, employed. Did you mean 'age'?",
+        ),
+        (
+            ["--schema", "no.toml"],
+            "schema no.toml: no such file. Check the path. A schema is a TOML file that you write; `certsynth schema "
+            "DATA` drafts one.",
+        ),
     ],
 )
 def test_refuses_what_makes_no_sense(town, run, options, message):

@@ -133,7 +133,10 @@ def test_refuses_a_budget_that_is_none(town, run, epsilon):
         ),
         (["--resolution", 0], "resolution must be auto or a whole number from 1 to 1024; got 0."),
         (["--resolution", "fine"], "resolution must be auto or a whole number from 1 to 1024; got 'fine'."),
-        (["--columns", "age,agee"], "column 'agee' is not in the schema, which has: age, region, employed."),
+        (
+            ["--columns", "age,agee"],
+            "column 'agee' is not in the schema, which has: age, region, employed. Did you mean 'age'?",
+        ),
         (
             ["--columns", "age,,region"],
             "invalid value for '--columns': give column names with commas between them, for example age,income. "
@@ -191,9 +194,12 @@ def test_refuses_files_that_are_not_there(town, run):
     missing = run("release", "no.csv", "--schema", "schema.toml", *epsilon_and_out)
     assert missing.error == "data no.csv: no such file. Check the path."
     no_schema = run("release", "people.csv", "--schema", "no.toml", *epsilon_and_out)
-    assert no_schema.error == "schema no.toml: No such file or directory. Check the path."
+    assert no_schema.error == (
+        "schema no.toml: no such file. Check the path. A schema is a TOML file that you write; `certsynth schema DATA` "
+        "drafts one."
+    )
     assert run("release", "people.csv", *epsilon_and_out).error == (
-        "missing option '--schema'. See certsynth release --help."
+        "missing option '--schema'. Draft one with `certsynth schema DATA`, then edit it. See certsynth release --help."
     )
 
 

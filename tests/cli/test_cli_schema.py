@@ -44,7 +44,9 @@ def test_refuses_what_it_cannot_read_or_write(town, run):
         "no/d.toml was not written (No such file or directory); choose another --out."
     )
     (town / "people.xls").write_text("x")
-    assert run("schema", "people.xls", "--out", "d.toml").error.startswith("data people.xls: unknown suffix.")
+    assert run("schema", "people.xls", "--out", "d.toml").error == (
+        "data people.xls: a spreadsheet. Save the sheet as CSV in UTF-8."
+    )
 
 
 JOBS = "job,age\n11,30\n2,40\n99,50\n,60\n"

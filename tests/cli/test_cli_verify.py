@@ -63,9 +63,15 @@ def test_fails_when_a_file_is_gone(folder, run):
 
 def test_refuses_what_is_no_release(tmp_path, monkeypatch, run):
     monkeypatch.chdir(tmp_path)
+    (tmp_path / "people.csv").touch()
     for command in ("verify", "report"):
         assert run(command, "no").error == "no is not a release folder: there is no such folder."
-        assert run(command, ".").error == ". is not a release folder: certificate.json cannot be read."
+        assert run(command, ".").error == (
+            ". is not a release folder: certificate.json cannot be read. Give a folder that `certsynth release` wrote."
+        )
+        assert run(command, "people.csv").error == (
+            "people.csv is not a release folder: it is a file. Give the folder that it lies in."
+        )
 
 
 def test_writes_the_report_again(folder, run):

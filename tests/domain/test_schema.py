@@ -407,7 +407,8 @@ def test_refuses_what_is_no_text_file(tmp_path: Path) -> None:
     (tmp_path / "binary.toml").write_bytes(b"\xff\xfe\x00")
     os.mkfifo(tmp_path / "pipe.toml")  # nobody writes to it: whoever waits for it waits forever
     for path, says in [
-        (tmp_path / "none.toml", "No such file"),
+        (tmp_path / "none.toml", "no such file"),
+        (tmp_path / "people.csv", "that is a table"),
         (tmp_path, "Is a directory"),
         (tmp_path / "binary.toml", "UTF-8"),
         (tmp_path / "pipe.toml", "Not a regular file"),

@@ -111,7 +111,8 @@ def write_folder(
 def check_plain(folder: Path) -> None:
     """Refuse a folder with anything but plain files of sane sizes, before any is opened."""
     if not folder.is_dir():
-        raise InputError(f"{folder} is not a release folder: there is no such folder.")
+        found = "it is a file. Give the folder that it lies in" if folder.is_file() else "there is no such folder"
+        raise InputError(f"{folder} is not a release folder: {found}.")
     try:
         with os.scandir(folder) as entries:
             for number, entry in enumerate(entries):
@@ -136,7 +137,9 @@ def read_plain(folder: Path, name: str) -> bytes:
     try:
         return read_small(folder / name, most=LARGEST[name], follow=False)
     except (OSError, TooLong):
-        raise InputError(f"{folder} is not a release folder: {name} cannot be read.") from None
+        raise InputError(
+            f"{folder} is not a release folder: {name} cannot be read. Give a folder that `certsynth release` wrote."
+        ) from None
 
 
 def check_sums(folder: Path) -> list[str]:

@@ -30,7 +30,11 @@ CSV, PARQUET = "synthetic.csv", "synthetic.parquet"
 
 @dataclass(frozen=True, slots=True)
 class Certified:
-    """The certificate of a release, in short; `details` is all of it, as in certificate.json."""
+    """The certificate of a release, in short; `details` is all of it, as in certificate.json.
+
+    `kind` says which of the two certificates gives the `bound`: "direct" or "plug-in". `subsets` has the columns and
+    the bound of every subset that is covered.
+    """
 
     bound: float
     confidence: float
@@ -57,8 +61,11 @@ class Certified:
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
 class Release:
-    """The values of `table` are those that are written, column by column, missing ones masked; `rows` are the same as
-    whoever reads them back cleans them (`Column.clean`), which is what is certified. `document` is certificate.json.
+    """A release: what `release` gives back, and what `Release.load` reads from a folder.
+
+    `document` is all of certificate.json, and `folder` where it lies, if it was written. The values of `table` are those
+    that are written, column by column, missing ones masked; `rows` are the same as whoever reads them back cleans them,
+    which is what is certified. `measurements` are the noisy counts.
     """
 
     schema: Schema
@@ -86,6 +93,7 @@ class Release:
 
     @property
     def certificate(self) -> Certified:
+        """The certificate, in short."""
         return Certified.read(self.document["certificate"])
 
     def __repr__(self) -> str:

@@ -48,6 +48,8 @@ class Commands(click.Group):
             )
         except click.UsageError as error:
             remedy = f" See {error.ctx.command_path} --help." if error.ctx else ""
+            if isinstance(error, click.MissingParameter) and error.param and error.param.name == "schema_file":
+                remedy = f" Draft one with `certsynth schema DATA`, then edit it.{remedy}"
             code = _fail(f"{_sentence(error.format_message())}{remedy}", BAD_INPUT)
         except click.ClickException as error:
             code = _fail(_sentence(error.format_message()), BAD_INPUT)

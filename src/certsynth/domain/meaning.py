@@ -13,6 +13,7 @@ from certsynth.domain import expression
 from certsynth.domain.column import Category, Column, Ordered
 from certsynth.domain.condition import Among, And, Comparison, Condition, Linear, Missing, Not, Or, SameLabel
 from certsynth.domain.expression import BadExpression, Node, listed
+from certsynth.errors import did_you_mean
 
 _EPOCH = datetime.date(1970, 1, 1).toordinal()
 
@@ -219,6 +220,7 @@ class Reader:
         if node.name not in self.columns:
             raise BadExpression(
                 node.at,
-                f"no column is called {node.name!r:.60}; there are {listed(self.columns)}, and texts stand in quotes.",
+                f"no column is called {node.name!r:.60}; there are {listed(self.columns)}, and texts stand in quotes."
+                f"{did_you_mean(node.name, self.columns)}",
             )
         return self.columns[node.name]

@@ -24,7 +24,7 @@ from certsynth.domain.labels import (
     plain_number,
 )
 from certsynth.domain.rules import Constraint, Rule, constraints, read_rules
-from certsynth.errors import SchemaError
+from certsynth.errors import SchemaError, did_you_mean
 from certsynth.smallfiles import TooLong, read_small
 
 KINDS = ("integer", "number", "date", "ordinal", "category", "boolean", "tree", "metric")
@@ -47,6 +47,8 @@ MAX_COLUMNS = 1_000
 MAX_PAIRS = 4 * MAX_CODES**2  # of codes whose distances are kept, in all columns together: 800 MB
 MAX_REACH = 2**40  # offsets times steps and weights stay below 2^63
 MAX_WEIGHT_PARTS = 1_000  # a weight is a multiple of a thousandth
+_TABLES = (".csv", ".csv.gz", ".tsv", ".tsv.gz", ".parquet", ".pq")
+_DRAFT = "A schema is a TOML file that you write; `certsynth schema DATA` drafts one."
 _EPOCH = datetime.date(1970, 1, 1).toordinal()
 
 # tomllib takes quadratic time for a dotted key (32 kB: 4 s). No key of a schema has a dot, so lines with many
@@ -61,7 +63,11 @@ MOST_SHOWN = 10
 
 @dataclass(frozen=True, slots=True, repr=False)
 class Schema:
-    """Columns in order, with what is said about the table as a whole; `constraints` are the rules, read."""
+    """What a table may hold: columns in order, with what is said about the table as a whole.
+
+    Make one with `load` or `parse`. `len` gives the number of columns, and iterating over it the columns. `draft` says
+    that it was drafted from rows, so that no release is made with it. `constraints` are the rules, read.
+    """
 
     columns: tuple[Column, ...]
     name: str = "table"
@@ -88,14 +94,18 @@ class Schema:
 
     @classmethod
     def load(cls, path: str | Path) -> Schema:
-        """Read a schema from a TOML file."""
+        """Read a schema from a TOML file. A file that it names, of distances, lies beside it."""
         path = Path(path)
+        if path.name.lower().endswith(_TABLES):
+            raise SchemaError(f"schema {path}: that is a table. {_DRAFT}")
         try:
             text = read_small(path, most=MAX_BYTES).decode()
         except TooLong:
             raise SchemaError(
                 f"schema {path}: larger than {MAX_BYTES >> 20} MB; a schema is a short text file."
             ) from None
+        except FileNotFoundError:
+            raise SchemaError(f"schema {path}: no such file. Check the path. {_DRAFT}") from None
         except OSError as error:
             raise SchemaError(f"schema {path}: {error.strerror or 'cannot be read'}. Check the path.") from None
         except UnicodeDecodeError:
@@ -122,6 +132,7 @@ class Schema:
 
     @property
     def names(self) -> tuple[str, ...]:
+        """The names of the columns, in order."""
         return tuple(column.name for column in self.columns)
 
     def __iter__(self) -> Iterator[Column]:
@@ -135,7 +146,8 @@ class Schema:
         known = dict(zip(self.names, self.columns, strict=True))
         for name in names:
             if name not in known:
-                raise SchemaError(f"column {name!r} is not in the schema, which has: {', '.join(self.names)}.")
+                near = did_you_mean(name, self.names)
+                raise SchemaError(f"column {name!r} is not in the schema, which has: {', '.join(self.names)}.{near}")
         about = zip(self.rules, self.constraints, strict=True)
         rules = tuple(rule for rule, constraint in about if set(constraint.columns) <= set(names))
         return replace(self, columns=tuple(known[name] for name in names), rules=rules)
@@ -224,11 +236,15 @@ def _column(entry: Any, where: str, folder: Path | None) -> Column:
     where = f"column {name!r}"
     kind = entry.get("kind")
     if kind not in KINDS:
-        raise SchemaError(f"{where}: kind must be one of {', '.join(KINDS)}.")
+        near = did_you_mean(kind, KINDS) if isinstance(kind, str) else ""
+        raise SchemaError(f"{where}: kind must be one of {', '.join(KINDS)}.{near}")
     for key in entry:
         if key not in _COMMON | _ALLOWED[kind]:
-            allowed = ", ".join(sorted((_COMMON | _ALLOWED[kind]) - {"name", "kind"}))
-            raise SchemaError(f"{where}: a column of kind {kind} has no entry {key!r:.60}; it may have {allowed}.")
+            allowed = sorted((_COMMON | _ALLOWED[kind]) - {"name", "kind"})
+            raise SchemaError(
+                f"{where}: a column of kind {kind} has no entry {key!r:.60}; it may have {', '.join(allowed)}."
+                f"{did_you_mean(key, allowed)}"
+            )
     missing, weight = checked_flag(entry, "missing", where), _weight(entry, where)
     if kind == "boolean":
         return Category(name=name, missing=missing, weight=weight, kind="boolean", values=("false", "true"))

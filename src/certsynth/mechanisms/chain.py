@@ -113,7 +113,8 @@ def open_chain(path: Path, *, write: bool) -> Iterator[Chain]:
     try:
         file = os.open(path, flags | os.O_CLOEXEC | os.O_NONBLOCK, 0o600)  # non-blocking: a pipe must not hang
     except OSError as error:
-        raise InputError(f"{path} cannot be opened ({error.strerror or 'input/output error'}).") from None
+        reason = error.strerror or "input/output error"
+        raise InputError(f"{path} cannot be opened ({reason}). Check the path.") from None
     try:
         status = os.fstat(file)
         if not stat.S_ISREG(status.st_mode):

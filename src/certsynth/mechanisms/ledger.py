@@ -63,6 +63,7 @@ class Entry:
 class Ledger:
     """A ledger as it stood when it was read, its chain of hashes whole. `table` is the schema's name of the first use.
 
+    `cap` is the most that may ever be spent, in `unit` (ε or ρ), and `entries` are what was paid for.
     `head` is the hash of its last line: whoever notes it elsewhere can tell later if the file was rolled back.
     `cut_off` counts lines that a crash cut off; noise waits for its line to be on the disk, so none was drawn for them.
     """
@@ -127,6 +128,7 @@ class Ledger:
 
     @property
     def spent(self) -> Fraction:
+        """What has been spent so far, in its unit, exactly."""
         return sum((entry.amount for entry in self.entries), Fraction(0))
 
     @property
@@ -136,6 +138,7 @@ class Ledger:
 
     @property
     def remaining(self) -> Fraction:
+        """What may still be spent."""
         return self.cap - self.spent
 
     def __repr__(self) -> str:
@@ -160,6 +163,7 @@ class Ledger:
         return any(entry.manifest == manifest for entry in self.entries)
 
     def to_json(self) -> dict[str, Any]:
+        """What `certsynth ledger --json` prints."""
         return {
             "dataset": self.dataset,
             "unit": str(self.unit),

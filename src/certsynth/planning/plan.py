@@ -117,6 +117,7 @@ class Plan:
     merged: tuple[Merged, ...] = ()
 
     def to_json(self) -> dict[str, Any]:
+        """What `certsynth plan --json` prints."""
         return dataclasses.asdict(self)
 
     @classmethod
@@ -155,10 +156,28 @@ def plan(
 ) -> Plan:
     """What certificate to expect for a table with this schema and so many rows, per mechanism and resolution.
 
-    No row is read: `rows` is a number. `subsets` names the subsets of columns that matter, by default all of `sparsity`
-    columns. The choice is the one that `release` makes with the same arguments for a table of so many rows; where their
-    number is private it takes `--rows` for it. Answers are remembered in a folder of the user's cache
-    (`planning/cache.py`).
+    No row is read. The choice is the one that `release` makes with the same arguments for a table of so many rows;
+    where their number is private it takes `--rows` for it. Answers are remembered in a folder of the user's cache.
+
+    Args:
+        schema: what a row may hold; not a draft.
+        rows: how many rows the private table has, or will have: a number.
+        epsilon: the budget, above 0 and at most 100. Alone it is pure ε-differential privacy.
+        delta: with this, (ε, δ)-differential privacy and Gaussian noise: above 0, at most 0.01.
+        rho: the budget of zero-concentrated differential privacy, alone or in place of one of the two.
+        sparsity: how many columns a statistic may look at: 2, or 1 if there is only one column.
+        subsets: in place of `sparsity`, the subsets of columns that matter, of any sizes, as lists of names.
+        resolution: how many cells a column is cut into, or "auto".
+        mechanism: how counts get their noise, or "auto".
+        projection: how rows are fitted: "particles", "public", "full-grid", "drawn" or "auto".
+        loss: fit by a linear program, and make this small: "transport" or "path".
+        certificate_share: share of the budget for the direct certificate, by default 0.05; 0 for none.
+        confidence: how sure the certificate is: at least 0.5 and below 1, by default 0.95.
+        neighbours: "replace-one" (the number of rows is public) or "add-remove" (it is not).
+        preset: "paper" does all as the paper does.
+        columns: use only these columns of the schema.
+        memory: the most bytes that may be used; by default what the machine has free.
+        progress: told what is being done; silent by default.
     """
     schema = usable(schema, columns, subsets)
     check_rules(schema)

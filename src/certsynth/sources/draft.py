@@ -22,15 +22,18 @@ from certsynth.domain.labels import checked_text, tree_column
 from certsynth.domain.schema import MAX_COLUMNS, MAX_REACH
 from certsynth.errors import InputError, SchemaError
 from certsynth.sources import open_source
+from certsynth.sources.files import CsvFile
 from certsynth.sources.reading import objects
 
 MANY_LABELS = 1_000
 KEPT_LABELS = 50  # of many: a list that a person can still edit
+MANY_COMMAS = 50  # distinct labels like 3,5: those are numbers, and no list of codes
 COUNTED_LABELS = 100_000  # a column with more distinct texts has no categories worth holding in memory
 
 # Numbers and dates with holes often have a word for them. A category may mean it: NA is Namibia's code.
 _HOLES = frozenset({"", "na", "n/a", "nan", "nat", "null", "none", "."})
 _CODE = re.compile(r"\s*[+-]?0[0-9]")  # 00123 is a label: as a number it would lose its zeros
+_DECIMAL_COMMA = re.compile(r"\s*[+-]?[0-9][0-9. ]*,[0-9]+\s*")
 
 _EPOCH = datetime.date(1970, 1, 1).toordinal()
 _DAYS = (datetime.date.min.toordinal() - _EPOCH, datetime.date.max.toordinal() - _EPOCH)
@@ -75,6 +78,8 @@ def draft_schema(data: Any, name: str = "table", trees: Mapping[str, Sequence[st
     <BLANKLINE>
     """
     source = open_source(data)
+    if isinstance(source, CsvFile):
+        source.check_separator()
     # Of names that differ in case only, a schema may have one.
     first: dict[str, str] = {}
     for title in filter(_allowed, source.names):
@@ -187,6 +192,8 @@ class _Seen:
             low, high = self.days.within(*_DAYS)
             low, high = _apart(int(low), int(high), _DAYS[1])
             return Ordered(name=name, missing=missing, kind="date", low=low, high=high)
+        if sum(_DECIMAL_COMMA.fullmatch(label) is not None for label in self.labels) > MANY_COMMAS:
+            raise InputError(f"column {name!r}: its numbers have a decimal comma. Write them with a point, like 3.5.")
         return self._category(name)
 
     def of_codes(self, name: str, paths: Sequence[str]) -> Category:

@@ -29,6 +29,19 @@ from certsynth.sources.reading import BITE, TEXT_ROWS, gathered, objects, positi
 
 DELIMITERS = {".csv": ",", ".csv.gz": ",", ".tsv": "\t", ".tsv.gz": "\t"}
 PARQUET = (".parquet", ".pq")
+SPREADSHEETS = (".xlsx", ".xlsm", ".xls", ".ods", ".numbers")
+
+_SAVE_SHEET = "a spreadsheet, or packed like one. Save the sheet as CSV in UTF-8"
+_FIRST_BYTES = {
+    b"PK\x03\x04": _SAVE_SHEET,
+    b"\xd0\xcf\x11\xe0": _SAVE_SHEET,
+    b"\x1f\x8b": "compressed. Let its name end in .gz",
+    b"\xff\xfe": "text in UTF-16. Save it as UTF-8",
+    b"\xfe\xff": "text in UTF-16. Save it as UTF-8",
+}
+"""How files begin that are no CSV, whatever their names say, and what to do. No text in UTF-8 begins so."""
+
+_SEPARATORS = {";": "semicolons", "\t": "tabs", "|": "upright strokes", ",": "commas"}
 
 
 def open_file(path: Path, what: str) -> CsvFile | ParquetFile:
@@ -49,6 +62,10 @@ def open_file(path: Path, what: str) -> CsvFile | ParquetFile:
     for suffix, delimiter in DELIMITERS.items():
         if name.endswith(suffix):
             return CsvFile.open(path, where, delimiter)
+    if name.endswith(SPREADSHEETS):
+        raise InputError(f"{where}: a spreadsheet. Save the sheet as CSV in UTF-8.")
+    if name.endswith(".toml"):
+        raise InputError(f"{where}: that is a schema or a workload, and no table. Give a CSV or Parquet file here.")
     known = ", ".join([*DELIMITERS, *PARQUET])
     raise InputError(f"{where}: unknown suffix. Convert it to one of {known}.")
 
@@ -65,6 +82,7 @@ class CsvFile:
     @classmethod
     def open(cls, path: Path, where: str, delimiter: str) -> CsvFile:
         unread = cls(path, where, delimiter, ())
+        unread._refuse_other_formats()
         with unread._lines() as lines:
             try:
                 header: list[str] = next(unread._parsed(lines), [])
@@ -72,7 +90,7 @@ class CsvFile:
                 raise InputError(f"{where}: the header line has a quote out of place. Correct it.") from None
         if not any(header):
             raise InputError(f"{where}: empty, or without a header. The first line must name the columns.")
-        if not _decodable(header):
+        if not _decodable(header) or any("\0" in name for name in header):  # UTF-16 without its mark has zeros
             raise InputError(f"{where}: the header is not text in UTF-8. Save the file as UTF-8.")
         # Names are not told here: where there is no header, the first line is somebody's.
         named = [name for name in header if name]
@@ -87,12 +105,34 @@ class CsvFile:
             raise InputError(f"{where}: {found}.")
         return cls(path, where, delimiter, tuple(header))
 
+    @property
+    def other_separator(self) -> str | None:
+        """What seems to stand between fields, where the header is a single field with such signs in it."""
+        if len(self.names) != 1:
+            return None
+        return next((sign for sign in _SEPARATORS if sign in self.names[0]), None)
+
+    def check_separator(self) -> None:
+        """Refuse a file whose header is one field, with the separators of other formats in it."""
+        if separator := self.other_separator:
+            raise InputError(self._separated_by(separator))
+
+    def _separated_by(self, separator: str) -> str:
+        here, found = _SEPARATORS[self.delimiter], _SEPARATORS[separator]
+        point = ", and decimals with a point" if separator == ";" else ""
+        return f"{self.where}: its fields seem to have {found} between them. Save it with {here}{point}."
+
     def size_hint(self) -> int | None:
         return None
 
     def batches(self, names: Sequence[str], *, rows: int = 500_000) -> Iterator[list[np.ndarray]]:
         if not set(names) & set(self.names):  # perhaps it is no header: it is not told
-            if _looks_like_a_row(self.names):
+            if separator := self.other_separator:
+                raise InputError(self._separated_by(separator))
+            alike = {name.strip().casefold() for name in self.names}
+            if twin := next((name for name in names if name.strip().casefold() in alike), None):
+                found = f"no column {twin!r}, but one that differs in case or in blanks. Write it alike in both"
+            elif _looks_like_a_row(self.names):
                 found = f"no column {names[0]!r}, and the first line looks like a row. Add a header"
             else:
                 found = f"no column {names[0]!r}, nor any other of the schema. Its first line must name the columns"
@@ -124,8 +164,24 @@ class CsvFile:
                 name = self.names[i]
                 raise InputError(f"{self.where}: column {name!r} is not text in UTF-8. Save the file as UTF-8.")
 
+    def _refuse_other_formats(self) -> None:
+        """Files whose names promise what their first bytes do not keep."""
+        try:
+            with self.path.open("rb") as file:
+                first = file.read(4)
+        except OSError:
+            return  # told by whoever reads it next
+        packed = self.path.suffix.lower() == ".gz"
+        if packed and first and not first.startswith(b"\x1f\x8b"):
+            raise InputError(f"{self.where}: not compressed. Let its name end without .gz.")
+        for start, found in _FIRST_BYTES.items():
+            if not packed and first.startswith(start):
+                raise InputError(f"{self.where}: {found}.")
+
     def _fault(self) -> str:
         """Where the file stops being a table: read again row by row, at the cost of broken files only."""
+        if separator := self.other_separator:
+            return self._separated_by(separator)
         line = 1
         with self._lines() as lines:
             parsed = self._parsed(lines)

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from certsynth.errors import InputError
+from certsynth.errors import InputError, did_you_mean
 
 # Python's collector walks every list that is alive, again and again: a million rows at once take six times as
 # long as a thousand times a thousand.
@@ -27,7 +27,7 @@ def positions(names: Sequence[str], header: Sequence[str], where: str) -> list[i
         if name not in place:
             shown = ", ".join(map(repr, header[:_SHOWN])) + (", …" if len(header) > _SHOWN else "")
             remedy = "Correct the name in the schema or in the data."
-            raise InputError(f"{where}: no column {name!r}; it has {shown}. {remedy}")
+            raise InputError(f"{where}: no column {name!r}; it has {shown}. {remedy}{did_you_mean(name, header)}")
     return [place[name] for name in names]
 
 

@@ -1,0 +1,138 @@
+"""What a newcomer gets wrong: one line each, which names the column or the file and says what to do."""
+
+from __future__ import annotations
+
+import gzip
+
+import pytest
+
+OPTIONS = ("--schema", "schema.toml", "--epsilon", "1", "--out", "out")
+SEMICOLONS = "its fields seem to have semicolons between them. Save it with commas, and decimals with a point."
+EPSILON = "epsilon must be a number above 0 and at most 100, for example 1 or 0.5; got "
+
+TABLES = {
+    "nowhere.csv": (None, "no such file. Check the path."),
+    "empty.csv": (b"", "empty, or without a header. The first line must name the columns."),
+    "people.xlsx": (b"PK\x03\x04", "a spreadsheet. Save the sheet as CSV in UTF-8."),
+    "renamed.csv": (b"PK\x03\x04", "a spreadsheet, or packed like one. Save the sheet as CSV in UTF-8."),
+    "packed.csv": (gzip.compress(b"age\n30\n"), "compressed. Let its name end in .gz."),
+    "unpacked.csv.gz": (b"age\n30\n", "not compressed. Let its name end without .gz."),
+    "semicolons.csv": (b"age;region;employed\n30;hills;true\n", SEMICOLONS),
+    "decimals.csv": (b"age;region;employed\n30,5;hills;true\n", SEMICOLONS),
+    "wide.csv": ("age,region\n30,hills\n".encode("utf-16"), "text in UTF-16. Save it as UTF-8."),
+    "schema.toml": (None, "that is a schema or a workload, and no table. Give a CSV or Parquet file here."),
+    ".": (None, "is a directory. Give a CSV or Parquet file."),
+    "typo.csv": (
+        b"age,regoin,employed\n30,hills,true\n",
+        "no column 'region'; it has 'age', 'regoin', 'employed'. Correct the name in the schema or in the data. Did "
+        "you mean 'regoin'?",
+    ),
+    "capitals.csv": (
+        b"AGE,REGION,EMPLOYED\n30,hills,true\n",
+        "no column 'age', but one that differs in case or in blanks. Write it alike in both.",
+    ),
+    "headless.csv": (b"30,hills,true\n", "no column 'age', and the first line looks like a row. Add a header."),
+}
+
+
+@pytest.mark.parametrize("name", TABLES)
+def test_a_table_that_is_none_is_told_by_its_name(town, run, name):
+    content, message = TABLES[name]
+    if content is not None:
+        (town / name).write_bytes(content)
+    assert run("release", name, *OPTIONS).error == f"data {name}: {message}"
+    assert not (town / "out").exists()
+
+
+@pytest.mark.parametrize("name", ["semicolons.csv", "people.xlsx", "wide.csv", "schema.toml", "packed.csv"])
+def test_no_schema_is_drafted_from_what_is_no_table(town, run, name):
+    content, message = TABLES[name]
+    if content is not None:
+        (town / name).write_bytes(content)
+    assert run("schema", name, "--out", "draft.toml").error == f"data {name}: {message}"
+
+
+def test_a_draft_does_not_take_decimal_commas_for_labels(town, run):
+    rows = "\n".join(f'"{i},5",a' for i in range(60))
+    (town / "commas.csv").write_text(f"income,x\n{rows}\n")
+    assert run("schema", "commas.csv", "--out", "draft.toml").error == (
+        "column 'income': its numbers have a decimal comma. Write them with a point, like 3.5."
+    )
+    (town / "codes.csv").write_text('several,x\n"1,2",a\n"2,3",b\n')  # few of them may be lists of codes
+    assert run("schema", "codes.csv", "--out", "draft.toml").code == 0
+
+
+def test_a_column_may_have_any_name_that_a_schema_has(town, run):
+    """One whose name holds a semicolon is read: only a draft of it is refused."""
+    (town / "odd.csv").write_text("a;b\n1\n2\n")
+    (town / "odd.toml").write_text('[[column]]\nname = "a;b"\nkind = "integer"\nlow = 0\nhigh = 9\n')
+    done = run("release", "odd.csv", "--schema", "odd.toml", "--epsilon", "1", "--out", "out", "--resolution", "4")
+    assert done.code == 0, done.err
+
+
+@pytest.mark.parametrize("epsilon", ["0", "-1", "abc", "1e9", "1,5", "nan"])
+def test_a_wrong_epsilon_is_told_with_its_rule(town, run, epsilon):
+    assert run("release", "people.csv", *OPTIONS[:2], "--epsilon", epsilon, "--out", "out").error == (
+        f"{EPSILON}{epsilon!r}."
+    )
+
+
+@pytest.mark.parametrize(
+    ("added", "message"),
+    [
+        ("--columns=age,regoin", "column 'regoin' is not in the schema, which has: age, region, employed."),
+        (
+            "--workload=workload.toml",
+            "the workload names 'regoin', which is no column of the schema: choose from age, region, employed.",
+        ),
+    ],
+)
+def test_a_column_that_is_misspelt_is_told_with_the_one_that_is_like_it(town, run, added, message):
+    (town / "workload.toml").write_text('subsets = [["age", "regoin"]]\n')
+    assert run("release", "people.csv", *OPTIONS, added).error == f"{message} Did you mean 'region'?"
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "message"),
+    [
+        (
+            '"integer"',
+            '"interger"',
+            "column 'age': kind must be one of integer, number, date, ordinal, category, boolean, tree, metric. Did "
+            "you mean 'integer'?",
+        ),
+        (
+            "low =",
+            "lo =",
+            "column 'age': a column of kind integer has no entry 'lo'; it may have high, low, missing, weight. Did you "
+            "mean 'low'?",
+        ),
+        (
+            "[table]",
+            "[[rule]]\nrequire = 'aeg > 3'\n[table]",
+            "rule 1, require, at character 1: no column is called 'aeg'; there are 'age', 'region', 'employed', and "
+            "texts stand in quotes. Did you mean 'age'?",
+        ),
+    ],
+)
+def test_a_slip_in_the_schema_is_told_with_what_may_be_meant(town, run, old, new, message):
+    text = (town / "schema.toml").read_text()
+    (town / "schema.toml").write_text(text.replace(old, new, 1))
+    assert run("release", "people.csv", *OPTIONS).error == message
+
+
+def test_a_table_in_place_of_the_schema_is_told(town, run):
+    assert run("release", "people.csv", "--schema", "people.csv", *OPTIONS[2:]).error == (
+        "schema people.csv: that is a table. A schema is a TOML file that you write; `certsynth schema DATA` drafts "
+        "one."
+    )
+
+
+def test_a_ledger_in_no_folder_or_that_is_none_is_told(town, run):
+    spent = (*OPTIONS, "--cap", "1", "--ledger")
+    assert run("release", "people.csv", *spent, "no/l").error == (
+        "no is not a folder; make it first, or choose another --ledger."
+    )
+    assert run("release", "people.csv", *spent, "people.csv").error == (
+        "people.csv is not a ledger of certsynth; it is left as it is. Choose another file."
+    )
