@@ -15,23 +15,20 @@ def hamlet(tmp_path, monkeypatch):
     people, schema = demo.people, Schema.parse(demo.SCHEMA).select(("age", "sex", "employed"))
     monkeypatch.setattr(demo, "people", lambda rows: {name: people(rows)[name] for name in schema.names})
     monkeypatch.setattr(demo, "SCHEMA", schema.to_toml())
+    monkeypatch.setattr(command, "QUESTIONS", ("mean(age)", "fraction(employed = true)", "median(age)"))
     return tmp_path
 
 
 def test_goes_the_whole_way_and_explains_it(hamlet, run):
     done = run("demo", "--rows", 300)
     assert (done.code, done.err) == (0, "")
-    for step in (
-        "certsynth release",
-        "certsynth verify",
-        "certsynth certify",
-        "certsynth ledger",
-        "certsynth evaluate",
-        "report",
-    ):
-        assert step in done.out
+    for name in ("schema", "plan", "release", "verify", "answer", "certify", "ledger", "evaluate", "report"):
+        assert f"$ certsynth {name} " in done.out
+    assert "draft = true" in done.out
+    assert "mean(age) = " in done.out
     assert {path.name for path in (hamlet / "demo").iterdir()} == {
         "people.csv",
+        "draft.toml",
         "schema.toml",
         "shuffled.csv",
         "release",
@@ -48,6 +45,12 @@ def test_prints_one_json_object(hamlet, run):
     assert result["verify"]["ok"]
     assert {"release", "certify", "evaluate", "report"} <= set(result)
     assert result["ledger"]["spent"] == 1.5
+    assert [answer["query"] for answer in result["answers"]] == [
+        "mean(age)",
+        "fraction(employed = true)",
+        "median(age)",
+    ]
+    assert result["plan"]["mechanism"] == "identity"
 
 
 def test_overwrites_nothing(hamlet, run):

@@ -3,13 +3,18 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
 from certsynth.cli import options, words
 from certsynth.cli.failure import note_target, say
 from certsynth.cli.writing import write_once
+
+if TYPE_CHECKING:
+    from certsynth.domain import Schema
 
 HEADER = """\
 # A draft, made from rows: it shows their extremes and labels, so it is NOT private.
@@ -47,6 +52,18 @@ def command(data: Path, out: Path, name: str | None, trees: tuple[str, ...], as_
     A schema says what a row may hold, from public knowledge. The draft takes its bounds and labels from the rows
     themselves: it is not private, and no release can be made with it as it is.
     """
+    draft = drafted(data, out, name=name, trees=trees)
+    say(WARNING)
+    if as_json:
+        words.print_json({"out": str(out), "columns": list(draft.names), "draft": True})
+        return
+    kinds = [(column.name, getattr(column, "kind", "")) for column in draft]
+    click.echo("\n".join([f"{out}: a draft for {words.counted(len(draft), 'column')}", *words.table(kinds)]))
+    click.echo(f"next: edit {out}, then certsynth release {data} --schema {out} --epsilon 1 --out release")
+
+
+def drafted(data: Path, out: Path, *, name: str | None = None, trees: Sequence[str] = ()) -> Schema:
+    """Write a draft for `data` to `out`."""
     from certsynth.domain.labels import paths_of_codes, read_code_file
     from certsynth.errors import InputError
     from certsynth.sources.draft import draft_schema
@@ -65,10 +82,4 @@ def command(data: Path, out: Path, name: str | None, trees: tuple[str, ...], as_
     draft = draft_schema(data, name=name or data.name.split(".")[0] or "table", trees=listed)
     note_target(out)
     write_once(out, (HEADER + draft.to_toml()).encode())
-    say(WARNING)
-    if as_json:
-        words.print_json({"out": str(out), "columns": list(draft.names), "draft": True})
-        return
-    kinds = [(column.name, getattr(column, "kind", "")) for column in draft]
-    click.echo("\n".join([f"{out}: a draft for {words.counted(len(draft), 'column')}", *words.table(kinds)]))
-    click.echo(f"next: edit {out}, then certsynth release {data} --schema {out} --epsilon 1 --out release")
+    return draft
