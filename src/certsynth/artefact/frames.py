@@ -31,7 +31,8 @@ def to_pandas(schema: Schema, table: Table, rows: Sequence[np.ndarray]) -> Any:
         absent = np.ma.getmaskarray(values)
         if (labels := _labels(column)) is not None:
             codes = np.where(absent, -1, np.where(absent, 0, clean).astype(np.int64))
-            return pd.Categorical.from_codes(codes, categories=list(labels), ordered=_in_order(column))
+            kind: Any = pd.Categorical
+            return kind.from_codes(codes, categories=list(labels), ordered=_in_order(column))
         if values.dtype.kind == "M":
             return np.where(absent, np.datetime64("NaT"), values.data).astype("datetime64[s]")
         if values.dtype.kind == "f":

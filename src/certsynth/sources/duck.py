@@ -71,7 +71,7 @@ class ParquetFile:
             for start in range(0, self.rows, rows):
                 with own_words(f"{self.where}: {_DAMAGED}"):
                     batch = con.execute(sql, [file, start, start + rows]).fetchnumpy()
-                    columns = [batch[f"x{j}"] for j in range(len(wanted))]
+                    columns: list[Any] = [batch[f"x{j}"] for j in range(len(wanted))]
                     if len(columns[0]) != min(rows, self.rows - start):  # fewer than the file says that it has
                         raise ValueError
                 yield columns
