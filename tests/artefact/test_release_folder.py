@@ -330,7 +330,7 @@ def test_the_printed_budget_is_what_the_mechanisms_returned():
     assert list(spent.values())[:2] == [m.cost.spent.amount for m in made.measurements]
     assert sum(list(spent.values())[:2]) == Fraction(17, 10)
     assert spent["choosing among 2 tables"] == Fraction(1, 10)
-    assert spent["loss of the rows"] == Fraction(3, 20)
+    assert spent["loss of the rows"] == Fraction(1, 10)
     assert made.document["privacy"]["epsilon"] == "2"
 
 
