@@ -14,6 +14,7 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 
+import certsynth
 from certsynth import Schema, demo
 from certsynth.cli import main
 from examples import ROOT, blocks, run_page, shape
@@ -162,7 +163,7 @@ def test_every_page_is_on_the_site_and_can_be_reached(site):
     index = (site / "index.html").read_text(encoding="utf-8")
     assert all(f'href="{name}"' in index for name in ("tutorial.html", "how-to/index.html", "reference/index.html"))
     python = (site / "reference" / "python.html").read_text(encoding="utf-8")
-    for name in ("plan", "release", "certify", "evaluate", "Schema.load", "Release.verify", "Ledger.remaining"):
+    for name in (*certsynth.__all__, "Schema.load", "Release.verify", "Ledger.remaining"):
         assert f'id="certsynth.{name}"' in python, name
 
 

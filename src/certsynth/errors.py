@@ -7,7 +7,7 @@ from collections.abc import Iterable
 _LONGEST_WORD = 60  # finding likenesses takes quadratic time
 
 
-def did_you_mean(name: str, known: Iterable[str]) -> str:
+def did_you_mean(name: object, known: Iterable[str]) -> str:
     """A sentence for the end of a message about an unknown name; nothing if no known one is like it.
 
     For public names only: those of columns, kinds and entries.
@@ -18,7 +18,7 @@ def did_you_mean(name: str, known: Iterable[str]) -> str:
     import difflib  # only where something is wrong: `certsynth --help` must be quick
 
     words = [word for word in known if len(word) <= _LONGEST_WORD]
-    if len(name) > _LONGEST_WORD:
+    if not isinstance(name, str) or len(name) > _LONGEST_WORD:  # whoever calls from Python may give anything
         return ""
     same = [word for word in words if word.strip().casefold() == name.strip().casefold()]
     near = same or difflib.get_close_matches(name, words, n=1)

@@ -6,6 +6,9 @@ import gzip
 
 import pytest
 
+from certsynth import Schema, certify
+from certsynth.errors import InputError, SchemaError
+
 OPTIONS = ("--schema", "schema.toml", "--epsilon", "1", "--out", "out")
 SEMICOLONS = "its fields seem to have semicolons between them. Save it with commas, and decimals with a point."
 EPSILON = "epsilon must be a number above 0 and at most 100, for example 1 or 0.5; got "
@@ -126,6 +129,16 @@ def test_a_table_in_place_of_the_schema_is_told(town, run):
         "schema people.csv: that is a table. A schema is a TOML file that you write; `certsynth schema DATA` drafts "
         "one."
     )
+
+
+def test_a_name_that_is_no_text_is_told_like_any_other(town):
+    """From Python, where anything can be given."""
+    schema = Schema.load("schema.toml")
+    for wrong in (5, None, ("age",), "x" * 10_000):
+        with pytest.raises(SchemaError, match="is not in the schema"):
+            schema.select([wrong])
+        with pytest.raises(InputError, match="no column of the schema"):
+            certify("people.csv", "people.csv", schema, epsilon=1, subsets=[[wrong]])
 
 
 def test_a_ledger_in_no_folder_or_that_is_none_is_told(town, run):

@@ -63,9 +63,9 @@ class Certified:
 class Release:
     """A release: what `release` gives back, and what `Release.load` reads from a folder.
 
-    `document` is all of certificate.json, and `folder` where it lies, if it was written. The values of `table` are those
-    that are written, column by column, missing ones masked; `rows` are the same as whoever reads them back cleans them,
-    which is what is certified. `measurements` are the noisy counts.
+    `document` is all of certificate.json, and `folder` where it lies, if it was written. The values of `table` are
+    those that are written, column by column, missing ones masked; `rows` are the same as whoever reads them back cleans
+    them, which is what is certified. `measurements` are the noisy counts.
     """
 
     schema: Schema

@@ -236,8 +236,7 @@ def _column(entry: Any, where: str, folder: Path | None) -> Column:
     where = f"column {name!r}"
     kind = entry.get("kind")
     if kind not in KINDS:
-        near = did_you_mean(kind, KINDS) if isinstance(kind, str) else ""
-        raise SchemaError(f"{where}: kind must be one of {', '.join(KINDS)}.{near}")
+        raise SchemaError(f"{where}: kind must be one of {', '.join(KINDS)}.{did_you_mean(kind, KINDS)}")
     for key in entry:
         if key not in _COMMON | _ALLOWED[kind]:
             allowed = sorted((_COMMON | _ALLOWED[kind]) - {"name", "kind"})
