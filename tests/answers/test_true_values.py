@@ -149,8 +149,8 @@ def test_the_truth_is_inside_if_the_bound_is_the_distance(query, seed, rows, mov
 
 
 @pytest.mark.parametrize("query", STATISTICS)
-def test_half_of_the_distance_is_not_enough(query):
-    """The control: with a bound that is too small the truth is outside now and then, or intervals are far too wide."""
+def test_a_fifth_of_the_distance_is_not_enough(query):
+    """The control: with a bound that is too small the truth is outside now and then."""
     names, truth = STATISTICS[query]
     world, rng = WORLDS[names], np.random.default_rng(5)
     i = int(np.argmin([len([x for x in row.values() if x is None]) for row in world.rows]))

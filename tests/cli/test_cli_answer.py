@@ -39,19 +39,26 @@ def test_several_answers_are_a_table_or_a_list(folder, run):
 @pytest.mark.parametrize(
     ("query", "line"),
     [
-        ("mean(agee)", "mean(agee): at character 6: no column is called 'agee'; did you mean 'age'? There are 'age', 'region', "
-         "'employed'."),
-        ("mean(region)", "mean(region): at character 6: 'region' has labels; ask for fraction(region = …)."),
-        ("fraction(age > 1 and employed and region = 'hills')", "fraction(age > 1 and employed and region = 'hills'): 'age', "
-         "'region', 'employed' are 3 columns, and this release certifies statistics of at most 2; ask about fewer at once, or "
-         "release with a larger --sparsity."),
-        ("mean(age | age > 100)", "mean(age | age > 100): no synthetic row satisfies the condition, so nothing can be said "
-         "of the rows that do; ask for fraction(…) of it to see how rare they may be."),
+        (
+            "mean(agee)",
+            "at character 6: no column is called 'agee'; did you mean 'age'? There are 'age', 'region', 'employed'.",
+        ),
+        ("mean(region)", "at character 6: 'region' has labels; ask for fraction(region = …)."),
+        (
+            "fraction(age > 1 and employed and region = 'hills')",
+            "'age', 'region', 'employed' are 3 columns, and this release certifies statistics of at most 2; ask about "
+            "fewer at once, or release with a larger --sparsity.",
+        ),
+        (
+            "mean(age | age > 100)",
+            "no synthetic row satisfies the condition, so nothing can be said of the rows that do; ask for fraction(…) "
+            "of it to see how rare they may be.",
+        ),
     ],
-)  # fmt: skip
+)
 def test_a_mistake_is_one_line(folder, run, query, line):
-    assert run("answer", "release", query).error == line
-    assert run("answer", "release", "mean(age)", query, "--json").error == line
+    assert run("answer", "release", query).error == f"{query}: {line}"
+    assert run("answer", "release", "mean(age)", query, "--json").error == f"{query}: {line}"
 
 
 def test_a_query_must_be_there(folder, run):
