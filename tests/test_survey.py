@@ -54,6 +54,7 @@ def test_the_papers_algorithm_gives_the_papers_certificates(paper):
     assert true.upper - true.lower <= 0.006
 
 
+@pytest.mark.slow
 def test_means_have_error_bars_of_about_half_a_percent_of_the_range(tmp_path):
     """The bound for single columns varies from release to release, with the noise that it is measured with.
 

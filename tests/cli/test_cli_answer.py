@@ -3,9 +3,14 @@
 from __future__ import annotations
 
 import json
+import re
+import shlex
 import shutil
+from pathlib import Path
 
 import pytest
+
+PAGE = Path(__file__).parents[2] / "docs" / "how-to" / "answers.md"
 
 
 @pytest.fixture
@@ -73,3 +78,16 @@ def test_a_certificate_that_makes_no_sense_is_refused(folder, run, bad):
     document["certificate"]["subsets"][0]["bound"] = bad
     path.write_text(json.dumps(document))
     assert run("answer", "release", "mean(age)").error
+
+
+def test_what_the_page_tells_people_to_type_works(folder, run, capsys):
+    blocks = re.findall(r"^```(\w+)\n(.*?)^```", PAGE.read_text(encoding="utf-8"), re.DOTALL | re.MULTILINE)
+    lines = [line for kind, text in blocks if kind == "sh" for line in text.splitlines()]
+    assert len(lines) == 2
+    for line in lines:
+        assert run(*shlex.split(line)[1:]).code == 0
+    known: dict[str, object] = {}
+    for kind, text in blocks:
+        if kind == "python":
+            exec(text, known)  # our own page
+    assert capsys.readouterr().out.startswith("mean(age) = ")
