@@ -67,7 +67,7 @@ COMMANDS: dict[str, tuple[str, ...]] = {
 }
 """Every command that reads rows; DATA stands for the table with the canary in it."""
 
-NO_ROWS = {"plan", "verify", "report", "demo", "ledger"}
+NO_ROWS = {"plan", "verify", "report", "demo", "ledger", "answer"}
 """Commands that are given no rows of anybody."""
 
 

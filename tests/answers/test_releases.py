@@ -61,12 +61,12 @@ def scaled(certificate, times):
 
 
 def test_the_truth_is_inside_of_all_answers_as_often_as_they_say():
-    """60 releases at confidence 0.5, so that bounds are as small as they get. The control has a twentieth of them."""
+    """60 releases at confidence 0.5, so that bounds are as small as they get. The control has a fifth of them."""
     asked = {"epsilon": 4, "confidence": 0.5, "resolution": 4, "mechanism": "identity"}
     made = [release(TABLE, NATIVE, seed=seed, **asked) for seed in range(60)]
     allowed = failures_allowed(len(made), 0.5)
     assert sum(map(wrong, made)) <= allowed
-    assert sum(wrong(each, times=0.05) for each in made) > allowed
+    assert sum(wrong(each, times=0.2) for each in made) > allowed
 
 
 @pytest.mark.slow
@@ -91,18 +91,16 @@ def every_kind(tmp_path_factory) -> Release:
         ("mean(income)", lambda t: t["income"].mean()),
         ("median(income)", lambda t: float(np.quantile(t["income"].drop_nulls(), 0.5, method="inverted_cdf"))),
         ("mean(member)", lambda t: t["member"].mean()),
-        ("fraction(job = 'nurse')", lambda t: (t["job"] == "nurse").fill_null(False).mean()),
+        ("fraction(job = 'steel')", lambda t: (t["job"] == "steel").fill_null(False).mean()),
         ("fraction(colour in ['red', 'orange'])", lambda t: t["colour"].is_in(["red", "orange"]).mean()),
         ("fraction(region = 'other')", lambda t: (t["region"] == "abroad").mean()),
-        ("fraction(hired >= '2010-01-01')", lambda t: (t["hired"] >= pl.date(2010, 1, 1)).fill_null(False).mean()
-         if False else t.select((pl.col("hired") >= pl.date(2010, 1, 1)).fill_null(False).mean()).item()),
+        ("fraction(hired >= '2010-01-01')", lambda t: t.filter(pl.col("hired") >= pl.date(2010, 1, 1)).height / 3_000),
         ("cdf(grade, 'middle')", lambda t: (t["grade"] != "high").mean()),
         ("mean(income | member)", lambda t: t.filter(pl.col("member"))["income"].mean()),
         ("fraction(age < 16 and hired is not missing)", lambda t: 0.0),
     ],
 )  # fmt: skip
 def test_every_kind_of_column_has_answers(every_kind, query, truth):
-    """At ε = 30 a miss has a probability of at most 0.05 for all of them; the seed of the rows is fixed, noise is not."""
     found = Release.load(every_kind.folder).answer(query)
     assert found.low <= found.estimate <= found.high
     assert found.high - found.low > 0

@@ -3,9 +3,14 @@
 from __future__ import annotations
 
 import json
+import re
+import shlex
 import shutil
+from pathlib import Path
 
 import pytest
+
+PAGE = Path(__file__).parents[2] / "docs" / "how-to" / "answers.md"
 
 
 @pytest.fixture
@@ -39,19 +44,26 @@ def test_several_answers_are_a_table_or_a_list(folder, run):
 @pytest.mark.parametrize(
     ("query", "line"),
     [
-        ("mean(agee)", "mean(agee): at character 6: no column is called 'agee'; did you mean 'age'? There are 'age', 'region', "
-         "'employed'."),
-        ("mean(region)", "mean(region): at character 6: 'region' has labels; ask for fraction(region = …)."),
-        ("fraction(age > 1 and employed and region = 'hills')", "fraction(age > 1 and employed and region = 'hills'): 'age', "
-         "'region', 'employed' are 3 columns, and this release certifies statistics of at most 2; ask about fewer at once, or "
-         "release with a larger --sparsity."),
-        ("mean(age | age > 100)", "mean(age | age > 100): no synthetic row satisfies the condition, so nothing can be said "
-         "of the rows that do; ask for fraction(…) of it to see how rare they may be."),
+        (
+            "mean(agee)",
+            "at character 6: no column is called 'agee'; did you mean 'age'? There are 'age', 'region', 'employed'.",
+        ),
+        ("mean(region)", "at character 6: 'region' has labels; ask for fraction(region = …)."),
+        (
+            "fraction(age > 1 and employed and region = 'hills')",
+            "'age', 'region', 'employed' are 3 columns, and this release certifies statistics of at most 2; ask about "
+            "fewer at once, or release with a larger --sparsity.",
+        ),
+        (
+            "mean(age | age > 100)",
+            "no synthetic row satisfies the condition, so nothing can be said of the rows that do; ask for fraction(…) "
+            "of it to see how rare they may be.",
+        ),
     ],
-)  # fmt: skip
+)
 def test_a_mistake_is_one_line(folder, run, query, line):
-    assert run("answer", "release", query).error == line
-    assert run("answer", "release", "mean(age)", query, "--json").error == line
+    assert run("answer", "release", query).error == f"{query}: {line}"
+    assert run("answer", "release", "mean(age)", query, "--json").error == f"{query}: {line}"
 
 
 def test_a_query_must_be_there(folder, run):
@@ -66,3 +78,16 @@ def test_a_certificate_that_makes_no_sense_is_refused(folder, run, bad):
     document["certificate"]["subsets"][0]["bound"] = bad
     path.write_text(json.dumps(document))
     assert run("answer", "release", "mean(age)").error
+
+
+def test_what_the_page_tells_people_to_type_works(folder, run, capsys):
+    blocks = re.findall(r"^```(\w+)\n(.*?)^```", PAGE.read_text(encoding="utf-8"), re.DOTALL | re.MULTILINE)
+    lines = [line for kind, text in blocks if kind == "sh" for line in text.splitlines()]
+    assert len(lines) == 2
+    for line in lines:
+        assert run(*shlex.split(line)[1:]).code == 0
+    known: dict[str, object] = {}
+    for kind, text in blocks:
+        if kind == "python":
+            exec(text, known)  # our own page
+    assert capsys.readouterr().out.startswith("mean(age) = ")

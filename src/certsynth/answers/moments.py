@@ -11,7 +11,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from certsynth.answers import lifts
-from certsynth.answers.kernels import largest_mean, largest_total, merged
+from certsynth.answers.kernels import largest_mean, largest_total, thinned
 from certsynth.answers.shares import EMPTY, Interval
 from certsynth.arrays import Floats
 from certsynth.errors import InputError
@@ -44,7 +44,8 @@ def mean(place: Floats, group: Group, bound: float, weight: float) -> Interval:
     estimate = float(np.mean(place[group.inside]))
     if group.whole:
         return estimate, max(0.0, estimate - bound / weight), min(1.0, estimate + bound / weight)
-    (x, near, away), weights = merged(place, group.near, group.away)
+    (x,), (near, away), weights, moved = thinned([place], [weight], [group.near, group.away])
+    bound += moved
     high = largest_mean(lifts.convex(np.asarray, x, near, weight), away, weights, bound, low=0.0, high=1.0)
     low = 1.0 - largest_mean(lifts.convex(np.asarray, 1.0 - x, near, weight), away, weights, bound, low=0.0, high=1.0)
     return estimate, max(0.0, low), min(1.0, high)
@@ -52,7 +53,8 @@ def mean(place: Floats, group: Group, bound: float, weight: float) -> Interval:
 
 def total(place: Floats, group: Group, bound: float, weight: float, *, low: float, high: float) -> Interval:
     """E[value · 1_group] for value = low + place·(high − low): rows outside of the group count as 0."""
-    (x, near, away), weights = merged(place, group.near, group.away)
+    (x,), (near, away), weights, moved = thinned([place], [weight], [group.near, group.away])
+    bound += moved
     size = max(abs(low), abs(high))
 
     def value(z: Floats) -> Floats:
@@ -73,7 +75,8 @@ def variance(place: Floats, group: Group, bound: float, weight: float) -> Interv
     """
     centre, low_mean, high_mean = mean(place, group, bound, weight)
     estimate = float(np.var(place[group.inside]))
-    (x, near, away), weights = merged(place, group.near, group.away)
+    (x,), (near, away), weights, moved = thinned([place], [weight], [group.near, group.away])
+    bound += moved
     inward = bound / weight if centre > 0.5 else -bound / weight
     centres = {centre, *(c for times in (0.5, 1.0, 1.5) if (c := centre - times * inward) and 0.0 <= c <= 1.0)}
 
@@ -101,7 +104,8 @@ def covariance(
     """
     (m_x, *ends_x), (m_y, *ends_y) = means
     estimate = float(np.mean(((places[0] - m_x) * (places[1] - m_y))[group.inside]))
-    (x, y, near, away), shares = merged(*places, group.near, group.away)
+    (x, y), (near, away), shares, moved = thinned(places, weights, [group.near, group.away])
+    bound += moved
     corners = [(a - m_x) * (b - m_y) for a in (0.0, 1.0) for b in (0.0, 1.0)]
     low, high = min(corners), max(corners)
     up = lifts.deviations((x, y), (m_x, m_y), near, weights)
