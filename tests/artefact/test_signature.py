@@ -78,7 +78,7 @@ def resummed(folder: Path) -> None:
 
 def test_a_signed_release_has_two_files_more(signed):
     names = {path.name for path in signed.iterdir()}
-    assert len(names) == 10
+    assert len(names) == 11
     assert {"signer.pem", "SHA256SUMS.sig"} < names
     assert len((signed / "SHA256SUMS.sig").read_bytes()) == 64
     listed = (signed / "SHA256SUMS").read_text()

@@ -21,7 +21,7 @@ from certsynth.artefact.certificate import (
     path_length,
 )
 from certsynth.artefact.document import form_problem
-from certsynth.artefact.folder import SUMS, check_sums, read_plain
+from certsynth.artefact.folder import SUMS, check_plain, check_sums, read_plain
 from certsynth.artefact.recompute import MOST_DRAWS, displaced, recomputed, stated_proxies
 from certsynth.artefact.release import CSV, PARQUET, Release, croissant_bytes, package_bytes
 from certsynth.artefact.signature import REMEDY, SIGNATURE, SIGNER, PublicKey, have_library
@@ -372,6 +372,7 @@ def _bound(release: Release) -> Answer:
 
 def _description(release: Release) -> Answer:
     folder, schema, document = _folder(release), release.schema, release.document
+    check_plain(folder)  # or a table that has become a pipe since it was read would be waited for
     given = {
         "datapackage.json": package_bytes(schema, document),
         "croissant.json": croissant_bytes(schema, document, folder),
