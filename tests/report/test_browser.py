@@ -176,7 +176,9 @@ def test_a_bound_that_says_nothing_says_so(browser: Browser) -> None:
         Ordered(name="x", kind="integer", low=-(2**50), high=2**50),
         Ordered(name="x", kind="date", low=-719_162, high=2_932_896),
         Ordered(name="x", kind="ordinal", low=0, high=0, values=("only",)),
+        Ordered(name="x", kind="ordinal", low=0, high=5999, values=tuple(f"{'long ' * 7}{i}" for i in range(6000))),
         Category(name="x", values=("only",)),
+        Category(name="x", values=tuple(f"{'long ' * 7}{i}" for i in range(6000))),
     ],
 )
 def test_odd_columns_have_answers(browser: Browser, column: Column) -> None:

@@ -18,8 +18,6 @@ from certsynth.report import bands, render_report
 from certsynth.report.calculator import pairs
 from certsynth.report.heap import Heap
 
-pytestmark = pytest.mark.skipif(CHROMIUM is None, reason="no Chromium is installed")
-
 ROUNDS = 400
 SLACK = 1e-7
 """What the outward allowance for last bits may add."""
@@ -29,6 +27,8 @@ Json = dict[str, Any]
 
 @pytest.fixture(scope="module")
 def core(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Page]:
+    if CHROMIUM is None:
+        pytest.skip("no Chromium is installed")
     with Browser(tmp_path_factory.mktemp("browser")) as browser:
         yield browser.open(render_report(document(EVERY_KIND), EVERY_KIND, table(EVERY_KIND)))
 
