@@ -90,7 +90,7 @@
         const r = certified.quantile(c, c.bound, p);
         return {
           head: `${own(c, r.least, down)} to ${own(c, r.largest, up)}`,
-          says: `In the synthetic rows ${figure(100 * p)}% of the values of ${quoted(c)} that are there are ${own(c, r.value, figure)} or less. In the real rows the value up to which so many lie is between ${own(c, r.least, down)} and ${own(c, r.largest, up)}, ${sure}.`,
+          says: `In the synthetic rows at least ${figure(100 * p)}% of the values of ${quoted(c)}${c.missing ? " (leaving out those missing)" : ""} are ${own(c, r.value, figure)} or less. In the real rows the smallest value with so many up to it is between ${own(c, r.least, down)} and ${own(c, r.largest, up)}, ${sure}.`,
           how: `${MOVED} A quantile is certain where values are dense, and uncertain where there are few.`,
           nothing: r.least <= 0 && r.largest >= 1,
         };
