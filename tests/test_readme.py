@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from certsynth import Schema, demo
+from certsynth import Ledger, Schema, demo
 
 ROOT = Path(__file__).parents[1]
 _BLOCK = re.compile(r"^```(\w+)\n(.*?)^```", re.DOTALL | re.MULTILINE)

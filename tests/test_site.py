@@ -98,6 +98,8 @@ def test_the_page_on_json_has_every_key(tmp_path, monkeypatch):
         f"release people.csv {schema} --epsilon 1 --out release {pinned} {ledger}",
         "verify release",
         "report release --out page.html",
+        "answer release mean(age)",
+        "answer release mean(age) median(age)",
         f"certify people.csv people.csv {schema} --epsilon 1 {ledger}",
         "ledger ledger",
         f"evaluate people.csv people.csv {schema}",

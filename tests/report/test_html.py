@@ -341,6 +341,14 @@ def test_stays_small_with_thousands_of_labels() -> None:
     assert all(len(column["labels"]) + column["left"] == 3000 for column in data["columns"])
 
 
+@pytest.mark.parametrize("letter", ["x", "列", "🧪"])
+def test_stays_small_with_thousands_of_labels_in_every_column(letter: str) -> None:
+    long = tuple(f"{letter * 34} {i:05d}" for i in range(2000))
+    labelled = [Category(name=f"c{i}", values=long) for i in range(30)]
+    ordered = [Ordered(name=f"o{i}", kind="ordinal", low=0, high=1999, values=long) for i in range(30)]
+    assert len(page(Schema(columns=(*labelled, *ordered)), direct=None).encode()) < 1_000_000
+
+
 def test_stays_small_whatever_the_width() -> None:
     schema = wide(300)
     html = page(schema, subsets=[schema.names[i : i + 2] for i in range(299)])

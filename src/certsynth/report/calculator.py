@@ -11,7 +11,7 @@ from certsynth.report import numerals
 from certsynth.report.heap import Heap
 
 MOST_TEXT = 200_000
-"""Characters of labels that all columns together carry into the page."""
+"""Bytes of labels that all columns together carry into the page."""
 LEAST_TEXT = 600
 """What a column may carry in any case."""
 
@@ -70,11 +70,13 @@ def calculator_view(certificate: Mapping[str, Any], names: Sequence[str], column
 
 
 def _cut(column: Json, room: int) -> Json:
-    """Without the rarest labels of a category, where there are too many."""
-    lengths = itertools.accumulate(len(label) + 12 for label in column["labels"])
+    """Without the rarest labels of a category, where there are too many; those in an order go by their places then."""
+    lengths = itertools.accumulate(len(label.encode()) + 12 for label in column["labels"])
     kept = sum(length <= room for length in lengths)
-    if column["line"] or kept >= len(column["labels"]):
+    if kept >= len(column["labels"]):
         return column
+    if column["line"]:
+        return column | {"labels": []}
     cut = {"labels": column["labels"][:kept], "counts": column["counts"][:kept]}
     return column | cut | {"left": len(column["labels"]) - kept}
 

@@ -59,5 +59,10 @@ def _template() -> jinja2.Template:
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    environment.policies["json.dumps_kwargs"] = {"sort_keys": True, "separators": (",", ":"), "allow_nan": False}
+    environment.policies["json.dumps_kwargs"] = {
+        "sort_keys": True,
+        "separators": (",", ":"),
+        "allow_nan": False,
+        "ensure_ascii": False,  # six letters for one make a page twice as long in some scripts
+    }
     return environment.get_template("template.html.j2")

@@ -45,6 +45,8 @@ def short(value: float) -> str:
     ('0.19', '0.025', '0.001', '1')
     """
     exact = Decimal(repr(float(value)))
+    if exact >= 1:
+        return "1"
     return f"{exact.quantize(Decimal('0.01' if exact >= Decimal('0.1') else '0.001'), ROUND_CEILING):g}"
 
 

@@ -32,12 +32,13 @@
     }
     return round(c.kind === "ordinal" ? value + 1 : value);
   };
+  const named = (c, i) => c.labels[i] ?? `place ${i + 1}`;
   // A value that the column has: quantiles are one of them.
   const own = (c, x, round) => {
     if (!c.whole) return shown(c, x, round);
     const offset = x * span(c);
     const whole = round === up ? Math.floor(offset + 1e-6) : round === down ? Math.ceil(offset - 1e-6) : Math.round(offset);
-    if (c.kind === "ordinal") return `“${c.labels[whole]}”`;
+    if (c.kind === "ordinal") return `“${named(c, whole)}”`;
     return c.kind === "date" ? dated(c.low + whole) : figure(c.low + whole);
   };
   const percent = (x, round) => `${round(100 * Math.min(1, Math.max(0, x)))}%`;
@@ -54,7 +55,7 @@
     says: `In the synthetic rows ${percent(r.value, figure)} ${what}. In the real rows it is between ${percent(r.least, down)} and ${percent(r.largest, up)}, ${sure}.`,
     nothing: r.largest - r.least >= 1,
   });
-  const MOVED = "The real rows are the synthetic ones, each moved by no more than the bound on average. The nearest rows outside are moved in until the bound is used up, and the nearest inside moved out.";
+  const MOVED = "Think of the real rows as synthetic ones that were moved, by no more than the bound on average. The nearest rows outside are moved in until the bound is used up, and the nearest inside moved out.";
   const LABELS = "A row with another label counts as moved by the whole length: the bound is how many rows can differ, as a share of all. It is the same for any group of labels.";
 
   const statistics = {
@@ -89,7 +90,7 @@
         const r = certified.quantile(c, c.bound, p);
         return {
           head: `${own(c, r.least, down)} to ${own(c, r.largest, up)}`,
-          says: `In the synthetic rows ${figure(100 * p)}% of the values of ${quoted(c)} that are there are ${own(c, r.value, figure)} or less. In the real rows the value up to which so many lie is between ${own(c, r.least, down)} and ${own(c, r.largest, up)}, ${sure}.`,
+          says: `In the synthetic rows at least ${figure(100 * p)}% of the values of ${quoted(c)}${c.missing ? " (leaving out those missing)" : ""} are ${own(c, r.value, figure)} or less. In the real rows the smallest value with so many up to it is between ${own(c, r.least, down)} and ${own(c, r.largest, up)}, ${sure}.`,
           how: `${MOVED} A quantile is certain where values are dense, and uncertain where there are few.`,
           nothing: r.least <= 0 && r.largest >= 1,
         };
@@ -183,7 +184,7 @@
 
   const place = (c, id, preset) => {
     if (c.kind === "ordinal") {
-      const select = choose(id, c.labels.map((name, i) => [i, name]));
+      const select = choose(id, Array.from({ length: span(c) + 1 }, (_, i) => [i, named(c, i)]));
       select.value = String(Math.round(preset * span(c)));
       return select;
     }

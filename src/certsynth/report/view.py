@@ -98,6 +98,7 @@ def _promise(document: Document, schema: Schema, columns: Sequence[Json]) -> Jso
         "looks_at": words.looks_at(sparsity, complete=complete),
     }
     return shown | {
+        "plainly": words.plainly(shown),
         "statement": words.statement(shown),
         "in_plain_words": _examples(schema, columns, certificate, complete=complete),
         "scaled": _scaled(schema),

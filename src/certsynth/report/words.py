@@ -142,6 +142,13 @@ def statement(promise: Mapping[str, Any]) -> str:
     )
 
 
+def plainly(promise: Mapping[str, Any]) -> str:
+    return (
+        f"Take any average or share that looks {promise['looks_at']} of the synthetic rows. How far that of the real "
+        f"rows can be from it is certified, with {promise['confidence_text']} confidence."
+    )
+
+
 def scaled(weights: Mapping[str, str], trees: Sequence[str], metrics: Sequence[str]) -> str:
     """How far values of columns are from each other, where that is not plain: texts of names and numbers."""
     said = []
