@@ -112,7 +112,7 @@ def neighbouring(neighbours: str) -> list[tuple[list[tuple], list[tuple]]]:
 
 @pytest.mark.parametrize("neighbours", RELATIONS)
 @pytest.mark.parametrize("mechanism", [None, "haar", "haar-noisy-total", "haar-weighted", "quad-tree"])
-@pytest.mark.parametrize("sparsity", [1, 2, 3])
+@pytest.mark.parametrize("sparsity", [1, 2, pytest.param(3, marks=pytest.mark.slow)])
 @pytest.mark.parametrize("unit", list(Unit))
 def test_no_neighbours_differ_by_more_than_the_noise_covers(unit, sparsity, mechanism, neighbours) -> None:
     """P1 through all layers, by brute force, over all neighbours at the same groups.
@@ -321,7 +321,7 @@ def many(rows: int) -> list[np.ndarray]:
     return made_up(MANY, rows, strength=0.6, rng=np.random.default_rng(7))
 
 
-@pytest.mark.parametrize(("epsilon", "all_alone"), [("0.05", False), (50, True)])
+@pytest.mark.parametrize(("epsilon", "all_alone"), [("0.05", False), pytest.param(50, True, marks=pytest.mark.slow)])
 def test_labels_are_in_as_many_groups_as_noise_leaves_room_for(epsilon: Any, all_alone: bool) -> None:
     made = measured(many(2_000), MANY, FixedOutput(1), resolution=6, epsilon=epsilon)[-1]
     layer = choose(MANY, settled(MANY, resolution=6, epsilon=epsilon), 2_000).layers[-1]

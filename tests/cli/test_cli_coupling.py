@@ -100,7 +100,9 @@ def outcome(folder: Path, command: str, budget: tuple[str, ...], neighbours: str
     return done.stdout, done.stderr, records, [str(each.message) for each in warned], files
 
 
-@pytest.mark.parametrize("command", COMMANDS)
+@pytest.mark.parametrize(
+    "command", [name if "," not in name else pytest.param(name, marks=pytest.mark.slow) for name in COMMANDS]
+)
 @pytest.mark.parametrize("budget", [("--epsilon", "2"), ("--rho", "0.5")], ids=["epsilon", "rho"])
 @pytest.mark.parametrize("neighbours", ["replace-one", "add-remove"])
 def test_a_command_shows_nothing_but_the_noisy_integers(released, tmp_path, command, budget, neighbours):

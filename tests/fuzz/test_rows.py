@@ -148,7 +148,7 @@ def test_rows_of_any_objects_count_once(form, scratch, times):
             check_each_counts_once(OBJECTS[form](table, scratch), schema, rows if form != "csv" or blank else None)
         ] += 1
 
-    hunt(check, examples=80, times=times, drawn=tables())
+    hunt(check, examples=40, times=times, drawn=tables())
     assert seen[True] > 10, seen
 
 
@@ -186,7 +186,7 @@ def test_rows_of_any_types_count_once(form, scratch, times):
             return
         seen[check_each_counts_once(data, schema, table.num_rows)] += 1
 
-    hunt(check, examples=40, times=times, drawn=arrow_tables())
+    hunt(check, examples=20, times=times, drawn=arrow_tables())
     assert seen[True] > 10, seen
 
 
@@ -232,4 +232,4 @@ def test_a_release_of_any_rows_verifies_and_is_safe_to_open(scratch, times):
             {"epsilon": 5, "certificate_share": 0},
         ]
     )
-    hunt(check, examples=12, times=times, drawn=tables(), asked=asked)
+    hunt(check, examples=6, times=times, drawn=tables(), asked=asked)

@@ -589,6 +589,7 @@ def test_simulated_errors_have_the_covariance_that_the_definition_gives(strategy
     assert abs(errors.mean(axis=0)).max() < TOO_FAR * math.sqrt(covariance.max() / len(errors))
 
 
+@pytest.mark.slow
 @kinds
 def test_real_errors_have_the_law_of_the_simulated_ones(strategy: Strategy, unit: Unit) -> None:
     """1,500 real measurements against 20,000 simulated ones; the control is 25 % wider.
