@@ -41,7 +41,7 @@ PINNED = ("--resolution", "4", "--mechanism", "identity")
 _BLOCK = re.compile(
     r"(?:^<!-- (?P<note>[^\n]*) -->\n)?^```(?P<language>\w+)\n(?P<code>.*?)^```", re.DOTALL | re.MULTILINE
 )
-_NUMBER = re.compile(r"[0-9][0-9.,:+T-]*")
+_NUMBER = re.compile(r"[0-9](?:[0-9.,:+T-]*[0-9])?")
 _TAKEN = re.compile(r"""(?<!certsynth)(?<!--out) release\b(?!-)|\brelease/|"release[/"]|^cd release""", re.MULTILINE)
 _NEW_FOLDER = "<!-- in a new folder -->"
 

@@ -7,7 +7,8 @@ from pathlib import Path
 
 import pytest
 
-PAGES = sorted((Path(__file__).parents[1] / "docs" / "case-studies").glob("*.md"))
+FOLDER = Path(__file__).parents[1] / "docs" / "case-studies"
+PAGES = sorted(page for page in FOLDER.glob("*.md") if page.stem != "index")
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)

@@ -16,6 +16,9 @@ from certsynth.answers.shares import EMPTY, Interval
 from certsynth.arrays import Floats
 from certsynth.errors import InputError
 
+CONSTANT = 1e-24
+"""A variance of places below this is rounding: of a column with one value in floats it need not be 0."""
+
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Group:
@@ -120,7 +123,7 @@ def correlation(covariance: Interval, first: Interval, second: Interval) -> Inte
     """Covariance over the root of both variances: the ends of the quotient, all on one event. [−1, 1] if a variance
     may be 0."""
     (cov, cov_low, cov_high), (v, v_low, v_high), (u, u_low, u_high) = covariance, first, second
-    if not v * u > 0:
+    if min(v, u) < CONSTANT:
         raise InputError("a column is constant in the synthetic rows, so a correlation with it is not defined.")
     estimate = cov / math.sqrt(v * u)
     small, large = math.sqrt(v_low * u_low), math.sqrt(v_high * u_high)
