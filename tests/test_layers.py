@@ -351,6 +351,7 @@ def test_labels_of_a_tree_go_to_near_ones_and_others_to_those_beside_them() -> N
     assert (away[np.arange(web.size), tree.kin[: web.size]] == away.min(axis=1)).all()
 
 
+@pytest.mark.slow
 def test_a_plan_names_labels_that_are_merged() -> None:
     few, enough = (plan(MANY, rows=2_000, epsilon=e, resolution=6, mechanism="identity") for e in ("0.05", 50))
     assert [m.column for m in few.merged] == ["plain", "tree"]

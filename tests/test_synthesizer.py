@@ -256,6 +256,7 @@ def _missed(runs: int, factor: int) -> int:
     return missed
 
 
+@pytest.mark.slow
 def test_samples_are_further_off_than_certified_no_more_often_than_stated():
     """Confidence 0.9 for both samples together. The control: noise 25 times as wide as it says."""
     allowed = failures_allowed(RUNS, 0.1)

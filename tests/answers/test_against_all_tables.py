@@ -111,6 +111,7 @@ GROUPED = [
 ]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("query", "name", "among"), GROUPED, ids=[query for query, _, _ in GROUPED])
 def test_a_mean_in_a_group_is_bounded_by_the_best_and_the_worst_table(query, name, among):
     names = [n for n in ("a", "b", "c", "t", "hue") if n in query.replace("mean", "").replace("where", "")]

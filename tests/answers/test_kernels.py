@@ -69,6 +69,7 @@ def test_what_a_product_can_gain_is_the_most_over_all_places(seed, steepness, w,
     assert found == pytest.approx(best, abs=(2 + steepness) / 300)
 
 
+@pytest.mark.slow
 def test_the_level_of_a_mean_is_the_least_over_all_slopes():
     rng = np.random.default_rng(0)
     for _ in range(40):

@@ -184,6 +184,7 @@ def test_a_disk_that_is_full_at_any_size(town, tmp_path, command):
     assert outcomes[-1].code == 0
 
 
+@pytest.mark.slow
 def test_life_goes_on_after_a_crash(town, tmp_path):
     """After a kill at each step another release fits as long as there is room for it, and then none."""
     announced = steps(town, tmp_path / "whole", RELEASE)

@@ -214,7 +214,7 @@ def test_a_text_of_the_shape_of_a_schema_is_one_or_is_refused(scratch, times):
         seen[check_text(text, home)] += 1
 
     hunt(check, examples=200, times=times, text=schemas())
-    assert min(seen.values()) > 40, seen  # both happen, or nothing was tried
+    assert min(seen.values()) > 20, seen  # both happen, or nothing was tried
 
 
 @LENGTHS
@@ -226,7 +226,7 @@ def test_a_schema_that_was_changed_is_one_or_is_refused(scratch, times):
 
     hunt(check, examples=150, times=times, text=mutated())
     hunt(check, examples=100, times=times, text=ruled())
-    assert min(seen.values()) > 40, seen
+    assert min(seen.values()) > 20, seen
 
 
 @LENGTHS
