@@ -309,21 +309,13 @@ class _Asked:
             raise InputError(shares.EMPTY)
         how = "the lowest and the highest quantile" + (PRESENT if column.missing else "")
         how += " that a table within the bound can have"
-        if high == low:
-            interval: Interval = (low, low, low)
-        elif column.missing:
-            values, counts = np.unique(present, return_counts=True)
-            estimate = float(values[np.searchsorted(np.cumsum(counts) / len(present), p - 1e-12)])
-            least, most = quantiles.quantile_of_present(
-                figures, p, bound, low=low, high=high, weight=weight, whole=column.whole
-            )
-            interval = estimate, min(least, estimate), max(most, estimate)
-        else:
-            estimate, least, most = quantiles.quantile(place(column, figures), p, bound, weight)
-            estimate, least, most = (low + x * (high - low) for x in (estimate, least, most))
-            if column.whole:
-                estimate, least, most = round(estimate), math.ceil(least - 1e-6), math.floor(most + 1e-6)
-            interval = estimate, least, most
+        values, counts = np.unique(present, return_counts=True)
+        estimate = float(values[np.searchsorted(np.cumsum(counts) / len(present), p - 1e-12)])
+        ends = quantiles.quantile(place(column, values), counts / len(figures), p, bound / weight)
+        least, most = (low + x * (high - low) for x in ends)
+        if column.whole:
+            least, most = math.ceil(least - 1e-6), math.floor(most + 1e-6)
+        interval: Interval = estimate, min(least, estimate), max(most, estimate)
         unit = {"date": "date", "ordinal": f"label of {column.name}"}.get(column.kind, column.name)
         return _Found(interval, bound, how, unit, low, high, column if column.whole else None)
 

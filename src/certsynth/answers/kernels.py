@@ -32,24 +32,28 @@ GRID_STEPS = {1: 8_192, 2: 512}
 """Rows that are worked on as they are, and the steps of the grid that places go to where there are more."""
 
 
-def largest_share(distance: Floats, bound: float) -> float:
+def largest_share(distance: Floats, bound: float, shares: Floats | None = None) -> float:
     r"""The largest share of rows in a set A that a table within `bound` can have.
 
     .. math:: P_D(A) ≤ \min_τ E_μ (1 − d(x, A)/τ)^+ + b/τ
 
     With mass moved into A in the order of its distance until b is used up, τ is the distance of the last: there the
-    right side is smallest. `distance` may be any 1-Lipschitz function that is 0 on A.
+    right side is smallest. `distance` may be any 1-Lipschitz function that is 0 on A. `shares` are those of the rows at
+    each distance, by default all alike.
 
     >>> largest_share(np.array([0.0, 0.25, 0.5, 1.0]), 0.125)
     0.625
     """
-    near = np.sort(distance[np.isfinite(distance)])
-    rows = len(distance)
-    last = int(np.searchsorted(np.cumsum(near) / rows, bound, side="right"))
+    if shares is None:
+        shares = np.full(len(distance), 1.0 / len(distance))
+    order = np.argsort(distance, kind="stable")
+    order = order[np.isfinite(distance[order])]
+    near, mass = distance[order], shares[order]
+    last = int(np.searchsorted(np.cumsum(near * mass), bound, side="right"))
     if last == len(near):  # all that can get there does
-        return len(near) / rows
+        return min(1.0, float(mass.sum()))
     width = float(near[last])
-    return min(1.0, float(np.sum(1.0 - near[:last] / width)) / rows + bound / width)
+    return min(1.0, float(np.dot(1.0 - near[:last] / width, mass[:last])) + bound / width)
 
 
 def largest_mean(lift: Lift, away: Floats, weights: Floats, bound: float, *, low: float, high: float) -> float:

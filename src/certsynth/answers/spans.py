@@ -75,9 +75,6 @@ class Spans:
         # an interval that begins or ends nowhere leaves nothing on that side
         return Spans._merged([(a, b) for a, b in gaps if a <= b and a < _INFINITE and b > -_INFINITE], self.whole)
 
-    def union(self, other: Spans) -> Spans:
-        return Spans._merged([*self.pairs, *other.pairs], self.whole)
-
     def intersection(self, other: Spans) -> Spans:
         found, i, j = [], 0, 0
         while i < len(self.pairs) and j < len(other.pairs):

@@ -1,12 +1,4 @@
-r"""Where shares, and medians, of the real rows must lie.
-
-The real rows are synthetic rows that were moved by no more than the bound on average. So no set can hold more of them
-than the synthetic rows in it, and those nearest to it, moved in until the bound is used up:
-
-.. math:: P_D(A) \le \inf_\tau \; E_{syn} (1 - d(x, A)/\tau)^+ + b/\tau
-
-and the infimum is that greedy sum. What a set must hold at least is 1 minus what its complement can hold at most.
-"""
+"""Where shares, and medians, of the real rows must lie, for the page: what `answers/` computes, on few places."""
 
 from __future__ import annotations
 
@@ -14,6 +6,8 @@ import itertools
 
 import numpy as np
 
+from certsynth.answers import quantiles
+from certsynth.answers.kernels import largest_share
 from certsynth.arrays import Floats
 from certsynth.domain import Ordered
 from certsynth.report.heap import Heap
@@ -31,17 +25,11 @@ def budget(heap: Heap, bound: float) -> float:
     return min(1.0, bound + heap.moved + _SLACK)
 
 
-def most(gaps: Floats, counts: Floats, rows: int, budget: float) -> float:
-    """The largest share that rows at these distances from a set can have in it, if moved by `budget` on average."""
-    order = np.argsort(gaps, kind="stable")
-    mass = counts[order] / max(rows, 1)
-    cost = np.cumsum(gaps[order] * mass)
-    done = int(np.searchsorted(cost, budget, side="right"))
-    share = float(mass[:done].sum())
-    if done < len(mass):
-        left = budget - (float(cost[done - 1]) if done else 0.0)
-        share += left / float(gaps[order][done])
-    return min(1.0, share + _SLACK)
+def most(gaps: Floats, heap: Heap, bound: float) -> float:
+    """The largest share of the real rows in a set that rows have these distances from: those of the places of the
+    heap, and last of what is missing."""
+    shares = np.array([*heap.counts, heap.absent], float) / max(heap.rows, 1)
+    return min(1.0, largest_share(gaps, budget(heap, bound), shares) + _SLACK)
 
 
 def at_most(heap: Heap, bound: float, t: float, step: float) -> tuple[float, float]:
@@ -49,15 +37,15 @@ def at_most(heap: Heap, bound: float, t: float, step: float) -> tuple[float, flo
 
     `step` is the distance of t to the next value of the column, and 0 where there is one right above.
     """
-    places, counts = heap.places, np.array([*heap.counts, heap.absent], float)
-    spent, inside = budget(heap, bound), places <= t + 1e-9
+    places = heap.places
+    inside = places <= t + 1e-9
     up = np.append(np.where(inside, 0.0, places - t), 1.0)
     out = np.append(np.where(inside, t + step - places, 0.0), 0.0)
     if t >= 1:  # nothing lies above: only what is missing is not in the set
         if not heap.missing:
             return 1.0, 1.0
         out = np.append(np.ones(len(places)), 0.0)
-    return 1 - most(np.maximum(out, 0.0), counts, heap.rows, spent), most(up, counts, heap.rows, spent)
+    return 1 - most(np.maximum(out, 0.0), heap, bound), most(up, heap, bound)
 
 
 def band(column: Ordered, heap: Heap, bound: float) -> Band:
@@ -83,29 +71,9 @@ def band(column: Ordered, heap: Heap, bound: float) -> Band:
 
 
 def quantile(heap: Heap, bound: float, p: float) -> tuple[float, float]:
-    r"""Places between which the p-quantile of the values that are there lies in the real rows.
-
-    high is the largest q with :math:`\int_0^q (F(u) - p F(1))^+ du \le b`, and low the smallest with
-    :math:`\int_q^1 (p F(1) - F(u))^+ du \le b`, where F counts rows and leaves out those that are missing.
-    """
-    places, rows = heap.places, max(heap.rows, 1)
-    spent = budget(heap, bound)
-    shares = np.cumsum(heap.counts) / rows
-    aim = p * (float(shares[-1]) if len(shares) else 0.0)
-    edges = np.concatenate([[0.0], places, [1.0]])
-    levels = np.concatenate([[0.0], shares])  # of F between two edges
-    high, left = 1.0, spent
-    for a, b, level in zip(edges[:-1], edges[1:], levels, strict=True):
-        over = max(level - aim, 0.0) * (b - a)
-        if over > left:
-            high = a + left / (level - aim)
-            break
-        left -= over
-    low, left = 0.0, spent
-    for a, b, level in reversed(list(zip(edges[:-1], edges[1:], levels, strict=True))):
-        under = max(aim - level, 0.0) * (b - a)
-        if under > left:
-            low = b - left / (aim - level)
-            break
-        left -= under
-    return float(max(low, 0.0)), float(min(high, 1.0))
+    """Places between which the p-quantile of the values that are there lies in the real rows."""
+    if not heap.counts:
+        return 0.0, 1.0
+    shares = np.array(heap.counts, float) / heap.rows
+    low, high = quantiles.quantile(heap.places, shares, p, budget(heap, bound))
+    return max(low, 0.0), min(high, 1.0)

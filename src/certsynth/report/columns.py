@@ -223,14 +223,13 @@ def _whiskers(bars: Sequence[Json], bound: float) -> None:
 def _whiskers_in_order(bars: Sequence[Json], column: Ordered, places: Heap, bound: float) -> None:
     """The same for values in an order, each of which is near to the next: a row moves there at little cost."""
     reach = max(column.reach, 1)
-    counts, spent = np.array([*places.counts, places.absent], float), bands.budget(places, bound)
     for i, bar in enumerate(bars):
         away = np.append(np.abs(places.places - i / reach), 1.0)
         only = column.reach == 0
         there = np.append(np.where(np.abs(places.places - i / reach) < 0.5 / reach, 1.0 if only else 1 / reach, 0.0), 0)
-        bar["largest"] = bands.most(away, counts, places.rows, spent)
+        bar["largest"] = bands.most(away, places, bound)
         sure = only and not column.missing
-        bar["least"] = 1.0 if sure else max(0.0, 1 - bands.most(there, counts, places.rows, spent))
+        bar["least"] = 1.0 if sure else max(0.0, 1 - bands.most(there, places, bound))
 
 
 def _shares(column: Column, counts: Sequence[int], rows: int, bound: float) -> list[Json]:
