@@ -11,7 +11,7 @@ $(INSTALLED): pyproject.toml
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "certsynth needs Python 3.11 or newer: make PYTHON=python3.11")'
 	test -x $(BIN)/python || $(PYTHON) -m venv .venv
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check "pip>=25.1"
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable . --group test --group lint --group docs
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable . --group test --group lint --group docs --group experiments
 	touch $@
 
 demo: setup
