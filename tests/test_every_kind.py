@@ -18,6 +18,7 @@ from certsynth.domain import Category, Column, Ordered
 from certsynth.domain.schema import describe
 from certsynth.errors import SchemaError
 from certsynth.mechanisms import STRATEGIES, Neighbours
+from certsynth.mechanisms.strategies import LOW_DIMENSIONAL
 from small import EVERY_KIND, emitted, workers
 
 FEW = ["income", "job", "colour"]
@@ -47,6 +48,14 @@ FEW_COLUMNS: dict[str, dict[str, Any]] = {
     "drawn points": {"projection": "drawn"},
     "full grid": {"projection": "full-grid", "resolution": 2},
     "triples": {"sparsity": 3},
+    "low-dimensional": {"mechanism": "low-dimensional", "resolution": None},
+    "low-dimensional, the paper's, hidden rows": {
+        "mechanism": "low-dimensional-l1",
+        "neighbours": "add-remove",
+        "rows": 300,
+        "resolution": None,
+    },
+    "low-dimensional, one grid": {"mechanism": "low-dimensional", "resolution": 30},
     "triples, hidden rows": {"sparsity": 3, "neighbours": "add-remove", "rows": 300, "mechanism": "haar-tour"},
 }
 VARIANTS = EVERY_COLUMN | {name: {"columns": FEW} | asked for name, asked in FEW_COLUMNS.items()}
@@ -59,6 +68,7 @@ SWEPT = [
         marks=pytest.mark.slow,
     )
     for mechanism in STRATEGIES
+    if mechanism not in LOW_DIMENSIONAL
     for neighbours in Neighbours
     for projection in ("particles", "drawn")
     for budget in ({"epsilon": 100}, {"rho": 100})

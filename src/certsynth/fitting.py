@@ -14,10 +14,12 @@ from certsynth.artefact.table import Table, decoded_table
 from certsynth.certificate.plug_in import TRANSPORT_COLUMNS, Proxies
 from certsynth.domain import Groups, Schema
 from certsynth.mechanisms import Measurement
+from certsynth.mechanisms.sparse import LowDimensional
 from certsynth.progress import Progress, silent
 from certsynth.projection.emit import Detail, emit
 from certsynth.projection.obey import obeying
 from certsynth.projection.path_program import PathProgram
+from certsynth.projection.standing import standing_points
 from certsynth.projection.support import drawn_support, fits_full_grid, full_grid, public_support
 from certsynth.projection.synthesis import synthesise
 from certsynth.projection.target import Projection, Target, as_probabilities
@@ -79,6 +81,11 @@ def fitted(
         return obeying(schema, decoded_table(schema, clean), rng), "particles"
     progress("fitting", 0, 1)
     marginals, strategy = measurement.marginals, measurement.strategy
+    if isinstance(strategy, LowDimensional):
+        points, weights = standing_points(measurement, signed=strategy.signed)
+        clean = emit(points, weights, rows, schema=schema, cells=marginals.cells, detail=how.detail, rng=rng)
+        progress("fitting", 1, 1)
+        return obeying(schema, decoded_table(schema, clean), rng), how.projection
     points, support = _support(measurement, how, schema, public, rng)
     tight = (how.loss == "transport") != (other_loss and how.sparsity <= TRANSPORT_COLUMNS)
     solver: Projection = PathProgram(strategy.order, float(how.proxies.end), MEAN_WEIGHT)

@@ -12,10 +12,12 @@ from certsynth.arrays import Floats, Ints, sums
 from certsynth.domain import Category, Cells, Column, Groups, Schema
 from certsynth.mechanisms import Budget, Measurement, Neighbours, Sensitivity, Strategy, measure
 from certsynth.mechanisms.samplers import Noise, calibrated_scale, deviation
+from certsynth.mechanisms.sparse import LowDimensional, measure_sparse
 from certsynth.projection.margins import monotone
 from certsynth.queries import Marginals
 from certsynth.queries.grouping import best_groups, best_heads
 from certsynth.queries.marginals import Subset
+from certsynth.queries.occupied import all_columns, occupied
 from certsynth.settings import CellKind
 
 WORTH, FINEST = 0.7, 64
@@ -53,6 +55,11 @@ def measure_layers(rows: Rows, schema: Schema, layers: Sequence[Layer], *, noise
     """Measure one layer after the other. Cells of a layer depend on the noisy counts of those before, and on no row."""
     made: list[Measurement] = []
     for layer in layers:
+        if isinstance(layer.strategy, LowDimensional):
+            assert layer.resolution is not None
+            (counts_of_grid,) = occupied(schema, [all_columns(schema, layer.resolution)], rows())
+            made.append(measure_sparse(counts_of_grid, layer.strategy, budget=layer.budget, noise=noise))
+            continue
         marginals = weighted(_cells(schema, layer, made), layer)
         counts = marginals.count(_codes(rows(), schema, marginals))
         made.append(measure(counts, layer.strategy, budget=layer.budget, noise=noise))

@@ -13,6 +13,7 @@ from certsynth.projection.synthesis import PARTICLES
 from certsynth.queries import Marginals
 from certsynth.queries.fine import FineMarginals
 from certsynth.queries.marginals import Subset
+from certsynth.queries.occupied import MOST_CELLS, grid_cells
 
 LABELLED_POINTS = 600_000
 """Points of labels with a line, or in a web, beyond which comparing two tables takes minutes."""
@@ -74,6 +75,16 @@ def check_size(marginals: Marginals, *, draws: int, memory: int | None = None) -
         raise TooLarge(
             f"{len(marginals.subsets):,} marginals need {size}, more than the {limit / 2**30:.2g} GB at hand: lower "
             "the resolution or the sparsity, name fewer columns or subsets, or merge labels of large categories."
+        )
+
+
+def check_grid(schema: Schema, resolution: int | None) -> None:
+    """Refuse a grid of all columns whose cells cannot be numbered."""
+    cells = grid_cells(schema, resolution or 1)
+    if cells >= MOST_CELLS:
+        raise TooLarge(
+            f"a grid of all {len(schema)} columns has {cells:.1e} cells, more than can be numbered: lower the "
+            "resolution, name fewer columns, or merge labels of large categories."
         )
 
 

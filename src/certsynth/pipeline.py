@@ -5,14 +5,16 @@ from __future__ import annotations
 import importlib.metadata
 import secrets
 import sys
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Literal
 
 import numpy as np
 
+from certsynth.adaptation import adapted
 from certsynth.artefact import Release
 from certsynth.artefact.certificate import (
+    ADAPTING,
     DISPLACEMENT,
     FORMAT,
     LOSS_OF_ROWS,
@@ -25,19 +27,20 @@ from certsynth.artefact.certificate import (
 from certsynth.artefact.folder import check_target, manifest
 from certsynth.artefact.signature import Signer, as_signer
 from certsynth.artefact.table import cleaned_table
-from certsynth.certificate.plug_in import plug_in
+from certsynth.certificate.plug_in import PlugIn, Proxy, plug_in
 from certsynth.certification import choose_table, direct_bounds
 from certsynth.domain import Schema
 from certsynth.domain.possible import check_rules
 from certsynth.errors import CertsynthError, InputError
 from certsynth.fitting import Fitting, fitted
 from certsynth.layers import measure_layers
-from certsynth.limits import check_lattice, check_program, check_size
+from certsynth.limits import check_grid, check_lattice, check_program, check_size
 from certsynth.mechanisms import Guarantee, Measurement, Neighbours, Sensitivity
 from certsynth.mechanisms.guarantee import decimal_text
 from certsynth.mechanisms.ledger import Account
 from certsynth.mechanisms.samplers import Noise
 from certsynth.mechanisms.scalars import measure_scalars
+from certsynth.mechanisms.sparse import SparseMeasurement
 from certsynth.mechanisms.spending import Spending
 from certsynth.planning.choice import RESOLUTIONS, Choice, choose, tables_at
 from certsynth.progress import Progress, silent, watched
@@ -196,14 +199,22 @@ def _made(
     sys.audit("certsynth.data.open")
     source = open_source(data, what="data")
     source.batches(schema.names)  # reads nothing yet, and tells at once if a column is not there
-    choice = choose(schema, settings, _known_rows(source, schema, settings), memory=memory, progress=progress)
-    layers = choice.layers
     hidden = settings.neighbours is Neighbours.ADD_REMOVE
 
     def rows_again() -> Iterable[Sequence[np.ndarray]]:
         batches = cleaned(source, schema)
         return watched(batches, "counting rows", source.size_hint(), hidden=hidden, progress=progress)
 
+    spent: list[tuple[str, Guarantee]] = []
+    known_rows, dimension = _known_rows(source, schema, settings), None
+    if settings.low_dimensional:
+        found = adapted(rows_again, schema, settings, known_rows, spending=spending)
+        choice, dimension = found.choice, found.grid.dimension
+        if found.cost is not None:
+            spent.append((ADAPTING, found.cost))
+    else:
+        choice = choose(schema, settings, known_rows, memory=memory, progress=progress)
+    layers = choice.layers
     measurements = measure_layers(rows_again, schema, layers, noise=spending)
     spending.reserve()  # also where nothing needed noise: it is a release of these rows all the same
     measurement = measurements[-1]
@@ -226,7 +237,7 @@ def _made(
         supports.append(support)
         if settings.candidates > 1:
             progress("candidates", j + 1, settings.candidates)
-    spent = [(measuring(layer.ways, settings.sparsity), m.cost) for layer, m in zip(layers, measurements, strict=True)]
+    spent += [(measuring(layer.ways, settings.sparsity), m.cost) for layer, m in zip(layers, measurements, strict=True)]
     chosen = 0
     if settings.candidates > 1:
         share = settings.privacy.budget.share(settings.selection_share)
@@ -256,18 +267,22 @@ def _made(
     sys.audit("certsynth.certificate.compute")
     draws_seed = secrets.randbits(128)
     proxies = settings.proxies(layers[-1].resolution)
-    plugged = plug_in(
-        measurements,
-        schema,
-        emitted,
-        subsets=settings.subsets,
-        beta=settings.plug_in_beta,
-        draws=settings.draws,
-        seed=draws_seed,
-        displaced=displaced,
-        proxies=proxies,
-        progress=progress,
-    )
+    plugged: Mapping[Proxy, PlugIn] = {}
+    direct_beta = settings.beta
+    if not isinstance(measurement, SparseMeasurement):
+        direct_beta *= DIRECT_BETA
+        plugged = plug_in(
+            measurements,
+            schema,
+            emitted,
+            subsets=settings.subsets,
+            beta=settings.plug_in_beta,
+            draws=settings.draws,
+            seed=draws_seed,
+            displaced=displaced,
+            proxies=proxies,
+            progress=progress,
+        )
     whole = single = None
     if settings.share:
         whole, single = direct_bounds(
@@ -275,7 +290,7 @@ def _made(
             lambda: cleaned(source, schema),
             lambda: [emitted],
             budget=settings.privacy.budget.share(settings.share),
-            beta=settings.beta * DIRECT_BETA,
+            beta=direct_beta,
             neighbours=settings.neighbours,
             two_sided=False,
             noise=spending,
@@ -283,7 +298,9 @@ def _made(
         )
     certificate = Certificate(confidence=float(settings.confidence), plug_in=plugged, direct=whole, single=single)
     spent += [(what, d.cost) for what, d in ((LOSS_OF_ROWS, whole), (LOSS_OF_SINGLES, single)) if d]
-    document = _document(schema, settings, choice, measurements, certificate, spent, len(emitted[0]), support)
+    document = _document(
+        schema, settings, choice, measurements, certificate, spent, len(emitted[0]), support, dimension
+    )
     document["recompute"] = {
         "plug_in_failure_probability": str(settings.plug_in_beta),
         "draws": settings.draws,
@@ -306,6 +323,9 @@ def _made(
 
 def _check(schema: Schema, settings: Settings, memory: int | None) -> None:
     """Refuse what cannot fit, before the data is opened."""
+    if settings.low_dimensional:
+        check_grid(schema, settings.resolution)
+        return
     least = settings.resolution or min(RESOLUTIONS)
     marginals = tables_at(schema, settings, least, rows=0)
     check_size(marginals, draws=settings.draws, memory=memory)
@@ -355,6 +375,7 @@ def _document(
     spent: Sequence[tuple[str, Guarantee]],
     rows: int,
     support: str,
+    dimension: int | None,
 ) -> dict[str, Any]:
     """certificate.json: what was done, what it cost, and what can be promised. Nothing else of the rows is in it."""
     guarantee = Guarantee.composed(cost for _, cost in spent)
@@ -373,6 +394,7 @@ def _document(
             "sparsity": settings.sparsity,
             "workload": settings.workload(schema),
             "resolution": layers[-1].resolution,
+            "dimension": dimension,
             "mechanism": measurement.strategy.name,
             "growth": decimal_text(measurement.strategy.growth),
             "order": measurement.strategy.order,

@@ -110,6 +110,8 @@ def sample(
         progress=progress,
     )
     clean = cleaned_table(schema, table)
+    if not release.document["certificate"]["plug_in"]:
+        raise InputError(f"new rows cannot be certified: {release.document['certificate']['no_plug_in']}.")
     beta = stored_rational(release.document["recompute"]["plug_in_failure_probability"])
     plugged = Certificate(confidence=float(1 - beta), plug_in=recomputed(release, clean, progress=progress))
     return Sample(

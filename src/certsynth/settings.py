@@ -10,8 +10,9 @@ from typing import Any, Literal
 from certsynth.certificate.plug_in import DISPLACEMENT_BETA, TRANSPORT_COLUMNS, Proxies
 from certsynth.domain import Schema
 from certsynth.errors import InputError
-from certsynth.mechanisms import STRATEGIES, Budget, Neighbours
+from certsynth.mechanisms import STRATEGIES, Budget, Neighbours, Unit
 from certsynth.mechanisms.concentrated import Privacy
+from certsynth.mechanisms.strategies import LOW_DIMENSIONAL
 from certsynth.projection.emit import Detail
 from certsynth.queries.marginals import Subset, maximal
 from certsynth.request import (
@@ -40,6 +41,9 @@ HIDDEN_ROWS = 100_000
 MOST_DRAWS = 2_000
 
 SELECTION_SHARE = Fraction(1, 20)
+
+ADAPTATION_SHARE = Fraction(1, 10)
+"""Of the budget, what choosing the resolution for rows of unknown dimension costs."""
 
 DISPLACEMENT_SHARE = Fraction(1, 50)
 """Of the budget, what measuring the discretisation costs where the plug-in certificate speaks alone."""
@@ -112,6 +116,23 @@ class Settings:
         return SELECTION_SHARE if self.candidates > 1 else Fraction(0)
 
     @property
+    def low_dimensional(self) -> bool:
+        """Whether one grid of all columns is measured, as fine as the rows' own dimension allows."""
+        return self.mechanism in LOW_DIMENSIONAL
+
+    @property
+    def adaptation_share(self) -> Fraction:
+        """Of the budget, what choosing the resolution of that grid costs.
+
+        In the paper's way every support size has as much as the counts: of d + 2 equal parts, d + 1.
+        """
+        if not self.low_dimensional or self.resolution is not None:
+            return Fraction(0)
+        if self.mechanism == LOW_DIMENSIONAL[0]:
+            return ADAPTATION_SHARE
+        return (1 - self.share) * Fraction(self.sparsity + 1, self.sparsity + 2)
+
+    @property
     def displacement_share(self) -> Fraction:
         """Of the budget, what measuring how far rows are from the centres of their cells costs.
 
@@ -121,7 +142,8 @@ class Settings:
 
     @property
     def measurement_budget(self) -> Budget:
-        return self.privacy.budget.share(1 - self.share - self.selection_share - self.displacement_share)
+        others = self.share + self.selection_share + self.adaptation_share + self.displacement_share
+        return self.privacy.budget.share(1 - others)
 
     @property
     def detail(self) -> Detail:
@@ -173,9 +195,6 @@ def checked_settings(
     The schema has the columns that are released: with named `subsets`, those that they name.
     """
     privacy = checked_budget(epsilon, delta, rho)
-    chosen = checked_subsets(schema, sparsity, subsets, call=call)
-    s = max(map(len, chosen))
-    fewer = "lower the sparsity" if subsets is None else f"name at most {TRANSPORT_COLUMNS} in a subset"
     if preset is not None:
         checked_choice(preset, name="preset", choices=PRESETS)
     paper = preset == "paper"
@@ -183,18 +202,34 @@ def checked_settings(
         mechanism = "haar-noisy-total" if paper else None
     else:
         checked_choice(mechanism, name="mechanism", choices=STRATEGIES)
+    if mechanism in LOW_DIMENSIONAL:
+        return _low_dimensional(
+            schema,
+            privacy,
+            sparsity=sparsity,
+            subsets=subsets,
+            resolution=resolution,
+            mechanism=mechanism,
+            projection=projection,
+            loss=loss,
+            rows=rows,
+            share=share,
+            confidence=confidence,
+            neighbours=neighbours,
+            preset=preset,
+            candidates=candidates,
+            public=public,
+        )
+    chosen = checked_subsets(schema, sparsity, subsets, call=call)
+    s = max(map(len, chosen))
+    fewer = "lower the sparsity" if subsets is None else f"name at most {TRANSPORT_COLUMNS} in a subset"
     checked_choice(projection, name="projection", choices=PROJECTIONS)
     if projection == "public" and not public:
         raise InputError("projection public needs public rows: give --public FILE, or choose another projection.")
     if public and projection in ("full-grid", "drawn"):
         raise InputError(f"public rows are not used by the projection {projection}; leave one of the two out.")
-    exact_share = checked_share(
-        (0 if paper or s > TRANSPORT_COLUMNS else "0.05") if share is None else share,
-        name="certificate_share",
-        low=Fraction(0),
-        high=Fraction(1),
-        rule="at least 0 and below 1, for example 0.05",
-    )
+    default_share = 0 if paper or s > TRANSPORT_COLUMNS else "0.05"
+    exact_share = _checked_certificate_share(default_share if share is None else share)
     if loss is not None:
         checked_choice(loss, name="loss", choices=LOSSES)
         if projection == "particles":
@@ -225,9 +260,81 @@ def checked_settings(
             f"the direct certificate compares at most {TRANSPORT_COLUMNS} columns at once: set certificate_share to 0, "
             f"or {fewer}."
         )
+    return _with_budget(settings)
+
+
+def _with_budget(settings: Settings) -> Settings:
     if settings.measurement_budget.amount <= 0:
         raise InputError("certificate_share leaves nothing for the rows themselves; lower it.")
     return settings
+
+
+def _low_dimensional(
+    schema: Schema,
+    privacy: Privacy,
+    *,
+    sparsity: Any,
+    subsets: Named | None,
+    resolution: Any,
+    mechanism: str,
+    projection: Any,
+    loss: Any,
+    rows: Any,
+    share: Any,
+    confidence: Any,
+    neighbours: Any,
+    preset: Any,
+    candidates: Any,
+    public: bool,
+) -> Settings:
+    """The settings of a release on one grid of all columns: much is fixed by that."""
+    all_columns = tuple(range(len(schema)))
+    called = f"the mechanism {mechanism}"
+    if subsets is not None or sparsity not in (None, len(schema)):
+        raise InputError(
+            f"{called} is for statistics of all columns at once: leave sparsity and workload out, or name the columns "
+            "that matter with --columns."
+        )
+    if privacy.budget.unit is not Unit.EPSILON:
+        raise InputError(f"{called} has Laplace noise, for epsilon alone: leave delta and rho out.")
+    fixed = {
+        "projection": projection not in (None, "auto"),
+        "loss": loss is not None,
+        "public rows": public,
+        "preset": preset is not None,
+        "candidates": candidates != 1,
+    }
+    for name in (name for name, given in fixed.items() if given):
+        raise InputError(f"{called} has no use for {name}: leave that out.")
+    exact_share = _checked_certificate_share("0.05" if share is None else share)
+    if not exact_share:
+        raise InputError(f"for {called} only the direct certificate can speak: certificate_share must be above 0.")
+    settings = Settings(
+        privacy=privacy,
+        subsets=(all_columns,),
+        named=False,
+        resolution=checked_resolution(resolution),
+        mechanism=mechanism,
+        projection="simplex" if mechanism == LOW_DIMENSIONAL[0] else "l1-ball",
+        loss=None,
+        rows=checked_rows(rows),
+        share=exact_share,
+        confidence=checked_confidence("0.95" if confidence is None else confidence),
+        neighbours=checked_neighbours(neighbours),
+        preset=None,
+        candidates=1,
+    )
+    return _with_budget(settings)
+
+
+def _checked_certificate_share(share: Any) -> Fraction:
+    return checked_share(
+        share,
+        name="certificate_share",
+        low=Fraction(0),
+        high=Fraction(1),
+        rule="at least 0 and below 1, for example 0.05",
+    )
 
 
 def _checked_candidates(candidates: Any, sparsity: int) -> int:

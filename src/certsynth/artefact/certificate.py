@@ -10,10 +10,12 @@ from certsynth.certificate.direct import Direct
 from certsynth.certificate.plug_in import PlugIn, Proxy, Terms
 from certsynth.mechanisms import Measurement
 from certsynth.mechanisms.guarantee import decimal_text
+from certsynth.mechanisms.sparse import SparseMeasurement
 from certsynth.transport import Path
 
 FORMAT = "certsynth-certificate/1"
 
+ADAPTING = "choosing the resolution"
 DISPLACEMENT, LOSS_OF_ROWS, LOSS_OF_SINGLES = "mean displacement", "loss of the rows", "loss of single columns"
 """What parts of the budget are spent on beside the measurements, as a release says it."""
 
@@ -29,11 +31,20 @@ def choosing(candidates: int) -> str:
     return f"choosing among {candidates} tables"
 
 
-def path_length(measurement: Measurement) -> float:
-    """Of the longest path that cells are lined up along: the path loss, and wavelets, pay for it.
+NO_PLUG_IN = (
+    "there is no plug-in certificate: of a grid with so many cells only those that stand out are kept, and the law of "
+    "their error is not known without the rows"
+)
+
+
+def path_length(measurement: Measurement) -> float | None:
+    """Of the longest path that cells are lined up along: the path loss, and wavelets, pay for it. None where cells are
+    too many to be lined up.
 
     Paper: Theorem 2 [general-rates]
     """
+    if isinstance(measurement, SparseMeasurement):
+        return None
     marginals, order = measurement.marginals, measurement.strategy.order
     return max(Path.along(marginals.of(subset), order).length for subset in marginals.subsets)
 
@@ -43,7 +54,8 @@ class Certificate:
     """No 1-Lipschitz statistic of the columns of one of the subsets is off by more than `bound`.
 
     The smaller of the direct and the plug-in bound, valid at `confidence`: each has its share of the failure
-    probability, so that choosing between them after looking is allowed.
+    probability, so that choosing between them after looking is allowed. Where there is no plug-in certificate, the
+    direct one has all of it.
     """
 
     confidence: float
@@ -51,18 +63,23 @@ class Certificate:
     direct: Direct | None = None
     single: Direct | None = None
 
+    def __post_init__(self) -> None:
+        if not self.plug_in and not self.direct:
+            raise ValueError("there is nothing that certifies")
+
     @property
-    def tightest(self) -> PlugIn:
+    def tightest(self) -> PlugIn | None:
         """The plug-in certificate with the transport proxy where there is one: it is never the larger in practice."""
-        return self.plug_in.get("transport") or self.plug_in["path"]
+        return self.plug_in.get("transport") or self.plug_in.get("path")
 
     @property
     def kind(self) -> str:
-        return "direct" if self.direct and self.direct.bound < self.tightest.bound else "plug-in"
+        plug = self.tightest
+        return "direct" if self.direct and (plug is None or self.direct.bound < plug.bound) else "plug-in"
 
     @property
     def bound(self) -> float:
-        return min([self.tightest.bound] + ([self.direct.bound] if self.direct else []))
+        return min(each.bound for each in (self.tightest, self.direct) if each)
 
     @property
     def single_column_bound(self) -> float:
@@ -70,22 +87,36 @@ class Certificate:
         return min([self.bound] + ([self.single.bound] if self.single else []))
 
     def to_json(self) -> dict[str, Any]:
-        plug = self.tightest
-        subsets = [
-            {"columns": list(columns), "bound": min(terms.bound, self.direct.bound if self.direct else 1.0)}
-            for columns, terms in zip(plug.subsets, plug.terms, strict=True)
-        ]
         return {
             "bound": self.bound,
             "confidence": self.confidence,
             "kind": self.kind,
-            "terms": _direct_terms(self.direct) if self.kind == "direct" and self.direct else _terms(plug.worst),
+            "terms": self._leading_terms(),
             "single_column_bound": self.single_column_bound,
-            "subsets": subsets,
+            "subsets": self._subsets(),
             "direct": _direct(self.direct) if self.direct else None,
             "single_column": _direct(self.single) if self.single else None,
             "plug_in": {proxy: _plug_in(each) for proxy, each in self.plug_in.items()},
+            "no_plug_in": None if self.plug_in else NO_PLUG_IN,
         }
+
+    def _leading_terms(self) -> dict[str, float]:
+        if self.kind == "direct":
+            assert self.direct
+            return _direct_terms(self.direct)
+        assert self.tightest
+        return _terms(self.tightest.worst)
+
+    def _subsets(self) -> list[dict[str, Any]]:
+        """Each with the smaller bound: the direct certificate has one for all."""
+        most, plug = self.direct.bound if self.direct else 1.0, self.tightest
+        if plug is None:
+            assert self.direct
+            return [{"columns": list(columns), "bound": most} for columns in self.direct.subsets]
+        return [
+            {"columns": list(columns), "bound": min(terms.bound, most)}
+            for columns, terms in zip(plug.subsets, plug.terms, strict=True)
+        ]
 
 
 def _direct(direct: Direct) -> dict[str, Any]:

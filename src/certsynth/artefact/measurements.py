@@ -15,8 +15,9 @@ import numpy as np
 from certsynth.arrays import Ints
 from certsynth.domain import Cells, Groups, Schema
 from certsynth.errors import InputError
-from certsynth.mechanisms import Budget, Guarantee, Measurement, Neighbours, Unit, strategy_named
+from certsynth.mechanisms import Budget, Guarantee, Measurement, Neighbours, Strategy, Unit, strategy_named
 from certsynth.mechanisms.guarantee import stored_rational
+from certsynth.mechanisms.sparse import LowDimensional, SparseMeasurement, kept_in_full
 from certsynth.queries import Marginals
 from certsynth.request import checked_resolution
 
@@ -34,8 +35,17 @@ def to_bytes(measurements: Sequence[Measurement], schema: Schema) -> bytes:
     """Measurements as an .npz archive: the coefficients end to end, and how to read them."""
     buffer = io.BytesIO()
     flat = np.concatenate([*(block for m in measurements for block in m.coefficients), np.empty(0, np.int64)])
-    np.savez_compressed(buffer, coefficients=flat, about=np.frombuffer(_about(measurements, schema), np.uint8))
+    arrays = {"coefficients": flat, "about": np.frombuffer(_about(measurements, schema), np.uint8)}
+    if (places := _places(measurements)) is not None:
+        arrays["places"] = places
+    np.savez_compressed(buffer, allow_pickle=False, **arrays)
     return buffer.getvalue()
+
+
+def _places(measurements: Sequence[Measurement]) -> Ints | None:
+    """Of a measurement that keeps few of its cells, which these are: it is always alone."""
+    last = measurements[-1]
+    return last.places if isinstance(last, SparseMeasurement) else None
 
 
 def is_as_written(content: bytes, measurements: Sequence[Measurement], schema: Schema) -> bool:
@@ -44,7 +54,8 @@ def is_as_written(content: bytes, measurements: Sequence[Measurement], schema: S
     How it is compressed may depend on the machine, so that the bytes of the archive are not compared.
     """
     with zipfile.ZipFile(io.BytesIO(content)) as archive:
-        alone = sorted(archive.namelist()) == ["about.npy", "coefficients.npy"] and not archive.comment
+        sparse = ["places.npy"] if _places(measurements) is not None else []
+        alone = sorted(archive.namelist()) == ["about.npy", "coefficients.npy", *sparse] and not archive.comment
     with np.load(io.BytesIO(content), allow_pickle=False) as arrays:
         return alone and bool(arrays["about"].tobytes() == _about(measurements, schema))
 
@@ -62,6 +73,7 @@ def _about(measurements: Sequence[Measurement], schema: Schema) -> bytes:
             "cells": _describe(m.marginals.cells, schema),
             "subsets": [[schema.names[j] for j in subset] for subset in m.marginals.subsets],
             "weights": list(m.marginals.weights),
+            **({"above": m.above, "kept": len(m.places)} if isinstance(m, SparseMeasurement) else {}),
         }
         for m in measurements
     ]
@@ -77,15 +89,22 @@ def from_bytes(content: bytes, schema: Schema) -> tuple[Measurement, ...]:
                 raise InputError("measurements.npz is too large to be unpacked.")
         with np.load(io.BytesIO(content), allow_pickle=False) as arrays:
             # Zeros pack well: coefficients are unpacked once it is known that there are as many as there should be.
-            parts = [_described(part, schema) for part in json.loads(arrays["about"].tobytes())]
+            described = json.loads(arrays["about"].tobytes())
+            parts = [_described(part, schema) for part in described]
             needed = sum(length for lengths, _ in parts for length in lengths)
-            if not parts or sizes["coefficients.npy"] > 8 * needed + MAX_HEADER:
+            names = {"coefficients.npy", "places.npy"} & set(sizes)
+            if not parts or any(sizes[name] > 8 * needed + MAX_HEADER for name in names):
                 raise ValueError("the number of coefficients")
-            flat = arrays["coefficients"]
-        if flat.dtype != np.int64 or flat.ndim != 1 or len(flat) != needed:
-            raise ValueError("the coefficients")
+            flat, places = arrays["coefficients"], arrays["places"] if "places.npy" in names else None
+        for array in (flat, places):
+            if array is not None and (array.dtype != np.int64 or array.ndim != 1 or len(array) != needed):
+                raise ValueError("the coefficients")
         blocks = iter(np.split(flat, list(itertools.accumulate(length for lengths, _ in parts for length in lengths))))
-        return tuple(made(tuple(itertools.islice(blocks, len(lengths)))) for lengths, made in parts)
+        made = tuple(made(tuple(itertools.islice(blocks, len(lengths)))) for lengths, made in parts)
+        sparse = ["above" in part for part in described]
+        if any(sparse) != (places is not None) or (any(sparse) and len(made) > 1):
+            raise ValueError("the places")
+        return made if places is None else (_sparse(made[0], places, described[0]["above"]),)
     except InputError:
         raise
     except Exception:
@@ -117,12 +136,35 @@ def _described(about: dict[str, Any], schema: Schema) -> tuple[list[int], Callab
     if total is not None and (type(total) is not int or abs(total) >= 2**63):
         raise ValueError("the total")
     lengths = [strategy.length(marginals.of(subset)) for subset in marginals.subsets]
+    if "above" in about:
+        lengths = [_checked_kept(about, strategy, lengths)]
     if not lengths:
         raise ValueError("the subsets")
     cost = Guarantee(spent=spent, neighbours=neighbours)
     return lengths, lambda blocks: Measurement(
         marginals=marginals, strategy=strategy, coefficients=blocks, total=total, scale=scale, cost=cost
     )
+
+
+def _checked_kept(about: dict[str, Any], strategy: Strategy, lengths: Sequence[int]) -> int:
+    """How many cells were kept of a grid that has more than are kept in full."""
+    above, kept = about["above"], about["kept"]
+    whole = all(type(number) is int and 0 <= number < 2**62 for number in (above, kept, *lengths))
+    if not (isinstance(strategy, LowDimensional) and len(lengths) == 1 and whole and kept <= lengths[0]):
+        raise ValueError("the cells that were kept")
+    return int(kept)
+
+
+def _sparse(made: Measurement, places: Ints, above: int) -> SparseMeasurement:
+    """The same measurement of few cells, where they are: each once, in order, and above the threshold."""
+    (values,), (cells,) = made.coefficients, made.marginals.sizes()
+    assert isinstance(made.strategy, LowDimensional)
+    inside = not len(places) or (places[0] >= 0 and places[-1] < cells and (np.diff(places) > 0).all())
+    sizes = np.abs(values) if made.strategy.signed else values
+    if not inside or (sizes <= above).any() or kept_in_full(cells, len(made.marginals.cells)):
+        raise ValueError("the places")
+    fields = {name: getattr(made, name) for name in ("marginals", "strategy", "total", "scale", "cost")}
+    return SparseMeasurement(**fields, coefficients=(values,), places=places, above=above)
 
 
 def _describe(cells: Sequence[Cells], schema: Schema) -> dict[str, Any]:

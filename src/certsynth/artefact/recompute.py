@@ -13,6 +13,7 @@ from certsynth.mechanisms import Budget, Guarantee
 from certsynth.mechanisms.guarantee import stored_rational
 from certsynth.mechanisms.samplers import MAX_SCALE
 from certsynth.mechanisms.scalars import NoisyScalars
+from certsynth.mechanisms.sparse import SparseMeasurement
 from certsynth.progress import Progress, silent
 
 if TYPE_CHECKING:
@@ -23,12 +24,15 @@ MOST_DRAWS = 100_000
 
 
 def recomputed(release: Release, rows: Sequence[np.ndarray], *, progress: Progress = silent) -> dict[Proxy, PlugIn]:
-    """The certificate of cleaned `rows`, with the draws of the noise that the release's own was computed with.
+    """The certificate of cleaned `rows`, with the draws of the noise that the release's own was computed with; none
+    where only cells that stand out are known.
 
     The same draws make the same event: on it, the bounds of all tables hold that anybody ever computes so.
 
     Paper: Lemma 1 [certificate-holds]
     """
+    if isinstance(release.measurement, SparseMeasurement):
+        return {}
     how = release.document["recompute"]
     draws = int(how["draws"])
     if draws > MOST_DRAWS:

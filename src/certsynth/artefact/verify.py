@@ -13,9 +13,11 @@ import numpy as np
 
 from certsynth.artefact import measurements as archive
 from certsynth.artefact.certificate import (
+    ADAPTING,
     DISPLACEMENT,
     LOSS_OF_ROWS,
     LOSS_OF_SINGLES,
+    NO_PLUG_IN,
     choosing,
     measuring,
     path_length,
@@ -36,6 +38,7 @@ from certsynth.mechanisms.guarantee import decimal_text, exact_rational, stored_
 from certsynth.mechanisms.measure import sensitivity
 from certsynth.mechanisms.samplers import is_enough
 from certsynth.mechanisms.scalars import NoisyScalars
+from certsynth.mechanisms.sparse import LowDimensional, SparseMeasurement
 from certsynth.queries.displacement import farthest
 from certsynth.queries.marginals import Subset
 from certsynth.report import render_report
@@ -247,6 +250,8 @@ def _spent(release: Release, shift: NoisyScalars | None) -> list[tuple[str, Frac
     """What the budget went to, in order, with what is said of each part elsewhere: exactly, or as a decimal."""
     how, certificate = release.document["release"], release.document["certificate"]
     parts: list[tuple[str, Fraction | str | None]] = []
+    if how["dimension"] is not None and len(release.document["compared"]) > 1:
+        parts.append((ADAPTING, None))
     for m in release.measurements:
         parts.append((measuring(max(map(len, m.marginals.subsets)), how["sparsity"]), m.cost.spent.amount))
     if how["candidates"] > 1:
@@ -269,7 +274,7 @@ def _method(release: Release) -> Answer:
     true = last.strategy.name, decimal_text(last.strategy.growth), last.strategy.order
     if said != (*true, max(map(len, last.marginals.subsets)), len(release.measurements)):
         return False, "the mechanism is not the one of the measurements"
-    if not math.isclose(how["path_length"], path_length(last), rel_tol=_TOLERANCE):
+    if not _same_length(how["path_length"], path_length(last)):
         return False, "the path that cells are lined up along is not of the stated length"
     covered, columns, wide = release.subsets, len(release.schema), how["sparsity"]
     if not _in_order(covered) or max(map(len, covered)) != wide:
@@ -281,17 +286,31 @@ def _method(release: Release) -> Answer:
     resolutions = {how["resolution"], how["measured"][-1]["resolution"], chosen["resolution"]}
     if chosen["mechanism"] != how["mechanism"] or len(resolutions) > 1:
         return False, "the mechanism or resolution is not the one that was chosen"
+    if (how["dimension"] is None) is isinstance(last.strategy, LowDimensional):
+        return False, "a dimension is stated where none was chosen, or none where one was"
     tried = [each for each in compared if each["rehearsals"]] or compared
-    if chosen["predicted_loss"] > min(each["predicted_loss"] for each in tried):
+    least = min(each["predicted_loss"] for each in tried)
+    if how["dimension"] is None and chosen["predicted_loss"] > least:
         return False, "another mechanism was predicted to be better than the one that was chosen"
     if how["detail"] != ("centre" if release.document["certificate"]["direct"] is None else "spread"):
         return False, "rows were put elsewhere inside of their cells than for such a certificate"
     return True, f"{how['mechanism']}, as measured, and as chosen among {len(compared)}"
 
 
+def _same_length(stated: float | None, true: float | None) -> bool:
+    if stated is None or true is None:
+        return stated is true
+    return math.isclose(stated, true, rel_tol=_TOLERANCE)
+
+
 def _plug_in(release: Release) -> Answer:
     """The same computation, from the noisy integers and the emitted rows."""
     draws, stated = int(release.document["recompute"]["draws"]), release.document["certificate"]["plug_in"]
+    if isinstance(release.measurement, SparseMeasurement):
+        said = release.document["certificate"]["no_plug_in"]
+        return not stated and said == NO_PLUG_IN, "there is none, and the certificate says why"
+    if release.document["certificate"]["no_plug_in"] is not None:
+        return False, "it is said that there is none"
     if draws > MOST_DRAWS:
         return False, f"{draws:,} draws are more than any release makes"
     if stated_proxies(release.document) != _proxies(release.document["release"]):
@@ -344,16 +363,20 @@ def _figures(terms: Terms | Mapping[str, Any]) -> list[float]:
 def _bound(release: Release) -> Answer:
     """The headline is the smaller of its parts, and their failure probabilities make up one."""
     stated = release.document["certificate"]
-    plug = stated["plug_in"].get("transport") or stated["plug_in"]["path"]
     direct, single = stated["direct"], stated["single_column"]
-    parts = [plug["bound"]] + ([direct["bound"]] if direct else [])
+    plug = stated["plug_in"].get("transport") or stated["plug_in"].get("path")
+    if plug is None and direct is None:
+        return False, "there is nothing that certifies"
+    parts = [part["bound"] for part in (plug, direct) if part]
     least = min(parts + ([single["bound"]] if single else []))
     if not _close([stated["bound"]], [min(parts)]) or not _close([stated["single_column_bound"]], [least]):
         return False, "the stated bound is not the smaller of the direct and the plug-in bound"
-    kind = "direct" if direct and direct["bound"] < plug["bound"] else "plug-in"
+    kind = "direct" if direct and (plug is None or direct["bound"] < plug["bound"]) else "plug-in"
     if stated["kind"] != kind or stated["terms"] != (direct if kind == "direct" else plug)["terms"]:
         return False, "the stated kind or terms are not those of the smaller bound"
-    for subset, of_plug in zip(stated["subsets"], plug["subsets"], strict=True):
+    names = release.schema.names
+    own = plug["subsets"] if plug else [{"columns": [names[j] for j in s], "bound": 1.0} for s in release.subsets]
+    for subset, of_plug in zip(stated["subsets"], own, strict=True):
         most = min(of_plug["bound"], direct["bound"] if direct else 1.0)
         if subset["columns"] != of_plug["columns"] or not _close([subset["bound"]], [most]):
             return False, "the bound of a subset is not the smaller of its parts"

@@ -95,16 +95,19 @@ def result(made: Release, out: Path) -> dict[str, Any]:
 def method(how: Mapping[str, Any]) -> str:
     """What was measured and how rows were fitted, in one line."""
     loss = "" if how["loss"] is None else f", {how['loss']} loss"
-    return f"{words.measured(how['mechanism'], how['resolution'])}, projection {how['projection']}{loss}"
+    dimension = "" if how["dimension"] is None else f", for rows of dimension {how['dimension']}"
+    return f"{words.measured(how['mechanism'], how['resolution'])}{dimension}, projection {how['projection']}{loss}"
 
 
 def lines(made: Release, out: Path, ledger: Path | None = None) -> list[str]:
     """A release in words."""
     document = made.document
     how, privacy, certificate = document["release"], document["privacy"], document["certificate"]
-    plug_in = certificate["plug_in"].get("transport") or certificate["plug_in"]["path"]
-    by_columns = {tuple(subset["columns"]): subset["bound"] for subset in plug_in["subsets"]}
-    subsets = [subset | {"plug_in": by_columns[tuple(subset["columns"])]} for subset in certificate["subsets"]]
+    subsets, figures = certificate["subsets"], ["bound"]
+    if plug_in := certificate["plug_in"].get("transport") or certificate["plug_in"].get("path"):
+        by_columns = {tuple(subset["columns"]): subset["bound"] for subset in plug_in["subsets"]}
+        subsets = [subset | {"plug_in": by_columns[tuple(subset["columns"])]} for subset in subsets]
+        figures.append("plug_in")
     known = (
         f"that the table has {words.counted(privacy['rows'], 'row')} is public"
         if privacy["rows"] is not None
@@ -128,7 +131,7 @@ def lines(made: Release, out: Path, ledger: Path | None = None) -> list[str]:
         *words.terms(certificate),
         "",
         f"The largest bounds, of {len(subsets):,}:",
-        *words.worst(subsets, "bound", "plug_in"),
+        *words.worst(subsets, *figures),
         "",
         words.diagnostic(certificate),
         "",

@@ -104,11 +104,12 @@ def counted(number: int, noun: str) -> str:
 
 def terms(certificate: Mapping[str, Any]) -> list[str]:
     """Both certificates with what they are made of; the smaller one is the bound."""
-    plug_in = certificate["plug_in"]
-    proxy = "transport" if "transport" in plug_in else "path"
-    kinds = [(f"plug-in certificate ({proxy} loss)", "plug-in", plug_in[proxy])]
+    kinds = []
     if certificate["direct"]:
-        kinds.insert(0, ("direct certificate", "direct", certificate["direct"]))
+        kinds.append(("direct certificate", "direct", certificate["direct"]))
+    if plug_in := certificate["plug_in"]:
+        proxy = "transport" if "transport" in plug_in else "path"
+        kinds.append((f"plug-in certificate ({proxy} loss)", "plug-in", plug_in[proxy]))
     rows = []
     for title, kind, part in kinds:
         mark = "  ← the bound" if kind == certificate["kind"] else ""
@@ -130,8 +131,10 @@ def worst(subsets: Sequence[Mapping[str, Any]], *keys: str) -> list[str]:
 
 
 def diagnostic(certificate: Mapping[str, Any]) -> str:
-    """Section 5.3 of the paper in words: would a better fit help?"""
+    """Section 5.3 of the paper in words: would a better fit help? Or why that is not known."""
     plug_in = certificate["plug_in"]
+    if not plug_in:
+        return f"note: {certificate['no_plug_in']}."
     found = (plug_in.get("transport") or plug_in["path"])["diagnostic"]
     far = f"The rows are {found['fit']:.4f} away from the noisy counts they were fitted to."
     noise = f"Noise alone puts the real rows {found['noise_low']:.4f} to {found['noise_high']:.4f} away."

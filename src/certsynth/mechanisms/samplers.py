@@ -19,6 +19,7 @@ from scipy.special import log_ndtr, ndtri
 from certsynth.arrays import Floats, Ints, frozen
 from certsynth.errors import TooLarge, UnsafeNoise
 from certsynth.mechanisms.guarantee import Budget, Sensitivity, Unit
+from certsynth.mechanisms.rare import Tail, rare_noise, secret_words
 
 OLDEST_SAFE_OPENDP = (0, 14, 2)  # earlier samplers are biased
 MAX_SCALE = 2.0**56  # a float's smallest uniform is 2^−53: no draw is beyond 37 scales, which is below 2^62
@@ -48,6 +49,13 @@ class Noise(Protocol):
         """`values`, whose sensitivity is given, with noise that makes them as private as `budget` says."""
         ...
 
+    def rare(self, cells: int, tail: Tail) -> tuple[Ints, Ints]:
+        """Of so many cells without rows, those whose noise is in a tail of the law of `add`, and their noise.
+
+        They belong to the vector that noise was added to, and cost nothing beside it.
+        """
+        ...
+
 
 class ExactNoise:
     r"""Noise from OpenDP.
@@ -69,6 +77,9 @@ class ExactNoise:
             raise UnsafeNoise("OpenDP returned a vector of another length; nothing was released.")
         return Noised(values=frozen(np.array(noisy, dtype=np.int64)), scale=scale, spent=budget)
 
+    def rare(self, cells: int, tail: Tail) -> tuple[Ints, Ints]:
+        return rare_noise(cells, tail, secret_words)
+
 
 class MadeUpNoise:
     """Seeded noise of the same law and scale, for rehearsals on made-up tables. It protects nobody."""
@@ -81,6 +92,9 @@ class MadeUpNoise:
     def add(self, values: Ints, *, sensitivity: Sensitivity, budget: Budget) -> Noised:
         scale = calibrated_scale(sensitivity, budget)
         return Noised(values + simulate(self.rng, budget.unit, scale, values.shape), scale, budget)
+
+    def rare(self, cells: int, tail: Tail) -> tuple[Ints, Ints]:
+        return rare_noise(cells, tail, lambda count: np.frombuffer(self.rng.bytes(8 * count), np.uint64))
 
 
 def calibrated_scale(sensitivity: Sensitivity, budget: Budget) -> float:

@@ -19,10 +19,29 @@ def choose_least(losses: Sequence[int], *, sensitivity: int, epsilon: Fraction) 
     """
     if sensitivity < 1 or epsilon <= 0:
         raise ValueError("the choice needs a sensitivity of at least 1 and a positive epsilon")
-    least = min(losses)
-    order = list(range(len(losses)))
+    return _permute_and_flip([Fraction(loss, sensitivity) for loss in losses], epsilon)
+
+
+def choose_by_ratio(losses: Sequence[int], *, sensitivities: Sequence[int], epsilon: Fraction) -> int:
+    r"""The same where losses have sensitivities of their own: those that change little are told apart better.
+
+    .. math:: score_i = \max_j \frac{loss_i - loss_j}{sensitivity_i + sensitivity_j}
+
+    changes by at most 1 (Raskhodnikova and Smith, "Lipschitz extensions for node-private graph statistics and the
+    generalized exponential mechanism", 2016), and is least, at most 0, for the least loss.
+    """
+    if min(sensitivities) < 1 or epsilon <= 0:
+        raise ValueError("the choice needs sensitivities of at least 1 and a positive epsilon")
+    pairs = list(zip(losses, sensitivities, strict=True))
+    return _permute_and_flip([max(Fraction(a - b, of_a + of_b) for b, of_b in pairs) for a, of_a in pairs], epsilon)
+
+
+def _permute_and_flip(scores: Sequence[Fraction], epsilon: Fraction) -> int:
+    """Index of a small score, where none changes by more than 1."""
+    least = min(scores)
+    order = list(range(len(scores)))
     secrets.SystemRandom().shuffle(order)
-    return next(i for i in order if flip(epsilon * (losses[i] - least) / (2 * sensitivity)))
+    return next(i for i in order if flip(epsilon * (scores[i] - least) / 2))
 
 
 def flip(gamma: Fraction) -> bool:

@@ -9,6 +9,7 @@ from certsynth.arrays import Ints
 from certsynth.errors import BudgetNote, CertsynthError
 from certsynth.mechanisms.guarantee import Budget, Charge, Sensitivity
 from certsynth.mechanisms.ledger import Account
+from certsynth.mechanisms.rare import Tail
 from certsynth.mechanisms.samplers import ExactNoise, Noise, Noised
 
 NOTHING_SPENT = "Nothing was spent."
@@ -42,6 +43,12 @@ class Spending:
         self.take(budget)
         sys.audit("certsynth.noise.draw")
         return self._noise.add(values, sensitivity=sensitivity, budget=budget)
+
+    def rare(self, cells: int, tail: Tail) -> tuple[Ints, Ints]:
+        """The rest of a vector that noise was added to, where it is large: paid for with that."""
+        if not self._drawn:
+            raise ValueError("no noise was paid for")
+        return self._noise.rare(cells, tail)
 
     def take(self, budget: Budget) -> None:
         """Take a part of the budget: to be called before anything random is drawn for it."""

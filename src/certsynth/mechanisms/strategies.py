@@ -9,9 +9,22 @@ from certsynth.mechanisms.guarantee import Neighbours
 from certsynth.mechanisms.haar import Haar
 from certsynth.mechanisms.identity import Identity
 from certsynth.mechanisms.quad_tree import QuadTree
+from certsynth.mechanisms.sparse import LowDimensional
 from certsynth.mechanisms.strategy import Strategy
 
-STRATEGIES = ("identity", "haar", "haar-hilbert", "haar-tour", "haar-weighted", "quad-tree", "haar-noisy-total")
+LOW_DIMENSIONAL = ("low-dimensional", "low-dimensional-l1")
+"""Those that work on one grid of all columns; the second as the paper does it."""
+
+STRATEGIES = (
+    "identity",
+    "haar",
+    "haar-hilbert",
+    "haar-tour",
+    "haar-weighted",
+    "quad-tree",
+    "haar-noisy-total",
+    *LOW_DIMENSIONAL,
+)
 
 GROWTHS = {
     "haar-weighted": tuple(Fraction(i, 8) for i in range(1, 6)),
@@ -40,4 +53,6 @@ def strategy_named(name: str, *, neighbours: Neighbours, growth: Fraction | None
         return QuadTree(neighbours, growth=Fraction(1, 2) if growth is None else growth)
     if name == "haar-noisy-total":
         return Haar(neighbours, noisy_total=True)
+    if name in LOW_DIMENSIONAL:
+        return LowDimensional(neighbours, signed=name == LOW_DIMENSIONAL[1])
     raise InputError(f"there is no mechanism {name!r:.40}; choose one of: {', '.join(STRATEGIES)}.")

@@ -23,7 +23,11 @@ def choice_view(document: Mapping[str, Any]) -> Json:
     drawn = _drawn(found, chosen)
     hidden = document["privacy"]["rows"] is None
     said = words.only_candidate(chosen) if len(found) == 1 else words.chosen(chosen, len(found), hidden=hidden)
+    dimension = document["release"]["dimension"]
+    if dimension is not None:
+        said = words.adapted(chosen, len(found), dimension)
     return {
+        "title": words.CHOSEN_BEFORE if dimension is None else words.CHOSEN_PRIVATELY,
         "introduction": f"{words.MORE_CELLS} {said}" if drawn else said,
         "drawn": drawn,
         "number": len(found),

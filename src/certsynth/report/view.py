@@ -44,9 +44,9 @@ def view(document: Document, schema: Schema, table: Mapping[str, Any]) -> Json:
         "width": numerals.count(len(schema)),
         "promise": _promise(document, schema, columns),
         "privacy": _privacy(document, schema),
-        "certificates_text": words.SEVERAL if certificate["direct"] else words.ONLY_PLUG_IN,
+        "certificates_text": _certificates_text(certificate),
         "certificates": _certificates(certificate),
-        "diagnostic": _diagnostic(certificate["plug_in"]),
+        "diagnostic": _diagnostic(certificate["plug_in"]) if certificate["plug_in"] else None,
         "choice": choice_view(document),
         "subsets": _subsets(certificate, schema),
         "columns": {"drawn": columns[:MOST_PICTURES], "listed": columns[MOST_PICTURES:]},
@@ -207,6 +207,12 @@ def _meaning(privacy: Document) -> list[str]:
     return [words.odds(factor)] if pure else []
 
 
+def _certificates_text(certificate: Document) -> str:
+    if not certificate["plug_in"]:
+        return words.only_direct(numerals.text(certificate["no_plug_in"], most=400))
+    return words.SEVERAL if certificate["direct"] else words.ONLY_PLUG_IN
+
+
 def _certificates(certificate: Document) -> list[Json]:
     """The certificates in the release with their terms: the direct ones first, then the plug-in ones."""
     found = [("direct", certificate["direct"]), ("single_column", certificate["single_column"])]
@@ -268,11 +274,11 @@ def _diagnostic(plug_in: Document) -> Json:
 
 def _subsets(certificate: Document, schema: Schema) -> Json:
     """Every subset with its bound. Where one number covers them all, what tells them apart is the plug-in bound."""
-    stated = certificate["subsets"]
-    plug = {tuple(s["columns"]): s for s in certificate["plug_in"][_tightest(certificate["plug_in"])]["subsets"]}
+    stated, found = certificate["subsets"], certificate["plug_in"]
+    plug = {tuple(s["columns"]): s for s in found[_tightest(found)]["subsets"]} if found else {}
     rows: list[Json] = []
     for subset in stated:
-        own = plug[tuple(subset["columns"])]
+        own: Document = plug[tuple(subset["columns"])] if found else {"bound": 1.0, "terms": {}}
         rows.append(
             {
                 "columns": [numerals.text(name) for name in subset["columns"]],
@@ -294,7 +300,8 @@ def _subsets(certificate: Document, schema: Schema) -> Json:
     return {
         "title": words.subsets_title(sizes),
         "number": len(rows),
-        "caption": words.subsets_caption(what, len(rows), MOST_SUBSETS),
+        "has_plug_in": bool(found),
+        "caption": words.subsets_caption(what, len(rows), MOST_SUBSETS, plug_in=bool(found)),
         "shown": shown,
         "introduction": words.subsets_text(what, rows, uniform=uniform, alike=alike),
         "map": _map(rows, shown, schema.columns) if mapped else None,

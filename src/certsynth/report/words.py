@@ -38,6 +38,15 @@ ONLY_PLUG_IN = (
     "itself. Where it is computed with two distances, the transport loss gives the bound."
 )
 
+
+def only_direct(why: str) -> str:
+    """`why`: why there is no plug-in certificate."""
+    return (
+        "The release carries a direct certificate, and one for single columns: the distance of the rows was measured "
+        f"itself. Beside them {why}."
+    )
+
+
 # What it is made of: rows, noise or cells, which are the colours of the chart.
 TERMS = {
     "measured_loss": "rows",
@@ -72,6 +81,10 @@ SPENT = {
     "noisy marginals of 2 columns": (
         "the noisy pairs of columns",
         "a finer look at two columns at a time",
+    ),
+    "choosing the resolution": (
+        "the choice of the resolution",
+        "how fine a grid the rows’ own dimension allows: from how many of its cells hold rows",
     ),
     "noisy marginals": (
         "the noisy counts",
@@ -116,6 +129,7 @@ SETTINGS = {
     "sparsity": "sparsity (columns at once)",
     "workload": "workload (subsets that were named)",
     "resolution": "resolution (cells along a column)",
+    "dimension": "dimension of the rows that the grid suits, chosen privately",
     "measured": "what was measured, in this order",
     "mechanism": "mechanism (how counts are combined before noise)",
     "growth": "growth (of weights, as a power of 2 for each finer level)",
@@ -250,13 +264,11 @@ def subsets_text(what: str, rows: Sequence[Mapping[str, Any]], *, uniform: bool,
     )
 
 
-def subsets_caption(what: str, number: int, most: int) -> str:
+def subsets_caption(what: str, number: int, most: int, *, plug_in: bool = True) -> str:
+    terms = ", with the terms of the plug-in bound" if plug_in else ""
     if number <= most:
-        return f"All {what}, largest bound first, with the terms of the plug-in bound."
-    return (
-        f"The {most} {what} with the largest bounds, of {number:,}, with the terms of the plug-in bound. The others "
-        "are in certificate.json."
-    )
+        return f"All {what}, largest bound first{terms}."
+    return f"The {most} {what} with the largest bounds, of {number:,}{terms}. The others are in certificate.json."
 
 
 def commands() -> list[dict[str, str]]:
@@ -413,7 +425,11 @@ MECHANISMS = {
     "haar-weighted": "As haar-hilbert, with a larger part of the budget for the finer differences.",
     "quad-tree": "Noise on the counts of squares of all sizes, from a few large ones down to the cells.",
     "haar-noisy-total": "As haar, with noise on the total of each table as well: the mechanism of the paper.",
+    "low-dimensional": "Noise on every cell of one grid of all columns, of which those that stand out are kept.",
+    "low-dimensional-l1": "As low-dimensional, with negative counts kept as well: the way of the paper.",
 }
+
+CHOSEN_BEFORE, CHOSEN_PRIVATELY = "Chosen before any row was read", "Chosen privately"
 
 MORE_CELLS = "More cells keep more detail, but get more noise."
 
@@ -435,6 +451,17 @@ def chosen(candidate: Mapping[str, Any], number: int, *, hidden: bool) -> str:
     return (
         f"From the schema, the budget and {rows} alone, {candidate['mechanism']} {place(candidate['resolution'])} was "
         f"chosen out of {number:,} candidates; its expected loss was {candidate['loss_text']}."
+    )
+
+
+def adapted(candidate: Mapping[str, Any], number: int, dimension: int) -> str:
+    """The choice was a private one, by what the rows are like."""
+    if number == 1:
+        return f"There was nothing to weigh: one grid of all columns {place(candidate['resolution'])} was asked for."
+    return (
+        f"Among {number:,} grids, each for rows of another dimension, the one for {dimension}, "
+        f"{place(candidate['resolution'])}, was chosen privately by how many of its cells hold rows. Expected losses "
+        "are those of rows of each dimension."
     )
 
 

@@ -1,0 +1,115 @@
+"""The grid that suits the rows' own dimension, chosen privately: how many cells hold rows says how fine it can be.
+
+One row is in one cell of every grid, so that replacing, adding or removing it changes the number of occupied cells of
+each by at most 1.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from certsynth.domain import Schema
+from certsynth.layers import Layer
+from certsynth.mechanisms import Budget, Guarantee, Sensitivity, strategy_named
+from certsynth.mechanisms.samplers import calibrated_scale
+from certsynth.mechanisms.scalars import measure_scalars
+from certsynth.mechanisms.selection import choose_by_ratio
+from certsynth.mechanisms.sparse import LowDimensional
+from certsynth.mechanisms.spending import Spending
+from certsynth.planning.choice import SPLIT, Candidate, Choice
+from certsynth.planning.dimensions import Grid, grids, paper_grids
+from certsynth.queries.occupied import all_columns, occupied
+from certsynth.settings import Settings
+
+Batches = Callable[[], Iterable[Sequence[np.ndarray]]]
+"""Cleaned rows, from the start each time it is called."""
+
+
+@dataclass(frozen=True, slots=True)
+class Adapted:
+    """The choice, the grids that it was made among, and what it cost."""
+
+    choice: Choice
+    grid: Grid
+    grids: tuple[Grid, ...]
+    cost: Guarantee | None
+
+
+def possible_grids(schema: Schema, settings: Settings, rows: int) -> tuple[Grid, ...]:
+    """The grids to choose from, finest first. `rows` must be public."""
+    strategy = _strategy(settings)
+    finest = all_columns(schema, 2)
+    change = strategy.sensitivity(finest.of(finest.subsets[0])) or Sensitivity(1, 1)
+    budget = settings.measurement_budget
+    scale = calibrated_scale(change, budget)
+    if strategy.signed and settings.resolution is None:
+        return paper_grids(schema, rows=rows, scale=scale, epsilon=float(budget.amount))
+    return grids(schema, rows=rows, scale=scale, resolution=settings.resolution)
+
+
+def adapted(private: Batches, schema: Schema, settings: Settings, rows: int, *, spending: Spending) -> Adapted:
+    """The grid with a small expected loss for these rows, by the share of the budget that is for it."""
+    found = possible_grids(schema, settings, rows)
+    best, cost = 0, None
+    if len(found) > 1:
+        budget = settings.privacy.budget.share(settings.adaptation_share)
+        sizes = [
+            len(each.places) for each in occupied(schema, [all_columns(schema, g.resolution) for g in found], private())
+        ]
+        choose = _by_noisy_sizes if _strategy(settings).signed else _by_score
+        best, cost = choose(found, sizes, budget, settings, spending)
+    candidates = tuple(_candidate(settings, grid) for grid in found)
+    return Adapted(Choice(candidates[best], candidates), found[best], found, cost)
+
+
+def _by_score(
+    found: Sequence[Grid], sizes: Sequence[int], budget: Budget, settings: Settings, spending: Spending
+) -> tuple[int, Guarantee]:
+    """No number of occupied cells is told, only which grid is good."""
+    spending.take(budget)
+    best = choose_by_ratio(
+        [grid.score(size) for grid, size in zip(found, sizes, strict=True)],
+        sensitivities=[grid.sensitivity for grid in found],
+        epsilon=budget.amount,
+    )
+    return best, Guarantee(budget, settings.neighbours)
+
+
+def _by_noisy_sizes(
+    found: Sequence[Grid], sizes: Sequence[int], budget: Budget, settings: Settings, spending: Spending
+) -> tuple[int, Guarantee]:
+    """The paper's way: every number of occupied cells gets noise, and its bound is minimised over them.
+
+    Paper: Eq. (42) [support-sizes], Eq. (43) [optimal-dimension]
+    """
+    count = len(sizes)
+    noisy = measure_scalars(
+        sizes, sensitivity=Sensitivity(count, count), budget=budget, neighbours=settings.neighbours, noise=spending
+    )
+    epsilon = float(settings.measurement_budget.amount)
+    scores = [grid.paper_score(size, epsilon) for grid, size in zip(found, noisy.values, strict=True)]
+    return int(np.argmin(scores)), noisy.cost
+
+
+def _candidate(settings: Settings, grid: Grid) -> Candidate:
+    """A grid as what would be measured, with what to expect of rows of its dimension."""
+    layer = Layer(
+        subsets=settings.subsets,
+        cells="even",
+        resolution=grid.resolution,
+        strategy=_strategy(settings),
+        budget=settings.measurement_budget,
+    )
+    expected = grid.expected(grid.occupied)
+    noise = max(0.0, expected - grid.expected(0))
+    return Candidate((layer,), SPLIT, grid.widest, noise, expected)
+
+
+def _strategy(settings: Settings) -> LowDimensional:
+    assert settings.mechanism is not None
+    strategy = strategy_named(settings.mechanism, neighbours=settings.neighbours)
+    assert isinstance(strategy, LowDimensional)
+    return strategy

@@ -1,0 +1,171 @@
+r"""Grids for rows that lie on a set of unknown dimension: one for each dimension that the set may have.
+
+Rows that fill S of m cells, k to the unit length, lose about
+
+.. math:: \frac{0.4}{k} + 0.7\,\frac{b}{n}\, S^{1 - 1/d} \Bigl(1 + \ln \frac m S\Bigr)
+
+inside of their cells and to noise of scale b: the largest noise among m cells, taken off each of S, is moved over half
+the distance that S points keep in the cube (docs/explanation/low-dimensional.md has the figures that this was fitted
+to). A set of dimension s′ fills about k^s′ cells, and the best k for it is what `grids` has. The paper minimises a
+bound of the same form, with 64 in front and without the power of S.
+
+Nothing here is more than a guess of what is best: privacy and certificates do not depend on it.
+
+Paper: Theorem 3 [low-dimensional]
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+from certsynth.domain import Schema
+from certsynth.domain.column import discretisation
+from certsynth.queries.occupied import MOST_CELLS, grid_cells
+
+INSIDE, MISPLACED = 0.8, 0.7
+"""Of what a cell may lose at worst, what rows lose on average; and the factor of noise."""
+
+NEGLIGIBLE = 0.2
+"""Of the loss of rows that fill all dimensions, what is not worth telling apart from none: so few occupied cells need
+not be counted exactly, and the choice can do with less noise."""
+
+FINENESS = 2**10
+"""Scores are in rows, rounded to multiples of 1/FINENESS."""
+
+MOST_FINE = 1024
+PAPER_FACTOR = 64
+"""Of the paper's bound."""
+
+
+@dataclass(frozen=True, slots=True)
+class Grid:
+    """A grid of all columns with `resolution` cells to the unit length, `cells` in all: best if rows lie on a set of
+    the given `dimension`.
+
+    `widest` is what a cell loses at worst. `columns` is the number of columns, `rows` that of rows and `scale` that of
+    the noise. Up to `least` occupied cells are not told apart.
+    """
+
+    dimension: int
+    resolution: int
+    cells: int
+    widest: float
+    columns: int
+    rows: int
+    scale: float
+    least: int = 1
+
+    @property
+    def occupied(self) -> int:
+        """Cells that a set of the grid's dimension fills, about."""
+        return max(1, min(self.resolution**self.dimension, self.cells, max(self.rows, 1)))
+
+    def expected(self, occupied: int) -> float:
+        """The loss to expect where so many cells hold rows."""
+        return min(1.0, INSIDE * self.widest + self._misplaced(occupied) / max(self.rows, 1))
+
+    def score(self, occupied: int) -> int:
+        """The same in rows, as a whole number: what the private choice compares."""
+        found = self.rows * INSIDE * self.widest + self._misplaced(max(occupied, self.least))
+        return round(FINENESS * found)
+
+    @property
+    def sensitivity(self) -> int:
+        r"""The most that the score changes when one cell more, or less, holds rows.
+
+        .. math:: g'(S) = 0.7\,b\,S^{-1/d}\bigl((1 - 1/d)(1 + \ln(m/S)) - 1\bigr)
+
+        falls from its value at the least S that is told apart, and is never below −1/d times the first factors. Taking
+        the larger of S and that least changes by no more than S, and rounding adds 1.
+        """
+        d, least = self.columns, self.least
+        slope = max((1 - 1 / d) * (1 + math.log(self.cells / least)) - 1, 1 / d)
+        return math.ceil(FINENESS * MISPLACED * self.scale * least ** (-1 / d) * slope * (1 + 1e-9)) + 1
+
+    def costing(self, loss: float) -> int:
+        """The most occupied cells of which noise costs no more than `loss`, or one."""
+        low, high = 1, max(1, min(self.cells, self.rows))
+        while low < high:
+            middle = (low + high + 1) // 2
+            if self._misplaced(middle) <= loss * self.rows:
+                low = middle
+            else:
+                high = middle - 1
+        return low
+
+    def _misplaced(self, occupied: int) -> float:
+        """Rows moved by noise, times how far."""
+        if self.cells == 1:
+            return 0.0
+        filled = min(max(occupied, 1), self.cells)
+        return MISPLACED * self.scale * filled ** (1 - 1 / self.columns) * (1 + math.log(self.cells / filled))
+
+    def paper_score(self, occupied: float, epsilon: float) -> float:
+        """The paper's bound, from a noisy number of occupied cells.
+
+        Paper: Eq. (43) [optimal-dimension]
+        """
+        noise = PAPER_FACTOR * math.log(self.cells + 1) / (max(self.rows, 1) * epsilon)
+        return 1 / (2 * self.resolution) + noise * occupied
+
+
+def grids(schema: Schema, *, rows: int, scale: float, resolution: int | None = None) -> tuple[Grid, ...]:
+    """One grid for each dimension from 0 to the number of columns, finest first; of those of one resolution the one of
+    the largest.
+
+    `rows` must be public. With a `resolution`, that alone.
+    """
+    columns = len(schema)
+    if resolution is not None:
+        return (_grid(schema, columns, resolution, rows, scale),)
+    fitting = [k for k in _resolutions() if grid_cells(schema, k) < MOST_CELLS]
+    found = []
+    for dimension in range(columns + 1):
+        each = [_grid(schema, dimension, k, rows, scale) for k in fitting]
+        found.append(min(each, key=lambda grid: (grid.expected(grid.occupied), grid.resolution)))
+    worst = found[-1].expected(found[-1].occupied)
+    return tuple(replace(grid, least=grid.costing(NEGLIGIBLE * worst)) for grid in _distinct(found))
+
+
+def paper_grids(schema: Schema, *, rows: int, scale: float, epsilon: float) -> tuple[Grid, ...]:
+    """The paper's: the inverse of its printed formula, since grids must become finer with more rows.
+
+    Paper: Eq. (39) [dimension-resolution]
+    """
+    columns = len(schema)
+    signal = max(rows * epsilon, math.e)
+    ideal = signal / (columns**2 * math.log(signal))
+    found = []
+    for dimension in range(columns + 1):
+        k = max(1, min(MOST_FINE, round(max(ideal, 1) ** (1 / (dimension + 1)))))
+        while grid_cells(schema, k) >= MOST_CELLS:
+            k -= 1
+        found.append(_grid(schema, dimension, k, rows, scale))
+    return _distinct(found)
+
+
+def _distinct(found: Sequence[Grid]) -> tuple[Grid, ...]:
+    return tuple({grid.resolution: grid for grid in found}.values())
+
+
+def _resolutions() -> list[int]:
+    """All up to 32, then some, each at most a tenth finer than the one before."""
+    found = list(range(1, 33))
+    while found[-1] < MOST_FINE:
+        found.append(min(MOST_FINE, found[-1] * 11 // 10))
+    return found
+
+
+def _grid(schema: Schema, dimension: int, resolution: int, rows: int, scale: float) -> Grid:
+    widest = max(discretisation(column, column.cells(resolution)) for column in schema)
+    return Grid(
+        dimension=dimension,
+        resolution=resolution,
+        cells=grid_cells(schema, resolution),
+        widest=float(widest),
+        columns=len(schema),
+        rows=rows,
+        scale=scale,
+    )

@@ -1,0 +1,264 @@
+"""Noise on a grid of all columns: its sensitivity, and that what is kept has the law of noise on all cells."""
+
+from __future__ import annotations
+
+import itertools
+from collections import Counter
+from fractions import Fraction
+
+import numpy as np
+import pytest
+from scipy.stats import chi2_contingency
+
+from certsynth import Schema
+from certsynth.mechanisms import Budget, Neighbours, Unit, sparse
+from certsynth.mechanisms.measure import coefficients, sensitivity
+from certsynth.mechanisms.rare import Tail
+from certsynth.mechanisms.samplers import ExactNoise, MadeUpNoise, simulate
+from certsynth.mechanisms.sparse import LowDimensional, SparseMeasurement, measure_sparse, thresholds
+from certsynth.projection.simplex import onto_simplex
+from certsynth.queries.occupied import Occupied, all_columns, codes_of, grid_cells, occupied
+from small import EVERY_KIND, NATIVE, NoNoise
+
+ALARM = 1e-7
+
+LINE = Schema.parse('[[column]]\nname = "x"\nkind = "integer"\nlow = 0\nhigh = 5')
+PLANE = Schema.parse("\n".join(f'[[column]]\nname = "{n}"\nkind = "integer"\nlow = 0\nhigh = 2' for n in "xyz"))
+"""Three columns of three values."""
+
+
+def grid(schema: Schema, rows: np.ndarray, resolution: int = 10) -> Occupied:
+    """Of rows that are cleaned values."""
+    (found,) = occupied(schema, [all_columns(schema, resolution)], [list(rows.astype(float).T)])
+    return found
+
+
+def tables(values: int, columns: int, rows: int):
+    """All tables of so many rows, up to their order."""
+    cells = list(itertools.product(range(values), repeat=columns))
+    for table in itertools.combinations_with_replacement(cells, rows):
+        yield np.array(table, dtype=float).reshape(rows, columns)
+
+
+# ------------------------------------------------------------ sensitivity, by exhaustion
+
+
+@pytest.mark.parametrize("relation", list(Neighbours))
+@pytest.mark.parametrize("signed", [False, True])
+@pytest.mark.parametrize(("columns", "resolution"), [(1, 3), (2, 2), (2, 3), (3, 1), (3, 3)])
+def test_counts_and_numbers_of_occupied_cells_change_as_little_as_stated(relation, signed, columns, resolution):
+    """All neighbours among tables of at most three rows; both sensitivities are attained."""
+    schema = PLANE.select(PLANE.names[:columns])
+    strategy = LowDimensional(relation, signed=signed)
+    marginals = all_columns(schema, resolution)
+    stated = sensitivity(marginals, strategy)
+    worst = worst_size = 0
+    cells = [np.array(cell, dtype=float) for cell in itertools.product(range(3), repeat=columns)]
+    for table in itertools.chain(tables(3, columns, 1), tables(3, columns, 2)):
+        others = [np.vstack([table[1:], cell]) for cell in cells]
+        if relation is Neighbours.ADD_REMOVE:
+            others = [table[1:]]
+        first = grid(schema, table, resolution)
+        for other in others:
+            second = grid(schema, other, resolution)
+            pair = [np.concatenate(coefficients(each.in_full(), strategy)) for each in (first, second)]
+            worst = max(worst, int(np.abs(pair[0] - pair[1]).sum()))
+            worst_size = max(worst_size, abs(len(first.places) - len(second.places)))
+    assert worst == stated.l1 == stated.l2_squared
+    assert worst_size == (1 if grid_cells(schema, resolution) > 1 or relation is Neighbours.ADD_REMOVE else 0)
+
+
+@pytest.mark.parametrize("schema", [NATIVE, EVERY_KIND], ids=["native", "every kind"])
+def test_every_row_is_in_one_cell(schema):
+    rng = np.random.default_rng(0)
+    batches = []
+    for size in (7, 0, 50):
+        batches.append([c.on_lattice(c.detail())[rng.integers(0, c.detail().size, size)] for c in schema])
+    grids = [all_columns(schema, k) for k in (1, 2, 5)]
+    together = occupied(schema, grids, batches)
+    in_passes = occupied(schema, grids, batches, most=3)
+    for one, other, marginals in zip(together, in_passes, grids, strict=True):
+        assert one.counts.sum() == one.rows == 57
+        assert np.array_equal(one.places, other.places)
+        assert np.array_equal(one.counts, other.counts)
+        codes = codes_of(marginals.cells, one.places)
+        assert np.array_equal(marginals.indices(list(codes.T), marginals.subsets[0]), one.places)
+
+
+def test_exact_counts_do_not_show_themselves():
+    import pickle
+
+    found = grid(LINE, np.array([[1.0], [1.0], [4.0]]))
+    assert repr(found) == "Occupied(<private>)"
+    with pytest.raises(TypeError, match="private"):
+        pickle.dumps(found)
+
+
+# ------------------------------------------------------------ the law of what is kept
+
+
+def kept_of_all(counts: np.ndarray, scale: float, mass: int, rng: np.random.Generator, *, signed: bool):
+    """What is kept if the noise of every cell is drawn: the definition."""
+    noisy = counts + simulate(rng, Unit.EPSILON, scale, counts.shape)
+    sizes = np.abs(noisy) if signed else noisy
+    for above in thresholds(len(counts), scale):
+        if np.maximum(sizes - above, 0).sum() >= mass:
+            break
+    kept = np.flatnonzero(sizes > above)
+    return above, kept, noisy[kept]
+
+
+def outcome(above: int, places: np.ndarray, values: np.ndarray) -> tuple:
+    """Coarse enough that there are not too many of them."""
+    return above, tuple(places.tolist()), tuple(np.clip(values, -4, 5).tolist())
+
+
+def same_law(first: Counter, second: Counter) -> float:
+    """p-value of the hypothesis that two samples have one law; rare outcomes are taken together."""
+    common = [each for each in first | second if first[each] + second[each] >= 40]
+    table = [[sample[each] for each in common] for sample in (first, second)]
+    rest = [sample.total() - sum(row) for sample, row in zip((first, second), table, strict=True)]
+    table = [[*row, more] for row, more in zip(table, rest, strict=True)] if sum(rest) else table
+    return float(chi2_contingency(table).pvalue)
+
+
+@pytest.mark.parametrize("signed", [False, True])
+def test_what_is_kept_has_the_law_of_noise_on_all_cells(monkeypatch, signed):
+    """A grid of six cells whose thresholds begin high: 6,000 runs of each, two-sample χ².
+
+    Three ways to do it wrong must be seen: to stop at the first threshold whatever is there, to keep occupied cells
+    that do not stand out, and to draw a band without what is known of it.
+    """
+    monkeypatch.setattr(sparse, "KEPT_IN_FULL", 0)
+    monkeypatch.setattr(sparse, "FIRST_CELLS", 0.7)
+    monkeypatch.setattr(sparse, "FEWER", 2)
+    runs, strategy = 6_000, LowDimensional(Neighbours.REPLACE_ONE, signed=signed)
+    counts = grid(LINE, np.array([[1.0], [1.0], [4.0]]))
+    budget = Budget(Fraction(2))  # scale 1
+    exact = np.array([0, 2, 0, 0, 1, 0])
+    rng = np.random.default_rng(5)
+    assert len(list(thresholds(6, 1.0))) > 2
+
+    def lazily() -> tuple:
+        made = measure_sparse(counts, strategy, budget=budget, noise=ExactNoise())
+        assert isinstance(made, SparseMeasurement)
+        return outcome(made.above, made.places, made.coefficients[0])
+
+    dense = Counter(outcome(*kept_of_all(exact, 1.0, 3, rng, signed=signed)) for _ in range(runs))
+    assert same_law(Counter(lazily() for _ in range(runs)), dense) > ALARM
+
+    first = next(iter(thresholds(6, 1.0)))
+    with monkeypatch.context() as wrong:
+        wrong.setattr(sparse, "thresholds", lambda cells, scale: iter([first]))
+        assert same_law(Counter(lazily() for _ in range(runs)), dense) < ALARM
+
+    class Forgetful(ExactNoise):
+        def rare(self, cells: int, tail: Tail) -> tuple[np.ndarray, np.ndarray]:
+            return super().rare(cells, Tail(tail.scale, tail.above, None, tail.signed))
+
+    def forgetfully() -> tuple:
+        made = measure_sparse(counts, strategy, budget=budget, noise=Forgetful())
+        return outcome(made.above, made.places, made.coefficients[0])
+
+    assert same_law(Counter(forgetfully() for _ in range(runs)), dense) < ALARM
+
+    def favouring() -> tuple:
+        """Small counts are dropped of empty cells only."""
+        made = measure_sparse(counts, strategy, budget=budget, noise=ExactNoise())
+        places, values = list(made.places), list(made.coefficients[0])
+        for cell in counts.places:
+            if cell not in places:
+                places.append(cell)
+                values.append(made.above)
+        order = np.argsort(places)
+        return outcome(made.above, np.array(places)[order], np.array(values)[order])
+
+    assert same_law(Counter(favouring() for _ in range(runs)), dense) < ALARM
+
+
+def test_what_is_kept_is_all_that_the_simplex_needs(monkeypatch):
+    """The projection of all noisy cells has no weight outside of what is kept, on grids of any size."""
+    rng = np.random.default_rng(0)
+    for cells, rows in ((6, 3), (500, 40), (500, 100_000), (20_000, 1_000)):
+        for signed in (False, True):
+            counts = np.bincount(rng.integers(0, min(cells, 9), rows), minlength=cells)
+            noisy = counts + simulate(rng, Unit.EPSILON, 2.0, counts.shape)
+            sizes = np.abs(noisy) if signed else noisy
+            for above in thresholds(cells, 2.0):
+                if np.maximum(sizes - above, 0).sum() >= rows:
+                    break
+            whole = onto_simplex(sizes, rows)
+            assert not whole[sizes <= above].any()
+            assert np.allclose(whole[sizes > above], onto_simplex(sizes[sizes > above], rows))
+
+
+def test_thresholds_fall_to_nothing():
+    for cells, scale in ((1, 0.01), (300, 1.0), (10**15, 2.5), (10**18, 900.0)):
+        found = list(thresholds(cells, scale))
+        assert found[-1] == 0
+        assert found == sorted(set(found), reverse=True)
+    assert list(thresholds(10, 2.0)) == [0]
+
+
+def test_the_order_of_cells_does_not_tell_which_hold_rows():
+    schema = EVERY_KIND
+    rng = np.random.default_rng(0)
+    batch = [c.on_lattice(c.detail())[rng.integers(0, c.detail().size, 300)] for c in schema]
+    (counts,) = occupied(schema, [all_columns(schema, 4)], [batch])
+    made = measure_sparse(counts, LowDimensional(Neighbours.REPLACE_ONE), budget=Budget(Fraction(1)))
+    assert isinstance(made, SparseMeasurement)
+    assert (np.diff(made.places) > 0).all()
+    assert (made.coefficients[0] > made.above).all()
+
+
+def test_few_cells_are_kept_in_full_and_their_law_is_known():
+    counts = grid(LINE, np.array([[1.0], [1.0], [4.0]]))
+    made = measure_sparse(counts, LowDimensional(Neighbours.REPLACE_ONE), budget=Budget(Fraction(1)), noise=NoNoise())
+    assert not isinstance(made, SparseMeasurement)
+    assert made.coefficients[0].tolist() == [0, 2, 0, 0, 1, 0]
+    assert made.estimate()[0][0].tolist() == [0, 2, 0, 0, 1, 0]
+
+
+@pytest.mark.parametrize("relation", list(Neighbours))
+def test_a_single_cell_needs_no_noise_on_it(relation):
+    counts = grid(LINE, np.array([[1.0], [4.0]]), resolution=1)
+    assert counts.size == 1
+    made = measure_sparse(counts, LowDimensional(relation), budget=Budget(Fraction(1)))
+    assert made.total is not None
+    assert not made.coefficients[0].size
+    assert made.cost.spent.amount == (0 if relation is Neighbours.REPLACE_ONE else 1)
+
+
+def test_under_add_remove_the_number_of_rows_is_noisy(monkeypatch):
+    monkeypatch.setattr(sparse, "KEPT_IN_FULL", 0)
+    counts = grid(LINE, np.zeros((1000, 1)))
+    strategy = LowDimensional(Neighbours.ADD_REMOVE)
+    totals = {
+        measure_sparse(counts, strategy, budget=Budget(Fraction(1)), noise=MadeUpNoise(np.random.default_rng(i))).total
+        for i in range(20)
+    }
+    assert len(totals) > 5
+
+
+def test_an_empty_table_is_measured_like_any_other():
+    schema = EVERY_KIND
+    (counts,) = occupied(schema, [all_columns(schema, 3)], [])
+    for relation in Neighbours:
+        made = measure_sparse(counts, LowDimensional(relation), budget=Budget(Fraction(1)))
+        assert isinstance(made, SparseMeasurement)
+
+
+def test_what_is_not_known_is_not_estimated():
+    schema = EVERY_KIND
+    (counts,) = occupied(schema, [all_columns(schema, 3)], [])
+    made = measure_sparse(counts, LowDimensional(Neighbours.REPLACE_ONE), budget=Budget(Fraction(1)))
+    with pytest.raises(ValueError, match="stand out"):
+        made.estimate()
+    with pytest.raises(ValueError, match="not known"):
+        made.simulate(np.random.default_rng(0), 3)
+
+
+def test_gaussian_noise_is_refused():
+    counts = grid(LINE, np.zeros((3, 1)))
+    with pytest.raises(ValueError, match="Laplace"):
+        measure_sparse(counts, LowDimensional(Neighbours.REPLACE_ONE), budget=Budget(Fraction(1), Unit.RHO))
