@@ -12,15 +12,12 @@ from dataclasses import dataclass
 import numpy as np
 
 from certsynth.domain import Schema
-from certsynth.layers import Layer
-from certsynth.mechanisms import Budget, Guarantee, Sensitivity, strategy_named
-from certsynth.mechanisms.samplers import calibrated_scale
+from certsynth.mechanisms import Budget, Guarantee, Sensitivity
 from certsynth.mechanisms.scalars import measure_scalars
 from certsynth.mechanisms.selection import choose_by_ratio
-from certsynth.mechanisms.sparse import LowDimensional
 from certsynth.mechanisms.spending import Spending
-from certsynth.planning.choice import SPLIT, Candidate, Choice
-from certsynth.planning.dimensions import Grid, grids, paper_grids
+from certsynth.planning.choice import Choice
+from certsynth.planning.dimensions import Grid, candidate_of, possible_grids, strategy_of
 from certsynth.queries.occupied import all_columns, occupied
 from certsynth.settings import Settings
 
@@ -38,18 +35,6 @@ class Adapted:
     cost: Guarantee | None
 
 
-def possible_grids(schema: Schema, settings: Settings, rows: int) -> tuple[Grid, ...]:
-    """The grids to choose from, finest first. `rows` must be public."""
-    strategy = _strategy(settings)
-    finest = all_columns(schema, 2)
-    change = strategy.sensitivity(finest.of(finest.subsets[0])) or Sensitivity(1, 1)
-    budget = settings.measurement_budget
-    scale = calibrated_scale(change, budget)
-    if strategy.signed and settings.resolution is None:
-        return paper_grids(schema, rows=rows, scale=scale, epsilon=float(budget.amount))
-    return grids(schema, rows=rows, scale=scale, resolution=settings.resolution)
-
-
 def adapted(private: Batches, schema: Schema, settings: Settings, rows: int, *, spending: Spending) -> Adapted:
     """The grid with a small expected loss for these rows, by the share of the budget that is for it."""
     found = possible_grids(schema, settings, rows)
@@ -59,9 +44,9 @@ def adapted(private: Batches, schema: Schema, settings: Settings, rows: int, *, 
         sizes = [
             len(each.places) for each in occupied(schema, [all_columns(schema, g.resolution) for g in found], private())
         ]
-        choose = _by_noisy_sizes if _strategy(settings).signed else _by_score
+        choose = _by_noisy_sizes if strategy_of(settings).signed else _by_score
         best, cost = choose(found, sizes, budget, settings, spending)
-    candidates = tuple(_candidate(settings, grid) for grid in found)
+    candidates = tuple(candidate_of(settings, grid) for grid in found)
     return Adapted(Choice(candidates[best], candidates), found[best], found, cost)
 
 
@@ -92,24 +77,3 @@ def _by_noisy_sizes(
     epsilon = float(settings.measurement_budget.amount)
     scores = [grid.paper_score(size, epsilon) for grid, size in zip(found, noisy.values, strict=True)]
     return int(np.argmin(scores)), noisy.cost
-
-
-def _candidate(settings: Settings, grid: Grid) -> Candidate:
-    """A grid as what would be measured, with what to expect of rows of its dimension."""
-    layer = Layer(
-        subsets=settings.subsets,
-        cells="even",
-        resolution=grid.resolution,
-        strategy=_strategy(settings),
-        budget=settings.measurement_budget,
-    )
-    expected = grid.expected(grid.occupied)
-    noise = max(0.0, expected - grid.expected(0))
-    return Candidate((layer,), SPLIT, grid.widest, noise, expected)
-
-
-def _strategy(settings: Settings) -> LowDimensional:
-    assert settings.mechanism is not None
-    strategy = strategy_named(settings.mechanism, neighbours=settings.neighbours)
-    assert isinstance(strategy, LowDimensional)
-    return strategy

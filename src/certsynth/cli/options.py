@@ -131,16 +131,20 @@ def resolution(function: _F) -> _F:
     )(function)
 
 
+MECHANISMS = ["auto", "identity", "haar", "haar-hilbert", "haar-weighted", "quad-tree", "haar-tour", "haar-noisy-total"]
+MECHANISMS += ["low-dimensional", "low-dimensional-l1"]
+
+
 def mechanism(function: _F) -> _F:
     return click.option(
         "--mechanism",
-        type=click.Choice(
-            ["auto", "identity", "haar", "haar-hilbert", "haar-weighted", "quad-tree", "haar-tour", "haar-noisy-total"]
-        ),
+        type=click.Choice(MECHANISMS),
         help="How counts get their noise: identity (cell by cell), haar (as wavelets along a winding path), "
         "haar-hilbert (along a Hilbert curve), haar-weighted (the same, with weighted levels), quad-tree (as squares "
         "within squares), haar-tour (along a tour, for any metric), haar-noisy-total (as in the paper); auto "
-        "takes the best of the first five.",
+        "takes the best of the first five. low-dimensional is for statistics of all columns at once, where rows lie on "
+        "a curve, a surface or a few points: one grid of all columns, as fine as that allows; low-dimensional-l1 does "
+        "it as in the paper.",
     )(function)
 
 

@@ -99,6 +99,8 @@ def command(
 def lines(found: Plan) -> list[str]:
     """A plan in words: what to expect first, then what was compared, and what would change."""
     best = found.choice
+    if best.dimension is not None:
+        return _lines_of_dimensions(found)
     split = "" if found.split is None else f"; single columns get {words.percent(found.split)} of the budget for counts"
     text = [
         *_wrapped(f"release would use {words.measured(best.mechanism, best.resolution)}{split}"),
@@ -127,6 +129,40 @@ def lines(found: Plan) -> list[str]:
         "",
         *(["Predicted bound by resolution, on a logarithmic scale:", *drawn, ""] if drawn else []),
         "What would change:",
+        *changes(found),
+    ]
+
+
+def _lines_of_dimensions(found: Plan) -> list[str]:
+    """A plan whose choice is made by the rows: what to expect for each dimension that they may have."""
+    head = ("  dimension of the rows", "resolution", "discretisation", "privatisation", "bound", "range")
+    rows = [head] + [
+        (
+            f"  {each.dimension}",
+            str(each.resolution),
+            words.upward(each.discretisation),
+            words.upward(each.privatisation),
+            words.upward(each.predicted_bound),
+            f"{words.downward(each.low)}–{words.upward(each.high)}",
+        )
+        for each in found.candidates
+    ]
+    columns = words.columns_of(found.sparsity, None)
+    text = (
+        f"release would choose among {words.counted(len(found.candidates), 'grid')} of all columns, privately, by how "
+        f"many of their cells hold rows. The table says what bound to expect for statistics of {columns}, at "
+        f"confidence {words.percent(found.confidence)}, if the rows lie on a set of some dimension: a few points (0), "
+        "a curve (1), a surface (2), and so on. This is a guess within a factor of 2 and not a promise."
+    )
+    return [
+        *_wrapped(text),
+        *_wrapped(
+            f"privacy: {words.budget(found.privacy)} under {found.neighbours} neighbours; planning spends nothing"
+        ),
+        "",
+        *words.table(rows, text=1),
+        "",
+        "What would change, at worst:",
         *changes(found),
     ]
 

@@ -22,7 +22,13 @@ from dataclasses import dataclass, replace
 
 from certsynth.domain import Schema
 from certsynth.domain.column import discretisation
+from certsynth.layers import Layer
+from certsynth.mechanisms import Sensitivity, strategy_named
+from certsynth.mechanisms.samplers import calibrated_scale
+from certsynth.mechanisms.sparse import LowDimensional
+from certsynth.planning.choice import SPLIT, Candidate
 from certsynth.queries.occupied import MOST_CELLS, grid_cells
+from certsynth.settings import Settings
 
 INSIDE, MISPLACED = 0.8, 0.7
 """Of what a cell may lose at worst, what rows lose on average; and the factor of noise."""
@@ -109,6 +115,35 @@ class Grid:
         """
         noise = PAPER_FACTOR * math.log(self.cells + 1) / (max(self.rows, 1) * epsilon)
         return 1 / (2 * self.resolution) + noise * occupied
+
+
+def possible_grids(schema: Schema, settings: Settings, rows: int) -> tuple[Grid, ...]:
+    """The grids that a release chooses from, finest first. `rows` must be public."""
+    strategy, budget = strategy_of(settings), settings.measurement_budget
+    scale = calibrated_scale(Sensitivity(2, 2), budget)  # a count and the number of rows, or two counts
+    if strategy.signed and settings.resolution is None:
+        return paper_grids(schema, rows=rows, scale=scale, epsilon=float(budget.amount))
+    return grids(schema, rows=rows, scale=scale, resolution=settings.resolution)
+
+
+def candidate_of(settings: Settings, grid: Grid) -> Candidate:
+    """A grid as what would be measured, with what to expect of rows of its dimension."""
+    layer = Layer(
+        subsets=settings.subsets,
+        cells="even",
+        resolution=grid.resolution,
+        strategy=strategy_of(settings),
+        budget=settings.measurement_budget,
+    )
+    expected = grid.expected(grid.occupied)
+    return Candidate((layer,), SPLIT, grid.widest, max(0.0, expected - INSIDE * grid.widest), expected)
+
+
+def strategy_of(settings: Settings) -> LowDimensional:
+    assert settings.mechanism is not None
+    strategy = strategy_named(settings.mechanism, neighbours=settings.neighbours)
+    assert isinstance(strategy, LowDimensional)
+    return strategy
 
 
 def grids(schema: Schema, *, rows: int, scale: float, resolution: int | None = None) -> tuple[Grid, ...]:

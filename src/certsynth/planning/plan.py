@@ -15,7 +15,7 @@ from certsynth.domain import Groups, Schema
 from certsynth.domain.possible import check_rules
 from certsynth.errors import InputError
 from certsynth.layers import Layer
-from certsynth.limits import Size, check_lattice, size_of_release
+from certsynth.limits import Size, check_grid, check_lattice, size_of_release
 from certsynth.mechanisms import Budget, Neighbours, strategy_named
 from certsynth.mechanisms.concentrated import Privacy, rho_of
 from certsynth.mechanisms.guarantee import decimal_text
@@ -31,6 +31,7 @@ from certsynth.planning.choice import (
     first_guess,
     tables_at,
 )
+from certsynth.planning.dimensions import Grid, candidate_of, possible_grids
 from certsynth.planning.noise import noise_losses
 from certsynth.planning.outlook import FIRST_SEED, Outlook, expected, is_rehearsed
 from certsynth.planning.rehearsal import loss, rehearse, slack
@@ -48,6 +49,9 @@ QUANTILE_TABLES = 60
 """The privatisation term is the largest over the tables on which noise costs most: over all candidates so many are
 looked at for each draw, and at least two, at most ten, for each candidate."""
 
+NETTED = 1.3
+"""By how much the direct certificate of all columns exceeds the loss: rows are compared at nodes near them."""
+
 MOST_SUBSETS, MOST_CELLS = 300, 100_000
 """Beyond so many subsets of columns a variation is not rehearsed: it is put together by the model. Of more cells, it is
 left out."""
@@ -59,7 +63,8 @@ class Planned:
 
     `discretisation` is what a cell may lose at worst, `privatisation` what noise on the certified tables costs at the
     plan's confidence; `predicted_bound` is the certificate to expect and `low` to `high` the range that it should be
-    in. `rehearsals` says on how many made-up tables it was rehearsed: without any, it is put together by a model.
+    in. `rehearsals` says on how many made-up tables it was rehearsed: without any, it is put together by a model. Where
+    there is a `dimension`, all that is meant for rows that lie on a set of it.
     """
 
     mechanism: str
@@ -74,6 +79,7 @@ class Planned:
     seconds: float
     memory_gb: float
     eligible: bool = True
+    dimension: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -200,7 +206,7 @@ def plan(
     }
     public = projection == "public"
     settings = checked_settings(schema, **asked, rows=None, candidates=1, public=public, call="plan")
-    question = {"plan": 7, "schema": schema.to_toml(), "rows": rows, "memory": memory}
+    question = {"plan": 8, "schema": schema.to_toml(), "rows": rows, "memory": memory}
     question |= {key: None if value is None else str(value) for key, value in asked.items()}
     found = remembered(question, lambda: _planned(schema, settings, rows, memory, progress).to_json())
     try:
@@ -212,6 +218,8 @@ def plan(
 def _planned(schema: Schema, settings: Settings, rows: int, memory: int | None, progress: Progress) -> Plan:
     if settings.share:
         check_lattice(FineMarginals.of(schema, settings.subsets), memory=memory)
+    if settings.low_dimensional:
+        return _planned_dimensions(schema, settings, rows)
     choice = choose(schema, settings, rows, memory=memory, progress=progress)
     terms = _terms(schema, settings, rows, choice, progress)
     outlooks = _outlooks(schema, settings, rows, choice.best, terms, progress)
@@ -230,6 +238,56 @@ def _planned(schema: Schema, settings: Settings, rows: int, memory: int | None, 
         candidates=tuple(sorted(planned.values(), key=lambda c: (c.mechanism, c.resolution or 0))),
         variations=tuple(_variations(schema, settings, rows, choice.best, outlooks[choice.best].middle, progress)),
         merged=tuple(_merged(schema, choice.layers, rows)),
+    )
+
+
+def _planned_dimensions(schema: Schema, settings: Settings, rows: int) -> Plan:
+    """For each dimension that the rows may have, the grid that suits it. At worst they fill all of the space: what is
+    chosen is known only when the rows are looked at.
+    """
+    check_grid(schema, settings.resolution)
+    planned = [_grid(schema, settings, rows, grid) for grid in possible_grids(schema, settings, rows)]
+    half = _half(settings.privacy)
+    others = [("twice the rows", settings, 2 * rows)]
+    others += [("half of epsilon", dataclasses.replace(settings, privacy=half), rows)] if half else []
+    variations = []
+    for change, other, other_rows in others:
+        worst = _grid(schema, other, other_rows, possible_grids(schema, other, other_rows)[-1])
+        variations.append(Variation(change, worst.mechanism, worst.resolution, worst.predicted_bound))
+    return Plan(
+        rows=rows,
+        columns=len(schema),
+        sparsity=settings.sparsity,
+        workload=None,
+        confidence=float(settings.confidence),
+        privacy=settings.privacy.told(settings.privacy.budget),
+        neighbours=str(settings.neighbours),
+        certificate="direct",
+        split=None,
+        choice=planned[-1],
+        candidates=tuple(planned),
+        variations=tuple(variations),
+    )
+
+
+def _grid(schema: Schema, settings: Settings, rows: int, grid: Grid) -> Planned:
+    """What to expect of rows of the grid's dimension: a guess within a factor of 2."""
+    expected, extra = grid.expected(grid.occupied), slack(schema, settings, rows)
+    each = candidate_of(settings, grid)
+    bound = NETTED * expected + extra
+    return Planned(
+        mechanism=each.strategy.name,
+        growth=decimal_text(each.strategy.growth),
+        resolution=grid.resolution,
+        discretisation=each.discretisation,
+        privatisation=min(1.0, each.privatisation),
+        predicted_bound=min(1.0, bound),
+        low=min(1.0, bound / 2),
+        high=min(1.0, bound * 2),
+        rehearsals=0,
+        seconds=round(8 + 1e-4 * rows, 1),
+        memory_gb=0.5,
+        dimension=grid.dimension,
     )
 
 

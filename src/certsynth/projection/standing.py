@@ -7,21 +7,25 @@ import numpy as np
 from certsynth.arrays import Floats, Ints
 from certsynth.mechanisms.measure import Measurement
 from certsynth.mechanisms.sparse import SparseMeasurement
-from certsynth.projection.simplex import onto_simplex
+from certsynth.projection.simplex import onto_ball, onto_simplex
 from certsynth.projection.target import as_probabilities
 from certsynth.queries.occupied import codes_of
 
 
 def standing_points(measurement: Measurement, *, signed: bool) -> tuple[Ints, Floats]:
-    """Codes of cells, and their probabilities.
+    r"""Codes of cells, and their probabilities: the measure that is nearest to the projected counts ν.
 
-    Noisy counts are lowered by what makes them weigh as much as all rows do; those that are left have weight. Nothing
-    has negative weight then, so that Step 3 is done.
+    On the simplex that is ν itself, up to its mass. In the ball of the ℓ1 norm, where negative counts are kept, too,
+
+    .. math:: \min_{\mu} U(\nu, \mu) = hub \cdot (1 - \textstyle\sum_z \nu_z)
+
+    for all probabilities μ on the support: the constant function shows that it is no less, and ν⁺ with what it lacks,
+    put anywhere, attains it (docs/explanation/proofs/low-dimensional.md). So no program needs to be solved.
     """
     cells, (values,) = measurement.marginals.cells, measurement.coefficients
     places = measurement.places if isinstance(measurement, SparseMeasurement) else np.arange(len(values))
     mass = max(measurement.total or 0, 1)
-    weights = onto_simplex(values, mass)
+    weights = np.maximum(onto_ball(values, mass), 0.0) if signed else onto_simplex(values, mass)
     if not weights.any():  # a table without rows, or one cell
         places, weights = np.array([measurement.marginals.sizes()[0] // 2]), np.ones(1)
     kept = np.flatnonzero(weights)
