@@ -10,7 +10,7 @@ from fractions import Fraction
 import pytest
 from scipy.stats import chisquare
 
-from certsynth.mechanisms.selection import choose_least, flip
+from certsynth.mechanisms.selection import choose_by_ratio, choose_least, flip
 
 
 def _law(losses: tuple[int, ...], *, sensitivity: int, epsilon: float, factor: int = 2) -> list[float]:
@@ -77,3 +77,39 @@ def test_the_best_of_very_different_tables_is_taken():
 def test_refuses_a_choice_without_protection():
     with pytest.raises(ValueError, match="sensitivity"):
         choose_least([1, 2], sensitivity=0, epsilon=Fraction(1))
+
+
+def _law_by_ratio(losses: tuple[int, ...], sensitivities: tuple[int, ...]) -> list[float]:
+    pairs = list(zip(losses, sensitivities, strict=True))
+    scores = [max((a - b) / (s + t) for b, t in pairs) for a, s in pairs]
+    return _law(tuple(scores), sensitivity=1, epsilon=1.0)
+
+
+def _worst_ratio_by_ratio(changes: tuple[int, ...], sensitivities: tuple[int, ...]) -> float:
+    worst = 0.0
+    for losses in itertools.product(range(0, 13, 3), repeat=3):
+        for change in itertools.product(*((-c, 0, c) for c in changes)):
+            other = tuple(x + d for x, d in zip(losses, change, strict=True))
+            laws = [_law_by_ratio(scores, sensitivities) for scores in (losses, other)]
+            worst = max(worst, *(math.log(p / q) for p, q in zip(*laws, strict=True)))
+    return worst
+
+
+def test_a_choice_by_ratio_is_private_and_needs_its_sensitivities():
+    """All neighbours on a grid of losses that change by 1, 2 and 6; told that all change by 1 it is not private."""
+    assert 0.5 < _worst_ratio_by_ratio((1, 2, 6), (1, 2, 6)) <= 1 + 1e-12
+    assert _worst_ratio_by_ratio((1, 2, 6), (1, 1, 1)) > 1.5
+
+
+def test_choices_by_ratio_have_their_law():
+    """χ² over 6,000 choices."""
+    losses, sensitivities = (0, 3, 20, 2), (1, 2, 9, 1)
+    law, runs = _law_by_ratio(losses, sensitivities), 6000
+    seen = Counter(choose_by_ratio(losses, sensitivities=sensitivities, epsilon=Fraction(1)) for _ in range(runs))
+    assert chisquare([seen[i] for i in range(4)], [p * runs for p in law]).pvalue > 1e-7
+
+
+@pytest.mark.parametrize("wrong", [{"sensitivities": (1, 0)}, {"epsilon": Fraction(0)}])
+def test_choices_by_ratio_refuse_what_makes_no_sense(wrong):
+    with pytest.raises(ValueError, match="choice needs"):
+        choose_by_ratio((1, 2), **({"sensitivities": (1, 1), "epsilon": Fraction(1)} | wrong))
