@@ -175,7 +175,6 @@ def checked_settings(
     privacy = checked_budget(epsilon, delta, rho)
     chosen = checked_subsets(schema, sparsity, subsets, call=call)
     s = max(map(len, chosen))
-    fewer = "lower the sparsity" if subsets is None else f"name at most {TRANSPORT_COLUMNS} in a subset"
     if preset is not None:
         checked_choice(preset, name="preset", choices=PRESETS)
     paper = preset == "paper"
@@ -189,7 +188,7 @@ def checked_settings(
     if public and projection in ("full-grid", "drawn"):
         raise InputError(f"public rows are not used by the projection {projection}; leave one of the two out.")
     exact_share = checked_share(
-        (0 if paper or s > TRANSPORT_COLUMNS else "0.05") if share is None else share,
+        (0 if paper else "0.05") if share is None else share,
         name="certificate_share",
         low=Fraction(0),
         high=Fraction(1),
@@ -220,11 +219,6 @@ def checked_settings(
         preset=preset,
         candidates=_checked_candidates(candidates, s),
     )
-    if settings.share and s > TRANSPORT_COLUMNS:
-        raise InputError(
-            f"the direct certificate compares at most {TRANSPORT_COLUMNS} columns at once: set certificate_share to 0, "
-            f"or {fewer}."
-        )
     if settings.measurement_budget.amount <= 0:
         raise InputError("certificate_share leaves nothing for the rows themselves; lower it.")
     return settings
