@@ -62,7 +62,7 @@ class FineMarginals:
         """The subsets that need nets."""
         return tuple(subset for subset in self.marginals.subsets if len(subset) > LATTICE_COLUMNS)
 
-    def netted(self, *tables: Iterable[Sequence[np.ndarray]]) -> FineMarginals:
+    def netted(self, *tables: Iterable[Sequence[np.ndarray]], most: int | None = None) -> FineMarginals:
         """With nets on cleaned rows of some tables: public ones, wherever what is computed gets noise."""
         wide = self.wide
         if not wide:
@@ -78,7 +78,7 @@ class FineMarginals:
         clean = [np.concatenate(values) for values in zip(*seen, strict=True)] if seen else []
         if not clean or not len(clean[0]):
             raise InputError("the synthetic table has no rows: there is nothing to compare.")
-        most = nodes_each(len(wide))
+        most = nodes_each(len(wide)) if most is None else most
         return dataclasses.replace(self, nets=tuple(Net.of(self.schema, subset, clean, most=most) for subset in wide))
 
     def grounds(self) -> list[Net | None]:

@@ -15,8 +15,8 @@ from certsynth.arrays import Ints, frozen
 from certsynth.domain import Schema
 from certsynth.domain.ruler import UNITS, Ruler
 
-MOST_NODES = 20_000
-ALL_NODES = 200_000
+MOST_NODES = 10_000
+ALL_NODES = 100_000
 LEAST_NODES = 1_000
 """Nodes of one net, of all together, and of one however many there are. benchmarks/nets.py measures what they gain."""
 
