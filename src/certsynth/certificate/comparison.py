@@ -19,7 +19,8 @@ from certsynth.transport import Network, complete_bounds, transport_bounds
 class Distance:
     """How far two tables are in one subset of columns: exact bounds on the lattice, and how far rows are from it.
 
-    `upper` and `lower` bound the cheapest flow (equal if optimality was proved), `stretch` is that of the network.
+    `upper` and `lower` bound the cheapest flow (equal if optimality was proved), `stretch` is that of the network, and
+    `rounded` how much too long distances may be besides.
     """
 
     upper: Fraction
@@ -27,6 +28,7 @@ class Distance:
     stretch: Fraction
     first_moved: Fraction
     second_moved: Fraction
+    rounded: Fraction = Fraction(0)
 
     @property
     def proved(self) -> bool:
@@ -45,8 +47,10 @@ def distances(
     work = sum(20 * size for size in fine.on_lattices.sizes()) + sum(1000 * len(net.nodes) for net in fine.nets)
     answers = run(_distance, tasks, work=work, phase="comparing the tables", progress=progress)
     return [
-        Distance(upper, lower, stretch, _mean(a, first.rows), _mean(b, second.rows))
-        for (upper, lower, stretch), a, b in zip(answers, first.moved, second.moved, strict=True)
+        Distance(
+            upper, lower, stretch, _mean(a, first.rows), _mean(b, second.rows), Fraction(net is not None, MOVE_UNITS)
+        )
+        for (upper, lower, stretch), a, b, net in zip(answers, first.moved, second.moved, grounds, strict=True)
     ]
 
 
