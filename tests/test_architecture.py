@@ -70,6 +70,7 @@ DRAWS = {
     "certsynth.projection.particles": "which swaps are offered",
     "certsynth.projection.support": "which public rows are taken",
     "certsynth.projection.synthesis": "where particles start, the order of emitted rows, and values inside a cell",
+    "certsynth.queries.net": "which points of a public table are nodes, with a fixed seed",
     "certsynth.sampling": "the generator for new rows, which need no privacy",
 }
 """Who may use `numpy.random`, and for what."""

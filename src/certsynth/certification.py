@@ -15,7 +15,6 @@ import numpy as np
 
 from certsynth.certificate.comparison import distances
 from certsynth.certificate.direct import SINGLE_SHARE, Direct, direct, exact_query, nothing
-from certsynth.certificate.plug_in import TRANSPORT_COLUMNS
 from certsynth.domain import Schema
 from certsynth.errors import InputError
 from certsynth.limits import check_lattice
@@ -133,7 +132,7 @@ def certify(
         neighbours: "replace-one" (the number of rows is public) or "add-remove" (it is not).
         per_subset: spend the budget on all subsets at once, and give each a bound of its own.
         columns: use only these columns of the schema.
-        lattice: steps of the lattice that tables are compared on; finer is slower.
+        lattice: steps of the lattice that up to three columns are compared on; finer is slower.
         ledger: a file that adds up what is spent on a data set, and refuses what would exceed its cap.
         cap: the most that may ever be spent on the data set; the ledger's first use fixes it.
         dataset: the name of the data set; by default that of the schema's table.
@@ -143,11 +142,6 @@ def certify(
     schema = usable(schema, columns, subsets)
     privacy, sure = checked_budget(epsilon, delta, rho), checked_confidence(confidence)
     chosen = checked_subsets(schema, sparsity, subsets, call="certify")
-    if max(map(len, chosen)) > TRANSPORT_COLUMNS:
-        raise InputError(
-            f"certify compares at most {TRANSPORT_COLUMNS} columns at once, since its noise needs exact transport: "
-            "lower the sparsity, or name smaller subsets."
-        )
     relation = checked_neighbours(neighbours)
     fine = FineMarginals.of(schema, chosen, steps=lattice)
     check_lattice(fine)
@@ -199,7 +193,8 @@ def direct_bounds(
         alone = FineMarginals.of(fine.schema, [(j,) for j in columns])
         queries = [(fine, 1 - SINGLE_SHARE, per_subset), (alone, SINGLE_SHARE, False)]
     answers = []
-    for query, share, each in queries:
+    for bare, share, each in queries:
+        query = bare.netted(synthetic())  # never the private rows
         theirs = query.count(synthetic())
         if not theirs.rows:
             raise InputError("the synthetic table has no rows: there is nothing to certify.")

@@ -82,8 +82,8 @@ def evaluate(
 ) -> Evaluation:
     """The true loss of `synthetic`. NOT PRIVATE: what it returns must not leave the house.
 
-    The rows of both tables are moved to a lattice, where W1 is computed exactly; how far they were moved widens the
-    bounds.
+    The rows of both tables are moved to a lattice, or in more than three columns to points of the two tables. There W1
+    is computed exactly; how far rows were moved widens the bounds.
 
     Args:
         data: the private table, in any form that `release` takes.
@@ -91,15 +91,16 @@ def evaluate(
         schema: what a row may hold.
         sparsity: how many columns a statistic may look at: 2, or 1 if there is only one column.
         subsets: in place of `sparsity`, the subsets of columns that matter, as lists of names.
-        lattice: steps of the lattice that tables are compared on; finer is slower.
+        lattice: steps of the lattice that up to three columns are compared on; finer is slower.
         columns: use only these columns of the schema.
         progress: told what is being done; silent by default.
     """
     schema = named_columns(schema.select(columns) if columns else schema, subsets)
-    fine = FineMarginals.of(schema, checked_subsets(schema, sparsity, subsets, call="evaluate"), steps=lattice)
-    check_lattice(fine)
-    first = fine.count(cleaned(open_source(data, what="private data"), schema))
-    second = fine.count(cleaned(open_source(synthetic, what="synthetic table"), schema))
+    bare = FineMarginals.of(schema, checked_subsets(schema, sparsity, subsets, call="evaluate"), steps=lattice)
+    check_lattice(bare)
+    sources = open_source(data, what="private data"), open_source(synthetic, what="synthetic table")
+    fine = bare.netted(*(cleaned(source, schema) for source in sources))
+    first, second = (fine.count(cleaned(source, schema)) for source in sources)
     for counts, what in ((first, "private data"), (second, "synthetic table")):
         if not counts.rows:
             raise InputError(f"the {what} has no rows: there is nothing to compare.")
@@ -112,7 +113,7 @@ def evaluate(
                 columns=tuple(names[j] for j in subset),
                 value=min(1.0, float(d.upper)),
                 upper=min(1.0, float(d.upper + moved)),
-                lower=max(0.0, float(d.lower / d.stretch - moved)),
+                lower=max(0.0, float(d.lower / d.stretch - moved - d.rounded)),
             )
         )
     return Evaluation(tuple(losses))

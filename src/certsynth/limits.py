@@ -13,10 +13,14 @@ from certsynth.projection.synthesis import PARTICLES
 from certsynth.queries import Marginals
 from certsynth.queries.fine import FineMarginals
 from certsynth.queries.marginals import Subset
+from certsynth.queries.net import nodes_each
 from certsynth.queries.occupied import MOST_CELLS, grid_cells
 
 LABELLED_POINTS = 600_000
 """Points of labels with a line, or in a web, beyond which comparing two tables takes minutes."""
+
+NODE_BYTES = 20_000
+"""What comparing two tables on a net holds for each of its nodes, at most."""
 
 PROGRAM_CELLS = {"transport": 50_000, "path": 300_000}
 """Cells beyond which the linear programs of Step 3 take more than about ten minutes on two cores."""
@@ -61,8 +65,10 @@ def size_of_release(
         fitting = 2e-6 * tables * min(rows, PARTICLES) if max(map(len, marginals.subsets)) > 1 else 0.0
     comparing = held = 0.0
     if fine is not None:
-        points = fine.marginals.sizes()
-        comparing, held = sum(5e-6 * p for p in points), float(lattice_bytes(points))
+        points, nodes = fine.on_lattices.sizes(), nodes_each(len(fine.wide))
+        comparing, held = sum(5e-6 * p for p in points), float(lattice_bytes(points)) if points else 0.0
+        comparing += len(fine.wide) * 10 * (nodes / 20_000) ** 1.5
+        held += NODE_BYTES * nodes if fine.wide else 0
     seconds = 4.0 + counting + fitting + comparing + plug_in.seconds
     return Size(cells=plug_in.cells, bytes=plug_in.bytes + int(held) + 200 * 2**20, seconds=seconds)
 
@@ -101,9 +107,11 @@ def check_program(marginals: Marginals, *, loss: str) -> None:
 
 def check_lattice(fine: FineMarginals, *, memory: int | None = None) -> None:
     """Refuse a lattice that cannot fit, before the data is opened."""
-    sizes = fine.marginals.sizes()
-    for subset, size in zip(fine.marginals.subsets, sizes, strict=True):
+    sizes = fine.on_lattices.sizes()
+    for subset, size in zip(fine.on_lattices.subsets, sizes, strict=True):
         _check_labels(fine, subset, size)
+    if not sizes:
+        return
     needed = lattice_bytes(sizes)
     limit = default_memory() if memory is None else memory
     if needed > limit:

@@ -16,7 +16,6 @@ from certsynth.artefact.recompute import recomputed
 from certsynth.artefact.release import Certified
 from certsynth.artefact.table import cleaned_table
 from certsynth.certificate.comparison import distances
-from certsynth.certificate.plug_in import TRANSPORT_COLUMNS
 from certsynth.errors import InputError, TooLarge
 from certsynth.fitting import Fitting, fitted
 from certsynth.limits import check_lattice
@@ -126,13 +125,12 @@ def sample(
 def _through(release: Release, clean: Sequence[np.ndarray], progress: Progress) -> Certified | None:
     """What the release's certificate says of other rows: both tables are public, so their distance is exact."""
     certificate, subsets = release.certificate, release.subsets
-    if max(map(len, subsets)) > TRANSPORT_COLUMNS:
-        return None
     fine = FineMarginals.of(release.schema, subsets)
     try:
         check_lattice(fine)
     except TooLarge:
         return None
+    fine = fine.netted([release.rows], [clean])
     there, here = fine.count([release.rows]), fine.count([clean])
     bounds = {frozenset(columns): bound for columns, bound in certificate.subsets}
     found: list[tuple[list[str], float]] = []

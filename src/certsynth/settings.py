@@ -222,14 +222,12 @@ def checked_settings(
         )
     chosen = checked_subsets(schema, sparsity, subsets, call=call)
     s = max(map(len, chosen))
-    fewer = "lower the sparsity" if subsets is None else f"name at most {TRANSPORT_COLUMNS} in a subset"
     checked_choice(projection, name="projection", choices=PROJECTIONS)
     if projection == "public" and not public:
         raise InputError("projection public needs public rows: give --public FILE, or choose another projection.")
     if public and projection in ("full-grid", "drawn"):
         raise InputError(f"public rows are not used by the projection {projection}; leave one of the two out.")
-    default_share = 0 if paper or s > TRANSPORT_COLUMNS else "0.05"
-    exact_share = _checked_certificate_share(default_share if share is None else share)
+    exact_share = _checked_certificate_share((0 if paper else "0.05") if share is None else share)
     if loss is not None:
         checked_choice(loss, name="loss", choices=LOSSES)
         if projection == "particles":
@@ -255,11 +253,6 @@ def checked_settings(
         preset=preset,
         candidates=_checked_candidates(candidates, s),
     )
-    if settings.share and s > TRANSPORT_COLUMNS:
-        raise InputError(
-            f"the direct certificate compares at most {TRANSPORT_COLUMNS} columns at once: set certificate_share to 0, "
-            f"or {fewer}."
-        )
     return _with_budget(settings)
 
 

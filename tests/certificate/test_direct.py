@@ -287,11 +287,6 @@ def test_refuses_a_synthetic_table_without_rows():
         certify(native(5), native(0), NATIVE, epsilon=1)
 
 
-def test_refuses_more_than_three_columns_at_once():
-    with pytest.raises(InputError, match="at most 3 columns"):
-        certify(people(5), people(5), MIXED, epsilon=1, sparsity=4)
-
-
 def test_the_budget_is_the_sum_of_what_the_mechanisms_returned():
     made = certify(native(30), native(20), NATIVE, epsilon="0.7")
     assert made.cost.spent == Budget(Fraction(7, 10))

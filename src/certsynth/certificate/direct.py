@@ -3,7 +3,7 @@ r"""The direct certificate: the loss itself, released with a little noise.
 For a fixed synthetic table the loss of the private rows moves by at most 1/n when one row changes, so it can be
 released at almost no cost. docs/explanation/proofs has the proofs (sensitivity.md, direct.md); what they need of the
 code is done here: the number that gets noise is an exact integer, computed from flows whose optimality is proved, on
-lattices and networks that the schema alone fixes.
+lattices and networks that the schema alone fixes, or on nets that the schema and the synthetic table fix.
 """
 
 from __future__ import annotations
@@ -74,15 +74,17 @@ def exact_query(
     .. math:: n\,g_S = \sup_f \sum_i \bigl(f(x_i) - \textstyle\int f\,d\mu\bigr)
 
     over functions of oscillation at most 1, so that one row more, less or other changes it by at most 1. What a row is
-    moved is at most `far`. Maxima change by no more than their members, and rounding up keeps whole sensitivities.
+    moved is at most `far`; on nets both together change by at most 1 and a little. Maxima change by no more than their
+    members, and rounding up keeps whole sensitivities. How far rows were moved is not asked on nets.
     """
     if not all(d.proved for d in found):
         raise SolverFailed(
             "a transport problem was not solved to proved optimality, so that the noise it needs is not known; nothing "
             "was released, and the budget of the certificate counts as spent."
         )
+    two_sided = two_sided and not fine.wide
     far = Fraction(fine.farthest(), MOVE_UNITS)
-    change = 1 + far
+    change = 1 + Fraction(fine.slack(), MOVE_UNITS)
     if neighbours is Neighbours.ADD_REMOVE:
         change += max(d.second_moved for d in found)  # n·b_S changes with n
     losses = [math.ceil(FINENESS * rows * (d.upper + d.first_moved + d.second_moved)) for d in found]
@@ -151,8 +153,9 @@ def direct(
 ) -> Direct:
     """Bounds on the loss of `synthetic` with confidence 1 − β, at the cost of `budget`.
 
-    Without `two_sided` all of β goes to the upper bounds, and the lower ones are 0.
+    Without `two_sided` all of β goes to the upper bounds, and the lower ones are 0; so it is where there are nets.
     """
+    two_sided = two_sided and not fine.wide
     found = distances(fine, private, synthetic, progress=progress) if private.rows else nothing(fine, synthetic)
     query = exact_query(fine, found, private.rows, neighbours=neighbours, per_subset=per_subset, two_sided=two_sided)
     noisy = measure_scalars(
@@ -173,8 +176,9 @@ def direct(
 def nothing(fine: FineMarginals, synthetic: FineCounts) -> list[Distance]:
     """Distances from a table without rows: none, times no rows."""
     zero, marginals = Fraction(0), fine.marginals
+    grounds = zip(marginals.subsets, fine.grounds(), strict=True)
     # What is done with the noisy answer must not tell an empty table from another: the stretch is the networks' own.
-    stretches = [Network.of(marginals.of(subset)).stretch for subset in marginals.subsets]
+    stretches = [Network.of(marginals.of(subset)).stretch if net is None else Fraction(1) for subset, net in grounds]
     moved = [Fraction(m, MOVE_UNITS * synthetic.rows) for m in synthetic.moved]
     return [Distance(zero, zero, stretch, zero, b) for stretch, b in zip(stretches, moved, strict=True)]
 

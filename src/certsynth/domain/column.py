@@ -106,6 +106,13 @@ class Column(ABC):
         """Codes of the nearest lattice points, and how far away they are."""
 
     @abstractmethod
+    def placed(self, clean: np.ndarray, per: int) -> tuple[Ints, np.ndarray]:
+        """Where values are: on a line the nearest whole multiple of 1/`per`, −1 if missing; else the code of the label.
+
+        And which of them are a little off that place, by less than 1/`per`.
+        """
+
+    @abstractmethod
     def on_lattice(self, lattice: Cells) -> np.ndarray:
         """For each lattice point, the cleaned value nearest to it."""
 
@@ -190,6 +197,11 @@ class Ordered(Column):
         away = np.abs(self._position(present) - place / lattice.steps)
         away[np.isnan(clean)] = 0.0
         return self._codes(place, clean, lattice), away
+
+    def placed(self, clean: Floats, per: int) -> tuple[Ints, np.ndarray]:
+        there = self._position(np.nan_to_num(clean)) * per
+        place, absent = np.floor(there + 0.5), np.isnan(clean)
+        return np.where(absent, -1, place.astype(np.int64)), (place != there) & ~absent
 
     def on_lattice(self, lattice: Cells) -> Floats:
         if self.whole:
@@ -343,6 +355,9 @@ class Category(Column):
 
     def to_lattice(self, clean: Ints, lattice: Cells) -> tuple[Ints, Floats]:
         return clean, np.zeros(len(clean))
+
+    def placed(self, clean: Ints, per: int) -> tuple[Ints, np.ndarray]:
+        return clean, np.zeros(len(clean), dtype=bool)
 
     def on_lattice(self, lattice: Cells) -> Ints:
         return np.arange(lattice.size)

@@ -9,7 +9,6 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any, Literal
 
-from certsynth.certificate.plug_in import TRANSPORT_COLUMNS
 from certsynth.certificate.quantile import rank_quantile
 from certsynth.domain import Groups, Schema
 from certsynth.domain.possible import check_rules
@@ -373,7 +372,7 @@ def _variations(
     if half is not None:
         asked.append(("half of epsilon", dataclasses.replace(fixed, privacy=half), rows))
     for sparsity in (1, 2, 3):
-        possible = sparsity <= len(schema) and (sparsity <= TRANSPORT_COLUMNS or not settings.share)
+        possible = sparsity <= len(schema)
         subsets = all_subsets(schema, sparsity)
         if possible and set(subsets) != set(settings.subsets):
             simple = None if sparsity == 1 else "identity"

@@ -9,7 +9,7 @@ from fractions import Fraction
 
 import numpy as np
 
-from certsynth.certificate.comparison import Distance
+from certsynth.certificate.comparison import Distance, distances
 from certsynth.certificate.direct import SINGLE_SHARE, bounds, exact_query
 from certsynth.domain import Category, Cells, Schema
 from certsynth.layers import Layer, measure_layers
@@ -19,8 +19,9 @@ from certsynth.mechanisms.scalars import NoisyScalars
 from certsynth.planning.tables import made_up
 from certsynth.projection.synthesis import PARTICLES, synthesise
 from certsynth.queries import Marginals
-from certsynth.queries.fine import MOVE_UNITS, FineMarginals
+from certsynth.queries.fine import LATTICE_COLUMNS, MOVE_UNITS, FineMarginals
 from certsynth.queries.marginals import Subset
+from certsynth.queries.net import LEAST_NODES
 from certsynth.settings import DIRECT_BETA, Settings
 from certsynth.transport import Network, transport_loss
 
@@ -94,7 +95,9 @@ def _flows(schema: Schema, subsets: Sequence[Subset], made: Rehearsed, steps: Ma
     found: dict[Subset, float] = {}
     for ways in set(map(len, subsets)):
         alike = [subset for subset in subsets if len(subset) == ways]
-        found |= zip(alike, _even_flows(schema, alike, made, steps[ways]), strict=True)
+        wide = ways > LATTICE_COLUMNS
+        losses = _net_flows(schema, alike, made) if wide else _even_flows(schema, alike, made, steps[ways])
+        found |= zip(alike, losses, strict=True)
     return [found[subset] for subset in subsets]
 
 
@@ -116,6 +119,13 @@ def _even_flows(schema: Schema, subsets: Sequence[Subset], made: Rehearsed, step
     ]
 
 
+def _net_flows(schema: Schema, subsets: Sequence[Subset], made: Rehearsed) -> list[float]:
+    """Losses over small nets, with what rows are moved."""
+    fine = FineMarginals.of(schema, subsets).netted([made.rows], most=LEAST_NODES)
+    found = distances(fine, fine.count([made.table]), fine.count([made.rows]))
+    return [float(d.upper + d.first_moved + d.second_moved) for d in found]
+
+
 def _cut(lattice: Cells, steps: int) -> Cells:
     """The lattice in at most `steps` even cells."""
     if len(lattice.places) <= steps:
@@ -135,10 +145,14 @@ def _cut_codes(codes: np.ndarray, lattice: Cells, cells: Cells) -> np.ndarray:
 def certified_loss(schema: Schema, subsets: Sequence[Subset], made: Rehearsed) -> float:
     """The largest loss about as `certify` reads it: with what rows are moved to the lattices that it uses."""
     subsets = worst_subsets(schema, subsets, made, COMPARED)
-    fine = FineMarginals.of(schema, subsets)
-    counts = [fine.count([rows]) for rows in (made.table, made.rows)]
-    moved = np.sum([np.array(each.moved) / (MOVE_UNITS * each.rows) for each in counts], axis=0)
-    return float(np.max(_flows(schema, subsets, made, STEPS) + moved))
+    losses = dict(zip(subsets, _flows(schema, subsets, made, STEPS), strict=True))
+    narrow = [subset for subset in subsets if len(subset) <= LATTICE_COLUMNS]  # nets have counted it already
+    if narrow:
+        fine = FineMarginals.of(schema, narrow)
+        counts = [fine.count([rows]) for rows in (made.table, made.rows)]
+        moved = np.sum([np.array(each.moved) / (MOVE_UNITS * each.rows) for each in counts], axis=0)
+        losses |= {subset: losses[subset] + float(more) for subset, more in zip(narrow, moved, strict=True)}
+    return max(losses.values())
 
 
 def slack(schema: Schema, settings: Settings, rows: int) -> float:

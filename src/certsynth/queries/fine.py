@@ -1,40 +1,47 @@
-"""Counts on fine lattices, with how far rows were moved to get there: what true losses are computed from."""
+"""Counts on fine lattices and nets, with how far rows were moved to get there: what true losses are computed from."""
 
 from __future__ import annotations
 
+import dataclasses
 import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
-from certsynth.arrays import Floats, Ints
+from certsynth.arrays import Floats, Ints, frozen
 from certsynth.domain import Schema
+from certsynth.domain.ruler import UNITS
 from certsynth.errors import InputError
 from certsynth.queries.marginals import Counts, Marginals, Subset, all_subsets
+from certsynth.queries.net import MOST_SEEN, SLACK, Net, nodes_each
 
-MOVE_UNITS = 2**20
+MOVE_UNITS = UNITS
 """Distances of rows to the lattice are summed as whole multiples of 1/MOVE_UNITS, each rounded up."""
 
 STEPS = {1: 1024, 2: 256, 3: 32}
-"""Default steps to the unit length, by the number of columns that are looked at together; beyond three, 8."""
+"""Default steps to the unit length, by the number of columns that are looked at together."""
+
+LATTICE_COLUMNS = 3
+"""More columns than this are compared on nets."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class FineMarginals:
-    """Marginals on the columns' own lattices, fixed by the schema alone.
+    """Marginals on the columns' own lattices, fixed by the schema alone; of more than three columns on nets.
 
     One or two columns have their native values where these are at most `steps` apart; three share one step, since the
-    network of three unequal steps is not exact.
+    network of three unequal steps is not exact. Nets have nodes from public rows: `netted` makes them.
     """
 
     schema: Schema
     marginals: Marginals
+    nets: tuple[Net, ...] = ()
 
     @classmethod
     def of(cls, schema: Schema, subsets: Sequence[Subset], *, steps: int | None = None) -> FineMarginals:
-        columns = max(map(len, subsets))
-        steps = STEPS.get(columns, 8) if steps is None else steps
+        columns = max([len(subset) for subset in subsets if len(subset) <= LATTICE_COLUMNS], default=1)
+        steps = STEPS[columns] if steps is None else steps
         if not 1 <= steps <= 4096:
             raise InputError(f"the lattice must have between 1 and 4096 steps; got {steps}.")
         cells = tuple(column.lattice(steps, native=columns <= 2) for column in schema)
@@ -44,26 +51,76 @@ class FineMarginals:
     def all_subsets(cls, schema: Schema, *, sparsity: int, steps: int | None = None) -> FineMarginals:
         return cls.of(schema, all_subsets(schema, sparsity), steps=steps)
 
+    @property
+    def on_lattices(self) -> Marginals:
+        """The subsets of at most three columns."""
+        narrow = tuple(subset for subset in self.marginals.subsets if len(subset) <= LATTICE_COLUMNS)
+        return Marginals(cells=self.marginals.cells, subsets=narrow)
+
+    @property
+    def wide(self) -> tuple[Subset, ...]:
+        """The subsets that need nets."""
+        return tuple(subset for subset in self.marginals.subsets if len(subset) > LATTICE_COLUMNS)
+
+    def netted(self, *tables: Iterable[Sequence[np.ndarray]], most: int | None = None) -> FineMarginals:
+        """With nets on cleaned rows of some tables: public ones, wherever what is computed gets noise."""
+        wide = self.wide
+        if not wide:
+            return self
+        seen: list[Sequence[np.ndarray]] = []
+        for table in tables:
+            room = MOST_SEEN // len(tables)
+            for batch in table:
+                seen.append([values[:room] for values in batch])
+                room -= len(seen[-1][0])
+                if room <= 0:
+                    break
+        clean = [np.concatenate(values) for values in zip(*seen, strict=True)] if seen else []
+        if not clean or not len(clean[0]):
+            raise InputError("the synthetic table has no rows: there is nothing to compare.")
+        most = nodes_each(len(wide)) if most is None else most
+        return dataclasses.replace(self, nets=tuple(Net.of(self.schema, subset, clean, most=most) for subset in wide))
+
+    def grounds(self) -> list[Net | None]:
+        """For each subset its net, or None where it has a lattice."""
+        nets = iter(self.nets)
+        return [next(nets) if len(subset) > LATTICE_COLUMNS else None for subset in self.marginals.subsets]
+
     def count(self, batches: Iterable[Sequence[np.ndarray]]) -> FineCounts:
         """Count cleaned rows that come in batches."""
-        moved = [0] * len(self.marginals.subsets)
+        if len(self.nets) < len(self.wide):
+            raise ValueError("more than three columns are counted on nets: call netted first")
+        subsets, narrow = self.marginals.subsets, self.on_lattices
+        grounds, moved = self.grounds(), [0] * len(subsets)
+        blocks = [None if net is None else np.zeros(net.size, dtype=np.int64) for net in grounds]
         farthest = self.farthest()
 
         def codes() -> Iterable[list[Ints]]:
             for batch in batches:
                 placed = [c.to_lattice(x, g) for c, x, g in zip(self.schema, batch, self.marginals.cells, strict=True)]
                 units = [move_units(away, farthest) for _, away in placed]
-                for j, subset in enumerate(self.marginals.subsets):
-                    moved[j] += int(np.max([units[c] for c in subset], axis=0).sum())
+                for j, (subset, net, block) in enumerate(zip(subsets, grounds, blocks, strict=True)):
+                    if net is None or block is None:
+                        moved[j] += int(np.max([units[c] for c in subset], axis=0).sum())
+                        continue
+                    where, far = net.attach(batch)
+                    block += np.bincount(where, minlength=len(block))
+                    moved[j] += int(far.sum())
                 yield [code for code, _ in placed]
 
-        counts = self.marginals.count(codes())
-        return FineCounts(counts=counts, moved=tuple(moved))
+        counted = narrow.count(codes())
+        lattice_blocks = iter(counted.blocks)
+        every = tuple(next(lattice_blocks) if block is None else frozen(block) for block in blocks)
+        return FineCounts(counts=Counts(marginals=self.marginals, blocks=every, rows=counted.rows), moved=tuple(moved))
 
     def farthest(self) -> int:
         """How far a row can be from its lattice point at most, in units."""
         away = max(c.farthest(g) for c, g in zip(self.schema, self.marginals.cells, strict=True))
         return math.ceil(away * MOVE_UNITS)
+
+    def slack(self) -> int:
+        """By how much more than the unit length one row can change a loss, in units: fixed by the schema."""
+        return max(self.farthest() if self.on_lattices.subsets else 0, SLACK if self.wide else 0)
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)

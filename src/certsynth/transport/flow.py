@@ -37,7 +37,7 @@ class Flow:
 def cheapest_flow(network: Network, measure: Ints) -> Flow:
     """Proved bounds on the cost of cancelling an integer signed measure on the cells of `network`."""
     # Python's integers until it is known that 64 bits suffice: the absolute value of −2^63 is none.
-    mass = _exact_dot(np.abs(measure), np.ones_like(measure)) if _largest(measure) < _ROOM else _ROOM
+    mass = exact_dot(np.abs(measure), np.ones_like(measure)) if _largest(measure) < _ROOM else _ROOM
     if mass >= _ROOM:
         raise TooLarge("the masses are too large for exact 64-bit transport; use fewer rows.")
     through_hub = network.hub * mass  # always possible; and nothing costs less than 0
@@ -74,7 +74,7 @@ def flow_cost(network: Network, supply: Ints, flow: Ints) -> int | None:
     # Sums at a node of both halves of the digits cannot overflow; together they are compared as Python's integers.
     high, low = (_outflow(network.nodes, tails, heads, part) for part in (moved >> 31, moved & (2**31 - 1)))
     balanced = np.array_equal(low, supply) if not high.any() else (high.astype(object) * 2**31 + low == supply).all()
-    return _exact_dot(moved, network.lengths[used]) if balanced else None
+    return exact_dot(moved, network.lengths[used]) if balanced else None
 
 
 def _outflow(nodes: int, tails: Ints, heads: Ints, flow: Ints) -> Ints:
@@ -92,7 +92,7 @@ def potential_value(network: Network, supply: Ints, potentials: Ints) -> int | N
         return None
     if (potentials[network.tails] - potentials[network.heads] > network.lengths).any():
         return None
-    return _exact_dot(supply, potentials)
+    return exact_dot(supply, potentials)
 
 
 def transport_bounds(network: Network, first: Ints, second: Ints) -> tuple[int, int, int]:
@@ -100,14 +100,19 @@ def transport_bounds(network: Network, first: Ints, second: Ints) -> tuple[int, 
 
     The counts are compared as shares of their sums, in integers throughout.
     """
+    measure, per = difference(first, second)
+    flow = cheapest_flow(network, measure)
+    return flow.upper, flow.lower, network.unit * per
+
+
+def difference(first: Ints, second: Ints) -> tuple[Ints, int]:
+    """Two tables of counts as shares of their sums, subtracted, in multiples of one over the second answer."""
     n, m = int(first.sum()), int(second.sum())
     common = math.gcd(n, m)
-    scale_first, scale_second = m // common, n // common
     # Whether there is room must not depend on where rows lie, or on a common divisor: a refusal would tell.
     if 2 * n * m >= _ROOM:
         raise TooLarge("the tables are too long for exact 64-bit transport; compare fewer rows.")
-    flow = cheapest_flow(network, first * scale_first - second * scale_second)
-    return flow.upper, flow.lower, network.unit * (n * m // common)
+    return first * (m // common) - second * (n // common), n * m // common
 
 
 def transport_loss(first: Floats, second: Floats, network: Network) -> Floats:
@@ -160,7 +165,7 @@ def solve_again(network: Network, supply: Ints) -> tuple[Ints, Ints]:
     return np.asarray(graph.result(), dtype=np.int64), -np.asarray(graph.raw_potentials(), dtype=np.int64)
 
 
-def _exact_dot(first: Ints, second: Ints) -> int:
+def exact_dot(first: Ints, second: Ints) -> int:
     """A scalar product that cannot overflow."""
     if not len(first):
         return 0
