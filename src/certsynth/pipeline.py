@@ -46,7 +46,7 @@ from certsynth.planning.choice import RESOLUTIONS, Choice, choose, tables_at
 from certsynth.progress import Progress, silent, watched
 from certsynth.projection.support import check_full_grid
 from certsynth.queries.displacement import displacement, farthest
-from certsynth.queries.fine import FineMarginals
+from certsynth.queries.fine import LATTICE_COLUMNS, FineMarginals
 from certsynth.request import usable
 from certsynth.settings import DIRECT_BETA, HIDDEN_ROWS, MOST_ROWS, Settings, checked_settings
 from certsynth.sources import Source, cleaned, open_source
@@ -336,7 +336,9 @@ def _check(schema: Schema, settings: Settings, memory: int | None) -> None:
 
 
 def _fine(schema: Schema, settings: Settings, memory: int | None) -> FineMarginals:
-    fine = FineMarginals.of(schema, settings.subsets)
+    # Rows at the centres of few cells are compared on a net of these, which is finer than a lattice of three columns.
+    lattice_columns = 2 if settings.low_dimensional else LATTICE_COLUMNS
+    fine = FineMarginals.of(schema, settings.subsets, lattice_columns=lattice_columns)
     if settings.share or settings.candidates > 1:
         check_lattice(fine, memory=memory)
     return fine

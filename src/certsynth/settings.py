@@ -147,8 +147,10 @@ class Settings:
 
     @property
     def detail(self) -> Detail:
-        """Values at the cells' centres where only the plug-in certificate speaks, which counts any other place."""
-        return "spread" if self.share else "centre"
+        """Values at the cells' centres where only the plug-in certificate speaks, which counts any other place; and on
+        a grid of all columns, where the centre is nearer to rows that do not fill their cell than other places are.
+        """
+        return "spread" if self.share and not self.low_dimensional else "centre"
 
     def cells(self, ways: int) -> CellKind:
         """The kind of cells that tables of so many columns are measured in.

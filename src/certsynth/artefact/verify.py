@@ -292,7 +292,8 @@ def _method(release: Release) -> Answer:
     least = min(each["predicted_loss"] for each in tried)
     if how["dimension"] is None and chosen["predicted_loss"] > least:
         return False, "another mechanism was predicted to be better than the one that was chosen"
-    if how["detail"] != ("centre" if release.document["certificate"]["direct"] is None else "spread"):
+    at_centre = release.document["certificate"]["direct"] is None or how["dimension"] is not None
+    if how["detail"] != ("centre" if at_centre else "spread"):
         return False, "rows were put elsewhere inside of their cells than for such a certificate"
     return True, f"{how['mechanism']}, as measured, and as chosen among {len(compared)}"
 

@@ -37,15 +37,25 @@ class FineMarginals:
     schema: Schema
     marginals: Marginals
     nets: tuple[Net, ...] = ()
+    lattice_columns: int = LATTICE_COLUMNS
 
     @classmethod
-    def of(cls, schema: Schema, subsets: Sequence[Subset], *, steps: int | None = None) -> FineMarginals:
-        columns = max([len(subset) for subset in subsets if len(subset) <= LATTICE_COLUMNS], default=1)
+    def of(
+        cls,
+        schema: Schema,
+        subsets: Sequence[Subset],
+        *,
+        steps: int | None = None,
+        lattice_columns: int = LATTICE_COLUMNS,
+    ) -> FineMarginals:
+        """`lattice_columns`: up to so many columns, at most three, have a lattice."""
+        columns = max([len(subset) for subset in subsets if len(subset) <= lattice_columns], default=1)
         steps = STEPS[columns] if steps is None else steps
         if not 1 <= steps <= 4096:
             raise InputError(f"the lattice must have between 1 and 4096 steps; got {steps}.")
         cells = tuple(column.lattice(steps, native=columns <= 2) for column in schema)
-        return cls(schema=schema, marginals=Marginals(cells=cells, subsets=tuple(subsets)))
+        marginals = Marginals(cells=cells, subsets=tuple(subsets))
+        return cls(schema=schema, marginals=marginals, lattice_columns=lattice_columns)
 
     @classmethod
     def all_subsets(cls, schema: Schema, *, sparsity: int, steps: int | None = None) -> FineMarginals:
@@ -54,13 +64,13 @@ class FineMarginals:
     @property
     def on_lattices(self) -> Marginals:
         """The subsets of at most three columns."""
-        narrow = tuple(subset for subset in self.marginals.subsets if len(subset) <= LATTICE_COLUMNS)
+        narrow = tuple(subset for subset in self.marginals.subsets if len(subset) <= self.lattice_columns)
         return Marginals(cells=self.marginals.cells, subsets=narrow)
 
     @property
     def wide(self) -> tuple[Subset, ...]:
         """The subsets that need nets."""
-        return tuple(subset for subset in self.marginals.subsets if len(subset) > LATTICE_COLUMNS)
+        return tuple(subset for subset in self.marginals.subsets if len(subset) > self.lattice_columns)
 
     def netted(self, *tables: Iterable[Sequence[np.ndarray]], most: int | None = None) -> FineMarginals:
         """With nets on cleaned rows of some tables: public ones, wherever what is computed gets noise."""
@@ -84,7 +94,7 @@ class FineMarginals:
     def grounds(self) -> list[Net | None]:
         """For each subset its net, or None where it has a lattice."""
         nets = iter(self.nets)
-        return [next(nets) if len(subset) > LATTICE_COLUMNS else None for subset in self.marginals.subsets]
+        return [next(nets) if len(subset) > self.lattice_columns else None for subset in self.marginals.subsets]
 
     def count(self, batches: Iterable[Sequence[np.ndarray]]) -> FineCounts:
         """Count cleaned rows that come in batches."""
