@@ -11,7 +11,8 @@ import polars as pl
 from certsynth import Release, Schema
 from certsynth.layers import Layer
 from certsynth.mechanisms import Budget, Sensitivity, Unit
-from certsynth.mechanisms.samplers import ExactNoise, Noised, calibrated_scale
+from certsynth.mechanisms.rare import Tail
+from certsynth.mechanisms.samplers import ExactNoise, MadeUpNoise, Noised, calibrated_scale
 from certsynth.planning.choice import choose
 from certsynth.settings import Settings, checked_settings
 
@@ -238,6 +239,9 @@ class FixedOutput:
         fixed = np.random.default_rng([self.seed, len(values)]).integers(0, 9, len(values))
         return Noised(values=fixed, scale=calibrated_scale(sensitivity, budget), spent=budget)
 
+    def rare(self, cells: int, tail: Tail) -> tuple[np.ndarray, np.ndarray]:
+        return MadeUpNoise(np.random.default_rng([self.seed, tail.above])).rare(cells, tail)
+
 
 class NoNoise:
     """Adds nothing."""
@@ -246,6 +250,9 @@ class NoNoise:
 
     def add(self, values: np.ndarray, *, sensitivity: Sensitivity, budget: Budget) -> Noised:
         return Noised(values=values, scale=calibrated_scale(sensitivity, budget), spent=budget)
+
+    def rare(self, cells: int, tail: Tail) -> tuple[np.ndarray, np.ndarray]:
+        return np.empty(0, np.int64), np.empty(0, np.int64)
 
 
 class LyingNoise:
@@ -260,6 +267,9 @@ class LyingNoise:
         less = self.factor if budget.unit is Unit.EPSILON else self.factor**2
         wide = ExactNoise().add(values, sensitivity=sensitivity, budget=budget.share(Fraction(1, less)))
         return Noised(values=wide.values, scale=calibrated_scale(sensitivity, budget), spent=budget)
+
+    def rare(self, cells: int, tail: Tail) -> tuple[np.ndarray, np.ndarray]:
+        return ExactNoise().rare(cells, tail)
 
 
 def failures_allowed(runs: int, beta: float, *, alarm: float = 1e-6) -> int:

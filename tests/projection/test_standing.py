@@ -81,12 +81,8 @@ def test_without_noise_the_points_are_the_occupied_cells(signed):
     rows = np.random.default_rng(0).integers(0, 3, (200, 4)) / 2
     (counts,) = occupied(CUBE, [all_columns(CUBE, 10)], [list(rows.T)])
 
-    class Silent(NoNoise):
-        def rare(self, cells, tail):
-            return np.empty(0, np.int64), np.empty(0, np.int64)
-
     strategy = LowDimensional(Neighbours.REPLACE_ONE, signed=signed)
-    made = measure_sparse(counts, strategy, budget=Budget(Fraction(1)), noise=Silent())
+    made = measure_sparse(counts, strategy, budget=Budget(Fraction(1)), noise=NoNoise())
     points, weights = standing_points(made, signed=signed)
     back = made.marginals.indices(list(points.T), made.marginals.subsets[0])
     assert np.array_equal(back, counts.places)
