@@ -112,11 +112,14 @@ def _in_threads(count: int, work: Callable[[int, int], None]) -> None:
 
 
 @njit(cache=True, nogil=True, inline="always")
-def _far(a, b, kinds, weights, sizes, starts, webs, enough):  # type: ignore[no-untyped-def]
-    """The distance of two points, or any number from `enough` on if it is at least that."""
+def _far(first, i, second, k, kinds, weights, sizes, starts, webs):  # type: ignore[no-untyped-def]
+    """The distance of two points.
+
+    They are named by their positions: a view of each would take far longer than the distance.
+    """
     far = 0
     for j in range(len(kinds)):
-        x, y = a[j], b[j]
+        x, y = first[i, j], second[k, j]
         if x == y:
             continue
         gap = weights[j]
@@ -125,17 +128,14 @@ def _far(a, b, kinds, weights, sizes, starts, webs, enough):  # type: ignore[no-
                 gap = abs(x - y)
         elif kinds[j] == WEB and x < sizes[j] and y < sizes[j]:
             gap = webs[starts[j] + x * sizes[j] + y]
-        if gap > far:
-            far = gap
-            if far >= enough:
-                break
+        far = max(far, gap)  # without a branch: to stop early costs more than it saves
     return far
 
 
 @njit(cache=True, nogil=True)
 def _pairs(first, second, kinds, weights, sizes, starts, webs, far):  # type: ignore[no-untyped-def]
     for i in range(len(first)):
-        far[i] = _far(first[i], second[i], kinds, weights, sizes, starts, webs, _FAR)
+        far[i] = _far(first, i, second, i, kinds, weights, sizes, starts, webs)
 
 
 @njit(cache=True, nogil=True)
@@ -144,11 +144,11 @@ def _nearest(points, among, leading, kinds, weights, sizes, starts, webs, low, h
     count = len(among)
     absent = int(np.searchsorted(among[:, leading], 0)) if leading >= 0 else 0
     for i in range(low, high):
-        here, best, which = points[i], int(far[i]), -1
-        place = here[leading] if leading >= 0 else -1
+        best, which = int(far[i]), -1
+        place = points[i, leading] if leading >= 0 else -1
         if place < 0:
             for k in range(count):
-                gap = _far(here, among[k], kinds, weights, sizes, starts, webs, best)
+                gap = _far(points, i, among, k, kinds, weights, sizes, starts, webs)
                 if gap < best:
                     best, which = gap, k
         else:
@@ -157,13 +157,13 @@ def _nearest(points, among, leading, kinds, weights, sizes, starts, webs, low, h
             while True:
                 going = False
                 if up < count and among[up, leading] - place < best:
-                    gap = _far(here, among[up], kinds, weights, sizes, starts, webs, best)
+                    gap = _far(points, i, among, up, kinds, weights, sizes, starts, webs)
                     if gap < best:
                         best, which = gap, up
                     up += 1
                     going = True
                 if down >= absent and place - among[down, leading] < best:
-                    gap = _far(here, among[down], kinds, weights, sizes, starts, webs, best)
+                    gap = _far(points, i, among, down, kinds, weights, sizes, starts, webs)
                     if gap < best:
                         best, which = gap, down
                     down -= 1
@@ -172,7 +172,7 @@ def _nearest(points, among, leading, kinds, weights, sizes, starts, webs, low, h
                     break
             if weights[leading] < best:
                 for k in range(absent):
-                    gap = _far(here, among[k], kinds, weights, sizes, starts, webs, best)
+                    gap = _far(points, i, among, k, kinds, weights, sizes, starts, webs)
                     if gap < best:
                         best, which = gap, k
         found[i], far[i] = which, best
@@ -188,7 +188,7 @@ def _cheapest(points, others, prices, kinds, weights, sizes, starts, webs, low, 
                 room = best - prices[k]
                 if room <= 0:
                     continue
-                gap = _far(points[i], others[k], kinds, weights, sizes, starts, webs, room)
+                gap = _far(points, i, others, k, kinds, weights, sizes, starts, webs)
                 if gap < room:
                     best, chosen = prices[k] + gap, k
             least[i, part], which[i, part] = best, chosen

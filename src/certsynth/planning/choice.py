@@ -47,8 +47,8 @@ SPLIT = Fraction(1, 4)
 SPLITS = (Fraction(1, 8), Fraction(1, 4), Fraction(3, 8), Fraction(1, 2))
 """Of the budget for measuring, what single columns get where several are measured as well: at first, and at last."""
 
-BEYOND = {1: (), 2: (Fraction(1),), 3: (Fraction(1, 3), Fraction(2, 3))}
-"""How tables of 2, … columns share the rest, by sparsity, where all of them are measured."""
+BEYOND = 2
+"""Where all tables of 2, … columns are measured, those of one column more get so many times the share."""
 
 SHORT_LIST, REHEARSALS = 3, 2
 """Candidates that are rehearsed, and the made-up tables that each is rehearsed on."""
@@ -295,8 +295,8 @@ def _shares(settings: Settings) -> list[Fraction]:
     """How tables of 2, … columns share what single columns leave: less where fewer of all possible ones are wanted."""
     columns = len(within(settings.subsets, 1))
     wanted = [
-        share * Fraction(len(within(settings.subsets, ways)), math.comb(columns, ways))
-        for ways, share in enumerate(BEYOND[settings.sparsity], start=2)
+        BEYOND**ways * Fraction(len(within(settings.subsets, ways)), math.comb(columns, ways))
+        for ways in range(2, settings.sparsity + 1)
     ]
     return [each / sum(wanted) for each in wanted]
 

@@ -96,17 +96,34 @@ def _priced(exchange: Exchange, potentials: Ints) -> tuple[int, Ints]:
     count = len(exchange.supply)
     sources, sinks = potentials[:count], potentials[count:-1]
     hub = min(int(potentials[-1]), int(sinks.min()) + exchange.down)
-    outward = exchange.ruler.cheapest(exchange.sources, exchange.sinks, sinks, PARTS)
+    outward = _from_sources(exchange, sinks)
     best = np.minimum(outward[0].min(axis=1), hub + exchange.up)
     lower = flow.exact_dot(exchange.supply, best) - flow.exact_dot(exchange.demand, sinks) + exchange.balance * hub
-    inward = exchange.ruler.cheapest(exchange.sinks, exchange.sources, -sources, PARTS)
-    return lower, _arcs(exchange, outward, inward, sources, -sinks)
+    return lower, _arcs(exchange, outward, _from_sinks(exchange, sources), sources, -sinks)
+
+
+def _from_sources(exchange: Exchange, prices: Ints) -> tuple[Ints, Ints]:
+    """The cheapest sinks of each source: the same for all that are at one node, which follow each other."""
+    new = np.append(True, (np.diff(exchange.sources, axis=0) != 0).any(axis=1))
+    least, which = exchange.ruler.cheapest(exchange.sources[new], exchange.sinks, prices, PARTS)
+    node = np.cumsum(new) - 1
+    return least[node], which[node]
+
+
+def _from_sinks(exchange: Exchange, potentials: Ints) -> tuple[Ints, Ints]:
+    """The cheapest sources of each sink: of those at one node the one with the highest potential."""
+    new = np.append(True, (np.diff(exchange.sources, axis=0) != 0).any(axis=1))
+    node = np.cumsum(new) - 1
+    by_node = np.lexsort((-potentials, node))
+    highest = by_node[np.append(True, np.diff(node[by_node]) != 0)]
+    least, which = exchange.ruler.cheapest(exchange.sinks, exchange.sources[highest], -potentials[highest], PARTS)
+    return least, np.where(which >= 0, highest[which], -1)
 
 
 def _shortest(exchange: Exchange) -> Ints:
     """The shortest arcs from both ends, to each part of the other end."""
-    outward = exchange.ruler.cheapest(exchange.sources, exchange.sinks, np.zeros_like(exchange.demand), PARTS)
-    inward = exchange.ruler.cheapest(exchange.sinks, exchange.sources, np.zeros_like(exchange.supply), PARTS)
+    outward = _from_sources(exchange, np.zeros_like(exchange.demand))
+    inward = _from_sinks(exchange, np.zeros_like(exchange.supply))
     return _arcs(exchange, outward, inward, np.full_like(exchange.supply, _ANY), np.full_like(exchange.demand, _ANY))
 
 
