@@ -296,8 +296,8 @@ def verdicts(found: Sequence[dict[str, Any]], columns: Sequence[int], rows: Sequ
         f"- With {rows[-1]:,} rows on points, curves and surfaces the adaptive grid loses less than the plain one in "
         f"{better} of {len(low)} cases: by a factor of {min(low):.2f} to {max(low):.2f}.",
         f"- In the whole cube it loses {min(full):.2f} to {max(full):.2f} times as much: what the choice costs.",
-        f"- The paper's split of the budget, its constants and its ball lose {min(paper):.1f} to {max(paper):.1f} times "
-        "as much as the adaptive grid.",
+        f"- The paper's split of the budget, its constants and its ball lose {min(paper):.1f} to {max(paper):.1f} "
+        "times as much as the adaptive grid.",
         f"- The loss falls at least as fast as n^(−1/(s+1)) in {steeper} of {len(KINDS) * len(columns)} cases.",
     ]
 
