@@ -12,6 +12,7 @@ import pytest
 
 import drawing
 import rates
+import rates_page
 import results
 from certsynth import release
 from certsynth.mechanisms import measure
@@ -182,7 +183,9 @@ def test_all_of_it_in_quick(tmp_path):
 
 def test_the_page_is_what_the_results_make():
     rows, columns = (results.load(f"rates-{sweep}") for sweep in ("rows", "columns"))
-    assert rates.PAGE.read_text(encoding="utf-8") == rates.page(rows, columns), "python experiments/rates.py --draw"
+    assert rates.PAGE.read_text(encoding="utf-8") == rates_page.page(rows, columns), (
+        "python experiments/rates.py --draw"
+    )
     for sweep, found in (("rows", rows), ("columns", columns)):
         assert all((drawing.FOLDER / f"rates-{sweep}.{ending}").is_file() for ending in ("svg", "png"))
         assert all(point["lower"] == point["loss"] == point["upper"] for point in found["points"])
