@@ -20,10 +20,10 @@ demo: setup
 	$(BIN)/certsynth demo --out build/demo
 
 test: setup
-	$(BIN)/python -m pytest --numprocesses auto
+	$(BIN)/python -m pytest --numprocesses auto --dist worksteal
 
 test-all: setup
-	$(BIN)/python -m pytest --numprocesses auto -m ""
+	$(BIN)/python -m pytest --numprocesses auto --dist worksteal -m ""
 
 lint: setup
 	$(BIN)/ruff check
