@@ -123,8 +123,8 @@ those of log loss over log n, and over log d.
 of its own.
 
 - *uniform*: independent columns that fill the cube evenly;
-- *clumps*: {clump} rows each at places that fill the cube evenly. More rows mean more places, not more rows to a place.
-  Tables like these are what the lower bound is proved with;
+- *clumps*: {clump} rows each at places that fill the cube evenly. More rows mean more places, not more rows to a place,
+  so that at every n there is something to lose at small scales;
 - *skewed*: u₀·uⱼ with uniform u. Columns depend on each other and crowd at 0.
 
 Values are whole steps, {steps_1:,} to a column for s = 1 and {steps_2} for s = 2 ({many_2} where columns are many).
@@ -194,8 +194,8 @@ the noise; the closest comes to {closest:.0%} of it. For s = 1 slopes are those 
 lose to the centres of their cells; the noise itself, U(0, η), is {noise:.0%} of it at {last:,} uniform rows. The k of
 the theorem suits a bound that counts noise twice and cells at their worst, and leaves room for more cells.
 
-**The default falls faster for s = 2.** It spreads rows over the values of a cell as single columns say, so that what is
-lost inside of a cell is much less than its width. On uniform and skewed rows, which are smooth, its slope is steeper
+**The default falls faster for s = 2.** The likely reason: it spreads rows over the values of a cell as single columns say,
+so that what is lost inside of a cell is less than its width. On uniform and skewed rows, which are smooth, its slope is steeper
 than −1/2. That does not contradict the lower bound, which speaks of the worst table for each n. On clumps, where there
 is something to be lost at every scale, the slope is {clumps:.2f}, a little steeper than −1/2, and the loss at {last:,}
 rows is {ratio:.1f} times that on uniform rows.
