@@ -194,9 +194,9 @@ the noise; the closest comes to {closest:.0%} of it. For s = 1 slopes are those 
 lose to the centres of their cells; the noise itself, U(0, η), is {noise:.0%} of it at {last:,} uniform rows. The k of
 the theorem suits a bound that counts noise twice and cells at their worst, and leaves room for more cells.
 
-**The default falls faster for s = 2.** The likely reason: it spreads rows over the values of a cell as single columns say,
-so that what is lost inside of a cell is less than its width. On uniform and skewed rows, which are smooth, its slope is steeper
-than −1/2. That does not contradict the lower bound, which speaks of the worst table for each n. On clumps, where there
+**The default falls faster for s = 2.** The likely reason: it spreads rows over the values of a cell as single columns
+say, so that what is lost inside of a cell is less than its width. On uniform and skewed rows, which are smooth, its
+slope is steeper than −1/2. That does not contradict the lower bound, which speaks of the worst table for each n. On clumps, where there
 is something to be lost at every scale, the slope is {clumps:.2f}, a little steeper than −1/2, and the loss at {last:,}
 rows is {ratio:.1f} times that on uniform rows.
 
