@@ -196,9 +196,9 @@ the theorem suits a bound that counts noise twice and cells at their worst, and 
 
 **The default falls faster for s = 2.** The likely reason: it spreads rows over the values of a cell as single columns
 say, so that what is lost inside of a cell is less than its width. On uniform and skewed rows, which are smooth, its
-slope is steeper than −1/2. That does not contradict the lower bound, which speaks of the worst table for each n. On clumps,
-where there is something to be lost at every scale, the slope is {clumps:.2f}, a little steeper than −1/2, and the loss at {last:,}
-rows is {ratio:.1f} times that on uniform rows.
+slope is steeper than −1/2. That does not contradict the lower bound, which speaks of the worst table for each n. On
+clumps, where there is something to be lost at every scale, the slope is {clumps:.2f}, a little steeper than −1/2, and
+the loss at {last:,} rows is {ratio:.1f} times that on uniform rows.
 
 **For s = 1 the default has a floor.** Columns of more than 1,024 values are written on a grid of 256 steps, so that
 values are off by 1/1024 on average, however many rows there are. The red lines end there, and their slopes over this
