@@ -2,7 +2,7 @@ PYTHON ?= python3
 BIN := .venv/bin
 INSTALLED := .venv/.installed
 
-.PHONY: setup demo test test-all lint docs bench audits clean
+.PHONY: setup demo test test-all lint docs bench audits rates clean
 
 setup: $(INSTALLED)
 
@@ -20,10 +20,10 @@ demo: setup
 	$(BIN)/certsynth demo --out build/demo
 
 test: setup
-	$(BIN)/python -m pytest --numprocesses auto
+	$(BIN)/python -m pytest --numprocesses auto --dist worksteal
 
 test-all: setup
-	$(BIN)/python -m pytest --numprocesses auto -m ""
+	$(BIN)/python -m pytest --numprocesses auto --dist worksteal -m ""
 
 lint: setup
 	$(BIN)/ruff check
@@ -42,6 +42,10 @@ audits: setup
 	$(BIN)/python audits/accounting.py
 	$(BIN)/python audits/auditor.py
 	$(BIN)/python audits/distinguish.py
+
+# Half an hour of one core; what was stopped goes on where it was.
+rates: setup
+	$(BIN)/python experiments/rates.py
 
 clean:
 	rm -rf build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis

@@ -10,8 +10,10 @@ import sys
 from pathlib import Path
 
 import pytest
+from click.testing import CliRunner
 
 from certsynth import Ledger, Schema, demo
+from certsynth.cli import main
 
 ROOT = Path(__file__).parents[1]
 _BLOCK = re.compile(r"^```(\w+)\n(.*?)^```", re.DOTALL | re.MULTILINE)
@@ -29,8 +31,8 @@ def edited(schema: Path) -> None:
 
 
 @pytest.fixture
-def folder(tmp_path, tmp_path_factory, monkeypatch):
-    monkeypatch.setenv("CERTSYNTH_CACHE", str(tmp_path_factory.getbasetemp() / "readme-cache"))  # not the user's own
+def folder(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
     town = demo.people(300)
     demo.write_csv(town, tmp_path / "people.csv")
     demo.write_csv(demo.shuffled(town), tmp_path / "other.csv")
@@ -42,9 +44,8 @@ def run_line(line: str, folder: Path) -> None:
     if not command or command[0] in ("make", "."):
         return
     assert command[0] == "certsynth", f"what is {line!r}?"
-    start = [sys.executable, "-c", "from certsynth.cli import main; main()", *command[1:]]
-    done = subprocess.run(start, cwd=folder, capture_output=True, text=True, timeout=300, check=False)
-    assert done.returncode == 0, (line, done.stderr)
+    done = CliRunner().invoke(main, command[1:])
+    assert done.exit_code == 0, (line, done.stderr)
     if command[1] == "schema":
         assert Schema.load(folder / "schema.toml").draft
         edited(folder / "schema.toml")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -43,14 +43,6 @@ class Outcome:
 
 def _no_constant(name: str) -> None:
     raise AssertionError(f"{name} is not JSON")
-
-
-@pytest.fixture(scope="session", autouse=True)
-def _remember_here(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
-    """What is chosen for a schema is remembered for the session, and not in the user's cache."""
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("CERTSYNTH_CACHE", str(tmp_path_factory.mktemp("cache")))
-        yield
 
 
 @pytest.fixture

@@ -7,6 +7,7 @@ import re
 import shutil
 import subprocess
 import sys
+from collections.abc import Iterator
 from dataclasses import dataclass
 from fractions import Fraction
 from pathlib import Path
@@ -59,7 +60,7 @@ class Outcome:
 
 
 @pytest.fixture(scope="module")
-def town(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def people(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A private table, its schema and a key to sign with."""
     from cryptography.hazmat.primitives import serialization as form
     from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
@@ -74,15 +75,40 @@ def town(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-def broken(town: Path, here: Path, cases: list[dict[str, Any]]) -> list[Outcome]:
+@dataclass(frozen=True)
+class Town:
+    """The folder, and a process that runs commands in copies of it: it imports and compiles once for all of them."""
+
+    folder: Path
+    runner: subprocess.Popen[str]
+
+    def codes(self, here: Path, cases: list[dict[str, Any]]) -> list[int]:
+        """Run the cases, one after the other, and tell their exit codes."""
+        (here / "cases.json").write_text(json.dumps(cases, default=str))
+        assert self.runner.stdin
+        assert self.runner.stdout
+        self.runner.stdin.write(f"{here / 'cases.json'}\n")
+        self.runner.stdin.flush()
+        codes: list[int] = json.loads(self.runner.stdout.readline())
+        return codes
+
+
+@pytest.fixture(scope="module")
+def town(people: Path) -> Iterator[Town]:
+    command = [sys.executable, HERE / "breaking.py", people]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as runner:
+        yield Town(people, runner)
+        assert runner.stdin
+        runner.stdin.close()
+        assert runner.wait(60) == 0
+
+
+def broken(town: Town, here: Path, cases: list[dict[str, Any]]) -> list[Outcome]:
     """Run the cases, each in a copy of the town."""
     for number, case in enumerate(cases):
-        case["folder"] = str(shutil.copytree(town, here / str(number)))
-    (here / "cases.json").write_text(json.dumps(cases, default=str))
-    done = subprocess.run(
-        [sys.executable, HERE / "breaking.py", here / "cases.json"], capture_output=True, text=True, check=True
-    )
-    return [Outcome(Path(case["folder"]), code) for case, code in zip(cases, json.loads(done.stdout), strict=True)]
+        case["folder"] = str(shutil.copytree(town.folder, here / str(number)))
+    codes = town.codes(here, cases)
+    return [Outcome(Path(case["folder"]), code) for case, code in zip(cases, codes, strict=True)]
 
 
 def check_trust(outcome: Outcome) -> None:
@@ -121,7 +147,7 @@ def check_message(outcome: Outcome) -> None:
         assert outcome.spent == EPSILON or outcome.events[-1] in reserving  # an interrupt right then counts as spent
 
 
-def steps(town: Path, here: Path, command: tuple[object, ...]) -> list[str]:
+def steps(town: Town, here: Path, command: tuple[object, ...]) -> list[str]:
     """The steps of an undisturbed run, which is what it should be."""
     here.mkdir()
     (outcome,) = broken(town, here, [{"command": command}])
@@ -152,7 +178,7 @@ def test_breaks_in_other_ways_at_every_step(town, tmp_path, command, action):
     check_steps(town, tmp_path, command, action, start=1, stride=1)
 
 
-def check_steps(town: Path, here: Path, command: tuple[object, ...], action: str, *, start: int, stride: int) -> None:
+def check_steps(town: Town, here: Path, command: tuple[object, ...], action: str, *, start: int, stride: int) -> None:
     """Break the command at step `start`, at the one `stride` later, and so on, and look at what is left each time."""
     announced = steps(town, here / "whole", command)
     places = range(start, len(announced) + 1, stride)
@@ -193,15 +219,10 @@ def test_life_goes_on_after_a_crash(town, tmp_path):
     again = [tuple("again" if part == "out" else part for part in RELEASE)] * 2
     for outcome in outcomes:
         before = outcome.spent
-        (tmp_path / "cases.json").write_text(
-            json.dumps([{"command": command, "folder": str(outcome.folder)} for command in again])
-        )
-        done = subprocess.run(
-            [sys.executable, HERE / "breaking.py", tmp_path / "cases.json"], capture_output=True, text=True, check=True
-        )
-        assert json.loads(done.stdout)[0] == 0, outcome.said
+        codes = town.codes(tmp_path, [{"command": command, "folder": str(outcome.folder)} for command in again])
+        assert codes[0] == 0, outcome.said
         assert Ledger.load(outcome.folder / "ledger").spent == before + EPSILON
-        assert json.loads(done.stdout)[1] == 2  # it exists already
+        assert codes[1] == 2  # it exists already
         assert all(check["ok"] for check in Release.load(outcome.folder / "again").verify())
 
 
