@@ -16,7 +16,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import NoReturn
+from typing import Any, NoReturn
 
 import numpy as np
 
@@ -75,7 +75,7 @@ class SparseMeasurement(Measurement):
     def estimate(self) -> NoReturn:
         raise ValueError("only cells that stand out are known")
 
-    def simulate(self, rng: np.random.Generator, draws: int) -> NoReturn:
+    def simulate(self, rng: Any, draws: int) -> NoReturn:
         raise ValueError("the law of the error of cells that stand out is not known")
 
 
