@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import json
 
-import dimension
 import numpy as np
 import pytest
+
+import dimension
 import results
 from dimension import KINDS, METHODS, Question, answered, chosen, page, questions, slope, theory
 
@@ -23,7 +24,7 @@ def test_tables_are_the_same_for_all_methods_and_inside_the_cube():
         assert not tables[0].equals(Question(kind, 4, 300, 2, "plain").table())
 
 
-@pytest.mark.parametrize(("kind", "most"), [("points", 7), ("curve", 40 * 10), ("surface", 40**2 * 4)])
+@pytest.mark.parametrize(("kind", "most"), [("points", 7), ("curve", 40 * 20), ("surface", 40**2 * 6)])
 def test_rows_of_low_dimension_fill_few_cells(kind, most):
     cells = np.floor(40 * Question(kind, 5, 20_000, 0, "plain").table().to_numpy())
     assert len(np.unique(cells, axis=0)) <= most

@@ -88,7 +88,7 @@ SPENT = {
     ),
     "noisy marginals": (
         "the noisy counts",
-        "what the synthetic rows are fitted to, and what the plug-in certificate is computed from",
+        "what the synthetic rows are fitted to, and what a plug-in certificate is computed from",
     ),
     "loss of the rows": (
         "the distance of the synthetic rows",
