@@ -2,7 +2,7 @@ PYTHON ?= python3
 BIN := .venv/bin
 INSTALLED := .venv/.installed
 
-.PHONY: setup demo test test-all lint docs bench audits clean
+.PHONY: setup demo test test-all lint docs bench audits paper clean
 
 setup: $(INSTALLED)
 
@@ -42,6 +42,10 @@ audits: setup
 	$(BIN)/python audits/accounting.py
 	$(BIN)/python audits/auditor.py
 	$(BIN)/python audits/distinguish.py
+
+# Some two hours on one core; goes on where it was interrupted. QUICK=1 tries everything out in minutes.
+paper: setup
+	$(BIN)/python experiments/run.py $(if $(QUICK),--quick)
 
 clean:
 	rm -rf build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis
