@@ -44,7 +44,7 @@ NEEDS: dict[str, tuple[str, ...]] = {
 """The results that each figure is drawn from."""
 
 SETTING = "ε = 1, confidence 0.9, two columns at a time"
-OURS = "Ours: `release` with its defaults and no public rows, at the same ε and confidence; its loss is bounded on"
+OURS = "Ours: release() with its defaults and no public rows, at the same ε and confidence; its loss is bounded on"
 
 
 def needed(names: Iterable[str]) -> list[str]:
@@ -112,13 +112,18 @@ def single(title: str) -> tuple[Figure, Axes]:
 
 def finish(figure: Figure, caption: str, *, columns: int = 2) -> Figure:
     """The legend above, the caption below: neither covers data."""
-    wide, high = figure.get_size_inches()
-    lines = textwrap.wrap(caption, int(wide * 18.5))
-    room = (len(lines) * 0.145 + 0.12) / high
-    figure.get_layout_engine().set(rect=(0, room, 1, 1 - room))
     handles = {label: h for axes in figure.axes for h, label in zip(*axes.get_legend_handles_labels(), strict=True)}
     figure.legend(handles.values(), handles.keys(), loc="outside upper left", ncols=columns, fontsize=8)
-    figure.text(0.015, room - 0.06 / high, "\n".join(lines), fontsize=7.5, va="top", linespacing=1.35)
+    wide, high = figure.get_size_inches()
+    text = figure.text(0.015, 0, "", fontsize=7.5, va="top", linespacing=1.35)
+    caption = caption.replace(" = ", "\N{NO-BREAK SPACE}=\N{NO-BREAK SPACE}").replace(" %", "\N{NO-BREAK SPACE}%")
+    letters = int(wide * 20)
+    while not text.get_text() or text.get_window_extent().x1 > 0.985 * figure.bbox.x1:
+        letters -= 1
+        text.set_text(textwrap.fill(caption, letters))
+    room = text.get_window_extent().height / figure.bbox.height + 0.12 / high
+    text.set_y(room - 0.06 / high)
+    figure.get_layout_engine().set(rect=(0, room, 1, 1 - room))
     return figure
 
 

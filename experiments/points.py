@@ -46,9 +46,11 @@ class Points:
             self.keep(task, point)
             say(f"[{at}/{len(left)}] {describe(task)}: {point['seconds']:.0f} s")
 
-    def of(self, tasks: Iterable[Task]) -> list[Point]:
-        """What is there of these tasks, each as one flat dict."""
-        return [{**task, **point} for task in tasks if (point := self.get(task)) is not None]
+    def whole_runs(self, tasks: Iterable[Task]) -> list[Point]:
+        """What is there of these tasks, each as one flat dict; runs that are not through are left out."""
+        tasks = list(tasks)
+        missing = {task["run"] for task in tasks if self.get(task) is None}
+        return [{**task, **self._found[_key(task)]} for task in tasks if task["run"] not in missing]
 
 
 def describe(task: Task) -> str:

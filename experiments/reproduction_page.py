@@ -181,7 +181,7 @@ def matches_everywhere(results: Results) -> Found:
         points = results[name]["points"]
         upper = at_each(points, "tight") / at_each(points, "upper")
         value = at_each(points, "tight") / at_each(points, "value")
-        agree = float(np.corrcoef(at_each(points, "tight"), at_each(points, "value"))[0, 1])
+        agree = correlation(at_each(points, "tight"), at_each(points, "value"))
         close, trend = close and bool(upper.max() <= CLOSE), trend and agree > 0.5
         told.append(
             f"{short(results, name)}: {upper.min():.2f} to {upper.max():.2f} times the upper bound of the loss, "
@@ -196,6 +196,11 @@ def matches_everywhere(results: Results) -> Found:
         "captured if the correlation is above 0.5.",
         verdict,
     )
+
+
+def correlation(first: np.ndarray, second: np.ndarray) -> float:
+    """0 where one of them does not change at all."""
+    return float(np.corrcoef(first, second)[0, 1]) if np.ptp(first) and np.ptp(second) else 0.0
 
 
 SENTENCES: tuple[Callable[[Results], Found], ...] = (

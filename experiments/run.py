@@ -71,7 +71,7 @@ def run(
         tasks = series.tasks(size)
         if compute:
             kept.compute(tasks, measuring, say)
-        if found := kept.of(tasks):
+        if found := kept.whole_runs(tasks):
             results.save(name, settings(series, size, pairs[series.pair]), found, folder=places.results)
             say(f"{name}: {paper.runs_text(found, against=series.against)}")
     there = {path.stem for path in places.results.glob("paper-*.json")} & set(paper.SERIES)
