@@ -204,18 +204,21 @@ FULL = _pairs(
 
 
 def income_rows(people: Any) -> Any:
-    """Of a frame of the survey's person file, the rows and columns of ACSIncome: grown-ups who earned and worked."""
+    """Of a frame of the survey's person file, the rows and columns of ACSIncome: grown-ups who earned and worked.
+
+    What is missing is 0, as folktables has it.
+    """
     kept = people[(people["AGEP"] > 16) & (people["PINCP"] > 100) & (people["WKHP"] > 0) & (people["PWGTP"] >= 1)]
-    return kept[list(INCOME)]
+    return kept[list(INCOME)].fillna(0)
 
 
 def travel_rows(people: Any) -> Any:
     """Of a frame of the survey's person file, the rows and columns of ACSTravelTime: grown-ups at work.
 
-    A poverty ratio that is missing is 0, as folktables has it.
+    What is missing, as some poverty ratios are, is 0, as folktables has it.
     """
     kept = people[(people["AGEP"] > 16) & (people["PWGTP"] >= 1) & (people["ESR"] == 1)]
-    return kept[list(TRAVEL)].fillna({"POVPIP": 0})
+    return kept[list(TRAVEL)].fillna(0)
 
 
 ROWS = {"ACSIncome": income_rows, "ACSTravelTime": travel_rows}

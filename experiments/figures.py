@@ -15,7 +15,7 @@ import matplotlib.pyplot as plt
 import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
-from matplotlib.ticker import FixedLocator, NullLocator, ScalarFormatter
+from matplotlib.ticker import FixedLocator, NullLocator, StrMethodFormatter
 
 import drawing
 from drawing import BLACK, BLUE, GREEN, ORANGE, PURPLE, RED
@@ -23,6 +23,7 @@ from paper import Point, curve, runs_text
 
 Results = dict[str, dict[str, Any]]
 
+DPI = 160
 GREY, LIGHT = "#777777", "#AAAAAA"
 
 PANELS = {
@@ -100,6 +101,10 @@ def own(axes: Axes, points: list[Point]) -> None:
 def ks(axes: Axes, points: list[Point]) -> None:
     axes.set_xlabel("resolution k (cells to a column)")
     axes.xaxis.set_major_locator(FixedLocator(sorted({p["k"] for p in points})))
+
+
+def from_zero(axes: Axes) -> None:
+    """Last of all: axes with a fixed end do not follow what is drawn later, nor what is drawn in other panels."""
     axes.set_ylim(bottom=0)
 
 
@@ -115,10 +120,11 @@ def finish(figure: Figure, caption: str, *, columns: int = 2) -> Figure:
     handles = {label: h for axes in figure.axes for h, label in zip(*axes.get_legend_handles_labels(), strict=True)}
     figure.legend(handles.values(), handles.keys(), loc="outside upper left", ncols=columns, fontsize=8)
     wide, high = figure.get_size_inches()
+    figure.set_dpi(DPI)  # letters are set to whole dots, so widths are to be measured as they are drawn
     text = figure.text(0.015, 0, "", fontsize=7.5, va="top", linespacing=1.35)
     caption = caption.replace(" = ", "\N{NO-BREAK SPACE}=\N{NO-BREAK SPACE}").replace(" %", "\N{NO-BREAK SPACE}%")
     letters = int(wide * 20)
-    while not text.get_text() or text.get_window_extent().x1 > 0.985 * figure.bbox.x1:
+    while not text.get_text() or text.get_window_extent().x1 > 0.97 * figure.bbox.x1:
         letters -= 1
         text.set_text(textwrap.fill(caption, letters))
     room = text.get_window_extent().height / figure.bbox.height + 0.12 / high
@@ -169,6 +175,7 @@ def figure_1a(results: Results, *, ours: bool = False) -> Figure:
     loss_of_paper(axes, points, LIGHT if ours else ORANGE, who=who)
     raw(axes, points, GREY if ours else BLACK, who=who)
     ks(axes, points)
+    from_zero(axes)
     what = f"The paper's algorithm on {public_rows(points)}, losses on the lattice k = 30 (appendix A)."
     text = caption(what, results, "paper-income-al")
     if ours:
@@ -198,8 +205,10 @@ def figure_1b(results: Results, *, ours: bool = False) -> Figure:
     axes.set_yscale("log")
     axes.xaxis.set_major_locator(FixedLocator(sorted({p[against] for p in points})))
     axes.xaxis.set_minor_locator(NullLocator())
-    axes.xaxis.set_major_formatter(ScalarFormatter())
+    axes.xaxis.set_major_formatter(StrMethodFormatter("{x:,.0f}"))
+    axes.yaxis.set_major_formatter(StrMethodFormatter("{x:g}"))
     axes.set_xlabel("public rows")
+    axes.set_ylabel("loss, or distance to ν (diameter = 1)")
     k = points[0]["k"]
     what = f"The paper's algorithm at k = {k}; losses on the lattice k = 30."
     text = caption(what, results, "paper-public-rows", against=against)
@@ -220,6 +229,7 @@ def figure_2a(results: Results, *, ours: bool = False) -> Figure:
     line(axes, points, "path", color=GREY if ours else BLUE, linestyle="--", label=f"{who}path loss, Eq. (10)")
     line(axes, points, "tight", color=LIGHT if ours else BLUE, label=f"{who}tight loss, Eq. (17)")
     ks(axes, points)
+    from_zero(axes)
     text = caption(f"Certificates of the paper's algorithm on {public_rows(points)}.", results, "paper-income-al")
     if ours:
         own(axes, results["paper-ours-income"]["points"])
@@ -242,6 +252,7 @@ def figure_2b(results: Results, *, ours: bool = False) -> Figure:
         style = {"color": LIGHT, "linestyle": dashes} if ours else {"color": colour}
         line(axes, points, f"tight_{name}", label=f"{who}{name}", **style)
     ks(axes, points)
+    from_zero(axes)
     what = f"The terms of the pair of columns that decides; {public_rows(points)}."
     text = caption(what, results, "paper-income-al")
     if ours:
@@ -269,11 +280,13 @@ def figure_3(results: Results, *, ours: bool = False) -> Figure:
         ks(axes, points)
         axes.set_xlabel("resolution k")
     panels[0].set_ylabel("loss, or bound on it (diameter = 1)")
+    from_zero(panels[0])
     counts = [runs_text(results[name]["points"]) for name in PANELS]
     text = (
         f"Figure 3: the paper's algorithm on {public_rows(results['paper-income-al']['points'])} with the tight "
         "certificate, on four pairs of tables; losses on the lattice k = 30. Lines: means of "
-        f"{counts[0] if len(set(counts)) == 1 else ' and '.join(counts)}; shades: smallest to largest. {SETTING}. "
+        f"{counts[0] if len(set(counts)) == 1 else ', '.join(counts) + ' (a to d)'}; shades: smallest to largest. "
+        f"{SETTING}. "
     )
     text += said_once({letter: results[n]["settings"]["data"] for letter, n in zip("abcd", PANELS, strict=True)})
     if ours:

@@ -10,7 +10,7 @@ import paper
 from made_up_survey import made_up_results
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture
 def results():
     return made_up_results()
 
@@ -35,6 +35,7 @@ def test_what_the_rows_are_and_how_many_runs_is_written_under_it(name, ours, dra
 @pytest.mark.parametrize("name", figures.NEEDS)
 def test_legend_and_caption_cover_no_data_and_are_in_the_picture(name, ours, drawn):
     figure = drawn(name, ours)
+    figure.set_dpi(160)  # as it is written
     figure.canvas.draw()
     page = figure.bbox
     beside = [*figure.legends, *figure.texts]
@@ -71,6 +72,18 @@ def test_lines_go_through_the_means(drawn, results):
     lines = {line.get_label(): line.get_ydata().tolist() for line in axes.get_lines()}
     expected = paper.curve(results["paper-income-al"]["points"], "tight")[1][0].tolist()
     assert lines["tight loss, Eq. (17)"] == expected
+
+
+@pytest.mark.parametrize("name", figures.NEEDS)
+def test_no_line_is_outside_of_its_axes(name, drawn, results):
+    """Raw public rows are far off in one panel only: axes that panels share must have room for them."""
+    for point in results["paper-travel-ma"]["points"]:
+        point["raw_value"] = 0.7
+    for axes in drawn(name, False).axes:
+        low, high = axes.get_ylim()
+        for line in axes.get_lines():
+            assert low <= min(line.get_ydata())
+            assert max(line.get_ydata()) <= high
 
 
 def test_sentences_that_several_panels_share_are_said_once():
