@@ -143,9 +143,9 @@ def public_rows(points: list[Point]) -> str:
     return f"{max(p['public_rows'] for p in points):,} public rows"
 
 
-def ours_caption(results: Results, name: str) -> str:
+def ours_caption(results: Results, name: str, *, panels: str = "") -> str:
     found = results[name]
-    return f" {OURS} the lattice {found['settings']['sharp_lattice']}; {runs_text(found['points'])}."
+    return f" {OURS} the lattice {found['settings']['sharp_lattice']}; {runs_text(found['points'])}{panels}."
 
 
 def said_once(notes: dict[str, str]) -> str:
@@ -291,7 +291,8 @@ def figure_3(results: Results, *, ours: bool = False) -> Figure:
     text += said_once({letter: results[n]["settings"]["data"] for letter, n in zip("abcd", PANELS, strict=True)})
     if ours:
         as_in(panels[0], figure_3(results))
-        text += ours_caption(results, "paper-ours-income") + f" ({runs_text(results['paper-ours-travel']['points'])})"
+        text += ours_caption(results, "paper-ours-income", panels=" (a, b)").rstrip(".")
+        text += f" and {runs_text(results['paper-ours-travel']['points'])} (c, d)."
     return finish(figure, text, columns=3)
 
 

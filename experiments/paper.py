@@ -179,10 +179,7 @@ def losses(prefix: str, found: Evaluation) -> Point:
 
 
 def distance_of_truth(made: Release, private: pa.Table, k: int) -> float:
-    """How far the private rows are from their own noisy marginals, in the path loss: the noise that was drawn.
-
-    Paper: section 5.3 [diagnostic]
-    """
+    """How far the private rows are from their own noisy marginals, in the path loss: the noise that was drawn."""
     measurement, schema = made.measurement, made.schema
     marginals = measurement.marginals
 
