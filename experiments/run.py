@@ -1,11 +1,12 @@
 """The paper's figures, and ours on the same axes.
 
-    python experiments/run.py                 all of them: some three hours on one core
+    python experiments/run.py                 all of them: some two hours on one core
     python experiments/run.py 1a 3            some
     python experiments/run.py --quick         a few points, in minutes: to see that everything works
     python experiments/run.py --full          the paper's own tables, which are downloaded (see data.py)
 
 Each point is kept as soon as it is computed, in build/experiments: a run that was interrupted goes on where it stopped.
+To begin anew, remove that folder.
 At the end, results are in experiments/results, figures in docs/images, and docs/reproduction.md compares them with what
 the paper says. With --quick or --full all of these are written into a folder of build/experiments instead.
 
