@@ -343,9 +343,9 @@ def page(results: Results) -> str:
             "compared."
         ),
         bullet(
-            "The lattice k = 30 has steps of 1/30 from end to end, where the paper has the centres of 30 cells; columns "
-            "of at most 31 values keep them. What rows are moved counts for both tables, so bounds are widest apart at "
-            "k = 30, whose centres are half a step from the lattice."
+            "The lattice k = 30 has steps of 1/30 from end to end, where the paper has the centres of 30 cells; "
+            "columns of at most 31 values keep them. What rows are moved counts for both tables, so bounds are widest "
+            "apart at k = 30, whose centres are half a step from the lattice."
         ),
         bullet(
             "The paper's values of k are not known, except for 25 and 30. Bounds of columns come from the survey's "

@@ -91,7 +91,7 @@ def settings(series: paper.Series, size: paper.Size, pair: data.Pair) -> dict[st
     asked: dict[str, object] = {
         "method": series.method,
         "title": pair.title,
-        "data": pair.note,
+        "data": pair.note + ("" if size.private_rows is None else f" Tried out on {size.private_rows:,} private rows."),
         "private": pair.private.file,
         "columns": [name for name, _ in pair.bounds],
         "epsilon": paper.EPSILON,

@@ -102,6 +102,12 @@ def test_only_the_whole_run_writes_to_the_project(tmp_path, monkeypatch):
     assert asked["places"] == run.Places.real()
 
 
+def test_a_try_with_fewer_rows_says_so():
+    series, pair = paper.SERIES["paper-income-al"], data.PAIRS["income-al"]
+    assert run.settings(series, paper.QUICK, pair)["data"].endswith("Tried out on 20,000 private rows.")
+    assert run.settings(series, paper.PAPER, pair)["data"] == pair.note
+
+
 @pytest.mark.slow
 def test_the_quick_run_works_on_the_survey(tmp_path, monkeypatch):
     absent = {
