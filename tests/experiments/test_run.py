@@ -87,6 +87,7 @@ def test_what_cannot_be_done_is_said(arguments, said, capsys):
 
 def test_without_tables_it_ends_in_one_line(tmp_path, monkeypatch):
     monkeypatch.setenv("CERTSYNTH_DATA", str(tmp_path))
+    monkeypatch.setattr(run, "BUILD", tmp_path / "build")  # nothing was computed before
     with pytest.raises(SystemExit, match="set CERTSYNTH_DATA"):
         run.main(["1a", "--quick"])
 
