@@ -226,8 +226,15 @@ def figure_2a(results: Results, *, ours: bool = False) -> Figure:
     points = results["paper-income-al"]["points"]
     figure, axes = single("Figure 2a: the tight certificate" + (", with ours" if ours else ""))
     who = "paper: " if ours else ""
-    line(axes, points, "path", color=GREY if ours else BLUE, linestyle="--", label=f"{who}path loss, Eq. (10)")
-    line(axes, points, "tight", color=LIGHT if ours else BLUE, label=f"{who}tight loss, Eq. (17)")
+    line(
+        axes,
+        points,
+        "path",
+        color=GREY if ours else BLUE,
+        linestyle="--",
+        label=f"{who}certificate, path loss (Eq. 10)",
+    )
+    line(axes, points, "tight", color=LIGHT if ours else BLUE, label=f"{who}certificate, tight loss (Eq. 17)")
     ks(axes, points)
     from_zero(axes)
     text = caption(f"Certificates of the paper's algorithm on {public_rows(points)}.", results, "paper-income-al")

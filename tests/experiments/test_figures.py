@@ -71,7 +71,7 @@ def test_lines_go_through_the_means(drawn, results):
     axes = drawn("2a", False).axes[0]
     lines = {line.get_label(): line.get_ydata().tolist() for line in axes.get_lines()}
     expected = paper.curve(results["paper-income-al"]["points"], "tight")[1][0].tolist()
-    assert lines["tight loss, Eq. (17)"] == expected
+    assert lines["certificate, tight loss (Eq. 17)"] == expected
 
 
 @pytest.mark.parametrize("name", figures.NEEDS)
