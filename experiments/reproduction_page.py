@@ -337,7 +337,7 @@ def page(results: Results) -> str:
         bullet(
             "As in the paper: ε = 1, certificates that hold with probability 0.9, 200 draws of the noise, "
             f"{max(p['public_rows'] for p in results['paper-income-al']['points']):,} public rows drawn anew in each "
-            "run, two columns at a time, losses bounded on the lattice k = 30, means over runs."
+            "run, two columns at a time, losses bounded on the lattice k = 30, means over runs (ten in the paper)."
         ),
         *dict.fromkeys(bullet(f"{short(results, name)}. {results[name]['settings']['data']}") for name in PANELS),
         bullet(
