@@ -2,7 +2,7 @@ PYTHON ?= python3
 BIN := .venv/bin
 INSTALLED := .venv/.installed
 
-.PHONY: setup demo test test-all lint docs bench audits rates clean
+.PHONY: setup demo test test-all lint docs bench audits paper clean
 
 setup: $(INSTALLED)
 
@@ -43,9 +43,12 @@ audits: setup
 	$(BIN)/python audits/auditor.py
 	$(BIN)/python audits/distinguish.py
 
-# Half an hour of one core; what was stopped goes on where it was.
-rates: setup
-	$(BIN)/python experiments/rates.py
+# The paper's figures and rates, and ours beside them: some three hours on one core; goes on where it was interrupted.
+# QUICK=1 tries everything out in minutes.
+paper: setup
+	$(BIN)/python experiments/run.py $(if $(QUICK),--quick)
+	$(BIN)/python experiments/rates.py $(if $(QUICK),--quick)
+	$(BIN)/python experiments/dimension.py $(if $(QUICK),--quick)
 
 clean:
 	rm -rf build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis
