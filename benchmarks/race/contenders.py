@@ -141,6 +141,17 @@ CONTENDERS = {
             options={"queries": 2},
         ),
         _theirs(
+            "opendp",
+            "opendp-aim-delta",
+            "OpenDP AIM, with δ",
+            "the same at ρ = 0.03055, the most that is (1, 1e-5)-private: AIM was made for Gaussian noise",
+            default=False,
+            is_aim=True,
+            bins=32,
+            rho=0.03055,
+            delta=1e-5,
+        ),
+        _theirs(
             "smartnoise",
             "smartnoise-mst",
             "SmartNoise MST",

@@ -1,4 +1,4 @@
-"""OpenDP with mbi: a contingency table by AIM at pure ε, add/remove. Runs in the environment of OpenDP.
+"""OpenDP with mbi: a contingency table by AIM, at pure ε or at ρ; add/remove. Runs in the environment of OpenDP.
 
 OpenDP asks for cut points. Each column gets `bins` of equal width, or one for each value where there are fewer. The
 first and the last are the bounds alone: of the outermost bins OpenDP emits a single value. Two tables come out of one
@@ -29,7 +29,7 @@ def cuts(low: int, high: int, bins: int) -> list[int]:
 
 
 def drawn(model, rows: int, rng: np.random.Generator) -> dict[str, np.ndarray]:
-    """Independent rows from the joint law of the model.
+    """Rows from the joint law of the model, spread evenly over each conditional law, as mbi does it.
 
     Columns are drawn in the reverse of an elimination order, each given those drawn before that stand in one clique of
     the junction tree with it. Those are its neighbours in the triangulated graph, so nothing is forgotten.
@@ -50,7 +50,8 @@ def drawn(model, rows: int, rng: np.random.Generator) -> dict[str, np.ndarray]:
         for group in np.unique(parent):
             chosen = np.flatnonzero(parent == group)
             law = total[group] if total[group, -1] > 0 else np.arange(1.0, table.shape[1] + 1)
-            where = np.searchsorted(law, rng.random(len(chosen)) * law[-1], side="right")
+            evenly = (rng.permutation(len(chosen)) + rng.random(len(chosen))) / len(chosen)
+            where = np.searchsorted(law, evenly * law[-1], side="right")
             found[column][chosen] = np.minimum(where, table.shape[1] - 1)
     return found
 
@@ -59,6 +60,7 @@ def main() -> None:
     asked = asking.request()
     setting = asked["setting"]
     # Labels are codes too: with a bin for each of them none is mixed with another.
+    budget = {"rho": setting["rho"]} if "rho" in setting else {"epsilon": asked["epsilon"]}
     edges = {c["name"]: cuts(c["low"], c["high"], setting["bins"]) for c in asked["columns"]}
 
     def work() -> dict:
@@ -66,10 +68,10 @@ def main() -> None:
         context = dp.Context.compositor(
             data=pl.scan_csv(asked["data"]),
             privacy_unit=dp.unit_of(contributions=1),
-            privacy_loss=dp.loss_of(epsilon=asked["epsilon"]),
+            privacy_loss=dp.loss_of(**budget),
         )
         algorithm = dp.mbi.AIM(**setting.get("options", {}))
-        query = context.query(epsilon=asked["epsilon"]).select(*edges)
+        query = context.query(**budget).select(*edges)
         table = query.contingency_table(cuts=edges, algorithm=algorithm).release()
         made = table.synthesize()
         made.write_csv(asked["out"])
@@ -80,7 +82,7 @@ def main() -> None:
         pl.DataFrame(columns).write_csv(joint)
         return {
             "tables": {"as emitted": asked["out"], "drawn from its joint": str(joint)},
-            "spent": {"epsilon": asked["epsilon"], "delta": 0.0},
+            "spent": {"epsilon": asked["epsilon"], "delta": setting.get("delta", 0.0)},
             "bins": {name: len(each) + 1 for name, each in edges.items()},
             "measured": [list(clique) for clique in table.marginals.cliques()],
             "not counted": time.perf_counter() - again,
