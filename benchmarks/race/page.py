@@ -265,12 +265,12 @@ certsynth and other tools for private synthetic tables, on the same tables with 
 environments for the peers from the package registry, runs everyone, and writes this page from what it found
 (`benchmarks/race/results`). Numbers are means over seeds, with the standard deviation between runs.
 
-**The budget.** ε = 1 for all, and for the peers the δ that is their default. Theirs is of the relation add-remove:
-one row more or less. ε under add-remove is only 2ε under replace-one, so a peer at ε = 1 promises ε = 2 where the
-default of certsynth promises ε = 1. That is why certsynth is run a second time, with the number of rows hidden, at
-their relation. What the peers spend on bins is part of the budget. They draw as many rows as the private table has, a
-number that their relation does not allow to know; OpenDP alone estimates it. certsynth with hidden n writes 100,000
-rows.
+**The budget.** ε = 1 for all. dpmm and SmartNoise get the δ that is their default; OpenDP and certsynth get none,
+unless their row says so. The relation of the peers is add-remove: one row more or less. ε under add-remove is only 2ε
+under replace-one, so a peer at ε = 1 promises ε = 2 where the default of certsynth promises ε = 1. That is why
+certsynth is run a second time, with the number of rows hidden, at their relation. What the peers spend on bins is
+part of the budget. dpmm and SmartNoise are told to draw as many rows as the private table has, a number that their
+relation does not allow to know; OpenDP estimates it. certsynth with hidden n writes 100,000 rows.
 
 **The measures.** `value` of `certsynth evaluate` is the largest W1 distance over all pairs of columns, of rows that
 were moved to a lattice of 256 steps; the W1 of the rows where they are is between its `lower` and its `upper`.
