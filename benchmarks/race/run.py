@@ -32,7 +32,7 @@ EPSILON = 1.0
 SEEDS = 5
 LIMIT = 1200.0
 QUICK_ROWS = 3000
-QUICK = ("certsynth-replace", "certsynth-add", "dpmm-mst-reduced", "opendp-aim-reduced")
+QUICK = ("certsynth-replace", "certsynth-add", "dpmm-mst-reduced", "opendp-aim-delta")
 QUICK_LATTICE = 32
 KEPT = ("done", "failed", "late", "not installed")
 

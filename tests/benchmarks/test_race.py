@@ -384,13 +384,12 @@ def test_a_quick_race_with_real_peers():
             environments.environment(ALL_PEERS[name], run.BUILD)
         except environments.NoEnvironment as error:
             pytest.skip(f"{name} cannot be installed: {error}")
-    before = {path: path.read_bytes() for path in [page.PAGE, *page.RESULTS.glob("*.json")]}
+    before = page.PAGE.read_bytes()
     run.main(["--quick"])
-    assert before == {path: path.read_bytes() for path in [page.PAGE, *page.RESULTS.glob("*.json")]}
+    assert page.PAGE.read_bytes() == before
+    for path in page.RESULTS.glob("*.json"):
+        assert json.loads(path.read_text(encoding="utf-8"))["rows"] > run.QUICK_ROWS
     kept = json.loads((run.BUILD / "quick" / "california-5.json").read_text(encoding="utf-8"))
     outcomes = {each["contender"]: each["outcome"] for each in kept["runs"]}
-    assert set(outcomes) == set(run.QUICK)
-    # A peer may fail, which the page then tells; environments that cannot even start would be our mistake.
-    assert outcomes["certsynth-replace"] == outcomes["certsynth-add"] == outcomes["dpmm-mst-reduced"] == "done"
-    assert outcomes["opendp-aim-reduced"] in ("done", "failed")
+    assert outcomes == dict.fromkeys(run.QUICK, "done"), kept
     assert "| dpmm MST, reduced |" in (run.BUILD / "quick" / "benchmarks.md").read_text(encoding="utf-8")
