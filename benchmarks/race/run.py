@@ -3,8 +3,9 @@
     PYTHONPATH=benchmarks python -m race [--quick] [--tables …] [--contenders …] [--seeds 5] [--limit SECONDS]
 
 Peers get environments of their own in build/race. Every run is kept in results/TABLE.json as soon as it is over, so
-that a race that was stopped goes on where it was; `--again` repeats runs that failed. `--quick` is a race of minutes on
-3,000 rows, kept in build/race/quick. When all is done, `race.page` writes docs/benchmarks.md from the results.
+that a race that was stopped goes on where it was; `--again` repeats runs that failed or took too long. `--quick` is a
+race of minutes on 3,000 rows, kept in build/race/quick. When all is done, `race.page` writes docs/benchmarks.md from
+the results.
 """
 
 from __future__ import annotations
@@ -59,10 +60,13 @@ class Results:
                 raise SystemExit(f"{path.name} holds runs with other settings: move it away first.")
             self.document["runs"] = kept["runs"]
 
-    def has(self, contender: str, seed: int, *, again: bool = False) -> bool:
-        enough = ("done", "late") if again else KEPT
+    def has(self, contender: Contender, seed: int, *, again: bool = False) -> bool:
+        """Whether there is nothing to do: a run with another setting does not count."""
+        enough = ("done",) if again else KEPT
         return any(
-            run["contender"] == contender and run["seed"] == seed and run["outcome"] in enough
+            (run["contender"], run["seed"]) == (contender.key, seed)
+            and run["outcome"] in enough
+            and run.get("setting", contender.setting) == contender.setting
             for run in self.document["runs"]
         )
 
@@ -86,7 +90,8 @@ def one(
     folder: Path = BUILD,
 ) -> dict[str, Any]:
     """Run a contender once. That it fails, or takes too long, is a result."""
-    run: dict[str, Any] = {"contender": contender.key, "seed": seed, "load before": round(os.getloadavg()[1], 1)}
+    run: dict[str, Any] = {"contender": contender.key, "seed": seed, "setting": contender.setting}
+    run["load before"] = round(os.getloadavg()[1], 1)
     try:
         python = environment(ALL_PEERS[contender.peer], folder)
     except NoEnvironment as error:
@@ -106,7 +111,8 @@ def one(
             "setting": contender.setting,
         }
         asked.write_text(json.dumps(wanted), encoding="utf-8")
-        seen = watched([str(python), str(contender.runner), str(asked)], limit=limit)
+        alone = ALL_PEERS[contender.peer].requirements is not None
+        seen = watched([str(python), str(contender.runner), str(asked)], limit=limit, alone=alone)
         run |= {"wall": seen.wall, "cpu": seen.cpu, "peak MB": seen.peak}
         if seen.late:
             return run | {"outcome": "late", "error": f"stopped after {limit:.0f} s"}
@@ -161,7 +167,7 @@ def race(
         kept = Results(results / f"{key}.json", {"table": key, "rows": count, "epsilon": EPSILON, "lattice": lattice})
         for seed in range(1, seeds + 1):
             for name in stage:
-                if kept.has(name, seed, again=again):
+                if kept.has(CONTENDERS[name], seed, again=again):
                     continue
                 run = one(CONTENDERS[name], table, data, seed=seed, limit=limit, lattice=lattice, folder=build)
                 kept.add(run)
@@ -182,7 +188,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser.add_argument("--contenders", nargs="+", choices=list(CONTENDERS), default=None)
     parser.add_argument("--seeds", type=int, default=None)
     parser.add_argument("--limit", type=float, default=LIMIT)
-    parser.add_argument("--again", action="store_true", help="repeat runs that failed")
+    parser.add_argument("--again", action="store_true", help="repeat runs that failed or took too long")
     given = parser.parse_args(arguments)
     if not DATA.is_dir():
         raise SystemExit("The survey tables are not there: set CERTSYNTH_DATA to their folder.")

@@ -27,8 +27,11 @@ class Watched:
     errors: str
 
 
-def watched(command: list[str], *, limit: float, threads: int = THREADS) -> Watched:
-    """Run `command` in a session of its own, with at most `threads` threads and processors."""
+def watched(command: list[str], *, limit: float, threads: int = THREADS, alone: bool = False) -> Watched:
+    """Run `command` in a session of its own, with at most `threads` threads and processors.
+
+    `alone` is for peers: what this project has on its path is not on theirs.
+    """
     begun = time.perf_counter()
     with subprocess.Popen(
         command,
@@ -36,7 +39,7 @@ def watched(command: list[str], *, limit: float, threads: int = THREADS) -> Watc
         stderr=subprocess.PIPE,
         text=True,
         errors="replace",
-        env=_environment(threads),
+        env=_environment(threads, alone=alone),
         start_new_session=True,
         preexec_fn=lambda: _few_processors(threads),
     ) as process:
@@ -56,10 +59,11 @@ def watched(command: list[str], *, limit: float, threads: int = THREADS) -> Watc
     return Watched(process.returncode, late, wall, look.cpu, look.peak, errors)
 
 
-def _environment(threads: int) -> dict[str, str]:
+def _environment(threads: int, *, alone: bool) -> dict[str, str]:
+    kept = {name: value for name, value in os.environ.items() if not (alone and name == "PYTHONPATH")}
     names = {"POLARS_MAX": "POLARS_MAX_THREADS", "LOKY_MAX_CPU": "LOKY_MAX_CPU_COUNT"}
     few = {names.get(name, f"{name}_NUM_THREADS"): str(threads) for name in _LIMITED}
-    return {**os.environ, **few, "CERTSYNTH_CACHE": "off", "JAX_PLATFORMS": "cpu", "PYTHONHASHSEED": "0"}
+    return {**kept, **few, "CERTSYNTH_CACHE": "off", "JAX_PLATFORMS": "cpu", "PYTHONHASHSEED": "0"}
 
 
 def _few_processors(threads: int) -> None:

@@ -178,6 +178,13 @@ def test_processor_time_and_memory_of_workers_count():
     assert found.peak > 190
 
 
+def test_a_peer_does_not_see_the_path_of_the_project(monkeypatch):
+    monkeypatch.setenv("PYTHONPATH", "somewhere")
+    script = "import os, sys; sys.exit('PYTHONPATH' in os.environ)"
+    assert watched([sys.executable, "-c", script], limit=60, alone=True).code == 0
+    assert watched([sys.executable, "-c", script], limit=60).code == 1
+
+
 def test_a_peer_that_cannot_be_installed_is_a_result(tmp_path, monkeypatch):
     wanted = tmp_path / "wanted.txt"
     wanted.write_text("--no-index\nno-such-package-for-a-race==9\n", encoding="utf-8")
@@ -259,6 +266,17 @@ def test_results_of_other_settings_are_not_mixed(track, tmp_path):
     run.race(["california-5"], ["certsynth-add"], lattice=8, **go)
     with pytest.raises(SystemExit, match="other settings"):
         run.race(["california-5"], ["certsynth-add"], lattice=16, **go)
+
+
+def test_a_run_with_another_setting_is_made_again(track, tmp_path, monkeypatch):
+    go = {"seeds": 1, "results": tmp_path / "results", "build": tmp_path / "build", "lattice": 8}
+    run.race(["california-5"], ["certsynth-add"], **go)
+    path = tmp_path / "results" / "california-5.json"
+    kept = json.loads(path.read_text(encoding="utf-8"))
+    kept["runs"][0]["setting"] = {"options": {"neighbours": "replace-one"}}
+    path.write_text(json.dumps(kept), encoding="utf-8")
+    run.race(["california-5"], ["certsynth-add"], **go)
+    assert track == [("certsynth-add", 1)] * 2
 
 
 def test_defaults_come_first():
