@@ -162,7 +162,7 @@ def race(
         if not table.path.exists():
             print(f"{table.title}: no {table.file} in the folder that CERTSYNTH_DATA names; left out", flush=True)
             continue
-        data = build / f"{key}-{rows or 'all'}.csv"
+        data = build / f"{key}-{rows or table.rows or 'all'}.csv"
         count = table.write_csv(data, rows=rows)
         kept = Results(results / f"{key}.json", {"table": key, "rows": count, "epsilon": EPSILON, "lattice": lattice})
         for seed in range(1, seeds + 1):

@@ -44,12 +44,13 @@ class Column:
 
 @dataclass(frozen=True, slots=True)
 class Table:
-    """A private table: a file of the survey, and some of its columns."""
+    """A private table: a file of the survey, some of its columns, and all of its rows or so many of them."""
 
     key: str
     title: str
     file: str
     columns: tuple[Column, ...]
+    rows: int | None = None
 
     @property
     def path(self) -> Path:
@@ -65,10 +66,13 @@ class Table:
 
     def write_csv(self, path: Path, *, rows: int | None = None) -> int:
         """The columns as a CSV file, or `rows` of its rows drawn once and for all; returns how many there are."""
+        rows = rows or self.rows
         names = ", ".join(f'"{column.name}"' for column in self.columns)
         drawn = f" USING SAMPLE reservoir({rows} ROWS) REPEATABLE (1)" if rows else ""
         query = f"COPY (SELECT {names} FROM read_parquet($from){drawn}) TO $to (HEADER)"
-        counted = duckdb.execute(query, {"from": str(self.path), "to": str(path)}).fetchall()
+        # Only with a single thread is the same seed the same sample.
+        with duckdb.connect(config={"threads": 1}) as database:
+            counted = database.execute(query, {"from": str(self.path), "to": str(path)}).fetchall()
         return int(counted[0][0])
 
 
@@ -89,5 +93,6 @@ TABLES = {
         Table("california-5", "California, 5 columns", "acs_income_ca2018.parquet", FIVE),
         Table("new-york-4", "New York, 4 columns", "acs_travel_ny2024.parquet", FOUR),
         Table("california-11", "California, 11 columns", "acs_income_ca2018.parquet", ELEVEN),
+        Table("california-few", "California, 5 columns, few rows", "acs_income_ca2018.parquet", FIVE, rows=3000),
     )
 }
