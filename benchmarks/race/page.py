@@ -152,11 +152,10 @@ def verdict(document: Run) -> str:
         return ""
     best = min(peers, key=lambda row: row.mean("value"))
     before = [row.title for row in peers if row.mean("value") <= ours.mean("value")]
-    runs = f"{len(ours.runs)} runs" if len(ours.runs) > 1 else "one run"
     text = [
         "## In short",
-        f"California with five columns, ε = 1, in the mean of {runs}. At the neighbour relation of the peers, and with "
-        "pure ε against their (ε, δ) where they have a δ, the largest loss of the default is "
+        "California with five columns, ε = 1; means over as many runs as the table below says of each. At the neighbour "
+        "relation of the peers, and with pure ε against their (ε, δ) where they have a δ, the largest loss of the default is "
         f"{ours.mean('value'):.4f}. The best of the peers is {best.title} with {best.mean('value'):.4f}.",
     ]
     if before:
