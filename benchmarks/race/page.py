@@ -155,8 +155,8 @@ def verdict(document: Run) -> str:
     text = [
         "## In short",
         "California with five columns, ε = 1; means over as many runs as the table below says of each. At the "
-        "neighbour relation of the peers, and with pure ε against their (ε, δ) where they have a δ, the largest loss of "
-        "the default is "
+        "neighbour relation of the peers, and with pure ε against their (ε, δ) where they have a δ, the largest loss "
+        "of the default is "
         f"{ours.mean('value'):.4f}. The best of the peers is {best.title} with {best.mean('value'):.4f}.",
     ]
     if before:
