@@ -2,7 +2,7 @@ PYTHON ?= python3
 BIN := .venv/bin
 INSTALLED := .venv/.installed
 
-.PHONY: setup demo test test-all lint docs bench audits paper clean
+.PHONY: setup demo test test-all lint docs bench race audits paper clean
 
 setup: $(INSTALLED)
 
@@ -36,6 +36,11 @@ docs: setup
 
 bench: setup
 	$(BIN)/python benchmarks/run.py
+
+# Hours; `make race RACE=--quick` takes minutes. Peers have environments of their own in build/race. What is done is kept,
+# and a race that was stopped goes on.
+race: setup
+	PYTHONPATH=benchmarks $(BIN)/python -m race $(RACE)
 
 # Some twenty minutes. The judge has an environment of its own in build/audits/venv, without certsynth.
 audits: setup

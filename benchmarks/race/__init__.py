@@ -1,0 +1,1 @@
+"""certsynth and its peers on the same tables: `make race`."""

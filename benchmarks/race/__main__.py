@@ -1,0 +1,5 @@
+"""`python -m race`, with benchmarks on the path."""
+
+from race.run import main
+
+main()
