@@ -51,7 +51,7 @@ def test_points_are_kept_and_not_made_again(tmp_path, monkeypatch):
     every = answered(asked, tmp_path)
     assert made == asked[1:]
     assert every[0] == first[0]
-    assert len((tmp_path / "points.jsonl").read_text().splitlines()) == 3
+    assert len((tmp_path / "points.jsonl").read_text().splitlines()) == len(METHODS)
     for point in every:
         assert 0 < point["loss"] <= 1
         assert 0 < point["bound"] <= 1
@@ -61,7 +61,7 @@ def test_points_are_kept_and_not_made_again(tmp_path, monkeypatch):
 def test_the_quick_questions_make_a_page(tmp_path):
     points = [
         {**{k: getattr(q, k) for k in ("kind", "columns", "rows", "repetition", "method")}}
-        | {"dimension": 1, "resolution": 5, "loss": 1 / q.rows**0.5, "bound": 0.2}
+        | {"dimension": 1, "resolution": 5, "loss": 1 / q.rows**0.5, "moved": 0.001, "bound": 0.2}
         for q in questions(quick=True)
     ]
     kept = json.loads(results.save("dimensions", {}, points, folder=tmp_path).read_text())

@@ -42,11 +42,12 @@ def test_a_score_without_its_floor_would_change_by_more():
     assert abs(bare.score(2) - bare.score(1)) > grid.sensitivity
 
 
-def test_grids_become_finer_with_rows_and_coarser_with_dimension():
+def test_grids_become_finer_with_rows_and_are_finest_for_a_few_points():
     for columns in (2, 3, 5):
         for rows, more in itertools.pairwise((1_000, 10_000, 100_000)):
             few, many = (grids(cube(columns), rows=n, scale=2.4) for n in (rows, more))
-            assert [g.resolution for g in few] == sorted({g.resolution for g in few}, reverse=True)
+            assert [g.dimension for g in few] == sorted({g.dimension for g in few})
+            assert few[0].resolution >= 3 * max(g.resolution for g in few[1:])
             assert many[-1].resolution > few[-1].resolution
             assert few[-1].dimension == many[-1].dimension == columns
 

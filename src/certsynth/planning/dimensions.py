@@ -1,13 +1,14 @@
 r"""Grids for rows that lie on a set of unknown dimension: one for each dimension that the set may have.
 
-Rows that fill S of m cells, k to the unit length, lose about
+Rows that fill S of m cells whose half width is w = 1/2k lose about
 
-.. math:: \frac{0.4}{k} + 0.7\,\frac{b}{n}\, S^{1 - 1/d} \Bigl(1 + \ln \frac m S\Bigr)
+.. math:: 0.8\,w + \frac{b}{n}\,S\,\Bigl(1 + \ln\frac mS\Bigr)\Bigl(w + 0.3\,\frac{\ln(m/S)}{\ln m}\Bigr)
 
-inside of their cells and to noise of scale b: the largest noise among m cells, taken off each of S, is moved over half
-the distance that S points keep in the cube (docs/explanation/low-dimensional.md has the figures that this was fitted
-to). A set of dimension s′ fills about k^s′ cells, and the best k for it is what `grids` has. The paper minimises a
-bound of the same form, with 64 in front and without the power of S.
+inside of their cells and to noise of scale b: the largest noise among m cells is taken off each of S, and put into
+cells anywhere. The last factor is how far that is: next door where all cells hold rows, and the further the less of the
+space they fill (docs/explanation/low-dimensional.md says what this was fitted to). A set of dimension s′ fills about k^s′
+cells, and the best k for it is what `grids` has. The paper minimises a bound of the same form, with 64 for the last
+factor.
 
 Nothing here is more than a guess of what is best: privacy and certificates do not depend on it.
 
@@ -30,8 +31,8 @@ from certsynth.planning.choice import SPLIT, Candidate
 from certsynth.queries.occupied import MOST_CELLS, grid_cells
 from certsynth.settings import Settings
 
-INSIDE, MISPLACED = 0.8, 0.7
-"""Of what a cell may lose at worst, what rows lose on average; and the factor of noise."""
+INSIDE, FAR = 0.8, 0.3
+"""Of what a cell may lose at worst, what rows lose on average; and how far noise is from rows that fill nothing."""
 
 NEGLIGIBLE = 0.2
 """Of the loss of rows that fill all dimensions, what is not worth telling apart from none: so few occupied cells need
@@ -50,7 +51,7 @@ class Grid:
     """A grid of all columns with `resolution` cells to the unit length, `cells` in all: best if rows lie on a set of
     the given `dimension`.
 
-    `widest` is what a cell loses at worst. `columns` is the number of columns, `rows` that of rows and `scale` that of
+    `widest` is what a cell loses at worst. `rows` is the number of rows and `scale` that of
     the noise. Up to `least` occupied cells are not told apart.
     """
 
@@ -58,7 +59,6 @@ class Grid:
     resolution: int
     cells: int
     widest: float
-    columns: int
     rows: int
     scale: float
     least: int = 1
@@ -81,14 +81,16 @@ class Grid:
     def sensitivity(self) -> int:
         r"""The most that the score changes when one cell more, or less, holds rows.
 
-        .. math:: g'(S) = 0.7\,b\,S^{-1/d}\bigl((1 - 1/d)(1 + \ln(m/S)) - 1\bigr)
+        .. math:: g'(S) = b\,\bigl(wx + a\,(x^2 - x - 1)\bigr), \quad x = \ln\frac mS, \quad a = \frac{0.3}{\ln m}
 
-        falls from its value at the least S that is told apart, and is never below −1/d times the first factors. Taking
-        the larger of S and that least changes by no more than S, and rounding adds 1.
+        is convex in x, at least −5a/4 times b, and largest at the least S that is told apart or at S = m. Taking the
+        larger of S and that least changes by no more than S, and rounding adds 1.
         """
-        d, least = self.columns, self.least
-        slope = max((1 - 1 / d) * (1 + math.log(self.cells / least)) - 1, 1 / d)
-        return math.ceil(FINENESS * MISPLACED * self.scale * least ** (-1 / d) * slope * (1 + 1e-9)) + 1
+        if self.cells == 1:
+            return 1
+        x, far = math.log(self.cells / self.least), FAR / math.log(self.cells)
+        slope = max(self.widest * x + far * (x * x - x - 1), 1.25 * far)
+        return math.ceil(FINENESS * self.scale * slope * (1 + 1e-9)) + 1
 
     def costing(self, loss: float) -> int:
         """The most occupied cells of which noise costs no more than `loss`, or one."""
@@ -106,7 +108,8 @@ class Grid:
         if self.cells == 1:
             return 0.0
         filled = min(max(occupied, 1), self.cells)
-        return MISPLACED * self.scale * filled ** (1 - 1 / self.columns) * (1 + math.log(self.cells / filled))
+        empty = math.log(self.cells / filled)
+        return self.scale * filled * (1 + empty) * (self.widest + FAR * empty / math.log(self.cells))
 
     def paper_score(self, occupied: float, epsilon: float) -> float:
         """The paper's bound, from a noisy number of occupied cells.
@@ -147,8 +150,8 @@ def strategy_of(settings: Settings) -> LowDimensional:
 
 
 def grids(schema: Schema, *, rows: int, scale: float, resolution: int | None = None) -> tuple[Grid, ...]:
-    """One grid for each dimension from 0 to the number of columns, finest first; of those of one resolution the one of
-    the largest.
+    """One grid for each dimension from 0, which has the finest, to the number of columns; of those of one resolution
+    the one of the largest.
 
     `rows` must be public. With a `resolution`, that alone.
     """
@@ -200,7 +203,6 @@ def _grid(schema: Schema, dimension: int, resolution: int, rows: int, scale: flo
         resolution=resolution,
         cells=grid_cells(schema, resolution),
         widest=float(widest),
-        columns=len(schema),
         rows=rows,
         scale=scale,
     )
