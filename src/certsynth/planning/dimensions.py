@@ -6,9 +6,9 @@ Rows that fill S of m cells whose half width is w = 1/2k lose about
 
 inside of their cells and to noise of scale b: the largest noise among m cells is taken off each of S, and put into
 cells anywhere. The last factor is how far that is: next door where all cells hold rows, and the further the less of the
-space they fill (docs/explanation/low-dimensional.md says what this was fitted to). A set of dimension s′ fills about k^s′
-cells, and the best k for it is what `grids` has. The paper minimises a bound of the same form, with 64 for the last
-factor.
+space they fill (docs/explanation/low-dimensional.md says what this was fitted to). A set of dimension s′ fills about
+k^s′ cells, and the best k for it is what `grids` has. The paper minimises a bound of the same form, with 64 for the
+last factor.
 
 Nothing here is more than a guess of what is best: privacy and certificates do not depend on it.
 
