@@ -7,8 +7,8 @@ Rows that fill S of m cells whose half width is w = 1/2k lose about
 inside of their cells and to noise of scale b: the largest noise among m cells is taken off each of S, and put into
 cells anywhere. The last factor is how far that is: next door where all cells hold rows, and the further the less of the
 space they fill (docs/explanation/low-dimensional.md says what this was fitted to). A set of dimension s′ fills about
-k^s′ cells, and the best k for it is what `grids` has. The paper minimises a bound of the same form, with 64 for the
-last factor.
+k^s′ cells, or some times as many, and the best k for it is what `grids` has. The paper minimises a bound of the same
+form, with 64 for the last factor.
 
 Nothing here is more than a guess of what is best: privacy and certificates do not depend on it.
 
@@ -41,6 +41,9 @@ not be counted exactly, and the choice can do with less noise."""
 FINENESS = 2**10
 """Scores are in rows, rounded to multiples of 1/FINENESS."""
 
+WINDINGS = (1, 4)
+"""A set of dimension s′ may fill so many times k^s′ cells: a curve that winds is longer than its diameter."""
+
 MOST_FINE = 1024
 PAPER_FACTOR = 64
 """Of the paper's bound."""
@@ -49,7 +52,7 @@ PAPER_FACTOR = 64
 @dataclass(frozen=True, slots=True)
 class Grid:
     """A grid of all columns with `resolution` cells to the unit length, `cells` in all: best if rows lie on a set of
-    the given `dimension`.
+    the given `dimension` that fills `windings` times resolution^dimension of them.
 
     `widest` is what a cell loses at worst. `rows` is the number of rows and `scale` that of
     the noise. Up to `least` occupied cells are not told apart.
@@ -61,12 +64,13 @@ class Grid:
     widest: float
     rows: int
     scale: float
+    windings: int = 1
     least: int = 1
 
     @property
     def occupied(self) -> int:
         """Cells that a set of the grid's dimension fills, about."""
-        return max(1, min(self.resolution**self.dimension, self.cells, max(self.rows, 1)))
+        return max(1, min(self.windings * self.resolution**self.dimension, self.cells, max(self.rows, 1)))
 
     def expected(self, occupied: int) -> float:
         """The loss to expect where so many cells hold rows."""
@@ -150,19 +154,20 @@ def strategy_of(settings: Settings) -> LowDimensional:
 
 
 def grids(schema: Schema, *, rows: int, scale: float, resolution: int | None = None) -> tuple[Grid, ...]:
-    """One grid for each dimension from 0, which has the finest, to the number of columns; of those of one resolution
-    the one of the largest.
+    """Grids for each dimension from 0, which has the finest, to the number of columns; of those of one resolution the
+    one of the largest dimension.
 
     `rows` must be public. With a `resolution`, that alone.
     """
     columns = len(schema)
     if resolution is not None:
         return (_grid(schema, columns, resolution, rows, scale),)
-    fitting = [k for k in _resolutions() if grid_cells(schema, k) < MOST_CELLS]
+    bare = [_grid(schema, columns, k, rows, scale) for k in _resolutions() if grid_cells(schema, k) < MOST_CELLS]
     found = []
     for dimension in range(columns + 1):
-        each = [_grid(schema, dimension, k, rows, scale) for k in fitting]
-        found.append(min(each, key=lambda grid: (grid.expected(grid.occupied), grid.resolution)))
+        for windings in WINDINGS if 0 < dimension < columns else (1,):
+            each = [replace(grid, dimension=dimension, windings=windings) for grid in bare]
+            found.append(min(each, key=lambda grid: (grid.expected(grid.occupied), grid.resolution)))
     worst = found[-1].expected(found[-1].occupied)
     return tuple(replace(grid, least=grid.costing(NEGLIGIBLE * worst)) for grid in _distinct(found))
 
@@ -185,7 +190,8 @@ def paper_grids(schema: Schema, *, rows: int, scale: float, epsilon: float) -> t
 
 
 def _distinct(found: Sequence[Grid]) -> tuple[Grid, ...]:
-    return tuple({grid.resolution: grid for grid in found}.values())
+    """Of each resolution the last, in the order of dimensions."""
+    return tuple(sorted({grid.resolution: grid for grid in found}.values(), key=lambda g: (g.dimension, -g.resolution)))
 
 
 def _resolutions() -> list[int]:
