@@ -48,14 +48,13 @@ FEW_COLUMNS: dict[str, dict[str, Any]] = {
     "drawn points": {"projection": "drawn"},
     "full grid": {"projection": "full-grid", "resolution": 2},
     "triples": {"sparsity": 3},
-    "low-dimensional": {"mechanism": "low-dimensional", "resolution": None},
+    "low-dimensional": {"mechanism": "low-dimensional", "resolution": 9},
     "low-dimensional, the paper's, hidden rows": {
         "mechanism": "low-dimensional-l1",
         "neighbours": "add-remove",
         "rows": 300,
         "resolution": None,
     },
-    "low-dimensional, one grid": {"mechanism": "low-dimensional", "resolution": 30},
     "triples, hidden rows": {"sparsity": 3, "neighbours": "add-remove", "rows": 300, "mechanism": "haar-tour"},
 }
 VARIANTS = EVERY_COLUMN | {name: {"columns": FEW} | asked for name, asked in FEW_COLUMNS.items()}

@@ -274,7 +274,8 @@ NO_NUMBER = (
         (
             ["--mechanism", "magic"],
             "invalid value for '--mechanism': 'magic' is not one of 'auto', 'identity', 'haar', 'haar-hilbert', "
-            "'haar-weighted', 'quad-tree', 'haar-tour', 'haar-noisy-total'. See certsynth plan --help.",
+            "'haar-weighted', 'quad-tree', 'haar-tour', 'haar-noisy-total', "
+            "'low-dimensional', 'low-dimensional-l1'. See certsynth plan --help.",
         ),
         (["--resolution", "fine"], "resolution must be auto or a whole number from 1 to 1024; got 'fine'."),
         (["--confidence", "1"], "confidence must be at least 0.5 and below 1, for example 0.95; got '1'."),

@@ -124,7 +124,7 @@ def same_law(first: Counter, second: Counter) -> float:
 
 @pytest.mark.parametrize("signed", [False, True])
 def test_what_is_kept_has_the_law_of_noise_on_all_cells(monkeypatch, signed):
-    """A grid of six cells whose thresholds begin high: 4,000 runs against 20,000 of all cells, two-sample χ².
+    """A grid of six cells whose thresholds begin high: 3,000 runs against 15,000 of all cells, two-sample χ².
 
     Three ways to do it wrong must be seen: to stop at the first threshold whatever is there, to keep occupied cells
     that do not stand out, and to draw a band without what is known of it.
@@ -132,7 +132,7 @@ def test_what_is_kept_has_the_law_of_noise_on_all_cells(monkeypatch, signed):
     monkeypatch.setattr(sparse, "KEPT_IN_FULL", 0)
     monkeypatch.setattr(sparse, "FIRST_CELLS", 0.7)
     monkeypatch.setattr(sparse, "FEWER", 2)
-    runs, few, strategy = 4_000, 1_500, LowDimensional(Neighbours.REPLACE_ONE, signed=signed)
+    runs, few, strategy = 3_000, 3_000, LowDimensional(Neighbours.REPLACE_ONE, signed=signed)
     counts = grid(LINE, np.array([[1.0], [1.0], [4.0]]))
     budget = Budget(Fraction(2))  # scale 1
     exact = np.array([0, 2, 0, 0, 1, 0])

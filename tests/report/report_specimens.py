@@ -112,6 +112,7 @@ def document(
             "sparsity": sparsity,
             "workload": names if subsets else None,
             "resolution": 8,
+            "dimension": None,
             "mechanism": "identity",
             "growth": "0",
             "order": "snake",
@@ -133,6 +134,7 @@ def document(
             "direct": whole,
             "single_column": one,
             "plug_in": plug_in,
+            "no_plug_in": None,
         },
     }
 

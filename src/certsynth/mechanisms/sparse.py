@@ -20,7 +20,7 @@ from typing import Any, NoReturn
 
 import numpy as np
 
-from certsynth.arrays import Ints, frozen
+from certsynth.arrays import Floats, Ints, frozen
 from certsynth.mechanisms.guarantee import Budget, Guarantee, Neighbours, Sensitivity, Unit
 from certsynth.mechanisms.identity import Identity
 from certsynth.mechanisms.measure import Measurement, measure, sensitivity
@@ -55,6 +55,9 @@ class LowDimensional(Identity):
     @property
     def measures_total(self) -> bool:
         return False
+
+    def total(self, coefficients: Floats) -> Floats:
+        raise ValueError("the number of rows is not among these coefficients")
 
     def sensitivity(self, product: Product) -> Sensitivity:
         """One count changes by 1, or two do; where there is one cell, it is known."""
