@@ -258,8 +258,8 @@ def page(kept: dict[str, Any]) -> str:
         "## How fast the loss falls",
         "",
         "Exponent a of loss ∝ n^(−a), by least squares over all tables, with its 95 % interval (Student's t); beside "
-        "it 1/(s + 1) of theorem 3, which is an upper bound: its logarithm of n takes a tenth off at these n. Few rows "
-        "choose with much noise, and mostly coarser grids than would be best.",
+        "it 1/(s + 1) of theorem 3, which is an upper bound: its logarithm of n takes a tenth off at these n, and "
+        "where rows are few the choice of the grid is noisy.",
         "",
         "| rows lie on | columns | theory | adaptive | plain | paper | tables |",
         "|---|---|---|---|---|---|---|",
