@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any, Literal
@@ -204,24 +205,19 @@ def checked_settings(
         mechanism = "haar-noisy-total" if paper else None
     else:
         checked_choice(mechanism, name="mechanism", choices=STRATEGIES)
-    if mechanism in LOW_DIMENSIONAL:
-        return _low_dimensional(
-            schema,
-            privacy,
-            sparsity=sparsity,
-            subsets=subsets,
-            resolution=resolution,
-            mechanism=mechanism,
-            projection=projection,
-            loss=loss,
-            rows=rows,
-            share=share,
-            confidence=confidence,
-            neighbours=neighbours,
-            preset=preset,
-            candidates=candidates,
-            public=public,
-        )
+    on_grid = mechanism in LOW_DIMENSIONAL
+    if on_grid:
+        asked_for = {
+            "sparsity other than that of all columns": sparsity not in (None, len(schema)),
+            "a workload": subsets is not None,
+            "projection": projection not in (None, "auto"),
+            "loss": loss is not None,
+            "public rows": public,
+            "preset": preset is not None,
+            "candidates": candidates != 1,
+        }
+        _check_on_grid(mechanism, privacy, [name for name, given in asked_for.items() if given])
+        sparsity = len(schema)
     chosen = checked_subsets(schema, sparsity, subsets, call=call)
     s = max(map(len, chosen))
     checked_choice(projection, name="projection", choices=PROJECTIONS)
@@ -229,14 +225,26 @@ def checked_settings(
         raise InputError("projection public needs public rows: give --public FILE, or choose another projection.")
     if public and projection in ("full-grid", "drawn"):
         raise InputError(f"public rows are not used by the projection {projection}; leave one of the two out.")
-    exact_share = _checked_certificate_share((0 if paper else "0.05") if share is None else share)
+    exact_share = checked_share(
+        (0 if paper else "0.05") if share is None else share,
+        name="certificate_share",
+        low=Fraction(0),
+        high=Fraction(1),
+        rule="at least 0 and below 1, for example 0.05",
+    )
+    if on_grid and not exact_share:
+        raise InputError(
+            f"for the mechanism {mechanism} only the direct certificate can speak: certificate_share must be above 0."
+        )
     if loss is not None:
         checked_choice(loss, name="loss", choices=LOSSES)
         if projection == "particles":
             raise InputError("particles have a loss of their own; leave --loss out, or choose another projection.")
-    if projection == "auto" and loss is None and exact_share and not paper:
+    if on_grid:
+        projection = "simplex" if mechanism == LOW_DIMENSIONAL[0] else "l1-ball"
+    elif projection == "auto" and loss is None and exact_share and not paper:
         projection = "particles"
-    if projection != "particles" and loss is None:
+    if projection != "particles" and loss is None and not on_grid:
         loss = "path" if paper or s > TRANSPORT_COLUMNS else "transport"
     if loss == "transport" and s > TRANSPORT_COLUMNS:
         raise InputError(f"the transport loss is for at most {TRANSPORT_COLUMNS} columns at once; choose --loss path.")
@@ -255,81 +263,20 @@ def checked_settings(
         preset=preset,
         candidates=_checked_candidates(candidates, s),
     )
-    return _with_budget(settings)
-
-
-def _with_budget(settings: Settings) -> Settings:
     if settings.measurement_budget.amount <= 0:
         raise InputError("certificate_share leaves nothing for the rows themselves; lower it.")
     return settings
 
 
-def _low_dimensional(
-    schema: Schema,
-    privacy: Privacy,
-    *,
-    sparsity: Any,
-    subsets: Named | None,
-    resolution: Any,
-    mechanism: str,
-    projection: Any,
-    loss: Any,
-    rows: Any,
-    share: Any,
-    confidence: Any,
-    neighbours: Any,
-    preset: Any,
-    candidates: Any,
-    public: bool,
-) -> Settings:
-    """The settings of a release on one grid of all columns: much is fixed by that."""
-    all_columns = tuple(range(len(schema)))
-    called = f"the mechanism {mechanism}"
-    if subsets is not None or sparsity not in (None, len(schema)):
-        raise InputError(
-            f"{called} is for statistics of all columns at once: leave sparsity and workload out, or name the columns "
-            "that matter with --columns."
-        )
+def _check_on_grid(mechanism: str, privacy: Privacy, asked_for: Sequence[str]) -> None:
+    """One grid of all columns fixes much: refuse what it has no use for."""
     if privacy.budget.unit is not Unit.EPSILON:
-        raise InputError(f"{called} has Laplace noise, for epsilon alone: leave delta and rho out.")
-    fixed = {
-        "projection": projection not in (None, "auto"),
-        "loss": loss is not None,
-        "public rows": public,
-        "preset": preset is not None,
-        "candidates": candidates != 1,
-    }
-    for name in (name for name, given in fixed.items() if given):
-        raise InputError(f"{called} has no use for {name}: leave that out.")
-    exact_share = _checked_certificate_share("0.05" if share is None else share)
-    if not exact_share:
-        raise InputError(f"for {called} only the direct certificate can speak: certificate_share must be above 0.")
-    settings = Settings(
-        privacy=privacy,
-        subsets=(all_columns,),
-        named=False,
-        resolution=checked_resolution(resolution),
-        mechanism=mechanism,
-        projection="simplex" if mechanism == LOW_DIMENSIONAL[0] else "l1-ball",
-        loss=None,
-        rows=checked_rows(rows),
-        share=exact_share,
-        confidence=checked_confidence("0.95" if confidence is None else confidence),
-        neighbours=checked_neighbours(neighbours),
-        preset=None,
-        candidates=1,
-    )
-    return _with_budget(settings)
-
-
-def _checked_certificate_share(share: Any) -> Fraction:
-    return checked_share(
-        share,
-        name="certificate_share",
-        low=Fraction(0),
-        high=Fraction(1),
-        rule="at least 0 and below 1, for example 0.05",
-    )
+        raise InputError(f"the mechanism {mechanism} has Laplace noise, for epsilon alone: leave delta and rho out.")
+    if asked_for:
+        raise InputError(
+            f"the mechanism {mechanism} is for statistics of all columns at once, and has no use for {asked_for[0]}: "
+            "leave that out. --columns names the columns that matter."
+        )
 
 
 def _checked_candidates(candidates: Any, sparsity: int) -> int:
