@@ -6,12 +6,13 @@ each by at most 1.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
 from certsynth.domain import Schema
+from certsynth.layers import Rows
 from certsynth.mechanisms import Budget, Guarantee, Sensitivity
 from certsynth.mechanisms.scalars import measure_scalars
 from certsynth.mechanisms.selection import choose_by_ratio
@@ -21,21 +22,17 @@ from certsynth.planning.dimensions import Grid, candidate_of, possible_grids, st
 from certsynth.queries.occupied import all_columns, occupied
 from certsynth.settings import Settings
 
-Batches = Callable[[], Iterable[Sequence[np.ndarray]]]
-"""Cleaned rows, from the start each time it is called."""
-
 
 @dataclass(frozen=True, slots=True)
 class Adapted:
-    """The choice, the grids that it was made among, and what it cost."""
+    """The choice with what it was made among, the grid that it means, and what it cost."""
 
     choice: Choice
     grid: Grid
-    grids: tuple[Grid, ...]
     cost: Guarantee | None
 
 
-def adapted(private: Batches, schema: Schema, settings: Settings, rows: int, *, spending: Spending) -> Adapted:
+def adapted(private: Rows, schema: Schema, settings: Settings, rows: int, *, spending: Spending) -> Adapted:
     """The grid with a small expected loss for these rows, by the share of the budget that is for it."""
     found = possible_grids(schema, settings, rows)
     best, cost = 0, None
@@ -47,7 +44,7 @@ def adapted(private: Batches, schema: Schema, settings: Settings, rows: int, *, 
         choose = _by_noisy_sizes if strategy_of(settings).signed else _by_score
         best, cost = choose(found, sizes, budget, settings, spending)
     candidates = tuple(candidate_of(settings, grid) for grid in found)
-    return Adapted(Choice(candidates[best], candidates), found[best], found, cost)
+    return Adapted(Choice(candidates[best], candidates), found[best], cost)
 
 
 def _by_score(

@@ -82,16 +82,14 @@ def fitted(
     progress("fitting", 0, 1)
     marginals, strategy = measurement.marginals, measurement.strategy
     if isinstance(strategy, LowDimensional):
-        points, weights = standing_points(measurement, signed=strategy.signed)
-        clean = emit(points, weights, rows, schema=schema, cells=marginals.cells, detail=how.detail, rng=rng)
-        progress("fitting", 1, 1)
-        return obeying(schema, decoded_table(schema, clean), rng), how.projection
-    points, support = _support(measurement, how, schema, public, rng)
-    tight = (how.loss == "transport") != (other_loss and how.sparsity <= TRANSPORT_COLUMNS)
-    solver: Projection = PathProgram(strategy.order, float(how.proxies.end), MEAN_WEIGHT)
-    if tight:
-        solver = TransportProgram(how.proxies.hub, MEAN_WEIGHT)
-    weights = as_probabilities(solver.weights(Target.of(measurement), points), len(points))
+        (points, weights), support = standing_points(measurement, signed=strategy.signed), how.projection
+    else:
+        points, support = _support(measurement, how, schema, public, rng)
+        tight = (how.loss == "transport") != (other_loss and how.sparsity <= TRANSPORT_COLUMNS)
+        solver: Projection = PathProgram(strategy.order, float(how.proxies.end), MEAN_WEIGHT)
+        if tight:
+            solver = TransportProgram(how.proxies.hub, MEAN_WEIGHT)
+        weights = as_probabilities(solver.weights(Target.of(measurement), points), len(points))
     clean = emit(points, weights, rows, schema=schema, cells=marginals.cells, detail=how.detail, rng=rng)
     progress("fitting", 1, 1)
     return obeying(schema, decoded_table(schema, clean), rng), support
