@@ -271,9 +271,11 @@ def test_what_makes_no_sense_is_refused_in_a_sentence(asked, said):
         release(table, cube(2), **({"epsilon": 1, "mechanism": "low-dimensional"} | asked))
 
 
-def test_a_grid_whose_cells_cannot_be_numbered_is_refused_before_rows_are_read():
+@pytest.mark.parametrize("columns", [10, 120])
+def test_a_grid_whose_cells_cannot_be_numbered_is_refused_before_rows_are_read(columns):
+    """Also if their number is beyond all floats."""
     with pytest.raises(InputError, match="more than can be numbered"):
-        release("no such file.csv", cube(10), epsilon=1, mechanism="low-dimensional", resolution=1024)
+        release("no such file.csv", cube(columns), epsilon=1, mechanism="low-dimensional", resolution=1024)
 
 
 def test_plan_and_release_speak_of_the_same_grids(made: Release) -> None:

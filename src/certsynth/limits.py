@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Sequence
 from dataclasses import dataclass
+from decimal import Decimal
 
 from certsynth.certificate.plug_in import PILOT_DRAWS
 from certsynth.domain import Schema
@@ -89,7 +90,7 @@ def check_grid(schema: Schema, resolution: int | None) -> None:
     cells = grid_cells(schema, resolution or 1)
     if cells >= MOST_CELLS:
         raise TooLarge(
-            f"a grid of all {len(schema)} columns has {cells:.1e} cells, more than can be numbered: lower the "
+            f"a grid of all {len(schema)} columns has {Decimal(cells):.1e} cells, more than can be numbered: lower the "
             "resolution, name fewer columns, or merge labels of large categories."
         )
 
