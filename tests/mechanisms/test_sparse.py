@@ -176,7 +176,7 @@ def test_what_is_kept_has_the_law_of_noise_on_all_cells(monkeypatch, signed):
     assert same_law(Counter(favouring() for _ in range(few)), dense) < ALARM
 
 
-def test_what_is_kept_is_all_that_the_simplex_needs(monkeypatch):
+def test_what_is_kept_is_all_that_the_simplex_needs():
     """The projection of all noisy cells has no weight outside of what is kept, on grids of any size."""
     rng = np.random.default_rng(0)
     for cells, rows in ((6, 3), (500, 40), (500, 100_000), (20_000, 1_000)):
