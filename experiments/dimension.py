@@ -13,8 +13,6 @@ Paper: Theorem 3 [low-dimensional]
 from __future__ import annotations
 
 import argparse
-import json
-import sys
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import asdict, dataclass
@@ -35,6 +33,7 @@ from certsynth.domain import Ordered
 from certsynth.planning.dimensions import possible_grids
 from certsynth.queries.fine import FineMarginals
 from certsynth.settings import checked_settings
+from points import Points
 
 ROOT = Path(__file__).parents[1]
 PAGE = ROOT / "docs" / "dimensions.md"
@@ -158,24 +157,10 @@ def full_resolution(schema: Schema, rows: int) -> int:
     return possible_grids(schema, settings, rows)[-1].resolution
 
 
-def answered(asked: Sequence[Question], folder: Path) -> list[dict[str, Any]]:
+def answered(asked: Iterable[Question], folder: Path) -> list[dict[str, Any]]:
     """All points: those that are kept, and the others as they are made."""
-    folder.mkdir(parents=True, exist_ok=True)
-    path = folder / "points.jsonl"
-    lines = path.read_text(encoding="utf-8").splitlines() if path.exists() else []
-    names = list(asdict(asked[0]))
-    known = {tuple(point[name] for name in names): point for point in map(json.loads, lines)}
-    found = []
-    with path.open("a", encoding="utf-8") as kept:
-        for number, question in enumerate(asked, 1):
-            key = tuple(asdict(question).values())
-            if key not in known:
-                print(f"{number} of {len(asked)}: {question}", file=sys.stderr)
-                known[key] = answer(question)
-                kept.write(json.dumps(known[key]) + "\n")
-                kept.flush()
-            found.append(known[key])
-    return found
+    kept = Points(folder / "points.jsonl")
+    return kept.answers(map(asdict, asked), lambda task: answer(Question(**task)), print)
 
 
 # What it says.

@@ -44,7 +44,14 @@ class Points:
         for at, task in enumerate(left, start=1):
             point = work(task)
             self.keep(task, point)
-            say(f"[{at}/{len(left)}] {describe(task)}: {point['seconds']:.0f} s")
+            taken = f": {point['seconds']:.0f} s" if "seconds" in point else ""
+            say(f"[{at}/{len(left)}] {describe(task)}{taken}")
+
+    def answers(self, tasks: Iterable[Task], work: Callable[[Task], Point], say: Callable[[str], None]) -> list[Point]:
+        """What comes out of all tasks, those that are kept and those that are left."""
+        tasks = list(tasks)
+        self.compute(tasks, work, say)
+        return [self._found[_key(task)] for task in tasks]
 
     def whole_runs(self, tasks: Iterable[Task]) -> list[Point]:
         """What is there of these tasks, each as one flat dict; runs that are not through are left out."""

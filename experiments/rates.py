@@ -14,7 +14,6 @@ from __future__ import annotations
 
 import argparse
 import itertools
-import json
 import math
 import os
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -44,6 +43,7 @@ from certsynth.settings import checked_settings
 from certsynth.sources import cleaned, open_source
 from certsynth.transport import Path as CellPath
 from certsynth.transport import path_loss
+from points import Points
 
 ROOT = Path(__file__).parents[1]
 PAGE = ROOT / "docs" / "rates.md"
@@ -258,26 +258,7 @@ QUICK = Scale(
 
 def points(questions: Iterable[Question], kept: Path) -> list[dict[str, Any]]:
     """Answers to all questions; those in the file `kept` are not asked again."""
-    kept.parent.mkdir(parents=True, exist_ok=True)
-    known: dict[Question, dict[str, Any]] = {}
-    names = list(Question.__dataclass_fields__)
-    for line in kept.read_text(encoding="utf-8").splitlines() if kept.exists() else []:
-        if line.endswith("}"):  # the last one may have been cut short
-            found = json.loads(line)
-            known[Question(**{name: found[name] for name in names})] = found
-    questions = list(questions)
-    for j, question in enumerate(questions):
-        if question not in known:
-            known[question] = answer(question)
-            with kept.open("a", encoding="utf-8") as file:
-                file.write("\n" * (not line_ended(kept)) + json.dumps(known[question]) + "\n")
-            print(f"{j + 1}/{len(questions)}", json.dumps(known[question]), flush=True)
-    return [known[question] for question in questions]
-
-
-def line_ended(path: Path) -> bool:
-    text = path.read_bytes() if path.exists() else b""
-    return not text or text.endswith(b"\n")
+    return Points(kept).answers(map(asdict, questions), lambda task: answer(Question(**task)), print)
 
 
 # What comes out.
