@@ -40,7 +40,8 @@ from certsynth.projection.emit import multiplicities
 from certsynth.projection.particles import View
 from certsynth.settings import checked_settings
 from certsynth.sources import cleaned, open_source
-from run import ALABAMA, TABLES
+from run import TABLES
+from survey import ALABAMA
 
 SEEDS = range(4)
 SMALL, ALL, CALIFORNIA = tuple(TABLES)[:2], tuple(TABLES), ("California, 5", "California, 11")

@@ -25,7 +25,8 @@ import duckdb
 from certsynth import Release, Schema, certify, evaluate, release
 from certsynth.domain import Category, Column, Ordered
 from certsynth.domain.labels import tree_column
-from run import CALIFORNIA, DATA, main
+from run import main
+from survey import CALIFORNIA, DATA
 
 MAJOR_OCCUPATIONS = (10, 500, 800, 1005, 1305, 1600, 2001, 2100, 2205, 2600, 3000, 3601, 3700, 4000, 4200, 4330, 4700)
 MAJOR_OCCUPATIONS += (5000, 6005, 6200, 6800, 7000, 7700, 9005, 9800, 9920)

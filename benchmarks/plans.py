@@ -31,23 +31,24 @@ from certsynth.planning.noise import blank, noise_losses
 from certsynth.planning.tables import made_up
 from certsynth.queries import Marginals
 from certsynth.settings import checked_settings
-from run import BOUNDS, DATA, TABLES, TRAVEL_BOUNDS, integers, main
+from run import TABLES, integers, main
+from survey import DATA, LABELS, NUMBERS, TRAVEL
 
 RUNS = int(os.environ.get("RUNS", "5"))
 DELTA = "1e-6"
 
 OTHERS = {
-    "Alabama, 5": ("acs_income_al2018.parquet", list(BOUNDS)[:5]),
-    "Nevada, 5": ("acs_income_nv2018.parquet", list(BOUNDS)[:5]),
-    "Nevada, 11": ("acs_income_nv2018.parquet", list(BOUNDS)),
+    "Alabama, 5": ("acs_income_al2018.parquet", list(NUMBERS)),
+    "Nevada, 5": ("acs_income_nv2018.parquet", list(NUMBERS)),
+    "Nevada, 11": ("acs_income_nv2018.parquet", list(NUMBERS | LABELS)),
     "California, 3": ("acs_income_ca2018.parquet", ["AGEP", "WKHP", "SEX"]),
-    "Massachusetts, 4": ("acs_travel_ma2024.parquet", list(TRAVEL_BOUNDS)),
-    "Pennsylvania, 4": ("acs_travel_pa2024.parquet", list(TRAVEL_BOUNDS)),
+    "Massachusetts, 4": ("acs_travel_ma2024.parquet", list(TRAVEL)),
+    "Pennsylvania, 4": ("acs_travel_pa2024.parquet", list(TRAVEL)),
 }
 
 
 def tables() -> dict[str, tuple[Path, Schema]]:
-    bounds = BOUNDS | TRAVEL_BOUNDS
+    bounds = NUMBERS | LABELS | TRAVEL
     others = {
         name: (DATA / file, integers({column: bounds[column] for column in columns}, name))
         for name, (file, columns) in OTHERS.items()

@@ -39,33 +39,14 @@ from certsynth.projection.transport_program import TransportProgram
 from certsynth.queries import Marginals
 from certsynth.sources import cleaned, open_source
 from certsynth.transport import Network, transport_loss
-
-DATA = Path(os.environ.get("CERTSYNTH_DATA", Path(__file__).parents[1] / "../shared/data"))
-CALIFORNIA, ALABAMA = DATA / "acs_income_ca2018.parquet", DATA / "acs_income_al2018.parquet"
-NEW_YORK = DATA / "acs_travel_ny2024.parquet"
+from survey import ALABAMA, CALIFORNIA, LABELS, NEW_YORK, NUMBERS, TRAVEL
 
 RUNS = 5  # of whatever the section `default` makes
-
-# Bounds from the survey's code book.
-BOUNDS = {
-    "AGEP": (17, 99),
-    "SCHL": (1, 24),
-    "OCCP": (10, 9920),
-    "POBP": (1, 554),
-    "WKHP": (1, 99),
-    "COW": (1, 8),
-    "MAR": (1, 5),
-    "RELP": (0, 17),
-    "SEX": (1, 2),
-    "RAC1P": (1, 9),
-    "PINCP_gt50k": (0, 1),
-}
-TRAVEL_BOUNDS = {"AGEP": (17, 99), "SCHL": (1, 24), "PUMA": (100, 4503), "POVPIP": (0, 501)}
 
 
 def schema(columns: int = 5) -> Schema:
     """The first columns of the California table as integers."""
-    return integers(dict(list(BOUNDS.items())[:columns]), "ACSIncome")
+    return integers(dict(list((NUMBERS | LABELS).items())[:columns]), "ACSIncome")
 
 
 def integers(bounds: dict[str, tuple[int, int]], name: str) -> Schema:
@@ -75,7 +56,7 @@ def integers(bounds: dict[str, tuple[int, int]], name: str) -> Schema:
 
 TABLES = {
     "California, 5": (CALIFORNIA, schema()),
-    "New York, 4": (NEW_YORK, integers(TRAVEL_BOUNDS, "ACSTravelTime")),
+    "New York, 4": (NEW_YORK, integers(TRAVEL, "ACSTravelTime")),
     "California, 11": (CALIFORNIA, schema(11)),
 }
 """Private tables by name and number of columns."""

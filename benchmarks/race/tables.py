@@ -6,7 +6,6 @@ integers, as the paper reads them. Among the eleven columns of California those 
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -14,10 +13,10 @@ from typing import Any
 
 import duckdb
 
+import survey
 from certsynth import Schema
 
 ROOT = Path(__file__).parents[2]
-DATA = Path(os.environ.get("CERTSYNTH_DATA", ROOT / "../shared/data"))
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,7 +53,7 @@ class Table:
 
     @property
     def path(self) -> Path:
-        return DATA / self.file
+        return survey.DATA / self.file
 
     @property
     def toml(self) -> str:
@@ -80,12 +79,9 @@ def _integers(bounds: dict[str, tuple[int, int]]) -> Iterator[Column]:
     return (Column(name, low, high) for name, (low, high) in bounds.items())
 
 
-FIVE = tuple(
-    _integers({"AGEP": (17, 99), "SCHL": (1, 24), "OCCP": (10, 9920), "POBP": (1, 554), "WKHP": (1, 99)}),
-)
-LABELS = {"COW": (1, 8), "MAR": (1, 5), "RELP": (0, 17), "SEX": (1, 2), "RAC1P": (1, 9), "PINCP_gt50k": (0, 1)}
-ELEVEN = FIVE + tuple(Column(name, low, high, labels=True) for name, (low, high) in LABELS.items())
-FOUR = tuple(_integers({"AGEP": (17, 99), "SCHL": (1, 24), "PUMA": (100, 4503), "POVPIP": (0, 501)}))
+FIVE = tuple(_integers(survey.NUMBERS))
+ELEVEN = FIVE + tuple(Column(name, low, high, labels=True) for name, (low, high) in survey.LABELS.items())
+FOUR = tuple(_integers(survey.TRAVEL))
 
 TABLES = {
     table.key: table
