@@ -24,8 +24,9 @@ from race import page
 from race.contenders import ALL_PEERS, CONTENDERS, Contender
 from race.environments import NoEnvironment, environment, tidy
 from race.measures import measures
-from race.tables import DATA, ROOT, TABLES, Table
+from race.tables import ROOT, TABLES, Table
 from race.watching import THREADS, watched
+from survey import DATA
 
 RESULTS = Path(__file__).parent / "results"
 BUILD = ROOT / "build" / "race"
