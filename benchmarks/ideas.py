@@ -38,6 +38,7 @@ from certsynth.planning.choice import choose
 from certsynth.projection import particles, synthesis
 from certsynth.projection.emit import multiplicities
 from certsynth.projection.particles import View
+from certsynth.queries.tally import held
 from certsynth.settings import checked_settings
 from certsynth.sources import cleaned, open_source
 from run import TABLES
@@ -115,7 +116,7 @@ def synthetic(
     with ExitStack() as parts:
         for part in instead:
             parts.enter_context(part)
-        measured = measure_layers(lambda: [data.rows], data.schema, planned, noise=SeededNoise(seed))
+        measured = measure_layers(held(data.rows), data.schema, planned, noise=SeededNoise(seed))
         return synthesis.synthesise(measured, data.schema, count, np.random.default_rng(seed), public=public)
 
 

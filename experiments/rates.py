@@ -40,7 +40,7 @@ from certsynth.projection.support import full_grid
 from certsynth.projection.target import Target, as_probabilities
 from certsynth.queries import Marginals
 from certsynth.settings import checked_settings
-from certsynth.sources import cleaned, open_source
+from certsynth.sources import cleaned, open_source, rows_of
 from certsynth.transport import Path as CellPath
 from certsynth.transport import path_loss
 from points import Points
@@ -184,7 +184,7 @@ def default(question: Question, table: pd.DataFrame, rng: np.random.Generator) -
     settings = checked_settings(schema, **asked, public=False)
     layers = choose(schema, settings, len(table)).layers
     source = open_source(table, what="data")
-    measurements = measure_layers(lambda: cleaned(source, schema), schema, layers, noise=None)
+    measurements = measure_layers(rows_of(source, schema, "counting rows"), schema, layers, noise=None)
     made, _ = fitted(measurements, schema, Fitting.asked(settings, measurements[-1]), len(table), rng)
     told = {"resolution": layers[-1].resolution, "mechanism": measurements[-1].strategy.name}
     return pd.DataFrame({name: np.asarray(x) for name, x in made.items()}), told

@@ -42,8 +42,8 @@ READS_ROWS = ("certification", "cli", "demo", "evaluation", "pipeline", "sources
 LAYERS = (
     ("arrays", "errors", "markup", "progress", "smallfiles"),
     ("domain", "parallel", "paths", "workload"),
-    ("answers", "queries", "sources", "transport"),
-    ("mechanisms", "report"),
+    ("answers", "queries", "transport"),
+    ("mechanisms", "report", "sources"),
     ("certificate", "projection", "request"),
     ("artefact", "limits", "settings"),
     ("certification", "demo", "evaluation", "fitting", "layers"),

@@ -19,6 +19,7 @@ from certsynth.mechanisms.samplers import Noised
 from certsynth.planning.choice import choose
 from certsynth.planning.plan import Plan
 from certsynth.planning.tables import made_up
+from certsynth.queries.tally import held
 from certsynth.settings import Settings
 from certsynth.sources import cleaned, open_source
 from small import MIXED, NATIVE, FixedOutput, NoNoise, people, planned, settled
@@ -28,7 +29,7 @@ RELATIONS = ["replace-one", "add-remove"]
 
 def measured(rows: Sequence[np.ndarray], schema: Schema, noise: Any, **asked: Any) -> list[Measurement]:
     layers = planned(schema, settled(schema, **({"mechanism": "identity"} | asked)), len(rows[0]))
-    return measure_layers(lambda: [rows], schema, layers, noise=noise)
+    return measure_layers(held(rows), schema, layers, noise=noise)
 
 
 def mixed(rows: int, seed: int = 0) -> list[np.ndarray]:
@@ -74,7 +75,7 @@ def test_the_layers_cost_exactly_what_is_left_for_measuring(unit, sparsity, shar
     assert [layer.ways for layer in layers] == (list(range(1, sparsity + 1)) if certificate else [sparsity])
     assert min(layer.budget.amount for layer in layers) > 0
     noise = NoNoise()
-    made = measure_layers(lambda: [[np.zeros(4), np.ones(4), np.zeros(4, int)]], NATIVE, layers, noise=noise)
+    made = measure_layers(held([np.zeros(4), np.ones(4), np.zeros(4, int)]), NATIVE, layers, noise=noise)
     assert sum(m.cost.spent.amount for m in made) == left
     assert {m.cost.spent.unit for m in made} == {unit}
     assert {m.cost.neighbours for m in made} == {neighbours}
@@ -97,8 +98,8 @@ def given_to_noise(
     columns = [np.array([row[j] for row in rows], dtype=float) for j in range(2)]
     columns.append(np.array([row[2] for row in rows], dtype=np.int64))
     spy = Spy()
-    held = [x for column, x in zip(TINY, columns, strict=True) if column.name in schema.names]
-    made = measure_layers(lambda: [held], schema, layers, noise=spy)
+    wanted = [x for column, x in zip(TINY, columns, strict=True) if column.name in schema.names]
+    made = measure_layers(held(wanted), schema, layers, noise=spy)
     return [v for v, _, _ in spy.given], [answer.scale for _, _, answer in spy.given], [starts(m) for m in made]
 
 
@@ -205,7 +206,7 @@ def test_batches_are_counted_together() -> None:
     whole = mixed(60)
     parts = [[x[:7] for x in whole], [x[7:7] for x in whole], [x[7:] for x in whole]]
     layers = planned(MIXED, settled(MIXED, resolution=3, mechanism="identity"), 60)
-    one, many = (measure_layers(lambda b=b: b, MIXED, layers, noise=NoNoise()) for b in ([whole], parts))
+    one, many = (measure_layers(held(*b), MIXED, layers, noise=NoNoise()) for b in ([whole], parts))
     for a, b in zip(one, many, strict=True):
         assert all(np.array_equal(x, y) for x, y in zip(a.coefficients, b.coefficients, strict=True))
         assert starts(a) == starts(b)
@@ -287,7 +288,7 @@ def test_groups_are_narrow_where_the_rows_are() -> None:
 def test_which_cells_are_measured(asked: dict[str, Any], cells: list[str]) -> None:
     layers = planned(NATIVE, settled(NATIVE, **({"resolution": 2} | asked)), 100)
     assert [layer.cells for layer in layers] == cells
-    made = measure_layers(lambda: [[np.zeros(4), np.ones(4), np.zeros(4, int)]], NATIVE, layers, noise=NoNoise())
+    made = measure_layers(held([np.zeros(4), np.ones(4), np.zeros(4, int)]), NATIVE, layers, noise=NoNoise())
     for layer, measurement in zip(layers, made, strict=True):
         assert all(isinstance(grid, Groups) == (layer.cells != "even") for grid in measurement.marginals.cells)
         subsets = tuple(itertools.combinations(range(3), layer.ways))

@@ -23,6 +23,7 @@ from certsynth.mechanisms.sparse import SparseMeasurement
 from certsynth.mechanisms.spending import Spending
 from certsynth.planning.dimensions import possible_grids
 from certsynth.queries.occupied import all_columns, occupied
+from certsynth.queries.tally import held
 from certsynth.sampling import sample
 from small import EVERY_KIND, FixedOutput, LyingNoise, NoNoise, failures_allowed, settled, workers
 
@@ -67,7 +68,7 @@ def test_the_grid_of_the_least_score_is_that_of_the_rows_dimension(kind, dimensi
     scores = [grid.score(len(each.places)) for grid, each in zip(grids, found, strict=True)]
     assert grids[int(np.argmin(scores))].dimension == dimension
     spending = Spending(settings.privacy.charge(settings.neighbours), settings.privacy.budget, what="", account=None)
-    made = adapted(lambda: [list(table.T)], schema, settings, rows, spending=spending)
+    made = adapted(held(list(table.T)), schema, settings, rows, spending=spending)
     assert made.cost is not None
     assert made.cost.spent.amount == settings.privacy.budget.amount / 10
     assert [c.resolution for c in made.choice.candidates] == [grid.resolution for grid in grids]

@@ -12,14 +12,14 @@ from dataclasses import dataclass
 import numpy as np
 
 from certsynth.domain import Schema
-from certsynth.layers import Rows
 from certsynth.mechanisms import Budget, Guarantee, Sensitivity
 from certsynth.mechanisms.scalars import measure_scalars
 from certsynth.mechanisms.selection import choose_by_ratio
 from certsynth.mechanisms.spending import Spending
 from certsynth.planning.choice import Choice
 from certsynth.planning.dimensions import Grid, candidate_of, possible_grids, strategy_of
-from certsynth.queries.occupied import all_columns, occupied
+from certsynth.queries.occupied import Occupancy, all_columns
+from certsynth.queries.tally import Rows
 from certsynth.settings import Settings
 
 
@@ -38,9 +38,8 @@ def adapted(private: Rows, schema: Schema, settings: Settings, rows: int, *, spe
     best, cost = 0, None
     if len(found) > 1:
         budget = settings.privacy.budget.share(settings.adaptation_share)
-        sizes = [
-            len(each.places) for each in occupied(schema, [all_columns(schema, g.resolution) for g in found], private())
-        ]
+        grids = [all_columns(schema, grid.resolution) for grid in found]
+        sizes = [len(each.places) for each in private(Occupancy(schema, grids))]
         choose = _by_noisy_sizes if strategy_of(settings).signed else _by_score
         best, cost = choose(found, sizes, budget, settings, spending)
     candidates = tuple(candidate_of(settings, grid) for grid in found)

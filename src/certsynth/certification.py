@@ -24,8 +24,9 @@ from certsynth.mechanisms.ledger import Account
 from certsynth.mechanisms.samplers import Noise
 from certsynth.mechanisms.selection import choose_least
 from certsynth.mechanisms.spending import Spending
-from certsynth.progress import Progress, silent, watched
-from certsynth.queries.fine import FineMarginals
+from certsynth.progress import Progress, silent
+from certsynth.queries.fine import PLACING, FineMarginals
+from certsynth.queries.tally import Batch, Rows
 from certsynth.request import (
     checked_budget,
     checked_confidence,
@@ -33,12 +34,10 @@ from certsynth.request import (
     checked_subsets,
     usable,
 )
-from certsynth.sources import cleaned, open_source
+from certsynth.sources import cleaned, open_source, rows_of
 
-PLACING = "placing rows on the lattice"
-
-Batches = Callable[[], Iterable[Sequence[np.ndarray]]]
-"""Cleaned rows, from the start each time it is called."""
+Batches = Callable[[], Iterable[Batch]]
+"""Cleaned rows of a public table, from the start each time it is called."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -158,7 +157,7 @@ def certify(
         ours = open_source(data, what="private data")
         whole, single = direct_bounds(
             fine,
-            lambda: cleaned(ours, schema),
+            rows_of(ours, schema, PLACING, hidden=relation is Neighbours.ADD_REMOVE, progress=progress),
             lambda: cleaned(theirs, schema),
             budget=privacy.budget,
             beta=1 - sure,
@@ -174,7 +173,7 @@ def certify(
 
 def direct_bounds(
     fine: FineMarginals,
-    private: Batches,
+    private: Rows,
     synthetic: Batches,
     *,
     budget: Budget,
@@ -186,7 +185,6 @@ def direct_bounds(
     progress: Progress = silent,
 ) -> tuple[Direct, Direct | None]:
     """Direct certificates for the subsets of `fine` and, where these have more than one column, for single columns."""
-    hidden = neighbours is Neighbours.ADD_REMOVE
     columns = sorted({j for subset in fine.marginals.subsets for j in subset})
     queries = [(fine, Fraction(1), per_subset)]
     if any(len(subset) > 1 for subset in fine.marginals.subsets):
@@ -201,7 +199,7 @@ def direct_bounds(
         answers.append(
             direct(
                 query,
-                query.count(watched(private(), PLACING, None, hidden=hidden, progress=progress)),
+                private(query),
                 theirs,
                 budget=budget.share(share),
                 beta=beta * share,
@@ -217,7 +215,7 @@ def direct_bounds(
 
 def choose_table(
     fine: FineMarginals,
-    private: Batches,
+    private: Rows,
     tables: Sequence[Sequence[np.ndarray]],
     *,
     budget: Budget,
@@ -225,8 +223,7 @@ def choose_table(
     progress: Progress = silent,
 ) -> tuple[int, Guarantee]:
     """Index of a table with a small loss, and what the choice cost."""
-    hidden = neighbours is Neighbours.ADD_REMOVE
-    ours = fine.count(watched(private(), PLACING, None, hidden=hidden, progress=progress))
+    ours = private(fine)
     queries = []
     for table in tables:
         theirs = fine.count([table])

@@ -11,9 +11,9 @@ from certsynth.domain import Schema
 from certsynth.errors import InputError
 from certsynth.limits import check_lattice
 from certsynth.progress import Progress, silent
-from certsynth.queries.fine import FineMarginals
+from certsynth.queries.fine import PLACING, FineMarginals
 from certsynth.request import checked_subsets, named_columns
-from certsynth.sources import cleaned, open_source
+from certsynth.sources import cleaned, open_source, rows_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,7 +100,7 @@ def evaluate(
     check_lattice(bare)
     sources = open_source(data, what="private data"), open_source(synthetic, what="synthetic table")
     fine = bare.netted(*(cleaned(source, schema) for source in sources))
-    first, second = (fine.count(cleaned(source, schema)) for source in sources)
+    first, second = (rows_of(source, schema, PLACING, progress=progress)(fine) for source in sources)
     for counts, what in ((first, "private data"), (second, "synthetic table")):
         if not counts.rows:
             raise InputError(f"the {what} has no rows: there is nothing to compare.")

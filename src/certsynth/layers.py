@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -16,8 +16,9 @@ from certsynth.mechanisms.sparse import LowDimensional, measure_sparse
 from certsynth.projection.margins import monotone
 from certsynth.queries import Marginals
 from certsynth.queries.grouping import best_groups, best_heads
-from certsynth.queries.marginals import Subset
-from certsynth.queries.occupied import all_columns, occupied
+from certsynth.queries.marginals import CellCounts, Subset
+from certsynth.queries.occupied import Occupancy, all_columns
+from certsynth.queries.tally import Rows
 from certsynth.settings import CellKind
 
 WORTH, FINEST = 0.7, 64
@@ -25,9 +26,6 @@ WORTH, FINEST = 0.7, 64
 
 LEAST_COUNT = 0.35
 """Rows in a cell of a table of labels and a line, on average, as a multiple of the noise's deviation."""
-
-Rows = Callable[[], Iterable[Sequence[np.ndarray]]]
-"""A fresh look at the cleaned rows, batch by batch."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,18 +55,13 @@ def measure_layers(rows: Rows, schema: Schema, layers: Sequence[Layer], *, noise
     for layer in layers:
         if isinstance(layer.strategy, LowDimensional):
             assert layer.resolution is not None
-            (counts_of_grid,) = occupied(schema, [all_columns(schema, layer.resolution)], rows())
+            (counts_of_grid,) = rows(Occupancy(schema, [all_columns(schema, layer.resolution)]))
             made.append(measure_sparse(counts_of_grid, layer.strategy, budget=layer.budget, noise=noise))
             continue
         marginals = weighted(_cells(schema, layer, made), layer)
-        counts = marginals.count(_codes(rows(), schema, marginals))
+        counts = rows(CellCounts(schema, marginals))
         made.append(measure(counts, layer.strategy, budget=layer.budget, noise=noise))
     return made
-
-
-def _codes(batches: Iterable[Sequence[np.ndarray]], schema: Schema, marginals: Marginals) -> Iterable[list[Ints]]:
-    for batch in batches:
-        yield [column.to_cells(x, cells) for column, x, cells in zip(schema, batch, marginals.cells, strict=True)]
 
 
 def _cells(schema: Schema, layer: Layer, before: Sequence[Measurement]) -> tuple[Cells, ...]:

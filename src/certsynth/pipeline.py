@@ -5,7 +5,7 @@ from __future__ import annotations
 import importlib.metadata
 import secrets
 import sys
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, Literal
 
@@ -43,13 +43,16 @@ from certsynth.mechanisms.scalars import measure_scalars
 from certsynth.mechanisms.sparse import SparseMeasurement
 from certsynth.mechanisms.spending import Spending
 from certsynth.planning.choice import RESOLUTIONS, Choice, choose, tables_at
-from certsynth.progress import Progress, silent, watched
+from certsynth.progress import Progress, silent
 from certsynth.projection.support import check_full_grid
-from certsynth.queries.displacement import displacement, farthest
-from certsynth.queries.fine import LATTICE_COLUMNS, FineMarginals
+from certsynth.queries.displacement import Displacement, farthest
+from certsynth.queries.fine import LATTICE_COLUMNS, PLACING, FineMarginals
+from certsynth.queries.tally import HowMany
 from certsynth.request import usable
 from certsynth.settings import DIRECT_BETA, HIDDEN_ROWS, MOST_ROWS, Settings, checked_settings
-from certsynth.sources import Source, cleaned, open_source
+from certsynth.sources import Source, cleaned, open_source, rows_of
+
+COUNTING, DISPLACED = "counting rows", "measuring how far rows are from their cells"
 
 
 def release(
@@ -201,21 +204,20 @@ def _made(
     source.batches(schema.names)  # reads nothing yet, and tells at once if a column is not there
     hidden = settings.neighbours is Neighbours.ADD_REMOVE
 
-    def rows_again() -> Iterable[Sequence[np.ndarray]]:
-        batches = cleaned(source, schema)
-        return watched(batches, "counting rows", source.size_hint(), hidden=hidden, progress=progress)
-
+    counting, placing, again = (
+        rows_of(source, schema, phase, hidden=hidden, progress=progress) for phase in (COUNTING, PLACING, DISPLACED)
+    )
     spent: list[tuple[str, Guarantee]] = []
     known_rows, dimension = _known_rows(source, schema, settings), None
     if settings.low_dimensional:
-        found = adapted(rows_again, schema, settings, known_rows, spending=spending)
+        found = adapted(counting, schema, settings, known_rows, spending=spending)
         choice, dimension = found.choice, found.grid.dimension
         if found.cost is not None:
             spent.append((ADAPTING, found.cost))
     else:
         choice = choose(schema, settings, known_rows, memory=memory, progress=progress)
     layers = choice.layers
-    measurements = measure_layers(rows_again, schema, layers, noise=spending)
+    measurements = measure_layers(counting, schema, layers, noise=spending)
     spending.reserve()  # also where nothing needed noise: it is a release of these rows all the same
     measurement = measurements[-1]
 
@@ -244,7 +246,7 @@ def _made(
         spending.take(share)
         chosen, cost = choose_table(
             fine,
-            lambda: cleaned(source, schema),
+            placing,
             cleaned_tables,
             budget=share,
             neighbours=settings.neighbours,
@@ -256,7 +258,7 @@ def _made(
     displaced = None
     if settings.displacement_share and (most := farthest(schema, measurement.marginals)):
         displaced = measure_scalars(
-            [displacement(schema, measurement.marginals, cleaned(source, schema))],
+            [again(Displacement(schema, measurement.marginals))],
             sensitivity=Sensitivity(most, most**2),
             budget=settings.privacy.budget.share(settings.displacement_share),
             neighbours=settings.neighbours,
@@ -287,7 +289,7 @@ def _made(
     if settings.share:
         whole, single = direct_bounds(
             fine,
-            lambda: cleaned(source, schema),
+            placing,
             lambda: [emitted],
             budget=settings.privacy.budget.share(settings.share),
             beta=direct_beta,
@@ -349,7 +351,7 @@ def _known_rows(source: Source, schema: Schema, settings: Settings) -> int:
     if settings.neighbours is Neighbours.ADD_REMOVE:
         return HIDDEN_ROWS if settings.rows is None else settings.rows
     known = source.size_hint()
-    return sum(len(batch[0]) for batch in source.batches(schema.names[:1])) if known is None else known
+    return rows_of(source, schema.select(schema.names[:1]), COUNTING)(HowMany()) if known is None else known
 
 
 def read_public(public: Any, schema: Schema) -> list[np.ndarray]:

@@ -33,6 +33,7 @@ from certsynth.planning.choice import (
     first_guess,
 )
 from certsynth.planning.tables import made_up
+from certsynth.queries.tally import held
 from small import NATIVE, NoNoise, settled
 
 RELATIONS = ["replace-one", "add-remove"]
@@ -372,7 +373,7 @@ def test_what_a_hostile_cache_says_can_be_measured(forged, stored, mechanism: st
     stored["answer"]["best"] = index
     layers = forged(stored).layers
     rows = [np.zeros(4), np.ones(4), np.zeros(4, int)]
-    assert len(measure_layers(lambda: [rows], NATIVE, layers, noise=NoNoise())) == 2
+    assert len(measure_layers(held(rows), NATIVE, layers, noise=NoNoise())) == 2
 
 
 @pytest.mark.usefixtures("few")
@@ -512,7 +513,7 @@ def test_a_layer_that_is_planned_is_like_the_one_that_is_measured() -> None:
     settings = settled(NATIVE, sparsity=2, resolution=3, mechanism="identity")
     layers = choose(NATIVE, settings, 500).layers
     table = made_up(NATIVE, 500, strength=0.6, rng=np.random.default_rng(0))
-    measured = measure_layers(lambda: [table], NATIVE, layers, noise=NoNoise())
+    measured = measure_layers(held(table), NATIVE, layers, noise=NoNoise())
     for blank, made in zip(blank_layers(NATIVE, layers, 500), measured, strict=True):
         assert blank.marginals.subsets == made.marginals.subsets
         assert blank.scale == made.scale

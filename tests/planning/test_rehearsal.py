@@ -18,6 +18,7 @@ from certsynth.planning.choice import SPLIT, blank_layers, candidate
 from certsynth.planning.rehearsal import Rehearsed, certified_loss, loss, rehearse, slack, worst_subsets
 from certsynth.queries.fine import FineMarginals
 from certsynth.queries.marginals import all_subsets
+from certsynth.queries.tally import held
 from certsynth.settings import DIRECT_BETA
 from small import NoNoise, settled
 
@@ -133,7 +134,7 @@ def test_slack_is_what_a_direct_certificate_adds(asked: dict[str, Any]) -> None:
     fine = FineMarginals.all_subsets(TRIPLE, sparsity=settings.sparsity)
     whole, _ = direct_bounds(
         fine,
-        lambda: [made.table],
+        held(made.table),
         lambda: [made.rows],
         budget=settings.privacy.budget.share(settings.share),
         beta=settings.beta * DIRECT_BETA,

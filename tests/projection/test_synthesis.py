@@ -17,6 +17,7 @@ from certsynth.mechanisms import Budget, Measurement, Sensitivity, Unit
 from certsynth.mechanisms.samplers import Noised, calibrated_scale, simulate
 from certsynth.projection import synthesis
 from certsynth.projection.synthesis import _Layer, _views, synthesise
+from certsynth.queries.tally import held
 from certsynth.sources import cleaned, open_source
 from small import MIXED, NATIVE, NoNoise, native, people, planned, settled
 
@@ -96,7 +97,7 @@ def clean(frame: pl.DataFrame, schema: Schema) -> list[np.ndarray]:
 def measured(rows: Sequence[np.ndarray], schema: Schema, *, noise: Any = None, **asked: Any) -> list[Measurement]:
     asked = {"projection": "particles", "mechanism": "identity"} | asked
     layers = planned(schema, settled(schema, **asked), len(rows[0]))
-    return measure_layers(lambda: [rows], schema, layers, noise=noise)
+    return measure_layers(held(rows), schema, layers, noise=noise)
 
 
 def on_detail(columns: Sequence[np.ndarray], schema: Schema) -> list[np.ndarray]:

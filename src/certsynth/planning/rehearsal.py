@@ -22,6 +22,7 @@ from certsynth.queries import Marginals
 from certsynth.queries.fine import LATTICE_COLUMNS, MOVE_UNITS, FineMarginals
 from certsynth.queries.marginals import Subset
 from certsynth.queries.net import LEAST_NODES
+from certsynth.queries.tally import held
 from certsynth.settings import DIRECT_BETA, Settings
 from certsynth.transport import Network, transport_loss
 
@@ -60,7 +61,7 @@ def rehearse(schema: Schema, layers: Sequence[Layer], rows: int, *, strength: fl
     rng = np.random.default_rng([seed, fewer])
     table = made_up(schema, fewer, strength=strength, rng=rng)
     scaled = [replace(layer, budget=layer.budget.share(_stretch(layer, Fraction(rows, fewer)))) for layer in layers]
-    measurements = measure_layers(lambda: [table], schema, scaled, noise=MadeUpNoise(rng))
+    measurements = measure_layers(held(table), schema, scaled, noise=MadeUpNoise(rng))
     return Rehearsed(table, synthesise(measurements, schema, fewer, rng, particles=particles))
 
 

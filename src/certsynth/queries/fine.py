@@ -15,12 +15,16 @@ from certsynth.domain.ruler import UNITS
 from certsynth.errors import InputError
 from certsynth.queries.marginals import Counts, Marginals, Subset, all_subsets
 from certsynth.queries.net import MOST_SEEN, SLACK, Net, nodes_each
+from certsynth.queries.tally import Batch, Dense, asked
 
 MOVE_UNITS = UNITS
 """Distances of rows to the lattice are summed as whole multiples of 1/MOVE_UNITS, each rounded up."""
 
 STEPS = {1: 1024, 2: 256, 3: 32}
 """Default steps to the unit length, by the number of columns that are looked at together."""
+
+PLACING = "placing rows on the lattice"
+"""What is being done while rows are counted there, in words."""
 
 LATTICE_COLUMNS = 3
 """More columns than this are compared on nets."""
@@ -31,7 +35,8 @@ class FineMarginals:
     """Marginals on the columns' own lattices, fixed by the schema alone; of more than three columns on nets.
 
     One or two columns have their native values where these are at most `steps` apart; three share one step, since the
-    network of three unequal steps is not exact. Nets have nodes from public rows: `netted` makes them.
+    network of three unequal steps is not exact. Nets have nodes from public rows: `netted` makes them. It is a tally of
+    rows: `count`, or `begin`, `add` and `result`.
     """
 
     schema: Schema
@@ -96,32 +101,38 @@ class FineMarginals:
         nets = iter(self.nets)
         return [next(nets) if len(subset) > self.lattice_columns else None for subset in self.marginals.subsets]
 
-    def count(self, batches: Iterable[Sequence[np.ndarray]]) -> FineCounts:
+    def count(self, batches: Iterable[Batch]) -> FineCounts:
         """Count cleaned rows that come in batches."""
+        return asked(batches, self)
+
+    def begin(self) -> Dense:
+        """A vector for each subset, what rows are moved in each, and the number of rows."""
         if len(self.nets) < len(self.wide):
             raise ValueError("more than three columns are counted on nets: call netted first")
-        subsets, narrow = self.marginals.subsets, self.on_lattices
-        grounds, moved = self.grounds(), [0] * len(subsets)
-        blocks = [None if net is None else np.zeros(net.size, dtype=np.int64) for net in grounds]
-        farthest = self.farthest()
+        blocks = zip(self.marginals.sizes(), self.grounds(), strict=True)
+        sizes = [size if net is None else net.size for size, net in blocks]
+        return Dense.of([*sizes, len(sizes), 1])
 
-        def codes() -> Iterable[list[Ints]]:
-            for batch in batches:
-                placed = [c.to_lattice(x, g) for c, x, g in zip(self.schema, batch, self.marginals.cells, strict=True)]
-                units = [move_units(away, farthest) for _, away in placed]
-                for j, (subset, net, block) in enumerate(zip(subsets, grounds, blocks, strict=True)):
-                    if net is None or block is None:
-                        moved[j] += int(np.max([units[c] for c in subset], axis=0).sum())
-                        continue
-                    where, far = net.attach(batch)
-                    block += np.bincount(where, minlength=len(block))
-                    moved[j] += int(far.sum())
-                yield [code for code, _ in placed]
+    def add(self, sums: Dense, batch: Batch) -> None:
+        *blocks, moved, rows = sums.vectors
+        rows += len(batch[0])
+        farthest, cells, grounds = self.farthest(), self.marginals.cells, self.grounds()
+        placed = [column.to_lattice(x, g) for column, x, g in zip(self.schema, batch, cells, strict=True)]
+        units = [move_units(away, farthest) for _, away in placed]
+        for j, (subset, net, block) in enumerate(zip(self.marginals.subsets, grounds, blocks, strict=True)):
+            if net is None:
+                moved[j] += np.max([units[c] for c in subset], axis=0).sum()
+                continue
+            where, far = net.attach(batch)
+            block += np.bincount(where, minlength=len(block))
+            moved[j] += far.sum()
+        on_lattices = [block for block, net in zip(blocks, grounds, strict=True) if net is None]
+        self.on_lattices.add(on_lattices, [codes for codes, _ in placed])
 
-        counted = narrow.count(codes())
-        lattice_blocks = iter(counted.blocks)
-        every = tuple(next(lattice_blocks) if block is None else frozen(block) for block in blocks)
-        return FineCounts(counts=Counts(marginals=self.marginals, blocks=every, rows=counted.rows), moved=tuple(moved))
+    def result(self, sums: Dense) -> FineCounts:
+        *blocks, moved, rows = sums.vectors
+        counts = Counts(marginals=self.marginals, blocks=tuple(map(frozen, blocks)), rows=int(rows[0]))
+        return FineCounts(counts=counts, moved=tuple(moved.tolist()))
 
     def farthest(self) -> int:
         """How far a row can be from its lattice point at most, in units."""

@@ -12,6 +12,7 @@ import numpy as np
 
 from certsynth.arrays import Floats, Ints, frozen
 from certsynth.domain import Cells, Schema
+from certsynth.queries.tally import Batch, Dense
 
 Subset = tuple[int, ...]
 """Positions of columns in the schema, ascending."""
@@ -109,15 +110,19 @@ class Marginals:
             index = index * self.cells[j].size + codes[j]
         return index
 
+    def add(self, blocks: Sequence[Ints], codes: Sequence[Ints]) -> None:
+        """Count rows that come as codes, one array for each column."""
+        for block, subset in zip(blocks, self.subsets, strict=True):
+            block += np.bincount(self.indices(codes, subset), minlength=len(block))
+
     def count(self, batches: Iterable[Sequence[Ints]]) -> Counts:
-        """Count rows that come as batches of codes, one array for each column."""
+        """The counts of rows that come as batches of codes."""
         blocks = [np.zeros(size, dtype=np.int64) for size in self.sizes()]
         rows = 0
         for codes in batches:
             rows += len(codes[0])
-            for block, subset in zip(blocks, self.subsets, strict=True):
-                block += np.bincount(self.indices(codes, subset), minlength=len(block))
-        return Counts(marginals=self, blocks=tuple(frozen(block) for block in blocks), rows=rows)
+            self.add(blocks, codes)
+        return Counts(marginals=self, blocks=tuple(map(frozen, blocks)), rows=rows)
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
@@ -136,3 +141,24 @@ class Counts:
 
     def __iter__(self) -> Iterator[Ints]:
         return iter(self.blocks)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class CellCounts:
+    """The tally of a table's marginals: one vector for each, and the number of rows."""
+
+    schema: Schema
+    marginals: Marginals
+
+    def begin(self) -> Dense:
+        return Dense.of([*self.marginals.sizes(), 1])
+
+    def add(self, sums: Dense, batch: Batch) -> None:
+        cells = self.marginals.cells
+        codes = [column.to_cells(x, c) for column, x, c in zip(self.schema, batch, cells, strict=True)]
+        self.marginals.add(sums.vectors[:-1], codes)
+        sums.vectors[-1] += len(batch[0])
+
+    def result(self, sums: Dense) -> Counts:
+        *blocks, rows = sums.vectors
+        return Counts(marginals=self.marginals, blocks=tuple(map(frozen, blocks)), rows=int(rows[0]))

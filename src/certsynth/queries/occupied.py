@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import NoReturn
 
@@ -12,6 +12,7 @@ import numpy as np
 from certsynth.arrays import Ints, frozen
 from certsynth.domain import Cells, Schema
 from certsynth.queries.marginals import Counts, Marginals
+from certsynth.queries.tally import Batch, asked
 
 MOST_CELLS = 2**62
 """Cells of a grid that can be numbered."""
@@ -57,31 +58,63 @@ def grid_cells(schema: Schema, resolution: int) -> int:
     return math.prod(column.cells(resolution).size for column in schema)
 
 
+@dataclass(frozen=True, slots=True, eq=False)
+class Sparse:
+    """Vectors of which few entries are not 0. About `most` entries are held at once, where so many suffice."""
+
+    parts: list[list[tuple[Ints, Ints]]]
+    most: int
+
+    def entries(self) -> Iterator[tuple[int, Ints, Ints]]:
+        for vector, parts in enumerate(self.parts):
+            yield vector, *_together(parts)
+
+    def put(self, vector: int, places: Ints, values: Ints) -> None:
+        parts = self.parts[vector]
+        parts.append((places, values))
+        if len(parts) > 1 and sum(len(each) for each, _ in parts) > self.most:
+            parts[:] = [_together(parts)]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Occupancy:
+    """The tally of which cells of each grid hold rows; the last vector is the number of rows."""
+
+    schema: Schema
+    grids: Sequence[Marginals]
+    most: int = 4_000_000
+
+    def begin(self) -> Sparse:
+        return Sparse([[] for _ in range(len(self.grids) + 1)], self.most)
+
+    def add(self, sums: Sparse, batch: Batch) -> None:
+        for j, grid in enumerate(self.grids):
+            codes = [column.to_cells(x, cells) for column, x, cells in zip(self.schema, batch, grid.cells, strict=True)]
+            sums.put(j, *np.unique(grid.indices(codes, grid.subsets[0]), return_counts=True))
+        sums.put(len(self.grids), np.zeros(1, np.int64), np.array([len(batch[0])]))
+
+    def result(self, sums: Sparse) -> list[Occupied]:
+        *found, (_, _, rows) = sums.entries()
+        return [
+            Occupied(marginals=grid, places=frozen(places), counts=frozen(counts), rows=int(rows.sum()))
+            for grid, (_, places, counts) in zip(self.grids, found, strict=True)
+        ]
+
+
 def occupied(
-    schema: Schema, grids: Sequence[Marginals], batches: Iterable[Sequence[np.ndarray]], *, most: int = 4_000_000
+    schema: Schema, grids: Sequence[Marginals], batches: Iterable[Batch], *, most: int = 4_000_000
 ) -> list[Occupied]:
-    """The cells of each grid that hold cleaned rows, which come in batches. About `most` positions are held at once."""
-    seen: list[list[tuple[Ints, Ints]]] = [[] for _ in grids]
-    rows = 0
-    for batch in batches:
-        rows += len(batch[0])
-        for grid, parts in zip(grids, seen, strict=True):
-            codes = [column.to_cells(x, cells) for column, x, cells in zip(schema, batch, grid.cells, strict=True)]
-            parts.append(np.unique(grid.indices(codes, grid.subsets[0]), return_counts=True))
-            if len(parts) > 1 and sum(len(places) for places, _ in parts) > most:
-                parts[:] = [_together(parts)]
-    found = []
-    for grid, parts in zip(grids, seen, strict=True):
-        places, counts = _together(parts)
-        found.append(Occupied(marginals=grid, places=frozen(places), counts=frozen(counts), rows=rows))
-    return found
+    """The same of cleaned rows that come in batches."""
+    return asked(batches, Occupancy(schema, grids, most))
 
 
 def _together(parts: Sequence[tuple[Ints, Ints]]) -> tuple[Ints, Ints]:
     places = np.concatenate([np.empty(0, np.int64), *(places for places, _ in parts)])
     counts = np.concatenate([np.empty(0, np.int64), *(counts for _, counts in parts)])
     distinct, home = np.unique(places, return_inverse=True)
-    return distinct, np.bincount(home, weights=counts, minlength=len(distinct)).astype(np.int64)
+    together = np.zeros(len(distinct), dtype=np.int64)
+    np.add.at(together, home, counts)
+    return distinct, together
 
 
 def codes_of(cells: Sequence[Cells], places: Ints) -> Ints:

@@ -14,11 +14,13 @@ import duckdb
 import numpy as np
 
 from certsynth.domain.schema import Schema
+from certsynth.progress import Progress, silent, watched
+from certsynth.queries.tally import Rows, T, Tally, asked
 from certsynth.sources.duck import Relation
 from certsynth.sources.files import open_file
 from certsynth.sources.frames import Frame
 
-__all__ = ["NamedSource", "Source", "cleaned", "open_source"]
+__all__ = ["NamedSource", "Source", "cleaned", "open_source", "rows_of"]
 
 
 class Source(Protocol):
@@ -63,3 +65,13 @@ def cleaned(source: Source, schema: Schema, *, rows: int = 500_000) -> Iterator[
     """Batches of cleaned columns, in the order of the schema; what the schema does not name is not read."""
     batches = source.batches(schema.names, rows=rows)
     return ([column.clean(raw) for column, raw in zip(schema, batch, strict=True)] for batch in batches)
+
+
+def rows_of(source: Source, schema: Schema, phase: str, *, hidden: bool = False, progress: Progress = silent) -> Rows:
+    """The table as something that can be asked. `phase` says what for; of its rows nothing is told if `hidden`."""
+
+    def ask(tally: Tally[Any, T]) -> T:
+        total = None if hidden else source.size_hint()
+        return asked(watched(cleaned(source, schema), phase, total, hidden=hidden, progress=progress), tally)
+
+    return ask
