@@ -59,7 +59,7 @@ def test_no_batches_are_no_rows() -> None:
 def test_a_cell_that_does_not_exist_is_not_counted_elsewhere() -> None:
     codes = random_rows(5)
     codes[0][2] = COLUMNS[0].size
-    with pytest.raises(ValueError, match="broadcast"):
+    with pytest.raises(ValueError, match="beyond"):
         marginals(1).count([codes])
 
 

@@ -6,13 +6,12 @@ import math
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-import numpy as np
-
 from certsynth.domain import Schema
 from certsynth.domain.column import discretisation
-from certsynth.queries.fine import MOVE_UNITS, move_units
+from certsynth.queries.coding import MOVE_UNITS, Coded, Coder, in_cells
+from certsynth.queries.counting import moved
 from certsynth.queries.marginals import Marginals
-from certsynth.queries.tally import Batch, Dense, asked
+from certsynth.queries.tally import Batch, asked, zeros
 
 
 def farthest(schema: Schema, marginals: Marginals) -> int:
@@ -34,16 +33,16 @@ class Displacement:
     schema: Schema
     marginals: Marginals
 
-    def begin(self) -> Dense:
-        return Dense.of([len(self.marginals.subsets)])
+    def begin(self) -> Coded:
+        most = farthest(self.schema, self.marginals)
+        coder = Coder(tuple(self.schema), self.marginals.cells, in_cells, most)
+        return Coded(zeros([len(self.marginals.subsets)]), coder)
 
-    def add(self, sums: Dense, batch: Batch) -> None:
-        schema, marginals = self.schema, self.marginals
-        most = farthest(schema, marginals)
-        away = [move_units(c.from_centre(x, g), most) for c, x, g in zip(schema, batch, marginals.cells, strict=True)]
-        sums.vectors[0] += [np.max([away[j] for j in subset], axis=0).sum() for subset in marginals.subsets]
+    def add(self, sums: Coded, batch: Batch) -> None:
+        _, units = sums.coder.code(batch)
+        sums.vectors[0] += moved(units, self.marginals.subsets)
 
-    def result(self, sums: Dense) -> int:
+    def result(self, sums: Coded) -> int:
         return int(sums.vectors[0].max(initial=0))
 
 

@@ -9,16 +9,14 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from certsynth.arrays import Floats, Ints, frozen
+from certsynth.arrays import frozen
 from certsynth.domain import Schema
-from certsynth.domain.ruler import UNITS
 from certsynth.errors import InputError
+from certsynth.queries.coding import MOVE_UNITS, Coded, Coder, on_lattice
+from certsynth.queries.counting import moved as moved_units
 from certsynth.queries.marginals import Counts, Marginals, Subset, all_subsets
 from certsynth.queries.net import MOST_SEEN, SLACK, Net, nodes_each
-from certsynth.queries.tally import Batch, Dense, asked
-
-MOVE_UNITS = UNITS
-"""Distances of rows to the lattice are summed as whole multiples of 1/MOVE_UNITS, each rounded up."""
+from certsynth.queries.tally import Batch, asked, zeros
 
 STEPS = {1: 1024, 2: 256, 3: 32}
 """Default steps to the unit length, by the number of columns that are looked at together."""
@@ -105,31 +103,32 @@ class FineMarginals:
         """Count cleaned rows that come in batches."""
         return asked(batches, self)
 
-    def begin(self) -> Dense:
+    def begin(self) -> Coded:
         """A vector for each subset, what rows are moved in each, and the number of rows."""
         if len(self.nets) < len(self.wide):
             raise ValueError("more than three columns are counted on nets: call netted first")
         blocks = zip(self.marginals.sizes(), self.grounds(), strict=True)
         sizes = [size if net is None else net.size for size, net in blocks]
-        return Dense.of([*sizes, len(sizes), 1])
+        coder = Coder(tuple(self.schema), self.marginals.cells, on_lattice, self.farthest())
+        return Coded(zeros([*sizes, len(sizes), 1]), coder)
 
-    def add(self, sums: Dense, batch: Batch) -> None:
+    def add(self, sums: Coded, batch: Batch) -> None:
         *blocks, moved, rows = sums.vectors
         rows += len(batch[0])
-        farthest, cells, grounds = self.farthest(), self.marginals.cells, self.grounds()
-        placed = [column.to_lattice(x, g) for column, x, g in zip(self.schema, batch, cells, strict=True)]
-        units = [move_units(away, farthest) for _, away in placed]
-        for j, (subset, net, block) in enumerate(zip(self.marginals.subsets, grounds, blocks, strict=True)):
-            if net is None:
-                moved[j] += np.max([units[c] for c in subset], axis=0).sum()
-                continue
-            where, far = net.attach(batch)
-            block += np.bincount(where, minlength=len(block))
-            moved[j] += far.sum()
-        on_lattices = [block for block, net in zip(blocks, grounds, strict=True) if net is None]
-        self.on_lattices.add(on_lattices, [codes for codes, _ in placed])
+        grounds = self.grounds()
+        for j, (net, block) in enumerate(zip(grounds, blocks, strict=True)):
+            if net is not None:
+                where, far = net.attach(batch)
+                block += np.bincount(where, minlength=len(block))
+                moved[j] += far.sum()
+        placed = [j for j, net in enumerate(grounds) if net is None]
+        if placed:
+            codes, units = sums.coder.code(batch)
+            on_lattices = self.on_lattices
+            on_lattices.add([blocks[j] for j in placed], codes)
+            moved[placed] += moved_units(units, on_lattices.subsets)
 
-    def result(self, sums: Dense) -> FineCounts:
+    def result(self, sums: Coded) -> FineCounts:
         *blocks, moved, rows = sums.vectors
         counts = Counts(marginals=self.marginals, blocks=tuple(map(frozen, blocks)), rows=int(rows[0]))
         return FineCounts(counts=counts, moved=tuple(moved.tolist()))
@@ -157,9 +156,3 @@ class FineCounts:
     @property
     def rows(self) -> int:
         return self.counts.rows
-
-
-def move_units(away: Floats, farthest: int) -> Ints:
-    """Distances rounded up, by more than floats can have lost, and never above what the schema allows."""
-    up = np.ceil(away * MOVE_UNITS + 2.0**-20 * (away > 0))
-    return np.minimum(up.astype(np.int64), farthest)

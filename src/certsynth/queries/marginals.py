@@ -12,7 +12,9 @@ import numpy as np
 
 from certsynth.arrays import Floats, Ints, frozen
 from certsynth.domain import Cells, Schema
-from certsynth.queries.tally import Batch, Dense
+from certsynth.queries.coding import Coded, Coder, in_cells
+from certsynth.queries.counting import count
+from certsynth.queries.tally import Batch, zeros
 
 Subset = tuple[int, ...]
 """Positions of columns in the schema, ascending."""
@@ -110,10 +112,9 @@ class Marginals:
             index = index * self.cells[j].size + codes[j]
         return index
 
-    def add(self, blocks: Sequence[Ints], codes: Sequence[Ints]) -> None:
+    def add(self, blocks: Sequence[Ints], codes: np.ndarray | Sequence[np.ndarray]) -> None:
         """Count rows that come as codes, one array for each column."""
-        for block, subset in zip(blocks, self.subsets, strict=True):
-            block += np.bincount(self.indices(codes, subset), minlength=len(block))
+        count(blocks, np.asarray(codes), self.subsets, [cells.size for cells in self.cells])
 
     def count(self, batches: Iterable[Sequence[Ints]]) -> Counts:
         """The counts of rows that come as batches of codes."""
@@ -150,15 +151,15 @@ class CellCounts:
     schema: Schema
     marginals: Marginals
 
-    def begin(self) -> Dense:
-        return Dense.of([*self.marginals.sizes(), 1])
-
-    def add(self, sums: Dense, batch: Batch) -> None:
+    def begin(self) -> Coded:
         cells = self.marginals.cells
-        codes = [column.to_cells(x, c) for column, x, c in zip(self.schema, batch, cells, strict=True)]
+        return Coded(zeros([*self.marginals.sizes(), 1]), Coder(tuple(self.schema), cells, in_cells, 0))
+
+    def add(self, sums: Coded, batch: Batch) -> None:
+        codes, _ = sums.coder.code(batch, apart=False)
         self.marginals.add(sums.vectors[:-1], codes)
         sums.vectors[-1] += len(batch[0])
 
-    def result(self, sums: Dense) -> Counts:
+    def result(self, sums: Coded) -> Counts:
         *blocks, rows = sums.vectors
         return Counts(marginals=self.marginals, blocks=tuple(map(frozen, blocks)), rows=int(rows[0]))

@@ -78,6 +78,11 @@ def held(*batches: Batch) -> Rows:
     return ask
 
 
+def zeros(sizes: Iterable[int]) -> list[Ints]:
+    """Vectors of no rows. Every row adds at most 2^20 to an entry: 64 bits are enough for 2^43 rows."""
+    return [np.zeros(size, dtype=np.int64) for size in sizes]
+
+
 @dataclass(frozen=True, slots=True, eq=False)
 class Dense:
     """Vectors that have room for every entry."""
@@ -86,7 +91,7 @@ class Dense:
 
     @classmethod
     def of(cls, sizes: Iterable[int]) -> Dense:
-        return cls([np.zeros(size, dtype=np.int64) for size in sizes])
+        return cls(zeros(sizes))
 
     def entries(self) -> Iterator[tuple[int, Ints, Ints]]:
         for vector, values in enumerate(self.vectors):

@@ -1,0 +1,248 @@
+"""Codes of many rows at once: each column's rule for its cells, tried beforehand on every value, then looked up.
+
+A column's own methods (`to_cells`, `to_lattice`, `from_centre`) say which cell a value is in. Here nothing is said
+anew. A column of few values has a table of what they say of each; on a longer line codes only grow with the value, so
+that the least value of each code is found by halving, by the same methods. docs/explanation/counting.md has the proof.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+from numba import njit
+
+from certsynth.arrays import Floats, Ints
+from certsynth.domain import Category, Cells, Column, Groups, Ordered
+from certsynth.domain.ruler import UNITS
+from certsynth.queries.tally import Dense
+from certsynth.threads import in_threads
+
+MANY_ROWS = 8_192
+"""Rows that are worth a preparation. Fewer are coded by the columns' own methods: the codes are the same."""
+
+TABLE_VALUES = 2**16
+"""A column of up to so many values has a table of them all."""
+
+BUCKETS = 2**12
+"""Parts of a line, each with the code that it begins with, to start looking from."""
+
+MOVE_UNITS = UNITS
+"""Distances are summed as whole multiples of 1/MOVE_UNITS, each rounded up: in 64 bits the sum of 2^43 rows fits."""
+
+
+def move_units(away: Floats, farthest: int) -> Ints:
+    """Distances rounded up, by more than floats can have lost, and never above what the schema allows."""
+    up = np.ceil(away * MOVE_UNITS + 2.0**-20 * (away > 0))
+    return np.minimum(up.astype(np.int64), farthest)
+
+
+Placed = tuple[Ints, Floats]
+"""Codes of values, and how far these are from where their cells are."""
+
+
+def in_cells(column: Column, clean: np.ndarray, cells: Cells) -> Placed:
+    """Measured cells, and the way to their centres."""
+    return column.to_cells(clean, cells), column.from_centre(clean, cells)
+
+
+def on_lattice(column: Column, clean: np.ndarray, cells: Cells) -> Placed:
+    """The nearest points of a lattice, and the way to them."""
+    return column.to_lattice(clean, cells)
+
+
+Rule = Callable[[Column, np.ndarray, Cells], Placed]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Listed:
+    """What a rule says of every value that a column has; the last entry is for a missing one."""
+
+    codes: np.ndarray
+    units: np.ndarray
+
+    @classmethod
+    def of(cls, column: Column, cells: Cells, rule: Rule, farthest: int) -> Listed:
+        if isinstance(column, Ordered):
+            values: np.ndarray = np.append(np.arange(column.reach + 1.0), np.nan)
+        else:
+            assert isinstance(column, Category)
+            values = np.arange(len(column.labels) + column.missing)
+        codes, away = rule(column, values, cells)
+        return cls(codes.astype(np.uint32), move_units(away, farthest).astype(np.int32))
+
+    def code(self, clean: np.ndarray, codes: np.ndarray, units: np.ndarray) -> bool:
+        if clean.dtype.kind == "f":
+            return bool(_look_up_floats(clean, self.codes, self.units, codes, units))
+        return bool(_look_up_labels(clean, self.codes, self.units, codes, units))
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Stepped:
+    """A rule on a line, by the least value of each code; and where each code's cell is.
+
+    `least[c]` is the least value whose code is c or more, and `least[0]` is 0. `begins[b]` is at most the code of any
+    value in part b of the line.
+    """
+
+    least: Floats
+    begins: np.ndarray
+    parts: float
+    centres: Floats
+    along: float
+    per: float
+    absent: int
+    farthest: int
+
+    @classmethod
+    def of(cls, column: Ordered, cells: Cells, rule: Rule, farthest: int) -> Stepped:
+        line, reach = len(cells.places), float(column.reach)
+
+        def code(values: Floats) -> Ints:
+            return rule(column, values, cells)[0]
+
+        # Floats that are not negative are in the order of their bits: halving the bits ends at the very value.
+        wanted = np.arange(1, line)
+        low, high = np.zeros(line - 1, np.int64), np.full(line - 1, np.float64(reach).view(np.int64))
+        out_of_reach = code(high.view(np.float64)) < wanted
+        while (high - low > 1).any():
+            middle = low + (high - low) // 2
+            there = code(middle.view(np.float64)) >= wanted
+            low, high = np.where(there, low, middle), np.where(there, middle, high)
+        least = np.where(code(low.view(np.float64)) >= wanted, low, high).view(np.float64)
+        least = np.concatenate([[0.0], np.where(out_of_reach, np.inf, least)])
+        edges = np.arange(-1, BUCKETS) * (reach / BUCKETS)  # one part earlier: rounding cannot pass it
+        begins = np.searchsorted(least, np.maximum(edges, 0.0), side="right") - 1
+        shift = 0.5 if rule is in_cells and not isinstance(cells, Groups) else 0.0
+        return cls(
+            least=least,
+            begins=begins.astype(np.uint32),
+            parts=BUCKETS / reach,
+            centres=(cells.places + shift) / cells.steps,
+            along=float(column.weight.numerator),
+            per=float(column.weight.denominator * max(column.reach, 1)),
+            absent=int(code(np.array([np.nan]))[0]),
+            farthest=farthest,
+        )
+
+    def code(self, clean: Floats, codes: np.ndarray, units: np.ndarray) -> bool:
+        line = (self.least, self.begins, self.parts, self.centres, self.along, self.per, self.absent, self.farthest)
+        return bool(_step_up(clean, *line, codes, units))
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Coder:
+    """Columns with their cells, and the rule by which values are in them. `farthest` is in units of 1/MOVE_UNITS."""
+
+    columns: Sequence[Column]
+    cells: Sequence[Cells]
+    rule: Rule
+    farthest: int
+    _prepared: list[Listed | Stepped | None] = field(default_factory=list, init=False)
+
+    def code(self, batch: Sequence[np.ndarray], *, apart: bool = True) -> tuple[np.ndarray, np.ndarray]:
+        """Codes of cleaned rows, and how far these are from where their cells are: a line for each column.
+
+        Where `apart` is false nobody asks how far, and the distances are left out.
+        """
+        rows = len(batch[0])
+        if rows < MANY_ROWS:
+            return self._one_by_one(batch, apart)
+        if not self._prepared:
+            self._prepared.extend(map(self._prepare, self.columns, self.cells))
+        widest = max(cells.size for cells in self.cells)
+        codes = np.empty((len(batch), rows), np.uint16 if widest <= 2**16 else np.uint32)
+        units = np.empty((len(batch), rows if apart else 0), np.int32)
+
+        def work(j: int) -> None:
+            how, clean = self._prepared[j], np.ascontiguousarray(batch[j])
+            if how is None:
+                found, away = self.rule(self.columns[j], clean, self.cells[j])
+                codes[j] = found
+                if apart:
+                    units[j] = move_units(away, self.farthest)
+            elif not how.code(clean, codes[j], units[j]):
+                raise ValueError("a cleaned value is none that its column has")
+
+        in_threads(work, range(len(batch)), rows=rows)
+        return codes, units
+
+    def _one_by_one(self, batch: Sequence[np.ndarray], apart: bool) -> tuple[np.ndarray, np.ndarray]:
+        each = zip(self.columns, batch, self.cells, strict=True)
+        if self.rule is in_cells and not apart:
+            return np.stack([column.to_cells(clean, cells) for column, clean, cells in each]), np.empty((0, 0))
+        coded = [self.rule(*one) for one in each]
+        return np.stack([codes for codes, _ in coded]), np.stack([move_units(a, self.farthest) for _, a in coded])
+
+    def _prepare(self, column: Column, cells: Cells) -> Listed | Stepped | None:
+        if not isinstance(column, Ordered):
+            return Listed.of(column, cells, self.rule, self.farthest)
+        if column.whole and column.reach < TABLE_VALUES:
+            return Listed.of(column, cells, self.rule, self.farthest)
+        lattice = cells.lattice if isinstance(cells, Groups) else cells
+        fits = 4 * column.reach * lattice.steps * column.weight.numerator < 2**62  # else codes need not grow
+        return Stepped.of(column, cells, self.rule, self.farthest) if fits and len(cells.places) > 1 else None
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Coded(Dense):
+    """Vectors that have room for every entry, and the coder of the rows that they are of: prepared once for all."""
+
+    coder: Coder
+
+
+@njit(cache=True, nogil=True)
+def _look_up_floats(clean, table, moves, codes, units):  # type: ignore[no-untyped-def]
+    last, known, apart = len(table) - 1, True, len(units) > 0
+    for i in range(len(clean)):
+        x = clean[i]
+        place = last
+        if x == x:
+            if not 0.0 <= x < last:
+                known = False
+                continue
+            place = int(x)
+        codes[i] = table[place]
+        if apart:
+            units[i] = moves[place]
+    return known
+
+
+@njit(cache=True, nogil=True)
+def _look_up_labels(clean, table, moves, codes, units):  # type: ignore[no-untyped-def]
+    known, apart = True, len(units) > 0
+    for i in range(len(clean)):
+        place = clean[i]
+        if not 0 <= place < len(table):
+            known = False
+            continue
+        codes[i] = table[place]
+        if apart:
+            units[i] = moves[place]
+    return known
+
+
+@njit(cache=True, nogil=True)
+def _step_up(clean, least, begins, parts, centres, along, per, absent, farthest, codes, units):  # type: ignore[no-untyped-def]
+    known, apart, last, top = True, len(units) > 0, len(begins) - 1, len(least) - 1
+    for i in range(len(clean)):
+        x = clean[i]
+        if x != x:
+            codes[i] = absent
+            if apart:
+                units[i] = 0
+            continue
+        if not x >= 0.0:
+            known = False
+            continue
+        code = int(begins[min(int(min(x * parts, 1e9)), last)])
+        while code < top and x >= least[code + 1]:
+            code += 1
+        codes[i] = code
+        if apart:
+            # The same operations in the same order as the column's own: `_position`, `from_centre`, `move_units`.
+            away = abs(x * along / per - centres[code])
+            far = np.ceil(away * MOVE_UNITS + (2.0**-20 if away > 0.0 else 0.0))
+            units[i] = min(int(far), farthest)
+    return known
