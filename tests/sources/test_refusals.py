@@ -178,7 +178,7 @@ def test_refuses_paths_that_are_no_files(tmp_path: Path) -> None:
     fifo = tmp_path / "pipe.csv"
     os.mkfifo(fifo)
     for path, says in [
-        (tmp_path, "is a directory. Give a CSV or Parquet file"),
+        (tmp_path, "is a directory with no Parquet file in it. Give a CSV or Parquet file"),
         (tmp_path / "none.csv", "no such file. Check the path"),
         ("", "is a directory"),
         ("none/such/table.parquet", "no such file"),

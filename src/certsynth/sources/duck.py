@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import dataclasses
 import itertools
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
@@ -13,14 +14,23 @@ from typing import Any
 import duckdb
 import numpy as np
 
+from certsynth.domain import Column, Ordered, Schema
 from certsynth.errors import InputError
 from certsynth.paths import literally
-from certsynth.sources.reading import BITE, TEXT_ROWS, gathered, own_words, positions, refuse_twins
+from certsynth.sources.lookup import Found
+from certsynth.sources.reading import BITE, TEXT_ROWS, gathered, objects, own_words, positions, refuse_twins
+from certsynth.sources.stream import streamed
+from certsynth.threads import in_threads
 
 MOST_ROWS = 10**12  # what a file says of itself may be anything
 
-_NUMBER = "file_row_number"
-_OPTIONS = "hive_partitioning = false"  # or a folder called year=2020 would make a column
+_OPTIONS = "hive_partitioning = false"  # folders called year=2020 are read here, and only where they are asked for
+_SETTINGS: dict[str, Any] = {
+    "autoinstall_known_extensions": "false",
+    "autoload_known_extensions": "false",
+    "temp_directory": "",  # private rows do not spill to the disk
+    "arrow_large_buffer_size": "true",  # texts of a batch may have more than 2 GB
+}
 _DAMAGED = (
     "DuckDB cannot read it: it is damaged, or holds text that is not UTF-8, or memory ran out. Write the file again, "
     "or free memory."
@@ -29,66 +39,273 @@ _FAILS = "its query fails, or its connection is closed. Run it by itself to see 
 
 
 @dataclass(frozen=True, slots=True)
-class ParquetFile:
-    """A Parquet file, read by ranges of row numbers: memory stays flat, and nothing but DuckDB is needed."""
+class Part:
+    """Files that are read by one query: they have the same columns, and folders of the same names above them."""
 
-    path: Path
     where: str
+    files: tuple[str, ...]
+    names: tuple[str, ...]
+    types: tuple[str, ...]
+    above: tuple[tuple[str, str | None], ...]
+    rows: int
+
+    def column(self, name: str) -> tuple[str, str] | None:
+        """SQL for a column and its type in DuckDB; None if it is the name of a folder.
+
+        Columns go by their place, c0, c1, …: DuckDB's names ignore case.
+        """
+        return (f"c{self.names.index(name)}", self.types[self.names.index(name)]) if name in self.names else None
+
+    def query(self, con: duckdb.DuckDBPyConnection, chosen: Sequence[str]) -> duckdb.DuckDBPyRelation:
+        wanted = ", ".join(f"{each} AS x{j}" for j, each in enumerate(chosen)) or "0::TINYINT AS x0"
+        places = ", ".join(f"c{i}" for i in range(len(self.names)))
+        sql = f"SELECT {wanted} FROM read_parquet(?, {_OPTIONS}) AS t({places})"
+        return con.sql(sql, params=[list(self.files)])
+
+
+@dataclass(frozen=True, slots=True)
+class ParquetFiles:
+    """One Parquet file or many, read as one stream of rows: memory stays flat, and nothing but DuckDB is needed."""
+
+    where: str
+    names: tuple[str, ...]
+    parts: tuple[Part, ...]
+
+    @classmethod
+    def open(cls, found: Sequence[Found], where: str) -> ParquetFiles:
+        """Files that belong together. Of each only what it says of itself is read here."""
+        alone = len(found) == 1
+        places = [where if alone else f"{where}: {each.path}" for each in found]
+        for each, place in zip(found, places, strict=True):
+            if not _is_parquet(each.path, place):
+                raise InputError(f"{place}: not a Parquet file. Check the file and its suffix.")
+        files = [literally(each.path, place) for each, place in zip(found, places, strict=True)]
+        with closing(_connection()) as con:
+            abouts = _abouts(con, files, places)
+        parts: list[Part] = []
+        for each, file, place, about in zip(found, files, places, abouts, strict=True):
+            refuse_twins(about.names, place)
+            above = tuple((name, value) for name, value in each.above if name not in about.names)
+            part = Part(place, (file,), about.names, about.types, above, about.rows)
+            if parts:
+                _refuse_differences(parts[0], part)
+            if parts and _together(parts[-1], part):
+                last = parts.pop()
+                part = dataclasses.replace(part, where=where, files=last.files + part.files, rows=last.rows + part.rows)
+            parts.append(part)
+        names = (*parts[0].names, *(name for name, _ in parts[0].above))
+        refuse_twins(names, where)
+        return cls(where, names, tuple(parts))
+
+    def size_hint(self) -> int | None:
+        return sum(part.rows for part in self.parts)
+
+    def batches(self, names: Sequence[str], *, rows: int = 500_000) -> Iterator[list[np.ndarray]]:
+        positions(names, self.names, self.where)
+        return self._raw(tuple(names), rows)
+
+    def _raw(self, names: Sequence[str], rows: int) -> Iterator[list[np.ndarray]]:
+        for part in self.parts:
+            columns = [part.column(name) for name in names]
+            chosen = [readable(*column) if column else "NULL::VARCHAR" for column in columns]
+            above = dict(part.above)
+
+            def take(
+                raw: Sequence[np.ndarray], above: dict[str, str | None] = above, columns: list[Any] = columns
+            ) -> list[np.ndarray]:
+                named = zip(names, columns, raw, strict=True)
+                return [values.copy() if column else _same(above[name], values) for name, column, values in named]
+
+            yield from evened(self._read(part, chosen, {}, take), rows)
+
+    def cleaned(self, schema: Schema, *, rows: int = 500_000) -> Iterator[list[np.ndarray]]:
+        """Batches of cleaned columns: what `Column.clean` makes of `batches`, sooner.
+
+        Texts of a column that lists them are turned into numbers by DuckDB: a million texts would be a million objects.
+        """
+        positions(schema.names, self.names, self.where)
+        return evened(self._clean(tuple(schema)), rows)
+
+    def _clean(self, columns: Sequence[Column]) -> Iterator[list[np.ndarray]]:
+        for part in self.parts:
+            ways = [_way(column, part, j) for j, column in enumerate(columns)]
+            lists = {way.kind: way.texts for way in ways if way.texts}
+
+            def take(raw: Sequence[np.ndarray], ways: list[_Way] = ways) -> list[np.ndarray]:
+                pairs = list(zip(ways, raw, strict=True))
+                return in_threads(lambda pair: pair[0].clean(pair[1]), pairs, rows=len(raw[0]))
+
+            yield from self._read(part, [way.sql for way in ways], lists, take)
+
+    def _read(
+        self,
+        part: Part,
+        chosen: Sequence[str],
+        lists: Mapping[str, Sequence[str]],
+        take: Callable[[Sequence[np.ndarray]], list[np.ndarray]],
+    ) -> Iterator[list[np.ndarray]]:
+        seen = 0
+        with own_words(f"{part.where}: {_DAMAGED}"), closing(_connection()) as con:
+            for kind, texts in lists.items():
+                con.execute(f"CREATE TYPE {kind} AS ENUM (SELECT unnest(?))", [list(texts)])
+            with closing(streamed(part.query(con, chosen), take)) as stream:
+                for batch in stream:
+                    seen += len(batch[0])
+                    yield batch
+            if seen != part.rows:  # not as many as the files say that they have
+                raise ValueError
+
+
+@dataclass(frozen=True, slots=True)
+class _Way:
+    """How a column of files becomes a cleaned one: what DuckDB is asked, and what is done with its answer."""
+
+    column: Column
+    sql: str
+    kind: str = ""
+    texts: tuple[str, ...] = ()
+    known: np.ndarray | None = None
+    same: tuple[str | None, ...] = ()
+
+    def clean(self, raw: np.ndarray) -> np.ndarray:
+        if self.same:
+            return self.column.clean(_same(self.same[0], raw[:1])).repeat(len(raw))
+        if self.known is None:
+            return self.column.clean(raw)
+        # Cleaned is what stands for a text: a listed one, none at all, or any other.
+        return self.known[np.ma.getdata(raw)]
+
+
+def _way(column: Column, part: Part, j: int) -> _Way:
+    stands = part.column(column.name)
+    if stands is None:
+        return _Way(column, "NULL::VARCHAR", same=(dict(part.above)[column.name],))
+    place, kind = stands
+    if kind == "DATE" and isinstance(column, Ordered) and column.kind == "date":
+        return _Way(column, f"CASE WHEN isfinite({place}) THEN {place} END")
+    texts = column.told_apart
+    if kind == "VARCHAR" and texts is not None:
+        texts = tuple(filter(_decodable, texts))
+        other = "other"
+        while other in texts:
+            other += "?"
+        known = column.clean(objects([*texts, None, other]))
+        name, many = f"texts{j}", len(texts)
+        unlisted = f"CASE WHEN {place} IS NULL THEN {many} ELSE {many + 1} END"
+        sql = f"coalesce(enum_code(TRY_CAST({place} AS {name})), {unlisted})::UINTEGER"
+        return _Way(column, sql, name, texts, known)
+    return _Way(column, readable(place, kind))
+
+
+def _same(value: str | None, like: np.ndarray) -> np.ndarray:
+    return objects([value] * len(like))
+
+
+def _decodable(text: str) -> bool:
+    """Whether a file can hold it at all."""
+    return not any("\ud800" <= letter <= "\udfff" for letter in text)
+
+
+def evened(batches: Iterable[list[np.ndarray]], rows: int) -> Iterator[list[np.ndarray]]:
+    """The same rows in batches of at most `rows`, of which none is tiny but the last, where types allow it.
+
+    >>> parts = [[np.arange(a, b)] for a, b in [(0, 1), (1, 3), (3, 10)]]
+    >>> [batch.tolist() for (batch,) in evened(parts, 4)]
+    [[0, 1, 2, 3], [4, 5, 6, 7], [8, 9]]
+    """
+    held: list[list[np.ndarray]] = []
+    size = 0
+    for batch in batches:
+        held.append(batch)
+        size += len(batch[0])
+        if size < min(rows, _TINY):
+            continue
+        whole, cut = _joined(held), size - size % rows if size > rows else size
+        for start in range(0, cut, rows):
+            yield [values[start : min(start + rows, cut)] for values in whole]
+        held, size = [[values[cut:] for values in whole]] if cut < size else [], size - cut
+    if size:
+        yield _joined(held)
+
+
+_TINY = 2**16
+
+
+def _joined(batches: Sequence[list[np.ndarray]]) -> list[np.ndarray]:
+    if len(batches) == 1:
+        return batches[0]
+    columns = zip(*batches, strict=True)
+    return [np.ma.concatenate(c) if any(map(np.ma.isMaskedArray, c)) else np.concatenate(c) for c in columns]
+
+
+@dataclass(frozen=True, slots=True)
+class _About:
+    """What a file says of itself."""
+
     names: tuple[str, ...]
     types: tuple[str, ...]
     rows: int
 
-    @classmethod
-    def open(cls, path: Path, where: str) -> ParquetFile:
-        if not _is_parquet(path, where):
-            raise InputError(f"{where}: not a Parquet file. Check the file and its suffix.")
-        file = [literally(path, where)]
-        with own_words(f"{where}: {_DAMAGED}"), closing(_connection()) as con:
-            tree = con.execute("SELECT name, num_children FROM parquet_schema(?)", file).fetchall()
-            about = con.execute(f"DESCRIBE SELECT * FROM read_parquet(?, {_OPTIONS})", file).fetchall()
-            count = con.execute("SELECT num_rows FROM parquet_file_metadata(?)", file).fetchall()
+
+def _abouts(con: duckdb.DuckDBPyConnection, files: Sequence[str], places: Sequence[str]) -> list[_About]:
+    """For each file. Those whose schemas are alike in every word are described once."""
+    abouts, types = [], dict[Any, tuple[str, ...]]()
+    for file, place in zip(files, places, strict=True):
+        with own_words(f"{place}: {_DAMAGED}"):
+            tree = con.execute(f"SELECT {_TOLD} FROM parquet_schema(?)", [file]).fetchall()
+            count = con.execute("SELECT num_rows FROM parquet_file_metadata(?)", [file]).fetchall()
+            if (key := tuple(tree)) not in types:
+                about = con.execute(f"DESCRIBE SELECT * FROM read_parquet(?, {_OPTIONS})", [file]).fetchall()
+                types[key] = tuple(str(column[1]) for column in about)
             # DuckDB renames columns that differ in case alone, so the names come from the file's own schema.
-            names, types = _roots(tree), tuple(str(column[1]) for column in about)
-            if len(names) != len(types) or not 0 <= count[0][0] <= MOST_ROWS:
+            names = _roots([(name, children) for name, children, *_ in tree])
+            if len(names) != len(types[key]) or not 0 <= count[0][0] <= MOST_ROWS:
                 raise ValueError
-        refuse_twins(names, where)
-        return cls(path, where, names, types, int(count[0][0]))
+            abouts.append(_About(names, types[key], int(count[0][0])))
+    return abouts
 
-    def size_hint(self) -> int | None:
-        return self.rows
 
-    def batches(self, names: Sequence[str], *, rows: int = 500_000) -> Iterator[list[np.ndarray]]:
-        return self._read(positions(names, self.names, self.where), rows)
+_TOLD = "name, num_children, type, type_length, converted_type, scale, precision, logical_type"
 
-    def _read(self, wanted: Sequence[int], rows: int) -> Iterator[list[np.ndarray]]:
-        with closing(_connection()) as con:
-            if _NUMBER in map(str.lower, self.names):
-                # The name of the row numbers is taken. Rows come as Python objects, which is slower.
-                yield from gathered(self._bites(con, wanted), range(len(wanted)), min(rows, TEXT_ROWS))
-                return
-            sql = f"{self._select(wanted, numbered=True)} WHERE number >= ? AND number < ?"
-            file = literally(self.path, self.where)
-            for start in range(0, self.rows, rows):
-                with own_words(f"{self.where}: {_DAMAGED}"):
-                    batch = con.execute(sql, [file, start, start + rows]).fetchnumpy()
-                    columns: list[Any] = [batch[f"x{j}"] for j in range(len(wanted))]
-                    if len(columns[0]) != min(rows, self.rows - start):  # fewer than the file says that it has
-                        raise ValueError
-                yield columns
 
-    def _bites(self, con: duckdb.DuckDBPyConnection, wanted: Sequence[int]) -> Iterator[list[tuple[Any, ...]]]:
-        with own_words(f"{self.where}: {_DAMAGED}"):
-            con.execute(self._select(wanted), [literally(self.path, self.where)])
-            while bite := con.fetchmany(BITE):
-                yield bite
+def _together(first: Part, second: Part) -> bool:
+    """Whether one query can read both. DuckDB finds columns by their names there, whatever their case."""
+    alike = first.names == second.names and first.types == second.types and first.above == second.above
+    return alike and len({name.casefold() for name in first.names}) == len(first.names)
 
-    def _select(self, wanted: Sequence[int], *, numbered: bool = False) -> str:
-        # Columns go by their place, c0, c1, …: DuckDB's names ignore case.
-        places = [f"c{i}" for i in range(len(self.names))]
-        chosen = [f"{readable(places[i], self.types[i])} AS x{j}" for j, i in enumerate(wanted)]
-        options = f"{_OPTIONS}, {_NUMBER} = true" if numbered else _OPTIONS
-        columns = [*places, "number"] if numbered else places
-        return f"SELECT {', '.join(chosen)} FROM read_parquet(?, {options}) AS t({', '.join(columns)})"
+
+def _refuse_differences(first: Part, part: Part) -> None:
+    """Columns must be the same in all files, and hold the same sort of values."""
+    ours, theirs = ({**dict(zip(p.names, p.types, strict=True)), **dict(p.above)} for p in (first, part))
+    for name in ours:
+        if name not in theirs:
+            raise InputError(f"{part.where}: no column {name!r}, which other files have. Write all files alike.")
+    for name in theirs:
+        if name not in ours:
+            raise InputError(f"{part.where}: a column {name!r}, which other files have not. Write all files alike.")
+    for name in part.names:
+        if name in first.names:
+            one, other = (_sort(p.types[p.names.index(name)]) for p in (first, part))
+            if one != other:
+                raise InputError(f"{part.where}: column {name!r} holds {other}, in other files {one}. Write all alike.")
+
+
+def _sort(kind: str) -> str:
+    """Types that may stand for each other in several files, in a word.
+
+    >>> [_sort(kind) for kind in ("TINYINT", "DECIMAL(9,2)", "VARCHAR", "TIMESTAMP WITH TIME ZONE", "INTEGER[]")]
+    ['numbers', 'numbers', 'texts', 'times', 'lists or records']
+    """
+    if kind.endswith("]") or kind.startswith(_UNREADABLE):
+        return "lists or records"
+    if kind.startswith(("DATE", "TIMESTAMP")):
+        return "times"
+    if kind == "BOOLEAN":
+        return "truths"
+    return "numbers" if kind.endswith("INT") or kind.startswith(_NUMERIC) else "texts"
+
+
+_NUMERIC = ("INTEGER", "UINTEGER", "FLOAT", "DOUBLE", "DECIMAL")
 
 
 @dataclass(frozen=True, slots=True)
@@ -154,8 +371,7 @@ def readable(place: str, kind: str) -> str:
 
 
 def _connection() -> duckdb.DuckDBPyConnection:
-    settings = {"autoinstall_known_extensions": "false", "autoload_known_extensions": "false"}
-    con = duckdb.connect(config={**settings, "temp_directory": ""})  # private rows do not spill to the disk
+    con = duckdb.connect(config=_SETTINGS)
     con.execute("SET enable_progress_bar = false")
     return con
 

@@ -24,11 +24,11 @@ import numpy as np
 
 from certsynth.domain.cleaning import as_numbers
 from certsynth.errors import InputError
-from certsynth.sources.duck import ParquetFile
+from certsynth.sources.duck import ParquetFiles
+from certsynth.sources.lookup import PARQUET, Found, in_folder, is_pattern, that_fit
 from certsynth.sources.reading import BITE, TEXT_ROWS, gathered, objects, positions
 
 DELIMITERS = {".csv": ",", ".csv.gz": ",", ".tsv": "\t", ".tsv.gz": "\t"}
-PARQUET = (".parquet", ".pq")
 SPREADSHEETS = (".xlsx", ".xlsm", ".xls", ".ods", ".numbers")
 
 _SAVE_SHEET = "a spreadsheet, or packed like one. Save the sheet as CSV in UTF-8"
@@ -44,21 +44,21 @@ _FIRST_BYTES = {
 _SEPARATORS = {";": "semicolons", "\t": "tabs", "|": "upright strokes", ",": "commas"}
 
 
-def open_file(path: Path, what: str) -> CsvFile | ParquetFile:
-    """The file at `path`, known by its suffix, with its header read and nothing else."""
+def open_file(path: Path, what: str) -> CsvFile | ParquetFiles:
+    """What is at `path`, known by its suffix, with its header read and nothing else.
+
+    A folder of Parquet files, or a pattern that several fit, is one table.
+    """
     where = f"{what} {path}"
     try:
-        if path.is_dir():
-            raise InputError(f"{where}: is a directory. Give a CSV or Parquet file.")
-        if not path.exists():
-            raise InputError(f"{where}: no such file. Check the path.")
-        if not path.is_file():
-            raise InputError(f"{where}: not a regular file, and it is read more than once. Save it as a file.")
+        found = _files_at(path, where)
     except (OSError, ValueError):
         raise InputError(f"{where}: the path cannot be used. Check it.") from None
+    if found:
+        return ParquetFiles.open(found, where)
     name = path.name.lower()
     if name.endswith(PARQUET):
-        return ParquetFile.open(path, where)
+        return ParquetFiles.open([Found(path)], where)
     for suffix, delimiter in DELIMITERS.items():
         if name.endswith(suffix):
             return CsvFile.open(path, where, delimiter)
@@ -68,6 +68,19 @@ def open_file(path: Path, what: str) -> CsvFile | ParquetFile:
         raise InputError(f"{where}: that is a schema or a workload, and no table. Give a CSV or Parquet file here.")
     known = ", ".join([*DELIMITERS, *PARQUET])
     raise InputError(f"{where}: unknown suffix. Convert it to one of {known}.")
+
+
+def _files_at(path: Path, where: str) -> list[Found]:
+    """The files that a folder or a pattern means; none where the path is a file by itself."""
+    if path.is_dir():
+        return in_folder(path, where)
+    if not path.exists():
+        if is_pattern(path):
+            return that_fit(path, where)
+        raise InputError(f"{where}: no such file. Check the path.")
+    if not path.is_file():
+        raise InputError(f"{where}: not a regular file, and it is read more than once. Save it as a file.")
+    return []
 
 
 @dataclass(frozen=True, slots=True)
