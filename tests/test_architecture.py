@@ -40,7 +40,7 @@ READS_ROWS = ("certification", "cli", "demo", "evaluation", "pipeline", "sources
 """Who may import `sources`."""
 
 LAYERS = (
-    ("arrays", "errors", "markup", "progress", "smallfiles"),
+    ("arrays", "errors", "markup", "progress", "smallfiles", "threads"),
     ("domain", "parallel", "paths", "workload"),
     ("answers", "queries", "transport"),
     ("mechanisms", "report", "sources"),

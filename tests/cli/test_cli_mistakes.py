@@ -24,7 +24,7 @@ TABLES = {
     "decimals.csv": (b"age;region;employed\n30,5;hills;true\n", SEMICOLONS),
     "wide.csv": ("age,region\n30,hills\n".encode("utf-16"), "text in UTF-16. Save it as UTF-8."),
     "schema.toml": (None, "that is a schema or a workload, and no table. Give a CSV or Parquet file here."),
-    ".": (None, "is a directory. Give a CSV or Parquet file."),
+    ".": (None, "is a directory with no Parquet file in it. Give a CSV or Parquet file."),
     "typo.csv": (
         b"age,regoin,employed\n30,hills,true\n",
         "no column 'region'; it has 'age', 'regoin', 'employed'. Correct the name in the schema or in the data. Did "

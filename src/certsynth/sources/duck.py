@@ -6,7 +6,7 @@ import dataclasses
 import itertools
 import os
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import closing
+from contextlib import closing, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -80,8 +80,14 @@ class ParquetFiles:
             if not _is_parquet(each.path, place):
                 raise InputError(f"{place}: not a Parquet file. Check the file and its suffix.")
         files = [literally(each.path, place) for each, place in zip(found, places, strict=True)]
+        abouts: list[_About] = []
         with closing(_connection()) as con:
-            abouts = _abouts(con, files, places)
+            with suppress(Exception):
+                abouts = _abouts(con, found, files)
+            if not abouts:  # one by one, to tell which it is
+                for each, file, place in zip(found, files, places, strict=True):
+                    with own_words(f"{place}: {_DAMAGED}"):
+                        abouts += _abouts(con, [each], [file])
         parts: list[Part] = []
         for each, file, place, about in zip(found, files, places, abouts, strict=True):
             refuse_twins(about.names, place)
@@ -247,21 +253,24 @@ class _About:
     rows: int
 
 
-def _abouts(con: duckdb.DuckDBPyConnection, files: Sequence[str], places: Sequence[str]) -> list[_About]:
-    """For each file. Those whose schemas are alike in every word are described once."""
-    abouts, types = [], dict[Any, tuple[str, ...]]()
-    for file, place in zip(files, places, strict=True):
-        with own_words(f"{place}: {_DAMAGED}"):
-            tree = con.execute(f"SELECT {_TOLD} FROM parquet_schema(?)", [file]).fetchall()
-            count = con.execute("SELECT num_rows FROM parquet_file_metadata(?)", [file]).fetchall()
-            if (key := tuple(tree)) not in types:
-                about = con.execute(f"DESCRIBE SELECT * FROM read_parquet(?, {_OPTIONS})", [file]).fetchall()
-                types[key] = tuple(str(column[1]) for column in about)
-            # DuckDB renames columns that differ in case alone, so the names come from the file's own schema.
-            names = _roots([(name, children) for name, children, *_ in tree])
-            if len(names) != len(types[key]) or not 0 <= count[0][0] <= MOST_ROWS:
-                raise ValueError
-            abouts.append(_About(names, types[key], int(count[0][0])))
+def _abouts(con: duckdb.DuckDBPyConnection, found: Sequence[Found], files: Sequence[str]) -> list[_About]:
+    """For each file, asked of all at once. Those whose schemas are alike in every word are described once."""
+    trees: dict[str, list[Any]] = {}
+    for name, *node in con.execute(f"SELECT file_name, {_TOLD} FROM parquet_schema(?)", [list(files)]).fetchall():
+        trees.setdefault(name, []).append(tuple(node))
+    counts = dict(con.execute("SELECT file_name, num_rows FROM parquet_file_metadata(?)", [list(files)]).fetchall())
+    abouts, described = [], dict[Any, tuple[str, ...]]()
+    for each, file in zip(found, files, strict=True):
+        path = each.path.absolute().as_posix()
+        tree, rows = tuple(trees[path]), counts[path]
+        if tree not in described:
+            about = con.execute(f"DESCRIBE SELECT * FROM read_parquet(?, {_OPTIONS})", [file]).fetchall()
+            described[tree] = tuple(str(column[1]) for column in about)
+        # DuckDB renames columns that differ in case alone, so the names come from the file's own schema.
+        names = _roots([(name, children) for name, children, *_ in tree])
+        if len(names) != len(described[tree]) or not 0 <= rows <= MOST_ROWS:
+            raise ValueError
+        abouts.append(_About(names, described[tree], int(rows)))
     return abouts
 
 
@@ -286,7 +295,7 @@ def _refuse_differences(first: Part, part: Part) -> None:
     for name in part.names:
         if name in first.names:
             one, other = (_sort(p.types[p.names.index(name)]) for p in (first, part))
-            if one != other:
+            if one != other and _NOTHING not in (one, other):
                 raise InputError(f"{part.where}: column {name!r} holds {other}, in other files {one}. Write all alike.")
 
 
@@ -302,9 +311,12 @@ def _sort(kind: str) -> str:
         return "times"
     if kind == "BOOLEAN":
         return "truths"
+    if kind == _NOTHING:  # all values were absent when it was written
+        return kind
     return "numbers" if kind.endswith("INT") or kind.startswith(_NUMERIC) else "texts"
 
 
+_NOTHING = '"NULL"'
 _NUMERIC = ("INTEGER", "UINTEGER", "FLOAT", "DOUBLE", "DECIMAL")
 
 
@@ -347,6 +359,7 @@ class Relation:
 _NATIVE = {"BOOLEAN", "FLOAT", "DOUBLE", "VARCHAR"} | {
     sign + size for sign in ("", "U") for size in ("TINYINT", "SMALLINT", "INTEGER", "BIGINT")
 }
+_FIRST, _LAST = "TIMESTAMP '0001-01-01'", "TIMESTAMP '9999-12-31 23:59:59.999999'"
 _UNREADABLE = ("STRUCT", "MAP", "UNION", "BLOB", "VARIANT", "GEOMETRY")
 
 
@@ -362,7 +375,10 @@ def readable(place: str, kind: str) -> str:
     kind = kind.upper()
     if kind.endswith("]") or kind.startswith(_UNREADABLE):
         return "NULL::VARCHAR"
-    if kind.startswith(("DATE", "TIMESTAMP")):
+    if kind == "DATE":
+        years = f"WHEN {place} > DATE '9999-12-31' THEN {_LAST} WHEN {place} < DATE '0001-01-01' THEN {_FIRST}"
+        return f"CASE WHEN NOT isfinite({place}) THEN NULL {years} ELSE {place}::TIMESTAMP END"
+    if kind.startswith("TIMESTAMP"):
         clamped = f"least(greatest(epoch_us({place}), -62135596800000000), 253402300799999999)"
         return f"CASE WHEN isfinite({place}) THEN make_timestamp({clamped}) END"
     if kind.startswith("DECIMAL") and not kind.endswith(",0)"):

@@ -36,9 +36,7 @@ def in_folder(folder: Path, where: str) -> list[Found]:
     except OSError as error:
         raise InputError(f"{where}: cannot be read ({error.strerror}). Check the folder.") from None
     if not found:
-        raise InputError(
-            f"{where}: is a directory with no Parquet file in it. Give a CSV or Parquet file, or a folder of them."
-        )
+        raise InputError(f"{where}: is a directory with no Parquet file in it. Give a CSV or Parquet file.")
     return found
 
 
