@@ -8,10 +8,10 @@ from dataclasses import dataclass
 from decimal import Decimal
 
 from certsynth.certificate.passes import POINT_BYTES, network_bytes
-from certsynth.certificate.plug_in import PILOT_DRAWS
+from certsynth.certificate.plug_in import DRAWN_AT_ONCE, PILOT_DRAWS
 from certsynth.domain import Schema
 from certsynth.errors import TooLarge
-from certsynth.projection.synthesis import PARTICLES
+from certsynth.projection.synthesis import most_particles
 from certsynth.queries import Marginals
 from certsynth.queries.fine import FineMarginals
 from certsynth.queries.marginals import Subset
@@ -44,11 +44,12 @@ def size_of(marginals: Marginals, *, draws: int) -> Size:
     """Estimated from the schema alone. The seconds are those of two cores, and only rough."""
     sizes = marginals.sizes()
     cells = sum(sizes)
-    copies = 8 + (draws + PILOT_DRAWS) * 3  # counts, coefficients and estimates, and the draws with their images
+    drawn = max(cells, min((draws + PILOT_DRAWS) * cells, DRAWN_AT_ONCE))
+    held = 8 * cells + 3 * drawn  # counts, coefficients and estimates, and the draws with their images
     network = 40 * max(sizes) * 30 * (os.cpu_count() or 1)  # nodes × arcs, in each worker
     nodes = [float(size) for size in sizes]
     seconds = (draws + PILOT_DRAWS) * sum(1e-6 * n * (1 + n / 500) ** 0.5 for n in nodes) / 1.5
-    return Size(cells=cells, bytes=8 * cells * copies + network, seconds=seconds)
+    return Size(cells=cells, bytes=8 * held + network, seconds=seconds)
 
 
 def size_of_release(
@@ -64,7 +65,7 @@ def size_of_release(
     if program:
         fitting = 13 * (plug_in.cells / 10_000) ** 1.5
     else:
-        fitting = 2e-6 * tables * min(rows, PARTICLES) if max(map(len, marginals.subsets)) > 1 else 0.0
+        fitting = 2e-6 * tables * min(rows, most_particles(tables)) if max(map(len, marginals.subsets)) > 1 else 0.0
     comparing = held = 0.0
     if fine is not None:
         points, nodes = fine.on_lattices.sizes(), nodes_each(len(fine.wide))
