@@ -58,7 +58,7 @@ def apart(frame: pl.DataFrame) -> pl.DataFrame:
 
 
 def one_bad_pair(frame: pl.DataFrame) -> pl.DataFrame:
-    """The first column goes with the fifth in a tenth of the rows as it does not in truth; hardly anything else does."""
+    """The first column goes with the fifth in a tenth of the rows as it does not in truth."""
     rng = np.random.default_rng(4)
     some = np.flatnonzero(rng.random(len(frame)) < 0.1)
     first, fifth = (frame[name].to_numpy().copy() for name in ("c0", "c4"))

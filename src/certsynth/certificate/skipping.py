@@ -27,6 +27,9 @@ from certsynth.progress import Progress, silent
 from certsynth.queries.fine import MOVE_UNITS, FineCounts, FineMarginals
 from certsynth.transport import stretch_of, upper_bound
 
+SOLVING = "solving what may be the largest distance"
+"""What is being done once there are bounds, in words."""
+
 FINENESS = 2**16
 """Losses are queried in rows, rounded up to multiples of 1/FINENESS: little beside noise of at least one row."""
 
@@ -65,7 +68,8 @@ def largest_distances(
 ) -> list[Distance]:
     """One `Distance` for each subset, where those that do not exceed the largest loss may be `skipped`.
 
-    `largest` is what other subsets have shown already, and is brought up to date. The first table has `rows` rows.
+    `largest` is what other subsets have shown already, and is brought up to date. How many subsets are left after the
+    first bounds depends on the rows: of that nothing is told as progress.
     """
     return _Race(fine, first, second, largest, total, progress).run()
 
@@ -98,11 +102,14 @@ class _Race:
     def run(self) -> list[Distance]:
         # Nets have no cheap bound, and small lattices none that is cheaper than the flow.
         small = [j for j, size in enumerate(self.sizes) if self.grounds[j] is not None or size < LEVELS[0][1]]
-        self._solve(small)
+        self._solve(small, self._told)
         left = [j for j in range(len(self.sizes)) if j not in self.found]
+        self._bound(left, LEVELS[0][0], self._told)
+        if left:
+            self.tell(SOLVING, 0, None)
         for level, least in LEVELS:
-            worth = [j for j in left if self.sizes[j] >= least]
-            self._bound(worth, level)
+            if level != LEVELS[0][0]:
+                self._bound([j for j in left if self.sizes[j] >= least], level)
             left = self._promising(left)
             self._solve(left[:FIRST])
             left = self._promising(left)
@@ -120,25 +127,23 @@ class _Race:
         losses = {j: self._loss(j, self.bounds[j]) for j in open_}
         kept = sorted((j for j in open_ if losses[j] > self.largest.loss), key=lambda j: (-losses[j], j))
         self.largest.skips += len(open_) - len(kept)
-        self._tell(len(open_) - len(kept))
         return kept
 
-    def _bound(self, subsets: Sequence[int], level: int) -> None:
+    def _bound(self, subsets: Sequence[int], level: int, progress: Progress = silent) -> None:
         tasks = Made(len(subsets), lambda i: (*self._task(subsets[i]), level))
-        found = run(_upper, tasks, work=self.share * len(tasks) // 8, phase=COMPARING, progress=self._still)
+        found = run(_upper, tasks, work=self.share * len(tasks) // 8, phase=COMPARING, progress=progress)
         for j, (upper, stretch) in zip(subsets, found, strict=True):
             self.bounds[j] = min(upper, self.bounds.get(j, upper))
             self.stretches[j] = stretch
 
-    def _solve(self, subsets: Sequence[int]) -> None:
+    def _solve(self, subsets: Sequence[int], progress: Progress = silent) -> None:
         tasks = Made(len(subsets), lambda i: self._task(subsets[i]))
-        found = run(solved, tasks, work=self.share * len(tasks), phase=COMPARING, progress=self._still)
+        found = run(solved, tasks, work=self.share * len(tasks), phase=COMPARING, progress=progress)
         for j, (upper, lower, stretch) in zip(subsets, found, strict=True):
             rounded = Fraction(self.grounds[j] is not None, MOVE_UNITS)
             self.found[j] = Distance(upper, lower, stretch, *self.ways[j], rounded)
             self.largest.loss = max(self.largest.loss, self._loss(j, upper))
         self.largest.solves += len(tasks)
-        self._tell(len(tasks))
 
     def _task(self, j: int) -> Task:
         return task_of(self.fine, self.first, self.second, j, self.grounds[j])
@@ -146,13 +151,11 @@ class _Race:
     def _skipped(self, j: int) -> Distance:
         return Distance(self.bounds[j], Fraction(0), self.stretches[j], *self.ways[j], skipped=True)
 
-    def _tell(self, more: int) -> None:
-        self.largest.done += more
-        self.tell(COMPARING, self.largest.done, self.total)
-
-    def _still(self, phase: str, done: int, total: int | None) -> None:
-        """Bounds are no progress, and rounds are told by subsets."""
-        self.tell(COMPARING, self.largest.done, self.total)
+    def _told(self, phase: str, done: int, total: int | None) -> None:
+        """Small subsets that were solved, and then bounds of all others: as many for any rows."""
+        if done:
+            self.largest.done += 1
+        self.tell(phase, self.largest.done, self.total)
 
 
 def _upper(cells: Sequence[Cells], places: Ints, values: Ints, per: int, level: int) -> tuple[Fraction, Fraction]:
