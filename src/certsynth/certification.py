@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import sys
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from pathlib import Path
@@ -13,11 +13,10 @@ from typing import Any
 
 import numpy as np
 
-from certsynth.certificate.comparison import distances
-from certsynth.certificate.direct import SINGLE_SHARE, Direct, direct, exact_query, nothing
+from certsynth.certificate.direct import SINGLE_SHARE, Direct, exact_query, released
+from certsynth.certificate.passes import Batches, compared
 from certsynth.domain import Schema
-from certsynth.errors import InputError
-from certsynth.limits import check_lattice
+from certsynth.limits import check_lattice, default_memory
 from certsynth.mechanisms import Budget, Guarantee, Neighbours, Unit
 from certsynth.mechanisms.concentrated import Privacy, pure_epsilon
 from certsynth.mechanisms.ledger import Account
@@ -26,7 +25,7 @@ from certsynth.mechanisms.selection import choose_least
 from certsynth.mechanisms.spending import Spending
 from certsynth.progress import Progress, silent
 from certsynth.queries.fine import PLACING, FineMarginals
-from certsynth.queries.tally import Batch, Rows
+from certsynth.queries.tally import Rows, T, Tally, asked, held
 from certsynth.request import (
     checked_budget,
     checked_confidence,
@@ -35,9 +34,6 @@ from certsynth.request import (
     usable,
 )
 from certsynth.sources import cleaned, open_source, rows_of
-
-Batches = Callable[[], Iterable[Batch]]
-"""Cleaned rows of a public table, from the start each time it is called."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,6 +102,7 @@ def certify(
     columns: Sequence[str] | None = None,
     subsets: Sequence[Sequence[str]] | None = None,
     lattice: int | None = None,
+    memory: int | None = None,
     ledger: str | Path | None = None,
     cap: Any = None,
     dataset: str | None = None,
@@ -132,6 +129,7 @@ def certify(
         per_subset: spend the budget on all subsets at once, and give each a bound of its own.
         columns: use only these columns of the schema.
         lattice: steps of the lattice that up to three columns are compared on; finer is slower.
+        memory: the most bytes that may be used; by default half of what there is. With less, rows are read more often.
         ledger: a file that adds up what is spent on a data set, and refuses what would exceed its cap.
         cap: the most that may ever be spent on the data set; the ledger's first use fixes it.
         dataset: the name of the data set; by default that of the schema's table.
@@ -143,7 +141,7 @@ def certify(
     chosen = checked_subsets(schema, sparsity, subsets, call="certify")
     relation = checked_neighbours(neighbours)
     fine = FineMarginals.of(schema, chosen, steps=lattice)
-    check_lattice(fine)
+    check_lattice(fine, memory=memory)
     spending = Spending(
         privacy.charge(relation),
         privacy.budget,
@@ -164,6 +162,7 @@ def certify(
             neighbours=relation,
             per_subset=per_subset,
             noise=spending,
+            memory=memory,
             progress=progress,
         )
         found = Certification(whole=whole, single=single, confidence=sure, privacy=privacy)
@@ -182,6 +181,7 @@ def direct_bounds(
     per_subset: bool = False,
     two_sided: bool = True,
     noise: Noise | None = None,
+    memory: int | None = None,
     progress: Progress = silent,
 ) -> tuple[Direct, Direct | None]:
     """Direct certificates for the subsets of `fine` and, where these have more than one column, for single columns."""
@@ -193,24 +193,38 @@ def direct_bounds(
     answers = []
     for bare, share, each in queries:
         query = bare.netted(synthetic())  # never the private rows
-        theirs = query.count(synthetic())
-        if not theirs.rows:
-            raise InputError("the synthetic table has no rows: there is nothing to certify.")
+        told = compared(
+            query,
+            private,
+            [_public(synthetic)],
+            memory=default_memory() if memory is None else memory,
+            every=each,
+            purpose="certify",
+            progress=progress,
+        )
         answers.append(
-            direct(
+            released(
                 query,
-                private(query),
-                theirs,
+                told.found[0],
+                told.rows,
                 budget=budget.share(share),
                 beta=beta * share,
                 neighbours=neighbours,
                 per_subset=each,
                 two_sided=two_sided,
                 noise=noise,
-                progress=progress,
             )
         )
     return answers[0], answers[1] if len(answers) > 1 else None
+
+
+def _public(batches: Batches) -> Rows:
+    """A public table as something that can be asked."""
+
+    def ask(tally: Tally[Any, T]) -> T:
+        return asked(batches(), tally)
+
+    return ask
 
 
 def choose_table(
@@ -220,15 +234,18 @@ def choose_table(
     *,
     budget: Budget,
     neighbours: Neighbours,
+    memory: int | None = None,
     progress: Progress = silent,
 ) -> tuple[int, Guarantee]:
     """Index of a table with a small loss, and what the choice cost."""
-    ours = private(fine)
-    queries = []
-    for table in tables:
-        theirs = fine.count([table])
-        found = distances(fine, ours, theirs, progress=progress) if ours.rows else nothing(fine, theirs)
-        queries.append(exact_query(fine, found, ours.rows, neighbours=neighbours))
+    told = compared(
+        fine,
+        private,
+        [held(table) for table in tables],
+        memory=default_memory() if memory is None else memory,
+        progress=progress,
+    )
+    queries = [exact_query(fine, found, told.rows, neighbours=neighbours) for found in told.found]
     epsilon = pure_epsilon(budget)
     best = choose_least(
         [query.losses[0] for query in queries],

@@ -6,10 +6,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from certsynth.certificate.comparison import distances
+from certsynth.certificate.passes import compared
 from certsynth.domain import Schema
 from certsynth.errors import InputError
-from certsynth.limits import check_lattice
+from certsynth.limits import check_lattice, default_memory
 from certsynth.progress import Progress, silent
 from certsynth.queries.fine import PLACING, FineMarginals
 from certsynth.request import checked_subsets, named_columns
@@ -78,6 +78,7 @@ def evaluate(
     subsets: Sequence[Sequence[str]] | None = None,
     lattice: int | None = None,
     columns: Sequence[str] | None = None,
+    memory: int | None = None,
     progress: Progress = silent,
 ) -> Evaluation:
     """The true loss of `synthetic`. NOT PRIVATE: what it returns must not leave the house.
@@ -93,20 +94,28 @@ def evaluate(
         subsets: in place of `sparsity`, the subsets of columns that matter, as lists of names.
         lattice: steps of the lattice that up to three columns are compared on; finer is slower.
         columns: use only these columns of the schema.
+        memory: the most bytes that may be used; by default half of what there is. With less, rows are read more often.
         progress: told what is being done; silent by default.
     """
     schema = named_columns(schema.select(columns) if columns else schema, subsets)
     bare = FineMarginals.of(schema, checked_subsets(schema, sparsity, subsets, call="evaluate"), steps=lattice)
-    check_lattice(bare)
+    check_lattice(bare, memory=memory)
     sources = open_source(data, what="private data"), open_source(synthetic, what="synthetic table")
     fine = bare.netted(*(cleaned(source, schema) for source in sources))
-    first, second = (rows_of(source, schema, PLACING, progress=progress)(fine) for source in sources)
-    for counts, what in ((first, "private data"), (second, "synthetic table")):
-        if not counts.rows:
-            raise InputError(f"the {what} has no rows: there is nothing to compare.")
+    first, second = (rows_of(source, schema, PLACING, progress=progress) for source in sources)
+    told = compared(
+        fine,
+        first,
+        [second],
+        memory=default_memory() if memory is None else memory,
+        every=True,
+        progress=progress,
+    )
+    if not told.rows:
+        raise InputError("the private data has no rows: there is nothing to compare.")
     losses = []
     names = schema.names
-    for subset, d in zip(fine.marginals.subsets, distances(fine, first, second, progress=progress), strict=True):
+    for subset, d in zip(fine.marginals.subsets, told.found[0], strict=True):
         moved = d.first_moved + d.second_moved
         losses.append(
             SubsetLoss(

@@ -7,10 +7,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from decimal import Decimal
 
-from certsynth.certificate.plug_in import PILOT_DRAWS
+from certsynth.certificate.passes import POINT_BYTES, network_bytes
+from certsynth.certificate.plug_in import DRAWN_AT_ONCE, PILOT_DRAWS
 from certsynth.domain import Schema
 from certsynth.errors import TooLarge
-from certsynth.projection.synthesis import PARTICLES
+from certsynth.projection.synthesis import most_particles
 from certsynth.queries import Marginals
 from certsynth.queries.fine import FineMarginals
 from certsynth.queries.marginals import Subset
@@ -43,11 +44,12 @@ def size_of(marginals: Marginals, *, draws: int) -> Size:
     """Estimated from the schema alone. The seconds are those of two cores, and only rough."""
     sizes = marginals.sizes()
     cells = sum(sizes)
-    copies = 8 + (draws + PILOT_DRAWS) * 3  # counts, coefficients and estimates, and the draws with their images
+    drawn = max(cells, min((draws + PILOT_DRAWS) * cells, DRAWN_AT_ONCE))
+    held = 8 * cells + 3 * drawn  # counts, coefficients and estimates, and the draws with their images
     network = 40 * max(sizes) * 30 * (os.cpu_count() or 1)  # nodes × arcs, in each worker
     nodes = [float(size) for size in sizes]
     seconds = (draws + PILOT_DRAWS) * sum(1e-6 * n * (1 + n / 500) ** 0.5 for n in nodes) / 1.5
-    return Size(cells=cells, bytes=8 * cells * copies + network, seconds=seconds)
+    return Size(cells=cells, bytes=8 * held + network, seconds=seconds)
 
 
 def size_of_release(
@@ -63,11 +65,11 @@ def size_of_release(
     if program:
         fitting = 13 * (plug_in.cells / 10_000) ** 1.5
     else:
-        fitting = 2e-6 * tables * min(rows, PARTICLES) if max(map(len, marginals.subsets)) > 1 else 0.0
+        fitting = 2e-6 * tables * min(rows, most_particles(tables)) if max(map(len, marginals.subsets)) > 1 else 0.0
     comparing = held = 0.0
     if fine is not None:
         points, nodes = fine.on_lattices.sizes(), nodes_each(len(fine.wide))
-        comparing, held = sum(5e-6 * p for p in points), float(lattice_bytes(points)) if points else 0.0
+        comparing, held = sum(5e-6 * p for p in points), float(lattice_bytes(points, sum(points))) if points else 0.0
         comparing += len(fine.wide) * 10 * (nodes / 20_000) ** 1.5
         held += NODE_BYTES * nodes if fine.wide else 0
     seconds = 4.0 + counting + fitting + comparing + plug_in.seconds
@@ -107,18 +109,21 @@ def check_program(marginals: Marginals, *, loss: str) -> None:
 
 
 def check_lattice(fine: FineMarginals, *, memory: int | None = None) -> None:
-    """Refuse a lattice that cannot fit, before the data is opened."""
+    """Refuse a lattice that cannot fit, before the data is opened. Subsets that do not fit together are counted in
+    several passes; the largest must fit alone.
+    """
     sizes = fine.on_lattices.sizes()
     for subset, size in zip(fine.on_lattices.subsets, sizes, strict=True):
         _check_labels(fine, subset, size)
     if not sizes:
         return
-    needed = lattice_bytes(sizes)
+    largest = max(sizes)
+    needed = lattice_bytes(sizes, largest)
     limit = default_memory() if memory is None else memory
     if needed > limit:
         raise TooLarge(
-            f"{len(sizes):,} marginals of up to {max(sizes):,} lattice points need about {needed / 2**30:.2g} GB, more "
-            f"than the {limit / 2**30:.2g} GB at hand: choose a coarser --lattice, a lower sparsity or fewer columns."
+            f"comparing tables on {largest:,} lattice points needs about {needed / 2**30:.2g} GB, more than the "
+            f"{limit / 2**30:.2g} GB at hand: choose a coarser --lattice, a lower sparsity or fewer columns."
         )
 
 
@@ -138,9 +143,9 @@ def _check_labels(fine: FineMarginals, subset: Subset, size: int) -> None:
     )
 
 
-def lattice_bytes(sizes: Sequence[int]) -> int:
-    """Counts on a lattice, and networks in workers."""
-    return 16 * sum(sizes) + 1500 * max(sizes) * min(len(sizes), os.cpu_count() or 1)
+def lattice_bytes(sizes: Sequence[int], points: int) -> int:
+    """Counts on so many lattice points at a time, and networks in workers."""
+    return POINT_BYTES * points + network_bytes(sizes)
 
 
 def default_memory() -> int:

@@ -1,10 +1,12 @@
-"""Independent tasks on all cores. Backends for clusters (Dask, Ray) can be put in from outside by joblib."""
+"""Independent tasks on all cores; or on a cluster (Dask, Ray), where joblib's `parallel_config` says so."""
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures.process import BrokenProcessPool
-from typing import Any, TypeVar
+from dataclasses import dataclass
+from typing import Any, Generic, TypeVar
 
 from joblib import Parallel, delayed
 from joblib.parallel import get_active_backend
@@ -13,27 +15,52 @@ from certsynth.errors import WorkerDied
 from certsynth.progress import Progress, silent
 
 _R = TypeVar("_R")
+_T = TypeVar("_T")
 
 SMALL = 2_000_000
 """Work below this many units (about nodes times solves, a few seconds) is not worth starting processes for."""
 
-
 ATTEMPTS = 2
-"""How often work is given to new processes after one of them died."""
+"""How often work is given to new processes after one of them died. A cluster's own attempts come before."""
+
+_LOST = {"KilledWorker", "FutureCancelledError", "FuturesCancelledError", "WorkerCrashedError", "NodeDiedError"}
+"""What Dask and Ray raise when workers died under a task. Told by names, since neither need be there."""
+
+
+@dataclass(frozen=True, slots=True)
+class Made(Generic[_T]):
+    """Tasks that are made when they are sent, and not kept: all together they may be more than memory holds."""
+
+    count: int
+    make: Callable[[int], _T]
+
+    def __len__(self) -> int:
+        return self.count
+
+    def __getitem__(self, index: int) -> _T:
+        return self.make(index)
+
+
+class _Here(threading.local):
+    working = False
+
+
+_here = _Here()
 
 
 def run(
     function: Callable[..., _R],
-    tasks: Sequence[tuple[Any, ...]],
+    tasks: Sequence[tuple[Any, ...]] | Made[Any],
     *,
     work: int,
     phase: str,
     progress: Progress = silent,
 ) -> list[_R]:
-    """`function(*task)` for each task, in order: the results do not depend on the number of workers.
+    """`function(*task)` for each task, in order: the results do not depend on the number of workers, or where they are.
 
     What a worker did not finish because it died is done again, by others. Tasks may hold private counts, so that joblib
-    must not put them into files (`max_nbytes=None`).
+    must not put them into files (`max_nbytes=None`). A backend and a number of workers that somebody configured are
+    used; else there is a process for each core.
     """
     results: list[_R] = []
 
@@ -44,15 +71,35 @@ def run(
             progress(phase, len(results), len(tasks))
         return results
 
-    if work < SMALL or len(tasks) < 2 or get_active_backend()[0].nesting_level:  # workers start no workers
-        return keep(function(*task) for task in tasks)
+    backend, workers = get_active_backend()
+    nested = _here.working or backend.nesting_level  # workers start no workers
+    if work < SMALL or len(tasks) < 2 or nested:
+        return keep(function(*tasks[i]) for i in range(len(tasks)))
     for _ in range(ATTEMPTS):
-        workers = Parallel(n_jobs=-1, return_as="generator", max_nbytes=None)
+        pool = Parallel(
+            n_jobs=-1 if workers is None else workers,
+            return_as="generator" if backend.supports_return_generator else "list",
+            max_nbytes=None,
+        )
         try:
-            return keep(workers(delayed(function)(*task) for task in tasks[len(results) :]))
-        except BrokenProcessPool:  # its own message names the process and a signal, which helps nobody
-            continue
+            return keep(pool(delayed(_done)(function, (tasks[i],)) for i in range(len(results), len(tasks))))
+        except Exception as error:  # its own message names the process and a signal, which helps nobody
+            if not _died(error):
+                raise
     raise WorkerDied(
         f"a process died while {phase}, and so did the one in its place: most likely memory ran out. Free some, or ask "
         "for less: a lower resolution or lattice, or fewer columns."
     )
+
+
+def _done(function: Callable[..., _R], packed: tuple[tuple[Any, ...]]) -> _R:
+    """One task. It comes packed, so that Dask sends it along: what Dask puts on a worker first dies with that one."""
+    before, _here.working = _here.working, True
+    try:
+        return function(*packed[0])
+    finally:
+        _here.working = before
+
+
+def _died(error: Exception) -> bool:
+    return isinstance(error, BrokenProcessPool) or type(error).__name__ in _LOST

@@ -250,6 +250,7 @@ def _made(
             cleaned_tables,
             budget=share,
             neighbours=settings.neighbours,
+            memory=memory,
             progress=progress,
         )
         spent.append((choosing(settings.candidates), cost))
@@ -296,6 +297,7 @@ def _made(
             neighbours=settings.neighbours,
             two_sided=False,
             noise=spending,
+            memory=memory,
             progress=progress,
         )
     certificate = Certificate(confidence=float(settings.confidence), plug_in=plugged, direct=whole, single=single)

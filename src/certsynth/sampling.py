@@ -15,14 +15,15 @@ from certsynth.artefact.notebook import certificate_html
 from certsynth.artefact.recompute import recomputed
 from certsynth.artefact.release import Certified
 from certsynth.artefact.table import cleaned_table
-from certsynth.certificate.comparison import distances
+from certsynth.certificate.passes import compared
 from certsynth.errors import InputError, TooLarge
 from certsynth.fitting import Fitting, fitted
-from certsynth.limits import check_lattice
+from certsynth.limits import check_lattice, default_memory
 from certsynth.markup import block, paragraph
 from certsynth.mechanisms.guarantee import stored_rational
 from certsynth.progress import Progress, silent
 from certsynth.queries.fine import FineMarginals
+from certsynth.queries.tally import held
 from certsynth.report.numerals import upward
 from certsynth.request import checked_rows
 
@@ -131,13 +132,14 @@ def _through(release: Release, clean: Sequence[np.ndarray], progress: Progress) 
     except TooLarge:
         return None
     fine = fine.netted([release.rows], [clean])
-    there, here = fine.count([release.rows]), fine.count([clean])
+    tables = held(release.rows), [held(clean)]
+    told = compared(fine, *tables, memory=default_memory(), every=True, progress=progress)
     bounds = {frozenset(columns): bound for columns, bound in certificate.subsets}
     found: list[tuple[list[str], float]] = []
-    for subset, d in zip(fine.marginals.subsets, distances(fine, there, here, progress=progress), strict=True):
+    for subset, d in zip(fine.marginals.subsets, told.found[0], strict=True):
         columns = [release.schema.names[j] for j in subset]
         most = min(bounds[frozenset(columns)], certificate.single_column_bound if len(columns) == 1 else 1.0)
-        between = float(d.upper + d.first_moved + d.second_moved)
+        between = float(d.all)
         found.append((columns, min(1.0, most + between + _OUTWARD)))
     largest = max(bound for _, bound in found)
     return Certified.read(

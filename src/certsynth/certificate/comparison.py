@@ -6,13 +6,21 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 
+import numpy as np
+
 from certsynth.arrays import Ints
 from certsynth.domain import Cells
-from certsynth.parallel import run
+from certsynth.parallel import Made, run
 from certsynth.progress import Progress, silent
 from certsynth.queries.fine import MOVE_UNITS, FineCounts, FineMarginals
 from certsynth.queries.net import Net
-from certsynth.transport import Network, complete_bounds, transport_bounds
+from certsynth.transport import Network, cheapest_flow, complete_bounds, difference
+
+COMPARING = "comparing the tables"
+"""What is being done, in words."""
+
+Task = tuple[Net, Ints, Ints] | tuple[Sequence[Cells], Ints, Ints, int]
+"""What a worker needs for one subset: both counts on a net; or what differs on a lattice (see `task_of`)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -20,7 +28,8 @@ class Distance:
     """How far two tables are in one subset of columns: exact bounds on the lattice, and how far rows are from it.
 
     `upper` and `lower` bound the cheapest flow (equal if optimality was proved), `stretch` is that of the network, and
-    `rounded` how much too long distances may be besides.
+    `rounded` how much too long distances may be besides. Of a `skipped` one it was enough to know a bound: it is not
+    the largest.
     """
 
     upper: Fraction
@@ -29,39 +38,64 @@ class Distance:
     first_moved: Fraction
     second_moved: Fraction
     rounded: Fraction = Fraction(0)
+    skipped: bool = False
 
     @property
     def proved(self) -> bool:
         return self.upper == self.lower
 
+    @property
+    def all(self) -> Fraction:
+        """What rows are off at most: the flow, and the ways of both tables' rows to the lattice."""
+        return self.upper + self.first_moved + self.second_moved
+
 
 def distances(
     fine: FineMarginals, first: FineCounts, second: FineCounts, *, progress: Progress = silent
 ) -> list[Distance]:
-    """One `Distance` for each subset. Both tables must have rows."""
-    subsets, grounds = fine.marginals.subsets, fine.grounds()
-    tasks: list[tuple[Net | Sequence[Cells], Ints, Ints]] = [
-        (fine.marginals.of(subset) if net is None else net, a, b)
-        for subset, net, a, b in zip(subsets, grounds, first.counts, second.counts, strict=True)
+    """One `Distance` for each subset, all of them solved. Both tables must have rows."""
+    grounds = fine.grounds()
+    tasks = Made(len(grounds), lambda j: task_of(fine, first, second, j, grounds[j]))
+    answers = run(solved, tasks, work=work_of(fine), phase=COMPARING, progress=progress)
+    moved = zip(first.moved, second.moved, grounds, strict=True)
+    ways = [
+        (mean_moved(a, first.rows), mean_moved(b, second.rows), Fraction(net is not None, MOVE_UNITS))
+        for a, b, net in moved
     ]
-    work = sum(20 * size for size in fine.on_lattices.sizes()) + sum(1000 * len(net.nodes) for net in fine.nets)
-    answers = run(_distance, tasks, work=work, phase="comparing the tables", progress=progress)
-    return [
-        Distance(
-            upper, lower, stretch, _mean(a, first.rows), _mean(b, second.rows), Fraction(net is not None, MOVE_UNITS)
-        )
-        for (upper, lower, stretch), a, b, net in zip(answers, first.moved, second.moved, grounds, strict=True)
-    ]
+    return [Distance(*answer, *way) for answer, way in zip(answers, ways, strict=True)]
 
 
-def _distance(ground: Net | Sequence[Cells], first: Ints, second: Ints) -> tuple[Fraction, Fraction, Fraction]:
+def work_of(fine: FineMarginals) -> int:
+    """What solving all subsets takes, in units of `parallel.SMALL`."""
+    return sum(20 * size for size in fine.on_lattices.sizes()) + sum(1000 * len(net.nodes) for net in fine.nets)
+
+
+def task_of(fine: FineMarginals, first: FineCounts, second: FineCounts, j: int, net: Net | None) -> Task:
+    """The j-th subset for a worker. On a lattice only cells in which the tables differ are sent: places and by how
+    much, as shares times a number, which comes last.
+    """
+    ours, theirs = first.counts.blocks[j], second.counts.blocks[j]
+    if net is not None:
+        return net, ours, theirs
+    measure, per = difference(ours, theirs)
+    places = np.flatnonzero(measure)
+    return fine.marginals.of(fine.marginals.subsets[j]), places, measure[places], per
+
+
+Solved = tuple[Fraction, Fraction, Fraction]
+
+
+def solved(ground: Net | Sequence[Cells], first: Ints, second: Ints, per: int = 0) -> Solved:
+    """Bounds on the cheapest flow of a task, upper and lower, and the stretch of its network."""
     if isinstance(ground, Net):
         upper, lower, per = complete_bounds(ground.ruler, ground.nodes, ground.ways(), first, second)
         return Fraction(upper, per), Fraction(lower, per), Fraction(1)
     network = Network.of(ground)
-    upper, lower, per = transport_bounds(network, first, second)
-    return Fraction(upper, per), Fraction(lower, per), network.stretch
+    measure = np.zeros(network.cells, dtype=np.int64)
+    measure[first] = second
+    flow, per = cheapest_flow(network, measure), per * network.unit
+    return Fraction(flow.upper, per), Fraction(flow.lower, per), network.stretch
 
 
-def _mean(moved: int, rows: int) -> Fraction:
+def mean_moved(moved: int, rows: int) -> Fraction:
     return Fraction(moved, MOVE_UNITS * rows)

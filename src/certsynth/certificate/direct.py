@@ -13,17 +13,15 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 
-from certsynth.certificate.comparison import Distance, distances
+from certsynth.certificate.comparison import Distance, distances, mean_moved
+from certsynth.certificate.skipping import FINENESS, Largest, largest_distances, loss_in_units
 from certsynth.errors import SolverFailed
 from certsynth.mechanisms.guarantee import Budget, Guarantee, Neighbours, Sensitivity
 from certsynth.mechanisms.samplers import Noise
 from certsynth.mechanisms.scalars import NoisyScalars, measure_scalars
 from certsynth.progress import Progress, silent
 from certsynth.queries.fine import MOVE_UNITS, FineCounts, FineMarginals
-from certsynth.transport import Network
-
-FINENESS = 2**16
-"""Losses are queried in rows, rounded up to multiples of 1/FINENESS: little beside noise of at least one row."""
+from certsynth.transport import stretch_of
 
 MOVED_WEIGHT = 16
 """What rows were moved to the lattice gets up to so much less noise than the loss, as long as that adds no more than
@@ -75,9 +73,13 @@ def exact_query(
 
     over functions of oscillation at most 1, so that one row more, less or other changes it by at most 1. What a row is
     moved is at most `far`; on nets both together change by at most 1 and a little. Maxima change by no more than their
-    members, and rounding up keeps whole sensitivities. How far rows were moved is not asked on nets.
+    members, and rounding up keeps whole sensitivities. How far rows were moved is not asked on nets. Subsets that were
+    skipped are none that the maximum depends on.
     """
-    if not all(d.proved for d in found):
+    solved = [d for d in found if not d.skipped]
+    if per_subset and len(solved) < len(found):
+        raise ValueError("each subset's own loss is wanted: none may be skipped")
+    if not all(d.proved for d in solved):
         raise SolverFailed(
             "a transport problem was not solved to proved optimality, so that the noise it needs is not known; nothing "
             "was released, and the budget of the certificate counts as spent."
@@ -87,7 +89,7 @@ def exact_query(
     change = 1 + Fraction(fine.slack(), MOVE_UNITS)
     if neighbours is Neighbours.ADD_REMOVE:
         change += max(d.second_moved for d in found)  # n·b_S changes with n
-    losses = [math.ceil(FINENESS * rows * (d.upper + d.first_moved + d.second_moved)) for d in found]
+    losses = [loss_in_units(d.all, rows) for d in solved]
     losses = losses if per_subset else [max(losses)]
     loss_sensitivity = math.ceil(FINENESS * change)
     changes = [loss_sensitivity] * len(losses)
@@ -155,17 +157,48 @@ def direct(
 
     Without `two_sided` all of β goes to the upper bounds, and the lower ones are 0; so it is where there are nets.
     """
+    if not private.rows:
+        found = nothing(fine, synthetic)
+    elif per_subset:
+        found = distances(fine, private, synthetic, progress=progress)
+    else:
+        found = largest_distances(fine, private, synthetic, largest=Largest(), progress=progress)
+    return released(
+        fine,
+        found,
+        private.rows,
+        budget=budget,
+        beta=beta,
+        neighbours=neighbours,
+        per_subset=per_subset,
+        two_sided=two_sided,
+        noise=noise,
+    )
+
+
+def released(
+    fine: FineMarginals,
+    found: Sequence[Distance],
+    rows: int,
+    *,
+    budget: Budget,
+    beta: Fraction,
+    neighbours: Neighbours,
+    per_subset: bool = False,
+    two_sided: bool = True,
+    noise: Noise | None = None,
+) -> Direct:
+    """The same from exact distances of `rows` private rows to the synthetic ones: they get noise here."""
     two_sided = two_sided and not fine.wide
-    found = distances(fine, private, synthetic, progress=progress) if private.rows else nothing(fine, synthetic)
-    query = exact_query(fine, found, private.rows, neighbours=neighbours, per_subset=per_subset, two_sided=two_sided)
+    query = exact_query(fine, found, rows, neighbours=neighbours, per_subset=per_subset, two_sided=two_sided)
     noisy = measure_scalars(
         query.values, sensitivity=query.sensitivity, budget=budget, neighbours=neighbours, noise=noise
     )
     return bounds(
         fine,
-        synthetic,
+        max(d.second_moved for d in found),
         noisy,
-        rows=private.rows,
+        rows=rows,
         beta=beta,
         losses=len(query.losses),
         stretch=max(d.stretch for d in found),
@@ -178,14 +211,14 @@ def nothing(fine: FineMarginals, synthetic: FineCounts) -> list[Distance]:
     zero, marginals = Fraction(0), fine.marginals
     grounds = zip(marginals.subsets, fine.grounds(), strict=True)
     # What is done with the noisy answer must not tell an empty table from another: the stretch is the networks' own.
-    stretches = [Network.of(marginals.of(subset)).stretch if net is None else Fraction(1) for subset, net in grounds]
-    moved = [Fraction(m, MOVE_UNITS * synthetic.rows) for m in synthetic.moved]
+    stretches = [stretch_of(marginals.of(subset)) if net is None else Fraction(1) for subset, net in grounds]
+    moved = [mean_moved(m, synthetic.rows) for m in synthetic.moved]
     return [Distance(zero, zero, stretch, zero, b) for stretch, b in zip(stretches, moved, strict=True)]
 
 
 def bounds(
     fine: FineMarginals,
-    synthetic: FineCounts | None,
+    synthetic_moved: Fraction | None,
     noisy: NoisyScalars,
     *,
     rows: int,
@@ -196,7 +229,8 @@ def bounds(
 ) -> Direct:
     r"""What noisy values say about the loss: post-processing.
 
-    `rows` is used under replace-one only, and `synthetic` for lower bounds only.
+    `rows` is used under replace-one only, and `synthetic_moved`, what synthetic rows were moved on average at most, for
+    lower bounds only.
 
     With h the noiseless loss in rows and m ≥ a_S + b_S what rows were moved,
 
@@ -216,10 +250,10 @@ def bounds(
         least, most = n - error, n + error
     upper = [_up((loss + slack) / least) if least >= 1 else 1.0 for loss in values[:losses]]
     lower = [0.0] * losses
-    if two_sided and synthetic and least >= 1:
+    if two_sided and synthetic_moved is not None and least >= 1:
         moved = (values[losses] + Fraction(noisy.slack(for_moved), FINENESS)) / moved_weight(fine) / least
         moved = min(max(moved, Fraction(0)), Fraction(fine.farthest(), MOVE_UNITS))
-        moved += max(Fraction(m, MOVE_UNITS * synthetic.rows) for m in synthetic.moved)
+        moved += synthetic_moved
         cautious = [(loss - slack - Fraction(1, FINENESS)) / most for loss in values[:losses]]
         lower = [_down((loss - moved) / stretch - moved) for loss in cautious]
     middle = max((least + most) / 2, Fraction(1))

@@ -32,6 +32,10 @@ DISPLACEMENT_BETA = Fraction(1, 10)
 """Of the failure probability, what the measured discretisation gets, where there is one."""
 
 PILOT_DRAWS = 20
+
+DRAWN_AT_ONCE = 2**25
+"""Cells, times draws, that are in memory at a time: a quarter of a gigabyte, and a few times that on the way."""
+
 _OUTWARD = 1e-9  # more than all rounding of float sums that lead to a term
 
 
@@ -133,33 +137,41 @@ def plug_in(
     if displaced and len(measurements) > 1:
         raise ValueError("the displacement is that of one measurement's cells, and says nothing of others")
     subsets = measurements[-1].marginals.subsets if subsets is None else subsets
-    tables, rows, rows_error = _tables(measurements, schema, table, subsets, draws, seed)
+    possible: list[Proxy] = ["transport", "path"]
+    if max(map(len, subsets)) > TRANSPORT_COLUMNS:
+        possible.remove("transport")
+    drawn = _drawn(measurements, schema, table, subsets, possible, proxies, draws, seed, progress)
     hidden = measurements[-1].strategy.neighbours is Neighbours.ADD_REMOVE
-    results: dict[Proxy, PlugIn] = {}
-    for proxy in ("transport", "path"):
-        if proxy == "transport" and max(map(len, subsets)) > TRANSPORT_COLUMNS:
-            continue
-        losses = _losses(proxy, tables, proxies, progress)
-        results[proxy] = _certificate(
-            proxy, tables, schema, losses, draws, rows, rows_error if hidden else None, displaced, beta
+    return {
+        proxy: _certificate(
+            proxy,
+            drawn.tables,
+            schema,
+            drawn.losses[proxy],
+            draws,
+            drawn.rows,
+            drawn.rows_error if hidden else None,
+            displaced,
+            beta,
         )
-    return results
+        for proxy in possible
+    }
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _Table:
     """One subset of columns as it was measured, with what its certificate is computed from.
 
-    Rows of `block` are signed measures: draws of the noise, pilot draws, the measurement less the emitted rows, and the
-    emitted rows alone. `away` is the mean distance of emitted rows from the centres of their cells. `layer` tells the
-    measurements of fixed cells (0) from those whose cells may follow from the first one (1).
+    Rows of `fixed` are signed measures: the measurement less the emitted rows, and the emitted rows alone. `away` is
+    the mean distance of emitted rows from the centres of their cells. `layer` tells the measurements of fixed cells (0)
+    from those whose cells may follow from the first one (1).
     """
 
     subset: Subset
     layer: int
     cells: tuple[Cells, ...]
     order: Order
-    block: Floats
+    fixed: Floats
     away: float
 
     @property
@@ -168,17 +180,32 @@ class _Table:
         return self.layer, *((c.size, c.span, c.apart, c.weight, id(c.web)) for c in self.cells)
 
 
-def _tables(
+@dataclass(frozen=True, slots=True, eq=False)
+class _Drawn:
+    """A `_Table` for each subset; the losses of its draws of noise, pilot draws and fixed measures, by proxy, a column
+    for each; and the estimated number of rows with draws of its error, which are those of the last measurement.
+    """
+
+    tables: list[_Table]
+    losses: dict[Proxy, Floats]
+    rows: float
+    rows_error: Floats
+
+
+def _drawn(
     measurements: Sequence[Measurement],
     schema: Schema,
     table: Sequence[np.ndarray],
     subsets: Sequence[Subset],
+    possible: Sequence[Proxy],
+    proxies: Proxies,
     draws: int,
     seed: int,
-) -> tuple[list[_Table], float, Floats]:
-    """A `_Table` for each subset, and the estimated number of rows with draws of its error: those of the last."""
+    progress: Progress,
+) -> _Drawn:
     pilot, final = (np.random.default_rng(s) for s in np.random.SeedSequence(seed).spawn(2))
     found: dict[Subset, _Table] = {}
+    losses: dict[Proxy, dict[Subset, Floats]] = {proxy: {} for proxy in possible}
     total: tuple[float, Floats] | None = None
     for at, measurement in reversed(list(enumerate(measurements))):
         marginals = measurement.marginals
@@ -186,28 +213,93 @@ def _tables(
         if not own:
             continue
         estimate, rows = measurement.estimate()
-        noise, rows_error = measurement.simulate(final, draws)
-        scales, _ = measurement.simulate(pilot, PILOT_DRAWS)
-        total = total or (rows, rows_error)
-        errors = [np.vstack([n, p, v[None]]) for n, p, v in zip(noise, scales, estimate, strict=True)]
-        codes = [c.to_cells(x, cells) for c, x, cells in zip(schema, table, marginals.cells, strict=True)]
-        emitted = Marginals(cells=marginals.cells, subsets=tuple(own)).count([codes])
-        away = [c.from_centre(x, grid) for c, x, grid in zip(schema, table, marginals.cells, strict=True)]
-        for subset, counts in zip(own, emitted, strict=True):
-            block, shares = marginals.summed(errors, subset), counts / len(table[0])
-            assert block is not None
-            block[-1] -= total[0] * shares
-            found[subset] = _Table(
-                subset=subset,
-                layer=min(at, 1),
-                cells=marginals.of(subset),
-                order=measurement.strategy.order,
-                block=np.vstack([block, shares]),
-                away=float(np.max([away[j] for j in subset], axis=0).mean()),
-            )
+        rows_used = rows if total is None else total[0]
+        tables = _tables(measurement, schema, table, own, estimate, rows_used, min(at, 1))
+        errors = []
+        costs: dict[Proxy, list[Floats]] = {proxy: [] for proxy in possible}
+        batches = [(final, size) for size in at_once(marginals, draws)]
+        batches += [(pilot, size) for size in at_once(marginals, PILOT_DRAWS)]
+        done, measures = 0, draws + PILOT_DRAWS + len(tables[0].fixed)
+        for rng, size in [*batches, (None, len(tables[0].fixed))]:
+            if rng is None:
+                blocks = [each.fixed for each in tables]
+            else:
+                drawn, error = measurement.simulate(rng, size)
+                errors.append(error)
+                blocks = [_summed(marginals, drawn, s) for s in own]
+                del drawn
+            told = _part(progress, done, size, measures)
+            for proxy in possible:
+                costs[proxy].append(_losses(proxy, tables, blocks, proxies, told))
+            done += size
+        for proxy in possible:
+            losses[proxy] |= zip(own, np.concatenate(costs[proxy]).T, strict=True)
+        total = total or (rows, np.concatenate(errors)[:draws])
+        found |= zip(own, tables, strict=True)
     if total is None or len(found) < len(set(subsets)):
         raise ValueError("a subset of columns was not measured")
-    return [found[subset] for subset in subsets], *total
+    return _Drawn(
+        tables=[found[subset] for subset in subsets],
+        losses={proxy: np.column_stack([each[s] for s in subsets]) for proxy, each in losses.items()},
+        rows=total[0],
+        rows_error=total[1],
+    )
+
+
+def at_once(marginals: Marginals, draws: int) -> list[int]:
+    """How many draws are made at a time, so that all tables of them fit into memory: fixed by the measurement, since
+    whoever verifies a release must draw the same.
+
+    >>> at_once(Marginals(cells=(Cells(np.arange(1000), 999, 0),), subsets=((0,),)), 200)
+    [200]
+    """
+    most = max(1, DRAWN_AT_ONCE // sum(marginals.sizes()))
+    return [min(most, draws - start) for start in range(0, draws, most)]
+
+
+def _part(progress: Progress, before: int, measures: int, all_measures: int) -> Progress:
+    """Progress with some measures on every table, told as that with all of them."""
+
+    def tell(phase: str, done: int, total: int | None) -> None:
+        progress(phase, before * (total or 0) + measures * done, None if total is None else all_measures * total)
+
+    return tell
+
+
+def _summed(marginals: Marginals, blocks: Sequence[Floats], subset: Subset) -> Floats:
+    found = marginals.summed(blocks, subset)
+    assert found is not None
+    return found
+
+
+def _tables(
+    measurement: Measurement,
+    schema: Schema,
+    table: Sequence[np.ndarray],
+    own: Sequence[Subset],
+    estimate: Sequence[Floats],
+    rows: float,
+    layer: int,
+) -> list[_Table]:
+    """A `_Table` for each subset that is read off one measurement, whose estimate is of so many `rows`."""
+    marginals = measurement.marginals
+    codes = [c.to_cells(x, cells) for c, x, cells in zip(schema, table, marginals.cells, strict=True)]
+    emitted = Marginals(cells=marginals.cells, subsets=tuple(own)).count([codes])
+    away = [c.from_centre(x, grid) for c, x, grid in zip(schema, table, marginals.cells, strict=True)]
+    found = []
+    for subset, counts in zip(own, emitted, strict=True):
+        shares = counts / len(table[0])
+        found.append(
+            _Table(
+                subset=subset,
+                layer=layer,
+                cells=marginals.of(subset),
+                order=measurement.strategy.order,
+                fixed=np.vstack([_summed(marginals, estimate, subset) - rows * shares, shares]),
+                away=float(np.max([away[j] for j in subset], axis=0).mean()),
+            )
+        )
+    return found
 
 
 def _certificate(
@@ -242,7 +334,7 @@ def _certificate(
     for layer in (kinds := np.unique(layers)):
         own = layers == layer
         quantiles[own] = joint_quantiles(noise[:, own], scales[own], share / len(kinds))
-    quantiles[[table.block.shape[-1] == 1 for table in tables]] = 0.0  # one cell holds everything, whatever the noise
+    quantiles[[table.fixed.shape[-1] == 1 for table in tables]] = 0.0  # one cell holds everything, whatever the noise
     moved = 1.0
     if displaced and least >= 1:
         moved = max(0, displaced.values[0] + displaced.slack(for_moved)) / MOVE_UNITS / least
@@ -272,12 +364,14 @@ def _certificate(
     )
 
 
-def _losses(proxy: Proxy, tables: Sequence[_Table], proxies: Proxies, progress: Progress) -> Floats:
+def _losses(
+    proxy: Proxy, tables: Sequence[_Table], blocks: Sequence[Floats], proxies: Proxies, progress: Progress
+) -> Floats:
     """Losses of signed measures to 0: a column for each table, a row for each row of its block."""
-    tasks = [(table.cells, table.block, proxies, table.order) for table in tables]
+    tasks = [(t.cells, block, proxies, t.order) for t, block in zip(tables, blocks, strict=True)]
     if proxy == "path":
         return np.column_stack([_path_losses(*task) for task in tasks])
-    work = sum(table.block.size for table in tables)
+    work = sum(block.size for block in blocks)
     return np.column_stack(run(_transport_losses, tasks, work=work, phase="how large noise can be", progress=progress))
 
 

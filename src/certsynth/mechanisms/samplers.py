@@ -166,10 +166,16 @@ def _simulate_gaussian(rng: np.random.Generator, scale: float, size: tuple[int, 
     uniform = np.maximum(rng.random(size), 2.0**-54)  # inside (0, 1)
     if scale > TABLED:
         return np.rint(scale * ndtri(uniform)).astype(np.int64)
+    below = _gaussian_below(scale)
+    return np.searchsorted(below, uniform * below[-1]) - len(below) // 2
+
+
+@functools.lru_cache(maxsize=1)
+def _gaussian_below(scale: float) -> Floats:
+    """Sums of the weights of all whole numbers from about −10 scales on: the same for all tables of a measurement."""
     reach = math.ceil(10 * scale) + 1
     weights = np.exp(-((np.arange(-reach, reach + 1) / max(scale, 0.02)) ** 2) / 2)  # below, all draws are 0
-    below = np.cumsum(weights)
-    return np.searchsorted(below, uniform * below[-1]) - reach
+    return frozen(np.cumsum(weights))
 
 
 def tail_quantile(unit: Unit, scale: float, beta: Fraction) -> int:

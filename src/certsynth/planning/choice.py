@@ -30,6 +30,7 @@ from certsynth.planning.cache import remembered
 from certsynth.planning.noise import best_strategy, blank, noise_losses
 from certsynth.planning.rehearsal import MOST_ROWS, loss, rehearse
 from certsynth.planning.tables import strengths
+from certsynth.planning.thinning import thinned
 from certsynth.progress import Progress, silent
 from certsynth.projection.support import fits_full_grid
 from certsynth.queries import Marginals
@@ -262,7 +263,8 @@ def candidate(
 ) -> Candidate:
     """What a mechanism at a resolution promises, by what noise alone does."""
     layers = _layers(settings, strategy, resolution, split)
-    noise = noise_losses(blank_layers(schema, layers, rows), rows=rows, draws=draws)
+    few, thin, _ = thinned(schema, layers)
+    noise = noise_losses(blank_layers(few, thin, rows), rows=rows, draws=draws)
     kind, model = layers[-1].cells, _model(settings)
     inside = 0.0
     if resolution is not None and kind != "points":
@@ -365,11 +367,12 @@ def _with_growth(
 ) -> list[Strategy]:
     """Each mechanism with the growth of weights whose noise costs least, at a middle resolution."""
     middle = min(resolutions, key=lambda k: abs(k - _GROWTH_RESOLUTION))
-    marginals = tables_at(schema, settings, middle, rows)
-    return [
-        best_strategy(marginals, [name], settings.neighbours, budget=settings.measurement_budget, rows=rows)
-        for name in names
-    ]
+    plain = strategy_named("identity", neighbours=settings.neighbours)
+    layers = _layers(settings, plain, middle, SPLIT)
+    few, thin, _ = thinned(schema, layers)
+    marginals = blank_layers(few, thin, rows)[-1].marginals
+    budget = settings.measurement_budget.share(Fraction(len(thin[-1].subsets), len(layers[-1].subsets)))
+    return [best_strategy(marginals, [name], settings.neighbours, budget=budget, rows=rows) for name in names]
 
 
 def _with_split(
@@ -415,4 +418,5 @@ def _rehearsed(
 def _rehearsed_loss(
     schema: Schema, subsets: Sequence[Subset], layers: Sequence[Layer], rows: int, strength: float, seed: int
 ) -> float:
+    schema, layers, subsets = thinned(schema, layers, subsets)
     return loss(schema, subsets, rehearse(schema, layers, rows, strength=strength, seed=seed))

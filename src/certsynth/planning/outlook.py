@@ -13,6 +13,7 @@ from certsynth.parallel import run
 from certsynth.planning.choice import Candidate, blank_layers
 from certsynth.planning.rehearsal import certified_loss, rehearse, slack
 from certsynth.planning.tables import made_up, strengths
+from certsynth.planning.thinning import thinned
 from certsynth.progress import Progress, silent
 from certsynth.queries import Marginals
 from certsynth.queries.displacement import displacement
@@ -87,6 +88,7 @@ def _rehearsed(schema: Schema, settings: Settings, rows: int, candidate: Candida
 def _rehearsed_loss(
     schema: Schema, subsets: Sequence[Subset], layers: Sequence[Layer], rows: int, strength: float, seed: int
 ) -> float:
+    schema, layers, subsets = thinned(schema, layers, subsets)
     return certified_loss(schema, subsets, rehearse(schema, layers, rows, strength=strength, seed=seed))
 
 

@@ -35,6 +35,7 @@ from certsynth.planning.noise import noise_losses
 from certsynth.planning.outlook import FIRST_SEED, Outlook, expected, is_rehearsed
 from certsynth.planning.rehearsal import loss, rehearse, slack
 from certsynth.planning.tables import strengths
+from certsynth.planning.thinning import thinned
 from certsynth.progress import Progress, silent
 from certsynth.queries.fine import FineMarginals
 from certsynth.queries.marginals import all_subsets
@@ -316,7 +317,8 @@ def _terms(schema: Schema, settings: Settings, rows: int, choice: Choice, progre
 
 def _privatisation(schema: Schema, layers: Sequence[Layer], rows: int, draws: int, most: int, beta: Fraction) -> float:
     """What the noise of the last layer costs, at confidence 1 − β over the draws."""
-    losses = noise_losses([blank_layers(schema, layers, rows)[-1]], rows=rows, draws=draws, most=most)[0]
+    few, thin, _ = thinned(schema, layers)
+    losses = noise_losses([blank_layers(few, thin, rows)[-1]], rows=rows, draws=draws, most=most)[0]
     return min(1.0, rank_quantile(losses, max(beta, Fraction(1, draws + 1))))
 
 
@@ -397,8 +399,9 @@ def _variation(schema: Schema, settings: Settings, rows: int) -> tuple[Candidate
     guess = first_guess(schema, settings, rows)
     if not is_rehearsed(settings, guess) or len(settings.subsets) > MOST_SUBSETS:
         return guess, None
-    made = rehearse(schema, guess.layers, rows, strength=strengths(2)[1], seed=FIRST_SEED)
-    return guess, loss(schema, settings.subsets, made) + slack(schema, settings, rows)
+    few, thin, subsets = thinned(schema, guess.layers, settings.subsets)
+    made = rehearse(few, thin, rows, strength=strengths(2)[1], seed=FIRST_SEED)
+    return guess, loss(few, subsets, made) + slack(schema, settings, rows)
 
 
 def _ratio(expected: float, planned: float) -> float:

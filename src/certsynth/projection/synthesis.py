@@ -22,6 +22,10 @@ from certsynth.queries.marginals import Marginals
 PARTICLES = 100_000
 """Most particles. More rows than that are copies of particles, each with values of its own inside its cells."""
 
+PARTICLE_TABLES, LEAST_PARTICLES = 100_000_000, 20_000
+"""Particles times tables of several columns: beyond, there are fewer particles, but not fewer than that. Noise on so
+many tables is hundreds of times what whole particles cannot follow."""
+
 _DRAWS = 10  # of the noise, for how large it is: only weights depend on them
 
 
@@ -69,7 +73,7 @@ def synthesise(
     groups = [coarser(points, cells) for points, cells in zip(fine, base, strict=True)]
     masses = [sums(g, p, c.size) for g, p, c in zip(groups, shares, base, strict=True)]
 
-    count = min(rows, particles or PARTICLES)
+    count = min(rows, particles or most_particles(sum(len(s) > 1 for layer in layers for s in layer.marginals.subsets)))
     held = [np.repeat(np.arange(len(mass)), multiplicities(mass, count)) for mass in masses]
     known = None if public is None else [c.to_cells(x, g) for c, x, g in zip(schema, public, fine, strict=True)]
     start = _start(held, known, rng)
@@ -81,6 +85,15 @@ def synthesise(
         _values(column.centres(cells), share, group, code, rng)
         for column, cells, share, group, code in zip(schema, fine, shares, groups, codes.T, strict=True)
     ]
+
+
+def most_particles(tables: int) -> int:
+    """How many particles are fitted to so many tables of several columns, at most.
+
+    >>> most_particles(45), most_particles(1225), most_particles(4950)
+    (100000, 81632, 20202)
+    """
+    return min(PARTICLES, max(LEAST_PARTICLES, PARTICLE_TABLES // max(tables, 1)))
 
 
 def _shares(layers: Sequence[_Layer], column: int) -> Floats:

@@ -1,8 +1,20 @@
 """How far two measures are: transport along a path (𝓛_T), and over a network (𝒰_T)."""
 
+from certsynth.transport.cheap import upper_bound
 from certsynth.transport.complete import complete_bounds
-from certsynth.transport.flow import transport_bounds, transport_loss
-from certsynth.transport.network import Network
+from certsynth.transport.flow import cheapest_flow, difference, transport_bounds, transport_loss
+from certsynth.transport.network import Network, stretch_of
 from certsynth.transport.path import Path, path_loss
 
-__all__ = ["Network", "Path", "complete_bounds", "path_loss", "transport_bounds", "transport_loss"]
+__all__ = [
+    "Network",
+    "Path",
+    "cheapest_flow",
+    "complete_bounds",
+    "difference",
+    "path_loss",
+    "stretch_of",
+    "transport_bounds",
+    "transport_loss",
+    "upper_bound",
+]

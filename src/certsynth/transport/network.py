@@ -68,8 +68,7 @@ class Network:
         unit = 2 * math.lcm(hub.denominator, diameter.denominator, *(c.grain for c in cells))
         axes = [Axis.of(c, unit, holes=len(cells) > 2) for c in cells]
         graph: _Graph = _Sparse(axes, int(diameter * unit))
-        woven = len({c.weight for c in cells}) > 1 or any(c.web is not None for c in cells)
-        if graph.stretch > 1 and woven and math.prod(c.size for c in cells) <= small:
+        if graph.stretch > 1 and _complete(cells, small):
             graph = _Complete(axes, int(diameter * unit))
         return graph.network(unit, int(hub * unit))
 
@@ -83,6 +82,20 @@ class Network:
         supply[self.node_of_cell] = measure
         supply[-1] = -measure.sum()
         return supply
+
+
+def stretch_of(cells: Sequence[Cells]) -> Fraction:
+    """The stretch of `Network.of(cells)`, without its arcs."""
+    diameter = max(c.diameter for c in cells)
+    unit = 2 * math.lcm(2 * diameter.denominator, *(c.grain for c in cells))
+    graph = _Bare([Axis.of(c, unit, holes=len(cells) > 2) for c in cells], int(diameter * unit))
+    return Fraction(1) if _complete(cells, SMALL) else graph.stretch
+
+
+def _complete(cells: Sequence[Cells], small: int) -> bool:
+    """Whether all pairs of cells may have arcs, if a sparse graph is not exact."""
+    woven = len({c.weight for c in cells}) > 1 or any(c.web is not None for c in cells)
+    return woven and math.prod(c.size for c in cells) <= small
 
 
 class _Graph:
@@ -262,6 +275,13 @@ class _Sparse(_Graph):
         count = math.prod(shape)
         self.nodes += count
         return np.arange(self.nodes - count, self.nodes).reshape(shape)
+
+
+class _Bare(_Sparse):
+    """The same, but for the arcs: only the stretch is wanted."""
+
+    def _connect(self, froms: Ints, tos: Ints, length: Ints | int) -> Ints:
+        return tos
 
 
 class _Complete(_Graph):

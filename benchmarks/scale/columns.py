@@ -1,0 +1,210 @@
+"""Columns against seconds, CPU seconds and memory: plan, release, and the certificate alone with and without skipping.
+
+Every step runs in a process of its own, so that its peak of memory is its own. `--quick` takes few columns and rows.
+"""
+
+from __future__ import annotations
+
+import argparse
+import importlib.metadata
+import json
+import os
+import resource
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import polars as pl
+
+from certsynth import Schema, plan, release
+from certsynth.certificate.direct import exact_query
+from certsynth.certificate.passes import compared
+from certsynth.limits import default_memory
+from certsynth.mechanisms import Neighbours
+from certsynth.queries.fine import FineMarginals
+from certsynth.queries.marginals import all_subsets
+from certsynth.queries.tally import held
+from certsynth.sources import cleaned, open_source
+from scale import wide
+
+RESULTS = Path(__file__).parent / "results" / "columns.json"
+COLUMNS, ROWS = (5, 10, 20, 50, 100), 100_000
+QUICK_COLUMNS, QUICK_ROWS = (5, 8), 2_000
+BUDGETS = {"zcdp": {"epsilon": 1, "delta": "1e-6"}, "epsilon": {"epsilon": 1}}
+SAMPLE = 60
+"""Subsets that are solved where solving all would take hours: what all would take is scaled up."""
+
+Step = Callable[[int, int, Path], dict[str, Any]]
+
+
+def planned(budget: str) -> Step:
+    def step(columns: int, rows: int, folder: Path) -> dict[str, Any]:
+        found = plan(wide.schema(columns), rows=rows, **BUDGETS[budget])
+        best = found.choice
+        return {
+            "mechanism": best.mechanism,
+            "resolution": best.resolution,
+            "bound": best.predicted_bound,
+            "low": best.low,
+            "high": best.high,
+            "expected_seconds": best.seconds,
+            "expected_gb": best.memory_gb,
+        }
+
+    return step
+
+
+def released(columns: int, rows: int, folder: Path) -> dict[str, Any]:
+    phases: dict[str, float] = {}
+    last = ["", time.perf_counter()]
+
+    def watch(phase: str, done: int, total: int | None) -> None:
+        now = time.perf_counter()
+        phases[last[0]] = phases.get(last[0], 0.0) + now - last[1]
+        last[:] = [phase, now]
+
+    made = release(wide.table(columns, rows), wide.schema(columns), seed=1, progress=watch, **BUDGETS["zcdp"])
+    watch("", 0, None)
+    made.to_polars().write_parquet(folder / f"synthetic-{columns}-{rows}.parquet")
+    certificate = made.document["certificate"]
+    phases.pop("", None)
+    return {
+        "bound": certificate["bound"],
+        "resolution": made.document["release"]["resolution"],
+        "phases": {phase: round(seconds, 1) for phase, seconds in phases.items()},
+    }
+
+
+def tables_for(kind: str, columns: int, rows: int, folder: Path) -> tuple[pl.DataFrame, pl.DataFrame]:
+    private, other = wide.table(columns, rows), wide.table(columns, rows, seed=2)
+    if kind == "released":
+        made = folder / f"synthetic-{columns}-{rows}.parquet"
+        other = pl.read_parquet(made) if made.exists() else other
+    elif kind == "apart":
+        other = wide.apart(other)
+    elif kind == "one bad pair":
+        other = wide.one_bad_pair(other)
+    return private, other
+
+
+def certified(kind: str, *, skip: bool) -> Step:
+    """The certificate alone, without its noise: what it takes, and the integer that would get noise."""
+
+    def step(columns: int, rows: int, folder: Path) -> dict[str, Any]:
+        schema, subsets = wide.schema(columns), all_subsets(wide.schema(columns), 2)
+        scaled = 1.0
+        if not skip and len(subsets) > 5 * SAMPLE:
+            chosen = np.random.default_rng(0).choice(len(subsets), SAMPLE, replace=False)
+            scaled = len(subsets) / SAMPLE
+            subsets = tuple(subsets[j] for j in sorted(chosen))
+        fine = FineMarginals.of(schema, subsets)
+        ours, theirs = (_read(frame, schema) for frame in tables_for(kind, columns, rows, folder))
+        cpu = _cpu()
+        told = compared(fine, held(ours), [held(theirs)], memory=default_memory(), every=not skip)
+        query = exact_query(fine, told.found[0], told.rows, neighbours=Neighbours.REPLACE_ONE, two_sided=False)
+        return {
+            "subsets": len(subsets),
+            "solved": told.solves if skip else len(subsets),
+            "passes": told.passes,
+            "compare_cpu": round((_cpu() - cpu) * scaled, 1),
+            "scaled": scaled,
+            "integer": query.losses[0],
+        }
+
+    return step
+
+
+def _read(frame: pl.DataFrame, schema: Schema) -> list[np.ndarray]:
+    batches = list(cleaned(open_source(frame), schema))
+    return [np.concatenate(columns) for columns in zip(*batches, strict=True)]
+
+
+STEPS: dict[str, Step] = {
+    "plan, zCDP": planned("zcdp"),
+    "plan, ε": planned("epsilon"),
+    "release, zCDP": released,
+    "certificate of the release, skipping": certified("released", skip=True),
+    "certificate of the release, all": certified("released", skip=False),
+    "certificate of another sample, skipping": certified("good", skip=True),
+    "certificate of independent columns, skipping": certified("apart", skip=True),
+    "certificate of one bad pair, skipping": certified("one bad pair", skip=True),
+}
+
+
+def _cpu() -> float:
+    own, children = (resource.getrusage(who) for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN))
+    workers = 0.0
+    for child in Path("/proc").glob("[0-9]*/stat"):
+        try:
+            fields = child.read_text().rpartition(")")[2].split()
+        except OSError:
+            continue
+        if int(fields[1]) == os.getpid():
+            workers += (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+    return own.ru_utime + own.ru_stime + children.ru_utime + children.ru_stime + workers
+
+
+def one(name: str, columns: int, rows: int, folder: Path) -> None:
+    """One step, in this process; its figures go to stdout."""
+    began, cpu = time.perf_counter(), _cpu()
+    found = STEPS[name](columns, rows, folder)
+    seconds, used = time.perf_counter() - began, _cpu() - cpu
+    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20
+    print(json.dumps({"seconds": round(seconds, 1), "cpu": round(used, 1), "gb": round(peak, 2), **found}))
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--quick", action="store_true")
+    parser.add_argument("--columns", type=int, nargs="*")
+    parser.add_argument("--steps", nargs="*", help="only steps that begin so")
+    parser.add_argument("--one", nargs=4, metavar=("STEP", "COLUMNS", "ROWS", "FOLDER"), help=argparse.SUPPRESS)
+    asked = parser.parse_args()
+    if asked.one:
+        name, columns, rows, folder = asked.one
+        one(name, int(columns), int(rows), Path(folder))
+        return
+    rows = QUICK_ROWS if asked.quick else ROWS
+    folder = Path(tempfile.gettempdir()) / "certsynth-columns"
+    folder.mkdir(exist_ok=True)
+    kept = json.loads(RESULTS.read_text()) if RESULTS.exists() and not asked.quick else {"points": {}}
+    kept["versions"] = {name: importlib.metadata.version(name) for name in ("certsynth", "joblib", "numpy", "pylmcf")}
+    kept["cores"], kept["rows"] = os.cpu_count(), rows
+    for columns in asked.columns or (QUICK_COLUMNS if asked.quick else COLUMNS):
+        for name in STEPS:
+            if asked.steps and not any(name.startswith(start) for start in asked.steps):
+                continue
+            key = f"{columns} columns: {name}"
+            if key not in kept["points"]:
+                command = [sys.executable, "-m", "scale.columns", "--one", name, str(columns), str(rows), str(folder)]
+                env = os.environ | {"CERTSYNTH_CACHE": "off"}
+                done = subprocess.run(command, capture_output=True, text=True, env=env, check=False)
+                if done.returncode:
+                    print(f"{key}: failed: {done.stderr.strip().splitlines()[-1:]}")
+                    continue
+                kept["points"][key] = json.loads(done.stdout.strip().splitlines()[-1])
+                if not asked.quick:
+                    RESULTS.parent.mkdir(exist_ok=True)
+                    RESULTS.write_text(json.dumps(kept, indent=1, ensure_ascii=False) + "\n")
+            print(line(key, kept["points"][key]), flush=True)
+
+
+def line(key: str, point: dict[str, Any]) -> str:
+    """One row of the table."""
+    parts = [f"{key:58}", f"{point['seconds']:8.1f} s", f"{point['cpu']:8.1f} s CPU", f"{point['gb']:5.2f} GB"]
+    if "bound" in point:
+        parts.append(f"bound {point['bound']:.4f}")
+    if "expected_seconds" in point:
+        parts.append(f"expects {point['expected_seconds']:.0f} s, {point['expected_gb']:.1f} GB")
+    if "solved" in point:
+        parts.append(f"{point['solved']} of {point['subsets']} solved, {point['compare_cpu']:.0f} s CPU")
+    return "  ".join(parts)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,114 @@
+"""Tables compared in passes over their rows: each counts as many subsets of columns as memory has room for."""
+
+from __future__ import annotations
+
+import dataclasses
+import os
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+
+from certsynth.certificate.comparison import Distance, distances
+from certsynth.certificate.direct import nothing
+from certsynth.certificate.skipping import Largest, largest_distances
+from certsynth.errors import InputError
+from certsynth.progress import Progress, silent
+from certsynth.queries.fine import FineMarginals
+from certsynth.queries.marginals import Marginals
+from certsynth.queries.tally import Batch, Rows
+
+POINT_BYTES, NETWORK_BYTES = 40, 1500
+"""What a lattice point takes: counted in both tables, with what is made on the way; and in the network of a worker."""
+
+Batches = Callable[[], Iterable[Batch]]
+"""Cleaned rows of a public table, from the start each time it is called."""
+
+
+@dataclass(frozen=True, slots=True)
+class Compared:
+    """How far some tables are from `rows` private rows, one list for each; and how many subsets had to be solved."""
+
+    rows: int
+    found: tuple[tuple[Distance, ...], ...]
+    solves: int
+    passes: int
+
+
+def passes_of(fine: FineMarginals, memory: int) -> list[FineMarginals]:
+    """The same subsets in groups that fit into so many bytes, as few as can be in their order."""
+    blocks = list(zip(fine.marginals.subsets, points_each(fine), fine.grounds(), strict=True))
+    room = memory - network_bytes([points for _, points, _ in blocks])
+    groups: list[FineMarginals] = []
+    start, taken = 0, 0
+    for j, (_, points, _) in enumerate(blocks):
+        if j > start and taken + POINT_BYTES * points > room:
+            groups.append(_part(fine, start, j))
+            start, taken = j, 0
+        taken += POINT_BYTES * points
+    return [*groups, _part(fine, start, len(blocks))]
+
+
+def points_each(fine: FineMarginals) -> list[int]:
+    """How many points each subset is counted on."""
+    sizes = zip(fine.marginals.sizes(), fine.grounds(), strict=True)
+    return [size if net is None else net.size for size, net in sizes]
+
+
+def network_bytes(points: Sequence[int]) -> int:
+    """What networks take, one in each worker."""
+    return NETWORK_BYTES * max(points, default=0) * min(len(points), os.cpu_count() or 1)
+
+
+def _part(fine: FineMarginals, start: int, end: int) -> FineMarginals:
+    marginals = Marginals(cells=fine.marginals.cells, subsets=fine.marginals.subsets[start:end])
+    nets = tuple(net for net in fine.grounds()[start:end] if net is not None)
+    return dataclasses.replace(fine, marginals=marginals, nets=nets)
+
+
+def compared(
+    fine: FineMarginals,
+    private: Rows,
+    tables: Sequence[Rows],
+    *,
+    memory: int,
+    every: bool = False,
+    purpose: str = "compare",
+    progress: Progress = silent,
+) -> Compared:
+    """Exact distances of private rows to tables. Subsets that cannot be the largest are skipped, unless `every` one is
+    wanted. `purpose` is the word for it in messages.
+
+    Nets, where there are some, are made. Rows are asked once in each pass, and all readings must give the same rows.
+    """
+    groups, subsets = passes_of(fine, memory), len(fine.marginals.subsets)
+    largest, rows = [Largest() for _ in tables], 0
+    found: list[list[Distance]] = [[] for _ in tables]
+    for group in groups:
+        ours = private(group)
+        rows = ours.rows
+        for each, best, table in zip(found, largest, tables, strict=True):
+            theirs = table(group)
+            if not theirs.rows:
+                raise InputError(f"the synthetic table has no rows: there is nothing to {purpose}.")
+            if not ours.rows:
+                each += nothing(group, theirs)
+            elif every:
+                each += distances(group, ours, theirs, progress=_after(len(each), subsets, progress))
+            else:
+                each += largest_distances(group, ours, theirs, largest=best, total=subsets, progress=progress)
+            del theirs
+        del ours
+    return Compared(
+        rows=rows,
+        found=tuple(map(tuple, found)),
+        solves=sum(best.solves for best in largest),
+        passes=len(groups),
+    )
+
+
+def _after(done_before: int, subsets: int, progress: Progress) -> Progress:
+    """Progress of a part, told as that of the whole."""
+
+    def tell(phase: str, done: int, total: int | None) -> None:
+        progress(phase, done_before + done, subsets)
+
+    return tell
