@@ -8,7 +8,7 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any, Protocol, runtime_checkable
 
 import duckdb
 import numpy as np
@@ -19,6 +19,7 @@ from certsynth.queries.tally import Rows, T, Tally, asked
 from certsynth.sources.duck import Relation
 from certsynth.sources.files import open_file
 from certsynth.sources.frames import Frame
+from certsynth.sources.spark import SparkTable, is_spark
 
 __all__ = ["NamedSource", "Source", "cleaned", "open_source", "rows_of"]
 
@@ -35,6 +36,19 @@ class Source(Protocol):
 
     def size_hint(self) -> int | None:
         """The number of rows if known without reading them: for progress bars, never for a release."""
+        ...
+
+
+@runtime_checkable
+class Answering(Protocol):
+    """A source that can be asked where its rows are: they need not come here."""
+
+    def answers(self, tally: Tally[Any, Any], schema: Schema) -> bool:
+        """Whether this can be asked there."""
+        ...
+
+    def tallied(self, tally: Tally[Any, T], schema: Schema) -> T:
+        """What all rows together say."""
         ...
 
 
@@ -58,6 +72,8 @@ def open_source(data: Any, *, what: str = "data") -> NamedSource:
         return open_file(Path(os.fsdecode(data)), what)
     if isinstance(data, duckdb.DuckDBPyRelation):
         return Relation.open(data, what)
+    if is_spark(data):
+        return SparkTable.open(data, what)
     return Frame.open(data, what)
 
 
@@ -71,6 +87,9 @@ def rows_of(source: Source, schema: Schema, phase: str, *, hidden: bool = False,
     """The table as something that can be asked. `phase` says what for; of its rows nothing is told if `hidden`."""
 
     def ask(tally: Tally[Any, T]) -> T:
+        if isinstance(source, Answering) and source.answers(tally, schema):
+            progress(phase, 0, None)  # how far the engine is, only it knows
+            return source.tallied(tally, schema)
         total = None if hidden else source.size_hint()
         return asked(watched(cleaned(source, schema), phase, total, hidden=hidden, progress=progress), tally)
 
