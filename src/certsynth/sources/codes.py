@@ -37,12 +37,15 @@ _EPOCH = datetime.date(1970, 1, 1)
 
 def cell_codes(name: str, kind: nw.dtypes.DType, column: Column, cells: Cells) -> nw.Expr | None:
     """Codes of measured cells, for a column of the engine's type `kind`."""
-    line = len(cells.places)
-    if kind in _NUMBERS and line > FEW_STEPS and isinstance(column, Ordered) and not isinstance(cells, Groups):
-        if not column.whole:
-            place = (_position(nw.col(name), column) * float(cells.steps)).floor()
-            return _unless_none(name, column, lambda clean: column.to_cells(clean, cells), _at_most(place, line - 1))
-    return _said(name, kind, column, lambda clean: column.to_cells(clean, cells))
+
+    def code(clean: np.ndarray) -> Ints:
+        return column.to_cells(clean, cells)
+
+    many = len(cells.places) > FEW_STEPS and not isinstance(cells, Groups)
+    if many and kind in _NUMBERS and isinstance(column, Ordered) and not column.whole:
+        place = (_position(nw.col(name), column) * float(cells.steps)).floor()
+        return _unless_none(name, column, code, _at_most(place, len(cells.places) - 1))
+    return _said(name, kind, column, code)
 
 
 def lattice_codes(name: str, kind: nw.dtypes.DType, column: Column, lattice: Cells) -> nw.Expr | None:
@@ -105,7 +108,7 @@ def _said(
     if not isinstance(column, Ordered) or column.kind == "ordinal":
         return _labelled(x, kind, column, of, absent)
     if column.kind == "date":
-        if kind == nw.Date or (kind == nw.Datetime and kind.time_zone is None and kind.time_unit == "us"):
+        if kind == nw.Date or kind == nw.Datetime("us"):
             return _unless(x.is_null(), absent, _of_days(x, kind, column, code, of_offset))
         return None
     if kind not in _NUMBERS:
@@ -156,6 +159,7 @@ def _labelled(
         texts |= set(column.values)
     none, number = x.is_null(), x
     values: list[Any]
+    other: Any
     if kind == nw.String:
         values, other = sorted(texts), max(texts, key=len) + "\0"
     elif kind in _WHOLE:

@@ -38,6 +38,11 @@ class Frame:
         refuse_twins(names, where)  # 1 and "1" are two columns to pandas, but not to a schema
         return cls(frame, where, names)
 
+    @property
+    def lazy(self) -> bool:
+        """Whether it is a query that is yet to be run."""
+        return isinstance(self.frame, nw.LazyFrame)
+
     def size_hint(self) -> int | None:
         return len(self.frame) if isinstance(self.frame, nw.DataFrame) else None
 

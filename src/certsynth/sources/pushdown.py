@@ -27,6 +27,14 @@ from certsynth.sources.spark import SparkTable
 
 Lazy = Relation | SparkTable | Frame
 
+_ELSEWHERE = ("ibis", "sqlframe")
+"""Back ends of narwhals whose rows are in a database, and would have to come through the net."""
+
+
+def rows_would_travel(frame: Frame) -> bool:
+    """Whether the rows of a lazy frame are elsewhere. For those that are here, reading them is quicker."""
+    return frame.lazy and frame.frame.implementation.value in _ELSEWHERE
+
 
 @dataclass(frozen=True, slots=True)
 class PushedDown:

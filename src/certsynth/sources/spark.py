@@ -13,6 +13,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from importlib.metadata import PackageNotFoundError, version
 from importlib.util import find_spec
+from pathlib import Path
 from typing import Any
 
 import narwhals as nw
@@ -157,11 +158,12 @@ def _version() -> str | None:
 def _told(batches: Iterable[Any], tally: Tally[Any, Any], schema: Schema) -> Iterator[Any]:
     """The entries of a partition that comes as batches of Arrow. No message quotes a cell: Spark would log it."""
     with own_words(_WORKER):
-        sums, make = None, None
-        for make, batch in _cleaned(batches, schema):
+        sums = None
+        make: Callable[[Any], Any] = dict
+        for make, batch in _cleaned(batches, schema):  # noqa: B007 (the last one makes what is sent)
             sums = tally.begin() if sums is None else sums
             tally.add(sums, batch)
-        if sums is None or make is None:  # a partition without rows
+        if sums is None:  # a partition without rows
             return
         for vector, places, values in sums.entries():
             there = np.flatnonzero(values)
@@ -226,7 +228,7 @@ def spark_table(data: str, *, query: bool = False, what: str = "data") -> SparkT
     with _own_words(f"{where}: {data}"):
         if lower.endswith((".csv", ".csv.gz", ".tsv", ".tsv.gz")):
             frame = None
-        elif lower.endswith((".parquet", ".pq", "/")) or "://" in data or os.path.isdir(data) or set("*?[") & set(data):
+        elif lower.endswith((".parquet", ".pq", "/")) or set("*?[:") & set(data) or Path(data).is_dir():
             frame = spark.read.parquet(data)
         else:
             frame = spark.table(data)
@@ -264,7 +266,7 @@ def _session(where: str) -> Any:
             context = spark.sparkContext
     except Exception:
         raise InputError(f"{where}: {_NO_JAVA}") from None
-    if context.master.startswith("local") and "PYSPARK_PYTHON" not in os.environ:
+    if str(context.master).startswith("local") and "PYSPARK_PYTHON" not in os.environ:
         context.pythonExec = sys.executable  # or it would be the first python3 on the path
     return spark
 
