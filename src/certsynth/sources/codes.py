@@ -1,8 +1,10 @@
 """Codes of cells as an engine can say them: comparisons with values that are computed here, from the column itself.
 
-Nothing of how a column cleans values is written a second time. Along a line codes never fall as values rise, so that
-it is enough to know where each begins: the least float, found by bisection among all floats. Labels are looked up. What
-cannot be said exactly in this way is None, and then rows have to be read.
+Along a line codes never fall as values rise, so that it is enough to know where each begins: the least float, found by
+bisection among all floats. Labels are looked up. What cannot be said exactly is None, and then rows have to be read.
+
+Comparisons are alike everywhere, and arithmetic is not: polars divides by multiplying with the inverse. Where an engine
+is known to round as Python does, the steps of `Ordered` are written as they are there, which is quicker.
 """
 
 from __future__ import annotations
@@ -21,11 +23,11 @@ from certsynth.domain.cells import Groups
 from certsynth.domain.column import PATH, Category
 from certsynth.queries.fine import MOVE_UNITS, move_units
 
-MOST_STEPS = 4096
+MOST_STEPS = 1024
 """Places where an expression may change its value: more make a text that no engine likes."""
 
 FEW_STEPS = 32
-"""With more, arithmetic is quicker, where floats alone are enough for it."""
+"""With more, arithmetic is quicker, where it is exact."""
 
 MOST_LABELS = 256
 """Labels that are compared one by one."""
@@ -35,37 +37,38 @@ _WHOLE = _NUMBERS[:7]  # those that fit into 64 bits with a sign
 _EPOCH = datetime.date(1970, 1, 1)
 
 
-def cell_codes(name: str, kind: nw.dtypes.DType, column: Column, cells: Cells) -> nw.Expr | None:
-    """Codes of measured cells, for a column of the engine's type `kind`."""
+def cell_codes(
+    name: str, kind: nw.dtypes.DType, column: Column, cells: Cells, *, arithmetic: bool = False
+) -> nw.Expr | None:
+    """Codes of measured cells, for a column of the engine's type `kind`; by `arithmetic`, if it is exact there."""
 
     def code(clean: np.ndarray) -> Ints:
         return column.to_cells(clean, cells)
 
     many = len(cells.places) > FEW_STEPS and not isinstance(cells, Groups)
-    if many and kind in _NUMBERS and isinstance(column, Ordered) and not column.whole:
-        place = (_position(nw.col(name), column) * float(cells.steps)).floor()
-        return _unless_none(name, column, code, _at_most(place, len(cells.places) - 1))
+    if arithmetic and many and kind in _NUMBERS and isinstance(column, Ordered) and _even(column, cells):
+        return _unless_none(name, column, code, _place(nw.col(name), column, cells, half=False))
     return _said(name, kind, column, code)
 
 
-def lattice_codes(name: str, kind: nw.dtypes.DType, column: Column, lattice: Cells) -> nw.Expr | None:
+def lattice_codes(
+    name: str, kind: nw.dtypes.DType, column: Column, lattice: Cells, *, arithmetic: bool = False
+) -> nw.Expr | None:
     """Codes of lattice points."""
 
     def code(clean: np.ndarray) -> Ints:
         return column.to_lattice(clean, lattice)[0]
 
-    line = len(lattice.places)
-    if kind in _NUMBERS and line > FEW_STEPS and isinstance(column, Ordered):
-        if not column.whole:
-            place = (_position(nw.col(name), column) * float(lattice.steps) + 0.5).floor()
-            return _unless_none(name, column, code, _at_most(place, line - 1))
-        if not column.farthest(lattice):
+    if arithmetic and len(lattice.places) > FEW_STEPS and kind in _NUMBERS and isinstance(column, Ordered):
+        if column.whole and not column.farthest(lattice):
             return _unless_none(name, column, code, _offset(nw.col(name), column))
+        if _even(column, lattice):
+            return _unless_none(name, column, code, _place(nw.col(name), column, lattice, half=True))
     return _said(name, kind, column, code)
 
 
 def moved_units(
-    name: str, kind: nw.dtypes.DType, column: Column, lattice: Cells, farthest: int
+    name: str, kind: nw.dtypes.DType, column: Column, lattice: Cells, farthest: int, *, arithmetic: bool = False
 ) -> nw.Expr | int | None:
     """How far a value is from its lattice point, as `move_units` has it; 0 where no value is."""
     if not column.farthest(lattice):
@@ -75,15 +78,14 @@ def moved_units(
     def units(clean: np.ndarray) -> Ints:
         return move_units(column.to_lattice(clean, lattice)[1], farthest)
 
+    if arithmetic and kind in _NUMBERS and _even(column, lattice):
+        there, place = _position(nw.col(name), column), _place(nw.col(name), column, lattice, half=True)
+        away = (there - place / float(lattice.steps)).abs()
+        up = nw.when(away > 0.0).then(away * float(MOVE_UNITS) + 2.0**-20).otherwise(nw.lit(0.0)).ceil()
+        return _unless_none(name, column, units, _at_most(up, farthest))
     if column.whole and column.reach <= MOST_STEPS:
         return _said(name, kind, column, units, of_offset=units(np.arange(column.reach + 1.0)))
-    if kind not in _NUMBERS or column.whole:
-        return None
-    there, steps = _position(nw.col(name), column), float(lattice.steps)
-    place = _at_most((there * steps + 0.5).floor(), int(lattice.places[-1]))
-    away = (there - place / steps).abs()
-    up = nw.when(away > 0.0).then(away * float(MOVE_UNITS) + 2.0**-20).otherwise(nw.lit(0.0)).ceil()
-    return _unless_none(name, column, units, _at_most(up, farthest))
+    return None
 
 
 def _said(
@@ -199,7 +201,7 @@ def _number(text: str) -> float | None:
     return None if value != value else value
 
 
-# What follows are the steps of `Ordered.clean` and `Ordered._position`, one by one: floats are alike everywhere.
+# What follows are the steps of `Ordered`, one by one.
 
 
 def _offset(x: nw.Expr, column: Ordered) -> nw.Expr:
@@ -211,6 +213,30 @@ def _offset(x: nw.Expr, column: Ordered) -> nw.Expr:
 def _position(x: nw.Expr, column: Ordered) -> nw.Expr:
     weight = column.weight
     return _offset(x, column) * float(weight.numerator) / float(weight.denominator * max(column.reach, 1))
+
+
+def _even(column: Ordered, cells: Cells) -> bool:
+    """Whether codes are places on the line, in numbers that floats have."""
+    if not len(cells.places) or cells.places[0] != 0 or cells.span + 1 != len(cells.places):
+        return False
+    per = max(column.reach, 1) * column.weight.denominator
+    return not column.whole or 2 * column.reach * cells.steps * column.weight.numerator + 3 * per < 2**52
+
+
+def _place(x: nw.Expr, column: Ordered, cells: Cells, *, half: bool) -> nw.Expr:
+    """The place on the line: of a cell, or by `half` a step more, of the nearest point.
+
+    Of whole numbers a quotient of integers, rounded down. Below 2^52 the float next to a quotient is not above an
+    integer that the quotient is below.
+    """
+    if column.whole:
+        per = max(column.reach, 1) * column.weight.denominator
+        over = _offset(x, column) * float((1 + half) * cells.steps * column.weight.numerator)
+        place = ((over + float(half * per)) / float((1 + half) * per)).floor()
+    else:
+        place = _position(x, column) * float(cells.steps)
+        place = (place + 0.5).floor() if half else place.floor()
+    return _at_most(place, int(cells.places[-1]))
 
 
 def _at_most(x: nw.Expr, most: int) -> nw.Expr:
