@@ -17,9 +17,10 @@ if TYPE_CHECKING:
 
 
 @click.command("certify", short_help="How far anybody's synthetic table is, privately.")
-@click.argument("private", type=options.FILE)
+@click.argument("private", type=options.TABLE)
 @click.argument("synthetic", type=options.FILE)
 @options.schema
+@options.engine
 @options.epsilon
 @options.sparsity
 @options.workload
@@ -32,7 +33,7 @@ if TYPE_CHECKING:
 @options.quiet
 @options.as_json
 def command(
-    private: Path,
+    private: str,
     synthetic: Path,
     schema_file: Path,
     confidence: str | None,
@@ -48,11 +49,12 @@ def command(
     """
     from certsynth import Schema, certify
 
+    table = options.table(private, choices)
     schema, subsets = Schema.load(schema_file), options.named_subsets(workload)
     if confidence is not None:
         choices["confidence"] = confidence
     with bars(quiet=quiet) as progress:
-        found = certify(private, synthetic, schema, subsets=subsets, progress=progress, **choices)
+        found = certify(table, synthetic, schema, subsets=subsets, progress=progress, **choices)
     options.say_what_is_not_counted(choices)
     if as_json:
         words.print_json(result(found) | ledgers.told(choices["ledger"]))

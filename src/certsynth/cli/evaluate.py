@@ -19,9 +19,10 @@ WARNING = "note: what evaluate prints is NOT private. It is for the owner of the
 
 
 @click.command("evaluate", short_help="How far it truly is. NOT private.")
-@click.argument("private", type=options.FILE)
+@click.argument("private", type=options.TABLE)
 @click.argument("synthetic", type=options.FILE)
 @options.schema
+@options.engine
 @options.sparsity
 @options.workload
 @options.columns
@@ -29,7 +30,7 @@ WARNING = "note: what evaluate prints is NOT private. It is for the owner of the
 @options.quiet
 @options.as_json
 def command(
-    private: Path,
+    private: str,
     synthetic: Path,
     schema_file: Path,
     workload: Path | None,
@@ -43,9 +44,10 @@ def command(
     """
     from certsynth import Schema, evaluate
 
+    table = options.table(private, choices)
     schema, subsets = Schema.load(schema_file), options.named_subsets(workload)
     with bars(quiet=quiet) as progress:
-        found = evaluate(private, synthetic, schema, subsets=subsets, progress=progress, **choices)
+        found = evaluate(table, synthetic, schema, subsets=subsets, progress=progress, **choices)
     say(WARNING)
     if as_json:
         words.print_json(found.to_json())

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import csv
 import json
+import os
+import re
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -23,6 +25,10 @@ NO_LEDGER = (
 _F = TypeVar("_F", bound=Callable[..., Any])
 
 FILE = click.Path(path_type=Path)
+TABLE = click.Path()
+"""A table by whatever an engine knows it: a file as it is typed, a name, or a query."""
+
+_LOOKS_LIKE_SQL = re.compile(r"\s*(select|with|from|values|table)\s", re.IGNORECASE)
 
 
 class Names(click.ParamType):
@@ -52,6 +58,46 @@ class WholeOrAuto(click.ParamType):
             return int(value)
         except ValueError:
             return str(value)
+
+
+def engine(function: _F) -> _F:
+    """Who reads the private rows, and whether they are named by a query."""
+    function = click.option(
+        "--attach",
+        multiple=True,
+        metavar="NAME=DATABASE",
+        help="A database that the query of --sql may read by this name: a DuckDB or SQLite file, postgres:… or "
+        "mysql:…; may be given several times.",
+    )(function)
+    function = click.option(
+        "--sql", is_flag=True, help="The private table is given as a SQL query, a single SELECT, in place of a file."
+    )(function)
+    return click.option(
+        "--engine",
+        type=click.Choice(["duckdb", "spark"]),
+        default="duckdb",
+        show_default=True,
+        help="Who reads Parquet files and runs the query: duckdb, here; or spark, where rows stay in its executors and "
+        "the private table may also be one that Spark knows by name.",
+    )(function)
+
+
+def table(data: str, choices: dict[str, Any]) -> Any:
+    """What is read: a path, or what an engine will find. Takes the options of `engine` out of the choices."""
+    from certsynth.errors import InputError
+    from certsynth.sources import Unopened
+
+    engine, query, attach = choices.pop("engine"), choices.pop("sql"), choices.pop("attach")
+    if attach and (engine != "duckdb" or not query):
+        raise InputError("--attach is for a query that DuckDB runs: give --sql, and no other --engine.")
+    databases = tuple((name, place) for name, _, place in (each.partition("=") for each in attach))
+    if any(not name or not place for name, place in databases):
+        raise InputError("--attach wants NAME=DATABASE, like --attach town=town.duckdb.")
+    if query or engine == "spark":
+        return Unopened(data, engine, query, databases)
+    if _LOOKS_LIKE_SQL.match(data) and not os.path.lexists(data):
+        raise InputError("that looks like a query, and there is no such file. Add --sql if it is one.")
+    return Path(data)
 
 
 def schema(function: _F) -> _F:

@@ -18,8 +18,9 @@ if TYPE_CHECKING:
 
 
 @click.command("release", short_help="Private rows in, a release folder out.")
-@click.argument("data", type=options.FILE)
+@click.argument("data", type=options.TABLE)
 @options.schema
+@options.engine
 @options.epsilon
 @click.option("--out", type=options.FILE, required=True, help="The release folder; it must not exist yet.")
 @options.sparsity
@@ -56,20 +57,22 @@ if TYPE_CHECKING:
 @options.quiet
 @options.as_json
 def command(
-    data: Path, schema_file: Path, out: Path, workload: Path | None, quiet: bool, as_json: bool, **choices: Any
+    data: str, schema_file: Path, out: Path, workload: Path | None, quiet: bool, as_json: bool, **choices: Any
 ) -> None:
     """Write a synthetic table for DATA, and the certificate that comes with it.
 
-    DATA is a CSV or Parquet file. Columns that the schema does not name are ignored. The folder holds the rows
-    (synthetic.csv, synthetic.parquet), certificate.json, report.html and all that `certsynth verify` needs.
+    DATA is a CSV or Parquet file; with --sql it is a query, and with --engine spark it may be the name of a table.
+    Columns that the schema does not name are ignored. The folder holds the rows (synthetic.csv, synthetic.parquet),
+    certificate.json, report.html and all that `certsynth verify` needs.
     """
     from certsynth import Schema, release
 
+    table = options.table(data, choices)
     schema, subsets = Schema.load(schema_file), options.named_subsets(workload)
     options.say_what_is_left_out(schema, subsets, choices)
     note_target(out)
     with bars(quiet=quiet) as progress:
-        made = release(data, schema, out=out, subsets=subsets, progress=progress, **choices)
+        made = release(table, schema, out=out, subsets=subsets, progress=progress, **choices)
     options.say_what_is_not_counted(choices)
     if as_json:
         words.print_json(result(made, out) | ledgers.told(choices["ledger"]))

@@ -8,19 +8,23 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any, Protocol, runtime_checkable
 
 import duckdb
 import numpy as np
 
 from certsynth.domain.schema import Schema
+from certsynth.errors import InputError
 from certsynth.progress import Progress, silent, watched
 from certsynth.queries.tally import Rows, T, Tally, asked
 from certsynth.sources.duck import ParquetFiles, Relation
 from certsynth.sources.files import open_file
 from certsynth.sources.frames import Frame
+from certsynth.sources.pushdown import PushedDown, rows_would_travel
+from certsynth.sources.spark import SparkTable, is_spark
+from certsynth.sources.sql import Unopened
 
-__all__ = ["NamedSource", "Source", "cleaned", "open_source", "rows_of"]
+__all__ = ["NamedSource", "Source", "Unopened", "cleaned", "open_source", "pushed_down", "rows_of"]
 
 
 class Source(Protocol):
@@ -35,6 +39,19 @@ class Source(Protocol):
 
     def size_hint(self) -> int | None:
         """The number of rows if known without reading them: for progress bars, never for a release."""
+        ...
+
+
+@runtime_checkable
+class Answering(Protocol):
+    """A source that can be asked where its rows are: they need not come here."""
+
+    def answers(self, tally: Tally[Any, Any], schema: Schema) -> bool:
+        """Whether this can be asked there."""
+        ...
+
+    def tallied(self, tally: Tally[Any, T], schema: Schema) -> T:
+        """What all rows together say."""
         ...
 
 
@@ -58,7 +75,26 @@ def open_source(data: Any, *, what: str = "data") -> NamedSource:
         return open_file(Path(os.fsdecode(data)), what)
     if isinstance(data, duckdb.DuckDBPyRelation):
         return Relation.open(data, what)
-    return Frame.open(data, what)
+    if isinstance(data, Unopened):
+        return data.opened(what)
+    if is_spark(data):
+        return SparkTable.open(data, what)
+    frame = Frame.open(data, what)
+    return PushedDown(frame) if rows_would_travel(frame) else frame
+
+
+def pushed_down(data: Any, *, what: str = "data") -> NamedSource:
+    """A DuckDB relation, a Spark DataFrame or a lazy frame, to be counted in the engine's own language.
+
+    >>> pushed_down(duckdb.sql("SELECT 'NA' AS country, 7 AS age")).names
+    ('country', 'age')
+    """
+    source = open_source(data, what=what)
+    if isinstance(source, PushedDown):
+        return source
+    if isinstance(source, (Relation, SparkTable)) or (isinstance(source, Frame) and source.lazy):
+        return PushedDown(source)
+    raise InputError(f"{what}: only a DuckDB relation, a Spark DataFrame or a lazy frame has an engine to count in.")
 
 
 def cleaned(source: Source, schema: Schema, *, rows: int = 500_000) -> Iterator[list[np.ndarray]]:
@@ -73,6 +109,9 @@ def rows_of(source: Source, schema: Schema, phase: str, *, hidden: bool = False,
     """The table as something that can be asked. `phase` says what for; of its rows nothing is told if `hidden`."""
 
     def ask(tally: Tally[Any, T]) -> T:
+        if isinstance(source, Answering) and source.answers(tally, schema):
+            progress(phase, 0, None)  # how far the engine is, only it knows
+            return source.tallied(tally, schema)
         total = None if hidden else source.size_hint()
         return asked(watched(cleaned(source, schema), phase, total, hidden=hidden, progress=progress), tally)
 

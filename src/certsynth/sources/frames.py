@@ -15,7 +15,7 @@ import numpy as np
 from certsynth.errors import InputError
 from certsynth.sources.reading import objects, own_words, positions, refuse_twins
 
-SUPPORTED = "a CSV or Parquet file, a DuckDB relation, or a frame of pandas, polars or pyarrow"
+SUPPORTED = "a CSV or Parquet file, a DuckDB relation, or a frame of pandas, polars, pyarrow or Spark"
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,6 +38,11 @@ class Frame:
         refuse_twins(names, where)  # 1 and "1" are two columns to pandas, but not to a schema
         return cls(frame, where, names)
 
+    @property
+    def lazy(self) -> bool:
+        """Whether it is a query that is yet to be run."""
+        return isinstance(self.frame, nw.LazyFrame)
+
     def size_hint(self) -> int | None:
         return len(self.frame) if isinstance(self.frame, nw.DataFrame) else None
 
@@ -57,6 +62,11 @@ class Frame:
                 with own_words(f"{self.where}: column {name!r} cannot be read. Convert it to text."):
                     batch.append(_raw(frame[start : start + rows, i]))
             yield batch
+
+
+def raw_columns(frame: nw.DataFrame[Any]) -> list[np.ndarray]:
+    """All columns of a frame in memory, for `Column.clean`."""
+    return [_raw(series) for series in frame.iter_columns()]
 
 
 def _native_names(data: Any) -> list[str]:

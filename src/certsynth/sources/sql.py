@@ -1,0 +1,137 @@
+"""Queries as tables: a single SELECT that DuckDB or Spark runs, and tables that Spark knows by name."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Literal
+
+import duckdb
+
+from certsynth.errors import InputError
+from certsynth.sources.duck import Relation, _connection
+from certsynth.sources.spark import SparkTable, spark_table
+
+Engine = Literal["duckdb", "spark"]
+
+_READS = frozenset({"SELECT_NODE", "SET_OPERATION_NODE", "RECURSIVE_CTE_NODE", "CTE_NODE"})
+"""What a query may be made of. A WITH may hold an INSERT or a COPY, and it is a SELECT all the same."""
+
+_ONE_SELECT = "only a single SELECT is run"
+_FAILS = "DuckDB cannot run the query. Try it in DuckDB itself: a file, a column or a function may not be there."
+_REMOTE = ("postgres", "mysql")
+
+
+@dataclass(frozen=True, slots=True)
+class Unopened:
+    """A table that an engine finds, when rows are needed and not before: `text` is a query, or a name or path."""
+
+    text: str
+    engine: Engine = "duckdb"
+    query: bool = True
+    attached: tuple[tuple[str, str], ...] = ()
+
+    def opened(self, what: str) -> Relation | SparkTable:
+        if self.engine == "spark":
+            return spark_table(self.text, query=self.query, what=what)
+        return queried(self.text, self.attached, what=what)
+
+
+def queried(text: str, attached: Sequence[tuple[str, str]] = (), *, what: str = "data") -> Relation:
+    """What a query selects, by a DuckDB of our own that writes nothing, also not to a temporary file.
+
+    `attached`: names of databases and where they are; they are opened for reading only.
+    """
+    where = f"{what} (a SQL query)"
+    con = _connection()
+    con.execute("SET python_enable_replacements = false")  # or a table may be called like a variable of ours
+    _refuse_writers(con, text, where)
+    for name, database in attached:
+        _attach(con, name, database)
+    try:
+        relation = con.sql(text)
+    except duckdb.CatalogException as error:
+        raise InputError(f"{where}: {_first_line(error)}. Check the query.") from None
+    except Exception:
+        raise InputError(f"{where}: {_FAILS}") from None
+    return dataclasses.replace(Relation.open(relation, what), where=where)
+
+
+def _refuse_writers(con: duckdb.DuckDBPyConnection, text: str, where: str) -> None:
+    """Refuse all but a single SELECT that only reads, at any depth. Nothing is run for it."""
+    try:
+        statements = con.extract_statements(text)
+    except duckdb.Error as error:
+        raise InputError(f"{where}: {_first_line(error)}. Check the query.") from None
+    except Exception:
+        raise InputError(f"{where}: it cannot be read. Check the query.") from None
+    if len(statements) != 1 or statements[0].type != duckdb.StatementType.SELECT:
+        raise InputError(f"{where}: {_ONE_SELECT}. Leave out what comes before and after it.")
+    if statements[0].named_parameters:
+        raise InputError(f"{where}: it has a parameter without a value. Write the value into the query.")
+    try:
+        told = con.execute("SELECT json_serialize_sql(?)", [statements[0].query]).fetchall()[0][0]
+        kinds = set(_kinds(json.loads(told)["statements"]))
+    except Exception:
+        kinds = {""}
+    if not kinds or not kinds <= _READS:
+        raise InputError(f"{where}: {_ONE_SELECT}, with nothing in it that writes.")
+
+
+def _kinds(tree: Any) -> Iterator[str]:
+    """The kinds of all nodes of a query, wherever they are."""
+    inner = tree.values() if isinstance(tree, dict) else tree if isinstance(tree, list) else ()
+    if isinstance(tree, dict) and str(tree.get("type", "")).endswith("_NODE"):
+        yield str(tree["type"])
+    for each in inner:
+        yield from _kinds(each)
+
+
+def _attach(con: duckdb.DuckDBPyConnection, name: str, database: str) -> None:
+    """Attach a database for reading. Where it is may hold a password, and is not told."""
+    where = f"--attach {name}"
+    if not re.fullmatch(r"[A-Za-z_][A-Za-z0-9_]{0,60}", name):
+        raise InputError(f"--attach wants NAME=DATABASE with a name like town; got {name!r:.60}.")
+    kind, colon, _ = database.partition(":")
+    if not colon or kind.lower() not in _REMOTE:
+        kind = _kind_of_file(Path(database), where)
+    kind = kind.lower()
+    if kind != "duckdb":
+        try:
+            con.execute(f"LOAD {kind}")
+        except Exception:
+            remedy = f"Install it once, with: python -c \"import duckdb; duckdb.sql('INSTALL {kind}')\""
+            raise InputError(f"{where}: DuckDB's extension {kind} is not installed here. {remedy}") from None
+    place = database.replace("'", "''").removeprefix(f"{kind}:")
+    try:
+        con.execute(f"ATTACH '{place}' AS \"{name}\" (READ_ONLY, TYPE {kind})")
+    except Exception:
+        raise InputError(f"{where}: DuckDB cannot open this database. Check where it is.") from None
+
+
+def _kind_of_file(path: Path, where: str) -> str:
+    try:
+        with path.open("rb") as file:
+            first = file.read(16)
+    except (OSError, ValueError) as error:
+        reason = getattr(error, "strerror", None) or "the path cannot be used"
+        raise InputError(f"{where}: cannot be read ({reason}). Give a file, or postgres:… or mysql:….") from None
+    if first.startswith(b"SQLite format 3"):
+        return "sqlite"
+    if first[8:12] == b"DUCK":
+        return "duckdb"
+    raise InputError(f"{where}: neither a DuckDB nor a SQLite file. Give one of these, or postgres:… or mysql:….")
+
+
+def _first_line(error: Exception) -> str:
+    """What DuckDB says of the query's own text: what follows the first line may come from tables.
+
+    >>> _first_line(duckdb.ParserException('Parser Error: syntax error at or near "SELEC"\\n\\nLINE 1: SELEC'))
+    'syntax error at or near "SELEC"'
+    """
+    line = str(error).partition("\n")[0].partition(": ")[2]
+    return line.rstrip(".! ")[:200] or "it cannot be read"
