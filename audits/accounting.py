@@ -37,10 +37,11 @@ from scipy.stats import norm
 
 from certsynth import Release, Schema, release
 from certsynth.certificate.direct import FINENESS
-from certsynth.layers import _codes
 from certsynth.mechanisms.measure import coefficients
 from certsynth.queries.displacement import farthest
 from certsynth.queries.fine import MOVE_UNITS, FineMarginals
+from certsynth.queries.marginals import CellCounts
+from certsynth.queries.tally import asked
 from writing import say_versions, table, write
 
 INTERVAL = 1e-4
@@ -153,7 +154,7 @@ def parts_of(folder: Path) -> tuple[dict[str, Any], list[Part]]:
     made = Release.load(folder)
     blocks = []
     for m in made.measurements:
-        alone = [np.concatenate(coefficients(m.marginals.count(_codes([row], SCHEMA, m.marginals)), m.strategy))
+        alone = [np.concatenate(coefficients(asked([row], CellCounts(SCHEMA, m.marginals)), m.strategy))
                  for row in every_row()]  # fmt: skip
         blocks.append(np.array(alone))
     scales = [float.fromhex(each["scale"]) for each in about]

@@ -24,14 +24,14 @@ from joblib import Parallel, delayed
 from certsynth import Release, Schema, release
 from certsynth.certificate.comparison import distances
 from certsynth.certificate.direct import FINENESS, exact_query, nothing
-from certsynth.layers import _codes
 from certsynth.mechanisms import Budget, Measurement, Sensitivity, Unit
 from certsynth.mechanisms.guarantee import Neighbours
 from certsynth.mechanisms.measure import coefficients
 from certsynth.mechanisms.samplers import ExactNoise, MadeUpNoise, Noised, calibrated_scale, simulate
 from certsynth.mechanisms.scalars import NoisyScalars
 from certsynth.queries.fine import FineMarginals
-from certsynth.queries.marginals import Marginals
+from certsynth.queries.marginals import CellCounts, Marginals
+from certsynth.queries.tally import asked
 from certsynth.sources import cleaned, open_source
 
 BATCH = 25
@@ -151,7 +151,7 @@ def rows_of(case: Case) -> tuple[list[Any], list[Any]]:
 def pair_of(case: Case, m: Measurement) -> tuple[np.ndarray, np.ndarray]:
     """The integers that get noise, of both tables."""
     first, second = (
-        np.concatenate(coefficients(m.marginals.count(_codes(rows, case.schema, m.marginals)), m.strategy))
+        np.concatenate(coefficients(asked(rows, CellCounts(case.schema, m.marginals)), m.strategy))
         for rows in rows_of(case)
     )
     return first, second

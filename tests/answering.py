@@ -185,17 +185,26 @@ class World:
         return float(-found.fun)
 
     def largest_ratio(self, values: np.ndarray, inside: np.ndarray, counts: np.ndarray, bound: float) -> float:
-        """The largest average in a group, by bisection; 1 above the largest value if the group may be empty."""
-        low, high = float(values.min()), float(values.max())
+        """The largest average in a group; the largest value if the group may be empty.
+
+        A ratio of linear functions: with all masses divided by that of the group it is a linear program.
+        """
         if self.largest(-inside.astype(float), counts, bound) >= -1e-12:
-            return high
-        for _ in range(40):
-            middle = (low + high) / 2
-            if self.largest((values - middle) * inside, counts, bound) > 0:
-                low = middle
-            else:
-                high = middle
-        return high
+            return float(values.max())
+        i = np.flatnonzero(counts)
+        many = (len(i), self.size)
+        # One more unknown, the last: by how much masses are multiplied.
+        rows = sp.hstack([sp.kron(sp.eye(len(i)), np.ones((1, self.size))), -counts[i, None] / counts.sum()])
+        group = np.append(np.broadcast_to(inside.astype(float), many).ravel(), 0.0)
+        found = linprog(
+            -np.append(np.broadcast_to(values * inside, many).ravel(), 0.0),
+            A_eq=sp.vstack([rows, group]),
+            b_eq=np.append(np.zeros(len(i)), 1.0),
+            A_ub=np.append(self.apart[i].ravel(), -bound)[None],
+            b_ub=[0.0],
+            method="highs",
+        )
+        return float(-found.fun)
 
     def of(self, function: Callable[[Row], Any]) -> np.ndarray:
         """A function of every possible row."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime as dt
+import itertools
 import json
 from pathlib import Path
 from typing import Any
@@ -28,13 +29,16 @@ PRIVATE = workers(600)
 SURE = "0.9999"  # what fails at this confidence is wrong
 TYPES = {"integer": "BIGINT", "number": "DOUBLE", "date": "DATE", "boolean": "BOOLEAN"}
 
+RING = {"subsets": [list(pair) for pair in itertools.pairwise([*EVERY_KIND.names, EVERY_KIND.names[0]])]}
+"""Every column beside two others."""
+
 EVERY_COLUMN: dict[str, dict[str, Any]] = {
     "by default": {},
-    "tour": {"mechanism": "haar-tour"},
-    "quad tree": {"mechanism": "quad-tree"},
+    "tour": {"mechanism": "haar-tour", **RING},
+    "quad tree": {"mechanism": "quad-tree", **RING},
     "single columns": {"sparsity": 1, "mechanism": "identity"},
-    "delta": {"delta": "1e-6", "mechanism": "identity"},
-    "hidden rows": {"neighbours": "add-remove", "rows": 300, "mechanism": "identity", "epsilon": 40},
+    "delta": {"delta": "1e-6", "mechanism": "identity", **RING},
+    "hidden rows": {"neighbours": "add-remove", "rows": 300, "mechanism": "identity", "epsilon": 40, **RING},
     "workload": {
         "subsets": [["age", "hired"], ["job", "colour", "member"], ["region"], ["income", "job"], ["grade"]],
         "mechanism": "identity",

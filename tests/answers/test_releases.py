@@ -81,7 +81,9 @@ def test_the_truth_is_inside_over_many_releases():
 @pytest.fixture(scope="module")
 def every_kind(tmp_path_factory) -> Release:
     folder = tmp_path_factory.mktemp("kinds") / "release"
-    return release(workers(3_000), EVERY_KIND, epsilon=30, resolution=4, mechanism="identity", out=folder)
+    subsets = [["age", "hired"], ["age", "income"], ["income", "member"], ["job"], ["colour"], ["region"], ["grade"]]
+    asked = {"epsilon": 30, "subsets": subsets, "resolution": 4, "mechanism": "identity"}
+    return release(workers(3_000), EVERY_KIND, out=folder, **asked)
 
 
 @pytest.mark.parametrize(

@@ -64,11 +64,9 @@ def named(path: Path) -> str:
 
 
 def changed(document: dict[str, Any], path: Path, value: Any) -> dict[str, Any]:
-    other = copy.deepcopy(document)
-    place: Any = other
-    for part in path[:-1]:
-        place = place[part]
-    place[path[-1]] = value
+    """A document that shares with the first what is not on the path."""
+    other: Any = copy.copy(document)
+    other[path[0]] = value if len(path) == 1 else changed(other[path[0]], path[1:], value)
     return other
 
 

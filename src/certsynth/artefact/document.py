@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import importlib.resources
 import itertools
 import json
@@ -61,13 +62,19 @@ def form_problem(document: Any) -> str | None:
     """Where a certificate does not have its form, in words; None if it has."""
     import jsonschema  # only to verify: `certsynth --help` is quick
 
-    validator = jsonschema.Draft202012Validator(certificate_schema())
-    error = jsonschema.exceptions.best_match(itertools.islice(validator.iter_errors(document), _TRIED))
+    error = jsonschema.exceptions.best_match(itertools.islice(_validator().iter_errors(document), _TRIED))
     if error is None:
         return None
     where = ".".join(str(part) for part in error.absolute_path) or "the whole"
     said = error.message if len(error.message) <= _LONGEST else error.message[:_LONGEST] + "…"
     return f"{where}: {said}"
+
+
+@functools.cache
+def _validator() -> Any:
+    import jsonschema
+
+    return jsonschema.Draft202012Validator(certificate_schema())
 
 
 class _Twice(ValueError):

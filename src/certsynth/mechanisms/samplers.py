@@ -208,10 +208,10 @@ def _mechanism(unit: Unit, scale: float) -> Any:
 
 def _make(dp: Any, unit: Unit, scale: float) -> Any:
     """OpenDP's measurement that adds noise to a vector of 64-bit integers."""
-    integers = dp.vector_domain(dp.atom_domain(T=dp.i64))
+    integers = dp.domains.vector_domain(dp.domains.atom_domain(T="i64"))
     if unit is Unit.EPSILON:
-        return dp.m.make_laplace(integers, dp.l1_distance(T=dp.i64), scale=scale)
-    return dp.m.make_gaussian(integers, dp.l2_distance(T=dp.f64), scale=scale)
+        return dp.measurements.make_laplace(integers, dp.metrics.l1_distance(T="i64"), scale=scale)
+    return dp.measurements.make_gaussian(integers, dp.metrics.l2_distance(T="f64"), scale=scale)
 
 
 @functools.cache
@@ -220,12 +220,16 @@ def _opendp() -> Any:
     version = importlib.metadata.version("opendp")
     if not is_safe_version(version):
         raise UnsafeNoise(f"OpenDP {version} is not safe to use: install opendp >= 0.14.2.")
-    import opendp.prelude as dp
+    # Not opendp.prelude, which loads every library that OpenDP can work with: seconds, in each process.
+    import opendp.domains
+    import opendp.measurements
+    import opendp.metrics
+    import opendp.mod
 
-    dp.enable_features("contrib")
+    opendp.mod.enable_features("contrib")
     for unit in Unit:
-        self_test(np.array(_make(dp, unit, 8.0)([0] * 2000), dtype=float), unit=unit, scale=8.0)
-    return dp
+        self_test(np.array(_make(opendp, unit, 8.0)([0] * 2000), dtype=float), unit=unit, scale=8.0)
+    return opendp
 
 
 def is_safe_version(version: str) -> bool:

@@ -132,7 +132,7 @@ def choose(
     What was asked before is remembered, also by other processes.
     """
     question = {
-        "choice": 7,
+        "choice": 8,
         "schema": schema.to_toml(),
         "budget": [str(settings.measurement_budget.amount), settings.measurement_budget.unit],
         "neighbours": settings.neighbours,
@@ -241,7 +241,7 @@ def _candidates(
         if done and (sum(marginals.sizes()) > most_cells or min(least) < min(least[-2:])):
             return  # more cells have more noise
         tasks = [(schema, settings, rows, strategy, resolution, SPLIT) for strategy in strategies]
-        work = len(tasks) * max(marginals.sizes()) * 500
+        work = len(tasks) * max(marginals.sizes()) * 50
         found = run(candidate, tasks, work=work, phase="comparing mechanisms", progress=silent)
         yield from found
         least.append(min(map(_predicted, found)))
@@ -403,7 +403,7 @@ def _rehearsed(
         for each in short
         for seed, strength in enumerate(strengths(REHEARSALS))
     ]
-    work = len(tasks) * min(rows, MOST_ROWS) * len(settings.subsets) * 10
+    work = len(tasks) * min(rows, MOST_ROWS) * len(settings.subsets) * 2  # ten pairs take as long as a process to start
     found = run(_rehearsed_loss, tasks, work=work, phase="rehearsing", progress=progress)
     losses = np.reshape(found, (len(short), REHEARSALS))
     means, promised = losses.mean(axis=1), np.array([c.predicted for c in short])

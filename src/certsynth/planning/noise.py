@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Sequence
+from fractions import Fraction
 
 import numpy as np
 
 from certsynth.arrays import Floats
 from certsynth.certificate.plug_in import TRANSPORT_COLUMNS
 from certsynth.domain import Cells, Groups
+from certsynth.domain.web import Web
 from certsynth.layers import noise_costs
 from certsynth.mechanisms import Budget, Guarantee, Measurement, Neighbours, Strategy, strategy_named
 from certsynth.mechanisms.measure import sensitivity, simulate_all
@@ -65,7 +68,17 @@ def _losses(block: Floats, marginals: Marginals, j: int, strategy: Strategy) -> 
     cells = [_even(c) for c in marginals.of(marginals.subsets[j])]
     if len(cells) > TRANSPORT_COLUMNS:
         return path_loss(block, np.zeros_like(block), Path.along(cells, strategy.order))
-    return transport_loss(block, np.zeros_like(block), Network.of(cells))
+    return transport_loss(block, np.zeros_like(block), network_of(cells))
+
+
+def network_of(cells: Sequence[Cells]) -> Network:
+    """The network of some cells. It is kept for a while: candidates are compared on the same ones."""
+    return _network(tuple((c.places.tobytes(), c.steps, c.apart, c.weight, c.web) for c in cells))
+
+
+@functools.lru_cache(maxsize=16)
+def _network(shape: tuple[tuple[bytes, int, int, Fraction, Web | None], ...]) -> Network:
+    return Network.of([Cells(np.frombuffer(p, np.int64), *rest) for p, *rest in shape])  # type: ignore[arg-type]
 
 
 def _even(cells: Cells) -> Cells:

@@ -16,6 +16,7 @@ from certsynth.layers import Layer, measure_layers
 from certsynth.mechanisms import Guarantee, Unit
 from certsynth.mechanisms.samplers import MadeUpNoise, calibrated_scale
 from certsynth.mechanisms.scalars import NoisyScalars
+from certsynth.planning.noise import network_of
 from certsynth.planning.tables import made_up
 from certsynth.projection.synthesis import PARTICLES, synthesise
 from certsynth.queries import Marginals
@@ -24,7 +25,7 @@ from certsynth.queries.marginals import Subset
 from certsynth.queries.net import LEAST_NODES
 from certsynth.queries.tally import held
 from certsynth.settings import DIRECT_BETA, Settings
-from certsynth.transport import Network, transport_loss
+from certsynth.transport import transport_loss
 
 MOST_ROWS, LEAST_ROWS = 12_000, 8_000
 """Rows of a rehearsal; between, fewer for more tables. Noise is made smaller as the rows are fewer."""
@@ -40,7 +41,7 @@ ROWS_TO_A_CELL = 5
 """Rows of a rehearsal to a combination of labels; where there are fewer, a rehearsal has all rows, as far as possible,
 but no more particles."""
 
-COMPARED = 10
+COMPARED = 4
 """Subsets of columns that are compared closely."""
 
 
@@ -115,7 +116,7 @@ def _even_flows(schema: Schema, subsets: Sequence[Subset], made: Rehearsed, step
         ]
         shares.append([block / len(table[0]) for block in marginals.count([codes])])
     return [
-        float(transport_loss(ours, theirs, Network.of(marginals.of(subset))))
+        float(transport_loss(ours, theirs, network_of(marginals.of(subset))))
         for subset, ours, theirs in zip(subsets, *shares, strict=True)
     ]
 

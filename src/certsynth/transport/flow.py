@@ -12,6 +12,7 @@ from dataclasses import dataclass
 
 import numpy as np
 import pylmcf
+from numba import njit
 
 from certsynth.arrays import Floats, Ints
 from certsynth.errors import TooLarge
@@ -36,9 +37,8 @@ class Flow:
 
 def cheapest_flow(network: Network, measure: Ints) -> Flow:
     """Proved bounds on the cost of cancelling an integer signed measure on the cells of `network`."""
-    # Python's integers until it is known that 64 bits suffice: the absolute value of −2^63 is none.
-    mass = exact_dot(np.abs(measure), np.ones_like(measure)) if _largest(measure) < _ROOM else _ROOM
-    if mass >= _ROOM:
+    mass = _mass(measure)
+    if mass < 0:
         raise TooLarge("the masses are too large for exact 64-bit transport; use fewer rows.")
     through_hub = network.hub * mass  # always possible; and nothing costs less than 0
     if not through_hub:
@@ -67,30 +67,19 @@ def cheapest_flow(network: Network, measure: Ints) -> Flow:
 
 def flow_cost(network: Network, supply: Ints, flow: Ints) -> int | None:
     """The cost of a flow if it is one: non-negative, and leaving each node by its supply. Else None."""
-    if flow.shape != network.tails.shape or flow.dtype != np.int64 or flow.min() < 0 or flow.max() >= 2**61:
+    if flow.shape != network.tails.shape or flow.dtype != np.int64:
         return None
-    used = np.flatnonzero(flow)
-    tails, heads, moved = network.tails[used], network.heads[used], flow[used]
-    # Sums at a node of both halves of the digits cannot overflow; together they are compared as Python's integers.
-    high, low = (_outflow(network.nodes, tails, heads, part) for part in (moved >> 31, moved & (2**31 - 1)))
-    balanced = np.array_equal(low, supply) if not high.any() else (high.astype(object) * 2**31 + low == supply).all()
-    return exact_dot(moved, network.lengths[used]) if balanced else None
-
-
-def _outflow(nodes: int, tails: Ints, heads: Ints, flow: Ints) -> Ints:
-    out = np.zeros(nodes, dtype=np.int64)
-    np.add.at(out, tails, flow)
-    np.subtract.at(out, heads, flow)
-    return out
+    ways, *parts = _cost(network.tails, network.heads, network.lengths, flow, supply)
+    if not ways:
+        return None
+    return _whole(*parts) if ways == _COUNTED else _python_dot(flow, network.lengths)
 
 
 def potential_value(network: Network, supply: Ints, potentials: Ints) -> int | None:
     """What potentials prove the cost to be at least, if no arc violates them. Else None."""
     if potentials.shape != (network.nodes,) or potentials.dtype != np.int64:
         return None
-    if potentials.max() >= 2**61 or potentials.min() <= -(2**61):
-        return None
-    if (potentials[network.tails] - potentials[network.heads] > network.lengths).any():
+    if _violated(network.tails, network.heads, network.lengths, potentials):
         return None
     return exact_dot(supply, potentials)
 
@@ -167,12 +156,100 @@ def solve_again(network: Network, supply: Ints) -> tuple[Ints, Ints]:
 
 def exact_dot(first: Ints, second: Ints) -> int:
     """A scalar product that cannot overflow."""
-    if not len(first):
-        return 0
-    if _largest(first) * _largest(second) * len(first) < 2**62:
-        return int(first @ second)
+    counted, *parts = _dot(first, second)
+    return _whole(*parts) if counted else _python_dot(first, second)
+
+
+def _python_dot(first: Ints, second: Ints) -> int:
     return sum(int(x) * int(y) for x, y in zip(first, second, strict=True))
 
 
-def _largest(values: Ints) -> int:
-    return max(int(values.max()), -int(values.min()))
+_HALF = 2**31
+_COUNTED, _TOO_LONG = 1, 2
+
+
+def _whole(top: int, middle: int, low: int) -> int:
+    """A sum whose digits to the base 2^31 were kept apart: a Python integer."""
+    return (int(top) * _HALF + int(middle)) * _HALF + int(low)
+
+
+# What follows is compiled, because it is asked for every draw of the noise. 64 bits are enough at every step.
+
+
+@njit(cache=True, nogil=True)
+def _mass(measure: Ints) -> int:
+    """The sum of absolute values, or −1 if there is no room for it."""
+    mass = 0
+    for value in measure:
+        if value >= _ROOM or value <= -_ROOM:  # before the absolute value: that of −2^63 is none
+            return -1
+        mass += abs(value)
+        if mass >= _ROOM:
+            return -1
+    return mass
+
+
+@njit(cache=True, nogil=True)
+def _dot(first: Ints, second: Ints) -> tuple[bool, int, int, int]:
+    """Digits of the scalar product, if up to signs all of `first` are below 2^61 and all of `second` below 2^31."""
+    top, middle, low = 0, 0, 0
+    for i in range(first.shape[0]):
+        x, y = first[i], second[i]
+        if x >= _ROOM or x <= -_ROOM or y >= _HALF or y <= -_HALF:
+            return False, 0, 0, 0
+        low += (x & (_HALF - 1)) * y
+        middle += (x >> 31) * y + (low >> 31)
+        low &= _HALF - 1
+        top += middle >> 31
+        middle &= _HALF - 1
+    return True, top, middle, low
+
+
+@njit(cache=True, nogil=True)
+def _cost(tails: Ints, heads: Ints, lengths: Ints, flow: Ints, supply: Ints) -> tuple[int, int, int, int]:
+    """Whether it is a flow, and the digits of its cost unless an arc is too long for them.
+
+    Halves of the digits of what leaves a node are summed up apart: the sums cannot overflow.
+    """
+    high, low = np.zeros_like(supply), np.zeros_like(supply)
+    ways = _COUNTED
+    first, second, third = 0, 0, 0
+    for a in range(flow.shape[0]):
+        moved = flow[a]
+        if moved == 0:
+            continue
+        if moved < 0 or moved >= _ROOM:
+            return 0, 0, 0, 0
+        length = lengths[a]
+        if length >= _HALF or length < 0:
+            ways = _TOO_LONG
+        more, rest = moved >> 31, moved & (_HALF - 1)
+        high[tails[a]] += more
+        high[heads[a]] -= more
+        low[tails[a]] += rest
+        low[heads[a]] -= rest
+        if ways == _COUNTED:
+            third += rest * length
+            second += more * length + (third >> 31)
+            third &= _HALF - 1
+            first += second >> 31
+            second &= _HALF - 1
+    for node in range(supply.shape[0]):
+        if (
+            low[node] & (_HALF - 1) != supply[node] & (_HALF - 1)
+            or high[node] + (low[node] >> 31) != supply[node] >> 31
+        ):
+            return 0, 0, 0, 0
+    return ways, first, second, third
+
+
+@njit(cache=True, nogil=True)
+def _violated(tails: Ints, heads: Ints, lengths: Ints, potentials: Ints) -> bool:
+    """Whether potentials are too large for differences in 64 bits, or differ along an arc by more than its length."""
+    for value in potentials:
+        if value >= _ROOM or value <= -_ROOM:
+            return True
+    for a in range(tails.shape[0]):  # noqa: SIM110 — compiled
+        if potentials[tails[a]] - potentials[heads[a]] > lengths[a]:
+            return True
+    return False
