@@ -21,7 +21,7 @@ from certsynth.arrays import Floats, Ints
 from certsynth.domain import Cells, Column, Ordered
 from certsynth.domain.cells import Groups
 from certsynth.domain.column import PATH, Category
-from certsynth.queries.fine import MOVE_UNITS, move_units
+from certsynth.queries.coding import MOVE_UNITS, move_units
 
 MOST_STEPS = 1024
 """Places where an expression may change its value: more make a text that no engine likes."""
