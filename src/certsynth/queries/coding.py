@@ -7,7 +7,7 @@ that the least value of each code is found by halving, by the same methods. docs
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -19,8 +19,11 @@ from certsynth.domain.ruler import UNITS
 from certsynth.queries.tally import Dense
 from certsynth.threads import in_threads
 
-MANY_ROWS = 8_192
-"""Rows that are worth a preparation. Fewer are coded by the columns' own methods: the codes are the same."""
+MANY_ROWS = 2**15
+"""Rows, in all, that are worth a preparation. Before, columns' own methods are asked: the codes are the same."""
+
+MOST_ROWS = 2**17
+"""Rows that are coded at once."""
 
 TABLE_VALUES = 2**16
 """A column of up to so many values has a table of them all."""
@@ -140,6 +143,12 @@ class Coder:
     rule: Rule
     farthest: int
     _prepared: list[Listed | Stepped | None] = field(default_factory=list, init=False)
+    _seen: list[int] = field(default_factory=lambda: [0], init=False)
+
+    def coded(self, batch: Sequence[np.ndarray], *, apart: bool = True) -> Iterator[tuple[np.ndarray, np.ndarray]]:
+        """The same in parts of few enough rows to be held beside the batch."""
+        for start in range(0, len(batch[0]), MOST_ROWS):
+            yield self.code([values[start : start + MOST_ROWS] for values in batch], apart=apart)
 
     def code(self, batch: Sequence[np.ndarray], *, apart: bool = True) -> tuple[np.ndarray, np.ndarray]:
         """Codes of cleaned rows, and how far these are from where their cells are: a line for each column.
@@ -147,7 +156,8 @@ class Coder:
         Where `apart` is false nobody asks how far, and the distances are left out.
         """
         rows = len(batch[0])
-        if rows < MANY_ROWS:
+        self._seen[0] += rows
+        if self._seen[0] < MANY_ROWS:
             return self._one_by_one(batch, apart)
         if not self._prepared:
             self._prepared.extend(map(self._prepare, self.columns, self.cells))
