@@ -38,7 +38,7 @@ ROOT = Path(__file__).parents[2]
 TABLES = ROOT / "build" / "scale"
 RESULTS = Path(__file__).parent / "results" / "rows.json"
 ROWS, QUICK_ROWS = (10**6, 10**7, 10**8), (10**5, 10**6)
-MOST_CSV = 10**7
+MOST_CSV = 10**6
 CELLS = 16
 REFERENCE = "DuckDB: scan and bin"
 
@@ -202,6 +202,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--quick", action="store_true", help="10^5 and 10^6 rows, and nothing is kept")
     parser.add_argument("--rows", type=int, nargs="*", help="these numbers of rows")
+    parser.add_argument("--steps", nargs="*", help="only steps that begin so")
     parser.add_argument("--runs", type=int, help="runs of each pass: 3, with --quick 1")
     parser.add_argument("--one", nargs=2, metavar=("STEP", "ROWS"), help=argparse.SUPPRESS)
     asked = parser.parse_args()
@@ -216,7 +217,7 @@ def main() -> None:
         table(QUICK_ROWS[0]), table(rows)
         found = kept["points"].setdefault(f"{rows}", {})
         for turn in range(runs):
-            for name in [*PASSES, *WHOLE]:
+            for name in filter(lambda name: name.startswith(tuple(asked.steps or [""])), [*PASSES, *WHOLE]):
                 if found.get(name, {}).get("runs", 0) > turn or (name in WHOLE and turn):
                     continue
                 if name.startswith("CSV") and (rows > MOST_CSV or (asked.quick and rows > QUICK_ROWS[0])):

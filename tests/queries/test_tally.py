@@ -99,6 +99,14 @@ def test_parts_in_any_order_add_up_to_the_whole(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", tallies())
+def test_many_rows_at_once_say_what_few_say_in_turn(name: str) -> None:
+    """Many go by compiled loops and threads, few by the columns' own methods."""
+    tally, rows = tallies()[name], table(2**17 + 9_001)
+    parts = [[x[start : start + 4_000] for x in rows] for start in range(0, len(rows[0]), 4_000)]
+    assert told(tally, rows) == told(tally, *parts)
+
+
+@pytest.mark.parametrize("name", tallies())
 def test_one_row_more_changes_what_is_told(name: str) -> None:
     """The control of the test above."""
     tally, rows = tallies()[name], table(50)

@@ -7,7 +7,7 @@ that the least value of each code is found by halving, by the same methods. docs
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -19,8 +19,11 @@ from certsynth.domain.ruler import UNITS
 from certsynth.queries.tally import Dense
 from certsynth.threads import in_threads
 
-MANY_ROWS = 8_192
-"""Rows that are worth a preparation. Fewer are coded by the columns' own methods: the codes are the same."""
+MANY_ROWS = 2**15
+"""Rows, in all, that are worth a preparation. Before, columns' own methods are asked: the codes are the same."""
+
+MOST_ROWS = 2**17
+"""Rows that are coded at once."""
 
 TABLE_VALUES = 2**16
 """A column of up to so many values has a table of them all."""
@@ -140,20 +143,29 @@ class Coder:
     rule: Rule
     farthest: int
     _prepared: list[Listed | Stepped | None] = field(default_factory=list, init=False)
+    _seen: list[int] = field(default_factory=lambda: [0], init=False)
+    _room: dict[type, np.ndarray] = field(default_factory=dict, init=False)
+
+    def coded(self, batch: Sequence[np.ndarray], *, apart: bool = True) -> Iterator[tuple[np.ndarray, np.ndarray]]:
+        """The same in parts of few enough rows to be held beside the batch."""
+        for start in range(0, len(batch[0]), MOST_ROWS):
+            yield self.code([values[start : start + MOST_ROWS] for values in batch], apart=apart)
 
     def code(self, batch: Sequence[np.ndarray], *, apart: bool = True) -> tuple[np.ndarray, np.ndarray]:
         """Codes of cleaned rows, and how far these are from where their cells are: a line for each column.
 
-        Where `apart` is false nobody asks how far, and the distances are left out.
+        Where `apart` is false nobody asks how far, and the distances are left out. The arrays are overwritten when the
+        next rows are coded: new ones would cost more than what is written into them.
         """
         rows = len(batch[0])
-        if rows < MANY_ROWS:
+        self._seen[0] += rows
+        if self._seen[0] < MANY_ROWS:
             return self._one_by_one(batch, apart)
         if not self._prepared:
             self._prepared.extend(map(self._prepare, self.columns, self.cells))
         widest = max(cells.size for cells in self.cells)
-        codes = np.empty((len(batch), rows), np.uint16 if widest <= 2**16 else np.uint32)
-        units = np.empty((len(batch), rows if apart else 0), np.int32)
+        codes = self._empty(np.uint16 if widest <= 2**16 else np.uint32, rows)
+        units = self._empty(np.int32, rows if apart else 0)
 
         def work(j: int) -> None:
             how, clean = self._prepared[j], np.ascontiguousarray(batch[j])
@@ -167,6 +179,12 @@ class Coder:
 
         in_threads(work, range(len(batch)), rows=rows)
         return codes, units
+
+    def _empty(self, kind: type, rows: int) -> np.ndarray:
+        size = len(self.columns) * rows
+        if kind not in self._room or len(self._room[kind]) < size:
+            self._room[kind] = np.empty(size, kind)
+        return self._room[kind][:size].reshape(len(self.columns), rows)
 
     def _one_by_one(self, batch: Sequence[np.ndarray], apart: bool) -> tuple[np.ndarray, np.ndarray]:
         each = zip(self.columns, batch, self.cells, strict=True)

@@ -39,8 +39,8 @@ class Displacement:
         return Coded(zeros([len(self.marginals.subsets)]), coder)
 
     def add(self, sums: Coded, batch: Batch) -> None:
-        _, units = sums.coder.code(batch)
-        sums.vectors[0] += moved(units, self.marginals.subsets)
+        for _, units in sums.coder.coded(batch):
+            sums.vectors[0] += moved(units, self.marginals.subsets)
 
     def result(self, sums: Coded) -> int:
         return int(sums.vectors[0].max(initial=0))

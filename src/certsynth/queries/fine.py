@@ -12,7 +12,9 @@ import numpy as np
 from certsynth.arrays import frozen
 from certsynth.domain import Schema
 from certsynth.errors import InputError
-from certsynth.queries.coding import MOVE_UNITS, Coded, Coder, on_lattice
+from certsynth.queries.coding import MOVE_UNITS as MOVE_UNITS
+from certsynth.queries.coding import Coded, Coder, on_lattice
+from certsynth.queries.coding import move_units as move_units
 from certsynth.queries.counting import moved as moved_units
 from certsynth.queries.marginals import Counts, Marginals, Subset, all_subsets
 from certsynth.queries.net import MOST_SEEN, SLACK, Net, nodes_each
@@ -122,9 +124,8 @@ class FineMarginals:
                 block += np.bincount(where, minlength=len(block))
                 moved[j] += far.sum()
         placed = [j for j, net in enumerate(grounds) if net is None]
-        if placed:
-            codes, units = sums.coder.code(batch)
-            on_lattices = self.on_lattices
+        on_lattices = self.on_lattices
+        for codes, units in sums.coder.coded(batch) if placed else ():
             on_lattices.add([blocks[j] for j in placed], codes)
             moved[placed] += moved_units(units, on_lattices.subsets)
 

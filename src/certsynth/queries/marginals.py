@@ -156,8 +156,8 @@ class CellCounts:
         return Coded(zeros([*self.marginals.sizes(), 1]), Coder(tuple(self.schema), cells, in_cells, 0))
 
     def add(self, sums: Coded, batch: Batch) -> None:
-        codes, _ = sums.coder.code(batch, apart=False)
-        self.marginals.add(sums.vectors[:-1], codes)
+        for codes, _ in sums.coder.coded(batch, apart=False):
+            self.marginals.add(sums.vectors[:-1], codes)
         sums.vectors[-1] += len(batch[0])
 
     def result(self, sums: Coded) -> Counts:
