@@ -24,6 +24,7 @@ import polars as pl
 from certsynth import Schema, plan, release
 from certsynth.certificate.direct import exact_query
 from certsynth.certificate.passes import compared
+from certsynth.certificate.skipping import LEVELS
 from certsynth.limits import default_memory
 from certsynth.mechanisms import Neighbours
 from certsynth.queries.fine import FineMarginals
@@ -110,6 +111,7 @@ def certified(kind: str, *, skip: bool) -> Step:
         return {
             "subsets": len(subsets),
             "solved": told.solves if skip else len(subsets),
+            "large": sum(size >= LEVELS[0][1] for size in fine.marginals.sizes()),
             "passes": told.passes,
             "compare_cpu": round((_cpu() - cpu) * scaled, 1),
             "scaled": scaled,
@@ -202,7 +204,9 @@ def line(key: str, point: dict[str, Any]) -> str:
     if "expected_seconds" in point:
         parts.append(f"expects {point['expected_seconds']:.0f} s, {point['expected_gb']:.1f} GB")
     if "solved" in point:
-        parts.append(f"{point['solved']} of {point['subsets']} solved, {point['compare_cpu']:.0f} s CPU")
+        small = point["subsets"] - point["large"]
+        parts.append(f"of {point['large']} large subsets {max(point['solved'] - small, 0)} solved")
+        parts.append(f"comparing takes {point['compare_cpu']:.0f} s CPU")
     return "  ".join(parts)
 
 

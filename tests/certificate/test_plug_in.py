@@ -295,7 +295,7 @@ def test_beyond_three_columns_only_the_path_loss_is_computed():
 
 
 def test_draws_in_parts_are_as_good_as_all_at_once(monkeypatch):
-    """Where tables are many, draws are made in parts, by a rule that verifiers know; the bounds differ by chance only."""
+    """Of many tables draws are made in parts, by a rule that verifiers know; the bounds differ by chance only."""
     counts, clean = _counts(native(200), NATIVE, RESOLUTION)
     measurement = measure(counts, IDENTITY, budget=Budget(Fraction(2)), noise=MadeUpNoise(np.random.default_rng(1)))
     asked = {"beta": Fraction(1, 10), "draws": 199, "seed": 1}

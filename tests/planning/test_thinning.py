@@ -8,8 +8,11 @@ import numpy as np
 
 from certsynth import Schema
 from certsynth.layers import Layer
-from certsynth.mechanisms import Budget, Neighbours, Unit, strategy_named
+from certsynth.mechanisms import Budget, Neighbours, Sensitivity, Unit, strategy_named
+from certsynth.mechanisms.concentrated import Privacy
+from certsynth.mechanisms.samplers import calibrated_scale, deviation
 from certsynth.planning.choice import blank_layers
+from certsynth.planning.plan import _other_noise
 from certsynth.planning.thinning import MANY, thinned
 from certsynth.queries.marginals import all_subsets
 
@@ -60,3 +63,17 @@ def test_a_workload_without_what_lies_in_some_columns_is_planned_as_it_is():
     assert subsets
     assert all(max(subset) < len(few) for subset in subsets)
     assert np.isclose(float(thin[0].budget.amount), len(thin[0].subsets) / len(chain))
+
+
+def test_the_other_noise_is_told_where_there_are_many_tables():
+    """Gaussian noise grows with the root of the number of tables: where there are many it helps, and plans say so."""
+    pure = Privacy(Budget(Fraction(1)), epsilon=Fraction(1))
+    change, gaussian = _other_noise(pure)
+    assert change == "delta 1e-06"
+    assert gaussian is not None
+    assert _other_noise(gaussian) == ("without delta", pure)
+    for columns, least in ((50, 15), (100, 30)):
+        tables = columns * (columns - 1) // 2
+        scales = [calibrated_scale(Sensitivity(2 * tables, 2 * tables), p.budget) for p in (pure, gaussian)]
+        deviations = [deviation(s, p.budget.unit) for s, p in zip(scales, (pure, gaussian), strict=True)]
+        assert deviations[0] > least * deviations[1]

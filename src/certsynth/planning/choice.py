@@ -132,7 +132,7 @@ def choose(
     What was asked before is remembered, also by other processes.
     """
     question = {
-        "choice": 7,
+        "choice": 8,
         "schema": schema.to_toml(),
         "budget": [str(settings.measurement_budget.amount), settings.measurement_budget.unit],
         "neighbours": settings.neighbours,
