@@ -24,7 +24,7 @@ import polars as pl
 from certsynth import Schema, plan, release
 from certsynth.certificate.direct import exact_query
 from certsynth.certificate.passes import compared
-from certsynth.certificate.skipping import LEVELS
+from certsynth.certificate.skipping import COARSER
 from certsynth.limits import default_memory
 from certsynth.mechanisms import Neighbours
 from certsynth.queries.fine import FineMarginals
@@ -111,7 +111,7 @@ def certified(kind: str, *, skip: bool) -> Step:
         return {
             "subsets": len(subsets),
             "solved": told.solves if skip else len(subsets),
-            "large": sum(size >= LEVELS[0][1] for size in fine.marginals.sizes()),
+            "large": sum(size >= COARSER[0][1] for size in fine.marginals.sizes()),
             "passes": told.passes,
             "compare_cpu": round((_cpu() - cpu) * scaled, 1),
             "scaled": scaled,

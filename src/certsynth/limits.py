@@ -9,7 +9,7 @@ from decimal import Decimal
 
 from certsynth.certificate.passes import POINT_BYTES, network_bytes
 from certsynth.certificate.plug_in import DRAWN_AT_ONCE, PILOT_DRAWS
-from certsynth.certificate.skipping import LEVELS
+from certsynth.certificate.skipping import COARSER
 from certsynth.domain import Schema
 from certsynth.errors import TooLarge
 from certsynth.projection.synthesis import most_particles
@@ -85,7 +85,7 @@ def comparing_seconds(points: Sequence[int]) -> float:
     """What comparing two tables takes, on two cores: small subsets are solved, the others bounded, and a few of these
     solved.
     """
-    most, small = SOLVED, LEVELS[0][1]
+    most, small = SOLVED, COARSER[0][1]
     largest = sorted(points, reverse=True)[:most]
     each = (2e-3 + 4e-6 * p if p < small else 0.012 for p in points)
     return (sum(each) + sum(3e-5 * p for p in largest if p >= small)) / 1.5
