@@ -71,11 +71,12 @@ def compared(
     *,
     memory: int,
     every: bool = False,
+    what: str = "synthetic table",
     purpose: str = "compare",
     progress: Progress = silent,
 ) -> Compared:
     """Exact distances of private rows to tables. Subsets that cannot be the largest are skipped, unless `every` one is
-    wanted. `purpose` is the word for it in messages.
+    wanted. `what` is the word for the tables in messages, and `purpose` that for what is done with them.
 
     Nets, where there are some, are made. Rows are asked once in each pass, and all readings must give the same rows.
     """
@@ -87,7 +88,7 @@ def compared(
         for each, best, table in zip(found, largest, tables, strict=True):
             theirs = table(group)
             if not theirs.rows:
-                raise InputError(f"the synthetic table has no rows: there is nothing to {purpose}.")
+                raise InputError(f"the {what} has no rows: there is nothing to {purpose}.")
             ours = ours or private(group)  # not before it is known that there is something to compare them with
             rows = ours.rows
             if not rows:
