@@ -105,14 +105,15 @@ def evaluate(
     first, second = (rows_of(source, schema, PLACING, progress=progress) for source in sources)
     told = compared(
         fine,
-        first,
-        [second],
+        second,
+        [first],
         memory=default_memory() if memory is None else memory,
         every=True,
+        what="private data",
         progress=progress,
     )
     if not told.rows:
-        raise InputError("the private data has no rows: there is nothing to compare.")
+        raise InputError("the synthetic table has no rows: there is nothing to compare.")
     losses = []
     names = schema.names
     for subset, d in zip(fine.marginals.subsets, told.found[0], strict=True):

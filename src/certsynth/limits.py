@@ -9,6 +9,7 @@ from decimal import Decimal
 
 from certsynth.certificate.passes import POINT_BYTES, network_bytes
 from certsynth.certificate.plug_in import DRAWN_AT_ONCE, PILOT_DRAWS
+from certsynth.certificate.skipping import COARSER
 from certsynth.domain import Schema
 from certsynth.errors import TooLarge
 from certsynth.projection.synthesis import most_particles
@@ -20,6 +21,9 @@ from certsynth.queries.occupied import MOST_CELLS, grid_cells
 
 LABELLED_POINTS = 600_000
 """Points of labels with a line, or in a web, beyond which comparing two tables takes minutes."""
+
+SOLVED = 12
+"""Subsets with many lattice points that are solved, about, before the others are known to be no worse."""
 
 NODE_BYTES = 20_000
 """What comparing two tables on a net holds for each of its nodes, at most."""
@@ -69,11 +73,22 @@ def size_of_release(
     comparing = held = 0.0
     if fine is not None:
         points, nodes = fine.on_lattices.sizes(), nodes_each(len(fine.wide))
-        comparing, held = sum(5e-6 * p for p in points), float(lattice_bytes(points, sum(points))) if points else 0.0
+        comparing = comparing_seconds(points)
+        held = float(min(lattice_bytes(points, sum(points)), default_memory())) if points else 0.0
         comparing += len(fine.wide) * 10 * (nodes / 20_000) ** 1.5
         held += NODE_BYTES * nodes if fine.wide else 0
     seconds = 4.0 + counting + fitting + comparing + plug_in.seconds
     return Size(cells=plug_in.cells, bytes=plug_in.bytes + int(held) + 200 * 2**20, seconds=seconds)
+
+
+def comparing_seconds(points: Sequence[int]) -> float:
+    """What comparing two tables takes, on two cores: small subsets are solved, the others bounded, and a few of these
+    solved.
+    """
+    most, small = SOLVED, COARSER[0][1]
+    largest = sorted(points, reverse=True)[:most]
+    each = (2e-3 + 4e-6 * p if p < small else 0.012 for p in points)
+    return (sum(each) + sum(3e-5 * p for p in largest if p >= small)) / 1.5
 
 
 def check_size(marginals: Marginals, *, draws: int, memory: int | None = None) -> None:

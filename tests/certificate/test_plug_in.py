@@ -8,10 +8,13 @@ import numpy as np
 import pytest
 
 from certsynth import evaluate, release
-from certsynth.certificate.plug_in import DISPLACEMENT_BETA, _shared_scales, _tables, plug_in
+from certsynth.certificate import plug_in as plugging
+from certsynth.certificate.plug_in import DISPLACEMENT_BETA, PLAIN, _drawn, _shared_scales, plug_in
 from certsynth.domain import Ordered, Schema
 from certsynth.mechanisms import Budget, Neighbours, Sensitivity, Unit, measure, strategy_named
+from certsynth.mechanisms.samplers import MadeUpNoise
 from certsynth.mechanisms.scalars import measure_scalars
+from certsynth.progress import silent
 from certsynth.projection.transport_program import TransportProgram
 from certsynth.queries import Marginals
 from certsynth.queries.displacement import displacement, farthest
@@ -176,8 +179,9 @@ def test_scales_of_single_columns_do_not_depend_on_tables_that_follow_from_them(
     )
 
     def scales(later):
-        tables, *_ = _tables([single, later], twins, clean, [(2,), (0,), (0, 1)], draws=10, seed=1)
-        pilot = np.column_stack([np.abs(t.block[10:-2]).sum(axis=1) for t in tables])
+        subsets = [(2,), (0,), (0, 1)]
+        drawn = _drawn([single, later], twins, clean, subsets, ["path"], PLAIN, draws=10, seed=1, progress=silent)
+        tables, pilot = drawn.tables, drawn.losses["path"][10:-2]
         assert [t.layer for t in tables] == [0, 1, 1]
         assert [c.size for t in tables[:2] for c in t.cells] == [5, 5]
         return _shared_scales(tables, pilot)
@@ -301,3 +305,22 @@ def test_beyond_three_columns_only_the_path_loss_is_computed():
     counts, clean = _counts(people(100), MIXED, 2, sparsity=4)
     measurement = measure(counts, IDENTITY, budget=Budget(Fraction(3)))
     assert set(plug_in([measurement], MIXED, clean, beta=Fraction(1, 10), draws=20, seed=1)) == {"path"}
+
+
+def test_draws_in_parts_are_as_good_as_all_at_once(monkeypatch):
+    """Of many tables draws are made in parts, by a rule that verifiers know; the bounds differ by chance only."""
+    counts, clean = _counts(native(200), NATIVE, RESOLUTION)
+    measurement = measure(counts, IDENTITY, budget=Budget(Fraction(2)), noise=MadeUpNoise(np.random.default_rng(1)))
+    asked = {"beta": Fraction(1, 10), "draws": 199, "seed": 1}
+    whole = plug_in([measurement], NATIVE, clean, **asked)
+    monkeypatch.setattr(plugging, "DRAWN_AT_ONCE", 3 * sum(measurement.marginals.sizes()) + 1)
+    assert plugging.at_once(measurement.marginals, 199) == [3] * 66 + [1]
+    told: list[tuple[int, int | None]] = []
+    parts = plug_in([measurement], NATIVE, clean, **asked, progress=lambda _, done, total: told.append((done, total)))
+    for proxy in whole:
+        for one, other in zip(whole[proxy].terms, parts[proxy].terms, strict=True):
+            assert one.projection == other.projection
+            assert abs(one.privatisation / other.privatisation - 1) < 0.2
+    assert [done for done, _ in told] == sorted(done for done, _ in told)
+    assert told[-1][0] == told[-1][1]
+    assert len({total for _, total in told}) == 1

@@ -92,7 +92,8 @@ def query(fine: FineMarginals, found: list[Distance], rows: int) -> Query:
 @pytest.fixture(autouse=True)
 def bounds_for_all(monkeypatch):
     """Bounds are tried on the smallest lattices, too."""
-    monkeypatch.setattr(skipping, "LEVELS", ((1, 0), (3, 0), (4, 50)))
+    monkeypatch.setattr(skipping, "COARSER", ((4, 0), (2, 0), (1, 50)))
+    monkeypatch.setattr(skipping, "LEAST_GAIN", 1)
     monkeypatch.setattr(skipping, "FIRST", 1)
     monkeypatch.setattr(skipping, "ROUND", 2)
 

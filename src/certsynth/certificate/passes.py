@@ -12,7 +12,7 @@ from certsynth.certificate.direct import nothing
 from certsynth.certificate.skipping import Largest, largest_distances
 from certsynth.errors import InputError
 from certsynth.progress import Progress, silent
-from certsynth.queries.fine import FineMarginals
+from certsynth.queries.fine import FineCounts, FineMarginals
 from certsynth.queries.marginals import Marginals
 from certsynth.queries.tally import Batch, Rows
 
@@ -71,11 +71,12 @@ def compared(
     *,
     memory: int,
     every: bool = False,
+    what: str = "synthetic table",
     purpose: str = "compare",
     progress: Progress = silent,
 ) -> Compared:
     """Exact distances of private rows to tables. Subsets that cannot be the largest are skipped, unless `every` one is
-    wanted. `purpose` is the word for it in messages.
+    wanted. `what` is the word for the tables in messages, and `purpose` that for what is done with them.
 
     Nets, where there are some, are made. Rows are asked once in each pass, and all readings must give the same rows.
     """
@@ -83,20 +84,20 @@ def compared(
     largest, rows = [Largest() for _ in tables], 0
     found: list[list[Distance]] = [[] for _ in tables]
     for group in groups:
-        ours = private(group)
-        rows = ours.rows
+        ours: FineCounts | None = None
         for each, best, table in zip(found, largest, tables, strict=True):
             theirs = table(group)
             if not theirs.rows:
-                raise InputError(f"the synthetic table has no rows: there is nothing to {purpose}.")
-            if not ours.rows:
+                raise InputError(f"the {what} has no rows: there is nothing to {purpose}.")
+            ours = ours or private(group)  # not before it is known that there is something to compare them with
+            rows = ours.rows
+            if not rows:
                 each += nothing(group, theirs)
             elif every:
                 each += distances(group, ours, theirs, progress=_after(len(each), subsets, progress))
             else:
                 each += largest_distances(group, ours, theirs, largest=best, total=subsets, progress=progress)
             del theirs
-        del ours
     return Compared(
         rows=rows,
         found=tuple(map(tuple, found)),

@@ -25,7 +25,7 @@ from certsynth.domain import Cells
 from certsynth.parallel import Made, run
 from certsynth.progress import Progress, silent
 from certsynth.queries.fine import MOVE_UNITS, FineCounts, FineMarginals
-from certsynth.transport import stretch_of, upper_bound
+from certsynth.transport import coarse_points, finest_level, stretch_of, upper_bound
 
 SOLVING = "solving what may be the largest distance"
 """What is being done once there are bounds, in words."""
@@ -33,9 +33,12 @@ SOLVING = "solving what may be the largest distance"
 FINENESS = 2**16
 """Losses are queried in rows, rounded up to multiples of 1/FINENESS: little beside noise of at least one row."""
 
-LEVELS = ((5, 1_000), (6, 8_000), (7, 16_000))
-"""Bounds that are tried one after the other: lines in 2^level parts, for subsets of at least so many lattice points. On
-256 × 256 points they take a hundredth, a thirtieth, a tenth of the time of the flow."""
+COARSER = ((3, 1_000), (2, 8_000), (1, 16_000))
+"""Bounds that are tried one after the other: on lattices of steps 8, 4 and 2 times as long, for subsets of at least so
+many lattice points. On 256 × 256 points they take a hundredth, a thirtieth, a tenth of the time of the flow."""
+
+LEAST_GAIN = 3
+"""A bound is not tried where its lattice has more points than a third of all: labels stay as they are."""
 
 FIRST, ROUND = 4, 16
 """Subsets that are solved before bounds of the next level are computed, and then at a time: the sooner the largest is
@@ -101,36 +104,43 @@ class _Race:
 
     def run(self) -> list[Distance]:
         # Nets have no cheap bound, and small lattices none that is cheaper than the flow.
-        small = [j for j, size in enumerate(self.sizes) if self.grounds[j] is not None or size < LEVELS[0][1]]
-        self._solve(small, self._told)
+        self._solve([j for j in range(len(self.sizes)) if not self._worth(j, *COARSER[0])], self._told)
         left = [j for j in range(len(self.sizes)) if j not in self.found]
-        self._bound(left, LEVELS[0][0], self._told)
+        self._bound(left, COARSER[0][0], self._told)
         if left:
             self.tell(SOLVING, 0, None)
-        for level, least in LEVELS:
-            if level != LEVELS[0][0]:
-                self._bound([j for j in left if self.sizes[j] >= least], level)
-            left = self._promising(left)
-            self._solve(left[:FIRST])
-            left = self._promising(left)
+        left = self._after_some(left)
+        for coarser, least in COARSER[1:]:
+            self._bound([j for j in left if self._worth(j, coarser, least)], coarser)
+            left = self._after_some(left)
         while left:
             self._solve(left[:ROUND])
             left = self._promising(left)
+        self.largest.skips += len(self.sizes) - len(self.found)
         return [self.found.get(j) or self._skipped(j) for j in range(len(self.sizes))]
+
+    def _worth(self, j: int, coarser: int, least: int) -> bool:
+        """Whether a bound is cheaper than the flow: the same for any rows."""
+        if self.grounds[j] is not None or self.sizes[j] < least:
+            return False
+        cells = self.fine.marginals.of(self.fine.marginals.subsets[j])
+        return LEAST_GAIN * coarse_points(cells, _level(cells, coarser)) <= self.sizes[j]
+
+    def _after_some(self, left: Sequence[int]) -> list[int]:
+        """What is left after the most promising ones were solved."""
+        self._solve(self._promising(left)[:FIRST])
+        return self._promising(left)
 
     def _loss(self, j: int, upper: Fraction) -> int:
         return loss_in_units(upper + sum(self.ways[j]), self.first.rows)
 
     def _promising(self, left: Sequence[int]) -> list[int]:
         """Those that may exceed the largest loss, the largest bound first."""
-        open_ = [j for j in left if j not in self.found]
-        losses = {j: self._loss(j, self.bounds[j]) for j in open_}
-        kept = sorted((j for j in open_ if losses[j] > self.largest.loss), key=lambda j: (-losses[j], j))
-        self.largest.skips += len(open_) - len(kept)
-        return kept
+        losses = {j: self._loss(j, self.bounds[j]) for j in left if j not in self.found}
+        return sorted((j for j in losses if losses[j] > self.largest.loss), key=lambda j: (-losses[j], j))
 
-    def _bound(self, subsets: Sequence[int], level: int, progress: Progress = silent) -> None:
-        tasks = Made(len(subsets), lambda i: (*self._task(subsets[i]), level))
+    def _bound(self, subsets: Sequence[int], coarser: int, progress: Progress = silent) -> None:
+        tasks = Made(len(subsets), lambda i: (*self._task(subsets[i]), coarser))
         found = run(_upper, tasks, work=self.share * len(tasks) // 8, phase=COMPARING, progress=progress)
         for j, (upper, stretch) in zip(subsets, found, strict=True):
             self.bounds[j] = min(upper, self.bounds.get(j, upper))
@@ -158,7 +168,11 @@ class _Race:
         self.tell(phase, self.largest.done, self.total)
 
 
-def _upper(cells: Sequence[Cells], places: Ints, values: Ints, per: int, level: int) -> tuple[Fraction, Fraction]:
+def _level(cells: Sequence[Cells], coarser: int) -> int:
+    return max(finest_level(cells) - coarser, 0)
+
+
+def _upper(cells: Sequence[Cells], places: Ints, values: Ints, per: int, coarser: int) -> tuple[Fraction, Fraction]:
     """A bound on the flow of a task, and the stretch of its network."""
     stretch = stretch_of(cells)
-    return upper_bound(cells, places, values, level=level, stretch=stretch) / per, stretch
+    return upper_bound(cells, places, values, level=_level(cells, coarser), stretch=stretch) / per, stretch

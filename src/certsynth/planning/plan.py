@@ -15,7 +15,7 @@ from certsynth.domain.possible import check_rules
 from certsynth.errors import InputError
 from certsynth.layers import Layer
 from certsynth.limits import Size, check_grid, check_lattice, size_of_release
-from certsynth.mechanisms import Budget, Neighbours, strategy_named
+from certsynth.mechanisms import Budget, Neighbours, Unit, strategy_named
 from certsynth.mechanisms.concentrated import Privacy, rho_of
 from certsynth.mechanisms.guarantee import decimal_text
 from certsynth.parallel import run
@@ -51,6 +51,9 @@ looked at for each draw, and at least two, at most ten, for each candidate."""
 
 NETTED = 1.3
 """By how much the direct certificate of all columns exceeds the loss: rows are compared at nodes near them."""
+
+MANY_SUBSETS, SMALL_DELTA = 100, Fraction(1, 10**6)
+"""From so many subsets on it is told what the other noise would do: without δ, or with this one."""
 
 MOST_SUBSETS, MOST_CELLS = 300, 100_000
 """Beyond so many subsets of columns a variation is not rehearsed: it is put together by the model. Of more cells, it is
@@ -206,7 +209,7 @@ def plan(
     }
     public = projection == "public"
     settings = checked_settings(schema, **asked, rows=None, candidates=1, public=public, call="plan")
-    question = {"plan": 8, "schema": schema.to_toml(), "rows": rows, "memory": memory}
+    question = {"plan": 9, "schema": schema.to_toml(), "rows": rows, "memory": memory}
     question |= {key: None if value is None else str(value) for key, value in asked.items()}
     found = remembered(question, lambda: _planned(schema, settings, rows, memory, progress).to_json())
     try:
@@ -367,12 +370,16 @@ def _size(schema: Schema, settings: Settings, rows: int, each: Candidate) -> Siz
 def _variations(
     schema: Schema, settings: Settings, rows: int, best: Candidate, predicted: float, progress: Progress
 ) -> list[Variation]:
-    """Twice the rows, half of ε, and other sparsities: with the mechanism that was chosen, where it makes sense."""
+    """Twice the rows, half of ε, the other noise, other sparsities: with the mechanism that was chosen, if it fits."""
     fixed = dataclasses.replace(settings, mechanism=best.strategy.name)
     asked: list[tuple[str, Settings, int]] = [("twice the rows", fixed, 2 * rows)]
     half = _half(settings.privacy)
     if half is not None:
         asked.append(("half of epsilon", dataclasses.replace(fixed, privacy=half), rows))
+    if len(settings.subsets) >= MANY_SUBSETS:
+        change, other = _other_noise(settings.privacy)
+        if other is not None:
+            asked.append((change, dataclasses.replace(fixed, privacy=other), rows))
     for sparsity in (1, 2, 3):
         possible = sparsity <= len(schema)
         subsets = all_subsets(schema, sparsity)
@@ -406,6 +413,17 @@ def _variation(schema: Schema, settings: Settings, rows: int) -> tuple[Candidate
 
 def _ratio(expected: float, planned: float) -> float:
     return expected / planned if planned else 1.0
+
+
+def _other_noise(privacy: Privacy) -> tuple[str, Privacy | None]:
+    """The same ε with the other noise: Gaussian noise grows with the root of the number of tables, Laplace noise with
+    the number.
+    """
+    if privacy.delta is not None:
+        return "without delta", Privacy(Budget(privacy.epsilon), epsilon=privacy.epsilon)
+    amount = rho_of(privacy.epsilon, SMALL_DELTA)
+    other = Privacy(Budget(amount, Unit.RHO), epsilon=privacy.epsilon, delta=SMALL_DELTA) if amount else None
+    return f"delta {float(SMALL_DELTA):g}", other
 
 
 def _half(privacy: Privacy) -> Privacy | None:

@@ -12,7 +12,7 @@ from certsynth.domain import Category, Column, Ordered, Schema
 from certsynth.layers import Layer
 from certsynth.queries.marginals import Subset
 
-MANY = 250
+MANY = 120
 """Tables beyond which plans look at some columns only: rehearsing all would take longer than the release."""
 
 

@@ -96,10 +96,10 @@ def fit(
         column = rng.integers(columns, size=proposals, dtype=np.int32)
         patience = rng.standard_exponential(proposals, dtype=np.float32) * np.float32(heat)
         gain = -_sweep(state.rows, first, second, column, patience, *state.arrays())
-        progress("fitting", min(sweep + 1, SWEEPS), SWEEPS)
+        progress("fitting", sweep + 1, SWEEPS + SETTLING_SWEEPS)
         if not heat and gain < SETTLED * len(views):
             break
-    progress("fitting", SWEEPS, SWEEPS)
+    progress("fitting", SWEEPS + SETTLING_SWEEPS, SWEEPS + SETTLING_SWEEPS)
     return state.rows.astype(np.int64)
 
 

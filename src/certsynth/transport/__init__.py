@@ -1,6 +1,6 @@
 """How far two measures are: transport along a path (𝓛_T), and over a network (𝒰_T)."""
 
-from certsynth.transport.cheap import upper_bound
+from certsynth.transport.cheap import coarse_points, finest_level, upper_bound
 from certsynth.transport.complete import complete_bounds
 from certsynth.transport.flow import cheapest_flow, difference, transport_bounds, transport_loss
 from certsynth.transport.network import Network, stretch_of
@@ -10,8 +10,10 @@ __all__ = [
     "Network",
     "Path",
     "cheapest_flow",
+    "coarse_points",
     "complete_bounds",
     "difference",
+    "finest_level",
     "path_loss",
     "stretch_of",
     "transport_bounds",

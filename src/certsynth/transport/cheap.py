@@ -50,6 +50,16 @@ def upper_bound(
     return min(stretch * found, Fraction(farthest))
 
 
+def finest_level(cells: Sequence[Cells]) -> int:
+    """The level at which every point of every line is a part of its own."""
+    return (max((c.steps for c in cells if len(c.places) > 1), default=1) - 1).bit_length()
+
+
+def coarse_points(cells: Sequence[Cells], level: int) -> int:
+    """How many blocks there are at a level."""
+    return math.prod(len(np.unique(_parts(c, level))) + c.apart for c in cells)
+
+
 @dataclass(frozen=True, slots=True, eq=False)
 class _Product:
     """Columns whose lines are cut into 2^level parts to the unit length, for falling levels: parts of parts."""
@@ -73,8 +83,7 @@ class _Product:
 
     def blocks(self, level: int) -> Iterator[_Blocks]:
         """From the finest to those of `level`."""
-        steps = max((c.steps for c in self.cells if len(c.places) > 1), default=1)
-        finest = max((steps - 1).bit_length(), level)
+        finest = max(finest_level(self.cells), level)
         before: list[_Axis] | None = None
         for at in range(finest, level - 1, -1):
             before = [
