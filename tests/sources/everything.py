@@ -41,13 +41,15 @@ def tallies(schema: Schema) -> dict[str, Tally[Any, Any]]:
     pairs = [(j, j + 1) for j in range(len(schema) - 1)]
     marginals = Marginals.even(schema, pairs, resolution=5)
     wide = [tuple(range(4)), tuple(range(len(schema)))] if len(schema) > 3 else [(0, 1)]
+    known = {column.name for column in schema} <= set(TABLE)
+    nodes = [x[:9] for x in clean_rows(schema)] if known else []
     return {
         "rows": HowMany(),
         "cells": CellCounts(schema, marginals),
         "fine cells": CellCounts(schema, Marginals.all_subsets(schema, sparsity=1, resolution=100)),
         "lattice": FineMarginals.of(schema, pairs),
         "three columns": FineMarginals.of(schema, [(0, 1, 2), (1, 2), (1,)], steps=9),
-        "nets": FineMarginals.of(schema, wide).netted([[x[:9] for x in clean_rows(schema)]]),
+        "nets": FineMarginals.of(schema, wide if known else pairs).netted([nodes]),
         "occupied": Occupancy(schema, [all_columns(schema, 2)], most=10),
         "displacement": Displacement(schema, marginals),
     }

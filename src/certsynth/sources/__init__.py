@@ -20,7 +20,7 @@ from certsynth.queries.tally import Rows, T, Tally, asked
 from certsynth.sources.duck import ParquetFiles, Relation
 from certsynth.sources.files import open_file
 from certsynth.sources.frames import Frame
-from certsynth.sources.pushdown import PushedDown, rows_would_travel
+from certsynth.sources.pushdown import PushedDown, can_be_asked, rows_would_travel
 from certsynth.sources.spark import SparkTable, is_spark
 from certsynth.sources.sql import Unopened
 
@@ -92,7 +92,7 @@ def pushed_down(data: Any, *, what: str = "data") -> NamedSource:
     source = open_source(data, what=what)
     if isinstance(source, PushedDown):
         return source
-    if isinstance(source, (Relation, SparkTable)) or (isinstance(source, Frame) and source.lazy):
+    if can_be_asked(source):
         return PushedDown(source)
     raise InputError(f"{what}: only a DuckDB relation, a Spark DataFrame or a lazy frame has an engine to count in.")
 

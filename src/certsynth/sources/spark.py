@@ -193,13 +193,29 @@ def _cleaned(batches: Iterable[Any], schema: Schema) -> Iterator[tuple[Callable[
 def _own_words(where: str) -> Iterator[None]:
     """Spark's errors quote cells and come with pages of Java: one line in place of them."""
     try:
-        with warnings.catch_warnings():
+        with warnings.catch_warnings(), _without_its_log():
             warnings.simplefilter("ignore", FutureWarning)  # PySpark on versions of pandas, which is not used here
             yield
     except (KeyboardInterrupt, SystemExit, GeneratorExit):
         raise
     except BaseException as error:
         raise InputError(f"{where}: {_reason(str(error))}") from None
+
+
+@contextmanager
+def _without_its_log() -> Iterator[None]:
+    """PySpark itself prints the message of an error that comes from a query, with the cells that are in it."""
+    from pyspark.logger import PySparkLogger
+
+    loggers = [PySparkLogger.getLogger(name) for name in ("DataFrameQueryContextLogger", "SQLQueryContextLogger")]
+    before = [logger.disabled for logger in loggers]
+    try:
+        for logger in loggers:
+            logger.disabled = True
+        yield
+    finally:
+        for logger, was in zip(loggers, before, strict=True):
+            logger.disabled = was
 
 
 def _reason(text: str) -> str:

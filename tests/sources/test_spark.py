@@ -1,0 +1,393 @@
+"""Rows that stay in Spark: the same counts as anywhere else, whatever the partitions, and whatever fails meanwhile.
+
+One session for all of it, in this process, so that at most one Java starts for each process of tests.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import shutil
+import sys
+import traceback
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import everything
+import nasty as table
+import numpy as np
+import pyarrow as pa
+import pytest
+from click.testing import CliRunner
+from everything import Together, clean_rows, mixed_schema, nasty_schema, shown, tallies
+from nasty import CANARY, TABLE, columns, expected, parquet_file
+
+from certsynth import Release, Schema, certify, evaluate, release
+from certsynth.cli import main
+from certsynth.domain import Category, Ordered
+from certsynth.errors import InputError
+from certsynth.pipeline import COUNTING, DISPLACED
+from certsynth.queries.fine import PLACING
+from certsynth.queries.marginals import CellCounts, Marginals
+from certsynth.queries.tally import HowMany, asked
+from certsynth.sources import open_source, pushed_down, rows_of, spark
+from certsynth.sources.pushdown import PushedDown
+from small import MIXED, FixedOutput, emitted, people
+
+pytestmark = [
+    pytest.mark.skipif(
+        shutil.which("java") is None and "JAVA_HOME" not in os.environ, reason="Spark needs Java, which is not here"
+    ),
+    pytest.mark.filterwarnings("ignore::FutureWarning", "ignore::ResourceWarning"),
+]
+
+SETTINGS = {
+    "spark.ui.enabled": "false",
+    "spark.ui.showConsoleProgress": "false",
+    "spark.log.level": "OFF",
+    "spark.sql.shuffle.partitions": "2",
+    "spark.sql.session.timeZone": "America/New_York",
+    "spark.driver.memory": "600m",
+    "spark.driver.host": "127.0.0.1",
+    "spark.driver.bindAddress": "127.0.0.1",
+    "spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC",
+    "spark.io.encryption.enabled": "true",
+}
+
+
+@pytest.fixture(scope="module")
+def session(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
+    from pyspark import cloudpickle
+    from pyspark.sql import SparkSession
+
+    folder = tmp_path_factory.mktemp("spark")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("PYSPARK_PYTHON", sys.executable)
+        builder = SparkSession.builder.master("local[2,3]").appName("tests")  # a task may fail twice
+        for key, value in {**SETTINGS, "spark.local.dir": folder, "spark.sql.warehouse.dir": folder}.items():
+            builder = builder.config(key, str(value))
+        spark = builder.getOrCreate()
+        for module in (everything, table, sys.modules[__name__]):  # executors do not have the tests
+            cloudpickle.register_pickle_by_value(module)
+        yield spark
+        spark.stop()
+
+
+@pytest.fixture(scope="module")
+def nasty(session: Any, tmp_path_factory: pytest.TempPathFactory) -> Any:
+    return session.read.parquet(str(parquet_file(tmp_path_factory.mktemp("nasty")))).cache()
+
+
+def ask(data: Any, schema: Schema, tally: Any) -> Any:
+    return rows_of(open_source(data), schema, "counting")(tally)
+
+
+PARTITIONS: dict[str, Callable[[Any], Any]] = {
+    "one": lambda frame: frame.coalesce(1),
+    "some of them empty, in another order": lambda frame: frame.repartition(9, "truths").sortWithinPartitions("texts"),
+}
+
+
+@pytest.mark.parametrize("parts", PARTITIONS)
+def test_every_tally_says_the_same_whatever_the_partitions(parts: str, nasty: Any) -> None:
+    schema = mixed_schema(list(PARTITIONS).index(parts) * 5)
+    assert ask(PARTITIONS[parts](nasty), schema, Together.of(schema)) == asked(
+        [clean_rows(schema)], Together.of(schema)
+    )
+
+
+def test_one_row_more_is_seen(nasty: Any) -> None:
+    """The control of all comparisons here."""
+    schema = mixed_schema()
+    more = ask(nasty.union(nasty.limit(1)), schema, Together.of(schema))
+    assert all(a != b for a, b in zip(more, asked([clean_rows(schema)], Together.of(schema)), strict=True))
+
+
+def test_rows_that_are_brought_here_are_the_same(nasty: Any) -> None:
+    batches = list(open_source(nasty).batches(list(TABLE), rows=17))
+    assert max(len(batch[0]) for batch in batches) == 17
+    for name, parts in zip(TABLE, zip(*batches, strict=True), strict=True):
+        for column in columns(name):
+            found = column.clean(np.concatenate(parts))
+            np.testing.assert_array_equal(found, expected(column, TABLE[name]), err_msg=str(column))
+
+
+def test_grouped_counts_in_spark_sql_are_those_of_the_rows(nasty: Any) -> None:
+    """Where Python cannot run beside the rows."""
+    source = pushed_down(nasty)
+    assert isinstance(source, PushedDown)
+    for kind, names in ((8, ["floats", "integers"]), (11, ["texts", "truths"]), (2, ["days"])):
+        schema = nasty_schema(kind, names)
+        tally = CellCounts(schema, Marginals.even(schema, [tuple(range(len(names)))], resolution=5))
+        assert source.answers(tally, schema)
+        assert shown(source.tallied(tally, schema)) == shown(asked([clean_rows(schema)], tally)), names
+
+
+def test_a_table_without_rows_says_nothing(session: Any, nasty: Any) -> None:
+    schema = mixed_schema()
+    empty = [x[:0] for x in clean_rows(schema)]
+    assert ask(nasty.filter("false"), schema, Together.of(schema)) == asked([empty], Together.of(schema))
+    assert list(open_source(nasty.filter("false")).batches(["texts"])) == []
+
+
+class Dying:
+    """A tally that dies in its first attempt on each partition, after it has counted rows."""
+
+    def __init__(self, tally: Any) -> None:
+        self.tally = tally
+
+    def begin(self) -> Any:
+        return self.tally.begin()
+
+    def add(self, sums: Any, batch: Any) -> None:
+        from pyspark import TaskContext
+
+        self.tally.add(sums, batch)
+        context = TaskContext.get()
+        if context is not None and context.attemptNumber() < 1:
+            if context.partitionId():
+                os._exit(1)
+            raise ValueError(CANARY)
+
+    def result(self, sums: Any) -> Any:
+        return self.tally.result(sums)
+
+
+def test_a_task_that_fails_or_is_killed_and_tried_again_counts_once(nasty: Any) -> None:
+    schema = mixed_schema(3)
+    found = ask(nasty.repartition(2), schema, Dying(Together.of(schema)))
+    assert found == asked([clean_rows(schema)], Together.of(schema))
+
+
+def test_rows_that_were_sent_before_their_query_died_count_once(nasty: Any) -> None:
+    """The query under ours gives some of its rows, and is then killed."""
+
+    def dying(batches: Any) -> Any:
+        from pyspark import TaskContext
+
+        for batch in batches:
+            half = batch.num_rows // 2
+            yield batch.slice(0, half)
+            if TaskContext.get().attemptNumber() < 1:
+                os._exit(1)
+            yield batch.slice(half)
+
+    schema = nasty_schema(0, ["integers", "floats"])
+    frame = nasty.select("integers", "floats").coalesce(1)
+    found = ask(frame.mapInArrow(dying, frame.schema), schema, tallies(schema)["cells"])
+    assert shown(found) == shown(asked([clean_rows(schema)], tallies(schema)["cells"]))
+
+
+def test_columns_go_by_their_whole_names(session: Any) -> None:
+    names = ["a.b", "`x`", "A", "a", "select", "ü n"]
+    frame = session.createDataFrame([tuple(range(len(names)))], names)
+    (batch,) = open_source(frame).batches(list(reversed(names)))
+    assert [x.tolist() for x in batch] == [[i] for i in reversed(range(len(names)))]
+    kept = [name for name in names if name != "A"]  # a schema has no names that differ in case only
+    schema = Schema(columns=tuple(Ordered(name=name, kind="integer", low=0, high=9) for name in kept))
+    told = ask(frame, schema, tallies(schema)["fine cells"])
+    assert [np.flatnonzero(block).tolist() for block in told] == [[names.index(name)] for name in kept]
+    with pytest.raises(InputError, match=r"^public data \(a Spark DataFrame\): no column 'B'; it has 'a.b'"):
+        open_source(frame, what="public data").batches(["B"])
+    with pytest.raises(InputError, match="two columns are called 'a'"):
+        open_source(session.sql("SELECT 1 AS a, 2 AS a"))
+    with pytest.raises(InputError, match="a stream has no end"):
+        open_source(session.readStream.format("rate").load())
+
+
+TYPES = {
+    "timestamp '2020-02-28 23:30:00'": "2020-02-28 23:30:00",  # as Spark shows it, in the zone of its session
+    "timestamp_ntz '2020-02-29 00:00:00'": "2020-02-29",
+    "date '0001-01-01'": "0001-01-01",
+    "cast(2.50 as decimal(9, 2))": "2.5",
+    "cast('12345678901234567890123456789012345678' as decimal(38, 0))": "12345678901234567890123456789012345678",
+    "cast(0.1 as float)": "0.10000000149011612",
+    "interval '3' day": "INTERVAL '3' DAY",
+    "9223372036854775807L": "9223372036854775807",
+    "'two\\nlines'": "two\nlines",
+    "true": "true",
+    "cast('nan' as double)": None,
+    "cast('inf' as double)": "inf",
+    "-0.0D": "0",
+    "array(1)": None,
+    "named_struct('a', 1)": None,
+    "map('a', 1)": None,
+    "cast('x' as binary)": None,
+    "parse_json('1')": None,
+    "null": None,
+}
+
+
+def test_every_type_of_spark_can_be_read(session: Any) -> None:
+    frame = session.sql("SELECT " + ", ".join(f"{value} AS x{j}" for j, value in enumerate(TYPES)))
+    schema = Schema(
+        columns=tuple(
+            Category(name=f"x{j}", missing=True, values=(label or "-",), other=True)
+            for j, label in enumerate(TYPES.values())
+        )
+    )
+    codes = [0 if label else 2 for label in TYPES.values()]
+    told = ask(frame, schema, tallies(schema)["fine cells"])
+    assert [int(np.flatnonzero(block)[0]) for block in told] == codes
+    ((*raw,),) = open_source(frame).batches(schema.names)
+    assert [int(column.clean(x)[0]) for column, x in zip(schema, raw, strict=True)] == codes
+
+
+def failing(session: Any) -> dict[str, Any]:
+    return {
+        "its query": session.sql(f"SELECT CAST(x AS INT) AS x FROM VALUES ('{CANARY}') AS t(x)"),
+        "text that is not UTF-8": session.sql("SELECT CAST(x AS STRING) AS x FROM VALUES (X'63616E617279FF') AS t(x)"),
+    }
+
+
+@pytest.mark.parametrize("case", ["its query", "text that is not UTF-8"])
+def test_no_cell_in_the_message_of(case: str, session: Any, capfd: pytest.CaptureFixture[str]) -> None:
+    frame = failing(session)[case]
+    schema = Schema(columns=(Category(name="x", values=("a",)),))
+    with pytest.raises(InputError) as caught:
+        ask(frame, schema, HowMany())
+    assert "canary" not in "".join(traceback.format_exception(caught.value)) + "".join(capfd.readouterr())
+    assert "\n" not in str(caught.value)
+    with contextlib.suppress(InputError):  # in a session of one's own Spark may read what is no text
+        list(open_source(frame).batches(["x"]))
+    assert "canary" not in "".join(capfd.readouterr())
+
+
+def test_other_versions_and_missing_modules_are_told(nasty: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(spark, "version", lambda name: "0.0.1")
+    with pytest.raises(InputError, match=r"the executors have another version of certsynth\. Install the same one"):
+        ask(nasty, nasty_schema(0, ["integers"]), HowMany())
+    monkeypatch.undo()
+
+    def missing(*_: Any) -> Any:
+        def told(batches: Any) -> Any:
+            raise ModuleNotFoundError("No module named 'certsynth'")
+
+        return told
+
+    monkeypatch.setattr(spark, "_telling", missing)
+    with pytest.raises(InputError, match=r"Python has no module certsynth\. Install .* or set PYSPARK_PYTHON"):
+        ask(nasty, nasty_schema(0, ["integers"]), HowMany())
+
+
+class Heavy:
+    """A question of some megabytes: PySpark sends it to each executor once."""
+
+    def __init__(self) -> None:
+        self.weight = np.random.default_rng(1).bytes(3_000_000)
+
+    def begin(self) -> Any:
+        return HowMany().begin()
+
+    def add(self, sums: Any, batch: Any) -> None:
+        sums.vectors[0] += len(batch[0]) * len(self.weight)
+
+    def result(self, sums: Any) -> int:
+        return HowMany().result(sums)
+
+
+def test_a_large_question_can_be_sent(nasty: Any) -> None:
+    assert ask(nasty.repartition(5), nasty_schema(0, ["integers"]), Heavy()) == 60 * 3_000_000
+
+
+# ------------------------------------------------------------------------------------------------ whole releases
+
+
+@pytest.fixture(scope="module")
+def town(session: Any, tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Any]:
+    path = tmp_path_factory.mktemp("town") / "people.parquet"
+    people(400).write_parquet(path)
+    return path, session.read.parquet(str(path)).repartition(3)
+
+
+PHASES = (COUNTING, PLACING, DISPLACED)
+ASKED: dict[str, dict[str, Any]] = {
+    "pairs": {"epsilon": 2},
+    "rows stay hidden": {"epsilon": 2, "neighbours": "add-remove", "certificate_share": 0},
+}
+
+
+@pytest.mark.parametrize("case", ASKED)
+def test_with_the_same_noise_the_release_is_that_of_the_file(case: str, town: tuple[Path, Any]) -> None:
+    path, frame = town
+    asked_for = {"resolution": 4, "mechanism": "identity", "columns": ["age", "sex", "income"], **ASKED[case]}
+    said: dict[bool, list[tuple[str, int, int | None]]] = {True: [], False: []}
+    tables = [
+        emitted(
+            release(
+                data,
+                MIXED,
+                seed=1,
+                rows=50,
+                noise=FixedOutput(),
+                progress=lambda *what, heard=said[data is frame]: heard.append(what),
+                **asked_for,
+            )
+        )
+        for data in (frame, path)
+    ]
+    assert tables[0].equals(tables[1])
+    # While Spark counts nothing is known of how many rows there are.
+    assert {(done, total) for phase, done, total in said[True] if phase in PHASES} == {(0, None)}
+    assert any(done for phase, done, total in said[False] if phase in PHASES) == (case == "pairs")
+
+
+def test_certify_and_evaluate_are_those_of_the_file(town: tuple[Path, Any]) -> None:
+    path, frame = town
+    asked_for = {"columns": ["age", "sex", "income", "employed"], "subsets": [["age", "sex", "income", "employed"]]}
+    theirs = people(60, seed=2)
+    certified = [
+        certify(data, theirs, MIXED, epsilon=5, noise=FixedOutput(), **asked_for).to_json() for data in (frame, path)
+    ]
+    assert certified[0] == certified[1]
+    assert evaluate(frame, frame, MIXED, columns=["age", "sex"]).upper == 0
+    losses = [evaluate(data, theirs, MIXED, **asked_for).to_json() for data in (frame, path)]
+    # A net takes the first rows that come, and partitions come as they like: both bounds hold for either.
+    assert losses[0]["lower"] <= losses[1]["upper"]
+    assert losses[1]["lower"] <= losses[0]["upper"]
+
+
+def run(*arguments: object) -> Any:
+    return CliRunner().invoke(main, [*map(str, arguments), "--quiet"])
+
+
+def test_the_command_line_reads_what_spark_knows(
+    session: Any, town: tuple[Path, Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    path, frame = town
+    Path("schema.toml").write_text(MIXED.select(["age", "sex"]).to_toml(), encoding="utf-8")
+    frame.createOrReplaceTempView("people")
+    pinned = ("--resolution", 4, "--mechanism", "identity", "--epsilon", 2)
+    given = ("--schema", "schema.toml", "--engine", "spark")
+    done = run("release", "SELECT age, sex FROM people WHERE age > 2", "--sql", *given, *pinned, "--out", "release")
+    assert done.exit_code == 0, done.output
+    assert all(check["ok"] for check in Release.load("release").verify())
+    made = "release/synthetic.csv"
+    for command, data in (("certify", path), ("evaluate", "people")):
+        budget = ("--epsilon", 1) if command == "certify" else ()
+        done = run(command, data, made, *given, *budget)
+        assert done.exit_code == 0, done.output
+    for data, sql, says in [
+        ("nowhere", (), "Spark cannot run its query"),
+        ("nowhere.parquet", (), "Spark cannot run its query"),
+        ("people.csv", (), "Save it as Parquet"),
+        ("DROP VIEW people", ("--sql",), "not a single SELECT"),
+        ("SELECT 1; SELECT 2", ("--sql",), "not a single SELECT"),
+        ("INSERT OVERWRITE DIRECTORY 'out' SELECT * FROM people", ("--sql",), "not a single SELECT"),
+        (f"SELECT CAST('{CANARY}' AS INT) AS age, 'f' AS sex", ("--sql",), "Spark cannot run its query"),
+    ]:
+        done = run("evaluate", data, made, *given, *sql)
+        assert (done.exit_code, done.stdout) == (2, "")
+        (line,) = done.stderr.splitlines()
+        assert says in line
+        assert CANARY not in line
+    assert not Path("out").exists()
+    assert {p.name for p in tmp_path.iterdir()} == {"schema.toml", "release"}
+
+
+def test_spark_is_known_without_being_imported() -> None:
+    assert not spark.is_spark(pa.table({"x": [1]}))
+    kind = type("DataFrame", (), {"__module__": "pyspark.sql.dataframe"})
+    assert spark.is_spark(kind())
