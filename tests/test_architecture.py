@@ -7,6 +7,7 @@ that breaks it: a rule that cannot fail says nothing.
 from __future__ import annotations
 
 import ast
+import functools
 import re
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -99,9 +100,15 @@ def part(module: str) -> str:
     return module.split(".")[1] if "." in module else ""
 
 
+@functools.cache
+def walked(text: str) -> tuple[ast.AST, ...]:
+    """All nodes of a source. Every rule asks for them."""
+    return tuple(ast.walk(ast.parse(text)))
+
+
 def imported(module: str, text: str) -> Iterator[str]:
     """Every dotted name that a module's import statements mention, at any depth, also for type checking only."""
-    for node in ast.walk(ast.parse(text)):
+    for node in walked(text):
         if isinstance(node, ast.Import):
             yield from (alias.name for alias in node.names)
         elif isinstance(node, ast.ImportFrom):
@@ -144,7 +151,7 @@ def chain(graph: dict[str, set[str]], start: str, end: str) -> list[str]:
 
 def nodes(modules: Modules, *kinds: type[ast.AST]) -> Iterator[tuple[str, ast.AST]]:
     for module, text in modules.items():
-        yield from ((module, node) for node in ast.walk(ast.parse(text)) if isinstance(node, kinds))
+        yield from ((module, node) for node in walked(text) if isinstance(node, kinds))
 
 
 def called(node: ast.AST) -> str:
@@ -299,7 +306,7 @@ def released_noise_has_no_seed(modules: Modules) -> list[str]:
 
 
 def every_module_says_what_it_is(modules: Modules) -> list[str]:
-    return [f"{module} has no docstring" for module, text in modules.items() if not ast.get_docstring(ast.parse(text))]
+    return [f"{module} has no docstring" for module, text in modules.items() if not ast.get_docstring(walked(text)[0])]
 
 
 def no_file_is_long(modules: Modules) -> list[str]:

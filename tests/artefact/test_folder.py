@@ -149,19 +149,24 @@ def test_a_link_to_the_parent_is_followed_and_the_target_is_a_folder(tmp_path):
 
 
 LIMITED = """
-import resource, sys
+import os, resource, sys
 from certsynth import Release, Schema
 from certsynth.domain import Ordered
 from certsynth.errors import InputError, SchemaError
-made = Release.load(sys.argv[1])
-limit = int(sys.argv[3])
-resource.setrlimit(resource.RLIMIT_FSIZE, (limit, limit))
-try:
-    made.save(sys.argv[2])
-except InputError as error:
-    print(error)
-else:
-    print("written")
+made, out, folder = Release.load(sys.argv[1]), sys.argv[2], os.path.dirname(sys.argv[2])
+for limit in map(int, sys.argv[3:]):
+    child = os.fork()  # each with a limit of its own
+    if not child:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (limit, limit))
+        try:
+            made.save(out)
+        except InputError as error:
+            print(f"{limit}: {error}", flush=True)
+        else:
+            print(f"{limit}: written", flush=True)
+        os._exit(0)
+    os.waitpid(child, 0)
+    print(f"{limit}: left {os.listdir(folder)}", flush=True)
 """
 
 
@@ -171,18 +176,15 @@ def test_a_disk_that_is_full_leaves_nothing(variants, tmp_path):
     source = variants("more rows").folder
     sizes = {path.name: path.stat().st_size for path in source.iterdir()}
     middle = (sizes["synthetic.parquet"] + sizes["measurements.npz"]) // 2
-    for limit in (0, 100, 3000, middle, max(sizes.values()) - 1):
-        done = subprocess.run(
-            [sys.executable, "-c", LIMITED, str(source), str(tmp_path / "out"), str(limit)],
-            capture_output=True,
-            text=True,
-            check=True,
-        )
-        assert "was not written" in done.stdout, (limit, done.stdout)
-        assert "nothing is left behind" in done.stdout
-        assert list(tmp_path.iterdir()) == [], limit
-    command = [sys.executable, "-c", LIMITED, str(source), str(tmp_path / "out"), str(max(sizes.values()) + 4096)]
-    assert subprocess.run(command, capture_output=True, text=True, check=True).stdout == "written\n"
+    small, enough = (0, 100, 3000, middle, max(sizes.values()) - 1), max(sizes.values()) + 4096
+    command = [sys.executable, "-c", LIMITED, str(source), str(tmp_path / "out"), *map(str, (*small, enough))]
+    said = subprocess.run(command, capture_output=True, text=True, check=True).stdout.splitlines()
+    for limit, (error, left) in zip(small, zip(said[:-2:2], said[1:-2:2], strict=True), strict=True):
+        assert error.startswith(f"{limit}: "), said
+        assert "was not written" in error
+        assert "nothing is left behind" in error
+        assert left == f"{limit}: left []"
+    assert said[-2:] == [f"{enough}: written", f"{enough}: left ['out']"]
 
 
 # ------------------------------------------------------------ reading

@@ -36,9 +36,11 @@ from certsynth.mechanisms.samplers import (
 )
 
 LAPLACE, GAUSSIAN = Unit.EPSILON, Unit.RHO
-LAWS = [(LAPLACE, scale) for scale in (1, 3, 6, 7, 12, 30, 200, 900)]
-LAWS += [(GAUSSIAN, scale) for scale in (1, 3, 7, 30, 900)]
-laws = pytest.mark.parametrize(("unit", "scale"), LAWS)
+QUICK_LAWS = [(LAPLACE, scale) for scale in (1, 3, 7, 30, 900)] + [(GAUSSIAN, scale) for scale in (1, 7, 30, 900)]
+MORE_LAWS = [(LAPLACE, scale) for scale in (6, 12, 200)] + [(GAUSSIAN, 3)]
+laws = pytest.mark.parametrize(
+    ("unit", "scale"), [*QUICK_LAWS, *(pytest.param(*law, marks=pytest.mark.slow) for law in MORE_LAWS)]
+)
 units = pytest.mark.parametrize("unit", list(Unit))
 DRAWS = 150_000
 FALSE_ALARM = 1e-9  # of one test of a sound sampler; about 80 are made in a run
