@@ -52,7 +52,7 @@ def size_of(marginals: Marginals, *, draws: int) -> Size:
     held = 8 * cells + 3 * drawn  # counts, coefficients and estimates, and the draws with their images
     network = 40 * max(sizes) * 30 * (os.cpu_count() or 1)  # nodes × arcs, in each worker
     nodes = [float(size) for size in sizes]
-    seconds = (draws + PILOT_DRAWS) * sum(1e-6 * n * (1 + n / 500) ** 0.5 for n in nodes) / 1.5
+    seconds = (draws + PILOT_DRAWS) * sum(2e-4 + 1e-6 * n * (1 + n / 500) ** 0.5 for n in nodes) / 1.5
     return Size(cells=cells, bytes=8 * held + network, seconds=seconds)
 
 
@@ -69,7 +69,7 @@ def size_of_release(
     if program:
         fitting = 13 * (plug_in.cells / 10_000) ** 1.5
     else:
-        fitting = 2e-6 * tables * min(rows, most_particles(tables)) if max(map(len, marginals.subsets)) > 1 else 0.0
+        fitting = 2.5e-6 * tables * min(rows, most_particles(tables)) if max(map(len, marginals.subsets)) > 1 else 0.0
     comparing = held = 0.0
     if fine is not None:
         points, nodes = fine.on_lattices.sizes(), nodes_each(len(fine.wide))
