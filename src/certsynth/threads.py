@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections import deque
 from collections.abc import Callable, Iterable
 from concurrent.futures import ThreadPoolExecutor
 from typing import TypeVar
@@ -20,8 +21,24 @@ def in_threads(work: Callable[[T], R], tasks: Iterable[T], *, rows: int) -> list
     >>> in_threads(lambda x: x + 1, range(3), rows=10**6)
     [1, 2, 3]
     """
-    cores = os.cpu_count() or 1
+    todo = list(tasks)
+    cores = min(os.cpu_count() or 1, len(todo))
     if rows < MANY_ROWS or cores < 2:
-        return [work(task) for task in tasks]
-    with ThreadPoolExecutor(cores) as threads:
-        return list(threads.map(work, tasks))
+        return [work(task) for task in todo]
+    done: dict[int, R] = {}
+    waiting = deque(range(len(todo)))  # its ends are safe among threads; a future for each task would cost more
+
+    def pull() -> None:
+        while waiting:
+            try:
+                j = waiting.popleft()
+            except IndexError:  # another was faster
+                return
+            done[j] = work(todo[j])
+
+    with ThreadPoolExecutor(cores - 1) as threads:
+        others = [threads.submit(pull) for _ in range(cores - 1)]
+        pull()
+        for other in others:
+            other.result()
+    return [done[j] for j in range(len(todo))]

@@ -115,7 +115,7 @@ def test_values_that_no_column_has_are_refused() -> None:
             Coder([column], [column.cells(4)], in_cells, 0).code([clean])
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=25, deadline=None)
 @given(
     rows=st.sampled_from([0, 1, 2, 8_191, 8_192, 8_193, 70_001]),
     sizes=st.lists(st.sampled_from([1, 2, 3, 17, 257, 70_000]), min_size=4, max_size=4),

@@ -57,7 +57,7 @@ class Part:
         return (f"c{self.names.index(name)}", self.types[self.names.index(name)]) if name in self.names else None
 
     def query(self, con: duckdb.DuckDBPyConnection, chosen: Sequence[str]) -> duckdb.DuckDBPyRelation:
-        wanted = ", ".join(f"{each} AS x{j}" for j, each in enumerate(chosen)) or "0::TINYINT AS x0"
+        wanted = ", ".join(f"{each} AS x{j}" for j, each in enumerate(chosen))
         places = ", ".join(f"c{i}" for i in range(len(self.names)))
         sql = f"SELECT {wanted} FROM read_parquet(?, {_OPTIONS}) AS t({places})"
         return con.sql(sql, params=[list(self.files)])
@@ -189,9 +189,8 @@ def _way(column: Column, part: Part, j: int) -> _Way:
     place, kind = stands
     if kind == "DATE" and isinstance(column, Ordered) and column.kind == "date":
         return _Way(column, f"CASE WHEN isfinite({place}) THEN {place} END")
-    texts = column.told_apart
-    if kind == "VARCHAR" and texts is not None:
-        texts = tuple(filter(_decodable, texts))
+    texts = tuple(filter(_decodable, column.told_apart or ()))
+    if kind == "VARCHAR" and texts:
         other = "other"
         while other in texts:
             other += "?"
