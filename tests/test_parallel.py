@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import os
 import signal
+import threading
 
+import joblib
 import pytest
 
 from certsynth.errors import WorkerDied
-from certsynth.parallel import SMALL, run
+from certsynth.parallel import SMALL, Made, run
 
 TASKS = [(i,) for i in range(6)]
 
@@ -49,3 +51,41 @@ def test_an_error_of_the_work_is_its_own():
 
     with pytest.raises(ZeroDivisionError):
         run(fails, TASKS, work=SMALL, phase="squaring")
+
+
+def test_what_somebody_configured_is_used():
+    def where(i: int) -> tuple[int, str]:
+        return os.getpid(), threading.current_thread().name
+
+    with joblib.parallel_config(n_jobs=1):
+        assert {process for process, _ in run(where, TASKS, work=SMALL, phase="looking")} == {os.getpid()}
+    with joblib.parallel_config(backend="threading", n_jobs=2):
+        found = run(where, TASKS, work=SMALL, phase="looking")
+    assert {process for process, _ in found} == {os.getpid()}
+    assert threading.current_thread().name not in {thread for _, thread in found}
+
+
+def test_workers_start_no_workers():
+    def outer(i: int) -> list[str]:
+        return run(lambda _: threading.current_thread().name, TASKS, work=SMALL, phase="looking")
+
+    with joblib.parallel_config(backend="threading", n_jobs=2):
+        found = run(outer, TASKS, work=SMALL, phase="looking")
+    assert all(len(set(names)) == 1 for names in found)
+
+
+def test_tasks_are_made_when_they_are_sent():
+    """Never all at once: they may be more than memory holds."""
+    made: list[int] = []
+
+    def make(i: int) -> tuple[int]:
+        made.append(i)
+        return (i,)
+
+    seen: list[int] = []
+    with joblib.parallel_config(n_jobs=2):
+        found = run(
+            lambda i: i, Made(40, make), work=SMALL, phase="looking", progress=lambda *_: seen.append(len(made))
+        )
+    assert found == made == list(range(40))
+    assert seen[0] < 40

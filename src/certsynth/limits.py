@@ -22,6 +22,9 @@ from certsynth.queries.occupied import MOST_CELLS, grid_cells
 LABELLED_POINTS = 600_000
 """Points of labels with a line, or in a web, beyond which comparing two tables takes minutes."""
 
+OTHER_DRAWS = 16
+"""Draws of the noise on all cells that plans, estimates and the fitting of rows have in memory, at most."""
+
 SOLVED = 12
 """Subsets with many lattice points that are solved, about, before the others are known to be no worse."""
 
@@ -48,7 +51,7 @@ def size_of(marginals: Marginals, *, draws: int) -> Size:
     """Estimated from the schema alone. The seconds are those of two cores, and only rough."""
     sizes = marginals.sizes()
     cells = sum(sizes)
-    drawn = max(cells, min((draws + PILOT_DRAWS) * cells, DRAWN_AT_ONCE))
+    drawn = max(OTHER_DRAWS * cells, min((draws + PILOT_DRAWS) * cells, DRAWN_AT_ONCE))
     held = 8 * cells + 3 * drawn  # counts, coefficients and estimates, and the draws with their images
     network = 40 * max(sizes) * 30 * (os.cpu_count() or 1)  # nodes × arcs, in each worker
     nodes = [float(size) for size in sizes]

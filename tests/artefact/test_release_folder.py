@@ -239,7 +239,7 @@ def test_refuses_before_anything_is_read_when_it_cannot_fit(monkeypatch):
     with pytest.raises(
         TooLarge, match=r"[\d,]+ cells, about .* GB .* more than the .* GB at hand: lower the resolution"
     ):
-        release("private.csv", MIXED, epsilon=1, resolution=1024, sparsity=3)
+        release("private.csv", MIXED, epsilon=1, resolution=1024, sparsity=3, memory=4 * 2**30)
     with pytest.raises(TooLarge, match="GB"):
         release("private.csv", MIXED, epsilon=1, memory=1000)
     with pytest.raises(InputError, match="exists already"):
