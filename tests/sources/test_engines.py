@@ -304,6 +304,7 @@ def test_sqlite_is_read_where_duckdb_can(tmp_path: Path) -> None:
         ('x" (TYPE sqlite); --', "x", "with a name like town"),
         ("town", "none.duckdb", r"--attach town: cannot be read \(No such file"),
         ("town", "note.txt", "neither a DuckDB nor a SQLite file"),
+        ("town", ".", "not a regular file"),
         ("town", f"postgres:password={CANARY}", "(extension postgres is not installed here|cannot open this database)"),
     ],
 )
