@@ -114,8 +114,8 @@ def certify(
     The synthetic table must be public, or come from `data` by a mechanism whose own ε is counted beside this one.
 
     Args:
-        data: the private table: the path of a CSV or Parquet file, a DuckDB relation, or a frame of pandas, polars or
-            pyarrow. Columns that the schema does not name are ignored.
+        data: the private table: the path of a CSV or Parquet file, a DuckDB relation, or a frame of pandas, polars,
+            pyarrow or Spark. Columns that the schema does not name are ignored.
         synthetic: the table to be certified, in any of the same forms.
         schema: what a row may hold; not a draft.
         epsilon: the budget, above 0 and at most 100. Alone it is pure ε-differential privacy.

@@ -89,8 +89,8 @@ def release(
     """A synthetic table for `data` under differential privacy, with its certificate; written to `out` if given.
 
     Args:
-        data: the private table: the path of a CSV or Parquet file, a DuckDB relation, or a frame of pandas, polars or
-            pyarrow. Columns that the schema does not name are ignored.
+        data: the private table: the path of a CSV or Parquet file, a DuckDB relation, or a frame of pandas, polars,
+            pyarrow or Spark. Columns that the schema does not name are ignored.
         schema: what a row may hold; not a draft.
         epsilon: the budget, above 0 and at most 100. Alone it is pure ε-differential privacy.
         delta: with this, (ε, δ)-differential privacy and Gaussian noise: above 0, at most 0.01.

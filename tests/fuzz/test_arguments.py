@@ -19,6 +19,7 @@ from certsynth import certification, evaluation, pipeline
 from certsynth.cli import main
 from certsynth.errors import InputError
 from certsynth.planning import plan
+from certsynth.sources import sql
 from small import NATIVE
 
 NUMBERS = [
@@ -117,6 +118,7 @@ def _no_work(monkeypatch: pytest.MonkeyPatch, place: Path) -> None:
     monkeypatch.setattr(certification, "direct_bounds", stop)
     monkeypatch.setattr(evaluation, "distances", stop)
     monkeypatch.setattr(plan, "choose", stop)
+    monkeypatch.setattr(sql, "spark_table", stop)  # it would take half a minute to start
 
 
 def value_of(parameter: click.Parameter) -> st.SearchStrategy[str]:
@@ -126,6 +128,8 @@ def value_of(parameter: click.Parameter) -> st.SearchStrategy[str]:
         return st.sampled_from([*parameter.type.choices, "", "none", "AUTO"])
     if parameter.name == "columns":
         return st.sampled_from(NAMES)
+    if parameter.name == "attach":
+        return st.sampled_from(FILES).map(lambda file: f"a={file}")
     return st.sampled_from(NUMBERS) | st.text(st.characters(exclude_characters="\0"), max_size=5)
 
 

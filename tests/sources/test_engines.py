@@ -192,6 +192,17 @@ def test_a_table_that_changes_meanwhile_is_refused(monkeypatch: pytest.MonkeyPat
         ask(pushed_down(con.table("t")), schema, CellCounts(schema, Marginals.even(schema, [(0,), (1,)], resolution=3)))
 
 
+@pytest.mark.filterwarnings("ignore::DeprecationWarning")
+def test_a_table_of_ibis_is_counted_in_its_database(tmp_path: Path) -> None:
+    ibis = pytest.importorskip("ibis", reason="Ibis is not among what tests install")
+    source = open_source(ibis.duckdb.connect().read_parquet(str(parquet_file(tmp_path))))
+    assert isinstance(source, PushedDown)
+    for kind in (1, 7, 9, 11):
+        schema = sayable(source, nasty_schema(kind))
+        tally = CellCounts(schema, Marginals.even(schema, all_subsets(schema, 2), resolution=5))
+        assert shown(source.tallied(tally, schema)) == shown(asked([clean_rows(schema)], tally))
+
+
 def test_only_an_engine_can_be_asked_to_count() -> None:
     with pytest.raises(InputError, match=r"data: only a DuckDB relation, a Spark DataFrame or a lazy frame"):
         pushed_down(pa.table({"x": [1]}))
@@ -293,6 +304,7 @@ def test_sqlite_is_read_where_duckdb_can(tmp_path: Path) -> None:
         ('x" (TYPE sqlite); --', "x", "with a name like town"),
         ("town", "none.duckdb", r"--attach town: cannot be read \(No such file"),
         ("town", "note.txt", "neither a DuckDB nor a SQLite file"),
+        ("town", ".", "not a regular file"),
         ("town", f"postgres:password={CANARY}", "(extension postgres is not installed here|cannot open this database)"),
     ],
 )

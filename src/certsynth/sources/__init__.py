@@ -78,7 +78,8 @@ def open_source(data: Any, *, what: str = "data") -> NamedSource:
     if isinstance(data, Unopened):
         return data.opened(what)
     if is_spark(data):
-        return SparkTable.open(data, what)
+        table = SparkTable.open(data, what)
+        return table if table.runs_python else PushedDown(table)
     frame = Frame.open(data, what)
     return PushedDown(frame) if rows_would_travel(frame) else frame
 

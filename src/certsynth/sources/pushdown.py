@@ -24,7 +24,7 @@ from certsynth.sources.codes import cell_codes, largest, lattice_codes, moved_un
 from certsynth.sources.duck import Relation, readable
 from certsynth.sources.frames import Frame
 from certsynth.sources.reading import own_words, positions
-from certsynth.sources.spark import SparkTable
+from certsynth.sources.spark import SparkTable, is_spark
 
 Lazy = Relation | SparkTable | Frame
 
@@ -189,4 +189,6 @@ class PushedDown:
             native = frame.to_native()
             if isinstance(native, duckdb.DuckDBPyRelation):
                 return native.fetchall()  # narwhals would need pyarrow for it
+            if is_spark(native):
+                return [tuple(row) for row in native.collect()]
             return frame.collect().rows()

@@ -71,6 +71,11 @@ class SparkTable:
         refuse_twins(names, where)
         return cls(frame, where, names, types)
 
+    @property
+    def runs_python(self) -> bool:
+        """Whether PySpark has what it needs to hand rows to Python in the executors."""
+        return find_spec("pyarrow") is not None and find_spec("pandas") is not None
+
     def size_hint(self) -> int | None:
         return None  # counting would run the query
 

@@ -115,6 +115,8 @@ def _attach(con: duckdb.DuckDBPyConnection, name: str, database: str) -> None:
 
 def _kind_of_file(path: Path, where: str) -> str:
     try:
+        if path.exists() and not path.is_file():  # a pipe would be waited for
+            raise InputError(f"{where}: not a regular file. Give a file, or postgres:… or mysql:….")
         with path.open("rb") as file:
             first = file.read(16)
     except (OSError, ValueError) as error:
