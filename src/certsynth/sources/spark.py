@@ -25,9 +25,9 @@ from certsynth.queries.tally import T, Tally
 from certsynth.sources.frames import raw_columns
 from certsynth.sources.reading import BITE, TEXT_ROWS, gathered, own_words, positions, refuse_twins
 
-HELD_ROWS = 200_000
+HELD_ROWS = 60_000
 """Rows that an executor gathers before they are counted: Spark hands over ten thousand at once, and counting so few
-costs more than their share."""
+costs more than their share. A task has one core of its executor, and more rows would be counted by threads."""
 
 SENT_ENTRIES = 100_000
 """Entries of a vector that an executor sends at once."""
