@@ -36,7 +36,7 @@ def nth(values, p):
 
 def cov(rows, first, second):
     x, y = pairs(rows, first, second)
-    return float(np.mean(x * y) - np.mean(x) * np.mean(y)) if len(x) else None
+    return float(np.mean((x - x.mean()) * (y - y.mean()))) if len(x) else None
 
 
 def corr(rows, first, second):

@@ -116,7 +116,7 @@ def _no_work(monkeypatch: pytest.MonkeyPatch, place: Path) -> None:
     monkeypatch.chdir(place)
     monkeypatch.setattr(pipeline, "choose", stop)
     monkeypatch.setattr(certification, "direct_bounds", stop)
-    monkeypatch.setattr(evaluation, "distances", stop)
+    monkeypatch.setattr(evaluation, "compared", stop)
     monkeypatch.setattr(plan, "choose", stop)
     monkeypatch.setattr(sql, "spark_table", stop)  # it would take half a minute to start
 

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import itertools
 import math
+from collections.abc import Sequence
 from fractions import Fraction
+from typing import Any
 
 import numpy as np
 import pytest
@@ -35,7 +37,17 @@ def named(strategy: Strategy) -> str:
     return f"{strategy.name}, {strategy.neighbours}, {strategy.growth}"
 
 
-every = pytest.mark.parametrize("strategy", EVERY, ids=named)
+def quick_ends(strategies: Sequence[Strategy]) -> list[Any]:
+    """The first, the middle and the last growth of a name; `make test-all` takes those between, too."""
+
+    def between(strategy: Strategy) -> bool:
+        grown = GROWTHS.get(strategy.name, ())
+        return len(grown) > 3 and strategy.growth not in (grown[0], grown[len(grown) // 2], grown[-1])
+
+    return [pytest.param(s, marks=pytest.mark.slow if between(s) else ()) for s in strategies]
+
+
+every = pytest.mark.parametrize("strategy", quick_ends(EVERY), ids=named)
 TREES = [strategy for strategy in EVERY if strategy.name == "quad-tree"]
 HAARS = [strategy for strategy in EVERY if isinstance(strategy, Haar)]
 
@@ -229,7 +241,7 @@ def test_haar_cells_are_the_haar_matrix_times_the_coefficients(size: int) -> Non
         assert found == pytest.approx(expected, abs=1e-12)
 
 
-@pytest.mark.parametrize("strategy", HAARS, ids=named)
+@pytest.mark.parametrize("strategy", quick_ends(HAARS), ids=named)
 def test_haar_runs_along_the_path(strategy: Strategy) -> None:
     """Coefficients of a block are those of its counts lined up, and cells are put back where they came from."""
     rng = np.random.default_rng(7)
@@ -264,7 +276,7 @@ def lined_up(strategy: Strategy, shape: tuple[int, ...]) -> list[int]:
 # ------------------------------------------------------------ the tree against its definition
 
 
-@pytest.mark.parametrize("strategy", TREES, ids=named)
+@pytest.mark.parametrize("strategy", quick_ends(TREES), ids=named)
 def test_squares_are_even_shares_of_the_lines_at_every_scale(strategy: Strategy) -> None:
     rng = np.random.default_rng(8)
     for product in PRODUCTS:
@@ -289,7 +301,7 @@ def test_squares_lie_in_squares_down_to_the_cells() -> None:
         assert len(squares[-1]) == gen.size(product) if squares else gen.size(product) == 1
 
 
-@pytest.mark.parametrize("strategy", TREES, ids=named)
+@pytest.mark.parametrize("strategy", quick_ends(TREES), ids=named)
 def test_the_way_back_through_the_tree_is_least_squares(strategy: Strategy) -> None:
     """Of all counts with the given total, those whose coefficients are nearest to the noisy ones: one dense problem."""
     rng = np.random.default_rng(9)
