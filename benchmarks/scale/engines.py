@@ -5,7 +5,7 @@ certificates are computed on. Each measurement runs in a process of its own. Sec
 for this process and those that it started, are the best of a few runs; starting Spark is not among them. What is
 measured is kept in results/engines.json, and a run that was stopped goes on.
 
-    PYTHONPATH=benchmarks python -m scale.engines [--rows 1000000 10000000] [--runs 2]
+    PYTHONPATH=benchmarks python -m scale.engines [--quick] [--rows 1000000 10000000] [--runs 2]
 """
 
 from __future__ import annotations
@@ -123,20 +123,21 @@ def _processor_seconds() -> float:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--rows", type=int, nargs="+", default=[1_000_000, 10_000_000])
-    parser.add_argument("--runs", type=int, default=2)
+    parser.add_argument("--quick", action="store_true", help="100,000 rows, once, and nothing is kept")
+    parser.add_argument("--rows", type=int, nargs="+")
+    parser.add_argument("--runs", type=int)
     parser.add_argument("--one", nargs=3, help=argparse.SUPPRESS)
     asked = parser.parse_args()
     if asked.one:
         engine, tally, rows = asked.one
         print(json.dumps(measure(engine, tally, int(rows))))
         return
-    kept = json.loads(RESULTS.read_text()) if RESULTS.exists() else {"points": {}}
+    kept = json.loads(RESULTS.read_text()) if RESULTS.exists() and not asked.quick else {"points": {}}
     kept["cores"], kept["machine"] = os.cpu_count(), platform.machine()
     kept["versions"] = {name: version(name) for name in LIBRARIES}
-    for rows in asked.rows:
+    for rows in asked.rows or ([100_000] if asked.quick else [1_000_000, 10_000_000]):
         table(rows)
-        for run in range(asked.runs):
+        for run in range(asked.runs or (1 if asked.quick else 2)):
             for tally in TALLIES:
                 for engine in ENGINES:
                     runs = kept["points"].setdefault(f"{engine} | {tally} | {rows}", [])
@@ -147,8 +148,9 @@ def main() -> None:
                         command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True, check=True
                     )
                     runs.append(json.loads(done.stdout.splitlines()[-1]))
-                    RESULTS.parent.mkdir(exist_ok=True)
-                    RESULTS.write_text(json.dumps(kept, indent=1) + "\n")
+                    if not asked.quick:
+                        RESULTS.parent.mkdir(exist_ok=True)
+                        RESULTS.write_text(json.dumps(kept, indent=1) + "\n")
     show(kept)
 
 

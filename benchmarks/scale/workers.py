@@ -32,7 +32,7 @@ from scale import wide
 
 RESULTS = Path(__file__).parent / "results" / "workers.json"
 IN_MEMORY = {"distributed.worker.memory.spill": False, "distributed.worker.memory.target": False}
-COLUMNS, ROWS, TIMES = 12, 50_000, 3
+COLUMNS, ROWS, TIMES = 8, 50_000, 2
 QUICK_COLUMNS, QUICK_ROWS, QUICK_TIMES = 4, 2_000, 1
 
 
