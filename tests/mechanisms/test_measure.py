@@ -46,11 +46,15 @@ REPLACE, ADD = Neighbours.REPLACE_ONE, Neighbours.ADD_REMOVE
 EVERY = [strategy_named(name, neighbours=n) for name in STRATEGIES if name not in LOW_DIMENSIONAL for n in Neighbours]
 """All that measure several tables; those of one grid are in test_sparse.py."""
 GROWN = [
-    strategy_named(name, neighbours=n, growth=growth)
+    pytest.param(
+        strategy_named(name, neighbours=n, growth=growth),
+        marks=() if growth in (grown[0], grown[len(grown) // 2], grown[-1]) else pytest.mark.slow,
+    )
     for name, grown in GROWTHS.items()
     for n in Neighbours
     for growth in grown
 ]
+"""With the first, the middle and the last growth; those between are for `make test-all`."""
 ONE = Budget(Fraction(1))
 
 
