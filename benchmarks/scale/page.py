@@ -125,7 +125,7 @@ the lattice ({rows:,} rows, ten columns). Two of each are {used:,.0f} ns a row.
   {pairs:,} on the lattice of 256 steps, 24 bytes each before they are packed. Every partition sends what it has of
   these to be added up: with {parts} partitions at most {parts * pairs * 24 / 2**30:.0f} GB between the executors in the
   worst case, that every partition fills every cell, and {pairs * 24 / 2**20:.0f} MB to the driver.
-- **Memory** of an executor's Python: the counters, {pairs * 8 / 2**20:.0f} MB, and some ten thousands of rows at a time.
+- **Memory** of an executor's Python: the counters, {pairs * 8 / 2**20:.0f} MB, and 60,000 rows at a time.
 - **What follows** on the driver, or on the workers of a [cluster](cluster.md), does not know how many rows there were:
   noise, fitting, and one transport problem for each pair."""
 
