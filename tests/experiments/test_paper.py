@@ -53,7 +53,11 @@ def test_the_distance_of_the_truth_is_the_loss_of_the_noise(measuring):
 
 def test_ours_has_a_direct_certificate_and_says_which_resolution_it_chose(measuring):
     point = measuring(task(method="ours", k=None, public_rows=None))
-    assert point["bound"] == pytest.approx(min(1, point["measured_loss"] + point["slack"]), abs=1e-5)
+    direct = min(1, point["measured_loss"] + point["slack"])
+    if point["kind"] == "direct":
+        assert point["bound"] == pytest.approx(direct, abs=1e-5)
+    else:  # of so few rows the noise may be so large that the plug-in certificate is the smaller one
+        assert point["bound"] < direct
     assert point["chosen_k"] >= 2
     assert measuring(task(method="ours", k=4, public_rows=None))["chosen_k"] == 4
 
