@@ -201,7 +201,8 @@ def main() -> None:
 
 def line(key: str, point: dict[str, Any]) -> str:
     """One row of the table."""
-    parts = [f"{key:58}", f"{point['seconds']:8.1f} s", f"{point['cpu']:8.1f} s CPU", f"{point['gb']:5.2f} GB"]
+    wall = "       – s" if point["seconds"] is None else f"{point['seconds']:8.1f} s"  # a run that was paused
+    parts = [f"{key:58}", wall, f"{point['cpu']:8.1f} s CPU", f"{point['gb']:5.2f} GB"]
     if "bound" in point:
         parts.append(f"bound {point['bound']:.4f}")
     if "expected_seconds" in point:

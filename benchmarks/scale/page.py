@@ -75,7 +75,8 @@ def columns_table(kept: dict[str, Any]) -> str:
             said.append(f"{point['solved']:,} of {point['subsets']:,} pairs solved")
             if point.get("scaled", 1.0) > 1.0:
                 said.append(f"{point['compare_cpu']:,.0f} processor-s for all pairs, scaled up")
-        cells = [columns, step, f"{point['seconds']:,.0f}", f"{point['cpu']:,.0f}", f"{point['gb']:.1f}"]
+        wall = "not timed" if point["seconds"] is None else f"{point['seconds']:,.0f}"  # a run that was paused
+        cells = [columns, step, wall, f"{point['cpu']:,.0f}", f"{point['gb']:.1f}"]
         lines.append("| " + " | ".join([*cells, "; ".join(said)]) + " |")
     return "\n".join(lines)
 
