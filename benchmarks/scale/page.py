@@ -171,7 +171,7 @@ works](../explanation/counting.md) says why the counts are exact.
 
 {columns["rows"]:,} rows, all pairs. "zCDP" is ε = 1 with δ = 10^−6. "All" solves every pair; "skipping" leaves out
 those that [cannot be the worst](../explanation/proofs/direct.md#subsets-that-are-skipped): the integer that gets noise
-is the same.
+is the same. A release here remembers the plan that was made before it, whose time is not in its own.
 
 {columns_table(columns)}
 
