@@ -13,6 +13,7 @@ from certsynth.certificate.comparison import Distance, distances
 from certsynth.certificate.direct import Query, exact_query
 from certsynth.certificate.passes import POINT_BYTES, compared, network_bytes, passes_of, points_each
 from certsynth.certificate.skipping import Largest, largest_distances
+from certsynth.errors import InputError
 from certsynth.mechanisms import Neighbours
 from certsynth.queries.fine import FineMarginals
 from certsynth.queries.tally import Batch, held
@@ -191,3 +192,18 @@ def test_where_each_subset_counts_none_is_skipped():
     assert any(d.skipped for d in found)
     with pytest.raises(ValueError, match="none may be skipped"):
         exact_query(fine, found, 50, neighbours=Neighbours.REPLACE_ONE, per_subset=True)
+
+
+def test_a_table_that_changes_between_passes_is_refused():
+    """What was computed of other rows would not belong to these."""
+    fine = lattices(PAIRS)
+    ours = random_rows(np.random.default_rng(6), 40)
+    fewer, asked = [x[:-1] for x in ours], []
+
+    def changing(tally):
+        asked.append(tally)
+        return held(ours if len(asked) == 1 else fewer)(tally)
+
+    with pytest.raises(InputError, match="changes while it is read"):
+        compared(fine, changing, [held(ours)], memory=0)
+    assert len(asked) == 2

@@ -90,6 +90,8 @@ def compared(
             if not theirs.rows:
                 raise InputError(f"the {what} has no rows: there is nothing to {purpose}.")
             ours = ours or private(group)  # not before it is known that there is something to compare them with
+            if group is not groups[0] and ours.rows != rows:
+                raise InputError("a table changes while it is read. Give a copy that stays as it is.")
             rows = ours.rows
             if not rows:
                 each += nothing(group, theirs)
