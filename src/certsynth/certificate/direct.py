@@ -13,13 +13,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 
-from certsynth.certificate.comparison import Distance, distances, mean_moved
-from certsynth.certificate.skipping import FINENESS, Largest, largest_distances, loss_in_units
+from certsynth.certificate.comparison import Distance, mean_moved
+from certsynth.certificate.skipping import FINENESS, loss_in_units
 from certsynth.errors import SolverFailed
 from certsynth.mechanisms.guarantee import Budget, Guarantee, Neighbours, Sensitivity
 from certsynth.mechanisms.samplers import Noise
 from certsynth.mechanisms.scalars import NoisyScalars, measure_scalars
-from certsynth.progress import Progress, silent
 from certsynth.queries.fine import MOVE_UNITS, FineCounts, FineMarginals
 from certsynth.transport import stretch_of
 
@@ -140,42 +139,6 @@ class Direct:
         return max(self.lowers)
 
 
-def direct(
-    fine: FineMarginals,
-    private: FineCounts,
-    synthetic: FineCounts,
-    *,
-    budget: Budget,
-    beta: Fraction,
-    neighbours: Neighbours,
-    per_subset: bool = False,
-    two_sided: bool = True,
-    noise: Noise | None = None,
-    progress: Progress = silent,
-) -> Direct:
-    """Bounds on the loss of `synthetic` with confidence 1 − β, at the cost of `budget`.
-
-    Without `two_sided` all of β goes to the upper bounds, and the lower ones are 0; so it is where there are nets.
-    """
-    if not private.rows:
-        found = nothing(fine, synthetic)
-    elif per_subset:
-        found = distances(fine, private, synthetic, progress=progress)
-    else:
-        found = largest_distances(fine, private, synthetic, largest=Largest(), progress=progress)
-    return released(
-        fine,
-        found,
-        private.rows,
-        budget=budget,
-        beta=beta,
-        neighbours=neighbours,
-        per_subset=per_subset,
-        two_sided=two_sided,
-        noise=noise,
-    )
-
-
 def released(
     fine: FineMarginals,
     found: Sequence[Distance],
@@ -188,7 +151,11 @@ def released(
     two_sided: bool = True,
     noise: Noise | None = None,
 ) -> Direct:
-    """The same from exact distances of `rows` private rows to the synthetic ones: they get noise here."""
+    """Bounds on the loss with confidence 1 − β, at the cost of `budget`, from exact distances of `rows` private rows to
+    the synthetic ones: they get noise here.
+
+    Without `two_sided` all of β goes to the upper bounds, and the lower ones are 0; so it is where there are nets.
+    """
     two_sided = two_sided and not fine.wide
     query = exact_query(fine, found, rows, neighbours=neighbours, per_subset=per_subset, two_sided=two_sided)
     noisy = measure_scalars(
