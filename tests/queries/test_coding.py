@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import itertools
 from fractions import Fraction
 
@@ -91,9 +92,9 @@ def test_codes_are_those_of_the_columns_own_methods(data: st.DataObject, seed: i
         np.testing.assert_array_equal(coder.code([clean, clean], apart=False)[0], own)
 
 
-@pytest.mark.parametrize("which", ["least", "begins"])
-def test_a_wrong_step_would_be_seen(which: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The control: thresholds that are one float off, or a start beyond the code, give other codes."""
+@pytest.mark.parametrize("which", ["least", "begins", "most"])
+def test_a_wrong_step_would_be_seen(which: str) -> None:
+    """The control: thresholds that are one float off, a start beyond the code, or too few steps give other codes."""
     column = Ordered("x", kind="number", low=0, high=1)
     cells = column.cells(16)
     coder = Coder([column], [cells], in_cells, 2**20)
@@ -101,7 +102,8 @@ def test_a_wrong_step_would_be_seen(which: str, monkeypatch: pytest.MonkeyPatch)
     np.testing.assert_array_equal(coder.code([clean])[0], coder._one_by_one([clean], True)[0])
     (right,) = coder._prepared
     assert isinstance(right, Stepped)
-    getattr(right, which)[:] = np.nextafter(right.least, 2) if which == "least" else right.begins[-1]
+    wrong = {"least": np.nextafter(right.least, 2), "begins": right.begins * 0 + right.begins[-1], "most": 0}
+    coder._prepared[:] = [dataclasses.replace(right, **{which: wrong[which]})]
     assert (coder.code([clean])[0] != coder._one_by_one([clean], True)[0]).any()
 
 

@@ -31,6 +31,9 @@ TABLE_VALUES = 2**16
 BUCKETS = 2**12
 """Parts of a line, each with the code that it begins with, to start looking from."""
 
+BLOCK = 1_024
+"""Values that go through all loops before others do: what is in between stays in the cache."""
+
 MOVE_UNITS = UNITS
 """Distances are summed as whole multiples of 1/MOVE_UNITS, each rounded up: in 64 bits the sum of 2^43 rows fits."""
 
@@ -85,18 +88,19 @@ class Listed:
 class Stepped:
     """A rule on a line, by the least value of each code; and where each code's cell is.
 
-    `least[c]` is the least value whose code is c or more, and `least[0]` is 0. `begins[b]` is at most the code of any
-    value in part b of the line.
+    `least[c]` is the least value whose code is c or more: `least[0]` is 0, and the entry after the last code stops all.
+    `begins[b]` is at most the code of any value in part b of the line, and at least that code less `most`.
     """
 
     least: Floats
     begins: np.ndarray
+    most: int
     parts: float
     centres: Floats
     along: float
     per: float
     absent: int
-    farthest: int
+    farthest: float
 
     @classmethod
     def of(cls, column: Ordered, cells: Cells, rule: Rule, farthest: int) -> Stepped:
@@ -115,23 +119,26 @@ class Stepped:
             low, high = np.where(there, low, middle), np.where(there, middle, high)
         least = np.where(code(low.view(np.float64)) >= wanted, low, high).view(np.float64)
         least = np.concatenate([[0.0], np.where(out_of_reach, np.inf, least)])
-        edges = np.arange(-1, BUCKETS) * (reach / BUCKETS)  # one part earlier: rounding cannot pass it
-        begins = np.searchsorted(least, np.maximum(edges, 0.0), side="right") - 1
+        edges = np.arange(-1, BUCKETS + 3) * (reach / BUCKETS)
+        reached = np.searchsorted(least, np.maximum(edges, 0.0), side="right") - 1
+        begins, ends = reached[:-3], reached[3:]  # of a part more on either side: rounding cannot pass it
         shift = 0.5 if rule is in_cells and not isinstance(cells, Groups) else 0.0
         return cls(
-            least=least,
+            least=np.append(least, np.nan),
             begins=begins.astype(np.uint32),
+            most=int((ends - begins).max()),
             parts=BUCKETS / reach,
             centres=(cells.places + shift) / cells.steps,
             along=float(column.weight.numerator),
             per=float(column.weight.denominator * max(column.reach, 1)),
             absent=int(code(np.array([np.nan]))[0]),
-            farthest=farthest,
+            farthest=float(farthest),
         )
 
     def code(self, clean: Floats, codes: np.ndarray, units: np.ndarray) -> bool:
-        line = (self.least, self.begins, self.parts, self.centres, self.along, self.per, self.absent, self.farthest)
-        return bool(_step_up(clean, *line, codes, units))
+        line = (self.least, self.begins, self.most, self.parts)
+        places = (self.centres, self.along, self.per, self.absent, self.farthest)
+        return bool(_step_up(clean, *line, *places, codes, units))
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -210,21 +217,27 @@ class Coded(Dense):
     coder: Coder
 
 
+# The loops below are each of one sort, over blocks that stay in the cache, and have no ways to choose between: so they
+# become instructions on many values at once.
+
+
 @njit(cache=True, nogil=True)
 def _look_up_floats(clean, table, moves, codes, units):  # type: ignore[no-untyped-def]
-    last, known, apart = len(table) - 1, True, len(units) > 0
-    for i in range(len(clean)):
-        x = clean[i]
-        place = last
-        if x == x:
-            if not 0.0 <= x < last:
-                known = False
-                continue
-            place = int(x)
-        codes[i] = table[place]
-        if apart:
-            units[i] = moves[place]
-    return known
+    """Missing values have the last entry. What no entry is for is told, by returning false."""
+    last, unknown = float(len(table) - 1), False
+    places = np.empty(BLOCK, np.int32)
+    for start in range(0, len(clean), BLOCK):
+        part, out, far = clean[start : start + BLOCK], codes[start : start + BLOCK], units[start : start + BLOCK]
+        for i in range(len(part)):
+            x = part[i]
+            there = (x >= 0.0) & (x < last)
+            unknown |= not (there | (x != x))
+            places[i] = np.int32(x if there else last)
+        for i in range(len(part)):
+            out[i] = table[np.uintp(places[i])]
+        for i in range(len(far)):
+            far[i] = moves[np.uintp(places[i])]
+    return not unknown
 
 
 @njit(cache=True, nogil=True)
@@ -242,25 +255,29 @@ def _look_up_labels(clean, table, moves, codes, units):  # type: ignore[no-untyp
 
 
 @njit(cache=True, nogil=True)
-def _step_up(clean, least, begins, parts, centres, along, per, absent, farthest, codes, units):  # type: ignore[no-untyped-def]
-    known, apart, last, top = True, len(units) > 0, len(begins) - 1, len(least) - 1
-    for i in range(len(clean)):
-        x = clean[i]
-        if x != x:
-            codes[i] = absent
-            if apart:
-                units[i] = 0
-            continue
-        if not x >= 0.0:
-            known = False
-            continue
-        code = int(begins[min(int(min(x * parts, 1e9)), last)])
-        while code < top and x >= least[code + 1]:
-            code += 1
-        codes[i] = code
-        if apart:
+def _step_up(clean, least, begins, most, parts, centres, along, per, absent, farthest, codes, units):  # type: ignore[no-untyped-def]
+    """Values that are not there have the code `absent`. Negative ones are told, by returning false."""
+    last, negative = float(len(begins) - 1), False
+    found, centre = np.empty(BLOCK, np.uint32), np.empty(BLOCK)
+    for start in range(0, len(clean), BLOCK):
+        part, out = clean[start : start + BLOCK], codes[start : start + BLOCK]
+        for i in range(len(part)):
+            x = part[i] * parts
+            negative |= x < 0.0
+            x = x if x > 0.0 else 0.0
+            found[i] = begins[np.uintp(x if x < last else last)]
+        for _ in range(most):
+            for i in range(len(part)):
+                found[i] += np.uint32(part[i] >= least[np.uintp(found[i]) + np.uintp(1)])
+        for i in range(len(part)):
+            out[i] = found[i] if part[i] == part[i] else absent
+        far = units[start : start + BLOCK]
+        for i in range(len(far)):
+            centre[i] = centres[np.uintp(found[i])]
+        for i in range(len(far)):
             # The same operations in the same order as the column's own: `_position`, `from_centre`, `move_units`.
-            away = abs(x * along / per - centres[code])
-            far = np.ceil(away * MOVE_UNITS + (2.0**-20 if away > 0.0 else 0.0))
-            units[i] = min(int(far), farthest)
-    return known
+            away = abs(part[i] * along / per - centre[i])
+            up = np.ceil(away * MOVE_UNITS + (2.0**-20 if away > 0.0 else 0.0))
+            up = up if up < farthest else farthest
+            far[i] = np.int32(up if part[i] == part[i] else 0.0)
+    return not negative
