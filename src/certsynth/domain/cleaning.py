@@ -12,6 +12,7 @@ import math
 import numbers
 import uuid
 from collections.abc import Callable
+from contextlib import suppress
 from decimal import Decimal
 from typing import Any
 
@@ -43,7 +44,11 @@ def as_numbers(raw: Raw) -> Floats:
         return found
     if raw.dtype.kind in "mM":
         return np.full(len(raw), np.nan)
-    return np.fromiter((_number(value) for value in _objects(raw)), float, len(raw))
+    values = _objects(raw)
+    if set(map(type, values)) == {str}:
+        with suppress(ValueError):  # all or none: one by one takes five times as long
+            return np.fromiter((float(text or "nan") for text in values), float, len(raw))
+    return np.fromiter((_number(value) for value in values), float, len(raw))
 
 
 def as_days(raw: Raw) -> Floats:
