@@ -170,7 +170,7 @@ def test_no_cell_of_a_broken_file(here, caplog, command, fault):
 
 FAILURES: dict[str, tuple[str, Any, str, set[str]]] = {
     # what: (which table, where, the attribute, commands that do not come there)
-    "DuckDB while fetching": ("people.parquet", duck, "_connection", set()),
+    "DuckDB while fetching": ("people.parquet", duck, "connection", set()),
     "a reader of CSV": ("people.csv", CsvFile, "_lines", set()),
     "an array of objects": ("people.csv", reading, "objects", set()),
     "a draft": ("people.csv", draft, "as_labels", set(COMMANDS) - {"schema"}),

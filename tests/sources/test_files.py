@@ -23,7 +23,7 @@ from nasty import NESTED, ROWS, TABLE, csv_file, parquet_file
 from certsynth.domain import Category, Ordered, Schema
 from certsynth.errors import InputError
 from certsynth.sources import cleaned, open_source
-from certsynth.sources.duck import _connection
+from certsynth.sources.duck import connection
 
 
 def write(folder: Path, data: bytes | str, name: str = "table.csv") -> Path:
@@ -244,7 +244,7 @@ def test_memory_stays_flat(suffix: str, tmp_path: Path) -> None:
 
 def test_duckdb_has_nowhere_to_spill_private_rows():
     """By default it puts what does not fit into memory into the folder .tmp of wherever one works."""
-    with closing(_connection()) as con:
+    with closing(connection()) as con:
         assert con.execute("SELECT current_setting('temp_directory')").fetchall() == [("",)]
     with closing(duckdb.connect()) as con:
         assert con.execute("SELECT current_setting('temp_directory')").fetchall() != [("",)]

@@ -24,7 +24,7 @@ from certsynth.domain import Category, Column, Ordered, Schema
 from certsynth.domain.column import MANY_ROWS
 from certsynth.errors import InputError
 from certsynth.sources import cleaned, open_source
-from certsynth.sources.duck import ParquetFiles, _connection
+from certsynth.sources.duck import ParquetFiles, connection
 from certsynth.sources.stream import streamed
 
 X = Schema(columns=(Ordered(name="x", low=0, high=9),))
@@ -323,7 +323,7 @@ def test_what_is_held_does_not_grow_with_rows(tmp_path: Path) -> None:
 
 
 def test_a_stream_that_is_left_half_way_ends() -> None:
-    con = _connection()
+    con = connection()
     stream = streamed(con.sql("SELECT i FROM range(10_000_000) AS t(i)"), lambda columns: len(columns[0]))
     assert next(stream) > 0
     stream.close()
@@ -332,7 +332,7 @@ def test_a_stream_that_is_left_half_way_ends() -> None:
 
 
 def test_a_query_that_fails_on_the_way_says_nothing_of_its_own() -> None:
-    con = _connection()
+    con = connection()
     bad = con.sql(f"SELECT CASE WHEN i = 900000 THEN error('{CANARY}') ELSE 'a' END AS x FROM range(1000000) AS t(i)")
     with pytest.raises(ValueError, match="the query fails") as caught:
         list(streamed(bad, lambda columns: len(columns[0])))

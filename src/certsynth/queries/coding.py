@@ -17,6 +17,7 @@ from certsynth.arrays import Floats, Ints
 from certsynth.domain import Category, Cells, Column, Groups, Ordered
 from certsynth.domain.ruler import UNITS
 from certsynth.queries.tally import Dense
+from certsynth.queries.thresholds import least_floats
 from certsynth.threads import in_threads
 
 MANY_ROWS = 2**15
@@ -107,18 +108,10 @@ class Stepped:
         line, reach = len(cells.places), float(column.reach)
 
         def code(values: Floats) -> Ints:
-            return rule(column, values, cells)[0]
+            return rule(column, np.clip(values, 0.0, reach), cells)[0]
 
-        # Floats that are not negative are in the order of their bits: halving the bits ends at the very value.
-        wanted = np.arange(1, line)
-        low, high = np.zeros(line - 1, np.int64), np.full(line - 1, np.float64(reach).view(np.int64))
-        out_of_reach = code(high.view(np.float64)) < wanted
-        while (high - low > 1).any():
-            middle = low + (high - low) // 2
-            there = code(middle.view(np.float64)) >= wanted
-            low, high = np.where(there, low, middle), np.where(there, middle, high)
-        least = np.where(code(low.view(np.float64)) >= wanted, low, high).view(np.float64)
-        least = np.concatenate([[0.0], np.where(out_of_reach, np.inf, least)])
+        least = least_floats(code, np.arange(1, line))
+        least = np.concatenate([[0.0], np.maximum(least, 0.0)])
         edges = np.arange(-1, BUCKETS + 3) * (reach / BUCKETS)
         reached = np.searchsorted(least, np.maximum(edges, 0.0), side="right") - 1
         begins, ends = reached[:-3], reached[3:]  # of a part more on either side: rounding cannot pass it

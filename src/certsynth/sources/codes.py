@@ -22,6 +22,7 @@ from certsynth.domain import Cells, Column, Ordered
 from certsynth.domain.cells import Groups
 from certsynth.domain.column import PATH, Category
 from certsynth.queries.coding import MOVE_UNITS, move_units
+from certsynth.queries.thresholds import least_floats
 
 MOST_STEPS = 1024
 """Places where an expression may change its value: more make a text that no engine likes."""
@@ -248,32 +249,6 @@ def _unless_none(name: str, column: Column, code: Callable[[np.ndarray], Ints], 
     x = nw.col(name)
     (absent,) = code(column.clean(np.array([None], dtype=object)))
     return _unless(x.is_null() | x.cast(nw.Float64).is_nan(), int(absent), otherwise)
-
-
-def least_floats(rising: Callable[[Floats], np.ndarray], levels: Ints) -> Floats:
-    """For each level the least float at which a function that never falls has reached it; infinity reaches all.
-
-    >>> least_floats(lambda x: np.floor(np.clip(x, 0, 9)), np.array([1, 2])).tolist()
-    [1.0, 2.0]
-    """
-    low = np.full(len(levels), _key(np.array([-np.inf]))[0])  # not reached here
-    high = np.full(len(levels), _key(np.array([np.inf]))[0])  # reached here
-    while (unsure := low + 1 < high).any():
-        middle = (low >> 1) + (high >> 1) + (low & high & 1)
-        reached = rising(_float(middle)) >= levels
-        high = np.where(unsure & reached, middle, high)
-        low = np.where(unsure & ~reached, middle, low)
-    return _float(high)
-
-
-def _key(values: Floats) -> Ints:
-    """Floats as integers in the same order."""
-    bits = values.view(np.int64)
-    return np.where(bits < 0, bits ^ np.int64(2**63 - 1), bits)
-
-
-def _float(keys: Ints) -> Floats:
-    return np.where(keys < 0, keys ^ np.int64(2**63 - 1), keys).view(np.float64)
 
 
 def _stepped(x: nw.Expr, starts: Sequence[Any], values: Sequence[float]) -> nw.Expr:

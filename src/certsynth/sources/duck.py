@@ -81,7 +81,7 @@ class ParquetFiles:
                 raise InputError(f"{place}: not a Parquet file. Check the file and its suffix.")
         files = [literally(each.path, place) for each, place in zip(found, places, strict=True)]
         abouts: list[_About] = []
-        with closing(_connection()) as con:
+        with closing(connection()) as con:
             with suppress(Exception):
                 abouts = _abouts(con, found, files)
             if not abouts:  # one by one, to tell which it is
@@ -151,7 +151,7 @@ class ParquetFiles:
         take: Callable[[Sequence[np.ndarray]], list[np.ndarray]],
     ) -> Iterator[list[np.ndarray]]:
         seen = 0
-        with own_words(f"{part.where}: {_DAMAGED}"), closing(_connection()) as con:
+        with own_words(f"{part.where}: {_DAMAGED}"), closing(connection()) as con:
             for kind, texts in lists.items():
                 con.execute(f"CREATE TYPE {kind} AS ENUM (SELECT unnest(?))", [list(texts)])
             with closing(streamed(part.query(con, chosen), take)) as stream:
@@ -385,7 +385,8 @@ def readable(place: str, kind: str) -> str:
     return place if kind in _NATIVE else f"{place}::VARCHAR"
 
 
-def _connection() -> duckdb.DuckDBPyConnection:
+def connection() -> duckdb.DuckDBPyConnection:
+    """A database of its own that fetches no extensions and writes nothing to the disk."""
     con = duckdb.connect(config=_SETTINGS)
     con.execute("SET enable_progress_bar = false")
     return con

@@ -13,7 +13,7 @@ from typing import Any, Literal
 import duckdb
 
 from certsynth.errors import InputError
-from certsynth.sources.duck import Relation, _connection
+from certsynth.sources.duck import Relation, connection
 from certsynth.sources.spark import SparkTable, spark_table
 
 Engine = Literal["duckdb", "spark"]
@@ -47,7 +47,7 @@ def queried(text: str, attached: Sequence[tuple[str, str]] = (), *, what: str = 
     `attached`: names of databases and where they are; they are opened for reading only.
     """
     where = f"{what} (a SQL query)"
-    con = _connection()
+    con = connection()
     con.execute("SET python_enable_replacements = false")  # or a table may be called like a variable of ours
     _refuse_writers(con, text, where)
     for name, database in attached:
