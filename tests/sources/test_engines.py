@@ -22,7 +22,7 @@ from certsynth.errors import InputError
 from certsynth.queries.fine import FineMarginals
 from certsynth.queries.marginals import CellCounts, Marginals, all_subsets
 from certsynth.queries.tally import asked
-from certsynth.sources import Unopened, codes, open_source, pushdown, pushed_down, rows_of
+from certsynth.sources import Unopened, cleaned, codes, open_source, pushdown, pushed_down, rows_of
 from certsynth.sources.pushdown import PushedDown
 
 SOURCES = {
@@ -252,9 +252,11 @@ def test_a_query_that_does_not_just_read_is_refused(text: str, tmp_path: Path, m
 
 def test_a_query_that_fails_while_it_runs_quotes_no_cell() -> None:
     source = open_source(Unopened(f"SELECT x::INTEGER AS x FROM (VALUES ('{CANARY}')) AS t(x)"))
-    with pytest.raises(InputError, match="its query fails") as caught:
-        list(source.batches(["x"]))
-    assert CANARY not in "".join(traceback.format_exception(caught.value))
+    whole = Schema.parse('[[column]]\nname = "x"\nkind = "integer"\nlow = 0\nhigh = 9')
+    for read in (lambda: source.batches(["x"]), lambda: cleaned(source, whole)):
+        with pytest.raises(InputError, match="its query fails") as caught:
+            list(read())
+        assert CANARY not in "".join(traceback.format_exception(caught.value))
 
 
 READ = ["SELECT 1 AS a;", "-- why\nFROM (VALUES (1)) AS t(a)", "WITH t AS (SELECT 1 AS a) TABLE t UNION ALL TABLE t"]

@@ -17,7 +17,7 @@ from certsynth.domain.schema import Schema
 from certsynth.errors import InputError
 from certsynth.progress import Progress, silent, watched
 from certsynth.queries.tally import Rows, T, Tally, asked
-from certsynth.sources.duck import ParquetFiles, Relation
+from certsynth.sources.duck import ParquetFiles, Query, Relation
 from certsynth.sources.files import open_file
 from certsynth.sources.frames import Frame
 from certsynth.sources.pushdown import PushedDown, can_be_asked, rows_would_travel
@@ -100,7 +100,7 @@ def pushed_down(data: Any, *, what: str = "data") -> NamedSource:
 
 def cleaned(source: Source, schema: Schema, *, rows: int = 500_000) -> Iterator[list[np.ndarray]]:
     """Batches of cleaned columns, in the order of the schema; what the schema does not name is not read."""
-    if isinstance(source, ParquetFiles):
+    if isinstance(source, (ParquetFiles, Query)):
         return source.cleaned(schema, rows=rows)
     batches = source.batches(schema.names, rows=rows)
     return ([column.clean(raw) for column, raw in zip(schema, batch, strict=True)] for batch in batches)

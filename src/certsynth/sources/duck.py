@@ -122,7 +122,7 @@ class ParquetFiles:
                 named = zip(names, columns, raw, strict=True)
                 return [values.copy() if column else _same(above[name], values) for name, column, values in named]
 
-            yield from evened(self._read(part, chosen, {}, take), rows)
+            yield from evened(self._read(part, chosen, (), take), rows)
 
     def cleaned(self, schema: Schema, *, rows: int = 500_000) -> Iterator[list[np.ndarray]]:
         """Batches of cleaned columns: what `Column.clean` makes of `batches`, sooner.
@@ -134,26 +134,20 @@ class ParquetFiles:
 
     def _clean(self, columns: Sequence[Column]) -> Iterator[list[np.ndarray]]:
         for part in self.parts:
-            ways = [_way(column, part, j) for j, column in enumerate(columns)]
-            lists = {way.kind: way.texts for way in ways if way.texts}
-
-            def take(raw: Sequence[np.ndarray], ways: list[_Way] = ways) -> list[np.ndarray]:
-                pairs = list(zip(ways, raw, strict=True))
-                return in_threads(lambda pair: pair[0].clean(pair[1]), pairs, rows=len(raw[0]))
-
-            yield from self._read(part, [way.sql for way in ways], lists, take)
+            above = dict(part.above)
+            ways = [_way(column, part.column(column.name), j, above) for j, column in enumerate(columns)]
+            yield from self._read(part, [way.sql for way in ways], ways, _cleaning(ways))
 
     def _read(
         self,
         part: Part,
         chosen: Sequence[str],
-        lists: Mapping[str, Sequence[str]],
+        ways: Sequence[_Way],
         take: Callable[[Sequence[np.ndarray]], list[np.ndarray]],
     ) -> Iterator[list[np.ndarray]]:
         seen = 0
         with own_words(f"{part.where}: {_DAMAGED}"), closing(connection()) as con:
-            for kind, texts in lists.items():
-                con.execute(f"CREATE TYPE {kind} AS ENUM (SELECT unnest(?))", [list(texts)])
+            _list_texts(con, ways)
             with closing(streamed(part.query(con, chosen), take)) as stream:
                 for batch in stream:
                     seen += len(batch[0])
@@ -164,7 +158,7 @@ class ParquetFiles:
 
 @dataclass(frozen=True, slots=True)
 class _Way:
-    """How a column of files becomes a cleaned one: what DuckDB is asked, and what is done with its answer."""
+    """How a column becomes a cleaned one: what DuckDB is asked, and what is done with its answer."""
 
     column: Column
     sql: str
@@ -182,10 +176,10 @@ class _Way:
         return self.known[np.ma.getdata(raw)]
 
 
-def _way(column: Column, part: Part, j: int) -> _Way:
-    stands = part.column(column.name)
+def _way(column: Column, stands: tuple[str, str] | None, j: int, above: Mapping[str, str | None]) -> _Way:
+    """`stands`: SQL for the column and its type. If there is none, it is the name of a folder `above`."""
     if stands is None:
-        return _Way(column, "NULL::VARCHAR", same=(dict(part.above)[column.name],))
+        return _Way(column, "NULL::VARCHAR", same=(above[column.name],))
     place, kind = stands
     if kind == "DATE" and isinstance(column, Ordered) and column.kind == "date":
         return _Way(column, f"CASE WHEN isfinite({place}) THEN {place} END")
@@ -200,6 +194,21 @@ def _way(column: Column, part: Part, j: int) -> _Way:
         sql = f"coalesce(enum_code(TRY_CAST({place} AS {name})), {unlisted})::UINTEGER"
         return _Way(column, sql, name, texts, known)
     return _Way(column, readable(place, kind))
+
+
+def _cleaning(ways: Sequence[_Way]) -> Callable[[Sequence[np.ndarray]], list[np.ndarray]]:
+    def take(raw: Sequence[np.ndarray]) -> list[np.ndarray]:
+        pairs = list(zip(ways, raw, strict=True))
+        return in_threads(lambda pair: pair[0].clean(pair[1]), pairs, rows=len(raw[0]))
+
+    return take
+
+
+def _list_texts(con: duckdb.DuckDBPyConnection, ways: Sequence[_Way]) -> None:
+    """Make the types that tell listed texts apart."""
+    for way in ways:
+        if way.texts:
+            con.execute(f"CREATE OR REPLACE TYPE {way.kind} AS ENUM (SELECT unnest(?))", [list(way.texts)])
 
 
 def _same(value: str | None, like: np.ndarray) -> np.ndarray:
@@ -353,6 +362,27 @@ class Relation:
             rows = self.relation.project(", ".join(chosen)).iter_rows(BITE)
             while bite := list(itertools.islice(rows, BITE)):
                 yield bite
+
+
+@dataclass(frozen=True, slots=True)
+class Query(Relation):
+    """A relation of a connection that nobody else uses: its rows come as a stream, as those of files do."""
+
+    con: duckdb.DuckDBPyConnection
+
+    def cleaned(self, schema: Schema, *, rows: int = 500_000) -> Iterator[list[np.ndarray]]:
+        """Batches of cleaned columns: what `Column.clean` makes of `batches`, sooner."""
+        places = positions(schema.names, self.names, self.where)
+        named = zip(schema, places, strict=True)
+        ways = [_way(column, (f"#{i + 1}", self.types[i]), j, {}) for j, (column, i) in enumerate(named)]
+        return evened(self._clean(ways), rows)
+
+    def _clean(self, ways: Sequence[_Way]) -> Iterator[list[np.ndarray]]:
+        chosen = ", ".join(f"{way.sql} AS x{j}" for j, way in enumerate(ways))
+        with own_words(f"{self.where}: {_FAILS}"):
+            _list_texts(self.con, ways)
+            with closing(streamed(self.relation.project(chosen), _cleaning(ways))) as stream:
+                yield from stream
 
 
 _NATIVE = {"BOOLEAN", "FLOAT", "DOUBLE", "VARCHAR"} | {

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 import json
 import re
 from collections.abc import Iterator, Sequence
@@ -13,7 +12,7 @@ from typing import Any, Literal
 import duckdb
 
 from certsynth.errors import InputError
-from certsynth.sources.duck import Relation, connection
+from certsynth.sources.duck import Query, Relation, connection
 from certsynth.sources.spark import SparkTable, spark_table
 
 Engine = Literal["duckdb", "spark"]
@@ -35,13 +34,13 @@ class Unopened:
     query: bool = True
     attached: tuple[tuple[str, str], ...] = ()
 
-    def opened(self, what: str) -> Relation | SparkTable:
+    def opened(self, what: str) -> Query | SparkTable:
         if self.engine == "spark":
             return spark_table(self.text, query=self.query, what=what)
         return queried(self.text, self.attached, what=what)
 
 
-def queried(text: str, attached: Sequence[tuple[str, str]] = (), *, what: str = "data") -> Relation:
+def queried(text: str, attached: Sequence[tuple[str, str]] = (), *, what: str = "data") -> Query:
     """What a query selects, by a DuckDB of our own that writes nothing, also not to a temporary file.
 
     `attached`: names of databases and where they are; they are opened for reading only.
@@ -58,7 +57,8 @@ def queried(text: str, attached: Sequence[tuple[str, str]] = (), *, what: str = 
         raise InputError(f"{where}: {_first_line(error)}. Check the query.") from None
     except Exception:
         raise InputError(f"{where}: {_FAILS}") from None
-    return dataclasses.replace(Relation.open(relation, what), where=where)
+    found = Relation.open(relation, what)
+    return Query(relation=relation, where=where, names=found.names, types=found.types, con=con)
 
 
 def _refuse_writers(con: duckdb.DuckDBPyConnection, text: str, where: str) -> None:
