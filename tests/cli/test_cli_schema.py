@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import duckdb
 import pytest
 
 from certsynth import Schema
@@ -36,6 +37,18 @@ def test_writes_to_schema_toml_and_never_overwrites(town, run):
     (town / "schema.toml").unlink()
     assert run("schema", "people.csv").code == 0
     assert (town / "schema.toml").exists()
+
+
+def test_drafts_what_a_query_selects(town, run):
+    with duckdb.connect(str(town / "town.duckdb")) as database:
+        database.execute("CREATE TABLE people AS SELECT 34 AS age, 'north' AS region")
+    query = "SELECT age FROM town.people"
+    done = run("schema", query, "--sql", "--attach", f"town={town}/town.duckdb", "--out", "q.toml")
+    assert done.code == 0
+    assert Schema.load(town / "q.toml").names == ("age",)
+    assert f"certsynth release '{query}' --sql --attach 'town=…' --schema q.toml" in done.out
+    assert "town.duckdb" not in done.out + done.err  # where a database is may hold a password
+    assert "Add --sql" in run("schema", query, "--out", "r.toml").error
 
 
 def test_refuses_what_it_cannot_read_or_write(town, run):

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import os
+import shlex
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -29,7 +30,8 @@ WARNING = (
 
 
 @click.command("schema", short_help="Draft a schema, to be edited.")
-@click.argument("data", type=options.FILE)
+@click.argument("data", type=options.TABLE)
+@options.engine
 @click.option(
     "--out",
     type=options.FILE,
@@ -46,23 +48,32 @@ WARNING = (
     help="A column of codes in a tree, and a CSV file of code and parent; may be given several times.",
 )
 @options.as_json
-def command(data: Path, out: Path, name: str | None, trees: tuple[str, ...], as_json: bool) -> None:
+def command(data: str, out: Path, name: str | None, trees: tuple[str, ...], as_json: bool, **engine: Any) -> None:
     """Draft a schema for DATA, to be edited before anything else.
 
     A schema says what a row may hold, from public knowledge. The draft takes its bounds and labels from the rows
     themselves: it is not private, and no release can be made with it as it is.
     """
-    draft = drafted(data, out, name=name, trees=trees)
+    named = [data] + [word for key, value in engine.items() for word in _as_typed(key, value)]
+    draft = drafted(options.table(data, engine), out, name=name, trees=trees)
     say(WARNING)
     if as_json:
         words.print_json({"out": str(out), "columns": list(draft.names), "draft": True})
         return
     kinds = [(column.name, getattr(column, "kind", "")) for column in draft]
     click.echo("\n".join([f"{out}: a draft for {words.counted(len(draft), 'column')}", *words.table(kinds)]))
-    click.echo(f"next: edit {out}, then certsynth release {data} --schema {out} --epsilon 1 --out release")
+    table = shlex.join(named)
+    click.echo(f"next: edit {out}, then certsynth release {table} --schema {out} --epsilon 1 --out release")
 
 
-def drafted(data: Path, out: Path, *, name: str | None = None, trees: Sequence[str] = ()) -> Schema:
+def _as_typed(option: str, value: Any) -> list[str]:
+    """An option of `options.engine` as it stands on the command line, if it does. A place may hold a password."""
+    if option == "attach":
+        return [word for each in value for word in ("--attach", each.partition("=")[0] + "=…")]
+    return [f"--{option}", value] if option == "engine" and value != "duckdb" else [f"--{option}"] * (value is True)
+
+
+def drafted(data: Any, out: Path, *, name: str | None = None, trees: Sequence[str] = ()) -> Schema:
     """Write a draft for `data` to `out`."""
     from certsynth.domain.labels import paths_of_codes, read_code_file
     from certsynth.errors import InputError
@@ -79,7 +90,8 @@ def drafted(data: Path, out: Path, *, name: str | None = None, trees: Sequence[s
             raise InputError(f"--tree names the column {column!r:.60} twice; give it one list of codes.")
         where = f"codes of {column!r:.60} in {file}"
         listed[column] = paths_of_codes(read_code_file(Path(file), where), where)
-    draft = draft_schema(data, name=name or data.name.split(".")[0] or "table", trees=listed)
+    stem = data.name.split(".")[0] if isinstance(data, Path) else ""
+    draft = draft_schema(data, name=name or stem or "table", trees=listed)
     note_target(out)
     write_once(out, (HEADER + draft.to_toml()).encode())
     return draft
