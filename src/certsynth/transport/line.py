@@ -28,8 +28,10 @@ def solve_line(network: Network, supply: Ints) -> tuple[Ints, Ints]:
 @njit(cache=True, nogil=True)
 def _arcs(tails: Ints, heads: Ints, nodes: int) -> Ints:
     """The arcs of each node on, back from there, to the hub and from it; −1 if there is none. Nothing if no line."""
-    hub = nodes - 1
-    arcs, none = np.full((4, hub), -1, dtype=np.int64), np.empty((4, 0), dtype=np.int64)
+    hub, none = nodes - 1, np.empty((4, 0), dtype=np.int64)
+    if tails.shape[0] > 4 * hub:  # most other networks have more
+        return none
+    arcs = np.full((4, hub), -1, dtype=np.int64)
     for a in range(tails.shape[0]):
         tail, head = tails[a], heads[a]
         if head == hub:
@@ -41,7 +43,7 @@ def _arcs(tails: Ints, heads: Ints, nodes: int) -> Ints:
         elif tail == head + 1:
             arcs[_BACK, head] = a
         else:
-            return none  # on other networks that is one of the first arcs
+            return none
     for i in range(hub):
         if arcs[_TO_HUB, i] < 0 or arcs[_FROM_HUB, i] < 0 or (arcs[_ON, i] < 0) != (arcs[_BACK, i] < 0):
             return none
