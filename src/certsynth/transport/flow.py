@@ -16,6 +16,7 @@ from numba import njit
 
 from certsynth.arrays import Floats, Ints
 from certsynth.errors import TooLarge
+from certsynth.transport.line import solve_line
 from certsynth.transport.network import Network
 
 _ROOM = 2**61
@@ -50,7 +51,7 @@ def cheapest_flow(network: Network, measure: Ints) -> Flow:
     found = Flow(upper=through_hub, lower=potential_value(network, supply, signs) or 0)
     if found.optimal:
         return found
-    for solver in (solve, solve_again):
+    for solver in (solve_line, solve, solve_again):
         try:
             flow, potentials = solver(network, supply)
             cost, value = flow_cost(network, supply, flow), potential_value(network, supply, potentials)
