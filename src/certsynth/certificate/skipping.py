@@ -40,7 +40,7 @@ many lattice points. On 256 × 256 points they take a hundredth, a thirtieth, a 
 LEAST_GAIN = 3
 """A bound is not tried where its lattice has more points than a third of all: labels stay as they are."""
 
-FIRST, ROUND = 4, 16
+FIRST, ROUND = 2, 16
 """Subsets that are solved before bounds of the next level are computed, and then at a time: the sooner the largest is
 known the more are skipped, but workers want several to work on."""
 
