@@ -282,20 +282,22 @@ def public_start(data: Data, seed: int, _: Any) -> Rows:
 def fit_by_moves(start: np.ndarray, views: Sequence[View], rng: np.random.Generator, **_: Any) -> np.ndarray:
     """As `particles.fit`, with moves of single values; what `start` holds in each column is a view, too."""
     count, columns = start.shape
-    state = particles._State.of(start, [*views, *_single_columns(start, views)])
-    lengths = np.diff(np.append(state.base, len(state.residual)))
+    views = [*views, *_single_columns(start, views)]
+    state = particles._State.of(start, views, alone=True)
+    held = state.rows.copy()
+    lengths = [len(view.target) for view in views]
     unit = float(np.mean(np.sqrt(state.weight / lengths)))
     for sweep in range(particles.SWEEPS + particles.SETTLING_SWEEPS):
         cooling = (particles.COLD / particles.HOT) ** (sweep / (particles.SWEEPS - 1))
         heat = particles.HOT * cooling * unit if sweep < particles.SWEEPS else 0.0
         row, like = rng.integers(count, size=(2, count * columns), dtype=np.int32)
         column = rng.integers(columns, size=count * columns, dtype=np.int32)
-        value = start[like, column].astype(np.int32)  # as often as it should occur
+        value = held[like, column]  # as often as it should occur
         patience = rng.standard_exponential(count * columns, dtype=np.float32) * np.float32(heat)
         gain = -_move(state.rows, row, column, value, patience, *state.arrays())
         if sweep >= particles.SWEEPS and gain < particles.SETTLED * len(lengths):
             break
-    return state.rows.astype(np.int64)
+    return state.codes()
 
 
 def _single_columns(start: np.ndarray, views: Sequence[View]) -> list[View]:
@@ -311,11 +313,9 @@ def _single_columns(start: np.ndarray, views: Sequence[View]) -> list[View]:
 
 
 @njit(fastmath=True)
-def _move(
-    rows, row, column, value, patience, begin, view, own, others, others_offsets, offsets, base, weight, residual
-):
+def _move(rows, row, column, value, patience, begin, others, offsets, weight, residual):
     """Offer row[t] the value value[t] in column[t], one after the other. Returns the change of the error in all."""
-    touched = np.empty((view.shape[0], 2), np.int64)
+    touched = np.empty((weight.shape[0], 2), np.uint32)
     moved = 0.0
     for t in range(row.shape[0]):
         i, j, b = row[t], column[t], value[t]
@@ -323,15 +323,15 @@ def _move(
         if a == b:
             continue
         change, count = 0.0, 0
-        for e in range(begin[j], begin[j + 1]):
-            out, into = offsets[own[e], a], offsets[own[e], b]
+        for m in range(begin[j + 1] - begin[j]):
+            e = begin[j] + m
+            out, into = offsets[a + m], offsets[b + m]
             if out == into:
                 continue
-            at = base[view[e]]
-            for o in range(others.shape[1]):
-                if others[e, o] >= 0:
-                    at += offsets[others_offsets[e, o], rows[i, others[e, o]]]
-            change += weight[view[e]] * (2.0 * (residual[at + into] - residual[at + out]) + 2.0)
+            at = np.uint64(0)
+            for other, place in others:
+                at += offsets[rows[i, other[e]] + place[e]]
+            change += weight[e] * (2.0 * (residual[at + into] - residual[at + out]) + 2.0)
             touched[count, 0], touched[count, 1] = at + out, at + into
             count += 1
         if change < patience[t]:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numba import njit
@@ -16,6 +17,9 @@ from certsynth.arrays import Floats, Ints
 from certsynth.domain import Cells
 from certsynth.domain.covering import woven_level
 from certsynth.progress import Progress, silent
+
+Indices = NDArray[np.uint32]
+"""Short, so that more of them stay in cache; unsigned, so that numba does not ask whether they count from the end."""
 
 HOT, COLD = 25.0, 2.5
 """Temperatures at the beginning and the end, in units of what a swap changes where errors are as large as noise."""
@@ -100,81 +104,102 @@ def fit(
         if not heat and gain < SETTLED * len(views):
             break
     progress("fitting", SWEEPS + SETTLING_SWEEPS, SWEEPS + SETTLING_SWEEPS)
-    return state.rows.astype(np.int64)
+    return state.codes()
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _State:
-    """Rows and views as flat arrays. An entry stands for one view as seen from one of its columns."""
+    """Rows and views as flat arrays. An entry stands for one view as seen from one of its columns.
 
-    rows: NDArray[np.int32]  # row by row: a swap looks at all of two rows
-    begin: Ints  # entries of column j: begin[j] to begin[j + 1]
+    Each code of each column has a line in `offsets`: what it adds to a row's place in `residual`, for each entry of the
+    column, and a 0 at the end. Rows hold where the lines of their codes begin: what a swap asks about a row then lies
+    side by side.
+    """
+
+    rows: Indices  # row by row: a swap looks at all of two rows
+    lines: Ints  # where the lines of column j begin
+    begin: Indices  # entries of column j: begin[j] to begin[j + 1]
     view: Ints
-    own: Ints  # row of `offsets` for the column itself
-    others: Ints  # the other columns of the view, −1 where there are no more
-    others_offsets: Ints  # rows of `offsets` for them
-    offsets: Ints  # code to offset in the view
-    base: Ints  # where the residuals of a view begin
-    weight: Floats
+    others: tuple[tuple[Indices, Indices], ...]  # the other columns of the view, and where in their lines it is
+    offsets: Indices
+    weight: Floats  # of views
     residual: Floats  # counts of the rows minus what they should be
 
     @classmethod
-    def of(cls, start: Ints, views: Sequence[View]) -> _State:
-        rows = np.array(start, dtype=np.int32, order="C")
+    def of(cls, start: Ints, views: Sequence[View], *, alone: bool = False) -> _State:
+        """`alone`: views of a single column have entries, too. No swap needs them: columns hold what they held."""
         count = len(start)
-        widest = max(len(v.columns) for v in views)
-        longest = max(len(codes) for v in views for codes in v.codes)
-        entries: list[list[tuple[int, int, list[int], list[int]]]] = [[] for _ in rows.T]
-        offsets: list[Ints] = []
+        columns = np.ascontiguousarray(start.T)
+        sizes = columns.max(axis=1) + 1  # a code that is not there never comes
+        entries: list[list[tuple[int, Ints]]] = [[] for _ in columns]  # views, and what codes add to places there
         residual: list[Floats] = []
+        base = 0
         for index, view in enumerate(views):
-            ids = range(len(offsets), len(offsets) + len(view.columns))
-            stride = len(view.target)
-            for codes in view.codes:
+            stride, at = len(view.target), np.zeros(count, np.int64)
+            for column, codes in zip(view.columns, view.codes, strict=True):
                 stride //= places(codes)
-                offsets.append(np.pad(codes * stride, (0, longest - len(codes))))
-            at = np.sum([offsets[k][rows[:, c]] for k, c in zip(ids, view.columns, strict=True)], axis=0)
+                offsets = codes[: sizes[column]] * stride
+                at += offsets[columns[column]]
+                if alone or len(view.columns) > 1:
+                    entries[column].append((index, offsets + base * (column == view.columns[0])))
             residual.append(np.bincount(at, minlength=len(view.target)) - count * view.target)
-            for k, column in zip(ids, view.columns, strict=True):
-                others = [(o, m) for m, o in zip(ids, view.columns, strict=True) if m != k]
-                others += [(-1, 0)] * (widest - len(view.columns))
-                entries[column].append((index, k, [o for o, _ in others], [m for _, m in others]))
-        flat = [entry for column in entries for entry in column]
-        lengths = [len(view.target) for view in views]
+            base += len(view.target)
+        tables = [
+            np.column_stack([*(offsets for _, offsets in seen), np.zeros(size, np.int64)])
+            for seen, size in zip(entries, sizes, strict=True)
+        ]
+        begin = np.cumsum([0, *map(len, entries)])
+        lines = np.cumsum([0, *(table.size for table in tables)])
+        assert max(lines[-1], base) < 2**32
         return cls(
-            rows=rows,
-            begin=np.cumsum([0, *map(len, entries)]),
-            view=np.array([e[0] for e in flat]),
-            own=np.array([e[1] for e in flat]),
-            others=np.array([e[2] for e in flat], np.int64).reshape(len(flat), widest - 1),
-            others_offsets=np.array([e[3] for e in flat], np.int64).reshape(len(flat), widest - 1),
-            offsets=np.array(offsets),
-            base=np.cumsum([0, *lengths[:-1]]),
+            rows=(lines[:-1] + start * (np.diff(begin) + 1)).astype(np.uint32, order="C"),
+            lines=lines[:-1],
+            begin=begin.astype(np.uint32),
+            view=np.array([index for seen in entries for index, _ in seen], np.int64),
+            others=_others(views, [[index for index, _ in seen] for seen in entries]),
+            offsets=np.concatenate([table.ravel() for table in tables]).astype(np.uint32),
             # Whole rows cannot come closer than about half a row to each place, noise or not.
             weight=np.array([1 / ((count * v.noise) ** 2 + len(v.target) / 4) for v in views]),
             residual=np.concatenate(residual),
         )
 
-    def arrays(self) -> tuple[np.ndarray, ...]:
+    def arrays(self) -> tuple[Any, ...]:
         """What a sweep wants after the rows and the offers."""
-        entries = (self.begin, self.view, self.own, self.others, self.others_offsets)
-        return *entries, self.offsets, self.base, self.weight, self.residual
+        return self.begin, self.others, self.offsets, self.weight[self.view], self.residual
+
+    def codes(self) -> Ints:
+        """The rows as they came, with swaps."""
+        return (self.rows - self.lines) // (np.diff(self.begin) + 1)
+
+
+def _others(views: Sequence[View], entries: Sequence[Sequence[int]]) -> tuple[tuple[Indices, Indices], ...]:
+    """For each entry its second column, its third, and so on; and where in the lines of that column its view is.
+
+    Views of fewer columns have their own column's last place instead: a 0 that adds nothing. So a sweep need not ask
+    how many there are, and numba, which knows the length of a tuple, makes no loop of them.
+    """
+    more = max(1, *(len(view.columns) - 1 for view in views))
+    places_in_lines = [{index: place for place, index in enumerate(seen)} for seen in entries]
+    found = np.empty((more, 2, sum(map(len, entries))), np.uint32)
+    e = 0
+    for column, seen in enumerate(entries):
+        for index in seen:
+            others = [(c, places_in_lines[c][index]) for c in views[index].columns if c != column]
+            found[:, :, e] = others + [(column, len(seen))] * (more - len(others))
+            e += 1
+    return tuple((columns, at) for columns, at in found)
 
 
 @njit(cache=True, fastmath=True, nogil=True)
 def _sweep(
-    rows: NDArray[np.int32],
+    rows: Indices,
     first: NDArray[np.int32],
     second: NDArray[np.int32],
     column: NDArray[np.int32],
     patience: NDArray[np.float32],
-    begin: Ints,
-    view: Ints,
-    own: Ints,
-    others: Ints,
-    others_offsets: Ints,
-    offsets: Ints,
-    base: Ints,
+    begin: Indices,
+    others: tuple[tuple[Indices, Indices], ...],
+    offsets: Indices,
     weight: Floats,
     residual: Floats,
 ) -> float:
@@ -182,33 +207,29 @@ def _sweep(
 
     A swap that changes the error by less than patience[t] is made. Returns the change of the error in all.
     """
-    touched = np.empty((view.shape[0], 4), np.int64)
+    touched = np.empty((weight.shape[0], 4), np.uint32)
     moved = 0.0
     for t in range(first.shape[0]):
         i, h, j = first[t], second[t], column[t]
         a, b = rows[i, j], rows[h, j]
         if a == b:
             continue
-        change, count = 0.0, 0
-        for e in range(begin[j], begin[j + 1]):
-            a_at, b_at = offsets[own[e], a], offsets[own[e], b]
-            if a_at == b_at:
-                continue
-            i_at = base[view[e]]
-            h_at = i_at
-            for o in range(others.shape[1]):
-                c = others[e, o]
-                if c >= 0:
-                    i_at += offsets[others_offsets[e, o], rows[i, c]]
-                    h_at += offsets[others_offsets[e, o], rows[h, c]]
-            if i_at == h_at:
-                continue
+        change, count = 0.0, np.uint64(0)
+        for m in range(begin[j + 1] - begin[j]):
+            e = begin[j] + m
+            a_at, b_at = offsets[a + m], offsets[b + m]
+            i_at = h_at = np.uint64(0)
+            for other, at in others:
+                i_at += offsets[rows[i, other[e]] + at[e]]
+                h_at += offsets[rows[h, other[e]] + at[e]]
             # Row i leaves one place for another, and row h takes the same way in the opposite direction.
             slope = residual[i_at + b_at] - residual[i_at + a_at] + residual[h_at + a_at] - residual[h_at + b_at]
-            change += weight[view[e]] * (2.0 * slope + 4.0)
+            # Often both ways are none, or cancel. To count that as 0 is faster than a jump that cannot be guessed.
+            counts = (a_at != b_at) & (i_at != h_at)
+            change += np.float64(counts) * weight[e] * (2.0 * slope + 4.0)
             touched[count, 0], touched[count, 1] = i_at + a_at, h_at + b_at
             touched[count, 2], touched[count, 3] = i_at + b_at, h_at + a_at
-            count += 1
+            count += np.uint64(counts)
         if change < patience[t]:
             rows[i, j], rows[h, j] = b, a
             moved += change
