@@ -22,7 +22,7 @@ from certsynth.errors import InputError
 from certsynth.queries.fine import FineMarginals
 from certsynth.queries.marginals import CellCounts, Marginals, all_subsets
 from certsynth.queries.tally import asked
-from certsynth.sources import Unopened, cleaned, codes, open_source, pushdown, pushed_down, rows_of
+from certsynth.sources import Unopened, cleaned, codes, duck, open_source, pushdown, pushed_down, rows_of
 from certsynth.sources.pushdown import PushedDown
 
 SOURCES = {
@@ -46,6 +46,11 @@ def test_every_tally_says_the_same_wherever_rows_come_from(name: str, tmp_path: 
             schema = schema.select([n for n in schema.names if n not in NESTED])
         rows = clean_rows(schema, as_text=name == "csv")
         assert ask(source, schema, Together.of(schema)) == asked([rows], Together.of(schema))
+
+
+def test_rows_that_are_read_ahead_are_the_same(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(duck, "MANY_ROWS", 0)
+    test_every_tally_says_the_same_wherever_rows_come_from("parquet", tmp_path)
 
 
 def sayable(source: PushedDown, schema: Schema) -> Schema:

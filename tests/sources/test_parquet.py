@@ -23,7 +23,7 @@ from nasty import CANARY, ROWS, TABLE, arrow, columns, expected
 from certsynth.domain import Category, Column, Ordered, Schema
 from certsynth.domain.column import MANY_ROWS
 from certsynth.errors import InputError
-from certsynth.sources import cleaned, open_source
+from certsynth.sources import cleaned, duck, open_source
 from certsynth.sources.duck import ParquetFiles, connection
 from certsynth.sources.stream import streamed
 
@@ -282,7 +282,9 @@ def test_files_without_rows(tmp_path: Path) -> None:
     assert read(tmp_path, X)[0].tolist() == [1]
 
 
-def test_a_file_that_changes_is_noticed(tmp_path: Path) -> None:
+@pytest.mark.parametrize("many", [0, 10**6])
+def test_a_file_that_changes_is_noticed(many: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(duck, "MANY_ROWS", many)  # 0: a thread reads ahead
     path = write(tmp_path / "a.parquet", x=[1, 2, 3])
     source = open_source(path)
     for other in ({"x": [1, 2]}, {"x": [1, 2, 3, 4]}, {"y": ["a"], "z": ["b"]}):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 import itertools
 import os
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
 from contextlib import closing, suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -20,9 +20,11 @@ from certsynth.paths import literally
 from certsynth.sources.lookup import Found
 from certsynth.sources.reading import BITE, TEXT_ROWS, gathered, objects, own_words, positions, refuse_twins
 from certsynth.sources.stream import streamed
-from certsynth.threads import in_threads
+from certsynth.threads import ahead, in_threads
 
 MOST_ROWS = 10**12  # what a file says of itself may be anything
+MANY_ROWS = 2**20
+"""Rows from which on a thread reads ahead, while others count."""
 
 _OPTIONS = "hive_partitioning = false"  # folders called year=2020 are read here, and only where they are asked for
 _SETTINGS: dict[str, Any] = {
@@ -103,7 +105,7 @@ class ParquetFiles:
         refuse_twins(names, where)
         return cls(where, names, tuple(parts))
 
-    def size_hint(self) -> int | None:
+    def size_hint(self) -> int:
         return sum(part.rows for part in self.parts)
 
     def batches(self, names: Sequence[str], *, rows: int = 500_000) -> Iterator[list[np.ndarray]]:
@@ -130,9 +132,10 @@ class ParquetFiles:
         Texts of a column that lists them are turned into numbers by DuckDB: a million texts would be a million objects.
         """
         positions(schema.names, self.names, self.where)
-        return evened(self._clean(tuple(schema)), rows)
+        batches = self._clean(tuple(schema))
+        return evened(ahead(batches) if self.size_hint() >= MANY_ROWS else batches, rows)
 
-    def _clean(self, columns: Sequence[Column]) -> Iterator[list[np.ndarray]]:
+    def _clean(self, columns: Sequence[Column]) -> Generator[list[np.ndarray]]:
         for part in self.parts:
             above = dict(part.above)
             ways = [_way(column, part.column(column.name), j, above) for j, column in enumerate(columns)]
@@ -199,7 +202,7 @@ def _way(column: Column, stands: tuple[str, str] | None, j: int, above: Mapping[
 def _cleaning(ways: Sequence[_Way]) -> Callable[[Sequence[np.ndarray]], list[np.ndarray]]:
     def take(raw: Sequence[np.ndarray]) -> list[np.ndarray]:
         pairs = list(zip(ways, raw, strict=True))
-        return in_threads(lambda pair: pair[0].clean(pair[1]), pairs, rows=len(raw[0]))
+        return in_threads(lambda pair: pair[0].clean(pair[1]), pairs, rows=len(raw[0]), spare=1)
 
     return take
 
