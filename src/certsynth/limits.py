@@ -72,7 +72,7 @@ def size_of_release(
     if program:
         fitting = 13 * (plug_in.cells / 10_000) ** 1.5
     else:
-        fitting = 2.5e-6 * tables * min(rows, most_particles(tables)) if max(map(len, marginals.subsets)) > 1 else 0.0
+        fitting = 1.4e-6 * tables * min(rows, most_particles(tables)) if max(map(len, marginals.subsets)) > 1 else 0.0
     comparing = held = 0.0
     if fine is not None:
         points, nodes = fine.on_lattices.sizes(), nodes_each(len(fine.wide))
