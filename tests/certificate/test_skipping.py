@@ -17,7 +17,7 @@ from certsynth.errors import InputError
 from certsynth.mechanisms import Neighbours
 from certsynth.queries.fine import FineMarginals
 from certsynth.queries.tally import Batch, held
-from certsynth.transport import Network, cheapest_flow, difference, stretch_of, upper_bound
+from certsynth.transport import Estimate, Network, cheapest_flow, difference, estimate, stretch_of
 
 EVERY_KIND = Schema.parse(
     """
@@ -95,7 +95,6 @@ def bounds_for_all(monkeypatch):
     """Bounds are tried on the smallest lattices, too."""
     monkeypatch.setattr(skipping, "COARSER", ((4, 0), (2, 0), (1, 50)))
     monkeypatch.setattr(skipping, "LEAST_GAIN", 1)
-    monkeypatch.setattr(skipping, "FIRST", 1)
     monkeypatch.setattr(skipping, "ROUND", 2)
 
 
@@ -114,7 +113,7 @@ def test_a_cheap_bound_is_never_below_the_flow(subsets):
             assert flow.optimal
             exact, places = Fraction(flow.upper, network.unit), np.flatnonzero(measure)
             for level in range(6):
-                bound = upper_bound(cells, places, measure[places], level=level)
+                bound = estimate(cells, places, measure[places], level=level).upper
                 assert exact <= bound <= int(np.abs(measure).sum()) * max(c.diameter for c in cells) / 2
                 seen += bound < 2 * exact
     assert seen > 20  # and it is no worse than it must be
@@ -173,8 +172,13 @@ def test_passes_give_what_one_gives():
 
 def test_a_bound_that_is_too_small_is_seen(monkeypatch):
     """The control: halved bounds skip what they must not, and the integer is another."""
-    honest = skipping.upper_bound
-    monkeypatch.setattr(skipping, "upper_bound", lambda *task, **how: honest(*task, **how) / 4)
+    honest = skipping.estimate
+
+    def too_small(*task, **how):
+        found = honest(*task, **how)
+        return Estimate(found.upper / 4, found.about)
+
+    monkeypatch.setattr(skipping, "estimate", too_small)
     rng, wrong = np.random.default_rng(5), 0
     for _ in range(6):
         fine = lattices(PAIRS)
@@ -182,6 +186,30 @@ def test_a_bound_that_is_too_small_is_seen(monkeypatch):
         found = largest_distances(fine, ours, theirs, largest=Largest())
         wrong += query(fine, found, 50) != query(fine, distances(fine, ours, theirs), 50)
     assert wrong
+
+
+@pytest.mark.parametrize("guess", [lambda found: found.about, lambda found: -found.about, lambda found: Fraction(0)])
+def test_flows_that_are_cheap_enough_skip_as_bounds_do_whatever_is_guessed(monkeypatch, guess):
+    """Bounds that say nothing: every subset is begun, and left where its flow cannot be the largest any more."""
+    honest = skipping.estimate
+
+    def says_nothing(cells, places, values, **how):
+        found = honest(cells, places, values, **how)
+        return Estimate(int(np.abs(values).sum()) * max(c.diameter for c in cells) / 2, guess(found))
+
+    monkeypatch.setattr(skipping, "estimate", says_nothing)
+    monkeypatch.setattr(skipping, "ROUND", 1)
+    rng, left = np.random.default_rng(7), 0
+    for _ in range(4):
+        fine = lattices(PAIRS)
+        ours, theirs = fine.count([random_rows(rng, 60)]), fine.count([random_rows(rng, 50)])
+        largest = Largest()
+        found = largest_distances(fine, ours, theirs, largest=largest)
+        every = distances(fine, ours, theirs)
+        assert query(fine, found, 60) == query(fine, every, 60)
+        assert all(a.upper >= b.upper for a, b in zip(found, every, strict=True))
+        left += sum(a.skipped and a.upper > b.upper for a, b in zip(found, every, strict=True))
+    assert left > 4
 
 
 def test_where_each_subset_counts_none_is_skipped():

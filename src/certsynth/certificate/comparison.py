@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
@@ -19,7 +20,7 @@ from certsynth.transport import Network, cheapest_flow, complete_bounds, differe
 COMPARING = "comparing the tables"
 """What is being done, in words."""
 
-Task = tuple[Net, Ints, Ints] | tuple[Sequence[Cells], Ints, Ints, int]
+Task = tuple[Net, Ints, Ints, int] | tuple[Sequence[Cells], Ints, Ints, int]
 """What a worker needs for one subset: both counts on a net; or what differs on a lattice (see `task_of`)."""
 
 
@@ -76,7 +77,7 @@ def task_of(fine: FineMarginals, first: FineCounts, second: FineCounts, j: int, 
     """
     ours, theirs = first.counts.blocks[j], second.counts.blocks[j]
     if net is not None:
-        return net, ours, theirs
+        return net, ours, theirs, 0
     measure, per = difference(ours, theirs)
     places = np.flatnonzero(measure)
     return fine.marginals.of(fine.marginals.subsets[j]), places, measure[places], per
@@ -85,15 +86,21 @@ def task_of(fine: FineMarginals, first: FineCounts, second: FineCounts, j: int, 
 Solved = tuple[Fraction, Fraction, Fraction]
 
 
-def solved(ground: Net | Sequence[Cells], first: Ints, second: Ints, per: int = 0) -> Solved:
-    """Bounds on the cheapest flow of a task, upper and lower, and the stretch of its network."""
+def solved(
+    ground: Net | Sequence[Cells], first: Ints, second: Ints, per: int, enough: Fraction = Fraction(0)
+) -> Solved:
+    """Bounds on the cheapest flow of a task, upper and lower, and the stretch of its network.
+
+    Where it is at most `enough` it need not be the cheapest on a lattice.
+    """
     if isinstance(ground, Net):
         upper, lower, per = complete_bounds(ground.ruler, ground.nodes, ground.ways(), first, second)
         return Fraction(upper, per), Fraction(lower, per), Fraction(1)
     network = Network.of(ground)
     measure = np.zeros(network.cells, dtype=np.int64)
     measure[first] = second
-    flow, per = cheapest_flow(network, measure), per * network.unit
+    per *= network.unit
+    flow = cheapest_flow(network, measure, enough=math.floor(enough * per))
     return Fraction(flow.upper, per), Fraction(flow.lower, per), network.stretch
 
 

@@ -15,6 +15,7 @@ from certsynth.arrays import Ints
 from certsynth.certificate.comparison import (
     COMPARING,
     Distance,
+    Solved,
     Task,
     mean_moved,
     solved,
@@ -25,7 +26,7 @@ from certsynth.domain import Cells
 from certsynth.parallel import Made, run
 from certsynth.progress import Progress, silent
 from certsynth.queries.fine import MOVE_UNITS, FineCounts, FineMarginals
-from certsynth.transport import coarse_points, finest_level, stretch_of, upper_bound
+from certsynth.transport import coarse_points, estimate, finest_level, stretch_of
 
 SOLVING = "solving what may be the largest distance"
 """What is being done once there are bounds, in words."""
@@ -33,16 +34,19 @@ SOLVING = "solving what may be the largest distance"
 FINENESS = 2**16
 """Losses are queried in rows, rounded up to multiples of 1/FINENESS: little beside noise of at least one row."""
 
-COARSER = ((3, 1_000), (2, 8_000), (1, 16_000))
-"""Bounds that are tried one after the other: on lattices of steps 8, 4 and 2 times as long, for subsets of at least so
-many lattice points. On 256 × 256 points they take a hundredth, a thirtieth, a tenth of the time of the flow."""
+COARSER = ((3, 1_000), (2, 8_000))
+"""Bounds that are tried one after the other: on lattices of steps 8 and 4 times as long, for subsets of at least so
+many lattice points. On 256 × 256 points they take a hundredth and a thirtieth of the time of the flow."""
 
 LEAST_GAIN = 3
 """A bound is not tried where its lattice has more points than a third of all: labels stay as they are."""
 
-FIRST, ROUND = 2, 16
-"""Subsets that are solved before bounds of the next level are computed, and then at a time: the sooner the largest is
-known the more are skipped, but workers want several to work on."""
+ROUND = 16
+"""Subsets that workers are given at a time: the sooner the largest is known the more are skipped, but they want several
+to work on. First comes the one that is most likely the largest, by itself."""
+
+SOON = 5
+"""How much less work it is to find a flow that is cheap enough than the cheapest."""
 
 
 def loss_in_units(distance: Fraction, rows: int) -> int:
@@ -97,6 +101,7 @@ class _Race:
             for a, b in zip(first.moved, second.moved, strict=True)
         ]
         self.bounds: dict[int, Fraction] = {}
+        self.guesses: dict[int, Fraction] = {}
         self.stretches: dict[int, Fraction] = {}
         self.found: dict[int, Distance] = {}
         self.total, self.tell = (len(self.sizes) if total is None else total), progress
@@ -109,13 +114,11 @@ class _Race:
         self._bound(left, COARSER[0][0], self._told)
         if left:
             self.tell(SOLVING, 0, None)
-        left = self._after_some(left)
+        self._solve(self._promising(left)[:1])
         for coarser, least in COARSER[1:]:
-            self._bound([j for j in left if self._worth(j, coarser, least)], coarser)
-            left = self._after_some(left)
-        while left:
+            self._bound([j for j in self._promising(left) if self._worth(j, coarser, least)], coarser)
+        while left := self._promising(left):
             self._solve(left[:ROUND])
-            left = self._promising(left)
         self.largest.skips += len(self.sizes) - len(self.found)
         return [self.found.get(j) or self._skipped(j) for j in range(len(self.sizes))]
 
@@ -126,34 +129,38 @@ class _Race:
         cells = self.fine.marginals.of(self.fine.marginals.subsets[j])
         return LEAST_GAIN * coarse_points(cells, _level(cells, coarser)) <= self.sizes[j]
 
-    def _after_some(self, left: Sequence[int]) -> list[int]:
-        """What is left after the most promising ones were solved."""
-        self._solve(self._promising(left)[:FIRST])
-        return self._promising(left)
-
     def _loss(self, j: int, upper: Fraction) -> int:
         return loss_in_units(upper + sum(self.ways[j]), self.first.rows)
 
     def _promising(self, left: Sequence[int]) -> list[int]:
-        """Those that may exceed the largest loss, the largest bound first."""
-        losses = {j: self._loss(j, self.bounds[j]) for j in left if j not in self.found}
-        return sorted((j for j in losses if losses[j] > self.largest.loss), key=lambda j: (-losses[j], j))
+        """Those that may exceed the largest loss, the one that is most likely the largest first."""
+        open_to = [j for j in left if j not in self.found and self._loss(j, self.bounds[j]) > self.largest.loss]
+        return sorted(open_to, key=lambda j: (-self._loss(j, self.guesses[j]), j))
+
+    def _room(self, j: int) -> Fraction:
+        """The largest distance that does not exceed the largest loss: `_loss` of it, and of no more, is that."""
+        return max(Fraction(self.largest.loss, FINENESS * self.first.rows) - sum(self.ways[j]), Fraction(0))
 
     def _bound(self, subsets: Sequence[int], coarser: int, progress: Progress = silent) -> None:
         tasks = Made(len(subsets), lambda i: (*self._task(subsets[i]), coarser))
-        found = run(_upper, tasks, work=self.share * len(tasks) // 8, phase=COMPARING, progress=progress)
-        for j, (upper, stretch) in zip(subsets, found, strict=True):
+        found = run(_estimated, tasks, work=self.share * len(tasks) // 8, phase=COMPARING, progress=progress)
+        for j, (upper, about, stretch) in zip(subsets, found, strict=True):
             self.bounds[j] = min(upper, self.bounds.get(j, upper))
-            self.stretches[j] = stretch
+            self.guesses[j], self.stretches[j] = about, stretch
 
     def _solve(self, subsets: Sequence[int], progress: Progress = silent) -> None:
-        tasks = Made(len(subsets), lambda i: self._task(subsets[i]))
-        found = run(solved, tasks, work=self.share * len(tasks), phase=COMPARING, progress=progress)
-        for j, (upper, lower, stretch) in zip(subsets, found, strict=True):
+        rooms = [self._room(j) for j in subsets]
+        tasks = Made(len(subsets), lambda i: (*self._task(subsets[i]), rooms[i]))
+        work = self.share * len(tasks) // (SOON if self.largest.loss > 0 else 1)
+        found = run(solved, tasks, work=work, phase=COMPARING, progress=progress)
+        for j, room, (upper, lower, stretch) in zip(subsets, rooms, found, strict=True):
+            if upper <= room and upper > lower:
+                self.bounds[j], self.stretches[j] = upper, stretch
+                continue
             rounded = Fraction(self.grounds[j] is not None, MOVE_UNITS)
             self.found[j] = Distance(upper, lower, stretch, *self.ways[j], rounded)
             self.largest.loss = max(self.largest.loss, self._loss(j, upper))
-        self.largest.solves += len(tasks)
+            self.largest.solves += 1
 
     def _task(self, j: int) -> Task:
         return task_of(self.fine, self.first, self.second, j, self.grounds[j])
@@ -172,7 +179,8 @@ def _level(cells: Sequence[Cells], coarser: int) -> int:
     return max(finest_level(cells) - coarser, 0)
 
 
-def _upper(cells: Sequence[Cells], places: Ints, values: Ints, per: int, coarser: int) -> tuple[Fraction, Fraction]:
-    """A bound on the flow of a task, and the stretch of its network."""
+def _estimated(cells: Sequence[Cells], places: Ints, values: Ints, per: int, coarser: int) -> Solved:
+    """A bound on the flow of a task, a guess, and the stretch of its network."""
     stretch = stretch_of(cells)
-    return upper_bound(cells, places, values, level=_level(cells, coarser), stretch=stretch) / per, stretch
+    found = estimate(cells, places, values, level=_level(cells, coarser), stretch=stretch)
+    return found.upper / per, found.about / per, stretch

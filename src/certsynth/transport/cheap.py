@@ -1,4 +1,5 @@
-"""How much a cheapest flow costs at most, for a fraction of the work: near mass is matched, the rest moves coarsely.
+"""How much a cheapest flow costs at most, and about, for a hundredth of the work: near mass is matched, the rest moves
+coarsely.
 
 docs/explanation/proofs/direct.md proves that it is never less than the flow over the network.
 """
@@ -18,21 +19,30 @@ from certsynth.transport.flow import cheapest_flow, exact_dot
 from certsynth.transport.network import Network, stretch_of
 
 
-def upper_bound(
+@dataclass(frozen=True, slots=True)
+class Estimate:
+    """A cost that is at most `upper`, and most likely near `about`."""
+
+    upper: Fraction
+    about: Fraction
+
+
+def estimate(
     cells: Sequence[Cells], places: Ints, values: Ints, *, level: int, stretch: Fraction | None = None
-) -> Fraction:
-    r"""At least the cost of cancelling a measure of mass 0 over `Network.of(cells)`.
+) -> Estimate:
+    r"""What it costs to cancel a measure of mass 0 over `Network.of(cells)`.
 
     The measure has `values`, whole numbers, at `places`, the numbers of cells. First what is in one block is matched,
     in blocks of ever larger size, and pays at most the diameter of its block. What is left in blocks of length
-    2^−`level` moves to their centres, from centre to centre over a network of those, and on to where it is due.
-    `stretch` is that of the network, if it is known.
+    2^−`level` moves to their centres, from centre to centre over a network of those, and on to where it is due. That is
+    a bound; the way between centres alone, without those to and from them, is a good guess. `stretch` is that of the
+    network, if it is known.
     """
     product = _Product.of(cells, level)
     mass = exact_dot(np.abs(values), np.ones_like(values)) // 2
     farthest = mass * max(c.diameter for c in cells)  # through the hub
     if not mass or product is None:
-        return Fraction(farthest)
+        return Estimate(Fraction(farthest), Fraction(farthest))
     stretch = stretch_of(cells) if stretch is None else stretch
     codes = np.unravel_index(places, [c.size for c in cells])
     spent, rest = 0, values
@@ -40,14 +50,15 @@ def upper_bound(
         codes, rest, cost = blocks.matched(codes, rest)
         spent += cost
     spent += exact_dot(np.abs(rest), blocks.radii(codes))
-    found = Fraction(spent, product.unit)
+    between = Fraction(0)
     if rest.any():
         sizes = [c.size for c in blocks.coarse]
         measure = np.zeros(math.prod(sizes), dtype=np.int64)
         measure[np.ravel_multi_index(codes, sizes)] = rest
         network = Network.of(blocks.coarse)
-        found += Fraction(cheapest_flow(network, measure).upper, network.unit)
-    return min(stretch * found, Fraction(farthest))
+        between = Fraction(cheapest_flow(network, measure).upper, network.unit)
+    upper = stretch * (between + Fraction(spent, product.unit))
+    return Estimate(min(upper, Fraction(farthest)), between)
 
 
 def finest_level(cells: Sequence[Cells]) -> int:

@@ -8,7 +8,9 @@ at least what they say. If the solver returns nonsense the bounds get wider, nev
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
 import pylmcf
@@ -18,10 +20,15 @@ from certsynth.arrays import Floats, Ints
 from certsynth.errors import TooLarge
 from certsynth.transport.line import solve_line
 from certsynth.transport.network import Network
+from certsynth.transport.simplex import solve_until
 
 _ROOM = 2**61
 """Masses stay below this: flows are sums of them, and fit into the solver's 64 bits. Costs are summed up here, in
 Python's integers where need be. For two tables the mass is at most twice the product of their numbers of rows."""
+
+
+Solver = Callable[[Network, Ints], tuple[Ints, Ints]]
+"""A network and the supplies of its nodes, to a flow and potentials."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,8 +43,11 @@ class Flow:
         return self.upper == self.lower
 
 
-def cheapest_flow(network: Network, measure: Ints) -> Flow:
-    """Proved bounds on the cost of cancelling an integer signed measure on the cells of `network`."""
+def cheapest_flow(network: Network, measure: Ints, *, enough: int = 0) -> Flow:
+    """Proved bounds on the cost of cancelling an integer signed measure on the cells of `network`.
+
+    Where a flow is found that costs at most `enough`, no cheaper one need be looked for.
+    """
     mass = _mass(measure)
     if mass < 0:
         raise TooLarge("the masses are too large for exact 64-bit transport; use fewer rows.")
@@ -49,9 +59,12 @@ def cheapest_flow(network: Network, measure: Ints) -> Flow:
     signs = np.sign(supply) * network.hub
     signs[-1] = 0
     found = Flow(upper=through_hub, lower=potential_value(network, supply, signs) or 0)
-    if found.optimal:
-        return found
-    for solver in (solve_line, solve, solve_again):
+    solvers: list[Solver] = [solve_line, solve, solve_again]
+    if enough > 0:
+        solvers.insert(1, partial(solve_until, enough=enough))
+    for solver in solvers:
+        if found.optimal or found.upper <= enough:
+            break
         try:
             flow, potentials = solver(network, supply)
             cost, value = flow_cost(network, supply, flow), potential_value(network, supply, potentials)
@@ -61,8 +74,6 @@ def cheapest_flow(network: Network, measure: Ints) -> Flow:
             upper=found.upper if cost is None else min(cost, found.upper),
             lower=found.lower if value is None else max(value, found.lower),
         )
-        if found.optimal:
-            break
     return found
 
 
