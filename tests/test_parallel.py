@@ -10,7 +10,7 @@ import joblib
 import pytest
 
 from certsynth.errors import WorkerDied
-from certsynth.parallel import SMALL, Made, run
+from certsynth.parallel import SMALL, TINY, Made, run
 
 TASKS = [(i,) for i in range(6)]
 
@@ -89,3 +89,23 @@ def test_tasks_are_made_when_they_are_sent():
         )
     assert found == made == list(range(40))
     assert seen[0] < 40
+
+
+def test_little_work_is_done_by_threads_in_order():
+    def where(i: int) -> tuple[int, int, str]:
+        return i, os.getpid(), threading.current_thread().name
+
+    told: list[tuple[str, int, int | None]] = []
+    found = run(where, TASKS, work=TINY, phase="looking", progress=lambda *event: told.append(event))
+    assert [i for i, _, _ in found] == list(range(6))
+    assert {process for _, process, _ in found} == {os.getpid()}
+    assert threading.current_thread().name not in {thread for _, _, thread in found}
+    assert [done for _, done, _ in told] == list(range(7))
+    with joblib.parallel_config(n_jobs=1):
+        alone = run(where, TASKS, work=TINY, phase="looking")
+    assert {thread for _, _, thread in alone} == {threading.current_thread().name}
+
+
+def test_an_error_in_a_thread_is_its_own():
+    with pytest.raises(ZeroDivisionError):
+        run(lambda i: 1 // (i - 3), TASKS, work=TINY, phase="dividing")

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import os
 import threading
 from collections.abc import Callable, Iterable, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
 from dataclasses import dataclass
 from typing import Any, Generic, TypeVar
@@ -17,8 +19,9 @@ from certsynth.progress import Progress, silent
 _R = TypeVar("_R")
 _T = TypeVar("_T")
 
-SMALL = 2_000_000
-"""Work below this many units (about nodes times solves, a few seconds) is not worth starting processes for."""
+TINY, SMALL = 20_000, 2_000_000
+"""Work below so many units (about nodes times solves: some milliseconds, a few seconds) is not worth starting threads
+for, and processes. Much of it is done by compiled loops, during which other threads work."""
 
 ATTEMPTS = 2
 """How often work is given to new processes after one of them died. A cluster's own attempts come before."""
@@ -60,7 +63,7 @@ def run(
 
     What a worker did not finish because it died is done again, by others. Tasks may hold private counts, so that joblib
     must not put them into files (`max_nbytes=None`). A backend and a number of workers that somebody configured are
-    used; else there is a process for each core.
+    used; else there is a process for each core, or a thread where there is little to do.
     """
     results: list[_R] = []
 
@@ -73,8 +76,11 @@ def run(
 
     backend, workers = get_active_backend()
     nested = _here.working or backend.nesting_level  # workers start no workers
-    if work < SMALL or len(tasks) < 2 or nested:
+    if work < TINY or len(tasks) < 2 or nested or workers == 1:
         return keep(function(*tasks[i]) for i in range(len(tasks)))
+    if work < SMALL:
+        with ThreadPoolExecutor(min(os.cpu_count() or 1, len(tasks))) as threads:
+            return keep(threads.map(lambda i: _done(function, (tasks[i],)), range(len(tasks))))
     for _ in range(ATTEMPTS):
         pool = Parallel(
             n_jobs=-1 if workers is None else workers,

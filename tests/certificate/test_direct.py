@@ -265,20 +265,21 @@ def test_a_single_column_is_never_bounded_worse_than_a_pair_that_holds_it():
 
 
 def test_a_solver_that_stops_early_is_caught_before_the_noise(monkeypatch):
-    def early(network, supply):
+    def early(network, supply, **_):
         found, potentials = lazy(network, supply)
         return found, np.zeros_like(potentials)
 
     lazy = flow.solve
-    monkeypatch.setattr(flow, "solve", early)
-    monkeypatch.setattr(flow, "solve_again", early)
+    for name in ("solve_until", "solve", "solve_again"):
+        monkeypatch.setattr(flow, name, early)
     with pytest.raises(SolverFailed, match="budget of the certificate counts as spent"):
         certify(native(30), native(20, seed=2), NATIVE, epsilon=1)
 
 
 def test_a_second_solver_steps_in(monkeypatch):
     want = certify(native(30), native(20, seed=2), NATIVE, epsilon=1, noise=NoNoise())
-    monkeypatch.setattr(flow, "solve", lambda network, supply: 1 / 0)
+    for name in ("solve_until", "solve"):
+        monkeypatch.setattr(flow, name, lambda network, supply, **_: 1 / 0)
     again = certify(native(30), native(20, seed=2), NATIVE, epsilon=1, noise=NoNoise())
     assert again.bound == want.bound
 

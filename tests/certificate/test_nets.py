@@ -203,12 +203,12 @@ def test_counting_without_a_net_is_refused_and_nothing_is_multiplied_out():
 def test_a_solver_that_stops_early_is_caught_before_the_noise(monkeypatch):
     lazy = flow.solve
 
-    def early(network, supply):
+    def early(network, supply, **_):
         found, potentials = lazy(network, supply)
         return found, np.zeros_like(potentials)
 
-    monkeypatch.setattr(flow, "solve", early)
-    monkeypatch.setattr(flow, "solve_again", early)
+    for name in ("solve_until", "solve", "solve_again"):
+        monkeypatch.setattr(flow, name, early)
     with pytest.raises(SolverFailed, match="budget of the certificate counts as spent"):
         certify(people(30), people(20, seed=2), MIXED, epsilon=1, sparsity=5)
 

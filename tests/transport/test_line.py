@@ -52,12 +52,12 @@ def proved(network: Network, measure: np.ndarray, solver: Any) -> tuple[int | No
 
 
 def without_other_solvers(network: Network, measure: np.ndarray) -> Flow:
-    def asked(network: Network, supply: np.ndarray) -> Any:
+    def asked(network: Network, supply: np.ndarray, **_: Any) -> Any:
         raise AssertionError("another solver was asked")
 
     with pytest.MonkeyPatch.context() as others:
-        others.setattr(flow, "solve", asked)
-        others.setattr(flow, "solve_again", asked)
+        for name in ("solve_until", "solve", "solve_again"):
+            others.setattr(flow, name, asked)
         return cheapest_flow(network, measure)
 
 
@@ -156,8 +156,8 @@ def test_a_broken_answer_is_refused_and_the_next_solver_asked(broken: Any, monke
     measures = [np.rint(rng.laplace(size=40) * 1000).astype(np.int64) for _ in range(5)]
     truths = [cheapest_flow(network, measure) for measure in measures]
     asked = []
-    honest = flow.solve
+    honest = flow.solve_until
     monkeypatch.setattr(flow, "solve_line", broken)
-    monkeypatch.setattr(flow, "solve", lambda *question: (asked.append(1), honest(*question))[1])
+    monkeypatch.setattr(flow, "solve_until", lambda *question, **how: (asked.append(1), honest(*question, **how))[1])
     assert [cheapest_flow(network, measure) for measure in measures] == truths
     assert len(asked) == len(measures)

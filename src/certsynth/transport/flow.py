@@ -20,7 +20,7 @@ from certsynth.arrays import Floats, Ints
 from certsynth.errors import TooLarge
 from certsynth.transport.line import solve_line
 from certsynth.transport.network import Network
-from certsynth.transport.simplex import solve_until
+from certsynth.transport.simplex import SMALL, solve_until
 
 _ROOM = 2**61
 """Masses stay below this: flows are sums of them, and fit into the solver's 64 bits. Costs are summed up here, in
@@ -60,7 +60,7 @@ def cheapest_flow(network: Network, measure: Ints, *, enough: int = 0) -> Flow:
     signs[-1] = 0
     found = Flow(upper=through_hub, lower=potential_value(network, supply, signs) or 0)
     solvers: list[Solver] = [solve_line, solve, solve_again]
-    if enough > 0:
+    if enough > 0 or network.nodes <= SMALL:
         solvers.insert(1, partial(solve_until, enough=enough))
     for solver in solvers:
         if found.optimal or found.upper <= enough:
