@@ -7,15 +7,16 @@ import queue
 import threading
 from collections import deque
 from collections.abc import Callable, Generator, Iterable
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import ThreadPoolExecutor, wait
 from contextlib import suppress
+from functools import cache
 from typing import TypeVar
 
 T = TypeVar("T")
 R = TypeVar("R")
 
 MANY_ROWS = 2**16
-"""Rows from which on starting threads pays."""
+"""Rows from which on threads pay."""
 
 
 def in_threads(work: Callable[[T], R], tasks: Iterable[T], *, rows: int, spare: int = 0) -> list[R]:
@@ -39,12 +40,26 @@ def in_threads(work: Callable[[T], R], tasks: Iterable[T], *, rows: int, spare: 
                 return
             done[j] = work(todo[j])
 
-    with ThreadPoolExecutor(cores - 1) as threads:
-        others = [threads.submit(pull) for _ in range(cores - 1)]
+    others = [_helpers().submit(pull) for _ in range(cores - 1)]
+    try:
         pull()
-        for other in others:
-            other.result()
+    finally:
+        waiting.clear()  # after an error nothing more is begun
+        begun = [other for other in others if not other.cancel()]  # who is busy elsewhere is not waited for
+        wait(begun)
+    for other in begun:
+        other.result()
     return [done[j] for j in range(len(todo))]
+
+
+@cache
+def _helpers() -> ThreadPoolExecutor:
+    """Threads that stay: a batch has several rounds of work, and starting some for each costs as much as a round."""
+    return ThreadPoolExecutor((os.cpu_count() or 1) - 1)
+
+
+if hasattr(os, "register_at_fork"):  # a forked process has none of these threads, and would wait for them
+    os.register_at_fork(after_in_child=_helpers.cache_clear)
 
 
 def ahead(items: Generator[T]) -> Generator[T]:

@@ -51,15 +51,19 @@ def moved(units: np.ndarray, subsets: Sequence[Subset]) -> list[int]:
     No unit is negative, so that a column whose sum is 0 has none: of most subsets little is left to do.
     """
     rows = units.shape[1]
-    alone = in_threads(lambda each: int(each.sum(dtype=np.int64)), units, rows=rows)
+
+    def largest(off: Sequence[int]) -> int:
+        if rows < MANY_ROWS:
+            return int(units[off].max(axis=0).sum(dtype=np.int64))
+        return int(_largest(units, np.array(off)))
+
+    alone = in_threads(lambda column: largest([column, column]), range(len(units)), rows=rows)
 
     def work(subset: Subset) -> int:
         off = [column for column in subset if alone[column]]
         if len(off) < 2:
             return alone[off[0]] if off else 0
-        if rows < MANY_ROWS:
-            return int(units[off].max(axis=0).sum(dtype=np.int64))
-        return int(_largest(units, np.array(off)))
+        return largest(off)
 
     return in_threads(work, subsets, rows=rows)
 
