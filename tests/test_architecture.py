@@ -53,6 +53,7 @@ LAYERS = (
     ("pipeline",),
     ("synthesizer",),
     ("cli",),
+    ("__main__",),
 )
 """Packages and modules from the ground up: each imports only what lies below it."""
 

@@ -1,7 +1,7 @@
-"""Columns against seconds, CPU seconds and memory: plan, release, and the certificate alone with and without skipping.
+"""Columns against seconds, CPU seconds and memory: plan, release, its true loss, and the certificate alone.
 
 Every step runs in a process of its own, so that its peak of memory is its own. The release takes over the choice that
-the plan made before it. `--quick` takes few columns and rows.
+the plan made before it. The certificate is computed with and without skipping. `--quick` takes few columns and rows.
 """
 
 from __future__ import annotations
@@ -18,22 +18,22 @@ import tempfile
 import time
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 import polars as pl
 
-from certsynth import Schema, plan, release
+from certsynth import evaluate, plan, release
 from certsynth.certificate.direct import exact_query
 from certsynth.certificate.passes import compared
 from certsynth.certificate.skipping import COARSER
 from certsynth.limits import default_memory
 from certsynth.mechanisms import Neighbours
 from certsynth.queries.fine import FineMarginals
-from certsynth.queries.marginals import all_subsets
+from certsynth.queries.marginals import Subset, all_subsets
 from certsynth.queries.tally import held
-from certsynth.sources import cleaned, open_source
 from scale import wide
+from scale.clock import processor_seconds
 
 RESULTS = Path(__file__).parent / "results" / "columns.json"
 COLUMNS, ROWS = (5, 10, 20, 50, 100), 100_000
@@ -42,7 +42,26 @@ BUDGETS = {"zcdp": {"epsilon": 1, "delta": "1e-6"}, "epsilon": {"epsilon": 1}}
 SAMPLE = 60
 """Subsets that are solved where solving all would take hours: what all would take is scaled up."""
 
+PATIENCE = 15 * 60
+"""Seconds that `evaluate` of all subsets may take. Where a sample says that it takes longer, the sample is told."""
+
+RELEASE = "release, zCDP"
+
 Step = Callable[[int, int, Path], dict[str, Any]]
+T = TypeVar("T")
+
+
+def synthetic(columns: int, rows: int, folder: Path) -> Path:
+    """Where the rows of a release are kept for the steps after it."""
+    return folder / f"synthetic-{columns}-{rows}.parquet"
+
+
+def drawn(subsets: tuple[T, ...]) -> tuple[T, ...]:
+    """All of few subsets, some of many."""
+    if len(subsets) <= 5 * SAMPLE:
+        return subsets
+    chosen = np.random.default_rng(0).choice(len(subsets), SAMPLE, replace=False)
+    return tuple(subsets[j] for j in sorted(chosen))
 
 
 def planned(budget: str) -> Step:
@@ -74,7 +93,7 @@ def released(columns: int, rows: int, folder: Path) -> dict[str, Any]:
 
     made = release(wide.table(columns, rows), wide.schema(columns), seed=1, progress=watch, **BUDGETS["zcdp"])
     watch("", 0, None)
-    made.to_polars().write_parquet(folder / f"synthetic-{columns}-{rows}.parquet")
+    made.to_polars().write_parquet(synthetic(columns, rows, folder))
     certificate = made.document["certificate"]
     phases.pop("", None)
     return {
@@ -84,10 +103,36 @@ def released(columns: int, rows: int, folder: Path) -> dict[str, Any]:
     }
 
 
+def evaluated(columns: int, rows: int, folder: Path) -> dict[str, Any]:
+    """The true loss of the release in every pair, or in some of them where all would take too long."""
+    schema = wide.schema(columns)
+    private, other = tables_for("released", columns, rows, folder)
+    every = all_subsets(schema, 2)
+
+    def told(subsets: tuple[Subset, ...]) -> dict[str, Any]:
+        began, cpu = time.perf_counter(), processor_seconds()
+        found = evaluate(private, other, schema, subsets=[[schema.names[j] for j in subset] for subset in subsets])
+        seconds, used, scaled = time.perf_counter() - began, processor_seconds() - cpu, len(every) / len(subsets)
+        return {
+            "seconds": round(seconds, 1),
+            "cpu": round(used, 1),
+            "subsets": len(every),
+            "solved": len(subsets),
+            "compare_cpu": round(used * scaled, 1),
+            "scaled": scaled,
+            "value": found.value,
+            "upper": found.upper,
+            "lower": found.lower,
+        }
+
+    some = told(drawn(every))
+    return told(every) if some["scaled"] > 1.0 and some["seconds"] * some["scaled"] <= PATIENCE else some
+
+
 def tables_for(kind: str, columns: int, rows: int, folder: Path) -> tuple[pl.DataFrame, pl.DataFrame]:
     private, other = wide.table(columns, rows), wide.table(columns, rows, seed=2)
     if kind == "released":
-        other = pl.read_parquet(folder / f"synthetic-{columns}-{rows}.parquet")
+        other = pl.read_parquet(synthetic(columns, rows, folder))
     elif kind == "apart":
         other = wide.apart(other)
     elif kind == "one bad pair":
@@ -99,15 +144,12 @@ def certified(kind: str, *, skip: bool) -> Step:
     """The certificate alone, without its noise: what it takes, and the integer that would get noise."""
 
     def step(columns: int, rows: int, folder: Path) -> dict[str, Any]:
-        schema, subsets = wide.schema(columns), all_subsets(wide.schema(columns), 2)
-        scaled = 1.0
-        if not skip and len(subsets) > 5 * SAMPLE:
-            chosen = np.random.default_rng(0).choice(len(subsets), SAMPLE, replace=False)
-            scaled = len(subsets) / SAMPLE
-            subsets = tuple(subsets[j] for j in sorted(chosen))
+        schema, every = wide.schema(columns), all_subsets(wide.schema(columns), 2)
+        subsets = every if skip else drawn(every)
+        scaled = len(every) / len(subsets)
         fine = FineMarginals.of(schema, subsets)
-        ours, theirs = (_read(frame, schema) for frame in tables_for(kind, columns, rows, folder))
-        cpu = _cpu()
+        ours, theirs = (wide.cleaned_rows(frame, schema) for frame in tables_for(kind, columns, rows, folder))
+        cpu = processor_seconds()
         told = compared(fine, held(ours), [held(theirs)], memory=default_memory(), every=not skip)
         query = exact_query(fine, told.found[0], told.rows, neighbours=Neighbours.REPLACE_ONE, two_sided=False)
         return {
@@ -115,7 +157,7 @@ def certified(kind: str, *, skip: bool) -> Step:
             "solved": told.solves if skip else len(subsets),
             "large": sum(size >= COARSER[0][1] for size in fine.marginals.sizes()),
             "passes": told.passes,
-            "compare_cpu": round((_cpu() - cpu) * scaled, 1),
+            "compare_cpu": round((processor_seconds() - cpu) * scaled, 1),
             "scaled": scaled,
             "integer": query.losses[0],
         }
@@ -123,15 +165,11 @@ def certified(kind: str, *, skip: bool) -> Step:
     return step
 
 
-def _read(frame: pl.DataFrame, schema: Schema) -> list[np.ndarray]:
-    batches = list(cleaned(open_source(frame), schema))
-    return [np.concatenate(columns) for columns in zip(*batches, strict=True)]
-
-
 STEPS: dict[str, Step] = {
     "plan, ε": planned("epsilon"),
     "plan, zCDP": planned("zcdp"),
-    "release, zCDP": released,
+    RELEASE: released,
+    "evaluate of the release": evaluated,
     "certificate of the release, skipping": certified("released", skip=True),
     "certificate of the release, all": certified("released", skip=False),
     "certificate of another sample, skipping": certified("good", skip=True),
@@ -141,26 +179,25 @@ STEPS: dict[str, Step] = {
 }
 
 
-def _cpu() -> float:
-    own, children = (resource.getrusage(who) for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN))
-    workers = 0.0
-    for child in Path("/proc").glob("[0-9]*/stat"):
-        try:
-            fields = child.read_text().rpartition(")")[2].split()
-        except OSError:
-            continue
-        if int(fields[1]) == os.getpid():
-            workers += (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
-    return own.ru_utime + own.ru_stime + children.ru_utime + children.ru_stime + workers
-
-
 def one(name: str, columns: int, rows: int, folder: Path) -> None:
     """One step, in this process; its figures go to stdout."""
-    began, cpu = time.perf_counter(), _cpu()
+    began, cpu = time.perf_counter(), processor_seconds()
     found = STEPS[name](columns, rows, folder)
-    seconds, used = time.perf_counter() - began, _cpu() - cpu
+    seconds, used = time.perf_counter() - began, processor_seconds() - cpu
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20
     print(json.dumps({"seconds": round(seconds, 1), "cpu": round(used, 1), "gb": round(peak, 2), **found}))
+
+
+def run(name: str, columns: int, rows: int, folder: Path) -> dict[str, Any] | None:
+    """One step in a process of its own."""
+    command = [sys.executable, "-m", "scale.columns", "--one", name, str(columns), str(rows), str(folder)]
+    env = os.environ | {"CERTSYNTH_CACHE": str(folder / "cache")}
+    done = subprocess.run(command, capture_output=True, text=True, env=env, check=False)
+    if done.returncode:
+        print(f"{columns} columns: {name}: failed: {done.stderr.strip().splitlines()[-1:]}", flush=True)
+        return None
+    found: dict[str, Any] = json.loads(done.stdout.strip().splitlines()[-1])
+    return found
 
 
 def main() -> None:
@@ -186,13 +223,11 @@ def main() -> None:
                 continue
             key = f"{columns} columns: {name}"
             if key not in kept["points"]:
-                command = [sys.executable, "-m", "scale.columns", "--one", name, str(columns), str(rows), str(folder)]
-                env = os.environ | {"CERTSYNTH_CACHE": str(folder / "cache")}
-                done = subprocess.run(command, capture_output=True, text=True, env=env, check=False)
-                if done.returncode:
-                    print(f"{key}: failed: {done.stderr.strip().splitlines()[-1:]}")
+                if "of the release" in name and not synthetic(columns, rows, folder).exists():
+                    run(RELEASE, columns, rows, folder)  # measured before, but its rows are gone
+                if (found := run(name, columns, rows, folder)) is None:
                     continue
-                kept["points"][key] = json.loads(done.stdout.strip().splitlines()[-1])
+                kept["points"][key] = found
                 if not asked.quick:
                     RESULTS.parent.mkdir(exist_ok=True)
                     RESULTS.write_text(json.dumps(kept, indent=1, ensure_ascii=False) + "\n")
@@ -207,7 +242,10 @@ def line(key: str, point: dict[str, Any]) -> str:
         parts.append(f"bound {point['bound']:.4f}")
     if "expected_seconds" in point:
         parts.append(f"expects {point['expected_seconds']:.0f} s, {point['expected_gb']:.1f} GB")
-    if "solved" in point:
+    if "value" in point:
+        parts.append(f"loss {point['value']:.4f}, between {point['lower']:.4f} and {point['upper']:.4f}")
+        parts.append(f"in {point['solved']} of {point['subsets']} pairs")
+    if "large" in point:
         small = point["subsets"] - point["large"]
         parts.append(f"of {point['large']} large subsets {max(point['solved'] - small, 0)} solved")
         parts.append(f"comparing takes {point['compare_cpu']:.0f} s CPU")

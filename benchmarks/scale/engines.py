@@ -27,6 +27,7 @@ from certsynth.domain import Schema
 from certsynth.queries.fine import FineMarginals
 from certsynth.queries.marginals import CellCounts, Marginals
 from certsynth.sources import open_source, pushed_down, rows_of
+from scale.clock import processor_seconds
 
 RESULTS = Path(__file__).parent / "results" / "engines.json"
 FOLDER = Path("build") / "scale"
@@ -94,31 +95,11 @@ def measure(engine: str, tally: str, rows: int) -> dict[str, float]:
     ask = rows_of(source, columns, "counting")
     warm = rows_of(opened(engine, table(1_000)), columns, "counting")  # imports, workers and what is compiled
     warm(question)
-    start, before = time.perf_counter(), _processor_seconds()
+    start, before = time.perf_counter(), processor_seconds()
     told = ask(question)
-    seconds, processor = time.perf_counter() - start, _processor_seconds() - before
+    seconds, processor = time.perf_counter() - start, processor_seconds() - before
     assert told.rows == rows
     return {"seconds": seconds, "processor_seconds": processor}
-
-
-def _processor_seconds() -> float:
-    """What this process and all that it started have used, also those that still run."""
-    ticks, total = os.sysconf("SC_CLK_TCK"), 0
-    parents = {}
-    times = {}
-    for stat in Path("/proc").glob("[0-9]*/stat"):
-        try:
-            fields = stat.read_text().rpartition(")")[2].split()
-        except OSError:
-            continue
-        parents[int(stat.parent.name)] = int(fields[1])
-        times[int(stat.parent.name)] = sum(int(field) for field in fields[11:15])
-    for process, used in times.items():
-        above = process
-        while above not in (os.getpid(), 0, 1) and above in parents:
-            above = parents[above]
-        total += used if above == os.getpid() else 0
-    return total / ticks
 
 
 def main() -> None:

@@ -32,7 +32,8 @@ def rows_table(kept: dict[str, Any]) -> str:
         "| pass | " + " | ".join(f"{size:,} rows | ns a row | memory, MB" for size in sizes) + " |",
         "|---" * (1 + 3 * len(sizes)) + "|",
     ]
-    for name in dict.fromkeys(name for size in sizes for name in kept["points"][str(size)]):
+    names = dict.fromkeys(name for size in sizes for name in kept["points"][str(size)])
+    for name in (name for name in names if name not in WHOLE):
         cells = []
         for size in sizes:
             point = kept["points"][str(size)].get(name)
@@ -46,11 +47,64 @@ def rows_table(kept: dict[str, Any]) -> str:
     return "\n".join(lines)
 
 
-def factor(kept: dict[str, Any], key: str, passes: tuple[str, ...] = ()) -> float:
-    """The slowest of some counting passes over the most rows, as a multiple of DuckDB's: by the clock or otherwise."""
-    points = kept["points"][max(kept["points"], key=int)]
-    return max(points[name][key] for name in passes or COUNTING if name in points) / points[REFERENCE][key]
+def whole(kept: dict[str, Any]) -> str:
+    """Whole commands, and the pass over CSV: each at every size that was measured."""
+    lines = []
+    for name in WHOLE:
+        for size in sorted(map(int, kept["points"])):
+            if point := kept["points"][str(size)].get(name):
+                times = [f"{point['seconds']:,.1f}", f"{point['cpu']:,.1f}", f"{1e9 * point['seconds'] / size:,.0f}"]
+                lines.append("| " + " | ".join([name, f"{size:,}", *times, f"{point['mb']:.0f}"]) + " |")
+    if not lines:
+        return ""
+    return "\n".join(
+        [
+            "The same file as a whole, at ε = 1: `certify` of another table of 100,000 rows, and `release` of 100,000",
+            "rows with its choice of mechanism and resolution; and the pairs in 16 cells, where rows come from CSV.",
+            "",
+            "| what | rows | seconds | processor, s | ns a row | memory, MB |",
+            "|---|---|---|---|---|---|",
+            *lines,
+            "",
+            "",
+        ]
+    )
 
+
+def ratios(kept: dict[str, Any], key: str) -> dict[str, float]:
+    """Counting passes over the most rows as multiples of DuckDB's: by the clock, or otherwise."""
+    points = kept["points"][max(kept["points"], key=int)]
+    return {name: points[name][key] / points[REFERENCE][key] for name in COUNTING if name in points}
+
+
+def passes(kept: dict[str, Any]) -> str:
+    """How the passes compare with the reference, in words."""
+    most, clock, used = max(map(int, kept["points"])), ratios(kept, "seconds"), ratios(kept, "cpu")
+    slowest = max(clock, key=lambda name: clock[name])
+    above = [f"{name} ({times:.2f} ×)" for name, times in clock.items() if times > TWICE]
+    verdict = (
+        f"More than twice as long as the reference: {', '.join(above)}."
+        if above
+        else "No pass takes more than twice as long as the reference."
+    )
+    return f"""\
+Over {most:,} rows passes take {min(clock.values()):.1f} to {max(clock.values()):.1f} times as long as the reference by
+the clock. The slowest, {slowest}, takes {clock[slowest]:.2f} times as long, with {used[slowest]:.2f} times the
+processor time. {verdict}{growth(kept)}"""
+
+
+def growth(kept: dict[str, Any]) -> str:
+    """What memory does while rows grow, in a sentence."""
+    sizes = sorted(map(int, kept["points"]))
+    few, many = (kept["points"][str(size)] for size in (sizes[0], sizes[-1]))
+    more = [many[name]["mb"] - few[name]["mb"] for name in COUNTING if name in few and name in many]
+    if not more:
+        return ""
+    return f"\nFrom {sizes[0]:,} rows to {sizes[-1]:,} the peak of memory grows by at most {max(0, *more):.0f} MB."
+
+
+TWICE = 2.0
+"""What a pass may take in multiples of the reference."""
 
 COUNTING = (
     "single columns at full detail",
@@ -59,18 +113,22 @@ COUNTING = (
     "pairs on the lattice of 256",
     "single columns on that of 1,024",
 )
+WHOLE = ("CSV: pairs in 16 cells", "certify", "release")
 
 
 def columns_table(kept: dict[str, Any]) -> str:
     lines = ["| columns | step | seconds | processor, s | memory, GB | what it says |", "|---|---|---|---|---|---|"]
-    order = sorted(kept["points"].items(), key=lambda item: int(item[0].partition(" ")[0]))
-    for key, point in order:
-        columns, _, step = key.partition(" columns: ")
+    split = [(*key.partition(" columns: ")[::2], point) for key, point in kept["points"].items()]
+    for columns, step, point in sorted(split, key=lambda each: (int(each[0]), _rank(each[1]))):
         said = []
         if "bound" in point:
             said.append(f"bound {point['bound']:.3f}")
         if "expected_seconds" in point:
             said.append(f"{point['expected_seconds']:,.0f} s, {point['expected_gb']:.1f} GB to expect of the release")
+        if "value" in point:
+            where = "" if point["scaled"] == 1.0 else " in the pairs that were solved"
+            between = f"between {point['lower']:.4f} and {point['upper']:.4f}"
+            said.append(f"loss {point['value']:.4f} on the lattice, {between}{where}")
         if "solved" in point:
             said.append(f"{point['solved']:,} of {point['subsets']:,} pairs solved")
             if point.get("scaled", 1.0) > 1.0:
@@ -79,6 +137,14 @@ def columns_table(kept: dict[str, Any]) -> str:
         cells = [columns, step, wall, f"{point['cpu']:,.0f}", f"{point['gb']:.1f}"]
         lines.append("| " + " | ".join([*cells, "; ".join(said)]) + " |")
     return "\n".join(lines)
+
+
+STEPS = ("plan", "release", "evaluate", "certificate of the release", "certificate")
+
+
+def _rank(step: str) -> int:
+    """Steps in the order of a journey, whenever they were measured."""
+    return next((j for j, start in enumerate(STEPS) if step.startswith(start)), len(STEPS))
 
 
 def workers_table(kept: dict[str, Any]) -> str:
@@ -100,6 +166,25 @@ def engines_table(kept: dict[str, Any]) -> str:
         cells = [engine, what, f"{int(rows):,}", f"{best(runs, 'seconds'):.1f}", f"{used:.1f}"]
         lines.append("| " + " | ".join([*cells, f"{1e9 * used / int(rows):,.0f}"]) + " |")
     return "\n".join(lines)
+
+
+def fetching(kept: dict[str, Any]) -> str:
+    """What SQL costs beside fetching rows, in a sentence; nothing where one of the two was not measured."""
+    ratios = []
+    for key, runs in kept["points"].items():
+        engine, what, rows = key.split(" | ")
+        if engine == IN_SQL and (fetched := kept["points"].get(f"{FETCHED} | {what} | {rows}")):
+            ratios.append(best(runs, "processor_seconds") / best(fetched, "processor_seconds"))
+    if not ratios:
+        return ""
+    cheaper = "Fetching rows is cheaper" if min(ratios) > 1 else "Fetching rows is not always cheaper"
+    return f"""\
+{cheaper} where they are in files on the same machine: SQL that groups them once for each pair took
+{min(ratios):.1f} to {max(ratios):.1f} times the processor time. Only tables whose rows would have to travel are counted
+in their engine's own language."""
+
+
+FETCHED, IN_SQL = "DuckDB, rows fetched", "DuckDB, in SQL"
 
 
 def paper(kept: dict[str, Any]) -> str:
@@ -134,7 +219,6 @@ the lattice ({rows:,} rows, ten columns). Two of each are {used:,.0f} ns a row.
 def page(results: Path = RESULTS) -> str:
     rows, columns = found("rows", results), found("columns", results)
     workers, engines = found("workers", results), found("engines", results)
-    most = max(map(int, rows["points"]))
     return f"""\
 # How to outgrow one machine
 
@@ -157,21 +241,20 @@ Ratios travel better than seconds.
 Ten columns: six of whole numbers, two of others, one of texts, one of dates, four of them with nulls, in one Parquet
 file. The reference is a single query of DuckDB on all cores that reads the same columns and puts every value into one
 of 16 cells, and counts nothing. Each pass of certsynth reads, cleans and counts all 45 pairs or ten single columns.
-Over {most:,} rows all pairs in 16 cells, which get the noise of a release, take
-{factor(rows, "seconds", ("pairs in 16 cells",)):.1f} times as long as the reference by the clock; the slowest pass, all
-pairs on the fine lattice of the certificate, {factor(rows, "seconds"):.1f} times as long by the clock, with
-{factor(rows, "cpu"):.1f} times the processor time.
+{passes(rows)}
 
 {rows_table(rows)}
 
 Memory is the peak of the whole process, libraries and compiled loops included. [How counting
 works](../explanation/counting.md) says why the counts are exact.
 
-## Columns
+{whole(rows)}## Columns
 
 {columns["rows"]:,} rows, all pairs. "zCDP" is ε = 1 with δ = 10^−6. "All" solves every pair; "skipping" leaves out
 those that [cannot be the worst](../explanation/proofs/direct.md#subsets-that-are-skipped): the integer that gets noise
-is the same. A release here remembers the plan that was made before it, whose time is not in its own.
+is the same. A release here remembers the plan that was made before it, whose time is not in its own. `evaluate` wants
+the loss in every pair; where all would take more than a quarter of an hour, some pairs are drawn and the time is scaled
+up.
 
 {columns_table(columns)}
 
@@ -188,9 +271,8 @@ Another table of ten columns, the same counts from each engine.
 
 {engines_table(engines)}
 
-Where rows are in files on the same machine, fetching them is cheaper than SQL that groups them once for each pair: that
-is why only tables whose rows would have to travel are counted in their engine's own language. Spark's share is mostly
-Python beside Java: it pays when rows are spread over machines.
+{fetching(engines)} Spark's share is mostly Python beside Java: it pays when rows are
+spread over machines.
 
 ## On paper: {MANY:,} rows, {EXECUTORS} executors
 

@@ -6,6 +6,7 @@ import numpy as np
 import polars as pl
 
 from certsynth import Schema
+from certsynth.sources import cleaned, open_source
 
 FACTORS = 5
 KINDS = (
@@ -49,6 +50,11 @@ def table(columns: int, rows: int, *, seed: int = 1) -> pl.DataFrame:
         else:
             made[f"c{j}"] = np.minimum((share**2 * 21).astype(int), 20)
     return pl.DataFrame(made)
+
+
+def cleaned_rows(frame: pl.DataFrame, schema: Schema) -> list[np.ndarray]:
+    """A table as it is counted."""
+    return [np.concatenate(parts) for parts in zip(*cleaned(open_source(frame), schema), strict=True)]
 
 
 def apart(frame: pl.DataFrame) -> pl.DataFrame:

@@ -18,7 +18,6 @@ from typing import Any
 
 import dask
 import joblib
-import numpy as np
 from distributed import Client, LocalCluster
 
 from certsynth import parallel
@@ -27,7 +26,6 @@ from certsynth.limits import default_memory
 from certsynth.queries.fine import FineMarginals
 from certsynth.queries.marginals import all_subsets
 from certsynth.queries.tally import held
-from certsynth.sources import cleaned, open_source
 from scale import wide
 
 RESULTS = Path(__file__).parent / "results" / "workers.json"
@@ -51,11 +49,6 @@ WAYS = {
 }
 
 
-def read(columns: int, rows: int, seed: int) -> list[np.ndarray]:
-    batches = cleaned(open_source(wide.table(columns, rows, seed=seed)), wide.schema(columns))
-    return [np.concatenate(parts) for parts in zip(*batches, strict=True)]
-
-
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--quick", action="store_true")
@@ -64,7 +57,8 @@ def main() -> None:
     if asked.quick:
         parallel.SMALL = 0  # however little there is to do
     fine = FineMarginals.of(wide.schema(columns), all_subsets(wide.schema(columns), 2))
-    ours, theirs = (held(read(columns, rows, seed)) for seed in (1, 2))
+    tables = (wide.table(columns, rows, seed=seed) for seed in (1, 2))
+    ours, theirs = (held(wide.cleaned_rows(table, wide.schema(columns))) for table in tables)
     best: dict[str, float] = {}
     answers: list[Any] = []
     for _ in range(times):

@@ -16,7 +16,7 @@ import numpy as np
 from certsynth.certificate.direct import SINGLE_SHARE, Direct, exact_query, released
 from certsynth.certificate.passes import Batches, compared
 from certsynth.domain import Schema
-from certsynth.limits import check_lattice, default_memory
+from certsynth.limits import allowed_memory, check_lattice
 from certsynth.mechanisms import Budget, Guarantee, Neighbours, Unit
 from certsynth.mechanisms.concentrated import Privacy, pure_epsilon
 from certsynth.mechanisms.ledger import Account
@@ -197,7 +197,7 @@ def direct_bounds(
             query,
             private,
             [_public(synthetic)],
-            memory=default_memory() if memory is None else memory,
+            memory=allowed_memory(memory),
             every=each,
             purpose="certify",
             progress=progress,
@@ -242,7 +242,7 @@ def choose_table(
         fine,
         private,
         [held(table) for table in tables],
-        memory=default_memory() if memory is None else memory,
+        memory=allowed_memory(memory),
         progress=progress,
     )
     queries = [exact_query(fine, found, told.rows, neighbours=neighbours) for found in told.found]

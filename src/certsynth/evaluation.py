@@ -9,7 +9,7 @@ from typing import Any
 from certsynth.certificate.passes import compared
 from certsynth.domain import Schema
 from certsynth.errors import InputError
-from certsynth.limits import check_lattice, default_memory
+from certsynth.limits import allowed_memory, check_lattice
 from certsynth.progress import Progress, silent
 from certsynth.queries.fine import PLACING, FineMarginals
 from certsynth.request import checked_subsets, named_columns
@@ -107,7 +107,7 @@ def evaluate(
         fine,
         second,
         [first],
-        memory=default_memory() if memory is None else memory,
+        memory=allowed_memory(memory),
         every=True,
         what="private data",
         progress=progress,

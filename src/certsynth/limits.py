@@ -11,7 +11,7 @@ from certsynth.certificate.passes import POINT_BYTES, network_bytes
 from certsynth.certificate.plug_in import DRAWN_AT_ONCE, PILOT_DRAWS
 from certsynth.certificate.skipping import COARSER
 from certsynth.domain import Schema
-from certsynth.errors import TooLarge
+from certsynth.errors import InputError, TooLarge
 from certsynth.projection.synthesis import most_particles
 from certsynth.queries import Marginals
 from certsynth.queries.fine import FineMarginals
@@ -97,7 +97,7 @@ def comparing_seconds(points: Sequence[int]) -> float:
 def check_size(marginals: Marginals, *, draws: int, memory: int | None = None) -> None:
     """Refuse what cannot fit, with the numbers, before the data is opened."""
     size = size_of(marginals, draws=draws)
-    limit = default_memory() if memory is None else memory
+    limit = allowed_memory(memory)
     if size.bytes > limit:
         raise TooLarge(
             f"{len(marginals.subsets):,} marginals need {size}, more than the {limit / 2**30:.2g} GB at hand: lower "
@@ -137,7 +137,7 @@ def check_lattice(fine: FineMarginals, *, memory: int | None = None) -> None:
         return
     largest = max(sizes)
     needed = lattice_bytes(sizes, largest)
-    limit = default_memory() if memory is None else memory
+    limit = allowed_memory(memory)
     if needed > limit:
         raise TooLarge(
             f"comparing tables on {largest:,} lattice points needs about {needed / 2**30:.2g} GB, more than the "
@@ -169,3 +169,12 @@ def lattice_bytes(sizes: Sequence[int], points: int) -> int:
 def default_memory() -> int:
     """Half of the machine's memory."""
     return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") // 2
+
+
+def allowed_memory(memory: int | None) -> int:
+    """The most bytes that may be used: half of what the machine has, unless a caller says otherwise."""
+    if memory is None:
+        return default_memory()
+    if isinstance(memory, bool) or not isinstance(memory, int) or memory < 1:
+        raise InputError(f"memory must be a whole number of bytes, like 4 * 2**30; got {memory!r:.20}.")
+    return memory

@@ -115,7 +115,7 @@ def release(
         seed: steers only what needs no privacy: which public rows are drawn, the order and details of emitted rows.
             The noise has no seed.
         sign: the file of an Ed25519 private key that the folder is signed with.
-        memory: the most bytes that may be used; by default what the machine has free.
+        memory: the most bytes that may be used; by default half of what there is. With less, rows are read more often.
         ledger: a file that adds up what is spent on a data set, and refuses what would exceed its cap.
         cap: the most that may ever be spent on the data set; the ledger's first use fixes it.
         dataset: the name of the data set; by default that of the schema's table.

@@ -242,6 +242,9 @@ def test_refuses_before_anything_is_read_when_it_cannot_fit(monkeypatch):
         release("private.csv", MIXED, epsilon=1, resolution=1024, sparsity=3, memory=4 * 2**30)
     with pytest.raises(TooLarge, match="GB"):
         release("private.csv", MIXED, epsilon=1, memory=1000)
+    for memory in ("1GB", 0, -1, True, 4e9):
+        with pytest.raises(InputError, match=r"memory must be a whole number of bytes, like 4 \* 2\*\*30; got"):
+            release("private.csv", MIXED, epsilon=1, memory=memory)
     with pytest.raises(InputError, match="exists already"):
         release("private.csv", MIXED, epsilon=1, out=Path(__file__))
     assert opened == []

@@ -219,8 +219,10 @@ def test_only_an_engine_can_be_asked_to_count() -> None:
 
 
 REFUSED = {
-    "": "only a single SELECT",
-    "SELECT 1 AS a; SELECT 2 AS a": "only a single SELECT",
+    "": "it is empty, and only a single SELECT is run. Write one",
+    "SELECT 1 AS a; SELECT 2 AS a": "only a single SELECT is run. Leave out what comes before and after it",
+    f"PIVOT (SELECT '{CANARY}' AS a) ON a": "a PIVOT lists its values",
+    "DROP TABLE t": "this is another statement. Select rows, and change nothing",
     "COPY (SELECT 1) TO 'out.csv'": "only a single SELECT",
     "WITH x AS (COPY (SELECT 1) TO 'out.csv') SELECT * FROM x": "nothing in it that writes",
     "SELECT * FROM (WITH x AS (COPY (SELECT 1) TO 'out.csv') SELECT * FROM x)": "nothing in it that writes",
@@ -235,10 +237,17 @@ REFUSED = {
     "SELECT $1 AS a": "a parameter without a value",
     "SELEC 1": 'syntax error at or near "SELEC". Check the query',
     "SELECT a FROM nowhere": "Table with name nowhere does not exist. Check the query",
-    "SELECT a FROM 'nowhere.parquet'": "DuckDB cannot run the query",
-    f"SELECT b FROM (SELECT '{CANARY}' AS a)": "DuckDB cannot run the query",
+    "SELECT a FROM 'nowhere.parquet'": "(a SQL query): no file 'nowhere.parquet'. Check the path.",
+    "SELECT a FROM 'https://nowhere.example/a.parquet'": "needs an extension of DuckDB that is not loaded. Fetch the",
+    f"SELECT b FROM (SELECT '{CANARY}' AS a)": "no column 'b' in what it reads. Check the query.",
+    f"SELECT * EXCLUDE b FROM (SELECT '{CANARY}' AS a)": "no column 'b' in what it reads",
+    f"SELECT t.b FROM (SELECT '{CANARY}' AS a) AS t": "no column 'b' in that table",
+    f"SELECT u.a FROM (SELECT '{CANARY}' AS a) AS t": "no table 'u' after its FROM",
+    f"SELECT a FROM (SELECT '{CANARY}' AS a) AS t, (SELECT 1 AS a) AS u": "column 'a' is in several tables. Say which",
+    f"SELECT a, count(*) FROM (SELECT '{CANARY}' AS a)": "column 'a' is neither grouped by nor aggregated",
+    f"SELECT a + 1 FROM (SELECT '{CANARY}'::VARCHAR AS a)": "DuckDB cannot run the query. Try it in DuckDB itself",
     "SELECT text FROM tables_of_ours": "does not exist",
-    "SELECT 1 AS a, 2 AS a": "two columns are called 'a'",
+    "SELECT 1 AS a, 2 AS a": "private data (a SQL query): two columns are called 'a'",
 }
 
 
@@ -259,9 +268,36 @@ def test_a_query_that_fails_while_it_runs_quotes_no_cell() -> None:
     source = open_source(Unopened(f"SELECT x::INTEGER AS x FROM (VALUES ('{CANARY}')) AS t(x)"))
     whole = Schema.parse('[[column]]\nname = "x"\nkind = "integer"\nlow = 0\nhigh = 9')
     for read in (lambda: source.batches(["x"]), lambda: cleaned(source, whole)):
-        with pytest.raises(InputError, match="its query fails") as caught:
+        with pytest.raises(InputError, match="the query fails while it runs") as caught:
             list(read())
         assert CANARY not in "".join(traceback.format_exception(caught.value))
+
+
+def test_names_that_may_be_cells_are_not_told(tmp_path: Path) -> None:
+    """A CSV without a header has its first row for names."""
+    path = tmp_path / "rows.csv"
+    path.write_text(f"{CANARY},red\nother,blue\n")
+    source = open_source(Unopened(f"SELECT * FROM read_csv('{path}', header = true)"))
+    schema = Schema.parse('[[column]]\nname = "x"\nkind = "integer"\nlow = 0\nhigh = 9')
+    for read in (lambda: source.batches(["x"]), lambda: cleaned(source, schema)):
+        with pytest.raises(InputError, match=r"no column 'x', nor any other of the schema\. Check what") as told:
+            read()
+        assert CANARY not in str(told.value)
+
+
+def test_a_file_in_place_of_a_query_is_told_apart(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("people.csv").write_text("x\n1\n")
+    with pytest.raises(InputError, match="That is a file: leave out --sql"):
+        open_source(Unopened("people.csv"))
+
+
+@pytest.mark.parametrize("names", [("town", "Town"), ("main",), ("temp",)])
+def test_the_name_of_a_database_is_its_own(names: tuple[str, ...], tmp_path: Path) -> None:
+    path = tmp_path / "town.duckdb"
+    duckdb.connect(str(path)).close()
+    with pytest.raises(InputError, match=rf"--attach {names[-1]}: the name is taken\. Choose another\."):
+        open_source(Unopened("SELECT 1 AS a", attached=tuple((name, str(path)) for name in names)))
 
 
 READ = ["SELECT 1 AS a;", "-- why\nFROM (VALUES (1)) AS t(a)", "WITH t AS (SELECT 1 AS a) TABLE t UNION ALL TABLE t"]

@@ -246,6 +246,13 @@ FAILING = {
 }
 
 
+def test_a_lazy_frame_whose_query_fails_is_a_table_all_the_same(tmp_path: Path) -> None:
+    """Its columns are not known, and asking polars for them once more would warn."""
+    for lazy in (pl.scan_parquet(tmp_path / "nowhere.parquet"), pl.LazyFrame({"y": [1]}).select("x")):
+        with pytest.raises(InputError, match=r"data \(polars\.LazyFrame\): its query fails\. Collect it by itself"):
+            open_source(lazy)
+
+
 @pytest.mark.parametrize("case", FAILING)
 def test_no_cell_in_the_message_of(case: str) -> None:
     error = refuse(FAILING[case](), "x")

@@ -309,9 +309,12 @@ def test_large_row_groups_and_small_ones_come_in_order(tmp_path: Path) -> None:
 
 
 def test_what_is_held_does_not_grow_with_rows(tmp_path: Path) -> None:
-    """Peaks of what Python and NumPy hold. The control: all rows at once would be 5 times as much."""
+    """Peaks of what Python and NumPy hold. The control: all rows at once would be 5 times as much.
+
+    Both tables are large enough for a thread that reads ahead: what it holds is one batch more.
+    """
     peaks = []
-    for rows in (400_000, 2_000_000):
+    for rows in (duck.MANY_ROWS, 5 * duck.MANY_ROWS):
         path = tmp_path / f"{rows}.parquet"
         duckdb.execute(f"COPY (SELECT i % 10 AS x, i::DOUBLE AS y FROM range({rows}) AS t(i)) TO '{path}'")
         source = open_source(path)

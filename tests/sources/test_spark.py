@@ -349,7 +349,7 @@ def test_the_command_line_reads_what_spark_knows(
     frame.createOrReplaceTempView("people")
     pinned = ("--resolution", 4, "--mechanism", "identity", "--epsilon", 2)
     given = ("--schema", "schema.toml", "--engine", "spark")
-    done = run("release", "SELECT age, sex FROM people WHERE age > 2", "--sql", *given, *pinned, "--out", "release")
+    done = run("release", "SELECT age, sex FROM people WHERE age > 2;\n", "--sql", *given, *pinned, "--out", "release")
     assert done.exit_code == 0, done.output
     assert all(check["ok"] for check in Release.load("release").verify())
     made = "release/synthetic.csv"
@@ -358,8 +358,11 @@ def test_the_command_line_reads_what_spark_knows(
         done = run(command, data, made, *given, *budget)
         assert done.exit_code == 0, done.output
     for data, sql, says in [
-        ("nowhere", (), "Spark cannot run its query"),
-        ("nowhere.parquet", (), "Spark cannot run its query"),
+        ("nowhere", (), "Spark knows no table 'nowhere'. Check the name"),
+        ("nowhere.parquet", (), "nowhere.parquet: no such file. Check the path."),
+        ("SELECT age, height FROM people", ("--sql",), "no column 'height' in what it reads. Check the query."),
+        ("SELECT age FROM people, people AS others", ("--sql",), "column 'age' is in several tables. Say which one"),
+        ("SELECT age FROM nowhere", ("--sql",), "Spark knows no table 'nowhere'"),
         ("people.csv", (), "Save it as Parquet"),
         ("DROP VIEW people", ("--sql",), "not a single SELECT"),
         ("SELECT 1; SELECT 2", ("--sql",), "not a single SELECT"),

@@ -74,7 +74,7 @@ def open_source(data: Any, *, what: str = "data") -> NamedSource:
     if isinstance(data, (str, os.PathLike)):
         return open_file(Path(os.fsdecode(data)), what)
     if isinstance(data, duckdb.DuckDBPyRelation):
-        return Relation.open(data, what)
+        return Relation.open(data, f"{what} (a DuckDB relation)")
     if isinstance(data, Unopened):
         return data.opened(what)
     if is_spark(data):

@@ -38,6 +38,7 @@ _DAMAGED = (
     "or free memory."
 )
 _FAILS = "its query fails, or its connection is closed. Run it by itself to see why."
+_QUERY_FAILS = "the query fails while it runs, or needs more memory than there is. Run it in DuckDB itself to see why."
 
 
 @dataclass(frozen=True, slots=True)
@@ -356,24 +357,28 @@ class Relation:
     types: tuple[str, ...]
 
     @classmethod
-    def open(cls, relation: duckdb.DuckDBPyRelation, what: str) -> Relation:
-        where = f"{what} (a DuckDB relation)"
+    def open(cls, relation: duckdb.DuckDBPyRelation, where: str) -> Relation:
         with own_words(f"{where}: {_FAILS}"):
             names, types = tuple(relation.columns), tuple(str(kind) for kind in relation.types)
         refuse_twins(names, where)
         return cls(relation, where, names, types)
 
+    fails = _FAILS
+
     def size_hint(self) -> int | None:
         return None  # counting would run the query
 
+    def places(self, names: Sequence[str]) -> list[int]:
+        return positions(names, self.names, self.where)
+
     def batches(self, names: Sequence[str], *, rows: int = 500_000) -> Iterator[list[np.ndarray]]:
-        wanted = positions(names, self.names, self.where)
+        wanted = self.places(names)
         return gathered(self._bites(wanted), range(len(wanted)), min(rows, TEXT_ROWS))
 
     def _bites(self, wanted: Sequence[int]) -> Iterator[list[tuple[Any, ...]]]:
         # Columns go by their place, #1, #2, …: DuckDB's names ignore case.
         chosen = [f"{readable(f'#{i + 1}', self.types[i])} AS x{j}" for j, i in enumerate(wanted)]
-        with own_words(f"{self.where}: {_FAILS}"):
+        with own_words(f"{self.where}: {self.fails}"):
             rows = self.relation.project(", ".join(chosen)).iter_rows(BITE)
             while bite := list(itertools.islice(rows, BITE)):
                 yield bite
@@ -385,16 +390,23 @@ class Query(Relation):
 
     con: duckdb.DuckDBPyConnection
 
+    fails = _QUERY_FAILS
+
+    def places(self, names: Sequence[str]) -> list[int]:
+        if not set(names) & set(self.names):  # a CSV without a header has its first row for names: they are not told
+            remedy = "Check what the query selects; a CSV file needs a header."
+            raise InputError(f"{self.where}: no column {names[0]!r}, nor any other of the schema. {remedy}")
+        return positions(names, self.names, self.where)
+
     def cleaned(self, schema: Schema, *, rows: int = 500_000) -> Iterator[list[np.ndarray]]:
         """Batches of cleaned columns: what `Column.clean` makes of `batches`, sooner."""
-        places = positions(schema.names, self.names, self.where)
-        named = zip(schema, places, strict=True)
+        named = zip(schema, self.places(schema.names), strict=True)
         ways = [_way(column, (f"#{i + 1}", self.types[i]), j, {}) for j, (column, i) in enumerate(named)]
         return evened(self._clean(ways), rows)
 
     def _clean(self, ways: Sequence[_Way]) -> Iterator[list[np.ndarray]]:
         chosen = ", ".join(f"{way.sql} AS x{j}" for j, way in enumerate(ways))
-        with own_words(f"{self.where}: {_FAILS}"):
+        with own_words(f"{self.where}: {self.fails}"):
             _list_texts(self.con, ways)
             with closing(streamed(self.relation.project(chosen), _cleaning(ways))) as stream:
                 yield from stream

@@ -15,6 +15,7 @@ import numpy as np
 from certsynth.errors import InputError
 from certsynth.sources.reading import objects, own_words, positions, refuse_twins
 
+_FAILS = "its query fails. Collect it by itself to see why."
 SUPPORTED = "a CSV or Parquet file, a DuckDB relation, or a frame of pandas, polars, pyarrow or Spark"
 
 
@@ -29,10 +30,13 @@ class Frame:
     @classmethod
     def open(cls, data: Any, what: str) -> Frame:
         where = f"{what} ({type(data).__module__.partition('.')[0]}.{type(data).__name__})"
+        frame = None
         try:
             frame = nw.from_native(data)
             names = tuple(map(str, frame.collect_schema().names()))
         except Exception:
+            if isinstance(frame, nw.LazyFrame):
+                raise InputError(f"{where}: {_FAILS}") from None
             refuse_twins(_native_names(data), where)
             raise InputError(f"{where}: not a table that can be read. Give {SUPPORTED}.") from None
         refuse_twins(names, where)  # 1 and "1" are two columns to pandas, but not to a schema
@@ -52,7 +56,7 @@ class Frame:
     def _read(self, wanted: Sequence[int], rows: int) -> Iterator[list[np.ndarray]]:
         frame = self.frame
         if isinstance(frame, nw.LazyFrame):
-            with own_words(f"{self.where}: its query fails. Collect it by itself to see why."):
+            with own_words(f"{self.where}: {_FAILS}"):
                 frame = frame.select(*(self.names[i] for i in wanted)).collect()
             wanted = range(len(wanted))
         for start in range(0, len(frame), rows):

@@ -9,7 +9,7 @@ import os
 import sys
 import warnings
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from importlib.metadata import PackageNotFoundError, version
 from importlib.util import find_spec
@@ -195,8 +195,11 @@ def _cleaned(batches: Iterable[Any], schema: Schema) -> Iterator[tuple[Callable[
 
 
 @contextmanager
-def _own_words(where: str) -> Iterator[None]:
-    """Spark's errors quote cells and come with pages of Java: one line in place of them."""
+def _own_words(where: str, text: str = "") -> Iterator[None]:
+    """Spark's errors quote cells and come with pages of Java: one line in place of them.
+
+    `text`: what a user wrote, of which parts may be told.
+    """
     try:
         with warnings.catch_warnings(), _without_its_log():
             warnings.simplefilter("ignore", FutureWarning)  # PySpark on versions of pandas, which is not used here
@@ -204,7 +207,7 @@ def _own_words(where: str) -> Iterator[None]:
     except (KeyboardInterrupt, SystemExit, GeneratorExit):
         raise
     except BaseException as error:
-        raise InputError(f"{where}: {_reason(str(error))}") from None
+        raise InputError(f"{where}: {_unknown(error, text) or _reason(str(error))}") from None
 
 
 @contextmanager
@@ -221,6 +224,30 @@ def _without_its_log() -> Iterator[None]:
     finally:
         for logger, was in zip(loggers, before, strict=True):
             logger.disabled = was
+
+
+def _unknown(error: BaseException, text: str) -> str | None:
+    """What Spark does not know, if it says so before a query runs; a name only if it stands in `text`."""
+    with suppress(Exception):
+        condition = str(getattr(error, "getCondition", str)())
+        told: dict[str, Any] = getattr(error, "getMessageParameters", dict)()
+        for start, (key, words) in _UNKNOWN.items():
+            name = str(told.get(key, "")).replace("`", "")
+            if condition.startswith(start) and (name in text or "{" not in words):
+                return words.format(repr(name))
+    return None
+
+
+_UNKNOWN = {
+    "UNRESOLVED_COLUMN": ("objectName", "no column {} in what it reads. Check the query."),
+    "AMBIGUOUS_REFERENCE": ("name", "column {} is in several tables. Say which one, like a.name."),
+    "TABLE_OR_VIEW_NOT_FOUND": (
+        "relationName",
+        "Spark knows no table {}. Check the name; a path of Parquet files ends in .parquet or /.",
+    ),
+    "PATH_NOT_FOUND": ("path", "no such file. Check the path."),
+}
+"""Spark's conditions, each with what it calls the name and what we say."""
 
 
 def _reason(text: str) -> str:
@@ -246,7 +273,7 @@ def spark_table(data: str, *, query: bool = False, what: str = "data") -> SparkT
     if query:
         return SparkTable.open(_queried(spark, data, where), what)
     lower = data.lower()
-    with _own_words(f"{where}: {data}"):
+    with _own_words(f"{where}: {data}", data):
         if lower.endswith((".csv", ".csv.gz", ".tsv", ".tsv.gz")):
             frame = None
         elif lower.endswith((".parquet", ".pq", "/")) or set("*?[:") & set(data) or Path(data).is_dir():
@@ -259,12 +286,13 @@ def spark_table(data: str, *, query: bool = False, what: str = "data") -> SparkT
 
 
 def _queried(spark: Any, text: str, where: str) -> Any:
-    """A query that only reads. Spark's parser has a rule for those."""
+    """A query that only reads. Spark's parser has a rule for those, to which a semicolon at the end is one too many."""
+    text = text.rstrip().removesuffix(";")
     try:
         spark._jsparkSession.sessionState().sqlParser().parseQuery(text)
     except Exception:
         raise InputError(f"{where}: not a single SELECT that Spark can read. Only queries are run.") from None
-    with _own_words(where):
+    with _own_words(where, text):
         return spark.sql(text)
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -23,6 +24,20 @@ _READS = frozenset({"SELECT_NODE", "SET_OPERATION_NODE", "RECURSIVE_CTE_NODE", "
 _ONE_SELECT = "only a single SELECT is run"
 _FAILS = "DuckDB cannot run the query. Try it in DuckDB itself: a file, a column or a function may not be there."
 _REMOTE = ("postgres", "mysql")
+_TAKEN = ("main", "memory", "system", "temp")
+"""Names that DuckDB has for databases of its own."""
+
+_MEANINGS = {
+    r'Referenced column "([^"]+)" not found': "no column {!r} in what it reads. Check the query.",
+    r'"[^"]+" does not have a column named "([^"]+)"': "no column {!r} in that table. Check the query.",
+    r'Column "([^"]+)" in \w+ list not found': "no column {!r} in what it reads. Check the query.",
+    r'Referenced table "([^"]+)" not found': "no table {!r} after its FROM. Check the query.",
+    r'Ambiguous reference to column name "([^"]+)"': "column {!r} is in several tables. Say which one, like a.name.",
+    r'column "([^"]+)" must appear in the GROUP BY': "column {!r} is neither grouped by nor aggregated. Do either.",
+    r'No files found that match the pattern "([^"]+)"': "no file {!r}. Check the path.",
+    r"File (\S+) requires the extension": "{!r} needs an extension of DuckDB that is not loaded. Fetch the file first.",
+}
+"""What DuckDB says before it runs a query, in our own words. A name is told if it stands in the query itself."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,16 +64,32 @@ def queried(text: str, attached: Sequence[tuple[str, str]] = (), *, what: str = 
     con = connection()
     con.execute("SET python_enable_replacements = false")  # or a table may be called like a variable of ours
     _refuse_writers(con, text, where)
+    seen: set[str] = set()
     for name, database in attached:
+        if name.lower() in {*_TAKEN, *seen}:
+            raise InputError(f"--attach {name}: the name is taken. Choose another.")
+        seen.add(name.lower())
         _attach(con, name, database)
     try:
         relation = con.sql(text)
     except duckdb.CatalogException as error:
         raise InputError(f"{where}: {_first_line(error)}. Check the query.") from None
-    except Exception:
-        raise InputError(f"{where}: {_FAILS}") from None
-    found = Relation.open(relation, what)
+    except Exception as error:
+        raise InputError(f"{where}: {_meaning(error, text)}") from None
+    found = Relation.open(relation, where)
     return Query(relation=relation, where=where, names=found.names, types=found.types, con=con)
+
+
+def _meaning(error: Exception, text: str) -> str:
+    """What DuckDB has against a query, as far as it is about the query's own text.
+
+    >>> _meaning(duckdb.BinderException('Binder Error: Referenced column "b" not found in FROM clause!'), "SELECT b")
+    "no column 'b' in what it reads. Check the query."
+    """
+    for pattern, words in _MEANINGS.items():
+        if (found := re.search(pattern, str(error))) and found[1] in text:
+            return words.format(found[1])
+    return _FAILS
 
 
 def _refuse_writers(con: duckdb.DuckDBPyConnection, text: str, where: str) -> None:
@@ -66,11 +97,17 @@ def _refuse_writers(con: duckdb.DuckDBPyConnection, text: str, where: str) -> No
     try:
         statements = con.extract_statements(text)
     except duckdb.Error as error:
-        raise InputError(f"{where}: {_first_line(error)}. Check the query.") from None
+        remedy = "That is a file: leave out --sql" if os.path.lexists(text) else "Check the query"
+        raise InputError(f"{where}: {_first_line(error)}. {remedy}.") from None
     except Exception:
         raise InputError(f"{where}: it cannot be read. Check the query.") from None
-    if len(statements) != 1 or statements[0].type != duckdb.StatementType.SELECT:
-        raise InputError(f"{where}: {_ONE_SELECT}. Leave out what comes before and after it.")
+    if not statements:
+        raise InputError(f"{where}: it is empty, and {_ONE_SELECT}. Write one.")
+    if len(statements) > 1 or statements[0].type == duckdb.StatementType.MULTI:
+        # So is a PIVOT without a list of values: its columns would be named after cells.
+        raise InputError(f"{where}: {_ONE_SELECT}. Leave out what comes before and after it; a PIVOT lists its values.")
+    if statements[0].type != duckdb.StatementType.SELECT:
+        raise InputError(f"{where}: {_ONE_SELECT}, and this is another statement. Select rows, and change nothing.")
     if statements[0].named_parameters:
         raise InputError(f"{where}: it has a parameter without a value. Write the value into the query.")
     try:
