@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any, TypeVar
 
 import numpy as np
@@ -14,12 +15,15 @@ _A = TypeVar("_A", bound=NDArray[Any])
 
 
 def sums(groups: Ints, weights: Floats, size: int) -> Floats:
-    """Sum of the weights in each of `size` groups.
+    """Sum of the weights in each of `size` groups. Leading axes are kept.
 
     >>> sums(np.array([0, 2, 2]), np.array([1.0, 2.0, 3.0]), 4).tolist()
     [1.0, 0.0, 5.0, 0.0]
     """
-    return np.bincount(groups, weights=weights, minlength=size).astype(np.float64)
+    *lead, _ = weights.shape
+    count = math.prod(lead)
+    places = groups if count == 1 else np.arange(count)[:, None] * size + groups
+    return np.bincount(places.ravel(), weights.ravel(), count * size).astype(np.float64).reshape(*lead, size)
 
 
 def frozen(array: _A) -> _A:

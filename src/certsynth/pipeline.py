@@ -47,10 +47,9 @@ from certsynth.progress import Progress, silent
 from certsynth.projection.support import check_full_grid
 from certsynth.queries.displacement import Displacement, farthest
 from certsynth.queries.fine import LATTICE_COLUMNS, PLACING, FineMarginals
-from certsynth.queries.tally import HowMany
 from certsynth.request import usable
 from certsynth.settings import DIRECT_BETA, HIDDEN_ROWS, MOST_ROWS, Settings, checked_settings
-from certsynth.sources import Source, cleaned, open_source, rows_of
+from certsynth.sources import Source, cleaned, how_many, open_source, rows_of
 
 COUNTING, DISPLACED = "counting rows", "measuring how far rows are from their cells"
 
@@ -352,8 +351,7 @@ def _known_rows(source: Source, schema: Schema, settings: Settings) -> int:
     """How many rows to plan for: under add/remove the number of rows is not public."""
     if settings.neighbours is Neighbours.ADD_REMOVE:
         return HIDDEN_ROWS if settings.rows is None else settings.rows
-    known = source.size_hint()
-    return rows_of(source, schema.select(schema.names[:1]), COUNTING)(HowMany()) if known is None else known
+    return how_many(source, schema, COUNTING)
 
 
 def read_public(public: Any, schema: Schema) -> list[np.ndarray]:

@@ -116,7 +116,7 @@ def _combine_subset(fine: Layer, coarse: Layer, shared: Subset) -> None:
     shape = coarse.marginals.shape(shared)
     above = np.ravel_multi_index(np.meshgrid(*codes, indexing="ij"), shape).ravel()
     members = np.bincount(above, minlength=known.shape[-1])
-    inside = np.array([sums(above, row, known.shape[-1]) for row in counts])
+    inside = sums(above, counts, known.shape[-1])
     fine_variance *= counts.shape[-1] / known.shape[-1]
     best = (known / variance + inside / fine_variance) / (1 / variance + 1 / fine_variance)
     fine.take_over(shared, ((best - inside) / members)[:, above])

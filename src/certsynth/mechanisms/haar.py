@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import functools
 from dataclasses import dataclass
 from typing import Literal
 
 import numpy as np
 
 from certsynth.arrays import Floats, Ints
+from certsynth.domain import Cells
 from certsynth.mechanisms.guarantee import Neighbours, Sensitivity
 from certsynth.mechanisms.strategy import Product, Strategy, level_weights, size_of
 from certsynth.transport.path import Order, Path
@@ -76,7 +78,7 @@ class Haar(Strategy):
         [8, 4, 4, 2]
         """
         sums = np.zeros(1 << _levels(product), dtype=np.int64)
-        sums[: len(counts)] = counts[Path.along(product, self.path).order]
+        sums[: len(counts)] = counts[_order(tuple(product), self.path)]
         levels: list[Ints] = []
         for weight in reversed(self._weights(product)):
             left, right = sums[0::2], sums[1::2]
@@ -95,7 +97,7 @@ class Haar(Strategy):
             start = 2 * start + 1
         size = size_of(product)
         block = np.empty((*sums.shape[:-1], size))
-        block[..., Path.along(product, self.path).order] = sums[..., :size]
+        block[..., _order(tuple(product), self.path)] = sums[..., :size]
         return block if self.noisy_total else block + (total - block.sum(axis=-1))[..., None] / size
 
     def total(self, coefficients: Floats) -> Floats:
@@ -103,6 +105,11 @@ class Haar(Strategy):
 
     def _weights(self, product: Product) -> list[int]:
         return level_weights(_levels(product), self.growth)
+
+
+@functools.lru_cache(maxsize=256)
+def _order(product: tuple[Cells, ...], path: Order) -> Ints:
+    return Path.along(product, path).order
 
 
 def _levels(product: Product) -> int:

@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import numpy as np
-from scipy.sparse import csr_array
 
-from certsynth.arrays import Floats, Ints
+from certsynth.arrays import Floats, Ints, sums
 
 
 def consistent(
@@ -21,24 +20,17 @@ def consistent(
     the sum of its parts with inverse variances as weights; from the top down, parts take over what they differ by, in
     proportion to their variances. Linear, and true counts pass unchanged.
     """
-    sums = [_sums(codes, noisy[level].shape[-1]) for level, codes in enumerate(above)]
     best, spread = [noisy[-1]], [np.full(noisy[-1].shape[-1], float(variances[-1]))]
     for level in range(len(noisy) - 2, -1, -1):
-        inside, variance = _apply(sums[level], best[0]), sums[level] @ spread[0]
+        size = noisy[level].shape[-1]
+        inside, variance = sums(above[level], best[0], size), sums(above[level], spread[0], size)
         trust = variances[level] / (variances[level] + variance)
         best.insert(0, noisy[level] + (inside - noisy[level]) * trust)
         spread.insert(0, variance * trust)
     best[0] = best[0] + (total[:, None] - best[0].sum(axis=-1, keepdims=True)) * (spread[0] / spread[0].sum())
-    for level, up in enumerate(sums):
-        missing = best[level] - _apply(up, best[level + 1])
-        share = spread[level + 1] / (up.T @ (up @ spread[level + 1]))
-        best[level + 1] = best[level + 1] + _apply(up.T, missing) * share
+    for level, codes in enumerate(above):
+        size = noisy[level].shape[-1]
+        missing = best[level] - sums(codes, best[level + 1], size)
+        share = spread[level + 1] / sums(codes, spread[level + 1], size)[codes]
+        best[level + 1] = best[level + 1] + missing[:, codes] * share
     return best
-
-
-def _sums(codes: Ints, size: int) -> csr_array:
-    return csr_array((np.ones(len(codes)), (codes, np.arange(len(codes)))), shape=(size, len(codes)))
-
-
-def _apply(matrix: csr_array, rows: Floats) -> Floats:
-    return np.asarray((matrix @ rows.T).T)

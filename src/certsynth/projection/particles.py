@@ -30,6 +30,12 @@ SETTLED = 0.01
 """Sweeps at falling temperature, and at most so many more at zero, until one gains less than this share of what noise
 alone would leave. A sweep offers as many swaps as half the number of values, so that each value is asked about once."""
 
+MANY, SWEEPS_OF_MANY = 50_000, 20
+"""From so many rows on half the sweeps at falling temperature do as well (docs/explanation/projection.md)."""
+
+SOON = 4
+"""So many offers before it is made, a swap's rows are looked for: memory takes as long as some offers do."""
+
 
 @dataclass(frozen=True, slots=True, eq=False)
 class View:
@@ -94,16 +100,17 @@ def fit(
     state = _State.of(start, views)
     unit = float(np.mean([w / np.sqrt(len(v.target) * w) for v, w in zip(views, state.weight, strict=True)]))
     proposals = -(-count * columns // 2)
-    for sweep in range(SWEEPS + SETTLING_SWEEPS):
-        heat = HOT * (COLD / HOT) ** (sweep / (SWEEPS - 1)) * unit if hot and sweep < SWEEPS else 0.0
+    cooling = SWEEPS_OF_MANY if hot and count >= MANY else SWEEPS
+    for sweep in range(cooling + SETTLING_SWEEPS):
+        heat = HOT * (COLD / HOT) ** (sweep / (cooling - 1)) * unit if hot and sweep < cooling else 0.0
         first, second = rng.integers(count, size=(2, proposals), dtype=np.int32)
         column = rng.integers(columns, size=proposals, dtype=np.int32)
         patience = rng.standard_exponential(proposals, dtype=np.float32) * np.float32(heat)
         gain = -_sweep(state.rows, first, second, column, patience, *state.arrays())
-        progress("fitting", sweep + 1, SWEEPS + SETTLING_SWEEPS)
+        progress("fitting", sweep + 1, cooling + SETTLING_SWEEPS)
         if not heat and gain < SETTLED * len(views):
             break
-    progress("fitting", SWEEPS + SETTLING_SWEEPS, SWEEPS + SETTLING_SWEEPS)
+    progress("fitting", cooling + SETTLING_SWEEPS, cooling + SETTLING_SWEEPS)
     return state.codes()
 
 
@@ -207,10 +214,12 @@ def _sweep(
 
     A swap that changes the error by less than patience[t] is made. Returns the change of the error in all.
     """
-    touched = np.empty((weight.shape[0], 4), np.uint32)
+    touched = np.empty((weight.shape[0] + 1, 4), np.uint32)
     moved = 0.0
     for t in range(first.shape[0]):
         i, h, j = first[t], second[t], column[t]
+        soon = min(t + SOON, first.shape[0] - 1)
+        touched[-1, 0], touched[-1, 1] = rows[first[soon], 0], rows[second[soon], 0]  # read by nobody, but near now
         a, b = rows[i, j], rows[h, j]
         if a == b:
             continue

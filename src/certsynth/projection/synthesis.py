@@ -118,7 +118,7 @@ def _views(layers: Sequence[_Layer], base: Sequence[Cells]) -> list[View]:
                 shape = tuple(places(codes) for codes in way)
                 index = np.ravel_multi_index(np.meshgrid(*way, indexing="ij"), shape).ravel()
                 target = sums(index, block, math.prod(shape))
-                errors = [sums(index, draw, len(target)) for draw in noise]
+                errors = sums(index, noise, len(target))
                 views.append(
                     View(
                         columns=subset,

@@ -16,15 +16,15 @@ import numpy as np
 from certsynth.domain.schema import Schema
 from certsynth.errors import InputError
 from certsynth.progress import Progress, silent, watched
-from certsynth.queries.tally import Rows, T, Tally, asked
+from certsynth.queries.tally import HowMany, Rows, T, Tally, asked
 from certsynth.sources.duck import ParquetFiles, Query, Relation
-from certsynth.sources.files import open_file
+from certsynth.sources.files import CsvFile, open_file
 from certsynth.sources.frames import Frame
 from certsynth.sources.pushdown import PushedDown, can_be_asked, rows_would_travel
 from certsynth.sources.spark import SparkTable, is_spark
 from certsynth.sources.sql import Unopened
 
-__all__ = ["NamedSource", "Source", "Unopened", "cleaned", "open_source", "pushed_down", "rows_of"]
+__all__ = ["NamedSource", "Source", "Unopened", "cleaned", "how_many", "open_source", "pushed_down", "rows_of"]
 
 
 class Source(Protocol):
@@ -100,7 +100,7 @@ def pushed_down(data: Any, *, what: str = "data") -> NamedSource:
 
 def cleaned(source: Source, schema: Schema, *, rows: int = 500_000) -> Iterator[list[np.ndarray]]:
     """Batches of cleaned columns, in the order of the schema; what the schema does not name is not read."""
-    if isinstance(source, (ParquetFiles, Query)):
+    if isinstance(source, (CsvFile, ParquetFiles, Query)):
         return source.cleaned(schema, rows=rows)
     batches = source.batches(schema.names, rows=rows)
     return ([column.clean(raw) for column, raw in zip(schema, batch, strict=True)] for batch in batches)
@@ -117,3 +117,12 @@ def rows_of(source: Source, schema: Schema, phase: str, *, hidden: bool = False,
         return asked(watched(cleaned(source, schema), phase, total, hidden=hidden, progress=progress), tally)
 
     return ask
+
+
+def how_many(source: Source, schema: Schema, phase: str) -> int:
+    """The number of rows. It takes a reading where it is not known: of one column, unless all of them will be kept."""
+    known = source.size_hint()
+    if known is not None:
+        return known
+    kept = isinstance(source, CsvFile) and source.is_small
+    return rows_of(source, schema if kept else schema.select(schema.names[:1]), phase)(HowMany())

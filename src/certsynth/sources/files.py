@@ -16,19 +16,24 @@ import itertools
 import zlib
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import IO, Any
 
 import numpy as np
 
 from certsynth.domain.cleaning import as_numbers
+from certsynth.domain.schema import Schema
 from certsynth.errors import InputError
 from certsynth.sources.duck import ParquetFiles
 from certsynth.sources.lookup import PARQUET, Found, in_folder, is_pattern, that_fit
 from certsynth.sources.reading import BITE, TEXT_ROWS, gathered, objects, positions
 
 DELIMITERS = {".csv": ",", ".csv.gz": ",", ".tsv": "\t", ".tsv.gz": "\t"}
+KEPT_BYTES = 2**26
+"""A file of at most this size is read once, and its cleaned rows are kept, if these take no more, either. To read texts
+takes longer than all that is asked of a row, and a release asks four times."""
+
 SPREADSHEETS = (".xlsx", ".xlsm", ".xls", ".ods", ".numbers")
 
 _SAVE_SHEET = "a spreadsheet, or packed like one. Save the sheet as CSV in UTF-8"
@@ -91,12 +96,15 @@ class CsvFile:
     where: str
     delimiter: str
     names: tuple[str, ...]
+    is_small: bool = False
+    kept: dict[tuple[Schema, int], list[list[np.ndarray]]] = field(default_factory=dict, compare=False, repr=False)
 
     @classmethod
     def open(cls, path: Path, where: str, delimiter: str) -> CsvFile:
         unread = cls(path, where, delimiter, ())
         unread._refuse_other_formats()
         with unread._lines() as lines:
+            small = path.stat().st_size <= KEPT_BYTES
             try:
                 header: list[str] = next(unread._parsed(lines), [])
             except csv.Error:
@@ -116,7 +124,7 @@ class CsvFile:
             else:
                 found = f"columns {first + 1} and {second + 1} have one name. Rename or drop one of the two"
             raise InputError(f"{where}: {found}.")
-        return cls(path, where, delimiter, tuple(header))
+        return cls(path, where, delimiter, tuple(header), small)
 
     @property
     def other_separator(self) -> str | None:
@@ -152,6 +160,26 @@ class CsvFile:
             raise InputError(f"{self.where}: {found}.")
         wanted = positions(names, self.names, self.where)
         return gathered(self._bites(wanted), wanted, min(rows, TEXT_ROWS))
+
+    def cleaned(self, schema: Schema, *, rows: int = 500_000) -> Iterator[list[np.ndarray]]:
+        """Batches of cleaned columns. Where a small file was read to its end, they come from memory again."""
+        if kept := self.kept.get((schema, rows)):
+            return iter(kept)
+        batches = self.batches(schema.names, rows=rows)
+        clean = ([column.clean(raw) for column, raw in zip(schema, batch, strict=True)] for batch in batches)
+        return self._keeping((schema, rows), clean) if self.is_small else clean
+
+    def _keeping(self, key: tuple[Schema, int], batches: Iterable[list[np.ndarray]]) -> Iterator[list[np.ndarray]]:
+        held, room = [], KEPT_BYTES
+        for batch in batches:
+            room -= sum(column.nbytes for column in batch)
+            if room >= 0:
+                held.append(batch)
+            else:  # the file is packed, or numbers are longer than their texts
+                held.clear()
+            yield batch
+        if room >= 0:
+            self.kept[key] = held
 
     def _bites(self, wanted: Sequence[int]) -> Iterator[list[list[str]]]:
         with self._lines() as lines:
