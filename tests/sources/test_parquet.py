@@ -6,6 +6,7 @@ import datetime
 import gc
 import math
 import random
+import time
 import tracemalloc
 from decimal import Decimal
 from pathlib import Path
@@ -23,6 +24,7 @@ from nasty import CANARY, ROWS, TABLE, arrow, columns, expected
 from certsynth.domain import Category, Column, Ordered, Schema
 from certsynth.domain.column import MANY_ROWS
 from certsynth.errors import InputError
+from certsynth.queries.tally import Batch
 from certsynth.sources import cleaned, duck, open_source
 from certsynth.sources.duck import ParquetFiles, connection
 from certsynth.sources.stream import streamed
@@ -311,8 +313,13 @@ def test_large_row_groups_and_small_ones_come_in_order(tmp_path: Path) -> None:
 def test_what_is_held_does_not_grow_with_rows(tmp_path: Path) -> None:
     """Peaks of what Python and NumPy hold. The control: all rows at once would be 5 times as much.
 
-    Both tables are large enough for a thread that reads ahead: what it holds is one batch more.
+    Both tables are large enough for a thread that reads ahead, and rows are taken so slowly that it is always ahead.
     """
+
+    def slowly(batch: Batch) -> int:
+        time.sleep(0.01)
+        return len(batch[0])
+
     peaks = []
     for rows in (duck.MANY_ROWS, 5 * duck.MANY_ROWS):
         path = tmp_path / f"{rows}.parquet"
@@ -320,7 +327,7 @@ def test_what_is_held_does_not_grow_with_rows(tmp_path: Path) -> None:
         source = open_source(path)
         gc.collect()
         tracemalloc.start()
-        seen = sum(len(batch[0]) for batch in cleaned(source, X))
+        seen = sum(slowly(batch) for batch in cleaned(source, X))
         peaks.append(tracemalloc.get_traced_memory()[1])
         tracemalloc.stop()
         assert seen == rows
