@@ -12,6 +12,7 @@ from certsynth.certificate.plug_in import DRAWN_AT_ONCE, PILOT_DRAWS
 from certsynth.certificate.skipping import COARSER
 from certsynth.domain import Schema
 from certsynth.errors import InputError, TooLarge
+from certsynth.projection.particles import MANY
 from certsynth.projection.synthesis import most_particles
 from certsynth.queries import Marginals
 from certsynth.queries.fine import FineMarginals
@@ -72,7 +73,8 @@ def size_of_release(
     if program:
         fitting = 13 * (plug_in.cells / 10_000) ** 1.5
     else:
-        fitting = 1.4e-6 * tables * min(rows, most_particles(tables)) if max(map(len, marginals.subsets)) > 1 else 0.0
+        particles = min(rows, most_particles(tables)) if max(map(len, marginals.subsets)) > 1 else 0
+        fitting = (0.8e-6 if particles >= MANY else 1.4e-6) * tables * particles
     comparing = held = 0.0
     if fine is not None:
         points, nodes = fine.on_lattices.sizes(), nodes_each(len(fine.wide))

@@ -199,8 +199,10 @@ def _chosen(schema: Schema, settings: Settings, rows: int, memory: int | None, p
     split = _best_split(schema, settings, rows, best)
     if split != SPLIT:
         most = CLOSE * best.predicted
+        close = [c for c in candidates if c.predicted <= most]
+        again = iter(_with_splits(schema, settings, rows, [(c, split) for c in close]))
         candidates = [
-            _with_split(schema, settings, rows, c, split)
+            next(again)
             if c.predicted <= most
             else replace(c, split=split, layers=_layers(settings, c.strategy, c.resolution, split))
             for c in candidates
@@ -375,16 +377,23 @@ def _with_growth(
     return [best_strategy(marginals, [name], settings.neighbours, budget=budget, rows=rows) for name in names]
 
 
-def _with_split(
-    schema: Schema, settings: Settings, rows: int, other: Candidate, split: Fraction, draws: int | None = None
-) -> Candidate:
-    return candidate(schema, settings, rows, other.strategy, other.resolution, split, draws)
+def _with_splits(
+    schema: Schema,
+    settings: Settings,
+    rows: int,
+    others: Sequence[tuple[Candidate, Fraction]],
+    draws: int | None = None,
+) -> list[Candidate]:
+    """Candidates once more, each with a split of the budget."""
+    tasks = [(schema, settings, rows, c.strategy, c.resolution, split, draws) for c, split in others]
+    work = 50 * sum((c.resolution or 1) ** settings.sparsity for c, _ in others)
+    return run(candidate, tasks, work=work, phase="comparing mechanisms", progress=silent)
 
 
 def _best_split(schema: Schema, settings: Settings, rows: int, best: Candidate) -> Fraction:
     """What single columns should get of the budget, by what noise alone does."""
-    tried = [_with_split(schema, settings, rows, best, split, _SPLIT_DRAWS).predicted for split in SPLITS]
-    return SPLITS[int(np.argmin(tried))]
+    tried = _with_splits(schema, settings, rows, [(best, split) for split in SPLITS], _SPLIT_DRAWS)
+    return SPLITS[int(np.argmin([c.predicted for c in tried]))]
 
 
 def _rehearsed(
