@@ -75,10 +75,10 @@ def run(
         return results
 
     backend, workers = get_active_backend()
-    nested = _here.working or backend.nesting_level  # workers start no workers
-    if work < TINY or len(tasks) < 2 or nested or workers == 1:
-        return keep(function(*tasks[i]) for i in range(len(tasks)))
-    if work < SMALL:
+    alone = len(tasks) < 2 or _here.working or backend.nesting_level  # workers start no workers
+    if alone or work < SMALL:
+        if alone or work < TINY or workers == 1:
+            return keep(function(*tasks[i]) for i in range(len(tasks)))
         with ThreadPoolExecutor(min(os.cpu_count() or 1, len(tasks))) as threads:
             return keep(threads.map(lambda i: _done(function, (tasks[i],)), range(len(tasks))))
     for _ in range(ATTEMPTS):
