@@ -551,3 +551,46 @@ def test_fine_lattices_of_unequal_steps_leave_room_for_real_tables() -> None:
     second = np.array([0, 0, 0, 0, 0, 1_000_003])
     upper, lower, per = transport_bounds(network, first, second)
     assert upper == lower == per
+
+
+def test_many_losses_at_once_are_those_one_by_one() -> None:
+    """Lines, ways that lead both ways, and neither; rows of nothing, without end, and no numbers among them."""
+    rng, seen = np.random.default_rng(31), set()
+    shapes = [*gen.HARD_SHAPES.values(), *(gen.random_shape(rng, columns=1 + i % 3, most_cells=60) for i in range(30))]
+    for shape in shapes:
+        for hub in HUBS:
+            network = Network.of(shape, hub=hub)
+            rows = np.array([gen.random_signed(rng, gen.size(shape)) * 10.0 ** rng.integers(-9, 9) for _ in range(6)])
+            rows[1] = 0
+            rows[2, 0] = (np.nan, np.inf)[len(seen) % 2]
+            rows[3] = 1e308
+            rows[4] = 5e-324
+            found = transport_loss(rows, np.zeros_like(rows), network)
+            each = [float(transport_loss(row, np.zeros_like(row), network)) for row in rows]
+            assert found.tolist() == each
+            assert found[1] == 0
+            assert found[2] == np.inf
+            line = flow.arcs_of_line(network.tails, network.heads, network.nodes).size > 0
+            seen.add("line" if line else "both ways" if flow.ways_of(network) else "neither")
+    assert seen == {"line", "both ways", "neither"}
+
+
+def test_many_flows_at_once_are_believed_only_where_they_are_proved() -> None:
+    """The method is given wrong lengths: what it finds is optimal for others, and mostly not for these."""
+    network = Network.of((gen.line(6), gen.line(6)))
+    ways, rng = flow.ways_of(network), np.random.default_rng(32)
+    assert ways is not None
+    measures = rng.integers(-50, 51, size=(40, network.cells))
+    truths = [cheapest_flow(network, measure).upper for measure in measures]
+    line = flow.arcs_of_line(network.tails, network.heads, network.nodes)
+    arcs = network.tails, network.heads, network.lengths
+    rest = (arcs, network.node_of_cell, network.nodes, network.hub, measures)
+    proved, digits = flow._many(line, ways, *rest)
+    assert proved.all()
+    assert [flow._whole(*each) for each in digits] == truths
+    wrong = ways._replace(lengths=np.where(np.arange(len(ways.lengths)) % 3, ways.lengths, 5 * ways.lengths))
+    proved, digits = flow._many(line, wrong, *rest)
+    assert [flow._whole(*each) for each in digits[proved]] == [
+        t for t, sure in zip(truths, proved, strict=True) if sure
+    ]
+    assert not proved.all()

@@ -17,6 +17,7 @@ from certsynth.mechanisms import Budget, Guarantee, Measurement, Neighbours, Str
 from certsynth.mechanisms.measure import sensitivity, simulate_all
 from certsynth.mechanisms.samplers import calibrated_scale
 from certsynth.mechanisms.strategies import GROWTHS
+from certsynth.parallel import SMALL, run
 from certsynth.queries import Marginals
 from certsynth.transport import Network, Path, path_loss, transport_loss
 
@@ -108,5 +109,11 @@ def best_strategy(
     ]
     if len(strategies) == 1:
         return strategies[0]
-    losses = [noise_losses([blank(marginals, s, budget)], rows=rows)[0].mean() for s in strategies]
+    tasks = [(marginals, strategy, budget, rows) for strategy in strategies]
+    work = 50 * len(tasks) * max(marginals.sizes())
+    losses = run(_mean_loss, tasks, work=min(work, SMALL - 1), phase="comparing mechanisms")
     return strategies[int(np.argmin(losses))]
+
+
+def _mean_loss(marginals: Marginals, strategy: Strategy, budget: Budget, rows: int) -> float:
+    return float(noise_losses([blank(marginals, strategy, budget)], rows=rows)[0].mean())

@@ -30,7 +30,7 @@ SETTLED = 0.01
 """Sweeps at falling temperature, and at most so many more at zero, until one gains less than this share of what noise
 alone would leave. A sweep offers as many swaps as half the number of values, so that each value is asked about once."""
 
-MANY, SWEEPS_OF_MANY = 50_000, 20
+MANY, SWEEPS_OF_MANY = 10_000, 20
 """From so many rows on half the sweeps at falling temperature do as well (docs/explanation/projection.md)."""
 
 SOON = 4

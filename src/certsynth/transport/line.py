@@ -19,14 +19,14 @@ _ON, _BACK, _TO_HUB, _FROM_HUB = range(4)
 
 def solve_line(network: Network, supply: Ints) -> tuple[Ints, Ints]:
     """Flow and potentials, if every node has arcs to the hub and at most to the one before and the one after it."""
-    arcs = _arcs(network.tails, network.heads, network.nodes)
+    arcs = arcs_of_line(network.tails, network.heads, network.nodes)
     if not arcs.size:
         raise ValueError("the network is no line")
-    return _solve(arcs, network.lengths, network.hub, supply)
+    return solved(arcs, network.lengths, network.hub, supply)
 
 
 @njit(cache=True, nogil=True)
-def _arcs(tails: Ints, heads: Ints, nodes: int) -> Ints:
+def arcs_of_line(tails: Ints, heads: Ints, nodes: int) -> Ints:
     """The arcs of each node on, back from there, to the hub and from it; −1 if there is none. Nothing if no line."""
     hub, none = nodes - 1, np.empty((4, 0), dtype=np.int64)
     if tails.shape[0] > 4 * hub:  # most other networks have more
@@ -51,7 +51,8 @@ def _arcs(tails: Ints, heads: Ints, nodes: int) -> Ints:
 
 
 @njit(cache=True, nogil=True)
-def _solve(arcs: Ints, lengths: Ints, hub: int, supply: Ints) -> tuple[Ints, Ints]:
+def solved(arcs: Ints, lengths: Ints, hub: int, supply: Ints) -> tuple[Ints, Ints]:
+    """Flow and potentials where these are the `arcs_of_line`."""
     steps = np.full(arcs.shape[1], 2 * hub + 1)  # without an arc: more than potentials can differ
     for i in range(len(steps)):
         if arcs[_ON, i] >= 0:

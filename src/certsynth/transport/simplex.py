@@ -8,8 +8,8 @@ what is found here: `flow` checks it.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from functools import lru_cache
+from typing import NamedTuple
 
 import numpy as np
 from numba import njit
@@ -24,6 +24,10 @@ MOST_PIVOTS = 6
 """Arcs that are taken for each node at most. To within a tenth of the optimum it takes two or three for a node of a
 lattice; all the way as many where there is mass everywhere, as of noise, and up to ten where there is little."""
 
+_NONE = np.uint32(2**32 - 1)
+"""No node. Numbers of nodes and ways have no sign, which saves a quarter of the time: none has to be asked whether it
+counts from the end of an array."""
+
 _MARGIN = 1 - 1e-9
 """What is summed up in floats on the way must be so much below what is enough."""
 
@@ -36,18 +40,13 @@ def solve_until(network: Network, supply: Ints, enough: int) -> tuple[Ints, Ints
 
     Only where each arc has a counterpart of equal length, and each node one to the hub.
     """
-    ways = _kept(network) if network.nodes <= SMALL else _Ways.of(network)
+    ways = ways_of(network)
     if ways is None:
         raise ValueError("not every way leads both ways, or to the hub")
-    most = MOST_PIVOTS * network.nodes
-    tree, up, mass, potentials = _improved(
-        ways.tails, ways.heads, ways.lengths, supply, network.hub, enough * _MARGIN, most
-    )
-    return ways.flow(tree, up, mass), potentials
+    return improved(ways, supply, network.hub, enough * _MARGIN, MOST_PIVOTS * network.nodes)
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class _Ways:
+class Ways(NamedTuple):
     """Arcs in pairs: those to a node of a higher number, which is the head, and their counterparts."""
 
     there: Ints
@@ -57,25 +56,27 @@ class _Ways:
     lengths: Ints
 
     @classmethod
-    def of(cls, network: Network) -> _Ways | None:
-        there, back = _ways(network.tails, network.heads, network.lengths, network.nodes)
-        if not len(there):
-            return None
-        tails, heads = network.tails[there].astype(np.int32), network.heads[there].astype(np.int32)
-        return cls(there, back, tails, heads, network.lengths[there])
+    def of(cls, tails: Ints, heads: Ints, lengths: Ints, there: Ints, back: Ints) -> Ways:
+        return cls(there, back, tails[there].astype(np.uint32), heads[there].astype(np.uint32), lengths[there])
 
-    def flow(self, tree: Ints, up: np.ndarray, mass: Ints) -> Ints:
-        """What goes along each arc, where the i-th node sends its mass up along the i-th way of a tree, or gets it."""
-        flow = np.zeros(2 * len(self.there), dtype=np.int64)
-        forth = up == (self.tails[tree] == np.arange(len(tree)))
-        flow[np.where(forth, self.there[tree], self.back[tree])] = mass
-        return flow
+
+NO_WAYS = Ways.of(*(np.empty(0, dtype=np.int64) for _ in range(5)))
+
+
+def ways_of(network: Network) -> Ways | None:
+    """None where not every way leads both ways, or to the hub."""
+    return _kept(network) if network.nodes <= SMALL else _made(network)
+
+
+def _made(network: Network) -> Ways | None:
+    there, back = _ways(network.tails, network.heads, network.lengths, network.nodes)
+    return Ways.of(network.tails, network.heads, network.lengths, there, back) if len(there) else None
 
 
 @lru_cache(maxsize=32)
-def _kept(network: Network) -> _Ways | None:
+def _kept(network: Network) -> Ways | None:
     """Small networks are asked again and again."""
-    return _Ways.of(network)
+    return _made(network)
 
 
 @njit(cache=True, nogil=True)
@@ -141,6 +142,18 @@ def _divisor(one: int, other: int) -> int:
 
 
 @njit(cache=True, nogil=True)
+def improved(ways: Ways, supply: Ints, far: int, enough: float, most: int) -> tuple[Ints, Ints]:
+    """A flow along the arcs, and potentials, after at most so many steps. `far` is the way to the hub."""
+    there, back, tails, heads, lengths = ways
+    tree, up, mass, potentials = _improved(tails, heads, lengths, supply, far, enough, most)
+    flow = np.zeros(2 * there.shape[0], dtype=np.int64)
+    for node in range(tree.shape[0]):
+        way = tree[node]
+        flow[there[way] if up[node] == (tails[way] == node) else back[way]] = mass[node]
+    return flow, potentials
+
+
+@njit(cache=True, nogil=True)
 def _improved(
     tails: np.ndarray, heads: np.ndarray, lengths: Ints, supply: Ints, far: int, enough: float, most: int
 ) -> tuple[Ints, np.ndarray, Ints, Ints]:
@@ -149,39 +162,40 @@ def _improved(
     The first ways are those from each node to the hub. Every tree of ways carries a flow, since mass may go either way;
     a way without mass leads up, and stays so, which keeps the method from running in circles (Cunningham 1976).
     """
-    nodes, count = supply.shape[0], tails.shape[0]
-    hub = nodes - 1
-    parent, depth = np.full(nodes, hub, dtype=np.int32), np.ones(nodes, dtype=np.int32)
+    nodes, count = supply.shape[0], np.uint64(tails.shape[0])
+    hub = np.uint32(nodes - 1)
+    parent, depth = np.full(nodes, hub, dtype=np.uint32), np.ones(nodes, dtype=np.int32)
     way, mass, up = np.arange(nodes, dtype=np.int64), np.abs(supply), supply >= 0
-    child, after, before = np.full(nodes, -1, np.int32), np.full(nodes, -1, np.int32), np.full(nodes, -1, np.int32)
-    potential, todo = np.where(up, far, -far), np.empty(nodes, dtype=np.int32)
+    child, after, before = np.full(nodes, _NONE), np.full(nodes, _NONE), np.full(nodes, _NONE)
+    potential, todo = np.where(up, far, -far), np.empty(nodes, dtype=np.uint32)
     depth[hub], potential[hub], mass[hub] = 0, 0, 0
     cost = 0.0
     for node in range(hub):
         cost += float(mass[node]) * far
-        after[node], before[node] = (node + 1 if node + 1 < hub else -1), node - 1
+        if node > 0:
+            before[node], after[node - 1] = node - 1, node
     child[hub] = 0
-    block, at, pivots = max(int(np.sqrt(count) / 2), 8), 0, 0
+    block, at, pivots = np.uint64(max(np.sqrt(tails.shape[0]) / 2, 8)), np.uint64(0), 0
     while cost > enough and pivots < most:
         pivots += 1
         # The way along which the potential falls most beyond its length, in the next block where there is one.
-        gain, enter, seen = 0, -1, 0
-        while seen < count and enter < 0:
+        gain, enter, seen = 0, count, np.uint64(0)
+        while seen < count and enter == count:
             end = min(at + block, count)
             for a in range(at, end):
                 more = abs(potential[tails[a]] - potential[heads[a]]) - lengths[a]
                 if more > gain:
-                    gain, enter = more, a
+                    gain, enter = more, np.uint64(a)
             seen += end - at
-            at = end if end < count else 0
-        if enter < 0:
+            at = end if end < count else np.uint64(0)
+        if enter == count:
             break
         high, low = tails[enter], heads[enter]
         if potential[high] < potential[low]:
             high, low = low, high
         # Mass goes around: from `high` to `low`, up to where both meet, and down. What goes against that can only be
         # taken back; the last of the least on the way leaves the tree.
-        a, b, least, leave, above = high, low, np.int64(2) ** 62, -1, True
+        a, b, least, leave, above = high, low, np.int64(2) ** 62, _NONE, True
         while a != b:
             if depth[a] >= depth[b]:
                 if up[a] and mass[a] < least:
@@ -191,7 +205,7 @@ def _improved(
                 if not up[b] and mass[b] <= least:
                     least, leave, above = mass[b], b, False
                 b = parent[b]
-        if leave < 0:
+        if leave == _NONE:
             break
         if least > 0:
             cost -= float(gain) * float(least)
@@ -208,15 +222,15 @@ def _improved(
         node, by, carried, upwards = top, enter, least, above
         while True:
             last, last_by, last_mass, last_up = parent[node], way[node], mass[node], up[node]
-            if before[node] >= 0:
+            if before[node] != _NONE:
                 after[before[node]] = after[node]
             else:
                 child[last] = after[node]
-            if after[node] >= 0:
+            if after[node] != _NONE:
                 before[after[node]] = before[node]
             parent[node], way[node], mass[node], up[node] = onto, by, carried, upwards
-            after[node], before[node] = child[onto], -1
-            if child[onto] >= 0:
+            after[node], before[node] = child[onto], _NONE
+            if child[onto] != _NONE:
                 before[child[onto]] = node
             child[onto] = node
             if node == leave:
@@ -229,7 +243,7 @@ def _improved(
             potential[node] += shift
             depth[node] = depth[parent[node]] + 1
             below = child[node]
-            while below >= 0:
+            while below != _NONE:
                 todo[left] = below
                 left += 1
                 below = after[below]
