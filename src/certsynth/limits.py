@@ -74,7 +74,7 @@ def size_of_release(
         fitting = 13 * (plug_in.cells / 10_000) ** 1.5
     else:
         particles = min(rows, most_particles(tables)) if max(map(len, marginals.subsets)) > 1 else 0
-        fitting = (0.8e-6 if particles >= MANY else 1.4e-6) * tables * particles
+        fitting = (0.6e-6 if particles >= MANY else 1.4e-6) * tables * particles
     comparing = held = 0.0
     if fine is not None:
         points, nodes = fine.on_lattices.sizes(), nodes_each(len(fine.wide))

@@ -30,8 +30,8 @@ SETTLED = 0.01
 """Sweeps at falling temperature, and at most so many more at zero, until one gains less than this share of what noise
 alone would leave. A sweep offers as many swaps as half the number of values, so that each value is asked about once."""
 
-MANY, SWEEPS_OF_MANY = 10_000, 20
-"""From so many rows on half the sweeps at falling temperature do as well (docs/explanation/projection.md)."""
+MANY, SWEEPS_OF_MANY = 10_000, 12
+"""From so many rows on fewer sweeps at falling temperature do as well (docs/explanation/projection.md)."""
 
 SOON = 4
 """So many offers before it is made, a swap's rows are looked for: memory takes as long as some offers do."""
