@@ -197,7 +197,8 @@ def compared(documents: list[Run]) -> str:
         return ""
     how = (
         "A number is the peer's mean divided by that of certsynth with hidden n, its default at the peers' neighbour "
-        "relation. Times are compared within each seed, since those runs stood next to each other."
+        "relation. Times are compared seed by seed. Not all runs of a seed were made in one go, nor on an equally idle "
+        "machine: `load before` in the results tells of each."
     )
     none = "Nothing that was measured."
     return "\n\n".join(
