@@ -111,7 +111,8 @@ def best_strategy(
         return strategies[0]
     tasks = [(marginals, strategy, budget, rows) for strategy in strategies]
     work = 50 * len(tasks) * max(marginals.sizes())
-    losses = run(_mean_loss, tasks, work=min(work, SMALL - 1), phase="comparing mechanisms")
+    threads = min(work, SMALL - 1)  # no processes, however many cells there are: what is drawn on them is bounded
+    losses = run(_mean_loss, tasks, work=threads, phase="comparing mechanisms")
     return strategies[int(np.argmin(losses))]
 
 
