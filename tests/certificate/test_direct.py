@@ -270,7 +270,7 @@ def test_a_solver_that_stops_early_is_caught_before_the_noise(monkeypatch):
         return found, np.zeros_like(potentials)
 
     lazy = flow.solve
-    for name in ("solve_until", "solve", "solve_again"):
+    for name in ("solve_priced", "solve_until", "solve", "solve_again"):
         monkeypatch.setattr(flow, name, early)
     with pytest.raises(SolverFailed, match="budget of the certificate counts as spent"):
         certify(native(30), native(20, seed=2), NATIVE, epsilon=1)
@@ -278,7 +278,7 @@ def test_a_solver_that_stops_early_is_caught_before_the_noise(monkeypatch):
 
 def test_a_second_solver_steps_in(monkeypatch):
     want = certify(native(30), native(20, seed=2), NATIVE, epsilon=1, noise=NoNoise())
-    for name in ("solve_until", "solve"):
+    for name in ("solve_priced", "solve_until", "solve"):
         monkeypatch.setattr(flow, name, lambda network, supply, **_: 1 / 0)
     again = certify(native(30), native(20, seed=2), NATIVE, epsilon=1, noise=NoNoise())
     assert again.bound == want.bound

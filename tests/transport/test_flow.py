@@ -364,7 +364,7 @@ LIARS: list[Callable[[Network, np.ndarray], Answer]] = [
     wraps_in_differences, as_huge_floats, most_negative, steep, steep_at_one_node, flat, through_the_hub,
     random_garbage,
 ]  # fmt: skip
-SOLVERS = ("solve_line", "solve_until", "solve", "solve_again")
+SOLVERS = ("solve_line", "solve_priced", "solve_until", "solve", "solve_again")
 
 
 def believe(monkeypatch: pytest.MonkeyPatch, liar: Callable[[Network, np.ndarray], Answer]) -> None:

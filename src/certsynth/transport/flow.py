@@ -20,12 +20,17 @@ from certsynth.arrays import Floats, Ints
 from certsynth.errors import TooLarge
 from certsynth.transport.line import arcs_of_line, solve_line, solved
 from certsynth.transport.network import Network
+from certsynth.transport.pricing import solve_priced
 from certsynth.transport.simplex import MOST_PIVOTS, NO_WAYS, SMALL, Ways, improved, solve_until, ways_of
 
 _ROOM = 2**61
 """Masses stay below this: flows are sums of them, and fit into the solver's 64 bits. Costs are summed up here, in
 Python's integers where need be. For two tables the mass is at most twice the product of their numbers of rows."""
 
+
+FEW = 2
+"""Where at most one node in so many has mass, ways between these are looked for: on a lattice of 256 × 256 points that
+takes a third to a sixth of the time of a simplex on all nodes. With mass everywhere it takes twice as long."""
 
 Solver = Callable[[Network, Ints], tuple[Ints, Ints]]
 """A network and the supplies of its nodes, to a flow and potentials."""
@@ -60,7 +65,9 @@ def cheapest_flow(network: Network, measure: Ints, *, enough: int = 0) -> Flow:
     signs[-1] = 0
     found = Flow(upper=through_hub, lower=potential_value(network, supply, signs) or 0)
     solvers: list[Solver] = [solve_line, solve, solve_again]
-    if enough > 0 or network.nodes <= SMALL:
+    if network.nodes > SMALL and FEW * np.count_nonzero(supply) <= network.nodes:
+        solvers.insert(1, partial(solve_priced, enough=enough))
+    elif enough > 0 or network.nodes <= SMALL:
         solvers.insert(1, partial(solve_until, enough=enough))
     for solver in solvers:
         if found.optimal or found.upper <= enough:

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 
 import numpy as np
+from numba import njit
 
 from certsynth.arrays import Ints, frozen
 from certsynth.domain import Cells
@@ -124,14 +125,11 @@ class _Graph:
             heads += [middle, everywhere]
             lengths += [np.full(2 * len(everywhere), way)]
             nodes += 1
-        all_tails, all_heads, all_lengths = map(np.concatenate, (tails, heads, lengths))
-        by_tail = np.lexsort((all_lengths, all_heads, all_tails))  # the solver wants them so
-        again = (np.diff(all_tails[by_tail]) == 0) & (np.diff(all_heads[by_tail]) == 0)
-        by_tail = by_tail[np.append(True, ~again)]  # of parallel arcs the shortest
+        arcs = _sorted(np.concatenate(tails), np.concatenate(heads), np.concatenate(lengths), nodes)
         return Network(
-            tails=frozen(all_tails[by_tail]),
-            heads=frozen(all_heads[by_tail]),
-            lengths=frozen(all_lengths[by_tail]),
+            tails=frozen(arcs[0]),
+            heads=frozen(arcs[1]),
+            lengths=frozen(arcs[2]),
             node_of_cell=frozen(self.cells()),
             nodes=nodes,
             unit=unit,
@@ -294,3 +292,32 @@ class _Complete(_Graph):
         far = np.maximum.reduce([d[np.ix_(c, c)] for d, c in zip(each, codes, strict=True)])
         tails, heads = np.nonzero(irreducible(far))
         self.arcs.append((tails, heads, far[tails, heads]))
+
+
+@njit(cache=True, nogil=True)
+def _sorted(tails: Ints, heads: Ints, lengths: Ints, nodes: int) -> Arcs:
+    """Arcs by tail and head, as solvers want them; of parallel ones the shortest."""
+    order = _by(tails, _by(heads, np.arange(len(heads)), nodes), nodes)
+    kept = 0
+    found = np.empty((3, len(order)), dtype=np.int64)
+    for a in order:
+        if kept and found[0, kept - 1] == tails[a] and found[1, kept - 1] == heads[a]:
+            found[2, kept - 1] = min(found[2, kept - 1], lengths[a])
+            continue
+        found[0, kept], found[1, kept], found[2, kept] = tails[a], heads[a], lengths[a]
+        kept += 1
+    return found[0, :kept].copy(), found[1, :kept].copy(), found[2, :kept].copy()
+
+
+@njit(cache=True, nogil=True)
+def _by(ends: Ints, order: Ints, nodes: int) -> Ints:
+    """The arcs in `order` by one of their ends, and in the same order where that is the same: they are counted."""
+    places = np.zeros(nodes + 1, dtype=np.int64)
+    for end in ends:
+        places[end + 1] += 1
+    places = np.cumsum(places)
+    found = np.empty_like(order)
+    for a in order:
+        found[places[ends[a]]] = a
+        places[ends[a]] += 1
+    return found

@@ -28,7 +28,7 @@ _NONE = np.uint32(2**32 - 1)
 """No node. Numbers of nodes and ways have no sign, which saves a quarter of the time: none has to be asked whether it
 counts from the end of an array."""
 
-_MARGIN = 1 - 1e-9
+MARGIN = 1 - 1e-9
 """What is summed up in floats on the way must be so much below what is enough."""
 
 _MIXED = 0.6180339887
@@ -43,7 +43,7 @@ def solve_until(network: Network, supply: Ints, enough: int) -> tuple[Ints, Ints
     ways = ways_of(network)
     if ways is None:
         raise ValueError("not every way leads both ways, or to the hub")
-    return improved(ways, supply, network.hub, enough * _MARGIN, MOST_PIVOTS * network.nodes)
+    return improved(ways, supply, network.hub, enough * MARGIN, MOST_PIVOTS * network.nodes)
 
 
 class Ways(NamedTuple):
@@ -85,39 +85,51 @@ def _ways(tails: Ints, heads: Ints, lengths: Ints, nodes: int) -> tuple[Ints, In
     order of nodes. Nothing if some arc has no counterpart, or a node none to the hub, which has the highest number.
     """
     none = np.empty(0, dtype=np.int64)
-    arcs, hub = tails.shape[0], nodes - 1
-    starts = np.zeros(nodes + 1, dtype=np.int64)
-    for a in range(arcs):
-        starts[tails[a] + 1] += 1
-    for node in range(nodes):
-        starts[node + 1] += starts[node]
-    # Arcs are sorted by tail and head: those into a node come in the order in which it has arcs to their tails.
-    reached = starts[:nodes].copy()
-    there, back = np.empty(arcs // 2, dtype=np.int64), np.empty(arcs // 2, dtype=np.int64)
+    other, hub = counterparts(tails, heads, lengths, starts_of(tails, nodes)), nodes - 1
+    there, back = np.empty(len(other) // 2, dtype=np.int64), np.empty(len(other) // 2, dtype=np.int64)
     found, to_hub = hub, 0
     if len(there) < hub:
         return none, none
-    for a in range(arcs):
+    for a in range(len(other)):
         tail, head = tails[a], heads[a]
-        b = reached[head]
-        reached[head] += 1
-        if b >= starts[head + 1] or heads[b] != tail or lengths[b] != lengths[a]:
-            return none, none
         if tail > head:
             continue
         if head == hub:
             if to_hub != tail:
                 return none, none
-            there[tail], back[tail] = a, b
+            there[tail], back[tail] = a, other[a]
             to_hub += 1
         else:
             if found == len(there):
                 return none, none
-            there[found], back[found] = a, b
+            there[found], back[found] = a, other[a]
             found += 1
     if to_hub != hub or found != len(there):
         return none, none
     return _mixed(there, hub), _mixed(back, hub)
+
+
+@njit(cache=True, nogil=True)
+def starts_of(tails: Ints, nodes: int) -> Ints:
+    """Where the arcs of each node begin, and where the last ones end."""
+    starts = np.zeros(nodes + 1, dtype=np.int64)
+    for tail in tails:
+        starts[tail + 1] += 1
+    return np.cumsum(starts)
+
+
+@njit(cache=True, nogil=True)
+def counterparts(tails: Ints, heads: Ints, lengths: Ints, starts: Ints) -> Ints:
+    """Of each arc the one that leads back and is as long. Nothing if one has none."""
+    # Arcs are sorted by tail and head: those into a node come in the order in which it has arcs to their tails.
+    reached, other = starts[:-1].copy(), np.empty_like(tails)
+    for a in range(len(tails)):
+        b = reached[heads[a]]
+        reached[heads[a]] += 1
+        if b >= starts[heads[a] + 1] or heads[b] != tails[a] or lengths[b] != lengths[a]:
+            return np.empty(0, dtype=np.int64)
+        other[a] = b
+    return other
 
 
 @njit(cache=True, nogil=True)
@@ -145,37 +157,71 @@ def _divisor(one: int, other: int) -> int:
 def improved(ways: Ways, supply: Ints, far: int, enough: float, most: int) -> tuple[Ints, Ints]:
     """A flow along the arcs, and potentials, after at most so many steps. `far` is the way to the hub."""
     there, back, tails, heads, lengths = ways
-    tree, up, mass, potentials = _improved(tails, heads, lengths, supply, far, enough, most)
+    tree = star(supply, far)
+    pivoted(tree, tails, heads, lengths, tails.shape[0], enough, most)
     flow = np.zeros(2 * there.shape[0], dtype=np.int64)
-    for node in range(tree.shape[0]):
-        way = tree[node]
-        flow[there[way] if up[node] == (tails[way] == node) else back[way]] = mass[node]
-    return flow, potentials
+    for node in range(supply.shape[0] - 1):
+        way = tree.way[node]
+        flow[there[way] if tree.up[node] == (tails[way] == node) else back[way]] = tree.mass[node]
+    return flow, tree.potential
+
+
+class Tree(NamedTuple):
+    """Ways that carry a flow: of each node but the hub, which is the last, the one to its parent, whether mass goes up
+    there, and how much; with the potentials that follow. Children of a node are a list.
+    """
+
+    parent: np.ndarray
+    way: Ints
+    up: np.ndarray
+    mass: Ints
+    potential: Ints
+    depth: np.ndarray
+    child: np.ndarray
+    after: np.ndarray
+    before: np.ndarray
 
 
 @njit(cache=True, nogil=True)
-def _improved(
-    tails: np.ndarray, heads: np.ndarray, lengths: Ints, supply: Ints, far: int, enough: float, most: int
-) -> tuple[Ints, np.ndarray, Ints, Ints]:
-    """Of each node but the hub the way of the tree to its parent, whether mass goes up there, how much; potentials.
+def star(supply: Ints, far: int) -> Tree:
+    """All mass goes through the hub, along the first ways: those from each node to the hub."""
+    nodes = supply.shape[0]
+    hub = nodes - 1
+    up = supply >= 0
+    tree = Tree(
+        np.full(nodes, hub, dtype=np.uint32),
+        np.arange(nodes, dtype=np.int64),
+        up,
+        np.abs(supply),
+        np.where(up, far, -far),
+        np.ones(nodes, dtype=np.int32),
+        np.full(nodes, _NONE),
+        np.full(nodes, _NONE),
+        np.full(nodes, _NONE),
+    )
+    tree.depth[hub], tree.potential[hub], tree.mass[hub] = 0, 0, 0
+    for node in range(1, hub):
+        tree.before[node], tree.after[node - 1] = node - 1, node
+    tree.child[hub] = 0
+    return tree
 
-    The first ways are those from each node to the hub. Every tree of ways carries a flow, since mass may go either way;
-    a way without mass leads up, and stays so, which keeps the method from running in circles (Cunningham 1976).
+
+@njit(cache=True, nogil=True)
+def pivoted(
+    tree: Tree, tails: np.ndarray, heads: np.ndarray, lengths: Ints, ways: int, enough: float, most: int
+) -> float:
+    """Changes the tree, one of the first `ways` after the other, until its flow is the cheapest along them, or costs
+    no more than `enough`, or after so many steps. Returns what it costs, as a float.
+
+    Every tree of ways carries a flow, since mass may go either way; a way without mass leads up, and stays so, which
+    keeps the method from running in circles (Cunningham 1976).
     """
-    nodes, count = supply.shape[0], np.uint64(tails.shape[0])
-    hub = np.uint32(nodes - 1)
-    parent, depth = np.full(nodes, hub, dtype=np.uint32), np.ones(nodes, dtype=np.int32)
-    way, mass, up = np.arange(nodes, dtype=np.int64), np.abs(supply), supply >= 0
-    child, after, before = np.full(nodes, _NONE), np.full(nodes, _NONE), np.full(nodes, _NONE)
-    potential, todo = np.where(up, far, -far), np.empty(nodes, dtype=np.uint32)
-    depth[hub], potential[hub], mass[hub] = 0, 0, 0
+    parent, way, up, mass, potential, depth, child, after, before = tree
+    todo, count = np.empty(parent.shape[0], dtype=np.uint32), np.uint64(ways)
     cost = 0.0
-    for node in range(hub):
-        cost += float(mass[node]) * far
-        if node > 0:
-            before[node], after[node - 1] = node - 1, node
-    child[hub] = 0
-    block, at, pivots = np.uint64(max(np.sqrt(tails.shape[0]) / 2, 8)), np.uint64(0), 0
+    for node in range(parent.shape[0] - 1):
+        cost += float(mass[node]) * lengths[way[node]]
+    block, at, pivots = np.uint64(max(np.sqrt(ways) / 2, 8)), np.uint64(0), 0
     while cost > enough and pivots < most:
         pivots += 1
         # The way along which the potential falls most beyond its length, in the next block where there is one.
@@ -247,4 +293,4 @@ def _improved(
                 todo[left] = below
                 left += 1
                 below = after[below]
-    return way[:hub], up[:hub], mass[:hub], potential
+    return cost

@@ -1,0 +1,75 @@
+"""Solvers of one flow side by side: few nodes with mass, or all of them. `python benchmarks/flows.py`
+
+Pairs of columns of the survey on the lattice of `certify`, two halves of the table against each other; and noise.
+"""
+
+from __future__ import annotations
+
+import itertools
+import time
+from collections.abc import Callable, Iterator
+
+import numpy as np
+
+import survey
+from certsynth import Schema
+from certsynth.domain import Cells
+from certsynth.queries.fine import FineMarginals
+from certsynth.sources import cleaned, open_source
+from certsynth.transport import Network
+from certsynth.transport.flow import difference, flow_cost, potential_value, solve
+from certsynth.transport.pricing import solve_priced
+from certsynth.transport.simplex import solve_until
+
+SOLVERS: dict[str, Callable[[Network, np.ndarray], tuple[np.ndarray, np.ndarray]]] = {
+    "ways as wanted": solve_priced,
+    "simplex on all nodes": lambda network, supply: solve_until(network, supply, 0),
+    "LEMON": solve,
+}
+SIDES = (16, 48, 96)  # of lattices with noise
+
+
+def survey_problems() -> Iterator[tuple[str, Network, np.ndarray]]:
+    schema = Schema.parse(
+        "\n".join(
+            f'[[column]]\nname = "{name}"\nkind = "integer"\nlow = {low}\nhigh = {high}'
+            for name, (low, high) in survey.NUMBERS.items()
+        )
+    )
+    rows = [np.concatenate(each) for each in zip(*cleaned(open_source(str(survey.CALIFORNIA)), schema), strict=True)]
+    halves = [[column[start::2] for column in rows] for start in range(2)]
+    fine = FineMarginals.of(schema, list(itertools.combinations(range(len(schema.names)), 2)))
+    ours, theirs = (fine.count([half]).counts.blocks for half in halves)
+    for subset, one, other in zip(fine.marginals.subsets, ours, theirs, strict=True):
+        network = Network.of(fine.marginals.of(subset))
+        yield " × ".join(schema.names[j] for j in subset), network, network.supply(difference(one, other)[0])
+
+
+def noise_problems() -> Iterator[tuple[str, Network, np.ndarray]]:
+    rng = np.random.default_rng(0)
+    for side in SIDES:
+        network = Network.of([Cells(places=np.arange(side), steps=side, apart=0)] * 2)
+        yield f"noise, {side} × {side}", network, network.supply(rng.integers(-1000, 1001, network.cells))
+
+
+def main() -> None:
+    print("| problem | nodes | with mass | " + " | ".join(f"{name}, ms" for name in SOLVERS) + " |")
+    print("|---|---|---|" + "---|" * len(SOLVERS))
+    problems = noise_problems()
+    if survey.CALIFORNIA.exists():
+        problems = itertools.chain(survey_problems(), problems)
+    for solver in SOLVERS.values():  # compiled before it is timed
+        solver(network := Network.of([Cells(places=np.arange(3), steps=2, apart=0)] * 2), network.supply(np.arange(9)))
+    for name, network, supply in problems:
+        shown = []
+        for solver in SOLVERS.values():
+            begun = time.perf_counter()
+            flow, potentials = solver(network, supply)
+            seconds = time.perf_counter() - begun
+            proved = flow_cost(network, supply, flow) == potential_value(network, supply, potentials)
+            shown.append(f"{1000 * seconds:.0f}" + ("" if proved else " (not optimal)"))
+        print(f"| {name} | {network.nodes:,} | {np.count_nonzero(supply):,} | {' | '.join(shown)} |", flush=True)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,143 @@
+"""Ways that are looked for when they are wanted lead to the cheapest flow, and to its proof."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+
+import numpy as np
+import pytest
+
+import generators as gen
+from certsynth.domain import Cells
+from certsynth.transport import Network, flow, pricing
+from certsynth.transport.flow import cheapest_flow, flow_cost, potential_value, solve
+from certsynth.transport.pricing import solve_priced
+
+
+def line(size: int, apart: int = 0) -> Cells:
+    return Cells(places=np.arange(size), steps=max(size - 1, 1), apart=apart)
+
+
+SHAPES = {
+    "square": [line(24), line(24)],
+    "unequal steps": [line(7), line(40, apart=1)],
+    "three columns": [line(6), line(7), line(8)],
+    "labels and a line": [Cells(places=np.arange(0), steps=1, apart=6), line(30)],
+    "far hub": [line(9, apart=2), line(12)],
+}
+
+
+def differing(rng: np.random.Generator, network: Network, share: float, most: int = 3) -> np.ndarray:
+    """Supplies of few nodes, with ties at every step if the masses are small."""
+    measure = rng.integers(-most, most + 1, size=network.cells) * (rng.random(network.cells) < share)
+    return network.supply(measure.astype(np.int64))
+
+
+def optimum(network: Network, supply: np.ndarray) -> int:
+    found = flow_cost(network, supply, solve(network, supply)[0])
+    assert found is not None
+    return found
+
+
+def assert_solved(network: Network, supply: np.ndarray) -> None:
+    found, potentials = solve_priced(network, supply)
+    assert flow_cost(network, supply, found) == potential_value(network, supply, potentials)
+    assert flow_cost(network, supply, found) == optimum(network, supply)
+
+
+@pytest.mark.parametrize("shape", SHAPES.values(), ids=SHAPES)
+@pytest.mark.parametrize("share", [0.01, 0.1, 0.5, 1.0])
+def test_the_cheapest_flow_is_found_and_proved(shape: list[Cells], share: float) -> None:
+    rng, network = np.random.default_rng(1), Network.of(shape)
+    for most in (1, 3, 10**6):
+        for _ in range(4):
+            assert_solved(network, differing(rng, network, share, most))
+
+
+def test_it_is_found_and_proved_on_every_network_that_leads_both_ways() -> None:
+    rng, tried = np.random.default_rng(2), 0
+    shapes = [*gen.HARD_SHAPES.values(), *(gen.random_shape(rng, columns=1 + i % 3, most_cells=60) for i in range(80))]
+    for shape in shapes:
+        network = Network.of(shape, hub=None if tried % 2 else Fraction(1))
+        supply = differing(rng, network, 0.3)
+        try:
+            solve_priced(network, supply)
+        except ValueError:  # some way leads nowhere back
+            continue
+        assert_solved(network, supply)
+        tried += 1
+    assert tried > 60
+
+
+@pytest.mark.parametrize("mass", [1, -1])
+def test_mass_of_one_sign_goes_through_the_hub(mass: int) -> None:
+    network = Network.of(SHAPES["square"])
+    measure = np.zeros(network.cells, dtype=np.int64)
+    measure[[3, 100]] = mass
+    found, potentials = solve_priced(network, network.supply(measure))
+    assert flow_cost(network, network.supply(measure), found) == 2 * network.hub
+    assert potential_value(network, network.supply(measure), potentials) == 2 * network.hub
+
+
+def test_masses_at_opposite_corners_take_the_longest_way() -> None:
+    """The way is as long as that through the hub, and lists of arcs must grow to hold it."""
+    network = Network.of([line(200), line(200)])
+    measure = np.zeros(network.cells, dtype=np.int64)
+    measure[0], measure[-1] = 5, -5
+    assert_solved(network, network.supply(measure))
+    measure[-1], measure[-2] = -4, -1
+    assert_solved(network, network.supply(measure))
+
+
+@pytest.mark.parametrize("shape", [SHAPES["square"], SHAPES["unequal steps"]], ids=["square", "unequal"])
+def test_it_stops_where_a_flow_is_cheap_enough_and_what_it_proves_by_then_is_true(shape: list[Cells]) -> None:
+    rng, network, early = np.random.default_rng(3), Network.of(shape), 0
+    for _ in range(10):
+        supply = differing(rng, network, 0.5, most=50)
+        best = optimum(network, supply)
+        for share in (Fraction(21, 20), Fraction(3, 2)):
+            found, potentials = solve_priced(network, supply, enough=int(best * share))
+            cost, proved = flow_cost(network, supply, found), potential_value(network, supply, potentials)
+            assert cost is not None
+            assert proved is not None
+            assert proved <= best <= cost <= best * share
+            early += cost > best
+    assert early > 10
+
+
+def test_after_the_last_round_it_returns_the_flow_that_it_has() -> None:
+    rng, network = np.random.default_rng(4), Network.of(SHAPES["square"])
+    supply = differing(rng, network, 0.5, most=50)
+    arguments = network.tails, network.heads, network.lengths, network.nodes, network.hub, supply, 0.0
+    slowly = pricing._solved.py_func  # compiled code has the number of rounds in it
+    with pytest.MonkeyPatch.context() as few:
+        few.setattr(pricing, "MOST_ROUNDS", 1)
+        found, potentials = slowly(*arguments)
+    cost, proved = flow_cost(network, supply, found), potential_value(network, supply, potentials)
+    assert cost is not None
+    assert proved is not None
+    assert proved < optimum(network, supply) < cost < network.hub * np.abs(supply[:-1]).sum()
+
+
+def test_one_way_networks_are_left_to_others() -> None:
+    light = [line(9), Cells(places=np.arange(0), steps=1, apart=3, weight=Fraction(1, 3))]
+    network = Network.of(light)
+    with pytest.raises(ValueError, match="counterpart"):
+        solve_priced(network, differing(np.random.default_rng(5), network, 0.5))
+
+
+def test_large_networks_with_little_mass_are_solved_so_and_a_lie_is_not_believed(monkeypatch) -> None:
+    rng, network = np.random.default_rng(6), Network.of([line(50), line(50)])
+    few, many = (differing(rng, network, share)[:-1] for share in (0.2, 0.9))
+    asked: list[int] = []
+    honest = flow.solve_priced
+    monkeypatch.setattr(flow, "solve_priced", lambda *a, **k: (asked.append(1), honest(*a, **k))[1])
+    want = cheapest_flow(network, few)
+    assert want.optimal
+    assert asked == [1]
+    assert cheapest_flow(network, many).optimal
+    assert asked == [1]  # with mass everywhere others are quicker
+    nothing = np.zeros(len(network.tails), dtype=np.int64), np.zeros(network.nodes, dtype=np.int64)
+    monkeypatch.setattr(flow, "solve_priced", lambda *_, **__: nothing)
+    assert cheapest_flow(network, few) == want
+    assert cheapest_flow(network, few, enough=2 * want.upper) == want
