@@ -171,9 +171,10 @@ def parts_of(folder: Path) -> tuple[dict[str, Any], list[Part]]:
         j = int(np.argmax(size))
         if size[j] > best:
             best, worst = float(size[j]), [d[j] for d in shifts]
-    spent = privacy["spent"]
+    # A hidden number of rows comes first: its noisy value and scale are in no file, and it is taken at its word.
+    before, spent = privacy["spent"][:hidden], privacy["spent"][hidden:]
     parts = [Part(p["on"], w, s, Fraction(p[unit])) for p, w, s in zip(spent, worst, scales, strict=False)]
-    for p in spent[len(parts) :]:
+    for p in [*before, *spent[len(parts) :]]:
         parts.append(_other(p["on"], Fraction(p[unit]), unit, hidden, document, made))
     return privacy, parts
 

@@ -63,12 +63,13 @@ class Spy(FixedOutput):
 @pytest.mark.parametrize("sparsity", [1, 2, 3])
 @pytest.mark.parametrize("unit", list(Unit))
 def test_the_layers_cost_exactly_what_is_left_for_measuring(unit, sparsity, share, candidates, neighbours) -> None:
-    """Of ε = 1/3 or ρ = 1/3, after the certificate, or else the displacement, and the choice among candidates."""
+    """Of ε = 1/3 or ρ = 1/3, after the certificate, or else the displacement, the number of rows and the choice."""
     asked = {unit.value: "1/3", "sparsity": sparsity, "share": share, "candidates": candidates, "resolution": 2}
     settings = settled(NATIVE, projection="particles", neighbours=neighbours, **asked)
     certificate = Fraction(1, 20) if share is None else Fraction(share)
     displacement = Fraction(0) if certificate else Fraction(1, 50)
-    left = Fraction(1, 3) * (1 - certificate - displacement - (Fraction(1, 20) if candidates > 1 else 0))
+    count = Fraction(1, 50) if neighbours == "add-remove" else 0
+    left = Fraction(1, 3) * (1 - certificate - displacement - count - (Fraction(1, 20) if candidates > 1 else 0))
     layers = planned(NATIVE, settings, 100)
     assert {layer.budget.unit for layer in layers} == {unit}
     assert sum(layer.budget.amount for layer in layers) == left == settings.measurement_budget.amount

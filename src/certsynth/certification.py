@@ -21,6 +21,7 @@ from certsynth.mechanisms import Budget, Guarantee, Neighbours, Unit
 from certsynth.mechanisms.concentrated import Privacy, pure_epsilon
 from certsynth.mechanisms.ledger import Account
 from certsynth.mechanisms.samplers import Noise
+from certsynth.mechanisms.scalars import NoisyScalars
 from certsynth.mechanisms.selection import choose_least
 from certsynth.mechanisms.spending import Spending
 from certsynth.progress import Progress, silent
@@ -180,11 +181,15 @@ def direct_bounds(
     neighbours: Neighbours,
     per_subset: bool = False,
     two_sided: bool = True,
+    counted: NoisyScalars | None = None,
     noise: Noise | None = None,
     memory: int | None = None,
     progress: Progress = silent,
 ) -> tuple[Direct, Direct | None]:
-    """Direct certificates for the subsets of `fine` and, where these have more than one column, for single columns."""
+    """Direct certificates for the subsets of `fine` and, where these have more than one column, for single columns.
+
+    `counted` is a noisy number of rows, where it is hidden and was measured before.
+    """
     columns = sorted({j for subset in fine.marginals.subsets for j in subset})
     queries = [(fine, Fraction(1), per_subset)]
     if any(len(subset) > 1 for subset in fine.marginals.subsets):
@@ -212,6 +217,7 @@ def direct_bounds(
                 neighbours=neighbours,
                 per_subset=each,
                 two_sided=two_sided,
+                counted=counted,
                 noise=noise,
             )
         )

@@ -15,6 +15,7 @@ from certsynth.adaptation import adapted
 from certsynth.artefact import Release
 from certsynth.artefact.certificate import (
     ADAPTING,
+    COUNTED,
     DISPLACEMENT,
     FORMAT,
     LOSS_OF_ROWS,
@@ -39,7 +40,7 @@ from certsynth.mechanisms import Guarantee, Measurement, Neighbours, Sensitivity
 from certsynth.mechanisms.guarantee import decimal_text
 from certsynth.mechanisms.ledger import Account
 from certsynth.mechanisms.samplers import Noise
-from certsynth.mechanisms.scalars import measure_scalars
+from certsynth.mechanisms.scalars import NoisyScalars, measure_scalars
 from certsynth.mechanisms.sparse import SparseMeasurement
 from certsynth.mechanisms.spending import Spending
 from certsynth.planning.choice import RESOLUTIONS, Choice, choose, tables_at
@@ -206,8 +207,9 @@ def _made(
     counting, placing, again = (
         rows_of(source, schema, phase, hidden=hidden, progress=progress) for phase in (COUNTING, PLACING, DISPLACED)
     )
-    spent: list[tuple[str, Guarantee]] = []
-    known_rows, dimension = _known_rows(source, schema, settings), None
+    counted = _counted(source, schema, settings, spending) if settings.count_share else None
+    spent: list[tuple[str, Guarantee]] = [] if counted is None else [(COUNTED, counted.cost)]
+    known_rows, dimension = _known_rows(source, schema, counted), None
     if settings.low_dimensional:
         found = adapted(counting, schema, settings, known_rows, spending=spending)
         choice, dimension = found.choice, found.grid.dimension
@@ -295,6 +297,7 @@ def _made(
             beta=direct_beta,
             neighbours=settings.neighbours,
             two_sided=False,
+            counted=counted,
             noise=spending,
             memory=memory,
             progress=progress,
@@ -347,11 +350,23 @@ def _fine(schema: Schema, settings: Settings, memory: int | None) -> FineMargina
     return fine
 
 
-def _known_rows(source: Source, schema: Schema, settings: Settings) -> int:
-    """How many rows to plan for: under add/remove the number of rows is not public."""
-    if settings.neighbours is Neighbours.ADD_REMOVE:
-        return HIDDEN_ROWS if settings.rows is None else settings.rows
-    return how_many(source, schema, COUNTING)
+def _counted(source: Source, schema: Schema, settings: Settings, noise: Noise) -> NoisyScalars:
+    """A noisy number of rows: one row more or less changes it by 1."""
+    return measure_scalars(
+        [how_many(source, schema, COUNTING)],
+        sensitivity=Sensitivity(1, 1),
+        budget=settings.privacy.budget.share(settings.count_share),
+        neighbours=settings.neighbours,
+        noise=noise,
+    )
+
+
+def _known_rows(source: Source, schema: Schema, counted: NoisyScalars | None) -> int:
+    """How many rows to plan for. Of a noisy number two digits are enough, and plans for it are found again."""
+    if counted is None:
+        return how_many(source, schema, COUNTING)
+    rows = max(counted.values[0], 1)
+    return round(rows, 2 - len(str(rows)))
 
 
 def read_public(public: Any, schema: Schema) -> list[np.ndarray]:

@@ -46,6 +46,10 @@ SELECTION_SHARE = Fraction(1, 20)
 ADAPTATION_SHARE = Fraction(1, 10)
 """Of the budget, what choosing the resolution for rows of unknown dimension costs."""
 
+COUNT_SHARE = Fraction(1, 50)
+"""Of the budget, what the number of rows costs where it is hidden: what is best for a hundred thousand is not for three
+thousand, and the direct certificate divides by it."""
+
 DISPLACEMENT_SHARE = Fraction(1, 50)
 """Of the budget, what measuring the discretisation costs where the plug-in certificate speaks alone."""
 MOST_CANDIDATES = 100
@@ -117,6 +121,11 @@ class Settings:
         return SELECTION_SHARE if self.candidates > 1 else Fraction(0)
 
     @property
+    def count_share(self) -> Fraction:
+        """Of the budget, what a noisy number of rows costs: nothing where it is public."""
+        return COUNT_SHARE if self.neighbours is Neighbours.ADD_REMOVE else Fraction(0)
+
+    @property
     def low_dimensional(self) -> bool:
         """Whether one grid of all columns is measured, as fine as the rows' own dimension allows."""
         return self.mechanism in LOW_DIMENSIONAL
@@ -131,7 +140,7 @@ class Settings:
             return Fraction(0)
         if self.mechanism == LOW_DIMENSIONAL[0]:
             return ADAPTATION_SHARE
-        return (1 - self.share) * Fraction(self.sparsity + 1, self.sparsity + 2)
+        return (1 - self.share - self.count_share) * Fraction(self.sparsity + 1, self.sparsity + 2)
 
     @property
     def displacement_share(self) -> Fraction:
@@ -144,7 +153,7 @@ class Settings:
     @property
     def measurement_budget(self) -> Budget:
         others = self.share + self.selection_share + self.adaptation_share + self.displacement_share
-        return self.privacy.budget.share(1 - others)
+        return self.privacy.budget.share(1 - others - self.count_share)
 
     @property
     def detail(self) -> Detail:

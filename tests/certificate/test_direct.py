@@ -13,7 +13,7 @@ import pytest
 
 import certsynth.transport.flow as flow
 from certsynth import certify, evaluate
-from certsynth.certificate.comparison import distances
+from certsynth.certificate.comparison import Distance, distances
 from certsynth.certificate.direct import (
     COUNT_WEIGHT,
     FINENESS,
@@ -216,6 +216,46 @@ def test_the_bound_of_a_release_is_too_low_no_more_often_than_it_says(neighbours
         failures += made.bound < 0.3
     assert failures <= failures_allowed(runs, float(beta))
     assert hidden or runs - failures <= failures_allowed(runs, float(1 - beta))
+
+
+@pytest.mark.parametrize("unit", list(Unit))
+@pytest.mark.parametrize("narrower", [1, 8])
+def test_a_number_of_rows_from_before_serves_as_well(unit, narrower):
+    """With noise as stated the bound is too low no more often than it says; control: with less slack than noise."""
+    rows, runs, beta = 600, 4_000, Fraction(1, 5)
+    fine, loss = FineMarginals.of(WOVEN, [(0, 1)]), FINENESS * 600 * 3 // 10
+    budgets = Budget(Fraction(1, 10), unit), Budget(Fraction(1, 200), unit)
+    changes = Sensitivity(FINENESS, FINENESS**2), Sensitivity(1, 1)
+    losses, counts = (
+        ExactNoise().add(np.repeat(value, runs), sensitivity=change, budget=budget)
+        for value, change, budget in zip((loss, rows), changes, budgets, strict=True)
+    )
+    failures = 0
+    for noisy_loss, noisy_count in zip(losses.values.tolist(), counts.values.tolist(), strict=True):
+        guarantees = [Guarantee(budget, Neighbours.ADD_REMOVE) for budget in budgets]
+        noisy = NoisyScalars((noisy_loss,), losses.scale / narrower, guarantees[0])
+        counted = NoisyScalars((noisy_count,), counts.scale / narrower, guarantees[1])
+        made = bounds(
+            fine, None, noisy, rows=0, beta=beta, losses=1, stretch=Fraction(1), two_sided=False, counted=counted
+        )
+        failures += made.bound < 0.3
+    assert (failures <= failures_allowed(runs, float(beta))) == (narrower == 1)
+
+
+def test_a_number_of_rows_from_before_is_not_asked_for_again():
+    query = functools.partial(exact_query, FineMarginals.of(WOVEN, [(0, 1)]), [Distance(*[Fraction(0)] * 5)], 100)
+    alone, known, again = (
+        query(neighbours=neighbours, two_sided=False, counted=counted)
+        for neighbours, counted in (
+            (Neighbours.REPLACE_ONE, False),
+            (Neighbours.ADD_REMOVE, True),
+            (Neighbours.ADD_REMOVE, False),
+        )
+    )
+    assert len(alone.values) == len(known.values) == 1
+    assert alone.sensitivity == known.sensitivity
+    assert len(again.values) == 2
+    assert again.sensitivity.l1 == known.sensitivity.l1 * (1 + COUNT_WEIGHT)
 
 
 def test_the_query_without_noise_is_the_true_loss():

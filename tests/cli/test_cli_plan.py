@@ -133,7 +133,7 @@ def test_a_bound_of_one_is_called_nothing():
 
 def test_says_what_a_hidden_number_of_rows_means():
     said = " ".join(lines(made_up(neighbours="add-remove")))
-    assert "chooses as for 100,000 of them. Plan with a public estimate." in said
+    assert "chooses by a noisy number of them, for a fiftieth of the budget. Plan with a public estimate." in said
 
 
 def test_says_how_the_plug_in_certificate_adds_up():

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -14,13 +15,15 @@ from certsynth import plan, release
 from certsynth.artefact.table import decoded_table
 from certsynth.domain import Category, Ordered, Schema
 from certsynth.errors import InputError
+from certsynth.mechanisms import Budget, Sensitivity
+from certsynth.mechanisms.samplers import Noised
 from certsynth.planning import choice as choosing
 from certsynth.planning import plan as planning
 from certsynth.planning.cache import VARIABLE
 from certsynth.planning.plan import REFERENCE, Plan
 from certsynth.planning.tables import made_up
 from certsynth.settings import HIDDEN_ROWS
-from small import NATIVE, native
+from small import NATIVE, NoNoise, native
 
 PAIR = Schema((Ordered("a", low=0, high=40), Category("b", values=("x", "y"), missing=True)))
 ROWS = 120
@@ -154,10 +157,10 @@ def table(schema: Schema, rows: int) -> pl.DataFrame:
 
 @every
 def test_the_choice_is_the_one_that_release_makes(plans, name: str) -> None:
-    """Nothing is remembered in between. Where the number of rows is hidden, `rows` says for how many to plan."""
+    """Nothing is remembered in between. Where the number of rows is hidden, there is no noise on it here."""
     schema = NATIVE if "sparsity" in ASKED[name] else PAIR
-    rows = {"rows": ROWS} if name == "hidden rows" else {}
-    made = release(table(schema, ROWS), schema, seed=1, **ASKED[name], **rows)
+    noise = NoNoise() if name == "hidden rows" else None
+    made = release(table(schema, ROWS), schema, seed=1, noise=noise, **ASKED[name])
     choice = plans(name).choice
     found = made.document["release"]
     assert (found["mechanism"], found["resolution"], found["growth"]) == (
@@ -171,15 +174,38 @@ def test_the_choice_is_the_one_that_release_makes(plans, name: str) -> None:
     assert (chosen["mechanism"], chosen["resolution"]) == (choice.mechanism, choice.resolution)
 
 
-def test_a_release_of_hidden_rows_is_planned_for_a_fixed_number_of_them() -> None:
-    """The choice must not tell how many rows there are: it is that of a plan for as many as are written."""
+class Shifted(NoNoise):
+    """Adds the same to every value that stands alone."""
+
+    def __init__(self, shift: int) -> None:
+        self.shift = shift
+
+    def add(self, values: np.ndarray, *, sensitivity: Sensitivity, budget: Budget) -> Noised:
+        noised = super().add(values, sensitivity=sensitivity, budget=budget)
+        return replace(noised, values=values + self.shift) if len(values) == 1 else noised
+
+
+def test_a_release_of_hidden_rows_is_planned_for_a_noisy_number_of_them() -> None:
+    """The choice must tell no more about how many rows there are than the noisy number does."""
     asked = {"epsilon": "0.01", "neighbours": "add-remove", "mechanism": "identity", "certificate_share": 0}
-    few, many, fixed = (plan(PAIR, rows=rows, **asked).choice.resolution for rows in (20, 2_000, HIDDEN_ROWS))
-    assert few != fixed
-    for real in (20, 2_000):
-        made = release(table(PAIR, real), PAIR, seed=1, projection="drawn", **asked)
-        assert made.document["release"]["resolution"] == fixed
-    assert many is not None
+    few, many = (plan(PAIR, rows=rows, **asked).choice.resolution for rows in (20, 100_000))
+    assert few != many
+    for real, shift, wanted in ((20, 0, few), (20, 99_980, many), (2_000, -1_980, few), (2_000, -9_999, few)):
+        noise = Shifted(shift)
+        made = release(table(PAIR, real), PAIR, seed=1, projection="drawn", noise=noise, **asked)
+        assert made.document["release"]["resolution"] == wanted
+        assert made.document["privacy"]["spent"][0] == {"on": "number of rows", "epsilon": "1/5000"}
+
+
+@pytest.mark.parametrize("rows", [50, 3_000])
+def test_rows_to_write_do_not_say_how_many_there_are(rows: int) -> None:
+    asked = {"epsilon": "0.1", "neighbours": "add-remove", "mechanism": "identity", "certificate_share": 0}
+    made = [
+        release(table(PAIR, 400), PAIR, seed=1, projection="drawn", noise=NoNoise(), rows=written, **asked)
+        for written in (rows, None)
+    ]
+    assert made[0].document["compared"] == made[1].document["compared"]
+    assert [len(each.rows[0]) for each in made] == [rows, HIDDEN_ROWS]
 
 
 # ------------------------------------------------------------ what it refuses

@@ -15,7 +15,7 @@ from certsynth.transport import Path
 
 FORMAT = "certsynth-certificate/1"
 
-ADAPTING = "choosing the resolution"
+COUNTED, ADAPTING = "number of rows", "choosing the resolution"
 DISPLACEMENT, LOSS_OF_ROWS, LOSS_OF_SINGLES = "mean displacement", "loss of the rows", "loss of single columns"
 """What parts of the budget are spent on beside the measurements, as a release says it."""
 

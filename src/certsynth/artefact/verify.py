@@ -14,6 +14,7 @@ import numpy as np
 from certsynth.artefact import measurements as archive
 from certsynth.artefact.certificate import (
     ADAPTING,
+    COUNTED,
     DISPLACEMENT,
     LOSS_OF_ROWS,
     LOSS_OF_SINGLES,
@@ -250,6 +251,8 @@ def _spent(release: Release, shift: NoisyScalars | None) -> list[tuple[str, Frac
     """What the budget went to, in order, with what is said of each part elsewhere: exactly, or as a decimal."""
     how, certificate = release.document["release"], release.document["certificate"]
     parts: list[tuple[str, Fraction | str | None]] = []
+    if release.measurement.strategy.neighbours is Neighbours.ADD_REMOVE:
+        parts.append((COUNTED, None))
     if how["dimension"] is not None and len(release.document["compared"]) > 1:
         parts.append((ADAPTING, None))
     for m in release.measurements:

@@ -43,7 +43,7 @@ class Query:
     In multiples of 1/FINENESS rows: `losses`, n·(g_S + a_S + b_S) for each subset S or their maximum, where g_S is the
     flow between the tables on the lattice, a_S and b_S what private and synthetic rows were moved on average; `moved`,
     the largest n·a_S, times its weight, where a lower bound is wanted; `count`, the number of rows times COUNT_WEIGHT,
-    under add/remove. `loss_sensitivity` is that of one loss alone.
+    where it is hidden and was not measured before. `loss_sensitivity` is that of one loss alone.
     """
 
     losses: tuple[int, ...]
@@ -65,6 +65,7 @@ def exact_query(
     neighbours: Neighbours,
     per_subset: bool = False,
     two_sided: bool = True,
+    counted: bool = False,
 ) -> Query:
     r"""The query on exact distances between `rows` private rows and a fixed synthetic table.
 
@@ -73,7 +74,7 @@ def exact_query(
     over functions of oscillation at most 1, so that one row more, less or other changes it by at most 1. What a row is
     moved is at most `far`; on nets both together change by at most 1 and a little. Maxima change by no more than their
     members, and rounding up keeps whole sensitivities. How far rows were moved is not asked on nets. Subsets that were
-    skipped are none that the maximum depends on.
+    skipped are none that the maximum depends on. The number of rows is not asked for if it was `counted` before.
     """
     solved = [d for d in found if not d.skipped]
     if per_subset and len(solved) < len(found):
@@ -97,7 +98,7 @@ def exact_query(
         weight = moved_weight(fine)
         moved = max(math.ceil(weight * FINENESS * rows * d.first_moved) for d in found)
         changes.append(math.ceil(weight * FINENESS * far))
-    if neighbours is Neighbours.ADD_REMOVE:
+    if neighbours is Neighbours.ADD_REMOVE and not counted:
         count = int(FINENESS * COUNT_WEIGHT) * rows
         changes.append(int(FINENESS * COUNT_WEIGHT))
     return Query(
@@ -149,15 +150,25 @@ def released(
     neighbours: Neighbours,
     per_subset: bool = False,
     two_sided: bool = True,
+    counted: NoisyScalars | None = None,
     noise: Noise | None = None,
 ) -> Direct:
     """Bounds on the loss with confidence 1 − β, at the cost of `budget`, from exact distances of `rows` private rows to
     the synthetic ones: they get noise here.
 
     Without `two_sided` all of β goes to the upper bounds, and the lower ones are 0; so it is where there are nets.
+    `counted` is a noisy number of rows from before: then none is asked for here.
     """
     two_sided = two_sided and not fine.wide
-    query = exact_query(fine, found, rows, neighbours=neighbours, per_subset=per_subset, two_sided=two_sided)
+    query = exact_query(
+        fine,
+        found,
+        rows,
+        neighbours=neighbours,
+        per_subset=per_subset,
+        two_sided=two_sided,
+        counted=counted is not None,
+    )
     noisy = measure_scalars(
         query.values, sensitivity=query.sensitivity, budget=budget, neighbours=neighbours, noise=noise
     )
@@ -170,6 +181,7 @@ def released(
         losses=len(query.losses),
         stretch=max(d.stretch for d in found),
         two_sided=two_sided,
+        counted=counted,
     )
 
 
@@ -193,6 +205,7 @@ def bounds(
     losses: int,
     stretch: Fraction,
     two_sided: bool,
+    counted: NoisyScalars | None = None,
 ) -> Direct:
     r"""What noisy values say about the loss: post-processing.
 
@@ -213,7 +226,10 @@ def bounds(
     values = [Fraction(v, FINENESS) for v in noisy.values]
     least = most = Fraction(rows)
     if hidden:
-        n, error = values[-1] / COUNT_WEIGHT, Fraction(noisy.slack(for_count / 2), FINENESS) / COUNT_WEIGHT
+        if counted is not None:
+            n, error = Fraction(counted.values[0]), Fraction(counted.slack(for_count / 2))
+        else:
+            n, error = values[-1] / COUNT_WEIGHT, Fraction(noisy.slack(for_count / 2), FINENESS) / COUNT_WEIGHT
         least, most = n - error, n + error
     upper = [_up((loss + slack) / least) if least >= 1 else 1.0 for loss in values[:losses]]
     lower = [0.0] * losses

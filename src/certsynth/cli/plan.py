@@ -111,11 +111,9 @@ def lines(found: Plan) -> list[str]:
         ),
     ]
     if found.neighbours == "add-remove":
-        from certsynth.settings import HIDDEN_ROWS
-
         text += _wrapped(
-            "note: under add-remove neighbours a release does not show how many rows there are, and chooses as for "
-            f"{HIDDEN_ROWS:,} of them. Plan with a public estimate."
+            "note: under add-remove neighbours a release does not show how many rows there are, and chooses by a noisy "
+            "number of them, for a fiftieth of the budget. Plan with a public estimate."
         )
     if found.merged:
         text += _wrapped(merging(found))

@@ -13,7 +13,7 @@ from certsynth.certificate.comparison import Distance, distances
 from certsynth.certificate.direct import SINGLE_SHARE, bounds, exact_query
 from certsynth.domain import Category, Cells, Schema
 from certsynth.layers import Layer, measure_layers
-from certsynth.mechanisms import Guarantee, Unit
+from certsynth.mechanisms import Guarantee, Sensitivity, Unit
 from certsynth.mechanisms.samplers import MadeUpNoise, calibrated_scale
 from certsynth.mechanisms.scalars import NoisyScalars
 from certsynth.planning.noise import network_of
@@ -162,13 +162,30 @@ def slack(schema: Schema, settings: Settings, rows: int) -> float:
     fine = FineMarginals.of(schema, [max(settings.subsets, key=len)])
     zero = Fraction(0)
     nothing = [Distance(upper=zero, lower=zero, stretch=Fraction(1), first_moved=zero, second_moved=zero)]
-    query = exact_query(fine, nothing, rows, neighbours=settings.neighbours, two_sided=False)
-    share = 1 - SINGLE_SHARE if settings.sparsity > 1 else Fraction(1)
-    spent = settings.privacy.budget.share(settings.share * share)
-    noisy = NoisyScalars(
-        values=query.values,
-        scale=calibrated_scale(query.sensitivity, spent),
-        cost=Guarantee(spent, settings.neighbours),
+    counted = None
+    if settings.count_share:
+        counted = _without_noise([rows], Sensitivity(1, 1), settings, settings.count_share)
+    query = exact_query(
+        fine, nothing, rows, neighbours=settings.neighbours, two_sided=False, counted=counted is not None
     )
-    beta = settings.beta * DIRECT_BETA * share
-    return bounds(fine, None, noisy, rows=rows, beta=beta, losses=1, stretch=Fraction(1), two_sided=False).bound
+    share = 1 - SINGLE_SHARE if settings.sparsity > 1 else Fraction(1)
+    found = bounds(
+        fine,
+        None,
+        _without_noise(query.values, query.sensitivity, settings, settings.share * share),
+        rows=rows,
+        beta=settings.beta * DIRECT_BETA * share,
+        losses=1,
+        stretch=Fraction(1),
+        two_sided=False,
+        counted=counted,
+    )
+    return found.bound
+
+
+def _without_noise(
+    values: Sequence[int], sensitivity: Sensitivity, settings: Settings, share: Fraction
+) -> NoisyScalars:
+    """What a share of the budget would measure, were the noise 0."""
+    spent = settings.privacy.budget.share(share)
+    return NoisyScalars(tuple(values), calibrated_scale(sensitivity, spent), Guarantee(spent, settings.neighbours))
