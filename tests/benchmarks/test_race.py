@@ -204,10 +204,17 @@ def test_a_python_that_is_too_new_is_said(monkeypatch):
 # ------------------------------------------------------------ the whole race
 
 
+class Ran(list):
+    """Contenders and seeds that were run, and contenders that were warmed up for it."""
+
+    warm: list[str]
+
+
 @pytest.fixture
 def track(tmp_path, monkeypatch):
     """A race of two contenders on a small table; what is run is noted."""
-    ran = []
+    ran, warm = Ran(), []
+    ran.warm = warm
     data = tmp_path / "source.csv"
     write(data, drawn(4, 30))
 
@@ -230,6 +237,7 @@ def track(tmp_path, monkeypatch):
         return {"contender": contender.key, "seed": seed} | DONE
 
     monkeypatch.setattr(run, "one", noted)
+    monkeypatch.setattr(run, "warmed_up", lambda contender, *_, **__: warm.append(contender.key))
     return ran
 
 
@@ -259,6 +267,20 @@ def test_a_race_that_was_stopped_goes_on_and_seeds_take_turns(track, tmp_path):
     assert len(track) == 7
     run.race(["california-5"], pair, again=True, **go)
     assert track[7:] == [("dpmm-mst", seed) for seed in (1, 2, 3)]
+    assert track.warm == ["certsynth-add"] * 2  # once for each race with something to do for it
+
+
+def test_who_took_too_long_is_not_asked_for_other_seeds(track, tmp_path, monkeypatch):
+    def late(contender, table, path, *, seed, **other):
+        track.append((contender.key, seed))
+        return {"contender": contender.key, "seed": seed, "outcome": "late", "error": "stopped after 9 s"}
+
+    monkeypatch.setattr(run, "one", late)
+    go = {"seeds": 3, "results": tmp_path / "results", "build": tmp_path / "build", "lattice": 8}
+    run.race(["california-5"], ["dpmm-mst"], **go)
+    assert track == [("dpmm-mst", 1)]
+    run.race(["california-5"], ["dpmm-mst"], again=True, **go)
+    assert track[1:] == [("dpmm-mst", seed) for seed in (1, 2, 3)]
 
 
 def test_results_of_other_settings_are_not_mixed(track, tmp_path):
@@ -344,6 +366,11 @@ def test_the_page_tells_what_did_not_work(tmp_path):
 
 def test_the_committed_page_is_what_the_committed_results_make():
     assert page.PAGE.read_text(encoding="utf-8") == page.page(), "run python -m race.page with benchmarks on the path"
+
+
+def test_the_table_in_the_readme_is_what_the_committed_results_make():
+    text = page.README.read_text(encoding="utf-8")
+    assert text.split(page.BEGIN)[1].split(page.END)[0] == page.in_readme()
 
 
 def test_committed_results_hold_no_paths_or_addresses():
