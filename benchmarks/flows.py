@@ -1,11 +1,13 @@
-"""Solvers of one flow side by side: few nodes with mass, or all of them. `python benchmarks/flows.py`
+"""Solvers of one flow side by side: few nodes with mass, or all of them; near or far. `python benchmarks/flows.py`
 
-Pairs of columns of the survey on the lattice of `certify`, two halves of the table against each other; and noise.
+Pairs of columns of the survey on the lattice of `certify`, two halves of the table against each other; tables that are
+far apart; and noise.
 """
 
 from __future__ import annotations
 
 import itertools
+import math
 import time
 from collections.abc import Callable, Iterator
 
@@ -22,7 +24,7 @@ from certsynth.transport.pricing import solve_priced
 from certsynth.transport.simplex import solve_until
 
 SOLVERS: dict[str, Callable[[Network, np.ndarray], tuple[np.ndarray, np.ndarray]]] = {
-    "ways as wanted": solve_priced,
+    "ways as wanted": lambda network, supply: solve_priced(network, supply, near=math.inf),
     "simplex on all nodes": lambda network, supply: solve_until(network, supply, 0),
     "LEMON": solve,
 }
@@ -45,6 +47,18 @@ def survey_problems() -> Iterator[tuple[str, Network, np.ndarray]]:
         yield " × ".join(schema.names[j] for j in subset), network, network.supply(difference(one, other)[0])
 
 
+def far_problems() -> Iterator[tuple[str, Network, np.ndarray]]:
+    """Two tables of 6,000 rows on a lattice of 129 × 129: one in the left half or a corner, the other elsewhere."""
+    rng, side, rows = np.random.default_rng(0), 129, 6_000
+    network = Network.of([Cells(places=np.arange(side), steps=side - 1, apart=0)] * 2)
+    boxes = {"halves": ((0, 64, 0, 129), (65, 129, 0, 129)), "a corner and all": ((0, 20, 0, 20), (0, 129, 0, 129))}
+    for name, (first, second) in boxes.items():
+        measure = np.zeros((side, side), dtype=np.int64)
+        for sign, (left, right, low, high) in ((1, first), (-1, second)):
+            np.add.at(measure, (rng.integers(left, right, rows), rng.integers(low, high, rows)), sign)
+        yield f"far: {name}", network, network.supply(measure.ravel())
+
+
 def noise_problems() -> Iterator[tuple[str, Network, np.ndarray]]:
     rng = np.random.default_rng(0)
     for side in SIDES:
@@ -55,7 +69,7 @@ def noise_problems() -> Iterator[tuple[str, Network, np.ndarray]]:
 def main() -> None:
     print("| problem | nodes | with mass | " + " | ".join(f"{name}, ms" for name in SOLVERS) + " |")
     print("|---|---|---|" + "---|" * len(SOLVERS))
-    problems = noise_problems()
+    problems = itertools.chain(far_problems(), noise_problems())
     if survey.CALIFORNIA.exists():
         problems = itertools.chain(survey_problems(), problems)
     for solver in SOLVERS.values():  # compiled before it is timed
