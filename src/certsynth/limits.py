@@ -55,8 +55,7 @@ def size_of(marginals: Marginals, *, draws: int) -> Size:
     drawn = max(OTHER_DRAWS * cells, min((draws + PILOT_DRAWS) * cells, DRAWN_AT_ONCE))
     held = 8 * cells + 3 * drawn  # counts, coefficients and estimates, and the draws with their images
     network = 40 * max(sizes) * 30 * (os.cpu_count() or 1)  # nodes × arcs, in each worker
-    nodes = [float(size) for size in sizes]
-    seconds = (draws + PILOT_DRAWS) * sum(2e-4 + 1e-6 * n * (1 + n / 500) ** 0.5 for n in nodes) / 1.5
+    seconds = (draws + PILOT_DRAWS) * sum(3e-5 + 5e-8 * float(size) ** 1.5 for size in sizes) / 1.5
     return Size(cells=cells, bytes=8 * held + network, seconds=seconds)
 
 
@@ -82,7 +81,7 @@ def size_of_release(
         held = float(min(lattice_bytes(points, sum(points)), default_memory())) if points else 0.0
         comparing += len(fine.wide) * 10 * (nodes / 20_000) ** 1.5
         held += NODE_BYTES * nodes if fine.wide else 0
-    seconds = 4.0 + counting + fitting + comparing + plug_in.seconds
+    seconds = 3.0 + counting + fitting + comparing + plug_in.seconds
     return Size(cells=plug_in.cells, bytes=plug_in.bytes + int(held) + 200 * 2**20, seconds=seconds)
 
 
@@ -93,7 +92,7 @@ def comparing_seconds(points: Sequence[int]) -> float:
     most, small = SOLVED, COARSER[0][1]
     largest = sorted(points, reverse=True)[:most]
     each = (2e-3 + 4e-6 * p if p < small else 0.012 for p in points)
-    return (sum(each) + sum(3e-5 * p for p in largest if p >= small)) / 1.5
+    return (sum(each) + sum(7e-6 * p for p in largest if p >= small)) / 1.5
 
 
 def check_size(marginals: Marginals, *, draws: int, memory: int | None = None) -> None:
