@@ -16,7 +16,7 @@ from race.contenders import CONTENDERS, Contender
 from race.tables import ROOT, TABLES
 
 PAGE, README = ROOT / "docs" / "benchmarks.md", ROOT / "README.md"
-BEGIN, END = "<!-- race: written by race.page -->\n", "<!-- end of race -->\n"
+BEGIN, END = "<!-- race: written by race.page -->\n\n", "\n<!-- end of race -->\n"
 RESULTS = Path(__file__).parent / "results"
 OURS = "certsynth-add"
 """What peers are compared with: the default, at the neighbour relation that is theirs."""
@@ -30,6 +30,9 @@ LOSSES = {
     "variation": "largest total variation of a pair",
 }
 COSTS = {"seconds": "fit and sample by the clock", "cpu": "processor time", "peak MB": "memory"}
+
+HEADS = ("largest W1", "mean W1", "one column", "variation", "largest", "clock", "processor", "memory")
+"""The same in a few letters."""
 
 Run = dict[str, Any]
 
@@ -182,44 +185,45 @@ def verdict(document: Run) -> str:
 
 
 def compared(documents: list[Run]) -> str:
-    """What is won and what is lost against each peer, measure by measure, at the peers' relation."""
-    won, lost = [], []
+    """How many times what is ours each peer has, measure by measure, at the peers' relation; and what we lose."""
+    tables, lost = [], []
     for document in documents:
-        rows = rows_of(document)
+        rows, title = rows_of(document), TABLES[document["table"]].title
         ours = next((row for row in rows if row.contender.key == OURS), None)
-        if ours is None:
+        peers = [row for row in rows if not row.is_ours]
+        if ours is None or not peers:
             continue
+        lines = [f"| {title} | {' | '.join(HEADS)} |", "|---|" + "---|" * len(HEADS)]
         seen = set()
-        for row in (row for row in rows if not row.is_ours):
-            names = LOSSES if row.contender.key in seen else LOSSES | COSTS
+        for row in peers:
+            names = LOSSES if row.contender.key in seen else LOSSES | COSTS  # a second table of the same run
             seen.add(row.contender.key)
-            better, worse = _sorted_by_winner(ours, row, names)
-            where = f"{TABLES[document['table']].title}, {row.title}"
-            won += [f"- {where}: {'; '.join(better)}"] if better else []
-            lost += [f"- {where}: {'; '.join(worse)}"] if worse else []
-    if not won and not lost:
+            ratios = {name: _ratio(row, ours, name) for name in names}
+            shown = [_times(ratios[name]) if name in ratios else "" for name in LOSSES | COSTS]
+            lines.append(f"| {row.title} | {' | '.join(shown)} |")
+            worse = [f"{(LOSSES | COSTS)[name]} {ratio:.2f}" for name, ratio in ratios.items() if ratio <= 1]
+            lost += [f"- {title}, {row.title}: {'; '.join(worse)}"] if worse else []
+        tables.append("\n".join(lines))
+    if not tables:
         return ""
     how = (
         "A number is the peer's mean divided by that of certsynth with hidden n, its default at the peers' neighbour "
-        "relation. Times are compared seed by seed. Not all runs of a seed were made in one go, nor on an equally idle "
-        "machine: `load before` in the results tells of each."
+        "relation: above 1 we win, and what we lose is in bold. Times are compared seed by seed. Not all runs of a "
+        "seed were made in one go, nor on an equally idle machine: `load before` in the results tells of each."
     )
     none = "Nothing that was measured."
-    return "\n\n".join(
-        ["## What we win", how, "\n".join(won) or none, "## What we lose", "\n".join(lost) or none, ALSO_LOST.strip()]
-    )
+    return "\n\n".join(["## What we win", how, *tables, "## What we lose", "\n".join(lost) or none, ALSO_LOST.strip()])
 
 
-def _sorted_by_winner(ours: Row, theirs: Row, names: dict[str, str]) -> tuple[list[str], list[str]]:
-    better, worse = [], []
-    for name, title in names.items():
-        ratio = _ratio(theirs, ours, name) if name in COSTS else theirs.mean(name) / ours.mean(name)
-        (better if ratio > 1 else worse).append(f"{title} {ratio:.2f}")
-    return better, worse
+def _times(ratio: float) -> str:
+    text = f"{ratio:.2f}" if ratio < 10 else f"{ratio:.0f}"
+    return text if ratio > 1 else f"**{text}**"
 
 
 def _ratio(theirs: Row, ours: Row, name: str) -> float:
-    """Of runs with the same seed, which were made one after the other; the geometric mean."""
+    """Of means; of times, the geometric mean over runs with the same seed, which were made one after the other."""
+    if name not in COSTS:
+        return theirs.mean(name) / ours.mean(name)
     mine = {run["seed"]: run[name] for run in ours.runs}
     found = [run[name] / mine[run["seed"]] for run in theirs.runs if run["seed"] in mine]
     return statistics.geometric_mean(found) if found else theirs.mean(name) / ours.mean(name)
@@ -276,7 +280,8 @@ unless their row says so. The relation of the peers is add-remove: one row more 
 under replace-one, so a peer at ε = 1 promises ε = 2 where the default of certsynth promises ε = 1. That is why
 certsynth is run a second time, with the number of rows hidden, at their relation. What the peers spend on bins is
 part of the budget. dpmm and SmartNoise are told to draw as many rows as the private table has, a number that their
-relation does not allow to know; OpenDP estimates it. certsynth with hidden n writes 100,000 rows.
+relation does not allow to know; OpenDP estimates it. certsynth with hidden n measures it, for a fiftieth of its
+budget, and writes 100,000 rows.
 
 **The measures.** `value` of `certsynth evaluate` is the largest W1 distance over all pairs of columns, of rows that
 were moved to a lattice of 256 steps; the W1 of the rows where they are is between its `lower` and its `upper`.
