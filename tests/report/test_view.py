@@ -16,10 +16,18 @@ from report_specimens import EVERY_KIND, RHO, WOVEN, document, table, wide
 from scipy.optimize import linprog
 
 import certsynth
+from certsynth.artefact.certificate import (
+    ADAPTING,
+    COUNTED,
+    DISPLACEMENT,
+    LOSS_OF_ROWS,
+    LOSS_OF_SINGLES,
+    measuring,
+)
 from certsynth.artefact.datapackage import describe_package
 from certsynth.domain import Category, Ordered, Schema
 from certsynth.domain.rules import Rule
-from certsynth.report import numerals
+from certsynth.report import numerals, words
 from certsynth.report.columns import column_view
 from certsynth.report.verifiable import CHECKS
 from certsynth.report.view import MOST_PICTURES, MOST_SUBSETS, view
@@ -418,3 +426,9 @@ def test_wide_tables_are_cut_and_say_so() -> None:
     assert len(page["columns"]["listed"]) == 5
     assert len(page["subsets"]["rows"]) == MOST_SUBSETS
     assert "2,080" in page["subsets"]["caption"]
+
+
+def test_every_part_of_the_budget_is_told_in_words():
+    """But for the choice among tables, whose name says it and has a number in it."""
+    measured = {measuring(ways, sparsity) for sparsity in (1, 2, 3) for ways in range(1, sparsity + 1)}
+    assert set(words.SPENT) == measured | {COUNTED, ADAPTING, DISPLACEMENT, LOSS_OF_ROWS, LOSS_OF_SINGLES}

@@ -82,6 +82,10 @@ SPENT = {
         "the noisy pairs of columns",
         "a finer look at two columns at a time",
     ),
+    "number of rows": (
+        "the noisy number of rows",
+        "how many rows the release is planned for, and what the direct certificate divides by",
+    ),
     "choosing the resolution": (
         "the choice of the resolution",
         "how fine a grid the rows’ own dimension allows: from how many of its cells hold rows",
@@ -89,6 +93,10 @@ SPENT = {
     "noisy marginals": (
         "the noisy counts",
         "what the synthetic rows are fitted to, and what a plug-in certificate is computed from",
+    ),
+    "mean displacement": (
+        "the way to the centres of cells",
+        "one noisy number: how far real rows are from the centres of their cells, which a plug-in certificate counts",
     ),
     "loss of the rows": (
         "the distance of the synthetic rows",
