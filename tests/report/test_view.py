@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from dataclasses import replace
 from decimal import Decimal
 from fractions import Fraction
@@ -27,7 +28,7 @@ from certsynth.artefact.certificate import (
 from certsynth.artefact.datapackage import describe_package
 from certsynth.domain import Category, Ordered, Schema
 from certsynth.domain.rules import Rule
-from certsynth.report import numerals, words
+from certsynth.report import charts, numerals, words
 from certsynth.report.columns import column_view
 from certsynth.report.verifiable import CHECKS
 from certsynth.report.view import MOST_PICTURES, MOST_SUBSETS, view
@@ -432,3 +433,12 @@ def test_every_part_of_the_budget_is_told_in_words():
     """But for the choice among tables, whose name says it and has a number in it."""
     measured = {measuring(ways, sparsity) for sparsity in (1, 2, 3) for ways in range(1, sparsity + 1)}
     assert set(words.SPENT) == measured | {COUNTED, ADAPTING, DISPLACEMENT, LOSS_OF_ROWS, LOSS_OF_SINGLES}
+
+
+def test_parts_of_the_budget_can_be_told_apart():
+    parts = [{"amount": "0.1", "part": 0.1} for _ in range(charts.PARTS)]
+    pieces = charts.budget({"sign": "ε", "spent": parts})
+    assert len({piece["role"] for piece in pieces}) == charts.PARTS
+    style = (Path(charts.__file__).parent / "style.css").read_text(encoding="utf-8")
+    fills = {line.split("{")[1] for line in style.splitlines() if re.match(r"(\.rows, )?\.part\d", line)}
+    assert len(fills) == charts.PARTS

@@ -20,6 +20,8 @@ LABELLED = 13.0
 """A piece of a bar gets its number written into it from this many per cent on."""
 LETTERS = 7
 """A longer number needs a longer piece."""
+PARTS = 6
+"""Kinds of pieces that can be told apart in the bar of the budget; more than that are hardly ever spent on."""
 FAR = 2.5
 """A bar with the path loss that is longer than this many times the others is left out."""
 ORDER = ("rows", "noise", "cells")
@@ -87,7 +89,7 @@ def budget(privacy: Mapping[str, Any]) -> list[Json]:
     for i, part in enumerate(privacy["spent"]):
         text = f"{privacy['sign']} {part['amount']}"
         fits = 100 * part["part"] >= LABELLED * max(1.0, len(text) / LETTERS)
-        pieces.append(_piece(start, part["part"], f"part{min(i, 3)}", text if fits else None))
+        pieces.append(_piece(start, part["part"], f"part{min(i, PARTS - 1)}", text if fits else None))
         start += part["part"]
     return pieces
 
