@@ -57,7 +57,7 @@ def test_ours_has_a_direct_certificate_and_says_which_resolution_it_chose(measur
     if point["kind"] == "direct":
         assert point["bound"] == pytest.approx(direct, abs=1e-5)
     else:  # of so few rows the noise may be so large that the plug-in certificate is the smaller one
-        assert point["bound"] < direct
+        assert point["bound"] < direct or point["bound"] == direct == 1  # both may say nothing
     assert point["chosen_k"] >= 2
     assert measuring(task(method="ours", k=4, public_rows=None))["chosen_k"] == 4
 
