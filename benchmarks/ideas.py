@@ -29,8 +29,9 @@ from numba import njit
 from scipy.optimize import nnls
 
 from certsynth import Schema, evaluate, layers, parallel
+from certsynth.algorithm.layers import Layer, measure_layers
+from certsynth.algorithm.settings import checked_settings
 from certsynth.artefact.table import decoded_table, write_table
-from certsynth.layers import Layer, measure_layers
 from certsynth.mechanisms import Budget, Measurement, Neighbours, Sensitivity, strategy_named
 from certsynth.mechanisms.measure import estimate, unit_variances
 from certsynth.mechanisms.samplers import Noised, calibrated_scale, simulate
@@ -39,7 +40,6 @@ from certsynth.projection import particles, synthesis
 from certsynth.projection.emit import multiplicities
 from certsynth.projection.particles import View
 from certsynth.queries.tally import held
-from certsynth.settings import checked_settings
 from certsynth.sources import cleaned, open_source
 from run import TABLES
 from survey import ALABAMA

@@ -21,16 +21,16 @@ import duckdb
 import numpy as np
 
 from certsynth import Schema, evaluate, plan, release
+from certsynth.algorithm.settings import checked_settings
 from certsynth.artefact.table import decoded_table, write_table
 from certsynth.domain import Ordered
 from certsynth.mechanisms import Budget, Neighbours, Unit, strategy_named
 from certsynth.mechanisms.concentrated import rho_of
-from certsynth.mechanisms.strategies import GROWTHS, STRATEGIES
+from certsynth.mechanisms.registry import GROWTHS, STRATEGIES
 from certsynth.planning.choice import SPLIT, candidate
 from certsynth.planning.noise import blank, noise_losses
 from certsynth.planning.tables import made_up
 from certsynth.queries import Marginals
-from certsynth.settings import checked_settings
 from run import TABLES, integers, main
 from survey import DATA, LABELS, NUMBERS, TRAVEL
 

@@ -25,10 +25,10 @@ import duckdb
 import numpy as np
 
 from certsynth import Release, Schema, certify, evaluate, release
+from certsynth.algorithm.fitting import MEAN_WEIGHT
 from certsynth.artefact.table import decoded_table, write_table
 from certsynth.certificate.plug_in import plug_in
 from certsynth.domain import Ordered
-from certsynth.fitting import MEAN_WEIGHT
 from certsynth.mechanisms import Budget, Measurement, Neighbours, measure, strategy_named
 from certsynth.projection import particles, synthesis
 from certsynth.projection.emit import emit

@@ -28,11 +28,11 @@ from scipy.stats import t as student
 import drawing
 import results
 from certsynth import Schema, release
+from certsynth.algorithm.low_dimensional.grids import possible_grids
+from certsynth.algorithm.settings import checked_settings
 from certsynth.certificate.comparison import distances
 from certsynth.domain import Ordered
-from certsynth.planning.dimensions import possible_grids
 from certsynth.queries.fine import FineMarginals
-from certsynth.settings import checked_settings
 from points import Points
 
 ROOT = Path(__file__).parents[1]

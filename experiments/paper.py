@@ -21,8 +21,8 @@ import numpy as np
 import pyarrow as pa
 
 from certsynth import Release, evaluate, release
+from certsynth.algorithm.evaluate import Evaluation
 from certsynth.domain import Schema
-from certsynth.evaluation import Evaluation
 from certsynth.sources import cleaned, open_source
 from certsynth.transport import Path as CellPath
 from certsynth.transport import path_loss

@@ -29,9 +29,10 @@ from scipy.stats import t as student
 import drawing
 import results
 from certsynth import Schema, evaluate
+from certsynth.algorithm.fitting import Fitting, fitted
+from certsynth.algorithm.layers import measure_layers
+from certsynth.algorithm.settings import checked_settings
 from certsynth.domain import Ordered
-from certsynth.fitting import Fitting, fitted
-from certsynth.layers import measure_layers
 from certsynth.mechanisms import Budget, Neighbours, measure, strategy_named
 from certsynth.planning.choice import choose
 from certsynth.projection.emit import emit
@@ -39,7 +40,6 @@ from certsynth.projection.path_program import PathProgram
 from certsynth.projection.support import full_grid
 from certsynth.projection.target import Target, as_probabilities
 from certsynth.queries import Marginals
-from certsynth.settings import checked_settings
 from certsynth.sources import cleaned, open_source, rows_of
 from certsynth.transport import Path as CellPath
 from certsynth.transport import path_loss

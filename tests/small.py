@@ -9,12 +9,12 @@ import numpy as np
 import polars as pl
 
 from certsynth import Release, Schema
-from certsynth.layers import Layer
+from certsynth.algorithm.layers import Layer
+from certsynth.algorithm.settings import Settings, checked_settings
 from certsynth.mechanisms import Budget, Sensitivity, Unit
 from certsynth.mechanisms.rare import Tail
 from certsynth.mechanisms.samplers import ExactNoise, MadeUpNoise, Noised, calibrated_scale
 from certsynth.planning.choice import choose
-from certsynth.settings import Settings, checked_settings
 
 MIXED = Schema.parse(
     """

@@ -60,10 +60,10 @@ LAYERS = (
 DRAWS = {
     "certsynth.certificate.plug_in": "the law of the noise, by Monte Carlo",
     "certsynth.demo": "a made-up town",
-    "certsynth.fitting": "the generator for what needs no privacy, handed on",
+    "certsynth.algorithm.fitting": "the generator for what needs no privacy, handed on",
     "certsynth.mechanisms.measure": "the law of the noise, by Monte Carlo",
     "certsynth.mechanisms.samplers": "the law of the noise, by Monte Carlo",
-    "certsynth.pipeline": "the generator for what needs no privacy",
+    "certsynth.algorithm.release": "the generator for what needs no privacy",
     "certsynth.planning.noise": "what noise alone does",
     "certsynth.planning.outlook": "made-up tables",
     "certsynth.planning.rehearsal": "a rehearsal without data",
@@ -74,7 +74,7 @@ DRAWS = {
     "certsynth.projection.support": "which public rows are taken",
     "certsynth.projection.synthesis": "where particles start, the order of emitted rows, and values inside a cell",
     "certsynth.queries.net": "which points of a public table are nodes, with a fixed seed",
-    "certsynth.sampling": "the generator for new rows, which need no privacy",
+    "certsynth.algorithm.sample": "the generator for new rows, which need no privacy",
 }
 """Who may use `numpy.random`, and for what."""
 
@@ -345,7 +345,7 @@ BROKEN: list[tuple[Rule, Modules, str]] = [
         _SOURCES | {"certsynth.queries.x": "if TYPE_CHECKING:\n    from ..sources import Source"},
         "certsynth.queries.x → certsynth.sources",
     ),
-    (few_import_sources, _SOURCES | {"certsynth.limits": "import certsynth.sources.files"}, "limits imports"),
+    (few_import_sources, _SOURCES | {"certsynth.algorithm.sizes": "import certsynth.sources.files"}, "limits imports"),
     (
         imports_point_downwards,
         {"certsynth.transport.x": "from certsynth.mechanisms import y", "certsynth.mechanisms": ""},
@@ -354,12 +354,12 @@ BROKEN: list[tuple[Rule, Modules, str]] = [
     (imports_point_downwards, {"certsynth.utils": ""}, "certsynth.utils is in no layer"),
     (
         only_commands_use_the_public_names,
-        {"certsynth.limits": "from certsynth import evaluate"},
+        {"certsynth.algorithm.sizes": "from certsynth import evaluate"},
         "certsynth.evaluate",
     ),
     (no_import_is_hidden, {"certsynth.domain": "import importlib\nimportlib.import_module(x)"}, "at run time"),
-    (only_mechanisms_import_opendp, {"certsynth.pipeline": "import opendp.prelude as dp"}, "imports opendp"),
-    (only_mechanisms_add_noise, {"certsynth.pipeline": _NOISE}, "pipeline:3 adds noise"),
+    (only_mechanisms_import_opendp, {"certsynth.algorithm.release": "import opendp.prelude as dp"}, "imports opendp"),
+    (only_mechanisms_add_noise, {"certsynth.algorithm.release": _NOISE}, "pipeline:3 adds noise"),
     (
         only_mechanisms_add_noise,
         {"certsynth.certificate.x": "from certsynth.mechanisms.samplers import ExactNoise as E"},
@@ -414,7 +414,7 @@ def test_the_rules_see_our_sources() -> None:
     """Guards the tests above against looking at nothing: known edges are there, and known users of randomness."""
     modules = our_modules()
     graph = import_graph(modules)
-    assert "certsynth.sources" in graph["certsynth.pipeline"]
+    assert "certsynth.sources" in graph["certsynth.algorithm.release"]
     assert chain(graph, "certsynth.cli", "sources")
     assert {part(module) for module in modules} >= {*BLIND, *READS_ROWS}
     assert set(DRAWS) <= set(modules)

@@ -13,8 +13,8 @@ from distributed import Client, LocalCluster
 from distributed.scheduler import KilledWorker
 
 from certsynth import certify, evaluate, parallel
+from certsynth.base.parallel import Made, run
 from certsynth.errors import WorkerDied
-from certsynth.parallel import Made, run
 from small import MIXED, NATIVE, NoNoise, native, people
 
 IN_MEMORY = {"distributed.worker.memory.spill": False, "distributed.worker.memory.target": False}

@@ -19,7 +19,7 @@ from certsynth.domain import Category, Column, Ordered
 from certsynth.domain.schema import describe
 from certsynth.errors import SchemaError
 from certsynth.mechanisms import STRATEGIES, Neighbours
-from certsynth.mechanisms.strategies import LOW_DIMENSIONAL
+from certsynth.mechanisms.registry import LOW_DIMENSIONAL
 from small import EVERY_KIND, emitted, workers
 
 FEW = ["income", "job", "colour"]

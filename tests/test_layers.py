@@ -11,16 +11,16 @@ import numpy as np
 import pytest
 
 from certsynth import plan
+from certsynth.algorithm.layers import Layer, measure_layers, most_labels
+from certsynth.algorithm.settings import Settings
 from certsynth.domain import Category, Groups, Ordered, Schema
 from certsynth.domain.labels import tree_column
-from certsynth.layers import Layer, measure_layers, most_labels
 from certsynth.mechanisms import Budget, Measurement, Sensitivity, Unit
 from certsynth.mechanisms.samplers import Noised
 from certsynth.planning.choice import choose
 from certsynth.planning.plan import Plan
 from certsynth.planning.tables import made_up
 from certsynth.queries.tally import held
-from certsynth.settings import Settings
 from certsynth.sources import cleaned, open_source
 from small import MIXED, NATIVE, FixedOutput, NoNoise, people, planned, settled
 

@@ -14,17 +14,17 @@ import pytest
 from click.testing import CliRunner
 
 from certsynth import Release, Schema, evaluate, plan, release
-from certsynth.adaptation import adapted
+from certsynth.algorithm.low_dimensional.adaptation import adapted
+from certsynth.algorithm.low_dimensional.grids import possible_grids
+from certsynth.algorithm.sample import sample
 from certsynth.artefact import measurements
 from certsynth.cli import main
 from certsynth.errors import InputError
 from certsynth.mechanisms.samplers import Noise
 from certsynth.mechanisms.sparse import SparseMeasurement
 from certsynth.mechanisms.spending import Spending
-from certsynth.planning.dimensions import possible_grids
 from certsynth.queries.occupied import all_columns, occupied
 from certsynth.queries.tally import held
-from certsynth.sampling import sample
 from small import EVERY_KIND, FixedOutput, LyingNoise, NoNoise, failures_allowed, settled, workers
 
 

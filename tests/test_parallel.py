@@ -9,8 +9,8 @@ import threading
 import joblib
 import pytest
 
+from certsynth.base.parallel import SMALL, TINY, Made, run
 from certsynth.errors import WorkerDied
-from certsynth.parallel import SMALL, TINY, Made, run
 
 TASKS = [(i,) for i in range(6)]
 

@@ -12,7 +12,7 @@ from collections.abc import Generator, Iterator
 import pytest
 
 from certsynth import threads
-from certsynth.threads import ahead, in_threads
+from certsynth.base.threads import ahead, in_threads
 
 MANY = 10**6
 

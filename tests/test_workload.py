@@ -9,9 +9,9 @@ import numpy as np
 import pytest
 
 from certsynth import certify, evaluate, plan, release
+from certsynth.algorithm.layers import measure_layers
 from certsynth.domain import Ordered, Schema
 from certsynth.errors import InputError
-from certsynth.layers import measure_layers
 from certsynth.mechanisms.measure import estimate, sensitivity, simulate_all
 from certsynth.mechanisms.samplers import calibrated_scale
 from certsynth.projection.synthesis import synthesise

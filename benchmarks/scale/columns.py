@@ -24,10 +24,10 @@ import numpy as np
 import polars as pl
 
 from certsynth import evaluate, plan, release
+from certsynth.algorithm.sizes import default_memory
 from certsynth.certificate.direct import exact_query
 from certsynth.certificate.passes import compared
 from certsynth.certificate.skipping import COARSER
-from certsynth.limits import default_memory
 from certsynth.mechanisms import Neighbours
 from certsynth.queries.fine import FineMarginals
 from certsynth.queries.marginals import Subset, all_subsets

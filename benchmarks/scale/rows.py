@@ -26,8 +26,8 @@ from typing import Any
 import duckdb
 
 from certsynth import Schema, certify, release
+from certsynth.algorithm.layers import points
 from certsynth.domain import Ordered
-from certsynth.layers import points
 from certsynth.queries.displacement import Displacement
 from certsynth.queries.fine import FineMarginals
 from certsynth.queries.marginals import CellCounts, Marginals, all_subsets

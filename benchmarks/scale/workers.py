@@ -21,8 +21,8 @@ import joblib
 from distributed import Client, LocalCluster
 
 from certsynth import parallel
+from certsynth.algorithm.sizes import default_memory
 from certsynth.certificate.passes import compared
-from certsynth.limits import default_memory
 from certsynth.queries.fine import FineMarginals
 from certsynth.queries.marginals import all_subsets
 from certsynth.queries.tally import held

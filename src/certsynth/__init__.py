@@ -5,26 +5,26 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from certsynth.algorithm.certify import certify
+    from certsynth.algorithm.estimator import CertifiedSynthesizer
+    from certsynth.algorithm.evaluate import evaluate
+    from certsynth.algorithm.release import release
     from certsynth.artefact import Release
-    from certsynth.certification import certify
     from certsynth.domain import Schema
-    from certsynth.evaluation import evaluate
     from certsynth.mechanisms.ledger import Ledger
-    from certsynth.pipeline import release
     from certsynth.planning.plan import plan
-    from certsynth.synthesizer import CertifiedSynthesizer
 
 __all__ = ["CertifiedSynthesizer", "Ledger", "Release", "Schema", "certify", "evaluate", "plan", "release"]
 
 _HOMES = {
-    "CertifiedSynthesizer": "certsynth.synthesizer",
+    "CertifiedSynthesizer": "certsynth.algorithm.estimator",
     "Ledger": "certsynth.mechanisms.ledger",
     "Release": "certsynth.artefact",
     "Schema": "certsynth.domain",
-    "certify": "certsynth.certification",
-    "evaluate": "certsynth.evaluation",
+    "certify": "certsynth.algorithm.certify",
+    "evaluate": "certsynth.algorithm.evaluate",
     "plan": "certsynth.planning.plan",
-    "release": "certsynth.pipeline",
+    "release": "certsynth.algorithm.release",
 }
 
 

@@ -20,7 +20,7 @@ import polars as pl
 import pytest
 from forging import VARIANTS, packed, remeasured, tampered, unpacked
 
-import certsynth.pipeline as pipeline
+import certsynth.algorithm.release as pipeline
 from certsynth import Release, Schema, evaluate, layers, release
 from certsynth.artefact import measurements
 from certsynth.artefact.folder import write_folder

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from forging import copied
 
-import certsynth.pipeline as pipeline
+import certsynth.algorithm.release as pipeline
 from certsynth import Release, plan, release
 from certsynth.domain import Rule, Schema
 from certsynth.errors import SchemaError

@@ -18,7 +18,7 @@ from cryptography.hazmat.primitives import serialization as form
 from cryptography.hazmat.primitives.asymmetric import ec, ed448, rsa
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
-import certsynth.pipeline as pipeline
+import certsynth.algorithm.release as pipeline
 from certsynth import Release, release
 from certsynth.artefact import signature, verify
 from certsynth.artefact.signature import PublicKey, Signer

@@ -13,6 +13,7 @@ import pytest
 
 import certsynth.transport.flow as flow
 from certsynth import certify, evaluate
+from certsynth.algorithm.settings import DIRECT_BETA
 from certsynth.certificate.comparison import Distance, distances
 from certsynth.certificate.direct import (
     COUNT_WEIGHT,
@@ -29,7 +30,6 @@ from certsynth.mechanisms import Budget, Guarantee, Neighbours, Sensitivity, Uni
 from certsynth.mechanisms.samplers import ExactNoise
 from certsynth.mechanisms.scalars import NoisyScalars
 from certsynth.queries.fine import FineMarginals
-from certsynth.settings import DIRECT_BETA
 from small import MIXED, NATIVE, WOVEN, FixedOutput, LyingNoise, NoNoise, failures_allowed, native, people, workers
 
 SURE = "0.999999"  # tests that compare one certificate with the truth fail by chance once in a million

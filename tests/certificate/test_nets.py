@@ -11,11 +11,11 @@ import pytest
 import certsynth.queries.net as net_module
 import certsynth.transport.flow as flow
 from certsynth import certify, evaluate
+from certsynth.algorithm.sizes import check_lattice
 from certsynth.certificate.comparison import distances
 from certsynth.certificate.direct import FINENESS, exact_query, nothing
 from certsynth.domain import Schema
 from certsynth.errors import InputError, SolverFailed
-from certsynth.limits import check_lattice
 from certsynth.mechanisms import Neighbours
 from certsynth.queries.fine import FineMarginals
 from certsynth.queries.net import LEVELS, Net, nodes_each

@@ -8,13 +8,13 @@ import numpy as np
 import pytest
 
 from certsynth import evaluate, release
+from certsynth.base.progress import silent
 from certsynth.certificate import plug_in as plugging
 from certsynth.certificate.plug_in import DISPLACEMENT_BETA, PLAIN, _drawn, _shared_scales, plug_in
 from certsynth.domain import Ordered, Schema
 from certsynth.mechanisms import Budget, Neighbours, Sensitivity, Unit, measure, strategy_named
 from certsynth.mechanisms.samplers import MadeUpNoise
 from certsynth.mechanisms.scalars import measure_scalars
-from certsynth.progress import silent
 from certsynth.projection.transport_program import TransportProgram
 from certsynth.queries import Marginals
 from certsynth.queries.displacement import displacement, farthest

@@ -9,8 +9,8 @@ import pytest
 import rich.console
 import rich.progress
 
+from certsynth.base.progress import silent
 from certsynth.cli.progress import bars
-from certsynth.progress import silent
 
 
 class Terminal(io.StringIO):

@@ -10,9 +10,9 @@ from fuzzing import LENGTHS, check_refusal, columns, hunt, safe_texts, texts, to
 from hypothesis import strategies as st
 
 from certsynth.domain import Schema
+from certsynth.domain.workload import parse_workload
 from certsynth.errors import InputError, SchemaError
 from certsynth.sources.reading import objects
-from certsynth.workload import parse_workload
 from small import EVERY_KIND, MIXED
 
 EXPRESSIONS = [

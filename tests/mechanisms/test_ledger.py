@@ -14,6 +14,7 @@ import numpy as np
 import pytest
 
 from certsynth import Ledger
+from certsynth.algorithm.checks import checked_budget
 from certsynth.errors import BudgetNote, CheckFailed, InputError
 from certsynth.mechanisms import Budget, Neighbours, Sensitivity, Unit
 from certsynth.mechanisms import ledger as ledgers
@@ -21,7 +22,6 @@ from certsynth.mechanisms.concentrated import Privacy
 from certsynth.mechanisms.guarantee import Charge
 from certsynth.mechanisms.ledger import Account
 from certsynth.mechanisms.spending import Spending
-from certsynth.request import checked_budget
 from small import NoNoise
 
 REPLACE, ADD = Neighbours.REPLACE_ONE, Neighbours.ADD_REMOVE

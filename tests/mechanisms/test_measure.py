@@ -34,8 +34,8 @@ from certsynth.mechanisms.haar import Haar
 from certsynth.mechanisms.identity import Identity
 from certsynth.mechanisms.measure import coefficients, estimate, sensitivity, simulate_all, unit_variances
 from certsynth.mechanisms.quad_tree import QuadTree
+from certsynth.mechanisms.registry import GROWTHS, LOW_DIMENSIONAL
 from certsynth.mechanisms.samplers import Noised
-from certsynth.mechanisms.strategies import GROWTHS, LOW_DIMENSIONAL
 from certsynth.mechanisms.strategy import level_weights
 from certsynth.queries.marginals import Counts, Marginals
 from certsynth.transport.hilbert import hilbert_order

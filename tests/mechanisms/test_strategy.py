@@ -19,7 +19,7 @@ from certsynth.mechanisms import STRATEGIES, Neighbours, Sensitivity, Strategy, 
 from certsynth.mechanisms.haar import Haar
 from certsynth.mechanisms.identity import Identity
 from certsynth.mechanisms.quad_tree import QuadTree
-from certsynth.mechanisms.strategies import GROWTHS
+from certsynth.mechanisms.registry import GROWTHS
 from certsynth.mechanisms.strategy import level_weights
 from certsynth.transport.hilbert import hilbert_order
 

@@ -10,11 +10,11 @@ import numpy as np
 import pytest
 
 import generators as gen
+from certsynth.algorithm.layers import Layer, noise_costs, weighted
 from certsynth.domain import Cells
-from certsynth.layers import Layer, noise_costs, weighted
 from certsynth.mechanisms import STRATEGIES, Budget, Neighbours, Sensitivity, Strategy, Unit, measure, strategy_named
 from certsynth.mechanisms.measure import coefficients, sensitivity
-from certsynth.mechanisms.strategies import LOW_DIMENSIONAL
+from certsynth.mechanisms.registry import LOW_DIMENSIONAL
 from certsynth.queries.marginals import Marginals
 from certsynth.transport import Network, transport_loss
 from small import NoNoise

@@ -13,11 +13,11 @@ import numpy as np
 import pytest
 
 from certsynth import plan, sources
+from certsynth.algorithm.layers import Layer, measure_layers
 from certsynth.domain import Category, Ordered, Schema
 from certsynth.errors import InputError, TooLarge
-from certsynth.layers import Layer, measure_layers
 from certsynth.mechanisms import Budget, Neighbours, Unit, strategy_named
-from certsynth.mechanisms.strategies import GROWTHS
+from certsynth.mechanisms.registry import GROWTHS
 from certsynth.planning import choice as planning
 from certsynth.planning.cache import VARIABLE
 from certsynth.planning.choice import (

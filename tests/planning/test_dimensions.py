@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from certsynth import Schema
-from certsynth.planning.dimensions import FINENESS, Grid, grids, paper_grids
+from certsynth.algorithm.low_dimensional.grids import FINENESS, Grid, grids, paper_grids
 from certsynth.queries.occupied import MOST_CELLS
 from small import EVERY_KIND, NATIVE
 

@@ -12,6 +12,7 @@ import polars as pl
 import pytest
 
 from certsynth import plan, release
+from certsynth.algorithm.settings import HIDDEN_ROWS
 from certsynth.artefact.table import decoded_table
 from certsynth.domain import Category, Ordered, Schema
 from certsynth.errors import InputError
@@ -22,7 +23,6 @@ from certsynth.planning import plan as planning
 from certsynth.planning.cache import VARIABLE
 from certsynth.planning.plan import REFERENCE, Plan
 from certsynth.planning.tables import made_up
-from certsynth.settings import HIDDEN_ROWS
 from small import NATIVE, NoNoise, native
 
 PAIR = Schema((Ordered("a", low=0, high=40), Category("b", values=("x", "y"), missing=True)))

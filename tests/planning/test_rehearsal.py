@@ -9,9 +9,10 @@ from typing import Any
 import numpy as np
 import pytest
 
-from certsynth.certification import direct_bounds
+from certsynth.algorithm.certify import direct_bounds
+from certsynth.algorithm.layers import Layer, measure_layers
+from certsynth.algorithm.settings import DIRECT_BETA
 from certsynth.domain import Category, Ordered, Schema
-from certsynth.layers import Layer, measure_layers
 from certsynth.mechanisms import Budget, Measurement, Neighbours, Unit, strategy_named
 from certsynth.planning import rehearsal
 from certsynth.planning.choice import SPLIT, blank_layers, candidate
@@ -19,7 +20,6 @@ from certsynth.planning.rehearsal import Rehearsed, certified_loss, loss, rehear
 from certsynth.queries.fine import FineMarginals
 from certsynth.queries.marginals import all_subsets
 from certsynth.queries.tally import held
-from certsynth.settings import DIRECT_BETA
 from small import NoNoise, settled
 
 PAIR = Schema((Ordered("a", low=0, high=40), Category("b", values=("x", "y"), missing=True)))

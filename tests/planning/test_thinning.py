@@ -7,7 +7,7 @@ from fractions import Fraction
 import numpy as np
 
 from certsynth import Schema
-from certsynth.layers import Layer
+from certsynth.algorithm.layers import Layer
 from certsynth.mechanisms import Budget, Neighbours, Sensitivity, Unit, strategy_named
 from certsynth.mechanisms.concentrated import Privacy
 from certsynth.mechanisms.samplers import calibrated_scale, deviation

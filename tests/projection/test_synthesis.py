@@ -11,8 +11,8 @@ import numpy as np
 import polars as pl
 import pytest
 
+from certsynth.algorithm.layers import measure_layers
 from certsynth.domain import Category, Ordered, Schema
-from certsynth.layers import measure_layers
 from certsynth.mechanisms import Budget, Measurement, Sensitivity, Unit
 from certsynth.mechanisms.samplers import Noised, calibrated_scale, simulate
 from certsynth.projection import synthesis

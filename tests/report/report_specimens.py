@@ -1,4 +1,4 @@
-"""Releases to report on, written by hand: every kind of column, and documents as `certsynth.pipeline` makes them."""
+"""Releases to report on, written by hand: every kind of column, and documents as `certsynth.algorithm.release` makes them."""
 
 from __future__ import annotations
 

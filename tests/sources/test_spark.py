@@ -24,10 +24,10 @@ from everything import Together, clean_rows, mixed_schema, nasty_schema, shown, 
 from nasty import CANARY, TABLE, columns, expected, parquet_file
 
 from certsynth import Release, Schema, certify, evaluate, release
+from certsynth.algorithm.release import COUNTING, DISPLACED
 from certsynth.cli import main
 from certsynth.domain import Category, Ordered
 from certsynth.errors import InputError
-from certsynth.pipeline import COUNTING, DISPLACED
 from certsynth.queries.fine import PLACING
 from certsynth.queries.marginals import CellCounts, Marginals
 from certsynth.queries.tally import HowMany, asked

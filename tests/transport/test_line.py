@@ -13,7 +13,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 import generators as gen
-from certsynth.arrays import frozen
+from certsynth.base.arrays import frozen
 from certsynth.transport import Network, flow
 from certsynth.transport.flow import Flow, cheapest_flow, flow_cost, potential_value
 from certsynth.transport.line import solve_line

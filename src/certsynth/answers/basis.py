@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from certsynth.answers.nearness import Nearness
-from certsynth.arrays import Floats
+from certsynth.base.arrays import Floats
 from certsynth.domain import Category, Column, Ordered, Schema
 from certsynth.domain.condition import figures
 from certsynth.errors import InputError

@@ -17,7 +17,7 @@ from collections.abc import Callable, Sequence
 
 import numpy as np
 
-from certsynth.arrays import Floats
+from certsynth.base.arrays import Floats
 
 Lift = Callable[[float], Floats]
 """λ to sup over z in a group of value(z) − λ d(x, z), for each row x."""

@@ -12,7 +12,7 @@ from collections.abc import Callable
 import numpy as np
 
 from certsynth.answers.kernels import Lift
-from certsynth.arrays import Floats
+from certsynth.base.arrays import Floats
 
 
 def convex(value: Callable[[Floats], Floats], place: Floats, distance: Floats, weight: float) -> Lift:

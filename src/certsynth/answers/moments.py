@@ -13,7 +13,7 @@ import numpy as np
 from certsynth.answers import lifts
 from certsynth.answers.kernels import largest_mean, largest_total, thinned
 from certsynth.answers.shares import EMPTY, Interval
-from certsynth.arrays import Floats
+from certsynth.base.arrays import Floats
 from certsynth.errors import InputError
 
 CONSTANT = 1e-24

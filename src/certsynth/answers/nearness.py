@@ -12,7 +12,7 @@ import numpy as np
 
 from certsynth.answers.places import Apart, OfLabels, OnLine, Slab
 from certsynth.answers.spans import Spans, negated
-from certsynth.arrays import Floats
+from certsynth.base.arrays import Floats
 from certsynth.domain import Category, Column, Ordered
 from certsynth.domain.condition import (
     Among,

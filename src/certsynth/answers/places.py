@@ -12,7 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from certsynth.answers.spans import Spans
-from certsynth.arrays import Floats
+from certsynth.base.arrays import Floats
 from certsynth.domain import Category, Ordered
 from certsynth.domain.condition import Rows
 from certsynth.errors import InputError

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from certsynth.arrays import Floats
+from certsynth.base.arrays import Floats
 
 
 def quantile(places: Floats, shares: Floats, p: float, budget: float) -> tuple[float, float]:

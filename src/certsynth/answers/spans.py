@@ -9,7 +9,7 @@ from fractions import Fraction
 
 import numpy as np
 
-from certsynth.arrays import Floats
+from certsynth.base.arrays import Floats
 
 _INFINITE = math.inf
 _NEGATED = {"=": "!=", "!=": "=", "<": ">=", ">=": "<", ">": "<=", "<=": ">"}

@@ -18,8 +18,8 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 
 from certsynth.artefact.signature import SIGNATURE, SIGNER
+from certsynth.base.files import TooLong, read_small, sync
 from certsynth.errors import InputError
-from certsynth.smallfiles import TooLong, read_small, sync
 
 SUMS = "SHA256SUMS"
 

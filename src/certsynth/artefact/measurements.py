@@ -12,14 +12,14 @@ from typing import Any
 
 import numpy as np
 
-from certsynth.arrays import Ints
+from certsynth.algorithm.checks import checked_resolution
+from certsynth.base.arrays import Ints
 from certsynth.domain import Cells, Groups, Schema
 from certsynth.errors import InputError
 from certsynth.mechanisms import Budget, Guarantee, Measurement, Neighbours, Strategy, Unit, strategy_named
 from certsynth.mechanisms.guarantee import stored_rational
 from certsynth.mechanisms.sparse import LowDimensional, SparseMeasurement, kept_in_full
 from certsynth.queries import Marginals
-from certsynth.request import checked_resolution
 
 MAX_BYTES = 4 * 2**30
 MAX_WORDS = 256 * 2**20

@@ -7,8 +7,8 @@ from pathlib import Path
 from typing import Any
 
 from certsynth.artefact.table import Table
+from certsynth.base.html import block, paragraph, table
 from certsynth.domain import Schema
-from certsynth.markup import block, paragraph, table
 from certsynth.report import numerals, words
 from certsynth.report.columns import column_view
 from certsynth.report.view import column_bounds

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from certsynth.base.progress import Progress, silent
 from certsynth.certificate.plug_in import PlugIn, Proxies, Proxy, plug_in
 from certsynth.errors import InputError
 from certsynth.mechanisms import Budget, Guarantee
@@ -14,7 +15,6 @@ from certsynth.mechanisms.guarantee import stored_rational
 from certsynth.mechanisms.samplers import MAX_SCALE
 from certsynth.mechanisms.scalars import NoisyScalars
 from certsynth.mechanisms.sparse import SparseMeasurement
-from certsynth.progress import Progress, silent
 
 if TYPE_CHECKING:
     from certsynth.artefact.release import Release

@@ -12,8 +12,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from certsynth.base.files import TooLong, read_small
 from certsynth.errors import InputError
-from certsynth.smallfiles import TooLong, read_small
 
 SIGNER, SIGNATURE = "signer.pem", "SHA256SUMS.sig"
 

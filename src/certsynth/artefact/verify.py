@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 
+from certsynth.algorithm.checks import MOST_DELTA
 from certsynth.artefact import measurements as archive
 from certsynth.artefact.certificate import (
     ADAPTING,
@@ -45,7 +46,6 @@ from certsynth.queries.marginals import Subset
 from certsynth.report import render_report
 from certsynth.report.numerals import upward
 from certsynth.report.verifiable import CANNOT, CANNOT_DIRECT
-from certsynth.request import MOST_DELTA
 
 _TOLERANCE = 1e-7  # the same computation on another machine, in floats
 

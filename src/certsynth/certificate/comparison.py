@@ -9,10 +9,10 @@ from fractions import Fraction
 
 import numpy as np
 
-from certsynth.arrays import Ints
+from certsynth.base.arrays import Ints
+from certsynth.base.parallel import Made, run
+from certsynth.base.progress import Progress, silent
 from certsynth.domain import Cells
-from certsynth.parallel import Made, run
-from certsynth.progress import Progress, silent
 from certsynth.queries.fine import MOVE_UNITS, FineCounts, FineMarginals
 from certsynth.queries.net import Net
 from certsynth.transport import Network, cheapest_flow, complete_bounds, difference

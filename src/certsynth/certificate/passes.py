@@ -7,11 +7,11 @@ import os
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 
+from certsynth.base.progress import Progress, silent
 from certsynth.certificate.comparison import Distance, distances
 from certsynth.certificate.direct import nothing
 from certsynth.certificate.skipping import Largest, largest_distances
 from certsynth.errors import InputError
-from certsynth.progress import Progress, silent
 from certsynth.queries.fine import FineCounts, FineMarginals
 from certsynth.queries.marginals import Marginals
 from certsynth.queries.tally import Batch, Rows

@@ -9,14 +9,14 @@ from typing import Literal
 
 import numpy as np
 
-from certsynth.arrays import Floats
+from certsynth.base.arrays import Floats
+from certsynth.base.parallel import run
+from certsynth.base.progress import Progress, silent
 from certsynth.certificate.quantile import joint_quantiles, rank_quantile
 from certsynth.domain import Cells, Schema
 from certsynth.domain.column import discretisation
 from certsynth.mechanisms import Measurement, Neighbours
 from certsynth.mechanisms.scalars import NoisyScalars
-from certsynth.parallel import run
-from certsynth.progress import Progress, silent
 from certsynth.queries import Marginals
 from certsynth.queries.fine import MOVE_UNITS
 from certsynth.queries.marginals import Subset

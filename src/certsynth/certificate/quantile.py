@@ -7,7 +7,7 @@ from fractions import Fraction
 
 import numpy as np
 
-from certsynth.arrays import Floats
+from certsynth.base.arrays import Floats
 
 
 def rank_quantile(draws: Floats, beta: Fraction) -> float:

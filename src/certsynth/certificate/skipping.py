@@ -11,7 +11,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
 
-from certsynth.arrays import Ints
+from certsynth.base.arrays import Ints
+from certsynth.base.parallel import Made, run
+from certsynth.base.progress import Progress, silent
 from certsynth.certificate.comparison import (
     COMPARING,
     Distance,
@@ -23,8 +25,6 @@ from certsynth.certificate.comparison import (
     work_of,
 )
 from certsynth.domain import Cells
-from certsynth.parallel import Made, run
-from certsynth.progress import Progress, silent
 from certsynth.queries.fine import MOVE_UNITS, FineCounts, FineMarginals
 from certsynth.transport import coarse_points, estimate, finest_level, stretch_of
 

@@ -12,8 +12,8 @@ from certsynth.cli import options, words
 from certsynth.cli.progress import bars
 
 if TYPE_CHECKING:
-    from certsynth.certification import Certification
-    from certsynth.request import Named
+    from certsynth.algorithm.certify import Certification
+    from certsynth.algorithm.checks import Named
 
 
 @click.command("certify", short_help="How far anybody's synthetic table is, privately.")

@@ -146,14 +146,14 @@ def workload(function: _F) -> _F:
 
 def named_subsets(workload: Path | None) -> list[list[str]] | None:
     """The subsets that the file of `--workload` names."""
-    from certsynth.workload import load_workload
+    from certsynth.domain.workload import load_workload
 
     return None if workload is None else load_workload(workload)
 
 
 def say_what_is_left_out(schema: Schema, subsets: list[list[str]] | None, choices: Mapping[str, Any]) -> None:
     """Columns that no subset names are not released: say so before anything is spent. Bad arguments are told first."""
-    from certsynth.request import checked_subsets, named_columns
+    from certsynth.algorithm.checks import checked_subsets, named_columns
 
     if subsets is None:
         return

@@ -6,7 +6,7 @@ import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from certsynth.progress import Progress, silent
+from certsynth.base.progress import Progress, silent
 
 _LOOKS_BACK = 24 * 3600.0
 """Seconds from which it is told how long the rest will take: all that a phase has had. Pairs of columns differ a

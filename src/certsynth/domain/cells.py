@@ -8,7 +8,7 @@ from fractions import Fraction
 
 import numpy as np
 
-from certsynth.arrays import Ints, frozen
+from certsynth.base.arrays import Ints, frozen
 from certsynth.domain.web import Web
 
 WHOLE = Fraction(1)

@@ -20,7 +20,7 @@ import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
-from certsynth.arrays import Floats
+from certsynth.base.arrays import Floats
 
 Raw = NDArray[Any]
 """One column of raw values: any dtype, masked or not."""

@@ -14,7 +14,7 @@ from typing import Any, Literal
 
 import numpy as np
 
-from certsynth.arrays import Floats, Ints
+from certsynth.base.arrays import Floats, Ints
 from certsynth.domain import cleaning
 from certsynth.domain.cells import WHOLE, Cells, Groups
 from certsynth.domain.covering import cover

@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from certsynth.arrays import Floats
+from certsynth.base.arrays import Floats
 from certsynth.domain import cleaning
 from certsynth.domain.column import Category, Column, Ordered
 

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from certsynth.arrays import Ints
+from certsynth.base.arrays import Ints
 from certsynth.domain.cells import Cells
 from certsynth.domain.web import Web
 

@@ -17,10 +17,10 @@ from typing import Any
 
 import numpy as np
 
-from certsynth.arrays import Ints
+from certsynth.base.arrays import Ints
+from certsynth.base.files import TooLong, read_small
 from certsynth.domain.column import PATH, Category
 from certsynth.errors import SchemaError
-from certsynth.smallfiles import TooLong, read_small
 
 MAX_VALUES = 100_000
 MAX_TEXT = 1_000

@@ -8,7 +8,7 @@ from itertools import islice
 
 import numpy as np
 
-from certsynth.arrays import Floats, Ints
+from certsynth.base.arrays import Floats, Ints
 from certsynth.domain.column import Category, Column, Ordered
 from certsynth.domain.condition import Rows, figures
 from certsynth.domain.rules import Constraint

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 import numpy as np
 from numba import njit
 
-from certsynth.arrays import Ints, frozen
+from certsynth.base.arrays import Ints, frozen
 from certsynth.domain.column import Category, Column
 
 UNITS = 2**20

@@ -13,6 +13,7 @@ from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
+from certsynth.base.files import TooLong, read_small
 from certsynth.domain.column import PATH, Category, Column, Ordered
 from certsynth.domain.labels import (
     MAX_CODES,
@@ -25,7 +26,6 @@ from certsynth.domain.labels import (
 )
 from certsynth.domain.rules import Constraint, Rule, constraints, read_rules
 from certsynth.errors import SchemaError, did_you_mean
-from certsynth.smallfiles import TooLong, read_small
 
 KINDS = ("integer", "number", "date", "ordinal", "category", "boolean", "tree", "metric")
 _COMMON = {"name", "kind", "missing", "weight"}

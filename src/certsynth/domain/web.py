@@ -10,7 +10,7 @@ from fractions import Fraction
 
 import numpy as np
 
-from certsynth.arrays import Ints, frozen
+from certsynth.base.arrays import Ints, frozen
 
 MOST_UNITS = 10_000
 """Distances from a table are whole multiples of one over at most this; others are rounded up, which keeps a metric."""

@@ -2,7 +2,7 @@
 
 from certsynth.mechanisms.guarantee import Budget, Guarantee, Neighbours, Sensitivity, Unit, exact_epsilon
 from certsynth.mechanisms.measure import Measurement, measure
-from certsynth.mechanisms.strategies import STRATEGIES, strategy_named
+from certsynth.mechanisms.registry import STRATEGIES, strategy_named
 from certsynth.mechanisms.strategy import Strategy
 
 __all__ = [

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from certsynth.arrays import Floats, sums
+from certsynth.base.arrays import Floats, sums
 from certsynth.domain.cells import coarser
 from certsynth.mechanisms.tree import consistent
 from certsynth.queries.marginals import Marginals, Subset

@@ -20,8 +20,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from certsynth.base.files import sync
 from certsynth.errors import CheckFailed, InputError
-from certsynth.smallfiles import sync
 
 try:
     import fcntl

@@ -8,7 +8,7 @@ from typing import Literal
 
 import numpy as np
 
-from certsynth.arrays import Floats, Ints
+from certsynth.base.arrays import Floats, Ints
 from certsynth.domain import Cells
 from certsynth.mechanisms.guarantee import Neighbours, Sensitivity
 from certsynth.mechanisms.strategy import Product, Strategy, level_weights, size_of

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from certsynth.arrays import Floats, Ints
+from certsynth.base.arrays import Floats, Ints
 from certsynth.mechanisms.guarantee import Neighbours, Sensitivity
 from certsynth.mechanisms.strategy import Product, Strategy, size_of
 

@@ -19,8 +19,8 @@ from pathlib import Path
 from types import NoneType
 from typing import Any
 
+from certsynth.base.html import block, paragraph, table
 from certsynth.errors import CheckFailed, InputError
-from certsynth.markup import block, paragraph, table
 from certsynth.mechanisms.chain import Chain, open_chain
 from certsynth.mechanisms.guarantee import (
     MOST_DELTA,

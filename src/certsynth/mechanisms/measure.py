@@ -11,7 +11,7 @@ from fractions import Fraction
 
 import numpy as np
 
-from certsynth.arrays import Floats, Ints
+from certsynth.base.arrays import Floats, Ints
 from certsynth.mechanisms.agreement import Layer, Variances, agreed, combined
 from certsynth.mechanisms.guarantee import Budget, Guarantee, Neighbours, Sensitivity
 from certsynth.mechanisms.identity import Identity

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from certsynth.arrays import Floats, Ints
+from certsynth.base.arrays import Floats, Ints
 from certsynth.domain import Cells
 from certsynth.domain.covering import woven_level
 from certsynth.mechanisms.guarantee import Neighbours, Sensitivity

@@ -22,7 +22,7 @@ from fractions import Fraction
 
 import numpy as np
 
-from certsynth.arrays import Ints
+from certsynth.base.arrays import Ints
 
 Words = Callable[[int], np.ndarray]
 """So many 64-bit words of random bits."""

@@ -16,7 +16,7 @@ from typing import Any, Protocol
 import numpy as np
 from scipy.special import log_ndtr, ndtri
 
-from certsynth.arrays import Floats, Ints, frozen
+from certsynth.base.arrays import Floats, Ints, frozen
 from certsynth.errors import TooLarge, UnsafeNoise
 from certsynth.mechanisms.guarantee import Budget, Sensitivity, Unit
 from certsynth.mechanisms.rare import Tail, rare_noise, secret_words

@@ -20,7 +20,7 @@ from typing import Any, NoReturn
 
 import numpy as np
 
-from certsynth.arrays import Floats, Ints, frozen
+from certsynth.base.arrays import Floats, Ints, frozen
 from certsynth.mechanisms.guarantee import Budget, Guarantee, Neighbours, Sensitivity, Unit
 from certsynth.mechanisms.identity import Identity
 from certsynth.mechanisms.measure import Measurement, measure, sensitivity

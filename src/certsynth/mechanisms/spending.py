@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 from types import TracebackType
 
-from certsynth.arrays import Ints
+from certsynth.base.arrays import Ints
 from certsynth.errors import BudgetNote, CertsynthError
 from certsynth.mechanisms.guarantee import Budget, Charge, Sensitivity
 from certsynth.mechanisms.ledger import Account

@@ -13,7 +13,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 
-from certsynth.arrays import Floats, Ints
+from certsynth.base.arrays import Floats, Ints
 from certsynth.domain import Cells
 from certsynth.mechanisms.guarantee import Neighbours, Sensitivity
 from certsynth.transport.path import Order

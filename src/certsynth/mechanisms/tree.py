@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from certsynth.arrays import Floats, Ints, sums
+from certsynth.base.arrays import Floats, Ints, sums
 
 
 def consistent(

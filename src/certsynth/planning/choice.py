@@ -18,25 +18,25 @@ from typing import Any
 
 import numpy as np
 
+from certsynth.algorithm.checks import checked_resolution
+from certsynth.algorithm.layers import Layer, grouped, most_labels, points, weighted
+from certsynth.algorithm.settings import Settings
+from certsynth.algorithm.sizes import check_size
+from certsynth.base.parallel import run
+from certsynth.base.progress import Progress, silent
 from certsynth.domain import Category, Cells, Column, Groups, Ordered, Schema
 from certsynth.domain.column import discretisation
 from certsynth.errors import InputError, TooLarge
-from certsynth.layers import Layer, grouped, most_labels, points, weighted
-from certsynth.limits import check_size
 from certsynth.mechanisms import Measurement, Strategy, strategy_named
-from certsynth.mechanisms.strategies import GROWTHS, STRATEGIES
-from certsynth.parallel import run
+from certsynth.mechanisms.registry import GROWTHS, STRATEGIES
 from certsynth.planning.cache import remembered
 from certsynth.planning.noise import best_strategy, blank, noise_losses
 from certsynth.planning.rehearsal import MOST_ROWS, loss, rehearse
 from certsynth.planning.tables import strengths
 from certsynth.planning.thinning import thinned
-from certsynth.progress import Progress, silent
 from certsynth.projection.support import fits_full_grid
 from certsynth.queries import Marginals
 from certsynth.queries.marginals import Subset, within
-from certsynth.request import checked_resolution
-from certsynth.settings import Settings
 
 RESOLUTIONS = (4, 6, 8, 12, 16, 24, 32, 48, 64, 96, 128)
 MECHANISMS = ("identity", "haar", "haar-hilbert", "haar-weighted", "quad-tree")

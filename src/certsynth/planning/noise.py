@@ -8,16 +8,16 @@ from fractions import Fraction
 
 import numpy as np
 
-from certsynth.arrays import Floats
+from certsynth.algorithm.layers import noise_costs
+from certsynth.base.arrays import Floats
+from certsynth.base.parallel import SMALL, run
 from certsynth.certificate.plug_in import TRANSPORT_COLUMNS
 from certsynth.domain import Cells, Groups
 from certsynth.domain.web import Web
-from certsynth.layers import noise_costs
 from certsynth.mechanisms import Budget, Guarantee, Measurement, Neighbours, Strategy, strategy_named
 from certsynth.mechanisms.measure import sensitivity, simulate_all
+from certsynth.mechanisms.registry import GROWTHS
 from certsynth.mechanisms.samplers import calibrated_scale
-from certsynth.mechanisms.strategies import GROWTHS
-from certsynth.parallel import SMALL, run
 from certsynth.queries import Marginals
 from certsynth.transport import Network, Path, path_loss, transport_loss
 

@@ -7,19 +7,19 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from certsynth.algorithm.layers import Layer
+from certsynth.algorithm.settings import Settings
+from certsynth.base.parallel import run
+from certsynth.base.progress import Progress, silent
 from certsynth.domain import Schema
-from certsynth.layers import Layer
-from certsynth.parallel import run
 from certsynth.planning.choice import Candidate, blank_layers
 from certsynth.planning.rehearsal import certified_loss, rehearse, slack
 from certsynth.planning.tables import made_up, strengths
 from certsynth.planning.thinning import thinned
-from certsynth.progress import Progress, silent
 from certsynth.queries import Marginals
 from certsynth.queries.displacement import displacement
 from certsynth.queries.fine import MOVE_UNITS
 from certsynth.queries.marginals import Subset
-from certsynth.settings import Settings
 
 EASIER, WIDER = 0.92, 1.25
 """Survey tables lose a little less than made-up ones, by this factor; what is expected lies between the smallest and

@@ -9,16 +9,20 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any, Literal
 
+from certsynth.algorithm.checks import MAX_ROWS, usable
+from certsynth.algorithm.layers import Layer
+from certsynth.algorithm.low_dimensional.grids import Grid, candidate_of, possible_grids
+from certsynth.algorithm.settings import Settings, checked_settings
+from certsynth.algorithm.sizes import Size, check_grid, check_lattice, size_of_release
+from certsynth.base.parallel import run
+from certsynth.base.progress import Progress, silent
 from certsynth.certificate.quantile import rank_quantile
 from certsynth.domain import Groups, Schema
 from certsynth.domain.possible import check_rules
 from certsynth.errors import InputError
-from certsynth.layers import Layer
-from certsynth.limits import Size, check_grid, check_lattice, size_of_release
 from certsynth.mechanisms import Budget, Neighbours, Unit, strategy_named
 from certsynth.mechanisms.concentrated import Privacy, rho_of
 from certsynth.mechanisms.guarantee import decimal_text
-from certsynth.parallel import run
 from certsynth.planning.cache import remembered
 from certsynth.planning.choice import (
     RESOLUTIONS,
@@ -30,17 +34,13 @@ from certsynth.planning.choice import (
     first_guess,
     tables_at,
 )
-from certsynth.planning.dimensions import Grid, candidate_of, possible_grids
 from certsynth.planning.noise import noise_losses
 from certsynth.planning.outlook import FIRST_SEED, Outlook, expected, is_rehearsed
 from certsynth.planning.rehearsal import loss, rehearse, slack
 from certsynth.planning.tables import strengths
 from certsynth.planning.thinning import thinned
-from certsynth.progress import Progress, silent
 from certsynth.queries.fine import FineMarginals
 from certsynth.queries.marginals import all_subsets
-from certsynth.request import MAX_ROWS, usable
-from certsynth.settings import Settings, checked_settings
 
 REFERENCE = "haar-noisy-total"
 """The paper's mechanism: shown beside the others, and never chosen."""

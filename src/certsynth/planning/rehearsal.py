@@ -9,10 +9,11 @@ from fractions import Fraction
 
 import numpy as np
 
+from certsynth.algorithm.layers import Layer, measure_layers
+from certsynth.algorithm.settings import DIRECT_BETA, Settings
 from certsynth.certificate.comparison import Distance, distances
 from certsynth.certificate.direct import SINGLE_SHARE, bounds, exact_query
 from certsynth.domain import Category, Cells, Schema
-from certsynth.layers import Layer, measure_layers
 from certsynth.mechanisms import Guarantee, Sensitivity, Unit
 from certsynth.mechanisms.samplers import MadeUpNoise, calibrated_scale
 from certsynth.mechanisms.scalars import NoisyScalars
@@ -24,7 +25,6 @@ from certsynth.queries.fine import LATTICE_COLUMNS, MOVE_UNITS, FineMarginals
 from certsynth.queries.marginals import Subset
 from certsynth.queries.net import LEAST_NODES
 from certsynth.queries.tally import held
-from certsynth.settings import DIRECT_BETA, Settings
 from certsynth.transport import transport_loss
 
 MOST_ROWS, LEAST_ROWS = 12_000, 8_000

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 from scipy.special import ndtr
 
-from certsynth.arrays import Floats, Ints
+from certsynth.base.arrays import Floats, Ints
 from certsynth.domain import Category, Column, Ordered, Schema
 from certsynth.domain.covering import tour
 

@@ -8,8 +8,8 @@ from fractions import Fraction
 
 import numpy as np
 
+from certsynth.algorithm.layers import Layer
 from certsynth.domain import Category, Column, Ordered, Schema
-from certsynth.layers import Layer
 from certsynth.queries.marginals import Subset
 
 MANY = 120

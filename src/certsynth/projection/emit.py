@@ -7,7 +7,7 @@ from typing import Literal
 
 import numpy as np
 
-from certsynth.arrays import Floats, Ints
+from certsynth.base.arrays import Floats, Ints
 from certsynth.domain import Cells, Column, Schema
 
 Detail = Literal["centre", "spread"]

@@ -10,7 +10,7 @@ from collections.abc import Callable
 import numpy as np
 from scipy.optimize import isotonic_regression
 
-from certsynth.arrays import Floats, Ints, sums
+from certsynth.base.arrays import Floats, Ints, sums
 
 
 def onto_simplex(values: Floats, total: float) -> Floats:

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from certsynth.arrays import Floats, Ints
+from certsynth.base.arrays import Floats, Ints
 from certsynth.domain import Column, Ordered, Schema
 from certsynth.domain.condition import figures, written
 from certsynth.domain.possible import Part, ends, near_borders, parts, possible_row

@@ -13,10 +13,10 @@ import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
-from certsynth.arrays import Floats, Ints
+from certsynth.base.arrays import Floats, Ints
+from certsynth.base.progress import Progress, silent
 from certsynth.domain import Cells
 from certsynth.domain.covering import woven_level
-from certsynth.progress import Progress, silent
 
 Indices = NDArray[np.uint32]
 """Short, so that more of them stay in cache; unsigned, so that numba does not ask whether they count from the end."""

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.sparse import block_diag, csr_array, eye_array, hstack, vstack
 
-from certsynth.arrays import Ints
+from certsynth.base.arrays import Ints
 from certsynth.projection.linear_program import LinearProjection, Program, worst_and_mean
 from certsynth.projection.target import Target
 from certsynth.transport.path import Order, Path

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from certsynth.arrays import Floats, Ints
+from certsynth.base.arrays import Floats, Ints
 
 
 def threshold(sizes: Ints, mass: int) -> float:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from certsynth.arrays import Floats, Ints
+from certsynth.base.arrays import Floats, Ints
 from certsynth.mechanisms.measure import Measurement
 from certsynth.mechanisms.sparse import SparseMeasurement
 from certsynth.projection.simplex import onto_ball, onto_simplex

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from certsynth.arrays import Floats, Ints
+from certsynth.base.arrays import Floats, Ints
 from certsynth.errors import TooLarge
 from certsynth.projection.target import Target, as_probabilities
 from certsynth.queries.marginals import Marginals

@@ -8,12 +8,12 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from certsynth.arrays import Floats, Ints, sums
+from certsynth.base.arrays import Floats, Ints, sums
+from certsynth.base.progress import Progress, silent
 from certsynth.domain import Cells, Schema
 from certsynth.domain.cells import coarser
 from certsynth.mechanisms.identity import Identity
 from certsynth.mechanisms.measure import Measurement, estimate, simulate_all
-from certsynth.progress import Progress, silent
 from certsynth.projection.emit import multiplicities
 from certsynth.projection.margins import monotone, nonnegative, onto_simplex
 from certsynth.projection.particles import View, fit, places, scales

@@ -8,7 +8,7 @@ from typing import Protocol
 import numpy as np
 from scipy.sparse import csr_array
 
-from certsynth.arrays import Floats, Ints
+from certsynth.base.arrays import Floats, Ints
 from certsynth.mechanisms.measure import Measurement
 from certsynth.queries.marginals import Marginals
 

@@ -8,7 +8,7 @@ from fractions import Fraction
 import numpy as np
 from scipy.sparse import block_diag, coo_array, csr_array, hstack, vstack
 
-from certsynth.arrays import Ints
+from certsynth.base.arrays import Ints
 from certsynth.projection.linear_program import LinearProjection, Program, worst_and_mean
 from certsynth.projection.target import Target
 from certsynth.transport.network import Network

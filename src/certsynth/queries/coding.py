@@ -13,12 +13,12 @@ from dataclasses import dataclass, field
 import numpy as np
 from numba import njit
 
-from certsynth.arrays import Floats, Ints
+from certsynth.base.arrays import Floats, Ints
+from certsynth.base.threads import in_threads
 from certsynth.domain import Category, Cells, Column, Groups, Ordered
 from certsynth.domain.ruler import UNITS
 from certsynth.queries.tally import Dense
 from certsynth.queries.thresholds import least_floats
-from certsynth.threads import in_threads
 
 MANY_ROWS = 2**15
 """Rows, in all, that are worth a preparation. Before, columns' own methods are asked: the codes are the same."""

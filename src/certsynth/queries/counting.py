@@ -11,8 +11,8 @@ from collections.abc import Sequence
 import numpy as np
 from numba import njit
 
-from certsynth.arrays import Ints
-from certsynth.threads import in_threads
+from certsynth.base.arrays import Ints
+from certsynth.base.threads import in_threads
 
 MANY_ROWS = 8_192
 """Rows from which on compiled loops pay: NumPy needs no warming up. The counts are the same."""

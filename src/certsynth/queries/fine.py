@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from certsynth.arrays import frozen
+from certsynth.base.arrays import frozen
 from certsynth.domain import Schema
 from certsynth.errors import InputError
 from certsynth.queries.coding import MOVE_UNITS as MOVE_UNITS

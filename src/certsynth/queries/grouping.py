@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from numba import njit
 
-from certsynth.arrays import Floats, Ints
+from certsynth.base.arrays import Floats, Ints
 
 MOST_POINTS = 1_100
 """Points up to which the best runs are looked for; more are cut into runs of about equal mass."""

@@ -10,7 +10,7 @@ from typing import NoReturn
 
 import numpy as np
 
-from certsynth.arrays import Floats, Ints, frozen
+from certsynth.base.arrays import Floats, Ints, frozen
 from certsynth.domain import Cells, Schema
 from certsynth.queries.coding import Coded, Coder, in_cells
 from certsynth.queries.counting import count

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from certsynth.arrays import Ints, frozen
+from certsynth.base.arrays import Ints, frozen
 from certsynth.domain import Schema
 from certsynth.domain.ruler import UNITS, Ruler
 

@@ -9,7 +9,7 @@ from typing import NoReturn
 
 import numpy as np
 
-from certsynth.arrays import Ints, frozen
+from certsynth.base.arrays import Ints, frozen
 from certsynth.domain import Cells, Schema
 from certsynth.queries.marginals import Counts, Marginals
 from certsynth.queries.tally import Batch, asked

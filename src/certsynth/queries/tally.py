@@ -13,7 +13,7 @@ from typing import Any, Protocol, TypeVar
 
 import numpy as np
 
-from certsynth.arrays import Ints
+from certsynth.base.arrays import Ints
 
 T = TypeVar("T")
 T_co = TypeVar("T_co", covariant=True)

@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 import numpy as np
 
-from certsynth.arrays import Floats, Ints
+from certsynth.base.arrays import Floats, Ints
 
 
 def least_floats(rising: Callable[[Floats], np.ndarray], levels: Ints) -> Floats:

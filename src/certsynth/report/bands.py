@@ -8,7 +8,7 @@ import numpy as np
 
 from certsynth.answers import quantiles
 from certsynth.answers.kernels import largest_share
-from certsynth.arrays import Floats
+from certsynth.base.arrays import Floats
 from certsynth.domain import Ordered
 from certsynth.report.heap import Heap
 

@@ -7,7 +7,7 @@ from fractions import Fraction
 
 import numpy as np
 
-from certsynth.arrays import Floats
+from certsynth.base.arrays import Floats
 from certsynth.domain import Ordered
 
 MOST_PLACES = 400

@@ -13,9 +13,9 @@ from typing import Any, Protocol, runtime_checkable
 import duckdb
 import numpy as np
 
+from certsynth.base.progress import Progress, silent, watched
 from certsynth.domain.schema import Schema
 from certsynth.errors import InputError
-from certsynth.progress import Progress, silent, watched
 from certsynth.queries.tally import HowMany, Rows, T, Tally, asked
 from certsynth.sources.duck import ParquetFiles, Query, Relation
 from certsynth.sources.files import CsvFile, open_file

@@ -17,7 +17,7 @@ from typing import Any
 import narwhals as nw
 import numpy as np
 
-from certsynth.arrays import Floats, Ints
+from certsynth.base.arrays import Floats, Ints
 from certsynth.domain import Cells, Column, Ordered
 from certsynth.domain.cells import Groups
 from certsynth.domain.column import PATH, Category

@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from certsynth.arrays import Floats
+from certsynth.base.arrays import Floats
 from certsynth.domain import Category, Column, Ordered, Schema
 from certsynth.domain.cleaning import Raw, as_days, as_labels, as_numbers
 from certsynth.domain.labels import checked_text, tree_column

@@ -14,13 +14,13 @@ from typing import Any
 import duckdb
 import numpy as np
 
+from certsynth.base.paths import literally
+from certsynth.base.threads import ahead, in_threads
 from certsynth.domain import Column, Ordered, Schema
 from certsynth.errors import InputError
-from certsynth.paths import literally
 from certsynth.sources.lookup import Found
 from certsynth.sources.reading import BITE, TEXT_ROWS, gathered, objects, own_words, positions, refuse_twins
 from certsynth.sources.stream import streamed
-from certsynth.threads import ahead, in_threads
 
 MOST_ROWS = 10**12  # what a file says of itself may be anything
 MANY_ROWS = 2**20

@@ -14,7 +14,7 @@ import duckdb
 import narwhals as nw
 import numpy as np
 
-from certsynth.arrays import Ints
+from certsynth.base.arrays import Ints
 from certsynth.domain.schema import Schema
 from certsynth.errors import InputError
 from certsynth.queries.fine import FineMarginals

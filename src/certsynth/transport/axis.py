@@ -8,7 +8,7 @@ from fractions import Fraction
 
 import numpy as np
 
-from certsynth.arrays import Ints
+from certsynth.base.arrays import Ints
 from certsynth.domain import Cells, Groups
 
 MOST_IN_PAIRS = 600

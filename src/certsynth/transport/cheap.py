@@ -13,7 +13,7 @@ from fractions import Fraction
 
 import numpy as np
 
-from certsynth.arrays import Ints
+from certsynth.base.arrays import Ints
 from certsynth.domain import Cells, Groups
 from certsynth.transport.flow import cheapest_flow, exact_dot
 from certsynth.transport.network import Network, stretch_of

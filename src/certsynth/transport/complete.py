@@ -13,7 +13,7 @@ from fractions import Fraction
 
 import numpy as np
 
-from certsynth.arrays import Ints
+from certsynth.base.arrays import Ints
 from certsynth.domain.ruler import UNITS, Ruler
 from certsynth.transport import flow
 from certsynth.transport.network import Network

@@ -16,7 +16,7 @@ import numpy as np
 import pylmcf
 from numba import njit
 
-from certsynth.arrays import Floats, Ints
+from certsynth.base.arrays import Floats, Ints
 from certsynth.errors import TooLarge
 from certsynth.transport.line import arcs_of_line, solve_line, solved
 from certsynth.transport.network import Network

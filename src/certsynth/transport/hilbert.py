@@ -6,7 +6,7 @@ import functools
 
 import numpy as np
 
-from certsynth.arrays import Ints, frozen
+from certsynth.base.arrays import Ints, frozen
 
 _Vector = tuple[int, int]
 

@@ -11,7 +11,7 @@ import numpy as np
 from scipy.sparse import coo_array
 from scipy.sparse.csgraph import dijkstra
 
-from certsynth.arrays import Floats
+from certsynth.base.arrays import Floats
 
 Offset = tuple[int, ...]
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 import numpy as np
 from numba import njit
 
-from certsynth.arrays import Ints
+from certsynth.base.arrays import Ints
 from certsynth.transport.network import Network
 
 _FAR = 2**62

@@ -11,7 +11,7 @@ from fractions import Fraction
 import numpy as np
 from numba import njit
 
-from certsynth.arrays import Ints, frozen
+from certsynth.base.arrays import Ints, frozen
 from certsynth.domain import Cells
 from certsynth.domain.web import irreducible
 from certsynth.transport.axis import MOST_IN_PAIRS, Axis, Move

@@ -8,7 +8,7 @@ from typing import Literal
 
 import numpy as np
 
-from certsynth.arrays import Floats, Ints, frozen
+from certsynth.base.arrays import Floats, Ints, frozen
 from certsynth.domain import Cells
 from certsynth.domain.covering import tour
 from certsynth.transport.hilbert import hilbert_order

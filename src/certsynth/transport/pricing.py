@@ -12,7 +12,7 @@ from __future__ import annotations
 import numpy as np
 from numba import njit
 
-from certsynth.arrays import Ints
+from certsynth.base.arrays import Ints
 from certsynth.transport.network import Network
 from certsynth.transport.simplex import MARGIN, Tree, counterparts, pivoted, star, starts_of
 

@@ -14,7 +14,7 @@ from typing import NamedTuple
 import numpy as np
 from numba import njit
 
-from certsynth.arrays import Ints
+from certsynth.base.arrays import Ints
 from certsynth.transport.network import Network
 
 SMALL = 2_000

@@ -11,16 +11,16 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from certsynth.algorithm.low_dimensional.grids import Grid, candidate_of, possible_grids, strategy_of
+from certsynth.algorithm.settings import Settings
 from certsynth.domain import Schema
 from certsynth.mechanisms import Budget, Guarantee, Sensitivity
 from certsynth.mechanisms.scalars import measure_scalars
 from certsynth.mechanisms.selection import choose_by_ratio
 from certsynth.mechanisms.spending import Spending
 from certsynth.planning.choice import Choice
-from certsynth.planning.dimensions import Grid, candidate_of, possible_grids, strategy_of
 from certsynth.queries.occupied import Occupancy, all_columns
 from certsynth.queries.tally import Rows
-from certsynth.settings import Settings
 
 
 @dataclass(frozen=True, slots=True)

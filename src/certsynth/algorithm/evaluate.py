@@ -6,13 +6,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from certsynth.algorithm.checks import checked_subsets, named_columns
+from certsynth.algorithm.sizes import allowed_memory, check_lattice
+from certsynth.base.progress import Progress, silent
 from certsynth.certificate.passes import compared
 from certsynth.domain import Schema
 from certsynth.errors import InputError
-from certsynth.limits import allowed_memory, check_lattice
-from certsynth.progress import Progress, silent
 from certsynth.queries.fine import PLACING, FineMarginals
-from certsynth.request import checked_subsets, named_columns
 from certsynth.sources import cleaned, open_source, rows_of
 
 

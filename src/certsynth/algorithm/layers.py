@@ -8,7 +8,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from certsynth.arrays import Floats, Ints, sums
+from certsynth.algorithm.settings import CellKind
+from certsynth.base.arrays import Floats, Ints, sums
 from certsynth.domain import Category, Cells, Column, Groups, Schema
 from certsynth.mechanisms import Budget, Measurement, Neighbours, Sensitivity, Strategy, measure
 from certsynth.mechanisms.samplers import Noise, calibrated_scale, deviation
@@ -19,7 +20,6 @@ from certsynth.queries.grouping import best_groups, best_heads
 from certsynth.queries.marginals import CellCounts, Subset
 from certsynth.queries.occupied import Occupancy, all_columns
 from certsynth.queries.tally import Rows
-from certsynth.settings import CellKind
 
 WORTH, FINEST = 0.7, 64
 """A table's weight is what noise on it costs, beside the most that it costs on any, to this power; in whole parts."""

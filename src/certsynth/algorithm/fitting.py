@@ -8,14 +8,15 @@ from typing import Any
 
 import numpy as np
 
-from certsynth.arrays import Ints
+from certsynth.algorithm.settings import Settings
 from certsynth.artefact.recompute import stated_proxies
 from certsynth.artefact.table import Table, decoded_table
+from certsynth.base.arrays import Ints
+from certsynth.base.progress import Progress, silent
 from certsynth.certificate.plug_in import TRANSPORT_COLUMNS, Proxies
 from certsynth.domain import Groups, Schema
 from certsynth.mechanisms import Measurement
 from certsynth.mechanisms.sparse import LowDimensional
-from certsynth.progress import Progress, silent
 from certsynth.projection.emit import Detail, emit
 from certsynth.projection.obey import obeying
 from certsynth.projection.path_program import PathProgram
@@ -24,7 +25,6 @@ from certsynth.projection.support import drawn_support, fits_full_grid, full_gri
 from certsynth.projection.synthesis import synthesise
 from certsynth.projection.target import Projection, Target, as_probabilities
 from certsynth.projection.transport_program import TransportProgram
-from certsynth.settings import Settings
 
 MEAN_WEIGHT = 0.01
 """What the mean loss over all subsets counts beside the largest one in Step 3 (docs/explanation/projection.md)."""

@@ -7,8 +7,8 @@ import tomllib
 from pathlib import Path
 from typing import Any
 
+from certsynth.base.files import TooLong, read_small
 from certsynth.errors import InputError
-from certsynth.smallfiles import TooLong, read_small
 
 MAX_BYTES = 2**20
 MAX_SUBSETS = 10_000

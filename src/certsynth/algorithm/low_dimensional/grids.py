@@ -21,15 +21,15 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
+from certsynth.algorithm.layers import Layer
+from certsynth.algorithm.settings import Settings
 from certsynth.domain import Schema
 from certsynth.domain.column import discretisation
-from certsynth.layers import Layer
 from certsynth.mechanisms import Sensitivity, strategy_named
 from certsynth.mechanisms.samplers import calibrated_scale
 from certsynth.mechanisms.sparse import LowDimensional
 from certsynth.planning.choice import SPLIT, Candidate
 from certsynth.queries.occupied import MOST_CELLS, grid_cells
-from certsynth.settings import Settings
 
 INSIDE, FAR = 0.8, 0.3
 """Of what a cell may lose at worst, what rows lose on average; and how far noise is from rows that fill nothing."""

@@ -8,15 +8,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any, Literal
 
-from certsynth.certificate.plug_in import DISPLACEMENT_BETA, TRANSPORT_COLUMNS, Proxies
-from certsynth.domain import Schema
-from certsynth.errors import InputError
-from certsynth.mechanisms import STRATEGIES, Budget, Neighbours, Unit
-from certsynth.mechanisms.concentrated import Privacy
-from certsynth.mechanisms.strategies import LOW_DIMENSIONAL
-from certsynth.projection.emit import Detail
-from certsynth.queries.marginals import Subset, maximal
-from certsynth.request import (
+from certsynth.algorithm.checks import (
     Named,
     checked_budget,
     checked_choice,
@@ -27,6 +19,14 @@ from certsynth.request import (
     checked_share,
     checked_subsets,
 )
+from certsynth.certificate.plug_in import DISPLACEMENT_BETA, TRANSPORT_COLUMNS, Proxies
+from certsynth.domain import Schema
+from certsynth.errors import InputError
+from certsynth.mechanisms import STRATEGIES, Budget, Neighbours, Unit
+from certsynth.mechanisms.concentrated import Privacy
+from certsynth.mechanisms.registry import LOW_DIMENSIONAL
+from certsynth.projection.emit import Detail
+from certsynth.queries.marginals import Subset, maximal
 
 CellKind = Literal["even", "points", "groups"]
 """Even cells; all points of the columns' lattices; groups of those points."""

@@ -13,10 +13,18 @@ from typing import Any
 
 import numpy as np
 
+from certsynth.algorithm.checks import (
+    checked_budget,
+    checked_confidence,
+    checked_neighbours,
+    checked_subsets,
+    usable,
+)
+from certsynth.algorithm.sizes import allowed_memory, check_lattice
+from certsynth.base.progress import Progress, silent
 from certsynth.certificate.direct import SINGLE_SHARE, Direct, exact_query, released
 from certsynth.certificate.passes import Batches, compared
 from certsynth.domain import Schema
-from certsynth.limits import allowed_memory, check_lattice
 from certsynth.mechanisms import Budget, Guarantee, Neighbours, Unit
 from certsynth.mechanisms.concentrated import Privacy, pure_epsilon
 from certsynth.mechanisms.ledger import Account
@@ -24,16 +32,8 @@ from certsynth.mechanisms.samplers import Noise
 from certsynth.mechanisms.scalars import NoisyScalars
 from certsynth.mechanisms.selection import choose_least
 from certsynth.mechanisms.spending import Spending
-from certsynth.progress import Progress, silent
 from certsynth.queries.fine import PLACING, FineMarginals
 from certsynth.queries.tally import Rows, T, Tally, asked, held
-from certsynth.request import (
-    checked_budget,
-    checked_confidence,
-    checked_neighbours,
-    checked_subsets,
-    usable,
-)
 from certsynth.sources import cleaned, open_source, rows_of
 
 

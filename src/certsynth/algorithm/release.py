@@ -11,7 +11,13 @@ from typing import Any, Literal
 
 import numpy as np
 
-from certsynth.adaptation import adapted
+from certsynth.algorithm.certify import choose_table, direct_bounds
+from certsynth.algorithm.checks import usable
+from certsynth.algorithm.fitting import Fitting, fitted
+from certsynth.algorithm.layers import measure_layers
+from certsynth.algorithm.low_dimensional.adaptation import adapted
+from certsynth.algorithm.settings import DIRECT_BETA, HIDDEN_ROWS, MOST_ROWS, Settings, checked_settings
+from certsynth.algorithm.sizes import check_grid, check_lattice, check_program, check_size
 from certsynth.artefact import Release
 from certsynth.artefact.certificate import (
     ADAPTING,
@@ -28,14 +34,11 @@ from certsynth.artefact.certificate import (
 from certsynth.artefact.folder import check_target, manifest
 from certsynth.artefact.signature import Signer, as_signer
 from certsynth.artefact.table import cleaned_table
+from certsynth.base.progress import Progress, silent
 from certsynth.certificate.plug_in import PlugIn, Proxy, plug_in
-from certsynth.certification import choose_table, direct_bounds
 from certsynth.domain import Schema
 from certsynth.domain.possible import check_rules
 from certsynth.errors import CertsynthError, InputError
-from certsynth.fitting import Fitting, fitted
-from certsynth.layers import measure_layers
-from certsynth.limits import check_grid, check_lattice, check_program, check_size
 from certsynth.mechanisms import Guarantee, Measurement, Neighbours, Sensitivity
 from certsynth.mechanisms.guarantee import decimal_text
 from certsynth.mechanisms.ledger import Account
@@ -44,12 +47,9 @@ from certsynth.mechanisms.scalars import NoisyScalars, measure_scalars
 from certsynth.mechanisms.sparse import SparseMeasurement
 from certsynth.mechanisms.spending import Spending
 from certsynth.planning.choice import RESOLUTIONS, Choice, choose, tables_at
-from certsynth.progress import Progress, silent
 from certsynth.projection.support import check_full_grid
 from certsynth.queries.displacement import Displacement, farthest
 from certsynth.queries.fine import LATTICE_COLUMNS, PLACING, FineMarginals
-from certsynth.request import usable
-from certsynth.settings import DIRECT_BETA, HIDDEN_ROWS, MOST_ROWS, Settings, checked_settings
 from certsynth.sources import Source, cleaned, how_many, open_source, rows_of
 
 COUNTING, DISPLACED = "counting rows", "measuring how far rows are from their cells"

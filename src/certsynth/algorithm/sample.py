@@ -8,6 +8,9 @@ from typing import Any
 
 import numpy as np
 
+from certsynth.algorithm.checks import checked_rows
+from certsynth.algorithm.fitting import Fitting, fitted
+from certsynth.algorithm.sizes import check_lattice, default_memory
 from certsynth.artefact import Release
 from certsynth.artefact.certificate import Certificate
 from certsynth.artefact.frames import FrameKind, to_frame
@@ -15,17 +18,14 @@ from certsynth.artefact.notebook import certificate_html
 from certsynth.artefact.recompute import recomputed
 from certsynth.artefact.release import Certified
 from certsynth.artefact.table import cleaned_table
+from certsynth.base.html import block, paragraph
+from certsynth.base.progress import Progress, silent
 from certsynth.certificate.passes import compared
 from certsynth.errors import InputError, TooLarge
-from certsynth.fitting import Fitting, fitted
-from certsynth.limits import check_lattice, default_memory
-from certsynth.markup import block, paragraph
 from certsynth.mechanisms.guarantee import stored_rational
-from certsynth.progress import Progress, silent
 from certsynth.queries.fine import FineMarginals
 from certsynth.queries.tally import held
 from certsynth.report.numerals import upward
-from certsynth.request import checked_rows
 
 BY_WAY = "by way of the certified rows"
 

@@ -6,21 +6,21 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, Literal
 
+from certsynth.algorithm.release import read_public
+from certsynth.algorithm.release import release as make_release
+from certsynth.algorithm.sample import Sample
+from certsynth.algorithm.sample import sample as more_rows
 from certsynth.artefact import Release
 from certsynth.artefact.frames import FrameKind, to_frame
 from certsynth.artefact.release import Certified
 from certsynth.artefact.signature import Signer
+from certsynth.base.html import block, paragraph
+from certsynth.base.progress import Progress, silent
 from certsynth.domain import Schema
 from certsynth.errors import BudgetNote, InputError
-from certsynth.markup import block, paragraph
 from certsynth.mechanisms import Neighbours
 from certsynth.mechanisms.samplers import Noise
 from certsynth.mechanisms.spending import NOTHING_SPENT
-from certsynth.pipeline import read_public
-from certsynth.pipeline import release as make_release
-from certsynth.progress import Progress, silent
-from certsynth.sampling import Sample
-from certsynth.sampling import sample as more_rows
 
 
 class CertifiedSynthesizer:

@@ -13,8 +13,8 @@ from typing import Any, Generic, TypeVar
 from joblib import Parallel, delayed
 from joblib.parallel import get_active_backend
 
+from certsynth.base.progress import Progress, silent
 from certsynth.errors import WorkerDied
-from certsynth.progress import Progress, silent
 
 _R = TypeVar("_R")
 _T = TypeVar("_T")
