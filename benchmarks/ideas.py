@@ -28,10 +28,13 @@ from joblib import Parallel, delayed
 from numba import njit
 from scipy.optimize import nnls
 
-from certsynth import Schema, evaluate, layers, parallel
+from certsynth import Schema, evaluate
+from certsynth.algorithm import layers
 from certsynth.algorithm.layers import Layer, measure_layers
 from certsynth.algorithm.settings import checked_settings
+from certsynth.algorithm.task import Task
 from certsynth.artefact.table import decoded_table, write_table
+from certsynth.base import parallel
 from certsynth.mechanisms import Budget, Measurement, Neighbours, Sensitivity, strategy_named
 from certsynth.mechanisms.measure import estimate, unit_variances
 from certsynth.mechanisms.samplers import Noised, calibrated_scale, simulate
@@ -112,7 +115,7 @@ def synthetic(
         candidates=1,
         public=public is not None,
     )
-    planned = plan(list(choose(data.schema, settings, count).layers))
+    planned = plan(list(choose(Task(data.schema, settings, count)).layers))
     with ExitStack() as parts:
         for part in instead:
             parts.enter_context(part)

@@ -22,6 +22,7 @@ import numpy as np
 
 from certsynth import Schema, evaluate, plan, release
 from certsynth.algorithm.settings import checked_settings
+from certsynth.algorithm.task import Task
 from certsynth.artefact.table import decoded_table, write_table
 from certsynth.domain import Ordered
 from certsynth.mechanisms import Budget, Neighbours, Unit, strategy_named
@@ -153,7 +154,7 @@ def rate(folder: Path) -> None:
         strategies = [strategy_named(name, neighbours=Neighbours.REPLACE_ONE) for name in names]
         best = []
         for n in sizes:
-            found = [(candidate(schema, settings, n, s, k, SPLIT).predicted, k) for k in grid for s in strategies]
+            found = [(candidate(Task(schema, settings, n), s, k, SPLIT).predicted, k) for k in grid for s in strategies]
             best.append(min(found)[1])
         slope = np.polyfit(np.log(sizes), np.log(best), 1)[0]
         print(f"s = {sparsity}: planned k {best} for n = {sizes}, slope {slope:.2f} (theory {1 / sparsity:.2f})")

@@ -27,6 +27,7 @@ from scipy.stats import t as student
 
 import drawing
 import results
+from certsynth.algorithm.task import Task
 from certsynth import Schema, release
 from certsynth.algorithm.low_dimensional.grids import possible_grids
 from certsynth.algorithm.settings import checked_settings
@@ -154,7 +155,7 @@ def full_resolution(schema: Schema, rows: int) -> int:
         candidates=1,
         public=False,
     )
-    return possible_grids(schema, settings, rows)[-1].resolution
+    return possible_grids(Task(schema, settings, rows))[-1].resolution
 
 
 def answered(asked: Iterable[Question], folder: Path) -> list[dict[str, Any]]:

@@ -28,6 +28,7 @@ from scipy.stats import t as student
 
 import drawing
 import results
+from certsynth.algorithm.task import Task
 from certsynth import Schema, evaluate
 from certsynth.algorithm.fitting import Fitting, fitted
 from certsynth.algorithm.layers import measure_layers
@@ -182,7 +183,7 @@ def default(question: Question, table: pd.DataFrame, rng: np.random.Generator) -
     asked: dict[str, Any] = dict.fromkeys(given) | {"confidence": None, "preset": None, "candidates": 1}
     asked |= {"epsilon": EPSILON, "sparsity": question.sparsity, "projection": "auto", "neighbours": "replace-one"}
     settings = checked_settings(schema, **asked, public=False)
-    layers = choose(schema, settings, len(table)).layers
+    layers = choose(Task(schema, settings, len(table))).layers
     source = open_source(table, what="data")
     measurements = measure_layers(rows_of(source, schema, "counting rows"), schema, layers, noise=None)
     made, _ = fitted(measurements, schema, Fitting.asked(settings, measurements[-1]), len(table), rng)

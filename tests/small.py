@@ -10,7 +10,9 @@ import polars as pl
 
 from certsynth import Release, Schema
 from certsynth.algorithm.layers import Layer
-from certsynth.algorithm.settings import Settings, checked_settings
+from certsynth.algorithm.registry import checked_settings
+from certsynth.algorithm.settings import Request, Settings
+from certsynth.algorithm.task import Task
 from certsynth.mechanisms import Budget, Sensitivity, Unit
 from certsynth.mechanisms.rare import Tail
 from certsynth.mechanisms.samplers import ExactNoise, MadeUpNoise, Noised, calibrated_scale
@@ -211,20 +213,31 @@ def emitted(made: Release) -> pl.DataFrame:
     return pl.DataFrame({name: column.tolist() for name, column in made.table.items()})
 
 
-LEFT_OPEN = ("sparsity", "subsets", "resolution", "mechanism", "loss", "rows", "share", "confidence", "preset")
+LEFT_OPEN = (
+    "sparsity",
+    "subsets",
+    "resolution",
+    "mechanism",
+    "loss",
+    "rows",
+    "certificate_share",
+    "confidence",
+    "preset",
+)
 LEFT_OPEN += ("delta", "rho")
 
 
 def settled(schema: Schema, **asked: Any) -> Settings:
     """Settings of a release with ε = 2, or as asked; all else is left open."""
     given = dict.fromkeys(LEFT_OPEN) | {"neighbours": "replace-one", "projection": "auto", "candidates": 1}
-    given |= {"epsilon": None if "rho" in asked else 2, "public": False}
-    return checked_settings(schema, **(given | asked))
+    given |= {"epsilon": None if "rho" in asked else 2}
+    public = asked.pop("public", False)
+    return checked_settings(Request(schema, given | asked, has_public=public))
 
 
 def planned(schema: Schema, settings: Settings, rows: int) -> list[Layer]:
     """The layers that a release would measure."""
-    return list(choose(schema, settings, rows).layers)
+    return list(choose(Task(schema, settings, rows)).layers)
 
 
 class FixedOutput:

@@ -12,7 +12,8 @@ import pytest
 from distributed import Client, LocalCluster
 from distributed.scheduler import KilledWorker
 
-from certsynth import certify, evaluate, parallel
+from certsynth import certify, evaluate
+from certsynth.base import parallel
 from certsynth.base.parallel import Made, run
 from certsynth.errors import WorkerDied
 from small import MIXED, NATIVE, NoNoise, native, people

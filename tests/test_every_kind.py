@@ -13,7 +13,8 @@ import numpy as np
 import polars as pl
 import pytest
 
-from certsynth import Release, Schema, certify, evaluate, release, settings
+from certsynth import Release, Schema, certify, evaluate, release
+from certsynth.algorithm import settings
 from certsynth.artefact.table import cleaned_table, decoded_table
 from certsynth.domain import Category, Column, Ordered
 from certsynth.domain.schema import describe

@@ -14,9 +14,10 @@ import pytest
 from click.testing import CliRunner
 
 from certsynth import Release, Schema, evaluate, plan, release
-from certsynth.algorithm.low_dimensional.adaptation import adapted
+from certsynth.algorithm.low_dimensional.adaptation import choose_grid
 from certsynth.algorithm.low_dimensional.grids import possible_grids
 from certsynth.algorithm.sample import sample
+from certsynth.algorithm.task import Task
 from certsynth.artefact import measurements
 from certsynth.cli import main
 from certsynth.errors import InputError
@@ -63,14 +64,14 @@ def test_the_grid_of_the_least_score_is_that_of_the_rows_dimension(kind, dimensi
     schema, rows = cube(3), 100_000
     table = kind(rows, 3, np.random.default_rng(1))
     settings = settled(schema, mechanism="low-dimensional", epsilon=1)
-    grids = possible_grids(schema, settings, rows)
+    grids = possible_grids(Task(schema, settings, rows))
     found = occupied(schema, [all_columns(schema, grid.resolution) for grid in grids], [list(table.T)])
     scores = [grid.score(len(each.places)) for grid, each in zip(grids, found, strict=True)]
     assert grids[int(np.argmin(scores))].dimension == dimension
     spending = Spending(settings.privacy.charge(settings.neighbours), settings.privacy.budget, what="", account=None)
-    made = adapted(held(list(table.T)), schema, settings, rows, spending=spending)
-    assert made.cost is not None
-    assert made.cost.spent.amount == settings.privacy.budget.amount / 10
+    made = choose_grid(held(list(table.T)), Task(schema, settings, rows), spending=spending)
+    (spent,) = made.spent
+    assert spent.cost.spent.amount == settings.privacy.budget.amount / 10
     assert [c.resolution for c in made.choice.candidates] == [grid.resolution for grid in grids]
 
 

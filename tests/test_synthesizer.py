@@ -14,7 +14,8 @@ from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
 from sklearn.utils.validation import check_is_fitted
 
-from certsynth import CertifiedSynthesizer, Ledger, Release, Schema, evaluate, pipeline, release
+from certsynth import CertifiedSynthesizer, Ledger, Release, Schema, evaluate, release
+from certsynth.algorithm import release as pipeline
 from certsynth.algorithm.sample import BY_WAY, Sample
 from certsynth.algorithm.sample import sample as more_rows
 from certsynth.domain.rules import broken_rule
@@ -227,7 +228,7 @@ def test_new_rows_obey_the_rules():
 def test_the_certificate_of_the_certified_rows_is_the_releases_own(monkeypatch):
     """Evaluated on the same rows, with the same draws, it is the same."""
     release_ = made(projection="drawn").fit(native(200)).release_
-    monkeypatch.setattr("certsynth.algorithm.sample.fitted", lambda *_, **__: (release_.table, "drawn"))
+    monkeypatch.setattr("certsynth.algorithm.layered.fit_table", lambda *_, **__: (release_.table, "drawn"))
     got = more_rows(release_, len(release_.rows[0]))
     assert got.certificate.bound == release_.certificate.bound
     assert got.certificate.subsets == release_.certificate.subsets

@@ -11,7 +11,7 @@ from collections.abc import Generator, Iterator
 
 import pytest
 
-from certsynth import threads
+from certsynth.base import threads
 from certsynth.base.threads import ahead, in_threads
 
 MANY = 10**6

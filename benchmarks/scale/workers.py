@@ -20,8 +20,8 @@ import dask
 import joblib
 from distributed import Client, LocalCluster
 
-from certsynth import parallel
 from certsynth.algorithm.sizes import default_memory
+from certsynth.base import parallel
 from certsynth.certificate.passes import compared
 from certsynth.queries.fine import FineMarginals
 from certsynth.queries.marginals import all_subsets

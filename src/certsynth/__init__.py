@@ -8,11 +8,11 @@ if TYPE_CHECKING:
     from certsynth.algorithm.certify import certify
     from certsynth.algorithm.estimator import CertifiedSynthesizer
     from certsynth.algorithm.evaluate import evaluate
+    from certsynth.algorithm.plan import plan
     from certsynth.algorithm.release import release
     from certsynth.artefact import Release
     from certsynth.domain import Schema
     from certsynth.mechanisms.ledger import Ledger
-    from certsynth.planning.plan import plan
 
 __all__ = ["CertifiedSynthesizer", "Ledger", "Release", "Schema", "certify", "evaluate", "plan", "release"]
 
@@ -23,7 +23,7 @@ _HOMES = {
     "Schema": "certsynth.domain",
     "certify": "certsynth.algorithm.certify",
     "evaluate": "certsynth.algorithm.evaluate",
-    "plan": "certsynth.planning.plan",
+    "plan": "certsynth.algorithm.plan",
     "release": "certsynth.algorithm.release",
 }
 

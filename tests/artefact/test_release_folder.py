@@ -21,7 +21,8 @@ import pytest
 from forging import VARIANTS, packed, remeasured, tampered, unpacked
 
 import certsynth.algorithm.release as pipeline
-from certsynth import Release, Schema, evaluate, layers, release
+from certsynth import Release, Schema, evaluate, release
+from certsynth.algorithm import layers
 from certsynth.artefact import measurements
 from certsynth.artefact.folder import write_folder
 from certsynth.domain import Groups, Ordered

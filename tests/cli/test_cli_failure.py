@@ -11,7 +11,9 @@ from pathlib import Path
 import click
 import pytest
 
-from certsynth import errors, evaluation, pipeline
+from certsynth import errors
+from certsynth.algorithm import evaluate as evaluation
+from certsynth.algorithm import release as pipeline
 from certsynth.cli import main
 from certsynth.cli.options import NO_LEDGER
 from certsynth.cli.words import downward, percent, promise, upward
@@ -243,7 +245,7 @@ def test_a_process_keeps_talk_and_results_apart(town):
 def test_other_libraries_and_workers_write_to_nowhere(town):
     script = f"""
 import os, subprocess
-from certsynth import evaluation
+from certsynth.algorithm import evaluate as evaluation
 from certsynth.cli import main
 
 def noisy(*arguments, **options):

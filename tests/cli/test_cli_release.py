@@ -8,7 +8,8 @@ from pathlib import Path
 import click
 import pytest
 
-from certsynth import pipeline, settings
+from certsynth.algorithm import release as pipeline
+from certsynth.algorithm import settings
 from certsynth.cli import main
 from certsynth.cli.options import NO_LEDGER
 from certsynth.mechanisms import STRATEGIES, Neighbours

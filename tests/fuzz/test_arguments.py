@@ -15,7 +15,9 @@ from click.testing import CliRunner
 from fuzzing import LENGTHS, hunt
 from hypothesis import strategies as st
 
-from certsynth import certification, evaluation, pipeline
+from certsynth.algorithm import certify as certification
+from certsynth.algorithm import evaluate as evaluation
+from certsynth.algorithm import release as pipeline
 from certsynth.cli import main
 from certsynth.errors import InputError
 from certsynth.planning import plan

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from certsynth import parallel
+from certsynth.base import parallel
 
 
 @pytest.fixture(autouse=True)

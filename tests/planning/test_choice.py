@@ -14,6 +14,7 @@ import pytest
 
 from certsynth import plan, sources
 from certsynth.algorithm.layers import Layer, measure_layers
+from certsynth.algorithm.task import Task
 from certsynth.domain import Category, Ordered, Schema
 from certsynth.errors import InputError, TooLarge
 from certsynth.mechanisms import Budget, Neighbours, Unit, strategy_named
@@ -91,9 +92,9 @@ def figures(choice: Choice) -> list[tuple]:
 @pytest.mark.parametrize("sparsity", [1, 2, 3])
 @pytest.mark.parametrize("unit", list(Unit))
 def test_every_candidate_costs_exactly_what_is_left_for_measuring(unit, sparsity, neighbours, share) -> None:
-    asked = {"sparsity": sparsity, "neighbours": neighbours, "share": share, unit.value: "1/3"}
+    asked = {"sparsity": sparsity, "neighbours": neighbours, "certificate_share": share, unit.value: "1/3"}
     settings = settled(NATIVE, **asked)
-    choice = choose(NATIVE, settings, 60)
+    choice = choose(Task(NATIVE, settings, 60))
     assert {c.strategy.name for c in choice.candidates} == set(MECHANISMS)
     for each in choice.candidates:
         assert whole(each.layers) == settings.measurement_budget
@@ -111,7 +112,7 @@ def test_every_candidate_costs_exactly_what_is_left_for_measuring(unit, sparsity
 def test_every_split_is_of_the_whole(split: Fraction, sparsity: int) -> None:
     settings = settled(NATIVE, sparsity=sparsity, rho="1/7")
     strategy = strategy_named("identity", neighbours=Neighbours.REPLACE_ONE)
-    layers = candidate(NATIVE, settings, 60, strategy, 4, split).layers
+    layers = candidate(Task(NATIVE, settings, 60), strategy, 4, split).layers
     assert whole(layers) == settings.measurement_budget
     assert layers[0].budget == settings.measurement_budget.share(split)
     assert [layer.ways for layer in layers] == list(range(1, sparsity + 1))
@@ -124,17 +125,17 @@ def test_every_split_is_of_the_whole(split: Fraction, sparsity: int) -> None:
 @pytest.mark.parametrize("share", [None, 0])
 @pytest.mark.parametrize("mechanism", [*MECHANISMS, "haar-noisy-total"])
 def test_what_is_fixed_stays_so(mechanism: str, share: int | None) -> None:
-    choice = choose(PAIR, settled(PAIR, mechanism=mechanism, resolution=5, share=share), 80)
+    choice = choose(Task(PAIR, settled(PAIR, mechanism=mechanism, resolution=5, certificate_share=share), 80))
     assert [(c.strategy.name, c.resolution) for c in choice.candidates] == [(mechanism, 5)]
     assert choice.best is choice.candidates[0]
 
 
 @pytest.mark.usefixtures("quick")
 def test_a_fixed_resolution_leaves_the_mechanism_open_and_the_other_way_round() -> None:
-    mechanisms = choose(PAIR, settled(PAIR, resolution=5), 80)
+    mechanisms = choose(Task(PAIR, settled(PAIR, resolution=5), 80))
     assert {c.resolution for c in mechanisms.candidates} == {5}
     assert {c.strategy.name for c in mechanisms.candidates} == set(MECHANISMS)
-    resolutions = choose(PAIR, settled(PAIR, mechanism="identity"), 80)
+    resolutions = choose(Task(PAIR, settled(PAIR, mechanism="identity"), 80))
     assert {c.strategy.name for c in resolutions.candidates} == {"identity"}
     assert len({c.resolution for c in resolutions.candidates}) == len(resolutions.candidates) > 1
     assert {c.resolution for c in resolutions.candidates} <= set(RESOLUTIONS)
@@ -142,47 +143,47 @@ def test_a_fixed_resolution_leaves_the_mechanism_open_and_the_other_way_round() 
 
 def test_the_papers_mechanism_is_taken_only_when_it_is_asked_for() -> None:
     assert "haar-noisy-total" not in MECHANISMS
-    choice = choose(PAIR, settled(PAIR, preset="paper"), 80)
+    choice = choose(Task(PAIR, settled(PAIR, preset="paper"), 80))
     assert {c.strategy.name for c in choice.candidates} == {"haar-noisy-total"}
 
 
 @pytest.mark.usefixtures("few", "quick")
 def test_weights_grow_only_as_they_may() -> None:
     for unit in ("epsilon", "rho"):
-        for each in choose(NATIVE, settled(NATIVE, **{unit: 1}), 60).candidates:
+        for each in choose(Task(NATIVE, settled(NATIVE, **{unit: 1}), 60)).candidates:
             assert each.strategy.growth in GROWTHS.get(each.strategy.name, (0,))
 
 
 def test_what_does_not_fit_is_refused_when_nothing_smaller_is_left() -> None:
     with pytest.raises(TooLarge, match="cells"):
-        choose(PAIR, settled(PAIR, epsilon="0.7"), 80, memory=1000)
+        choose(Task(PAIR, settled(PAIR, epsilon="0.7"), 80), memory=1000)
 
 
 # ------------------------------------------------------------ the same every time
 
 
 @pytest.mark.usefixtures("few", "no_cache")
-@pytest.mark.parametrize("asked", [{"rho": "0.2"}, {"share": 0}, {"sparsity": 1}], ids=str)
+@pytest.mark.parametrize("asked", [{"rho": "0.2"}, {"certificate_share": 0}, {"sparsity": 1}], ids=str)
 def test_the_same_question_has_the_same_answer(asked: dict[str, Any]) -> None:
     settings = settled(PAIR, **asked)
-    first, again, other = (figures(choose(PAIR, settings, rows)) for rows in (80, 80, 800))
+    first, again, other = (figures(choose(Task(PAIR, settings, rows))) for rows in (80, 80, 800))
     assert first == again
     assert first != other
 
 
 @pytest.mark.usefixtures("few")
-@pytest.mark.parametrize("asked", [{}, {"share": 0}, {"sparsity": 1}], ids=str)
+@pytest.mark.parametrize("asked", [{}, {"certificate_share": 0}, {"sparsity": 1}], ids=str)
 def test_what_is_remembered_is_what_was_found(cache: Path, monkeypatch, asked: dict[str, Any]) -> None:
     settings = settled(PAIR, **asked)
     monkeypatch.setenv(VARIABLE, "off")
-    fresh = figures(choose(PAIR, settings, 80))
+    fresh = figures(choose(Task(PAIR, settings, 80)))
     monkeypatch.setenv(VARIABLE, str(cache))
-    assert figures(choose(PAIR, settings, 80)) == fresh
+    assert figures(choose(Task(PAIR, settings, 80))) == fresh
     assert len(list(cache.iterdir())) == 1
     monkeypatch.setattr(planning, "_chosen", failing)
-    assert figures(choose(PAIR, settings, 80)) == fresh
+    assert figures(choose(Task(PAIR, settings, 80))) == fresh
     with pytest.raises(AssertionError, match="worked out again"):
-        choose(PAIR, settings, 81)
+        choose(Task(PAIR, settings, 81))
 
 
 def failing(*_: Any) -> Choice:
@@ -195,8 +196,8 @@ QUESTIONS: dict[str, dict[str, Any]] = {
     "another relation": {"neighbours": "add-remove"},
     "another sparsity": {"sparsity": 1},
     "a workload": {"subsets": [[name] for name in PAIR.names] + [list(PAIR.names)]},
-    "no direct certificate": {"share": 0, "projection": "particles"},
-    "another share": {"share": "0.1"},
+    "no direct certificate": {"certificate_share": 0, "projection": "particles"},
+    "another share": {"certificate_share": "0.1"},
     "another projection": {"projection": "drawn"},
     "a fixed mechanism": {"mechanism": "identity"},
     "a fixed resolution": {"resolution": 4},
@@ -210,21 +211,21 @@ QUESTIONS: dict[str, dict[str, Any]] = {
 def test_another_question_is_not_answered_from_memory(cache: Path, monkeypatch, name: str) -> None:
     """Nothing that the choice depends on is left out of what is remembered."""
     monkeypatch.setattr(planning, "RESOLUTIONS", (4,))
-    choose(PAIR, settled(PAIR), 80)
+    choose(Task(PAIR, settled(PAIR), 80))
     monkeypatch.setattr(planning, "_chosen", failing)
-    choose(PAIR, settled(PAIR), 80)
+    choose(Task(PAIR, settled(PAIR), 80))
     with pytest.raises(AssertionError, match="worked out again"):
-        choose(PAIR, settled(PAIR, **QUESTIONS[name]), 80)
+        choose(Task(PAIR, settled(PAIR, **QUESTIONS[name]), 80))
 
 
 @pytest.mark.usefixtures("quick")
 def test_another_schema_is_not_answered_from_memory(cache: Path, monkeypatch) -> None:
     monkeypatch.setattr(planning, "RESOLUTIONS", (4,))
-    choose(PAIR, settled(PAIR), 80)
+    choose(Task(PAIR, settled(PAIR), 80))
     monkeypatch.setattr(planning, "_chosen", failing)
     other = Schema((Ordered("a", low=0, high=41), PAIR.columns[1]))
     with pytest.raises(AssertionError, match="worked out again"):
-        choose(other, settled(other), 80)
+        choose(Task(other, settled(other), 80))
 
 
 # ------------------------------------------------------------ a cache that somebody else wrote
@@ -307,7 +308,7 @@ def remembered(tmp_path_factory: pytest.TempPathFactory) -> tuple[str, dict[str,
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv(VARIABLE, str(folder))
         patch.setattr(planning, "RESOLUTIONS", (4, 6))
-        choice = choose(NATIVE, settled(NATIVE, **ASKED), 60)
+        choice = choose(Task(NATIVE, settled(NATIVE, **ASKED), 60))
     (file,) = folder.iterdir()
     return file.name, json.loads(file.read_text()), choice
 
@@ -321,7 +322,7 @@ def forged(cache: Path, remembered, monkeypatch) -> Callable[[bytes | dict[str, 
     def choice(content: bytes | dict[str, Any]) -> Choice:
         cache.mkdir(exist_ok=True)
         (cache / name).write_bytes(content if isinstance(content, bytes) else json.dumps(content).encode())
-        return choose(NATIVE, settled(NATIVE, **ASKED), 60)
+        return choose(Task(NATIVE, settled(NATIVE, **ASKED), 60))
 
     return choice
 
@@ -380,12 +381,12 @@ def test_what_a_hostile_cache_says_can_be_measured(forged, stored, mechanism: st
 @pytest.mark.parametrize("change", [{"mechanism": "haar"}, {"resolution": 7}], ids=str)
 def test_a_hostile_cache_does_not_change_what_is_fixed(cache: Path, monkeypatch, change: dict[str, Any]) -> None:
     settings = settled(PAIR, mechanism="identity", resolution=5)
-    choose(PAIR, settings, 80)
+    choose(Task(PAIR, settings, 80))
     (file,) = cache.iterdir()
     stored = json.loads(file.read_text())
     stored["answer"]["candidates"][0].update(change)
     file.write_text(json.dumps(stored))
-    best = choose(PAIR, settings, 80).best
+    best = choose(Task(PAIR, settings, 80)).best
     assert (best.strategy.name, best.resolution) == ("identity", 5)
 
 
@@ -427,11 +428,11 @@ def test_an_answer_to_another_question_is_not_taken(forged, stored, remembered, 
 def planned_resolutions(sparsity: int, sizes: Sequence[int], grid: Sequence[int]) -> list[int]:
     """The resolutions that promise most for tables of so many rows, with even cells and noise on a tree."""
     schema = Schema(tuple(Ordered(f"c{j}", kind="number", low=0.0, high=1.0) for j in range(sparsity)))
-    settings = settled(schema, epsilon=1, sparsity=sparsity, projection="drawn", share=0)
+    settings = settled(schema, epsilon=1, sparsity=sparsity, projection="drawn", certificate_share=0)
     strategy = strategy_named("haar", neighbours=Neighbours.REPLACE_ONE)
 
     def promises(rows: int, resolution: int) -> tuple[float, float]:
-        found = candidate(schema, settings, rows, strategy, resolution, SPLIT)
+        found = candidate(Task(schema, settings, rows), strategy, resolution, SPLIT)
         assert found.discretisation == 1 / (2 * resolution)
         assert found.predicted == pytest.approx(found.discretisation + WORST.noise * found.privatisation)
         return found.discretisation, found.privatisation
@@ -464,12 +465,12 @@ def test_resolutions_of_single_columns_grow_like_the_rows() -> None:
     assert 0.7 < slope(sizes, found) < 1.2
 
 
-@pytest.mark.parametrize("asked", [{}, {"projection": "drawn", "share": 0}], ids=["groups", "even"])
+@pytest.mark.parametrize("asked", [{}, {"projection": "drawn", "certificate_share": 0}], ids=["groups", "even"])
 def test_more_rows_or_budget_promise_no_larger_loss(monkeypatch, asked: dict[str, Any]) -> None:
     monkeypatch.setattr(planning, "RESOLUTIONS", (4, 12, 32))
 
     def best(rows: int, **budget: Any) -> float:
-        return first_guess(PAIR, settled(PAIR, **asked, **budget), rows).predicted
+        return first_guess(Task(PAIR, settled(PAIR, **asked, **budget), rows)).predicted
 
     for losses in (
         [best(rows, epsilon=1) for rows in (100, 1_000, 10_000)],
@@ -483,7 +484,7 @@ def test_more_rows_or_budget_promise_no_larger_loss(monkeypatch, asked: dict[str
 
 @pytest.mark.usefixtures("few", "no_cache")
 def test_more_rows_or_budget_do_not_make_the_rehearsed_choice_worse() -> None:
-    losses = [choose(PAIR, settled(PAIR, epsilon=e), n).best.predicted for e, n in ((1, 200), (1, 800), (4, 800))]
+    losses = [choose(Task(PAIR, settled(PAIR, epsilon=e), n)).best.predicted for e, n in ((1, 200), (1, 800), (4, 800))]
     assert losses[1] < 1.05 * losses[0]
     assert losses[2] < 1.05 * losses[1]
 
@@ -511,7 +512,7 @@ def test_nothing_is_read_for_a_plan(monkeypatch) -> None:
 def test_a_layer_that_is_planned_is_like_the_one_that_is_measured() -> None:
     """Same subsets, and as many cells as groups will have at most; noise of the same scale where these are even."""
     settings = settled(NATIVE, sparsity=2, resolution=3, mechanism="identity")
-    layers = choose(NATIVE, settings, 500).layers
+    layers = choose(Task(NATIVE, settings, 500)).layers
     table = made_up(NATIVE, 500, strength=0.6, rng=np.random.default_rng(0))
     measured = measure_layers(held(table), NATIVE, layers, noise=NoNoise())
     for blank, made in zip(blank_layers(NATIVE, layers, 500), measured, strict=True):

@@ -352,7 +352,7 @@ def test_a_remembered_plan_that_is_none_is_worked_out_again(tmp_path: Path, monk
 
 @pytest.mark.slow
 def test_workers_find_what_one_process_finds(monkeypatch) -> None:
-    from certsynth import parallel
+    from certsynth.base import parallel
 
     alone = plan(PAIR, rows=ROWS, epsilon=1)
     monkeypatch.setattr(parallel, "SMALL", 0)

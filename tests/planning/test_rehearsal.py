@@ -12,6 +12,7 @@ import pytest
 from certsynth.algorithm.certify import direct_bounds
 from certsynth.algorithm.layers import Layer, measure_layers
 from certsynth.algorithm.settings import DIRECT_BETA
+from certsynth.algorithm.task import Task
 from certsynth.domain import Category, Ordered, Schema
 from certsynth.mechanisms import Budget, Measurement, Neighbours, Unit, strategy_named
 from certsynth.planning import rehearsal
@@ -51,7 +52,7 @@ def measured(monkeypatch: pytest.MonkeyPatch) -> list[tuple[list[Layer], list[Me
 def layers_of(schema: Schema, sparsity: int, *, resolution: int = 5, **asked: Any) -> tuple[Layer, ...]:
     settings = settled(schema, sparsity=sparsity, **asked)
     strategy = strategy_named("identity", neighbours=settings.neighbours)
-    return candidate(schema, settings, 1_000, strategy, None if sparsity == 1 else resolution, SPLIT).layers
+    return candidate(Task(schema, settings, 1_000), strategy, None if sparsity == 1 else resolution, SPLIT).layers
 
 
 # ------------------------------------------------------------ noise
@@ -143,14 +144,14 @@ def test_slack_is_what_a_direct_certificate_adds(asked: dict[str, Any]) -> None:
         noise=NoNoise(),
     )
     assert whole.bound == 1 or whole.bound - whole.estimates[0] == pytest.approx(
-        slack(TRIPLE, settings, len(made.table[0])), rel=0.3 if settings.neighbours == "add-remove" else 0.1
+        slack(Task(TRIPLE, settings, len(made.table[0]))), rel=0.3 if settings.neighbours == "add-remove" else 0.1
     )
     found = certified_loss(TRIPLE, settings.subsets, made)
     assert found == pytest.approx(whole.estimates[0], rel=0.25, abs=0.003 if settings.sparsity < 3 else 0.15)
 
 
 def test_more_rows_leave_less_slack() -> None:
-    few, many = (slack(PAIR, settled(PAIR, epsilon=1), rows) for rows in (4_000, 400_000))
+    few, many = (slack(Task(PAIR, settled(PAIR, epsilon=1), rows)) for rows in (4_000, 400_000))
     assert many == pytest.approx(few / 100)
 
 

@@ -9,11 +9,11 @@ import pytest
 from scipy.optimize import linprog
 
 from certsynth import Schema
+from certsynth.algorithm.low_dimensional.heavy_cells import heavy_cells
 from certsynth.mechanisms import Budget, Neighbours, Unit
 from certsynth.mechanisms.samplers import simulate
 from certsynth.mechanisms.sparse import LowDimensional, measure_sparse
 from certsynth.projection.simplex import onto_ball, onto_simplex
-from certsynth.projection.standing import standing_points
 from certsynth.queries.occupied import all_columns, occupied
 from small import NoNoise
 
@@ -83,7 +83,7 @@ def test_without_noise_the_points_are_the_occupied_cells(signed):
 
     strategy = LowDimensional(Neighbours.REPLACE_ONE, signed=signed)
     made = measure_sparse(counts, strategy, budget=Budget(Fraction(1)), noise=NoNoise())
-    points, weights = standing_points(made, signed=signed)
+    points, weights = heavy_cells(made, signed=signed)
     back = made.marginals.indices(list(points.T), made.marginals.subsets[0])
     assert np.array_equal(back, counts.places)
     assert np.allclose(weights * 200, counts.counts)
@@ -91,7 +91,7 @@ def test_without_noise_the_points_are_the_occupied_cells(signed):
 
 def test_a_table_without_rows_gets_a_point():
     (counts,) = occupied(CUBE, [all_columns(CUBE, 1)], [])
-    points, weights = standing_points(
+    points, weights = heavy_cells(
         measure_sparse(counts, LowDimensional(Neighbours.REPLACE_ONE), budget=Budget(Fraction(1))), signed=False
     )
     assert points.tolist() == [[0, 0, 0, 0]]

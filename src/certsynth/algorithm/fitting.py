@@ -15,12 +15,10 @@ from certsynth.base.arrays import Ints
 from certsynth.base.progress import Progress, silent
 from certsynth.certificate.plug_in import TRANSPORT_COLUMNS, Proxies
 from certsynth.domain import Groups, Schema
-from certsynth.mechanisms import Measurement
-from certsynth.mechanisms.sparse import LowDimensional
+from certsynth.mechanisms import FullMeasurement, Measurement
 from certsynth.projection.emit import Detail, emit
 from certsynth.projection.obey import obeying
 from certsynth.projection.path_program import PathProgram
-from certsynth.projection.standing import standing_points
 from certsynth.projection.support import drawn_support, fits_full_grid, full_grid, public_support
 from certsynth.projection.synthesis import synthesise
 from certsynth.projection.target import Projection, Target, as_probabilities
@@ -63,8 +61,8 @@ class Fitting:
         )
 
 
-def fitted(
-    measurements: Sequence[Measurement],
+def fit_table(
+    measurements: Sequence[FullMeasurement],
     schema: Schema,
     how: Fitting,
     rows: int,
@@ -81,22 +79,19 @@ def fitted(
         return obeying(schema, decoded_table(schema, clean), rng), "particles"
     progress("fitting", 0, 1)
     marginals, strategy = measurement.marginals, measurement.strategy
-    if isinstance(strategy, LowDimensional):
-        (points, weights), support = standing_points(measurement, signed=strategy.signed), how.projection
-    else:
-        points, support = _support(measurement, how, schema, public, rng)
-        tight = (how.loss == "transport") != (other_loss and how.sparsity <= TRANSPORT_COLUMNS)
-        solver: Projection = PathProgram(strategy.order, float(how.proxies.end), MEAN_WEIGHT)
-        if tight:
-            solver = TransportProgram(how.proxies.hub, MEAN_WEIGHT)
-        weights = as_probabilities(solver.weights(Target.of(measurement), points), len(points))
+    points, support = _support(measurement, how, schema, public, rng)
+    tight = (how.loss == "transport") != (other_loss and how.sparsity <= TRANSPORT_COLUMNS)
+    solver: Projection = PathProgram(strategy.order, float(how.proxies.end), MEAN_WEIGHT)
+    if tight:
+        solver = TransportProgram(how.proxies.hub, MEAN_WEIGHT)
+    weights = as_probabilities(solver.weights(Target.of(measurement), points), len(points))
     clean = emit(points, weights, rows, schema=schema, cells=marginals.cells, detail=how.detail, rng=rng)
     progress("fitting", 1, 1)
     return obeying(schema, decoded_table(schema, clean), rng), support
 
 
 def _support(
-    measurement: Measurement,
+    measurement: FullMeasurement,
     how: Fitting,
     schema: Schema,
     public: Sequence[np.ndarray] | None,

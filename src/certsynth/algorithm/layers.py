@@ -11,14 +11,12 @@ import numpy as np
 from certsynth.algorithm.settings import CellKind
 from certsynth.base.arrays import Floats, Ints, sums
 from certsynth.domain import Category, Cells, Column, Groups, Schema
-from certsynth.mechanisms import Budget, Measurement, Neighbours, Sensitivity, Strategy, measure
+from certsynth.mechanisms import Budget, FullMeasurement, Neighbours, Sensitivity, Strategy, measure
 from certsynth.mechanisms.samplers import Noise, calibrated_scale, deviation
-from certsynth.mechanisms.sparse import LowDimensional, measure_sparse
 from certsynth.projection.margins import monotone
 from certsynth.queries import Marginals
 from certsynth.queries.grouping import best_groups, best_heads
 from certsynth.queries.marginals import CellCounts, Subset
-from certsynth.queries.occupied import Occupancy, all_columns
 from certsynth.queries.tally import Rows
 
 WORTH, FINEST = 0.7, 64
@@ -49,22 +47,19 @@ class Layer:
         return max(map(len, self.subsets))
 
 
-def measure_layers(rows: Rows, schema: Schema, layers: Sequence[Layer], *, noise: Noise | None) -> list[Measurement]:
+def measure_layers(
+    rows: Rows, schema: Schema, layers: Sequence[Layer], *, noise: Noise | None
+) -> list[FullMeasurement]:
     """Measure one layer after the other. Cells of a layer depend on the noisy counts of those before, and on no row."""
-    made: list[Measurement] = []
+    made: list[FullMeasurement] = []
     for layer in layers:
-        if isinstance(layer.strategy, LowDimensional):
-            assert layer.resolution is not None
-            (counts_of_grid,) = rows(Occupancy(schema, [all_columns(schema, layer.resolution)]))
-            made.append(measure_sparse(counts_of_grid, layer.strategy, budget=layer.budget, noise=noise))
-            continue
         marginals = weighted(_cells(schema, layer, made), layer)
         counts = rows(CellCounts(schema, marginals))
         made.append(measure(counts, layer.strategy, budget=layer.budget, noise=noise))
     return made
 
 
-def _cells(schema: Schema, layer: Layer, before: Sequence[Measurement]) -> tuple[Cells, ...]:
+def _cells(schema: Schema, layer: Layer, before: Sequence[FullMeasurement]) -> tuple[Cells, ...]:
     k = layer.resolution
     if layer.cells == "points":
         return points(schema, k)

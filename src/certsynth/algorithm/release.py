@@ -1,56 +1,34 @@
-"""Algorithm 1, end to end: count, add noise, project, emit, certify. The only module that sees both ends."""
+"""`release`: check what is asked, open the table, run Algorithm 1, write the folder, tell the ledger."""
 
 from __future__ import annotations
 
-import importlib.metadata
-import secrets
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, Literal
 
 import numpy as np
 
-from certsynth.algorithm.certify import choose_table, direct_bounds
 from certsynth.algorithm.checks import usable
-from certsynth.algorithm.fitting import Fitting, fitted
-from certsynth.algorithm.layers import measure_layers
-from certsynth.algorithm.low_dimensional.adaptation import adapted
-from certsynth.algorithm.settings import DIRECT_BETA, HIDDEN_ROWS, MOST_ROWS, Settings, checked_settings
-from certsynth.algorithm.sizes import check_grid, check_lattice, check_program, check_size
+from certsynth.algorithm.method import Run
+from certsynth.algorithm.registry import METHODS, checked_settings
+from certsynth.algorithm.settings import Request, Settings
+from certsynth.algorithm.sizes import check_lattice
+from certsynth.algorithm.steps import run
+from certsynth.algorithm.values import Means, PrivateTable
 from certsynth.artefact import Release
-from certsynth.artefact.certificate import (
-    ADAPTING,
-    COUNTED,
-    DISPLACEMENT,
-    FORMAT,
-    LOSS_OF_ROWS,
-    LOSS_OF_SINGLES,
-    Certificate,
-    choosing,
-    measuring,
-    path_length,
-)
 from certsynth.artefact.folder import check_target, manifest
 from certsynth.artefact.signature import Signer, as_signer
-from certsynth.artefact.table import cleaned_table
 from certsynth.base.progress import Progress, silent
-from certsynth.certificate.plug_in import PlugIn, Proxy, plug_in
 from certsynth.domain import Schema
 from certsynth.domain.possible import check_rules
 from certsynth.errors import CertsynthError, InputError
-from certsynth.mechanisms import Guarantee, Measurement, Neighbours, Sensitivity
-from certsynth.mechanisms.guarantee import decimal_text
+from certsynth.mechanisms import Neighbours
 from certsynth.mechanisms.ledger import Account
 from certsynth.mechanisms.samplers import Noise
-from certsynth.mechanisms.scalars import NoisyScalars, measure_scalars
-from certsynth.mechanisms.sparse import SparseMeasurement
 from certsynth.mechanisms.spending import Spending
-from certsynth.planning.choice import RESOLUTIONS, Choice, choose, tables_at
-from certsynth.projection.support import check_full_grid
-from certsynth.queries.displacement import Displacement, farthest
-from certsynth.queries.fine import LATTICE_COLUMNS, PLACING, FineMarginals
-from certsynth.sources import Source, cleaned, how_many, open_source, rows_of
+from certsynth.queries.fine import PLACING, FineMarginals
+from certsynth.sources import cleaned, how_many, open_source, rows_of
 
 COUNTING, DISPLACED = "counting rows", "measuring how far rows are from their cells"
 
@@ -130,33 +108,31 @@ def release(
     Paper: Algorithm 1 [algorithm], Definition 1 [differential-privacy]
     """
     schema = usable(schema, columns, subsets)
-    settings = checked_settings(
-        schema,
-        epsilon=epsilon,
-        delta=delta,
-        rho=rho,
-        sparsity=sparsity,
-        subsets=subsets,
-        resolution=resolution,
-        mechanism=mechanism,
-        projection=projection,
-        loss=loss,
-        rows=rows,
-        share=certificate_share,
-        confidence=confidence,
-        neighbours=neighbours,
-        preset=preset,
-        candidates=candidates,
-        public=public is not None,
-    )
+    options = {
+        "epsilon": epsilon,
+        "delta": delta,
+        "rho": rho,
+        "sparsity": sparsity,
+        "subsets": subsets,
+        "resolution": resolution,
+        "mechanism": mechanism,
+        "projection": projection,
+        "loss": loss,
+        "rows": rows,
+        "certificate_share": certificate_share,
+        "confidence": confidence,
+        "neighbours": neighbours,
+        "preset": preset,
+        "candidates": candidates,
+    }
+    settings = checked_settings(Request(schema, options, has_public=public is not None))
     signer = as_signer(sign)
     if out is not None:
         check_target(Path(out))
     elif signer:
         raise InputError("a folder is what is signed: give out as well, or sign with Release.save.")
     check_rules(schema)
-    _check(schema, settings, memory)
-    fine = _fine(schema, settings, memory)
+    lattice = _checked_lattice(schema, settings, memory)
     spending = Spending(
         settings.privacy.charge(settings.neighbours),
         settings.privacy.budget,
@@ -165,8 +141,16 @@ def release(
         noise=noise,
     )
     with spending:
-        made = _made(
-            data, schema, settings, fine, public, seed=seed, memory=memory, spending=spending, progress=progress
+        made = run(
+            Run(
+                method=METHODS[settings.method],
+                schema=schema,
+                settings=settings,
+                lattice=lattice,
+                means=Means(np.random.default_rng(seed), spending, memory, progress),
+                public=None if public is None else read_public(public, schema),
+                private=_private_table(data, schema, settings, progress),
+            )
         )
         if out is not None:
             made = made.save(out, sign=signer)
@@ -174,199 +158,25 @@ def release(
     return made
 
 
-def _commit(spending: Spending, made: Release) -> None:
-    """Tell the ledger that a release is out."""
-    try:
-        spending.commit(None if made.folder is None else manifest(made.folder))
-    except CertsynthError as error:
-        there = "the release is made" if made.folder is None else f"{made.folder} is written"
-        raise type(error)(f"{there}, but its ledger was not told: {error}") from None
+def _checked_lattice(schema: Schema, settings: Settings, memory: int | None) -> FineMarginals:
+    """The query of the direct certificate. What cannot fit is refused, before the data is opened."""
+    method = METHODS[settings.method]
+    method.check(schema, settings, memory=memory)
+    lattice = FineMarginals.of(schema, settings.subsets, lattice_columns=method.lattice_columns)
+    if settings.share or settings.candidates > 1:
+        check_lattice(lattice, memory=memory)
+    return lattice
 
 
-def _made(
-    data: Any,
-    schema: Schema,
-    settings: Settings,
-    fine: FineMarginals,
-    public: Any,
-    *,
-    seed: int | None,
-    memory: int | None,
-    spending: Spending,
-    progress: Progress,
-) -> Release:
-    """The release itself, in memory: all that reads rows or draws noise."""
-    rng = np.random.default_rng(seed)
-    public_rows = None if public is None else read_public(public, schema)
-
+def _private_table(data: Any, schema: Schema, settings: Settings, progress: Progress) -> PrivateTable:
     sys.audit("certsynth.data.open")
     source = open_source(data, what="data")
     source.batches(schema.names)  # reads nothing yet, and tells at once if a column is not there
     hidden = settings.neighbours is Neighbours.ADD_REMOVE
-
-    counting, placing, again = (
+    counting, placing, displacing = (
         rows_of(source, schema, phase, hidden=hidden, progress=progress) for phase in (COUNTING, PLACING, DISPLACED)
     )
-    counted = _counted(source, schema, settings, spending) if settings.count_share else None
-    spent: list[tuple[str, Guarantee]] = [] if counted is None else [(COUNTED, counted.cost)]
-    known_rows, dimension = _known_rows(source, schema, counted), None
-    if settings.low_dimensional:
-        found = adapted(counting, schema, settings, known_rows, spending=spending)
-        choice, dimension = found.choice, found.grid.dimension
-        if found.cost is not None:
-            spent.append((ADAPTING, found.cost))
-    else:
-        choice = choose(schema, settings, known_rows, memory=memory, progress=progress)
-    layers = choice.layers
-    measurements = measure_layers(counting, schema, layers, noise=spending)
-    spending.reserve()  # also where nothing needed noise: it is a release of these rows all the same
-    measurement = measurements[-1]
-
-    sys.audit("certsynth.rows.fit")
-    tables, cleaned_tables, supports = [], [], []
-    for j in range(settings.candidates):
-        table, support = fitted(
-            measurements,
-            schema,
-            Fitting.asked(settings, measurement),
-            _rows(settings, measurement),
-            rng,
-            public=public_rows,
-            other_loss=j % 2 == 1,
-            progress=progress,
-        )
-        tables.append(table)
-        cleaned_tables.append(cleaned_table(schema, table))
-        supports.append(support)
-        if settings.candidates > 1:
-            progress("candidates", j + 1, settings.candidates)
-    spent += [(measuring(layer.ways, settings.sparsity), m.cost) for layer, m in zip(layers, measurements, strict=True)]
-    chosen = 0
-    if settings.candidates > 1:
-        share = settings.privacy.budget.share(settings.selection_share)
-        spending.take(share)
-        chosen, cost = choose_table(
-            fine,
-            placing,
-            cleaned_tables,
-            budget=share,
-            neighbours=settings.neighbours,
-            memory=memory,
-            progress=progress,
-        )
-        spent.append((choosing(settings.candidates), cost))
-    table, emitted, support = tables[chosen], cleaned_tables[chosen], supports[chosen]
-
-    displaced = None
-    if settings.displacement_share and (most := farthest(schema, measurement.marginals)):
-        displaced = measure_scalars(
-            [again(Displacement(schema, measurement.marginals))],
-            sensitivity=Sensitivity(most, most**2),
-            budget=settings.privacy.budget.share(settings.displacement_share),
-            neighbours=settings.neighbours,
-            noise=spending,
-        )
-        spent.append((DISPLACEMENT, displaced.cost))
-
-    sys.audit("certsynth.certificate.compute")
-    draws_seed = secrets.randbits(128)
-    proxies = settings.proxies(layers[-1].resolution)
-    plugged: Mapping[Proxy, PlugIn] = {}
-    direct_beta = settings.beta
-    if not isinstance(measurement, SparseMeasurement):
-        direct_beta *= DIRECT_BETA
-        plugged = plug_in(
-            measurements,
-            schema,
-            emitted,
-            subsets=settings.subsets,
-            beta=settings.plug_in_beta,
-            draws=settings.draws,
-            seed=draws_seed,
-            displaced=displaced,
-            proxies=proxies,
-            progress=progress,
-        )
-    whole = single = None
-    if settings.share:
-        whole, single = direct_bounds(
-            fine,
-            placing,
-            lambda: [emitted],
-            budget=settings.privacy.budget.share(settings.share),
-            beta=direct_beta,
-            neighbours=settings.neighbours,
-            two_sided=False,
-            counted=counted,
-            noise=spending,
-            memory=memory,
-            progress=progress,
-        )
-    certificate = Certificate(confidence=float(settings.confidence), plug_in=plugged, direct=whole, single=single)
-    spent += [(what, d.cost) for what, d in ((LOSS_OF_ROWS, whole), (LOSS_OF_SINGLES, single)) if d]
-    document = _document(
-        schema, settings, choice, measurements, certificate, spent, len(emitted[0]), support, dimension
-    )
-    document["recompute"] = {
-        "plug_in_failure_probability": str(settings.plug_in_beta),
-        "draws": settings.draws,
-        "seed": f"{draws_seed:032x}",
-        "hub": None if proxies.hub is None else str(proxies.hub),
-        "end": str(proxies.end),
-        "displacement": None
-        if displaced is None
-        else {
-            "value": displaced.values[0],
-            "scale": displaced.scale.hex(),
-            str(displaced.cost.spent.unit): str(displaced.cost.spent.amount),
-        },
-    }
-    document["ledger"] = spending.reservation
-    if not spending.releasable:
-        document["releasable"] = False
-    return Release(schema=schema, document=document, measurements=tuple(measurements), table=table)
-
-
-def _check(schema: Schema, settings: Settings, memory: int | None) -> None:
-    """Refuse what cannot fit, before the data is opened."""
-    if settings.low_dimensional:
-        check_grid(schema, settings.resolution)
-        return
-    least = settings.resolution or min(RESOLUTIONS)
-    marginals = tables_at(schema, settings, least, rows=0)
-    check_size(marginals, draws=settings.draws, memory=memory)
-    if settings.loss is not None:
-        check_program(marginals, loss=settings.loss)
-    if settings.projection == "full-grid":
-        check_full_grid(marginals)
-
-
-def _fine(schema: Schema, settings: Settings, memory: int | None) -> FineMarginals:
-    # Rows at the centres of few cells are compared on a net of these, which is finer than a lattice of three columns.
-    lattice_columns = 2 if settings.low_dimensional else LATTICE_COLUMNS
-    fine = FineMarginals.of(schema, settings.subsets, lattice_columns=lattice_columns)
-    if settings.share or settings.candidates > 1:
-        check_lattice(fine, memory=memory)
-    return fine
-
-
-def _counted(source: Source, schema: Schema, settings: Settings, noise: Noise) -> NoisyScalars:
-    """A noisy number of rows: one row more or less changes it by 1."""
-    return measure_scalars(
-        [how_many(source, schema, COUNTING)],
-        sensitivity=Sensitivity(1, 1),
-        budget=settings.privacy.budget.share(settings.count_share),
-        neighbours=settings.neighbours,
-        noise=noise,
-    )
-
-
-def _known_rows(source: Source, schema: Schema, counted: NoisyScalars | None) -> int:
-    """How many rows to plan for. Of a noisy number two digits are enough, and plans for it are found again."""
-    if counted is None:
-        return how_many(source, schema, COUNTING)
-    rows = max(counted.values[0], 1)
-    return round(rows, 2 - len(str(rows)))
+    return PrivateTable(counting, placing, displacing, count=lambda: how_many(source, schema, COUNTING))
 
 
 def read_public(public: Any, schema: Schema) -> list[np.ndarray]:
@@ -377,69 +187,10 @@ def read_public(public: Any, schema: Schema) -> list[np.ndarray]:
     return [np.concatenate(columns) for columns in zip(*batches, strict=True)]
 
 
-def _rows(settings: Settings, measurement: Measurement) -> int:
-    if settings.rows is not None:
-        return settings.rows
-    if settings.neighbours is Neighbours.ADD_REMOVE or measurement.total is None:
-        return HIDDEN_ROWS
-    return min(max(measurement.total, 1), MOST_ROWS)
-
-
-def _document(
-    schema: Schema,
-    settings: Settings,
-    choice: Choice,
-    measurements: Sequence[Measurement],
-    certificate: Certificate,
-    spent: Sequence[tuple[str, Guarantee]],
-    rows: int,
-    support: str,
-    dimension: int | None,
-) -> dict[str, Any]:
-    """certificate.json: what was done, what it cost, and what can be promised. Nothing else of the rows is in it."""
-    guarantee = Guarantee.composed(cost for _, cost in spent)
-    measurement, layers = measurements[-1], choice.layers
-    return {
-        "format": FORMAT,
-        "certsynth": importlib.metadata.version("certsynth"),
-        "table": {"name": schema.name, "unit": schema.unit, "columns": list(schema.names)},
-        "privacy": {
-            **settings.privacy.told(guarantee.spent),
-            "neighbours": str(guarantee.neighbours),
-            "rows": measurement.total if guarantee.neighbours is Neighbours.REPLACE_ONE else None,
-            "spent": [{"on": what, str(cost.spent.unit): str(cost.spent.amount)} for what, cost in spent],
-        },
-        "release": {
-            "sparsity": settings.sparsity,
-            "workload": settings.workload(schema),
-            "resolution": layers[-1].resolution,
-            "dimension": dimension,
-            "mechanism": measurement.strategy.name,
-            "growth": decimal_text(measurement.strategy.growth),
-            "order": measurement.strategy.order,
-            "path_length": path_length(measurement),
-            "measured": [
-                {"columns_at_once": layer.ways, "cells": layer.cells, "resolution": layer.resolution}
-                for layer in layers
-            ],
-            "projection": support,
-            "loss": settings.loss,
-            "detail": settings.detail,
-            "candidates": settings.candidates,
-            "preset": settings.preset,
-            "rows": rows,
-        },
-        "compared": [
-            {
-                "mechanism": candidate.strategy.name,
-                "resolution": candidate.resolution,
-                "discretisation": candidate.discretisation,
-                "privatisation": candidate.privatisation,
-                "predicted_loss": candidate.predicted,
-                "rehearsals": len(candidate.rehearsed),
-                "chosen": candidate is choice.best,
-            }
-            for candidate in choice.candidates
-        ],
-        "certificate": certificate.to_json(),
-    }
+def _commit(spending: Spending, made: Release) -> None:
+    """Tell the ledger that a release is out."""
+    try:
+        spending.commit(None if made.folder is None else manifest(made.folder))
+    except CertsynthError as error:
+        there = "the release is made" if made.folder is None else f"{made.folder} is written"
+        raise type(error)(f"{there}, but its ledger was not told: {error}") from None

@@ -9,7 +9,8 @@ from typing import Any
 import numpy as np
 
 from certsynth.algorithm.checks import checked_rows
-from certsynth.algorithm.fitting import Fitting, fitted
+from certsynth.algorithm.fitting import Fitting
+from certsynth.algorithm.registry import method_of
 from certsynth.algorithm.sizes import check_lattice, default_memory
 from certsynth.artefact import Release
 from certsynth.artefact.certificate import Certificate
@@ -100,14 +101,9 @@ def sample(
     if number is None:
         raise InputError("say how many rows are wanted: sample(1000), for example.")
     schema = release.schema
-    table, _ = fitted(
-        release.measurements,
-        schema,
-        Fitting.stated(release.document),
-        number,
-        np.random.default_rng(seed),
-        public=public,
-        progress=progress,
+    how = Fitting.stated(release.document)
+    table, _ = method_of(release.document).fit(
+        release.measurements, schema, how, number, np.random.default_rng(seed), public=public, progress=progress
     )
     clean = cleaned_table(schema, table)
     if not release.document["certificate"]["plug_in"]:

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any, Literal
 
 from certsynth.algorithm.checks import (
-    Named,
     checked_budget,
     checked_choice,
     checked_confidence,
@@ -22,9 +21,8 @@ from certsynth.algorithm.checks import (
 from certsynth.certificate.plug_in import DISPLACEMENT_BETA, TRANSPORT_COLUMNS, Proxies
 from certsynth.domain import Schema
 from certsynth.errors import InputError
-from certsynth.mechanisms import STRATEGIES, Budget, Neighbours, Unit
+from certsynth.mechanisms import Budget, Measurement, Neighbours
 from certsynth.mechanisms.concentrated import Privacy
-from certsynth.mechanisms.registry import LOW_DIMENSIONAL
 from certsynth.projection.emit import Detail
 from certsynth.queries.marginals import Subset, maximal
 
@@ -43,9 +41,6 @@ MOST_DRAWS = 2_000
 
 SELECTION_SHARE = Fraction(1, 20)
 
-ADAPTATION_SHARE = Fraction(1, 10)
-"""Of the budget, what choosing the resolution for rows of unknown dimension costs."""
-
 COUNT_SHARE = Fraction(1, 50)
 """Of the budget, what the number of rows costs where it is hidden: what is best for a hundred thousand is not for three
 thousand, and the direct certificate divides by it."""
@@ -63,7 +58,9 @@ class Settings:
     """A release's choices, checked. What a person left open is None where the data or the plan decide.
 
     `subsets` are those that the certificate covers, and `named` says that they were named one by one: else they are all
-    of one size.
+    of one size. `method` is the name of the method that runs; `detail` says where values are put inside their cells,
+    `choice_share` what part of the budget the method spends on choosing what to measure, and `as_printed` that proxy
+    losses are computed as the paper prints them.
     """
 
     privacy: Privacy
@@ -79,6 +76,10 @@ class Settings:
     neighbours: Neighbours
     preset: str | None
     candidates: int
+    method: str = "layered"
+    detail: Detail = "spread"
+    choice_share: Fraction = Fraction(0)
+    as_printed: bool = False
 
     @property
     def sparsity(self) -> int:
@@ -126,41 +127,17 @@ class Settings:
         return COUNT_SHARE if self.neighbours is Neighbours.ADD_REMOVE else Fraction(0)
 
     @property
-    def low_dimensional(self) -> bool:
-        """Whether one grid of all columns is measured, as fine as the rows' own dimension allows."""
-        return self.mechanism in LOW_DIMENSIONAL
-
-    @property
-    def adaptation_share(self) -> Fraction:
-        """Of the budget, what choosing the resolution of that grid costs.
-
-        In the paper's way every support size has as much as the counts: of d + 2 equal parts, d + 1.
-        """
-        if not self.low_dimensional or self.resolution is not None:
-            return Fraction(0)
-        if self.mechanism == LOW_DIMENSIONAL[0]:
-            return ADAPTATION_SHARE
-        return (1 - self.share - self.count_share) * Fraction(self.sparsity + 1, self.sparsity + 2)
-
-    @property
     def displacement_share(self) -> Fraction:
         """Of the budget, what measuring how far rows are from the centres of their cells costs.
 
         The direct certificate has no use for it, and the paper takes the worst case.
         """
-        return Fraction(0) if self.share or self.paper else DISPLACEMENT_SHARE
+        return Fraction(0) if self.share or self.as_printed else DISPLACEMENT_SHARE
 
     @property
     def measurement_budget(self) -> Budget:
-        others = self.share + self.selection_share + self.adaptation_share + self.displacement_share
+        others = self.share + self.selection_share + self.choice_share + self.displacement_share
         return self.privacy.budget.share(1 - others - self.count_share)
-
-    @property
-    def detail(self) -> Detail:
-        """Values at the cells' centres where only the plug-in certificate speaks, which counts any other place; and on
-        a grid of all columns, where the centre is nearer to rows that do not fill their cell than other places are.
-        """
-        return "spread" if self.share and not self.low_dimensional else "centre"
 
     def cells(self, ways: int) -> CellKind:
         """The kind of cells that tables of so many columns are measured in.
@@ -172,119 +149,71 @@ class Settings:
             return "even"
         return "points" if ways == 1 else "groups"
 
-    @property
-    def paper(self) -> bool:
-        return self.preset == "paper"
+    def emitted_rows(self, measurement: Measurement) -> int:
+        """How many rows to write: as asked; else as many as there are, or a fixed number where that is hidden."""
+        if self.rows is not None:
+            return self.rows
+        if self.neighbours is Neighbours.ADD_REMOVE or measurement.total is None:
+            return HIDDEN_ROWS
+        return min(max(measurement.total, 1), MOST_ROWS)
 
     def proxies(self, resolution: int | None) -> Proxies:
         """How the proxy losses are computed: as printed in the paper, or as tight as they can be."""
-        return Proxies(hub=Fraction(1), end=Fraction(1, resolution)) if self.paper and resolution else Proxies()
+        return Proxies(hub=Fraction(1), end=Fraction(1, resolution)) if self.as_printed and resolution else Proxies()
 
 
-def checked_settings(
-    schema: Schema,
-    *,
-    epsilon: Any,
-    delta: Any,
-    rho: Any,
-    sparsity: Any,
-    subsets: Named | None,
-    resolution: Any,
-    mechanism: Any,
-    projection: Any,
-    loss: Any,
-    rows: Any,
-    share: Any,
-    confidence: Any,
-    neighbours: Any,
-    preset: Any,
-    candidates: Any,
-    public: bool,
-    call: str = "release",
-) -> Settings:
-    """The settings of a release. `public` says whether public rows were given, `call` what was called.
+@dataclass(frozen=True, slots=True)
+class Defaults:
+    """What a method takes where a person says nothing."""
 
-    The schema has the columns that are released: with named `subsets`, those that they name.
+    certificate_share: str = "0.05"
+    confidence: str = "0.95"
+    mechanism: str | None = None
+    as_printed: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    """The options of a call as they were given, for columns of a schema.
+
+    `has_public` says whether public rows were given, `call` which function was called. The schema has the columns that
+    are released: with named subsets, those that they name.
     """
-    privacy = checked_budget(epsilon, delta, rho)
-    if preset is not None:
-        checked_choice(preset, name="preset", choices=PRESETS)
-    paper = preset == "paper"
-    if mechanism in (None, "auto"):
-        mechanism = "haar-noisy-total" if paper else None
-    else:
-        checked_choice(mechanism, name="mechanism", choices=STRATEGIES)
-    on_grid = mechanism in LOW_DIMENSIONAL
-    if on_grid:
-        asked_for = {
-            "sparsity other than that of all columns": sparsity not in (None, len(schema)),
-            "a workload": subsets is not None,
-            "projection": projection not in (None, "auto"),
-            "loss": loss is not None,
-            "public rows": public,
-            "preset": preset is not None,
-            "candidates": candidates != 1,
-        }
-        _check_on_grid(mechanism, privacy, [name for name, given in asked_for.items() if given])
-        sparsity = len(schema)
-    chosen = checked_subsets(schema, sparsity, subsets, call=call)
-    s = max(map(len, chosen))
-    checked_choice(projection, name="projection", choices=PROJECTIONS)
-    if projection == "public" and not public:
-        raise InputError("projection public needs public rows: give --public FILE, or choose another projection.")
-    if public and projection in ("full-grid", "drawn"):
-        raise InputError(f"public rows are not used by the projection {projection}; leave one of the two out.")
-    exact_share = checked_share(
-        (0 if paper else "0.05") if share is None else share,
-        name="certificate_share",
-        low=Fraction(0),
-        high=Fraction(1),
-        rule="at least 0 and below 1, for example 0.05",
-    )
-    if on_grid and not exact_share:
-        raise InputError(
-            f"for the mechanism {mechanism} only the direct certificate can speak: certificate_share must be above 0."
-        )
-    if loss is not None:
-        checked_choice(loss, name="loss", choices=LOSSES)
-        if projection == "particles":
-            raise InputError("particles have a loss of their own; leave --loss out, or choose another projection.")
-    if on_grid:
-        projection = "simplex" if mechanism == LOW_DIMENSIONAL[0] else "l1-ball"
-    elif projection == "auto" and loss is None and exact_share and not paper:
-        projection = "particles"
-    if projection != "particles" and loss is None and not on_grid:
-        loss = "path" if paper or s > TRANSPORT_COLUMNS else "transport"
-    if loss == "transport" and s > TRANSPORT_COLUMNS:
-        raise InputError(f"the transport loss is for at most {TRANSPORT_COLUMNS} columns at once; choose --loss path.")
-    settings = Settings(
-        privacy=privacy,
-        subsets=chosen,
-        named=subsets is not None,
-        resolution=checked_resolution(resolution),
-        mechanism=mechanism,
-        projection=projection,
-        loss=loss,
-        rows=checked_rows(rows),
-        share=exact_share,
-        confidence=checked_confidence(("0.9" if paper else "0.95") if confidence is None else confidence),
-        neighbours=checked_neighbours(neighbours),
-        preset=preset,
-        candidates=_checked_candidates(candidates, s),
-    )
-    if settings.measurement_budget.amount <= 0:
-        raise InputError("certificate_share leaves nothing for the rows themselves; lower it.")
-    return settings
 
+    schema: Schema
+    options: Mapping[str, Any]
+    has_public: bool = False
+    call: str = "release"
 
-def _check_on_grid(mechanism: str, privacy: Privacy, asked_for: Sequence[str]) -> None:
-    """One grid of all columns fixes much: refuse what it has no use for."""
-    if privacy.budget.unit is not Unit.EPSILON:
-        raise InputError(f"the mechanism {mechanism} has Laplace noise, for epsilon alone: leave delta and rho out.")
-    if asked_for:
-        raise InputError(
-            f"the mechanism {mechanism} is for statistics of all columns at once, and has no use for {asked_for[0]}: "
-            "leave that out. --columns names the columns that matter."
+    def settings(self, method: str, defaults: Defaults) -> Settings:
+        """The settings that no method changes; how rows are fitted is left as it was asked for."""
+        asked = self.options
+        privacy = checked_budget(asked["epsilon"], asked["delta"], asked["rho"])
+        subsets = checked_subsets(self.schema, asked["sparsity"], asked["subsets"], call=self.call)
+        mechanism = asked["mechanism"]
+        share, confidence, loss = asked["certificate_share"], asked["confidence"], asked["loss"]
+        return Settings(
+            method=method,
+            privacy=privacy,
+            subsets=subsets,
+            named=asked["subsets"] is not None,
+            resolution=checked_resolution(asked["resolution"]),
+            mechanism=defaults.mechanism if mechanism in (None, "auto") else mechanism,
+            projection=checked_choice(asked["projection"], name="projection", choices=PROJECTIONS),
+            loss=None if loss is None else checked_choice(loss, name="loss", choices=LOSSES),
+            rows=checked_rows(asked["rows"]),
+            share=checked_share(
+                defaults.certificate_share if share is None else share,
+                name="certificate_share",
+                low=Fraction(0),
+                high=Fraction(1),
+                rule="at least 0 and below 1, for example 0.05",
+            ),
+            confidence=checked_confidence(defaults.confidence if confidence is None else confidence),
+            neighbours=checked_neighbours(asked["neighbours"]),
+            preset=asked["preset"],
+            candidates=_checked_candidates(asked["candidates"], max(map(len, subsets))),
+            as_printed=defaults.as_printed,
         )
 
 

@@ -8,9 +8,8 @@ from typing import Any
 
 from certsynth.certificate.direct import Direct
 from certsynth.certificate.plug_in import PlugIn, Proxy, Terms
-from certsynth.mechanisms import Measurement
+from certsynth.mechanisms import FullMeasurement, Measurement
 from certsynth.mechanisms.guarantee import decimal_text
-from certsynth.mechanisms.sparse import SparseMeasurement
 from certsynth.transport import Path
 
 FORMAT = "certsynth-certificate/1"
@@ -43,7 +42,7 @@ def path_length(measurement: Measurement) -> float | None:
 
     Paper: Theorem 2 [general-rates]
     """
-    if isinstance(measurement, SparseMeasurement):
+    if not isinstance(measurement, FullMeasurement):
         return None
     marginals, order = measurement.marginals, measurement.strategy.order
     return max(Path.along(marginals.of(subset), order).length for subset in marginals.subsets)

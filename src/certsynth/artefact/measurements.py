@@ -16,7 +16,16 @@ from certsynth.algorithm.checks import checked_resolution
 from certsynth.base.arrays import Ints
 from certsynth.domain import Cells, Groups, Schema
 from certsynth.errors import InputError
-from certsynth.mechanisms import Budget, Guarantee, Measurement, Neighbours, Strategy, Unit, strategy_named
+from certsynth.mechanisms import (
+    Budget,
+    FullMeasurement,
+    Guarantee,
+    Measurement,
+    Neighbours,
+    Strategy,
+    Unit,
+    strategy_named,
+)
 from certsynth.mechanisms.guarantee import stored_rational
 from certsynth.mechanisms.sparse import LowDimensional, SparseMeasurement, kept_in_full
 from certsynth.queries import Marginals
@@ -141,7 +150,7 @@ def _described(about: dict[str, Any], schema: Schema) -> tuple[list[int], Callab
     if not lengths:
         raise ValueError("the subsets")
     cost = Guarantee(spent=spent, neighbours=neighbours)
-    return lengths, lambda blocks: Measurement(
+    return lengths, lambda blocks: FullMeasurement(
         marginals=marginals, strategy=strategy, coefficients=blocks, total=total, scale=scale, cost=cost
     )
 

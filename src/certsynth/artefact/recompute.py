@@ -10,11 +10,10 @@ import numpy as np
 from certsynth.base.progress import Progress, silent
 from certsynth.certificate.plug_in import PlugIn, Proxies, Proxy, plug_in
 from certsynth.errors import InputError
-from certsynth.mechanisms import Budget, Guarantee
+from certsynth.mechanisms import Budget, Guarantee, in_full
 from certsynth.mechanisms.guarantee import stored_rational
 from certsynth.mechanisms.samplers import MAX_SCALE
 from certsynth.mechanisms.scalars import NoisyScalars
-from certsynth.mechanisms.sparse import SparseMeasurement
 
 if TYPE_CHECKING:
     from certsynth.artefact.release import Release
@@ -31,14 +30,14 @@ def recomputed(release: Release, rows: Sequence[np.ndarray], *, progress: Progre
 
     Paper: Lemma 1 [certificate-holds]
     """
-    if isinstance(release.measurement, SparseMeasurement):
+    if (measurements := in_full(release.measurements)) is None:
         return {}
     how = release.document["recompute"]
     draws = int(how["draws"])
     if draws > MOST_DRAWS:
         raise InputError(f"certificate.json asks for {draws:,} draws, more than any release makes.")
     return plug_in(
-        release.measurements,
+        measurements,
         release.schema,
         rows,
         subsets=release.subsets,

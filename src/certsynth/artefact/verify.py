@@ -34,13 +34,13 @@ from certsynth.certificate.plug_in import PlugIn, Proxies, Terms
 from certsynth.domain import Cells, Column, Groups, Ordered, Schema
 from certsynth.domain.rules import broken_rule
 from certsynth.errors import CertsynthError, InputError
-from certsynth.mechanisms import Measurement, Neighbours, Sensitivity, Unit
+from certsynth.mechanisms import Measurement, Neighbours, Sensitivity, Unit, in_full
 from certsynth.mechanisms.concentrated import epsilon_of
 from certsynth.mechanisms.guarantee import decimal_text, exact_rational, stored_rational
 from certsynth.mechanisms.measure import sensitivity
 from certsynth.mechanisms.samplers import is_enough
 from certsynth.mechanisms.scalars import NoisyScalars
-from certsynth.mechanisms.sparse import LowDimensional, SparseMeasurement
+from certsynth.mechanisms.sparse import LowDimensional
 from certsynth.queries.displacement import farthest
 from certsynth.queries.marginals import Subset
 from certsynth.report import render_report
@@ -310,7 +310,7 @@ def _same_length(stated: float | None, true: float | None) -> bool:
 def _plug_in(release: Release) -> Answer:
     """The same computation, from the noisy integers and the emitted rows."""
     draws, stated = int(release.document["recompute"]["draws"]), release.document["certificate"]["plug_in"]
-    if isinstance(release.measurement, SparseMeasurement):
+    if in_full(release.measurements) is None:
         said = release.document["certificate"]["no_plug_in"]
         return not stated and said == NO_PLUG_IN, "there is none, and the certificate says why"
     if release.document["certificate"]["no_plug_in"] is not None:

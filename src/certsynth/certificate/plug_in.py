@@ -15,7 +15,7 @@ from certsynth.base.progress import Progress, silent
 from certsynth.certificate.quantile import joint_quantiles, rank_quantile
 from certsynth.domain import Cells, Schema
 from certsynth.domain.column import discretisation
-from certsynth.mechanisms import Measurement, Neighbours
+from certsynth.mechanisms import FullMeasurement, Neighbours
 from certsynth.mechanisms.scalars import NoisyScalars
 from certsynth.queries import Marginals
 from certsynth.queries.fine import MOVE_UNITS
@@ -109,7 +109,7 @@ class PlugIn:
 
 
 def plug_in(
-    measurements: Sequence[Measurement],
+    measurements: Sequence[FullMeasurement],
     schema: Schema,
     table: Sequence[np.ndarray],
     *,
@@ -193,7 +193,7 @@ class _Drawn:
 
 
 def _drawn(
-    measurements: Sequence[Measurement],
+    measurements: Sequence[FullMeasurement],
     schema: Schema,
     table: Sequence[np.ndarray],
     subsets: Sequence[Subset],
@@ -273,7 +273,7 @@ def _summed(marginals: Marginals, blocks: Sequence[Floats], subset: Subset) -> F
 
 
 def _tables(
-    measurement: Measurement,
+    measurement: FullMeasurement,
     schema: Schema,
     table: Sequence[np.ndarray],
     own: Sequence[Subset],

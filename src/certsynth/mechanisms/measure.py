@@ -39,6 +39,11 @@ class Measurement:
     cost: Guarantee
     releasable: bool = True
 
+
+@dataclass(frozen=True, slots=True, eq=False)
+class FullMeasurement(Measurement):
+    """A measurement that keeps all its coefficients: estimates of the counts follow, and the law of their errors."""
+
     def estimate(self) -> tuple[list[Floats], float]:
         """Estimates of the counts of each marginal (blocks as in `Marginals`), and of the number of rows."""
         known = self.total is None or self.strategy.neighbours is Neighbours.REPLACE_ONE
@@ -110,7 +115,13 @@ def unit_variances(marginals: Marginals, strategy: Strategy) -> Variances:
     return found
 
 
-def estimate(measurements: Sequence[Measurement]) -> tuple[list[list[Floats]], float]:
+def in_full(measurements: Sequence[Measurement]) -> tuple[FullMeasurement, ...] | None:
+    """The same measurements, if all of them keep all their coefficients."""
+    full = tuple(m for m in measurements if isinstance(m, FullMeasurement))
+    return full if len(full) == len(measurements) else None
+
+
+def estimate(measurements: Sequence[FullMeasurement]) -> tuple[list[list[Floats]], float]:
     """Estimates from all measurements of one table together: what each `Measurement.estimate` has, made to agree.
 
     The first has the finest cells, and cells of later ones are unions of cells of earlier ones.
@@ -123,7 +134,7 @@ def estimate(measurements: Sequence[Measurement]) -> tuple[list[list[Floats]], f
 
 
 def simulate_all(
-    measurements: Sequence[Measurement], rng: np.random.Generator, draws: int
+    measurements: Sequence[FullMeasurement], rng: np.random.Generator, draws: int
 ) -> tuple[list[list[Floats]], Floats]:
     """Fresh draws of the errors of `estimate`."""
     own = [m.simulate(rng, draws) for m in measurements]
@@ -131,7 +142,7 @@ def simulate_all(
 
 
 def _together(
-    measurements: Sequence[Measurement], blocks: Sequence[list[Floats]], totals: Sequence[Floats]
+    measurements: Sequence[FullMeasurement], blocks: Sequence[list[Floats]], totals: Sequence[Floats]
 ) -> tuple[list[list[Floats]], Floats]:
     """The linear map from the measurements' own estimates to those that agree, and the total that goes with them."""
     if len(measurements) == 1:
@@ -149,7 +160,7 @@ def _together(
     return [layer.blocks for layer in layers], total
 
 
-def _total_variance(measurement: Measurement) -> float:
+def _total_variance(measurement: FullMeasurement) -> float:
     """Variance of the estimated number of rows, where it is not known."""
     strategy, marginals = measurement.strategy, measurement.marginals
     if not strategy.measures_total:
@@ -187,7 +198,7 @@ def coefficients(counts: Counts, strategy: Strategy) -> list[Ints]:
     return blocks
 
 
-def measure(counts: Counts, strategy: Strategy, *, budget: Budget, noise: Noise | None = None) -> Measurement:
+def measure(counts: Counts, strategy: Strategy, *, budget: Budget, noise: Noise | None = None) -> FullMeasurement:
     """Noisy marginals at the cost of `budget`.
 
     Paper: Eq. (7) [noisy-vector], Eq. (8) [sensitivity], Lemma 2 [laplace-mechanism]
@@ -206,7 +217,7 @@ def measure(counts: Counts, strategy: Strategy, *, budget: Budget, noise: Noise 
         total = counts.rows
     elif not strategy.measures_total:
         total = int(blocks.pop()[0])
-    return Measurement(
+    return FullMeasurement(
         marginals=counts.marginals,
         strategy=strategy,
         coefficients=tuple(blocks),

@@ -16,7 +16,6 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any, NoReturn
 
 import numpy as np
 
@@ -74,12 +73,6 @@ class SparseMeasurement(Measurement):
 
     places: Ints
     above: int
-
-    def estimate(self) -> NoReturn:
-        raise ValueError("only cells that stand out are known")
-
-    def simulate(self, rng: Any, draws: int) -> NoReturn:
-        raise ValueError("the law of the error of cells that stand out is not known")
 
 
 def kept_in_full(cells: int, columns: int) -> bool:

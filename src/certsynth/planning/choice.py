@@ -22,12 +22,13 @@ from certsynth.algorithm.checks import checked_resolution
 from certsynth.algorithm.layers import Layer, grouped, most_labels, points, weighted
 from certsynth.algorithm.settings import Settings
 from certsynth.algorithm.sizes import check_size
+from certsynth.algorithm.task import Task
 from certsynth.base.parallel import run
 from certsynth.base.progress import Progress, silent
 from certsynth.domain import Category, Cells, Column, Groups, Ordered, Schema
 from certsynth.domain.column import discretisation
 from certsynth.errors import InputError, TooLarge
-from certsynth.mechanisms import Measurement, Strategy, strategy_named
+from certsynth.mechanisms import FullMeasurement, Strategy, strategy_named
 from certsynth.mechanisms.registry import GROWTHS, STRATEGIES
 from certsynth.planning.cache import remembered
 from certsynth.planning.noise import best_strategy, blank, noise_losses
@@ -124,32 +125,30 @@ class Choice:
         return self.best.layers
 
 
-def choose(
-    schema: Schema, settings: Settings, rows: int, *, memory: int | None = None, progress: Progress = silent
-) -> Choice:
+def choose(task: Task, *, memory: int | None = None, progress: Progress = silent) -> Choice:
     """The layers of a release with the smallest expected loss. `rows` must be public.
 
     What was asked before is remembered, also by other processes.
     """
     question = {
         "choice": 8,
-        "schema": schema.to_toml(),
-        "budget": [str(settings.measurement_budget.amount), settings.measurement_budget.unit],
-        "neighbours": settings.neighbours,
-        "subsets": settings.subsets,
-        "cells": settings.cells(settings.sparsity),
-        "projection": settings.projection,
-        "mechanism": settings.mechanism,
-        "resolution": settings.resolution,
-        "draws": settings.draws,
-        "rows": rows,
+        "schema": task.schema.to_toml(),
+        "budget": [str(task.settings.measurement_budget.amount), task.settings.measurement_budget.unit],
+        "neighbours": task.settings.neighbours,
+        "subsets": task.settings.subsets,
+        "cells": task.settings.cells(task.settings.sparsity),
+        "projection": task.settings.projection,
+        "mechanism": task.settings.mechanism,
+        "resolution": task.settings.resolution,
+        "draws": task.settings.draws,
+        "rows": task.rows,
         "memory": memory,
     }
-    found = remembered(question, lambda: _to_json(_chosen(schema, settings, rows, memory, progress)))
+    found = remembered(question, lambda: _to_json(_chosen(task, memory, progress)))
     try:
-        return _from_json(found, settings)
+        return _from_json(found, task.settings)
     except (InputError, KeyError, TypeError, ValueError, IndexError, ArithmeticError):  # somebody else wrote that
-        return _chosen(schema, settings, rows, memory, progress)
+        return _chosen(task, memory, progress)
 
 
 def _to_json(choice: Choice) -> dict[str, Any]:
@@ -186,28 +185,28 @@ def _from_json(found: Mapping[str, Any], settings: Settings) -> Choice:
     return Choice(candidates[found["best"]], tuple(candidates))
 
 
-def first_guess(schema: Schema, settings: Settings, rows: int) -> Candidate:
+def first_guess(task: Task) -> Candidate:
     """The best candidate by what noise alone does, without rehearsals."""
-    return min(_candidates(schema, settings, rows, None, silent), key=_predicted)
+    return min(_candidates(task, None, silent), key=_predicted)
 
 
-def _chosen(schema: Schema, settings: Settings, rows: int, memory: int | None, progress: Progress) -> Choice:
-    candidates = list(_candidates(schema, settings, rows, memory, progress))
+def _chosen(task: Task, memory: int | None, progress: Progress) -> Choice:
+    candidates = list(_candidates(task, memory, progress))
     best = min(candidates, key=_predicted)
-    if settings.cells(settings.sparsity) != "groups":
+    if task.settings.cells(task.settings.sparsity) != "groups":
         return Choice(best, tuple(candidates))
-    split = _best_split(schema, settings, rows, best)
+    split = _best_split(task, best)
     if split != SPLIT:
         most = CLOSE * best.predicted
         close = [c for c in candidates if c.predicted <= most]
-        again = iter(_with_splits(schema, settings, rows, [(c, split) for c in close]))
+        again = iter(_with_splits(task, [(c, split) for c in close]))
         candidates = [
             next(again)
             if c.predicted <= most
-            else replace(c, split=split, layers=_layers(settings, c.strategy, c.resolution, split))
+            else replace(c, split=split, layers=_layers(task.settings, c.strategy, c.resolution, split))
             for c in candidates
         ]
-    candidates = _rehearsed(schema, settings, rows, sorted(candidates, key=_predicted), progress)
+    candidates = _rehearsed(task, sorted(candidates, key=_predicted), progress)
     rehearsed = [c for c in candidates if c.rehearsed] or candidates
     return Choice(min(rehearsed, key=_predicted), tuple(candidates))
 
@@ -216,33 +215,33 @@ def _predicted(candidate: Candidate) -> float:
     return candidate.predicted
 
 
-def _candidates(
-    schema: Schema, settings: Settings, rows: int, memory: int | None, progress: Progress
-) -> Iterator[Candidate]:
+def _candidates(task: Task, memory: int | None, progress: Progress) -> Iterator[Candidate]:
     """All mechanisms at all resolutions, as long as more cells may help."""
-    names = (settings.mechanism,) if settings.mechanism else MECHANISMS
-    if settings.cells(settings.sparsity) == "points":
-        table = Marginals(cells=points(schema, settings.resolution), subsets=settings.tables)
+    names = (task.settings.mechanism,) if task.settings.mechanism else MECHANISMS
+    if task.settings.cells(task.settings.sparsity) == "points":
+        table = Marginals(cells=points(task.schema, task.settings.resolution), subsets=task.settings.tables)
         for name in names:
-            strategy = best_strategy(table, [name], settings.neighbours, budget=settings.measurement_budget, rows=rows)
-            yield candidate(schema, settings, rows, strategy, settings.resolution, SPLIT)
+            strategy = best_strategy(
+                table, [name], task.settings.neighbours, budget=task.settings.measurement_budget, rows=task.rows
+            )
+            yield candidate(task, strategy, task.settings.resolution, SPLIT)
         return
     progress("comparing mechanisms", 0, None)
-    resolutions = _resolutions(schema, settings)
-    strategies = _with_growth(schema, settings, rows, names, resolutions)
-    most_cells = PARTICLE_CELLS if settings.projection == "particles" else PROMPT_CELLS
+    resolutions = _resolutions(task)
+    strategies = _with_growth(task, names, resolutions)
+    most_cells = PARTICLE_CELLS if task.settings.projection == "particles" else PROMPT_CELLS
     least: list[float] = []
     for done, resolution in enumerate(resolutions):
-        marginals = tables_at(schema, settings, resolution, rows)
+        marginals = tables_at(task, resolution)
         try:
-            check_size(marginals, draws=settings.draws, memory=memory)
+            check_size(marginals, draws=task.settings.draws, memory=memory)
         except TooLarge:
             if not done:
                 raise
             return
         if done and (sum(marginals.sizes()) > most_cells or min(least) < min(least[-2:])):
             return  # more cells have more noise
-        tasks = [(schema, settings, rows, strategy, resolution, SPLIT) for strategy in strategies]
+        tasks = [(task, strategy, resolution, SPLIT) for strategy in strategies]
         work = len(tasks) * max(marginals.sizes()) * 50
         found = run(candidate, tasks, work=work, phase="comparing mechanisms", progress=silent)
         yield from found
@@ -255,22 +254,20 @@ def _model(settings: Settings) -> Model:
 
 
 def candidate(
-    schema: Schema,
-    settings: Settings,
-    rows: int,
+    task: Task,
     strategy: Strategy,
     resolution: int | None,
     split: Fraction,
     draws: int | None = None,
 ) -> Candidate:
     """What a mechanism at a resolution promises, by what noise alone does."""
-    layers = _layers(settings, strategy, resolution, split)
-    few, thin, _ = thinned(schema, layers)
-    noise = noise_losses(blank_layers(few, thin, rows), rows=rows, draws=draws)
-    kind, model = layers[-1].cells, _model(settings)
+    layers = _layers(task.settings, strategy, resolution, split)
+    few, thin, _ = thinned(task.schema, layers)
+    noise = noise_losses(blank_layers(few, thin, task.rows), rows=task.rows, draws=draws)
+    kind, model = layers[-1].cells, _model(task.settings)
     inside = 0.0
     if resolution is not None and kind != "points":
-        inside = max(float(_lost(column, resolution, kind == "groups")) for column in schema)
+        inside = max(float(_lost(column, resolution, kind == "groups")) for column in task.schema)
     privatisation = float(noise[-1].mean())
     single = float(noise[0].mean()) if len(layers) > 1 else 0.0
     return Candidate(layers, split, inside, privatisation, model.loss(inside, privatisation, single))
@@ -305,9 +302,9 @@ def _shares(settings: Settings) -> list[Fraction]:
     return [each / sum(wanted) for each in wanted]
 
 
-def blank_layers(schema: Schema, layers: Sequence[Layer], rows: int) -> list[Measurement]:
-    """Measurements of nothing, in cells like those that layers will have for so many rows."""
-    made: list[Measurement] = []
+def blank_layers(schema: Schema, layers: Sequence[Layer], rows: int) -> list[FullMeasurement]:
+    """FullMeasurements of nothing, in cells like those that layers will have for so many rows."""
+    made: list[FullMeasurement] = []
     for layer in layers:
         cells: tuple[Cells, ...] = made[-1].marginals.cells if made else ()
         if layer.cells == "points":
@@ -324,10 +321,10 @@ def blank_layers(schema: Schema, layers: Sequence[Layer], rows: int) -> list[Mea
     return made
 
 
-def tables_at(schema: Schema, settings: Settings, resolution: int, rows: int) -> Marginals:
+def tables_at(task: Task, resolution: int) -> Marginals:
     """The tables that a release at some resolution measures last, in cells like those that they will have."""
-    plain = strategy_named("identity", neighbours=settings.neighbours)
-    return blank_layers(schema, _layers(settings, plain, resolution, SPLIT), rows)[-1].marginals
+    plain = strategy_named("identity", neighbours=task.settings.neighbours)
+    return blank_layers(task.schema, _layers(task.settings, plain, resolution, SPLIT), task.rows)[-1].marginals
 
 
 def _even_groups(column: Column, known: Cells, layer: Layer, rows: int) -> Groups:
@@ -354,51 +351,45 @@ def _lost(column: Column, resolution: int, native: bool) -> Fraction:
     return Fraction(1, 2 * resolution) if points > resolution else Fraction(0)
 
 
-def _resolutions(schema: Schema, settings: Settings) -> Sequence[int]:
+def _resolutions(task: Task) -> Sequence[int]:
     """The resolutions that may be chosen: all points of the grid must fit where all may carry weight."""
-    if settings.resolution is not None:
-        return (settings.resolution,)
-    if settings.projection != "full-grid":
+    if task.settings.resolution is not None:
+        return (task.settings.resolution,)
+    if task.settings.projection != "full-grid":
         return RESOLUTIONS
-    tables = {k: Marginals.even(schema, settings.tables, resolution=k) for k in RESOLUTIONS}
+    tables = {k: Marginals.even(task.schema, task.settings.tables, resolution=k) for k in RESOLUTIONS}
     return [k for k, marginals in tables.items() if fits_full_grid(marginals)] or RESOLUTIONS[:1]
 
 
-def _with_growth(
-    schema: Schema, settings: Settings, rows: int, names: Sequence[str], resolutions: Sequence[int]
-) -> list[Strategy]:
+def _with_growth(task: Task, names: Sequence[str], resolutions: Sequence[int]) -> list[Strategy]:
     """Each mechanism with the growth of weights whose noise costs least, at a middle resolution."""
     middle = min(resolutions, key=lambda k: abs(k - _GROWTH_RESOLUTION))
-    plain = strategy_named("identity", neighbours=settings.neighbours)
-    layers = _layers(settings, plain, middle, SPLIT)
-    few, thin, _ = thinned(schema, layers)
-    marginals = blank_layers(few, thin, rows)[-1].marginals
-    budget = settings.measurement_budget.share(Fraction(len(thin[-1].subsets), len(layers[-1].subsets)))
-    return [best_strategy(marginals, [name], settings.neighbours, budget=budget, rows=rows) for name in names]
+    plain = strategy_named("identity", neighbours=task.settings.neighbours)
+    layers = _layers(task.settings, plain, middle, SPLIT)
+    few, thin, _ = thinned(task.schema, layers)
+    marginals = blank_layers(few, thin, task.rows)[-1].marginals
+    budget = task.settings.measurement_budget.share(Fraction(len(thin[-1].subsets), len(layers[-1].subsets)))
+    return [best_strategy(marginals, [name], task.settings.neighbours, budget=budget, rows=task.rows) for name in names]
 
 
 def _with_splits(
-    schema: Schema,
-    settings: Settings,
-    rows: int,
+    task: Task,
     others: Sequence[tuple[Candidate, Fraction]],
     draws: int | None = None,
 ) -> list[Candidate]:
     """Candidates once more, each with a split of the budget."""
-    tasks = [(schema, settings, rows, c.strategy, c.resolution, split, draws) for c, split in others]
-    work = 50 * sum((c.resolution or 1) ** settings.sparsity for c, _ in others)
+    tasks = [(task, c.strategy, c.resolution, split, draws) for c, split in others]
+    work = 50 * sum((c.resolution or 1) ** task.settings.sparsity for c, _ in others)
     return run(candidate, tasks, work=work, phase="comparing mechanisms", progress=silent)
 
 
-def _best_split(schema: Schema, settings: Settings, rows: int, best: Candidate) -> Fraction:
+def _best_split(task: Task, best: Candidate) -> Fraction:
     """What single columns should get of the budget, by what noise alone does."""
-    tried = _with_splits(schema, settings, rows, [(best, split) for split in SPLITS], _SPLIT_DRAWS)
+    tried = _with_splits(task, [(best, split) for split in SPLITS], _SPLIT_DRAWS)
     return SPLITS[int(np.argmin([c.predicted for c in tried]))]
 
 
-def _rehearsed(
-    schema: Schema, settings: Settings, rows: int, candidates: Sequence[Candidate], progress: Progress
-) -> list[Candidate]:
+def _rehearsed(task: Task, candidates: Sequence[Candidate], progress: Progress) -> list[Candidate]:
     """Candidates, the best first, those on the short list with the losses of rehearsals.
 
     What the model says is corrected by how far it is off on the whole. The model knows real tables and the rehearsals
@@ -408,11 +399,13 @@ def _rehearsed(
     if len(short) == 1:
         return list(candidates)
     tasks = [
-        (schema, settings.subsets, each.layers, rows, strength, seed)
+        (task.schema, task.settings.subsets, each.layers, task.rows, strength, seed)
         for each in short
         for seed, strength in enumerate(strengths(REHEARSALS))
     ]
-    work = len(tasks) * min(rows, MOST_ROWS) * len(settings.subsets) * 2  # ten pairs take as long as a process to start
+    work = (
+        len(tasks) * min(task.rows, MOST_ROWS) * len(task.settings.subsets) * 2
+    )  # ten pairs take as long as a process to start
     found = run(_rehearsed_loss, tasks, work=work, phase="rehearsing", progress=progress)
     losses = np.reshape(found, (len(short), REHEARSALS))
     means, promised = losses.mean(axis=1), np.array([c.predicted for c in short])

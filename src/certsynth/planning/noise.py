@@ -14,7 +14,7 @@ from certsynth.base.parallel import SMALL, run
 from certsynth.certificate.plug_in import TRANSPORT_COLUMNS
 from certsynth.domain import Cells, Groups
 from certsynth.domain.web import Web
-from certsynth.mechanisms import Budget, Guarantee, Measurement, Neighbours, Strategy, strategy_named
+from certsynth.mechanisms import Budget, FullMeasurement, Guarantee, Neighbours, Strategy, strategy_named
 from certsynth.mechanisms.measure import sensitivity, simulate_all
 from certsynth.mechanisms.registry import GROWTHS
 from certsynth.mechanisms.samplers import calibrated_scale
@@ -26,10 +26,10 @@ _LINE_DRAWS = 16  # for single columns, which are quick
 _SOLVED_CELLS = 30_000  # over all draws and tables: the loss of noise on many cells varies little
 
 
-def blank(marginals: Marginals, strategy: Strategy, budget: Budget) -> Measurement:
+def blank(marginals: Marginals, strategy: Strategy, budget: Budget) -> FullMeasurement:
     """A measurement of nothing, to draw its noise from."""
     change = sensitivity(marginals, strategy)
-    return Measurement(
+    return FullMeasurement(
         marginals=marginals,
         strategy=strategy,
         coefficients=tuple(np.zeros(strategy.length(marginals.of(s)), np.int64) for s in marginals.subsets),
@@ -40,7 +40,7 @@ def blank(marginals: Marginals, strategy: Strategy, budget: Budget) -> Measureme
 
 
 def noise_losses(
-    measurements: Sequence[Measurement], *, rows: int, draws: int | None = None, most: int | None = None
+    measurements: Sequence[FullMeasurement], *, rows: int, draws: int | None = None, most: int | None = None
 ) -> list[Floats]:
     """For each measurement and draw of all their noise together, the largest loss over the `most` tables on which it
     should cost most, and the one on which it should cost least.

@@ -9,6 +9,7 @@ import numpy as np
 
 from certsynth.algorithm.layers import Layer
 from certsynth.algorithm.settings import Settings
+from certsynth.algorithm.task import Task
 from certsynth.base.parallel import run
 from certsynth.base.progress import Progress, silent
 from certsynth.domain import Schema
@@ -56,31 +57,29 @@ def is_rehearsed(settings: Settings, candidate: Candidate) -> bool:
 
 
 def expected(
-    schema: Schema,
-    settings: Settings,
-    rows: int,
+    task: Task,
     candidate: Candidate,
     privatisation: float,
     progress: Progress = silent,
 ) -> Outlook:
     """By rehearsals where there are some; else terms are added up. `privatisation` is that of the certificate."""
-    if is_rehearsed(settings, candidate):
-        return _rehearsed(schema, settings, rows, candidate, progress)
-    if settings.share:
-        extra = slack(schema, settings, rows)
+    if is_rehearsed(task.settings, candidate):
+        return _rehearsed(task, candidate, progress)
+    if task.settings.share:
+        extra = slack(task)
         loss = SPREAD_INSIDE * candidate.discretisation + SPREAD_NOISE * candidate.privatisation
         return Outlook(loss + extra, loss / 2 + extra / 2, 2 * (loss + extra), extra)
-    return _plug_in(schema, settings, candidate, privatisation)
+    return _plug_in(task, candidate, privatisation)
 
 
-def _rehearsed(schema: Schema, settings: Settings, rows: int, candidate: Candidate, progress: Progress) -> Outlook:
-    tables = _tables(len(settings.subsets))
+def _rehearsed(task: Task, candidate: Candidate, progress: Progress) -> Outlook:
+    tables = _tables(len(task.settings.subsets))
     tasks = [
-        (schema, settings.subsets, candidate.layers, rows, strength, FIRST_SEED + i)
+        (task.schema, task.settings.subsets, candidate.layers, task.rows, strength, FIRST_SEED + i)
         for i, strength in enumerate(strengths(tables))
     ]
     found = run(_rehearsed_loss, tasks, work=10**9, phase="rehearsing the release", progress=progress)
-    losses, extra = EASIER * np.array(found), slack(schema, settings, rows)
+    losses, extra = EASIER * np.array(found), slack(task)
     low, high = losses.min() / WIDER + extra / 2, losses.max() * WIDER + 2 * extra
     return Outlook(float(np.median(losses)) + extra, float(low), float(high), extra, tables)
 
@@ -97,19 +96,21 @@ def _tables(subsets: int) -> int:
     return 5 if subsets <= 30 else 4 if subsets <= 100 else 3
 
 
-def _plug_in(schema: Schema, settings: Settings, candidate: Candidate, privatisation: float) -> Outlook:
+def _plug_in(task: Task, candidate: Candidate, privatisation: float) -> Outlook:
     """The terms of the plug-in certificate: what rows lose to the centres of cells and noise, the fit, and what is
     written beside the centres. Rows are as far from the noisy counts as the truth is.
     """
-    marginals = blank_layers(schema, candidate.layers, 0)[-1].marginals
+    marginals = blank_layers(task.schema, candidate.layers, 0)[-1].marginals
     bounds = []
     for i, strength in enumerate(strengths(5)):
-        table = made_up(schema, _ROWS, strength=strength, rng=np.random.default_rng(FIRST_SEED + i))
-        written = [c.centres(g)[c.to_cells(x, g)] for c, x, g in zip(schema, table, marginals.cells, strict=True)]
+        table = made_up(task.schema, _ROWS, strength=strength, rng=np.random.default_rng(FIRST_SEED + i))
+        written = [c.centres(g)[c.to_cells(x, g)] for c, x, g in zip(task.schema, table, marginals.cells, strict=True)]
         inside = candidate.discretisation
-        if settings.displacement_share:
-            inside = min(inside, _mean_displacement(schema, marginals, table))
-        bounds.append(inside + privatisation + candidate.privatisation + _mean_displacement(schema, marginals, written))
+        if task.settings.displacement_share:
+            inside = min(inside, _mean_displacement(task.schema, marginals, table))
+        bounds.append(
+            inside + privatisation + candidate.privatisation + _mean_displacement(task.schema, marginals, written)
+        )
     return Outlook(float(np.median(bounds)), min(bounds) / WIDER, max(bounds) * WIDER)
 
 

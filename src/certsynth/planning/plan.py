@@ -7,23 +7,18 @@ import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Any, Literal
+from typing import Any
 
-from certsynth.algorithm.checks import MAX_ROWS, usable
 from certsynth.algorithm.layers import Layer
-from certsynth.algorithm.low_dimensional.grids import Grid, candidate_of, possible_grids
-from certsynth.algorithm.settings import Settings, checked_settings
-from certsynth.algorithm.sizes import Size, check_grid, check_lattice, size_of_release
+from certsynth.algorithm.sizes import Size, size_of_release
+from certsynth.algorithm.task import Task
 from certsynth.base.parallel import run
-from certsynth.base.progress import Progress, silent
+from certsynth.base.progress import Progress
 from certsynth.certificate.quantile import rank_quantile
 from certsynth.domain import Groups, Schema
-from certsynth.domain.possible import check_rules
-from certsynth.errors import InputError
-from certsynth.mechanisms import Budget, Neighbours, Unit, strategy_named
+from certsynth.mechanisms import Budget, Unit, strategy_named
 from certsynth.mechanisms.concentrated import Privacy, rho_of
 from certsynth.mechanisms.guarantee import decimal_text
-from certsynth.planning.cache import remembered
 from certsynth.planning.choice import (
     RESOLUTIONS,
     Candidate,
@@ -48,9 +43,6 @@ REFERENCE = "haar-noisy-total"
 QUANTILE_TABLES = 60
 """The privatisation term is the largest over the tables on which noise costs most: over all candidates so many are
 looked at for each draw, and at least two, at most ten, for each candidate."""
-
-NETTED = 1.3
-"""By how much the direct certificate of all columns exceeds the loss: rows are compared at nodes near them."""
 
 MANY_SUBSETS, SMALL_DELTA = 100, Fraction(1, 10**6)
 """From so many subsets on it is told what the other noise would do: without δ, or with this one."""
@@ -142,96 +134,18 @@ class Plan:
         )
 
 
-def plan(
-    schema: Schema,
-    *,
-    rows: int,
-    epsilon: Any = None,
-    delta: Any = None,
-    rho: Any = None,
-    sparsity: int | None = None,
-    subsets: Sequence[Sequence[str]] | None = None,
-    resolution: int | Literal["auto"] | None = None,
-    mechanism: str | None = None,
-    projection: str = "auto",
-    loss: str | None = None,
-    certificate_share: Any = None,
-    confidence: Any = None,
-    neighbours: str = Neighbours.REPLACE_ONE,
-    preset: str | None = None,
-    columns: Sequence[str] | None = None,
-    memory: int | None = None,
-    progress: Progress = silent,
-) -> Plan:
-    """What certificate to expect for a table with this schema and so many rows, per mechanism and resolution.
-
-    No row is read. The choice is the one that `release` makes with the same arguments for a table of so many rows;
-    where their number is private it takes `--rows` for it. Answers are remembered in a folder of the user's cache.
-
-    Args:
-        schema: what a row may hold; not a draft.
-        rows: how many rows the private table has, or will have: a number.
-        epsilon: the budget, above 0 and at most 100. Alone it is pure ε-differential privacy.
-        delta: with this, (ε, δ)-differential privacy and Gaussian noise: above 0, at most 0.01.
-        rho: the budget of zero-concentrated differential privacy, alone or in place of one of the two.
-        sparsity: how many columns a statistic may look at: 2, or 1 if there is only one column.
-        subsets: in place of `sparsity`, the subsets of columns that matter, of any sizes, as lists of names.
-        resolution: how many cells a column is cut into, or "auto".
-        mechanism: how counts get their noise, or "auto".
-        projection: how rows are fitted: "particles", "public", "full-grid", "drawn" or "auto".
-        loss: fit by a linear program, and make this small: "transport" or "path".
-        certificate_share: share of the budget for the direct certificate, by default 0.05; 0 for none.
-        confidence: how sure the certificate is: at least 0.5 and below 1, by default 0.95.
-        neighbours: "replace-one" (the number of rows is public) or "add-remove" (it is not).
-        preset: "paper" does all as the paper does.
-        columns: use only these columns of the schema.
-        memory: the most bytes that may be used; by default what the machine has free.
-        progress: told what is being done; silent by default.
-    """
-    schema = usable(schema, columns, subsets)
-    check_rules(schema)
-    if isinstance(rows, bool) or not isinstance(rows, int) or not 1 <= rows <= MAX_ROWS:
-        raise InputError(f"rows must be the number of private rows, from 1 to {MAX_ROWS:,}; got {rows!r:.20}.")
-    asked = {
-        "epsilon": epsilon,
-        "delta": delta,
-        "rho": rho,
-        "sparsity": sparsity,
-        "subsets": subsets,
-        "resolution": resolution,
-        "mechanism": mechanism,
-        "projection": projection,
-        "loss": loss,
-        "share": certificate_share,
-        "confidence": confidence,
-        "neighbours": neighbours,
-        "preset": preset,
-    }
-    public = projection == "public"
-    settings = checked_settings(schema, **asked, rows=None, candidates=1, public=public, call="plan")
-    question = {"plan": 9, "schema": schema.to_toml(), "rows": rows, "memory": memory}
-    question |= {key: None if value is None else str(value) for key, value in asked.items()}
-    found = remembered(question, lambda: _planned(schema, settings, rows, memory, progress).to_json())
-    try:
-        return Plan.from_json(found)
-    except (KeyError, TypeError):  # somebody else wrote that
-        return _planned(schema, settings, rows, memory, progress)
-
-
-def _planned(schema: Schema, settings: Settings, rows: int, memory: int | None, progress: Progress) -> Plan:
-    if settings.share:
-        check_lattice(FineMarginals.of(schema, settings.subsets), memory=memory)
-    if settings.low_dimensional:
-        return _planned_dimensions(schema, settings, rows)
-    choice = choose(schema, settings, rows, memory=memory, progress=progress)
-    terms = _terms(schema, settings, rows, choice, progress)
-    outlooks = _outlooks(schema, settings, rows, choice.best, terms, progress)
-    planned = {each: _describe(schema, settings, rows, each, terms[each], outlooks[each]) for each in terms}
+def plan_layers(task: Task, *, memory: int | None, progress: Progress) -> Plan:
+    """What to expect of tables that are measured layer by layer, and fitted."""
+    settings = task.settings
+    choice = choose(task, memory=memory, progress=progress)
+    terms = _terms(task, choice, progress)
+    outlooks = _outlooks(task, choice.best, terms, progress)
+    planned = {each: _describe(task, each, terms[each], outlooks[each]) for each in terms}
     return Plan(
-        rows=rows,
-        columns=len(schema),
+        rows=task.rows,
+        columns=len(task.schema),
         sparsity=settings.sparsity,
-        workload=settings.workload(schema),
+        workload=settings.workload(task.schema),
         confidence=float(settings.confidence),
         privacy=settings.privacy.told(settings.privacy.budget),
         neighbours=str(settings.neighbours),
@@ -239,58 +153,8 @@ def _planned(schema: Schema, settings: Settings, rows: int, memory: int | None, 
         split=float(choice.best.split) if len(choice.layers) > 1 else None,
         choice=planned[choice.best],
         candidates=tuple(sorted(planned.values(), key=lambda c: (c.mechanism, c.resolution or 0))),
-        variations=tuple(_variations(schema, settings, rows, choice.best, outlooks[choice.best].middle, progress)),
-        merged=tuple(_merged(schema, choice.layers, rows)),
-    )
-
-
-def _planned_dimensions(schema: Schema, settings: Settings, rows: int) -> Plan:
-    """For each dimension that the rows may have, the grid that suits it. At worst they fill all of the space: what is
-    chosen is known only when the rows are looked at.
-    """
-    check_grid(schema, settings.resolution)
-    planned = [_grid(schema, settings, rows, grid) for grid in possible_grids(schema, settings, rows)]
-    half = _half(settings.privacy)
-    others = [("twice the rows", settings, 2 * rows)]
-    others += [("half of epsilon", dataclasses.replace(settings, privacy=half), rows)] if half else []
-    variations = []
-    for change, other, other_rows in others:
-        worst = _grid(schema, other, other_rows, possible_grids(schema, other, other_rows)[-1])
-        variations.append(Variation(change, worst.mechanism, worst.resolution, worst.predicted_bound))
-    return Plan(
-        rows=rows,
-        columns=len(schema),
-        sparsity=settings.sparsity,
-        workload=None,
-        confidence=float(settings.confidence),
-        privacy=settings.privacy.told(settings.privacy.budget),
-        neighbours=str(settings.neighbours),
-        certificate="direct",
-        split=None,
-        choice=planned[-1],
-        candidates=tuple(planned),
-        variations=tuple(variations),
-    )
-
-
-def _grid(schema: Schema, settings: Settings, rows: int, grid: Grid) -> Planned:
-    """What to expect of rows of the grid's dimension: a guess within a factor of 2."""
-    expected, extra = grid.expected(grid.occupied), slack(schema, settings, rows)
-    each = candidate_of(settings, grid)
-    bound = NETTED * expected + extra
-    return Planned(
-        mechanism=each.strategy.name,
-        growth=decimal_text(each.strategy.growth),
-        resolution=grid.resolution,
-        discretisation=each.discretisation,
-        privatisation=min(1.0, each.privatisation),
-        predicted_bound=min(1.0, bound),
-        low=min(1.0, bound / 2),
-        high=min(1.0, bound * 2),
-        rehearsals=0,
-        seconds=round(8 + 1e-4 * rows, 1),
-        memory_gb=0.5,
-        dimension=grid.dimension,
+        variations=tuple(_variations(task, choice.best, outlooks[choice.best].middle, progress)),
+        merged=tuple(_merged(task.schema, choice.layers, task.rows)),
     )
 
 
@@ -301,19 +165,19 @@ def _merged(schema: Schema, layers: Sequence[Layer], rows: int) -> Iterator[Merg
             yield Merged(column.name, groups.lattice.apart, groups.apart)
 
 
-def _terms(schema: Schema, settings: Settings, rows: int, choice: Choice, progress: Progress) -> dict[Candidate, float]:
+def _terms(task: Task, choice: Choice, progress: Progress) -> dict[Candidate, float]:
     """The privatisation term of every candidate, and of the paper's mechanism beside them."""
     known, beside = list(choice.candidates), []
-    if settings.mechanism is None:
-        reference = strategy_named(REFERENCE, neighbours=settings.neighbours)
-        again = candidate(schema, settings, rows, choice.best.strategy, choice.best.resolution, choice.best.split)
+    if task.settings.mechanism is None:
+        reference = strategy_named(REFERENCE, neighbours=task.settings.neighbours)
+        again = candidate(task, choice.best.strategy, choice.best.resolution, choice.best.split)
         off = _ratio(choice.best.predicted, again.predicted)
         for resolution in dict.fromkeys(c.resolution for c in known):
-            other = candidate(schema, settings, rows, reference, resolution, choice.best.split)
+            other = candidate(task, reference, resolution, choice.best.split)
             beside.append(dataclasses.replace(other, predicted=off * other.predicted))
-    draws = min(39, max(19, math.ceil(1 / settings.beta) - 1))
+    draws = min(39, max(19, math.ceil(1 / task.settings.beta) - 1))
     most = max(2, min(10, QUANTILE_TABLES // len(known + beside)))
-    tasks = [(schema, c.layers, rows, draws, most, settings.beta) for c in known + beside]
+    tasks = [(task.schema, c.layers, task.rows, draws, most, task.settings.beta) for c in known + beside]
     found = run(_privatisation, tasks, work=10**9, phase="how large noise is", progress=progress)
     return dict(zip(known + beside, found, strict=True))
 
@@ -326,25 +190,21 @@ def _privatisation(schema: Schema, layers: Sequence[Layer], rows: int, draws: in
 
 
 def _outlooks(
-    schema: Schema,
-    settings: Settings,
-    rows: int,
+    task: Task,
     best: Candidate,
     terms: Mapping[Candidate, float],
     progress: Progress,
 ) -> dict[Candidate, Outlook]:
     """What to expect of each: rehearsed candidates in proportion to the best one, which alone is rehearsed so often."""
-    if not is_rehearsed(settings, best):
-        return {each: expected(schema, settings, rows, each, privatisation) for each, privatisation in terms.items()}
-    outlook = expected(schema, settings, rows, best, terms[best], progress)
+    if not is_rehearsed(task.settings, best):
+        return {each: expected(task, each, privatisation) for each, privatisation in terms.items()}
+    outlook = expected(task, best, terms[best], progress)
     others = {each: outlook.of(_ratio(each.predicted, best.predicted)) for each in terms}
     return others | {best: outlook}
 
 
-def _describe(
-    schema: Schema, settings: Settings, rows: int, each: Candidate, privatisation: float, outlook: Outlook
-) -> Planned:
-    size = _size(schema, settings, rows, each)
+def _describe(task: Task, each: Candidate, privatisation: float, outlook: Outlook) -> Planned:
+    size = _size(task, each)
     return Planned(
         mechanism=each.strategy.name,
         growth=decimal_text(each.strategy.growth),
@@ -357,43 +217,35 @@ def _describe(
         rehearsals=outlook.rehearsals or len(each.rehearsed),
         seconds=round(size.seconds, 1),
         memory_gb=round(size.bytes / 2**30, 2),
-        eligible=each.strategy.name != REFERENCE or settings.mechanism == REFERENCE,
+        eligible=each.strategy.name != REFERENCE or task.settings.mechanism == REFERENCE,
     )
 
 
-def _size(schema: Schema, settings: Settings, rows: int, each: Candidate) -> Size:
-    marginals = blank_layers(schema, each.layers, rows)[-1].marginals
-    fine = FineMarginals.of(schema, settings.subsets) if settings.share else None
-    return size_of_release(schema, marginals, fine, rows=rows, draws=settings.draws, program=settings.loss is not None)
+def _size(task: Task, each: Candidate) -> Size:
+    marginals = blank_layers(task.schema, each.layers, task.rows)[-1].marginals
+    fine = FineMarginals.of(task.schema, task.settings.subsets) if task.settings.share else None
+    return size_of_release(
+        task.schema, marginals, fine, rows=task.rows, draws=task.settings.draws, program=task.settings.loss is not None
+    )
 
 
-def _variations(
-    schema: Schema, settings: Settings, rows: int, best: Candidate, predicted: float, progress: Progress
-) -> list[Variation]:
+def _variations(task: Task, best: Candidate, predicted: float, progress: Progress) -> list[Variation]:
     """Twice the rows, half of ε, the other noise, other sparsities: with the mechanism that was chosen, if it fits."""
-    fixed = dataclasses.replace(settings, mechanism=best.strategy.name)
-    asked: list[tuple[str, Settings, int]] = [("twice the rows", fixed, 2 * rows)]
-    half = _half(settings.privacy)
-    if half is not None:
-        asked.append(("half of epsilon", dataclasses.replace(fixed, privacy=half), rows))
+    settings, fixed = task.settings, task.with_settings(mechanism=best.strategy.name)
+    asked = [("twice the rows", dataclasses.replace(fixed, rows=2 * task.rows))]
+    if (half := half_of(settings.privacy)) is not None:
+        asked.append(("half of epsilon", fixed.with_settings(privacy=half)))
     if len(settings.subsets) >= MANY_SUBSETS:
         change, other = _other_noise(settings.privacy)
         if other is not None:
-            asked.append((change, dataclasses.replace(fixed, privacy=other), rows))
-    for sparsity in (1, 2, 3):
-        possible = sparsity <= len(schema)
-        subsets = all_subsets(schema, sparsity)
-        if possible and set(subsets) != set(settings.subsets):
-            simple = None if sparsity == 1 else "identity"
-            free = dataclasses.replace(settings, subsets=subsets, named=False, mechanism=settings.mechanism or simple)
-            if sum(tables_at(schema, free, RESOLUTIONS[0], rows).sizes()) <= MOST_CELLS:
-                asked.append((f"sparsity {sparsity}", free, rows))
-    tasks = [(schema, other, other_rows) for _, other, other_rows in [("", settings, rows), *asked]]
+            asked.append((change, fixed.with_settings(privacy=other)))
+    asked += _other_sparsities(task)
+    tasks = [(other,) for _, other in [("", task), *asked]]
     tasks.reverse()  # what takes longest comes first
     answers = run(_variation, tasks, work=10**9, phase="what would change", progress=progress)
     (now, now_rehearsed), *found = reversed(answers)
     made = []
-    for (change, _, _), (guess, rehearsed) in zip(asked, found, strict=True):
+    for (change, _), (guess, rehearsed) in zip(asked, found, strict=True):
         ratio = _ratio(guess.predicted, now.predicted)
         if rehearsed is not None and now_rehearsed is not None:
             ratio = _ratio(rehearsed, now_rehearsed)
@@ -401,14 +253,26 @@ def _variations(
     return made
 
 
-def _variation(schema: Schema, settings: Settings, rows: int) -> tuple[Candidate, float | None]:
+def _other_sparsities(task: Task) -> Iterator[tuple[str, Task]]:
+    """The task for all subsets of one, two and three columns, where that is another one, and not too large."""
+    for sparsity in range(1, min(3, len(task.schema)) + 1):
+        subsets = all_subsets(task.schema, sparsity)
+        if set(subsets) == set(task.settings.subsets):
+            continue
+        mechanism = task.settings.mechanism or (None if sparsity == 1 else "identity")
+        other = task.with_settings(subsets=subsets, named=False, mechanism=mechanism)
+        if sum(tables_at(other, RESOLUTIONS[0]).sizes()) <= MOST_CELLS:
+            yield f"sparsity {sparsity}", other
+
+
+def _variation(task: Task) -> tuple[Candidate, float | None]:
     """What would be chosen without rehearsals, and its bound on one made-up table, if that can be had."""
-    guess = first_guess(schema, settings, rows)
+    settings, guess = task.settings, first_guess(task)
     if not is_rehearsed(settings, guess) or len(settings.subsets) > MOST_SUBSETS:
         return guess, None
-    few, thin, subsets = thinned(schema, guess.layers, settings.subsets)
-    made = rehearse(few, thin, rows, strength=strengths(2)[1], seed=FIRST_SEED)
-    return guess, loss(few, subsets, made) + slack(schema, settings, rows)
+    few, thin, subsets = thinned(task.schema, guess.layers, settings.subsets)
+    made = rehearse(few, thin, task.rows, strength=strengths(2)[1], seed=FIRST_SEED)
+    return guess, loss(few, subsets, made) + slack(task)
 
 
 def _ratio(expected: float, planned: float) -> float:
@@ -426,7 +290,7 @@ def _other_noise(privacy: Privacy) -> tuple[str, Privacy | None]:
     return f"delta {float(SMALL_DELTA):g}", other
 
 
-def _half(privacy: Privacy) -> Privacy | None:
+def half_of(privacy: Privacy) -> Privacy | None:
     """The same with half of ε."""
     half = privacy.epsilon / 2
     if privacy.delta is None:

@@ -11,6 +11,7 @@ import numpy as np
 
 from certsynth.algorithm.layers import Layer, measure_layers
 from certsynth.algorithm.settings import DIRECT_BETA, Settings
+from certsynth.algorithm.task import Task
 from certsynth.certificate.comparison import Distance, distances
 from certsynth.certificate.direct import SINGLE_SHARE, bounds, exact_query
 from certsynth.domain import Category, Cells, Schema
@@ -157,24 +158,24 @@ def certified_loss(schema: Schema, subsets: Sequence[Subset], made: Rehearsed) -
     return max(losses.values())
 
 
-def slack(schema: Schema, settings: Settings, rows: int) -> float:
+def slack(task: Task) -> float:
     """What the direct certificate adds to the loss for its noise."""
-    fine = FineMarginals.of(schema, [max(settings.subsets, key=len)])
+    fine = FineMarginals.of(task.schema, [max(task.settings.subsets, key=len)])
     zero = Fraction(0)
     nothing = [Distance(upper=zero, lower=zero, stretch=Fraction(1), first_moved=zero, second_moved=zero)]
     counted = None
-    if settings.count_share:
-        counted = _without_noise([rows], Sensitivity(1, 1), settings, settings.count_share)
+    if task.settings.count_share:
+        counted = _without_noise([task.rows], Sensitivity(1, 1), task.settings, task.settings.count_share)
     query = exact_query(
-        fine, nothing, rows, neighbours=settings.neighbours, two_sided=False, counted=counted is not None
+        fine, nothing, task.rows, neighbours=task.settings.neighbours, two_sided=False, counted=counted is not None
     )
-    share = 1 - SINGLE_SHARE if settings.sparsity > 1 else Fraction(1)
+    share = 1 - SINGLE_SHARE if task.settings.sparsity > 1 else Fraction(1)
     found = bounds(
         fine,
         None,
-        _without_noise(query.values, query.sensitivity, settings, settings.share * share),
-        rows=rows,
-        beta=settings.beta * DIRECT_BETA * share,
+        _without_noise(query.values, query.sensitivity, task.settings, task.settings.share * share),
+        rows=task.rows,
+        beta=task.settings.beta * DIRECT_BETA * share,
         losses=1,
         stretch=Fraction(1),
         two_sided=False,

@@ -13,7 +13,7 @@ from certsynth.base.progress import Progress, silent
 from certsynth.domain import Cells, Schema
 from certsynth.domain.cells import coarser
 from certsynth.mechanisms.identity import Identity
-from certsynth.mechanisms.measure import Measurement, estimate, simulate_all
+from certsynth.mechanisms.measure import FullMeasurement, estimate, simulate_all
 from certsynth.projection.emit import multiplicities
 from certsynth.projection.margins import monotone, nonnegative, onto_simplex
 from certsynth.projection.particles import View, fit, places, scales
@@ -39,7 +39,7 @@ class _Layer:
     even: bool
 
     @classmethod
-    def all(cls, measurements: Sequence[Measurement], rng: np.random.Generator) -> list[_Layer]:
+    def all(cls, measurements: Sequence[FullMeasurement], rng: np.random.Generator) -> list[_Layer]:
         estimates, rows = estimate(measurements)
         noise, _ = simulate_all(measurements, rng, _DRAWS)
         rows = max(rows, 1.0)  # a table that seems empty is read as one row, so that shares stay finite
@@ -50,7 +50,7 @@ class _Layer:
 
 
 def synthesise(
-    measurements: Sequence[Measurement],
+    measurements: Sequence[FullMeasurement],
     schema: Schema,
     rows: int,
     rng: np.random.Generator,

@@ -9,7 +9,7 @@ import numpy as np
 from scipy.sparse import csr_array
 
 from certsynth.base.arrays import Floats, Ints
-from certsynth.mechanisms.measure import Measurement
+from certsynth.mechanisms.measure import FullMeasurement
 from certsynth.queries.marginals import Marginals
 
 
@@ -21,7 +21,7 @@ class Target:
     blocks: tuple[Floats, ...]
 
     @classmethod
-    def of(cls, measurement: Measurement) -> Target:
+    def of(cls, measurement: FullMeasurement) -> Target:
         """The measured marginals as shares. A table that seems empty is read as one row, so that shares stay finite."""
         blocks, rows = measurement.estimate()
         return cls(marginals=measurement.marginals, blocks=tuple(block / max(rows, 1.0) for block in blocks))

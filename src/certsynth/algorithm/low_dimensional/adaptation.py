@@ -7,13 +7,14 @@ each by at most 1.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 import numpy as np
 
 from certsynth.algorithm.low_dimensional.grids import Grid, candidate_of, possible_grids, strategy_of
 from certsynth.algorithm.settings import Settings
-from certsynth.domain import Schema
+from certsynth.algorithm.task import Task
+from certsynth.algorithm.values import Chosen, Spent
+from certsynth.artefact.certificate import ADAPTING
 from certsynth.mechanisms import Budget, Guarantee, Sensitivity
 from certsynth.mechanisms.scalars import measure_scalars
 from certsynth.mechanisms.selection import choose_by_ratio
@@ -23,27 +24,19 @@ from certsynth.queries.occupied import Occupancy, all_columns
 from certsynth.queries.tally import Rows
 
 
-@dataclass(frozen=True, slots=True)
-class Adapted:
-    """The choice with what it was made among, the grid that it means, and what it cost."""
-
-    choice: Choice
-    grid: Grid
-    cost: Guarantee | None
-
-
-def adapted(private: Rows, schema: Schema, settings: Settings, rows: int, *, spending: Spending) -> Adapted:
+def choose_grid(private: Rows, task: Task, *, spending: Spending) -> Chosen:
     """The grid with a small expected loss for these rows, by the share of the budget that is for it."""
-    found = possible_grids(schema, settings, rows)
-    best, cost = 0, None
+    found = possible_grids(task)
+    best, spent = 0, tuple[Spent, ...]()
     if len(found) > 1:
-        budget = settings.privacy.budget.share(settings.adaptation_share)
-        grids = [all_columns(schema, grid.resolution) for grid in found]
-        sizes = [len(each.places) for each in private(Occupancy(schema, grids))]
-        choose = _by_noisy_sizes if strategy_of(settings).signed else _by_score
-        best, cost = choose(found, sizes, budget, settings, spending)
-    candidates = tuple(candidate_of(settings, grid) for grid in found)
-    return Adapted(Choice(candidates[best], candidates), found[best], cost)
+        budget = task.settings.privacy.budget.share(task.settings.choice_share)
+        grids = [all_columns(task.schema, grid.resolution) for grid in found]
+        sizes = [len(each.places) for each in private(Occupancy(task.schema, grids))]
+        choose = _by_noisy_sizes if strategy_of(task.settings).signed else _by_score
+        best, cost = choose(found, sizes, budget, task.settings, spending)
+        spent = (Spent(ADAPTING, cost),)
+    candidates = tuple(candidate_of(task.settings, grid) for grid in found)
+    return Chosen(Choice(candidates[best], candidates), found[best].dimension, spent)
 
 
 def _by_score(

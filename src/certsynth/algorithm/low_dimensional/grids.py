@@ -23,6 +23,7 @@ from dataclasses import dataclass, replace
 
 from certsynth.algorithm.layers import Layer
 from certsynth.algorithm.settings import Settings
+from certsynth.algorithm.task import Task
 from certsynth.domain import Schema
 from certsynth.domain.column import discretisation
 from certsynth.mechanisms import Sensitivity, strategy_named
@@ -124,13 +125,13 @@ class Grid:
         return 1 / (2 * self.resolution) + noise * occupied
 
 
-def possible_grids(schema: Schema, settings: Settings, rows: int) -> tuple[Grid, ...]:
+def possible_grids(task: Task) -> tuple[Grid, ...]:
     """The grids that a release chooses from, finest first. `rows` must be public."""
-    strategy, budget = strategy_of(settings), settings.measurement_budget
+    strategy, budget = strategy_of(task.settings), task.settings.measurement_budget
     scale = calibrated_scale(Sensitivity(2, 2), budget)  # a count and the number of rows, or two counts
-    if strategy.signed and settings.resolution is None:
-        return paper_grids(schema, rows=rows, scale=scale, epsilon=float(budget.amount))
-    return grids(schema, rows=rows, scale=scale, resolution=settings.resolution)
+    if strategy.signed and task.settings.resolution is None:
+        return paper_grids(task.schema, rows=task.rows, scale=scale, epsilon=float(budget.amount))
+    return grids(task.schema, rows=task.rows, scale=scale, resolution=task.settings.resolution)
 
 
 def candidate_of(settings: Settings, grid: Grid) -> Candidate:

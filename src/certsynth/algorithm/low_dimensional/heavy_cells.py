@@ -1,4 +1,4 @@
-"""Step 3 on one grid of all columns: weights on the cells that stand out of the noise."""
+"""Step 3 on one grid of all columns: weights on the cells whose noisy counts stand out."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from certsynth.projection.target import as_probabilities
 from certsynth.queries.occupied import codes_of
 
 
-def standing_points(measurement: Measurement, *, signed: bool) -> tuple[Ints, Floats]:
+def heavy_cells(measurement: Measurement, *, signed: bool) -> tuple[Ints, Floats]:
     r"""Codes of cells, and their probabilities: the measure that is nearest to the projected counts ν.
 
     On the simplex that is ν itself, up to its mass. In the ball of the ℓ1 norm, where negative counts are kept, too,

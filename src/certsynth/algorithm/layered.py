@@ -1,0 +1,91 @@
+"""The default method: single columns at full detail first, then tables of several columns in cells that follow."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+import numpy as np
+
+from certsynth.algorithm.fitting import Fitting, fit_table
+from certsynth.algorithm.layers import measure_layers
+from certsynth.algorithm.settings import Defaults, Request, Settings
+from certsynth.algorithm.sizes import check_program, check_size
+from certsynth.algorithm.task import Task
+from certsynth.algorithm.values import Chosen, Means, PrivateTable
+from certsynth.artefact.table import Table
+from certsynth.base.progress import Progress
+from certsynth.certificate.plug_in import TRANSPORT_COLUMNS
+from certsynth.domain import Schema
+from certsynth.errors import InputError
+from certsynth.mechanisms import Measurement, in_full
+from certsynth.planning.choice import RESOLUTIONS, choose, tables_at
+from certsynth.planning.plan import Plan, plan_layers
+from certsynth.projection.support import check_full_grid
+from certsynth.queries.fine import LATTICE_COLUMNS
+
+
+class Layered:
+    """Tables of all subsets that matter, fitted by particles or by a linear program."""
+
+    name = "layered"
+    lattice_columns = LATTICE_COLUMNS
+    defaults = Defaults()
+    linear_program_loss = "transport"
+
+    def settings(self, request: Request) -> Settings:
+        asked = request.settings(self.name, self.defaults)
+        projection, loss = asked.projection, asked.loss
+        if projection == "public" and not request.has_public:
+            raise InputError("projection public needs public rows: give --public FILE, or choose another projection.")
+        if request.has_public and projection in ("full-grid", "drawn"):
+            raise InputError(f"public rows are not used by the projection {projection}; leave one of the two out.")
+        if loss is not None and projection == "particles":
+            raise InputError("particles have a loss of their own; leave --loss out, or choose another projection.")
+        if projection == "auto" and loss is None and self.fits_particles(asked):
+            projection = "particles"
+        if projection != "particles" and loss is None:
+            loss = self.linear_program_loss if asked.sparsity <= TRANSPORT_COLUMNS else "path"
+        if loss == "transport" and asked.sparsity > TRANSPORT_COLUMNS:
+            raise InputError(
+                f"the transport loss is for at most {TRANSPORT_COLUMNS} columns at once; choose --loss path."
+            )
+        # Emit cell centres if only the plug-in certificate applies (it charges every offset); else spread values.
+        return replace(asked, projection=projection, loss=loss, detail="spread" if asked.share else "centre")
+
+    def fits_particles(self, settings: Settings) -> bool:
+        """Whether particles are the default: only the direct certificate can speak of what they write."""
+        return bool(settings.share)
+
+    def check(self, schema: Schema, settings: Settings, *, memory: int | None) -> None:
+        marginals = tables_at(Task(schema, settings, rows=0), settings.resolution or min(RESOLUTIONS))
+        check_size(marginals, draws=settings.draws, memory=memory)
+        if settings.loss is not None:
+            check_program(marginals, loss=settings.loss)
+        if settings.projection == "full-grid":
+            check_full_grid(marginals)
+
+    def choose(self, task: Task, private: PrivateTable, means: Means) -> Chosen:
+        return Chosen(choose(task, memory=means.memory, progress=means.progress))
+
+    def measure(self, task: Task, chosen: Chosen, private: PrivateTable, means: Means) -> tuple[Measurement, ...]:
+        return tuple(measure_layers(private.counting, task.schema, chosen.choice.layers, noise=means.spending))
+
+    def fit(
+        self,
+        measurements: Sequence[Measurement],
+        schema: Schema,
+        how: Fitting,
+        rows: int,
+        rng: np.random.Generator,
+        *,
+        public: Sequence[np.ndarray] | None = None,
+        other_loss: bool = False,
+        progress: Progress,
+    ) -> tuple[Table, str]:
+        full = in_full(measurements)
+        assert full is not None
+        return fit_table(full, schema, how, rows, rng, public=public, other_loss=other_loss, progress=progress)
+
+    def plan(self, task: Task, *, memory: int | None, progress: Progress) -> Plan:
+        return plan_layers(task, memory=memory, progress=progress)

@@ -1,0 +1,121 @@
+"""The method of appendix D: a grid for the rows' own dimension, whose heavy cells get rows at their centres."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from fractions import Fraction
+
+import numpy as np
+
+from certsynth.algorithm.fitting import Fitting
+from certsynth.algorithm.low_dimensional.adaptation import choose_grid
+from certsynth.algorithm.low_dimensional.heavy_cells import heavy_cells
+from certsynth.algorithm.low_dimensional.plan import plan_grids
+from certsynth.algorithm.settings import Defaults, Request, Settings
+from certsynth.algorithm.sizes import check_grid
+from certsynth.algorithm.task import Task
+from certsynth.algorithm.values import Chosen, Means, PrivateTable
+from certsynth.artefact.table import Table, decoded_table
+from certsynth.base.progress import Progress
+from certsynth.domain import Schema
+from certsynth.errors import InputError
+from certsynth.mechanisms import Measurement, Unit
+from certsynth.mechanisms.sparse import LowDimensional as GridStrategy
+from certsynth.mechanisms.sparse import measure_sparse
+from certsynth.planning.plan import Plan
+from certsynth.projection.emit import emit
+from certsynth.projection.obey import obeying
+from certsynth.queries.occupied import Occupancy, all_columns
+
+CHOICE_SHARE = Fraction(1, 10)
+"""Share of the budget that chooses the resolution where the rows' dimension is unknown."""
+
+
+class LowDimensional:
+    """One grid of all columns. `signed`: negative counts are kept like positive ones, as in the paper.
+
+    Paper: Theorem 3 [low-dimensional], Theorem 4 [low-dimensional-general]
+    """
+
+    lattice_columns = 2
+    """Rows lie at the centres of few cells: a net of these is finer than a lattice of three columns."""
+
+    def __init__(self, *, signed: bool) -> None:
+        self.signed = signed
+        self.name = "low-dimensional-l1" if signed else "low-dimensional"
+
+    def settings(self, request: Request) -> Settings:
+        asked, columns = request.options, len(request.schema)
+        useless = {
+            "sparsity other than that of all columns": asked["sparsity"] not in (None, columns),
+            "a workload": asked["subsets"] is not None,
+            "projection": asked["projection"] not in (None, "auto"),
+            "loss": asked["loss"] is not None,
+            "public rows": request.has_public,
+            "preset": asked["preset"] is not None,
+            "candidates": asked["candidates"] != 1,
+        }
+        request = replace(request, options={**asked, "sparsity": columns})
+        settings = request.settings(self.name, Defaults())
+        if settings.privacy.budget.unit is not Unit.EPSILON:
+            raise InputError(
+                f"the mechanism {self.name} has Laplace noise, for epsilon alone: leave delta and rho out."
+            )
+        if given := [name for name, is_given in useless.items() if is_given]:
+            raise InputError(
+                f"the mechanism {self.name} is for statistics of all columns at once, and has no use for {given[0]}: "
+                "leave that out. --columns names the columns that matter."
+            )
+        if not settings.share:
+            raise InputError(
+                f"for the mechanism {self.name} only the direct certificate can speak: certificate_share must be "
+                "above 0."
+            )
+        projection = "l1-ball" if self.signed else "simplex"
+        # Rows do not fill their cell: its centre is nearer to them than other places in it are.
+        return replace(settings, projection=projection, detail="centre", choice_share=self._choice_share(settings))
+
+    def _choice_share(self, settings: Settings) -> Fraction:
+        """In the paper's way every support size has as much as the counts: of d + 2 equal parts, d + 1."""
+        if settings.resolution is not None:
+            return Fraction(0)
+        if not self.signed:
+            return CHOICE_SHARE
+        return (1 - settings.share - settings.count_share) * Fraction(settings.sparsity + 1, settings.sparsity + 2)
+
+    def check(self, schema: Schema, settings: Settings, *, memory: int | None) -> None:
+        check_grid(schema, settings.resolution)
+
+    def choose(self, task: Task, private: PrivateTable, means: Means) -> Chosen:
+        return choose_grid(private.counting, task, spending=means.spending)
+
+    def measure(self, task: Task, chosen: Chosen, private: PrivateTable, means: Means) -> tuple[Measurement, ...]:
+        (layer,) = chosen.choice.layers
+        assert isinstance(layer.strategy, GridStrategy)
+        assert layer.resolution is not None
+        (counts,) = private.counting(Occupancy(task.schema, [all_columns(task.schema, layer.resolution)]))
+        return (measure_sparse(counts, layer.strategy, budget=layer.budget, noise=means.spending),)
+
+    def fit(
+        self,
+        measurements: Sequence[Measurement],
+        schema: Schema,
+        how: Fitting,
+        rows: int,
+        rng: np.random.Generator,
+        *,
+        public: Sequence[np.ndarray] | None = None,
+        other_loss: bool = False,
+        progress: Progress,
+    ) -> tuple[Table, str]:
+        progress("fitting", 0, 1)
+        (measurement,) = measurements
+        points, weights = heavy_cells(measurement, signed=self.signed)
+        cells = measurement.marginals.cells
+        clean = emit(points, weights, rows, schema=schema, cells=cells, detail=how.detail, rng=rng)
+        progress("fitting", 1, 1)
+        return obeying(schema, decoded_table(schema, clean), rng), how.projection
+
+    def plan(self, task: Task, *, memory: int | None, progress: Progress) -> Plan:
+        return plan_grids(task)

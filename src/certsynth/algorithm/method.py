@@ -1,0 +1,87 @@
+"""What a method of measuring and fitting has to say: Algorithm 1 leaves room for more than one.
+
+A method turns options into settings, chooses what to measure, measures it, fits rows to it, and predicts all that.
+Counting, certificates and the record are the same for all, and do not trust a method: see `steps.py`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+import numpy as np
+
+from certsynth.algorithm.fitting import Fitting
+from certsynth.algorithm.settings import Request, Settings
+from certsynth.algorithm.task import Task
+from certsynth.algorithm.values import Chosen, Means, PrivateTable
+from certsynth.artefact.table import Table
+from certsynth.base.progress import Progress
+from certsynth.domain import Schema
+from certsynth.mechanisms import Measurement
+from certsynth.planning.plan import Plan
+from certsynth.queries.fine import FineMarginals
+
+
+class Method(Protocol):
+    """A way of measuring and fitting. One file or folder, and one line in `registry.py`."""
+
+    @property
+    def name(self) -> str: ...
+
+    @property
+    def lattice_columns(self) -> int:
+        """The most columns that the direct certificate compares on a lattice; more are compared on a net."""
+        ...
+
+    def settings(self, request: Request) -> Settings:
+        """Its settings: defaults where nothing was said; what it has no use for is refused."""
+        ...
+
+    def check(self, schema: Schema, settings: Settings, *, memory: int | None) -> None:
+        """Refuse what cannot fit, with the numbers, before the data is opened."""
+        ...
+
+    def choose(self, task: Task, private: PrivateTable, means: Means) -> Chosen:
+        """Choose what to measure: from public knowledge, or with budget."""
+        ...
+
+    def measure(self, task: Task, chosen: Chosen, private: PrivateTable, means: Means) -> tuple[Measurement, ...]:
+        """Step 2: exact counts in, noisy integers out, each with its cost."""
+        ...
+
+    def fit(
+        self,
+        measurements: Sequence[Measurement],
+        schema: Schema,
+        how: Fitting,
+        rows: int,
+        rng: np.random.Generator,
+        *,
+        public: Sequence[np.ndarray] | None = None,
+        other_loss: bool = False,
+        progress: Progress,
+    ) -> tuple[Table, str]:
+        """Step 3: a table of `rows` rows that obeys the rules, and the name of where its points come from.
+
+        `public` are cleaned public rows. With `other_loss`, another candidate is made for the same counts.
+        """
+        ...
+
+    def plan(self, task: Task, *, memory: int | None, progress: Progress) -> Plan:
+        """What to expect, before a row is read."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Run:
+    """All that one release is made from."""
+
+    method: Method
+    schema: Schema
+    settings: Settings
+    lattice: FineMarginals
+    private: PrivateTable
+    means: Means
+    public: Sequence[np.ndarray] | None = None

@@ -1,0 +1,184 @@
+"""Algorithm 1 of the paper in six steps: count, choose, measure, fit, certify, record.
+
+Each step returns a value with what it spent; the recorded guarantee is composed of these, never read off an argument.
+Whatever comes from private rows has passed a mechanism by the time that a step returns. The methods behind `choose`,
+`measure` and `fit` are listed in `registry.py`.
+
+Paper: Algorithm 1 [algorithm]
+"""
+
+from __future__ import annotations
+
+import secrets
+import sys
+from collections.abc import Sequence
+from dataclasses import replace
+
+from certsynth.algorithm.certify import choose_table, direct_bounds
+from certsynth.algorithm.fitting import Fitting
+from certsynth.algorithm.method import Run
+from certsynth.algorithm.record import record
+from certsynth.algorithm.settings import DIRECT_BETA
+from certsynth.algorithm.task import Task
+from certsynth.algorithm.values import Certified, Chosen, Counted, Fitted, Measured, Outcome, Spent
+from certsynth.artefact import Release
+from certsynth.artefact.certificate import (
+    COUNTED,
+    DISPLACEMENT,
+    LOSS_OF_ROWS,
+    LOSS_OF_SINGLES,
+    Certificate,
+    choosing,
+    measuring,
+)
+from certsynth.artefact.table import cleaned_table
+from certsynth.certificate.plug_in import plug_in
+from certsynth.mechanisms import Sensitivity, in_full
+from certsynth.mechanisms.scalars import NoisyScalars, measure_scalars
+from certsynth.queries.displacement import Displacement, farthest
+
+
+def run(this: Run) -> Release:
+    """Algorithm 1, from private rows to a release."""
+    counted = count_rows(this)
+    chosen = choose(this, counted.task)
+    measured = measure(this, counted.task, chosen)
+    fitted = fit(this, measured)
+    certified = certify(this, counted, measured, fitted)
+    return record(this, Outcome(counted, chosen, measured, fitted, certified))
+
+
+def count_rows(this: Run) -> Counted:
+    """How many rows to plan for: the true number where it is public, else one with noise.
+
+    Adding or removing one row changes the number by 1.
+    """
+    settings = this.settings
+    exact = this.private.count()
+    if not settings.count_share:
+        return Counted(Task(this.schema, settings, exact))
+    noisy = measure_scalars(
+        [exact],
+        sensitivity=Sensitivity(1, 1),
+        budget=settings.privacy.budget.share(settings.count_share),
+        neighbours=settings.neighbours,
+        noise=this.means.spending,
+    )
+    rows = max(noisy.values[0], 1)
+    rounded = round(rows, 2 - len(str(rows)))  # two digits are enough for a plan, and such plans are found again
+    return Counted(Task(this.schema, settings, rounded), noisy, (Spent(COUNTED, noisy.cost),))
+
+
+def choose(this: Run, task: Task) -> Chosen:
+    """Step 1: which tables to measure, in which cells, with which noise."""
+    return this.method.choose(task, this.private, this.means)
+
+
+def measure(this: Run, task: Task, chosen: Chosen) -> Measured:
+    """Step 2: exact counts in, noisy integers out."""
+    measurements = this.method.measure(task, chosen, this.private, this.means)
+    this.means.spending.reserve()  # also where nothing needed noise: it is a release of these rows all the same
+    layers, sparsity = chosen.choice.layers, this.settings.sparsity
+    costs = zip(layers, measurements, strict=True)
+    spent = tuple(Spent(measuring(layer.ways, sparsity), m.cost) for layer, m in costs)
+    return Measured(measurements, chosen.choice.best.resolution, spent)
+
+
+def fit(this: Run, measured: Measured) -> Fitted:
+    """Step 3: rows that agree with the noisy integers. No private row is read, but to choose among candidates."""
+    sys.audit("certsynth.rows.fit")
+    how, rows = Fitting.asked(this.settings, measured.last), this.settings.emitted_rows(measured.last)
+    candidates = []
+    for j in range(this.settings.candidates):
+        table, support = this.method.fit(
+            measured.measurements,
+            this.schema,
+            how,
+            rows,
+            this.means.rng,
+            public=this.public,
+            other_loss=j % 2 == 1,
+            progress=this.means.progress,
+        )
+        candidates.append(Fitted(table, cleaned_table(this.schema, table), support))
+        if this.settings.candidates > 1:
+            this.means.progress("candidates", j + 1, this.settings.candidates)
+    return candidates[0] if len(candidates) == 1 else _best_of(this, candidates)
+
+
+def _best_of(this: Run, candidates: Sequence[Fitted]) -> Fitted:
+    """A candidate with a small loss, chosen privately."""
+    share = this.settings.privacy.budget.share(this.settings.selection_share)
+    this.means.spending.take(share)
+    best, cost = choose_table(
+        this.lattice,
+        this.private.placing,
+        [each.rows for each in candidates],
+        budget=share,
+        neighbours=this.settings.neighbours,
+        memory=this.means.memory,
+        progress=this.means.progress,
+    )
+    return replace(candidates[best], spent=(Spent(choosing(len(candidates)), cost),))
+
+
+def certify(this: Run, counted: Counted, measured: Measured, fitted: Fitted) -> Certified:
+    """What can be promised about the rows that will be written: the plug-in and the direct certificate.
+
+    Paper: Eq. (4) [certificate]
+    """
+    settings, means, displaced = this.settings, this.means, _displacement(this, measured)
+    sys.audit("certsynth.certificate.compute")
+    known, seed, direct_beta = in_full(measured.measurements), secrets.randbits(128), settings.beta
+    plugged, whole, single = {}, None, None
+    if known is not None:
+        direct_beta *= DIRECT_BETA
+        plugged = plug_in(
+            known,
+            this.schema,
+            fitted.rows,
+            subsets=settings.subsets,
+            beta=settings.plug_in_beta,
+            draws=settings.draws,
+            seed=seed,
+            displaced=displaced,
+            proxies=settings.proxies(measured.resolution),
+            progress=means.progress,
+        )
+    if settings.share:
+        whole, single = direct_bounds(
+            this.lattice,
+            this.private.placing,
+            lambda: [fitted.rows],
+            budget=settings.privacy.budget.share(settings.share),
+            beta=direct_beta,
+            neighbours=settings.neighbours,
+            two_sided=False,
+            counted=counted.noisy,
+            noise=means.spending,
+            memory=means.memory,
+            progress=means.progress,
+        )
+    named = ((DISPLACEMENT, displaced), (LOSS_OF_ROWS, whole), (LOSS_OF_SINGLES, single))
+    return Certified(
+        Certificate(confidence=float(settings.confidence), plug_in=plugged, direct=whole, single=single),
+        displaced,
+        seed,
+        tuple(Spent(what, each.cost) for what, each in named if each),
+    )
+
+
+def _displacement(this: Run, measured: Measured) -> NoisyScalars | None:
+    """How far rows are from the centres of their cells, in sum: what the plug-in certificate takes for granted if it
+    is not measured. One row adds at most what the farthest value in a cell does.
+    """
+    marginals = measured.last.marginals
+    if not this.settings.displacement_share or not (most := farthest(this.schema, marginals)):
+        return None
+    return measure_scalars(
+        [this.private.displacing(Displacement(this.schema, marginals))],
+        sensitivity=Sensitivity(most, most**2),
+        budget=this.settings.privacy.budget.share(this.settings.displacement_share),
+        neighbours=this.settings.neighbours,
+        noise=this.means.spending,
+    )
