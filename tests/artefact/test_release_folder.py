@@ -20,7 +20,8 @@ import polars as pl
 import pytest
 from forging import VARIANTS, packed, remeasured, tampered, unpacked
 
-import certsynth.algorithm.release as pipeline
+import certsynth.algorithm.release as releasing
+import certsynth.algorithm.steps as steps
 from certsynth import Release, Schema, evaluate, release
 from certsynth.algorithm import layers
 from certsynth.artefact import measurements
@@ -236,7 +237,7 @@ def test_a_failure_while_writing_leaves_nothing_visible(tmp_path):
 
 def test_refuses_before_anything_is_read_when_it_cannot_fit(monkeypatch):
     opened = []
-    monkeypatch.setattr(pipeline, "open_source", lambda *a, **k: opened.append(a))
+    monkeypatch.setattr(releasing, "open_source", lambda *a, **k: opened.append(a))
     with pytest.raises(
         TooLarge, match=r"[\d,]+ cells, about .* GB .* more than the .* GB at hand: lower the resolution"
     ):
@@ -285,7 +286,7 @@ def test_nothing_but_the_noisy_integers_crosses(monkeypatch, tmp_path, neighbour
 
     Nothing is remembered: what progress tells of a plan depends on whether it was asked for before.
     """
-    monkeypatch.setattr(pipeline.secrets, "randbits", lambda bits: 7)
+    monkeypatch.setattr(steps.secrets, "randbits", lambda bits: 7)
     monkeypatch.setenv(VARIABLE, "off")
     seen = []
     schema, columns, one, other = COUPLED[case]

@@ -9,7 +9,8 @@ from typing import Any
 import pytest
 from forging import copied
 
-import certsynth.algorithm.release as pipeline
+import certsynth.algorithm.release as releasing
+import certsynth.algorithm.steps as steps
 from certsynth import Release, plan, release
 from certsynth.domain import Rule, Schema
 from certsynth.errors import SchemaError
@@ -68,7 +69,7 @@ def test_several_candidates_obey() -> None:
 
 def test_private_rows_that_break_rules_change_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
     """With the same noisy integers and draws, a table that obeys and one that breaks every rule give one release."""
-    monkeypatch.setattr(pipeline.secrets, "randbits", lambda bits: 7)
+    monkeypatch.setattr(steps.secrets, "randbits", lambda bits: 7)
     good = people(400).filter(pl_obeys())
     bad = good.with_columns(age=0, income=999.0, employed=True, since=good["since"].min())
     first, second = (release(data, RULED, noise=FixedOutput(), certificate_share=0, **QUICK) for data in (good, bad))
@@ -89,7 +90,7 @@ CONTRADICTION = replace(MIXED, rules=(Rule(require="age > 5"), Rule(impossible="
 
 def test_a_contradiction_is_refused_before_the_data_is_opened(monkeypatch: pytest.MonkeyPatch) -> None:
     opened: list[Any] = []
-    monkeypatch.setattr(pipeline, "open_source", lambda *a, **k: opened.append(a))
+    monkeypatch.setattr(releasing, "open_source", lambda *a, **k: opened.append(a))
     with pytest.raises(SchemaError, match="rules 1 and 3 contradict each other"):
         release("private.csv", CONTRADICTION, **QUICK)
     assert opened == []

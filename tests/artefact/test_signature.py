@@ -18,7 +18,7 @@ from cryptography.hazmat.primitives import serialization as form
 from cryptography.hazmat.primitives.asymmetric import ec, ed448, rsa
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
-import certsynth.algorithm.release as pipeline
+import certsynth.algorithm.release as releasing
 from certsynth import Release, release
 from certsynth.artefact import signature, verify
 from certsynth.artefact.signature import PublicKey, Signer
@@ -281,7 +281,7 @@ REASONS = {
 @pytest.mark.parametrize("name", REASONS)
 def test_a_key_that_cannot_sign_is_refused_before_any_data_is_opened(wrong, monkeypatch, tmp_path, name):
     opened = []
-    monkeypatch.setattr(pipeline, "open_source", lambda *a, **k: opened.append(a))
+    monkeypatch.setattr(releasing, "open_source", lambda *a, **k: opened.append(a))
     with pytest.raises(InputError, match=rf"^--sign [^\n]*{REASONS[name]}[^\n]*$"):
         release("private.csv", NATIVE, out=tmp_path / "out", sign=wrong[name], **QUICK)
     assert opened == []

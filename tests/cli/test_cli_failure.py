@@ -13,7 +13,7 @@ import pytest
 
 from certsynth import errors
 from certsynth.algorithm import evaluate as evaluation
-from certsynth.algorithm import release as pipeline
+from certsynth.algorithm import release as releasing
 from certsynth.cli import main
 from certsynth.cli.options import NO_LEDGER
 from certsynth.cli.words import downward, percent, promise, upward
@@ -33,7 +33,7 @@ def raising(error: BaseException):
 
 @pytest.mark.parametrize("error", [ValueError(CANARY), KeyError(CANARY), MemoryError(CANARY), AssertionError(CANARY)])
 def test_an_unexpected_error_is_one_line_without_its_message(town, run, monkeypatch, error):
-    monkeypatch.setattr(pipeline, "release", raising(error))
+    monkeypatch.setattr(releasing, "release", raising(error))
     done = run(*RELEASE)
     assert done.error == (
         f"something went wrong inside certsynth ({type(error).__name__}); nothing was written. "
@@ -42,19 +42,19 @@ def test_an_unexpected_error_is_one_line_without_its_message(town, run, monkeypa
 
 
 def test_a_refusal_of_the_system_is_told_without_the_file(town, run, monkeypatch):
-    monkeypatch.setattr(pipeline, "release", raising(OSError(28, "No space left on device", CANARY)))
+    monkeypatch.setattr(releasing, "release", raising(OSError(28, "No space left on device", CANARY)))
     assert run(*RELEASE).error == "the system says: No space left on device; nothing was written."
 
 
 def test_debugging_shows_the_error(town, run, monkeypatch):
-    monkeypatch.setattr(pipeline, "release", raising(ValueError("inside")))
+    monkeypatch.setattr(releasing, "release", raising(ValueError("inside")))
     monkeypatch.setenv("CERTSYNTH_DEBUG", "1")
     done = run(*RELEASE)
     assert isinstance(done.exception, ValueError)
 
 
 def test_an_interrupt_is_one_line(town, run, monkeypatch):
-    monkeypatch.setattr(pipeline, "release", raising(KeyboardInterrupt()))
+    monkeypatch.setattr(releasing, "release", raising(KeyboardInterrupt()))
     done = run(*RELEASE)
     assert (done.code, done.out, done.err) == (130, "", "interrupted: nothing was written.\n")
 
@@ -72,7 +72,7 @@ def test_exit_codes_follow_the_kind_of_error(town, run, monkeypatch):
         (errors.SolverFailed("no"), 2),
         (errors.UnsafeNoise("no"), 2),
     ]:
-        monkeypatch.setattr(pipeline, "release", raising(error))
+        monkeypatch.setattr(releasing, "release", raising(error))
         done = run(*RELEASE)
         assert (done.code, done.out, done.err) == (code, "", "error: no\n")
 

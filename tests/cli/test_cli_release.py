@@ -8,7 +8,7 @@ from pathlib import Path
 import click
 import pytest
 
-from certsynth.algorithm import release as pipeline
+from certsynth.algorithm import release as releasing
 from certsynth.algorithm import settings
 from certsynth.cli import main
 from certsynth.cli.options import NO_LEDGER
@@ -68,9 +68,9 @@ def test_passes_on_every_option(town, run, monkeypatch):
 
     def spy(data: object, schema: object, **options: object) -> None:
         asked.update(options, data=data)
-        raise pipeline.InputError("seen")
+        raise releasing.InputError("seen")
 
-    monkeypatch.setattr(pipeline, "release", spy)
+    monkeypatch.setattr(releasing, "release", spy)
     options = {
         "delta": "1e-6",
         "rho": "0.1",

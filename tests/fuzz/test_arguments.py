@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 
 from certsynth.algorithm import certify as certification
 from certsynth.algorithm import evaluate as evaluation
-from certsynth.algorithm import release as pipeline
+from certsynth.algorithm import release as releasing
 from certsynth.cli import main
 from certsynth.errors import InputError
 from certsynth.planning import plan
@@ -116,7 +116,7 @@ def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture(autouse=True)
 def _no_work(monkeypatch: pytest.MonkeyPatch, place: Path) -> None:
     monkeypatch.chdir(place)
-    monkeypatch.setattr(pipeline, "choose", stop)
+    monkeypatch.setattr(releasing, "run", stop)
     monkeypatch.setattr(certification, "direct_bounds", stop)
     monkeypatch.setattr(evaluation, "compared", stop)
     monkeypatch.setattr(plan, "choose", stop)

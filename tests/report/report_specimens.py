@@ -1,4 +1,4 @@
-"""Releases to report on, written by hand: every kind of column, and documents as `certsynth.algorithm.release` makes them."""
+"""Releases to report on, written by hand: every kind of column, and documents as a release makes them."""
 
 from __future__ import annotations
 
