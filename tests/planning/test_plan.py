@@ -12,6 +12,7 @@ import polars as pl
 import pytest
 
 from certsynth import plan, release
+from certsynth.algorithm import layered
 from certsynth.algorithm.settings import HIDDEN_ROWS
 from certsynth.artefact.table import decoded_table
 from certsynth.domain import Category, Ordered, Schema
@@ -19,7 +20,6 @@ from certsynth.errors import InputError
 from certsynth.mechanisms import Budget, Sensitivity
 from certsynth.mechanisms.samplers import Noised
 from certsynth.planning import choice as choosing
-from certsynth.planning import plan as planning
 from certsynth.planning.cache import VARIABLE
 from certsynth.planning.plan import REFERENCE, Plan
 from certsynth.planning.tables import made_up
@@ -281,7 +281,7 @@ def test_the_same_question_is_answered_from_the_cache(tmp_path: Path, monkeypatc
     monkeypatch.setenv(VARIABLE, str(tmp_path / "deep" / "cache"))
     first = plan(PAIR, rows=50, **QUICK)
     with monkeypatch.context() as patch:
-        patch.setattr(planning, "_planned", failing)
+        patch.setattr(layered, "plan_layers", failing)
         assert plan(PAIR, rows=50, **QUICK) == first
         assert plan(PAIR, rows=50, **QUICK | {"epsilon": "1"}) == first
         for other in ({"epsilon": 2}, {"resolution": 5}, {"delta": "1e-6"}, {"confidence": "0.9"}, {"columns": ["a"]}):

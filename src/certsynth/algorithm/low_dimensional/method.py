@@ -8,6 +8,7 @@ from fractions import Fraction
 
 import numpy as np
 
+from certsynth.algorithm.checks import checked_budget
 from certsynth.algorithm.fitting import Fitting
 from certsynth.algorithm.low_dimensional.adaptation import choose_grid
 from certsynth.algorithm.low_dimensional.heavy_cells import heavy_cells
@@ -56,9 +57,7 @@ class LowDimensional:
             "preset": asked["preset"] is not None,
             "candidates": asked["candidates"] != 1,
         }
-        request = replace(request, options={**asked, "sparsity": columns})
-        settings = request.settings(self.name, Defaults())
-        if settings.privacy.budget.unit is not Unit.EPSILON:
+        if checked_budget(asked["epsilon"], asked["delta"], asked["rho"]).budget.unit is not Unit.EPSILON:
             raise InputError(
                 f"the mechanism {self.name} has Laplace noise, for epsilon alone: leave delta and rho out."
             )
@@ -67,6 +66,8 @@ class LowDimensional:
                 f"the mechanism {self.name} is for statistics of all columns at once, and has no use for {given[0]}: "
                 "leave that out. --columns names the columns that matter."
             )
+        request = replace(request, options={**asked, "sparsity": columns})
+        settings = request.settings(self.name, Defaults())
         if not settings.share:
             raise InputError(
                 f"for the mechanism {self.name} only the direct certificate can speak: certificate_share must be "
