@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 
 from certsynth import Ledger
-from certsynth.algorithm.checks import checked_budget
+from certsynth.algorithm.request import checked_budget
 from certsynth.errors import BudgetNote, CheckFailed, InputError
 from certsynth.mechanisms import Budget, Neighbours, Sensitivity, Unit
 from certsynth.mechanisms import ledger as ledgers

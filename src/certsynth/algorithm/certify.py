@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from certsynth.algorithm.checks import (
+from certsynth.algorithm.request import (
     checked_budget,
     checked_confidence,
     checked_neighbours,

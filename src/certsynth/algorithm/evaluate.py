@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from certsynth.algorithm.checks import checked_subsets, named_columns
+from certsynth.algorithm.request import checked_subsets, named_columns
 from certsynth.algorithm.sizes import allowed_memory, check_lattice
 from certsynth.base.progress import Progress, silent
 from certsynth.certificate.passes import compared

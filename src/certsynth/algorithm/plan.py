@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, Literal
 
-from certsynth.algorithm.checks import MAX_ROWS, usable
+from certsynth.algorithm.request import MAX_ROWS, usable
 from certsynth.algorithm.registry import METHODS, checked_settings
 from certsynth.algorithm.settings import Request
 from certsynth.algorithm.sizes import check_lattice

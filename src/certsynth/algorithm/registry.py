@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from certsynth.algorithm.checks import checked_choice
+from certsynth.algorithm.request import checked_choice
 from certsynth.algorithm.layered import Layered
 from certsynth.algorithm.low_dimensional.method import LowDimensional
 from certsynth.algorithm.method import Method

@@ -9,7 +9,7 @@ from typing import Any, Literal
 
 import numpy as np
 
-from certsynth.algorithm.checks import usable
+from certsynth.algorithm.request import usable
 from certsynth.algorithm.method import Run
 from certsynth.algorithm.registry import METHODS, checked_settings
 from certsynth.algorithm.settings import Request, Settings

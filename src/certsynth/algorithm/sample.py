@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from certsynth.algorithm.checks import checked_rows
+from certsynth.algorithm.request import checked_rows
 from certsynth.algorithm.fitting import Fitting
 from certsynth.algorithm.registry import method_of
 from certsynth.algorithm.sizes import check_lattice, default_memory

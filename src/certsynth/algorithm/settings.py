@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any, Literal
 
-from certsynth.algorithm.checks import (
+from certsynth.algorithm.request import (
     checked_budget,
     checked_choice,
     checked_confidence,

@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from certsynth.algorithm.checks import checked_resolution
+from certsynth.algorithm.request import checked_resolution
 from certsynth.base.arrays import Ints
 from certsynth.domain import Cells, Groups, Schema
 from certsynth.errors import InputError

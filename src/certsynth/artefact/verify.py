@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from certsynth.algorithm.checks import MOST_DELTA
+from certsynth.algorithm.request import MOST_DELTA
 from certsynth.artefact import measurements as archive
 from certsynth.artefact.certificate import (
     ADAPTING,

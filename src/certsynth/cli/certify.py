@@ -13,7 +13,7 @@ from certsynth.cli.progress import bars
 
 if TYPE_CHECKING:
     from certsynth.algorithm.certify import Certification
-    from certsynth.algorithm.checks import Named
+    from certsynth.algorithm.request import Named
 
 
 @click.command("certify", short_help="How far anybody's synthetic table is, privately.")

@@ -12,7 +12,7 @@ from certsynth.cli.failure import say
 from certsynth.cli.progress import bars
 
 if TYPE_CHECKING:
-    from certsynth.algorithm.checks import Named
+    from certsynth.algorithm.request import Named
     from certsynth.algorithm.evaluate import Evaluation
 
 WARNING = "note: what evaluate prints is NOT private. It is for the owner of the rows, and must not leave the house."

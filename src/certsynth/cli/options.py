@@ -153,7 +153,7 @@ def named_subsets(workload: Path | None) -> list[list[str]] | None:
 
 def say_what_is_left_out(schema: Schema, subsets: list[list[str]] | None, choices: Mapping[str, Any]) -> None:
     """Columns that no subset names are not released: say so before anything is spent. Bad arguments are told first."""
-    from certsynth.algorithm.checks import checked_subsets, named_columns
+    from certsynth.algorithm.request import checked_subsets, named_columns
 
     if subsets is None:
         return

@@ -18,7 +18,7 @@ from typing import Any
 
 import numpy as np
 
-from certsynth.algorithm.checks import checked_resolution
+from certsynth.algorithm.request import checked_resolution
 from certsynth.algorithm.layers import Layer, grouped, most_labels, points, weighted
 from certsynth.algorithm.settings import Settings
 from certsynth.algorithm.sizes import check_size

@@ -8,7 +8,7 @@ from fractions import Fraction
 
 import numpy as np
 
-from certsynth.algorithm.checks import checked_budget
+from certsynth.algorithm.request import checked_budget
 from certsynth.algorithm.fitting import Fitting
 from certsynth.algorithm.low_dimensional.adaptation import choose_grid
 from certsynth.algorithm.low_dimensional.heavy_cells import heavy_cells
