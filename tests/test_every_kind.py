@@ -20,7 +20,7 @@ from certsynth.domain import Category, Column, Ordered
 from certsynth.domain.schema import describe
 from certsynth.errors import SchemaError
 from certsynth.mechanisms import STRATEGIES, Neighbours
-from certsynth.mechanisms.registry import LOW_DIMENSIONAL
+from certsynth.mechanisms.registry import GRID_STRATEGIES
 from small import EVERY_KIND, emitted, workers
 
 FEW = ["income", "job", "colour"]
@@ -72,7 +72,7 @@ SWEPT = [
         marks=pytest.mark.slow,
     )
     for mechanism in STRATEGIES
-    if mechanism not in LOW_DIMENSIONAL
+    if mechanism not in GRID_STRATEGIES
     for neighbours in Neighbours
     for projection in ("particles", "drawn")
     for budget in ({"epsilon": 100}, {"rho": 100})

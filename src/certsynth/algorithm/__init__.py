@@ -1,1 +1,1 @@
-"""Algorithm 1 of the paper: its options, its steps, and the methods that can run it."""
+"""The algorithm, seen from outside: what can be asked of it."""

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 
 from certsynth.algorithm.fitting import Fitting, fit_table
 from certsynth.algorithm.layers import measure_layers
-from certsynth.algorithm.settings import Defaults, Request, Settings
+from certsynth.algorithm.settings import Defaults, Settings, common_settings
 from certsynth.algorithm.sizes import check_program, check_size
 from certsynth.algorithm.task import Task
 from certsynth.algorithm.values import Chosen, Means, PrivateTable
@@ -21,6 +22,7 @@ from certsynth.errors import InputError
 from certsynth.mechanisms import Measurement, in_full
 from certsynth.planning.choice import RESOLUTIONS, choose, tables_at
 from certsynth.planning.plan import Plan, plan_layers
+from certsynth.projection.emit import Detail
 from certsynth.projection.support import check_full_grid
 from certsynth.queries.fine import LATTICE_COLUMNS
 
@@ -33,29 +35,33 @@ class Layered:
     defaults = Defaults()
     linear_program_loss = "transport"
 
-    def settings(self, request: Request) -> Settings:
-        asked = request.settings(self.name, self.defaults)
+    def settings(self, schema: Schema, options: Mapping[str, Any]) -> Settings:
+        asked = common_settings(self.name, schema, options, self.defaults, sparsity=options["sparsity"])
         projection, loss = asked.projection, asked.loss
-        if projection == "public" and not request.has_public:
-            raise InputError("projection public needs public rows: give --public FILE, or choose another projection.")
-        if request.has_public and projection in ("full-grid", "drawn"):
-            raise InputError(f"public rows are not used by the projection {projection}; leave one of the two out.")
-        if loss is not None and projection == "particles":
-            raise InputError("particles have a loss of their own; leave --loss out, or choose another projection.")
+        _check_public(projection, public=options["public"] is not None)
         if projection == "auto" and loss is None and self.fits_particles(asked):
             projection = "particles"
-        if projection != "particles" and loss is None:
-            loss = self.linear_program_loss if asked.sparsity <= TRANSPORT_COLUMNS else "path"
-        if loss == "transport" and asked.sparsity > TRANSPORT_COLUMNS:
-            raise InputError(
-                f"the transport loss is for at most {TRANSPORT_COLUMNS} columns at once; choose --loss path."
-            )
+        if loss is not None or projection != "particles":
+            loss = self._loss(loss, projection, asked.sparsity)
         # Emit cell centres if only the plug-in certificate applies (it charges every offset); else spread values.
-        return replace(asked, projection=projection, loss=loss, detail="spread" if asked.share else "centre")
+        detail: Detail = "spread" if asked.certificate_share else "centre"
+        return replace(asked, projection=projection, loss=loss, detail=detail)
+
+    def _loss(self, loss: str | None, projection: str, sparsity: int) -> str:
+        """What a linear program makes small."""
+        if loss is None:
+            return self.linear_program_loss if sparsity <= TRANSPORT_COLUMNS else "path"
+        if projection == "particles":
+            raise InputError("particles have a loss of their own; leave `loss` out, or choose another `projection`.")
+        if loss == "transport" and sparsity > TRANSPORT_COLUMNS:
+            raise InputError(
+                f'the transport loss is for at most {TRANSPORT_COLUMNS} columns at once; choose `loss="path"`.'
+            )
+        return loss
 
     def fits_particles(self, settings: Settings) -> bool:
         """Whether particles are the default: only the direct certificate can speak of what they write."""
-        return bool(settings.share)
+        return bool(settings.certificate_share)
 
     def check(self, schema: Schema, settings: Settings, *, memory: int | None) -> None:
         marginals = tables_at(Task(schema, settings, rows=0), settings.resolution or min(RESOLUTIONS))
@@ -89,3 +95,15 @@ class Layered:
 
     def plan(self, task: Task, *, memory: int | None, progress: Progress) -> Plan:
         return plan_layers(task, memory=memory, progress=progress)
+
+
+def _check_public(projection: str, *, public: bool) -> None:
+    if projection == "public" and not public:
+        raise InputError("the projection public needs public rows: give `public`, or choose another `projection`.")
+    if public and projection in ("full-grid", "drawn"):
+        raise InputError(
+            f"public rows are not used by the projection {projection}; leave out `public` or `projection`."
+        )
+
+
+LAYERED = Layered()

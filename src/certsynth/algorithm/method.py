@@ -6,14 +6,14 @@ Counting, certificates and the record are the same for all, and do not trust a m
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Any, Protocol
 
 import numpy as np
 
 from certsynth.algorithm.fitting import Fitting
-from certsynth.algorithm.settings import Request, Settings
+from certsynth.algorithm.settings import Settings
 from certsynth.algorithm.task import Task
 from certsynth.algorithm.values import Chosen, Means, PrivateTable
 from certsynth.artefact.table import Table
@@ -35,8 +35,8 @@ class Method(Protocol):
         """The most columns that the direct certificate compares on a lattice; more are compared on a net."""
         ...
 
-    def settings(self, request: Request) -> Settings:
-        """Its settings: defaults where nothing was said; what it has no use for is refused."""
+    def settings(self, schema: Schema, options: Mapping[str, Any]) -> Settings:
+        """Its settings, from options that were checked one by one; what it has no use for is refused."""
         ...
 
     def check(self, schema: Schema, settings: Settings, *, memory: int | None) -> None:

@@ -2,8 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from dataclasses import replace
+from fractions import Fraction
+from typing import Any
+
 from certsynth.algorithm.layered import Layered
 from certsynth.algorithm.settings import Defaults, Settings
+from certsynth.domain import Schema
 
 
 class Paper(Layered):
@@ -13,8 +19,14 @@ class Paper(Layered):
     """
 
     name = "paper"
-    defaults = Defaults(certificate_share="0", confidence="0.9", mechanism="haar-noisy-total", as_printed=True)
+    defaults = Defaults(certificate_share=Fraction(0), confidence=Fraction(9, 10), mechanism="haar-noisy-total")
     linear_program_loss = "path"
+
+    def settings(self, schema: Schema, options: Mapping[str, Any]) -> Settings:
+        return replace(super().settings(schema, options), as_printed=True)
 
     def fits_particles(self, settings: Settings) -> bool:
         return False
+
+
+PAPER = Paper()

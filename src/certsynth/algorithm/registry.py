@@ -1,46 +1,47 @@
-"""The methods by name, and which one a request means."""
+"""The methods by name: one line for each. Nothing is imported before a method is needed, so `--help` stays quick."""
 
 from __future__ import annotations
 
+import importlib
 from collections.abc import Mapping
-from typing import Any
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Literal
 
-from certsynth.algorithm.request import checked_choice
-from certsynth.algorithm.layered import Layered
-from certsynth.algorithm.low_dimensional.method import LowDimensional
-from certsynth.algorithm.method import Method
-from certsynth.algorithm.paper import Paper
-from certsynth.algorithm.settings import PRESETS, Request, Settings
-from certsynth.errors import InputError
-from certsynth.mechanisms import STRATEGIES
+if TYPE_CHECKING:
+    from certsynth.algorithm.method import Method
 
-METHODS: dict[str, Method] = {
-    method.name: method for method in (Layered(), Paper(), LowDimensional(signed=False), LowDimensional(signed=True))
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """Where a method is, as module and name in it; and the option whose value, the method's name, asks for it."""
+
+    module: str
+    name: str
+    option: Literal["mechanism", "preset"] | None = None
+
+
+DEFAULT = "layered"
+
+METHODS = {
+    DEFAULT: Entry("certsynth.algorithm.layered", "LAYERED"),
+    "paper": Entry("certsynth.algorithm.paper", "PAPER", "preset"),
+    "low-dimensional": Entry("certsynth.algorithm.low_dimensional.method", "ON_SIMPLEX", "mechanism"),
+    "low-dimensional-l1": Entry("certsynth.algorithm.low_dimensional.method", "IN_L1_BALL", "mechanism"),
 }
-"""A method is asked for by its name, as `mechanism` or as `preset`; the first is the default."""
+
+
+def method_names(option: str) -> tuple[str, ...]:
+    """The methods that an option asks for by name."""
+    return tuple(name for name, entry in METHODS.items() if entry.option == option)
+
+
+def method_named(name: str) -> Method:
+    entry = METHODS[name]
+    method: Method = getattr(importlib.import_module(entry.module), entry.name)
+    return method
 
 
 def method_for(options: Mapping[str, Any]) -> Method:
-    """The method that options ask for."""
-    mechanism, preset = options["mechanism"], options["preset"]
-    if preset is not None:
-        checked_choice(preset, name="preset", choices=PRESETS)
-    if mechanism not in (None, "auto"):
-        checked_choice(mechanism, name="mechanism", choices=STRATEGIES)
-    for asked in (mechanism, preset):
-        if asked in METHODS:
-            return METHODS[asked]
-    return next(iter(METHODS.values()))
-
-
-def method_of(document: Mapping[str, Any]) -> Method:
-    """The method that a release was made with."""
-    return method_for(document["release"])
-
-
-def checked_settings(request: Request) -> Settings:
-    """What a request means, with the defaults of its method; what cannot be is refused."""
-    settings = method_for(request.options).settings(request)
-    if settings.measurement_budget.amount <= 0:
-        raise InputError("certificate_share leaves nothing for the rows themselves; lower it.")
-    return settings
+    """The method that options ask for, or that the record of a release says it was made with."""
+    asked = (name for name, entry in METHODS.items() if entry.option and options[entry.option] == name)
+    return method_named(next(asked, DEFAULT))

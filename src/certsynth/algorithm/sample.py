@@ -8,9 +8,9 @@ from typing import Any
 
 import numpy as np
 
-from certsynth.algorithm.request import checked_rows
 from certsynth.algorithm.fitting import Fitting
-from certsynth.algorithm.registry import method_of
+from certsynth.algorithm.options import ROWS
+from certsynth.algorithm.registry import method_for
 from certsynth.algorithm.sizes import check_lattice, default_memory
 from certsynth.artefact import Release
 from certsynth.artefact.certificate import Certificate
@@ -97,12 +97,11 @@ def sample(
 
     `public` are cleaned public rows, where the release was made with such.
     """
-    number = checked_rows(rows)
-    if number is None:
-        raise InputError("say how many rows are wanted: sample(1000), for example.")
+    number = ROWS("rows", rows)
+    assert number is not None
     schema = release.schema
     how = Fitting.stated(release.document)
-    table, _ = method_of(release.document).fit(
+    table, _ = method_for(release.document["release"]).fit(
         release.measurements, schema, how, number, np.random.default_rng(seed), public=public, progress=progress
     )
     clean = cleaned_table(schema, table)

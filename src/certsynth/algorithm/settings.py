@@ -8,16 +8,8 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any, Literal
 
-from certsynth.algorithm.request import (
-    checked_budget,
-    checked_choice,
-    checked_confidence,
-    checked_neighbours,
-    checked_resolution,
-    checked_rows,
-    checked_share,
-    checked_subsets,
-)
+from certsynth.algorithm.registry import method_for
+from certsynth.algorithm.request import DEFAULT_CONFIDENCE, checked_budget, checked_subsets
 from certsynth.certificate.plug_in import DISPLACEMENT_BETA, TRANSPORT_COLUMNS, Proxies
 from certsynth.domain import Schema
 from certsynth.errors import InputError
@@ -28,10 +20,6 @@ from certsynth.queries.marginals import Subset, maximal
 
 CellKind = Literal["even", "points", "groups"]
 """Even cells; all points of the columns' lattices; groups of those points."""
-
-PROJECTIONS = ("auto", "particles", "public", "full-grid", "drawn")
-LOSSES = ("path", "transport")
-PRESETS = ("paper",)
 
 MOST_ROWS = 1_000_000
 HIDDEN_ROWS = 100_000
@@ -47,7 +35,6 @@ thousand, and the direct certificate divides by it."""
 
 DISPLACEMENT_SHARE = Fraction(1, 50)
 """Of the budget, what measuring the discretisation costs where the plug-in certificate speaks alone."""
-MOST_CANDIDATES = 100
 
 DIRECT_BETA = Fraction(9, 10)
 """Of the failure probability, what the direct certificate gets; the plug-in one gets the rest."""
@@ -71,7 +58,7 @@ class Settings:
     projection: str
     loss: str | None
     rows: int | None
-    share: Fraction
+    certificate_share: Fraction
     confidence: Fraction
     neighbours: Neighbours
     preset: str | None
@@ -80,6 +67,14 @@ class Settings:
     detail: Detail = "spread"
     choice_share: Fraction = Fraction(0)
     as_printed: bool = False
+
+    @classmethod
+    def of(cls, schema: Schema, options: Mapping[str, Any]) -> Settings:
+        """What options mean, with the defaults of the method that they ask for; what cannot be is refused."""
+        settings = method_for(options).settings(schema, options)
+        if settings.measurement_budget.amount <= 0:
+            raise InputError("`certificate_share` leaves nothing for the rows themselves; lower it.")
+        return settings
 
     @property
     def sparsity(self) -> int:
@@ -102,7 +97,7 @@ class Settings:
     @property
     def plug_in_beta(self) -> Fraction:
         """What the plug-in certificate may fail with: all of β if it speaks alone."""
-        return self.beta * (1 - DIRECT_BETA) if self.share else self.beta
+        return self.beta * (1 - DIRECT_BETA) if self.certificate_share else self.beta
 
     @property
     def draws(self) -> int:
@@ -132,11 +127,11 @@ class Settings:
 
         The direct certificate has no use for it, and the paper takes the worst case.
         """
-        return Fraction(0) if self.share or self.as_printed else DISPLACEMENT_SHARE
+        return Fraction(0) if self.certificate_share or self.as_printed else DISPLACEMENT_SHARE
 
     @property
     def measurement_budget(self) -> Budget:
-        others = self.share + self.selection_share + self.choice_share + self.displacement_share
+        others = self.certificate_share + self.selection_share + self.choice_share + self.displacement_share
         return self.privacy.budget.share(1 - others - self.count_share)
 
     def cells(self, ways: int) -> CellKind:
@@ -145,7 +140,7 @@ class Settings:
         Particles with a direct certificate know single columns at full detail, and several together in groups that
         follow from those. The plug-in certificate counts the widest cell, so where it speaks alone cells are even.
         """
-        if self.projection != "particles" or (ways > 1 and not self.share):
+        if self.projection != "particles" or (ways > 1 and not self.certificate_share):
             return "even"
         return "points" if ways == 1 else "groups"
 
@@ -164,64 +159,40 @@ class Settings:
 
 @dataclass(frozen=True, slots=True)
 class Defaults:
-    """What a method takes where a person says nothing."""
+    """What a method takes where an option is left open."""
 
-    certificate_share: str = "0.05"
-    confidence: str = "0.95"
+    certificate_share: Fraction = Fraction(1, 20)
+    confidence: Fraction = DEFAULT_CONFIDENCE
     mechanism: str | None = None
-    as_printed: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class Request:
-    """The options of a call as they were given, for columns of a schema.
+def common_settings(
+    method: str, schema: Schema, options: Mapping[str, Any], defaults: Defaults, *, sparsity: int | None
+) -> Settings:
+    """The settings that no method changes, from options that were checked one by one.
 
-    `has_public` says whether public rows were given, `call` which function was called. The schema has the columns that
-    are released: with named subsets, those that they name.
+    How rows are fitted is left as it was asked for. The schema has the columns that are released: with named subsets,
+    those that they name.
     """
-
-    schema: Schema
-    options: Mapping[str, Any]
-    has_public: bool = False
-    call: str = "release"
-
-    def settings(self, method: str, defaults: Defaults) -> Settings:
-        """The settings that no method changes; how rows are fitted is left as it was asked for."""
-        asked = self.options
-        privacy = checked_budget(asked["epsilon"], asked["delta"], asked["rho"])
-        subsets = checked_subsets(self.schema, asked["sparsity"], asked["subsets"], call=self.call)
-        mechanism = asked["mechanism"]
-        share, confidence, loss = asked["certificate_share"], asked["confidence"], asked["loss"]
-        return Settings(
-            method=method,
-            privacy=privacy,
-            subsets=subsets,
-            named=asked["subsets"] is not None,
-            resolution=checked_resolution(asked["resolution"]),
-            mechanism=defaults.mechanism if mechanism in (None, "auto") else mechanism,
-            projection=checked_choice(asked["projection"], name="projection", choices=PROJECTIONS),
-            loss=None if loss is None else checked_choice(loss, name="loss", choices=LOSSES),
-            rows=checked_rows(asked["rows"]),
-            share=checked_share(
-                defaults.certificate_share if share is None else share,
-                name="certificate_share",
-                low=Fraction(0),
-                high=Fraction(1),
-                rule="at least 0 and below 1, for example 0.05",
-            ),
-            confidence=checked_confidence(defaults.confidence if confidence is None else confidence),
-            neighbours=checked_neighbours(asked["neighbours"]),
-            preset=asked["preset"],
-            candidates=_checked_candidates(asked["candidates"], max(map(len, subsets))),
-            as_printed=defaults.as_printed,
-        )
-
-
-def _checked_candidates(candidates: Any, sparsity: int) -> int:
-    if isinstance(candidates, bool) or not isinstance(candidates, int) or not 1 <= candidates <= MOST_CANDIDATES:
-        raise InputError(f"candidates must be a whole number from 1 to {MOST_CANDIDATES}; got {candidates!r:.20}.")
-    if candidates > 1 and sparsity > TRANSPORT_COLUMNS:
+    subsets = checked_subsets(schema, sparsity, options["subsets"])
+    share, confidence, mechanism = options["certificate_share"], options["confidence"], options["mechanism"]
+    if options["candidates"] > 1 and max(map(len, subsets)) > TRANSPORT_COLUMNS:
         raise InputError(
-            f"choosing among candidates compares at most {TRANSPORT_COLUMNS} columns at once; leave --candidates out."
+            f"choosing among candidates compares at most {TRANSPORT_COLUMNS} columns at once; leave `candidates` out."
         )
-    return candidates
+    return Settings(
+        method=method,
+        privacy=checked_budget(options["epsilon"], options["delta"], options["rho"]),
+        subsets=subsets,
+        named=options["subsets"] is not None,
+        resolution=options["resolution"],
+        mechanism=defaults.mechanism if mechanism in (None, "auto") else mechanism,
+        projection=options["projection"],
+        loss=options["loss"],
+        rows=options["rows"],
+        certificate_share=defaults.certificate_share if share is None else share,
+        confidence=defaults.confidence if confidence is None else confidence,
+        neighbours=Neighbours(options["neighbours"]),
+        preset=options["preset"],
+        candidates=options["candidates"],
+    )

@@ -145,12 +145,12 @@ def certify(this: Run, counted: Counted, measured: Measured, fitted: Fitted) -> 
             proxies=settings.proxies(measured.resolution),
             progress=means.progress,
         )
-    if settings.share:
+    if settings.certificate_share:
         whole, single = direct_bounds(
             this.lattice,
             this.private.placing,
             lambda: [fitted.rows],
-            budget=settings.privacy.budget.share(settings.share),
+            budget=settings.privacy.budget.share(settings.certificate_share),
             beta=direct_beta,
             neighbours=settings.neighbours,
             two_sided=False,

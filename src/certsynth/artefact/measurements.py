@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from certsynth.algorithm.request import checked_resolution
+from certsynth.algorithm.options import RESOLUTION
 from certsynth.base.arrays import Ints
 from certsynth.domain import Cells, Groups, Schema
 from certsynth.errors import InputError
@@ -195,7 +195,7 @@ def _describe(cells: Sequence[Cells], schema: Schema) -> dict[str, Any]:
 
 def _cells(about: dict[str, Any], schema: Schema) -> tuple[Cells, ...]:
     if "resolution" in about:
-        resolution = checked_resolution(about["resolution"])
+        resolution = RESOLUTION("resolution", about["resolution"])
         if resolution is None:
             raise ValueError("the resolution")
         return tuple(column.cells(resolution) for column in schema)

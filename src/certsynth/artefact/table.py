@@ -11,7 +11,7 @@ from typing import Any
 import duckdb
 import numpy as np
 
-from certsynth.algorithm.request import MAX_ROWS
+from certsynth.algorithm.options import MAX_ROWS
 from certsynth.base.paths import literally
 from certsynth.domain import Category, Column, Ordered, Schema
 from certsynth.domain.cleaning import Raw

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from fractions import Fraction
 
+from certsynth.algorithm.options import MECHANISMS
 from certsynth.errors import InputError
 from certsynth.mechanisms.guarantee import Neighbours
 from certsynth.mechanisms.haar import Haar
@@ -12,19 +13,8 @@ from certsynth.mechanisms.quad_tree import QuadTree
 from certsynth.mechanisms.sparse import LowDimensional
 from certsynth.mechanisms.strategy import Strategy
 
-LOW_DIMENSIONAL = ("low-dimensional", "low-dimensional-l1")
+GRID_STRATEGIES = ("low-dimensional", "low-dimensional-l1")
 """Those that work on one grid of all columns; the second as the paper does it."""
-
-STRATEGIES = (
-    "identity",
-    "haar",
-    "haar-hilbert",
-    "haar-tour",
-    "haar-weighted",
-    "quad-tree",
-    "haar-noisy-total",
-    *LOW_DIMENSIONAL,
-)
 
 GROWTHS = {
     "haar-weighted": tuple(Fraction(i, 8) for i in range(1, 6)),
@@ -53,6 +43,6 @@ def strategy_named(name: str, *, neighbours: Neighbours, growth: Fraction | None
         return QuadTree(neighbours, growth=Fraction(1, 2) if growth is None else growth)
     if name == "haar-noisy-total":
         return Haar(neighbours, noisy_total=True)
-    if name in LOW_DIMENSIONAL:
-        return LowDimensional(neighbours, signed=name == LOW_DIMENSIONAL[1])
-    raise InputError(f"there is no mechanism {name!r:.40}; choose one of: {', '.join(STRATEGIES)}.")
+    if name in GRID_STRATEGIES:
+        return LowDimensional(neighbours, signed=name == GRID_STRATEGIES[1])
+    raise InputError(f"there is no mechanism {name!r:.40}; choose one of: {', '.join(MECHANISMS)}.")

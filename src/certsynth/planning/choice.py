@@ -18,8 +18,8 @@ from typing import Any
 
 import numpy as np
 
-from certsynth.algorithm.request import checked_resolution
 from certsynth.algorithm.layers import Layer, grouped, most_labels, points, weighted
+from certsynth.algorithm.options import AUTO_MECHANISMS, MECHANISMS, RESOLUTION
 from certsynth.algorithm.settings import Settings
 from certsynth.algorithm.sizes import check_size
 from certsynth.algorithm.task import Task
@@ -29,7 +29,7 @@ from certsynth.domain import Category, Cells, Column, Groups, Ordered, Schema
 from certsynth.domain.column import discretisation
 from certsynth.errors import InputError, TooLarge
 from certsynth.mechanisms import FullMeasurement, Strategy, strategy_named
-from certsynth.mechanisms.registry import GROWTHS, STRATEGIES
+from certsynth.mechanisms.registry import GROWTHS
 from certsynth.planning.cache import remembered
 from certsynth.planning.noise import best_strategy, blank, noise_losses
 from certsynth.planning.rehearsal import MOST_ROWS, loss, rehearse
@@ -40,7 +40,6 @@ from certsynth.queries import Marginals
 from certsynth.queries.marginals import Subset, within
 
 RESOLUTIONS = (4, 6, 8, 12, 16, 24, 32, 48, 64, 96, 128)
-MECHANISMS = ("identity", "haar", "haar-hilbert", "haar-weighted", "quad-tree")
 
 PROMPT_CELLS, PARTICLE_CELLS = 12_000, 2_000_000
 """Cells up to which a resolution is chosen without being asked for: by programs, or particles, more take minutes."""
@@ -171,9 +170,9 @@ def _to_json(choice: Choice) -> dict[str, Any]:
 def _from_json(found: Mapping[str, Any], settings: Settings) -> Choice:
     candidates = []
     for c in found["candidates"]:
-        growth, split, resolution = Fraction(c["growth"]), Fraction(c["split"]), checked_resolution(c["resolution"])
+        growth, split, resolution = Fraction(c["growth"]), Fraction(c["split"]), RESOLUTION("resolution", c["resolution"])
         name, points_only = c["mechanism"], settings.cells(settings.sparsity) == "points"
-        growths = GROWTHS.get(name, (Fraction(0),)) if name in STRATEGIES else ()
+        growths = GROWTHS.get(name, (Fraction(0),)) if name in MECHANISMS else ()
         resolutions = [settings.resolution] if settings.resolution else [None] if points_only else RESOLUTIONS
         fits = growth in growths and resolution in resolutions and settings.mechanism in (None, name)
         if split not in SPLITS or not fits:
@@ -217,7 +216,7 @@ def _predicted(candidate: Candidate) -> float:
 
 def _candidates(task: Task, memory: int | None, progress: Progress) -> Iterator[Candidate]:
     """All mechanisms at all resolutions, as long as more cells may help."""
-    names = (task.settings.mechanism,) if task.settings.mechanism else MECHANISMS
+    names = (task.settings.mechanism,) if task.settings.mechanism else AUTO_MECHANISMS
     if task.settings.cells(task.settings.sparsity) == "points":
         table = Marginals(cells=points(task.schema, task.settings.resolution), subsets=task.settings.tables)
         for name in names:

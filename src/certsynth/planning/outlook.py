@@ -53,7 +53,7 @@ class Outlook:
 
 def is_rehearsed(settings: Settings, candidate: Candidate) -> bool:
     """Whether releases are rehearsed: particles are, where the direct certificate speaks."""
-    return bool(settings.share) and candidate.layers[-1].cells != "even"
+    return bool(settings.certificate_share) and candidate.layers[-1].cells != "even"
 
 
 def expected(
@@ -65,7 +65,7 @@ def expected(
     """By rehearsals where there are some; else terms are added up. `privatisation` is that of the certificate."""
     if is_rehearsed(task.settings, candidate):
         return _rehearsed(task, candidate, progress)
-    if task.settings.share:
+    if task.settings.certificate_share:
         extra = slack(task)
         loss = SPREAD_INSIDE * candidate.discretisation + SPREAD_NOISE * candidate.privatisation
         return Outlook(loss + extra, loss / 2 + extra / 2, 2 * (loss + extra), extra)

@@ -149,7 +149,7 @@ def plan_layers(task: Task, *, memory: int | None, progress: Progress) -> Plan:
         confidence=float(settings.confidence),
         privacy=settings.privacy.told(settings.privacy.budget),
         neighbours=str(settings.neighbours),
-        certificate="direct" if settings.share else "plug-in",
+        certificate="direct" if settings.certificate_share else "plug-in",
         split=float(choice.best.split) if len(choice.layers) > 1 else None,
         choice=planned[choice.best],
         candidates=tuple(sorted(planned.values(), key=lambda c: (c.mechanism, c.resolution or 0))),
@@ -223,7 +223,7 @@ def _describe(task: Task, each: Candidate, privatisation: float, outlook: Outloo
 
 def _size(task: Task, each: Candidate) -> Size:
     marginals = blank_layers(task.schema, each.layers, task.rows)[-1].marginals
-    fine = FineMarginals.of(task.schema, task.settings.subsets) if task.settings.share else None
+    fine = FineMarginals.of(task.schema, task.settings.subsets) if task.settings.certificate_share else None
     return size_of_release(
         task.schema, marginals, fine, rows=task.rows, draws=task.settings.draws, program=task.settings.loss is not None
     )

@@ -173,7 +173,7 @@ def slack(task: Task) -> float:
     found = bounds(
         fine,
         None,
-        _without_noise(query.values, query.sensitivity, task.settings, task.settings.share * share),
+        _without_noise(query.values, query.sensitivity, task.settings, task.settings.certificate_share * share),
         rows=task.rows,
         beta=task.settings.beta * DIRECT_BETA * share,
         losses=1,

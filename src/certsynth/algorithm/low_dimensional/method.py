@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from fractions import Fraction
+from typing import Any
 
 import numpy as np
 
@@ -13,7 +14,7 @@ from certsynth.algorithm.fitting import Fitting
 from certsynth.algorithm.low_dimensional.adaptation import choose_grid
 from certsynth.algorithm.low_dimensional.heavy_cells import heavy_cells
 from certsynth.algorithm.low_dimensional.plan import plan_grids
-from certsynth.algorithm.settings import Defaults, Request, Settings
+from certsynth.algorithm.settings import Defaults, Settings, common_settings
 from certsynth.algorithm.sizes import check_grid
 from certsynth.algorithm.task import Task
 from certsynth.algorithm.values import Chosen, Means, PrivateTable
@@ -46,36 +47,39 @@ class LowDimensional:
         self.signed = signed
         self.name = "low-dimensional-l1" if signed else "low-dimensional"
 
-    def settings(self, request: Request) -> Settings:
-        asked, columns = request.options, len(request.schema)
-        useless = {
-            "sparsity other than that of all columns": asked["sparsity"] not in (None, columns),
-            "a workload": asked["subsets"] is not None,
-            "projection": asked["projection"] not in (None, "auto"),
-            "loss": asked["loss"] is not None,
-            "public rows": request.has_public,
-            "preset": asked["preset"] is not None,
-            "candidates": asked["candidates"] != 1,
-        }
-        if checked_budget(asked["epsilon"], asked["delta"], asked["rho"]).budget.unit is not Unit.EPSILON:
-            raise InputError(
-                f"the mechanism {self.name} has Laplace noise, for epsilon alone: leave delta and rho out."
-            )
-        if given := [name for name, is_given in useless.items() if is_given]:
-            raise InputError(
-                f"the mechanism {self.name} is for statistics of all columns at once, and has no use for {given[0]}: "
-                "leave that out. --columns names the columns that matter."
-            )
-        request = replace(request, options={**asked, "sparsity": columns})
-        settings = request.settings(self.name, Defaults())
-        if not settings.share:
-            raise InputError(
-                f"for the mechanism {self.name} only the direct certificate can speak: certificate_share must be "
-                "above 0."
-            )
+    def settings(self, schema: Schema, options: Mapping[str, Any]) -> Settings:
+        self._check(schema, options)
+        settings = common_settings(self.name, schema, options, Defaults(), sparsity=len(schema))
         projection = "l1-ball" if self.signed else "simplex"
         # Rows do not fill their cell: its centre is nearer to them than other places in it are.
         return replace(settings, projection=projection, detail="centre", choice_share=self._choice_share(settings))
+
+    def _check(self, schema: Schema, options: Mapping[str, Any]) -> None:
+        """One grid of all columns fixes much: refuse what it has no use for."""
+        if checked_budget(options["epsilon"], options["delta"], options["rho"]).budget.unit is not Unit.EPSILON:
+            raise InputError(
+                f"the mechanism {self.name} has Laplace noise, for `epsilon` alone: leave `delta` and `rho` out."
+            )
+        useless = {
+            "a `sparsity` other than that of all columns": options["sparsity"] not in (None, len(schema)),
+            "`subsets`": options["subsets"] is not None,
+            "`projection`": options["projection"] != "auto",
+            "`loss`": options["loss"] is not None,
+            "`public`": options["public"] is not None,
+            "`preset`": options["preset"] is not None,
+            "`candidates`": options["candidates"] != 1,
+        }
+        for name, given in useless.items():
+            if given:
+                raise InputError(
+                    f"the mechanism {self.name} is for statistics of all columns at once, and has no use for {name}: "
+                    "leave that out. `columns` names the columns that matter."
+                )
+        if options["certificate_share"] == 0:
+            raise InputError(
+                f"for the mechanism {self.name} only the direct certificate can speak: `certificate_share` must be "
+                "above 0."
+            )
 
     def _choice_share(self, settings: Settings) -> Fraction:
         """In the paper's way every support size has as much as the counts: of d + 2 equal parts, d + 1."""
@@ -83,7 +87,7 @@ class LowDimensional:
             return Fraction(0)
         if not self.signed:
             return CHOICE_SHARE
-        return (1 - settings.share - settings.count_share) * Fraction(settings.sparsity + 1, settings.sparsity + 2)
+        return (1 - settings.certificate_share - settings.count_share) * Fraction(settings.sparsity + 1, settings.sparsity + 2)
 
     def check(self, schema: Schema, settings: Settings, *, memory: int | None) -> None:
         check_grid(schema, settings.resolution)
@@ -120,3 +124,6 @@ class LowDimensional:
 
     def plan(self, task: Task, *, memory: int | None, progress: Progress) -> Plan:
         return plan_grids(task)
+
+
+ON_SIMPLEX, IN_L1_BALL = LowDimensional(signed=False), LowDimensional(signed=True)
