@@ -5,14 +5,14 @@ from __future__ import annotations
 import hashlib
 import json
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from pathlib import Path
-from typing import Any
+from typing import Any, Unpack
 
 import numpy as np
 
+from certsynth.algorithm.options import CertifyOptions, takes
 from certsynth.certificate.direct import SINGLE_SHARE, Direct, exact_query, released
 from certsynth.certificate.passes import Batches, compared
 from certsynth.domain import Schema
@@ -27,13 +27,7 @@ from certsynth.mechanisms.spending import Spending
 from certsynth.progress import Progress, silent
 from certsynth.queries.fine import PLACING, FineMarginals
 from certsynth.queries.tally import Rows, T, Tally, asked, held
-from certsynth.request import (
-    checked_budget,
-    checked_confidence,
-    checked_neighbours,
-    checked_subsets,
-    usable,
-)
+from certsynth.request import DEFAULT_CONFIDENCE, checked_budget, checked_subsets, usable
 from certsynth.sources import cleaned, open_source, rows_of
 
 
@@ -88,28 +82,8 @@ class Certification:
         }
 
 
-def certify(
-    data: Any,
-    synthetic: Any,
-    schema: Schema,
-    *,
-    epsilon: Any = None,
-    delta: Any = None,
-    rho: Any = None,
-    sparsity: int | None = None,
-    confidence: Any = "0.95",
-    neighbours: str = Neighbours.REPLACE_ONE,
-    per_subset: bool = False,
-    columns: Sequence[str] | None = None,
-    subsets: Sequence[Sequence[str]] | None = None,
-    lattice: int | None = None,
-    memory: int | None = None,
-    ledger: str | Path | None = None,
-    cap: Any = None,
-    dataset: str | None = None,
-    noise: Noise | None = None,
-    progress: Progress = silent,
-) -> Certification:
+@takes(CertifyOptions)
+def certify(data: Any, synthetic: Any, schema: Schema, **options: Unpack[CertifyOptions]) -> Certification:
     """Bounds on the loss of any `synthetic` table, differentially private for the rows of `data`.
 
     The synthetic table must be public, or come from `data` by a mechanism whose own ε is counted beside this one.
@@ -119,36 +93,22 @@ def certify(
             pyarrow or Spark. Columns that the schema does not name are ignored.
         synthetic: the table to be certified, in any of the same forms.
         schema: what a row may hold; not a draft.
-        epsilon: the budget, above 0 and at most 100. Alone it is pure ε-differential privacy.
-        delta: with this, (ε, δ)-differential privacy and Gaussian noise: above 0, at most 0.01.
-        rho: the budget of zero-concentrated differential privacy, alone or in place of one of the two.
-        sparsity: how many columns a statistic may look at: 2, or 1 if there is only one column.
-        subsets: in place of `sparsity`, the subsets of columns that matter, of any sizes, as lists of names. Columns
-            that none of them names are left out.
-        confidence: how sure the certificate is: at least 0.5 and below 1, by default 0.95.
-        neighbours: "replace-one" (the number of rows is public) or "add-remove" (it is not).
-        per_subset: spend the budget on all subsets at once, and give each a bound of its own.
-        columns: use only these columns of the schema.
-        lattice: steps of the lattice that up to three columns are compared on; finer is slower.
-        memory: the most bytes that may be used; by default half of what there is. With less, rows are read more often.
-        ledger: a file that adds up what is spent on a data set, and refuses what would exceed its cap.
-        cap: the most that may ever be spent on the data set; the ledger's first use fixes it.
-        dataset: the name of the data set; by default that of the schema's table.
-        noise: for tests.
-        progress: told what is being done; silent by default.
     """
-    schema = usable(schema, columns, subsets)
-    privacy, sure = checked_budget(epsilon, delta, rho), checked_confidence(confidence)
-    chosen = checked_subsets(schema, sparsity, subsets, call="certify")
-    relation = checked_neighbours(neighbours)
-    fine = FineMarginals.of(schema, chosen, steps=lattice)
+    schema = usable(schema, options["columns"], options["subsets"])
+    asked: Mapping[str, Any] = options
+    privacy = checked_budget(asked["epsilon"], asked["delta"], asked["rho"])
+    confidence = DEFAULT_CONFIDENCE if asked["confidence"] is None else asked["confidence"]
+    neighbours = Neighbours(options["neighbours"])
+    subsets = checked_subsets(schema, options["sparsity"], options["subsets"])
+    fine = FineMarginals.of(schema, subsets, steps=options["lattice"])
+    memory, progress = options["memory"], options["progress"]
     check_lattice(fine, memory=memory)
     spending = Spending(
-        privacy.charge(relation),
+        privacy.charge(neighbours),
         privacy.budget,
         what="certify",
-        account=Account.of(ledger, cap=cap, dataset=dataset, table=schema.name),
-        noise=noise,
+        account=Account.of(options["ledger"], cap=options["cap"], dataset=options["dataset"], table=schema.name),
+        noise=options["noise"],
     )
     with spending:
         sys.audit("certsynth.data.open")
@@ -156,17 +116,17 @@ def certify(
         ours = open_source(data, what="private data")
         whole, single = direct_bounds(
             fine,
-            rows_of(ours, schema, PLACING, hidden=relation is Neighbours.ADD_REMOVE, progress=progress),
+            rows_of(ours, schema, PLACING, hidden=neighbours is Neighbours.ADD_REMOVE, progress=progress),
             lambda: cleaned(theirs, schema),
             budget=privacy.budget,
-            beta=1 - sure,
-            neighbours=relation,
-            per_subset=per_subset,
+            beta=1 - confidence,
+            neighbours=neighbours,
+            per_subset=options["per_subset"],
             noise=spending,
             memory=memory,
             progress=progress,
         )
-        found = Certification(whole=whole, single=single, confidence=sure, privacy=privacy)
+        found = Certification(whole=whole, single=single, confidence=confidence, privacy=privacy)
         spending.commit(hashlib.sha256(json.dumps(found.to_json(), sort_keys=True).encode()).hexdigest())
     return found
 

@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Unpack
 
+from certsynth.algorithm.options import EvaluateOptions, takes
 from certsynth.certificate.passes import compared
 from certsynth.domain import Schema
 from certsynth.errors import InputError
 from certsynth.limits import allowed_memory, check_lattice
-from certsynth.progress import Progress, silent
 from certsynth.queries.fine import PLACING, FineMarginals
 from certsynth.request import checked_subsets, named_columns
 from certsynth.sources import cleaned, open_source, rows_of
@@ -69,18 +68,8 @@ class Evaluation:
         }
 
 
-def evaluate(
-    data: Any,
-    synthetic: Any,
-    schema: Schema,
-    *,
-    sparsity: int | None = None,
-    subsets: Sequence[Sequence[str]] | None = None,
-    lattice: int | None = None,
-    columns: Sequence[str] | None = None,
-    memory: int | None = None,
-    progress: Progress = silent,
-) -> Evaluation:
+@takes(EvaluateOptions)
+def evaluate(data: Any, synthetic: Any, schema: Schema, **options: Unpack[EvaluateOptions]) -> Evaluation:
     """The true loss of `synthetic`. NOT PRIVATE: what it returns must not leave the house.
 
     The rows of both tables are moved to a lattice, or in more than three columns to points of the two tables. There W1
@@ -90,15 +79,16 @@ def evaluate(
         data: the private table, in any form that `release` takes.
         synthetic: the other one.
         schema: what a row may hold.
-        sparsity: how many columns a statistic may look at: 2, or 1 if there is only one column.
-        subsets: in place of `sparsity`, the subsets of columns that matter, as lists of names.
-        lattice: steps of the lattice that up to three columns are compared on; finer is slower.
-        columns: use only these columns of the schema.
-        memory: the most bytes that may be used; by default half of what there is. With less, rows are read more often.
-        progress: told what is being done; silent by default.
     """
-    schema = named_columns(schema.select(columns) if columns else schema, subsets)
-    bare = FineMarginals.of(schema, checked_subsets(schema, sparsity, subsets, call="evaluate"), steps=lattice)
+    columns, named, memory, progress = (
+        options["columns"],
+        options["subsets"],
+        options["memory"],
+        options["progress"],
+    )
+    schema = named_columns(schema.select(columns) if columns else schema, named)
+    subsets = checked_subsets(schema, options["sparsity"], named)
+    bare = FineMarginals.of(schema, subsets, steps=options["lattice"])
     check_lattice(bare, memory=memory)
     sources = open_source(data, what="private data"), open_source(synthetic, what="synthetic table")
     fine = bare.netted(*(cleaned(source, schema) for source in sources))

@@ -120,7 +120,7 @@ def check_program(marginals: Marginals, *, loss: str) -> None:
     """Refuse a program of Step 3 that would take hours."""
     cells, most = sum(marginals.sizes()), PROGRAM_CELLS[loss]
     if cells > most:
-        other = " or choose --loss path" if loss == "transport" and cells <= PROGRAM_CELLS["path"] else ""
+        other = ' or choose `loss="path"`' if loss == "transport" and cells <= PROGRAM_CELLS["path"] else ""
         raise TooLarge(
             f"fitting {cells:,} cells with the {loss} loss would take hours; up to {most:,} are allowed: lower the "
             f"resolution, name fewer columns{other}."
@@ -142,7 +142,7 @@ def check_lattice(fine: FineMarginals, *, memory: int | None = None) -> None:
     if needed > limit:
         raise TooLarge(
             f"comparing tables on {largest:,} lattice points needs about {needed / 2**30:.2g} GB, more than the "
-            f"{limit / 2**30:.2g} GB at hand: choose a coarser --lattice, a lower sparsity or fewer columns."
+            f"{limit / 2**30:.2g} GB at hand: choose a coarser `lattice`, a lower `sparsity` or fewer columns."
         )
 
 

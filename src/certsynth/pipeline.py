@@ -7,11 +7,12 @@ import secrets
 import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Unpack
 
 import numpy as np
 
 from certsynth.adaptation import adapted
+from certsynth.algorithm.options import ReleaseOptions, takes
 from certsynth.artefact import Release
 from certsynth.artefact.certificate import (
     ADAPTING,
@@ -26,7 +27,7 @@ from certsynth.artefact.certificate import (
     path_length,
 )
 from certsynth.artefact.folder import check_target, manifest
-from certsynth.artefact.signature import Signer, as_signer
+from certsynth.artefact.signature import as_signer
 from certsynth.artefact.table import cleaned_table
 from certsynth.certificate.plug_in import PlugIn, Proxy, plug_in
 from certsynth.certification import choose_table, direct_bounds
@@ -44,83 +45,25 @@ from certsynth.mechanisms.scalars import NoisyScalars, measure_scalars
 from certsynth.mechanisms.sparse import SparseMeasurement
 from certsynth.mechanisms.spending import Spending
 from certsynth.planning.choice import RESOLUTIONS, Choice, choose, tables_at
-from certsynth.progress import Progress, silent
+from certsynth.progress import Progress
 from certsynth.projection.support import check_full_grid
 from certsynth.queries.displacement import Displacement, farthest
 from certsynth.queries.fine import LATTICE_COLUMNS, PLACING, FineMarginals
 from certsynth.request import usable
-from certsynth.settings import DIRECT_BETA, HIDDEN_ROWS, MOST_ROWS, Settings, checked_settings
+from certsynth.settings import DIRECT_BETA, HIDDEN_ROWS, MOST_ROWS, Settings
 from certsynth.sources import Source, cleaned, how_many, open_source, rows_of
 
 COUNTING, DISPLACED = "counting rows", "measuring how far rows are from their cells"
 
 
-def release(
-    data: Any,
-    schema: Schema,
-    *,
-    epsilon: Any = None,
-    delta: Any = None,
-    rho: Any = None,
-    out: str | Path | None = None,
-    sparsity: int | None = None,
-    subsets: Sequence[Sequence[str]] | None = None,
-    resolution: int | Literal["auto"] | None = None,
-    mechanism: str | None = None,
-    projection: str = "auto",
-    loss: str | None = None,
-    public: Any = None,
-    rows: int | None = None,
-    certificate_share: Any = None,
-    confidence: Any = None,
-    neighbours: str = Neighbours.REPLACE_ONE,
-    preset: str | None = None,
-    columns: Sequence[str] | None = None,
-    candidates: int = 1,
-    seed: int | None = None,
-    sign: str | Path | Signer | None = None,
-    memory: int | None = None,
-    ledger: str | Path | None = None,
-    cap: Any = None,
-    dataset: str | None = None,
-    noise: Noise | None = None,
-    progress: Progress = silent,
-) -> Release:
+@takes(ReleaseOptions)
+def release(data: Any, schema: Schema, **options: Unpack[ReleaseOptions]) -> Release:
     """A synthetic table for `data` under differential privacy, with its certificate; written to `out` if given.
 
     Args:
         data: the private table: the path of a CSV or Parquet file, a DuckDB relation, or a frame of pandas, polars,
             pyarrow or Spark. Columns that the schema does not name are ignored.
         schema: what a row may hold; not a draft.
-        epsilon: the budget, above 0 and at most 100. Alone it is pure ε-differential privacy.
-        delta: with this, (ε, δ)-differential privacy and Gaussian noise: above 0, at most 0.01.
-        rho: the budget of zero-concentrated differential privacy, alone or in place of one of the two.
-        out: the folder to write; it must not exist. Without it the release is in memory only, and is written by
-            `Release.save`.
-        sparsity: how many columns a statistic may look at: 2, or 1 if there is only one column.
-        subsets: in place of `sparsity`, the subsets of columns that matter, of any sizes, as lists of names. Columns
-            that none of them names are left out.
-        resolution: how many cells a column is cut into, or "auto".
-        mechanism: how counts get their noise, or "auto".
-        projection: how rows are fitted: "particles", "public", "full-grid", "drawn" or "auto".
-        loss: fit by a linear program, and make this small: "transport" or "path".
-        public: a public table of the same columns, to start from.
-        rows: how many rows to make: as many as there are, up to a million; 100,000 if that is private.
-        certificate_share: share of the budget for the direct certificate, by default 0.05; 0 for none.
-        confidence: how sure the certificate is: at least 0.5 and below 1, by default 0.95.
-        neighbours: "replace-one" (the number of rows is public) or "add-remove" (it is not).
-        preset: "paper" does all as the paper does.
-        columns: use only these columns of the schema.
-        candidates: make so many tables from the same noisy counts, and choose one privately.
-        seed: steers only what needs no privacy: which public rows are drawn, the order and details of emitted rows.
-            The noise has no seed.
-        sign: the file of an Ed25519 private key that the folder is signed with.
-        memory: the most bytes that may be used; by default half of what there is. With less, rows are read more often.
-        ledger: a file that adds up what is spent on a data set, and refuses what would exceed its cap.
-        cap: the most that may ever be spent on the data set; the ledger's first use fixes it.
-        dataset: the name of the data set; by default that of the schema's table.
-        noise: for tests: what is made with noise of one's own cannot be written.
-        progress: told what is being done; silent by default.
 
     Raises:
         InputError: something in the arguments, the schema, the table or the place to write cannot be used. Where
@@ -129,31 +72,13 @@ def release(
 
     Paper: Algorithm 1 [algorithm], Definition 1 [differential-privacy]
     """
-    schema = usable(schema, columns, subsets)
-    settings = checked_settings(
-        schema,
-        epsilon=epsilon,
-        delta=delta,
-        rho=rho,
-        sparsity=sparsity,
-        subsets=subsets,
-        resolution=resolution,
-        mechanism=mechanism,
-        projection=projection,
-        loss=loss,
-        rows=rows,
-        share=certificate_share,
-        confidence=confidence,
-        neighbours=neighbours,
-        preset=preset,
-        candidates=candidates,
-        public=public is not None,
-    )
-    signer = as_signer(sign)
+    schema = usable(schema, options["columns"], options["subsets"])
+    settings = Settings.of(schema, options)
+    out, memory, signer = options["out"], options["memory"], as_signer(options["sign"])
     if out is not None:
         check_target(Path(out))
     elif signer:
-        raise InputError("a folder is what is signed: give out as well, or sign with Release.save.")
+        raise InputError("only a folder can be signed: give `out` as well, or sign with Release.save.")
     check_rules(schema)
     _check(schema, settings, memory)
     fine = _fine(schema, settings, memory)
@@ -161,12 +86,20 @@ def release(
         settings.privacy.charge(settings.neighbours),
         settings.privacy.budget,
         what="release" if out is None else f"release {Path(out).name}",
-        account=Account.of(ledger, cap=cap, dataset=dataset, table=schema.name),
-        noise=noise,
+        account=Account.of(options["ledger"], cap=options["cap"], dataset=options["dataset"], table=schema.name),
+        noise=options["noise"],
     )
     with spending:
         made = _made(
-            data, schema, settings, fine, public, seed=seed, memory=memory, spending=spending, progress=progress
+            data,
+            schema,
+            settings,
+            fine,
+            options["public"],
+            seed=options["seed"],
+            memory=memory,
+            spending=spending,
+            progress=options["progress"],
         )
         if out is not None:
             made = made.save(out, sign=signer)
@@ -288,12 +221,12 @@ def _made(
             progress=progress,
         )
     whole = single = None
-    if settings.share:
+    if settings.certificate_share:
         whole, single = direct_bounds(
             fine,
             placing,
             lambda: [emitted],
-            budget=settings.privacy.budget.share(settings.share),
+            budget=settings.privacy.budget.share(settings.certificate_share),
             beta=direct_beta,
             neighbours=settings.neighbours,
             two_sided=False,
@@ -345,7 +278,7 @@ def _fine(schema: Schema, settings: Settings, memory: int | None) -> FineMargina
     # Rows at the centres of few cells are compared on a net of these, which is finer than a lattice of three columns.
     lattice_columns = 2 if settings.low_dimensional else LATTICE_COLUMNS
     fine = FineMarginals.of(schema, settings.subsets, lattice_columns=lattice_columns)
-    if settings.share or settings.candidates > 1:
+    if settings.certificate_share or settings.candidates > 1:
         check_lattice(fine, memory=memory)
     return fine
 
@@ -373,7 +306,7 @@ def read_public(public: Any, schema: Schema) -> list[np.ndarray]:
     """Cleaned public rows, read before any budget is spent."""
     batches = list(cleaned(open_source(public, what="public data"), schema))
     if not sum(len(batch[0]) for batch in batches):
-        raise InputError("the public data has no rows: leave --public out.")
+        raise InputError("the public data has no rows: leave `public` out.")
     return [np.concatenate(columns) for columns in zip(*batches, strict=True)]
 
 

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from certsynth.algorithm.options import ROWS
 from certsynth.artefact import Release
 from certsynth.artefact.certificate import Certificate
 from certsynth.artefact.frames import FrameKind, to_frame
@@ -25,7 +26,6 @@ from certsynth.progress import Progress, silent
 from certsynth.queries.fine import FineMarginals
 from certsynth.queries.tally import held
 from certsynth.report.numerals import upward
-from certsynth.request import checked_rows
 
 BY_WAY = "by way of the certified rows"
 
@@ -96,9 +96,8 @@ def sample(
 
     `public` are cleaned public rows, where the release was made with such.
     """
-    number = checked_rows(rows)
-    if number is None:
-        raise InputError("say how many rows are wanted: sample(1000), for example.")
+    number = ROWS("rows", rows)
+    assert number is not None
     schema = release.schema
     table, _ = fitted(
         release.measurements,

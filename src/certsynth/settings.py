@@ -3,37 +3,23 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any, Literal
 
+from certsynth.algorithm.options import LOW_DIMENSIONAL
 from certsynth.certificate.plug_in import DISPLACEMENT_BETA, TRANSPORT_COLUMNS, Proxies
 from certsynth.domain import Schema
 from certsynth.errors import InputError
-from certsynth.mechanisms import STRATEGIES, Budget, Neighbours, Unit
+from certsynth.mechanisms import Budget, Neighbours, Unit
 from certsynth.mechanisms.concentrated import Privacy
-from certsynth.mechanisms.strategies import LOW_DIMENSIONAL
 from certsynth.projection.emit import Detail
 from certsynth.queries.marginals import Subset, maximal
-from certsynth.request import (
-    Named,
-    checked_budget,
-    checked_choice,
-    checked_confidence,
-    checked_neighbours,
-    checked_resolution,
-    checked_rows,
-    checked_share,
-    checked_subsets,
-)
+from certsynth.request import DEFAULT_CONFIDENCE, checked_budget, checked_subsets
 
 CellKind = Literal["even", "points", "groups"]
 """Even cells; all points of the columns' lattices; groups of those points."""
-
-PROJECTIONS = ("auto", "particles", "public", "full-grid", "drawn")
-LOSSES = ("path", "transport")
-PRESETS = ("paper",)
 
 MOST_ROWS = 1_000_000
 HIDDEN_ROWS = 100_000
@@ -52,7 +38,6 @@ thousand, and the direct certificate divides by it."""
 
 DISPLACEMENT_SHARE = Fraction(1, 50)
 """Of the budget, what measuring the discretisation costs where the plug-in certificate speaks alone."""
-MOST_CANDIDATES = 100
 
 DIRECT_BETA = Fraction(9, 10)
 """Of the failure probability, what the direct certificate gets; the plug-in one gets the rest."""
@@ -74,11 +59,63 @@ class Settings:
     projection: str
     loss: str | None
     rows: int | None
-    share: Fraction
+    certificate_share: Fraction
     confidence: Fraction
     neighbours: Neighbours
     preset: str | None
     candidates: int
+
+    @classmethod
+    def of(cls, schema: Schema, options: Mapping[str, Any]) -> Settings:
+        """The settings of a release, from options that were checked one by one.
+
+        The schema has the columns that are released: with named `subsets`, those that they name.
+        """
+        privacy = checked_budget(options["epsilon"], options["delta"], options["rho"])
+        paper, mechanism = options["preset"] == "paper", options["mechanism"]
+        projection, loss, share = options["projection"], options["loss"], options["certificate_share"]
+        if share is None:
+            share = Fraction(0) if paper else Fraction(1, 20)
+        if mechanism in (None, "auto"):
+            mechanism = "haar-noisy-total" if paper else None
+        on_grid = mechanism in LOW_DIMENSIONAL
+        if on_grid:
+            _check_on_grid(schema, options, privacy)
+        sparsity = len(schema) if on_grid else options["sparsity"]
+        subsets = checked_subsets(schema, sparsity, options["subsets"])
+        largest = max(map(len, subsets))
+        _check_public(projection, public=options["public"] is not None)
+        if on_grid:
+            projection = "simplex" if mechanism == LOW_DIMENSIONAL[0] else "l1-ball"
+        else:
+            if projection == "auto" and loss is None and share and not paper:
+                projection = "particles"
+            if loss is not None or projection != "particles":
+                loss = _chosen_loss(loss, projection, largest, paper=paper)
+        if options["candidates"] > 1 and largest > TRANSPORT_COLUMNS:
+            raise InputError(
+                f"choosing among candidates compares at most {TRANSPORT_COLUMNS} columns at once; leave `candidates` "
+                "out."
+            )
+        confidence = options["confidence"]
+        settings = cls(
+            privacy=privacy,
+            subsets=subsets,
+            named=options["subsets"] is not None,
+            resolution=options["resolution"],
+            mechanism=mechanism,
+            projection=projection,
+            loss=loss,
+            rows=options["rows"],
+            certificate_share=share,
+            confidence=(Fraction(9, 10) if paper else DEFAULT_CONFIDENCE) if confidence is None else confidence,
+            neighbours=Neighbours(options["neighbours"]),
+            preset=options["preset"],
+            candidates=options["candidates"],
+        )
+        if settings.measurement_budget.amount <= 0:
+            raise InputError("`certificate_share` leaves nothing for the rows themselves; lower it.")
+        return settings
 
     @property
     def sparsity(self) -> int:
@@ -101,7 +138,7 @@ class Settings:
     @property
     def plug_in_beta(self) -> Fraction:
         """What the plug-in certificate may fail with: all of β if it speaks alone."""
-        return self.beta * (1 - DIRECT_BETA) if self.share else self.beta
+        return self.beta * (1 - DIRECT_BETA) if self.certificate_share else self.beta
 
     @property
     def draws(self) -> int:
@@ -140,7 +177,7 @@ class Settings:
             return Fraction(0)
         if self.mechanism == LOW_DIMENSIONAL[0]:
             return ADAPTATION_SHARE
-        return (1 - self.share - self.count_share) * Fraction(self.sparsity + 1, self.sparsity + 2)
+        return (1 - self.certificate_share - self.count_share) * Fraction(self.sparsity + 1, self.sparsity + 2)
 
     @property
     def displacement_share(self) -> Fraction:
@@ -148,11 +185,11 @@ class Settings:
 
         The direct certificate has no use for it, and the paper takes the worst case.
         """
-        return Fraction(0) if self.share or self.paper else DISPLACEMENT_SHARE
+        return Fraction(0) if self.certificate_share or self.paper else DISPLACEMENT_SHARE
 
     @property
     def measurement_budget(self) -> Budget:
-        others = self.share + self.selection_share + self.adaptation_share + self.displacement_share
+        others = self.certificate_share + self.selection_share + self.adaptation_share + self.displacement_share
         return self.privacy.budget.share(1 - others - self.count_share)
 
     @property
@@ -160,7 +197,7 @@ class Settings:
         """Values at the cells' centres where only the plug-in certificate speaks, which counts any other place; and on
         a grid of all columns, where the centre is nearer to rows that do not fill their cell than other places are.
         """
-        return "spread" if self.share and not self.low_dimensional else "centre"
+        return "spread" if self.certificate_share and not self.low_dimensional else "centre"
 
     def cells(self, ways: int) -> CellKind:
         """The kind of cells that tables of so many columns are measured in.
@@ -168,7 +205,7 @@ class Settings:
         Particles with a direct certificate know single columns at full detail, and several together in groups that
         follow from those. The plug-in certificate counts the widest cell, so where it speaks alone cells are even.
         """
-        if self.projection != "particles" or (ways > 1 and not self.share):
+        if self.projection != "particles" or (ways > 1 and not self.certificate_share):
             return "even"
         return "points" if ways == 1 else "groups"
 
@@ -181,118 +218,51 @@ class Settings:
         return Proxies(hub=Fraction(1), end=Fraction(1, resolution)) if self.paper and resolution else Proxies()
 
 
-def checked_settings(
-    schema: Schema,
-    *,
-    epsilon: Any,
-    delta: Any,
-    rho: Any,
-    sparsity: Any,
-    subsets: Named | None,
-    resolution: Any,
-    mechanism: Any,
-    projection: Any,
-    loss: Any,
-    rows: Any,
-    share: Any,
-    confidence: Any,
-    neighbours: Any,
-    preset: Any,
-    candidates: Any,
-    public: bool,
-    call: str = "release",
-) -> Settings:
-    """The settings of a release. `public` says whether public rows were given, `call` what was called.
-
-    The schema has the columns that are released: with named `subsets`, those that they name.
-    """
-    privacy = checked_budget(epsilon, delta, rho)
-    if preset is not None:
-        checked_choice(preset, name="preset", choices=PRESETS)
-    paper = preset == "paper"
-    if mechanism in (None, "auto"):
-        mechanism = "haar-noisy-total" if paper else None
-    else:
-        checked_choice(mechanism, name="mechanism", choices=STRATEGIES)
-    on_grid = mechanism in LOW_DIMENSIONAL
-    if on_grid:
-        asked_for = {
-            "sparsity other than that of all columns": sparsity not in (None, len(schema)),
-            "a workload": subsets is not None,
-            "projection": projection not in (None, "auto"),
-            "loss": loss is not None,
-            "public rows": public,
-            "preset": preset is not None,
-            "candidates": candidates != 1,
-        }
-        _check_on_grid(mechanism, privacy, [name for name, given in asked_for.items() if given])
-        sparsity = len(schema)
-    chosen = checked_subsets(schema, sparsity, subsets, call=call)
-    s = max(map(len, chosen))
-    checked_choice(projection, name="projection", choices=PROJECTIONS)
+def _check_public(projection: str, *, public: bool) -> None:
     if projection == "public" and not public:
-        raise InputError("projection public needs public rows: give --public FILE, or choose another projection.")
+        raise InputError("the projection public needs public rows: give `public`, or choose another `projection`.")
     if public and projection in ("full-grid", "drawn"):
-        raise InputError(f"public rows are not used by the projection {projection}; leave one of the two out.")
-    exact_share = checked_share(
-        (0 if paper else "0.05") if share is None else share,
-        name="certificate_share",
-        low=Fraction(0),
-        high=Fraction(1),
-        rule="at least 0 and below 1, for example 0.05",
-    )
-    if on_grid and not exact_share:
         raise InputError(
-            f"for the mechanism {mechanism} only the direct certificate can speak: certificate_share must be above 0."
+            f"public rows are not used by the projection {projection}; leave out `public` or `projection`."
         )
-    if loss is not None:
-        checked_choice(loss, name="loss", choices=LOSSES)
-        if projection == "particles":
-            raise InputError("particles have a loss of their own; leave --loss out, or choose another projection.")
-    if on_grid:
-        projection = "simplex" if mechanism == LOW_DIMENSIONAL[0] else "l1-ball"
-    elif projection == "auto" and loss is None and exact_share and not paper:
-        projection = "particles"
-    if projection != "particles" and loss is None and not on_grid:
-        loss = "path" if paper or s > TRANSPORT_COLUMNS else "transport"
-    if loss == "transport" and s > TRANSPORT_COLUMNS:
-        raise InputError(f"the transport loss is for at most {TRANSPORT_COLUMNS} columns at once; choose --loss path.")
-    settings = Settings(
-        privacy=privacy,
-        subsets=chosen,
-        named=subsets is not None,
-        resolution=checked_resolution(resolution),
-        mechanism=mechanism,
-        projection=projection,
-        loss=loss,
-        rows=checked_rows(rows),
-        share=exact_share,
-        confidence=checked_confidence(("0.9" if paper else "0.95") if confidence is None else confidence),
-        neighbours=checked_neighbours(neighbours),
-        preset=preset,
-        candidates=_checked_candidates(candidates, s),
-    )
-    if settings.measurement_budget.amount <= 0:
-        raise InputError("certificate_share leaves nothing for the rows themselves; lower it.")
-    return settings
 
 
-def _check_on_grid(mechanism: str, privacy: Privacy, asked_for: Sequence[str]) -> None:
+def _chosen_loss(loss: str | None, projection: str, sparsity: int, *, paper: bool) -> str:
+    """What a linear program makes small."""
+    if loss is None:
+        return "path" if paper or sparsity > TRANSPORT_COLUMNS else "transport"
+    if projection == "particles":
+        raise InputError("particles have a loss of their own; leave `loss` out, or choose another `projection`.")
+    if loss == "transport" and sparsity > TRANSPORT_COLUMNS:
+        raise InputError(
+            f'the transport loss is for at most {TRANSPORT_COLUMNS} columns at once; choose `loss="path"`.'
+        )
+    return loss
+
+
+def _check_on_grid(schema: Schema, options: Mapping[str, Any], privacy: Privacy) -> None:
     """One grid of all columns fixes much: refuse what it has no use for."""
+    mechanism = options["mechanism"]
     if privacy.budget.unit is not Unit.EPSILON:
-        raise InputError(f"the mechanism {mechanism} has Laplace noise, for epsilon alone: leave delta and rho out.")
-    if asked_for:
         raise InputError(
-            f"the mechanism {mechanism} is for statistics of all columns at once, and has no use for {asked_for[0]}: "
-            "leave that out. --columns names the columns that matter."
+            f"the mechanism {mechanism} has Laplace noise, for `epsilon` alone: leave `delta` and `rho` out."
         )
-
-
-def _checked_candidates(candidates: Any, sparsity: int) -> int:
-    if isinstance(candidates, bool) or not isinstance(candidates, int) or not 1 <= candidates <= MOST_CANDIDATES:
-        raise InputError(f"candidates must be a whole number from 1 to {MOST_CANDIDATES}; got {candidates!r:.20}.")
-    if candidates > 1 and sparsity > TRANSPORT_COLUMNS:
+    useless = {
+        "a `sparsity` other than that of all columns": options["sparsity"] not in (None, len(schema)),
+        "`subsets`": options["subsets"] is not None,
+        "`projection`": options["projection"] != "auto",
+        "`loss`": options["loss"] is not None,
+        "`public`": options["public"] is not None,
+        "`preset`": options["preset"] is not None,
+        "`candidates`": options["candidates"] != 1,
+    }
+    for name, given in useless.items():
+        if given:
+            raise InputError(
+                f"the mechanism {mechanism} is for statistics of all columns at once, and has no use for {name}: leave "
+                "that out. `columns` names the columns that matter."
+            )
+    if options["certificate_share"] == 0:
         raise InputError(
-            f"choosing among candidates compares at most {TRANSPORT_COLUMNS} columns at once; leave --candidates out."
+            f"for the mechanism {mechanism} only the direct certificate can speak: `certificate_share` must be above 0."
         )
-    return candidates

@@ -2,25 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Unpack
 
+from certsynth.algorithm.options import CallOptions, EstimatorOptions, declared, takes
 from certsynth.artefact import Release
 from certsynth.artefact.frames import FrameKind, to_frame
 from certsynth.artefact.release import Certified
-from certsynth.artefact.signature import Signer
 from certsynth.domain import Schema
 from certsynth.errors import BudgetNote, InputError
 from certsynth.markup import block, paragraph
-from certsynth.mechanisms import Neighbours
-from certsynth.mechanisms.samplers import Noise
 from certsynth.mechanisms.spending import NOTHING_SPENT
 from certsynth.pipeline import read_public
 from certsynth.pipeline import release as make_release
-from certsynth.progress import Progress, silent
 from certsynth.sampling import Sample
 from certsynth.sampling import sample as more_rows
+
+_DEFAULTS = {name: each.option.default for name, each in declared(EstimatorOptions).items()}
+_PARAMETERS = ("schema", *_DEFAULTS)
 
 
 class CertifiedSynthesizer:
@@ -30,60 +28,12 @@ class CertifiedSynthesizer:
     fits that failed. A second `fit` spends a second time, so it has to be asked for.
     """
 
-    def __init__(
-        self,
-        schema: Schema,
-        *,
-        epsilon: Any = None,
-        delta: Any = None,
-        rho: Any = None,
-        out: str | Path | None = None,
-        sparsity: int | None = None,
-        subsets: Sequence[Sequence[str]] | None = None,
-        resolution: int | Literal["auto"] | None = None,
-        mechanism: str | None = None,
-        projection: str = "auto",
-        loss: str | None = None,
-        public: Any = None,
-        rows: int | None = None,
-        certificate_share: Any = None,
-        confidence: Any = None,
-        neighbours: str = Neighbours.REPLACE_ONE,
-        preset: str | None = None,
-        columns: Sequence[str] | None = None,
-        candidates: int = 1,
-        seed: int | None = None,
-        sign: str | Path | Signer | None = None,
-        memory: int | None = None,
-        ledger: str | Path | None = None,
-        cap: Any = None,
-        dataset: str | None = None,
-    ) -> None:
-        self.schema = schema
-        self.epsilon = epsilon
-        self.delta = delta
-        self.rho = rho
-        self.out = out
-        self.sparsity = sparsity
-        self.subsets = subsets
-        self.resolution = resolution
-        self.mechanism = mechanism
-        self.projection = projection
-        self.loss = loss
-        self.public = public
-        self.rows = rows
-        self.certificate_share = certificate_share
-        self.confidence = confidence
-        self.neighbours = neighbours
-        self.preset = preset
-        self.columns = columns
-        self.candidates = candidates
-        self.seed = seed
-        self.sign = sign
-        self.memory = memory
-        self.ledger = ledger
-        self.cap = cap
-        self.dataset = dataset
+    schema: Schema
+
+    @takes(EstimatorOptions, check=False)
+    def __init__(self, schema: Schema, **options: Unpack[EstimatorOptions]) -> None:
+        """Keep the options."""
+        vars(self).update(options, schema=schema)
 
     def get_params(self, deep: bool = True) -> dict[str, Any]:
         """The options as they were given. `deep` is there for scikit-learn: no option is an estimator."""
@@ -98,13 +48,14 @@ class CertifiedSynthesizer:
             setattr(self, name, value)
         return self
 
-    def fit(
-        self, data: Any, *, refit: bool = False, progress: Progress = silent, noise: Noise | None = None
-    ) -> CertifiedSynthesizer:
+    @takes(CallOptions)
+    def fit(self, data: Any, *, refit: bool = False, **call: Unpack[CallOptions]) -> CertifiedSynthesizer:
         """Make the release: the budget is spent on `data`, and charged to the ledger if there is one.
 
-        `refit` says that it shall be spent once more on top of what was spent before: what several fits on the same
-        rows cost adds up. `noise` is for tests.
+        Args:
+            data: the private table, in any form that `release` takes.
+            refit: spend the budget once more, on top of what was spent before: what several fits on the same rows cost
+                adds up.
         """
         if not refit and self._times:
             happened = (
@@ -116,7 +67,7 @@ class CertifiedSynthesizer:
             )
         options = self.get_params()
         try:
-            made = make_release(data, options.pop("schema"), progress=progress, noise=noise, **options)
+            made = make_release(data, options.pop("schema"), **options, **call)
         except BaseException as error:
             notes = [note for note in getattr(error, "__notes__", ()) if isinstance(note, BudgetNote)]
             if any(note != NOTHING_SPENT for note in notes):
@@ -138,7 +89,8 @@ class CertifiedSynthesizer:
             if seed is not None:
                 raise InputError("the certified rows are there already: seed is for new ones. Say how many you want.")
             return to_frame(frame, release.schema, release.table, release.rows)
-        public = None if self.public is None else read_public(self.public, release.schema)
+        given = self.get_params()["public"]
+        public = None if given is None else read_public(given, release.schema)
         return more_rows(release, n, seed=seed, frame=frame, public=public)
 
     @property
@@ -171,10 +123,6 @@ class CertifiedSynthesizer:
             often = f"The budget was spent {self._times} times: what several fits on the same rows cost adds up."
             return block(self.release_._repr_html_(), paragraph(often) if self._times > 1 else "")
         return block(paragraph(repr(self)), paragraph("Not fitted: nothing is spent, and there are no rows yet."))
-
-
-_DEFAULTS: dict[str, Any] = CertifiedSynthesizer.__init__.__kwdefaults__ or {}
-_PARAMETERS = ("schema", *_DEFAULTS)
 
 
 __all__ = ["CertifiedSynthesizer", "Sample"]

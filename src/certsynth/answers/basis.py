@@ -117,7 +117,7 @@ class Basis:
         most = max(len(subset["columns"]) for subset in self.certificate["subsets"])
         return (
             f"{listed} are {len(names)} columns, and this release certifies statistics of at most {most}; ask about "
-            "fewer at once, or release with a larger --sparsity."
+            "fewer at once, or release with a larger `sparsity`."
         )
 
 

@@ -49,13 +49,13 @@ def check_target(target: Path) -> None:
     _check_free(target)
     parent = target.parent
     if not parent.is_dir():
-        raise InputError(f"{parent} is not a folder; make it first, or choose another --out.")
+        raise InputError(f"{parent} is not a folder; make it first, or choose another `out`.")
     try:  # whoever may do anything is still refused by some file systems: only trying tells
         trial = _beside(target)
         trial.mkdir()
         trial.rmdir()
     except OSError:
-        raise InputError(f"{parent} cannot be written to; choose another --out.") from None
+        raise InputError(f"{parent} cannot be written to; choose another `out`.") from None
 
 
 def write_folder(
@@ -185,7 +185,7 @@ def shown(name: str) -> str:
 
 def _check_free(target: Path) -> None:
     if os.path.lexists(target):
-        raise InputError(f"{target} exists already; a release is never overwritten. Choose another --out.")
+        raise InputError(f"{target} exists already; a release is never overwritten. Choose another `out`.")
 
 
 def _beside(target: Path) -> Path:

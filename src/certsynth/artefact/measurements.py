@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 
+from certsynth.algorithm.options import RESOLUTION
 from certsynth.arrays import Ints
 from certsynth.domain import Cells, Groups, Schema
 from certsynth.errors import InputError
@@ -19,7 +20,6 @@ from certsynth.mechanisms import Budget, Guarantee, Measurement, Neighbours, Str
 from certsynth.mechanisms.guarantee import stored_rational
 from certsynth.mechanisms.sparse import LowDimensional, SparseMeasurement, kept_in_full
 from certsynth.queries import Marginals
-from certsynth.request import checked_resolution
 
 MAX_BYTES = 4 * 2**30
 MAX_WORDS = 256 * 2**20
@@ -186,7 +186,7 @@ def _describe(cells: Sequence[Cells], schema: Schema) -> dict[str, Any]:
 
 def _cells(about: dict[str, Any], schema: Schema) -> tuple[Cells, ...]:
     if "resolution" in about:
-        resolution = checked_resolution(about["resolution"])
+        resolution = RESOLUTION("resolution", about["resolution"])
         if resolution is None:
             raise ValueError("the resolution")
         return tuple(column.cells(resolution) for column in schema)

@@ -61,13 +61,13 @@ class PublicKey:
     def load(cls, path: str | Path) -> PublicKey:
         """The key in a file, as the publisher gave it."""
         need_library()
-        content = _content(path, "--key")
+        content = _content(path, "`key`")
         if b"PRIVATE KEY-----" in content:
-            raise InputError(f"--key {path} holds a private key; give the public one.")
+            raise InputError(f"`key` {path} holds a private key; give the public one.")
         key = cls.parse(content)
         if key is None:
             raise InputError(
-                f"--key {path} is no Ed25519 public key; give a file in PEM (signer.pem is one) or the .pub file of "
+                f"`key` {path} is no Ed25519 public key; give a file in PEM (signer.pem is one) or the .pub file of "
                 "OpenSSH."
             )
         return key
@@ -98,9 +98,9 @@ class Signer:
         from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
         from cryptography.hazmat.primitives.serialization import load_pem_private_key, load_ssh_private_key
 
-        content = _content(path, "--sign")
+        content = _content(path, "`sign`")
         if b"PUBLIC KEY-----" in content or content.startswith(b"ssh-"):
-            raise InputError(f"--sign {path} holds a public key; give the private one.")
+            raise InputError(f"`sign` {path} holds a public key; give the private one.")
         openssh = b"BEGIN OPENSSH PRIVATE KEY" in content
         key: Any
         try:
@@ -108,16 +108,16 @@ class Signer:
         except Exception as error:  # whatever a text makes a parser raise, without what it says: the key is secret
             if isinstance(error, TypeError) or b"ENCRYPTED" in content or (openssh and _locked(content)):
                 raise InputError(
-                    f"--sign {path} is locked by a passphrase; give a key without one, for example one made by "
+                    f"`sign` {path} is locked by a passphrase; give a key without one, for example one made by "
                     "openssl genpkey -algorithm ed25519."
                 ) from None
             raise InputError(
-                f"--sign {path} is no private key in PEM or OpenSSH form; make one with: openssl genpkey -algorithm "
+                f"`sign` {path} is no private key in PEM or OpenSSH form; make one with: openssl genpkey -algorithm "
                 "ed25519 -out key.pem"
             ) from None
         if not isinstance(key, Ed25519PrivateKey):
             raise InputError(
-                f"--sign {path} is a key of another kind than Ed25519; make one with: openssl genpkey -algorithm "
+                f"`sign` {path} is a key of another kind than Ed25519; make one with: openssl genpkey -algorithm "
                 "ed25519 -out key.pem"
             )
         return cls(PublicKey(key.public_key().public_bytes_raw()), key)

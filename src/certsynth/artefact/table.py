@@ -11,11 +11,11 @@ from typing import Any
 import duckdb
 import numpy as np
 
+from certsynth.algorithm.options import MAX_ROWS
 from certsynth.domain import Category, Column, Ordered, Schema
 from certsynth.domain.cleaning import Raw
 from certsynth.errors import InputError
 from certsynth.paths import literally
-from certsynth.request import MAX_ROWS
 
 _NUMBER = re.compile(r"-?[0-9]+([.][0-9]+)?(e[+-]?[0-9]+)?")
 

@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 
+from certsynth.algorithm.checks import exact_rational
 from certsynth.artefact import measurements as archive
 from certsynth.artefact.certificate import (
     ADAPTING,
@@ -35,7 +36,7 @@ from certsynth.domain.rules import broken_rule
 from certsynth.errors import CertsynthError, InputError
 from certsynth.mechanisms import Measurement, Neighbours, Sensitivity, Unit
 from certsynth.mechanisms.concentrated import epsilon_of
-from certsynth.mechanisms.guarantee import decimal_text, exact_rational, stored_rational
+from certsynth.mechanisms.guarantee import decimal_text, stored_rational
 from certsynth.mechanisms.measure import sensitivity
 from certsynth.mechanisms.samplers import is_enough
 from certsynth.mechanisms.scalars import NoisyScalars

@@ -14,10 +14,10 @@ if TYPE_CHECKING:
     from certsynth.answers import Answer
 
 
-@click.command("answer", short_help="Statistics with certified error bars.")
+@click.command("answer", cls=options.GroupedCommand, short_help="Statistics with certified error bars.")
 @click.argument("folder", type=options.FILE, metavar="DIR")
 @click.argument("queries", nargs=-1, required=True, metavar="QUERY…")
-@options.as_json
+@options.of(options.JsonOptions)
 def command(folder: Path, queries: tuple[str, ...], as_json: bool) -> None:
     """Answer each QUERY from the release folder DIR: an estimate, and where the true value lies.
 

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from certsynth.algorithm.options import CertifyOptions
 from certsynth.cli import ledger as ledgers
 from certsynth.cli import options, words
 from certsynth.cli.progress import bars
@@ -16,32 +17,11 @@ if TYPE_CHECKING:
     from certsynth.request import Named
 
 
-@click.command("certify", short_help="How far anybody's synthetic table is, privately.")
+@click.command("certify", cls=options.GroupedCommand, short_help="How far anybody's synthetic table is, privately.")
 @click.argument("private", type=options.TABLE)
 @click.argument("synthetic", type=options.FILE)
-@options.schema
-@options.engine
-@options.epsilon
-@options.sparsity
-@options.workload
-@options.confidence
-@options.neighbours
-@click.option("--per-subset", is_flag=True, help="A bound of its own for each subset of columns, each a little wider.")
-@options.columns
-@options.lattice
-@options.ledger
-@options.quiet
-@options.as_json
-def command(
-    private: str,
-    synthetic: Path,
-    schema_file: Path,
-    confidence: str | None,
-    workload: Path | None,
-    quiet: bool,
-    as_json: bool,
-    **choices: Any,
-) -> None:
+@options.of(options.SchemaOptions, options.ReadingOptions, CertifyOptions, options.TalkOptions)
+def command(private: str, synthetic: Path, schema_file: Path, quiet: bool, as_json: bool, **choices: Any) -> None:
     """Certify the table SYNTHETIC, wherever it comes from, against the rows of PRIVATE.
 
     The answer is differentially private for the rows of PRIVATE, and may be published. SYNTHETIC must be public
@@ -50,11 +30,9 @@ def command(
     from certsynth import Schema, certify
 
     table = options.table(private, choices)
-    schema, subsets = Schema.load(schema_file), options.named_subsets(workload)
-    if confidence is not None:
-        choices["confidence"] = confidence
+    schema, subsets = Schema.load(schema_file), options.read_workload(choices)
     with bars(quiet=quiet) as progress:
-        found = certify(table, synthetic, schema, subsets=subsets, progress=progress, **choices)
+        found = certify(table, synthetic, schema, progress=progress, **choices)
     options.say_what_is_not_counted(choices)
     if as_json:
         words.print_json(result(found) | ledgers.told(choices["ledger"]))

@@ -7,10 +7,11 @@ import shutil
 import textwrap
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
 import click
 
+from certsynth.algorithm.options import BASIC, OUTPUT, Option
 from certsynth.cli import certify as certifying
 from certsynth.cli import evaluate as evaluating
 from certsynth.cli import ledger as ledgers
@@ -54,24 +55,20 @@ people lies, at the certificate's confidence, for all such questions together.""
 REPORT = """Open {page} in a browser. It tells all this about the release, and works offline."""
 
 
-@click.command("demo", short_help="The whole journey on a made-up table.")
-@click.option(
-    "--out",
-    type=options.FILE,
-    default=Path("demo"),
-    show_default=True,
-    help="A folder for it; it must not exist yet.",
-)
-@click.option(
-    "--rows",
-    type=click.IntRange(1, 1_000_000),
-    default=ROWS,
-    show_default=True,
-    metavar="N",
-    help="How many people live in the made-up town.",
-)
-@options.quiet
-@options.as_json
+class DemoOptions(options.TalkOptions, total=False):
+    """What the demo takes."""
+
+    rows: Annotated[
+        int, Option("How many people live in the made-up town.", BASIC, default=ROWS, typed="whole", metavar="N")
+    ]
+    out: Annotated[
+        Path,
+        Option("A folder for it; it must not exist yet.", OUTPUT, default=Path("demo"), typed="file", metavar="DIR"),
+    ]
+
+
+@click.command("demo", cls=options.GroupedCommand, short_help="The whole journey on a made-up table.")
+@options.of(DemoOptions, rows=click.IntRange(1, 1_000_000))
 @click.pass_context
 def command(ctx: click.Context, out: Path, rows: int, quiet: bool, as_json: bool) -> None:
     """Go the whole way on a made-up table: schema, plan, release, verify, answer, certify, evaluate, report.

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from certsynth.algorithm.options import EvaluateOptions
 from certsynth.cli import options, words
 from certsynth.cli.failure import say
 from certsynth.cli.progress import bars
@@ -18,26 +19,11 @@ if TYPE_CHECKING:
 WARNING = "note: what evaluate prints is NOT private. It is for the owner of the rows, and must not leave the house."
 
 
-@click.command("evaluate", short_help="How far it truly is. NOT private.")
+@click.command("evaluate", cls=options.GroupedCommand, short_help="How far it truly is. NOT private.")
 @click.argument("private", type=options.TABLE)
 @click.argument("synthetic", type=options.FILE)
-@options.schema
-@options.engine
-@options.sparsity
-@options.workload
-@options.columns
-@options.lattice
-@options.quiet
-@options.as_json
-def command(
-    private: str,
-    synthetic: Path,
-    schema_file: Path,
-    workload: Path | None,
-    quiet: bool,
-    as_json: bool,
-    **choices: Any,
-) -> None:
+@options.of(options.SchemaOptions, options.ReadingOptions, EvaluateOptions, options.TalkOptions)
+def command(private: str, synthetic: Path, schema_file: Path, quiet: bool, as_json: bool, **choices: Any) -> None:
     """Compute how far the table SYNTHETIC truly is from the rows of PRIVATE. NOT private.
 
     No noise is added: what it prints is for the owner of the rows, and must not leave the house.
@@ -45,9 +31,9 @@ def command(
     from certsynth import Schema, evaluate
 
     table = options.table(private, choices)
-    schema, subsets = Schema.load(schema_file), options.named_subsets(workload)
+    schema, subsets = Schema.load(schema_file), options.read_workload(choices)
     with bars(quiet=quiet) as progress:
-        found = evaluate(table, synthetic, schema, subsets=subsets, progress=progress, **choices)
+        found = evaluate(table, synthetic, schema, progress=progress, **choices)
     say(WARNING)
     if as_json:
         words.print_json(found.to_json())

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import signal
 import sys
 import threading
@@ -17,6 +18,9 @@ from certsynth.errors import BudgetNote, CertsynthError, CheckFailed
 CHECK_FAILED, BAD_INPUT, INTERRUPTED = 1, 2, 130
 DEBUG = "CERTSYNTH_DEBUG"
 _TARGET = "certsynth.target"
+
+_ARGUMENT = re.compile(r"`(?P<name>[a-z_]+)(?:=(?P<value>[^`]+))?`")
+_QUOTED_WORD = re.compile(r"""^(["'])([\w.-]+)\1$""")
 
 
 class Commands(click.Group):
@@ -71,9 +75,9 @@ class Commands(click.Group):
         except (click.exceptions.Exit, click.ClickException, click.Abort, BrokenPipeError):
             raise
         except CheckFailed as error:
-            ctx.exit(_fail(f"{error}{_budget(error)}", CHECK_FAILED))
+            ctx.exit(_fail(in_flags(f"{error}{_budget(error)}"), CHECK_FAILED))
         except CertsynthError as error:
-            ctx.exit(_fail(f"{error}{_budget(error)}", BAD_INPUT))
+            ctx.exit(_fail(in_flags(f"{error}{_budget(error)}"), BAD_INPUT))
         except OSError as error:
             if os.environ.get(DEBUG):
                 raise
@@ -103,6 +107,33 @@ def note_target(path: str | os.PathLike[str]) -> None:
     """Remember what a command is to write, for whatever happens to it. What is there already is not its work."""
     if not os.path.lexists(path):
         click.get_current_context().meta[_TARGET] = path
+
+
+def in_flags(text: str) -> str:
+    """A message of the library, which names Python arguments, with the flags of the command line in their place.
+
+    `loss` becomes --loss, and `loss="path"` becomes --loss path. What is no option stays as it is.
+    """
+    ctx = click.get_current_context(silent=True)
+    commands = getattr(ctx.find_root().command, "commands", {}) if ctx else {}
+    own = commands.get(ctx.find_root().invoked_subcommand) if ctx else None
+    flags = {
+        parameter.name: parameter.opts[0]
+        for command in [*commands.values(), *([own] if own else [])]  # its own last: names may mean several things
+        for parameter in command.params
+        if isinstance(parameter, click.Option)
+    }
+
+    def flag(found: re.Match[str]) -> str:
+        name, value = found["name"], found["value"]
+        if name not in flags:
+            return found[0]
+        if value is None:
+            return flags[name]
+        word = _QUOTED_WORD.sub(r"\2", value)
+        return f"{flags[name]} {word}"
+
+    return _ARGUMENT.sub(flag, text)
 
 
 def say(text: str) -> None:

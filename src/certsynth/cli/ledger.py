@@ -4,27 +4,36 @@ from __future__ import annotations
 
 from fractions import Fraction
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import click
 
+from certsynth.algorithm.options import BASIC, Option
 from certsynth.cli import options, words
 
 if TYPE_CHECKING:
     from certsynth.mechanisms.ledger import Ledger
 
 
-@click.command("ledger", short_help="What has been spent on a data set.")
+class LedgerCommandOptions(options.JsonOptions, total=False):
+    """What a look at a ledger takes."""
+
+    folders: Annotated[
+        tuple[Path, ...],
+        Option(
+            "Check that this release was charged to the ledger; may be given several times.",
+            BASIC,
+            typed="file",
+            flag="--release",
+            metavar="DIR",
+            repeatable=True,
+        ),
+    ]
+
+
+@click.command("ledger", cls=options.GroupedCommand, short_help="What has been spent on a data set.")
 @click.argument("file", type=options.FILE)
-@click.option(
-    "--release",
-    "folders",
-    type=options.FILE,
-    multiple=True,
-    metavar="DIR",
-    help="Check that this release was charged to the ledger; may be given several times.",
-)
-@options.as_json
+@options.of(LedgerCommandOptions)
 def command(file: Path, folders: tuple[Path, ...], as_json: bool) -> None:
     """Show what has been spent on the data set of the ledger FILE, and check that nobody has changed it.
 

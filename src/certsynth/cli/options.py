@@ -1,4 +1,8 @@
-"""Options that several commands share, and how their texts are read. The rules stay with the library."""
+"""The command line's options, built from their declarations, and how their texts are read.
+
+What an option means, and what is refused, stays with the library (`algorithm/options.py`). Declared here is what only
+the command line has.
+"""
 
 from __future__ import annotations
 
@@ -8,10 +12,12 @@ import os
 import re
 from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Annotated, Any, Required, TypedDict, TypeVar
 
 import click
 
+from certsynth.algorithm.checks import OneOf
+from certsynth.algorithm.options import BASIC, GROUPS, OUTPUT, Declared, Option, declared, shell_help
 from certsynth.cli.failure import say
 
 if TYPE_CHECKING:
@@ -60,30 +66,146 @@ class WholeOrAuto(click.ParamType):
             return str(value)
 
 
-def engine(function: _F) -> _F:
-    """Who reads the private rows, and whether they are named by a query."""
-    function = click.option(
-        "--attach",
-        multiple=True,
-        metavar="NAME=DATABASE",
-        help="A database that the query of --sql may read by this name: a DuckDB or SQLite file, postgres:… or "
-        "mysql:…; may be given several times.",
-    )(function)
-    function = click.option(
-        "--sql", is_flag=True, help="The private table is given as a SQL query, a single SELECT, in place of a file."
-    )(function)
+class SchemaOptions(TypedDict, total=False):
+    """What describes the rows."""
+
+    schema_file: Required[
+        Annotated[
+            Path,
+            Option(
+                "The schema: a TOML file that says what rows may hold.",
+                BASIC,
+                typed="file",
+                flag="--schema",
+                metavar="FILE",
+            ),
+        ]
+    ]
+
+
+class ReadingOptions(TypedDict, total=False):
+    """Who reads the private rows, and whether a query selects them. `table` uses these."""
+
+    engine: Annotated[
+        str,
+        Option(
+            "Who reads Parquet files and runs the query: duckdb, here; or spark, where rows stay in its executors and "
+            "the private table may also be one that Spark knows by name.",
+            BASIC,
+            default="duckdb",
+            check=OneOf(("duckdb", "spark")),
+        ),
+    ]
+    sql: Annotated[
+        bool,
+        Option(
+            "The private table is given as a SQL query, a single SELECT, in place of a file.",
+            BASIC,
+            default=False,
+            typed="flag",
+        ),
+    ]
+    attach: Annotated[
+        tuple[str, ...],
+        Option(
+            "A database that the query of {sql} may read by this name: a DuckDB or SQLite file, postgres:… or mysql:…; "
+            "may be given several times.",
+            BASIC,
+            metavar="NAME=DATABASE",
+            repeatable=True,
+        ),
+    ]
+
+
+class JsonOptions(TypedDict, total=False):
+    """What every command has."""
+
+    as_json: Annotated[
+        bool, Option("Print one JSON object, and nothing else.", OUTPUT, default=False, typed="flag", flag="--json")
+    ]
+
+
+class TalkOptions(JsonOptions, total=False):
+    """How much a command that takes time says."""
+
+    quiet: Annotated[bool, Option("No progress bars.", OUTPUT, default=False, typed="flag")]
+
+
+class GroupedOption(click.Option):
+    """An option that knows its declaration."""
+
+    def __init__(self, *args: Any, declared: Declared, **settings: Any) -> None:
+        super().__init__(*args, **settings)
+        self.declared = declared
+
+
+class GroupedCommand(click.Command):
+    """A command whose `--help` puts options under headings."""
+
+    def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        for heading, options in grouped(self.get_params(ctx)).items():
+            records = [record for option in options if (record := option.get_help_record(ctx))]
+            with formatter.section(heading):
+                formatter.write_dl(records)
+
+
+def grouped(parameters: list[click.Parameter]) -> dict[str, list[click.Parameter]]:
+    """Options by heading, in the order of the headings; `--help` goes with the last one."""
+    found: dict[str, list[click.Parameter]] = {heading: [] for heading in GROUPS}
+    for each in parameters:
+        if isinstance(each, click.Option):
+            found[each.declared.option.group if isinstance(each, GroupedOption) else OUTPUT].append(each)
+    return {heading: options for heading, options in found.items() if options}
+
+
+_TYPES: dict[str, click.ParamType] = {
+    "text": click.STRING,
+    "whole": click.INT,
+    "natural": click.IntRange(min=0),
+    "auto": WholeOrAuto(),
+    "file": FILE,
+    "names": Names(),
+    "flag": click.BOOL,
+}
+
+
+def of(*options: type, **types: click.ParamType) -> Callable[[_F], _F]:
+    """Give a command all declared options that the command line has; `types` read some of them in another way."""
+    known = {name: each for kind in options for name, each in declared(kind).items() if each.option.shell}
+
+    def decorate(function: _F) -> _F:
+        for each in reversed(known.values()):
+            function = _option(each, known, types.get(each.name))(function)
+        return function
+
+    return decorate
+
+
+def _option(each: Declared, known: Mapping[str, Declared], kind: click.ParamType | None) -> Callable[[_F], _F]:
+    option = each.option
+    settings: dict[str, Any] = {}
+    if option.typed == "flag":
+        settings["is_flag"] = True
+    else:
+        choices = click.Choice(option.choices) if option.choices else None
+        settings["type"] = kind or choices or _TYPES[option.typed]
+        settings["multiple"] = option.repeatable
+        if option.default is not None:
+            settings |= {"default": option.default, "show_default": True}
     return click.option(
-        "--engine",
-        type=click.Choice(["duckdb", "spark"]),
-        default="duckdb",
-        show_default=True,
-        help="Who reads Parquet files and runs the query: duckdb, here; or spark, where rows stay in its executors and "
-        "the private table may also be one that Spark knows by name.",
-    )(function)
+        each.flag,
+        each.name,
+        cls=GroupedOption,
+        declared=each,
+        metavar=option.metavar,
+        required=option.required or each.needed,
+        help=shell_help(option, known),
+        **settings,
+    )
 
 
 def table(data: str, choices: dict[str, Any]) -> Any:
-    """What is read: a path, or what an engine will find. Takes the options of `engine` out of the choices."""
+    """What is read: a path, or what an engine will find. Takes the `ReadingOptions` out of the choices."""
     from certsynth.errors import InputError
     from certsynth.sources import Unopened
 
@@ -100,65 +222,23 @@ def table(data: str, choices: dict[str, Any]) -> Any:
     return Path(data)
 
 
-def schema(function: _F) -> _F:
-    return click.option(
-        "--schema",
-        "schema_file",
-        type=FILE,
-        required=True,
-        help="The schema: a TOML file that says what rows may hold.",
-    )(function)
-
-
-def epsilon(function: _F) -> _F:
-    """The budget: the three options of which one or two are given."""
-    function = click.option(
-        "--rho",
-        metavar="R",
-        help="Budget of zero-concentrated differential privacy: alone, or in place of --epsilon or --delta.",
-    )(function)
-    function = click.option(
-        "--delta",
-        metavar="D",
-        help="Spend (epsilon, delta)-differential privacy, with Gaussian noise: above 0, at most 0.01, like 1e-6.",
-    )(function)
-    return click.option("--epsilon", metavar="E", help="Privacy budget: above 0, at most 100; small is more private.")(
-        function
-    )
-
-
-def sparsity(function: _F) -> _F:
-    return click.option(
-        "--sparsity",
-        type=int,
-        metavar="S",
-        help="How many columns a statistic may look at (2, or 1 if there is only one column).",
-    )(function)
-
-
-def workload(function: _F) -> _F:
-    return click.option(
-        "--workload",
-        type=FILE,
-        help="A TOML file that names the subsets of columns that matter, in place of --sparsity.",
-    )(function)
-
-
-def named_subsets(workload: Path | None) -> list[list[str]] | None:
-    """The subsets that the file of `--workload` names."""
+def read_workload(choices: dict[str, Any]) -> list[list[str]] | None:
+    """The subsets that the file of `--workload` names, which take its place among the choices."""
     from certsynth.workload import load_workload
 
-    return None if workload is None else load_workload(workload)
+    file = choices["subsets"]
+    choices["subsets"] = None if file is None else load_workload(file)
+    return choices["subsets"]
 
 
-def say_what_is_left_out(schema: Schema, subsets: list[list[str]] | None, choices: Mapping[str, Any]) -> None:
+def say_what_is_left_out(schema: Schema, choices: Mapping[str, Any]) -> None:
     """Columns that no subset names are not released: say so before anything is spent. Bad arguments are told first."""
     from certsynth.request import checked_subsets, named_columns
 
-    if subsets is None:
+    if (subsets := choices["subsets"]) is None:
         return
     schema = schema.select(choices["columns"]) if choices["columns"] else schema
-    checked_subsets(schema, choices["sparsity"], subsets, call="release")
+    checked_subsets(schema, choices["sparsity"], subsets)
     kept = set(named_columns(schema, subsets).names)
     if absent := [name for name in schema.names if name not in kept]:
         first = json.dumps(absent[0], ensure_ascii=False)
@@ -168,117 +248,7 @@ def say_what_is_left_out(schema: Schema, subsets: list[list[str]] | None, choice
         )
 
 
-def resolution(function: _F) -> _F:
-    return click.option(
-        "--resolution",
-        type=WholeOrAuto(),
-        metavar="[auto|K]",
-        help="How many cells a column is cut into, or groups its values fall into; auto takes the best.",
-    )(function)
-
-
-MECHANISMS = ["auto", "identity", "haar", "haar-hilbert", "haar-weighted", "quad-tree", "haar-tour", "haar-noisy-total"]
-MECHANISMS += ["low-dimensional", "low-dimensional-l1"]
-
-
-def mechanism(function: _F) -> _F:
-    return click.option(
-        "--mechanism",
-        type=click.Choice(MECHANISMS),
-        help="How counts get their noise: identity (cell by cell), haar (as wavelets along a winding path), "
-        "haar-hilbert (along a Hilbert curve), haar-weighted (the same, with weighted levels), quad-tree (as squares "
-        "within squares), haar-tour (along a tour, for any metric), haar-noisy-total (as in the paper); auto "
-        "takes the best of the first five. low-dimensional is for statistics of all columns at once, where rows lie on "
-        "a curve, a surface or a few points: one grid of all columns, as fine as that allows; low-dimensional-l1 does "
-        "it as in the paper.",
-    )(function)
-
-
-def projection(function: _F) -> _F:
-    return click.option(
-        "--projection",
-        type=click.Choice(["auto", "particles", "public", "full-grid", "drawn"]),
-        default="auto",
-        show_default=True,
-        help="How rows are fitted: as particles that swap values, or by a linear program whose rows lie at public "
-        "rows, anywhere, or at points drawn from the noisy counts.",
-    )(function)
-
-
-def loss(function: _F) -> _F:
-    return click.option(
-        "--loss",
-        type=click.Choice(["path", "transport"]),
-        help="Fit by a linear program, and make this small: transport (tight), or the paper's path loss.",
-    )(function)
-
-
-def certificate_share(function: _F) -> _F:
-    return click.option(
-        "--certificate-share",
-        metavar="SHARE",
-        help="Share of the budget that measures the result: 0 for none (0.05).",
-    )(function)
-
-
-def preset(function: _F) -> _F:
-    return click.option("--preset", type=click.Choice(["paper"]), help="Do all as the paper does.")(function)
-
-
-def confidence(function: _F) -> _F:
-    return click.option(
-        "--confidence", metavar="C", help="How sure the certificate is: at least 0.5 and below 1 (0.95)."
-    )(function)
-
-
-def neighbours(function: _F) -> _F:
-    return click.option(
-        "--neighbours",
-        type=click.Choice(["replace-one", "add-remove"]),
-        default="replace-one",
-        show_default=True,
-        help="What one person can change: their row's values, or whether it is there at all.",
-    )(function)
-
-
-def columns(function: _F) -> _F:
-    return click.option("--columns", type=Names(), help="Use only these columns of the schema.")(function)
-
-
-def lattice(function: _F) -> _F:
-    return click.option(
-        "--lattice", type=int, metavar="K", help="Steps of the lattice that tables are compared on (256 for pairs)."
-    )(function)
-
-
-def ledger(function: _F) -> _F:
-    """The file that adds up what is spent on a data set, and what its first use fixes."""
-    function = click.option(
-        "--dataset",
-        metavar="ID",
-        help="The data set that the ledger is for, fixed at its first use (the name of the schema's table).",
-    )(function)
-    function = click.option(
-        "--cap",
-        metavar="E",
-        help="The most that may ever be spent on the data set, in what the budget is given in; fixed at first use.",
-    )(function)
-    return click.option(
-        "--ledger",
-        type=FILE,
-        help="A file that adds up what is spent on the data set, and refuses what would exceed its cap.",
-    )(function)
-
-
 def say_what_is_not_counted(choices: Mapping[str, Any]) -> None:
     """Without a ledger nobody adds up what is spent on the same rows: say so."""
     if choices["ledger"] is None:
         say(NO_LEDGER)
-
-
-def quiet(function: _F) -> _F:
-    return click.option("--quiet", is_flag=True, help="No progress bars.")(function)
-
-
-def as_json(function: _F) -> _F:
-    return click.option("--json", "as_json", is_flag=True, help="Print one JSON object, and nothing else.")(function)

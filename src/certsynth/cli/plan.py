@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 import click
 from click.core import ParameterSource
 
+from certsynth.algorithm.options import PlanOptions
 from certsynth.cli import options, words
 from certsynth.cli.chart import MARKS, chart
 from certsynth.cli.progress import bars
@@ -46,39 +47,10 @@ class Rows(click.ParamType):
             self.fail("give a number, how many rows the table has, like 10000; no table is read.", param, ctx)
 
 
-@click.command("plan", short_help="What certificate to expect, before anything is spent.")
-@options.schema
-@click.option(
-    "--rows",
-    type=Rows(),
-    required=True,
-    metavar="N",
-    help="How many rows the private table has, or will have: a number, since no table is read.",
-)
-@options.epsilon
-@options.sparsity
-@options.workload
-@options.resolution
-@options.mechanism
-@options.projection
-@options.loss
-@options.certificate_share
-@options.confidence
-@options.neighbours
-@options.preset
-@options.columns
-@options.quiet
-@options.as_json
+@click.command("plan", cls=options.GroupedCommand, short_help="What certificate to expect, before anything is spent.")
+@options.of(options.SchemaOptions, PlanOptions, options.TalkOptions, rows=Rows())
 @click.pass_context
-def command(
-    ctx: click.Context,
-    schema_file: Path,
-    rows: int,
-    workload: Path | None,
-    quiet: bool,
-    as_json: bool,
-    **choices: Any,
-) -> None:
+def command(ctx: click.Context, schema_file: Path, quiet: bool, as_json: bool, **choices: Any) -> None:
     """Predict the certificate of a release, and what release would choose. It reads no rows and spends nothing.
 
     It draws the noise of every mechanism, and rehearses the best ones on made-up tables: this takes up to a minute or
@@ -86,10 +58,11 @@ def command(
     """
     from certsynth import Schema, plan
 
-    schema, subsets = Schema.load(schema_file), options.named_subsets(workload)
-    options.say_what_is_left_out(schema, subsets, choices)
+    schema = Schema.load(schema_file)
+    options.read_workload(choices)
+    options.say_what_is_left_out(schema, choices)
     with bars(quiet=quiet) as progress:
-        found = plan(schema, rows=rows, subsets=subsets, progress=progress, **choices)
+        found = plan(schema, progress=progress, **choices)
     if as_json:
         words.print_json(found.to_json())
     else:

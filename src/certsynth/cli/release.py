@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from certsynth.algorithm.options import ReleaseOptions
 from certsynth.cli import ledger as ledgers
 from certsynth.cli import options, words
 from certsynth.cli.failure import note_target
@@ -17,48 +18,10 @@ if TYPE_CHECKING:
     from certsynth.artefact import Release
 
 
-@click.command("release", short_help="Private rows in, a release folder out.")
+@click.command("release", cls=options.GroupedCommand, short_help="Private rows in, a release folder out.")
 @click.argument("data", type=options.TABLE)
-@options.schema
-@options.engine
-@options.epsilon
-@click.option("--out", type=options.FILE, required=True, help="The release folder; it must not exist yet.")
-@options.sparsity
-@options.workload
-@options.resolution
-@options.mechanism
-@options.projection
-@options.loss
-@click.option("--public", type=options.FILE, help="A public table of the same columns, to start from.")
-@click.option(
-    "--rows",
-    type=int,
-    metavar="M",
-    help="How many rows to write (as many as there are, up to a million; 100,000 if that is private).",
-)
-@options.certificate_share
-@options.confidence
-@options.neighbours
-@options.preset
-@options.columns
-@click.option(
-    "--candidates",
-    type=int,
-    default=1,
-    show_default=True,
-    metavar="N",
-    help="Make this many tables from the same noisy counts, and choose privately.",
-)
-@options.ledger
-@click.option(
-    "--seed", type=click.IntRange(min=0), metavar="N", help="For the steps that need no privacy. Noise has none."
-)
-@click.option("--sign", type=options.FILE, metavar="KEY", help="Sign the folder with this Ed25519 private key.")
-@options.quiet
-@options.as_json
-def command(
-    data: str, schema_file: Path, out: Path, workload: Path | None, quiet: bool, as_json: bool, **choices: Any
-) -> None:
+@options.of(options.SchemaOptions, options.ReadingOptions, ReleaseOptions, options.TalkOptions)
+def command(data: str, schema_file: Path, out: Path, quiet: bool, as_json: bool, **choices: Any) -> None:
     """Write a synthetic table for DATA, and the certificate that comes with it.
 
     DATA is a CSV or Parquet file; with --sql it is a query, and with --engine spark it may be the name of a table.
@@ -68,11 +31,12 @@ def command(
     from certsynth import Schema, release
 
     table = options.table(data, choices)
-    schema, subsets = Schema.load(schema_file), options.named_subsets(workload)
-    options.say_what_is_left_out(schema, subsets, choices)
+    schema = Schema.load(schema_file)
+    options.read_workload(choices)
+    options.say_what_is_left_out(schema, choices)
     note_target(out)
     with bars(quiet=quiet) as progress:
-        made = release(table, schema, out=out, subsets=subsets, progress=progress, **choices)
+        made = release(table, schema, out=out, progress=progress, **choices)
     options.say_what_is_not_counted(choices)
     if as_json:
         words.print_json(result(made, out) | ledgers.told(choices["ledger"]))

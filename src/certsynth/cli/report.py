@@ -3,18 +3,25 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Annotated
 
 import click
 
+from certsynth.algorithm.options import OUTPUT, Option
 from certsynth.cli import options, words
 from certsynth.cli.failure import note_target
 from certsynth.cli.writing import write_once
 
 
-@click.command("report", short_help="The page about a release, again.")
+class ReportOptions(options.JsonOptions, total=False):
+    """What a report takes."""
+
+    out: Annotated[Path | None, Option("Where to write it (DIR/report.html).", OUTPUT, typed="file", metavar="FILE")]
+
+
+@click.command("report", cls=options.GroupedCommand, short_help="The page about a release, again.")
 @click.argument("folder", type=options.FILE, metavar="DIR")
-@click.option("--out", type=options.FILE, help="Where to write it (DIR/report.html).")
-@options.as_json
+@options.of(ReportOptions)
 def command(folder: Path, out: Path | None, as_json: bool) -> None:
     """Write the report of the release folder DIR again: byte for byte the one that it came with.
 

@@ -6,10 +6,11 @@ import os
 import shlex
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import click
 
+from certsynth.algorithm.options import BASIC, OUTPUT, Option
 from certsynth.cli import options, words
 from certsynth.cli.failure import note_target, say
 from certsynth.cli.writing import write_once
@@ -29,25 +30,35 @@ WARNING = (
 )
 
 
-@click.command("schema", short_help="Draft a schema, to be edited.")
+class DraftOptions(options.ReadingOptions, options.JsonOptions, total=False):
+    """What a draft takes."""
+
+    name: Annotated[str | None, Option("The name of the table (by default that of the file).", BASIC)]
+    trees: Annotated[
+        tuple[str, ...],
+        Option(
+            "A column of codes in a tree, and a CSV file of code and parent; may be given several times.",
+            BASIC,
+            flag="--tree",
+            metavar="COLUMN=CODES",
+            repeatable=True,
+        ),
+    ]
+    out: Annotated[
+        Path,
+        Option(
+            "Where to write it; never overwritten.",
+            OUTPUT,
+            default=Path("schema.toml"),
+            typed="file",
+            metavar="FILE",
+        ),
+    ]
+
+
+@click.command("schema", cls=options.GroupedCommand, short_help="Draft a schema, to be edited.")
 @click.argument("data", type=options.TABLE)
-@options.engine
-@click.option(
-    "--out",
-    type=options.FILE,
-    default=Path("schema.toml"),
-    show_default=True,
-    help="Where to write it; never overwritten.",
-)
-@click.option("--name", help="The name of the table (by default that of the file).")
-@click.option(
-    "--tree",
-    "trees",
-    multiple=True,
-    metavar="COLUMN=CODES",
-    help="A column of codes in a tree, and a CSV file of code and parent; may be given several times.",
-)
-@options.as_json
+@options.of(DraftOptions)
 def command(data: str, out: Path, name: str | None, trees: tuple[str, ...], as_json: bool, **engine: Any) -> None:
     """Draft a schema for DATA, to be edited before anything else.
 
@@ -67,7 +78,7 @@ def command(data: str, out: Path, name: str | None, trees: tuple[str, ...], as_j
 
 
 def _as_typed(option: str, value: Any) -> list[str]:
-    """An option of `options.engine` as it stands on the command line, if it does. A place may hold a password."""
+    """A reading option as it stands on the command line, if it does. A place may hold a password."""
     if option == "attach":
         return [word for each in value for word in ("--attach", each.partition("=")[0] + "=…")]
     return [f"--{option}", value] if option == "engine" and value != "duckdb" else [f"--{option}"] * (value is True)

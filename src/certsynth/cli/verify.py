@@ -3,18 +3,27 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
 import click
 
+from certsynth.algorithm.options import BASIC, Option
 from certsynth.cli import options, words
 from certsynth.cli.failure import CHECK_FAILED
 
 
-@click.command("verify", short_help="Check a release without the private rows.")
+class VerifyOptions(options.JsonOptions, total=False):
+    """What a check takes."""
+
+    key: Annotated[
+        Path | None,
+        Option("The public key that the release must be signed with.", BASIC, typed="file", metavar="FILE"),
+    ]
+
+
+@click.command("verify", cls=options.GroupedCommand, short_help="Check a release without the private rows.")
 @click.argument("folder", type=options.FILE, metavar="DIR")
-@click.option("--key", type=options.FILE, metavar="FILE", help="The public key that the release must be signed with.")
-@options.as_json
+@options.of(VerifyOptions)
 @click.pass_context
 def command(ctx: click.Context, folder: Path, key: Path | None, as_json: bool) -> None:
     """Check the release folder DIR, without the private rows: every file, and all that can be computed again.

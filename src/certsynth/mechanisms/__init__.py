@@ -1,12 +1,11 @@
 """The only place where noise meets data."""
 
-from certsynth.mechanisms.guarantee import Budget, Guarantee, Neighbours, Sensitivity, Unit, exact_epsilon
+from certsynth.mechanisms.guarantee import Budget, Guarantee, Neighbours, Sensitivity, Unit
 from certsynth.mechanisms.measure import Measurement, measure
-from certsynth.mechanisms.strategies import STRATEGIES, strategy_named
+from certsynth.mechanisms.strategies import strategy_named
 from certsynth.mechanisms.strategy import Strategy
 
 __all__ = [
-    "STRATEGIES",
     "Budget",
     "Guarantee",
     "Measurement",
@@ -14,7 +13,6 @@ __all__ = [
     "Sensitivity",
     "Strategy",
     "Unit",
-    "exact_epsilon",
     "measure",
     "strategy_named",
 ]

@@ -6,15 +6,8 @@ import enum
 import re
 from collections.abc import Iterable
 from dataclasses import dataclass
-from decimal import Decimal, InvalidOperation
 from fractions import Fraction
 from typing import Any
-
-from certsynth.errors import InputError
-
-MAX_EPSILON = 100  # more than this protects nobody, and is nearly always a slip of the keyboard
-MOST_DELTA = Fraction(1, 100)
-_LONG_EXPONENT = re.compile(r"[eE][+-]?[\d_]{4}")  # 1e99999999 as a fraction would take all memory
 
 _STORED = re.compile(r"\d{1,200}(/[1-9]\d{0,200})?", re.ASCII)
 
@@ -101,40 +94,6 @@ class Charge:
     def __str__(self) -> str:
         beside = f" and delta {decimal_text(self.delta)}" if self.delta else ""
         return f"{self.unit} {decimal_text(self.amount)}{beside}"
-
-
-def exact_epsilon(value: Any, *, name: str = "epsilon") -> Fraction:
-    """ε as the rational that its decimal text says: 0.1 is 1/10, not the nearest float.
-
-    >>> exact_epsilon(0.1), exact_epsilon("1/3"), exact_epsilon("2e-1")
-    (Fraction(1, 10), Fraction(1, 3), Fraction(1, 5))
-    """
-    rule = f"{name} must be a number above 0 and at most {MAX_EPSILON}, for example 1 or 0.5"
-    if isinstance(value, bool) or not isinstance(value, (str, int, float, Fraction, Decimal)):
-        raise InputError(f"{rule}; got a {type(value).__name__}.")
-    exact = exact_rational(value)
-    try:
-        shown = f"{value!r:.40}"
-    except ValueError:
-        shown = "a number with thousands of digits"  # Python refuses to print it
-    if exact is None or not 0 < exact <= MAX_EPSILON:
-        raise InputError(f"{rule}; got {shown}.")
-    if exact.denominator > 10**12:
-        raise InputError(f"{name} may have at most 12 decimals; got {shown}.")
-    return exact
-
-
-def exact_rational(value: Any) -> Fraction | None:
-    """The rational that a number's decimal text says; None if it is no number, or one of absurd length."""
-    if isinstance(value, bool):
-        return None
-    try:
-        text = str(value) if isinstance(value, (str, Decimal)) else ""
-        if len(text) > 40 or _LONG_EXPONENT.search(text):
-            return None
-        return Fraction(float.__repr__(value) if isinstance(value, float) else value)
-    except (TypeError, ValueError, ZeroDivisionError, OverflowError, InvalidOperation):
-        return None
 
 
 def stored_rational(text: Any) -> Fraction:

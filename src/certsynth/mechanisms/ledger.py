@@ -19,16 +19,15 @@ from pathlib import Path
 from types import NoneType
 from typing import Any
 
+from certsynth.algorithm.checks import MOST_DELTA, amount
 from certsynth.errors import CheckFailed, InputError
 from certsynth.markup import block, paragraph, table
 from certsynth.mechanisms.chain import Chain, open_chain
 from certsynth.mechanisms.guarantee import (
-    MOST_DELTA,
     Charge,
     Neighbours,
     Unit,
     decimal_text,
-    exact_epsilon,
     stored_rational,
 )
 
@@ -209,20 +208,20 @@ class Account:
         """What was asked for, checked; None without a ledger."""
         if path is None:
             if cap is not None or dataset is not None:
-                raise InputError("cap and dataset belong to a ledger: give --ledger FILE as well, or leave them out.")
+                raise InputError("`cap` and `dataset` belong to a ledger: give `ledger` as well, or leave them out.")
             return None
         if dataset is not None and not (0 < len(dataset) <= MAX_NAME and dataset.isprintable()):
-            raise InputError(f"dataset must be a name of 1 to {MAX_NAME} printable characters.")
-        most = None if cap is None else exact_epsilon(cap, name="cap")
+            raise InputError(f"`dataset` must be a name of 1 to {MAX_NAME} printable characters.")
+        most = None if cap is None else amount("cap", cap)
         return cls(path=Path(path), cap=most, dataset=dataset, table=table)
 
     def check(self, charge: Charge) -> None:
         """Refuse at once what `reserve` would refuse; nothing is written."""
         there, parent = os.path.lexists(self.path), self.path.parent
         if not parent.is_dir():
-            raise InputError(f"{parent} is not a folder; make it first, or choose another --ledger.")
+            raise InputError(f"{parent} is not a folder; make it first, or choose another `ledger`.")
         if not os.access(self.path if there else parent, os.W_OK):
-            raise InputError(f"the ledger {self.path} cannot be written; choose another --ledger.")
+            raise InputError(f"the ledger {self.path} cannot be written; choose another `ledger`.")
         ledger = None
         if there:
             with open_chain(self.path, write=False) as chain:
@@ -277,33 +276,33 @@ class Account:
         path = self.path
         if ledger is None:
             if self.cap is None:
-                raise InputError(f"{path} is a new ledger: say with --cap how much may ever be spent on the data set.")
+                raise InputError(f"{path} is a new ledger: say with `cap` how much may ever be spent on the data set.")
             _check_room(path, charge, cap=self.cap, spent=Fraction(0), delta=Fraction(0))
             return
         theirs = f"{path} is the ledger of the data set {ledger.dataset!r}"
         if self.dataset is not None and self.dataset != ledger.dataset:
             raise InputError(
-                f"{theirs}, not of {self.dataset!r}: a ledger is for one data set. Choose another --ledger."
+                f"{theirs}, not of {self.dataset!r}: a ledger is for one data set. Choose another `ledger`."
             )
         if self.dataset is None and self.table not in (ledger.table, ledger.dataset):
             raise InputError(
-                f"{theirs}, and the schema's table is {self.table!r}: if they are the same rows, say --dataset "
-                f"{ledger.dataset!r}; if not, choose another --ledger."
+                f"{theirs}, and the schema's table is {self.table!r}: if they are the same rows, say "
+                f"`dataset={ledger.dataset!r}`; if not, choose another `ledger`."
             )
         if self.cap is not None and self.cap != ledger.cap:
             raise InputError(
                 f"{path} has a cap of {decimal_text(ledger.cap)} since its first use, and it cannot become "
-                f"{decimal_text(self.cap)}. Leave --cap out."
+                f"{decimal_text(self.cap)}. Leave `cap` out."
             )
         if charge.unit is not ledger.unit:
             raise InputError(
-                f"{path} counts in {ledger.unit}, to which {charge.unit} does not add: ask with --{ledger.unit}, or "
-                "choose another --ledger."
+                f"{path} counts in {ledger.unit}, to which {charge.unit} does not add: ask with `{ledger.unit}`, or "
+                "choose another `ledger`."
             )
         if charge.neighbours is not ledger.neighbours:
             raise InputError(
                 f"{path} counts under {ledger.neighbours} neighbours, to which what is spent under {charge.neighbours} "
-                f"does not add: ask with --neighbours {ledger.neighbours}, or choose another --ledger."
+                f"does not add: ask with `neighbours={str(ledger.neighbours)!r}`, or choose another `ledger`."
             )
         _check_room(path, charge, cap=ledger.cap, spent=ledger.spent, delta=ledger.delta)
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from fractions import Fraction
 
+from certsynth.algorithm.options import LOW_DIMENSIONAL, MECHANISMS
 from certsynth.errors import InputError
 from certsynth.mechanisms.guarantee import Neighbours
 from certsynth.mechanisms.haar import Haar
@@ -11,20 +12,6 @@ from certsynth.mechanisms.identity import Identity
 from certsynth.mechanisms.quad_tree import QuadTree
 from certsynth.mechanisms.sparse import LowDimensional
 from certsynth.mechanisms.strategy import Strategy
-
-LOW_DIMENSIONAL = ("low-dimensional", "low-dimensional-l1")
-"""Those that work on one grid of all columns; the second as the paper does it."""
-
-STRATEGIES = (
-    "identity",
-    "haar",
-    "haar-hilbert",
-    "haar-tour",
-    "haar-weighted",
-    "quad-tree",
-    "haar-noisy-total",
-    *LOW_DIMENSIONAL,
-)
 
 GROWTHS = {
     "haar-weighted": tuple(Fraction(i, 8) for i in range(1, 6)),
@@ -55,4 +42,4 @@ def strategy_named(name: str, *, neighbours: Neighbours, growth: Fraction | None
         return Haar(neighbours, noisy_total=True)
     if name in LOW_DIMENSIONAL:
         return LowDimensional(neighbours, signed=name == LOW_DIMENSIONAL[1])
-    raise InputError(f"there is no mechanism {name!r:.40}; choose one of: {', '.join(STRATEGIES)}.")
+    raise InputError(f"there is no mechanism {name!r:.40}; choose one of: {', '.join(MECHANISMS)}.")

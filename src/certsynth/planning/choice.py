@@ -18,13 +18,14 @@ from typing import Any
 
 import numpy as np
 
+from certsynth.algorithm.options import AUTO_MECHANISMS, MECHANISMS, RESOLUTION
 from certsynth.domain import Category, Cells, Column, Groups, Ordered, Schema
 from certsynth.domain.column import discretisation
 from certsynth.errors import InputError, TooLarge
 from certsynth.layers import Layer, grouped, most_labels, points, weighted
 from certsynth.limits import check_size
 from certsynth.mechanisms import Measurement, Strategy, strategy_named
-from certsynth.mechanisms.strategies import GROWTHS, STRATEGIES
+from certsynth.mechanisms.strategies import GROWTHS
 from certsynth.parallel import run
 from certsynth.planning.cache import remembered
 from certsynth.planning.noise import best_strategy, blank, noise_losses
@@ -35,11 +36,9 @@ from certsynth.progress import Progress, silent
 from certsynth.projection.support import fits_full_grid
 from certsynth.queries import Marginals
 from certsynth.queries.marginals import Subset, within
-from certsynth.request import checked_resolution
 from certsynth.settings import Settings
 
 RESOLUTIONS = (4, 6, 8, 12, 16, 24, 32, 48, 64, 96, 128)
-MECHANISMS = ("identity", "haar", "haar-hilbert", "haar-weighted", "quad-tree")
 
 PROMPT_CELLS, PARTICLE_CELLS = 12_000, 2_000_000
 """Cells up to which a resolution is chosen without being asked for: by programs, or particles, more take minutes."""
@@ -172,9 +171,10 @@ def _to_json(choice: Choice) -> dict[str, Any]:
 def _from_json(found: Mapping[str, Any], settings: Settings) -> Choice:
     candidates = []
     for c in found["candidates"]:
-        growth, split, resolution = Fraction(c["growth"]), Fraction(c["split"]), checked_resolution(c["resolution"])
+        growth, split = Fraction(c["growth"]), Fraction(c["split"])
+        resolution = RESOLUTION("resolution", c["resolution"])
         name, points_only = c["mechanism"], settings.cells(settings.sparsity) == "points"
-        growths = GROWTHS.get(name, (Fraction(0),)) if name in STRATEGIES else ()
+        growths = GROWTHS.get(name, (Fraction(0),)) if name in MECHANISMS else ()
         resolutions = [settings.resolution] if settings.resolution else [None] if points_only else RESOLUTIONS
         fits = growth in growths and resolution in resolutions and settings.mechanism in (None, name)
         if split not in SPLITS or not fits:
@@ -220,7 +220,7 @@ def _candidates(
     schema: Schema, settings: Settings, rows: int, memory: int | None, progress: Progress
 ) -> Iterator[Candidate]:
     """All mechanisms at all resolutions, as long as more cells may help."""
-    names = (settings.mechanism,) if settings.mechanism else MECHANISMS
+    names = (settings.mechanism,) if settings.mechanism else AUTO_MECHANISMS
     if settings.cells(settings.sparsity) == "points":
         table = Marginals(cells=points(schema, settings.resolution), subsets=settings.tables)
         for name in names:

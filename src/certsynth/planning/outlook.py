@@ -52,7 +52,7 @@ class Outlook:
 
 def is_rehearsed(settings: Settings, candidate: Candidate) -> bool:
     """Whether releases are rehearsed: particles are, where the direct certificate speaks."""
-    return bool(settings.share) and candidate.layers[-1].cells != "even"
+    return bool(settings.certificate_share) and candidate.layers[-1].cells != "even"
 
 
 def expected(
@@ -66,7 +66,7 @@ def expected(
     """By rehearsals where there are some; else terms are added up. `privatisation` is that of the certificate."""
     if is_rehearsed(settings, candidate):
         return _rehearsed(schema, settings, rows, candidate, progress)
-    if settings.share:
+    if settings.certificate_share:
         extra = slack(schema, settings, rows)
         loss = SPREAD_INSIDE * candidate.discretisation + SPREAD_NOISE * candidate.privatisation
         return Outlook(loss + extra, loss / 2 + extra / 2, 2 * (loss + extra), extra)

@@ -7,15 +7,15 @@ import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Any, Literal
+from typing import Any, Unpack
 
+from certsynth.algorithm.options import PlanOptions, takes
 from certsynth.certificate.quantile import rank_quantile
 from certsynth.domain import Groups, Schema
 from certsynth.domain.possible import check_rules
-from certsynth.errors import InputError
 from certsynth.layers import Layer
 from certsynth.limits import Size, check_grid, check_lattice, size_of_release
-from certsynth.mechanisms import Budget, Neighbours, Unit, strategy_named
+from certsynth.mechanisms import Budget, Unit, strategy_named
 from certsynth.mechanisms.concentrated import Privacy, rho_of
 from certsynth.mechanisms.guarantee import decimal_text
 from certsynth.parallel import run
@@ -36,11 +36,11 @@ from certsynth.planning.outlook import FIRST_SEED, Outlook, expected, is_rehears
 from certsynth.planning.rehearsal import loss, rehearse, slack
 from certsynth.planning.tables import strengths
 from certsynth.planning.thinning import thinned
-from certsynth.progress import Progress, silent
+from certsynth.progress import Progress
 from certsynth.queries.fine import FineMarginals
 from certsynth.queries.marginals import all_subsets
-from certsynth.request import MAX_ROWS, usable
-from certsynth.settings import Settings, checked_settings
+from certsynth.request import usable
+from certsynth.settings import Settings
 
 REFERENCE = "haar-noisy-total"
 """The paper's mechanism: shown beside the others, and never chosen."""
@@ -142,75 +142,23 @@ class Plan:
         )
 
 
-def plan(
-    schema: Schema,
-    *,
-    rows: int,
-    epsilon: Any = None,
-    delta: Any = None,
-    rho: Any = None,
-    sparsity: int | None = None,
-    subsets: Sequence[Sequence[str]] | None = None,
-    resolution: int | Literal["auto"] | None = None,
-    mechanism: str | None = None,
-    projection: str = "auto",
-    loss: str | None = None,
-    certificate_share: Any = None,
-    confidence: Any = None,
-    neighbours: str = Neighbours.REPLACE_ONE,
-    preset: str | None = None,
-    columns: Sequence[str] | None = None,
-    memory: int | None = None,
-    progress: Progress = silent,
-) -> Plan:
+@takes(PlanOptions)
+def plan(schema: Schema, **options: Unpack[PlanOptions]) -> Plan:
     """What certificate to expect for a table with this schema and so many rows, per mechanism and resolution.
 
     No row is read. The choice is the one that `release` makes with the same arguments for a table of so many rows;
-    where their number is private it takes `--rows` for it. Answers are remembered in a folder of the user's cache.
+    where that number is private, by a noisy one. Answers are remembered in a folder of the user's cache.
 
     Args:
         schema: what a row may hold; not a draft.
-        rows: how many rows the private table has, or will have: a number.
-        epsilon: the budget, above 0 and at most 100. Alone it is pure ε-differential privacy.
-        delta: with this, (ε, δ)-differential privacy and Gaussian noise: above 0, at most 0.01.
-        rho: the budget of zero-concentrated differential privacy, alone or in place of one of the two.
-        sparsity: how many columns a statistic may look at: 2, or 1 if there is only one column.
-        subsets: in place of `sparsity`, the subsets of columns that matter, of any sizes, as lists of names.
-        resolution: how many cells a column is cut into, or "auto".
-        mechanism: how counts get their noise, or "auto".
-        projection: how rows are fitted: "particles", "public", "full-grid", "drawn" or "auto".
-        loss: fit by a linear program, and make this small: "transport" or "path".
-        certificate_share: share of the budget for the direct certificate, by default 0.05; 0 for none.
-        confidence: how sure the certificate is: at least 0.5 and below 1, by default 0.95.
-        neighbours: "replace-one" (the number of rows is public) or "add-remove" (it is not).
-        preset: "paper" does all as the paper does.
-        columns: use only these columns of the schema.
-        memory: the most bytes that may be used; by default what the machine has free.
-        progress: told what is being done; silent by default.
     """
-    schema = usable(schema, columns, subsets)
+    schema = usable(schema, options["columns"], options["subsets"])
     check_rules(schema)
-    if isinstance(rows, bool) or not isinstance(rows, int) or not 1 <= rows <= MAX_ROWS:
-        raise InputError(f"rows must be the number of private rows, from 1 to {MAX_ROWS:,}; got {rows!r:.20}.")
-    asked = {
-        "epsilon": epsilon,
-        "delta": delta,
-        "rho": rho,
-        "sparsity": sparsity,
-        "subsets": subsets,
-        "resolution": resolution,
-        "mechanism": mechanism,
-        "projection": projection,
-        "loss": loss,
-        "share": certificate_share,
-        "confidence": confidence,
-        "neighbours": neighbours,
-        "preset": preset,
-    }
-    public = projection == "public"
-    settings = checked_settings(schema, **asked, rows=None, candidates=1, public=public, call="plan")
-    question = {"plan": 9, "schema": schema.to_toml(), "rows": rows, "memory": memory}
-    question |= {key: None if value is None else str(value) for key, value in asked.items()}
+    rows, memory, progress = options["rows"], options["memory"], options["progress"]
+    public = True if options["projection"] == "public" else None
+    settings = Settings.of(schema, {**options, "rows": None, "candidates": 1, "public": public})
+    question = {"plan": 10, "schema": schema.to_toml()}
+    question |= {name: None if value is None else str(value) for name, value in options.items() if name != "progress"}
     found = remembered(question, lambda: _planned(schema, settings, rows, memory, progress).to_json())
     try:
         return Plan.from_json(found)
@@ -219,7 +167,7 @@ def plan(
 
 
 def _planned(schema: Schema, settings: Settings, rows: int, memory: int | None, progress: Progress) -> Plan:
-    if settings.share:
+    if settings.certificate_share:
         check_lattice(FineMarginals.of(schema, settings.subsets), memory=memory)
     if settings.low_dimensional:
         return _planned_dimensions(schema, settings, rows)
@@ -235,7 +183,7 @@ def _planned(schema: Schema, settings: Settings, rows: int, memory: int | None, 
         confidence=float(settings.confidence),
         privacy=settings.privacy.told(settings.privacy.budget),
         neighbours=str(settings.neighbours),
-        certificate="direct" if settings.share else "plug-in",
+        certificate="direct" if settings.certificate_share else "plug-in",
         split=float(choice.best.split) if len(choice.layers) > 1 else None,
         choice=planned[choice.best],
         candidates=tuple(sorted(planned.values(), key=lambda c: (c.mechanism, c.resolution or 0))),
@@ -363,7 +311,7 @@ def _describe(
 
 def _size(schema: Schema, settings: Settings, rows: int, each: Candidate) -> Size:
     marginals = blank_layers(schema, each.layers, rows)[-1].marginals
-    fine = FineMarginals.of(schema, settings.subsets) if settings.share else None
+    fine = FineMarginals.of(schema, settings.subsets) if settings.certificate_share else None
     return size_of_release(schema, marginals, fine, rows=rows, draws=settings.draws, program=settings.loss is not None)
 
 

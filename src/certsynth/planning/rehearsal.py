@@ -172,7 +172,7 @@ def slack(schema: Schema, settings: Settings, rows: int) -> float:
     found = bounds(
         fine,
         None,
-        _without_noise(query.values, query.sensitivity, settings, settings.share * share),
+        _without_noise(query.values, query.sensitivity, settings, settings.certificate_share * share),
         rows=rows,
         beta=settings.beta * DIRECT_BETA * share,
         losses=1,

@@ -1,0 +1,1 @@
+"""The algorithm, seen from outside: what can be asked of it."""

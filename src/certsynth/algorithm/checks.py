@@ -1,0 +1,113 @@
+"""Checks of single values, each with the sentence that states its rule. A check takes a name and a value.
+
+Rules that relate several options are in `settings.py` and `request.py`.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from dataclasses import dataclass
+from decimal import Decimal, InvalidOperation
+from fractions import Fraction
+from typing import Any
+
+from certsynth.errors import InputError
+
+Check = Callable[[str, Any], Any]
+"""Returns the value as the library works with it, or raises an InputError that names the option."""
+
+MAX_EPSILON = 100  # more than this protects nobody, and is nearly always a slip of the keyboard
+MOST_DELTA = Fraction(1, 100)
+
+_LONG_EXPONENT = re.compile(r"[eE][+-]?[\d_]{4}")  # 1e99999999 as a fraction would take all memory
+
+
+@dataclass(frozen=True, slots=True)
+class WholeNumber:
+    """A whole number of a range, or "auto" where that is allowed: it becomes None. `what` names such a number."""
+
+    low: int
+    high: int
+    what: str = "a whole number"
+    auto: bool = False
+
+    def __call__(self, name: str, value: Any) -> int | None:
+        if self.auto and (value is None or value == "auto"):
+            return None
+        if isinstance(value, bool) or not isinstance(value, int) or not self.low <= value <= self.high:
+            rule = f"{'auto or ' * self.auto}{self.what} from {self.low} to {self.high:,}"
+            raise InputError(f"`{name}` must be {rule}; got {value!r:.20}.")
+        return value
+
+
+@dataclass(frozen=True, slots=True)
+class OneOf:
+    """One of a few words."""
+
+    choices: tuple[str, ...]
+
+    def __call__(self, name: str, value: Any) -> str:
+        if not isinstance(value, str) or value not in self.choices:
+            raise InputError(f"`{name}` must be one of {', '.join(self.choices)}; got {value!r:.40}.")
+        return str(value)
+
+
+@dataclass(frozen=True, slots=True)
+class Share:
+    """A number that is at least `low` and below 1, in at most nine decimals."""
+
+    low: Fraction
+    example: str
+
+    def __call__(self, name: str, value: Any) -> Fraction:
+        share = exact_rational(value)
+        if share is None or not self.low <= share < 1:
+            rule = f"at least {float(self.low):g} and below 1, for example {self.example}"
+            raise InputError(f"`{name}` must be {rule}; got {value!r:.20}.")
+        if share.denominator > 10**9:
+            raise InputError(f"`{name}` may have at most 9 decimals; got {value!r:.20}.")
+        return share
+
+
+def amount(name: str, value: Any) -> Fraction:
+    """An amount of ε or ρ as the rational that its decimal text says: 0.1 is 1/10, not the nearest float.
+
+    >>> amount("epsilon", 0.1), amount("epsilon", "1/3"), amount("rho", "2e-1")
+    (Fraction(1, 10), Fraction(1, 3), Fraction(1, 5))
+    """
+    rule = f"`{name}` must be a number above 0 and at most {MAX_EPSILON}, for example 1 or 0.5"
+    if isinstance(value, bool) or not isinstance(value, (str, int, float, Fraction, Decimal)):
+        raise InputError(f"{rule}; got a {type(value).__name__}.")
+    exact = exact_rational(value)
+    try:
+        shown = f"{value!r:.40}"
+    except ValueError:
+        shown = "a number with thousands of digits"  # Python refuses to print it
+    if exact is None or not 0 < exact <= MAX_EPSILON:
+        raise InputError(f"{rule}; got {shown}.")
+    if exact.denominator > 10**12:
+        raise InputError(f"`{name}` may have at most 12 decimals; got {shown}.")
+    return exact
+
+
+def failure_probability(name: str, value: Any) -> Fraction:
+    """The δ of (ε, δ)-differential privacy."""
+    exact = exact_rational(value)
+    if exact is None or not 0 < exact <= MOST_DELTA or (exact * 10**12).denominator > 1:
+        rule = "above 0 and at most 0.01, in at most 12 decimals, like 1e-6"
+        raise InputError(f"`{name}` must be {rule}; got {value!r:.40}.")
+    return exact
+
+
+def exact_rational(value: Any) -> Fraction | None:
+    """The rational that a number's decimal text says; None if it is no number, or one of absurd length."""
+    if isinstance(value, bool):
+        return None
+    try:
+        text = str(value) if isinstance(value, (str, Decimal)) else ""
+        if len(text) > 40 or _LONG_EXPONENT.search(text):
+            return None
+        return Fraction(float.__repr__(value) if isinstance(value, float) else value)
+    except (TypeError, ValueError, ZeroDivisionError, OverflowError, InvalidOperation):
+        return None
