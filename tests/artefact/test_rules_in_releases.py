@@ -10,7 +10,6 @@ import pytest
 from forging import copied
 
 import certsynth.algorithm.release as releasing
-import certsynth.algorithm.steps as steps
 from certsynth import Release, plan, release
 from certsynth.domain import Rule, Schema
 from certsynth.errors import SchemaError
@@ -69,7 +68,6 @@ def test_several_candidates_obey() -> None:
 
 def test_private_rows_that_break_rules_change_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
     """With the same noisy integers and draws, a table that obeys and one that breaks every rule give one release."""
-    monkeypatch.setattr(steps.secrets, "randbits", lambda bits: 7)
     good = people(400).filter(pl_obeys())
     bad = good.with_columns(age=0, income=999.0, employed=True, since=good["since"].min())
     first, second = (release(data, RULED, noise=FixedOutput(), certificate_share=0, **QUICK) for data in (good, bad))

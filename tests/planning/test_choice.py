@@ -14,6 +14,7 @@ import pytest
 
 from certsynth import plan, sources
 from certsynth.algorithm.layers import Layer, measure_layers
+from certsynth.algorithm.settings import SPLITS
 from certsynth.algorithm.task import Task
 from certsynth.domain import Category, Ordered, Schema
 from certsynth.errors import InputError, TooLarge
@@ -25,7 +26,6 @@ from certsynth.planning.choice import (
     MECHANISMS,
     RESOLUTIONS,
     SPLIT,
-    SPLITS,
     WORST,
     Choice,
     blank_layers,

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
 from certsynth.algorithm.settings import Settings
-from certsynth.artefact.recompute import stated_proxies
 from certsynth.artefact.table import Table, decoded_table
 from certsynth.base.arrays import Ints
 from certsynth.base.progress import Progress, silent
@@ -47,17 +45,6 @@ class Fitting:
             sparsity=settings.sparsity,
             detail=settings.detail,
             proxies=settings.proxies(next((c.steps for c in cells if not isinstance(c, Groups)), None)),
-        )
-
-    @classmethod
-    def stated(cls, document: Mapping[str, Any]) -> Fitting:
-        how = document["release"]
-        return cls(
-            projection=how["projection"],
-            loss=how["loss"],
-            sparsity=how["sparsity"],
-            detail=how["detail"],
-            proxies=stated_proxies(document),
         )
 
 

@@ -14,6 +14,7 @@ from certsynth.algorithm.settings import Defaults, Settings, common_settings
 from certsynth.algorithm.sizes import check_program, check_size
 from certsynth.algorithm.task import Task
 from certsynth.algorithm.values import Chosen, Means, PrivateTable
+from certsynth.artefact.steps import Expected
 from certsynth.artefact.table import Table
 from certsynth.base.progress import Progress
 from certsynth.certificate.plug_in import TRANSPORT_COLUMNS
@@ -24,16 +25,15 @@ from certsynth.planning.choice import RESOLUTIONS, choose, tables_at
 from certsynth.planning.plan import Plan, plan_layers
 from certsynth.projection.emit import Detail
 from certsynth.projection.support import check_full_grid
-from certsynth.queries.fine import LATTICE_COLUMNS
 
 
 class Layered:
     """Tables of all subsets that matter, fitted by particles or by a linear program."""
 
     name = "layered"
-    lattice_columns = LATTICE_COLUMNS
     defaults = Defaults()
     linear_program_loss = "transport"
+    states_dimension = False
 
     def settings(self, schema: Schema, options: Mapping[str, Any]) -> Settings:
         asked = common_settings(self.name, schema, options, self.defaults, sparsity=options["sparsity"])
@@ -73,6 +73,9 @@ class Layered:
 
     def choose(self, task: Task, private: PrivateTable, means: Means) -> Chosen:
         return Chosen(choose(task, memory=means.memory, progress=means.progress))
+
+    def expected_choice(self, settings: Settings, compared: int) -> list[Expected]:
+        return []  # plans are made from public knowledge
 
     def measure(self, task: Task, chosen: Chosen, private: PrivateTable, means: Means) -> tuple[Measurement, ...]:
         return tuple(measure_layers(private.counting, task.schema, chosen.choice.layers, noise=means.spending))

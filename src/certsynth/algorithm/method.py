@@ -18,6 +18,7 @@ from certsynth.algorithm.registry import DEFAULT, METHODS
 from certsynth.algorithm.settings import Settings
 from certsynth.algorithm.task import Task
 from certsynth.algorithm.values import Chosen, Means, PrivateTable
+from certsynth.artefact.steps import Expected
 from certsynth.artefact.table import Table
 from certsynth.base.progress import Progress
 from certsynth.domain import Schema
@@ -33,11 +34,6 @@ class Method(Protocol):
     @property
     def name(self) -> str: ...
 
-    @property
-    def lattice_columns(self) -> int:
-        """The most columns that the direct certificate compares on a lattice; more are compared on a net."""
-        ...
-
     def settings(self, schema: Schema, options: Mapping[str, Any]) -> Settings:
         """Its settings, from options that were checked one by one; what it has no use for is refused."""
         ...
@@ -48,6 +44,15 @@ class Method(Protocol):
 
     def choose(self, task: Task, private: PrivateTable, means: Means) -> Chosen:
         """Choose what to measure: from public knowledge, or with budget."""
+        ...
+
+    def expected_choice(self, settings: Settings, compared: int) -> list[Expected]:
+        """The steps that choosing among `compared` candidates must have taken, for `verify`."""
+        ...
+
+    @property
+    def states_dimension(self) -> bool:
+        """Whether a record says which dimension rows have."""
         ...
 
     def measure(self, task: Task, chosen: Chosen, private: PrivateTable, means: Means) -> tuple[Measurement, ...]:
@@ -79,9 +84,10 @@ class Method(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Run:
-    """All that one release is made from."""
+    """All that one release is made from. `asked` are the options as they were given, checked one by one."""
 
     method: Method
+    asked: Mapping[str, Any]
     schema: Schema
     settings: Settings
     lattice: FineMarginals

@@ -5,13 +5,13 @@ from __future__ import annotations
 import importlib.metadata
 from typing import Any
 
+from certsynth.algorithm.asked import asked_json
 from certsynth.algorithm.method import Run
 from certsynth.algorithm.values import Certified, Chosen, Outcome
 from certsynth.artefact import Release
 from certsynth.artefact.certificate import FORMAT, path_length
 from certsynth.mechanisms import Guarantee, Neighbours
 from certsynth.mechanisms.guarantee import decimal_text
-from certsynth.mechanisms.scalars import NoisyScalars
 
 
 def record(this: Run, outcome: Outcome) -> Release:
@@ -21,6 +21,7 @@ def record(this: Run, outcome: Outcome) -> Release:
         "certsynth": importlib.metadata.version("certsynth"),
         "table": {"name": this.schema.name, "unit": this.schema.unit, "columns": list(this.schema.names)},
         "privacy": _privacy(this, outcome),
+        "asked": asked_json(this.asked, this.settings),
         "release": _method(this, outcome),
         "compared": _compared(outcome.chosen),
         "certificate": outcome.certified.certificate.to_json(),
@@ -41,7 +42,7 @@ def _privacy(this: Run, outcome: Outcome) -> dict[str, Any]:
         **this.settings.privacy.told(guarantee.spent),
         "neighbours": str(guarantee.neighbours),
         "rows": outcome.measured.last.total if known else None,
-        "spent": [{"on": part.on, str(part.cost.spent.unit): str(part.cost.spent.amount)} for part in outcome.spent],
+        "spent": [step.to_json() for step in outcome.spent],
     }
 
 
@@ -94,10 +95,4 @@ def _recompute(this: Run, resolution: int | None, certified: Certified) -> dict[
         "seed": f"{certified.seed:032x}",
         "hub": None if proxies.hub is None else str(proxies.hub),
         "end": str(proxies.end),
-        "displacement": None if certified.displaced is None else _scalar(certified.displaced),
     }
-
-
-def _scalar(noisy: NoisyScalars) -> dict[str, Any]:
-    spent = noisy.cost.spent
-    return {"value": noisy.values[0], "scale": noisy.scale.hex(), str(spent.unit): str(spent.amount)}

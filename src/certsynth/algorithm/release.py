@@ -68,6 +68,7 @@ def release(data: Any, schema: Schema, **options: Unpack[ReleaseOptions]) -> Rel
         made = run(
             Run(
                 method=method_named(settings.method),
+                asked=options,
                 schema=schema,
                 settings=settings,
                 lattice=lattice,
@@ -84,9 +85,8 @@ def release(data: Any, schema: Schema, **options: Unpack[ReleaseOptions]) -> Rel
 
 def _checked_lattice(schema: Schema, settings: Settings, memory: int | None) -> FineMarginals:
     """The query of the direct certificate. What cannot fit is refused, before the data is opened."""
-    method = method_named(settings.method)
-    method.check(schema, settings, memory=memory)
-    lattice = FineMarginals.of(schema, settings.subsets, lattice_columns=method.lattice_columns)
+    method_named(settings.method).check(schema, settings, memory=memory)
+    lattice = FineMarginals.of(schema, settings.subsets, lattice_columns=settings.lattice_columns)
     if settings.certificate_share or settings.candidates > 1:
         check_lattice(lattice, memory=memory)
     return lattice

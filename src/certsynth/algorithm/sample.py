@@ -9,14 +9,14 @@ from typing import Any
 import numpy as np
 
 from certsynth.algorithm.fitting import Fitting
-from certsynth.algorithm.method import method_for
+from certsynth.algorithm.method import method_named
 from certsynth.algorithm.options import ROWS
+from certsynth.algorithm.recompute import recomputed, stated_settings
 from certsynth.algorithm.sizes import check_lattice, default_memory
 from certsynth.artefact import Release
 from certsynth.artefact.certificate import Certificate
 from certsynth.artefact.frames import FrameKind, to_frame
 from certsynth.artefact.notebook import certificate_html
-from certsynth.artefact.recompute import recomputed
 from certsynth.artefact.release import Certified
 from certsynth.artefact.table import cleaned_table
 from certsynth.base.html import block, paragraph
@@ -100,8 +100,9 @@ def sample(
     number = ROWS("rows", rows)
     assert number is not None
     schema = release.schema
-    how = Fitting.stated(release.document)
-    table, _ = method_for(release.document["release"]).fit(
+    settings = stated_settings(release)
+    how = Fitting.asked(settings, release.measurement)
+    table, _ = method_named(settings.method).fit(
         release.measurements, schema, how, number, np.random.default_rng(seed), public=public, progress=progress
     )
     clean = cleaned_table(schema, table)

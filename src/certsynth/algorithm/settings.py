@@ -15,7 +15,8 @@ from certsynth.errors import InputError
 from certsynth.mechanisms import Budget, Measurement, Neighbours
 from certsynth.mechanisms.concentrated import Privacy
 from certsynth.projection.emit import Detail
-from certsynth.queries.marginals import Subset, maximal
+from certsynth.queries.fine import LATTICE_COLUMNS
+from certsynth.queries.marginals import Subset, maximal, within
 
 CellKind = Literal["even", "points", "groups"]
 """Even cells; all points of the columns' lattices; groups of those points."""
@@ -35,6 +36,12 @@ thousand, and the direct certificate divides by it."""
 DISPLACEMENT_SHARE = Fraction(1, 50)
 """Of the budget, what measuring the discretisation costs where the plug-in certificate speaks alone."""
 
+SPLITS = (Fraction(1, 8), Fraction(1, 4), Fraction(3, 8), Fraction(1, 2))
+"""Of the budget for measuring, what single columns may get where several are measured as well."""
+
+BEYOND = 2
+"""Where all tables of 2, … columns are measured, those of one column more get so many times the share."""
+
 DIRECT_BETA = Fraction(9, 10)
 """Of the failure probability, what the direct certificate gets; the plug-in one gets the rest."""
 
@@ -45,8 +52,9 @@ class Settings:
 
     `subsets` are those that the certificate covers, and `named` says that they were named one by one: else they are all
     of one size. `method` is the name of the method that runs; `detail` says where values are put inside their cells,
-    `choice_share` what part of the budget the method spends on choosing what to measure, and `as_printed` that proxy
-    losses are computed as the paper prints them.
+    `choice_share` what part of the budget the method spends on choosing what to measure, `as_printed` that proxy losses
+    are computed as the paper prints them, and `lattice_columns` up to how many columns the direct certificate compares
+    on a lattice.
     """
 
     privacy: Privacy
@@ -66,6 +74,7 @@ class Settings:
     detail: Detail = "spread"
     choice_share: Fraction = Fraction(0)
     as_printed: bool = False
+    lattice_columns: int = LATTICE_COLUMNS
 
     @property
     def sparsity(self) -> int:
@@ -89,6 +98,10 @@ class Settings:
     def plug_in_beta(self) -> Fraction:
         """What the plug-in certificate may fail with: all of β if it speaks alone."""
         return self.beta * (1 - DIRECT_BETA) if self.certificate_share else self.beta
+
+    def direct_beta(self, *, alone: bool) -> Fraction:
+        """What the direct certificates may fail with together: all of β where there is no plug-in certificate."""
+        return self.beta if alone else self.beta * DIRECT_BETA
 
     @property
     def draws(self) -> int:
@@ -124,6 +137,26 @@ class Settings:
     def measurement_budget(self) -> Budget:
         others = self.certificate_share + self.selection_share + self.choice_share + self.displacement_share
         return self.privacy.budget.share(1 - others - self.count_share)
+
+    def layers(self, split: Fraction) -> tuple[tuple[tuple[Subset, ...], CellKind, Fraction], ...]:
+        """What is measured, one layer after the other: tables, kind of cells, share of the budget for measuring.
+
+        With groups, single columns at full detail come first and have the share `split`, and tables of more columns
+        after them. Of each number of columns there are those that lie in a subset that matters. Where one layer does
+        it, it holds the largest of these subsets, whatever their sizes.
+        """
+        last = self.sparsity
+        if self.cells(last) != "groups":
+            return ((self.tables, self.cells(last), Fraction(1)),)
+        columns = within(self.subsets, 1)
+        found: list[tuple[tuple[Subset, ...], CellKind, Fraction]] = [(columns, "points", split)]
+        tables = [within(self.subsets, ways) for ways in range(2, last + 1)]
+        wanted = [
+            BEYOND**ways * Fraction(len(each), math.comb(len(columns), ways))
+            for ways, each in enumerate(tables, start=2)
+        ]
+        found += [(each, "groups", (1 - split) * part / sum(wanted)) for each, part in zip(tables, wanted, strict=True)]
+        return tuple(found)
 
     def cells(self, ways: int) -> CellKind:
         """The kind of cells that tables of so many columns are measured in.

@@ -9,7 +9,6 @@ Paper: Algorithm 1 [algorithm]
 
 from __future__ import annotations
 
-import secrets
 import sys
 from collections.abc import Sequence
 from dataclasses import replace
@@ -18,9 +17,8 @@ from certsynth.algorithm.certify import choose_table, direct_bounds
 from certsynth.algorithm.fitting import Fitting
 from certsynth.algorithm.method import Run
 from certsynth.algorithm.record import record
-from certsynth.algorithm.settings import DIRECT_BETA
 from certsynth.algorithm.task import Task
-from certsynth.algorithm.values import Certified, Chosen, Counted, Fitted, Measured, Outcome, Spent
+from certsynth.algorithm.values import Certified, Chosen, Counted, Fitted, Measured, Outcome
 from certsynth.artefact import Release
 from certsynth.artefact.certificate import (
     COUNTED,
@@ -31,8 +29,10 @@ from certsynth.artefact.certificate import (
     choosing,
     measuring,
 )
+from certsynth.artefact.steps import Step
 from certsynth.artefact.table import cleaned_table
 from certsynth.certificate.plug_in import plug_in
+from certsynth.certificate.seed import seed_of
 from certsynth.mechanisms import Sensitivity, in_full
 from certsynth.mechanisms.scalars import NoisyScalars, measure_scalars
 from certsynth.queries.displacement import Displacement, farthest
@@ -66,7 +66,7 @@ def count_rows(this: Run) -> Counted:
     )
     rows = max(noisy.values[0], 1)
     rounded = round(rows, 2 - len(str(rows)))  # two digits are enough for a plan, and such plans are found again
-    return Counted(Task(this.schema, settings, rounded), noisy, (Spent(COUNTED, noisy.cost),))
+    return Counted(Task(this.schema, settings, rounded), noisy, (Step.of_scalars(COUNTED, noisy),))
 
 
 def choose(this: Run, task: Task) -> Chosen:
@@ -80,7 +80,7 @@ def measure(this: Run, task: Task, chosen: Chosen) -> Measured:
     this.means.spending.reserve()  # also where nothing needed noise: it is a release of these rows all the same
     layers, sparsity = chosen.choice.layers, this.settings.sparsity
     costs = zip(layers, measurements, strict=True)
-    spent = tuple(Spent(measuring(layer.ways, sparsity), m.cost) for layer, m in costs)
+    spent = tuple(Step.of_measurement(measuring(layer.ways, sparsity), m) for layer, m in costs)
     return Measured(measurements, chosen.choice.best.resolution, spent)
 
 
@@ -110,7 +110,7 @@ def _best_of(this: Run, candidates: Sequence[Fitted]) -> Fitted:
     """A candidate with a small loss, chosen privately."""
     share = this.settings.privacy.budget.share(this.settings.selection_share)
     this.means.spending.take(share)
-    best, cost = choose_table(
+    best, cost, change = choose_table(
         this.lattice,
         this.private.placing,
         [each.rows for each in candidates],
@@ -119,7 +119,8 @@ def _best_of(this: Run, candidates: Sequence[Fitted]) -> Fitted:
         memory=this.means.memory,
         progress=this.means.progress,
     )
-    return replace(candidates[best], spent=(Spent(choosing(len(candidates)), cost),))
+    step = Step(choosing(len(candidates)), cost, Sensitivity(change, change**2))
+    return replace(candidates[best], spent=(step,))
 
 
 def certify(this: Run, counted: Counted, measured: Measured, fitted: Fitted) -> Certified:
@@ -129,12 +130,11 @@ def certify(this: Run, counted: Counted, measured: Measured, fitted: Fitted) -> 
     """
     settings, means, displaced = this.settings, this.means, _displacement(this, measured)
     sys.audit("certsynth.certificate.compute")
-    known, seed, direct_beta = in_full(measured.measurements), secrets.randbits(128), settings.beta
+    full, seed = in_full(measured.measurements), seed_of(measured.measurements)
     plugged, whole, single = {}, None, None
-    if known is not None:
-        direct_beta *= DIRECT_BETA
+    if full is not None:
         plugged = plug_in(
-            known,
+            full,
             this.schema,
             fitted.rows,
             subsets=settings.subsets,
@@ -151,7 +151,7 @@ def certify(this: Run, counted: Counted, measured: Measured, fitted: Fitted) -> 
             this.private.placing,
             lambda: [fitted.rows],
             budget=settings.privacy.budget.share(settings.certificate_share),
-            beta=direct_beta,
+            beta=settings.direct_beta(alone=not plugged),
             neighbours=settings.neighbours,
             two_sided=False,
             counted=counted.noisy,
@@ -159,12 +159,15 @@ def certify(this: Run, counted: Counted, measured: Measured, fitted: Fitted) -> 
             memory=means.memory,
             progress=means.progress,
         )
-    named = ((DISPLACEMENT, displaced), (LOSS_OF_ROWS, whole), (LOSS_OF_SINGLES, single))
+    noisy = {
+        DISPLACEMENT: displaced,
+        LOSS_OF_ROWS: whole and whole.noisy,
+        LOSS_OF_SINGLES: single and single.noisy,
+    }
     return Certified(
         Certificate(confidence=float(settings.confidence), plug_in=plugged, direct=whole, single=single),
-        displaced,
         seed,
-        tuple(Spent(what, each.cost) for what, each in named if each),
+        tuple(Step.of_scalars(what, each) for what, each in noisy.items() if each),
     )
 
 

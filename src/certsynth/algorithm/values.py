@@ -9,21 +9,14 @@ import numpy as np
 
 from certsynth.algorithm.task import Task
 from certsynth.artefact.certificate import Certificate
+from certsynth.artefact.steps import Step
 from certsynth.artefact.table import Table
 from certsynth.base.progress import Progress
-from certsynth.mechanisms import Guarantee, Measurement
+from certsynth.mechanisms import Measurement
 from certsynth.mechanisms.scalars import NoisyScalars
 from certsynth.mechanisms.spending import Spending
 from certsynth.planning.choice import Choice
 from certsynth.queries.tally import Rows
-
-
-@dataclass(frozen=True, slots=True)
-class Spent:
-    """A part of the budget: what it was spent on, as the record says it, and its cost."""
-
-    on: str
-    cost: Guarantee
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -58,7 +51,7 @@ class Chosen:
 
     choice: Choice
     dimension: int | None = None
-    spent: tuple[Spent, ...] = ()
+    spent: tuple[Step, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,7 +60,7 @@ class Counted:
 
     task: Task
     noisy: NoisyScalars | None = None
-    spent: tuple[Spent, ...] = ()
+    spent: tuple[Step, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -76,7 +69,7 @@ class Measured:
 
     measurements: tuple[Measurement, ...]
     resolution: int | None
-    spent: tuple[Spent, ...]
+    spent: tuple[Step, ...]
 
     @property
     def last(self) -> Measurement:
@@ -90,7 +83,7 @@ class Fitted:
     table: Table
     rows: Sequence[np.ndarray]
     support: str
-    spent: tuple[Spent, ...] = ()
+    spent: tuple[Step, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -98,9 +91,8 @@ class Certified:
     """What can be promised about the fitted rows, and all that anybody needs to compute it again."""
 
     certificate: Certificate
-    displaced: NoisyScalars | None
     seed: int
-    spent: tuple[Spent, ...]
+    spent: tuple[Step, ...]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -114,7 +106,7 @@ class Outcome:
     certified: Certified
 
     @property
-    def spent(self) -> tuple[Spent, ...]:
+    def spent(self) -> tuple[Step, ...]:
         """All parts of the budget, in the order in which they were spent."""
         steps = (self.counted, self.chosen, self.measured, self.fitted, self.certified)
         return tuple(part for step in steps for part in step.spent)

@@ -171,7 +171,7 @@ class Release:
 
         With `key`, a file with an Ed25519 public key, the release must be signed by it.
         """
-        from certsynth.artefact.verify import verify
+        from certsynth.algorithm.verify import verify
 
         return verify(self, key=key)
 
@@ -209,7 +209,7 @@ class Release:
 
     def cannot_verify(self, *, key: str | Path | None = None) -> list[str]:
         """What nobody can check with the folder alone, in words: the checks say nothing about it."""
-        from certsynth.artefact.verify import cannot_verify
+        from certsynth.algorithm.verify import cannot_verify
 
         return cannot_verify(self, key=key)
 

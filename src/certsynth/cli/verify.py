@@ -42,9 +42,9 @@ def command(ctx: click.Context, folder: Path, key: Path | None, as_json: bool) -
 def result(folder: Path, key: Path | None = None) -> dict[str, Any]:
     """What was checked and what cannot be. A folder with checksums that cannot be read as a release has failed."""
     from certsynth import Release
+    from certsynth.algorithm.verify import cannot_verify
     from certsynth.artefact.folder import SUMS, check_sums
     from certsynth.artefact.signature import PublicKey
-    from certsynth.artefact.verify import cannot_verify
     from certsynth.errors import InputError
 
     if key is not None:

@@ -13,8 +13,9 @@ import numpy as np
 from certsynth.algorithm.low_dimensional.grids import Grid, candidate_of, possible_grids, strategy_of
 from certsynth.algorithm.settings import Settings
 from certsynth.algorithm.task import Task
-from certsynth.algorithm.values import Chosen, Spent
+from certsynth.algorithm.values import Chosen
 from certsynth.artefact.certificate import ADAPTING
+from certsynth.artefact.steps import Step
 from certsynth.mechanisms import Budget, Guarantee, Sensitivity
 from certsynth.mechanisms.scalars import measure_scalars
 from certsynth.mechanisms.selection import choose_by_ratio
@@ -27,34 +28,34 @@ from certsynth.queries.tally import Rows
 def choose_grid(private: Rows, task: Task, *, spending: Spending) -> Chosen:
     """The grid with a small expected loss for these rows, by the share of the budget that is for it."""
     found = possible_grids(task)
-    best, spent = 0, tuple[Spent, ...]()
+    best, spent = 0, tuple[Step, ...]()
     if len(found) > 1:
         budget = task.settings.privacy.budget.share(task.settings.choice_share)
         grids = [all_columns(task.schema, grid.resolution) for grid in found]
         sizes = [len(each.places) for each in private(Occupancy(task.schema, grids))]
         choose = _by_noisy_sizes if strategy_of(task.settings).signed else _by_score
-        best, cost = choose(found, sizes, budget, task.settings, spending)
-        spent = (Spent(ADAPTING, cost),)
+        best, step = choose(found, sizes, budget, task.settings, spending)
+        spent = (step,)
     candidates = tuple(candidate_of(task.settings, grid) for grid in found)
     return Chosen(Choice(candidates[best], candidates), found[best].dimension, spent)
 
 
 def _by_score(
     found: Sequence[Grid], sizes: Sequence[int], budget: Budget, settings: Settings, spending: Spending
-) -> tuple[int, Guarantee]:
-    """No number of occupied cells is told, only which grid is good."""
+) -> tuple[int, Step]:
+    """Only the choice becomes known, and no number of occupied cells. Each score has a sensitivity of its own."""
     spending.take(budget)
     best = choose_by_ratio(
         [grid.score(size) for grid, size in zip(found, sizes, strict=True)],
         sensitivities=[grid.sensitivity for grid in found],
         epsilon=budget.amount,
     )
-    return best, Guarantee(budget, settings.neighbours)
+    return best, Step(ADAPTING, Guarantee(budget, settings.neighbours))
 
 
 def _by_noisy_sizes(
     found: Sequence[Grid], sizes: Sequence[int], budget: Budget, settings: Settings, spending: Spending
-) -> tuple[int, Guarantee]:
+) -> tuple[int, Step]:
     """The paper's way: every number of occupied cells gets noise, and its bound is minimised over them.
 
     Paper: Eq. (42) [support-sizes], Eq. (43) [optimal-dimension]
@@ -65,4 +66,4 @@ def _by_noisy_sizes(
     )
     epsilon = float(settings.measurement_budget.amount)
     scores = [grid.paper_score(size, epsilon) for grid, size in zip(found, noisy.values, strict=True)]
-    return int(np.argmin(scores)), noisy.cost
+    return int(np.argmin(scores)), Step.of_scalars(ADAPTING, noisy)

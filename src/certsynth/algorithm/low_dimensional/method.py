@@ -18,17 +18,23 @@ from certsynth.algorithm.settings import Defaults, Settings, common_settings
 from certsynth.algorithm.sizes import check_grid
 from certsynth.algorithm.task import Task
 from certsynth.algorithm.values import Chosen, Means, PrivateTable
+from certsynth.artefact.certificate import ADAPTING
+from certsynth.artefact.steps import Expected
 from certsynth.artefact.table import Table, decoded_table
 from certsynth.base.progress import Progress
 from certsynth.domain import Schema
 from certsynth.errors import InputError
-from certsynth.mechanisms import Measurement, Unit
+from certsynth.mechanisms import Measurement, Sensitivity, Unit
 from certsynth.mechanisms.sparse import LowDimensional as GridStrategy
 from certsynth.mechanisms.sparse import measure_sparse
 from certsynth.planning.plan import Plan
 from certsynth.projection.emit import emit
 from certsynth.projection.obey import obeying
 from certsynth.queries.occupied import Occupancy, all_columns
+
+LATTICE_COLUMNS = 2
+"""Subsets of more columns are compared on a net: rows lie at the centres of few cells, so a net of these is finer than
+a lattice of three columns."""
 
 CHOICE_SHARE = Fraction(1, 10)
 """Share of the budget that chooses the resolution where the rows' dimension is unknown."""
@@ -40,8 +46,7 @@ class LowDimensional:
     Paper: Theorem 3 [low-dimensional], Theorem 4 [low-dimensional-general]
     """
 
-    lattice_columns = 2
-    """Rows lie at the centres of few cells: a net of these is finer than a lattice of three columns."""
+    states_dimension = True
 
     def __init__(self, *, signed: bool) -> None:
         self.signed = signed
@@ -52,7 +57,13 @@ class LowDimensional:
         settings = common_settings(self.name, schema, options, Defaults(), sparsity=len(schema))
         projection = "l1-ball" if self.signed else "simplex"
         # Rows do not fill their cell: its centre is nearer to them than other places in it are.
-        return replace(settings, projection=projection, detail="centre", choice_share=self._choice_share(settings))
+        return replace(
+            settings,
+            projection=projection,
+            detail="centre",
+            choice_share=self._choice_share(settings),
+            lattice_columns=LATTICE_COLUMNS,
+        )
 
     def _check(self, schema: Schema, options: Mapping[str, Any]) -> None:
         """One grid of all columns fixes much: refuse what it has no use for."""
@@ -96,6 +107,14 @@ class LowDimensional:
 
     def choose(self, task: Task, private: PrivateTable, means: Means) -> Chosen:
         return choose_grid(private.counting, task, spending=means.spending)
+
+    def expected_choice(self, settings: Settings, compared: int) -> list[Expected]:
+        if not settings.choice_share or compared == 1:
+            return []
+        amount = settings.privacy.budget.amount * settings.choice_share
+        if not self.signed:  # scores, each with a sensitivity of its own
+            return [Expected(ADAPTING, amount, None, noised=False)]
+        return [Expected(ADAPTING, amount, Sensitivity(compared, compared), numbers=compared)]
 
     def measure(self, task: Task, chosen: Chosen, private: PrivateTable, means: Means) -> tuple[Measurement, ...]:
         (layer,) = chosen.choice.layers

@@ -1,0 +1,47 @@
+"""The options that a release was made with, as its record has them: `verify` derives the same settings from them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from fractions import Fraction
+from typing import Any
+
+from certsynth.algorithm.options import ReleaseOptions, checked
+from certsynth.algorithm.settings import Settings
+
+RECORDED = (
+    "epsilon",
+    "delta",
+    "rho",
+    "sparsity",
+    "resolution",
+    "mechanism",
+    "projection",
+    "loss",
+    "rows",
+    "neighbours",
+    "preset",
+    "candidates",
+)
+"""What is recorded as it was given. Of public rows only their presence is recorded; subsets of columns have a place of
+their own in the record."""
+
+
+def asked_json(options: Mapping[str, Any], settings: Settings) -> dict[str, Any]:
+    """Options in a form that `asked_options` reads back. Share and confidence are recorded as they hold, by default
+    or not.
+    """
+    shown = {name: options[name] for name in RECORDED}
+    shown = {name: str(value) if isinstance(value, Fraction) else value for name, value in shown.items()}
+    return shown | {
+        "certificate_share": str(settings.certificate_share),
+        "confidence": str(settings.confidence),
+        "public": options["public"] is not None,
+    }
+
+
+def asked_options(document: Mapping[str, Any]) -> dict[str, Any]:
+    """The options as `release` had them, checked again one by one."""
+    asked = dict(document["asked"])
+    asked |= {"subsets": document["release"]["workload"], "public": True if asked["public"] else None}
+    return checked(ReleaseOptions, asked, call="release")

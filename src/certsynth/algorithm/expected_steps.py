@@ -1,0 +1,108 @@
+"""What the steps of a release must have cost, and the noise that this needs: recomputed by `verify`."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from fractions import Fraction
+
+from certsynth.algorithm.method import Method
+from certsynth.algorithm.settings import SPLITS, Settings
+from certsynth.artefact.certificate import COUNTED, DISPLACEMENT, LOSS_OF_ROWS, LOSS_OF_SINGLES, choosing, measuring
+from certsynth.artefact.steps import Expected, Step
+from certsynth.certificate.direct import certificate_shares, choice_sensitivity, loss_sensitivity, single_columns
+from certsynth.domain import Schema
+from certsynth.mechanisms import Measurement, Neighbours, Sensitivity
+from certsynth.mechanisms.measure import sensitivity
+from certsynth.mechanisms.selection import cost_of_choice
+from certsynth.queries.displacement import farthest
+from certsynth.queries.fine import FineMarginals
+from certsynth.queries.tally import Batch
+
+IMPOSSIBLE = Fraction(1, 10**12)
+"""Noise that is exceeded so seldom is taken not to occur."""
+
+
+def expected_steps(
+    method: Method,
+    settings: Settings,
+    schema: Schema,
+    measurements: Sequence[Measurement],
+    rows: Batch,
+    *,
+    compared: int,
+    split: Fraction,
+) -> list[Expected]:
+    """What the budget goes to, in order. `rows` are the synthetic ones, cleaned; `compared` says how many plans there
+    were, and `split` how the budget for measuring was divided.
+    """
+    budget, last = settings.privacy.budget, measurements[-1]
+    found: list[Expected] = []
+
+    def add(on: str, share: Fraction, changes: int, numbers: int = 1) -> None:
+        found.append(Expected(on, budget.amount * share, Sensitivity(changes, changes**2), numbers=numbers))
+
+    if settings.count_share:
+        add(COUNTED, settings.count_share, 1)
+    found += method.expected_choice(settings, compared)
+    for m, (tables, _, share) in zip(measurements, settings.layers(split), strict=True):
+        changes_of_all = sensitivity(m.marginals, m.strategy)
+        amount = settings.measurement_budget.amount * share if changes_of_all else Fraction(0)
+        found.append(Expected(measuring(max(map(len, tables)), settings.sparsity), amount, changes_of_all))
+    fine = FineMarginals.of(schema, settings.subsets, lattice_columns=settings.lattice_columns)
+    if settings.candidates > 1:
+        change = choice_sensitivity(fine, settings.neighbours)
+        cost = cost_of_choice(budget.share(settings.selection_share))
+        choice = Sensitivity(change, change**2)
+        found.append(Expected(choosing(settings.candidates), cost.amount, choice, noised=False))
+    if settings.displacement_share and (most := farthest(schema, last.marginals)):
+        add(DISPLACEMENT, settings.displacement_share, most)
+    if settings.certificate_share:
+        for_all, for_single = certificate_shares(settings.subsets)
+        add(LOSS_OF_ROWS, settings.certificate_share * for_all, _change(fine, settings, rows))
+        if for_single:
+            add(LOSS_OF_SINGLES, settings.certificate_share * for_single, _change(single_columns(fine), settings, rows))
+    return found
+
+
+def _change(fine: FineMarginals, settings: Settings, rows: Batch) -> int:
+    """The most that the loss of these rows changes; how far they are from the lattice matters where n is hidden."""
+    moved = Fraction(0)
+    if settings.neighbours is Neighbours.ADD_REMOVE:
+        moved = fine.netted([rows]).mean_moved(rows)
+    return loss_sensitivity(fine, moved, settings.neighbours)
+
+
+def split_of(settings: Settings, measurements: Sequence[Measurement]) -> Fraction:
+    """How the budget for measuring was divided among layers, by what these cost; one that cost nothing fits any."""
+    budget = settings.measurement_budget.amount
+    spent = [m.cost.spent.amount for m in measurements]
+    for split in SPLITS:
+        shares = [share for *_, share in settings.layers(split)]
+        if len(shares) == len(spent) and all(not a or a == budget * s for a, s in zip(spent, shares, strict=True)):
+            return split
+    return SPLITS[0]
+
+
+def steps_problem(steps: Sequence[Step], expected: Sequence[Expected]) -> str:
+    """What is wrong with stated steps, in words; nothing if they are as they must be."""
+    if len(steps) != len(expected):
+        return "the budget was spent on something else than what was made"
+    return next((p for each, step in zip(expected, steps, strict=True) if (p := each.problem(step))), "")
+
+
+def values_problem(steps: Sequence[Step], rows: int | None) -> str:
+    """Which noisy value no rows can have, in words: all of them are counts, or sums of distances, before the noise.
+
+    A sum of displacements is at most what all rows can add to it. A sound release fails with probability 10^−12 each.
+    """
+    named = {step.on: step.noisy for step in steps if step.values is not None}
+    for on, noisy in named.items():
+        if min(noisy.values) < -noisy.slack(IMPOSSIBLE):
+            return f"the noisy value of {on} is further below 0 than noise goes"
+    counted, moved = named.get(COUNTED), named.get(DISPLACEMENT)
+    if moved is None or moved.sensitivity is None:
+        return ""
+    most = counted.values[0] + counted.slack(IMPOSSIBLE) if counted else rows or 0
+    if moved.values[0] > most * moved.sensitivity.l1 + moved.slack(IMPOSSIBLE):
+        return f"the noisy value of {DISPLACEMENT} is larger than rows can make it"
+    return ""

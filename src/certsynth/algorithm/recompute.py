@@ -1,0 +1,97 @@
+"""Both certificates once more, from what a release holds: for its own rows, or for others."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+
+from certsynth.algorithm.asked import asked_options
+from certsynth.algorithm.method import checked_settings
+from certsynth.algorithm.settings import Settings
+from certsynth.artefact import Release
+from certsynth.artefact.certificate import COUNTED, DISPLACEMENT, LOSS_OF_ROWS, LOSS_OF_SINGLES
+from certsynth.artefact.steps import step_on
+from certsynth.base.progress import Progress, silent
+from certsynth.certificate.direct import Direct, bounds, certificate_shares, single_columns
+from certsynth.certificate.plug_in import PlugIn, Proxies, Proxy, plug_in
+from certsynth.certificate.seed import seed_of
+from certsynth.errors import InputError
+from certsynth.mechanisms import Neighbours, in_full
+from certsynth.mechanisms.guarantee import stored_rational
+from certsynth.queries.fine import FineMarginals
+
+MOST_DRAWS = 100_000
+"""Draws that are made for a certificate that somebody else wrote."""
+
+
+def stated_settings(release: Release) -> Settings:
+    """The settings that follow from what the release says it was asked for."""
+    return checked_settings(release.schema, asked_options(release.document))
+
+
+def recomputed(release: Release, rows: Sequence[np.ndarray], *, progress: Progress = silent) -> dict[Proxy, PlugIn]:
+    """The plug-in certificate of cleaned `rows`, with the draws of the noise that the release's own was computed with;
+    none where only cells that stand out are known.
+
+    The same draws make the same event: on it, the bounds of all tables hold that anybody ever computes so.
+
+    Paper: Lemma 1 [certificate-holds]
+    """
+    if (full := in_full(release.measurements)) is None:
+        return {}
+    how = release.document["recompute"]
+    draws = int(how["draws"])
+    if draws > MOST_DRAWS:
+        raise InputError(f"certificate.json asks for {draws:,} draws, more than any release makes.")
+    return plug_in(
+        full,
+        release.schema,
+        rows,
+        subsets=release.subsets,
+        beta=stored_rational(how["plug_in_failure_probability"]),
+        draws=draws,
+        seed=seed_of(release.measurements),
+        displaced=step_on(release.document, DISPLACEMENT),
+        proxies=stated_proxies(release.document),
+        progress=progress,
+    )
+
+
+def recomputed_direct(release: Release, settings: Settings) -> tuple[Direct | None, Direct | None]:
+    """The direct certificates from their noisy losses: of all subsets together, and of single columns."""
+    document = release.document
+    fine = FineMarginals.of(release.schema, settings.subsets, lattice_columns=settings.lattice_columns)
+    beta = settings.direct_beta(alone=in_full(release.measurements) is None)
+    counted = step_on(document, COUNTED)
+    hidden = settings.neighbours is Neighbours.ADD_REMOVE
+    shares = certificate_shares(settings.subsets)
+    found: list[Direct | None] = []
+    for what, share, bare in zip((LOSS_OF_ROWS, LOSS_OF_SINGLES), shares, (fine, single_columns(fine)), strict=True):
+        noisy = step_on(document, what)
+        if noisy is None:
+            found.append(None)
+            continue
+        found.append(
+            bounds(
+                bare,
+                None,
+                noisy,
+                rows=0 if hidden else int(document["privacy"]["rows"]),
+                beta=beta * share,
+                losses=1,
+                stretch=Fraction(1),
+                two_sided=False,
+                counted=counted,
+            )
+        )
+    return found[0], found[1]
+
+
+def stated_proxies(document: Mapping[str, Any]) -> Proxies:
+    """How the losses were computed, as certificate.json says."""
+    how = document["recompute"]
+    hub = how["hub"]
+    return Proxies(hub=None if hub is None else stored_rational(hub), end=stored_rational(how["end"]))
