@@ -13,16 +13,23 @@ from typing import Any
 
 import numpy as np
 
-from certsynth.certificate.direct import SINGLE_SHARE, Direct, exact_query, released
+from certsynth.certificate.direct import (
+    Direct,
+    certificate_shares,
+    choice_sensitivity,
+    exact_query,
+    released,
+    single_columns,
+)
 from certsynth.certificate.passes import Batches, compared
 from certsynth.domain import Schema
 from certsynth.limits import allowed_memory, check_lattice
-from certsynth.mechanisms import Budget, Guarantee, Neighbours, Unit
+from certsynth.mechanisms import Budget, Guarantee, Neighbours
 from certsynth.mechanisms.concentrated import Privacy, pure_epsilon
 from certsynth.mechanisms.ledger import Account
 from certsynth.mechanisms.samplers import Noise
 from certsynth.mechanisms.scalars import NoisyScalars
-from certsynth.mechanisms.selection import choose_least
+from certsynth.mechanisms.selection import choose_least, cost_of_choice
 from certsynth.mechanisms.spending import Spending
 from certsynth.progress import Progress, silent
 from certsynth.queries.fine import PLACING, FineMarginals
@@ -190,11 +197,10 @@ def direct_bounds(
 
     `counted` is a noisy number of rows, where it is hidden and was measured before.
     """
-    columns = sorted({j for subset in fine.marginals.subsets for j in subset})
-    queries = [(fine, Fraction(1), per_subset)]
-    if any(len(subset) > 1 for subset in fine.marginals.subsets):
-        alone = FineMarginals.of(fine.schema, [(j,) for j in columns])
-        queries = [(fine, 1 - SINGLE_SHARE, per_subset), (alone, SINGLE_SHARE, False)]
+    for_all, for_single = certificate_shares(fine.marginals.subsets)
+    queries = [(fine, for_all, per_subset)]
+    if for_single:
+        queries.append((single_columns(fine), for_single, False))
     answers = []
     for bare, share, each in queries:
         query = bare.netted(synthetic())  # never the private rows
@@ -242,8 +248,12 @@ def choose_table(
     neighbours: Neighbours,
     memory: int | None = None,
     progress: Progress = silent,
-) -> tuple[int, Guarantee]:
-    """Index of a table with a small loss, and what the choice cost."""
+) -> tuple[int, Guarantee, int]:
+    """Index of a table with a small loss, what the choice cost, and the sensitivity that it allowed for.
+
+    That sensitivity is fixed by the schema: under add/remove it takes the tables' rows to be as far from the lattice as
+    rows can be, since only one of the tables is published.
+    """
     told = compared(
         fine,
         private,
@@ -252,11 +262,6 @@ def choose_table(
         progress=progress,
     )
     queries = [exact_query(fine, found, told.rows, neighbours=neighbours) for found in told.found]
-    epsilon = pure_epsilon(budget)
-    best = choose_least(
-        [query.losses[0] for query in queries],
-        sensitivity=max(query.loss_sensitivity for query in queries),
-        epsilon=epsilon,
-    )
-    spent = budget if budget.unit is Unit.EPSILON else Budget(epsilon**2 / 2, Unit.RHO)
-    return best, Guarantee(spent, neighbours)
+    sensitivity = choice_sensitivity(fine, neighbours)
+    best = choose_least([query.losses[0] for query in queries], sensitivity=sensitivity, epsilon=pure_epsilon(budget))
+    return best, Guarantee(cost_of_choice(budget), neighbours), sensitivity

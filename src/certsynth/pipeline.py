@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import importlib.metadata
-import secrets
 import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -14,7 +13,6 @@ import numpy as np
 from certsynth.adaptation import adapted
 from certsynth.artefact import Release
 from certsynth.artefact.certificate import (
-    ADAPTING,
     COUNTED,
     DISPLACEMENT,
     FORMAT,
@@ -27,8 +25,10 @@ from certsynth.artefact.certificate import (
 )
 from certsynth.artefact.folder import check_target, manifest
 from certsynth.artefact.signature import Signer, as_signer
+from certsynth.artefact.steps import Step
 from certsynth.artefact.table import cleaned_table
 from certsynth.certificate.plug_in import PlugIn, Proxy, plug_in
+from certsynth.certificate.seed import seed_of
 from certsynth.certification import choose_table, direct_bounds
 from certsynth.domain import Schema
 from certsynth.domain.possible import check_rules
@@ -47,9 +47,9 @@ from certsynth.planning.choice import RESOLUTIONS, Choice, choose, tables_at
 from certsynth.progress import Progress, silent
 from certsynth.projection.support import check_full_grid
 from certsynth.queries.displacement import Displacement, farthest
-from certsynth.queries.fine import LATTICE_COLUMNS, PLACING, FineMarginals
+from certsynth.queries.fine import PLACING, FineMarginals
 from certsynth.request import usable
-from certsynth.settings import DIRECT_BETA, HIDDEN_ROWS, MOST_ROWS, Settings, checked_settings
+from certsynth.settings import HIDDEN_ROWS, MOST_ROWS, Settings, checked_settings
 from certsynth.sources import Source, cleaned, how_many, open_source, rows_of
 
 COUNTING, DISPLACED = "counting rows", "measuring how far rows are from their cells"
@@ -208,13 +208,12 @@ def _made(
         rows_of(source, schema, phase, hidden=hidden, progress=progress) for phase in (COUNTING, PLACING, DISPLACED)
     )
     counted = _counted(source, schema, settings, spending) if settings.count_share else None
-    spent: list[tuple[str, Guarantee]] = [] if counted is None else [(COUNTED, counted.cost)]
+    steps = [] if counted is None else [Step.of_scalars(COUNTED, counted)]
     known_rows, dimension = _known_rows(source, schema, counted), None
     if settings.low_dimensional:
         found = adapted(counting, schema, settings, known_rows, spending=spending)
         choice, dimension = found.choice, found.grid.dimension
-        if found.cost is not None:
-            spent.append((ADAPTING, found.cost))
+        steps += [] if found.step is None else [found.step]
     else:
         choice = choose(schema, settings, known_rows, memory=memory, progress=progress)
     layers = choice.layers
@@ -240,12 +239,15 @@ def _made(
         supports.append(support)
         if settings.candidates > 1:
             progress("candidates", j + 1, settings.candidates)
-    spent += [(measuring(layer.ways, settings.sparsity), m.cost) for layer, m in zip(layers, measurements, strict=True)]
+    steps += [
+        Step.of_measurement(measuring(layer.ways, settings.sparsity), m)
+        for layer, m in zip(layers, measurements, strict=True)
+    ]
     chosen = 0
     if settings.candidates > 1:
         share = settings.privacy.budget.share(settings.selection_share)
         spending.take(share)
-        chosen, cost = choose_table(
+        chosen, cost, change = choose_table(
             fine,
             placing,
             cleaned_tables,
@@ -254,7 +256,7 @@ def _made(
             memory=memory,
             progress=progress,
         )
-        spent.append((choosing(settings.candidates), cost))
+        steps.append(Step(choosing(settings.candidates), cost, Sensitivity(change, change**2)))
     table, emitted, support = tables[chosen], cleaned_tables[chosen], supports[chosen]
 
     displaced = None
@@ -266,15 +268,13 @@ def _made(
             neighbours=settings.neighbours,
             noise=spending,
         )
-        spent.append((DISPLACEMENT, displaced.cost))
+        steps.append(Step.of_scalars(DISPLACEMENT, displaced))
 
     sys.audit("certsynth.certificate.compute")
-    draws_seed = secrets.randbits(128)
+    draws_seed = seed_of(measurements)
     proxies = settings.proxies(layers[-1].resolution)
     plugged: Mapping[Proxy, PlugIn] = {}
-    direct_beta = settings.beta
     if not isinstance(measurement, SparseMeasurement):
-        direct_beta *= DIRECT_BETA
         plugged = plug_in(
             measurements,
             schema,
@@ -294,7 +294,7 @@ def _made(
             placing,
             lambda: [emitted],
             budget=settings.privacy.budget.share(settings.share),
-            beta=direct_beta,
+            beta=settings.direct_beta(alone=not plugged),
             neighbours=settings.neighbours,
             two_sided=False,
             counted=counted,
@@ -303,9 +303,10 @@ def _made(
             progress=progress,
         )
     certificate = Certificate(confidence=float(settings.confidence), plug_in=plugged, direct=whole, single=single)
-    spent += [(what, d.cost) for what, d in ((LOSS_OF_ROWS, whole), (LOSS_OF_SINGLES, single)) if d]
+    direct = ((LOSS_OF_ROWS, whole), (LOSS_OF_SINGLES, single))
+    steps += [Step.of_scalars(what, each.noisy) for what, each in direct if each]
     document = _document(
-        schema, settings, choice, measurements, certificate, spent, len(emitted[0]), support, dimension
+        schema, settings, choice, measurements, certificate, steps, len(emitted[0]), support, dimension
     )
     document["recompute"] = {
         "plug_in_failure_probability": str(settings.plug_in_beta),
@@ -313,13 +314,6 @@ def _made(
         "seed": f"{draws_seed:032x}",
         "hub": None if proxies.hub is None else str(proxies.hub),
         "end": str(proxies.end),
-        "displacement": None
-        if displaced is None
-        else {
-            "value": displaced.values[0],
-            "scale": displaced.scale.hex(),
-            str(displaced.cost.spent.unit): str(displaced.cost.spent.amount),
-        },
     }
     document["ledger"] = spending.reservation
     if not spending.releasable:
@@ -342,9 +336,7 @@ def _check(schema: Schema, settings: Settings, memory: int | None) -> None:
 
 
 def _fine(schema: Schema, settings: Settings, memory: int | None) -> FineMarginals:
-    # Rows at the centres of few cells are compared on a net of these, which is finer than a lattice of three columns.
-    lattice_columns = 2 if settings.low_dimensional else LATTICE_COLUMNS
-    fine = FineMarginals.of(schema, settings.subsets, lattice_columns=lattice_columns)
+    fine = FineMarginals.of(schema, settings.subsets, lattice_columns=settings.lattice_columns)
     if settings.share or settings.candidates > 1:
         check_lattice(fine, memory=memory)
     return fine
@@ -391,13 +383,13 @@ def _document(
     choice: Choice,
     measurements: Sequence[Measurement],
     certificate: Certificate,
-    spent: Sequence[tuple[str, Guarantee]],
+    steps: Sequence[Step],
     rows: int,
     support: str,
     dimension: int | None,
 ) -> dict[str, Any]:
     """certificate.json: what was done, what it cost, and what can be promised. Nothing else of the rows is in it."""
-    guarantee = Guarantee.composed(cost for _, cost in spent)
+    guarantee = Guarantee.composed(step.cost for step in steps)
     measurement, layers = measurements[-1], choice.layers
     return {
         "format": FORMAT,
@@ -407,7 +399,12 @@ def _document(
             **settings.privacy.told(guarantee.spent),
             "neighbours": str(guarantee.neighbours),
             "rows": measurement.total if guarantee.neighbours is Neighbours.REPLACE_ONE else None,
-            "spent": [{"on": what, str(cost.spent.unit): str(cost.spent.amount)} for what, cost in spent],
+            "spent": [step.to_json() for step in steps],
+        },
+        "asked": {
+            "budget": str(settings.privacy.budget.amount),
+            "certificate_share": str(settings.share),
+            "confidence": str(settings.confidence),
         },
         "release": {
             "sparsity": settings.sparsity,

@@ -15,7 +15,8 @@ from certsynth.mechanisms import STRATEGIES, Budget, Neighbours, Unit
 from certsynth.mechanisms.concentrated import Privacy
 from certsynth.mechanisms.strategies import LOW_DIMENSIONAL
 from certsynth.projection.emit import Detail
-from certsynth.queries.marginals import Subset, maximal
+from certsynth.queries.fine import LATTICE_COLUMNS
+from certsynth.queries.marginals import Subset, maximal, within
 from certsynth.request import (
     Named,
     checked_budget,
@@ -56,6 +57,12 @@ MOST_CANDIDATES = 100
 
 DIRECT_BETA = Fraction(9, 10)
 """Of the failure probability, what the direct certificate gets; the plug-in one gets the rest."""
+
+SPLITS = (Fraction(1, 8), Fraction(1, 4), Fraction(3, 8), Fraction(1, 2))
+"""Of the budget for measuring, what single columns may get where several are measured as well."""
+
+BEYOND = 2
+"""Where all tables of 2, … columns are measured, those of one column more get so many times the share."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,6 +109,10 @@ class Settings:
     def plug_in_beta(self) -> Fraction:
         """What the plug-in certificate may fail with: all of β if it speaks alone."""
         return self.beta * (1 - DIRECT_BETA) if self.share else self.beta
+
+    def direct_beta(self, *, alone: bool) -> Fraction:
+        """What the direct certificates may fail with together: all of β where there is no plug-in certificate."""
+        return self.beta if alone else self.beta * DIRECT_BETA
 
     @property
     def draws(self) -> int:
@@ -154,6 +165,34 @@ class Settings:
     def measurement_budget(self) -> Budget:
         others = self.share + self.selection_share + self.adaptation_share + self.displacement_share
         return self.privacy.budget.share(1 - others - self.count_share)
+
+    def layers(self, split: Fraction) -> tuple[tuple[tuple[Subset, ...], CellKind, Fraction], ...]:
+        """What is measured, one layer after the other: tables, kind of cells, share of the budget for measuring.
+
+        With groups, single columns at full detail come first and have the share `split`, and tables of more columns
+        after them. Of each number of columns there are those that lie in a subset that matters. Where one layer does
+        it, it holds the largest of these subsets, whatever their sizes.
+        """
+        last = self.sparsity
+        if self.cells(last) != "groups":
+            return ((self.tables, self.cells(last), Fraction(1)),)
+        columns = within(self.subsets, 1)
+        found: list[tuple[tuple[Subset, ...], CellKind, Fraction]] = [(columns, "points", split)]
+        tables = [within(self.subsets, ways) for ways in range(2, last + 1)]
+        wanted = [
+            BEYOND**ways * Fraction(len(each), math.comb(len(columns), ways))
+            for ways, each in enumerate(tables, start=2)
+        ]
+        found += [(each, "groups", (1 - split) * part / sum(wanted)) for each, part in zip(tables, wanted, strict=True)]
+        return tuple(found)
+
+    @property
+    def lattice_columns(self) -> int:
+        """Up to how many columns the direct certificate compares on a lattice.
+
+        Rows at the centres of few cells are compared on a net of these, which is finer than a lattice of three columns.
+        """
+        return 2 if self.low_dimensional else LATTICE_COLUMNS
 
     @property
     def detail(self) -> Detail:

@@ -24,7 +24,6 @@ from certsynth.planning.choice import (
     MECHANISMS,
     RESOLUTIONS,
     SPLIT,
-    SPLITS,
     WORST,
     Choice,
     blank_layers,
@@ -34,6 +33,7 @@ from certsynth.planning.choice import (
 )
 from certsynth.planning.tables import made_up
 from certsynth.queries.tally import held
+from certsynth.settings import SPLITS
 from small import NATIVE, NoNoise, settled
 
 RELATIONS = ["replace-one", "add-remove"]

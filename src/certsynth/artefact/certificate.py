@@ -13,7 +13,7 @@ from certsynth.mechanisms.guarantee import decimal_text
 from certsynth.mechanisms.sparse import SparseMeasurement
 from certsynth.transport import Path
 
-FORMAT = "certsynth-certificate/1"
+FORMAT = "certsynth-certificate/2"
 
 COUNTED, ADAPTING = "number of rows", "choosing the resolution"
 DISPLACEMENT, LOSS_OF_ROWS, LOSS_OF_SINGLES = "mean displacement", "loss of the rows", "loss of single columns"
@@ -94,8 +94,8 @@ class Certificate:
             "terms": self._leading_terms(),
             "single_column_bound": self.single_column_bound,
             "subsets": self._subsets(),
-            "direct": _direct(self.direct) if self.direct else None,
-            "single_column": _direct(self.single) if self.single else None,
+            "direct": direct_json(self.direct) if self.direct else None,
+            "single_column": direct_json(self.single) if self.single else None,
             "plug_in": {proxy: _plug_in(each) for proxy, each in self.plug_in.items()},
             "no_plug_in": None if self.plug_in else NO_PLUG_IN,
         }
@@ -119,7 +119,8 @@ class Certificate:
         ]
 
 
-def _direct(direct: Direct) -> dict[str, Any]:
+def direct_json(direct: Direct) -> dict[str, Any]:
+    """A direct certificate as it stands in certificate.json."""
     return {
         "bound": direct.bound,
         "confidence": float(direct.confidence),

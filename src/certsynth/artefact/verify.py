@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from fractions import Fraction
 from pathlib import Path
 from typing import Any
@@ -12,35 +13,30 @@ from typing import Any
 import numpy as np
 
 from certsynth.artefact import measurements as archive
-from certsynth.artefact.certificate import (
-    ADAPTING,
-    COUNTED,
-    DISPLACEMENT,
-    LOSS_OF_ROWS,
-    LOSS_OF_SINGLES,
-    NO_PLUG_IN,
-    choosing,
-    measuring,
-    path_length,
-)
+from certsynth.artefact.certificate import NO_PLUG_IN, direct_json, path_length
 from certsynth.artefact.document import form_problem
 from certsynth.artefact.folder import SUMS, check_plain, check_sums, read_plain
-from certsynth.artefact.recompute import MOST_DRAWS, displaced, recomputed, stated_proxies
+from certsynth.artefact.recompute import recomputed, recomputed_direct, stated_proxies, stated_settings
 from certsynth.artefact.release import CSV, PARQUET, Release, croissant_bytes, package_bytes
 from certsynth.artefact.signature import REMEDY, SIGNATURE, SIGNER, PublicKey, have_library
+from certsynth.artefact.steps import (
+    Step,
+    expected_steps,
+    split_of,
+    stated_steps,
+    steps_problem,
+    values_problem,
+)
 from certsynth.artefact.table import read_table, written_as
-from certsynth.certificate.plug_in import PlugIn, Proxies, Terms
+from certsynth.certificate.plug_in import PlugIn, Terms
+from certsynth.certificate.seed import seed_of
 from certsynth.domain import Cells, Column, Groups, Ordered, Schema
 from certsynth.domain.rules import broken_rule
 from certsynth.errors import CertsynthError, InputError
-from certsynth.mechanisms import Measurement, Neighbours, Sensitivity, Unit
+from certsynth.mechanisms import Measurement, Neighbours, Unit
 from certsynth.mechanisms.concentrated import epsilon_of
 from certsynth.mechanisms.guarantee import decimal_text, exact_rational, stored_rational
-from certsynth.mechanisms.measure import sensitivity
-from certsynth.mechanisms.samplers import is_enough
-from certsynth.mechanisms.scalars import NoisyScalars
 from certsynth.mechanisms.sparse import LowDimensional, SparseMeasurement
-from certsynth.queries.displacement import farthest
 from certsynth.queries.marginals import Subset
 from certsynth.report import render_report
 from certsynth.report.numerals import upward
@@ -97,6 +93,7 @@ def _checks(release: Release) -> Iterator[tuple[str, bool, str]]:
         ("privacy", _privacy),
         ("method", _method),
         ("plug-in certificate", _plug_in),
+        ("direct certificate", _direct),
         ("bound", _bound),
         ("description", _description),
         ("report", _report),
@@ -208,31 +205,28 @@ def _in_order(subsets: Sequence[Subset]) -> bool:
 
 
 def _privacy(release: Release) -> Answer:
-    """The noise's scales, as stored, are enough for what is stated, and the parts add up to the whole."""
+    """Every step has its share of the budget and the noise that this needs; the shares add up to the whole."""
     privacy, made = release.document["privacy"], release.measurements
     unit = Unit.EPSILON if privacy["rho"] is None else Unit.RHO
     for m in made:
         if m.cost.spent.unit is not unit:
             return False, "certificate and measurement count privacy in different units"
-        if not is_enough(m.scale, sensitivity(m.marginals, m.strategy), m.cost.spent):
-            return False, f"the scale of the noise is too small for the {unit} of the measurement"
         if privacy["neighbours"] != m.strategy.neighbours:
             return False, "certificate and measurement name different neighbour relations"
         if privacy["rows"] != (m.total if m.strategy.neighbours is Neighbours.REPLACE_ONE else None):
             return False, "the number of rows is not the one of the measurements, or is told where it is hidden"
-    displaced_by = displaced(release)
-    if displaced_by is not None:
-        most = farthest(release.schema, release.measurement.marginals)
-        if not is_enough(displaced_by.scale, Sensitivity(most, most**2), displaced_by.cost.spent):
-            return False, f"the scale of the noise is too small for the {unit} of the displacement"
-    parts = [(part["on"], stored_rational(part[unit])) for part in privacy["spent"]]
-    known = _spent(release, displaced_by)
-    if [what for what, _ in parts] != [what for what, _ in known]:
-        return False, "the budget was spent on something else than what was made"
-    for (what, amount), (_, exact) in zip(parts, known, strict=True):
-        if exact not in (None, amount, decimal_text(amount)):
-            return False, f"the {unit} of {what} is not what is stated for it"
-    whole = sum((amount for _, amount in parts), Fraction(0))
+    settings, steps = stated_settings(release), stated_steps(release.document)
+    if [step.to_json() for step in steps] != list(privacy["spent"]):
+        return False, "the parts of the budget are not written as certsynth writes them"
+    split = split_of(settings, made)
+    compared = len(release.document["compared"])
+    expected = expected_steps(settings, release.schema, made, release.rows, compared=compared, split=split)
+    if problem := steps_problem(steps, expected) or values_problem(steps, privacy["rows"]):
+        return False, problem
+    for m in made:
+        if Step.of_measurement("", m) not in [replace(step, on="") for step in steps]:
+            return False, f"the {unit} or the scale of a measurement is not the one in measurements.npz"
+    whole = sum((step.cost.spent.amount for step in steps), Fraction(0))
     if decimal_text(whole) != privacy[unit]:
         return False, f"the parts of the budget do not add up to the stated {unit}"
     scales = ", ".join(f"{m.scale:g}" for m in made)
@@ -244,28 +238,7 @@ def _privacy(release: Release) -> Answer:
         stated += f", delta {privacy['delta']}"
     elif privacy["delta"] is not None:
         return False, "a delta is stated where none belongs"
-    return True, f"noise of scale {scales} is enough for what was measured: {stated} in all"
-
-
-def _spent(release: Release, shift: NoisyScalars | None) -> list[tuple[str, Fraction | str | None]]:
-    """What the budget went to, in order, with what is said of each part elsewhere: exactly, or as a decimal."""
-    how, certificate = release.document["release"], release.document["certificate"]
-    parts: list[tuple[str, Fraction | str | None]] = []
-    if release.measurement.strategy.neighbours is Neighbours.ADD_REMOVE:
-        parts.append((COUNTED, None))
-    if how["dimension"] is not None and len(release.document["compared"]) > 1:
-        parts.append((ADAPTING, None))
-    for m in release.measurements:
-        parts.append((measuring(max(map(len, m.marginals.subsets)), how["sparsity"]), m.cost.spent.amount))
-    if how["candidates"] > 1:
-        parts.append((choosing(how["candidates"]), None))
-    if shift is not None:
-        parts.append((DISPLACEMENT, shift.cost.spent.amount))
-    unit = release.measurement.cost.spent.unit
-    for what, direct in ((LOSS_OF_ROWS, certificate["direct"]), (LOSS_OF_SINGLES, certificate["single_column"])):
-        if direct is not None:
-            parts.append((what, str(direct[unit])))
-    return parts
+    return True, f"noise of scale {scales}, as the shares of {_counted(len(steps), 'step')} need it: {stated} in all"
 
 
 def _method(release: Release) -> Answer:
@@ -295,9 +268,15 @@ def _method(release: Release) -> Answer:
     least = min(each["predicted_loss"] for each in tried)
     if how["dimension"] is None and chosen["predicted_loss"] > least:
         return False, "another mechanism was predicted to be better than the one that was chosen"
-    at_centre = release.document["certificate"]["direct"] is None or how["dimension"] is not None
-    if how["detail"] != ("centre" if at_centre else "spread"):
+    settings = stated_settings(release)
+    if how["detail"] != settings.detail:
         return False, "rows were put elsewhere inside of their cells than for such a certificate"
+    layers = settings.layers(split_of(settings, release.measurements))
+    measured = [
+        (m.marginals.subsets, part["cells"]) for m, part in zip(release.measurements, how["measured"], strict=True)
+    ]
+    if measured != [(tables, kind) for tables, kind, _ in layers]:
+        return False, "other tables were measured, or in other cells, than such a release measures"
     return True, f"{how['mechanism']}, as measured, and as chosen among {len(compared)}"
 
 
@@ -315,9 +294,12 @@ def _plug_in(release: Release) -> Answer:
         return not stated and said == NO_PLUG_IN, "there is none, and the certificate says why"
     if release.document["certificate"]["no_plug_in"] is not None:
         return False, "it is said that there is none"
-    if draws > MOST_DRAWS:
-        return False, f"{draws:,} draws are more than any release makes"
-    if stated_proxies(release.document) != _proxies(release.document["release"]):
+    settings, how = stated_settings(release), release.document["recompute"]
+    if draws != settings.draws or how["plug_in_failure_probability"] != str(settings.plug_in_beta):
+        return False, "draws or failure probability are not those for the stated confidence"
+    if how["seed"] != f"{seed_of(release.measurements):032x}":
+        return False, "the seed of the draws is not the one that the noisy integers give"
+    if stated_proxies(release.document) != settings.proxies(release.document["release"]["resolution"]):
         return False, "the losses are computed in another way than the stated one"
     again = recomputed(release, release.rows)
     if set(stated) != set(again):
@@ -328,13 +310,6 @@ def _plug_in(release: Release) -> Answer:
             return False, f"with the {proxy} loss, {problem}"
     best = again.get("transport") or again["path"]
     return True, f"recomputed from the noisy integers and the emitted rows: {upward(best.bound)}"
-
-
-def _proxies(how: Mapping[str, Any]) -> Proxies:
-    """As in the paper, where all is done as in the paper; else as tight as can be."""
-    if how["preset"] == "paper" and how["resolution"] is not None:
-        return Proxies(hub=Fraction(1), end=Fraction(1, how["resolution"]))
-    return Proxies()
 
 
 def _differs(stated: Mapping[str, Any], plug: PlugIn) -> str:
@@ -364,6 +339,29 @@ def _figures(terms: Terms | Mapping[str, Any]) -> list[float]:
     return [getattr(terms, name) if isinstance(terms, Terms) else terms[name] for name in names]
 
 
+def _direct(release: Release) -> Answer:
+    """The same computation, from the noisy losses: slack and bound follow from them, the confidence and the schema."""
+    stated, settings = release.document["certificate"], stated_settings(release)
+    found = dict(zip(("direct", "single_column"), recomputed_direct(release, settings), strict=True))
+    if any((stated[key] is None) != (each is None) for key, each in found.items()):
+        return False, "there is a direct certificate too many, or one too few"
+    for key, each in found.items():
+        if each is None:
+            continue
+        said, again = stated[key], direct_json(each)
+        unit = str(each.cost.spent.unit)
+        if said["confidence"] != again["confidence"] or said.get(unit) != again[unit]:
+            return False, f"the confidence or the {unit} is not its share of the whole"
+        names = ("measured_loss", "slack")
+        if not _close([said["bound"]], [again["bound"]]):
+            return False, "a recomputed bound differs from the one stated"
+        if not _close([said["terms"][name] for name in names], [again["terms"][name] for name in names]):
+            return False, "the recomputed loss or slack differs from the one stated"
+    if found["direct"] is None:
+        return True, "there is none, and nothing was spent on it"
+    return True, f"recomputed from its noisy loss: {upward(found['direct'].bound)}"
+
+
 def _bound(release: Release) -> Answer:
     """The headline is the smaller of its parts, and their failure probabilities make up one."""
     stated = release.document["certificate"]
@@ -384,13 +382,8 @@ def _bound(release: Release) -> Answer:
         most = min(of_plug["bound"], direct["bound"] if direct else 1.0)
         if subset["columns"] != of_plug["columns"] or not _close([subset["bound"]], [most]):
             return False, "the bound of a subset is not the smaller of its parts"
-    if (single is not None) != (direct is not None and release.document["release"]["sparsity"] > 1):
-        return False, "there is a direct certificate too many, or one too few"
-    for each in (direct, single):
-        if each and not math.isclose(
-            sum(each["terms"].values()), each["bound"], rel_tol=_TOLERANCE, abs_tol=_TOLERANCE
-        ):
-            return False, "the terms of a direct certificate do not add up to its bound"
+    if stated["confidence"] != float(stored_rational(release.document["asked"]["confidence"])):
+        return False, "the stated confidence is not the one that was asked for"
     failure = sum(1 - part["confidence"] for part in (plug, direct, single) if part)
     if abs(failure - (1 - stated["confidence"])) > 1e-12:
         return False, "the parts fail together with another probability than the stated confidence allows"

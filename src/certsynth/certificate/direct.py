@@ -20,6 +20,7 @@ from certsynth.mechanisms.guarantee import Budget, Guarantee, Neighbours, Sensit
 from certsynth.mechanisms.samplers import Noise
 from certsynth.mechanisms.scalars import NoisyScalars, measure_scalars
 from certsynth.queries.fine import MOVE_UNITS, FineCounts, FineMarginals
+from certsynth.queries.marginals import Subset
 from certsynth.transport import stretch_of
 
 MOVED_WEIGHT = 16
@@ -34,6 +35,40 @@ pairs: its noise was three times as large (California, ε = 1: 0.0073 to 0.0081,
 
 COUNT_WEIGHT = Fraction(1, 4)
 """Under add/remove the number of rows gets four times the noise of the loss: it only divides the loss."""
+
+
+def certificate_shares(subsets: Sequence[Subset]) -> tuple[Fraction, Fraction]:
+    """Shares of the budget, and of the failure probability, for all subsets together and for single columns.
+
+    Where no subset has more than one column, single columns need no certificate of their own.
+    """
+    single = SINGLE_SHARE if any(len(subset) > 1 for subset in subsets) else Fraction(0)
+    return 1 - single, single
+
+
+def single_columns(fine: FineMarginals) -> FineMarginals:
+    """Each column of the subsets by itself, on the lattice for one column."""
+    columns = sorted({j for subset in fine.marginals.subsets for j in subset})
+    return FineMarginals.of(fine.schema, [(j,) for j in columns])
+
+
+def loss_sensitivity(fine: FineMarginals, synthetic_moved: Fraction, neighbours: Neighbours) -> int:
+    """The most that the loss changes between neighbours, in multiples of 1/FINENESS rows.
+
+    `synthetic_moved` is how far the rows of the synthetic table are moved to the lattice, on average, in the subset
+    where that is most. It counts only under add/remove, where n·b_S changes with n.
+    """
+    change = 1 + Fraction(fine.slack(), MOVE_UNITS)
+    if neighbours is Neighbours.ADD_REMOVE:
+        change += synthetic_moved
+    return math.ceil(FINENESS * change)
+
+
+def choice_sensitivity(fine: FineMarginals, neighbours: Neighbours) -> int:
+    """The most that the loss of any synthetic table changes between neighbours: fixed by the schema."""
+    if fine.wide:
+        raise ValueError("tables are chosen among by subsets that have a lattice")
+    return loss_sensitivity(fine, Fraction(fine.farthest(), MOVE_UNITS), neighbours)
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,13 +121,10 @@ def exact_query(
         )
     two_sided = two_sided and not fine.wide
     far = Fraction(fine.farthest(), MOVE_UNITS)
-    change = 1 + Fraction(fine.slack(), MOVE_UNITS)
-    if neighbours is Neighbours.ADD_REMOVE:
-        change += max(d.second_moved for d in found)  # n·b_S changes with n
     losses = [loss_in_units(d.all, rows) for d in solved]
     losses = losses if per_subset else [max(losses)]
-    loss_sensitivity = math.ceil(FINENESS * change)
-    changes = [loss_sensitivity] * len(losses)
+    of_one_loss = loss_sensitivity(fine, max(d.second_moved for d in found), neighbours)
+    changes = [of_one_loss] * len(losses)
     moved = count = None
     if two_sided:
         weight = moved_weight(fine)
@@ -105,7 +137,7 @@ def exact_query(
         losses=tuple(losses),
         moved=moved,
         count=count,
-        loss_sensitivity=loss_sensitivity,
+        loss_sensitivity=of_one_loss,
         sensitivity=Sensitivity(sum(changes), sum(change**2 for change in changes)),
     )
 
@@ -120,7 +152,8 @@ def moved_weight(fine: FineMarginals) -> int:
 class Direct:
     """Bounds on the loss in each subset (one entry if the maximum was asked for), all valid together.
 
-    `estimates` are the noisy losses, on average right; a bound is an estimate plus its slack.
+    `estimates` are the noisy losses, on average right; a bound is an estimate plus its slack. `noisy` has the integers
+    that all of it is computed from.
     """
 
     subsets: tuple[tuple[str, ...], ...]
@@ -128,8 +161,15 @@ class Direct:
     lowers: tuple[float, ...]
     estimates: tuple[float, ...]
     confidence: Fraction
-    cost: Guarantee
-    releasable: bool
+    noisy: NoisyScalars
+
+    @property
+    def cost(self) -> Guarantee:
+        return self.noisy.cost
+
+    @property
+    def releasable(self) -> bool:
+        return self.noisy.releasable
 
     @property
     def bound(self) -> float:
@@ -247,8 +287,7 @@ def bounds(
         lowers=tuple(lower),
         estimates=tuple(float(loss / middle) for loss in values[:losses]),
         confidence=1 - beta,
-        cost=noisy.cost,
-        releasable=noisy.releasable,
+        noisy=noisy,
     )
 
 

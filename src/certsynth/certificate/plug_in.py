@@ -129,8 +129,8 @@ def plug_in(
     `displaced` is the noisy sum of the distances of private rows to the centres of their cells: where it is given, the
     discretisation is what it says, and at most the worst case. It is for a single measurement: it knows no other cells.
 
-    `seed` starts the Monte Carlo draws of the noise's law, and nothing else. It must come fresh from the operating
-    system: whoever chooses it chooses the certificate.
+    `seed` starts the Monte Carlo draws of the noise's law, and nothing else. A release takes `seed.seed_of` its
+    measurements: whoever could choose it would choose the certificate.
 
     Paper: Definition 2 [proxy-loss], Lemma 1 [certificate-holds], appendix C [projections]
     """

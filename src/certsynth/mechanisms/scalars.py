@@ -9,17 +9,20 @@ from fractions import Fraction
 import numpy as np
 
 from certsynth.mechanisms.guarantee import Budget, Guarantee, Neighbours, Sensitivity
-from certsynth.mechanisms.samplers import ExactNoise, Noise, tail_quantile
+from certsynth.mechanisms.samplers import ExactNoise, Noise, is_enough, tail_quantile
+
+_ROUNDING = 1e-9  # relative; OpenDP's own map may ask for a few floats more than exact rationals do
 
 
 @dataclass(frozen=True, slots=True)
 class NoisyScalars:
-    """Integers with noise of one scale."""
+    """Integers with noise of one scale. `sensitivity` is what the noise was made for, where that is known."""
 
     values: tuple[int, ...]
     scale: float
     cost: Guarantee
     releasable: bool = True
+    sensitivity: Sensitivity | None = None
 
     def slack(self, beta: Fraction) -> int:
         """An exact value exceeds its noisy one by more than this with probability at most β, and so below."""
@@ -42,4 +45,16 @@ def measure_scalars(
         scale=noised.scale,
         cost=Guarantee(noised.spent, neighbours),
         releasable=noise.releasable,
+        sensitivity=sensitivity,
     )
+
+
+def is_calibrated(scale: float, sensitivity: Sensitivity, budget: Budget) -> bool:
+    """Whether `scale` is the one that integers of this sensitivity get for this budget: enough, and no larger than
+    rounding makes it. Where nothing changes between neighbours, nothing is spent and the scale is 1.
+    """
+    if not sensitivity:
+        return not budget.amount and scale == 1.0
+    if budget.amount <= 0 or not is_enough(scale, sensitivity, budget):
+        return False
+    return not is_enough(scale * (1 - _ROUNDING), sensitivity, budget)

@@ -6,6 +6,14 @@ import secrets
 from collections.abc import Sequence
 from fractions import Fraction
 
+from certsynth.mechanisms.concentrated import pure_epsilon
+from certsynth.mechanisms.guarantee import Budget, Unit
+
+
+def cost_of_choice(budget: Budget) -> Budget:
+    """What a choice with the ε that `budget` allows costs: ε itself, or in ρ no more than that."""
+    return budget if budget.unit is Unit.EPSILON else Budget(pure_epsilon(budget) ** 2 / 2, Unit.RHO)
+
 
 def choose_least(losses: Sequence[int], *, sensitivity: int, epsilon: Fraction) -> int:
     r"""Index of a small loss, ε-differentially private if no loss changes by more than `sensitivity`.

@@ -10,7 +10,6 @@ Paper: Theorem 1 [rates]
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
@@ -34,9 +33,9 @@ from certsynth.planning.thinning import thinned
 from certsynth.progress import Progress, silent
 from certsynth.projection.support import fits_full_grid
 from certsynth.queries import Marginals
-from certsynth.queries.marginals import Subset, within
+from certsynth.queries.marginals import Subset
 from certsynth.request import checked_resolution
-from certsynth.settings import Settings
+from certsynth.settings import SPLITS, Settings
 
 RESOLUTIONS = (4, 6, 8, 12, 16, 24, 32, 48, 64, 96, 128)
 MECHANISMS = ("identity", "haar", "haar-hilbert", "haar-weighted", "quad-tree")
@@ -45,11 +44,7 @@ PROMPT_CELLS, PARTICLE_CELLS = 12_000, 2_000_000
 """Cells up to which a resolution is chosen without being asked for: by programs, or particles, more take minutes."""
 
 SPLIT = Fraction(1, 4)
-SPLITS = (Fraction(1, 8), Fraction(1, 4), Fraction(3, 8), Fraction(1, 2))
-"""Of the budget for measuring, what single columns get where several are measured as well: at first, and at last."""
-
-BEYOND = 2
-"""Where all tables of 2, … columns are measured, those of one column more get so many times the share."""
+"""Of the budget for measuring, what single columns get at first, while candidates are compared."""
 
 SHORT_LIST, REHEARSALS = 3, 2
 """Candidates that are rehearsed, and the made-up tables that each is rehearsed on."""
@@ -277,32 +272,16 @@ def candidate(
 
 
 def _layers(settings: Settings, strategy: Strategy, resolution: int | None, split: Fraction) -> tuple[Layer, ...]:
-    """What is measured: with groups, single columns at full detail come first, and tables of more columns after it.
-
-    Of each number of columns there are those that lie in a subset that matters. Where one layer does it, it holds the
-    largest of these subsets, whatever their sizes.
-    """
-    whole, last = settings.measurement_budget, settings.sparsity
-    if settings.cells(last) != "groups":
-        return (Layer(settings.tables, settings.cells(last), resolution, strategy, whole),)
+    """What is measured: the last layer with the strategy at the resolution, those before it in finer cells."""
+    budget = settings.measurement_budget
+    *before, (tables, kind, share) = settings.layers(split)
+    last = Layer(tables, kind, resolution, strategy, budget.share(share))
     plain = strategy_named("identity", neighbours=settings.neighbours)
-    layers = [Layer(within(settings.subsets, 1), "points", None, plain, whole.share(split))]
-    for ways, share in enumerate(_shares(settings), start=2):
-        own = strategy if ways == last else plain
-        finer = None if resolution is None else resolution * (1 if ways == last else 2)
-        tables = within(settings.subsets, ways)
-        layers.append(Layer(tables, "groups", finer, own, whole.share((1 - split) * share)))
-    return tuple(layers)
-
-
-def _shares(settings: Settings) -> list[Fraction]:
-    """How tables of 2, … columns share what single columns leave: less where fewer of all possible ones are wanted."""
-    columns = len(within(settings.subsets, 1))
-    wanted = [
-        BEYOND**ways * Fraction(len(within(settings.subsets, ways)), math.comb(columns, ways))
-        for ways in range(2, settings.sparsity + 1)
-    ]
-    return [each / sum(wanted) for each in wanted]
+    layers = []
+    for own, cells, part in before:
+        finer = None if cells == "points" or resolution is None else 2 * resolution
+        layers.append(Layer(own, cells, finer, plain, budget.share(part)))
+    return (*layers, last)
 
 
 def blank_layers(schema: Schema, layers: Sequence[Layer], rows: int) -> list[Measurement]:

@@ -6,6 +6,7 @@ import dataclasses
 import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from fractions import Fraction
 
 import numpy as np
 
@@ -128,6 +129,16 @@ class FineMarginals:
         for codes, units in sums.coder.coded(batch) if placed else ():
             on_lattices.add([blocks[j] for j in placed], codes)
             moved[placed] += moved_units(units, on_lattices.subsets)
+
+    def mean_moved(self, table: Batch) -> Fraction:
+        """How far cleaned rows are from where they are counted, on average, in the subset where that is most."""
+        grounds, on_lattices = self.grounds(), self.on_lattices
+        sums = np.zeros(len(on_lattices.subsets), np.int64)
+        coder = Coder(tuple(self.schema), self.marginals.cells, on_lattice, self.farthest())
+        for _, units in coder.coded(table) if len(sums) else ():
+            sums += moved_units(units, on_lattices.subsets)
+        nets = [int(net.attach(table)[1].sum()) for net in grounds if net is not None]
+        return Fraction(max([*sums.tolist(), *nets]), MOVE_UNITS * len(table[0]))
 
     def result(self, sums: Coded) -> FineCounts:
         *blocks, moved, rows = sums.vectors
