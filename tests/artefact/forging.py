@@ -6,6 +6,7 @@ import hashlib
 import io
 import json
 from collections.abc import Callable
+from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +14,8 @@ import numpy as np
 
 from certsynth import Release
 from certsynth.artefact.folder import write_folder
+from certsynth.mechanisms.concentrated import epsilon_of
+from certsynth.mechanisms.guarantee import decimal_text
 from small import native
 
 GAUSSIAN: dict[str, dict[str, Any]] = {
@@ -60,6 +63,7 @@ VARIANTS: dict[str, dict[str, Any]] = {
     "workload": {"subsets": [["a", "b"], ["b"], ["c"]]},
     "workload, a triple": {"subsets": [["b", "c"], ["a", "b", "c"], ["a"]], "neighbours": "add-remove", "rows": 150},
     "workload, displacement": {"epsilon": 40, "certificate_share": 0, "subsets": [["c"], ["a", "b"], ["a"]]},
+    "low-dimensional": {"mechanism": "low-dimensional-l1", "columns": ["a", "c"], "resolution": None},
     "workload, the paper": {"preset": "paper", "mechanism": None, "subsets": [["a"], ["b", "c"]]},
 } | GAUSSIAN
 """ε = 3 unless said otherwise."""
@@ -106,3 +110,53 @@ def packed(about: Any, coefficients: np.ndarray) -> bytes:
 def remeasured(made: Release, folder: Path, about: Any, coefficients: np.ndarray) -> dict[str, bool]:
     """What is found of a copy with other measurements."""
     return {c["name"]: c["ok"] for c in copied(made, folder, measurements_npz=packed(about, coefficients))}
+
+
+# ------------------------------------------------------------ figures that fit each other
+
+Json = dict[str, Any]
+
+
+def unit_of(document: Json) -> str:
+    return "epsilon" if document["privacy"]["rho"] is None else "rho"
+
+
+def spent_on(document: Json, what: str) -> Json:
+    """The step that a part of the budget was spent on."""
+    return next(step for step in document["privacy"]["spent"] if step["on"] == what)
+
+
+def direct_parts(document: Json) -> list[Json]:
+    certificate = document["certificate"]
+    return [certificate[key] for key in ("direct", "single_column") if certificate[key]]
+
+
+def adapted(document: Json) -> Json:
+    """The document with everything that is put together from other figures made to fit them: sums, largest and smallest
+    ones, the headline. Nothing is derived from noise, rows or schema: that is what `verify` does.
+    """
+    privacy, certificate, unit = document["privacy"], document["certificate"], unit_of(document)
+    whole = sum((Fraction(step[unit]) for step in privacy["spent"]), Fraction(0))
+    privacy[unit] = decimal_text(whole)
+    if unit == "rho":
+        least = epsilon_of(whole, Fraction(privacy["delta"]))
+        privacy["epsilon"] = decimal_text(max(least, Fraction(privacy["epsilon"])))
+    for part in direct_parts(document):
+        part["bound"] = min(1.0, max(0.0, sum(part["terms"].values())))
+        part["terms"]["slack"] = part["bound"] - part["terms"]["measured_loss"]
+    for plug in certificate["plug_in"].values():
+        for subset in plug["subsets"]:
+            subset["bound"] = min(1.0, sum(subset["terms"].values()))
+        worst = max(plug["subsets"], key=lambda subset: subset["bound"])
+        plug["bound"], plug["terms"] = worst["bound"], dict(worst["terms"])
+    direct, single = certificate["direct"], certificate["single_column"]
+    plug = certificate["plug_in"].get("transport") or certificate["plug_in"].get("path")
+    parts = [part for part in (plug, direct) if part]
+    best = min(parts, key=lambda part: part["bound"])
+    certificate["bound"], certificate["terms"] = best["bound"], dict(best["terms"])
+    certificate["kind"] = "direct" if best is direct else "plug-in"
+    certificate["single_column_bound"] = min([best["bound"]] + ([single["bound"]] if single else []))
+    most = direct["bound"] if direct else 1.0
+    for j, subset in enumerate(certificate["subsets"]):
+        subset["bound"] = min(most, plug["subsets"][j]["bound"]) if plug else most
+    return document

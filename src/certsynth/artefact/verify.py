@@ -38,9 +38,9 @@ from certsynth.mechanisms.concentrated import epsilon_of
 from certsynth.mechanisms.guarantee import decimal_text, exact_rational, stored_rational
 from certsynth.mechanisms.sparse import LowDimensional, SparseMeasurement
 from certsynth.queries.marginals import Subset
-from certsynth.report import render_report
+from certsynth.report import render_report, verifiable
 from certsynth.report.numerals import upward
-from certsynth.report.verifiable import CANNOT, CANNOT_DIRECT
+from certsynth.report.verifiable import CANNOT
 from certsynth.request import MOST_DELTA
 
 _TOLERANCE = 1e-7  # the same computation on another machine, in floats
@@ -61,12 +61,12 @@ def verify(release: Release, *, key: str | Path | None = None) -> list[Check]:
 
 def cannot_verify(release: Release | None, *, key: str | Path | None = None) -> list[str]:
     """What nobody can check with the folder alone, in words. Without a release, what holds of all."""
-    said = list(CANNOT)
     if release is None:
-        return said
-    certificate = release.document.get("certificate")
-    if isinstance(certificate, Mapping) and certificate.get("direct") is not None:
-        said.append(CANNOT_DIRECT)
+        return list(CANNOT)
+    try:
+        said = verifiable.cannot_verify(release.document)
+    except (KeyError, TypeError, ValueError, AttributeError):  # somebody else wrote it
+        said = list(CANNOT)
     folder = _folder(release)
     if not _signature_files(folder):
         said.append("who made it: the release is not signed")

@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from typing import Any
+
 CHECKS = {
     "files": "every file is the one that was published (checksums)",
     "certificate form": "certificate.json has the form of a certificate",
     "schema": "the schema is the one that the certificate speaks of",
     "rows": "the rows hold only values that the schema allows and break none of its rules, the same in both files",
     "measurements": "the noisy counts are there, whole, and of the stated columns",
-    "privacy": "the scale of the noise is enough for the {sign} that is stated, {adding}",
+    "privacy": "every step has its share of the {sign} that is stated and the noise that this needs, {adding}",
     "method": "mechanism, resolution and subsets of columns are the stated ones",
     "plug-in certificate": "the plug-in certificate, recomputed from the noisy counts and the synthetic rows",
+    "direct certificate": "the direct certificate, recomputed from its noisy losses",
     "bound": "the bound is the smaller of its parts, and their failure probabilities fit into one",
     "description": "the description for tools that read tables",
     "report": "this report, byte for byte",
@@ -20,13 +24,20 @@ CHECKS = {
 _ADDING = {"epsilon": "and its parts add up", "rho": "its parts add up, and ρ means that ε and δ"}
 
 CANNOT = (
-    "that the noise was drawn as stated, and the seed of the simulated noise not picked",
-    "that the real rows were read as the schema says, and are the rows that they are said to be",
+    "that the noisy counts are those of the real rows, with noise that was drawn as stated",
+    "that the real rows were read as the schema says, are the rows that they are said to be, and are as many as stated",
     "that the budget was not spent elsewhere as well: other releases from the same rows add theirs",
+    "how the method was chosen and the rows were fitted: predictions and names, which no bound depends on",
 )
 """Whatever the release."""
 
-CANNOT_DIRECT = "the direct certificate: only the owner of the real rows can compute the distance that it starts from"
+CANNOT_OF_STEPS = {
+    "number of rows": "the noisy number of rows, which bounds are divided by where the true one is hidden",
+    "mean displacement": "the noisy displacement that the plug-in certificate uses: only that rows can have it is checked",
+    "loss of the rows": "the noisy losses that the direct certificate starts from: only the owner of the real rows can "
+    "compute the loss",
+}
+"""By what a step of the budget was spent on."""
 
 
 def can_verify(unit: str) -> list[str]:
@@ -35,6 +46,7 @@ def can_verify(unit: str) -> list[str]:
     return [text.format(sign=sign, adding=_ADDING[unit]) for text in CHECKS.values()]
 
 
-def cannot_verify(*, direct: bool) -> list[str]:
-    """`direct`: the release has a direct certificate."""
-    return [*CANNOT, *([CANNOT_DIRECT] if direct else [])]
+def cannot_verify(document: Mapping[str, Any]) -> list[str]:
+    """What nobody can check of the release whose certificate.json is `document`."""
+    made = {step["on"] for step in document["privacy"]["spent"]}
+    return [*CANNOT, *(text for what, text in CANNOT_OF_STEPS.items() if what in made)]

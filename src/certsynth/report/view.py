@@ -59,7 +59,7 @@ def view(document: Document, schema: Schema, table: Mapping[str, Any]) -> Json:
         "verify": {
             "commands": words.commands(),
             "can": verifiable.can_verify(_unit(document)),
-            "cannot": verifiable.cannot_verify(direct=certificate["direct"] is not None),
+            "cannot": verifiable.cannot_verify(document),
             "signature": words.SIGNATURE,
             "answer": words.answer([c.name for c in schema if isinstance(c, Ordered)]),
         },
