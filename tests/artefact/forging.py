@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import copy
+import dataclasses
 import hashlib
 import io
 import json
@@ -13,7 +15,12 @@ from typing import Any
 import numpy as np
 
 from certsynth import Release
+from certsynth.artefact.certificate import Certificate
 from certsynth.artefact.folder import write_folder
+from certsynth.artefact.recompute import recomputed_direct, stated_settings
+from certsynth.artefact.steps import step_on
+from certsynth.certificate.plug_in import plug_in
+from certsynth.certificate.seed import seed_of
 from certsynth.mechanisms.concentrated import epsilon_of
 from certsynth.mechanisms.guarantee import decimal_text
 from small import native
@@ -160,3 +167,36 @@ def adapted(document: Json) -> Json:
     for j, subset in enumerate(certificate["subsets"]):
         subset["bound"] = min(most, plug["subsets"][j]["bound"]) if plug else most
     return document
+
+
+def copied_document(made: Release) -> Json:
+    return copy.deepcopy(dict(made.document))
+
+
+def retold(made: Release, **asked: Any) -> Release:
+    """The release with both certificates computed again from what it holds, as `release` computes them.
+
+    `asked` replaces what the plug-in certificate is computed with: its seed, draws, failure probability or proxies.
+    """
+    document, settings = copied_document(made), stated_settings(made)
+    whole, single = recomputed_direct(made, settings)
+    how = {
+        "subsets": made.subsets,
+        "beta": settings.plug_in_beta,
+        "draws": settings.draws,
+        "seed": seed_of(made.measurements),
+        "displaced": step_on(document, "mean displacement"),
+        "proxies": settings.proxies(document["release"]["resolution"]),
+    } | asked
+    plugged = plug_in(made.measurements, made.schema, made.rows, **how)
+    confidence = float(settings.confidence)
+    document["certificate"] = Certificate(confidence, plugged, whole, single).to_json()
+    hub = how["proxies"].hub
+    document["recompute"] = {
+        "plug_in_failure_probability": str(how["beta"]),
+        "draws": how["draws"],
+        "seed": f"{how['seed']:032x}",
+        "hub": None if hub is None else str(hub),
+        "end": str(how["proxies"].end),
+    }
+    return dataclasses.replace(made, document=document)

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from forging import GAUSSIAN, copied, remeasured, tampered, unpacked
+from forging import GAUSSIAN, copied, remeasured, spent_on, tampered, unit_of, unpacked
 
 from certsynth import Release
 from certsynth.artefact import verify
@@ -90,8 +90,8 @@ def test_every_step_is_paid_for(variants) -> None:
 def test_the_displacement_makes_the_discretisation_smaller(variants, name) -> None:
     """Half a cell is 1/4, and rows are nearer to its centre by far more than the noise."""
     made = variants(name)
-    stored = made.document["recompute"]["displacement"]
-    assert set(stored) == {"value", "scale", "epsilon" if name == "displacement" else "rho"}
+    stored = spent_on(made.document, "mean displacement")
+    assert ("epsilon" in stored) == (name == "displacement")
     for proxy in made.document["certificate"]["plug_in"].values():
         for subset in proxy["subsets"]:
             assert 0 < subset["terms"]["discretisation"] < 0.25
@@ -101,7 +101,7 @@ def test_the_displacement_makes_the_discretisation_smaller(variants, name) -> No
     ]
     true = max(np.max([away[j] for j in s], axis=0).sum() for s in made.measurement.marginals.subsets)
     scale = float.fromhex(stored["scale"]) / MOVE_UNITS
-    assert stored["value"] / MOVE_UNITS == pytest.approx(true, abs=40 * scale)  # once in 10^17 runs
+    assert stored["values"][0] / MOVE_UNITS == pytest.approx(true, abs=40 * scale)  # once in 10^17 runs
 
 
 # ------------------------------------------------------------ forgeries
@@ -177,48 +177,37 @@ def test_a_delta_where_none_belongs_is_seen(variants, tmp_path) -> None:
 
 
 def _displaced(**entries: Any) -> Callable[[Document], None]:
-    return lambda document: document["recompute"]["displacement"].update(entries)
+    return lambda document: spent_on(document, "mean displacement").update(entries)
 
 
 def _moved(by: float) -> Callable[[Document], None]:
     """The noisy sum, changed by so much for each of 200 rows."""
 
     def change(document: Document) -> None:
-        document["recompute"]["displacement"]["value"] += round(by * 200 * MOVE_UNITS)
+        spent_on(document, "mean displacement")["values"][0] += round(by * 200 * MOVE_UNITS)
 
     return change
 
 
 def _wider(factor: float) -> Callable[[Document], None]:
     def change(document: Document) -> None:
-        stored = document["recompute"]["displacement"]
+        stored = spent_on(document, "mean displacement")
         stored["scale"] = (float.fromhex(stored["scale"]) * factor).hex()
 
     return change
 
 
 def _dropped(document: Document) -> None:
-    document["recompute"]["displacement"] = None
+    document["privacy"]["spent"].remove(spent_on(document, "mean displacement"))
 
 
 def _cheaper(document: Document) -> None:
-    stored = document["recompute"]["displacement"]
-    (unit,) = set(stored) - {"value", "scale"}
+    stored, unit = spent_on(document, "mean displacement"), unit_of(document)
     stored[unit] = str(Fraction(stored[unit]) / 2)
 
 
-def _cheaper_everywhere(document: Document) -> None:
-    """The displacement is said to have cost half of what it did, in the sum as well."""
-    _cheaper(document)
-    stored, privacy = document["recompute"]["displacement"], document["privacy"]
-    (unit,) = set(stored) - {"value", "scale"}
-    (part,) = [part for part in privacy["spent"] if part["on"] == "mean displacement"]
-    part[unit] = stored[unit]
-    privacy[unit] = decimal_text(sum(Fraction(part[unit]) for part in privacy["spent"]))
-
-
 def _understated(document: Document) -> None:
-    """The part of the displacement is lowered, and the sum with it; what is stored of it is left alone."""
+    """The part of the displacement is lowered, and the sum with it; its noise is left alone."""
     privacy = document["privacy"]
     unit = "epsilon" if privacy["rho"] is None else "rho"
     (part,) = [part for part in privacy["spent"] if part["on"] == "mean displacement"]
@@ -231,18 +220,18 @@ DISPLACEMENTS: dict[str, tuple[Callable[[Document], Any], str]] = {
     "value raised": (_moved(0.01), "plug-in certificate"),
     "value lowered by a little": (_moved(-1e-5), "plug-in certificate"),
     "scale lowered": (_wider(0.999), "privacy"),
-    "scale raised": (_wider(1.5), "plug-in certificate"),
+    "scale raised": (_wider(1.5), "privacy"),
     "a scale of nothing": (_displaced(scale="0x0p0"), "privacy"),
     "a scale of NaN": (_displaced(scale="nan"), "privacy"),
     "an infinite scale": (_displaced(scale="inf"), "privacy"),
     "a scale that is no text": (_displaced(scale=3.5), "privacy"),
-    "a value that is nothing": (_displaced(value=None), "plug-in certificate"),
-    "a value in words": (_displaced(value="many"), "plug-in certificate"),
+    "a value that is nothing": (_displaced(values=None), "plug-in certificate"),
+    "a value in words": (_displaced(values="many"), "plug-in certificate"),
+    "no value": (_displaced(values=[]), "plug-in certificate"),
+    "more than rows can make it": (_moved(0.3), "privacy"),
     "dropped": (_dropped, "plug-in certificate"),
-    "no entry": (lambda d: d["recompute"].pop("displacement"), "plug-in certificate"),
-    "an empty entry": (lambda d: d["recompute"].update(displacement={}), "plug-in certificate"),
+    "an empty entry": (lambda d: spent_on(d, "mean displacement").clear(), "plug-in certificate"),
     "said to be cheaper": (_cheaper, "privacy"),
-    "said to be cheaper everywhere": (_cheaper_everywhere, "privacy"),
     "understated": (_understated, "privacy"),
 }
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import importlib.util
+import itertools
 import json
 import pathlib
 from collections.abc import Iterator
@@ -11,6 +12,7 @@ from dataclasses import replace
 from fractions import Fraction
 from typing import Any
 
+import forging
 import pytest
 from forging import VARIANTS
 
@@ -105,7 +107,7 @@ def test_every_object_is_closed_and_the_schema_is_one():
     import jsonschema
 
     jsonschema.Draft202012Validator.check_schema(SCHEMA)
-    assert SCHEMA["$id"] == "urn:certsynth:certificate:1"
+    assert SCHEMA["$id"] == "urn:certsynth:certificate:2"
 
     def walk(part: Any) -> Iterator[dict[str, Any]]:
         if isinstance(part, dict):
@@ -164,7 +166,7 @@ def test_the_form_is_strict(variants, name):
                     tried += 1
         for wrong in ("text", 3.5, True, None, [], {}):
             if (path, wrong) not in (((*path[:-1], "direct"), None), ((*path[:-1], "single_column"), None)):
-                allowed = isinstance(wrong, type(None)) and path[-1:] in (("workload",), ("displacement",))
+                allowed = isinstance(wrong, type(None)) and path[-1:] in (("workload",), ("sensitivity",), ("values",))
                 assert allowed or form_problem(put(document, path, wrong)) is not None, (path, wrong)
                 tried += 1
     for path, value in leaves(document):
@@ -183,7 +185,7 @@ def free(path: Path, wrong: Any) -> bool:
     """Names are any texts, noisy values any numbers."""
     last = named(path).rsplit(".", 1)[-1]
     texts = ("name", "unit", "columns", "workload[]")
-    numbers = ("measured_loss", "slack", "value")
+    numbers = ("measured_loss", "slack", "values")
     if isinstance(wrong, str):
         return last in texts
     return isinstance(wrong, (int, float)) and last in numbers
@@ -219,7 +221,7 @@ def free(path: Path, wrong: Any) -> bool:
         (("ledger",), "0123456789ABCDEF" * 4),
         (("ledger",), "0" * 63),
         (("ledger",), "0" * 64 + "\n"),
-        (("format",), "certsynth-certificate/2"),
+        (("format",), "certsynth-certificate/3"),
         (("releasable",), False),
     ],
 )
@@ -237,7 +239,17 @@ def test_two_choices_or_none_are_seen_by_its_form(variants):
         assert form_problem(other) is not None
 
 
-FORGED = ("certificate form", "schema", "rows", "measurements", "privacy", "method", "plug-in certificate", "bound")
+FORGED = (
+    "certificate form",
+    "schema",
+    "rows",
+    "measurements",
+    "privacy",
+    "method",
+    "plug-in certificate",
+    "direct certificate",
+    "bound",
+)
 """Checks that do not only compare the certificate with the pages that follow from it, which a forger writes anew."""
 
 HARMLESS = {
@@ -246,42 +258,81 @@ HARMLESS = {
 }
 
 
-@pytest.mark.parametrize("name", STRICT)
-def test_every_figure_that_is_not_on_trust_is_seen_when_it_is_changed(variants, monkeypatch, name):
-    """One value at a time is replaced by another that could be; a forger would write report and checksums anew."""
-    made = Release.load(variants(name).folder)
-    document = dict(made.document)
+TOLD = [*STRICT, "candidates", "low-dimensional"]
+
+
+@pytest.fixture
+def quickly(monkeypatch):
+    """What does not depend on certificate.json is computed once; what a forger writes anew is taken to fit."""
     known: dict[Any, Any] = {}
     compute = recompute.plug_in
 
     def remembered(*arguments: Any, **asked: Any) -> Any:
-        key = repr(sorted(asked.items()))
-        known.setdefault(key, None)
-        if known[key] is None:
+        key = repr(sorted((name, value) for name, value in asked.items() if name != "progress"))
+        if key not in known:
             known[key] = compute(*arguments, **asked)
         return known[key]
 
-    monkeypatch.setattr(recompute, "plug_in", remembered)
-    for check in ("_files", "_report", "_description"):
+    for module in (recompute, forging):
+        monkeypatch.setattr(module, "plug_in", remembered)
+    for check in ("_files", "_report", "_description", "_rows"):
         monkeypatch.setattr(verify, check, lambda release: (True, ""))
-    rows = verify.read_table(made.folder / "synthetic.csv", made.schema)
-    monkeypatch.setattr(verify, "read_table", lambda *_: rows)
+
+
+def ways_to_tell(made: Release, document: dict[str, Any], path: Path) -> Iterator[Release]:
+    """A changed document alone, and with everything else made to fit: what is put together from figures of the
+    certificates, or what is computed from other figures.
+    """
+    yield replace(made, document=document)
+    try:
+        if path[0] in ("certificate", "recompute"):
+            yield replace(made, document=forging.adapted(copy.deepcopy(document)))
+        else:
+            yield forging.retold(replace(made, document=document))
+    except (KeyError, TypeError, ValueError, IndexError, AttributeError, ArithmeticError):
+        return  # nothing can be computed from such figures
+
+
+@pytest.mark.parametrize("name", [*TOLD[:3], *(pytest.param(name, marks=pytest.mark.slow) for name in TOLD[3:])])
+def test_figures_are_seen_when_they_are_changed_unless_the_schema_says_that_they_are_on_trust(variants, quickly, name):
+    """Each by itself, and with everything else made to fit."""
+    made = Release.load(variants(name).folder)
+    document = dict(made.document)
     assert found(made) == []
     tried, missed = 0, set()
+    trusted: dict[str, bool] = {}
     for path, value in leaves(document):
-        part = KEYS.get(named(path)) or KEYS[named(path[:-1])]
-        if part["x-verify"] == "on trust":
-            continue
+        key = named(path) if named(path) in KEYS else named(path[:-1])
+        on_trust = KEYS[key]["x-verify"] == "on trust"
         for other in others(path, value):
-            tried += 1
-            if not found(replace(made, document=changed(document, path, other))):
-                missed.add((named(path), str(value), str(other)))
+            for told in ways_to_tell(made, changed(document, path, other), path):
+                if told.document == document:
+                    continue  # it was made to fit by undoing it
+                tried += 1
+                unseen = not found(told)
+                if on_trust:
+                    trusted[key] = trusted.get(key, False) or unseen
+                elif unseen:
+                    missed.add((key, str(value), str(other)))
     assert {path for path, *_ in missed} <= set(HARMLESS), missed
-    assert tried > 100
+    assert all(seen for key, seen in trusted.items() if key not in UNUSUAL), trusted
+    assert tried > 150
+
+
+UNUSUAL = {
+    "ledger": "it is null here, and has no other value of that form",
+    "release.projection": "where rows are particles, measured cells say so",
+    "release.loss": "there is none for particles",
+    "release.dimension": "there is none unless a grid is measured",
+    "compared[].mechanism": "that of the one that was chosen is cross-checked",
+    "compared[].resolution": "that of the one that was chosen is cross-checked",
+}
+"""Keys on trust that some releases have no choice about."""
 
 
 def found(made: Release) -> list[str]:
-    return [name for name, ok, _ in verify._checks(made) if not ok and name in FORGED]
+    """The first check that fails, if one does."""
+    return list(itertools.islice((name for name, ok, _ in verify._checks(made) if not ok and name in FORGED), 1))
 
 
 # ------------------------------------------------------------ texts that are no certificate
@@ -292,14 +343,14 @@ def found(made: Release) -> list[str]:
     [
         ("", "not valid JSON"),
         ("{", "not valid JSON"),
-        ('{"format": "a", "format": "certsynth-certificate/1"}', "a key twice"),
-        ('{"format": "certsynth-certificate/1", "x": {"a": 1, "a": 1}}', "a key twice"),
+        ('{"format": "a", "format": "certsynth-certificate/2"}', "a key twice"),
+        ('{"format": "certsynth-certificate/2", "x": {"a": 1, "a": 1}}', "a key twice"),
         ('{"format": NaN}', "not valid JSON"),
-        ('{"format": "certsynth-certificate/1", "x": Infinity}', "not valid JSON"),
-        ('{"format": "certsynth-certificate/1", "x": -Infinity}', "not valid JSON"),
-        ('{"format": "certsynth-certificate/1", "x": 1e999}', "not valid JSON"),
-        ('{"format": "certsynth-certificate/1", "x": ' + "9" * 5000 + "}", "not valid JSON"),
-        ('{"format": "certsynth-certificate/1", "x": ' + "[" * 17 + "]" * 17 + "}", "nested"),
+        ('{"format": "certsynth-certificate/2", "x": Infinity}', "not valid JSON"),
+        ('{"format": "certsynth-certificate/2", "x": -Infinity}', "not valid JSON"),
+        ('{"format": "certsynth-certificate/2", "x": 1e999}', "not valid JSON"),
+        ('{"format": "certsynth-certificate/2", "x": ' + "9" * 5000 + "}", "not valid JSON"),
+        ('{"format": "certsynth-certificate/2", "x": ' + "[" * 17 + "]" * 17 + "}", "nested"),
         ("[" * 100_000 + "]" * 100_000, "not valid JSON"),
         ('{"a":' * 100_000 + "1" + "}" * 100_000, "not valid JSON"),
         ("[]", "not a certificate"),
@@ -307,7 +358,8 @@ def found(made: Release) -> list[str]:
         ("{}", "not a certificate"),
         ('{"format": 1}', "not a certificate"),
         ('{"format": "frictionless"}', "not a certificate"),
-        ('{"format": "certsynth-certificate/2"}', "another version"),
+        ('{"format": "certsynth-certificate/1"}', "another version"),
+        ('{"format": "certsynth-certificate/3"}', "another version"),
     ],
 )
 def test_a_text_that_is_no_certificate_is_refused_in_one_line(text, why):

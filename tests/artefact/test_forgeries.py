@@ -13,11 +13,11 @@ from fractions import Fraction
 from typing import Any
 
 import pytest
-from forging import Json, adapted, direct_parts, spent_on, unit_of
+from forging import Json, adapted, direct_parts, retold, spent_on, unit_of
 
 from certsynth import Release
 from certsynth.artefact import recompute, verify
-from certsynth.certificate.plug_in import plug_in
+from certsynth.certificate.plug_in import Proxies, plug_in
 from certsynth.mechanisms.guarantee import decimal_text
 
 KINDS = (
@@ -126,18 +126,29 @@ def forgeries(document: Json) -> Iterator[tuple[str, Forgery]]:
             yield f"{on} with half the sensitivity and noise", both(noising(j, 0.5), sensing(j))
             yield f"{on} with more noise than its share needs", noising(j, 1.001)
         if step["worth"] is not None:
-            yield f"{on} in half the unit", lambda d, j=j: d["privacy"]["spent"][j].update(
-                worth=scaled(d["privacy"]["spent"][j]["worth"], Fraction(1, 2))
+            yield (
+                f"{on} in half the unit",
+                lambda d, j=j: d["privacy"]["spent"][j].update(
+                    worth=scaled(d["privacy"]["spent"][j]["worth"], Fraction(1, 2))
+                ),
             )
             yield f"{on} below what noise explains", valuing(j, -(2**50))
     yield "half the budget asked for", asking("budget", Fraction(1, 2))
-    yield "half the budget asked for and spent", both(
-        asking("budget", Fraction(1, 2)), *(spending(j, Fraction(1, 2)) for j in range(len(steps)))
+    yield (
+        "half the budget asked for and spent",
+        both(asking("budget", Fraction(1, 2)), *(spending(j, Fraction(1, 2)) for j in range(len(steps)))),
     )
-    yield "half the budget, with twice the noise", both(
-        asking("budget", Fraction(1, 2)),
-        *(spending(j, Fraction(1, 2)) for j in range(len(steps))),
-        *(noising(j, 2.0 if unit == "epsilon" else 2.0**0.5) for j, s in enumerate(steps) if s["scale"] is not None),
+    yield (
+        "half the budget, with twice the noise",
+        both(
+            asking("budget", Fraction(1, 2)),
+            *(spending(j, Fraction(1, 2)) for j in range(len(steps))),
+            *(
+                noising(j, 2.0 if unit == "epsilon" else 2.0**0.5)
+                for j, s in enumerate(steps)
+                if s["scale"] is not None
+            ),
+        ),
     )
     for sure in ("1/2", "9/10", "19/20", "99/100", "999/1000"):
         if float(Fraction(sure)) != document["certificate"]["confidence"]:
@@ -160,8 +171,9 @@ def forgeries(document: Json) -> Iterator[tuple[str, Forgery]]:
     yield "another relation", another_relation
     yield "ten times the rows", ten_times_the_rows
     yield "another proxy", lambda d: d["recompute"].update(hub="1", end="1/2")
-    yield "another place in cells", lambda d: d["release"].update(
-        detail="centre" if d["release"]["detail"] == "spread" else "spread"
+    yield (
+        "another place in cells",
+        lambda d: d["release"].update(detail="centre" if d["release"]["detail"] == "spread" else "spread"),
     )
 
 
@@ -282,6 +294,28 @@ def ten_times_the_rows(document: Json) -> None:
         part["terms"] = {name: value / 10 for name, value in part["terms"].items()}
     for name in ("privatisation", "projection"):
         plugging(name, 0.1)(document)
+
+
+SHOPPED: dict[str, dict[str, Any]] = {
+    "another seed": {"seed": 2**100 + 1},
+    "the seed of the operating system": {"seed": 0x5EED},
+    "fewer draws": {"draws": 150},
+    "more draws": {"draws": 400},
+    "another failure probability": {"beta": Fraction(1, 9)},
+    "another hub": {"proxies": Proxies(hub=Fraction(2, 3), end=Fraction(1, 3))},
+    "no displacement": {"displaced": None},
+}
+"""A plug-in certificate that is computed soundly, but with something else than what it must be computed with."""
+
+
+@pytest.mark.parametrize("kind", ["displacement", "rho, hidden rows", "the paper"])
+def test_a_certificate_cannot_be_shopped_for(variants, tmp_path, kind):
+    made = Release.load(variants(kind).folder)
+    assert not refused(tmp_path / "same", retold(made))
+    for j, asked in enumerate(SHOPPED.values()):
+        other = retold(made, **asked)
+        if other.document != made.document:
+            assert "plug-in certificate" in refused(tmp_path / str(j), other)
 
 
 @pytest.fixture
