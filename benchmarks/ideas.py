@@ -30,8 +30,10 @@ from scipy.optimize import nnls
 
 from certsynth import Schema, evaluate
 from certsynth.algorithm import layers
+from certsynth.algorithm.declaration import checked
 from certsynth.algorithm.layers import Layer, measure_layers
-from certsynth.algorithm.settings import checked_settings
+from certsynth.algorithm.method import checked_settings
+from certsynth.algorithm.options import ReleaseOptions
 from certsynth.algorithm.task import Task
 from certsynth.artefact.table import decoded_table, write_table
 from certsynth.base import parallel
@@ -96,25 +98,8 @@ def synthetic(
     """Rows as a release with ε = 1 makes them, without certificates; `plan` changes what is measured, and `instead`
     what is done after that."""
     count = len(data.rows[0])
-    settings = checked_settings(
-        data.schema,
-        epsilon=1,
-        delta=None,
-        rho=None,
-        sparsity=None,
-        subsets=None,
-        resolution=resolution,
-        mechanism=None,
-        projection="auto",
-        loss=None,
-        rows=None,
-        share=None,
-        confidence=None,
-        neighbours=Neighbours.REPLACE_ONE,
-        preset=None,
-        candidates=1,
-        public=public is not None,
-    )
+    asked = checked(ReleaseOptions, {"epsilon": 1, "resolution": resolution, "public": public})
+    settings = checked_settings(data.schema, asked)
     planned = plan(list(choose(Task(data.schema, settings, count)).layers))
     with ExitStack() as parts:
         for part in instead:

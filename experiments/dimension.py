@@ -28,8 +28,10 @@ from scipy.stats import t as student
 import drawing
 import results
 from certsynth import Schema, release
+from certsynth.algorithm.declaration import checked
 from certsynth.algorithm.low_dimensional.grids import possible_grids
-from certsynth.algorithm.settings import checked_settings
+from certsynth.algorithm.method import checked_settings
+from certsynth.algorithm.options import ReleaseOptions
 from certsynth.algorithm.task import Task
 from certsynth.certificate.comparison import distances
 from certsynth.domain import Ordered
@@ -143,18 +145,7 @@ def answer(question: Question) -> dict[str, Any]:
 
 def full_resolution(schema: Schema, rows: int) -> int:
     """Of the grid that is best for rows that fill the cube, without anything to be chosen."""
-    nothing = dict.fromkeys(("delta", "rho", "sparsity", "subsets", "loss", "rows", "share", "confidence", "preset"))
-    settings = checked_settings(
-        schema,
-        **nothing,
-        epsilon=EPSILON,
-        resolution=None,
-        mechanism="low-dimensional",
-        projection="auto",
-        neighbours="replace-one",
-        candidates=1,
-        public=False,
-    )
+    settings = checked_settings(schema, checked(ReleaseOptions, {"epsilon": EPSILON, "mechanism": "low-dimensional"}))
     return possible_grids(Task(schema, settings, rows))[-1].resolution
 
 

@@ -29,9 +29,11 @@ from scipy.stats import t as student
 import drawing
 import results
 from certsynth import Schema, evaluate
+from certsynth.algorithm.declaration import checked
 from certsynth.algorithm.fitting import Fitting, fitted
 from certsynth.algorithm.layers import measure_layers
-from certsynth.algorithm.settings import checked_settings
+from certsynth.algorithm.method import checked_settings
+from certsynth.algorithm.options import ReleaseOptions
 from certsynth.algorithm.task import Task
 from certsynth.domain import Ordered
 from certsynth.mechanisms import Budget, Neighbours, measure, strategy_named
@@ -179,10 +181,7 @@ def theorem(question: Question, table: pd.DataFrame, rng: np.random.Generator) -
 def default(question: Question, table: pd.DataFrame, rng: np.random.Generator) -> tuple[pd.DataFrame, dict[str, Any]]:
     """The rows that `release` makes unless told otherwise, at the ε that it spends on them; no certificate."""
     schema = question.schema
-    given = ("epsilon", "delta", "rho", "sparsity", "subsets", "resolution", "mechanism", "loss", "rows", "share")
-    asked: dict[str, Any] = dict.fromkeys(given) | {"confidence": None, "preset": None, "candidates": 1}
-    asked |= {"epsilon": EPSILON, "sparsity": question.sparsity, "projection": "auto", "neighbours": "replace-one"}
-    settings = checked_settings(schema, **asked, public=False)
+    settings = checked_settings(schema, checked(ReleaseOptions, {"epsilon": EPSILON, "sparsity": question.sparsity}))
     layers = choose(Task(schema, settings, len(table))).layers
     source = open_source(table, what="data")
     measurements = measure_layers(rows_of(source, schema, "counting rows"), schema, layers, noise=None)

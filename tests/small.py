@@ -9,9 +9,11 @@ import numpy as np
 import polars as pl
 
 from certsynth import Release, Schema
+from certsynth.algorithm.declaration import checked
 from certsynth.algorithm.layers import Layer
 from certsynth.algorithm.method import checked_settings
-from certsynth.algorithm.settings import Request, Settings
+from certsynth.algorithm.options import ReleaseOptions
+from certsynth.algorithm.settings import Settings
 from certsynth.algorithm.task import Task
 from certsynth.mechanisms import Budget, Sensitivity, Unit
 from certsynth.mechanisms.rare import Tail
@@ -213,26 +215,10 @@ def emitted(made: Release) -> pl.DataFrame:
     return pl.DataFrame({name: column.tolist() for name, column in made.table.items()})
 
 
-LEFT_OPEN = (
-    "sparsity",
-    "subsets",
-    "resolution",
-    "mechanism",
-    "loss",
-    "rows",
-    "certificate_share",
-    "confidence",
-    "preset",
-)
-LEFT_OPEN += ("delta", "rho")
-
-
 def settled(schema: Schema, **asked: Any) -> Settings:
     """Settings of a release with ε = 2, or as asked; all else is left open."""
-    given = dict.fromkeys(LEFT_OPEN) | {"neighbours": "replace-one", "projection": "auto", "candidates": 1}
-    given |= {"epsilon": None if "rho" in asked else 2}
-    public = asked.pop("public", False)
-    return checked_settings(Request(schema, given | asked, has_public=public))
+    given = {"epsilon": None if "rho" in asked else 2} | asked
+    return checked_settings(schema, checked(ReleaseOptions, given))
 
 
 def planned(schema: Schema, settings: Settings, rows: int) -> list[Layer]:

@@ -58,6 +58,7 @@ READS_ROWS = ("algorithm.certify", "algorithm.evaluate", "algorithm.release", "c
 LAYERS = (
     ("algorithm", "errors"),
     ("algorithm.checks", "algorithm.registry", "base"),
+    ("algorithm.declaration",),
     ("algorithm.options",),
     ("domain",),
     ("answers", "queries", "transport"),

@@ -15,11 +15,12 @@ import pytest
 
 from certsynth import Release, Schema, certify, evaluate, release
 from certsynth.algorithm import settings
+from certsynth.algorithm.options import MECHANISMS
 from certsynth.artefact.table import cleaned_table, decoded_table
 from certsynth.domain import Category, Column, Ordered
 from certsynth.domain.schema import describe
 from certsynth.errors import SchemaError
-from certsynth.mechanisms import STRATEGIES, Neighbours
+from certsynth.mechanisms import Neighbours
 from certsynth.mechanisms.registry import GRID_STRATEGIES
 from small import EVERY_KIND, emitted, workers
 
@@ -71,7 +72,7 @@ SWEPT = [
         id=f"{mechanism}, {neighbours}, {projection}, {budget}, {share}",
         marks=pytest.mark.slow,
     )
-    for mechanism in STRATEGIES
+    for mechanism in MECHANISMS
     if mechanism not in GRID_STRATEGIES
     for neighbours in Neighbours
     for projection in ("particles", "drawn")

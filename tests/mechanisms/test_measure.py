@@ -16,10 +16,10 @@ from scipy.stats import ks_2samp
 
 import generators as gen
 import oracles
+from certsynth.algorithm.options import MECHANISMS
 from certsynth.domain import Groups
 from certsynth.domain.covering import tour
 from certsynth.mechanisms import (
-    STRATEGIES,
     Budget,
     Guarantee,
     Measurement,
@@ -43,7 +43,7 @@ from certsynth.transport.path import Order
 
 module = sys.modules[Measurement.__module__]  # its name in the package is that of the function
 REPLACE, ADD = Neighbours.REPLACE_ONE, Neighbours.ADD_REMOVE
-EVERY = [strategy_named(name, neighbours=n) for name in STRATEGIES if name not in GRID_STRATEGIES for n in Neighbours]
+EVERY = [strategy_named(name, neighbours=n) for name in MECHANISMS if name not in GRID_STRATEGIES for n in Neighbours]
 """All that measure several tables; those of one grid are in test_sparse.py."""
 GROWN = [
     pytest.param(

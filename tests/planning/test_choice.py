@@ -14,7 +14,7 @@ import pytest
 
 from certsynth import plan, sources
 from certsynth.algorithm.layers import Layer, measure_layers
-from certsynth.algorithm.settings import SPLITS
+from certsynth.algorithm.options import AUTO_MECHANISMS
 from certsynth.algorithm.task import Task
 from certsynth.domain import Category, Ordered, Schema
 from certsynth.errors import InputError, TooLarge
@@ -23,9 +23,9 @@ from certsynth.mechanisms.registry import GROWTHS
 from certsynth.planning import choice as planning
 from certsynth.planning.cache import VARIABLE
 from certsynth.planning.choice import (
-    MECHANISMS,
     RESOLUTIONS,
     SPLIT,
+    SPLITS,
     WORST,
     Choice,
     blank_layers,
@@ -95,7 +95,7 @@ def test_every_candidate_costs_exactly_what_is_left_for_measuring(unit, sparsity
     asked = {"sparsity": sparsity, "neighbours": neighbours, "certificate_share": share, unit.value: "1/3"}
     settings = settled(NATIVE, **asked)
     choice = choose(Task(NATIVE, settings, 60))
-    assert {c.strategy.name for c in choice.candidates} == set(MECHANISMS)
+    assert {c.strategy.name for c in choice.candidates} == set(AUTO_MECHANISMS)
     for each in choice.candidates:
         assert whole(each.layers) == settings.measurement_budget
         assert min(layer.budget.amount for layer in each.layers) > 0
@@ -123,7 +123,7 @@ def test_every_split_is_of_the_whole(split: Fraction, sparsity: int) -> None:
 
 @pytest.mark.usefixtures("quick")
 @pytest.mark.parametrize("share", [None, 0])
-@pytest.mark.parametrize("mechanism", [*MECHANISMS, "haar-noisy-total"])
+@pytest.mark.parametrize("mechanism", [*AUTO_MECHANISMS, "haar-noisy-total"])
 def test_what_is_fixed_stays_so(mechanism: str, share: int | None) -> None:
     choice = choose(Task(PAIR, settled(PAIR, mechanism=mechanism, resolution=5, certificate_share=share), 80))
     assert [(c.strategy.name, c.resolution) for c in choice.candidates] == [(mechanism, 5)]
@@ -134,7 +134,7 @@ def test_what_is_fixed_stays_so(mechanism: str, share: int | None) -> None:
 def test_a_fixed_resolution_leaves_the_mechanism_open_and_the_other_way_round() -> None:
     mechanisms = choose(Task(PAIR, settled(PAIR, resolution=5), 80))
     assert {c.resolution for c in mechanisms.candidates} == {5}
-    assert {c.strategy.name for c in mechanisms.candidates} == set(MECHANISMS)
+    assert {c.strategy.name for c in mechanisms.candidates} == set(AUTO_MECHANISMS)
     resolutions = choose(Task(PAIR, settled(PAIR, mechanism="identity"), 80))
     assert {c.strategy.name for c in resolutions.candidates} == {"identity"}
     assert len({c.resolution for c in resolutions.candidates}) == len(resolutions.candidates) > 1
@@ -142,7 +142,7 @@ def test_a_fixed_resolution_leaves_the_mechanism_open_and_the_other_way_round() 
 
 
 def test_the_papers_mechanism_is_taken_only_when_it_is_asked_for() -> None:
-    assert "haar-noisy-total" not in MECHANISMS
+    assert "haar-noisy-total" not in AUTO_MECHANISMS
     choice = choose(Task(PAIR, settled(PAIR, preset="paper"), 80))
     assert {c.strategy.name for c in choice.candidates} == {"haar-noisy-total"}
 

@@ -52,7 +52,7 @@ def measured(monkeypatch: pytest.MonkeyPatch) -> list[tuple[list[Layer], list[Me
 def layers_of(schema: Schema, sparsity: int, *, resolution: int = 5, **asked: Any) -> tuple[Layer, ...]:
     settings = settled(schema, sparsity=sparsity, **asked)
     strategy = strategy_named("identity", neighbours=settings.neighbours)
-    return candidate(Task(schema, settings, 1_000), strategy, None if sparsity == 1 else resolution, SPLIT).layers
+    return candidate(Task(Task(schema, settings, 1_000), strategy, None if sparsity == 1 else resolution), SPLIT).layers
 
 
 # ------------------------------------------------------------ noise

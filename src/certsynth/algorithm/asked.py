@@ -6,7 +6,8 @@ from collections.abc import Mapping
 from fractions import Fraction
 from typing import Any
 
-from certsynth.algorithm.options import ReleaseOptions, checked
+from certsynth.algorithm.declaration import checked
+from certsynth.algorithm.options import ReleaseOptions
 from certsynth.algorithm.settings import Settings
 
 RECORDED = (

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from typing import Unpack
 
+from certsynth.algorithm.declaration import takes
 from certsynth.algorithm.method import checked_settings, method_named
-from certsynth.algorithm.options import PlanOptions, takes
+from certsynth.algorithm.options import PlanOptions
 from certsynth.algorithm.request import usable
 from certsynth.algorithm.sizes import check_lattice
 from certsynth.algorithm.task import Task

@@ -8,8 +8,9 @@ from typing import Any, Unpack
 
 import numpy as np
 
+from certsynth.algorithm.declaration import takes
 from certsynth.algorithm.method import Run, checked_settings, method_named
-from certsynth.algorithm.options import ReleaseOptions, takes
+from certsynth.algorithm.options import ReleaseOptions
 from certsynth.algorithm.request import usable
 from certsynth.algorithm.settings import Settings
 from certsynth.algorithm.sizes import check_lattice

@@ -10,14 +10,14 @@ import csv
 import json
 import os
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Required, TypedDict, TypeVar
 
 import click
 
 from certsynth.algorithm.checks import OneOf
-from certsynth.algorithm.options import BASIC, GROUPS, OUTPUT, Declared, Option, declared, shell_help
+from certsynth.algorithm.declaration import BASIC, GROUPS, OUTPUT, Declared, Option, declared, shell_help
 from certsynth.cli.failure import say
 
 if TYPE_CHECKING:
@@ -76,7 +76,7 @@ class SchemaOptions(TypedDict, total=False):
                 "The schema: a TOML file that says what rows may hold.",
                 BASIC,
                 typed="file",
-                flag="--schema",
+                flag="schema",
                 metavar="FILE",
             ),
         ]
@@ -121,7 +121,7 @@ class JsonOptions(TypedDict, total=False):
     """What every command has."""
 
     as_json: Annotated[
-        bool, Option("Print one JSON object, and nothing else.", OUTPUT, default=False, typed="flag", flag="--json")
+        bool, Option("Print one JSON object, and nothing else.", OUTPUT, default=False, typed="flag", flag="json")
     ]
 
 
@@ -149,9 +149,9 @@ class GroupedCommand(click.Command):
                 formatter.write_dl(records)
 
 
-def grouped(parameters: list[click.Parameter]) -> dict[str, list[click.Parameter]]:
+def grouped(parameters: Iterable[click.Parameter]) -> dict[str, list[click.Option]]:
     """Options by heading, in the order of the headings; `--help` goes with the last one."""
-    found: dict[str, list[click.Parameter]] = {heading: [] for heading in GROUPS}
+    found: dict[str, list[click.Option]] = {heading: [] for heading in GROUPS}
     for each in parameters:
         if isinstance(each, click.Option):
             found[each.declared.option.group if isinstance(each, GroupedOption) else OUTPUT].append(each)
