@@ -29,6 +29,7 @@ from numba import njit
 from scipy.optimize import nnls
 
 from certsynth import Schema, evaluate, layers, parallel
+from certsynth.algorithm.options import ReleaseOptions, checked
 from certsynth.artefact.table import decoded_table, write_table
 from certsynth.layers import Layer, measure_layers
 from certsynth.mechanisms import Budget, Measurement, Neighbours, Sensitivity, strategy_named
@@ -39,7 +40,7 @@ from certsynth.projection import particles, synthesis
 from certsynth.projection.emit import multiplicities
 from certsynth.projection.particles import View
 from certsynth.queries.tally import held
-from certsynth.settings import checked_settings
+from certsynth.settings import Settings
 from certsynth.sources import cleaned, open_source
 from run import TABLES
 from survey import ALABAMA
@@ -93,25 +94,8 @@ def synthetic(
     """Rows as a release with ε = 1 makes them, without certificates; `plan` changes what is measured, and `instead`
     what is done after that."""
     count = len(data.rows[0])
-    settings = checked_settings(
-        data.schema,
-        epsilon=1,
-        delta=None,
-        rho=None,
-        sparsity=None,
-        subsets=None,
-        resolution=resolution,
-        mechanism=None,
-        projection="auto",
-        loss=None,
-        rows=None,
-        share=None,
-        confidence=None,
-        neighbours=Neighbours.REPLACE_ONE,
-        preset=None,
-        candidates=1,
-        public=public is not None,
-    )
+    asked = checked(ReleaseOptions, {"epsilon": 1, "resolution": resolution, "public": public})
+    settings = Settings.of(data.schema, asked)
     planned = plan(list(choose(data.schema, settings, count).layers))
     with ExitStack() as parts:
         for part in instead:

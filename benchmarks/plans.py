@@ -21,16 +21,17 @@ import duckdb
 import numpy as np
 
 from certsynth import Schema, evaluate, plan, release
+from certsynth.algorithm.options import MECHANISMS, ReleaseOptions, checked
 from certsynth.artefact.table import decoded_table, write_table
 from certsynth.domain import Ordered
 from certsynth.mechanisms import Budget, Neighbours, Unit, strategy_named
 from certsynth.mechanisms.concentrated import rho_of
-from certsynth.mechanisms.strategies import GROWTHS, STRATEGIES
+from certsynth.mechanisms.strategies import GROWTHS
 from certsynth.planning.choice import SPLIT, candidate
 from certsynth.planning.noise import blank, noise_losses
 from certsynth.planning.tables import made_up
 from certsynth.queries import Marginals
-from certsynth.settings import checked_settings
+from certsynth.settings import Settings
 from run import TABLES, integers, main
 from survey import DATA, LABELS, NUMBERS, TRAVEL
 
@@ -84,7 +85,7 @@ def privatisation(folder: Path) -> None:
     marginals = Marginals.all_subsets(schema, sparsity=2, resolution=32)
     budgets = Budget(Fraction(1)), Budget(rho_of(Fraction(1), Fraction(DELTA)), Unit.RHO)
     print(f"{'':>18} {'growth':>7} {'pure':>9} {'growth':>7} {'Gaussian':>9}")
-    for name in STRATEGIES:
+    for name in MECHANISMS:
         line = f"{name:>18}"
         for budget in budgets:
             found = []
@@ -136,17 +137,8 @@ def rate(folder: Path) -> None:
     """Theorem 1: how the planned resolution grows with n, and how the loss falls: slopes in a log-log plot."""
     for sparsity in (1, 2):
         schema = Schema(tuple(Ordered(name=f"x{j}", kind="number") for j in range(sparsity)))
-        settings = checked_settings(
-            schema,
-            **dict.fromkeys(("delta", "rho", "resolution", "mechanism", "loss", "rows", "confidence", "preset")),
-            epsilon=1,
-            sparsity=sparsity,
-            projection="drawn",
-            share=0,
-            neighbours="replace-one",
-            candidates=1,
-            public=False,
-        )
+        asked = {"epsilon": 1, "sparsity": sparsity, "projection": "drawn", "certificate_share": 0}
+        settings = Settings.of(schema, checked(ReleaseOptions, asked))
         sizes = [10**e for e in ((2, 3, 4, 5) if sparsity == 1 else (3, 4, 5, 6))]
         grid = [round(2 ** (i / 2)) for i in range(2, 23 if sparsity == 1 else 16)]
         names = ("haar", "identity", "quad-tree")

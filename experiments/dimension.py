@@ -28,11 +28,12 @@ from scipy.stats import t as student
 import drawing
 import results
 from certsynth import Schema, release
+from certsynth.algorithm.options import ReleaseOptions, checked
 from certsynth.certificate.comparison import distances
 from certsynth.domain import Ordered
 from certsynth.planning.dimensions import possible_grids
 from certsynth.queries.fine import FineMarginals
-from certsynth.settings import checked_settings
+from certsynth.settings import Settings
 from points import Points
 
 ROOT = Path(__file__).parents[1]
@@ -142,18 +143,7 @@ def answer(question: Question) -> dict[str, Any]:
 
 def full_resolution(schema: Schema, rows: int) -> int:
     """Of the grid that is best for rows that fill the cube, without anything to be chosen."""
-    nothing = dict.fromkeys(("delta", "rho", "sparsity", "subsets", "loss", "rows", "share", "confidence", "preset"))
-    settings = checked_settings(
-        schema,
-        **nothing,
-        epsilon=EPSILON,
-        resolution=None,
-        mechanism="low-dimensional",
-        projection="auto",
-        neighbours="replace-one",
-        candidates=1,
-        public=False,
-    )
+    settings = Settings.of(schema, checked(ReleaseOptions, {"epsilon": EPSILON, "mechanism": "low-dimensional"}))
     return possible_grids(schema, settings, rows)[-1].resolution
 
 

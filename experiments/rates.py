@@ -29,6 +29,7 @@ from scipy.stats import t as student
 import drawing
 import results
 from certsynth import Schema, evaluate
+from certsynth.algorithm.options import ReleaseOptions, checked
 from certsynth.domain import Ordered
 from certsynth.fitting import Fitting, fitted
 from certsynth.layers import measure_layers
@@ -39,7 +40,7 @@ from certsynth.projection.path_program import PathProgram
 from certsynth.projection.support import full_grid
 from certsynth.projection.target import Target, as_probabilities
 from certsynth.queries import Marginals
-from certsynth.settings import checked_settings
+from certsynth.settings import Settings
 from certsynth.sources import cleaned, open_source, rows_of
 from certsynth.transport import Path as CellPath
 from certsynth.transport import path_loss
@@ -178,10 +179,7 @@ def theorem(question: Question, table: pd.DataFrame, rng: np.random.Generator) -
 def default(question: Question, table: pd.DataFrame, rng: np.random.Generator) -> tuple[pd.DataFrame, dict[str, Any]]:
     """The rows that `release` makes unless told otherwise, at the ε that it spends on them; no certificate."""
     schema = question.schema
-    given = ("epsilon", "delta", "rho", "sparsity", "subsets", "resolution", "mechanism", "loss", "rows", "share")
-    asked: dict[str, Any] = dict.fromkeys(given) | {"confidence": None, "preset": None, "candidates": 1}
-    asked |= {"epsilon": EPSILON, "sparsity": question.sparsity, "projection": "auto", "neighbours": "replace-one"}
-    settings = checked_settings(schema, **asked, public=False)
+    settings = Settings.of(schema, checked(ReleaseOptions, {"epsilon": EPSILON, "sparsity": question.sparsity}))
     layers = choose(schema, settings, len(table)).layers
     source = open_source(table, what="data")
     measurements = measure_layers(rows_of(source, schema, "counting rows"), schema, layers, noise=None)

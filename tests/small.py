@@ -9,12 +9,13 @@ import numpy as np
 import polars as pl
 
 from certsynth import Release, Schema
+from certsynth.algorithm.options import ReleaseOptions, checked
 from certsynth.layers import Layer
 from certsynth.mechanisms import Budget, Sensitivity, Unit
 from certsynth.mechanisms.rare import Tail
 from certsynth.mechanisms.samplers import ExactNoise, MadeUpNoise, Noised, calibrated_scale
 from certsynth.planning.choice import choose
-from certsynth.settings import Settings, checked_settings
+from certsynth.settings import Settings
 
 MIXED = Schema.parse(
     """
@@ -211,15 +212,10 @@ def emitted(made: Release) -> pl.DataFrame:
     return pl.DataFrame({name: column.tolist() for name, column in made.table.items()})
 
 
-LEFT_OPEN = ("sparsity", "subsets", "resolution", "mechanism", "loss", "rows", "share", "confidence", "preset")
-LEFT_OPEN += ("delta", "rho")
-
-
 def settled(schema: Schema, **asked: Any) -> Settings:
     """Settings of a release with ε = 2, or as asked; all else is left open."""
-    given = dict.fromkeys(LEFT_OPEN) | {"neighbours": "replace-one", "projection": "auto", "candidates": 1}
-    given |= {"epsilon": None if "rho" in asked else 2, "public": False}
-    return checked_settings(schema, **(given | asked))
+    given = {"epsilon": None if "rho" in asked else 2} | asked
+    return Settings.of(schema, checked(ReleaseOptions, given))
 
 
 def planned(schema: Schema, settings: Settings, rows: int) -> list[Layer]:

@@ -14,12 +14,12 @@ import polars as pl
 import pytest
 
 from certsynth import Release, Schema, certify, evaluate, release, settings
+from certsynth.algorithm.options import LOW_DIMENSIONAL, MECHANISMS
 from certsynth.artefact.table import cleaned_table, decoded_table
 from certsynth.domain import Category, Column, Ordered
 from certsynth.domain.schema import describe
 from certsynth.errors import SchemaError
-from certsynth.mechanisms import STRATEGIES, Neighbours
-from certsynth.mechanisms.strategies import LOW_DIMENSIONAL
+from certsynth.mechanisms import Neighbours
 from small import EVERY_KIND, emitted, workers
 
 FEW = ["income", "job", "colour"]
@@ -70,7 +70,7 @@ SWEPT = [
         id=f"{mechanism}, {neighbours}, {projection}, {budget}, {share}",
         marks=pytest.mark.slow,
     )
-    for mechanism in STRATEGIES
+    for mechanism in MECHANISMS
     if mechanism not in LOW_DIMENSIONAL
     for neighbours in Neighbours
     for projection in ("particles", "drawn")

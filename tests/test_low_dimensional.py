@@ -258,7 +258,7 @@ def test_tables_with_hardly_a_row_work(mechanism, rows, neighbours):
         ({"rho": "0.1", "epsilon": None}, "Laplace"),
         ({"projection": "particles"}, "projection"),
         ({"loss": "path"}, "loss"),
-        ({"public": frame(np.zeros((3, 2)))}, "public rows"),
+        ({"public": frame(np.zeros((3, 2)))}, "no use for `public`"),
         ({"preset": "paper"}, "preset"),
         ({"candidates": 3}, "candidates"),
         ({"certificate_share": 0}, "certificate_share"),

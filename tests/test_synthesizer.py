@@ -145,7 +145,7 @@ def test_sample_gives_the_certified_rows(tmp_path):
 
 @pytest.mark.parametrize("rows", [0, -1, 1.5, True, "7"])
 def test_a_number_of_rows_that_is_none_is_refused(rows):
-    with pytest.raises(InputError, match="rows must be a whole number"):
+    with pytest.raises(InputError, match="`rows` must be a whole number"):
         made().fit(native(60)).sample(rows)
 
 

@@ -194,7 +194,7 @@ def test_bad_workloads_are_refused_by_every_call(call: str, asked: dict[str, Any
 def test_candidates_and_the_transport_loss_take_three_columns_at_most(call: str) -> None:
     four = [list(MANY.names[:4])]
     calls = {"plan": lambda **a: plan(MANY, rows=9, **a), "release": lambda **a: release("no.csv", MANY, **a)}
-    with pytest.raises(InputError, match="at most 3 columns at once; choose --loss path"):
+    with pytest.raises(InputError, match='at most 3 columns at once; choose `loss="path"`'):
         calls[call](epsilon=1, subsets=four, loss="transport", projection="drawn")
     if call == "release":
         with pytest.raises(InputError, match="candidates compares at most 3 columns"):

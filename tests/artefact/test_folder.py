@@ -132,7 +132,7 @@ def test_a_folder_that_is_there_but_not_yet_safe_is_told_as_that(tmp_path, monke
 def test_a_place_that_refuses_even_root_is_refused_before_anything_is_spent(place):
     if not Path(place).is_dir():
         pytest.skip(f"there is no {place}")
-    with pytest.raises(InputError, match=rf"^{place} cannot be written to; choose another --out\.$"):
+    with pytest.raises(InputError, match=rf"^{place} cannot be written to; choose another `out`\.$"):
         check_target(Path(place) / "out")
 
 

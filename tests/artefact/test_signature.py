@@ -282,7 +282,7 @@ REASONS = {
 def test_a_key_that_cannot_sign_is_refused_before_any_data_is_opened(wrong, monkeypatch, tmp_path, name):
     opened = []
     monkeypatch.setattr(pipeline, "open_source", lambda *a, **k: opened.append(a))
-    with pytest.raises(InputError, match=rf"^--sign [^\n]*{REASONS[name]}[^\n]*$"):
+    with pytest.raises(InputError, match=rf"^`sign`:? [^\n]*{REASONS[name]}[^\n]*$"):
         release("private.csv", NATIVE, out=tmp_path / "out", sign=wrong[name], **QUICK)
     assert opened == []
     assert list(tmp_path.iterdir()) == []
@@ -290,12 +290,12 @@ def test_a_key_that_cannot_sign_is_refused_before_any_data_is_opened(wrong, monk
 
 @pytest.mark.parametrize("name", sorted(set(REASONS) - {"public", "public line"}))
 def test_a_key_that_cannot_be_compared_is_refused(wrong, signed, name):
-    with pytest.raises(InputError, match=r"^--key [^\n]*$"):
+    with pytest.raises(InputError, match=r"^`key`:? [^\n]*$"):
         Release.load(signed).verify(key=wrong[name])
 
 
 def test_signing_needs_a_folder(keys):
-    with pytest.raises(InputError, match="give out as well"):
+    with pytest.raises(InputError, match="give `out` as well"):
         release("private.csv", NATIVE, sign=keys / "mine.pem", **QUICK)
 
 

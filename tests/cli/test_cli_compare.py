@@ -98,9 +98,9 @@ def test_refuses_workloads_of_unknown_columns_or_size(other, run):
 
 def test_refuses_bad_input_to_certify(other, run):
     assert run(*CERTIFY, "--lattice", 0).error == "the lattice must have between 1 and 4096 steps; got 0."
-    assert run(*CERTIFY, "--sparsity", 7).error.startswith("`certify(sparsity=7)`: the table has 3 columns")
-    assert run(*CERTIFY, "--epsilon", "nan").error.startswith("epsilon must be a number above 0")
-    assert run(*CERTIFY, "--confidence", "0.2").error.startswith("confidence must be at least 0.5 and below 1")
+    assert run(*CERTIFY, "--sparsity", 7).error.startswith("--sparsity can be 1 or 2 or 3, since the table has 3")
+    assert run(*CERTIFY, "--epsilon", "nan").error.startswith("--epsilon must be a number above 0")
+    assert run(*CERTIFY, "--confidence", "0.2").error.startswith("--confidence must be at least 0.5 and below 1")
     (other / "other.csv").write_text("age,region,employed\n")
     assert run(*CERTIFY).error == "the synthetic table has no rows: there is nothing to certify."
 

@@ -88,7 +88,7 @@ def test_mistakes_are_told_in_one_line(town, run):
     assert run("ledger", "people.csv").error == (
         "people.csv is not a ledger of certsynth; it is left as it is. Choose another file."
     )
-    assert run(*CERTIFY, "--epsilon", 1, "--cap", 1).error.startswith("cap and dataset belong to a ledger")
+    assert run(*CERTIFY, "--epsilon", 1, "--cap", 1).error.startswith("--cap and --dataset belong to a ledger")
     assert run(*CERTIFY, "--epsilon", 1, *LEDGER).error == (
         "ledger is a new ledger: say with --cap how much may ever be spent on the data set."
     )

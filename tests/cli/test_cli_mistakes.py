@@ -11,7 +11,7 @@ from certsynth.errors import InputError, SchemaError
 
 OPTIONS = ("--schema", "schema.toml", "--epsilon", "1", "--out", "out")
 SEMICOLONS = "its fields seem to have semicolons between them. Save it with commas, and decimals with a point."
-EPSILON = "epsilon must be a number above 0 and at most 100, for example 1 or 0.5; got "
+EPSILON = "--epsilon must be a number above 0 and at most 100, for example 1 or 0.5; got "
 
 TABLES = {
     "nowhere.csv": (None, "no such file. Check the path."),

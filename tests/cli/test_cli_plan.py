@@ -10,6 +10,7 @@ import pytest
 from certsynth import Schema, plan
 from certsynth.cli.chart import HEIGHT, chart
 from certsynth.cli.plan import WIDTH, duration, lines
+from certsynth.errors import InputError
 from certsynth.planning import plan as planning
 from certsynth.planning.plan import Plan, Planned, Variation
 
@@ -204,8 +205,8 @@ def test_the_next_command_can_be_typed(town, run, monkeypatch):
     start, _, command = done.out.splitlines()[-1].partition(": ")
     assert start == "next"
     assert shlex.split(command) == [
-        *("certsynth", "release", "DATA", "--schema", "a schema.toml", "--epsilon", "1", "--preset", "paper"),
-        *("--columns", 'age,"a, b"', "--out", "release"),
+        *("certsynth", "release", "DATA", "--schema", "a schema.toml", "--epsilon", "1"),
+        *("--columns", 'age,"a, b"', "--preset", "paper", "--out", "release"),
     ]
 
 
@@ -214,7 +215,7 @@ def test_passes_on_every_option(town, run, monkeypatch):
 
     def spy(schema: object, **options: object) -> None:
         asked.update(options)
-        raise planning.InputError("seen")
+        raise InputError("seen")
 
     monkeypatch.setattr(planning, "plan", spy)
     options = {
@@ -252,9 +253,9 @@ NO_NUMBER = (
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        (["--rows", 0], "rows must be the number of private rows, from 1 to 50,000,000; got 0."),
-        (["--rows", -4], "rows must be the number of private rows, from 1 to 50,000,000; got -4."),
-        (["--rows", 10**9], "rows must be the number of private rows, from 1 to 50,000,000; got 1000000000."),
+        (["--rows", 0], "--rows must be the number of private rows, from 1 to 50,000,000; got 0."),
+        (["--rows", -4], "--rows must be the number of private rows, from 1 to 50,000,000; got -4."),
+        (["--rows", 10**9], "--rows must be the number of private rows, from 1 to 50,000,000; got 1000000000."),
         (["--rows", "many"], NO_NUMBER),
         (["--rows", "people.csv"], NO_NUMBER),
         (["--rows", "1e5"], NO_NUMBER),
@@ -262,23 +263,23 @@ NO_NUMBER = (
         (["--rows", "9" * 5000], NO_NUMBER),
         (
             ["--delta", "0.5"],
-            "delta must be above 0 and at most 0.01, in at most 12 decimals, like 1e-6; got '0.5'.",
+            "--delta must be above 0 and at most 0.01, in at most 12 decimals, like 1e-6; got '0.5'.",
         ),
-        (["--delta", "0"], "delta must be above 0 and at most 0.01, in at most 12 decimals, like 1e-6; got '0'."),
+        (["--delta", "0"], "--delta must be above 0 and at most 0.01, in at most 12 decimals, like 1e-6; got '0'."),
         (
             ["--delta", "1e-6", "--rho", "0.02"],
-            "epsilon, delta and rho are one too many: any two of them give the third.",
+            "--epsilon, --delta and --rho are one too many: any two of them give the third.",
         ),
-        (["--rho", "nan"], "rho must be a number above 0 and at most 100, for example 1 or 0.5; got 'nan'."),
-        (["--epsilon", "no"], "epsilon must be a number above 0 and at most 100, for example 1 or 0.5; got 'no'."),
+        (["--rho", "nan"], "--rho must be a number above 0 and at most 100, for example 1 or 0.5; got 'nan'."),
+        (["--epsilon", "no"], "--epsilon must be a number above 0 and at most 100, for example 1 or 0.5; got 'no'."),
         (
             ["--mechanism", "magic"],
             "invalid value for '--mechanism': 'magic' is not one of 'auto', 'identity', 'haar', 'haar-hilbert', "
             "'haar-weighted', 'quad-tree', 'haar-tour', 'haar-noisy-total', "
             "'low-dimensional', 'low-dimensional-l1'. See certsynth plan --help.",
         ),
-        (["--resolution", "fine"], "resolution must be auto or a whole number from 1 to 1024; got 'fine'."),
-        (["--confidence", "1"], "confidence must be at least 0.5 and below 1, for example 0.95; got '1'."),
+        (["--resolution", "fine"], "--resolution must be auto or a whole number from 1 to 1024; got 'fine'."),
+        (["--confidence", "1"], "--confidence must be at least 0.5 and below 1, for example 0.95; got '1'."),
         (
             ["--columns", "agee"],
             "column 'agee' is not in the schema, which has: age, region, employed. Did you mean 'age'?",
@@ -296,7 +297,7 @@ def test_refuses_what_makes_no_sense(town, run, options, message):
 
 def test_refuses_a_sparsity_above_the_number_of_columns(town, run):
     assert run(*GOOD, "--sparsity", 4).error.endswith(
-        "the table has 3 columns, so sparsity can be 1 or 2 or 3. Add columns to the schema or change sparsity."
+        "since the table has 3 columns; got 4. Add columns to the schema, or change --sparsity."
     )
 
 
@@ -305,10 +306,10 @@ def test_wants_rows_and_a_budget(town, run):
         "missing option '--rows'. See certsynth plan --help."
     )
     assert run("plan", "--schema", "schema.toml", "--rows", 100).error == (
-        "give a privacy budget: epsilon 1, or epsilon 1 and delta 1e-6, or rho 0.02, for example."
+        "give a privacy budget: --epsilon 1, or --epsilon 1 and --delta 1e-6, or --rho 0.02, for example."
     )
     assert run("plan", "--schema", "schema.toml", "--rows", 100, "--delta", "1e-6").error.startswith(
-        "delta needs epsilon or rho beside it"
+        "--delta needs --epsilon or --rho as well"
     )
 
 

@@ -8,10 +8,11 @@ from pathlib import Path
 import click
 import pytest
 
-from certsynth import pipeline, settings
+from certsynth import pipeline
+from certsynth.algorithm.options import MECHANISMS
 from certsynth.cli import main
 from certsynth.cli.options import NO_LEDGER
-from certsynth.mechanisms import STRATEGIES, Neighbours
+from certsynth.mechanisms import Neighbours
 
 GOOD = ("release", "people.csv", "--schema", "schema.toml", "--epsilon", "1", "--out", "out")
 PINNED = (*GOOD, "--resolution", "4", "--mechanism", "identity")
@@ -107,17 +108,17 @@ def test_offers_what_the_library_knows(name):
     parameters = main.commands[name].params
     choices = {p.name: set(p.type.choices) for p in parameters if isinstance(p.type, click.Choice)}
     assert choices == {
-        "mechanism": {"auto", *STRATEGIES},
-        "projection": set(settings.PROJECTIONS),
-        "loss": set(settings.LOSSES),
-        "preset": set(settings.PRESETS),
+        "mechanism": {"auto", *MECHANISMS},
+        "projection": {"auto", "particles", "public", "full-grid", "drawn"},
+        "loss": {"path", "transport"},
+        "preset": {"paper"},
         "neighbours": {str(relation) for relation in Neighbours},
     } | ({"engine": {"duckdb", "spark"}} if name == "release" else {})
 
 
 @pytest.mark.parametrize("epsilon", ["abc", "0", "-1", "nan", "inf", "101", "", "1e999999", "True"])
 def test_refuses_a_budget_that_is_none(town, run, epsilon):
-    rule = "epsilon must be a number above 0 and at most 100, for example 1 or 0.5"
+    rule = "--epsilon must be a number above 0 and at most 100, for example 1 or 0.5"
     done = run("release", "people.csv", "--schema", "schema.toml", "--out", "out", "--epsilon", epsilon)
     assert done.error == f"{rule}; got {epsilon!r}."
     assert not (town / "out").exists()
@@ -128,11 +129,11 @@ def test_refuses_a_budget_that_is_none(town, run, epsilon):
     [
         (
             ["--sparsity", 4],
-            "`release(sparsity=4)`: the table has 3 columns, so sparsity can be 1 or 2 or 3. "
-            "Add columns to the schema or change sparsity.",
+            "--sparsity can be 1 or 2 or 3, since the table has 3 columns; got 4. Add columns to the schema, or change "
+            "--sparsity.",
         ),
-        (["--resolution", 0], "resolution must be auto or a whole number from 1 to 1024; got 0."),
-        (["--resolution", "fine"], "resolution must be auto or a whole number from 1 to 1024; got 'fine'."),
+        (["--resolution", 0], "--resolution must be auto or a whole number from 1 to 1024; got 0."),
+        (["--resolution", "fine"], "--resolution must be auto or a whole number from 1 to 1024; got 'fine'."),
         (
             ["--columns", "age,agee"],
             "column 'agee' is not in the schema, which has: age, region, employed. Did you mean 'age'?",
@@ -142,15 +143,15 @@ def test_refuses_a_budget_that_is_none(town, run, epsilon):
             "invalid value for '--columns': give column names with commas between them, for example age,income. "
             "See certsynth release --help.",
         ),
-        (["--confidence", "1"], "confidence must be at least 0.5 and below 1, for example 0.95; got '1'."),
+        (["--confidence", "1"], "--confidence must be at least 0.5 and below 1, for example 0.95; got '1'."),
         (
             ["--certificate-share", "1"],
-            "certificate_share must be at least 0 and below 1, for example 0.05; got '1'.",
+            "--certificate-share must be at least 0 and below 1, for example 0.05; got '1'.",
         ),
-        (["--rows", 0], "rows must be a whole number from 1 to 50,000,000; got 0."),
+        (["--rows", 0], "--rows must be a whole number from 1 to 50,000,000; got 0."),
         (
             ["--projection", "public"],
-            "projection public needs public rows: give --public FILE, or choose another projection.",
+            "the projection public needs public rows: give --public, or choose another --projection.",
         ),
         (["--public", "no.csv"], "public data no.csv: no such file. Check the path."),
         (
@@ -167,20 +168,21 @@ def test_refuses_options_that_make_no_sense(town, run, options, message):
 @pytest.mark.parametrize(
     ("budget", "message"),
     [
-        ([], "give a privacy budget: epsilon 1, or epsilon 1 and delta 1e-6, or rho 0.02, for example."),
+        ([], "give a privacy budget: --epsilon 1, or --epsilon 1 and --delta 1e-6, or --rho 0.02, for example."),
         (
             ["--delta", "1e-6"],
-            "delta needs epsilon or rho beside it: epsilon 1, or epsilon 1 and delta 1e-6, or rho 0.02, for example.",
+            "--delta needs --epsilon or --rho as well: --epsilon 1, or --epsilon 1 and --delta 1e-6, or --rho 0.02, "
+            "for example.",
         ),
         (
             ["--epsilon", 1, "--delta", "1e-6", "--rho", "0.02"],
-            "epsilon, delta and rho are one too many: any two of them give the third.",
+            "--epsilon, --delta and --rho are one too many: any two of them give the third.",
         ),
         (
             ["--epsilon", 1, "--delta", "1"],
-            "delta must be above 0 and at most 0.01, in at most 12 decimals, like 1e-6; got '1'.",
+            "--delta must be above 0 and at most 0.01, in at most 12 decimals, like 1e-6; got '1'.",
         ),
-        (["--rho", "-1"], "rho must be a number above 0 and at most 100, for example 1 or 0.5; got '-1'."),
+        (["--rho", "-1"], "--rho must be a number above 0 and at most 100, for example 1 or 0.5; got '-1'."),
     ],
 )
 def test_refuses_budgets_that_do_not_fit_together(town, run, budget, message):

@@ -65,7 +65,7 @@ def test_says_nothing_where_nothing_is_left_out(asked, run):
 @pytest.mark.parametrize("command", [RELEASE, PLAN, CERTIFY, EVALUATE], ids=lambda command: command[0])
 def test_refuses_in_one_line(asked, run, command):
     assert run(*command, "--sparsity", 2).error == (
-        "sparsity and a workload exclude each other, since named subsets have sizes of their own: leave one out."
+        "--sparsity and --workload exclude each other, since named subsets have sizes of their own: leave one out."
     )
     (asked / "workload.toml").write_text('subsets = [["age", "height"]]')
     assert run(*command).error == (

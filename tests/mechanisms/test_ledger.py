@@ -82,9 +82,9 @@ REFUSED = [
     (
         {"dataset": None, "table": "trees"},
         epsilon("0.1"),
-        "the schema's table is 'trees': if they are the same rows, say --dataset 'town'",
+        "the schema's table is 'trees': if they are the same rows, say `dataset='town'`",
     ),
-    ({}, rho("0.1"), "counts in epsilon, to which rho does not add: ask with --epsilon"),
+    ({}, rho("0.1"), "counts in epsilon, to which rho does not add: ask with `epsilon`"),
     ({}, epsilon("0.1", neighbours=ADD), "counts under replace-one neighbours"),
     ({}, epsilon("0.1", "0.01"), "delta would add up to 0.010001"),
 ]
@@ -125,14 +125,14 @@ def test_a_cap_is_a_budget(path, cap):
 
 
 def test_a_new_ledger_needs_a_cap_and_a_cap_a_ledger(path):
-    with pytest.raises(InputError, match="is a new ledger: say with --cap"):
+    with pytest.raises(InputError, match="is a new ledger: say with `cap`"):
         account(path, cap=None).check(epsilon("0.1"))
     for asked in ({"cap": 1, "dataset": None}, {"cap": None, "dataset": "x"}):
         with pytest.raises(InputError, match="belong to a ledger"):
             Account.of(None, table="people", **asked)
     assert Account.of(None, cap=None, dataset=None, table="people") is None
     for name in ("", "x" * 201, "two\nlines"):
-        with pytest.raises(InputError, match="dataset must be a name"):
+        with pytest.raises(InputError, match="`dataset` must be a name"):
             account(path, dataset=name)
 
 
@@ -252,11 +252,11 @@ def test_random_charges_add_up_like_fractions(path):
 
 
 def test_what_is_asked_in_epsilon_is_charged_in_epsilon(path):
-    assert checked_budget("0.5").charge(REPLACE) == epsilon("0.5")
-    assert checked_budget("0.5", "1e-6").charge(ADD) == epsilon("0.5", "1e-6", ADD)
-    assert checked_budget(None, None, "0.02").charge(REPLACE) == rho("0.02")
-    assert checked_budget(None, "1e-9", "0.02").charge(REPLACE) == rho("0.02")
-    assert checked_budget("1", None, "0.02").charge(REPLACE) == rho("0.02")
+    assert checked_budget(Fraction("0.5")).charge(REPLACE) == epsilon("0.5")
+    assert checked_budget(Fraction("0.5"), Fraction("1e-6")).charge(ADD) == epsilon("0.5", "1e-6", ADD)
+    assert checked_budget(None, None, Fraction("0.02")).charge(REPLACE) == rho("0.02")
+    assert checked_budget(None, Fraction("1e-9"), Fraction("0.02")).charge(REPLACE) == rho("0.02")
+    assert checked_budget(Fraction("1"), None, Fraction("0.02")).charge(REPLACE) == rho("0.02")
 
 
 # -------------------------------------------------------------------------------------------------- spending

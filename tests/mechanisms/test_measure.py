@@ -16,10 +16,10 @@ from scipy.stats import ks_2samp
 
 import generators as gen
 import oracles
+from certsynth.algorithm.options import LOW_DIMENSIONAL, MECHANISMS
 from certsynth.domain import Groups
 from certsynth.domain.covering import tour
 from certsynth.mechanisms import (
-    STRATEGIES,
     Budget,
     Guarantee,
     Measurement,
@@ -35,7 +35,7 @@ from certsynth.mechanisms.identity import Identity
 from certsynth.mechanisms.measure import coefficients, estimate, sensitivity, simulate_all, unit_variances
 from certsynth.mechanisms.quad_tree import QuadTree
 from certsynth.mechanisms.samplers import Noised
-from certsynth.mechanisms.strategies import GROWTHS, LOW_DIMENSIONAL
+from certsynth.mechanisms.strategies import GROWTHS
 from certsynth.mechanisms.strategy import level_weights
 from certsynth.queries.marginals import Counts, Marginals
 from certsynth.transport.hilbert import hilbert_order
@@ -43,7 +43,7 @@ from certsynth.transport.path import Order
 
 module = sys.modules[Measurement.__module__]  # its name in the package is that of the function
 REPLACE, ADD = Neighbours.REPLACE_ONE, Neighbours.ADD_REMOVE
-EVERY = [strategy_named(name, neighbours=n) for name in STRATEGIES if name not in LOW_DIMENSIONAL for n in Neighbours]
+EVERY = [strategy_named(name, neighbours=n) for name in MECHANISMS if name not in LOW_DIMENSIONAL for n in Neighbours]
 """All that measure several tables; those of one grid are in test_sparse.py."""
 GROWN = [
     pytest.param(

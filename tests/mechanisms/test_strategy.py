@@ -13,9 +13,10 @@ import pytest
 
 import generators as gen
 import oracles
+from certsynth.algorithm.options import MECHANISMS
 from certsynth.domain import Cells, Groups
 from certsynth.errors import InputError
-from certsynth.mechanisms import STRATEGIES, Neighbours, Sensitivity, Strategy, strategy_named
+from certsynth.mechanisms import Neighbours, Sensitivity, Strategy, strategy_named
 from certsynth.mechanisms.haar import Haar
 from certsynth.mechanisms.identity import Identity
 from certsynth.mechanisms.quad_tree import QuadTree
@@ -27,7 +28,7 @@ SIZES = range(1, 34)
 REPLACE, ADD = Neighbours.REPLACE_ONE, Neighbours.ADD_REMOVE
 EVERY = [
     strategy_named(name, neighbours=n, growth=growth)
-    for name in STRATEGIES
+    for name in MECHANISMS
     for n in Neighbours
     for growth in GROWTHS.get(name, (None,))
 ]
@@ -457,7 +458,7 @@ def test_weights_of_levels_are_whole_and_grow_as_they_should(growth: Fraction) -
 
 @pytest.mark.parametrize("name", ["", "HAAR", "gauss", "x" * 500])
 def test_an_unknown_mechanism_is_refused_with_the_choices(name: str) -> None:
-    with pytest.raises(InputError, match=", ".join(STRATEGIES)) as caught:
+    with pytest.raises(InputError, match=", ".join(MECHANISMS)) as caught:
         strategy_named(name, neighbours=REPLACE)
     assert len(str(caught.value)) < 210
 
@@ -466,7 +467,7 @@ def test_names_lead_back_to_their_strategy() -> None:
     for strategy in EVERY:
         again = strategy_named(strategy.name, neighbours=strategy.neighbours, growth=strategy.growth)
         assert again == strategy
-    assert {strategy.name for strategy in EVERY} == set(STRATEGIES)
+    assert {strategy.name for strategy in EVERY} == set(MECHANISMS)
 
 
 def test_without_a_growth_named_the_default_is_one_of_those_tried() -> None:

@@ -10,16 +10,16 @@ import numpy as np
 import pytest
 
 import generators as gen
+from certsynth.algorithm.options import LOW_DIMENSIONAL, MECHANISMS
 from certsynth.domain import Cells
 from certsynth.layers import Layer, noise_costs, weighted
-from certsynth.mechanisms import STRATEGIES, Budget, Neighbours, Sensitivity, Strategy, Unit, measure, strategy_named
+from certsynth.mechanisms import Budget, Neighbours, Sensitivity, Strategy, Unit, measure, strategy_named
 from certsynth.mechanisms.measure import coefficients, sensitivity
-from certsynth.mechanisms.strategies import LOW_DIMENSIONAL
 from certsynth.queries.marginals import Marginals
 from certsynth.transport import Network, transport_loss
 from small import NoNoise
 
-EVERY = [strategy_named(name, neighbours=n) for name in STRATEGIES if name not in LOW_DIMENSIONAL for n in Neighbours]
+EVERY = [strategy_named(name, neighbours=n) for name in MECHANISMS if name not in LOW_DIMENSIONAL for n in Neighbours]
 """All that measure several tables; those of one grid are in test_sparse.py."""
 CELLS = (gen.line(3), gen.labels(4), gen.line(2, missing=True))
 WEIGHED = Marginals(cells=CELLS, subsets=((0, 1), (1, 2), (2,)), weights=(7, 3, 64))

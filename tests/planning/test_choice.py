@@ -13,6 +13,7 @@ import numpy as np
 import pytest
 
 from certsynth import plan, sources
+from certsynth.algorithm.options import AUTO_MECHANISMS
 from certsynth.domain import Category, Ordered, Schema
 from certsynth.errors import InputError, TooLarge
 from certsynth.layers import Layer, measure_layers
@@ -21,7 +22,6 @@ from certsynth.mechanisms.strategies import GROWTHS
 from certsynth.planning import choice as planning
 from certsynth.planning.cache import VARIABLE
 from certsynth.planning.choice import (
-    MECHANISMS,
     RESOLUTIONS,
     SPLIT,
     SPLITS,
@@ -91,10 +91,10 @@ def figures(choice: Choice) -> list[tuple]:
 @pytest.mark.parametrize("sparsity", [1, 2, 3])
 @pytest.mark.parametrize("unit", list(Unit))
 def test_every_candidate_costs_exactly_what_is_left_for_measuring(unit, sparsity, neighbours, share) -> None:
-    asked = {"sparsity": sparsity, "neighbours": neighbours, "share": share, unit.value: "1/3"}
+    asked = {"sparsity": sparsity, "neighbours": neighbours, "certificate_share": share, unit.value: "1/3"}
     settings = settled(NATIVE, **asked)
     choice = choose(NATIVE, settings, 60)
-    assert {c.strategy.name for c in choice.candidates} == set(MECHANISMS)
+    assert {c.strategy.name for c in choice.candidates} == set(AUTO_MECHANISMS)
     for each in choice.candidates:
         assert whole(each.layers) == settings.measurement_budget
         assert min(layer.budget.amount for layer in each.layers) > 0
@@ -122,9 +122,9 @@ def test_every_split_is_of_the_whole(split: Fraction, sparsity: int) -> None:
 
 @pytest.mark.usefixtures("quick")
 @pytest.mark.parametrize("share", [None, 0])
-@pytest.mark.parametrize("mechanism", [*MECHANISMS, "haar-noisy-total"])
+@pytest.mark.parametrize("mechanism", [*AUTO_MECHANISMS, "haar-noisy-total"])
 def test_what_is_fixed_stays_so(mechanism: str, share: int | None) -> None:
-    choice = choose(PAIR, settled(PAIR, mechanism=mechanism, resolution=5, share=share), 80)
+    choice = choose(PAIR, settled(PAIR, mechanism=mechanism, resolution=5, certificate_share=share), 80)
     assert [(c.strategy.name, c.resolution) for c in choice.candidates] == [(mechanism, 5)]
     assert choice.best is choice.candidates[0]
 
@@ -133,7 +133,7 @@ def test_what_is_fixed_stays_so(mechanism: str, share: int | None) -> None:
 def test_a_fixed_resolution_leaves_the_mechanism_open_and_the_other_way_round() -> None:
     mechanisms = choose(PAIR, settled(PAIR, resolution=5), 80)
     assert {c.resolution for c in mechanisms.candidates} == {5}
-    assert {c.strategy.name for c in mechanisms.candidates} == set(MECHANISMS)
+    assert {c.strategy.name for c in mechanisms.candidates} == set(AUTO_MECHANISMS)
     resolutions = choose(PAIR, settled(PAIR, mechanism="identity"), 80)
     assert {c.strategy.name for c in resolutions.candidates} == {"identity"}
     assert len({c.resolution for c in resolutions.candidates}) == len(resolutions.candidates) > 1
@@ -141,7 +141,7 @@ def test_a_fixed_resolution_leaves_the_mechanism_open_and_the_other_way_round() 
 
 
 def test_the_papers_mechanism_is_taken_only_when_it_is_asked_for() -> None:
-    assert "haar-noisy-total" not in MECHANISMS
+    assert "haar-noisy-total" not in AUTO_MECHANISMS
     choice = choose(PAIR, settled(PAIR, preset="paper"), 80)
     assert {c.strategy.name for c in choice.candidates} == {"haar-noisy-total"}
 
@@ -162,7 +162,7 @@ def test_what_does_not_fit_is_refused_when_nothing_smaller_is_left() -> None:
 
 
 @pytest.mark.usefixtures("few", "no_cache")
-@pytest.mark.parametrize("asked", [{"rho": "0.2"}, {"share": 0}, {"sparsity": 1}], ids=str)
+@pytest.mark.parametrize("asked", [{"rho": "0.2"}, {"certificate_share": 0}, {"sparsity": 1}], ids=str)
 def test_the_same_question_has_the_same_answer(asked: dict[str, Any]) -> None:
     settings = settled(PAIR, **asked)
     first, again, other = (figures(choose(PAIR, settings, rows)) for rows in (80, 80, 800))
@@ -171,7 +171,7 @@ def test_the_same_question_has_the_same_answer(asked: dict[str, Any]) -> None:
 
 
 @pytest.mark.usefixtures("few")
-@pytest.mark.parametrize("asked", [{}, {"share": 0}, {"sparsity": 1}], ids=str)
+@pytest.mark.parametrize("asked", [{}, {"certificate_share": 0}, {"sparsity": 1}], ids=str)
 def test_what_is_remembered_is_what_was_found(cache: Path, monkeypatch, asked: dict[str, Any]) -> None:
     settings = settled(PAIR, **asked)
     monkeypatch.setenv(VARIABLE, "off")
@@ -195,8 +195,8 @@ QUESTIONS: dict[str, dict[str, Any]] = {
     "another relation": {"neighbours": "add-remove"},
     "another sparsity": {"sparsity": 1},
     "a workload": {"subsets": [[name] for name in PAIR.names] + [list(PAIR.names)]},
-    "no direct certificate": {"share": 0, "projection": "particles"},
-    "another share": {"share": "0.1"},
+    "no direct certificate": {"certificate_share": 0, "projection": "particles"},
+    "another share": {"certificate_share": "0.1"},
     "another projection": {"projection": "drawn"},
     "a fixed mechanism": {"mechanism": "identity"},
     "a fixed resolution": {"resolution": 4},
@@ -427,7 +427,7 @@ def test_an_answer_to_another_question_is_not_taken(forged, stored, remembered, 
 def planned_resolutions(sparsity: int, sizes: Sequence[int], grid: Sequence[int]) -> list[int]:
     """The resolutions that promise most for tables of so many rows, with even cells and noise on a tree."""
     schema = Schema(tuple(Ordered(f"c{j}", kind="number", low=0.0, high=1.0) for j in range(sparsity)))
-    settings = settled(schema, epsilon=1, sparsity=sparsity, projection="drawn", share=0)
+    settings = settled(schema, epsilon=1, sparsity=sparsity, projection="drawn", certificate_share=0)
     strategy = strategy_named("haar", neighbours=Neighbours.REPLACE_ONE)
 
     def promises(rows: int, resolution: int) -> tuple[float, float]:
@@ -464,7 +464,7 @@ def test_resolutions_of_single_columns_grow_like_the_rows() -> None:
     assert 0.7 < slope(sizes, found) < 1.2
 
 
-@pytest.mark.parametrize("asked", [{}, {"projection": "drawn", "share": 0}], ids=["groups", "even"])
+@pytest.mark.parametrize("asked", [{}, {"projection": "drawn", "certificate_share": 0}], ids=["groups", "even"])
 def test_more_rows_or_budget_promise_no_larger_loss(monkeypatch, asked: dict[str, Any]) -> None:
     monkeypatch.setattr(planning, "RESOLUTIONS", (4, 12, 32))
 

@@ -213,7 +213,7 @@ def test_rows_to_write_do_not_say_how_many_there_are(rows: int) -> None:
 
 @pytest.mark.parametrize("rows", [0, -1, True, False, "people.csv", "100", 1.5, 100.0, None, float("nan"), 10**9])
 def test_rows_are_a_number_of_rows(rows: Any) -> None:
-    with pytest.raises(InputError, match=r"rows must be the number of private rows, from 1 to 50,000,000; got "):
+    with pytest.raises(InputError, match=r"`rows` must be the number of private rows, from 1 to 50,000,000; got "):
         plan(PAIR, rows=rows, epsilon=1)
 
 
@@ -221,13 +221,13 @@ def test_rows_are_a_number_of_rows(rows: Any) -> None:
     ("asked", "rule"),
     [
         ({}, "give a privacy budget"),
-        ({"delta": "1e-6"}, "delta needs epsilon or rho"),
+        ({"delta": "1e-6"}, "`delta` needs `epsilon` or `rho`"),
         ({"epsilon": 1, "delta": "1e-6", "rho": "0.1"}, "one too many"),
         ({"epsilon": 0}, "above 0"),
         ({"rho": 0}, "above 0"),
-        ({"epsilon": 1, "delta": 0}, "delta must be above 0"),
+        ({"epsilon": 1, "delta": 0}, "`delta` must be above 0"),
         ({"epsilon": 1, "delta": "0.5"}, "at most 0.01"),
-        ({"epsilon": 1, "sparsity": 3}, "sparsity can be 1 or 2"),
+        ({"epsilon": 1, "sparsity": 3}, "`sparsity` can be 1 or 2"),
         ({"epsilon": 1, "resolution": 0}, "from 1 to 1024"),
         ({"epsilon": 1, "mechanism": "magic"}, "one of"),
         ({"epsilon": 1, "neighbours": "nearby"}, "replace-one or add-remove"),

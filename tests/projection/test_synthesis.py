@@ -423,7 +423,7 @@ def test_without_a_direct_certificate_rows_are_at_the_centres_of_even_cells(spar
 
 def test_even_cells_without_noise_hold_what_they_should() -> None:
     private = clean(people(300), MIXED)
-    found = measured(private, MIXED, noise=NoNoise(), share=0, resolution=4, mechanism="identity")
+    found = measured(private, MIXED, noise=NoNoise(), certificate_share=0, resolution=4, mechanism="identity")
     made = synthesise(found, MIXED, 300, np.random.default_rng(17))
     for column, grid, want, got in zip(MIXED, found[0].marginals.cells, private, made, strict=True):
         assert np.array_equal(*(np.bincount(column.to_cells(x, grid), minlength=grid.size) for x in (want, got)))

@@ -36,7 +36,8 @@ class WholeNumber:
         if self.auto and (value is None or value == "auto"):
             return None
         if isinstance(value, bool) or not isinstance(value, int) or not self.low <= value <= self.high:
-            rule = f"{'auto or ' * self.auto}{self.what} from {self.low} to {self.high:,}"
+            high = f"{self.high:,}" if self.high >= 10_000 else str(self.high)
+            rule = f"{'auto or ' * self.auto}{self.what} from {self.low} to {high}"
             raise InputError(f"`{name}` must be {rule}; got {value!r:.20}.")
         return value
 
@@ -49,7 +50,9 @@ class OneOf:
 
     def __call__(self, name: str, value: Any) -> str:
         if not isinstance(value, str) or value not in self.choices:
-            raise InputError(f"`{name}` must be one of {', '.join(self.choices)}; got {value!r:.40}.")
+            few = len(self.choices) < 3
+            rule = " or ".join(self.choices) if few else f"one of {', '.join(self.choices)}"
+            raise InputError(f"`{name}` must be {rule}; got {value!r:.40}.")
         return str(value)
 
 

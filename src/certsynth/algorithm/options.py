@@ -87,12 +87,6 @@ class Option:
     def choices(self) -> tuple[str, ...]:
         return self.check.choices if isinstance(self.check, OneOf) else ()
 
-    def checked(self, name: str, value: Any) -> Any:
-        """The value as the library works with it. None is what was left open, where that is the default."""
-        if self.check is None or (value is None and self.default is None):
-            return value
-        return self.check(name, value)
-
 
 @dataclass(frozen=True, slots=True)
 class Declared:
@@ -106,6 +100,12 @@ class Declared:
     @property
     def flag(self) -> str:
         return self.option.flag or f"--{self.name.replace('_', '-')}"
+
+    def checked(self, value: Any) -> Any:
+        """The value as the library works with it. None leaves the option open, where that is the default."""
+        check = self.option.check
+        left_open = value is None and self.option.default is None and not self.needed
+        return value if check is None or left_open else check(self.name, value)
 
     @property
     def parameter(self) -> inspect.Parameter:
@@ -464,9 +464,9 @@ def declared(options: type) -> Mapping[str, Declared]:
 def _declared(options: type) -> Iterator[Declared]:
     for name, annotation in get_type_hints(options, include_extras=True).items():
         origin: Any = get_origin(annotation)
-        if origin is Required:
+        needed = origin is Required  # `__required_keys__` misses it where annotations are kept as texts
+        if needed:
             (annotation,) = get_args(annotation)
-        needed = name in options.__required_keys__  # type: ignore[attr-defined]
         yield Declared(name, annotation.__origin__, needed, annotation.__metadata__[0])
 
 
@@ -485,9 +485,7 @@ def completed(options: type, given: Mapping[str, Any], *, call: str) -> dict[str
 def checked(options: type, given: Mapping[str, Any], *, call: str = "options") -> dict[str, Any]:
     """All options as the library works with them: completed, and each one checked by itself."""
     known = declared(options)
-    return {
-        name: known[name].option.checked(name, value) for name, value in completed(options, given, call=call).items()
-    }
+    return {name: known[name].checked(value) for name, value in completed(options, given, call=call).items()}
 
 
 def rendered(text: str, spelling: Callable[[str], str]) -> str:
