@@ -85,6 +85,9 @@ FRAMES = ("pandas", "polars", "pyarrow")
 MAKES_FRAMES = "certsynth.artefact.frames"
 """The one module that may import them, when it is asked to."""
 
+FLAGS = {"certsynth.sources.sql": "queries and attached databases, which only the command line has"}
+"""Who may name flags of the command line outside of `cli`, and of what."""
+
 UNPICKLERS = ("pickle", "cPickle", "_pickle", "cloudpickle", "dill", "marshal", "shelve")
 MOST_LINES = 600
 
@@ -273,6 +276,20 @@ def only_commands_print(modules: Modules) -> list[str]:
     ]
 
 
+def library_texts_name_no_flags(modules: Modules) -> list[str]:
+    """Messages name Python arguments, which the command line translates; whole commands may be quoted."""
+    found = []
+    for module, text in modules.items():
+        docstrings = {id(node.value) for node in walked(text) if isinstance(node, ast.Expr)}
+        for node in walked(text):
+            if not isinstance(node, ast.Constant) or not isinstance(node.value, str) or id(node) in docstrings:
+                continue
+            flagged = re.search(r"(?<![\w-])--[a-z]", node.value) and "certsynth " not in node.value
+            if flagged and part(module) not in ("", "cli") and module not in FLAGS:
+                found.append(f"{module}:{node.lineno} names a flag")
+    return found
+
+
 def nothing_runs_data(modules: Modules) -> list[str]:
     """No eval or exec, no unpickling, and no NumPy file that may hold a pickle."""
     found = [f"{module} imports {root}" for module, root in imports_of(modules, *UNPICKLERS)]
@@ -395,6 +412,11 @@ BROKEN: list[tuple[Rule, Modules, str]] = [
     (one_module_imports_frame_libraries, {MAKES_FRAMES: "import pyarrow"}, "pyarrow unasked"),
     (one_module_imports_frame_libraries, {MAKES_FRAMES: "if True:\n    from pandas import NA"}, "pandas unasked"),
     (only_commands_print, {"certsynth.domain": "def f():\n    print(1)"}, "domain:2 prints"),
+    (
+        library_texts_name_no_flags,
+        {"certsynth.settings": "def f(x):\n    'See --loss.'\n    raise InputError(f'{x}: leave --loss out')"},
+        "settings:3 names a flag",
+    ),
     (nothing_runs_data, {"certsynth.domain": "eval('1')"}, "calls eval"),
     (nothing_runs_data, {"certsynth.domain": "from pickle import loads"}, "imports pickle"),
     (nothing_runs_data, {"certsynth.domain": "import numpy as np\nnp.load(x)"}, "without allow_pickle"),

@@ -12,6 +12,7 @@ import pytest
 import certsynth
 from certsynth import Schema
 from certsynth.cli import main
+from certsynth.cli.options import GroupedOption
 
 ROOT = Path(__file__).parents[1]
 PAGES = sorted([*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md")])
@@ -28,13 +29,20 @@ _BLOCK = re.compile(r"^```(\w+)\n(.*?)^```", re.DOTALL | re.MULTILINE)
 
 
 def options() -> list[tuple[str, str]]:
+    """Every command with the flag of each option that is declared for it."""
     return [
-        (name, option)
+        (name, parameter.declared.flag)
         for name, command in main.commands.items()
         for parameter in command.params
-        if isinstance(parameter, click.Option)
-        for option in parameter.opts
+        if isinstance(parameter, GroupedOption)
     ]
+
+
+def test_every_option_of_every_command_is_declared():
+    for command in main.commands.values():
+        found = [parameter for parameter in command.params if isinstance(parameter, click.Option)]
+        assert all(isinstance(parameter, GroupedOption) for parameter in found)
+        assert [parameter.opts for parameter in found] == [[parameter.declared.flag] for parameter in found]
 
 
 @pytest.mark.parametrize("command", sorted(main.commands))

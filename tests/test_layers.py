@@ -64,7 +64,13 @@ class Spy(FixedOutput):
 @pytest.mark.parametrize("unit", list(Unit))
 def test_the_layers_cost_exactly_what_is_left_for_measuring(unit, sparsity, share, candidates, neighbours) -> None:
     """Of ε = 1/3 or ρ = 1/3, after the certificate, or else the displacement, the number of rows and the choice."""
-    asked = {unit.value: "1/3", "sparsity": sparsity, "share": share, "candidates": candidates, "resolution": 2}
+    asked = {
+        unit.value: "1/3",
+        "sparsity": sparsity,
+        "certificate_share": share,
+        "candidates": candidates,
+        "resolution": 2,
+    }
     settings = settled(NATIVE, projection="particles", neighbours=neighbours, **asked)
     certificate = Fraction(1, 20) if share is None else Fraction(share)
     displacement = Fraction(0) if certificate else Fraction(1, 50)
@@ -144,7 +150,9 @@ WORKLOADS = {
 
 
 @pytest.mark.parametrize("neighbours", RELATIONS)
-@pytest.mark.parametrize("asked", [{}, {"share": 0, "projection": "particles"}, {"preset": "paper"}], ids=str)
+@pytest.mark.parametrize(
+    "asked", [{}, {"certificate_share": 0, "projection": "particles"}, {"preset": "paper"}], ids=str
+)
 @pytest.mark.parametrize("workload", WORKLOADS.values(), ids=WORKLOADS)
 @pytest.mark.parametrize("unit", list(Unit))
 def test_noise_covers_exactly_the_tables_of_a_workload(unit, workload, asked, neighbours) -> None:
@@ -279,7 +287,7 @@ def test_groups_are_narrow_where_the_rows_are() -> None:
         ({}, ["points", "groups"]),
         ({"sparsity": 1}, ["points"]),
         ({"sparsity": 3}, ["points", "groups", "groups"]),
-        ({"share": 0, "projection": "particles"}, ["even"]),
+        ({"certificate_share": 0, "projection": "particles"}, ["even"]),
         ({"projection": "drawn"}, ["even"]),
         ({"loss": "transport"}, ["even"]),
         ({"preset": "paper"}, ["even"]),

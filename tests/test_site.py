@@ -80,6 +80,11 @@ def test_the_page_of_commands_says_what_help_says():
     assert (DOCS / "reference" / "commands.md").read_text(encoding="utf-8") == made, "run make_commands.py"
 
 
+def test_the_page_of_options_says_what_is_declared():
+    made = runpy.run_path(str(DOCS / "reference" / "make_options.py"))["page"]()
+    assert (DOCS / "reference" / "options.md").read_text(encoding="utf-8") == made, "run make_options.py"
+
+
 def test_the_page_on_json_has_every_key(tmp_path, monkeypatch):
     """At the top of what commands print, and in the lists within; `demo` prints what others do."""
     rows = re.findall(

@@ -38,7 +38,7 @@ def test_groups_come_in_layers_of_one_two_and_three_columns() -> None:
 
 
 def test_even_cells_are_measured_for_the_largest_subsets_alone() -> None:
-    for asked in ({"share": 0, "projection": "particles"}, {"preset": "paper"}, {"loss": "path"}):
+    for asked in ({"certificate_share": 0, "projection": "particles"}, {"preset": "paper"}, {"loss": "path"}):
         assert measured(MIXED, subsets=LONE, **asked) == [[(0, 2), (5,), (1, 3, 4)]]
 
 
@@ -61,7 +61,7 @@ def test_noise_is_that_of_the_named_pairs_and_not_of_all(neighbours: str) -> Non
     """Six pairs of 28: a row changes two cells, or one, of each; so noise is 28/6 times smaller."""
     scales = []
     for subsets, tables in ((PAIRS, 6), (None, 28)):
-        asked = {"share": 0, "projection": "particles", "neighbours": neighbours}
+        asked = {"certificate_share": 0, "projection": "particles", "neighbours": neighbours}
         (layer,) = planned(MANY, settled(MANY, subsets=subsets, **PINNED, **asked), 1_000)
         rows = [[np.zeros(5) for _ in MANY]]
         (made,) = measure_layers(held(*rows), MANY, [layer], noise=NoNoise())
@@ -84,7 +84,9 @@ def test_tables_of_more_columns_share_the_budget_by_how_many_are_wanted() -> Non
 
 
 @pytest.mark.parametrize("neighbours", ["replace-one", "add-remove"])
-@pytest.mark.parametrize("asked", [{}, {"share": 0, "projection": "particles"}], ids=["groups", "even cells"])
+@pytest.mark.parametrize(
+    "asked", [{}, {"certificate_share": 0, "projection": "particles"}], ids=["groups", "even cells"]
+)
 def test_true_counts_of_mixed_tables_pass_unchanged(asked: dict[str, Any], neighbours: str) -> None:
     """Tables of different sizes that do not hold all columns are made to agree by a map that keeps the truth."""
     rng = np.random.default_rng(1)
@@ -102,7 +104,9 @@ def test_true_counts_of_mixed_tables_pass_unchanged(asked: dict[str, Any], neigh
     assert [[e.shape for e in own] for own in errors] == [[(2, len(b)) for b in own] for own in blocks]
 
 
-@pytest.mark.parametrize("asked", [{}, {"share": 0, "projection": "particles"}], ids=["groups", "even cells"])
+@pytest.mark.parametrize(
+    "asked", [{}, {"certificate_share": 0, "projection": "particles"}], ids=["groups", "even cells"]
+)
 def test_a_column_that_is_named_alone_is_fitted_as_well(asked: dict[str, Any]) -> None:
     """Without noise its values occur as often as in the rows."""
     rng = np.random.default_rng(2)

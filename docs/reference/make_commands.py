@@ -10,6 +10,7 @@ from pathlib import Path
 import click
 
 from certsynth.cli import main
+from certsynth.cli.options import grouped
 
 PAGE = Path(__file__).with_name("commands.md")
 
@@ -58,10 +59,12 @@ def sections() -> Iterator[str]:
 
 def described(command: click.Command) -> str:
     """What a command does, and all that it takes."""
-    options = [option for option in command.params if isinstance(option, click.Option)]
     text = quoted(inspect.cleandoc(command.help or ""))
-    lines = [item(option, click.Context(command)) for option in options]
-    return f"{text}\n\n" + "".join(f"{line}\n" for line in lines)
+    lists = [
+        f"{heading}:\n\n" + "".join(f"{item(option, click.Context(command))}\n" for option in options)
+        for heading, options in grouped(command.params).items()
+    ]
+    return "\n".join([f"{text}\n", *lists])
 
 
 def item(option: click.Option, context: click.Context) -> str:

@@ -13,6 +13,7 @@ import pytest
 
 from certsynth import errors, evaluation, pipeline
 from certsynth.cli import main
+from certsynth.cli.failure import in_flags
 from certsynth.cli.options import NO_LEDGER
 from certsynth.cli.words import downward, percent, promise, upward
 
@@ -194,6 +195,26 @@ def test_printed_bounds_stay_true():
     ]
     assert [downward(x) for x in (0.0, 0.05, 0.01889999)] == ["0.0000", "0.0500", "0.0188"]
     assert [percent(x) for x in (0.95, 0.9, 0.999, 0.9999999)] == ["95 %", "90 %", "99.9 %", "99.99999 %"]
+
+
+@pytest.mark.parametrize(
+    ("text", "told"),
+    [
+        ("choose another `ledger`.", "choose another --ledger."),
+        ("`certificate_share` is 1", "--certificate-share is 1"),
+        ("name them in `subsets`", "name them in --workload"),
+        ('choose `loss="path"`, or `epsilon=1`', "choose --loss path, or --epsilon 1"),
+        ("say `dataset='my town'`", "say --dataset 'my town'"),
+        ("give `key` to verify", "give --key to verify"),
+        ("`memory` is Python's own", "`memory` is Python's own"),
+        ("draft one with `certsynth schema DATA`", "draft one with `certsynth schema DATA`"),
+        ("a column 'out' and a file `out.csv`", "a column 'out' and a file `out.csv`"),
+    ],
+)
+def test_arguments_of_the_library_are_told_as_flags(text, told):
+    with click.Context(main):
+        assert in_flags(text) == told
+    assert in_flags(text) == text  # the control: outside of the command line nothing is translated
 
 
 # What only a process of its own shows.

@@ -409,7 +409,7 @@ def test_what_no_pair_shows_survives_from_public_rows() -> None:
 @pytest.mark.parametrize("sparsity", [2, 3])
 def test_without_a_direct_certificate_rows_are_at_the_centres_of_even_cells(sparsity: int, neighbours: str) -> None:
     private = clean(people(300), MIXED)
-    asked = {"share": 0, "resolution": 4, "sparsity": sparsity, "neighbours": neighbours}
+    asked = {"certificate_share": 0, "resolution": 4, "sparsity": sparsity, "neighbours": neighbours}
     found = measured(private, MIXED, noise=Seeded(16), **asked)
     assert [len(m.marginals.subsets[0]) for m in found] == [sparsity]
     made = synthesise(found, MIXED, 250, np.random.default_rng(16))

@@ -78,7 +78,7 @@ def cannot_verify(release: Release | None, *, key: str | Path | None = None) -> 
     elif not have_library():
         said.append(f"who made it: to check the signature, {REMEDY}")
     elif key is None:
-        said.append("who made it: anybody can sign with a key of their own; --key says whose it must be")
+        said.append("who made it: anybody can sign with a key of their own; `key` says whose it must be")
     return said
 
 

@@ -10,7 +10,7 @@ import csv
 import json
 import os
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Required, TypedDict, TypeVar
 
@@ -149,9 +149,9 @@ class GroupedCommand(click.Command):
                 formatter.write_dl(records)
 
 
-def grouped(parameters: list[click.Parameter]) -> dict[str, list[click.Parameter]]:
+def grouped(parameters: Iterable[click.Parameter]) -> dict[str, list[click.Option]]:
     """Options by heading, in the order of the headings; `--help` goes with the last one."""
-    found: dict[str, list[click.Parameter]] = {heading: [] for heading in GROUPS}
+    found: dict[str, list[click.Option]] = {heading: [] for heading in GROUPS}
     for each in parameters:
         if isinstance(each, click.Option):
             found[each.declared.option.group if isinstance(each, GroupedOption) else OUTPUT].append(each)

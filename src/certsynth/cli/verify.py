@@ -9,7 +9,7 @@ import click
 
 from certsynth.algorithm.options import BASIC, Option
 from certsynth.cli import options, words
-from certsynth.cli.failure import CHECK_FAILED
+from certsynth.cli.failure import CHECK_FAILED, in_flags
 
 
 class VerifyOptions(options.JsonOptions, total=False):
@@ -58,11 +58,12 @@ def result(folder: Path, key: Path | None = None) -> dict[str, Any]:
         about = "; ".join(problems) or "every file is there and has its checksum"
         checks = [
             {"name": "files", "ok": not problems, "detail": about},
-            {"name": "reading", "ok": False, "detail": str(error)},
+            {"name": "reading", "ok": False, "detail": in_flags(str(error))},
         ]
         return {"ok": False, "checks": checks, "cannot": cannot_verify(None)}
     checks = made.verify(key=key)
-    return {"ok": all(c["ok"] for c in checks), "checks": checks, "cannot": made.cannot_verify(key=key)}
+    cannot = [in_flags(text) for text in made.cannot_verify(key=key)]
+    return {"ok": all(c["ok"] for c in checks), "checks": checks, "cannot": cannot}
 
 
 def lines(folder: Path, found: dict[str, Any]) -> list[str]:
