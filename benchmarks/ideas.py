@@ -29,7 +29,8 @@ from numba import njit
 from scipy.optimize import nnls
 
 from certsynth import Schema, evaluate, layers, parallel
-from certsynth.algorithm.options import ReleaseOptions, checked
+from certsynth.algorithm.declaration import checked
+from certsynth.algorithm.options import ReleaseOptions
 from certsynth.artefact.table import decoded_table, write_table
 from certsynth.layers import Layer, measure_layers
 from certsynth.mechanisms import Budget, Measurement, Neighbours, Sensitivity, strategy_named

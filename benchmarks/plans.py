@@ -21,7 +21,8 @@ import duckdb
 import numpy as np
 
 from certsynth import Schema, evaluate, plan, release
-from certsynth.algorithm.options import MECHANISMS, ReleaseOptions, checked
+from certsynth.algorithm.declaration import checked
+from certsynth.algorithm.options import MECHANISMS, ReleaseOptions
 from certsynth.artefact.table import decoded_table, write_table
 from certsynth.domain import Ordered
 from certsynth.mechanisms import Budget, Neighbours, Unit, strategy_named

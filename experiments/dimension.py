@@ -28,7 +28,8 @@ from scipy.stats import t as student
 import drawing
 import results
 from certsynth import Schema, release
-from certsynth.algorithm.options import ReleaseOptions, checked
+from certsynth.algorithm.declaration import checked
+from certsynth.algorithm.options import ReleaseOptions
 from certsynth.certificate.comparison import distances
 from certsynth.domain import Ordered
 from certsynth.planning.dimensions import possible_grids

@@ -29,7 +29,8 @@ from scipy.stats import t as student
 import drawing
 import results
 from certsynth import Schema, evaluate
-from certsynth.algorithm.options import ReleaseOptions, checked
+from certsynth.algorithm.declaration import checked
+from certsynth.algorithm.options import ReleaseOptions
 from certsynth.domain import Ordered
 from certsynth.fitting import Fitting, fitted
 from certsynth.layers import measure_layers

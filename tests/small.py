@@ -9,7 +9,8 @@ import numpy as np
 import polars as pl
 
 from certsynth import Release, Schema
-from certsynth.algorithm.options import ReleaseOptions, checked
+from certsynth.algorithm.declaration import checked
+from certsynth.algorithm.options import ReleaseOptions
 from certsynth.layers import Layer
 from certsynth.mechanisms import Budget, Sensitivity, Unit
 from certsynth.mechanisms.rare import Tail

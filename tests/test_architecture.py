@@ -43,6 +43,7 @@ READS_ROWS = ("certification", "cli", "demo", "evaluation", "pipeline", "sources
 LAYERS = (
     ("arrays", "errors", "markup", "progress", "smallfiles", "threads"),
     ("algorithm.checks",),
+    ("algorithm.declaration",),
     ("algorithm.options",),
     ("domain", "parallel", "paths", "workload"),
     ("answers", "queries", "transport"),

@@ -5,17 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
-from certsynth.algorithm.options import (
-    GROUPS,
-    CertifyOptions,
-    Declared,
-    EstimatorOptions,
-    EvaluateOptions,
-    PlanOptions,
-    ReleaseOptions,
-    declared,
-    python_help,
-)
+from certsynth.algorithm.declaration import GROUPS, Declared, declared, python_help
+from certsynth.algorithm.options import CertifyOptions, EstimatorOptions, EvaluateOptions, PlanOptions, ReleaseOptions
 
 PAGE = Path(__file__).with_name("options.md")
 

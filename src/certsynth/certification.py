@@ -12,7 +12,8 @@ from typing import Any, Unpack
 
 import numpy as np
 
-from certsynth.algorithm.options import CertifyOptions, takes
+from certsynth.algorithm.declaration import takes
+from certsynth.algorithm.options import CertifyOptions
 from certsynth.certificate.direct import SINGLE_SHARE, Direct, exact_query, released
 from certsynth.certificate.passes import Batches, compared
 from certsynth.domain import Schema
@@ -89,10 +90,10 @@ def certify(data: Any, synthetic: Any, schema: Schema, **options: Unpack[Certify
     The synthetic table must be public, or come from `data` by a mechanism whose own ε is counted beside this one.
 
     Args:
-        data: the private table: the path of a CSV or Parquet file, a DuckDB relation, or a frame of pandas, polars,
+        data: The private table: the path of a CSV or Parquet file, a DuckDB relation, or a frame of pandas, polars,
             pyarrow or Spark. Columns that the schema does not name are ignored.
-        synthetic: the table to be certified, in any of the same forms.
-        schema: what a row may hold; not a draft.
+        synthetic: The table to be certified, in any of the same forms.
+        schema: What a row may hold; not a draft.
     """
     schema = usable(schema, options["columns"], options["subsets"])
     asked: Mapping[str, Any] = options

@@ -5,7 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, Unpack
 
-from certsynth.algorithm.options import EvaluateOptions, takes
+from certsynth.algorithm.declaration import takes
+from certsynth.algorithm.options import EvaluateOptions
 from certsynth.certificate.passes import compared
 from certsynth.domain import Schema
 from certsynth.errors import InputError
@@ -76,9 +77,9 @@ def evaluate(data: Any, synthetic: Any, schema: Schema, **options: Unpack[Evalua
     is computed exactly; how far rows were moved widens the bounds.
 
     Args:
-        data: the private table, in any form that `release` takes.
-        synthetic: the other one.
-        schema: what a row may hold.
+        data: The private table, in any form that `release` takes.
+        synthetic: The other one.
+        schema: What a row may hold.
     """
     columns, named, memory, progress = (
         options["columns"],

@@ -12,7 +12,8 @@ from typing import Any, Unpack
 import numpy as np
 
 from certsynth.adaptation import adapted
-from certsynth.algorithm.options import ReleaseOptions, takes
+from certsynth.algorithm.declaration import takes
+from certsynth.algorithm.options import ReleaseOptions
 from certsynth.artefact import Release
 from certsynth.artefact.certificate import (
     ADAPTING,
@@ -61,9 +62,9 @@ def release(data: Any, schema: Schema, **options: Unpack[ReleaseOptions]) -> Rel
     """A synthetic table for `data` under differential privacy, with its certificate; written to `out` if given.
 
     Args:
-        data: the private table: the path of a CSV or Parquet file, a DuckDB relation, or a frame of pandas, polars,
+        data: The private table: the path of a CSV or Parquet file, a DuckDB relation, or a frame of pandas, polars,
             pyarrow or Spark. Columns that the schema does not name are ignored.
-        schema: what a row may hold; not a draft.
+        schema: What a row may hold; not a draft.
 
     Raises:
         InputError: something in the arguments, the schema, the table or the place to write cannot be used. Where

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import Any, Unpack
 
-from certsynth.algorithm.options import CallOptions, EstimatorOptions, declared, takes
+from certsynth.algorithm.declaration import declared, takes
+from certsynth.algorithm.options import CallOptions, EstimatorOptions
 from certsynth.artefact import Release
 from certsynth.artefact.frames import FrameKind, to_frame
 from certsynth.artefact.release import Certified
@@ -53,8 +54,8 @@ class CertifiedSynthesizer:
         """Make the release: the budget is spent on `data`, and charged to the ledger if there is one.
 
         Args:
-            data: the private table, in any form that `release` takes.
-            refit: spend the budget once more, on top of what was spent before: what several fits on the same rows cost
+            data: The private table, in any form that `release` takes.
+            refit: Spend the budget once more, on top of what was spent before: what several fits on the same rows cost
                 adds up.
         """
         if not refit and self._times:

@@ -19,20 +19,15 @@ import certsynth
 from certsynth import CertifiedSynthesizer, certify, evaluate, plan, release
 from certsynth.algorithm import options
 from certsynth.algorithm.checks import OneOf, WholeNumber
+from certsynth.algorithm.declaration import GROUPS, Option, checked, declared, documented, takes
 from certsynth.algorithm.options import (
-    GROUPS,
     MECHANISMS,
     CallOptions,
     CertifyOptions,
     EstimatorOptions,
     EvaluateOptions,
-    Option,
     PlanOptions,
     ReleaseOptions,
-    checked,
-    declared,
-    documented,
-    takes,
 )
 from certsynth.cli import main
 from certsynth.errors import InputError

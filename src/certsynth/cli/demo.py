@@ -11,7 +11,7 @@ from typing import Annotated, Any
 
 import click
 
-from certsynth.algorithm.options import BASIC, OUTPUT, Option
+from certsynth.algorithm.declaration import BASIC, OUTPUT, Option
 from certsynth.cli import certify as certifying
 from certsynth.cli import evaluate as evaluating
 from certsynth.cli import ledger as ledgers

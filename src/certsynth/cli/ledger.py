@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import click
 
-from certsynth.algorithm.options import BASIC, Option
+from certsynth.algorithm.declaration import BASIC, Option
 from certsynth.cli import options, words
 
 if TYPE_CHECKING:
@@ -24,7 +24,7 @@ class LedgerCommandOptions(options.JsonOptions, total=False):
             "Check that this release was charged to the ledger; may be given several times.",
             BASIC,
             typed="file",
-            flag="--release",
+            flag="release",
             metavar="DIR",
             repeatable=True,
         ),

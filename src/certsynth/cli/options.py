@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Required, TypedDict, TypeVar
 import click
 
 from certsynth.algorithm.checks import OneOf
-from certsynth.algorithm.options import BASIC, GROUPS, OUTPUT, Declared, Option, declared, shell_help
+from certsynth.algorithm.declaration import BASIC, GROUPS, OUTPUT, Declared, Option, declared, shell_help
 from certsynth.cli.failure import say
 
 if TYPE_CHECKING:
@@ -76,7 +76,7 @@ class SchemaOptions(TypedDict, total=False):
                 "The schema: a TOML file that says what rows may hold.",
                 BASIC,
                 typed="file",
-                flag="--schema",
+                flag="schema",
                 metavar="FILE",
             ),
         ]
@@ -121,7 +121,7 @@ class JsonOptions(TypedDict, total=False):
     """What every command has."""
 
     as_json: Annotated[
-        bool, Option("Print one JSON object, and nothing else.", OUTPUT, default=False, typed="flag", flag="--json")
+        bool, Option("Print one JSON object, and nothing else.", OUTPUT, default=False, typed="flag", flag="json")
     ]
 
 

@@ -7,7 +7,7 @@ from typing import Annotated
 
 import click
 
-from certsynth.algorithm.options import OUTPUT, Option
+from certsynth.algorithm.declaration import OUTPUT, Option
 from certsynth.cli import options, words
 from certsynth.cli.failure import note_target
 from certsynth.cli.writing import write_once

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import click
 
-from certsynth.algorithm.options import BASIC, OUTPUT, Option
+from certsynth.algorithm.declaration import BASIC, OUTPUT, Option
 from certsynth.cli import options, words
 from certsynth.cli.failure import note_target, say
 from certsynth.cli.writing import write_once
@@ -39,7 +39,7 @@ class DraftOptions(options.ReadingOptions, options.JsonOptions, total=False):
         Option(
             "A column of codes in a tree, and a CSV file of code and parent; may be given several times.",
             BASIC,
-            flag="--tree",
+            flag="tree",
             metavar="COLUMN=CODES",
             repeatable=True,
         ),

@@ -7,7 +7,7 @@ from typing import Annotated, Any
 
 import click
 
-from certsynth.algorithm.options import BASIC, Option
+from certsynth.algorithm.declaration import BASIC, Option
 from certsynth.cli import options, words
 from certsynth.cli.failure import CHECK_FAILED, in_flags
 

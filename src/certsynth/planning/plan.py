@@ -9,7 +9,8 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any, Unpack
 
-from certsynth.algorithm.options import PlanOptions, takes
+from certsynth.algorithm.declaration import takes
+from certsynth.algorithm.options import PlanOptions
 from certsynth.certificate.quantile import rank_quantile
 from certsynth.domain import Groups, Schema
 from certsynth.domain.possible import check_rules
@@ -150,7 +151,7 @@ def plan(schema: Schema, **options: Unpack[PlanOptions]) -> Plan:
     where that number is private, by a noisy one. Answers are remembered in a folder of the user's cache.
 
     Args:
-        schema: what a row may hold; not a draft.
+        schema: What a row may hold; not a draft.
     """
     schema = usable(schema, options["columns"], options["subsets"])
     check_rules(schema)
