@@ -17,7 +17,7 @@ import pytest
 from forging import VARIANTS
 
 from certsynth import Release, release
-from certsynth.artefact import recompute, verify
+from certsynth.algorithm import recompute, verify
 from certsynth.artefact.document import certificate_schema, form_problem, read_document, read_json
 from certsynth.errors import InputError
 from small import EVERY_KIND, workers

@@ -16,7 +16,7 @@ import pytest
 from forging import Json, adapted, direct_parts, retold, spent_on, unit_of
 
 from certsynth import Release
-from certsynth.artefact import recompute, verify
+from certsynth.algorithm import recompute, verify
 from certsynth.certificate.plug_in import Proxies, plug_in
 from certsynth.mechanisms.guarantee import decimal_text
 
@@ -112,7 +112,7 @@ def scaled(text: str, factor: Fraction) -> str:
 
 
 def forgeries(document: Json) -> Iterator[tuple[str, Forgery]]:
-    """Ways to forge a release with this certificate.json. Each changes a copy; what is put together is adapted later."""
+    """Ways to forge a release with this certificate.json. Each changes a copy; derived figures are adapted later."""
     unit, steps = unit_of(document), document["privacy"]["spent"]
     for j, step in enumerate(steps):
         on = step["on"]

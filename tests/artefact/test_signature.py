@@ -20,7 +20,8 @@ from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
 import certsynth.algorithm.release as releasing
 from certsynth import Release, release
-from certsynth.artefact import signature, verify
+from certsynth.algorithm import verify
+from certsynth.artefact import signature
 from certsynth.artefact.signature import PublicKey, Signer
 from certsynth.errors import InputError
 from small import NATIVE, native

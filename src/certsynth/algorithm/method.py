@@ -14,7 +14,7 @@ from typing import Any, Protocol
 import numpy as np
 
 from certsynth.algorithm.fitting import Fitting
-from certsynth.algorithm.registry import DEFAULT, METHODS
+from certsynth.algorithm.registry import DEFAULT, METHODS, method_names
 from certsynth.algorithm.settings import Settings
 from certsynth.algorithm.task import Task
 from certsynth.algorithm.values import Chosen, Means, PrivateTable
@@ -104,7 +104,7 @@ def method_named(name: str) -> Method:
 
 def method_for(options: Mapping[str, Any]) -> Method:
     """The method that options ask for, or that the record of a release says it was made with."""
-    asked = (name for name, entry in METHODS.items() if entry.option and options[entry.option] == name)
+    asked = (options[option] for option in ("mechanism", "preset") if options[option] in method_names(option))
     return method_named(next(asked, DEFAULT))
 
 
