@@ -1,0 +1,91 @@
+"""A method is one file and one line in the registry: then Python, the command line and `verify` know it."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from certsynth.algorithm.method import method_for, method_named
+from certsynth.algorithm.registry import DEFAULT, METHODS, method_names
+
+TESTS = Path(__file__).parents[1]
+
+SCHEMA = """
+[[column]]
+name = "a"
+kind = "integer"
+low = 0
+high = 7
+
+[[column]]
+name = "b"
+kind = "integer"
+low = 0
+high = 7
+"""
+
+PROGRAM = """
+import sys
+from certsynth.algorithm import registry
+
+registry.METHODS["independent"] = registry.Entry("toy_method", "INDEPENDENT", "mechanism")
+
+from certsynth.cli import main
+
+main(sys.argv[1:])
+"""
+
+
+def certsynth(*arguments: str, cwd: Path) -> str:
+    """The command line in a process where the registry has one line more."""
+    path = os.pathsep.join([str(TESTS), str(TESTS.parent / "src")])
+    done = subprocess.run(
+        [sys.executable, "-c", PROGRAM, *arguments],
+        cwd=cwd,
+        env=os.environ | {"PYTHONPATH": path, "CERTSYNTH_CACHE": "off", "COLUMNS": "200"},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
+def test_a_toy_method_is_one_file_and_one_line(tmp_path: Path) -> None:
+    (tmp_path / "schema.toml").write_text(SCHEMA)
+    values = np.arange(400) % 8
+    (tmp_path / "data.csv").write_text("a,b\n" + "".join(f"{x},{x}\n" for x in values))
+    asked = ("--schema", "schema.toml", "--epsilon", "20", "--seed", "1", "--json")
+    made = json.loads(
+        certsynth("release", "data.csv", "--mechanism", "independent", "--out", "r", *asked, cwd=tmp_path)
+    )
+    assert made["certificate"]["bound"] > 0.2  # columns that are one became independent, and the certificate says so
+    usual = json.loads(certsynth("release", "data.csv", "--out", "usual", *asked, cwd=tmp_path))
+    assert usual["certificate"]["bound"] < 0.1
+    checked = json.loads(certsynth("verify", "r", "--json", cwd=tmp_path))
+    assert checked["ok"], checked
+    assert "independent" in certsynth("release", "--help", cwd=tmp_path)
+    size = ("--schema", "schema.toml", "--rows", "400", "--epsilon", "20", "--json")
+    planned = json.loads(certsynth("plan", *toy, *size, cwd=tmp_path))
+    assert planned["choice"]["predicted_bound"] > 0
+
+
+@pytest.mark.parametrize("name", METHODS)
+def test_methods_go_by_their_names(name: str) -> None:
+    assert method_named(name).name == name
+    option = METHODS[name].option
+    asked = {"mechanism": None, "preset": None}
+    assert method_for(asked).name == DEFAULT
+    if option is not None:
+        assert name in method_names(option)
+        assert method_for(asked | {option: name}).name == name
+
+
+def test_a_mechanism_that_is_asked_for_goes_before_the_preset() -> None:
+    assert method_for({"mechanism": "low-dimensional", "preset": "paper"}).name == "low-dimensional"
