@@ -50,7 +50,7 @@ class Answer:
         mean(age) = 42.81, between 42.41 and 43.21 with confidence 95 %
         """
         estimate, low, high = self.shown()
-        return f"{self.query} = {estimate}, between {low} and {high} with confidence {100 * self.confidence:.10g} %"
+        return f"{self.query} = {estimate}, between {low} and {high} with confidence {percent(self.confidence)}"
 
     def to_json(self) -> dict[str, Any]:
         """Plain values; dates as ISO texts."""
@@ -65,6 +65,16 @@ class Answer:
             "how": self.how,
             "bound": self.bound,
         }
+
+
+def percent(confidence: float) -> str:
+    """A confidence in per cent, never rounded up.
+
+    >>> percent(0.95), percent(0.9999999999999)
+    ('95 %', '99.99999999 %')
+    """
+    exact = Decimal(repr(float(confidence))) * 100
+    return f"{exact.quantize(Decimal('1e-8'), ROUND_FLOOR).normalize():f} %"
 
 
 def _digits(width: Decimal, largest: Decimal) -> Decimal:

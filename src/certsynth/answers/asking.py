@@ -46,7 +46,10 @@ def answer(basis: Basis, text: str) -> Answer:
     try:
         query = queries.parse(text)
         queries.check_names(query, basis.schema.names)
-        found = getattr(_Asked(basis, query), query.statistic)()
+        with np.errstate(over="ignore", invalid="ignore"):  # what is no number any more is refused
+            found = getattr(_Asked(basis, query), query.statistic)()
+        if not all(map(math.isfinite, found.interval)):
+            raise InputError("the answer is too large for a number; ask for a smaller multiple of the column.")
     except InputError as error:
         raise InputError(f"{shown[:80]}: {error}") from None
     estimate, low, high = _in_units(found)
@@ -223,10 +226,10 @@ class _Asked:
         column = self.basis.columns[name]
         assert isinstance(column, Ordered)
         bound, group = self.basis.bound([name]), self._rows_of(self._present((column,), None))
-        low, high = (factor * float(end) + form.constant for end in (column.low, column.high))
+        first, last = (factor * float(end) + form.constant for end in (column.low, column.high))
         where = place(column, self.basis.rows[name])
-        interval = moments.total(where, group, bound, float(column.weight), low=low, high=high)
-        least, most = rows * min(low, high, 0.0), rows * max(low, high, 0.0)
+        interval = moments.total(where, group, bound, float(column.weight), ends=(first, last))
+        least, most = rows * min(first, last, 0.0), rows * max(first, last, 0.0)
         how = (
             f"the number of rows times the mean of what they hold, 0 where it is missing{self._over()[len(PRESENT) :]}"
         )
@@ -237,7 +240,7 @@ class _Asked:
     def variance(self) -> _Found:
         column = self._number(self.query.arguments[0])
         bound, group, interval = self._variance(column)
-        square = span(column) ** 2
+        square = span(column) * span(column)
         how = "the largest and the smallest variance" + (PRESENT if not group.whole else "")
         how += " that a table within the bound can have, or a little beyond"
         unit = f"{'days' if column.kind == 'date' else column.name}²"
@@ -314,7 +317,8 @@ class _Asked:
         ends = quantiles.quantile(place(column, values), counts / len(figures), p, bound / weight)
         least, most = (low + x * (high - low) for x in ends)
         if column.whole:
-            least, most = math.ceil(least - 1e-6), math.floor(most + 1e-6)
+            slack = 1e-6 + 1e-15 * (high - low + abs(low))  # a place and back may change the last bits
+            least, most = math.ceil(least - slack), math.floor(most + slack)
         interval: Interval = estimate, min(least, estimate), max(most, estimate)
         unit = {"date": "date", "ordinal": f"label of {column.name}"}.get(column.kind, column.name)
         return _Found(interval, bound, how, unit, low, high, column if column.whole else None)

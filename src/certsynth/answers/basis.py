@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -97,7 +98,8 @@ class Basis:
     def bound(self, names: Iterable[str]) -> float:
         """The smallest bound that covers statistics of these columns: that of any subset that holds them all.
 
-        A little is added: bounds and distances are floats.
+        A little is added: bounds and distances are floats. A number that is written has another place than the one
+        that was certified, by its last bit, which is a larger part of a short range that is far from 0.
         """
         wanted = frozenset(names)
         found = [float(s["bound"]) for s in self.certificate["subsets"] if wanted <= frozenset(s["columns"])]
@@ -105,7 +107,8 @@ class Basis:
             raise InputError(self._not_covered(sorted(wanted, key=self.schema.names.index)))
         if len(wanted) == 1:
             found.append(float(self.certificate["single_column_bound"]))
-        return min(1.0, min(found) * (1 + 1e-9) + 1e-12)
+        last_bits = max(_last_bit(self.columns[name]) for name in wanted)
+        return min(1.0, min(found) * (1 + 1e-9) + 1e-12 + last_bits)
 
     def _not_covered(self, names: Sequence[str]) -> str:
         listed = ", ".join(f"{name!r:.60}" for name in names)
@@ -119,6 +122,13 @@ class Basis:
             f"{listed} are {len(names)} columns, and this release certifies statistics of at most {most}; ask about "
             "fewer at once, or release with a larger --sparsity."
         )
+
+
+def _last_bit(column: Column) -> float:
+    """The distance of two neighbouring floats of a column of numbers, twice."""
+    if not isinstance(column, Ordered) or column.whole or not span(column) > 0:
+        return 0.0
+    return 2 * math.ulp(max(abs(column.low), abs(column.high))) / span(column) * float(column.weight)
 
 
 def span(column: Ordered) -> float:

@@ -54,20 +54,26 @@ def mean(place: Floats, group: Group, bound: float, weight: float) -> Interval:
     return estimate, max(0.0, low), min(1.0, high)
 
 
-def total(place: Floats, group: Group, bound: float, weight: float, *, low: float, high: float) -> Interval:
-    """E[value · 1_group] for value = low + place·(high − low): rows outside of the group count as 0."""
+def total(place: Floats, group: Group, bound: float, weight: float, *, ends: tuple[float, float]) -> Interval:
+    """E[value · 1_group] for value = ends[0] + place·(ends[1] − ends[0]): rows outside of the group count as 0.
+
+    The value may fall along the column: `ends` are its values at place 0 and at place 1, in that order.
+    """
+    least_value, most_value = min(*ends, 0.0), max(*ends, 0.0)
+    size = max(-least_value, most_value)
+    if not size:
+        return 0.0, 0.0, 0.0
+    first, last = (end / size for end in ends)
     (x,), (near, away), weights, moved = thinned([place], [weight], [group.near, group.away])
     bound += moved
-    size = max(abs(low), abs(high))
 
     def value(z: Floats) -> Floats:
-        return np.asarray((low + z * (high - low)) / size)
+        return np.asarray(first + z * (last - first))
 
     most = largest_total(lifts.convex(value, x, near, weight), away, weights, bound, span=2.0)
     least = -largest_total(lifts.convex(lambda z: -value(z), x, near, weight), away, weights, bound, span=2.0)
     estimate = float(np.mean(np.where(group.inside, value(place), 0.0)))
-    least, most = max(least, min(low, 0.0) / size), min(most, max(high, 0.0) / size)
-    return estimate * size, least * size, most * size
+    return estimate * size, max(least * size, least_value), min(most * size, most_value)
 
 
 def variance(place: Floats, group: Group, bound: float, weight: float) -> Interval:

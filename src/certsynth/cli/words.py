@@ -43,8 +43,14 @@ def downward(value: float) -> str:
     return str(Decimal(repr(float(value))).quantize(_SHORT, ROUND_FLOOR))
 
 
-def percent(confidence: float) -> str:
-    return f"{100 * confidence:.10g} %"
+def percent(share: float) -> str:
+    """A share in per cent, never rounded up: a confidence below 1 is not shown as 100 %.
+
+    >>> percent(0.95), percent(0.9999999999999)
+    ('95 %', '99.99999999 %')
+    """
+    exact = Decimal(repr(float(share))) * 100
+    return f"{exact.quantize(Decimal('1e-8'), ROUND_FLOOR).normalize():f} %"
 
 
 def budget(privacy: Mapping[str, Any]) -> str:
