@@ -27,7 +27,7 @@ from typing import Any
 import numpy as np
 
 from certsynth.answers import Answer, Basis, answer, answer_function
-from certsynth.domain import Ordered, Schema
+from certsynth.domain import Schema
 from certsynth.errors import InputError
 from questions import KINDS, Asker, Question, column
 from within import Near, World, moved
@@ -107,7 +107,11 @@ def _ask(
         bound = cost(distance)
     basis = _basis(rng, world, counts, question.columns, bound, shrink)
     try:
-        found = question.apply(lambda *a, **k: answer_function(basis, *a, **k)) if question.apply else answer(basis, question.text)
+        found = (
+            question.apply(lambda *a, **k: answer_function(basis, *a, **k))
+            if question.apply
+            else answer(basis, question.text)
+        )
     except InputError as error:
         tally.refused[str(error).rpartition(": ")[2][:60]] += 1
         return
@@ -156,12 +160,13 @@ def judge(found: Answer, question: Question, values: list[float]) -> str:
         return f"{question.text}: a figure that is no number"
     if not low <= estimate <= high:
         return f"{question.text}: not in order"
-    if low < question.least - slack - 1e-9 or high > question.most + slack + 1e-9:
-        if found.unit != "date":
-            return f"{question.text}: beyond what is public, {question.least} to {question.most}"
-    reach = [math.ceil(v - 1e-6) if question.whole else v for v in values], [
-        math.floor(v + 1e-6) if question.whole else v for v in values
-    ]
+    beyond = low < question.least - slack - 1e-9 or high > question.most + slack + 1e-9
+    if beyond and found.unit != "date":  # the mean of dates is rounded outward to whole days
+        return f"{question.text}: beyond what is public, {question.least} to {question.most}"
+    reach = (
+        [math.ceil(v - 1e-6) if question.whole else v for v in values],
+        [math.floor(v + 1e-6) if question.whole else v for v in values],
+    )
     ends = [(low, high)]
     if isinstance(found.low, float):
         _, down, up = (Decimal(text) for text in found.shown())

@@ -13,9 +13,10 @@ import numpy as np
 
 from certsynth.domain import Category, Column, Ordered
 from certsynth.domain.labels import tree_column
-from within import Floats, Near, World, extremes, products, spreads
+from within import Floats, Near, World, average, extremes, products, spreads
 
-KINDS = ("integer", "number", "date", "ordinal", "category", "boolean", "tree", "metric")
+KINDS = ("integer", "number", "date", "ordinal", "category", "boolean", "tree", "metric", "integer", "number", "date")
+"""Those that have means more often than others."""
 WEIGHTS = (Fraction(1), Fraction(1), Fraction(1, 2), Fraction(1, 4), Fraction(1, 10))
 FACTORS = (1.0, -1.0, 2.0, -3.0, 0.5, -0.25, 1000.0, -1e6)
 TREES = (["h/n", "h/d", "c", "c/b"], ["a", "b"], ["a/b/c", "a/d", "e"])
@@ -62,9 +63,7 @@ def column(rng: np.random.Generator, name: str, kind: str) -> Column:
             return Ordered(name, kind=kind, low=first, high=last, missing=missing, weight=weight)
         case "ordinal":
             values = ("low", "middle", "high", "top")[: rng.integers(1, 5)]
-            return Ordered(
-                name, kind=kind, low=0, high=len(values) - 1, values=values, missing=missing, weight=weight
-            )
+            return Ordered(name, kind=kind, low=0, high=len(values) - 1, values=values, missing=missing, weight=weight)
         case "boolean":
             return Category(name, kind=kind, values=("false", "true"), missing=missing, weight=weight)
         case "tree":
@@ -73,9 +72,7 @@ def column(rng: np.random.Generator, name: str, kind: str) -> Column:
         case "metric":
             table = ((0, 1, 4), (1, 0, 4), (4, 4, 0))
             stated = tuple(tuple(map(Fraction, row)) for row in table)
-            return Category(
-                name, kind=kind, values=("x", "y", "z"), distances=stated, missing=missing, weight=weight
-            )
+            return Category(name, kind=kind, values=("x", "y", "z"), distances=stated, missing=missing, weight=weight)
     values = ("x", "y", "z", "w")[: rng.integers(1, 5)]
     return Category(name, values=values, other=bool(rng.integers(2)), missing=missing, weight=weight)  # type: ignore[arg-type]
 
@@ -137,9 +134,7 @@ def atom(rng: np.random.Generator, world: World) -> tuple[str, Truth, frozenset[
     return f"{text} {sign} {number(factor * border)}", compared(factor * figures, sign, factor * border), names
 
 
-def _sum_of_two(
-    rng: np.random.Generator, world: World, numbers: list[Column]
-) -> tuple[str, Truth, frozenset[str]]:
+def _sum_of_two(rng: np.random.Generator, world: World, numbers: list[Column]) -> tuple[str, Truth, frozenset[str]]:
     first, second = (numbers[i] for i in rng.choice(len(numbers), 2, replace=False))
     factor, sign = float(rng.choice([1.0, -1.0, 2.0])), COMPARISONS[rng.integers(4)]
     total = world.figures[first.name] + factor * world.figures[second.name]
@@ -149,9 +144,7 @@ def _sum_of_two(
     return text, compared(total, sign, border), frozenset([first.name, second.name])
 
 
-def _same_label(
-    rng: np.random.Generator, world: World, labels: list[Category]
-) -> tuple[str, Truth, frozenset[str]]:
+def _same_label(rng: np.random.Generator, world: World, labels: list[Category]) -> tuple[str, Truth, frozenset[str]]:
     first, second = (labels[i] for i in rng.choice(len(labels), 2, replace=False))
     pairs = zip(world.written[first.name], world.written[second.name], strict=True)
     truth = np.array([0 if a is None or b is None else 1 if a == b else -1 for a, b in pairs])
@@ -168,7 +161,11 @@ def _of_labels(rng: np.random.Generator, each: Category, figures: Floats) -> tup
     if rng.integers(3) == 0:
         some = sorted(set(map(int, rng.integers(0, len(each.labels), 2))))
         listed = ", ".join(f"'{each.labels[i]}'" for i in some)
-        return f"{each.name} in [{listed}]", np.where(np.isnan(figures), 0, np.where(np.isin(figures, some), 1, -1)), names
+        return (
+            f"{each.name} in [{listed}]",
+            np.where(np.isnan(figures), 0, np.where(np.isin(figures, some), 1, -1)),
+            names,
+        )
     sign = "=" if rng.integers(2) else "!="
     return f"{each.name} {sign} '{each.labels[code]}'", compared(figures, sign, float(code)), names
 
@@ -193,11 +190,6 @@ def _date(days: float) -> str:
 
 
 # ------------------------------------------------------------ queries
-
-
-def average(table: Floats, values: Floats, inside: np.ndarray) -> float | None:
-    share = float(table @ inside)
-    return float(table @ np.where(inside, values, 0.0)) / share if share > 1e-9 else None
 
 
 class Asker:
@@ -288,9 +280,7 @@ class Asker:
         each = self._pick([*self.numbers, *truths])
         if each is None:
             return None
-        if isinstance(each, Category):
-            text, total = each.name, self.world.figures[each.name]
-        elif each.kind == "date" and self.rng.integers(2):
+        if isinstance(each, Category) or (each.kind == "date" and self.rng.integers(2)):
             text, total = each.name, self.world.figures[each.name]
         else:
             text, total = self._linear([each])  # type: ignore[misc]

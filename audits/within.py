@@ -157,6 +157,12 @@ class Near:
         return best
 
 
+def average(table: Floats, values: Floats, inside: np.ndarray) -> float | None:
+    """The average over the rows `inside`; None if there are none."""
+    share = float(table @ inside)
+    return float(table @ np.where(inside, values, 0.0)) / share if share > 1e-9 else None
+
+
 def extremes(near: Near, gain: Floats, inside: np.ndarray | None = None) -> list[Floats]:
     """The tables with the largest and the smallest average of `gain`, among the rows `inside` if that is given."""
     if inside is None or inside.all():

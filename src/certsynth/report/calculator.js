@@ -177,6 +177,6 @@ const certified = (() => {
 
   return {
     range, quantile, mean, variance, covariance, label, combination, shareWithin, meanWithin, moments, present,
-    up, down, figure,
+    up, down, figure, SLACK,
   };
 })();

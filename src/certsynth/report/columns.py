@@ -66,7 +66,8 @@ def column_view(column: Column, values: np.ma.MaskedArray[Any, Any], bound: floa
     if column.missing:
         spread["missing"] = _bar("missing", absent, rows)
         _whiskers([spread["missing"]], own)
-        facts.append(_fact("share missing", numerals.share(absent, rows), f"{numerals.points(own)} pp", own))
+        text, points = numerals.share_around(absent, rows, own)
+        facts.append(_fact("share missing", text, f"{points} pp", own))
     if isinstance(column, Ordered) and absent < rows:
         facts.append(_median(column, places, own))
     return {
@@ -128,7 +129,8 @@ def _described(spread: Json) -> str:
     ends = " to ".join(spread["ticks"][i]["label"] for i in (0, -1))
     text = f"A histogram of {len(spread['bins'])} bins, {ends}; the fullest holds {spread['fullest']} of the rows."
     steps = spread["band"]["steps"]
-    widest = max(max(s["largest"] - s["share"], s["share"] - s["least"]) for s in steps)
+    # within a step the synthetic share grows from `before` to `share`, and the real one lies in the same band
+    widest = max(max(s["largest"] - s["before"], s["share"] - s["least"]) for s in steps)
     text += f" Under it, the share of rows up to each value: the real one is within {numerals.points(widest)} points."
     return text + (f" Missing: {spread['missing']['share_text']}." if "missing" in spread else "")
 
@@ -161,7 +163,8 @@ def _mean(column: Ordered, average: float | None, bound: float, *, present: int,
 
     .. math:: \frac{bound}{p - bound} \cdot (high - low)
 
-    since x ↦ x − (synthetic mean), and 0 where missing, is 1-Lipschitz, and so is being there.
+    since x ↦ x − (synthetic mean), and 0 where missing, is 1-Lipschitz, and so is being there. The text also allows for
+    the mean that is shown being a rounded one.
     """
     what = {"date": "mean date", "ordinal": "mean place in list"}.get(column.kind, "mean")
     if column.missing:
@@ -173,13 +176,14 @@ def _mean(column: Ordered, average: float | None, bound: float, *, present: int,
         part = bound / (present / rows - bound)
     width = min(part, 1.0) * span(column)
     if column.kind == "date":
-        day = numerals.date(int(column.low) + math.floor(average + 0.5))
-        return _fact(what, day, f"{numerals.upward(width)} days", width)
+        nearest = math.floor(average + 0.5)
+        text = numerals.upward(width + abs(nearest - average))
+        return _fact(what, numerals.date(int(column.low) + nearest), f"{text} days", width)
     if column.kind == "number":
         value = column.low + average * span(column)
     else:
         value = average + (1 if column.kind == "ordinal" else column.low)
-    return _fact(what, numerals.figure(value), numerals.upward(width), width)
+    return _fact(what, *numerals.around(value, width), width)
 
 
 def _median(column: Ordered, places: Heap, bound: float) -> Json:
@@ -200,18 +204,25 @@ def _median(column: Ordered, places: Heap, bound: float) -> Json:
 
 
 def _band(column: Ordered, places: Heap, bound: float) -> Json:
-    """Up to each place of the axis: the share of synthetic rows, and where that of the real rows lies."""
-    steps, shares = bands.band(column, places, bound), []
+    """Up to each place of the axis: the share of synthetic rows, and where that of the real rows lies.
+
+    A step may stand for many values. `before` is the synthetic share up to the first of them, `share` up to the last.
+    """
     below, counts = places.places, np.cumsum([0, *places.counts])
-    for _, right, _, _ in steps:
-        end = (right * (column.reach + 1) - 1) / max(column.reach, 1) if column.whole else right
-        shares.append(int(counts[np.searchsorted(below, end + _EDGE, side="right")]) / max(places.rows, 1))
-    return {
-        "steps": [
-            {"from": left, "to": right, "least": least, "share": share, "largest": largest}
-            for (left, right, least, largest), share in zip(steps, shares, strict=True)
-        ]
-    }
+
+    def up_to(end: float) -> float:
+        return int(counts[np.searchsorted(below, end + _EDGE, side="right")]) / max(places.rows, 1)
+
+    steps = []
+    for left, right, least, largest in bands.band(column, places, bound):
+        first, last = left, right
+        if column.whole:
+            first, last = (
+                (at * (column.reach + 1) - less) / max(column.reach, 1) for at, less in ((left, 0), (right, 1))
+            )
+        shares = {"before": up_to(first), "share": up_to(last)}
+        steps.append({"from": left, "to": right, "least": least, **shares, "largest": largest})
+    return {"steps": steps}
 
 
 def _whiskers(bars: Sequence[Json], bound: float) -> None:
@@ -234,7 +245,8 @@ def _whiskers_in_order(bars: Sequence[Json], column: Ordered, places: Heap, boun
 
 def _shares(column: Column, counts: Sequence[int], rows: int, bound: float) -> list[Json]:
     if isinstance(column, Category) and column.kind == "boolean":
-        return [_fact("share of true", numerals.share(int(counts[1]), rows), f"{numerals.points(bound)} pp", bound)]
+        text, points = numerals.share_around(int(counts[1]), rows, bound)
+        return [_fact("share of true", text, f"{points} pp", bound)]
     return [_fact("share of any group of values", None, f"{numerals.points(bound)} pp", bound)]
 
 

@@ -29,6 +29,17 @@ def figure(value: float) -> str:
     return _rounded(Decimal(f"{value:.12g}"), ROUND_HALF_UP)
 
 
+def around(value: float, off: float) -> tuple[str, str]:
+    """A number as `figure` shows it, and how far something may be from what is shown if it is within `off` of it.
+
+    >>> around(42.8123, 0.4), around(0.5, 0.25)
+    (('42.81', '0.4023'), ('0.5000', '0.2500'))
+    """
+    exact = Decimal(f"{value:.12g}")
+    shown = _quantized(exact, ROUND_HALF_UP) if exact else exact
+    return figure(value), _rounded(Decimal(repr(float(off))) + abs(shown - exact), ROUND_CEILING)
+
+
 def upward(value: float) -> str:
     """A bound: as `figure`, but never below the number.
 
@@ -105,6 +116,20 @@ def share(part: int, whole: int) -> str:
     return f"{rounded}%" if rounded else "<0.1%"
 
 
+def share_around(part: int, whole: int, off: float) -> tuple[str, str]:
+    """A share as `share` shows it, and how many percentage points something may be from what is shown if it is within
+    `off` of it.
+
+    >>> share_around(1, 3, 0.01), share_around(0, 5, 0.01), share_around(1, 10_000, 0.01)
+    (('33.3%', '1.034'), ('0%', '1'), ('<0.1%', '1.090'))
+    """
+    text, exact = share(part, whole), 100 * Fraction(part, max(whole, 1))
+    ends = (Fraction(0), Fraction(1, 10)) if text[0] == "<" else (Fraction(text.rstrip("%")),)
+    gap = max(abs(end - exact) for end in ends)
+    points = min(Fraction(repr(float(off))) * 100 + gap, Fraction(100))
+    return text, _rounded(Decimal(-(-points.numerator * 10**12 // points.denominator)).scaleb(-12), ROUND_CEILING)
+
+
 def outward(value: float, *, up: bool) -> str:
     """An end of a range of shares, in percent, to one decimal and away from the middle.
 
@@ -113,6 +138,16 @@ def outward(value: float, *, up: bool) -> str:
     """
     rounded = (Decimal(repr(float(value))) * 100).quantize(Decimal("0.1"), ROUND_CEILING if up else ROUND_FLOOR)
     return f"{rounded.normalize():f}%"
+
+
+def odds(epsilon: Fraction) -> str:
+    """e to the power ε, never shown as less.
+
+    >>> odds(Fraction(1)), odds(Fraction(1000))
+    ('2.719', '1.971 × 10⁴³⁴')
+    """
+    power = (Decimal(epsilon.numerator) / Decimal(epsilon.denominator)).next_plus().exp().next_plus()
+    return _rounded(power, ROUND_CEILING)
 
 
 def chance(value: Fraction) -> str:

@@ -27,7 +27,8 @@
     if (x > 0 && x < 1 && round === up) value += Math.abs(value) * LAST_BITS;
     if (x > 0 && x < 1 && round === down) value -= Math.abs(value) * LAST_BITS;
     if (c.kind === "date") {
-      const whole = round === up ? Math.ceil(value - 1e-6) : round === down ? Math.floor(value + 1e-6) : Math.round(value);
+      const added = certified.SLACK * span(c); // no more than was added to the ends
+      const whole = round === up ? Math.ceil(value - added) : round === down ? Math.floor(value + added) : Math.round(value);
       return dated(Math.min(c.high, Math.max(c.low, whole)));
     }
     return round(c.kind === "ordinal" ? value + 1 : value);
@@ -47,16 +48,22 @@
   const quoted = (c) => `“${c.name}”`;
   const offBy = (r) => Math.max(r.largest - r.value, r.value - r.least);
   const there = (c) => (c.missing ? " of the values that are there" : "");
+  const about = (c) => (c.moved ? "about " : ""); // near values were put together: the real rows' ends allow for it
+  const light = (c) => (c.weight < 1 ? ` over its weight, ${figure(c.weight)},` : "");
   const NOTHING = "The bound is too wide to say anything about this one.";
 
   // What there is to choose: which columns, what else is asked, and the answer.
-  const share = (what, r) => ({
+  const share = (c, what, r) => ({
     head: points(offBy(r)),
-    says: `In the synthetic rows ${percent(r.value, figure)} ${what}. In the real rows it is between ${percent(r.least, down)} and ${percent(r.largest, up)}, ${sure}.`,
+    says: `In the synthetic rows ${about(c)}${percent(r.value, figure)} ${what}. In the real rows it is between ${percent(r.least, down)} and ${percent(r.largest, up)}, ${sure}.`,
     nothing: r.largest - r.least >= 1,
   });
   const MOVED = "Think of the real rows as synthetic ones that were moved, by no more than the bound on average. The nearest rows outside are moved in until the bound is used up, and the nearest inside moved out.";
-  const LABELS = "A row with another label counts as moved by the whole length: the bound is how many rows can differ, as a share of all. It is the same for any group of labels.";
+  const labels = (...cs) => {
+    const closest = Math.min(...cs.map((c) => c.closest));
+    const far = closest < 1 ? `at least ${down(closest)}: the bound over that` : "the whole length: the bound";
+    return `A row with another label counts as moved by ${far} is how many rows can differ, as a share of all. It is the same for any group of labels.`;
+  };
 
   const statistics = {
     mean: {
@@ -65,24 +72,24 @@
         const r = certified.mean(c, c.bound);
         return {
           head: `± ${up(r.off * span(c))}${units(c)}`,
-          says: `In the synthetic rows the mean${there(c)} of ${quoted(c)} is ${shown(c, r.value, figure)}. In the real rows it is between ${shown(c, r.least, down)} and ${shown(c, r.largest, up)}, ${sure}.`,
+          says: `In the synthetic rows the mean${there(c)} of ${quoted(c)} is ${about(c)}${shown(c, r.value, figure)}. In the real rows it is between ${shown(c, r.least, down)} and ${shown(c, r.largest, up)}, ${sure}.`,
           how: c.missing
-            ? `The bound for the column, ${up(c.bound)}, times the length of its range, ${figure(span(c))}${units(c)}, over the share of values that must be there.`
-            : `The bound for the column, ${up(c.bound)}, times the length of its range, ${figure(span(c))}${units(c)}.`,
+            ? `The bound for the column, ${up(c.bound)},${light(c)} times the length of its range, ${figure(span(c))}${units(c)}, over the share of values that must be there.`
+            : `The bound for the column, ${up(c.bound)},${light(c)} times the length of its range, ${figure(span(c))}${units(c)}.`,
           nothing: r.off >= 1,
         };
       },
     },
     upto: {
       name: "share of rows up to a value", first: line, asks: ["to"],
-      answer: ({ c, to, text }) => ({ ...share(`of all rows have a value of ${quoted(c)} up to ${text.to}`, certified.range(c, c.bound, 0, to)), how: MOVED }),
+      answer: ({ c, to, text }) => ({ ...share(c, `of all rows have a value of ${quoted(c)} up to ${text.to}`, certified.range(c, c.bound, 0, to)), how: MOVED }),
     },
     range: {
       name: "share of rows in a range", first: line, asks: ["from", "to"],
       answer: ({ c, from, to, text }) =>
         from > to
           ? { head: "–", says: "The range ends before it begins: choose a larger “to”.", how: "" }
-          : { ...share(`of all rows have a value of ${quoted(c)} from ${text.from} to ${text.to}`, certified.range(c, c.bound, from, to)), how: MOVED },
+          : { ...share(c, `of all rows have a value of ${quoted(c)} from ${text.from} to ${text.to}`, certified.range(c, c.bound, from, to)), how: MOVED },
     },
     quantile: {
       name: "quantile (median, quartile, …)", first: line, asks: ["percent"],
@@ -90,7 +97,7 @@
         const r = certified.quantile(c, c.bound, p);
         return {
           head: `${own(c, r.least, down)} to ${own(c, r.largest, up)}`,
-          says: `In the synthetic rows at least ${figure(100 * p)}% of the values of ${quoted(c)}${c.missing ? " (leaving out those missing)" : ""} are ${own(c, r.value, figure)} or less. In the real rows the smallest value with so many up to it is between ${own(c, r.least, down)} and ${own(c, r.largest, up)}, ${sure}.`,
+          says: `In the synthetic rows at least ${figure(100 * p)}% of the values of ${quoted(c)}${c.missing ? " (leaving out those missing)" : ""} are ${about(c)}${own(c, r.value, figure)} or less. In the real rows the smallest value that so many do not exceed is between ${own(c, r.least, down)} and ${own(c, r.largest, up)}, ${sure}.`,
           how: `${MOVED} A quantile is certain where values are dense, and uncertain where there are few.`,
           nothing: r.least <= 0 && r.largest >= 1,
         };
@@ -103,15 +110,15 @@
         const deviation = (x, round) => `${round(Math.sqrt(x) * span(c))}${units(c)}`;
         return {
           head: `± ${up(r.off * span(c) ** 2)}${c.kind === "date" ? " days²" : ""}`,
-          says: `In the synthetic rows the variance${there(c)} of ${quoted(c)} is ${figure(r.value * span(c) ** 2)}, and in the real rows between ${down(r.least * span(c) ** 2)} and ${up(r.largest * span(c) ** 2)}: a standard deviation of ${deviation(r.value, figure)}, and of ${deviation(r.least, down)} to ${deviation(r.largest, up)}, ${sure}.`,
-          how: "Twice the bound times the longer way from the mean to an end of the range, and the bound squared.",
+          says: `In the synthetic rows the variance${there(c)} of ${quoted(c)} is ${about(c)}${figure(r.value * span(c) ** 2)}, and in the real rows between ${down(r.least * span(c) ** 2)} and ${up(r.largest * span(c) ** 2)}: a standard deviation of ${about(c)}${deviation(r.value, figure)}, and of ${deviation(r.least, down)} to ${deviation(r.largest, up)}, ${sure}.`,
+          how: `Twice the bound${light(c)} times the longer way from the mean to an end of the range, and the bound squared${c.missing ? ", each over the share of values that must be there" : ""}.`,
           nothing: r.least <= 0 && r.largest >= 0.25,
         };
       },
     },
     label: {
       name: "share of rows with a label", first: labelled, asks: ["label"],
-      answer: ({ c, i, text }) => ({ ...share(`of all rows have ${text.label} in ${quoted(c)}`, certified.label(c, c.bound, i)), how: LABELS }),
+      answer: ({ c, i, text }) => ({ ...share(c, `of all rows have ${text.label} in ${quoted(c)}`, certified.label(c, c.bound, i)), how: labels(c) }),
     },
     both: {
       name: "share of rows with two labels", first: labelled, second: labelled,
@@ -120,7 +127,7 @@
         return {
           head: points(off),
           says: `Count the synthetic rows with any label of ${quoted(c)} and any of ${quoted(other)}, as a share of all rows. In the real rows that share differs by no more than this, ${sure}.`,
-          how: `The bound for the two columns, ${up(bound)}, over the smallest distance of two labels. ${LABELS}`,
+          how: `The bound for the two columns, ${up(bound)}, over the smallest distance of two labels. ${labels(c, other)}`,
           nothing: off >= 1,
         };
       },
@@ -132,7 +139,7 @@
         return {
           head: points(off),
           says: `Look only at rows with ${text.label} in ${quoted(c)}, which are ${percent(c.counts[i] / c.rows, figure)} of the synthetic rows. What share of those has any label of ${quoted(other)} differs by no more than this in the real rows, ${sure}.`,
-          how: `The bound for the two columns, ${up(bound)}, over the share of rows that must be in the group: small groups say less.`,
+          how: `The bound for the two columns, ${up(bound)}, over the smallest distance of two labels and over the share of rows that must be in the group: small groups say less.`,
           nothing: off >= 1,
         };
       },
@@ -144,7 +151,7 @@
         return {
           head: `± ${up(off * span(other))}${units(other)}`,
           says: `Look only at rows with ${text.label} in ${quoted(c)}, which are ${percent(c.counts[i] / c.rows, figure)} of the synthetic rows. The mean${there(other)} of ${quoted(other)} over those differs by no more than this in the real rows, ${sure}.`,
-          how: `The bound for the two columns, ${up(bound)}, times the length of the range, ${figure(span(other))}${units(other)}, over the share of rows that must be in the group: small groups say less.`,
+          how: `The bound for the two columns, ${up(bound)}, over the weight of the column or the smallest distance of two labels, whichever is smaller, times the length of the range, ${figure(span(other))}${units(other)}, over the share of rows that must be in the group: small groups say less.`,
           nothing: off >= 1,
         };
       },
@@ -156,7 +163,7 @@
         return {
           head: `± ${up(off * span(c) * span(other))}`,
           says: `The covariance of ${quoted(c)} and ${quoted(other)}, in the units of the one times the units of the other, differs by no more than this between the real and the synthetic rows, ${sure}.`,
-          how: `The bound for the two columns, ${up(bound)}, times how far values can be from the mean in either column; the ranges are ${figure(span(c))}${units(c)} and ${figure(span(other))}${units(other)}.`,
+          how: `The bound for the two columns, ${up(bound)}, over the weights, times how far values can be from the mean in either column; the ranges are ${figure(span(c))}${units(c)} and ${figure(span(other))}${units(other)}.`,
           nothing: off >= 0.5,
         };
       },

@@ -133,11 +133,42 @@ def _examples(schema: Schema, columns: Sequence[Json], certificate: Document, *,
     if ranked:
         column, shown = ranked[0]
         said.append(words.mean_example(shown, column.kind, numerals.plain(_whole(span(column)))))
-    groups = {c.name for c in schema if isinstance(c, Category) and c.closest == 1}
-    together = max(len(groups.intersection(subset["columns"])) for subset in certificate["subsets"])
-    if together:
-        said.append(words.share_example(together, numerals.points(bound), complete=complete))
-    return said
+    shares = _share_example(schema, certificate, complete=complete)
+    return said + ([shares] if shares else [])
+
+
+def _share_example(schema: Schema, certificate: Document, *, complete: bool) -> str:
+    """What the bound says of shares of categories: of all columns of labels, and of those whose labels are 1 apart.
+
+    Whether a row has some labels in the columns T of a subset changes by 1 over a distance of at least the smallest one
+    of two labels in T: its share is off by at most bound / that distance.
+    """
+    closest = {c.name: c.closest for c in schema if isinstance(c, Category)}
+    near = [name for name, distance in closest.items() if distance < 1]
+    together, off, off_apart = 0, 0.0, 0.0
+    for subset in certificate["subsets"]:
+        labels = [name for name in subset["columns"] if name in closest]
+        together = max(together, len(labels))
+        off = max(off, _off_by(subset, labels, closest, certificate))
+        off_apart = max(off_apart, _off_by(subset, [name for name in labels if name not in near], closest, certificate))
+    if not together or (off >= 1 and (off_apart >= 1 or not off_apart)):
+        return ""
+    what = words.categories(together, complete=complete)
+    if not near or not off_apart:
+        return words.share_example(what, numerals.points(off))
+    names = [numerals.text(name) for name in near]
+    return words.share_example(what, numerals.points(off_apart), names, numerals.points(off) if off < 1 else None)
+
+
+def _off_by(subset: Document, labels: Sequence[str], closest: Mapping[str, Fraction], certificate: Document) -> float:
+    """How far a share of rows with some labels in these columns of the subset can be off."""
+    if not labels:
+        return 0.0
+    bound = float(subset["bound"])
+    if len(labels) == 1:
+        bound = min(bound, float(certificate["single_column_bound"]))
+    exact = Fraction(repr(bound)) / min(closest[name] for name in labels)
+    return float(exact) if Fraction(repr(float(exact))) >= exact else math.nextafter(float(exact), math.inf)
 
 
 def _whole(value: float) -> float | int:
@@ -200,7 +231,7 @@ def _meaning(privacy: Document) -> list[str]:
 
     ρ is told as (ε, δ) by a bound on what all outcomes together exceed, e^ε P + δ, so that is what is said.
     """
-    factor = numerals.upward(math.exp(float(numerals.rational(privacy["epsilon"]))))
+    factor = numerals.odds(numerals.rational(privacy["epsilon"]))
     if privacy["delta"] is not None:
         return [words.outcomes(factor), words.delta(numerals.chance(numerals.rational(privacy["delta"])))]
     pure = str(privacy["definition"]).startswith("pure") and privacy["rho"] is None

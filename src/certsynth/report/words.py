@@ -199,11 +199,32 @@ def mean_example(column: Mapping[str, Any], kind: str, width: str) -> str:
     )
 
 
-def share_example(columns: int, points: str, *, complete: bool = True) -> str:
-    """`complete`: any so many columns are covered together, and not only those of one subset."""
-    where = f"up to {columns} columns" if complete else "columns of one named subset"
-    what = "any category" if columns == 1 else f"any combination of categories in {where}"
-    return f"The share of rows with {what}, or with any group of them, is right within ± {points} percentage points."
+def categories(columns: int, *, complete: bool = True) -> str:
+    """What shares are of. `complete`: any columns are covered together, up to this number; else those of one subset."""
+    if complete:
+        return "any category" if columns == 1 else f"any combination of categories in up to {columns} columns"
+    return f"any {'category' if columns == 1 else 'combination of categories'} in the columns of one named subset"
+
+
+MOST_NAMED = 3
+"""Columns that a sentence names; of more it says what they have in common."""
+
+
+def share_example(what: str, points: str, near: Sequence[str] = (), points_near: str | None = None) -> str:
+    """`near`: columns whose labels are less than 1 apart. Shares with one of these are off by `points_near`; None: by
+    anything."""
+    said = f"The share of rows with {what}, or with any group of them, is right within ± {points} percentage points"
+    if not near:
+        return f"{said}."
+    which = (
+        _listed(near)
+        if len(near) <= MOST_NAMED
+        else f"one of the {len(near):,} columns whose labels are less than 1 apart"
+    )
+    off = "it can be anything" if points_near is None else f"within ± {points_near}"
+    return (
+        f"{said}; where {which} {'is' if len(near) == 1 or len(near) > MOST_NAMED else 'are'} among the columns, {off}."
+    )
 
 
 def privacy(definition: str, stated: Mapping[str, str | None]) -> str:
@@ -350,12 +371,12 @@ RULES_OF_THUMB = (
         "As for the variance, in the units of the one times those of the other.",
     ),
     (
-        "mean or share within a group that is a share p of the rows",
-        "bound ÷ (p − bound) instead of the bound",
+        "mean or share among the rows with a label, which are a share p of all rows",
+        "bound ÷ (p − bound) instead of the bound, for p above the bound",
         "A tenth of the rows and a bound of 0.02: 0.25. Small groups say little.",
     ),
 )
-"""Statistic, ±, and an example. For columns of weight 1."""
+"""Statistic, ±, and an example. For columns of weight 1 without missing values, whose labels are 1 apart."""
 
 
 def limits(privacy: Mapping[str, Any], unit: str) -> list[dict[str, str]]:
