@@ -297,46 +297,43 @@ def test_shares_up_to_a_value_of_many_hold(kind: Any) -> None:
 
 def test_rules_of_thumb_hold() -> None:
     """Each rule beside the extreme tables, where columns have weight 1, nothing is missing and labels are 1 apart."""
-    schema = Schema(
-        columns=(
-            Ordered("x", low=-3, high=4),
-            Ordered("y", low=0, high=3),
-            Category("c", values=("p", "q", "r")),
-        )
-    )
+    columns = (Ordered("x", low=-3, high=4), Ordered("y", low=0, high=3), Category("c", values=("p", "q", "r")))
     rng = np.random.default_rng(7)
-    world, tried = World(schema, rng), dict.fromkeys((what for what, _, _ in words.RULES_OF_THUMB), 0.0)
-    x, y, label, all_rows = *(world.figures[name] for name in ("x", "y", "c")), np.ones(world.size, bool)
+    world, tried = (
+        World(Schema(columns=columns), rng),
+        dict.fromkeys((what for what, _, _ in words.RULES_OF_THUMB), 0.0),
+    )
     mean, share, _, variance, covariance, grouped = tried
+    x, y, label = (world.figures[name] for name in ("x", "y", "c"))
+    all_rows, one = np.ones(world.size, bool), (label == 1).astype(float)
+
+    def spread(table: np.ndarray, a: np.ndarray, b: np.ndarray) -> float:
+        return float(table @ (a * b) - (table @ a) * (table @ b))
+
     for _ in range(25):
         counts = rng.multinomial(20, rng.dirichlet(np.full(world.size, 0.3)))
         mass, bound = counts / counts.sum(), float(rng.uniform(0.001, 0.2))
-
-        def compare(rule: str, names: list[str], tables: Any, value: Any, off: float, at: np.ndarray = mass) -> None:
-            for table in tables(Near.of(counts, world.distance(names), bound)):
-                gap = abs(value(table) - value(at))
-                assert gap <= off + TINY, (rule, gap, off)
-                tried[rule] = max(tried[rule], gap / off)
-
-        compare(mean, ["x"], lambda near: extremes(near, x), lambda t: float(t @ x), 7 * bound)
-        one = (label == 1).astype(float)
-        compare(share, ["c"], lambda near: extremes(near, one), lambda t: float(t @ one), bound)
-        wide = (2 * bound + bound**2) * 49
-        compare(
-            variance, ["x"], lambda near: spreads(near, x, all_rows), lambda t: float(t @ x**2 - (t @ x) ** 2), wide
-        )
-        both = (2 * bound + bound**2) * 21
-        compare(
-            covariance, ["x", "y"], lambda near: products(near, x, y, all_rows),
-            lambda t: float(t @ (x * y) - (t @ x) * (t @ y)), both,
-        )  # fmt: skip
+        near = {names: Near.of(counts, world.distance(names.split()), bound) for names in ("x", "c", "x y", "x c")}
+        wider = 2 * bound + bound**2
         group = label == int(np.argmax(np.bincount(label.astype(int), mass)))
-        p = float(mass @ group)
-        if p > bound:
-            off = bound / (p - bound)
-            compare(
-                grouped, ["x", "c"], lambda near: extremes(near, x, group),
-                lambda t: average(t, x, group), 7 * off,
-            )  # fmt: skip
+        inside = float(mass @ group)
+        compared = [
+            (mean, [t @ x for t in extremes(near["x"], x)], mass @ x, 7 * bound),
+            (share, [t @ one for t in extremes(near["c"], one)], mass @ one, bound),
+            (variance, [spread(t, x, x) for t in spreads(near["x"], x, all_rows)], spread(mass, x, x), 49 * wider),
+            (
+                covariance,
+                [spread(t, x, y) for t in products(near["x y"], x, y, all_rows)],
+                spread(mass, x, y),
+                21 * wider,
+            ),
+        ]
+        if inside > bound:
+            means = [average(t, x, group) for t in extremes(near["x c"], x, group)]
+            compared.append((grouped, means, average(mass, x, group), 7 * bound / (inside - bound)))
+        for rule, values, here, off in compared:
+            gap = max(abs(value - here) for value in values)
+            assert gap <= off + TINY, (rule, gap, off)
+            tried[rule] = max(tried[rule], gap / off)
     assert all(tried[rule] > 0.5 for rule in (mean, share, variance, grouped)), tried
     assert tried[covariance] > 0.2

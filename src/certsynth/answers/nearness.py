@@ -165,7 +165,10 @@ class Nearness:
         assert isinstance(column, Ordered)
         flipped = {"<": ">", "<=": ">=", ">": "<", ">=": "<="}.get(op, op) if weight < 0 else op
         exact = [_border(border, form.constant, weight) for border in borders]
-        return OnLine.make(column, _spans(flipped, exact, whole=column.whole), missing=False)
+        spans = _spans(flipped, exact, whole=column.whole)
+        if _beyond(column, flipped, exact[0], sure=abs(weight) == 1 and not borders[0]):
+            spans = Spans((), column.whole)
+        return OnLine.make(column, spans, missing=False)
 
     def _sum(self, form: Linear, op: str, borders: Sequence[float]) -> Place:
         columns = tuple(column for name in form.weights if isinstance(column := self.columns[name], Ordered))
@@ -184,6 +187,16 @@ def _spans(op: str, borders: Sequence[Fraction | float], *, whole: bool) -> Span
         among = Spans.among(borders, whole=whole)
         return among if op == "=" else _without(borders, whole=whole)
     return Spans.of(op, borders[0], whole=whole)
+
+
+def _beyond(column: Ordered, op: str, border: Fraction | float, *, sure: bool) -> bool:
+    """Whether no value is strictly below the range, or above it: the closure of that set would hold an end of it.
+
+    `sure`: a border that is no fraction of whole numbers is not off by rounding, either.
+    """
+    if not sure and not isinstance(border, Fraction):
+        return False
+    return (op == "<" and border <= column.low) or (op == ">" and border >= column.high)
 
 
 def _without(borders: Sequence[Fraction | float], *, whole: bool) -> Spans:

@@ -1,6 +1,6 @@
 """Answers beside the tables that are within their bound: is there one whose statistic lies outside of the interval?
 
-    python audits/answers.py [--quick] [--answers N] [--seed S]
+    python audits/intervals.py [--quick] [--answers N] [--seed S]
 
 Small schemas of every kind are made up, with weights, missing values and columns of one value, then synthetic rows, a
 certificate and a query. All possible rows are listed (`within.py`), and the tables within the bound that make the
@@ -225,7 +225,7 @@ def main() -> int:
         f"{time.process_time() - begun:,.0f} CPU-seconds."
     )
     write(
-        "answers",
+        "intervals",
         {
             "seed": chosen.seed,
             "answers": tally.total,
