@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import datetime
 import numbers
+import re
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
@@ -14,6 +15,7 @@ import numpy as np
 
 from certsynth.errors import InputError
 from certsynth.sources.reading import objects, own_words, positions, refuse_twins
+from certsynth.sources.storage import Storage, storage_of, storage_of_arrow
 
 _FAILS = "its query fails. Collect it by itself to see why."
 SUPPORTED = "a CSV or Parquet file, a DuckDB relation, or a frame of pandas, polars, pyarrow or Spark"
@@ -39,6 +41,7 @@ class Frame:
                 raise InputError(f"{where}: {_FAILS}") from None
             refuse_twins(_native_names(data), where)
             raise InputError(f"{where}: not a table that can be read. Give {SUPPORTED}.") from None
+        _refuse_guessing_scans(data, where)
         refuse_twins(names, where)  # 1 and "1" are two columns to pandas, but not to a schema
         return cls(frame, where, names)
 
@@ -46,6 +49,26 @@ class Frame:
     def lazy(self) -> bool:
         """Whether it is a query that is yet to be run."""
         return isinstance(self.frame, nw.LazyFrame)
+
+    def storages(self, names: Sequence[str]) -> list[Storage]:
+        """What these columns are stored as; of categories, what their labels are."""
+        with own_words(f"{self.where}: {_FAILS}"):
+            kinds = list(self.frame.collect_schema().dtypes())
+        places = positions(names, self.names, self.where)
+        labelled = (nw.Categorical, nw.Enum)
+        return [self._storage_of_labels(i) if kinds[i] in labelled else storage_of(kinds[i]) for i in places]
+
+    def _storage_of_labels(self, i: int) -> Storage:
+        """Of a pandas categorical or an Arrow dictionary. All other libraries have texts for labels."""
+        native = self.frame.to_native()
+        with suppress(Exception):
+            if not self.frame.implementation.is_pandas():
+                return storage_of_arrow(str(native.schema.field(i).type.value_type))
+            kind = native.dtypes.iloc[i]
+            if hasattr(kind, "pyarrow_dtype"):
+                return storage_of_arrow(str(kind.pyarrow_dtype.value_type))
+            return storage_of(nw.from_native(kind.categories.to_series(), series_only=True).dtype)
+        return "texts"
 
     def size_hint(self) -> int | None:
         return len(self.frame) if isinstance(self.frame, nw.DataFrame) else None
@@ -71,6 +94,17 @@ class Frame:
 def raw_columns(frame: nw.DataFrame[Any]) -> list[np.ndarray]:
     """All columns of a frame in memory, for `Column.clean`."""
     return [_raw(series) for series in frame.iter_columns()]
+
+
+def _refuse_guessing_scans(data: Any, where: str) -> None:
+    """A lazy frame of polars that reads CSV or JSON has types that were guessed from the first rows."""
+    if type(data).__name__ != "LazyFrame" or not type(data).__module__.startswith("polars."):
+        return
+    with own_words(f"{where}: {_FAILS}"):
+        plan = str(data.explain(optimized=False))
+    if re.search(r"^\s*(Csv|NDJson) SCAN", plan, re.MULTILINE):
+        remedy = "Give the CSV file itself, or a Parquet file with a stated type for each column"
+        raise InputError(f"{where}: polars guesses the types of CSV and JSON from rows. {remedy}.")
 
 
 def _native_names(data: Any) -> list[str]:
