@@ -23,6 +23,7 @@ from certsynth.sources.frames import Frame
 from certsynth.sources.pushdown import PushedDown, can_be_asked, rows_would_travel
 from certsynth.sources.spark import SparkTable, is_spark
 from certsynth.sources.sql import Unopened
+from certsynth.sources.storage import refuse_ambiguous, storage_of_sql
 
 __all__ = ["NamedSource", "Source", "Unopened", "cleaned", "how_many", "open_source", "pushed_down", "rows_of"]
 
@@ -107,7 +108,11 @@ def cleaned(source: Source, schema: Schema, *, rows: int = 500_000) -> Iterator[
 
 
 def rows_of(source: Source, schema: Schema, phase: str, *, hidden: bool = False, progress: Progress = silent) -> Rows:
-    """The table as something that can be asked. `phase` says what for; of its rows nothing is told if `hidden`."""
+    """The table as something that can be asked. `phase` says what for; of its rows nothing is told if `hidden`.
+
+    Types of a frame that cannot tell labels apart are refused at the call, before anything is asked or spent.
+    """
+    _refuse_ambiguous(source, schema)
 
     def ask(tally: Tally[Any, T]) -> T:
         if isinstance(source, Answering) and source.answers(tally, schema):
@@ -117,6 +122,16 @@ def rows_of(source: Source, schema: Schema, phase: str, *, hidden: bool = False,
         return asked(watched(cleaned(source, schema), phase, total, hidden=hidden, progress=progress), tally)
 
     return ask
+
+
+def _refuse_ambiguous(source: Any, schema: Schema) -> None:
+    """The types of a frame may have been guessed from its rows, also where DuckDB reads the frame."""
+    table = source.source if isinstance(source, PushedDown) else source
+    if isinstance(table, Frame):
+        refuse_ambiguous(schema, table.storages(schema.names), table.where)
+    elif isinstance(table, Relation) and table.from_frame:
+        kinds = [table.types[i] for i in table.places(schema.names)]
+        refuse_ambiguous(schema, map(storage_of_sql, kinds), table.where)
 
 
 def how_many(source: Source, schema: Schema, phase: str) -> int:

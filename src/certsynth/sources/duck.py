@@ -7,7 +7,7 @@ import itertools
 import os
 from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
 from contextlib import closing, suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +19,7 @@ from certsynth.errors import InputError
 from certsynth.paths import literally
 from certsynth.sources.lookup import Found
 from certsynth.sources.reading import BITE, TEXT_ROWS, gathered, objects, own_words, positions, refuse_twins
+from certsynth.sources.rowwise import MADE, refuse_other_queries, refuse_other_sources
 from certsynth.sources.stream import streamed
 from certsynth.threads import ahead, in_threads
 
@@ -38,6 +39,7 @@ _DAMAGED = (
     "or free memory."
 )
 _FAILS = "its query fails, or its connection is closed. Run it by itself to see why."
+_IN_A_TABLE = "Write its rows to a table or to a Parquet file, and give that."
 _QUERY_FAILS = "the query fails while it runs, or needs more memory than there is. Run it in DuckDB itself to see why."
 
 
@@ -356,12 +358,15 @@ class Relation:
     names: tuple[str, ...]
     types: tuple[str, ...]
 
+    from_frame: bool = field(default=False, kw_only=True)
+
     @classmethod
     def open(cls, relation: duckdb.DuckDBPyRelation, where: str) -> Relation:
+        """A relation whose query is row-wise, over a table with declared types. Nothing is run for it but its plan."""
         with own_words(f"{where}: {_FAILS}"):
             names, types = tuple(relation.columns), tuple(str(kind) for kind in relation.types)
         refuse_twins(names, where)
-        return cls(relation, where, names, types)
+        return cls(relation, where, names, types, from_frame=_refuse_unless_rowwise(relation, where))
 
     fails = _FAILS
 
@@ -382,6 +387,30 @@ class Relation:
             rows = self.relation.project(", ".join(chosen)).iter_rows(BITE)
             while bite := list(itertools.islice(rows, BITE)):
                 yield bite
+
+
+def _refuse_unless_rowwise(relation: duckdb.DuckDBPyRelation, where: str) -> bool:
+    """Analyse the query of a relation; whether it reads a frame whose types are Arrow's."""
+
+    def ask(sql: str) -> list[tuple[Any, ...]]:
+        with own_words(f"{where}: {_FAILS}"):
+            return relation.query("certsynth_relation", sql).fetchall()
+
+    with own_words(f"{where}: its query cannot be shown. {_IN_A_TABLE}"):
+        text = relation.sql_query()
+    with closing(connection()) as con:
+        seen = refuse_other_queries(text, parser(con), ask, where)
+    ((_, plan),) = ask("EXPLAIN (FORMAT JSON) SELECT * FROM certsynth_relation")
+    from_frame = refuse_other_sources(plan, where, logical=False)
+    held = any(name.startswith(MADE) for *_, name in seen.tables)
+    if held and not from_frame and relation.type != "VALUE_LIST_RELATION":
+        raise InputError(f"{where}: it holds rows whose query cannot be seen. {_IN_A_TABLE}")
+    return from_frame
+
+
+def parser(con: duckdb.DuckDBPyConnection) -> Callable[[str], list[tuple[Any, ...]]]:
+    """The syntax tree of a SELECT, as JSON. Nothing is run for it, and no table looked up."""
+    return lambda text: con.execute("SELECT json_serialize_sql(?)", [text]).fetchall()
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,6 +14,7 @@ import numpy as np
 
 from certsynth.errors import InputError
 from certsynth.sources.reading import objects, own_words, positions, refuse_twins
+from certsynth.sources.storage import Storage, storage_of, storage_of_arrow
 
 _FAILS = "its query fails. Collect it by itself to see why."
 SUPPORTED = "a CSV or Parquet file, a DuckDB relation, or a frame of pandas, polars, pyarrow or Spark"
@@ -46,6 +47,26 @@ class Frame:
     def lazy(self) -> bool:
         """Whether it is a query that is yet to be run."""
         return isinstance(self.frame, nw.LazyFrame)
+
+    def storages(self, names: Sequence[str]) -> list[Storage]:
+        """What these columns are stored as; of categories, what their labels are."""
+        with own_words(f"{self.where}: {_FAILS}"):
+            kinds = list(self.frame.collect_schema().dtypes())
+        places = positions(names, self.names, self.where)
+        labelled = (nw.Categorical, nw.Enum)
+        return [self._storage_of_labels(i) if kinds[i] in labelled else storage_of(kinds[i]) for i in places]
+
+    def _storage_of_labels(self, i: int) -> Storage:
+        """Of a pandas categorical or an Arrow dictionary. All other libraries have texts for labels."""
+        native = self.frame.to_native()
+        with suppress(Exception):
+            if not self.frame.implementation.is_pandas():
+                return storage_of_arrow(str(native.schema.field(i).type.value_type))
+            kind = native.dtypes.iloc[i]
+            if hasattr(kind, "pyarrow_dtype"):
+                return storage_of_arrow(str(kind.pyarrow_dtype.value_type))
+            return storage_of(nw.from_native(kind.categories.to_series(), series_only=True).dtype)
+        return "texts"
 
     def size_hint(self) -> int | None:
         return len(self.frame) if isinstance(self.frame, nw.DataFrame) else None

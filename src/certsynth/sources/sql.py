@@ -13,7 +13,9 @@ from typing import Any, Literal
 import duckdb
 
 from certsynth.errors import InputError
-from certsynth.sources.duck import Query, Relation, connection
+from certsynth.sources.duck import Query, connection, parser
+from certsynth.sources.reading import refuse_twins
+from certsynth.sources.rowwise import refuse_other_queries, refuse_other_sources
 from certsynth.sources.spark import SparkTable, spark_table
 
 Engine = Literal["duckdb", "spark"]
@@ -56,28 +58,40 @@ class Unopened:
 
 
 def queried(text: str, attached: Sequence[tuple[str, str]] = (), *, what: str = "data") -> Query:
-    """What a query selects, by a DuckDB of our own that writes nothing, also not to a temporary file.
+    """What a row-wise query selects, by a DuckDB of our own that writes nothing, also not to a temporary file.
 
     `attached`: names of databases and where they are; they are opened for reading only.
     """
     where = f"{what} (a SQL query)"
     con = connection()
     con.execute("SET python_enable_replacements = false")  # or a table may be called like a variable of ours
-    _refuse_writers(con, text, where)
+    statement = _refuse_writers(con, text, where)
     seen: set[str] = set()
     for name, database in attached:
         if name.lower() in {*_TAKEN, *seen}:
             raise InputError(f"--attach {name}: the name is taken. Choose another.")
         seen.add(name.lower())
         _attach(con, name, database)
+
+    def ask(sql: str) -> list[tuple[Any, ...]]:
+        try:
+            return con.execute(sql).fetchall()
+        except Exception as error:
+            raise InputError(f"{where}: {_meaning(error, text)}") from None
+
+    refuse_other_queries(statement, parser(con), ask, where)
     try:
         relation = con.sql(text)
     except duckdb.CatalogException as error:
         raise InputError(f"{where}: {_first_line(error)}. Check the query.") from None
     except Exception as error:
         raise InputError(f"{where}: {_meaning(error, text)}") from None
-    found = Relation.open(relation, where)
-    return Query(relation=relation, where=where, names=found.names, types=found.types, con=con)
+    con.execute("SET explain_output = 'all'")
+    plans = dict(ask(f"EXPLAIN (FORMAT JSON) {statement}"))
+    refuse_other_sources(plans["logical_plan"], where, logical=True)
+    names, types = tuple(relation.columns), tuple(str(kind) for kind in relation.types)
+    refuse_twins(names, where)
+    return Query(relation=relation, where=where, names=names, types=types, con=con)
 
 
 def _meaning(error: Exception, text: str) -> str:
@@ -92,8 +106,8 @@ def _meaning(error: Exception, text: str) -> str:
     return _FAILS
 
 
-def _refuse_writers(con: duckdb.DuckDBPyConnection, text: str, where: str) -> None:
-    """Refuse all but a single SELECT that only reads, at any depth. Nothing is run for it."""
+def _refuse_writers(con: duckdb.DuckDBPyConnection, text: str, where: str) -> str:
+    """Refuse all but a single SELECT that only reads, at any depth. Nothing is run for it. The SELECT by itself."""
     try:
         statements = con.extract_statements(text)
     except duckdb.Error as error:
@@ -117,6 +131,7 @@ def _refuse_writers(con: duckdb.DuckDBPyConnection, text: str, where: str) -> No
         kinds = {""}
     if not kinds or not kinds <= _READS:
         raise InputError(f"{where}: {_ONE_SELECT}, with nothing in it that writes.")
+    return str(statements[0].query).strip().rstrip(";")
 
 
 def _kinds(tree: Any) -> Iterator[str]:

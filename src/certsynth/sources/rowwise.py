@@ -1,0 +1,365 @@
+"""Which DuckDB queries are row-wise: each row of the result comes from one row of one table, and from nothing else.
+
+Then tables that differ in one row have results that differ in at most one row, and noise that hides a row of the result
+hides a row of the table. Everything is listed that may occur; what is not listed is refused. The syntax tree shows
+clauses, expressions and functions, and the plan that DuckDB makes of it shows where rows come from.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from certsynth.errors import InputError
+
+Ask = Callable[[str], list[tuple[Any, ...]]]
+"""Runs SQL in the connection that a query belongs to. It is asked about the catalogue and about plans, never for rows."""
+
+FUNCTIONS = frozenset(
+    """
+    + - * / // % ** ^ & | ~ << >> = != < > <= >= ! @ || ^@ ~~ !~~ ~~* !~~* ~~~ ->>
+    abs acos acosh add array_contains array_extract array_has array_length ascii asin asinh atan atan2 atanh
+    bit_count bit_length cbrt ceil ceiling century char_length character_length chr concat concat_ws contains cos cosh
+    cot damerau_levenshtein date_add date_diff date_part date_sub date_trunc datediff datepart datesub datetrunc day
+    dayname dayofmonth dayofweek dayofyear days_in_month decade degrees divide element_at ends_with enum_code epoch
+    epoch_ms epoch_ns epoch_us era even exp factorial fdiv floor fmod format gamma gcd greatest greatest_common_divisor
+    hamming hex hour if ilike_escape instr isfinite isinf isnan isodow isoyear jaccard jaro_similarity
+    jaro_winkler_similarity json_array_length json_extract json_extract_path json_extract_path_text json_extract_string
+    json_type json_valid json_value julian last_day lcase lcm least least_common_multiple left len length levenshtein
+    lgamma like_escape list_avg list_concat list_contains list_count list_element list_extract list_has list_max
+    list_min list_sum list_value ln log log10 log2 lower lpad ltrim make_date make_time make_timestamp
+    make_timestamp_ms make_timestamp_ns map map_contains map_extract map_extract_value md5 microsecond millennium
+    millisecond minute mod month monthname multiply nanosecond nfc_normalize not_ilike_escape not_like_escape nullif
+    octet_length ord pi position pow power prefix printf quarter radians regexp_escape regexp_extract
+    regexp_full_match regexp_matches regexp_replace repeat replace reverse right round round_even row rpad rtrim second
+    sha1 sha256 sign sin sinh split_part sqrt starts_with str_split strftime string_split strip_accents strlen strpos
+    strptime struct_extract struct_extract_at struct_pack substr substring subtract suffix tan tanh time_bucket
+    timezone to_base to_centuries to_days to_decades to_hours to_microseconds to_millennia to_milliseconds to_minutes
+    to_months to_quarters to_seconds to_timestamp to_weeks to_years translate trim trunc try_strptime typeof ucase
+    unicode upper week weekday weekofyear xor year yearweek
+    """.split()
+)
+"""Functions of one row's values. DuckDB calls more of them consistent, but not all are functions of values alone:
+`stats` tells extremes of the whole column, `vector_type` how a batch is stored, and `age` knows what day it is."""
+
+_EXPRESSIONS = frozenset(
+    "BETWEEN CASE CAST COLLATE COLUMN_REF COMPARISON CONJUNCTION CONSTANT FUNCTION OPERATOR PARAMETER "
+    "POSITIONAL_REFERENCE STAR TYPE".split()
+)
+_PARTS = frozenset("SELECT_NODE BASE_TABLE SUBQUERY TABLE_FUNCTION EXPRESSION_LIST EMPTY ORDER_MODIFIER".split())
+_ORDERS = frozenset("ORDER_DEFAULT ASCENDING DESCENDING".split())
+_PLACES = frozenset({"rowid", "file_row_number", "file_index"})
+"""Columns that DuckDB makes up: where a row stands, which depends on the rows before it."""
+
+_CLOCKS = frozenset({"current_date", "current_time", "current_timestamp", "localtime", "localtimestamp"})
+_PARQUET_READERS = frozenset({"read_parquet", "parquet_scan"})
+_PARQUET_OPTIONS = {
+    "binary_as_string": {"true", "false"},
+    "hive_partitioning": {"true", "false"},
+    "hive_types_autocast": {"false"},
+    # DuckDB writes these out where they have their defaults.
+    "file_row_number": {"false"},
+    "filename": {"true", "false"},
+    "union_by_name": {"false"},
+}
+_PUBLIC = frozenset({"range", "generate_series"})
+_STEPS = frozenset("PROJECTION FILTER ORDER_BY CTE CTE_SCAN EXPRESSION_GET".split())
+_LEAVES = frozenset("SEQ_SCAN PARQUET_SCAN READ_PARQUET RANGE GENERATE_SERIES DUMMY_SCAN COLUMN_DATA_SCAN EMPTY_RESULT".split())
+_REMOTE = ("POSTGRES_", "MYSQL_", "SQLITE_")
+_ARROW = "PYTHON_ARROW_SCAN"
+MADE = "__duckdb_source_"
+"""How DuckDB calls what has no name in SQL: a frame, or rows that are held in memory."""
+
+_DEEPEST_VIEW = 20
+
+_MANY = "one private row could change many rows of the result"
+_ONE_ROW_EACH = "Make a table or Parquet file in which one row is one person, and select from that."
+_STATED = "write a Parquet file with a stated type for each column, and select from that"
+
+_CLAUSES = {
+    "RECURSIVE_CTE_NODE": "WITH RECURSIVE",
+    "SET_OPERATION_NODE": "UNION, EXCEPT or INTERSECT",
+    "LIMIT_MODIFIER": "LIMIT or OFFSET",
+    "LIMIT_PERCENT_MODIFIER": "LIMIT",
+    "DISTINCT_MODIFIER": "DISTINCT",
+    "JOIN": "a join",
+    "PIVOT": "PIVOT",
+    "SHOW_REF": "DESCRIBE or SUMMARIZE",
+    "WINDOW": "a window function",
+    "SUBQUERY": "a subquery among its expressions",
+    "LAMBDA": "a lambda or the operator ->",
+}
+
+
+@dataclass(slots=True)
+class _Seen:
+    """What a query reads and calls, found in its tree."""
+
+    where: str
+    ask: Ask
+    tables: list[tuple[str, ...]] = field(default_factory=list)
+    patterns: list[str] = field(default_factory=list)
+    functions: set[str] = field(default_factory=set)
+    ctes: set[str] = field(default_factory=set)
+    plain: bool = False
+
+    def refuse(self, found: str, why: str = _MANY, remedy: str = _ONE_ROW_EACH) -> InputError:
+        return InputError(f"{self.where}: it has {found}, and {why}. {remedy}")
+
+
+def refuse_other_queries(text: str, parse: Ask, ask: Ask, where: str) -> _Seen:
+    """Refuse a query that is not row-wise, by its text and by the views and macros of its connection."""
+    seen = _Seen(where, ask)
+    _read(text, parse, seen)
+    depth = 0
+    views = _views(ask)
+    pending = list(seen.tables)
+    while pending:
+        inner = _Seen(where, ask)
+        for table in pending:
+            if (found := views.get(table[-1].lower())) is not None:
+                _read_view(found, parse, inner)
+        depth += 1
+        if depth > _DEEPEST_VIEW:
+            raise InputError(f"{where}: its views are nested too deeply. {_ONE_ROW_EACH}")
+        seen.functions |= inner.functions
+        seen.patterns += inner.patterns
+        seen.tables += inner.tables
+        pending = inner.tables
+    if own := sorted(seen.functions & _macros(ask)):
+        raise InputError(f"{where}: {own[0]} is a macro of your own. Write what it does into the query.")
+    for pattern in seen.patterns:
+        _refuse_guessed_folders(pattern, ask, where)
+    return seen
+
+
+def refuse_other_sources(plan: str, where: str, *, logical: bool) -> bool:
+    """Refuse a plan that reads anything but tables with declared types; whether it reads a frame of Arrow's types.
+
+    A logical plan shows the query's own steps. A physical one is optimised, so that only its leaves are looked at.
+    """
+    arrow = False
+    for name, is_leaf in _nodes(json.loads(plan)):
+        arrow |= name == _ARROW
+        if name == "PANDAS_SCAN":
+            remedy = "Give the frame itself, or the relation of a pyarrow table."
+            raise InputError(f"{where}: DuckDB guesses types of pandas' objects from rows. {remedy}")
+        if is_leaf and name.startswith("READ_") and name not in _LEAVES:
+            raise InputError(f"{where}: it reads files whose types DuckDB guesses from rows. {_capital(_STATED)}.")
+        known = name in _LEAVES or name in _STEPS or name == _ARROW or name.startswith(_REMOTE)
+        if not known and (is_leaf or logical):
+            raise InputError(f"{where}: {name} is no step that works row by row: {_MANY}. {_ONE_ROW_EACH}")
+    return arrow
+
+
+def _capital(text: str) -> str:
+    return text[0].upper() + text[1:]
+
+
+def _nodes(tree: Any) -> Iterator[tuple[str, bool]]:
+    for node in tree:
+        yield str(node["name"]).strip(), not node["children"]
+        yield from _nodes(node["children"])
+
+
+def _read(text: str, parse: Ask, seen: _Seen) -> None:
+    """Walk through the tree of a query."""
+    told = parse(text)
+    tree = json.loads(told[0][0]) if told else {"error": True}
+    if tree.get("error", True) or len(tree["statements"]) != 1:
+        raise InputError(f"{seen.where}: not a single SELECT that can be analysed. Select rows, and nothing else.")
+    node = tree["statements"][0]["node"]
+    seen.plain = _is_plain(node)
+    seen.ctes |= set(_names_of_ctes(node))
+    _walk(node, seen)
+
+
+def _read_view(sql: str, parse: Ask, seen: _Seen) -> None:
+    """A view has its SELECT after the first AS from which on it can be parsed: names may hold that word, too."""
+    for found in re.finditer(r"\bAS\b", sql, re.IGNORECASE):
+        text = sql[found.end() :].strip().rstrip(";")
+        if not json.loads(parse(text)[0][0]).get("error", True):
+            return _read(text, parse, seen)
+    raise InputError(f"{seen.where}: a view cannot be analysed. Write its SELECT into the query.")
+
+
+def _views(ask: Ask) -> dict[str, str]:
+    found = ask("SELECT view_name, sql FROM duckdb_views() WHERE NOT internal")
+    return {str(name).lower(): str(sql) for name, sql in found}
+
+
+def _macros(ask: Ask) -> set[str]:
+    found = ask("SELECT DISTINCT function_name FROM duckdb_functions() WHERE NOT internal")
+    return {str(name).lower() for (name,) in found}
+
+
+def _aggregates(ask: Ask) -> set[str]:
+    found = ask("SELECT DISTINCT function_name FROM duckdb_functions() WHERE function_type = 'aggregate'")
+    return {str(name).lower() for (name,) in found} | {"count_star"}
+
+
+def _is_plain(node: dict[str, Any]) -> bool:
+    """Whether it is SELECT * FROM a table, and nothing else."""
+    stars = [each.get("class") == "STAR" and not each["replace_list"] for each in node.get("select_list", [])]
+    return stars == [True] and not node["where_clause"] and not node["modifiers"]
+
+
+def _names_of_ctes(tree: Any) -> Iterator[str]:
+    if isinstance(tree, dict):
+        for each in (tree.get("cte_map") or {}).get("map", []):
+            yield str(each["key"]).lower()
+    for inner in tree.values() if isinstance(tree, dict) else tree if isinstance(tree, list) else ():
+        yield from _names_of_ctes(inner)
+
+
+def _walk(tree: Any, seen: _Seen) -> None:
+    """Check every part of a tree. A part says what it is by its class, or by its type."""
+    if isinstance(tree, list):
+        for each in tree:
+            _walk(each, seen)
+    if not isinstance(tree, dict):
+        return
+    kind = str(tree.get("class") or tree.get("type") or "")
+    if "class" in tree:
+        if kind not in _EXPRESSIONS:
+            raise seen.refuse(_CLAUSES.get(kind, f"an expression of the kind {kind}"))
+        _check_expression(kind, tree, seen)
+    elif "type" in tree:
+        if kind not in _PARTS | _ORDERS:
+            raise seen.refuse(_CLAUSES.get(kind, f"a part of the kind {kind}"))
+        _check_part(kind, tree, seen)
+        if kind == "TABLE_FUNCTION":
+            return  # its arguments are constants, and checked
+    for each in tree.values():
+        _walk(each, seen)
+
+
+def _check_part(kind: str, part: dict[str, Any], seen: _Seen) -> None:
+    if part.get("sample"):
+        raise seen.refuse("a sample", "which rows are in it may depend on the others")
+    if kind == "SELECT_NODE":
+        if part["group_expressions"] or part["group_sets"] or part["having"]:
+            raise seen.refuse("GROUP BY or HAVING")
+        if part["aggregate_handling"] != "STANDARD_HANDLING":
+            raise seen.refuse("GROUP BY ALL")
+        if part["qualify"]:
+            raise seen.refuse("QUALIFY")
+    elif kind == "BASE_TABLE":
+        path = tuple(str(name) for name in part["qualified_name"]["path"])
+        if part.get("at_clause"):
+            raise seen.refuse("AT", "a table of another time is another table", "Select from the table as it is.")
+        if len(path) == 1 and path[0].lower() in seen.ctes:
+            seen.tables.append(path)  # unless it is a table or view of that name: the plan shows which
+        elif len(path) == 1 and path[0].lower().endswith(".parquet"):
+            seen.patterns.append(path[0])
+        elif len(path) == 1 and _is_file(path[0]):
+            raise _guessed(path[0], seen)
+        else:
+            seen.tables.append(path)
+    elif kind == "TABLE_FUNCTION":
+        _check_table_function(part, seen)
+
+
+def _is_file(name: str) -> bool:
+    return bool(re.search(r"\.[A-Za-z]{2,7}(\.(gz|zst|bz2|xz))?$|[/\\*?\[]|://", name))
+
+
+def _guessed(name: str, seen: _Seen) -> InputError:
+    """Files whose types would be guessed from rows.
+
+    So is `read_csv` that is told everything: how the rest of a file is read after a broken row has changed between
+    versions of DuckDB, and certsynth reads CSV itself.
+    """
+    if re.search(r"\.(duckdb|db|ddb)$", name.lower()):
+        remedy = "Attach the database, as with --attach town=town.duckdb, and select from a table of it"
+        return InputError(f"{seen.where}: {name!r} is no table. {remedy}.")
+    csv = re.search(r"\.[ct]sv(\.gz)?$", name.lower())
+    whole = f"Give {name} itself in place of the query" + (", without --sql" if "SQL" in seen.where else "")
+    remedy = f"{whole}." if csv and seen.plain else f"{whole}, or {_STATED}." if csv else f"{_capital(_STATED)}."
+    why = "so one row could change how all others are read"
+    return InputError(f"{seen.where}: DuckDB guesses the types of {name!r} from its rows, {why}. {remedy}")
+
+
+def _check_table_function(part: dict[str, Any], seen: _Seen) -> None:
+    called = part["function"]
+    name, arguments = str(called["function_name"]).lower(), list(_arguments(called))
+    if part.get("with_ordinality", "WITHOUT_ORDINALITY") != "WITHOUT_ORDINALITY":
+        raise seen.refuse("WITH ORDINALITY")
+    if len(called["qualified_name"]["path"]) != 1:
+        raise seen.refuse(f"the table function {name}", "only some are known to work row by row")
+    if name in _PUBLIC:
+        if all(_constant(value) is not None for _, value in arguments):
+            return
+        raise seen.refuse(f"{name} of what is no constant")
+    paths = [path for key, value in arguments if not key for path in _paths(value)]
+    if name not in _PARQUET_READERS:
+        if name.startswith("read_"):
+            raise _guessed(paths[0] if paths else name, seen)
+        raise seen.refuse(f"the table function {name}", "only some are known to work row by row")
+    if not paths or sum(not key for key, _ in arguments) != 1:
+        raise seen.refuse(f"{name} of no plain path", "its files are not known", "Write the path as a text.")
+    options = {key: _constant(value) for key, value in arguments if key}
+    for key, value in options.items():
+        allowed = _PARQUET_OPTIONS.get(key, set())
+        if (value or "").lower() not in allowed:
+            wanted = f"Set it to {' or '.join(sorted(allowed))}." if allowed else "Leave it out."
+            raise seen.refuse(f"{key} of {name}", "columns could then depend on other rows", wanted)
+    if options.get("hive_partitioning") != "false" and options.get("hive_types_autocast") != "false":
+        seen.patterns += paths
+
+
+def _arguments(called: dict[str, Any]) -> Iterator[tuple[str, dict[str, Any]]]:
+    """Arguments with their names, whether these were given by := or by =."""
+    for argument in called["arguments"]:
+        name, value = str(argument["name"]), argument["expression"]
+        if not name and value["class"] == "COMPARISON" and value["left"]["class"] == "COLUMN_REF":
+            name, value = str(value["left"]["column_names"][-1]), value["right"]
+        yield name.lower(), value
+
+
+def _constant(value: dict[str, Any]) -> str | None:
+    return str(value["literal"]["text"]) if value["class"] == "CONSTANT" and "literal" in value else None
+
+
+def _paths(value: dict[str, Any]) -> list[str]:
+    """A path, or a list of paths. There are none where it is anything else."""
+    if value["class"] == "FUNCTION" and value["function_name"] == "list_value":
+        found = [_constant(each) for _, each in _arguments(value)]
+    else:
+        found = [_constant(value)]
+    return [path for path in found if path is not None] if None not in found else []
+
+
+def _check_expression(kind: str, part: dict[str, Any], seen: _Seen) -> None:
+    if kind == "FUNCTION":
+        name = str(part["function_name"]).lower()
+        if name == "unnest":
+            raise seen.refuse("unnest")
+        if name not in FUNCTIONS or len(part["qualified_name"]["path"]) != 1:
+            if name in _aggregates(seen.ask):
+                raise seen.refuse(f"the aggregate {name.removesuffix('_star')}")
+            why = "only functions that are known to look at one row, and at nothing else, are run"
+            raise seen.refuse(f"the function {name}", why, "Leave it out, or write its values to a Parquet file first.")
+        if part["filter"] or part["distinct"] or part["export_state"] or part["order_bys"]["orders"]:
+            raise seen.refuse("an aggregate")
+        seen.functions.add(name)
+    elif kind == "COLUMN_REF":
+        name = str(part["column_names"][-1]).lower()
+        if name in _PLACES:
+            raise seen.refuse(f"the column {name}", "where a row stands depends on the rows before it", "Leave it out.")
+        if name in _CLOCKS:
+            raise seen.refuse(name, "it changes while the query is run again and again", "Write a date in its place.")
+    elif kind == "STAR" and part["expr"] and part["expr"]["class"] != "CONSTANT":
+        raise seen.refuse("COLUMNS with a condition", "it cannot be analysed", "Name the columns.")
+
+
+def _refuse_guessed_folders(pattern: str, ask: Ask, where: str) -> None:
+    """Folders called year=2020 become columns whose types DuckDB guesses from all of their names."""
+    quoted = pattern.replace("'", "''")
+    found = [pattern, *(str(path) for (path,) in ask(f"SELECT file FROM glob('{quoted}')"))]
+    if any("=" in folder for path in found for folder in re.split(r"[/\\]", path)[:-1]):
+        remedy = "Write read_parquet('…', hive_types_autocast = false), or hive_partitioning = false."
+        raise InputError(f"{where}: DuckDB guesses types from the names of folders in {pattern!r}. {remedy}")
