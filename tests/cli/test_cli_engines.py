@@ -54,7 +54,7 @@ def test_an_attached_database_has_a_name(run, parquet):
         (("people.csv", "--sql"), 'private data (a SQL query): syntax error at or near "people". That is a file: '),
         (("COPY (SELECT 1) TO 'x'", "--sql"), "private data (a SQL query): only a single SELECT is run, and this is"),
         (("SELECT 1; SELECT 2", "--sql"), "private data (a SQL query): only a single SELECT is run. Leave out"),
-        (("SELECT agee FROM 'people.csv'", "--sql"), "(a SQL query): no column 'agee' in what it reads. Check the"),
+        (("SELECT agee FROM 'people.parquet'", "--sql"), "(a SQL query): no column 'agee' in what it reads. Check the"),
         (("people.csv", "--attach", "t=x"), "--attach is for a query that DuckDB runs: give --sql, and no other"),
         (("SELECT 1", "--sql", "--attach", "town"), "--attach wants NAME=DATABASE, like --attach town=town.duckdb."),
         (("SELECT 1", "--sql", "--engine", "oracle"), "invalid value for '--engine'"),
@@ -64,6 +64,22 @@ def test_an_attached_database_has_a_name(run, parquet):
 def test_mistakes_are_told_in_one_line(run, parquet, arguments, says):
     assert says in run("evaluate", arguments[0], "people.csv", *SCHEMA, *arguments[1:]).error
     assert not Path("x").exists()
+
+
+@pytest.mark.parametrize("command", ["release", "certify", "evaluate", "schema"])
+def test_a_query_over_a_csv_file_says_what_to_write_instead(run, parquet, command):
+    """The types of all rows would be guessed from all rows."""
+    arguments = {
+        "release": (*SCHEMA, "--epsilon", 1, "--out", "d"),
+        "certify": ("people.csv", *SCHEMA, "--epsilon", 1),
+        "evaluate": ("people.csv", *SCHEMA),
+        "schema": ("--out", "q.toml"),
+    }
+    done = run(command, "SELECT * FROM 'people.csv'", *arguments[command], "--sql")
+    assert done.code == 2
+    assert "DuckDB guesses the types of 'people.csv' from its rows" in done.error
+    assert done.error.endswith("Give people.csv itself in place of the query, without --sql.")
+    assert {"d", "q.toml"}.isdisjoint(path.name for path in parquet.iterdir())
 
 
 def test_without_spark_its_extra_is_named(run, parquet, monkeypatch):

@@ -12,9 +12,10 @@ import duckdb
 import numpy as np
 import polars as pl
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 from everything import KINDS, Together, clean_rows, mixed_schema, nasty_schema, shown, tallies
-from nasty import CANARY, FORMS, NESTED, TABLE, columns, parquet_file, polars_frame, relation
+from nasty import CANARY, FORMS, NESTED, TABLE, arrow, columns, parquet_file, polars_frame, relation
 
 from certsynth.domain import Column, Ordered, Schema
 from certsynth.domain.cells import Groups
@@ -33,6 +34,15 @@ SOURCES = {
 }
 
 
+def is_accepted(source: Any, column: Column) -> bool:
+    """Types of a frame are refused where they cannot tell labels apart: `test_neighbouring_tables.py` has those."""
+    try:
+        rows_of(source, Schema(columns=(column,)), "counting")
+    except InputError:
+        return False
+    return True
+
+
 def ask(source: Any, schema: Schema, tally: Any) -> Any:
     return rows_of(source, schema, "counting")(tally)
 
@@ -44,6 +54,8 @@ def test_every_tally_says_the_same_wherever_rows_come_from(name: str, tmp_path: 
         schema = mixed_schema(first)
         if name == "csv":  # a text has no such values
             schema = schema.select([n for n in schema.names if n not in NESTED])
+        schema = schema.select([column.name for column in schema if is_accepted(source, column)])
+        assert len(schema) >= 5
         rows = clean_rows(schema, as_text=name == "csv")
         assert ask(source, schema, Together.of(schema)) == asked([rows], Together.of(schema))
 
@@ -175,7 +187,8 @@ def test_large_integers_are_rounded_alike(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("rows", [0, 1])
 def test_a_table_of_hardly_a_row_is_counted(rows: int, tmp_path: Path) -> None:
-    source = pushed_down(relation(tmp_path).limit(rows))
+    pq.write_table(arrow().slice(0, rows), tmp_path / "few.parquet")
+    source = pushed_down(duckdb.connect().read_parquet(str(tmp_path / "few.parquet")))
     assert isinstance(source, PushedDown)
     schema = sayable(source, nasty_schema(11))
     for name, tally in tallies(schema).items():
@@ -243,8 +256,8 @@ REFUSED = {
     f"SELECT * EXCLUDE b FROM (SELECT '{CANARY}' AS a)": "no column 'b' in what it reads",
     f"SELECT t.b FROM (SELECT '{CANARY}' AS a) AS t": "no column 'b' in that table",
     f"SELECT u.a FROM (SELECT '{CANARY}' AS a) AS t": "no table 'u' after its FROM",
-    f"SELECT a FROM (SELECT '{CANARY}' AS a) AS t, (SELECT 1 AS a) AS u": "column 'a' is in several tables. Say which",
-    f"SELECT a, count(*) FROM (SELECT '{CANARY}' AS a)": "column 'a' is neither grouped by nor aggregated",
+    f"SELECT a FROM (SELECT '{CANARY}' AS a) AS t, (SELECT 1 AS a) AS u": "it has a join, and one private row could",
+    f"SELECT a, count(*) FROM (SELECT '{CANARY}' AS a)": "it has the aggregate count, and one private row",
     f"SELECT a + 1 FROM (SELECT '{CANARY}'::VARCHAR AS a)": "DuckDB cannot run the query. Try it in DuckDB itself",
     "SELECT text FROM tables_of_ours": "does not exist",
     "SELECT 1 AS a, 2 AS a": "private data (a SQL query): two columns are called 'a'",
@@ -273,11 +286,9 @@ def test_a_query_that_fails_while_it_runs_quotes_no_cell() -> None:
         assert CANARY not in "".join(traceback.format_exception(caught.value))
 
 
-def test_names_that_may_be_cells_are_not_told(tmp_path: Path) -> None:
-    """A CSV without a header has its first row for names."""
-    path = tmp_path / "rows.csv"
-    path.write_text(f"{CANARY},red\nother,blue\n")
-    source = open_source(Unopened(f"SELECT * FROM read_csv('{path}', header = true)"))
+def test_names_that_may_be_cells_are_not_told() -> None:
+    """A table that somebody made of a CSV without a header has its first row for names."""
+    source = open_source(Unopened(f"SELECT 1 AS \"{CANARY}\", 'red' AS other"))
     schema = Schema.parse('[[column]]\nname = "x"\nkind = "integer"\nlow = 0\nhigh = 9')
     for read in (lambda: source.batches(["x"]), lambda: cleaned(source, schema)):
         with pytest.raises(InputError, match=r"no column 'x', nor any other of the schema\. Check what") as told:
@@ -300,7 +311,7 @@ def test_the_name_of_a_database_is_its_own(names: tuple[str, ...], tmp_path: Pat
         open_source(Unopened("SELECT 1 AS a", attached=tuple((name, str(path)) for name in names)))
 
 
-READ = ["SELECT 1 AS a;", "-- why\nFROM (VALUES (1)) AS t(a)", "WITH t AS (SELECT 1 AS a) TABLE t UNION ALL TABLE t"]
+READ = ["SELECT 1 AS a;", "-- why\nFROM (VALUES (1)) AS t(a)", "WITH t AS (SELECT 1 AS a) TABLE t"]
 
 
 @pytest.mark.parametrize("text", READ)
@@ -362,5 +373,6 @@ def test_databases_that_cannot_be_attached(
 
 
 def test_a_query_writes_no_temporary_file() -> None:
-    source = open_source(Unopened("SELECT current_setting('temp_directory') || '.' AS where_to"))
-    assert [x.tolist() for (x,) in source.batches(["where_to"])] == [["."]]
+    source = open_source(Unopened("SELECT 1 AS a"))
+    assert isinstance(source, duck.Query)
+    assert source.con.execute("SELECT current_setting('temp_directory')").fetchall() == [("",)]

@@ -270,8 +270,8 @@ def _is_file(name: str) -> bool:
 def _guessed(name: str, seen: _Seen) -> InputError:
     """Files whose types would be guessed from rows.
 
-    So is `read_csv` that is told everything: how the rest of a file is read after a broken row has changed between
-    versions of DuckDB, and certsynth reads CSV itself.
+    `read_csv` is refused also where it is told everything: with `parallel = false` it silently drops the rest of a file
+    after a quote that is never closed (DuckDB 2.0), and certsynth reads CSV itself.
     """
     if re.search(r"\.(duckdb|db|ddb)$", name.lower()):
         remedy = "Attach the database, as with --attach town=town.duckdb, and select from a table of it"
