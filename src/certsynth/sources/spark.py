@@ -24,6 +24,7 @@ from certsynth.errors import InputError
 from certsynth.queries.tally import T, Tally
 from certsynth.sources.frames import raw_columns
 from certsynth.sources.reading import BITE, TEXT_ROWS, gathered, own_words, positions, refuse_twins
+from certsynth.sources.spark_plan import refuse_other_plans
 
 HELD_ROWS = 60_000
 """Rows that an executor gathers before they are counted: Spark hands over ten thousand at once, and counting so few
@@ -69,6 +70,8 @@ class SparkTable:
             raise InputError(f"{where}: a stream has no end. Give a table.")
         names, types = (tuple(str(each[j]) for each in about) for j in range(2))
         refuse_twins(names, where)
+        with _own_words(where):
+            refuse_other_plans(frame, where)
         return cls(frame, where, names, types)
 
     @property
@@ -204,7 +207,7 @@ def _own_words(where: str, text: str = "") -> Iterator[None]:
         with warnings.catch_warnings(), _without_its_log():
             warnings.simplefilter("ignore", FutureWarning)  # PySpark on versions of pandas, which is not used here
             yield
-    except (KeyboardInterrupt, SystemExit, GeneratorExit):
+    except (KeyboardInterrupt, SystemExit, GeneratorExit, InputError):
         raise
     except BaseException as error:
         raise InputError(f"{where}: {_unknown(error, text) or _reason(str(error))}") from None
@@ -325,5 +328,6 @@ _QUIET = {
     "spark.eventLog.enabled": "false",  # so does this
     "spark.ui.showConsoleProgress": "false",
     "spark.log.level": "OFF",  # errors quote cells
+    "spark.sql.sources.partitionColumnTypeInference.enabled": "false",  # names of folders are texts
     "spark.io.encryption.enabled": "true",  # sums pass through files of the executors on their way
 }

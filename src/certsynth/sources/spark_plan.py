@@ -1,0 +1,110 @@
+"""Which plans of Spark are row-wise: each row of a DataFrame comes from one row of one table, and from nothing else.
+
+The analysed plan has views and common tables in their places, and every aggregate, window and generator as a step of
+its own. Steps that work row by row are listed; all others are refused. So are files whose types Spark guesses from rows.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from certsynth.errors import InputError
+
+_STEPS = frozenset(
+    "Project Filter SubqueryAlias View Sort Repartition RepartitionByExpression RebalancePartitions ResolvedHint "
+    "WithCTE CTERelationDef CTERelationRef".split()
+)
+_TABLES = frozenset(
+    "LogicalRelation HiveTableRelation DataSourceV2Relation LogicalRDD LocalRelation OneRowRelation Range".split()
+)
+"""Where rows come from. What an RDD was made by, and what a database does behind JDBC, cannot be seen."""
+
+_DECLARING = ("ParquetFileFormat", "OrcFileFormat", "AvroFileFormat")
+"""File formats that say what types their columns have."""
+
+_WORDS = {
+    "Aggregate": "an aggregate",
+    "Distinct": "DISTINCT",
+    "Deduplicate": "dropDuplicates",
+    "Join": "a join",
+    "Union": "UNION",
+    "Except": "EXCEPT",
+    "Intersect": "INTERSECT",
+    "Window": "a window function",
+    "Generate": "explode",
+    "GlobalLimit": "LIMIT",
+    "LocalLimit": "LIMIT",
+    "Offset": "OFFSET",
+    "Tail": "LIMIT",
+    "Sample": "a sample",
+    "Pivot": "PIVOT",
+    "MapInArrow": "mapInArrow",
+    "MapInPandas": "mapInPandas",
+}
+_MANY = "one private row could change many rows of the result"
+_ONE_ROW_EACH = "Save a table in which one row is one person, and give that."
+_STATED = "Save it as Parquet with a stated type for each column, and give that."
+_FOLDERS = "spark.sql.sources.partitionColumnTypeInference.enabled"
+
+
+def refuse_other_plans(frame: Any, where: str) -> None:
+    """Refuse a DataFrame whose plan is not row-wise over a table with declared types. Nothing is run for it.
+
+    A frame of Spark Connect has no plan here: it is taken as the table that it is.
+    """
+    if ".connect." in type(frame).__module__:
+        return
+    for node in _nodes(frame._jdf.queryExecution().analyzed()):
+        name = _name(node)
+        if name not in _STEPS | _TABLES:
+            raise InputError(f"{where}: it has {_WORDS.get(name, name)}, and {_MANY}. {_ONE_ROW_EACH}")
+        if not node.subqueries().isEmpty():
+            raise InputError(f"{where}: it has a subquery among its expressions, and {_MANY}. {_ONE_ROW_EACH}")
+        if name == "LogicalRelation":
+            _refuse_guessed_types(node, where)
+        for expression in _each(node.expressions()):
+            _refuse_other_expressions(expression, where)
+
+
+def _refuse_guessed_types(node: Any, where: str) -> None:
+    relation = node.relation()
+    if _name(relation) != "HadoopFsRelation":
+        return  # a database declares its types
+    kind = _name(relation.fileFormat())
+    if not kind.endswith(_DECLARING):
+        found = kind.removesuffix("FileFormat")
+        raise InputError(f"{where}: what Spark reads from {found} depends on other rows than the one it reads. {_STATED}")
+    folders = [field.dataType().simpleString() for field in relation.partitionSchema().fields()]
+    if node.catalogTable().isEmpty() and set(folders) - {"string"}:
+        remedy = f"Set {_FOLDERS} to false, or read a table that declares them"
+        raise InputError(f"{where}: Spark guesses types from the names of its folders. {remedy}.")
+
+
+def _refuse_other_expressions(expression: Any, where: str) -> None:
+    name = _name(expression)
+    if "UDF" in name:
+        raise InputError(f"{where}: it has a function of your own, which may look at many rows. {_ONE_ROW_EACH}")
+    if not expression.deterministic():
+        raise InputError(f"{where}: it has a function that is not of one row's values alone. {_ONE_ROW_EACH}")
+    if name == "AttributeReference" and str(expression.name()) == "_metadata":
+        raise InputError(f"{where}: it has _metadata, and where a row stands depends on others. Leave it out.")
+    for child in _each(expression.children()):
+        _refuse_other_expressions(child, where)
+
+
+def _nodes(plan: Any) -> Iterator[Any]:
+    yield plan
+    for child in _each(plan.children()):
+        yield from _nodes(child)
+
+
+def _each(sequence: Any) -> Iterator[Any]:
+    """What a sequence of Scala holds."""
+    iterator = sequence.iterator()
+    while iterator.hasNext():
+        yield iterator.next()
+
+
+def _name(thing: Any) -> str:
+    return str(thing.getClass().getSimpleName()).rstrip("$")
