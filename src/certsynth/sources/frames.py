@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import datetime
 import numbers
+import re
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
@@ -40,6 +41,7 @@ class Frame:
                 raise InputError(f"{where}: {_FAILS}") from None
             refuse_twins(_native_names(data), where)
             raise InputError(f"{where}: not a table that can be read. Give {SUPPORTED}.") from None
+        _refuse_guessing_scans(data, where)
         refuse_twins(names, where)  # 1 and "1" are two columns to pandas, but not to a schema
         return cls(frame, where, names)
 
@@ -92,6 +94,17 @@ class Frame:
 def raw_columns(frame: nw.DataFrame[Any]) -> list[np.ndarray]:
     """All columns of a frame in memory, for `Column.clean`."""
     return [_raw(series) for series in frame.iter_columns()]
+
+
+def _refuse_guessing_scans(data: Any, where: str) -> None:
+    """A lazy frame of polars that reads CSV or JSON has types that were guessed from the first rows."""
+    if type(data).__name__ != "LazyFrame" or not type(data).__module__.startswith("polars."):
+        return
+    with own_words(f"{where}: {_FAILS}"):
+        plan = str(data.explain(optimized=False))
+    if re.search(r"^\s*(Csv|NDJson) SCAN", plan, re.MULTILINE):
+        remedy = "Give the CSV file itself, or a Parquet file with a stated type for each column"
+        raise InputError(f"{where}: polars guesses the types of CSV and JSON from rows. {remedy}.")
 
 
 def _native_names(data: Any) -> list[str]:

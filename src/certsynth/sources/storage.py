@@ -20,7 +20,7 @@ from certsynth.domain import Column, Schema
 from certsynth.domain.cleaning import as_labels
 from certsynth.errors import InputError
 
-Storage = Literal["whole numbers", "floats", "truths", "times", "texts"]
+Storage = Literal["whole numbers", "floats", "truths", "times", "mixed objects", "texts"]
 
 EXACT_FLOATS = 2**53
 """Up to here every whole number is a float of its own."""
@@ -30,6 +30,8 @@ def storage_of(kind: nw.dtypes.DType) -> Storage:
     """What a column of a frame holds, by its type."""
     if kind == nw.Boolean:
         return "truths"
+    if kind == nw.Object:
+        return "mixed objects"
     if kind.is_float():
         return "floats"
     if kind.is_numeric():
@@ -94,6 +96,8 @@ def is_ambiguous(column: Column, storage: Storage) -> bool:
         return False
     if storage == "truths":
         return True  # True, TRUE and true are one value, but three texts
+    if storage == "mixed objects" and any(label.strip().lower() in ("true", "false") for label in labels):
+        return True
     if storage == "times":
         return any(any(letter.isdigit() for letter in label) and not _is_time(label) for label in labels)
     return any(_reads_otherwise(label, exact=storage == "whole numbers") for label in labels)
