@@ -6,6 +6,7 @@ One session for all of it, in this process, so that at most one Java starts for 
 from __future__ import annotations
 
 import contextlib
+import dataclasses
 import os
 import shutil
 import sys
@@ -22,6 +23,7 @@ import pytest
 from click.testing import CliRunner
 from everything import Together, clean_rows, mixed_schema, nasty_schema, shown, tallies
 from nasty import CANARY, TABLE, columns, expected, parquet_file
+from neighbours import base, csv_file, farthest, folders, neighbours, read_or_none, schema_of, texts_parquet
 
 from certsynth import Release, Schema, certify, evaluate, release
 from certsynth.cli import main
@@ -33,6 +35,7 @@ from certsynth.queries.marginals import CellCounts, Marginals
 from certsynth.queries.tally import HowMany, asked
 from certsynth.sources import open_source, pushed_down, rows_of, spark
 from certsynth.sources.pushdown import PushedDown
+from certsynth.sources.spark import SparkTable, spark_table
 from small import MIXED, FixedOutput, emitted, people
 
 pytestmark = [
@@ -176,7 +179,9 @@ def test_rows_that_were_sent_before_their_query_died_count_once(nasty: Any) -> N
 
     schema = nasty_schema(0, ["integers", "floats"])
     frame = nasty.select("integers", "floats").coalesce(1)
-    found = ask(frame.mapInArrow(dying, frame.schema), schema, tallies(schema)["cells"])
+    about = SparkTable.open(frame, "data")  # a step of one's own is refused: here it stands for what Spark does
+    table = dataclasses.replace(about, frame=frame.mapInArrow(dying, frame.schema))
+    found = ask(table, schema, tallies(schema)["cells"])
     assert shown(found) == shown(asked([clean_rows(schema)], tallies(schema)["cells"]))
 
 
@@ -279,6 +284,74 @@ class Heavy:
 
 def test_a_large_question_can_be_sent(nasty: Any) -> None:
     assert ask(nasty, nasty_schema(0, ["integers"]), Heavy()) == 60 * 3_000_000
+
+
+# ------------------------------------------------------------------------------------------- tables that differ in a row
+
+
+def spark_ways(session: Any) -> dict[str, Callable[[Path, Any], Any]]:
+    def frame(folder: Path, rows: Any) -> Any:
+        return session.read.parquet(str(texts_parquet(folder, rows)))
+
+    def query(folder: Path, rows: Any) -> Any:
+        frame(folder, rows).createOrReplaceTempView("neighbours")
+        return spark_table("SELECT x, age FROM neighbours WHERE age > '0'", query=True)
+
+    return {"frame": frame, "query": query, "pushed down": lambda *given: pushed_down(frame(*given))}
+
+
+@pytest.mark.parametrize("way", ["frame", "query", "pushed down"])
+def test_one_row_changes_the_integers_by_one_row(way: str, session: Any, tmp_path: Path) -> None:
+    for name, cells in {"zeros in front": ["00X"], "date": ["01/13/2020"]}.items():
+        found = {}
+        for what, rows in neighbours(name, cells):
+            inside = tmp_path / f"{name}{len(found)}"
+            inside.mkdir()
+            found[what] = read_or_none(spark_ways(session)[way], inside, rows, schema_of(name))
+        assert None not in found.values()
+        assert farthest(found) == {}
+
+
+NOT_ROWWISE = {
+    "SELECT count(*) AS x FROM t": "it has an aggregate, and one private row could change many rows",
+    "SELECT DISTINCT x FROM t": "it has DISTINCT",
+    "SELECT x FROM t GROUP BY x": "it has an aggregate",
+    "SELECT x FROM t LIMIT 3": "it has LIMIT",
+    "SELECT x FROM t UNION ALL SELECT x FROM t": "it has UNION",
+    "SELECT t.x FROM t JOIN t AS u ON t.x = u.x": "it has a join",
+    "SELECT x, row_number() OVER (ORDER BY x) AS r FROM t": "it has a window function",
+    "SELECT explode(array(x, x)) AS x FROM t": "it has explode",
+    "SELECT x FROM t WHERE x = (SELECT max(x) FROM t)": "a subquery among its expressions",
+    "SELECT x FROM t TABLESAMPLE (10 PERCENT)": "it has a sample",
+    "SELECT rand() AS x FROM t": "a function that is not of one row's values alone",
+    "SELECT monotonically_increasing_id() AS x FROM t": "a function that is not of one row's values alone",
+    "WITH u AS (SELECT DISTINCT x FROM t) SELECT x FROM u": "it has DISTINCT",
+    "SELECT x FROM seen": "it has DISTINCT or dropDuplicates",
+    "SELECT * FROM csv.`{csv}`": "from CSV depends on other rows",
+    "SELECT * FROM json.`{json}`": "from Json depends on other rows",
+    "SELECT * FROM parquet.`{folders}`": "guesses types from the names of its folders. Set spark.sql.sources.partition",
+}
+
+
+def test_what_is_not_row_wise_is_refused(session: Any, tmp_path: Path) -> None:
+    rows = base("texts")
+    frame = session.read.parquet(str(texts_parquet(tmp_path, rows)))
+    frame.createOrReplaceTempView("t")
+    frame.distinct().createOrReplaceTempView("seen")
+    (tmp_path / "t.json").write_text('{"x": 1}')
+    places = {"csv": csv_file(tmp_path, rows), "json": tmp_path / "t.json", "folders": folders(tmp_path, rows)}
+    for text, says in NOT_ROWWISE.items():
+        asked_for = text.format(**places)
+        for data in (lambda q=asked_for: spark_table(q, query=True), lambda q=asked_for: open_source(session.sql(q))):
+            with pytest.raises(InputError) as caught:
+                data()
+            assert says in str(caught.value), text
+            assert "\n" not in str(caught.value)
+    for frames in (frame.dropDuplicates(), frame.sample(0.5), frame.mapInArrow(lambda x: x, frame.schema)):
+        with pytest.raises(InputError, match="one private row could change many rows"):
+            open_source(frames)
+    for text in ("SELECT upper(x) AS x FROM t WHERE age IN ('1', '20')", "WITH u AS (SELECT x FROM t) SELECT x FROM u"):
+        assert spark_table(text, query=True).names == ("x",)
 
 
 # ------------------------------------------------------------------------------------------------ whole releases

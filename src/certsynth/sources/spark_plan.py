@@ -26,7 +26,7 @@ _DECLARING = ("ParquetFileFormat", "OrcFileFormat", "AvroFileFormat")
 _WORDS = {
     "Aggregate": "an aggregate",
     "Distinct": "DISTINCT",
-    "Deduplicate": "dropDuplicates",
+    "Deduplicate": "DISTINCT or dropDuplicates",
     "Join": "a join",
     "Union": "UNION",
     "Except": "EXCEPT",
