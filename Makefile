@@ -52,6 +52,7 @@ audits: setup
 	$(BIN)/python audits/accounting.py
 	$(BIN)/python audits/auditor.py
 	$(BIN)/python audits/distinguish.py
+	$(BIN)/python audits/readers.py
 
 # The paper's figures and rates, and ours beside them: some three hours on one core; goes on where it was interrupted.
 # QUICK=1 tries everything out in minutes.

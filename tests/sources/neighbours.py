@@ -165,7 +165,9 @@ def database(folder: Path, table: Table) -> Path:
 
 
 def attached(folder: Path, table: Table) -> Unopened:
-    return Unopened("SELECT x, age FROM town.people WHERE age <> '0'", attached=(("town", str(database(folder, table))),))
+    return Unopened(
+        "SELECT x, age FROM town.people WHERE age <> '0'", attached=(("town", str(database(folder, table))),)
+    )
 
 
 def a_relation(folder: Path, table: Table) -> duckdb.DuckDBPyRelation:
@@ -252,7 +254,7 @@ def read_or_none(way: Callable[[Path, Table], Any], folder: Path, table: Table, 
 
 
 def farthest(found: dict[str, list[np.ndarray] | None]) -> dict[tuple[str, str], int]:
-    """Pairs of tables whose integers differ by more than one row can make them: 2 if it is replaced, 1 if it is added."""
+    """Pairs of tables whose integers differ by more than one row makes: 2 where it is replaced, 1 where it is added."""
     there = {what: blocks for what, blocks in found.items() if blocks is not None}
     wrong = {}
     for (a, ours), (b, theirs) in itertools.combinations(there.items(), 2):

@@ -89,7 +89,7 @@ def test_integers_of_a_reader_that_guesses_are_seen_to_differ() -> None:
     assert distance(*found) > 2
 
 
-# --------------------------------------------------------------- four pairs of tables that were read far from each other
+# -------------------------------------------------------------- four pairs of tables that were read far from each other
 
 MANY = 4000
 

@@ -75,7 +75,7 @@ def test_a_row_wise_query_is_run(query: str, town: Path) -> None:
 
 MANY = "one private row could change many rows of the result"
 OTHERS = {
-    "SELECT count(*) AS a FROM town.p": f"it has the aggregate count, and {MANY}. Make a table or Parquet file in which",
+    "SELECT count(*) AS a FROM town.p": f"it has the aggregate count, and {MANY}. Make a table or Parquet file",
     "SELECT any_value(a) AS a FROM town.p": "the aggregate any_value",
     "SELECT a FROM town.p GROUP BY a": "GROUP BY",
     "SELECT a FROM town.p GROUP BY ALL": "GROUP BY ALL",

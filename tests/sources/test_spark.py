@@ -286,7 +286,7 @@ def test_a_large_question_can_be_sent(nasty: Any) -> None:
     assert ask(nasty, nasty_schema(0, ["integers"]), Heavy()) == 60 * 3_000_000
 
 
-# ------------------------------------------------------------------------------------------- tables that differ in a row
+# ------------------------------------------------------------------------------------------ tables that differ in a row
 
 
 def spark_ways(session: Any) -> dict[str, Callable[[Path, Any], Any]]:
@@ -327,8 +327,8 @@ NOT_ROWWISE = {
     "SELECT monotonically_increasing_id() AS x FROM t": "a function that is not of one row's values alone",
     "WITH u AS (SELECT DISTINCT x FROM t) SELECT x FROM u": "it has DISTINCT",
     "SELECT x FROM seen": "it has DISTINCT or dropDuplicates",
-    "SELECT * FROM csv.`{csv}`": "from CSV depends on other rows",
-    "SELECT * FROM json.`{json}`": "from Json depends on other rows",
+    "SELECT * FROM csv.`{csv}`": "how Spark reads a row from CSV depends on other rows",
+    "SELECT * FROM json.`{json}`": "how Spark reads a row from Json depends on other rows",
     "SELECT * FROM parquet.`{folders}`": "guesses types from the names of its folders. Set spark.sql.sources.partition",
 }
 

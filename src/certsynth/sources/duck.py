@@ -394,7 +394,8 @@ def _refuse_unless_rowwise(relation: duckdb.DuckDBPyRelation, where: str) -> boo
 
     def ask(sql: str) -> list[tuple[Any, ...]]:
         with own_words(f"{where}: {_FAILS}"):
-            return relation.query("certsynth_relation", sql).fetchall()
+            found = relation.query("certsynth_relation", sql)
+            return [] if found is None else found.fetchall()
 
     with own_words(f"{where}: its query cannot be shown. {_IN_A_TABLE}"):
         text = relation.sql_query()

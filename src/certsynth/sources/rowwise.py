@@ -9,16 +9,21 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
 from certsynth.errors import InputError
 
 Ask = Callable[[str], list[tuple[Any, ...]]]
-"""Runs SQL in the connection that a query belongs to. It is asked about the catalogue and about plans, never for rows."""
+"""Runs SQL in the connection of a query. It is asked about the catalogue and about plans, never for rows."""
 
-FUNCTIONS = frozenset(
+
+def words(text: str) -> frozenset[str]:
+    return frozenset(text.split())
+
+
+FUNCTIONS = words(
     """
     + - * / // % ** ^ & | ~ << >> = != < > <= >= ! @ || ^@ ~~ !~~ ~~* !~~* ~~~ ->>
     abs acos acosh add array_contains array_extract array_has array_length ascii asin asinh atan atan2 atanh
@@ -40,17 +45,17 @@ FUNCTIONS = frozenset(
     timezone to_base to_centuries to_days to_decades to_hours to_microseconds to_millennia to_milliseconds to_minutes
     to_months to_quarters to_seconds to_timestamp to_weeks to_years translate trim trunc try_strptime typeof ucase
     unicode upper week weekday weekofyear xor year yearweek
-    """.split()
+    """
 )
 """Functions of one row's values. DuckDB calls more of them consistent, but not all are functions of values alone:
 `stats` tells extremes of the whole column, `vector_type` how a batch is stored, and `age` knows what day it is."""
 
-_EXPRESSIONS = frozenset(
+_EXPRESSIONS = words(
     "BETWEEN CASE CAST COLLATE COLUMN_REF COMPARISON CONJUNCTION CONSTANT FUNCTION OPERATOR PARAMETER "
-    "POSITIONAL_REFERENCE STAR TYPE".split()
+    "POSITIONAL_REFERENCE STAR TYPE"
 )
-_PARTS = frozenset("SELECT_NODE BASE_TABLE SUBQUERY TABLE_FUNCTION EXPRESSION_LIST EMPTY ORDER_MODIFIER".split())
-_ORDERS = frozenset("ORDER_DEFAULT ASCENDING DESCENDING".split())
+_PARTS = words("SELECT_NODE BASE_TABLE SUBQUERY TABLE_FUNCTION EXPRESSION_LIST EMPTY ORDER_MODIFIER")
+_ORDERS = words("ORDER_DEFAULT ASCENDING DESCENDING")
 _PLACES = frozenset({"rowid", "file_row_number", "file_index"})
 """Columns that DuckDB makes up: where a row stands, which depends on the rows before it."""
 
@@ -66,8 +71,8 @@ _PARQUET_OPTIONS = {
     "union_by_name": {"false"},
 }
 _PUBLIC = frozenset({"range", "generate_series"})
-_STEPS = frozenset("PROJECTION FILTER ORDER_BY CTE CTE_SCAN EXPRESSION_GET".split())
-_LEAVES = frozenset("SEQ_SCAN PARQUET_SCAN READ_PARQUET RANGE GENERATE_SERIES DUMMY_SCAN COLUMN_DATA_SCAN EMPTY_RESULT".split())
+_STEPS = words("PROJECTION FILTER ORDER_BY CTE CTE_SCAN EXPRESSION_GET")
+_LEAVES = words("SEQ_SCAN PARQUET_SCAN READ_PARQUET RANGE GENERATE_SERIES DUMMY_SCAN COLUMN_DATA_SCAN EMPTY_RESULT")
 _REMOTE = ("POSTGRES_", "MYSQL_", "SQLITE_")
 _ARROW = "PYTHON_ARROW_SCAN"
 MADE = "__duckdb_source_"
@@ -168,7 +173,7 @@ def _nodes(tree: Any) -> Iterator[tuple[str, bool]]:
 def _read(text: str, parse: Ask, seen: _Seen) -> None:
     """Walk through the tree of a query."""
     told = parse(text)
-    tree = json.loads(told[0][0]) if told else {"error": True}
+    tree: Any = json.loads(told[0][0]) if told else {"error": True}
     if tree.get("error", True) or len(tree["statements"]) != 1:
         raise InputError(f"{seen.where}: not a single SELECT that can be analysed. Select rows, and nothing else.")
     node = tree["statements"][0]["node"]

@@ -1,7 +1,7 @@
 """Which plans of Spark are row-wise: each row of a DataFrame comes from one row of one table, and from nothing else.
 
 The analysed plan has views and common tables in their places, and every aggregate, window and generator as a step of
-its own. Steps that work row by row are listed; all others are refused. So are files whose types Spark guesses from rows.
+its own. Steps that work row by row are listed; all others are refused, and so are files whose types Spark guesses.
 """
 
 from __future__ import annotations
@@ -10,14 +10,13 @@ from collections.abc import Iterator
 from typing import Any
 
 from certsynth.errors import InputError
+from certsynth.sources.rowwise import words
 
-_STEPS = frozenset(
+_STEPS = words(
     "Project Filter SubqueryAlias View Sort Repartition RepartitionByExpression RebalancePartitions ResolvedHint "
-    "WithCTE CTERelationDef CTERelationRef".split()
+    "WithCTE CTERelationDef CTERelationRef"
 )
-_TABLES = frozenset(
-    "LogicalRelation HiveTableRelation DataSourceV2Relation LogicalRDD LocalRelation OneRowRelation Range".split()
-)
+_TABLES = words("LogicalRelation HiveTableRelation DataSourceV2Relation LogicalRDD LocalRelation OneRowRelation Range")
 """Where rows come from. What an RDD was made by, and what a database does behind JDBC, cannot be seen."""
 
 _DECLARING = ("ParquetFileFormat", "OrcFileFormat", "AvroFileFormat")
@@ -74,7 +73,9 @@ def _refuse_guessed_types(node: Any, where: str) -> None:
     kind = _name(relation.fileFormat())
     if not kind.endswith(_DECLARING):
         found = kind.removesuffix("FileFormat")
-        raise InputError(f"{where}: what Spark reads from {found} depends on other rows than the one it reads. {_STATED}")
+        raise InputError(
+            f"{where}: what Spark reads from {found} depends on other rows than the one it reads. {_STATED}"
+        )
     folders = [field.dataType().simpleString() for field in relation.partitionSchema().fields()]
     if node.catalogTable().isEmpty() and set(folders) - {"string"}:
         remedy = f"Set {_FOLDERS} to false, or read a table that declares them"

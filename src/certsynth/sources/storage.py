@@ -1,8 +1,8 @@
 """Types that a column of a frame is stored in, and labels that such a type cannot tell apart.
 
-Somebody chose the types of a frame, and often it was a reader that guessed them from rows: `007` is read as 7, until one
-row has `00X`. How a frame came to be cannot be seen. So a type is refused where labels that the schema lists would be
-read otherwise than as texts. That depends on the schema and on the type alone, never on a value.
+Somebody chose the types of a frame, and often it was a reader that guessed them from rows: `007` is read as 7, until
+one row has `00X`. How a frame came to be cannot be seen. So a type is refused where labels that the schema lists would
+be read otherwise than as texts. That depends on the schema and on the type alone, never on a value.
 """
 
 from __future__ import annotations
@@ -78,9 +78,7 @@ def refuse_ambiguous(schema: Schema, storages: Iterable[Storage], where: str) ->
         if is_ambiguous(column, storage):
             boolean = ' or make it a column of kind "boolean"' if storage == "truths" else ""
             found = f"column {column.name!r} is stored as {storage}, which cannot tell its labels apart"
-            raise InputError(
-                f"{where}: {found}. Read it as text, as with dtype=str{boolean}, or give the file itself."
-            )
+            raise InputError(f"{where}: {found}. Read it as text, as with dtype=str{boolean}, or give the file itself.")
 
 
 def is_ambiguous(column: Column, storage: Storage) -> bool:
