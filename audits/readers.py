@@ -118,7 +118,8 @@ CONTROLS: dict[str, tuple[str, Way]] = {
 
 
 def _guessed(path: Path) -> pd.DataFrame:
-    return pd.DataFrame(duckdb.sql(f"SELECT x::VARCHAR, n FROM '{path}'").fetchall(), columns=["x", "n"])
+    rows = duckdb.sql(f"FROM '{path}'").fetchall()
+    return pd.DataFrame([(str(x).lower() if isinstance(x, bool) else x, n) for x, n in rows], columns=["x", "n"])
 
 
 def _whole(value: Any) -> Any:

@@ -160,6 +160,8 @@ def _attach(con: duckdb.DuckDBPyConnection, name: str, database: str) -> None:
             raise InputError(f"{where}: DuckDB's extension {kind} is not installed here. {remedy}") from None
     place = database.replace("'", "''").removeprefix(f"{kind}:")
     try:
+        if kind == "sqlite":  # its values have types of their own, whatever their column declares: all are read as text
+            con.execute("SET GLOBAL sqlite_all_varchar = true")
         con.execute(f"ATTACH '{place}' AS \"{name}\" (READ_ONLY, TYPE {kind})")
     except Exception:
         raise InputError(f"{where}: DuckDB cannot open this database. Check where it is.") from None
