@@ -103,5 +103,7 @@ def _raw(series: nw.Series[Any]) -> np.ndarray:
 
 
 def _shown(value: Any) -> Any:
-    """Labels such as pandas' intervals and periods are meant as they are printed."""
+    """Labels such as pandas' intervals and periods are meant as they are printed; bytes, lists and maps are absent."""
+    if isinstance(value, (bytes, list, tuple, dict, np.ndarray)):
+        return None
     return value if isinstance(value, (str, numbers.Number, datetime.date)) else str(value)
