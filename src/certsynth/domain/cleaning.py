@@ -177,8 +177,9 @@ def _label(value: Any) -> str | None:
         if isinstance(value, np.datetime64):
             (value,) = _objects(np.array([value]))
         if isinstance(value, Decimal) and value.is_finite() and value.adjusted() < _MOST_DIGITS:
-            value = int(value) if value == int(value) else float(value)
-            return str(value)
+            # With a decimal point it is the nearest float, as DuckDB reads a column of such decimals.
+            value = float(value) if int(value.as_tuple().exponent) < 0 else int(value)
+            return _label(value)
         if isinstance(value, _NUMBERS):
             number = float(value)
             return str(int(number)) if number.is_integer() else None if math.isnan(number) else str(number)
