@@ -19,6 +19,7 @@ import nasty as table
 import numpy as np
 import pyarrow as pa
 import pytest
+import storage
 from click.testing import CliRunner
 from everything import Together, clean_rows, mixed_schema, nasty_schema, shown, tallies
 from nasty import CANARY, TABLE, columns, expected, parquet_file
@@ -68,7 +69,7 @@ def session(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
         for key, value in {**SETTINGS, "spark.local.dir": folder, "spark.sql.warehouse.dir": folder}.items():
             builder = builder.config(key, str(value))
         spark = builder.getOrCreate()
-        for module in (everything, table, sys.modules[__name__]):  # executors do not have the tests
+        for module in (everything, table, storage, sys.modules[__name__]):  # executors do not have the tests
             cloudpickle.register_pickle_by_value(module)
         yield spark
         spark.stop()
@@ -112,6 +113,43 @@ def test_rows_that_are_brought_here_are_the_same(nasty: Any) -> None:
         for column in columns(name):
             found = column.clean(np.concatenate(parts))
             np.testing.assert_array_equal(found, expected(column, TABLE[name]), err_msg=str(column))
+
+
+SPARK_TYPES = [
+    *("int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64", "zero or one", "float64", "float32"),
+    *(
+        "decimal(9,2)",
+        "decimal(9,0)",
+        "decimal(18,1)",
+        "decimal(38,0)",
+        "decimal(38,10)",
+        "text",
+        "dictionary",
+        "date32",
+    ),
+    *("timestamp[ms]", "timestamp[us]", "truths", "bytes", "maps", "lists", "records"),
+]
+"""Types of storage that Spark reads from Parquet. Instants are left out: it shows them by the clock of its session."""
+
+
+@pytest.mark.parametrize("turn", range(2))
+def test_types_of_storage_are_counted_as_everywhere(turn: int, session: Any, tmp_path: Path) -> None:
+    frame = session.read.parquet(str(storage.parquet_file(tmp_path, storage.arrow(SPARK_TYPES))))
+    kinds = [storage.KINDS[(5 * j + 7 * turn) % len(storage.KINDS)] for j in range(len(SPARK_TYPES))]
+    named = list(zip(SPARK_TYPES, kinds, strict=True))
+    schema = Schema(columns=tuple(storage.columns_of_every_kind(name)[kind] for name, kind in named))
+    rows = [column.clean(storage.seen(column.name, by="engines")) for column in schema]
+    assert ask(frame, schema, Together.of(schema)) == asked([rows], Together.of(schema))
+    source = pushed_down(frame)
+    assert isinstance(source, PushedDown)
+    for j, column in enumerate(schema):
+        alone = Schema(columns=(column,))
+        tally = CellCounts(alone, Marginals.even(alone, [(0,)], resolution=40))
+        if j % 3 == turn and source.answers(tally, alone):
+            assert shown(source.tallied(tally, alone)) == shown(asked([rows[j : j + 1]], tally)), (
+                column.name,
+                kinds[j],
+            )
 
 
 def test_grouped_counts_in_spark_sql_are_those_of_the_rows(nasty: Any) -> None:

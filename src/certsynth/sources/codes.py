@@ -5,6 +5,8 @@ bisection among all floats. Labels are looked up. What cannot be said exactly is
 
 Comparisons are alike everywhere, and arithmetic is not: polars divides by multiplying with the inverse. Where an engine
 is known to round as Python does, the steps of `Ordered` are written as they are there, which is quicker.
+
+docs/explanation/counting.md has the claim and its proof: an expression gives the integer that the row itself would give.
 """
 
 from __future__ import annotations
@@ -12,7 +14,7 @@ from __future__ import annotations
 import datetime
 from collections.abc import Callable, Sequence
 from functools import reduce
-from typing import Any
+from typing import Any, Literal
 
 import narwhals as nw
 import numpy as np
@@ -20,7 +22,7 @@ import numpy as np
 from certsynth.arrays import Floats, Ints
 from certsynth.domain import Cells, Column, Ordered
 from certsynth.domain.cells import Groups
-from certsynth.domain.column import PATH, Category
+from certsynth.domain.column import Category
 from certsynth.queries.coding import MOVE_UNITS, move_units
 from certsynth.queries.thresholds import least_floats
 
@@ -35,41 +37,67 @@ MOST_LABELS = 256
 
 _NUMBERS = (nw.Int8, nw.Int16, nw.Int32, nw.Int64, nw.UInt8, nw.UInt16, nw.UInt32, nw.UInt64, nw.Float32, nw.Float64)
 _WHOLE = _NUMBERS[:7]  # those that fit into 64 bits with a sign
+_FLOATS = _NUMBERS[8:]
 _EPOCH = datetime.date(1970, 1, 1)
+
+Reading = Literal["truths", "labels", "days", "numbers"]
+"""What the values of an engine are to a column."""
+
+
+def reading(column: Column, dtype: nw.dtypes.DType) -> Reading | None:
+    """What values of an engine's type are to a column, by its kind; None where only `Column.clean` can tell.
+
+    Every expression is made by `_expression`, which asks here first: the number 20200229 is a place on the line of a
+    column of numbers, a day to a column of dates, and a label to an ordinal.
+    """
+    if dtype == nw.Boolean:
+        return "truths"
+    if isinstance(column, Category) or (isinstance(column, Ordered) and column.kind == "ordinal"):
+        if dtype == nw.String:  # any mixture of blanks and capitals reads as true
+            return "labels" if column.told_apart is not None else None
+        return "labels" if dtype in _WHOLE or dtype in _FLOATS else None
+    if isinstance(column, Ordered) and column.kind == "date":
+        return "days" if dtype == nw.Date or dtype == nw.Datetime("us") else None
+    if isinstance(column, Ordered) and column.kind in ("integer", "number"):
+        return "numbers" if dtype in _NUMBERS else None
+    return None
 
 
 def cell_codes(
-    name: str, kind: nw.dtypes.DType, column: Column, cells: Cells, *, arithmetic: bool = False
+    name: str, dtype: nw.dtypes.DType, column: Column, cells: Cells, *, arithmetic: bool = False
 ) -> nw.Expr | None:
-    """Codes of measured cells, for a column of the engine's type `kind`; by `arithmetic`, if it is exact there."""
+    """Codes of measured cells, for a column of the engine's type `dtype`; by `arithmetic`, if it is exact there."""
 
     def code(clean: np.ndarray) -> Ints:
         return column.to_cells(clean, cells)
 
-    many = len(cells.places) > FEW_STEPS and not isinstance(cells, Groups)
-    if arithmetic and many and kind in _NUMBERS and isinstance(column, Ordered) and _even(column, cells):
-        return _unless_none(name, column, code, _place(nw.col(name), column, cells, half=False))
-    return _said(name, kind, column, code)
+    def compute(x: nw.Expr, line: Ordered) -> nw.Expr | None:
+        many = len(cells.places) > FEW_STEPS and not isinstance(cells, Groups)
+        return _place(x, line, cells, half=False) if many and _even(line, cells) else None
+
+    return _expression(name, dtype, column, code, compute=compute if arithmetic else None)
 
 
 def lattice_codes(
-    name: str, kind: nw.dtypes.DType, column: Column, lattice: Cells, *, arithmetic: bool = False
+    name: str, dtype: nw.dtypes.DType, column: Column, lattice: Cells, *, arithmetic: bool = False
 ) -> nw.Expr | None:
     """Codes of lattice points."""
 
     def code(clean: np.ndarray) -> Ints:
         return column.to_lattice(clean, lattice)[0]
 
-    if arithmetic and len(lattice.places) > FEW_STEPS and kind in _NUMBERS and isinstance(column, Ordered):
-        if column.whole and not column.farthest(lattice):
-            return _unless_none(name, column, code, _offset(nw.col(name), column))
-        if _even(column, lattice):
-            return _unless_none(name, column, code, _place(nw.col(name), column, lattice, half=True))
-    return _said(name, kind, column, code)
+    def compute(x: nw.Expr, line: Ordered) -> nw.Expr | None:
+        if len(lattice.places) <= FEW_STEPS:
+            return None
+        if line.whole and not line.farthest(lattice):
+            return _offset(x, line)
+        return _place(x, line, lattice, half=True) if _even(line, lattice) else None
+
+    return _expression(name, dtype, column, code, compute=compute if arithmetic else None)
 
 
 def moved_units(
-    name: str, kind: nw.dtypes.DType, column: Column, lattice: Cells, farthest: int, *, arithmetic: bool = False
+    name: str, dtype: nw.dtypes.DType, column: Column, lattice: Cells, farthest: int, *, arithmetic: bool = False
 ) -> nw.Expr | int | None:
     """How far a value is from its lattice point, as `move_units` has it; 0 where no value is."""
     if not column.farthest(lattice):
@@ -79,101 +107,99 @@ def moved_units(
     def units(clean: np.ndarray) -> Ints:
         return move_units(column.to_lattice(clean, lattice)[1], farthest)
 
-    if arithmetic and kind in _NUMBERS and _even(column, lattice):
-        there, place = _position(nw.col(name), column), _place(nw.col(name), column, lattice, half=True)
-        away = (there - place / float(lattice.steps)).abs()
+    def compute(x: nw.Expr, line: Ordered) -> nw.Expr | None:
+        if not _even(line, lattice):
+            return None
+        away = (_position(x, line) - _place(x, line, lattice, half=True) / float(lattice.steps)).abs()
         up = nw.when(away > 0.0).then(away * float(MOVE_UNITS) + 2.0**-20).otherwise(nw.lit(0.0)).ceil()
-        return _unless_none(name, column, units, _at_most(up, farthest))
-    if column.whole and column.reach <= MOST_STEPS:
-        return _said(name, kind, column, units, of_offset=units(np.arange(column.reach + 1.0)))
-    return None
+        return _at_most(up, farthest)
+
+    return _expression(name, dtype, column, units, compute=compute if arithmetic else None, rising=False)
 
 
-def _said(
+def _expression(
     name: str,
-    kind: nw.dtypes.DType,
+    dtype: nw.dtypes.DType,
     column: Column,
     code: Callable[[np.ndarray], Ints],
     *,
-    of_offset: Ints | None = None,
+    compute: Callable[[nw.Expr, Ordered], nw.Expr | None] | None = None,
+    rising: bool = True,
 ) -> nw.Expr | None:
-    """An expression for `code` of cleaned values. `of_offset` has it for each value of a line where it may rise and
-    fall; else it must not fall."""
-    x = nw.col(name)
+    """An expression for `code` of cleaned values; None where there is none that is exact.
 
-    def of(*values: Any, dtype: Any = object) -> list[int]:
-        return [int(c) for c in code(column.clean(np.array(values, dtype=dtype)))]
+    Along a line `code` never falls, unless `rising` is false. `compute` writes it as arithmetic on numbers that are not
+    missing, where the engine rounds as Python does.
+    """
+    x, way = nw.col(name), reading(column, dtype)
+
+    def of(*values: Any) -> list[int]:
+        return [int(c) for c in code(column.clean(np.array(values, dtype=object)))]
 
     (absent,) = of(None)
-    if kind == nw.Boolean:
+    if way == "truths":
         yes, no = of(True, False)
         return _unless(x.is_null(), absent, nw.when(x).then(nw.lit(yes)).otherwise(nw.lit(no)))
-    if not isinstance(column, Ordered) or column.kind == "ordinal":
-        return _labelled(x, kind, column, of, absent)
-    if column.kind == "date":
-        if kind == nw.Date or kind == nw.Datetime("us"):
-            return _unless(x.is_null(), absent, _of_days(x, kind, column, code, of_offset))
+    if way == "labels":
+        return _labelled(x, dtype, column, of, absent)
+    if way == "days":
+        assert isinstance(column, Ordered)
+        found = _of_days(x, dtype, column, code)
+        return None if found is None else _unless(x.is_null(), absent, found)
+    if way == "numbers":
+        assert isinstance(column, Ordered)
+        computed = compute(x, column) if compute is not None else None
+        found = computed if computed is not None else _of_numbers(x, column, code, rising)
+        return None if found is None else _unless(x.is_null() | x.cast(nw.Float64).is_nan(), absent, found)
+    return None
+
+
+def _of_numbers(x: nw.Expr, column: Ordered, code: Callable[[np.ndarray], Ints], rising: bool) -> nw.Expr | None:
+    """Codes by comparisons with the floats where they change; of a `code` that may fall, by the offset."""
+    if not rising and not (column.whole and column.reach <= MOST_STEPS):
         return None
-    if kind not in _NUMBERS:
+
+    def step(values: Floats) -> np.ndarray:
+        return code(column.clean(values)) if rising else column.clean(values)
+
+    first, last = (int(c) for c in step(np.array([-np.inf, np.inf])))
+    if last - first > MOST_STEPS:
         return None
-
-    def clean(values: Floats) -> np.ndarray:
-        return column.clean(values)
-
-    rising = clean if of_offset is not None else lambda values: code(clean(values))
-    first, last = (int(c) for c in rising(np.array([-np.inf, np.inf])))
-    if last - first >= MOST_STEPS:
-        return None
-    levels = np.arange(first + 1, last + 1)
-    starts = [float(start) for start in least_floats(rising, levels)]
-    values = np.arange(first, last + 1) if of_offset is None else of_offset[first : last + 1]
-    number = x.cast(nw.Float64)
-    return _unless(x.is_null() | number.is_nan(), absent, _stepped(number, starts, values.tolist()))
+    values = np.arange(first, last + 1) if rising else code(np.arange(first, last + 1.0))
+    starts = [float(start) for start in least_floats(step, np.arange(first + 1, last + 1))]
+    return _stepped(x.cast(nw.Float64), starts, values.tolist())
 
 
-def _of_days(
-    x: nw.Expr,
-    kind: nw.dtypes.DType,
-    column: Ordered,
-    code: Callable[[np.ndarray], Ints],
-    of_offset: Ints | None,
-) -> nw.Expr:
+def _of_days(x: nw.Expr, dtype: nw.dtypes.DType, column: Ordered, code: Callable[[np.ndarray], Ints]) -> nw.Expr | None:
     """Codes by the day: all days of the column are tried."""
-    codes = code(np.arange(column.reach + 1.0)) if of_offset is None else of_offset
+    codes = code(np.arange(column.reach + 1.0))
     changes = np.flatnonzero(np.diff(codes)) + 1
+    if len(changes) > MOST_STEPS:
+        return None
     days = [_EPOCH + datetime.timedelta(int(column.low) + int(day)) for day in changes]
     starts: list[Any] = days
-    if kind != nw.Date:
+    if dtype != nw.Date:
         starts = [datetime.datetime.combine(day, datetime.time()) for day in days]
     return _stepped(x, starts, codes[np.append(0, changes)].tolist())
 
 
 def _labelled(
-    x: nw.Expr, kind: nw.dtypes.DType, column: Column, of: Callable[..., list[int]], absent: int
+    x: nw.Expr, dtype: nw.dtypes.DType, column: Column, of: Callable[..., list[int]], absent: int
 ) -> nw.Expr | None:
     """Codes of labels that are listed, and of all others. A label is tried as the value that would read like it."""
-    texts: set[str] = {""}
-    if isinstance(column, Category):
-        if column.kind == "boolean" and kind == nw.String:
-            return None  # any mixture of blanks and capitals reads as true
-        texts |= {*column.labels, *(PATH.join(path) for path in column.paths)}
-        texts |= {"0", "1"} if column.kind == "boolean" else set()
-    elif isinstance(column, Ordered):
-        texts |= set(column.values)
+    texts = {"", *(("0", "1") if column.told_apart is None else column.told_apart)}
     none, number = x.is_null(), x
     values: list[Any]
     other: Any
-    if kind == nw.String:
+    if dtype == nw.String:
         values, other = sorted(texts), max(texts, key=len) + "\0"
-    elif kind in _WHOLE:
+    elif dtype in _WHOLE:
         values = [value for value in map(_whole, texts) if value is not None]
         other, number = next(i for i in range(2, len(values) + 3) if i not in values), x.cast(nw.Int64)
-    elif kind in (nw.Float32, nw.Float64):
+    else:
         values = [value for value in map(_number, texts) if value is not None]
         other, number = next(i + 0.5 for i in range(len(values) + 1) if i + 0.5 not in values), x.cast(nw.Float64)
         none = none | number.is_nan()
-    else:
-        return None
     if len(values) > MOST_LABELS:
         return None
     return _unless(none, absent, _looked_up(number, values, of(*values), of(other)[0]))
@@ -242,13 +268,6 @@ def _place(x: nw.Expr, column: Ordered, cells: Cells, *, half: bool) -> nw.Expr:
 
 def _at_most(x: nw.Expr, most: int) -> nw.Expr:
     return nw.when(x > float(most)).then(nw.lit(float(most))).otherwise(x)
-
-
-def _unless_none(name: str, column: Column, code: Callable[[np.ndarray], Ints], otherwise: nw.Expr) -> nw.Expr:
-    """For a column of numbers: `otherwise`, unless there is none."""
-    x = nw.col(name)
-    (absent,) = code(column.clean(np.array([None], dtype=object)))
-    return _unless(x.is_null() | x.cast(nw.Float64).is_nan(), int(absent), otherwise)
 
 
 def _stepped(x: nw.Expr, starts: Sequence[Any], values: Sequence[float]) -> nw.Expr:
