@@ -434,17 +434,16 @@ def readable(place: str, kind: str) -> str:
     if kind == "DATE":
         years = f"WHEN {place} > DATE '9999-12-31' THEN {_LAST} WHEN {place} < DATE '0001-01-01' THEN {_FIRST}"
         return f"CASE WHEN NOT isfinite({place}) THEN NULL {years} ELSE {place}::TIMESTAMP END"
-    if kind in (
-        "TIMESTAMP_NS",
-        "TIMESTAMPTZ_NS",
-    ):  # cut off: DuckDB's own cast rounds, so that a day may become the next
-        whole = f"epoch_ns({place}) // 1000 - (epoch_ns({place}) % 1000 < 0)::BIGINT"
-        return f"make_timestamp({whole})"  # no nanosecond is outside Python's years, and of infinity there is none
+    if kind in ("TIMESTAMP_NS", "TIMESTAMPTZ_NS"):
+        # Cut off to microseconds: DuckDB's own cast rounds, and the last nanosecond of a day would be the next day. All
+        # of them are in Python's years, and an infinite one has no nanoseconds.
+        return f"make_timestamp(epoch_ns({place}) // 1000 - (epoch_ns({place}) % 1000 < 0)::BIGINT)"
     if kind.startswith("TIMESTAMP"):
         clamped = f"least(greatest(epoch_us({place}), -62135596800000000), 253402300799999999)"
         return f"CASE WHEN isfinite({place}) THEN make_timestamp({clamped}) END"
     if kind == "TIME":  # with all six digits or none, as Python prints it
-        return f"CASE WHEN microsecond({place}) % 1000000 = 0 THEN {place}::VARCHAR ELSE rpad({place}::VARCHAR, 15, '0') END"
+        text = f"{place}::VARCHAR"
+        return f"CASE WHEN length({text}) > 8 THEN rpad({text}, 15, '0') ELSE {text} END"
     if kind.startswith("DECIMAL") and not kind.endswith(",0)"):
         return f"{place}::DOUBLE"
     return place if kind in _NATIVE else f"{place}::VARCHAR"
