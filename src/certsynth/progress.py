@@ -14,6 +14,10 @@ class Progress(Protocol):
     def __call__(self, phase: str, done: int, total: int | None) -> None: ...
 
 
+ROWS_REPORTED = 2**16
+"""Rows from one report to the next."""
+
+
 def silent(phase: str, done: int, total: int | None) -> None:
     """Say nothing."""
 
@@ -21,11 +25,18 @@ def silent(phase: str, done: int, total: int | None) -> None:
 def watched(
     batches: Iterable[Batch], phase: str, total: int | None, *, hidden: bool, progress: Progress
 ) -> Iterator[Batch]:
-    """The batches (each a sequence of columns), telling how many rows went by; nothing of it if that is `hidden`."""
+    """The batches (each a sequence of columns), reporting how many rows went by; nothing of it if that is `hidden`.
+
+    It is reported at multiples of ROWS_REPORTED and at the end, so that it depends on the number of rows alone: where a
+    batch ends may depend on what its rows hold.
+    """
     progress(phase, 0, None if hidden else total)
     done = 0
     for batch in batches:
         yield batch
-        done += len(batch[0])
+        before, done = done, done + len(batch[0])
         if not hidden:
-            progress(phase, done, total)
+            for passed in range(before // ROWS_REPORTED + 1, done // ROWS_REPORTED + 1):
+                progress(phase, passed * ROWS_REPORTED, total)
+    if not hidden and done % ROWS_REPORTED:
+        progress(phase, done, total)

@@ -7,9 +7,9 @@ import os
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 
-from certsynth.certificate.comparison import Distance, distances
+from certsynth.certificate.comparison import Distance, distances, report_as_if_solved
 from certsynth.certificate.direct import nothing
-from certsynth.certificate.skipping import Largest, largest_distances
+from certsynth.certificate.skipping import Largest, largest_distances, report_as_if_compared
 from certsynth.errors import InputError
 from certsynth.progress import Progress, silent
 from certsynth.queries.fine import FineCounts, FineMarginals
@@ -79,6 +79,7 @@ def compared(
     wanted. `what` is the word for the tables in messages, and `purpose` that for what is done with them.
 
     Nets, where there are some, are made. Rows are asked once in each pass, and all readings must give the same rows.
+    The number of passes, and all that is reported as progress, follow from `fine`, the number of tables and `memory`.
     """
     groups, subsets = passes_of(fine, memory), len(fine.marginals.subsets)
     largest, rows = [Largest() for _ in tables], 0
@@ -93,10 +94,15 @@ def compared(
             if group is not groups[0] and ours.rows != rows:
                 raise InputError("a table changes while it is read. Give a copy that stays as it is.")
             rows = ours.rows
+            after = _after(len(each), subsets, progress)
             if not rows:
                 each += nothing(group, theirs)
+                if every:
+                    report_as_if_solved(group, progress=after)
+                else:
+                    report_as_if_compared(group, largest=best, total=subsets, progress=progress)
             elif every:
-                each += distances(group, ours, theirs, progress=_after(len(each), subsets, progress))
+                each += distances(group, ours, theirs, progress=after)
             else:
                 each += largest_distances(group, ours, theirs, largest=best, total=subsets, progress=progress)
             del theirs

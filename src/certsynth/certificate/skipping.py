@@ -78,7 +78,49 @@ def largest_distances(
     `largest` is what other subsets have shown already, and is brought up to date. How many subsets are left after the
     first bounds depends on the rows: of that nothing is told as progress.
     """
-    return _Race(fine, first, second, largest, total, progress).run()
+    return _Race(fine, first, second, largest, _Steps(fine, largest, total, progress)).run()
+
+
+def report_as_if_compared(
+    fine: FineMarginals, *, largest: Largest, total: int | None = None, progress: Progress = silent
+) -> None:
+    """Report what `largest_distances` reports, without rows to compare: an empty table must look like any other."""
+    steps = _Steps(fine, largest, total, progress)
+    for part in (steps.small, steps.large):
+        for done in range(len(part) + 1):
+            steps.report(COMPARING, done, len(part))
+    steps.report_solving()
+
+
+class _Steps:
+    """The order of the work as far as it is reported. It follows from the schema, the subsets and the nets alone.
+
+    Small subsets are solved at once: nets have no cheap bound, and small lattices none that is cheaper than the flow.
+    Of large ones a bound is computed. Each is one step of `total`. The rest depends on the rows, and is silent.
+    """
+
+    def __init__(self, fine: FineMarginals, largest: Largest, total: int | None, progress: Progress) -> None:
+        self.fine, self.grounds, self.sizes = fine, fine.grounds(), fine.marginals.sizes()
+        worth = [self.worth_bounding(j, *COARSER[0]) for j in range(len(self.sizes))]
+        self.small, self.large = ([j for j, each in enumerate(worth) if each is large] for large in (False, True))
+        self.largest, self.progress = largest, progress
+        self.total = len(self.sizes) if total is None else total
+
+    def worth_bounding(self, j: int, coarser: int, least: int) -> bool:
+        """Whether a bound is cheaper than the flow: the same for any rows."""
+        if self.grounds[j] is not None or self.sizes[j] < least:
+            return False
+        cells = self.fine.marginals.of(self.fine.marginals.subsets[j])
+        return LEAST_GAIN * coarse_points(cells, _level(cells, coarser)) <= self.sizes[j]
+
+    def report(self, phase: str, done: int, total: int | None) -> None:
+        if done:
+            self.largest.done += 1
+        self.progress(phase, self.largest.done, self.total)
+
+    def report_solving(self) -> None:
+        if self.large:
+            self.progress(SOLVING, 0, None)
 
 
 class _Race:
@@ -90,12 +132,10 @@ class _Race:
         first: FineCounts,
         second: FineCounts,
         largest: Largest,
-        total: int | None,
-        progress: Progress,
+        steps: _Steps,
     ) -> None:
-        self.fine, self.first, self.second, self.largest = fine, first, second, largest
-        self.grounds = fine.grounds()
-        self.sizes = fine.marginals.sizes()
+        self.fine, self.first, self.second, self.largest, self.steps = fine, first, second, largest, steps
+        self.grounds, self.sizes = steps.grounds, steps.sizes
         self.ways = [
             (mean_moved(a, first.rows), mean_moved(b, second.rows))
             for a, b in zip(first.moved, second.moved, strict=True)
@@ -104,30 +144,20 @@ class _Race:
         self.guesses: dict[int, Fraction] = {}
         self.stretches: dict[int, Fraction] = {}
         self.found: dict[int, Distance] = {}
-        self.total, self.tell = (len(self.sizes) if total is None else total), progress
         self.share = work_of(fine) // max(len(self.sizes), 1)
 
     def run(self) -> list[Distance]:
-        # Nets have no cheap bound, and small lattices none that is cheaper than the flow.
-        self._solve([j for j in range(len(self.sizes)) if not self._worth(j, *COARSER[0])], self._told)
-        left = [j for j in range(len(self.sizes)) if j not in self.found]
-        self._bound(left, COARSER[0][0], self._told)
-        if left:
-            self.tell(SOLVING, 0, None)
+        self._solve(self.steps.small, self.steps.report)  # those left unsolved are no larger than the largest
+        left: Sequence[int] = self.steps.large
+        self._bound(left, COARSER[0][0], self.steps.report)
+        self.steps.report_solving()
         self._solve(self._promising(left)[:1])
         for coarser, least in COARSER[1:]:
-            self._bound([j for j in self._promising(left) if self._worth(j, coarser, least)], coarser)
+            self._bound([j for j in self._promising(left) if self.steps.worth_bounding(j, coarser, least)], coarser)
         while left := self._promising(left):
             self._solve(left[:ROUND])
         self.largest.skips += len(self.sizes) - len(self.found)
         return [self.found.get(j) or self._skipped(j) for j in range(len(self.sizes))]
-
-    def _worth(self, j: int, coarser: int, least: int) -> bool:
-        """Whether a bound is cheaper than the flow: the same for any rows."""
-        if self.grounds[j] is not None or self.sizes[j] < least:
-            return False
-        cells = self.fine.marginals.of(self.fine.marginals.subsets[j])
-        return LEAST_GAIN * coarse_points(cells, _level(cells, coarser)) <= self.sizes[j]
 
     def _loss(self, j: int, upper: Fraction) -> int:
         return loss_in_units(upper + sum(self.ways[j]), self.first.rows)
@@ -167,12 +197,6 @@ class _Race:
 
     def _skipped(self, j: int) -> Distance:
         return Distance(self.bounds[j], Fraction(0), self.stretches[j], *self.ways[j], skipped=True)
-
-    def _told(self, phase: str, done: int, total: int | None) -> None:
-        """Small subsets that were solved, and then bounds of all others: as many for any rows."""
-        if done:
-            self.largest.done += 1
-        self.tell(phase, self.largest.done, self.total)
 
 
 def _level(cells: Sequence[Cells], coarser: int) -> int:
