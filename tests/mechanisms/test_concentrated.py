@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import decimal
 import itertools
 import math
 from decimal import Decimal, localcontext
@@ -17,7 +18,7 @@ from hypothesis import strategies as st
 from scipy.special import log_ndtr
 
 import oracles
-from certsynth.mechanisms import Budget, Guarantee, Neighbours, Unit
+from certsynth.mechanisms import Budget, Guarantee, Neighbours, Unit, concentrated
 from certsynth.mechanisms.concentrated import Privacy, delta_of, epsilon_of, pure_epsilon, rho_of
 from certsynth.mechanisms.guarantee import decimal_text
 
@@ -280,3 +281,14 @@ def test_a_pure_budget_is_told_without_delta_and_rho() -> None:
     assert (told["delta"], told["rho"]) == (None, None)
     assert told["definition"] == "pure epsilon-differential privacy"
     assert told["epsilon"] == decimal_text(Fraction(1, 3))
+
+
+@pytest.mark.parametrize("excess", [1e-6, 0.1, 1.0, 40.0, 1e4, 1e7, 1e9])
+def test_the_factor_of_renyis_bound_keeps_its_digits_at_every_order(excess):
+    """ln of (1 − 1/α)^α / (α − 1). For a small ρ the best α is large, and ln(α − 1) − ln α would cancel."""
+    with decimal.localcontext(prec=60):
+        order = 1 + decimal.Decimal(excess)
+        exact = order * (1 - 1 / order).ln() - (order - 1).ln()
+        assert abs(decimal.Decimal(concentrated._log_factor(excess)) - exact) < decimal.Decimal("2e-15") * (
+            1 + abs(exact)
+        )

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import decimal
 import itertools
 import math
 from collections import Counter
+from decimal import Decimal
 
 import numpy as np
 import pytest
@@ -12,6 +14,7 @@ from scipy.stats import chisquare
 
 from certsynth.mechanisms import rare
 from certsynth.mechanisms.rare import Tail, geometric, rare_cells, rare_noise, secret_words
+from certsynth.mechanisms.sparse import thresholds
 
 ALARM = 1e-7
 """How often a test of a law fails that is true."""
@@ -102,8 +105,63 @@ def test_rates_are_those_of_the_law(tail):
 
     chance = (beyond(tail.above) - beyond(tail.before)) / (1 - beyond(tail.before))
     assert tail.chance() == pytest.approx(chance, rel=1e-9)
-    assert tail.rate() == pytest.approx(float(tail.exact_rate(40)), rel=1e-13)
+    assert tail.rate() == pytest.approx(float(tail.exact_rate(40)), rel=rare._RATE)
     assert abs(tail.exact_rate(40) - tail.exact_rate(90)) < tail.exact_rate(40).scaleb(-40)
+
+
+def rate_by_definition(tail: Tail, digits: int = 220) -> Decimal:
+    """−ln(1 − P) as it is defined, with so many digits that nothing that cancels matters."""
+    with decimal.localcontext(prec=digits):
+        step = 1 / Decimal(tail.scale)
+
+        def beyond(c: int | None) -> Decimal:
+            sides = 1 + tail.signed
+            return Decimal(0) if c is None else sides * (-(c + 1) * step).exp() / (1 + (-step).exp())
+
+        known = beyond(tail.before)
+        return -(1 - (beyond(tail.above) - known) / (1 - known)).ln()
+
+
+def tails_of(epsilon: float) -> list[Tail]:
+    """Tails that are asked for at some ε: all thresholds of some grids; and the narrowest bands, next to them."""
+    found = []
+    for scale, cells, signed in itertools.product((1 / epsilon, 2 / epsilon), (3000, 2**62), (False, True)):
+        steps = list(thresholds(cells, scale))
+        found += [Tail(scale, a, b, signed) for b, a in itertools.pairwise([None, *steps])]
+        found += [Tail(scale, c, c + 1, signed) for c in (0, 1, steps[0])]
+    return found
+
+
+@pytest.mark.parametrize("epsilon", [1e-12, 1e-6, 0.01, 1, 7, 100])
+def test_the_stated_error_of_a_rate_holds_at_every_epsilon(epsilon):
+    """Less than `_RATE`, and than the (2y + 40)/2^53 of the proof; `exact_rate` has the digits that it is asked for."""
+    for tail in tails_of(epsilon):
+        exact, y = rate_by_definition(tail), (tail.above + 1) / tail.scale
+        error = abs(Decimal(tail.rate()) / exact - 1)
+        assert error < (2 * y + 40) * 2.0**-53 < rare._RATE, tail
+        assert tail.chance() == pytest.approx(-math.expm1(-float(exact)), rel=1e-12)
+        assert abs(tail.exact_rate(40) / exact - 1) < Decimal(10) ** -40
+
+
+def test_a_rate_whose_terms_cancel_is_noticed():
+    """The control: 1 − (beyond − known)/(1 − known) in floats is off by more than is stated."""
+
+    def cancelling(tail: Tail) -> float:
+        p, sides = math.exp(-1 / tail.scale), 1 + tail.signed
+        beyond, known = (0.0 if c is None else sides * p ** (c + 1) / (1 + p) for c in (tail.above, tail.before))
+        return -math.log1p(-(beyond - known) / (1 - known))
+
+    errors = [abs(Decimal(cancelling(tail)) / rate_by_definition(tail) - 1) for tail in tails_of(1e-6)]
+    assert max(errors) > 100 * Decimal(rare._RATE)
+
+
+@pytest.mark.parametrize("tail", [Tail(0.01, 0), Tail(0.01, 6), Tail(0.01, 7), Tail(0.01, 9, 10, signed=True)])
+def test_events_that_are_next_to_impossible_have_exact_rates(tail):
+    """Some are below all floats. A gap is beyond every grid, also where digits have to decide."""
+    assert abs(tail.exact_rate(40) / rate_by_definition(tail, 1000) - 1) < Decimal(10) ** -40
+    drawn = np.array([1, 2**63, 2**64 - 2, 2**64 - 1], dtype=np.uint64)
+    feed = itertools.chain([drawn], itertools.repeat(np.array([7], dtype=np.uint64)))
+    assert (geometric(tail.rate(), tail.exact_rate, 4, lambda count: next(feed)) == rare.LARGEST).all()
 
 
 @pytest.mark.parametrize("signed", [False, True])

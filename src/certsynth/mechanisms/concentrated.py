@@ -120,8 +120,8 @@ def pure_epsilon(budget: Budget) -> Fraction:
 
 
 def _log_factor(excess: float) -> float:
-    """ln of (1 − 1/α)^α / (α − 1), for α = 1 + excess."""
-    return (1 + excess) * (math.log(excess) - math.log1p(excess)) - math.log(excess)
+    """ln of (1 − 1/α)^α / (α − 1), for α = 1 + excess; as 1 − 1/α = 1/(1 + 1/excess), nothing cancels for large α."""
+    return -(1 + excess) * math.log1p(1 / excess) - math.log(excess)
 
 
 def _least(function: Callable[[float], float], rho: Fraction, log_delta: float) -> float:

@@ -18,7 +18,6 @@ import secrets
 from collections.abc import Callable
 from dataclasses import dataclass
 from decimal import Decimal
-from fractions import Fraction
 
 import numpy as np
 
@@ -32,7 +31,7 @@ LARGEST = 2**62
 
 _WORD = 2.0**64
 _LOGARITHM = 4e-15  # the relative error of −ln U in floats, generously
-_RATE = 1e-13  # and that of a rate
+_RATE = 2e-13  # and that of a rate; of one below 10⁻³⁰⁰ every gap is beyond all grids, or decided by digits
 
 
 def secret_words(count: int) -> np.ndarray:
@@ -58,32 +57,43 @@ class Tail:
 
     def chance(self) -> float:
         """The probability of the event, about."""
-        sides = 1 + self.signed
-        beyond, known = (sides * _beyond(self.scale, c) for c in (self.above, self.before))
-        return (beyond - known) / (1 - known)
+        odds = self._odds()
+        return odds / (1 + odds)
 
     def rate(self) -> float:
-        """−ln(1 − chance), up to a relative error of _RATE."""
-        return -math.log1p(-self.chance())
+        """−ln(1 − chance), up to a relative error of _RATE, or below 10⁻³⁰⁰."""
+        return math.log1p(self._odds())
+
+    def _odds(self) -> float:
+        r"""chance / (1 − chance), as sums, products and quotients of positive numbers, of which none cancel.
+
+        .. math:: \frac{s\,p^a (1 - p^{b-a})}{1 + p - s\,p^a}, \quad
+            1 + p - p^a = 1 + p(1 - p^{a-1}), \quad 1 + p - 2p^a = (1 - p^a) + p(1 - p^{a-1})
+
+        with s = 2 for both signs and 1 for one, a = above + 1 and b = before + 1.
+        """
+        a, scale = self.above + 1, self.scale
+        beyond = (1 + self.signed) * math.exp(-a / scale)
+        if self.before is not None:
+            beyond *= -math.expm1((self.above - self.before) / scale)
+        first = -math.expm1(-a / scale) if self.signed else 1.0
+        return beyond / (first - math.exp(-1 / scale) * math.expm1((1 - a) / scale))
 
     def exact_rate(self, digits: int) -> Decimal:
         """The same with so many digits."""
-        with decimal.localcontext(prec=digits + 60, Emin=decimal.MIN_EMIN, Emax=decimal.MAX_EMAX):
-            sides = 1 + self.signed
-            beyond, known = (sides * _exactly_beyond(self.scale, c) for c in (self.above, self.before))
-            return -((1 - beyond) / (1 - known)).ln()
+        with decimal.localcontext(prec=digits + 60, Emin=decimal.MIN_EMIN, Emax=decimal.MAX_EMAX) as context:
+            step, sides = Decimal(1) / _exactly(self.scale), 1 + self.signed
+            p, beyond = (-step).exp(), sides * (-(self.above + 1) * step).exp()
+            band = 1 if self.before is None else 1 - ((self.above - self.before) * step).exp()
+            odds = beyond * band / (1 + p - beyond)
+            context.prec += max(-odds.adjusted(), 0)  # 1 + odds has to keep the digits of odds
+            return (1 + odds).ln()
 
 
-def _beyond(scale: float, c: int | None) -> float:
-    return 0.0 if c is None else math.exp(-(c + 1) / scale) / (1 + math.exp(-1 / scale))
-
-
-def _exactly_beyond(scale: float, c: int | None) -> Decimal:
-    if c is None:
-        return Decimal(0)
-    exact = Fraction(scale)
-    step = Decimal(exact.denominator) / Decimal(exact.numerator)
-    return (-(c + 1) * step).exp() / (1 + (-step).exp())
+def _exactly(scale: float) -> Decimal:
+    """A float in all its digits, at the precision that is set."""
+    numerator, denominator = scale.as_integer_ratio()
+    return Decimal(numerator) / Decimal(denominator)
 
 
 def rare_noise(size: int, tail: Tail, words: Words = secret_words) -> tuple[Ints, Ints]:
@@ -121,13 +131,13 @@ def excess(count: int, tail: Tail, words: Words) -> Ints:
 
 
 def _inverse(scale: float, digits: int) -> Decimal:
-    exact = Fraction(scale)
     with decimal.localcontext(prec=digits + 20, Emin=decimal.MIN_EMIN, Emax=decimal.MAX_EMAX):
-        return Decimal(exact.denominator) / Decimal(exact.numerator)
+        return 1 / _exactly(scale)
 
 
 def geometric(rate: float, exact_rate: Callable[[int], Decimal], count: int, words: Words) -> Ints:
-    r"""So many independent G with P(G ≥ g) = e^{−rate·g}: exactly, for the rate that `exact_rate` tells.
+    r"""So many independent G with P(G ≥ g) = e^{−rate·g}: exactly, for the rate that `exact_rate` tells. All that is
+    LARGEST or more is returned as LARGEST.
 
     .. math:: G = \lfloor -\ln U / rate \rfloor
 
@@ -164,5 +174,5 @@ def _decided(word: int, exact_rate: Callable[[int], Decimal], words: Words) -> i
                 continue
             high = -(Decimal(value) / whole).ln() / rate
             below, above = math.floor(low - abs(low) * slack), math.floor(high + abs(high) * slack)
-        if max(below, 0) == above:
+        if min(max(below, 0), LARGEST) == min(above, LARGEST):  # beyond LARGEST no more digits are needed
             return min(above, LARGEST)

@@ -135,8 +135,7 @@ def deviation(scale: float, unit: Unit) -> float:
     """The standard deviation of noise of some scale: Laplace for ε, Gaussian for ρ."""
     if unit is Unit.RHO:
         return scale
-    p = math.exp(-1 / scale)
-    return math.sqrt(2 * p) / (1 - p)
+    return math.sqrt(2 * math.exp(-1 / scale)) / -math.expm1(-1 / scale)
 
 
 def simulate(rng: np.random.Generator, unit: Unit, scale: float, size: tuple[int, ...]) -> Ints:
