@@ -32,8 +32,6 @@ import polars as pl
 from dp_accounting.pld import common
 from dp_accounting.pld import privacy_loss_distribution as pld
 from dp_accounting.rdp import RdpAccountant
-from scipy.optimize import brentq
-from scipy.stats import norm
 
 from certsynth import Release, Schema, release
 from certsynth.certificate.direct import FINENESS
@@ -49,9 +47,6 @@ INTERVAL = 1e-4
 
 ON_A_GRID = 1e-4
 """Relative: the accountant's orders lie on a grid."""
-
-READ_OFF = Fraction(1, 10_000)
-"""Relative: scales that are told from slacks, which are rounded. Scales that are stored get no tolerance."""
 
 FINE = 10_000.0
 """Scale from which the laws of discrete noise are told by those of continuous noise, which are faster to compute."""
@@ -129,7 +124,6 @@ class Part:
     shifts: np.ndarray
     scale: float
     stated: Fraction
-    read_off: bool = False
 
     @property
     def told_only(self) -> bool:
@@ -171,37 +165,30 @@ def parts_of(folder: Path) -> tuple[dict[str, Any], list[Part]]:
         j = int(np.argmax(size))
         if size[j] > best:
             best, worst = float(size[j]), [d[j] for d in shifts]
-    # A hidden number of rows comes first: its noisy value and scale are in no file, and it is taken at its word.
+    # A hidden number of rows comes first.
     before, spent = privacy["spent"][:hidden], privacy["spent"][hidden:]
     parts = [Part(p["on"], w, s, Fraction(p[unit])) for p, w, s in zip(spent, worst, scales, strict=False)]
-    for p in [*before, *spent[len(parts) :]]:
-        parts.append(_other(p["on"], Fraction(p[unit]), unit, hidden, document, made))
+    parts += [_other(p, Fraction(p[unit]), hidden, made) for p in [*before, *spent[len(parts) :]]]
     return privacy, parts
 
 
-def _other(what: str, stated: Fraction, unit: str, hidden: bool, document: dict[str, Any], made: Release) -> Part:
-    """A part whose integers are not in the folder: the scale of its noise is, or can be told from its slack."""
-    nothing = np.zeros(0, int)
-    if stored := document["recompute"]["displacement"]:
+def _other(step: dict[str, Any], stated: Fraction, hidden: bool, made: Release) -> Part:
+    """A step of one noisy integer, at the scale that the folder has; a private choice is taken at its word."""
+    what = step["on"]
+    if step["scale"] is None:
+        return Part(what, np.zeros(0, int), 1.0, stated)
+    if what == "number of rows":
+        most = 1
+    elif what == "mean displacement":
         most = farthest(SCHEMA, made.measurement.marginals)
-        return Part(what, np.array([most]), float.fromhex(stored["scale"]), stated)
-    certificate = document["certificate"]
-    direct = {"loss of the rows": certificate["direct"], "loss of single columns": certificate["single_column"]}
-    part = direct.get(what)
-    if part is None or hidden or part["bound"] >= 1:
-        return Part(what, nothing, 1.0, stated)
-    subsets = [(j,) for j in range(len(SCHEMA))] if "single" in what else made.subsets
-    far = Fraction(FineMarginals.of(SCHEMA, subsets).farthest(), MOVE_UNITS)
-    slack = round(part["terms"]["slack"] * document["privacy"]["rows"] * FINENESS)
-    scale = scale_of_slack(slack, 1 - part["confidence"], unit)
-    return Part(what, np.array([math.ceil(FINENESS * (1 + far))]), scale, stated, read_off=True)
-
-
-def scale_of_slack(slack: int, beta: float, unit: str) -> float:
-    """The scale of noise that exceeds `slack` with probability β."""
-    if unit == "rho":
-        return slack / float(norm.isf(beta))
-    return float(brentq(lambda b: (slack + 1) / b + math.log1p(math.exp(-1 / b)) + math.log(beta), 1.0, 1e12))
+    else:
+        subsets = [(j,) for j in range(len(SCHEMA))] if "single" in what else made.subsets
+        fine = FineMarginals.of(SCHEMA, subsets)
+        change = 1 + Fraction(fine.farthest(), MOVE_UNITS)
+        if hidden:  # what synthetic rows are moved counts once more
+            change += Fraction(max(fine.count([made.rows]).moved), MOVE_UNITS * len(made.rows[0]))
+        most = math.ceil(FINENESS * change)
+    return Part(what, np.array([most]), float.fromhex(step["scale"]), stated)
 
 
 def by_loss_distribution(parts: list[Part], unit: str, delta: float) -> tuple[float, int]:
@@ -274,7 +261,7 @@ def examined(name: str, privacy: dict[str, Any], parts: list[Part]) -> dict[str,
     }
     row["ok"] = bool(
         sum((part.stated for part in parts), Fraction(0)) <= Fraction(privacy[unit])
-        and all(part.spent(unit) <= part.stated * (1 + READ_OFF * part.read_off) for part in parts)
+        and all(part.spent(unit) <= part.stated for part in parts)
         and by_pld <= float(claimed) + rounded * INTERVAL
         and (row["by Renyi"] is None or row["by Renyi"] <= float(claimed) * (1 + ON_A_GRID))
     )

@@ -190,8 +190,9 @@ def observe(case: Case, made: Release) -> dict[str, float]:
     for name, part in (("direct", certificate["direct"]), ("single", certificate["single_column"])):
         if part is not None:
             scores |= _direct_scores(case, made, name, part)
-    if displaced := made.document["recompute"]["displacement"]:
-        scores["displacement"] = float(displaced["value"])
+    for step in made.document["privacy"]["spent"]:
+        if step["on"] in ("mean displacement", "number of rows"):
+            scores[step["on"]] = float(step["values"][0])
     scores["likelihood of all"] = sum(v for k, v in scores.items() if k.startswith("likelihood"))
     return scores
 

@@ -24,10 +24,10 @@ The last column says what `verify` does with a value:
 - **recomputed**: computed again from the other files, and compared;
 - **cross-checked**: held against what other parts of the release say; one value alone cannot be changed unseen,
   except to one that promises less;
-- **on trust**: only its form is checked.
+- **on trust**: another value that everything else fits is not seen.
 
-Bounds of the direct certificate are on trust because only the owner of the rows can compute the loss. That the noise
-was drawn as stated is no key, and is on trust as well.
+The noisy integers of `privacy.spent` are on trust, as those of `measurements.npz` are: figures that follow from them
+are computed again. [How to verify a release](../how-to/verify.md) lists what nobody can check.
 
 | key | what it is | value | `verify` |
 |---|---|---|---|

@@ -7,7 +7,7 @@ import importlib.util
 import itertools
 import json
 import pathlib
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from fractions import Fraction
 from typing import Any
@@ -275,8 +275,16 @@ def quickly(monkeypatch):
 
     for module in (recompute, forging):
         monkeypatch.setattr(module, "plug_in", remembered)
-    for check in ("_files", "_report", "_description", "_rows"):
+    for check in ("_files", "_report", "_description"):
         monkeypatch.setattr(verify, check, lambda release: (True, ""))
+    read, tables = verify.read_table, {}
+
+    def read_once(path: Any, schema: Any) -> Any:
+        if path not in tables:
+            tables[path] = read(path, schema)
+        return tables[path]
+
+    monkeypatch.setattr(verify, "read_table", read_once)
 
 
 def ways_to_tell(made: Release, document: dict[str, Any], path: Path) -> Iterator[Release]:
@@ -306,8 +314,8 @@ def test_figures_are_seen_when_they_are_changed_unless_the_schema_says_that_they
         on_trust = KEYS[key]["x-verify"] == "on trust"
         for other in others(path, value):
             for told in ways_to_tell(made, changed(document, path, other), path):
-                if told.document == document:
-                    continue  # it was made to fit by undoing it
+                if undone(told.document, document):
+                    continue  # it was made to fit that way
                 tried += 1
                 unseen = not found(told)
                 if on_trust:
@@ -319,7 +327,18 @@ def test_figures_are_seen_when_they_are_changed_unless_the_schema_says_that_they
     assert tried > 150
 
 
+def undone(told: Mapping[str, Any], document: Mapping[str, Any]) -> bool:
+    """Whether two documents say the same, up to the rounding of sums."""
+    first, second = dict(leaves(dict(told))), dict(leaves(dict(document)))
+    if set(first) != set(second):
+        return False
+    pairs = [(first[path], second[path]) for path in first]
+    floats = [abs(a - b) < 1e-12 for a, b in pairs if isinstance(a, float) and isinstance(b, float)]
+    return all(floats) and all(a == b for a, b in pairs if not (isinstance(a, float) and isinstance(b, float)))
+
+
 UNUSUAL = {
+    "release.preset": "where it changes a share of the budget, it is seen",
     "ledger": "it is null here, and has no other value of that form",
     "release.projection": "where rows are particles, measured cells say so",
     "release.loss": "there is none for particles",

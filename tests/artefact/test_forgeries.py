@@ -112,7 +112,7 @@ def scaled(text: str, factor: Fraction) -> str:
 
 
 def forgeries(document: Json) -> Iterator[tuple[str, Forgery]]:
-    """Ways to forge a release with this certificate.json. Each changes a copy; what is put together is adapted later."""
+    """Ways to forge a release with this certificate.json. Each changes a copy; sums and the like are adapted later."""
     unit, steps = unit_of(document), document["privacy"]["spent"]
     for j, step in enumerate(steps):
         on = step["on"]

@@ -17,7 +17,7 @@ from certsynth.mechanisms.guarantee import decimal_text
 from certsynth.mechanisms.samplers import calibrated_scale
 from certsynth.report.verifiable import CANNOT, CANNOT_OF_STEPS
 
-COUNTS, ROWS, ELSEWHERE, NAMES = CANNOT
+COUNTS, ROWS, ELSEWHERE, CONFIDENCE, NAMES = CANNOT
 Lie = Callable[[Release], Release]
 
 
@@ -92,6 +92,8 @@ LIES: dict[str, tuple[str, str, Lie]] = {
     "more rows than there are": ("pairs", ROWS, more_rows),
     "more rows than there are, plug-in alone": ("the paper", ROWS, more_rows),
     "another line of the ledger": ("pairs", ELSEWHERE, other_text("ledger", value="0" * 64)),
+    "another confidence": ("pairs", CONFIDENCE, other_text("asked", "confidence", value="9/10")),
+    "another preset": ("rho, hidden rows", NAMES, other_text("release", "preset", value="paper")),
     "another prediction": ("pairs", NAMES, other_text("compared", 0, "discretisation", value=0.125)),
     "another version": ("pairs", NAMES, other_text("certsynth", value="9.9")),
     "another loss": ("the paper", NAMES, other_text("release", "loss", value="transport")),
@@ -158,6 +160,8 @@ def test_the_keys_that_are_on_trust_are_these():
         "release.dimension",
         "release.projection",
         "release.loss",
+        "release.preset",
+        "asked.confidence",
         "compared[].mechanism",
         "compared[].resolution",
         "compared[].discretisation",

@@ -83,7 +83,6 @@ def outcome(folder: Path, command: str, budget: tuple[str, ...], neighbours: str
         patch.chdir(folder)
         patch.setenv(VARIABLE, "off")
         patch.setenv("TMPDIR", str(folder))
-        patch.setattr("certsynth.pipeline.secrets.randbits", lambda bits: 7)
         for function in (measure, measure_scalars, Spending.__init__):  # where noise is made for a release
             patch.setitem(function.__globals__, "ExactNoise", lambda: noise)
         logging.getLogger().addHandler(listening)

@@ -12,6 +12,9 @@ from typing import Any
 from certsynth.artefact.certificate import FORMAT
 from certsynth.errors import InputError
 
+EARLIER = "certsynth-certificate/1"
+"""Certificates without the noisy integers of direct certificates and of the number of rows."""
+
 MAX_DEPTH = 16
 """Objects and lists within each other: a certificate has eight levels of them."""
 
@@ -46,6 +49,11 @@ def read_document(content: bytes) -> dict[str, Any]:
     if not isinstance(document, dict) or not isinstance(stated, str):
         raise InputError("certificate.json is not a certificate of certsynth: it does not say its format.")
     if stated != FORMAT:
+        if stated == EARLIER:
+            raise InputError(
+                f"certificate.json is of another version of certsynth: {EARLIER} does not hold what verify computes "
+                f"{FORMAT} from. Verify it with the version that made it, or make the release anew."
+            )
         known = "a certificate of another version of certsynth" if stated.startswith("certsynth-certificate/") else ""
         raise InputError(f"certificate.json is {known or 'not a certificate of certsynth'}; this one reads {FORMAT}.")
     return document

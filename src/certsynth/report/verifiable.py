@@ -27,13 +27,15 @@ CANNOT = (
     "that the noisy counts are those of the real rows, with noise that was drawn as stated",
     "that the real rows were read as the schema says, are the rows that they are said to be, and are as many as stated",
     "that the budget was not spent elsewhere as well: other releases from the same rows add theirs",
-    "how the method was chosen and the rows were fitted: predictions and names, which no bound depends on",
+    "that the confidence was chosen before the noise was drawn",
+    "how the method was chosen and the rows were fitted: predictions and names, which no bound is made smaller by",
 )
 """Whatever the release."""
 
 CANNOT_OF_STEPS = {
     "number of rows": "the noisy number of rows, which bounds are divided by where the true one is hidden",
-    "mean displacement": "the noisy displacement that the plug-in certificate uses: only that rows can have it is checked",
+    "mean displacement": "the noisy displacement that the plug-in certificate uses: it is only checked that rows can "
+    "have it",
     "loss of the rows": "the noisy losses that the direct certificate starts from: only the owner of the real rows can "
     "compute the loss",
 }
