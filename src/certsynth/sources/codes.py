@@ -6,7 +6,7 @@ bisection among all floats. Labels are looked up. What cannot be said exactly is
 Comparisons are alike everywhere, and arithmetic is not: polars divides by multiplying with the inverse. Where an engine
 is known to round as Python does, the steps of `Ordered` are written as they are there, which is quicker.
 
-docs/explanation/counting.md has the claim and its proof: an expression gives the integer that its row would give.
+docs/explanation/counting.md says why: an expression gives the integer that its row would give.
 """
 
 from __future__ import annotations
