@@ -569,6 +569,6 @@ def test_refuses_a_matrix_that_may_not_be_read(tmp_path: Path, monkeypatch: pyte
     def denied(path: Path, *, most: int) -> bytes:
         raise PermissionError(13, "Permission denied")
 
-    monkeypatch.setattr("certsynth.domain.labels.read_small", denied)  # by hand: for root every file may be read
+    monkeypatch.setattr("certsynth.domain.labels.read_small_file", denied)  # by hand: for root every file may be read
     with pytest.raises(SchemaError, match=r"column 'age': matrix: 'm\.csv': Permission denied\. Check the name"):
         Schema.load(matrix_schema(tmp_path))

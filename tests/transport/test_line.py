@@ -13,7 +13,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 import generators as gen
-from certsynth.base.arrays import frozen
+from certsynth.base.arrays import read_only
 from certsynth.transport import Network, flow
 from certsynth.transport.flow import Flow, cheapest_flow, flow_cost, potential_value
 from certsynth.transport.line import solve_line
@@ -27,9 +27,9 @@ def network_of(steps: list[int | None], hub: int) -> Network:
     arcs = [(i, i + 1, step) for i, step in enumerate(steps) if step is not None]
     arcs += [(i, nodes, hub) for i in range(nodes)]
     both_ways = sorted(arcs + [(head, tail, length) for tail, head, length in arcs])
-    tails, heads, lengths = (frozen(np.array(part, dtype=np.int64)) for part in zip(*both_ways, strict=True))
+    tails, heads, lengths = (read_only(np.array(part, dtype=np.int64)) for part in zip(*both_ways, strict=True))
     return Network(
-        tails=tails, heads=heads, lengths=lengths, node_of_cell=frozen(np.arange(nodes)), nodes=nodes + 1, unit=1,
+        tails=tails, heads=heads, lengths=lengths, node_of_cell=read_only(np.arange(nodes)), nodes=nodes + 1, unit=1,
         hub=hub, stretch=Fraction(1),
     )  # fmt: skip
 

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from certsynth.algorithm.settings import CellKind
-from certsynth.base.arrays import Floats, Ints, sums
+from certsynth.base.arrays import Floats, Ints, sum_by_group
 from certsynth.domain import Category, Cells, Column, Groups, Schema
 from certsynth.mechanisms import Budget, FullMeasurement, Neighbours, Sensitivity, Strategy, measure
 from certsynth.mechanisms.samplers import Noise, calibrated_scale, deviation
@@ -131,7 +131,7 @@ def grouped(column: Column, points: Cells, known: Cells, counts: Floats, most: i
     if not isinstance(column, Category):
         return Groups.of(known.lattice, starts, known.kin, known.heads)
     labels = int(np.searchsorted(known.heads, len(column.values if column.web else column.labels)))
-    together = labels_together(known, sums(known.kin, counts[line:], known.apart)[:labels], most)
+    together = labels_together(known, sum_by_group(known.kin, counts[line:], known.apart)[:labels], most)
     chosen = np.unique(together)
     number = np.append(np.searchsorted(chosen, together), len(chosen) + np.arange(known.apart - labels))
     return Groups.of(

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from fractions import Fraction
 
 from certsynth.base.arrays import Ints
-from certsynth.base.parallel import Made, run
+from certsynth.base.parallel import LazyTasks, run
 from certsynth.base.progress import Progress, silent
 from certsynth.certificate.comparison import (
     COMPARING,
@@ -142,7 +142,7 @@ class _Race:
         return max(Fraction(self.largest.loss, FINENESS * self.first.rows) - sum(self.ways[j]), Fraction(0))
 
     def _bound(self, subsets: Sequence[int], coarser: int, progress: Progress = silent) -> None:
-        tasks = Made(len(subsets), lambda i: (*self._task(subsets[i]), coarser))
+        tasks = LazyTasks(len(subsets), lambda i: (*self._task(subsets[i]), coarser))
         found = run(_estimated, tasks, work=self.share * len(tasks) // 8, phase=COMPARING, progress=progress)
         for j, (upper, about, stretch) in zip(subsets, found, strict=True):
             self.bounds[j] = min(upper, self.bounds.get(j, upper))
@@ -150,7 +150,7 @@ class _Race:
 
     def _solve(self, subsets: Sequence[int], progress: Progress = silent) -> None:
         rooms = [self._room(j) for j in subsets]
-        tasks = Made(len(subsets), lambda i: (*self._task(subsets[i]), rooms[i]))
+        tasks = LazyTasks(len(subsets), lambda i: (*self._task(subsets[i]), rooms[i]))
         work = self.share * len(tasks) // (SOON if self.largest.loss > 0 else 1)
         found = run(solved, tasks, work=work, phase=COMPARING, progress=progress)
         for j, room, (upper, lower, stretch) in zip(subsets, rooms, found, strict=True):

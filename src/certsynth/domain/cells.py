@@ -8,7 +8,7 @@ from fractions import Fraction
 
 import numpy as np
 
-from certsynth.base.arrays import Ints, frozen
+from certsynth.base.arrays import Ints, read_only
 from certsynth.domain.web import Web
 
 WHOLE = Fraction(1)
@@ -41,7 +41,7 @@ class Cells:
     web: Web | None = None
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "places", frozen(np.asarray(self.places, dtype=np.int64)))
+        object.__setattr__(self, "places", read_only(np.asarray(self.places, dtype=np.int64)))
         if self.size < 1:
             raise ValueError("a column needs at least one cell")
         if self.web is not None and (len(self.places) or self.web.size > self.apart):
@@ -139,9 +139,9 @@ class Groups(Cells):
             weight=lattice.weight,
             web=web,
             lattice=lattice,
-            starts=frozen(starts),
-            kin=frozen(kin),
-            heads=frozen(heads),
+            starts=read_only(starts),
+            kin=read_only(kin),
+            heads=read_only(heads),
         )
 
     def code(self, points: Ints) -> Ints:

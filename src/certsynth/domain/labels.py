@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 
 from certsynth.base.arrays import Ints
-from certsynth.base.files import TooLong, read_small
+from certsynth.base.files import FileTooLarge, read_small_file
 from certsynth.domain.column import PATH, Category
 from certsynth.errors import SchemaError
 
@@ -222,10 +222,10 @@ def read_code_file(path: Path, where: str) -> list[list[str]]:
     """Rows of a small CSV file."""
     name = path.name
     try:
-        text = read_small(path, most=MAX_BYTES).decode("utf-8-sig")
+        text = read_small_file(path, max_bytes=MAX_BYTES).decode("utf-8-sig")
         rows = csv.reader(io.StringIO(text, newline=""), strict=True, skipinitialspace=True)
         return [row for row in rows if row]
-    except TooLong:
+    except FileTooLarge:
         raise SchemaError(f"{where}: {name!r} is larger than {MAX_BYTES >> 20} MB; list fewer codes.") from None
     except OSError as error:
         raise SchemaError(f"{where}: {name!r}: {error.strerror or 'cannot be read'}. Check the name.") from None

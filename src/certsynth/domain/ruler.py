@@ -11,7 +11,7 @@ from dataclasses import dataclass
 import numpy as np
 from numba import njit
 
-from certsynth.base.arrays import Ints, frozen
+from certsynth.base.arrays import Ints, read_only
 from certsynth.domain.column import Category, Column
 
 UNITS = 2**20
@@ -50,7 +50,7 @@ class Ruler:
                 inside, part = web.distances[: web.size, : web.size], column.weight / web.unit
                 webs.append(-(-inside.ravel() * (part.numerator * UNITS) // part.denominator))
         whole = (
-            frozen(np.array(each, dtype=np.int64)) for each in (kinds, weights, sizes, starts, np.concatenate(webs))
+            read_only(np.array(each, dtype=np.int64)) for each in (kinds, weights, sizes, starts, np.concatenate(webs))
         )
         return cls(tuple(columns), *whole)
 

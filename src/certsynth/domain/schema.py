@@ -13,7 +13,7 @@ from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
-from certsynth.base.files import TooLong, read_small
+from certsynth.base.files import FileTooLarge, read_small_file
 from certsynth.domain.column import PATH, Category, Column, Ordered
 from certsynth.domain.labels import (
     MAX_CODES,
@@ -99,8 +99,8 @@ class Schema:
         if path.name.lower().endswith(_TABLES):
             raise SchemaError(f"schema {path}: that is a table. {_DRAFT}")
         try:
-            text = read_small(path, most=MAX_BYTES).decode()
-        except TooLong:
+            text = read_small_file(path, max_bytes=MAX_BYTES).decode()
+        except FileTooLarge:
             raise SchemaError(
                 f"schema {path}: larger than {MAX_BYTES >> 20} MB; a schema is a short text file."
             ) from None

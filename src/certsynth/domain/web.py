@@ -10,7 +10,7 @@ from fractions import Fraction
 
 import numpy as np
 
-from certsynth.base.arrays import Ints, frozen
+from certsynth.base.arrays import Ints, read_only
 
 MOST_UNITS = 10_000
 """Distances from a table are whole multiples of one over at most this; others are rounded up, which keeps a metric."""
@@ -34,9 +34,9 @@ class Web:
     parents: Ints | None = None
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "distances", frozen(self.distances))
+        object.__setattr__(self, "distances", read_only(self.distances))
         if self.parents is not None:
-            object.__setattr__(self, "parents", frozen(self.parents))
+            object.__setattr__(self, "parents", read_only(self.parents))
 
     @property
     def inner(self) -> int:

@@ -7,7 +7,7 @@ import tomllib
 from pathlib import Path
 from typing import Any
 
-from certsynth.base.files import TooLong, read_small
+from certsynth.base.files import FileTooLarge, read_small_file
 from certsynth.errors import InputError
 
 MAX_BYTES = 2**20
@@ -22,8 +22,8 @@ def load_workload(path: str | Path) -> list[list[str]]:
     path = Path(path)
     where = f"workload {path}"
     try:
-        text = read_small(path, most=MAX_BYTES).decode()
-    except TooLong:
+        text = read_small_file(path, max_bytes=MAX_BYTES).decode()
+    except FileTooLarge:
         raise InputError(f"{where}: larger than {MAX_BYTES >> 20} MB; a workload is a short text file.") from None
     except OSError as error:
         raise InputError(f"{where}: {error.strerror or 'cannot be read'}. Check the path.") from None

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from certsynth.base.arrays import Floats, sums
+from certsynth.base.arrays import Floats, sum_by_group
 from certsynth.domain.cells import coarser
 from certsynth.mechanisms.tree import consistent
 from certsynth.queries.marginals import Marginals, Subset
@@ -116,7 +116,7 @@ def _combine_subset(fine: Layer, coarse: Layer, shared: Subset) -> None:
     shape = coarse.marginals.shape(shared)
     above = np.ravel_multi_index(np.meshgrid(*codes, indexing="ij"), shape).ravel()
     members = np.bincount(above, minlength=known.shape[-1])
-    inside = sums(above, counts, known.shape[-1])
+    inside = sum_by_group(above, counts, known.shape[-1])
     fine_variance *= counts.shape[-1] / known.shape[-1]
     best = (known / variance + inside / fine_variance) / (1 / variance + 1 / fine_variance)
     fine.take_over(shared, ((best - inside) / members)[:, above])

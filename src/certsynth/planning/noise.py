@@ -10,7 +10,7 @@ import numpy as np
 
 from certsynth.algorithm.layers import noise_costs
 from certsynth.base.arrays import Floats
-from certsynth.base.parallel import SMALL, run
+from certsynth.base.parallel import MIN_PROCESS_WORK, run
 from certsynth.certificate.plug_in import TRANSPORT_COLUMNS
 from certsynth.domain import Cells, Groups
 from certsynth.domain.web import Web
@@ -111,7 +111,7 @@ def best_strategy(
         return strategies[0]
     tasks = [(marginals, strategy, budget, rows) for strategy in strategies]
     work = 50 * len(tasks) * max(marginals.sizes())
-    threads = min(work, SMALL - 1)  # no processes, however many cells there are: what is drawn on them is bounded
+    threads = min(work, MIN_PROCESS_WORK - 1)  # never processes: the draws are few, however many cells
     losses = run(_mean_loss, tasks, work=threads, phase="comparing mechanisms")
     return strategies[int(np.argmin(losses))]
 

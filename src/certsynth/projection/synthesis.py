@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from certsynth.base.arrays import Floats, Ints, sums
+from certsynth.base.arrays import Floats, Ints, sum_by_group
 from certsynth.base.progress import Progress, silent
 from certsynth.domain import Cells, Schema
 from certsynth.domain.cells import coarser
@@ -71,7 +71,7 @@ def synthesise(
     base = layers[1].marginals.cells if detailed and len(layers) > 1 else fine
     shares = [_shares(layers, column) for column in range(len(schema))]
     groups = [coarser(points, cells) for points, cells in zip(fine, base, strict=True)]
-    masses = [sums(g, p, c.size) for g, p, c in zip(groups, shares, base, strict=True)]
+    masses = [sum_by_group(g, p, c.size) for g, p, c in zip(groups, shares, base, strict=True)]
 
     count = min(rows, particles or most_particles(sum(len(s) > 1 for layer in layers for s in layer.marginals.subsets)))
     held = [np.repeat(np.arange(len(mass)), multiplicities(mass, count)) for mass in masses]
@@ -117,8 +117,8 @@ def _views(layers: Sequence[_Layer], base: Sequence[Cells]) -> list[View]:
             for way in scales(marginals.of(subset)):
                 shape = tuple(places(codes) for codes in way)
                 index = np.ravel_multi_index(np.meshgrid(*way, indexing="ij"), shape).ravel()
-                target = sums(index, block, math.prod(shape))
-                errors = sums(index, noise, len(target))
+                target = sum_by_group(index, block, math.prod(shape))
+                errors = sum_by_group(index, noise, len(target))
                 views.append(
                     View(
                         columns=subset,

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from certsynth.base.arrays import frozen
+from certsynth.base.arrays import read_only
 from certsynth.domain import Schema
 from certsynth.errors import InputError
 from certsynth.queries.coding import MOVE_UNITS as MOVE_UNITS
@@ -131,7 +131,7 @@ class FineMarginals:
 
     def result(self, sums: Coded) -> FineCounts:
         *blocks, moved, rows = sums.vectors
-        counts = Counts(marginals=self.marginals, blocks=tuple(map(frozen, blocks)), rows=int(rows[0]))
+        counts = Counts(marginals=self.marginals, blocks=tuple(map(read_only, blocks)), rows=int(rows[0]))
         return FineCounts(counts=counts, moved=tuple(moved.tolist()))
 
     def farthest(self) -> int:

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from certsynth.base.arrays import Ints, frozen
+from certsynth.base.arrays import Ints, read_only
 from certsynth.domain import Schema
 from certsynth.domain.ruler import UNITS, Ruler
 
@@ -62,7 +62,7 @@ class Net:
         leading = ruler.leading(points)
         if leading >= 0:
             points = points[np.argsort(points[:, leading], kind="stable")]
-        return cls(tuple(subset), ruler, frozen(points), leading)
+        return cls(tuple(subset), ruler, read_only(points), leading)
 
     @property
     def size(self) -> int:

@@ -14,8 +14,8 @@ from typing import Any
 import duckdb
 import numpy as np
 
-from certsynth.base.paths import literally
-from certsynth.base.threads import ahead, in_threads
+from certsynth.base.paths import escape_glob
+from certsynth.base.threads import in_threads, prefetch
 from certsynth.domain import Column, Ordered, Schema
 from certsynth.errors import InputError
 from certsynth.sources.lookup import Found
@@ -82,7 +82,7 @@ class ParquetFiles:
         for each, place in zip(found, places, strict=True):
             if not _is_parquet(each.path, place):
                 raise InputError(f"{place}: not a Parquet file. Check the file and its suffix.")
-        files = [literally(each.path, place) for each, place in zip(found, places, strict=True)]
+        files = [escape_glob(each.path, place) for each, place in zip(found, places, strict=True)]
         abouts: list[_About] = []
         with closing(connection()) as con:
             with suppress(Exception):
@@ -136,7 +136,7 @@ class ParquetFiles:
         """
         positions(schema.names, self.names, self.where)
         batches = self._clean(tuple(schema))
-        return evened(ahead(batches) if self.size_hint() >= MANY_ROWS else batches, rows)
+        return evened(prefetch(batches) if self.size_hint() >= MANY_ROWS else batches, rows)
 
     def _clean(self, columns: Sequence[Column]) -> Generator[list[np.ndarray]]:
         for part in self.parts:

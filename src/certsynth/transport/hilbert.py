@@ -6,7 +6,7 @@ import functools
 
 import numpy as np
 
-from certsynth.base.arrays import Ints, frozen
+from certsynth.base.arrays import Ints, read_only
 
 _Vector = tuple[int, int]
 
@@ -50,7 +50,7 @@ def hilbert_order(rows: int, columns: int) -> Ints:
             ((r + near[0], c + near[1]), (ar, ac), far),
             ((r, c), near, first),
         ]
-    return frozen(np.array(visited, dtype=np.int64))
+    return read_only(np.array(visited, dtype=np.int64))
 
 
 def _sign(x: int) -> int:

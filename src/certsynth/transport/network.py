@@ -11,7 +11,7 @@ from fractions import Fraction
 import numpy as np
 from numba import njit
 
-from certsynth.base.arrays import Ints, frozen
+from certsynth.base.arrays import Ints, read_only
 from certsynth.domain import Cells
 from certsynth.domain.web import irreducible
 from certsynth.transport.axis import MOST_IN_PAIRS, Axis, Move
@@ -127,10 +127,10 @@ class _Graph:
             nodes += 1
         arcs = _sorted(np.concatenate(tails), np.concatenate(heads), np.concatenate(lengths), nodes)
         return Network(
-            tails=frozen(arcs[0]),
-            heads=frozen(arcs[1]),
-            lengths=frozen(arcs[2]),
-            node_of_cell=frozen(self.cells()),
+            tails=read_only(arcs[0]),
+            heads=read_only(arcs[1]),
+            lengths=read_only(arcs[2]),
+            node_of_cell=read_only(self.cells()),
             nodes=nodes,
             unit=unit,
             hub=hub,

@@ -8,7 +8,7 @@ from typing import Literal
 
 import numpy as np
 
-from certsynth.base.arrays import Floats, Ints, frozen
+from certsynth.base.arrays import Floats, Ints, read_only
 from certsynth.domain import Cells
 from certsynth.domain.covering import tour
 from certsynth.transport.hilbert import hilbert_order
@@ -39,7 +39,7 @@ class Path:
             index = hilbert_order(*shape) if order == "hilbert" and len(shape) == 2 else snake_order(shape)
         codes = np.unravel_index(index, shape)
         steps = np.max([c.distance(x[:-1], x[1:]) for c, x in zip(cells, codes, strict=True)], axis=0)
-        return cls(order=frozen(index), steps=frozen(np.append(steps, end)))
+        return cls(order=read_only(index), steps=read_only(np.append(steps, end)))
 
     @property
     def length(self) -> float:
