@@ -27,10 +27,10 @@ from scipy.stats import t as student
 
 import drawing
 import results
-from certsynth.algorithm.task import Task
 from certsynth import Schema, release
 from certsynth.algorithm.low_dimensional.grids import possible_grids
 from certsynth.algorithm.settings import checked_settings
+from certsynth.algorithm.task import Task
 from certsynth.certificate.comparison import distances
 from certsynth.domain import Ordered
 from certsynth.queries.fine import FineMarginals

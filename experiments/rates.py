@@ -28,11 +28,11 @@ from scipy.stats import t as student
 
 import drawing
 import results
-from certsynth.algorithm.task import Task
 from certsynth import Schema, evaluate
 from certsynth.algorithm.fitting import Fitting, fitted
 from certsynth.algorithm.layers import measure_layers
 from certsynth.algorithm.settings import checked_settings
+from certsynth.algorithm.task import Task
 from certsynth.domain import Ordered
 from certsynth.mechanisms import Budget, Neighbours, measure, strategy_named
 from certsynth.planning.choice import choose

@@ -10,7 +10,7 @@ import polars as pl
 
 from certsynth import Release, Schema
 from certsynth.algorithm.layers import Layer
-from certsynth.algorithm.registry import checked_settings
+from certsynth.algorithm.method import checked_settings
 from certsynth.algorithm.settings import Request, Settings
 from certsynth.algorithm.task import Task
 from certsynth.mechanisms import Budget, Sensitivity, Unit

@@ -34,7 +34,7 @@ from certsynth.mechanisms.haar import Haar
 from certsynth.mechanisms.identity import Identity
 from certsynth.mechanisms.measure import coefficients, estimate, sensitivity, simulate_all, unit_variances
 from certsynth.mechanisms.quad_tree import QuadTree
-from certsynth.mechanisms.registry import GROWTHS, GRID_STRATEGIES
+from certsynth.mechanisms.registry import GRID_STRATEGIES, GROWTHS
 from certsynth.mechanisms.samplers import Noised
 from certsynth.mechanisms.strategy import level_weights
 from certsynth.queries.marginals import Counts, Marginals

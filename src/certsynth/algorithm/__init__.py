@@ -1,1 +1,1 @@
-"""The algorithm, seen from outside: what can be asked of it."""
+"""Algorithm 1 of the paper: its options, its steps, and the methods that can run it."""

@@ -6,6 +6,7 @@ Counting, certificates and the record are the same for all, and do not trust a m
 
 from __future__ import annotations
 
+import importlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
@@ -13,12 +14,14 @@ from typing import Any, Protocol
 import numpy as np
 
 from certsynth.algorithm.fitting import Fitting
+from certsynth.algorithm.registry import DEFAULT, METHODS
 from certsynth.algorithm.settings import Settings
 from certsynth.algorithm.task import Task
 from certsynth.algorithm.values import Chosen, Means, PrivateTable
 from certsynth.artefact.table import Table
 from certsynth.base.progress import Progress
 from certsynth.domain import Schema
+from certsynth.errors import InputError
 from certsynth.mechanisms import Measurement
 from certsynth.planning.plan import Plan
 from certsynth.queries.fine import FineMarginals
@@ -85,3 +88,23 @@ class Run:
     private: PrivateTable
     means: Means
     public: Sequence[np.ndarray] | None = None
+
+
+def method_named(name: str) -> Method:
+    entry = METHODS[name]
+    method: Method = getattr(importlib.import_module(entry.module), entry.name)
+    return method
+
+
+def method_for(options: Mapping[str, Any]) -> Method:
+    """The method that options ask for, or that the record of a release says it was made with."""
+    asked = (name for name, entry in METHODS.items() if entry.option and options[entry.option] == name)
+    return method_named(next(asked, DEFAULT))
+
+
+def checked_settings(schema: Schema, options: Mapping[str, Any]) -> Settings:
+    """What options mean, with the defaults of the method that they ask for; what cannot be is refused."""
+    settings = method_for(options).settings(schema, options)
+    if settings.measurement_budget.amount <= 0:
+        raise InputError("`certificate_share` leaves nothing for the rows themselves; lower it.")
+    return settings

@@ -29,8 +29,8 @@ from typing import (
 )
 
 from certsynth.algorithm.checks import Check, OneOf, Share, WholeNumber, amount, failure_probability
-from certsynth.base.progress import Progress, silent
 from certsynth.algorithm.registry import method_names
+from certsynth.base.progress import Progress, silent
 from certsynth.errors import did_you_mean
 
 BASIC, BUDGET, PROMISED, MADE, OUTPUT = GROUPS = (

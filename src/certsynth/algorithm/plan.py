@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from typing import Unpack
 
+from certsynth.algorithm.method import checked_settings, method_named
 from certsynth.algorithm.options import PlanOptions, takes
-from certsynth.algorithm.registry import method_named
 from certsynth.algorithm.request import usable
-from certsynth.algorithm.settings import Settings
 from certsynth.algorithm.sizes import check_lattice
 from certsynth.algorithm.task import Task
 from certsynth.domain import Schema
@@ -32,7 +31,7 @@ def plan(schema: Schema, **options: Unpack[PlanOptions]) -> Plan:
     check_rules(schema)
     memory, progress = options["memory"], options["progress"]
     public = True if options["projection"] == "public" else None
-    settings = Settings.of(schema, {**options, "rows": None, "candidates": 1, "public": public})
+    settings = checked_settings(schema, {**options, "rows": None, "candidates": 1, "public": public})
 
     def planned() -> Plan:
         if settings.certificate_share:

@@ -8,24 +8,22 @@ from typing import Any, Unpack
 
 import numpy as np
 
-from certsynth.algorithm.request import usable
-from certsynth.algorithm.method import Run
+from certsynth.algorithm.method import Run, checked_settings, method_named
 from certsynth.algorithm.options import ReleaseOptions, takes
-from certsynth.algorithm.registry import method_named
+from certsynth.algorithm.request import usable
 from certsynth.algorithm.settings import Settings
 from certsynth.algorithm.sizes import check_lattice
 from certsynth.algorithm.steps import run
 from certsynth.algorithm.values import Means, PrivateTable
 from certsynth.artefact import Release
 from certsynth.artefact.folder import check_target, manifest
-from certsynth.artefact.signature import Signer, as_signer
-from certsynth.base.progress import Progress, silent
+from certsynth.artefact.signature import as_signer
+from certsynth.base.progress import Progress
 from certsynth.domain import Schema
 from certsynth.domain.possible import check_rules
 from certsynth.errors import CertsynthError, InputError
 from certsynth.mechanisms import Neighbours
 from certsynth.mechanisms.ledger import Account
-from certsynth.mechanisms.samplers import Noise
 from certsynth.mechanisms.spending import Spending
 from certsynth.queries.fine import PLACING, FineMarginals
 from certsynth.sources import cleaned, how_many, open_source, rows_of
@@ -50,7 +48,7 @@ def release(data: Any, schema: Schema, **options: Unpack[ReleaseOptions]) -> Rel
     Paper: Algorithm 1 [algorithm], Definition 1 [differential-privacy]
     """
     schema = usable(schema, options["columns"], options["subsets"])
-    settings = Settings.of(schema, options)
+    settings = checked_settings(schema, options)
     out, memory, progress = options["out"], options["memory"], options["progress"]
     signer = as_signer(options["sign"])
     if out is not None:

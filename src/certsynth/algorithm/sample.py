@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 
 from certsynth.algorithm.fitting import Fitting
+from certsynth.algorithm.method import method_for
 from certsynth.algorithm.options import ROWS
-from certsynth.algorithm.registry import method_for
 from certsynth.algorithm.sizes import check_lattice, default_memory
 from certsynth.artefact import Release
 from certsynth.artefact.certificate import Certificate

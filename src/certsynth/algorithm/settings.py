@@ -8,7 +8,6 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any, Literal
 
-from certsynth.algorithm.registry import method_for
 from certsynth.algorithm.request import DEFAULT_CONFIDENCE, checked_budget, checked_subsets
 from certsynth.certificate.plug_in import DISPLACEMENT_BETA, TRANSPORT_COLUMNS, Proxies
 from certsynth.domain import Schema
@@ -67,14 +66,6 @@ class Settings:
     detail: Detail = "spread"
     choice_share: Fraction = Fraction(0)
     as_printed: bool = False
-
-    @classmethod
-    def of(cls, schema: Schema, options: Mapping[str, Any]) -> Settings:
-        """What options mean, with the defaults of the method that they ask for; what cannot be is refused."""
-        settings = method_for(options).settings(schema, options)
-        if settings.measurement_budget.amount <= 0:
-            raise InputError("`certificate_share` leaves nothing for the rows themselves; lower it.")
-        return settings
 
     @property
     def sparsity(self) -> int:

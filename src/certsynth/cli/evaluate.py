@@ -13,8 +13,8 @@ from certsynth.cli.failure import say
 from certsynth.cli.progress import bars
 
 if TYPE_CHECKING:
-    from certsynth.algorithm.request import Named
     from certsynth.algorithm.evaluate import Evaluation
+    from certsynth.algorithm.request import Named
 
 WARNING = "note: what evaluate prints is NOT private. It is for the owner of the rows, and must not leave the house."
 

@@ -170,7 +170,11 @@ def _to_json(choice: Choice) -> dict[str, Any]:
 def _from_json(found: Mapping[str, Any], settings: Settings) -> Choice:
     candidates = []
     for c in found["candidates"]:
-        growth, split, resolution = Fraction(c["growth"]), Fraction(c["split"]), RESOLUTION("resolution", c["resolution"])
+        growth, split, resolution = (
+            Fraction(c["growth"]),
+            Fraction(c["split"]),
+            RESOLUTION("resolution", c["resolution"]),
+        )
         name, points_only = c["mechanism"], settings.cells(settings.sparsity) == "points"
         growths = GROWTHS.get(name, (Fraction(0),)) if name in MECHANISMS else ()
         resolutions = [settings.resolution] if settings.resolution else [None] if points_only else RESOLUTIONS

@@ -9,11 +9,11 @@ from typing import Any
 
 import numpy as np
 
-from certsynth.algorithm.request import checked_budget
 from certsynth.algorithm.fitting import Fitting
 from certsynth.algorithm.low_dimensional.adaptation import choose_grid
 from certsynth.algorithm.low_dimensional.heavy_cells import heavy_cells
 from certsynth.algorithm.low_dimensional.plan import plan_grids
+from certsynth.algorithm.request import checked_budget
 from certsynth.algorithm.settings import Defaults, Settings, common_settings
 from certsynth.algorithm.sizes import check_grid
 from certsynth.algorithm.task import Task
@@ -87,7 +87,9 @@ class LowDimensional:
             return Fraction(0)
         if not self.signed:
             return CHOICE_SHARE
-        return (1 - settings.certificate_share - settings.count_share) * Fraction(settings.sparsity + 1, settings.sparsity + 2)
+        return (1 - settings.certificate_share - settings.count_share) * Fraction(
+            settings.sparsity + 1, settings.sparsity + 2
+        )
 
     def check(self, schema: Schema, settings: Settings, *, memory: int | None) -> None:
         check_grid(schema, settings.resolution)
