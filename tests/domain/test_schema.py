@@ -566,7 +566,7 @@ def test_refuses_a_matrix_that_is_not_a_file_beside_the_schema(name: str, says: 
 def test_refuses_a_matrix_that_may_not_be_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "m.csv").write_text(PLAIN_MATRIX)
 
-    def denied(path: Path, *, most: int) -> bytes:
+    def denied(path: Path, *, max_bytes: int) -> bytes:
         raise PermissionError(13, "Permission denied")
 
     monkeypatch.setattr("certsynth.domain.labels.read_small_file", denied)  # by hand: for root every file may be read

@@ -116,7 +116,7 @@ def test_single_columns_are_lines(hub: Fraction | None) -> None:
         ([gen.codes(5)], None),
         ([gen.line(1, missing=True)], Fraction(1)),
         ([gen.line(3, missing=True)], Fraction(1)),
-        ([gen.Cells(places=np.arange(78), steps=256, apart=1, weight=Fraction(3, 10))], None),
+        ([gen.Cells(places=np.arange(78), steps=256, off_line=1, weight=Fraction(3, 10))], None),
     ],
 )
 def test_other_networks_are_left_to_others(columns: list[gen.Cells], hub: Fraction | None) -> None:

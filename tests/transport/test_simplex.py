@@ -14,15 +14,15 @@ from certsynth.transport.flow import cheapest_flow, flow_cost, potential_value, 
 from certsynth.transport.simplex import solve_until
 
 
-def line(size: int, apart: int = 0) -> Cells:
-    return Cells(places=np.arange(size), steps=max(size - 1, 1), apart=apart)
+def line(size: int, off_line: int = 0) -> Cells:
+    return Cells(places=np.arange(size), steps=max(size - 1, 1), off_line=off_line)
 
 
 def square(size: int) -> list[Cells]:
     return [line(size), line(size)]
 
 
-UNEQUAL = [line(7), line(20, apart=1)]
+UNEQUAL = [line(7), line(20, off_line=1)]
 
 
 @pytest.fixture
@@ -89,7 +89,7 @@ def test_after_so_many_steps_it_returns_the_flow_that_it_has(monkeypatch) -> Non
 
 
 def test_one_way_networks_and_nodes_without_a_hub_are_left_to_others() -> None:
-    light = [line(9), Cells(places=np.arange(0), steps=1, apart=3, weight=Fraction(1, 3))]
+    light = [line(9), Cells(places=np.arange(0), steps=1, off_line=3, weight=Fraction(1, 3))]
     network = Network.of(light)
     with pytest.raises(ValueError, match="both ways"):
         solve_until(network, network.supply(np.zeros(network.cells, dtype=np.int64)), 0)

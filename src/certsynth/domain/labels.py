@@ -19,7 +19,7 @@ import numpy as np
 
 from certsynth.base.arrays import Ints
 from certsynth.base.files import FileTooLarge, read_small_file
-from certsynth.domain.column import PATH, Category
+from certsynth.domain.column import PATH_SEPARATOR, Category
 from certsynth.errors import SchemaError
 
 MAX_VALUES = 100_000
@@ -72,10 +72,10 @@ def _paths(values: tuple[str, ...], where: str) -> tuple[tuple[str, ...], tuple[
     """Labels and paths of a tree: a row holds the last code of a path, or all of it where last codes repeat."""
     if len(values) > MAX_CODES:
         raise SchemaError(f"{where}: {len(values)} codes; a tree may have {MAX_CODES}. Leave out the lowest level.")
-    paths = tuple(tuple(value.split(PATH)) for value in values)
+    paths = tuple(tuple(value.split(PATH_SEPARATOR)) for value in values)
     for value, path in zip(values, paths, strict=True):
         if not all(path):
-            raise SchemaError(f'{where}: the path {value!r} has an empty part; write "above{PATH}code".')
+            raise SchemaError(f'{where}: the path {value!r} has an empty part; write "above{PATH_SEPARATOR}code".')
         if len(path) > MAX_DEPTH:
             raise SchemaError(f"{where}: the path {value!r:.60} is more than {MAX_DEPTH} codes long; shorten it.")
     nodes = len(codes_of(paths))
@@ -108,8 +108,8 @@ def paths_of_codes(rows: Sequence[Sequence[str]], where: str) -> tuple[str, ...]
         pairs = pairs[1:]
     parents: dict[str, str] = {}
     for code, parent in pairs:
-        if PATH in code or not code:
-            raise SchemaError(f"{where}: the code {code!r:.60} is empty or holds a {PATH}; rename it.")
+        if PATH_SEPARATOR in code or not code:
+            raise SchemaError(f"{where}: the code {code!r:.60} is empty or holds a {PATH_SEPARATOR}; rename it.")
         if code in parents:
             raise SchemaError(f"{where}: the code {code!r:.60} is listed twice; a code has one parent.")
         parents[code] = "" if parent == code else parent
@@ -129,7 +129,7 @@ def paths_of_codes(rows: Sequence[Sequence[str]], where: str) -> tuple[str, ...]
                 )
             path.insert(0, above)
             above = parents[above]
-        paths.append(PATH.join(path))
+        paths.append(PATH_SEPARATOR.join(path))
     if not paths:
         raise SchemaError(f"{where}: no code is listed; write a line for each, the code and its parent.")
     return tuple(paths)

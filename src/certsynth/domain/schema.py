@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from certsynth.base.files import FileTooLarge, read_small_file
-from certsynth.domain.column import PATH, Category, Column, Ordered
+from certsynth.domain.column import PATH_SEPARATOR, Category, Column, Ordered
 from certsynth.domain.labels import (
     MAX_CODES,
     checked_flag,
@@ -181,7 +181,7 @@ def describe(column: Column) -> dict[str, Any]:
     elif isinstance(column, Category):
         entries["kind"] = column.kind
         if column.kind != "boolean":
-            entries["values"] = [PATH.join(path) for path in column.paths] or list(column.values)
+            entries["values"] = [PATH_SEPARATOR.join(path) for path in column.paths] or list(column.values)
             entries["other"] = column.other
         if column.kind == "metric":
             entries["distances"] = [[plain_number(distance) for distance in row] for row in column.distances]

@@ -136,7 +136,7 @@ class FineMarginals:
 
     def farthest(self) -> int:
         """How far a row can be from its lattice point at most, in units."""
-        away = max(c.farthest(g) for c, g in zip(self.schema, self.marginals.cells, strict=True))
+        away = max(c.covering_radius(g) for c, g in zip(self.schema, self.marginals.cells, strict=True))
         return math.ceil(away * MOVE_UNITS)
 
     def slack(self) -> int:

@@ -133,7 +133,7 @@ def _examples(schema: Schema, columns: Sequence[Json], certificate: Document, *,
     if ranked:
         column, shown = ranked[0]
         said.append(words.mean_example(shown, column.kind, numerals.plain(_whole(span(column)))))
-    groups = {c.name for c in schema if isinstance(c, Category) and c.closest == 1}
+    groups = {c.name for c in schema if isinstance(c, Category) and c.min_label_distance == 1}
     together = max(len(groups.intersection(subset["columns"])) for subset in certificate["subsets"])
     if together:
         said.append(words.share_example(together, numerals.points(bound), complete=complete))

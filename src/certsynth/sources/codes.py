@@ -20,7 +20,7 @@ import numpy as np
 from certsynth.base.arrays import Floats, Ints
 from certsynth.domain import Cells, Column, Ordered
 from certsynth.domain.cells import Groups
-from certsynth.domain.column import PATH, Category
+from certsynth.domain.column import PATH_SEPARATOR, Category
 from certsynth.queries.coding import MOVE_UNITS, move_units
 from certsynth.queries.thresholds import least_floats
 
@@ -61,7 +61,7 @@ def lattice_codes(
         return column.to_lattice(clean, lattice)[0]
 
     if arithmetic and len(lattice.places) > FEW_STEPS and kind in _NUMBERS and isinstance(column, Ordered):
-        if column.whole and not column.farthest(lattice):
+        if column.whole and not column.covering_radius(lattice):
             return _unless_none(name, column, code, _offset(nw.col(name), column))
         if _even(column, lattice):
             return _unless_none(name, column, code, _place(nw.col(name), column, lattice, half=True))
@@ -72,7 +72,7 @@ def moved_units(
     name: str, kind: nw.dtypes.DType, column: Column, lattice: Cells, farthest: int, *, arithmetic: bool = False
 ) -> nw.Expr | int | None:
     """How far a value is from its lattice point, as `move_units` has it; 0 where no value is."""
-    if not column.farthest(lattice):
+    if not column.covering_radius(lattice):
         return 0
     assert isinstance(column, Ordered)
 
@@ -156,7 +156,7 @@ def _labelled(
     if isinstance(column, Category):
         if column.kind == "boolean" and kind == nw.String:
             return None  # any mixture of blanks and capitals reads as true
-        texts |= {*column.labels, *(PATH.join(path) for path in column.paths)}
+        texts |= {*column.labels, *(PATH_SEPARATOR.join(path) for path in column.paths)}
         texts |= {"0", "1"} if column.kind == "boolean" else set()
     elif isinstance(column, Ordered):
         texts |= set(column.values)

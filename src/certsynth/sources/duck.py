@@ -189,7 +189,7 @@ def _way(column: Column, stands: tuple[str, str] | None, j: int, above: Mapping[
     place, kind = stands
     if kind == "DATE" and isinstance(column, Ordered) and column.kind == "date":
         return _Way(column, f"CASE WHEN isfinite({place}) THEN {place} END")
-    texts = tuple(filter(_decodable, column.told_apart or ()))
+    texts = tuple(filter(_decodable, column.distinguished_texts or ()))
     if kind == "VARCHAR" and texts:
         other = "other"
         while other in texts:

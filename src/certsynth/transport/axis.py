@@ -1,4 +1,4 @@
-"""One column as nodes of a network: its line, its points apart, and what lies between the labels of its web."""
+"""One column as nodes of a network: its line, its points apart, and what lies between the labels of its metric."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ class Axis:
     """A column's nodes, with all lengths in whole units.
 
     `positions` are those of the line: every step of it, whether some value falls there or not, unless it is uneven.
-    After them come points apart, and inner nodes of the web. `codes` tells the node of each cell.
+    After them come points apart, and inner nodes of the metric. `codes` tells the node of each cell.
     """
 
     cells: Cells
@@ -52,7 +52,7 @@ class Axis:
         else:
             positions = (places - places[:1]) * (unit // cells.steps) if len(places) else places
             on_line = np.arange(len(places))
-        codes = np.concatenate([on_line, len(positions) + np.arange(cells.apart)])
+        codes = np.concatenate([on_line, len(positions) + np.arange(cells.off_line)])
         return cls(cells=cells, unit=unit, positions=positions, codes=codes, even=even)
 
     @property
@@ -61,8 +61,8 @@ class Axis:
 
     @property
     def size(self) -> int:
-        inner = 0 if self.cells.web is None else self.cells.web.inner
-        return self.line + self.cells.apart + inner
+        inner = 0 if self.cells.label_metric is None else self.cells.label_metric.inner
+        return self.line + self.cells.off_line + inner
 
     @property
     def step(self) -> int:
@@ -79,35 +79,35 @@ class Axis:
 
     def distances(self) -> Ints:
         """Between all nodes."""
-        web, line, weight = self.cells.web, self.line, self.weight
+        metric, line, weight = self.cells.label_metric, self.line, self.weight
         far = np.full((self.size, self.size), weight, dtype=np.int64)
         np.fill_diagonal(far, 0)
         far[:line, :line] = np.abs(self.positions[:, None] - self.positions[None, :])
-        if web is not None:
+        if metric is not None:
             nodes = self.web_nodes()
-            far[np.ix_(nodes, nodes)] = web.distances * (weight // web.unit)
+            far[np.ix_(nodes, nodes)] = metric.distances * (weight // metric.unit)
         return far
 
     def web_nodes(self) -> Ints:
-        """Where the nodes of the web are on the axis."""
-        web = self.cells.web
-        assert web is not None
-        inner = self.line + self.cells.apart + np.arange(web.inner)
-        return np.concatenate([self.line + np.arange(web.size), inner])
+        """Where the nodes of the metric are on the axis."""
+        metric = self.cells.label_metric
+        assert metric is not None
+        inner = self.line + self.cells.off_line + np.arange(metric.inner)
+        return np.concatenate([self.line + np.arange(metric.size), inner])
 
     def star(self) -> Move | None:
         """Between any two points, where some are apart from all others."""
-        if not self.cells.alone or self.cells.size < 2:
+        if not self.cells.isolated or self.cells.size < 2:
             return None
-        points = np.arange(self.line + self.cells.apart)
+        points = np.arange(self.line + self.cells.off_line)
         return Move(points, points, self.weight)
 
     def web_moves(self) -> Iterator[Move]:
-        web = self.cells.web
-        if web is None:
+        metric = self.cells.label_metric
+        if metric is None:
             return
-        nodes, scale = self.web_nodes(), self.weight // web.unit
-        for froms, tos, length in web.crossings():
+        nodes, scale = self.web_nodes(), self.weight // metric.unit
+        for froms, tos, length in metric.arcs():
             yield Move(nodes[froms], nodes[tos], length * scale)
 
     def free(self, length: int, stride: int) -> tuple[Ints, Ints, Ints]:
@@ -134,10 +134,10 @@ class Axis:
     def lost(self, length: int, stride: int = 1) -> Fraction:
         """Of a move by `length` on another axis, the share that this one cannot use at worst, walking towards a goal.
 
-        On an even line, or a web of equal arcs, whole steps fit in; else all but a step do.
+        On an even line, or a metric of equal arcs, whole steps fit in; else all but a step do.
         """
         steps, even = {self.step} - {0}, self.even
-        if self.cells.web is not None:
+        if self.cells.label_metric is not None:
             steps |= {move.length for move in self.web_moves()}
             even = len(steps) == 1
         if not steps or self.diameter <= length:

@@ -68,7 +68,7 @@ def finest_level(cells: Sequence[Cells]) -> int:
 
 def coarse_points(cells: Sequence[Cells], level: int) -> int:
     """How many blocks there are at a level."""
-    return math.prod(len(np.unique(_parts(c, level))) + c.apart for c in cells)
+    return math.prod(len(np.unique(_parts(c, level))) + c.off_line for c in cells)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -81,14 +81,14 @@ class _Product:
     @classmethod
     def of(cls, cells: Sequence[Cells], level: int) -> _Product | None:
         """None where coarser cells would not do: uneven ones, and lines longer than points apart are from them."""
-        unit = math.lcm(2 << level, *(c.grain for c in cells))
+        unit = math.lcm(2 << level, *(c.denominator for c in cells))
         product = cls(cells, unit)
         for c in cells:
             if isinstance(c, Groups):
                 return None
             ends = _parts(c, level)[:: max(len(c.places) - 1, 1)] if len(c.places) else np.zeros(2, np.int64)
             spans = Fraction(c.span, c.steps), Fraction(int(ends[-1] - ends[0]), 1 << level)
-            if c.alone and max(spans) > c.weight:
+            if c.isolated and max(spans) > c.weight:
                 return None
         return product
 
@@ -120,7 +120,7 @@ class _Axis:
     def of(cls, cells: Cells, level: int, unit: int, before: _Axis | None) -> _Axis:
         line = _parts(cells, level)
         places, point = np.unique(line, return_inverse=True)
-        apart = np.arange(cells.apart)
+        apart = np.arange(cells.off_line)
         at = cells.places * (unit // cells.steps) if len(cells.places) else cells.places
         lowest, highest = np.full(len(places), unit * 4), np.full(len(places), -unit * 4)
         np.minimum.at(lowest, point, at)
@@ -132,11 +132,17 @@ class _Axis:
         if before is not None:
             of_code = np.empty(before.coarse.size, dtype=np.int64)
             of_code[before.point] = point
-        zeros = np.zeros(cells.apart, dtype=np.int64)
+        zeros = np.zeros(cells.off_line, dtype=np.int64)
         return cls(
             point=point,
             of_code=of_code,
-            coarse=Cells(places=places, steps=1 << level, apart=cells.apart, weight=cells.weight, web=cells.web),
+            coarse=Cells(
+                places=places,
+                steps=1 << level,
+                off_line=cells.off_line,
+                weight=cells.weight,
+                label_metric=cells.label_metric,
+            ),
             spans=np.concatenate([highest - lowest, zeros]),
             radii=np.concatenate([radii, zeros]),
         )

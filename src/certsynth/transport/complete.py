@@ -14,7 +14,7 @@ from fractions import Fraction
 import numpy as np
 
 from certsynth.base.arrays import Ints
-from certsynth.domain.ruler import UNITS, Ruler
+from certsynth.domain.ruler import UNITS_PER_LENGTH, Ruler
 from certsynth.transport import flow
 from certsynth.transport.network import Network
 
@@ -153,7 +153,7 @@ def _network(exchange: Exchange, arcs: Ints) -> tuple[Network, Ints]:
         lengths=all_lengths[by_tail],
         node_of_cell=np.arange(hub),
         nodes=hub + 1,
-        unit=UNITS,
+        unit=UNITS_PER_LENGTH,
         hub=exchange.down,
         stretch=Fraction(1),
     )
@@ -176,11 +176,11 @@ def complete_bounds(ruler: Ruler, nodes: Ints, ways: Ints, first: Ints, second: 
         up=ways[level],
         sinks=nodes[sink],
         demand=-levels[sink, 0],
-        down=ruler.half,
+        down=ruler.half_diameter,
         balance=int(measure[-1]),
     )
     found = complete_flow(exchange)
-    return found.upper, found.lower, UNITS * per
+    return found.upper, found.lower, UNITS_PER_LENGTH * per
 
 
 def _at_nodes(counts: Ints, levels: int) -> Ints:

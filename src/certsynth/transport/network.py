@@ -13,7 +13,7 @@ from numba import njit
 
 from certsynth.base.arrays import Ints, read_only
 from certsynth.domain import Cells
-from certsynth.domain.web import irreducible
+from certsynth.domain.label_metric import irreducible_pairs
 from certsynth.transport.axis import MOST_IN_PAIRS, Axis, Move
 from certsynth.transport.lattice import lattice_offsets
 
@@ -21,7 +21,7 @@ SMALL = 400
 """Products of up to so many cells get arcs between all of them where no sparse graph is exact."""
 
 MOST_MOVES = 500_000
-"""Arcs for moves along a web while another column moves freely: beyond, some of the free ways are left out."""
+"""Arcs for moves along a metric while another column moves freely: beyond, some of the free ways are left out."""
 
 Arcs = tuple[Ints, Ints, Ints]
 """Tails, heads and lengths."""
@@ -66,7 +66,7 @@ class Network:
         hub = diameter / 2 if hub is None else hub
         if hub < diameter / 2:
             raise ValueError("a hub closer than half the diameter would be a short cut")
-        unit = 2 * math.lcm(hub.denominator, diameter.denominator, *(c.grain for c in cells))
+        unit = 2 * math.lcm(hub.denominator, diameter.denominator, *(c.denominator for c in cells))
         axes = [Axis.of(c, unit, holes=len(cells) > 2) for c in cells]
         graph: _Graph = _Sparse(axes, int(diameter * unit))
         if graph.stretch > 1 and _complete(cells, small):
@@ -88,14 +88,14 @@ class Network:
 def stretch_of(cells: Sequence[Cells]) -> Fraction:
     """The stretch of `Network.of(cells)`, without its arcs."""
     diameter = max(c.diameter for c in cells)
-    unit = 2 * math.lcm(2 * diameter.denominator, *(c.grain for c in cells))
+    unit = 2 * math.lcm(2 * diameter.denominator, *(c.denominator for c in cells))
     graph = _Bare([Axis.of(c, unit, holes=len(cells) > 2) for c in cells], int(diameter * unit))
     return Fraction(1) if _complete(cells, SMALL) else graph.stretch
 
 
 def _complete(cells: Sequence[Cells], small: int) -> bool:
     """Whether all pairs of cells may have arcs, if a sparse graph is not exact."""
-    woven = len({c.weight for c in cells}) > 1 or any(c.web is not None for c in cells)
+    woven = len({c.weight for c in cells}) > 1 or any(c.label_metric is not None for c in cells)
     return woven and math.prod(c.size for c in cells) <= small
 
 
@@ -141,7 +141,7 @@ class _Graph:
 class _Sparse(_Graph):
     """Few arcs, on all nodes of the axes.
 
-    Along lines it is a lattice. A move of one axis from a point apart, or along a web, lets the others go as far for
+    Along lines it is a lattice. A move of one axis from a point apart, or along a metric, lets the others go as far for
     nothing: through copies of their nodes that stand for being under way.
     """
 
@@ -204,9 +204,11 @@ class _Sparse(_Graph):
             return
         self._move(j, star)
         heavier = [other for i, other in enumerate(self.axes) if i != j and other.diameter > star.length]
-        if len(heavier) > 1 and any(other.cells.web is not None or other.lost(star.length) for other in heavier):
+        if len(heavier) > 1 and any(
+            other.cells.label_metric is not None or other.lost(star.length) for other in heavier
+        ):
             self.stretch = max(self.stretch, Fraction(len(self.axes)))
-        elif len(heavier) == 1 and heavier[0].cells.web is not None and heavier[0].size > MOST_IN_PAIRS:
+        elif len(heavier) == 1 and heavier[0].cells.label_metric is not None and heavier[0].size > MOST_IN_PAIRS:
             self.stretch = max(self.stretch, 1 + heavier[0].lost(star.length))
 
     def _web(self, j: int, axis: Axis) -> None:
@@ -290,7 +292,7 @@ class _Complete(_Graph):
         codes = np.unravel_index(self.cells(), self.grid.shape)
         each = [axis.distances()[np.ix_(axis.codes, axis.codes)] for axis in axes]
         far = np.maximum.reduce([d[np.ix_(c, c)] for d, c in zip(each, codes, strict=True)])
-        tails, heads = np.nonzero(irreducible(far))
+        tails, heads = np.nonzero(irreducible_pairs(far))
         self.arcs.append((tails, heads, far[tails, heads]))
 
 
