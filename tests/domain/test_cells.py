@@ -196,9 +196,9 @@ def test_labels_taken_together_are_where_the_one_is_that_stands_for_them(name: s
 @pytest.mark.parametrize(
     ("group_of_label", "representatives", "says"),
     [
-        ([0, 0, 1], [0, 2], "hold the point"),  # for four labels
-        ([0, 0, 1, 1], [0, 1], "hold the point"),
-        ([0, 0, 1, 1], [2, 0], "hold the point"),
+        ([0, 0, 1], [0, 2], "contain its representative"),  # for four labels
+        ([0, 0, 1, 1], [0, 1], "contain its representative"),
+        ([0, 0, 1, 1], [2, 0], "contain its representative"),
         ([0, 0, 1, 2], [0, 2], "must be in a group"),
         ([0, -1, 1, 1], [0, 2], "must be in a group"),
     ],

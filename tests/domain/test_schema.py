@@ -14,7 +14,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from certsynth.domain import Category, Column, Ordered, Schema
-from certsynth.domain.labels import MAX_CODES, MAX_DEPTH, MAX_TEXT, MAX_VALUES
+from certsynth.domain.labels import MAX_TEXT_CHARACTERS, MAX_TREE_CODES, MAX_TREE_DEPTH, MAX_VALUES
 from certsynth.domain.schema import KINDS, MAX_BYTES, MAX_COLUMNS
 from certsynth.errors import SchemaError
 
@@ -270,10 +270,10 @@ REFUSED = {
     "a path that ends with a slash": (paths("a/"), "column 'age'", 'write "above/code"'),
     "an empty path": (paths(""), "column 'age'", 'write "above/code"'),
     "a path twice": (paths("a/b", "c", "a/b"), "column 'age'", "'a/b' is listed twice; remove"),
-    "a path that is too long": (paths("/".join("a" * (MAX_DEPTH + 1))), "column 'age'", "shorten"),
-    "too many codes": (paths(*(f"c{i}" for i in range(MAX_CODES + 1))), "column 'age'", "Leave out"),
+    "a path that is too long": (paths("/".join("a" * (MAX_TREE_DEPTH + 1))), "column 'age'", "shorten"),
+    "too many codes": (paths(*(f"c{i}" for i in range(MAX_TREE_CODES + 1))), "column 'age'", "Leave out"),
     "too many codes above": (
-        paths(*("/".join(f"{above}.{i}" for above in range(MAX_DEPTH)) for i in range(MAX_CODES))),
+        paths(*("/".join(f"{above}.{i}" for above in range(MAX_TREE_DEPTH)) for i in range(MAX_TREE_CODES))),
         "column 'age'",
         "Leave out",
     ),
@@ -390,7 +390,7 @@ def test_dots_in_texts_and_comments_are_no_keys() -> None:
 
 
 def test_the_longest_text_is_allowed() -> None:
-    name = "x" * MAX_TEXT
+    name = "x" * MAX_TEXT_CHARACTERS
     assert Schema.parse(column(INTEGER, name=f'"{name}"')).names == (name,)
 
 

@@ -5,7 +5,6 @@ All of it is public knowledge from the schema; no bound, category or cell is eve
 
 from __future__ import annotations
 
-import datetime
 import math
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
@@ -22,8 +21,6 @@ from certsynth.domain.label_metric import LabelMetric, cached_matrix_metric, cac
 
 OrderedKind = Literal["integer", "number", "date", "ordinal"]
 CategoryKind = Literal["category", "boolean", "tree", "metric"]
-
-_EPOCH = datetime.date(1970, 1, 1).toordinal()
 
 PATH_SEPARATOR = "/"
 """Separates the codes of a path in a tree."""

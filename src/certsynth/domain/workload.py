@@ -1,4 +1,4 @@
-"""Which subsets of columns matter, named in a small TOML file: subsets = [["age", "income"], ["region"]]."""
+"""Workload files: TOML that names the subsets of columns that matter, as subsets = [["age", "income"], ["region"]]."""
 
 from __future__ import annotations
 
@@ -12,13 +12,14 @@ from certsynth.errors import InputError
 
 MAX_BYTES = 2**20
 MAX_SUBSETS = 10_000
+"""Limits of a workload file, which may come from anybody."""
 
 _EXAMPLE = 'write subsets = [["age", "income"], ["region"]]'
-_TEXTS = re.compile(r""" "(?:[^"\\\n]|\\.)*" | '[^'\n]*' | \#[^\n]* """, re.VERBOSE)
+_TEXT_OR_COMMENT = re.compile(r""" "(?:[^"\\\n]|\\.)*" | '[^'\n]*' | \#[^\n]* """, re.VERBOSE)
 
 
 def load_workload(path: str | Path) -> list[list[str]]:
-    """The subsets of columns that a workload file names, as `certify(subsets=…)` takes them."""
+    """Read a workload file: subsets of columns, as `certify(subsets=…)` takes them."""
     path = Path(path)
     where = f"workload {path}"
     try:
@@ -33,12 +34,12 @@ def load_workload(path: str | Path) -> list[list[str]]:
 
 
 def parse_workload(text: str, *, where: str = "workload") -> list[list[str]]:
-    """The subsets of a workload's text.
+    """Read the text of a workload file.
 
     >>> parse_workload('subsets = [["age", "income"], ["region"]]')
     [['age', 'income'], ['region']]
     """
-    if "." in _TEXTS.sub("", text):  # tomllib takes quadratic time for keys with many dots, and no key here has one
+    if "." in _TEXT_OR_COMMENT.sub("", text):  # tomllib takes quadratic time for dotted keys, and no key here has a dot
         raise InputError(f"{where}: a dot outside of quotes; {_EXAMPLE}.")
     try:
         document = tomllib.loads(text)

@@ -2,7 +2,8 @@
 
 A column's own methods (`to_cells`, `to_lattice`, `distance_to_centre`) say which cell a value is in. Here nothing is
 said anew. A column of few values has a table of what they say of each; on a longer line codes only grow with the value,
-so that the least value of each code is found by halving, by the same methods. docs/explanation/counting.md has the proof.
+so that the least value of each code is found by halving, by the same methods.
+docs/explanation/counting.md has the proof.
 """
 
 from __future__ import annotations
@@ -269,7 +270,7 @@ def _step_up(clean, least, begins, most, parts, centres, along, per, absent, far
         for i in range(len(far)):
             centre[i] = centres[np.uintp(found[i])]
         for i in range(len(far)):
-            # The operations of the column's own methods, in their order: `_position`, `distance_to_centre`, `move_units`.
+            # The column's own operations in their order: `_position`, `distance_to_centre`, `move_units`.
             away = abs(part[i] * along / per - centre[i])
             up = np.ceil(away * MOVE_UNITS + (2.0**-20 if away > 0.0 else 0.0))
             up = up if up < farthest else farthest
