@@ -42,7 +42,7 @@ def labels(count: int, *, weight: Fraction = ONE) -> Cells:
     return Cells(places=np.empty(0, np.int64), steps=1, off_line=count, weight=weight)
 
 
-def woven(metric: LabelMetric, *, missing: bool = False, weight: Fraction = ONE) -> Cells:
+def with_metric(metric: LabelMetric, *, missing: bool = False, weight: Fraction = ONE) -> Cells:
     """Labels with distances of their own."""
     return Cells(
         places=np.empty(0, np.int64), steps=1, off_line=metric.size + missing, weight=weight, label_metric=metric
@@ -85,13 +85,13 @@ def codes(count: int, *, missing: bool = False) -> Cells:
     paths = [("a",)]
     for i in range(1, count):
         paths.append((*paths[i - 1 if i % 2 else 0], str(i)))
-    return woven(tree_metric(paths), missing=missing, weight=Fraction(3, 4))
+    return with_metric(tree_metric(paths), missing=missing, weight=Fraction(3, 4))
 
 
 def spots(count: int, *, missing: bool = False) -> Cells:
     """Labels at places of a plane, with the distances of a taxi."""
     at = [(i * i, 3 * i % 5) for i in range(count)]
-    return woven(
+    return with_metric(
         matrix_metric([[Fraction(abs(a - c) + abs(b - d)) for c, d in at] for a, b in at]),
         missing=missing,
         weight=Fraction(3, 4),
@@ -137,7 +137,9 @@ def random_column(rng: np.random.Generator, *, most: int, weight: Fraction = ONE
     missing = bool(most > 1 and rng.random() < 0.3)
     room = most - missing
     if kind == "metric":
-        return woven(random_label_metric(rng, labels=int(rng.integers(1, room + 1))), missing=missing, weight=weight)
+        return with_metric(
+            random_label_metric(rng, labels=int(rng.integers(1, room + 1))), missing=missing, weight=weight
+        )
     if kind == "holes":
         steps = int(rng.integers(1, 2 * room + 1))
         count = int(rng.integers(1, min(room, steps) + 1))

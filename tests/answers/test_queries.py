@@ -67,7 +67,7 @@ SMALL = small()
         ("covariance(a, a)", "the same column twice; ask for its variance."),
         ("mean(3)", "a constant needs no answer; name a column."),
         ("mean('x')", "a constant needs no answer; name a column."),
-        ("mean(a > 3)", "a condition stands where a value must"),
+        ("mean(a > 3)", "expected a value, found a condition"),
         ("mean(a - a)", "a constant needs no answer; name a column."),
         ("mean(a*b)", "columns cannot be multiplied with each other"),
         ("mean(a + b)", "a sum has a mean only over all rows, and where no value may be missing; ask column by"),

@@ -138,9 +138,9 @@ CIRCLE = matrix_metric([[Fraction(min(abs(i - j), 4 - abs(i - j))) for j in rang
 LABELLED = {
     "labels": gen.labels(4),
     "light labels": gen.labels(4, weight=THIRD),
-    "a tree": gen.woven(TREE),
-    "a light tree that may be missing": gen.woven(TREE, missing=True, weight=THIRD),
-    "a circle that may be missing": gen.woven(CIRCLE, missing=True),
+    "a tree": gen.with_metric(TREE),
+    "a light tree that may be missing": gen.with_metric(TREE, missing=True, weight=THIRD),
+    "a circle that may be missing": gen.with_metric(CIRCLE, missing=True),
     "a light line of which points apart go together": Cells(places=np.array([0, 1]), steps=3, off_line=3, weight=THIRD),
 }
 
@@ -206,19 +206,19 @@ def test_labels_taken_together_are_where_the_one_is_that_stands_for_them(name: s
 def test_groups_of_labels_that_are_none_are_refused(
     group_of_label: list[int], representatives: list[int], says: str
 ) -> None:
-    for lattice in (gen.labels(4), gen.woven(TREE)):
+    for lattice in (gen.labels(4), gen.with_metric(TREE)):
         with pytest.raises(ValueError, match=says):
             Groups.of(lattice, None, np.array(group_of_label), np.array(representatives))
 
 
-def test_points_outside_of_a_web_stay_alone_after_its_labels() -> None:
-    lattice = gen.woven(TREE, missing=True)
+def test_points_outside_of_a_label_metric_stay_alone_after_its_labels() -> None:
+    lattice = gen.with_metric(TREE, missing=True)
     for group_of_label, representatives in (([0, 1, 2, 3, 3], [0, 1, 2, 3]), ([1, 2, 3, 4, 0], [4, 0, 1, 2, 3])):
         with pytest.raises(ValueError, match="stay alone, after its groups"):
             Groups.of(lattice, None, np.array(group_of_label), np.array(representatives))
 
 
-def test_a_web_is_for_points_apart() -> None:
+def test_a_label_metric_is_for_points_apart() -> None:
     for places, apart in (([0, 1], 4), ([], 3)):
         with pytest.raises(ValueError, match="a label metric needs a column without a line"):
             Cells(places=np.array(places), steps=1, off_line=apart, label_metric=TREE)

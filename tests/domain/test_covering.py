@@ -70,9 +70,9 @@ def test_levels_go_from_one_piece_to_single_labels_and_pieces_fall_apart(metric:
             assert radius <= Fraction(2, 2**t)
 
 
-def test_levels_of_a_column_without_a_web_are_none() -> None:
+def test_levels_of_a_column_without_a_label_metric_are_none() -> None:
     assert covering_level(gen.labels(3), 2).tolist() == []
-    cells = gen.woven(tree_metric([("a", "b"), ("a", "c"), ("d",)]), missing=True)
+    cells = gen.with_metric(tree_metric([("a", "b"), ("a", "c"), ("d",)]), missing=True)
     assert covering_level(cells, 0).tolist() == [0, 0, 0]
     assert sorted(covering_level(cells, 99).tolist()) == [0, 1, 2]
 
@@ -84,7 +84,7 @@ WEIGHTS = (Fraction(1), Fraction(1, 2), Fraction(3, 10), Fraction(1, 1_000))
 def spaces(draw: st.DrawFn) -> list[Cells]:
     rng = np.random.default_rng(draw(st.integers(0, 2**32)))
     weights = draw(st.lists(st.sampled_from(WEIGHTS), min_size=1, max_size=3))
-    return [gen.random_column(rng, most=5, weight=weight, label_metrics=True) for weight in weights]
+    return [gen.random_column(rng, most=5, weight=weight, metrics=True) for weight in weights]
 
 
 @settings(max_examples=150)
@@ -110,7 +110,7 @@ def test_a_tour_of_a_tree_passes_no_edge_more_than_twice(
     listed = [path for path in every if all_nodes or path not in inner]
     metric = tree_metric([listed[i] for i in rng.permutation(len(listed))])
     edges = len(metric.distances) - 1
-    cells = gen.woven(metric, weight=weight, missing=missing)
+    cells = gen.with_metric(metric, weight=weight, missing=missing)
     assert length([cells]) <= weight * (Fraction(2 * edges, metric.unit) + missing)
 
 
@@ -121,7 +121,7 @@ def test_a_light_column_is_done_with_before_a_heavy_one_goes_on(light: Fraction)
     for cells in (
         gen.labels(4, weight=light),
         gen.lattice(4, weight=light, missing=True),
-        gen.woven(metric, weight=light),
+        gen.with_metric(metric, weight=light),
     ):
         for columns, axis in (([cells, heavy], 1), ([heavy, cells], 0)):
             visited = np.unravel_index(tour(columns), [c.size for c in columns])[axis]

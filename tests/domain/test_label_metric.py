@@ -155,7 +155,7 @@ def test_arcs_of_a_line_join_neighbours_only() -> None:
     assert arcs == {(a, b) for a in range(6) for b in range(6) if abs(a - b) == 1}
 
 
-def test_a_web_cannot_be_changed() -> None:
+def test_a_label_metric_cannot_be_changed() -> None:
     for metric in (tree_metric([("a",), ("b",)]), matrix_metric([[Fraction(0)]])):
         with pytest.raises(ValueError, match="read-only"):
             metric.distances[0, 0] = 1

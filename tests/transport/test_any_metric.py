@@ -148,7 +148,7 @@ def found(network: Network) -> np.ndarray:
 
 
 def check(spaces: list[Space], *, small: int) -> Fraction:
-    network = Network.of([s.cells for s in spaces], small=small)
+    network = Network.of([s.cells for s in spaces], max_complete=small)
     true, graph = product(spaces, network.unit), found(network)
     assert (graph >= true).all(), "a short cut"
     assert (graph * network.stretch.denominator <= true * network.stretch.numerator).all(), "longer than stated"

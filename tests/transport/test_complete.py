@@ -84,7 +84,7 @@ def test_bounds_hold_whatever_the_solver_says(monkeypatch, lie):
     liar = lies()[lie]
     monkeypatch.setattr(flow, "solve", liar)
     with monkeypatch.context() as second_too:
-        second_too.setattr(flow, "solve_again", liar)
+        second_too.setattr(flow, "solve_fallback", liar)
         for seed in range(4):
             net, first, second = net_and_counts(seed)
             upper, lower, per = complete_bounds(net.ruler, net.nodes, net.ways(), first, second)
@@ -100,16 +100,16 @@ def test_bounds_hold_whatever_the_solver_says(monkeypatch, lie):
 def test_potentials_of_some_arcs_alone_would_claim_too_much(monkeypatch):
     """Without pricing all arcs the first flow would count as proved: what the test above sees is not for nothing."""
 
-    def believing(exchange, potentials):
-        _, supply = complete._network(exchange, complete._shortest(exchange))
+    def believing(problem, potentials):
+        _, supply = complete._network(problem, complete._shortest_arcs(problem))
         return flow.exact_dot(supply, potentials), np.empty(0, np.int64)
 
-    monkeypatch.setattr(complete, "PARTS", 1)
+    monkeypatch.setattr(complete, "ARCS_PER_NODE", 1)
     wrong = 0
     for seed in range(12):
         net, first, second = net_and_counts(seed)
         with monkeypatch.context() as believed:
-            believed.setattr(complete, "_priced", believing)
+            believed.setattr(complete, "_price_arcs", believing)
             _, lower, per = complete_bounds(net.ruler, net.nodes, net.ways(), first, second)
         wrong += lower / per > by_definition(net, first, second) + 1e-9
     assert wrong

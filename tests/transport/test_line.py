@@ -56,7 +56,7 @@ def without_other_solvers(network: Network, measure: np.ndarray) -> Flow:
         raise AssertionError("another solver was asked")
 
     with pytest.MonkeyPatch.context() as others:
-        for name in ("solve_priced", "solve_until", "solve", "solve_again"):
+        for name in ("solve_priced", "solve_until", "solve", "solve_fallback"):
             others.setattr(flow, name, asked)
         return cheapest_flow(network, measure)
 

@@ -1,4 +1,4 @@
-"""Ways that are looked for when they are wanted lead to the cheapest flow, and to its proof."""
+"""Paths that are added in rounds lead to the cheapest flow, and to its proof."""
 
 from __future__ import annotations
 
@@ -117,9 +117,9 @@ def test_after_the_last_round_it_returns_the_flow_that_it_has() -> None:
     rng, network = np.random.default_rng(4), Network.of(SHAPES["square"])
     supply = differing(rng, network, 0.5, most=50)
     arguments = network.tails, network.heads, network.lengths, network.nodes, network.hub, supply, 0.0, math.inf
-    slowly = pricing._solved.py_func  # compiled code has the number of rounds in it
+    slowly = pricing._solve.py_func  # compiled code has the number of rounds in it
     with pytest.MonkeyPatch.context() as few:
-        few.setattr(pricing, "MOST_ROUNDS", 1)
+        few.setattr(pricing, "MAX_ROUNDS", 1)
         found, potentials = slowly(*arguments)
     cost, proved = flow_cost(network, supply, found), potential_value(network, supply, potentials)
     assert cost is not None

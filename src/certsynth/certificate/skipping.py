@@ -26,7 +26,7 @@ from certsynth.certificate.comparison import (
 )
 from certsynth.domain import Cells
 from certsynth.queries.fine import MOVE_UNITS, FineCounts, FineMarginals
-from certsynth.transport import coarse_points, estimate, finest_level, stretch_of
+from certsynth.transport import coarse_points, finest_level, stretch_of, transport_upper_bound
 
 SOLVING = "solving what may be the largest distance"
 """What is being done once there are bounds, in words."""
@@ -182,5 +182,5 @@ def _level(cells: Sequence[Cells], coarser: int) -> int:
 def _estimated(cells: Sequence[Cells], places: Ints, values: Ints, per: int, coarser: int) -> Solved:
     """A bound on the flow of a task, a guess, and the stretch of its network."""
     stretch = stretch_of(cells)
-    found = estimate(cells, places, values, level=_level(cells, coarser), stretch=stretch)
+    found = transport_upper_bound(cells, places, values, level=_level(cells, coarser), stretch=stretch)
     return found.upper / per, found.about / per, stretch

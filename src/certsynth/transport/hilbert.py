@@ -13,7 +13,7 @@ _Vector = tuple[int, int]
 
 @functools.lru_cache(maxsize=64)
 def hilbert_order(rows: int, columns: int) -> Ints:
-    """Block indices of a rows × columns rectangle so that neighbours on the curve touch (a corner is enough).
+    """Block indices of a rows × columns rectangle in an order in which neighbours touch, at least at a corner.
 
     A rectangle is crossed along its longer side. A long one is cut across into two; any other into three, as in
     Hilbert's curve: up the first half of the near side, along the far half, and down again. Halves along the
