@@ -202,7 +202,7 @@ def _read_matrix_file(
     name = check_text(entry["matrix"], f"{where}: matrix")
     if "distances" in entry or "values" in entry:
         raise SchemaError(f"{where}: the matrix file has labels and distances; leave values and distances out.")
-    rows = read_code_file(_file_beside(name, folder, f"{where}: matrix"), f"{where}: matrix")
+    rows = read_code_file(_file_next_to_schema(name, folder, f"{where}: matrix"), f"{where}: matrix")
     if len(rows) - 1 > MAX_MATRIX_LABELS:
         raise SchemaError(f"{where}: a matrix of {len(rows) - 1} labels; at most {MAX_MATRIX_LABELS} are supported.")
     header, body = ([label.strip() for label in rows[0][1:]], rows[1:]) if rows else ([], [])
@@ -215,17 +215,17 @@ def _read_matrix_file(
     return values, tuple(tuple(_read_distance(value, where) for value in row[1:]) for row in body)
 
 
-def _file_beside(name: str, folder: Path | None, where: str) -> Path:
+def _file_next_to_schema(name: str, folder: Path | None, where: str) -> Path:
     """A file next to the schema. Other places are refused: a schema may come from anybody."""
     if folder is None:
         raise SchemaError(f"{where}: a schema without a file of its own cannot name another; write the values into it.")
     path = folder / name
     try:
-        beside = path.resolve().is_relative_to(folder.resolve())
+        inside = path.resolve().is_relative_to(folder.resolve())
     except (OSError, RuntimeError):  # a cycle of symbolic links
-        beside = False
-    if Path(name).is_absolute() or ".." in Path(name).parts or not beside:
-        raise SchemaError(f"{where}: {name!r} must be a file beside the schema or in a folder below it.")
+        inside = False
+    if Path(name).is_absolute() or ".." in Path(name).parts or not inside:
+        raise SchemaError(f"{where}: {name!r} must be a file in the schema's folder, or in a folder below it.")
     return path
 
 
