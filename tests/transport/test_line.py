@@ -122,7 +122,7 @@ def test_single_columns_are_lines(hub: Fraction | None) -> None:
 def test_other_networks_are_left_to_others(columns: list[gen.Cells], hub: Fraction | None) -> None:
     network = Network.of(columns, hub=hub)
     measure = np.arange(network.cells)
-    with pytest.raises(ValueError, match="no line"):
+    with pytest.raises(ValueError, match="not a line"):
         solve_line(network, network.supply(measure))
     assert cheapest_flow(network, measure).optimal
 
