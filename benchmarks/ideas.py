@@ -434,7 +434,10 @@ def frank_wolfe(
 def losses(name: str, value: Any, table: str, seed: int) -> tuple[float, float]:
     """Largest and mean upper loss over pairs of what an idea makes."""
     data = Data(*TABLES[table])
-    with patch.object(parallel, "SMALL", float("inf")), tempfile.TemporaryDirectory() as folder:  # one core each
+    with (
+        patch.object(parallel, "MIN_PROCESS_WORK", float("inf")),
+        tempfile.TemporaryDirectory() as folder,
+    ):  # one core each
         rows = IDEAS[name].make(data, seed, value)
         path = Path(folder) / "synthetic.parquet"
         write_table(decoded_table(data.schema, rows), parquet=path, csv=path.with_suffix(".csv"))

@@ -240,7 +240,7 @@ def test_each_layer_has_unions_of_the_cells_of_the_one_before(neighbours: str) -
             detail = column.detail()
             for grid in (first, second, third):
                 assert np.array_equal(grid.lattice.places, detail.places)
-                assert (grid.lattice.steps, grid.apart) == (detail.steps, detail.apart)
+                assert (grid.lattice.steps, grid.off_line) == (detail.steps, detail.off_line)
             assert first.starts.tolist() == list(range(len(detail.places)))
             assert set(second.starts.tolist()) <= set(first.starts.tolist())
             assert set(third.starts.tolist()) <= set(second.starts.tolist())
@@ -342,11 +342,11 @@ def test_labels_are_in_as_many_groups_as_noise_leaves_room_for(epsilon: Any, all
         if not isinstance(column, Category):
             continue
         assert isinstance(groups, Groups)
-        alone = int(column.missing) + (column.other if column.web else 0)
-        assert groups.apart == min(len(column.labels) + column.missing, most + alone)
-        assert (groups.apart == groups.lattice.apart) is all_alone
-        last = groups.lattice.apart - 1
-        assert (groups.kin == groups.kin[last]).sum() == 1, "missing values stay alone"
+        alone = int(column.missing) + (column.other if column.label_metric else 0)
+        assert groups.off_line == min(len(column.labels) + column.missing, most + alone)
+        assert (groups.off_line == groups.lattice.off_line) is all_alone
+        last = groups.lattice.off_line - 1
+        assert (groups.group_of_label == groups.group_of_label[last]).sum() == 1, "missing values stay alone"
 
 
 def test_labels_of_a_tree_go_to_near_ones_and_others_to_those_beside_them() -> None:
@@ -354,12 +354,12 @@ def test_labels_of_a_tree_go_to_near_ones_and_others_to_those_beside_them() -> N
     plain, tree = made.marginals.cells[1:]
     assert isinstance(plain, Groups)
     assert isinstance(tree, Groups)
-    assert (np.diff(plain.kin[:61]) >= 0).all()
-    web = tree.lattice.web
-    assert web is not None
-    heads = tree.heads[tree.heads < web.size]
-    away = web.distances[: web.size, heads]
-    assert (away[np.arange(web.size), tree.kin[: web.size]] == away.min(axis=1)).all()
+    assert (np.diff(plain.group_of_label[:61]) >= 0).all()
+    metric = tree.lattice.label_metric
+    assert metric is not None
+    heads = tree.representatives[tree.representatives < metric.size]
+    away = metric.distances[: metric.size, heads]
+    assert (away[np.arange(metric.size), tree.group_of_label[: metric.size]] == away.min(axis=1)).all()
 
 
 @pytest.mark.slow

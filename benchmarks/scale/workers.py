@@ -55,7 +55,7 @@ def main() -> None:
     asked = parser.parse_args()
     columns, rows, times = (QUICK_COLUMNS, QUICK_ROWS, QUICK_TIMES) if asked.quick else (COLUMNS, ROWS, TIMES)
     if asked.quick:
-        parallel.SMALL = 0  # however little there is to do
+        parallel.MIN_PROCESS_WORK = 0  # however little there is to do
     fine = FineMarginals.of(wide.schema(columns), all_subsets(wide.schema(columns), 2))
     tables = (wide.table(columns, rows, seed=seed) for seed in (1, 2))
     ours, theirs = (held(wide.cleaned_rows(table, wide.schema(columns))) for table in tables)

@@ -431,16 +431,19 @@ def _same(first: Measurement, second: Measurement) -> None:
     for mine, theirs in zip(first.marginals.cells, second.marginals.cells, strict=True):
         assert type(mine) is type(theirs)
         assert np.array_equal(mine.places, theirs.places)
-        assert (mine.steps, mine.apart, mine.weight) == (theirs.steps, theirs.apart, theirs.weight)
-        assert (mine.web is None) == (theirs.web is None)
-        if mine.web is not None and theirs.web is not None:
-            assert (mine.web.size, mine.web.unit) == (theirs.web.size, theirs.web.unit)
-            assert np.array_equal(mine.web.distances, theirs.web.distances)
+        assert (mine.steps, mine.off_line, mine.weight) == (theirs.steps, theirs.off_line, theirs.weight)
+        assert (mine.label_metric is None) == (theirs.label_metric is None)
+        if mine.label_metric is not None and theirs.label_metric is not None:
+            assert (mine.label_metric.size, mine.label_metric.unit) == (
+                theirs.label_metric.size,
+                theirs.label_metric.unit,
+            )
+            assert np.array_equal(mine.label_metric.distances, theirs.label_metric.distances)
         if isinstance(mine, Groups):
-            for part in ("starts", "kin", "heads"):
+            for part in ("starts", "group_of_label", "representatives"):
                 assert np.array_equal(getattr(mine, part), getattr(theirs, part))
             assert np.array_equal(mine.lattice.places, theirs.lattice.places)
-            assert (mine.lattice.steps, mine.lattice.apart) == (theirs.lattice.steps, theirs.lattice.apart)
+            assert (mine.lattice.steps, mine.lattice.off_line) == (theirs.lattice.steps, theirs.lattice.off_line)
     assert first.marginals.subsets == second.marginals.subsets
     for mine, theirs in zip(first.coefficients, second.coefficients, strict=True):
         assert mine.dtype == theirs.dtype
@@ -601,7 +604,7 @@ def test_measurements_of_merged_labels_come_back_as_they_were(tmp_path, monkeypa
     monkeypatch.setattr(layers, "LEAST_COUNT", NO_ROOM)
     made = release(workers(200), LABELLED, out=tmp_path / "out", **QUICK | {"resolution": 2} | asked)
     cells = made.measurement.marginals.cells
-    assert any(isinstance(c, Groups) and c.web is not None and c.apart < c.lattice.apart for c in cells)
+    assert any(isinstance(c, Groups) and c.label_metric is not None and c.off_line < c.lattice.off_line for c in cells)
     again = Release.load(tmp_path / "out")
     for first, second in zip(made.measurements, again.measurements, strict=True):
         _same(first, second)

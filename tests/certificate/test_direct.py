@@ -310,7 +310,7 @@ def test_a_solver_that_stops_early_is_caught_before_the_noise(monkeypatch):
         return found, np.zeros_like(potentials)
 
     lazy = flow.solve
-    for name in ("solve_priced", "solve_until", "solve", "solve_again"):
+    for name in ("solve_priced", "solve_until", "solve", "solve_fallback"):
         monkeypatch.setattr(flow, name, early)
     with pytest.raises(SolverFailed, match="budget of the certificate counts as spent"):
         certify(native(30), native(20, seed=2), NATIVE, epsilon=1)

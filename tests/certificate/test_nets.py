@@ -207,7 +207,7 @@ def test_a_solver_that_stops_early_is_caught_before_the_noise(monkeypatch):
         found, potentials = lazy(network, supply)
         return found, np.zeros_like(potentials)
 
-    for name in ("solve_priced", "solve_until", "solve", "solve_again"):
+    for name in ("solve_priced", "solve_until", "solve", "solve_fallback"):
         monkeypatch.setattr(flow, name, early)
     with pytest.raises(SolverFailed, match="budget of the certificate counts as spent"):
         certify(people(30), people(20, seed=2), MIXED, epsilon=1, sparsity=5)

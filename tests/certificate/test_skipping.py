@@ -17,7 +17,7 @@ from certsynth.errors import InputError
 from certsynth.mechanisms import Neighbours
 from certsynth.queries.fine import FineMarginals
 from certsynth.queries.tally import Batch, held
-from certsynth.transport import Estimate, Network, cheapest_flow, difference, estimate, stretch_of
+from certsynth.transport import Estimate, Network, cheapest_flow, difference, stretch_of, transport_upper_bound
 
 EVERY_KIND = Schema.parse(
     """
@@ -113,7 +113,7 @@ def test_a_cheap_bound_is_never_below_the_flow(subsets):
             assert flow.optimal
             exact, places = Fraction(flow.upper, network.unit), np.flatnonzero(measure)
             for level in range(6):
-                bound = estimate(cells, places, measure[places], level=level).upper
+                bound = transport_upper_bound(cells, places, measure[places], level=level).upper
                 assert exact <= bound <= int(np.abs(measure).sum()) * max(c.diameter for c in cells) / 2
                 seen += bound < 2 * exact
     assert seen > 20  # and it is no worse than it must be
@@ -172,13 +172,13 @@ def test_passes_give_what_one_gives():
 
 def test_a_bound_that_is_too_small_is_seen(monkeypatch):
     """The control: halved bounds skip what they must not, and the integer is another."""
-    honest = skipping.estimate
+    honest = skipping.transport_upper_bound
 
     def too_small(*task, **how):
         found = honest(*task, **how)
         return Estimate(found.upper / 4, found.about)
 
-    monkeypatch.setattr(skipping, "estimate", too_small)
+    monkeypatch.setattr(skipping, "transport_upper_bound", too_small)
     rng, wrong = np.random.default_rng(5), 0
     for _ in range(6):
         fine = lattices(PAIRS)
@@ -191,13 +191,13 @@ def test_a_bound_that_is_too_small_is_seen(monkeypatch):
 @pytest.mark.parametrize("guess", [lambda found: found.about, lambda found: -found.about, lambda found: Fraction(0)])
 def test_flows_that_are_cheap_enough_skip_as_bounds_do_whatever_is_guessed(monkeypatch, guess):
     """Bounds that say nothing: every subset is begun, and left where its flow cannot be the largest any more."""
-    honest = skipping.estimate
+    honest = skipping.transport_upper_bound
 
     def says_nothing(cells, places, values, **how):
         found = honest(cells, places, values, **how)
         return Estimate(int(np.abs(values).sum()) * max(c.diameter for c in cells) / 2, guess(found))
 
-    monkeypatch.setattr(skipping, "estimate", says_nothing)
+    monkeypatch.setattr(skipping, "transport_upper_bound", says_nothing)
     monkeypatch.setattr(skipping, "ROUND", 1)
     rng, left = np.random.default_rng(7), 0
     for _ in range(4):

@@ -73,7 +73,7 @@ KINDS = (
     uneven,
     lambda size: gen.line(size - 1, missing=True) if size > 1 else gen.line(1),
     lambda size: uneven(size, missing=True) if size > 1 else uneven(1),
-    lambda size: Cells(places=np.arange(size // 2), steps=size, apart=size - size // 2),  # half of it apart
+    lambda size: Cells(places=np.arange(size // 2), steps=size, off_line=size - size // 2),  # half of it apart
     lambda size: gen.light(size - 1, missing=True) if size > 1 else gen.light(1),
     gen.codes,
     gen.spots,

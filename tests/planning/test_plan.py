@@ -355,5 +355,5 @@ def test_workers_find_what_one_process_finds(monkeypatch) -> None:
     from certsynth.base import parallel
 
     alone = plan(PAIR, rows=ROWS, epsilon=1)
-    monkeypatch.setattr(parallel, "SMALL", 0)
+    monkeypatch.setattr(parallel, "MIN_PROCESS_WORK", 0)
     assert plan(PAIR, rows=ROWS, epsilon=1) == alone

@@ -474,4 +474,4 @@ def test_the_finest_scale_is_first_and_each_is_a_coarsening_of_the_one_before(na
         for codes, cells in zip(way, columns, strict=True):
             assert set(codes.tolist()) == set(range(int(codes.max()) + 1))
             assert (np.diff(codes) >= 0).all()
-            assert len(set(codes[len(cells.places) :].tolist())) == cells.apart
+            assert len(set(codes[len(cells.places) :].tolist())) == cells.off_line

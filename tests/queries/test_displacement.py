@@ -112,12 +112,12 @@ def exact(rows: Sequence[Row], marginals: Marginals) -> list[Fraction]:
     for subset in marginals.subsets:
         away = Fraction(0)
         for row in rows:
-            away += max(from_centre(TINY.columns[j], row[j], marginals.cells[j]) for j in subset)
+            away += max(distance_to_centre(TINY.columns[j], row[j], marginals.cells[j]) for j in subset)
         sums.append(away)
     return sums
 
 
-def from_centre(column: Column, value: float, cells: Any) -> Fraction:
+def distance_to_centre(column: Column, value: float, cells: Any) -> Fraction:
     if not isinstance(column, Ordered) or math.isnan(value):
         return Fraction(0)
     place = Fraction(value) / column.reach
@@ -211,7 +211,9 @@ def noisy(
 
 
 def true_means(rows: Sequence[np.ndarray], marginals: Marginals) -> list[float]:
-    away = [column.from_centre(x, cells) for column, x, cells in zip(of(rows), rows, marginals.cells, strict=True)]
+    away = [
+        column.distance_to_centre(x, cells) for column, x, cells in zip(of(rows), rows, marginals.cells, strict=True)
+    ]
     return [float(np.max([away[j] for j in subset], axis=0).mean()) for subset in marginals.subsets]
 
 

@@ -105,7 +105,7 @@ def test_points_with_mass_are_told_apart_and_empty_stretches_shared_out() -> Non
     mass = np.zeros(100)
     mass[[10, 11, 90]] = [5, 5, 2]
     starts = best_groups(np.arange(100), mass, 8)
-    code = Groups.of(Cells(places=np.arange(100), steps=99, apart=0), starts).code(np.array([10, 11, 90]))
+    code = Groups.of(Cells(places=np.arange(100), steps=99, off_line=0), starts).code(np.array([10, 11, 90]))
     assert len(starts) == 8
     assert len(set(code.tolist())) == 3
     assert np.diff([*starts, 100]).max() < 30

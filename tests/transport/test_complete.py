@@ -7,7 +7,7 @@ import ot  # type: ignore[import-untyped]
 import pytest
 
 import certsynth.transport.flow as flow
-from certsynth.domain.ruler import UNITS
+from certsynth.domain.ruler import UNITS_PER_LENGTH
 from certsynth.queries.net import LEVELS, Net
 from certsynth.transport import complete
 from certsynth.transport.complete import complete_bounds
@@ -31,7 +31,7 @@ def by_definition(net: Net, first: np.ndarray, second: np.ndarray) -> float:
     """The cheapest way from each entry to each other one: straight, or through the hub."""
     ways = np.tile(net.ways(), len(net.nodes))
     a, b = np.flatnonzero(first), np.flatnonzero(second)
-    half, hub = net.ruler.half, net.size - 1
+    half, hub = net.ruler.half_diameter, net.size - 1
     cost = np.empty((len(a), len(b)))
     for i, x in enumerate(a):
         for j, y in enumerate(b):
@@ -40,7 +40,7 @@ def by_definition(net: Net, first: np.ndarray, second: np.ndarray) -> float:
             if hub not in (x, y):
                 straight = net.ruler.distance(net.nodes[[x // LEVELS]], net.nodes[[y // LEVELS]])[0]
             cost[i, j] = min(straight, up + down)
-    return float(ot.emd2(first[a] / first.sum(), second[b] / second.sum(), cost / UNITS))
+    return float(ot.emd2(first[a] / first.sum(), second[b] / second.sum(), cost / UNITS_PER_LENGTH))
 
 
 @pytest.mark.parametrize("seed", range(12))
@@ -71,7 +71,7 @@ def lies() -> dict[str, object]:
         return found // 2, potentials
 
     def noise(network, supply):
-        return rng.integers(-9, 9, len(network.tails)), rng.integers(-UNITS, UNITS, network.nodes)
+        return rng.integers(-9, 9, len(network.tails)), rng.integers(-UNITS_PER_LENGTH, UNITS_PER_LENGTH, network.nodes)
 
     def broken(network, supply):
         raise RuntimeError("no answer")
@@ -84,7 +84,7 @@ def test_bounds_hold_whatever_the_solver_says(monkeypatch, lie):
     liar = lies()[lie]
     monkeypatch.setattr(flow, "solve", liar)
     with monkeypatch.context() as second_too:
-        second_too.setattr(flow, "solve_again", liar)
+        second_too.setattr(flow, "solve_fallback", liar)
         for seed in range(4):
             net, first, second = net_and_counts(seed)
             upper, lower, per = complete_bounds(net.ruler, net.nodes, net.ways(), first, second)
@@ -100,16 +100,16 @@ def test_bounds_hold_whatever_the_solver_says(monkeypatch, lie):
 def test_potentials_of_some_arcs_alone_would_claim_too_much(monkeypatch):
     """Without pricing all arcs the first flow would count as proved: what the test above sees is not for nothing."""
 
-    def believing(exchange, potentials):
-        _, supply = complete._network(exchange, complete._shortest(exchange))
+    def believing(problem, potentials):
+        _, supply = complete._network(problem, complete._shortest_arcs(problem))
         return flow.exact_dot(supply, potentials), np.empty(0, np.int64)
 
-    monkeypatch.setattr(complete, "PARTS", 1)
+    monkeypatch.setattr(complete, "ARCS_PER_NODE", 1)
     wrong = 0
     for seed in range(12):
         net, first, second = net_and_counts(seed)
         with monkeypatch.context() as believed:
-            believed.setattr(complete, "_priced", believing)
+            believed.setattr(complete, "_price_arcs", believing)
             _, lower, per = complete_bounds(net.ruler, net.nodes, net.ways(), first, second)
         wrong += lower / per > by_definition(net, first, second) + 1e-9
     assert wrong
@@ -124,4 +124,4 @@ def test_tables_that_agree_cost_nothing_and_the_hub_is_a_way():
     upper, lower, per = complete_bounds(net.ruler, net.nodes, net.ways(), at_hub, first)
     share = 1 - first[-1] / first.sum()
     assert upper == lower
-    assert upper / per == pytest.approx(share * net.ruler.half / UNITS)
+    assert upper / per == pytest.approx(share * net.ruler.half_diameter / UNITS_PER_LENGTH)

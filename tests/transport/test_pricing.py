@@ -1,4 +1,4 @@
-"""Ways that are looked for when they are wanted lead to the cheapest flow, and to its proof."""
+"""Paths that are added in rounds lead to the cheapest flow, and to its proof."""
 
 from __future__ import annotations
 
@@ -16,16 +16,16 @@ from certsynth.transport.flow import cheapest_flow, flow_cost, potential_value, 
 from certsynth.transport.pricing import solve_priced
 
 
-def line(size: int, apart: int = 0) -> Cells:
-    return Cells(places=np.arange(size), steps=max(size - 1, 1), apart=apart)
+def line(size: int, off_line: int = 0) -> Cells:
+    return Cells(places=np.arange(size), steps=max(size - 1, 1), off_line=off_line)
 
 
 SHAPES = {
     "square": [line(24), line(24)],
-    "unequal steps": [line(7), line(40, apart=1)],
+    "unequal steps": [line(7), line(40, off_line=1)],
     "three columns": [line(6), line(7), line(8)],
-    "labels and a line": [Cells(places=np.arange(0), steps=1, apart=6), line(30)],
-    "far hub": [line(9, apart=2), line(12)],
+    "labels and a line": [Cells(places=np.arange(0), steps=1, off_line=6), line(30)],
+    "far hub": [line(9, off_line=2), line(12)],
 }
 
 
@@ -117,9 +117,9 @@ def test_after_the_last_round_it_returns_the_flow_that_it_has() -> None:
     rng, network = np.random.default_rng(4), Network.of(SHAPES["square"])
     supply = differing(rng, network, 0.5, most=50)
     arguments = network.tails, network.heads, network.lengths, network.nodes, network.hub, supply, 0.0, math.inf
-    slowly = pricing._solved.py_func  # compiled code has the number of rounds in it
+    slowly = pricing._solve.py_func  # compiled code has the number of rounds in it
     with pytest.MonkeyPatch.context() as few:
-        few.setattr(pricing, "MOST_ROUNDS", 1)
+        few.setattr(pricing, "MAX_ROUNDS", 1)
         found, potentials = slowly(*arguments)
     cost, proved = flow_cost(network, supply, found), potential_value(network, supply, potentials)
     assert cost is not None
@@ -128,7 +128,7 @@ def test_after_the_last_round_it_returns_the_flow_that_it_has() -> None:
 
 
 def test_one_way_networks_are_left_to_others() -> None:
-    light = [line(9), Cells(places=np.arange(0), steps=1, apart=3, weight=Fraction(1, 3))]
+    light = [line(9), Cells(places=np.arange(0), steps=1, off_line=3, weight=Fraction(1, 3))]
     network = Network.of(light)
     with pytest.raises(ValueError, match="counterpart"):
         anywhere(network, differing(np.random.default_rng(5), network, 0.5))

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from certsynth.algorithm.settings import CellKind
-from certsynth.base.arrays import Floats, Ints, sums
+from certsynth.base.arrays import Floats, Ints, sum_by_group
 from certsynth.domain import Category, Cells, Column, Groups, Schema
 from certsynth.mechanisms import Budget, FullMeasurement, Neighbours, Sensitivity, Strategy, measure
 from certsynth.mechanisms.samplers import Noise, calibrated_scale, deviation
@@ -102,8 +102,8 @@ def noise_costs(cells: Sequence[Cells], subsets: Sequence[Subset]) -> Floats:
 
     On a line neighbouring cells even it out; between labels nothing does.
     """
-    labels = [1.0 if len(c.places) else c.apart for c in cells]
-    lines = [len(c.places) + c.apart if len(c.places) else 1.0 for c in cells]
+    labels = [1.0 if len(c.places) else c.off_line for c in cells]
+    lines = [len(c.places) + c.off_line if len(c.places) else 1.0 for c in cells]
     far = [float(c.weight) for c in cells]
     return np.array(
         [
@@ -129,26 +129,29 @@ def grouped(column: Column, points: Cells, known: Cells, counts: Floats, most: i
         mass = np.add.reduceat(monotone(counts[:line], float(counts[:line].sum())), starts)
         starts = starts[best_groups(known.places, mass, most)]
     if not isinstance(column, Category):
-        return Groups.of(known.lattice, starts, known.kin, known.heads)
-    labels = int(np.searchsorted(known.heads, len(column.values if column.web else column.labels)))
-    together = labels_together(known, sums(known.kin, counts[line:], known.apart)[:labels], most)
+        return Groups.of(known.lattice, starts, known.group_of_label, known.representatives)
+    labels = int(np.searchsorted(known.representatives, len(column.values if column.label_metric else column.labels)))
+    together = labels_together(known, sum_by_group(known.group_of_label, counts[line:], known.off_line)[:labels], most)
     chosen = np.unique(together)
-    number = np.append(np.searchsorted(chosen, together), len(chosen) + np.arange(known.apart - labels))
+    number = np.append(np.searchsorted(chosen, together), len(chosen) + np.arange(known.off_line - labels))
     return Groups.of(
-        known.lattice, starts, number[known.kin], known.heads[np.append(chosen, np.arange(labels, known.apart))]
+        known.lattice,
+        starts,
+        number[known.group_of_label],
+        known.representatives[np.append(chosen, np.arange(labels, known.off_line))],
     )
 
 
 def labels_together(known: Groups, mass: Floats, most: int) -> Ints:
-    """For each group of labels the one that stands for it: near ones of a web, else runs in the order of the schema,
-    which lists like with like more often than not.
+    """For each group of labels the one that represents it: a near one in the label metric, else one of the same run in
+    the order of the schema, which lists like with like more often than not.
     """
     count = len(mass)
     if count <= most:
         return np.arange(count)
-    if (web := known.web) is not None:
-        heads = best_heads(web.distances[:count, :count], mass, most)
-        return heads[np.argmin(web.distances[:count, heads], axis=1)]
+    if (metric := known.label_metric) is not None:
+        heads = best_heads(metric.distances[:count, :count], mass, most)
+        return heads[np.argmin(metric.distances[:count, heads], axis=1)]
     starts = best_groups(np.arange(count), mass, most)
     runs = np.split(np.arange(count), starts[1:])
     return np.concatenate([np.full(len(run), run[np.argmax(mass[run])]) for run in runs])

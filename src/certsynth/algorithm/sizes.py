@@ -21,7 +21,7 @@ from certsynth.queries.net import nodes_each
 from certsynth.queries.occupied import MOST_CELLS, grid_cells
 
 LABELLED_POINTS = 600_000
-"""Points of labels with a line, or in a web, beyond which comparing two tables takes minutes."""
+"""Points of labels with a line, or in a label metric, beyond which comparing two tables takes minutes."""
 
 OTHER_DRAWS = 16
 """Draws of the noise on all cells that plans, estimates and the fitting of rows have in memory, at most."""
@@ -149,7 +149,7 @@ def check_lattice(fine: FineMarginals, *, memory: int | None = None) -> None:
 def _check_labels(fine: FineMarginals, subset: Subset, size: int) -> None:
     """Refuse to compare very many labels with values on a line: no other way between them is as slow."""
     cells = fine.marginals.of(subset)
-    lines = [c for c in cells if len(c.places) > 1 or c.web is not None]
+    lines = [c for c in cells if len(c.places) > 1 or c.label_metric is not None]
     labels = [j for j in subset if not len(fine.marginals.cells[j].places)]
     if size <= LABELLED_POINTS or not lines or not labels:
         return

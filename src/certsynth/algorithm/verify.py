@@ -187,7 +187,7 @@ def _as_said(made: Measurement, said: Mapping[str, Any], schema: Schema) -> bool
 def _same(first: Cells, second: Cells) -> bool:
     """Whether two cuts of one column are the same."""
     if isinstance(first, Groups) and isinstance(second, Groups):
-        parts = ("starts", "kin", "heads")
+        parts = ("starts", "group_of_label", "representatives")
         same = all(np.array_equal(getattr(first, part), getattr(second, part)) for part in parts)
         return same and _same(first.lattice, second.lattice)
     return type(first) is type(second) and (first.steps, first.size) == (second.steps, second.size)

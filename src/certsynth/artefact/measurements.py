@@ -184,12 +184,12 @@ def _describe(cells: Sequence[Cells], schema: Schema) -> dict[str, Any]:
     if even:
         return {"resolution": even[0]}
     groups = {name: c for name, c in zip(schema.names, cells, strict=True) if isinstance(c, Groups)}
-    merged = {name: c for name, c in groups.items() if c.apart < c.lattice.apart}
+    merged = {name: c for name, c in groups.items() if c.off_line < c.lattice.off_line}
     return {
         "lattice": {name: c.lattice.steps for name, c in groups.items()},
         "starts": {name: c.starts.tolist() for name, c in groups.items()},
-        "kin": {name: c.kin.tolist() for name, c in merged.items()},
-        "heads": {name: c.heads.tolist() for name, c in merged.items()},
+        "kin": {name: c.group_of_label.tolist() for name, c in merged.items()},
+        "heads": {name: c.representatives.tolist() for name, c in merged.items()},
     }
 
 

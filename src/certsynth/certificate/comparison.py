@@ -10,7 +10,7 @@ from fractions import Fraction
 import numpy as np
 
 from certsynth.base.arrays import Ints
-from certsynth.base.parallel import Made, run
+from certsynth.base.parallel import LazyTasks, run
 from certsynth.base.progress import Progress, silent
 from certsynth.domain import Cells
 from certsynth.queries.fine import MOVE_UNITS, FineCounts, FineMarginals
@@ -56,7 +56,7 @@ def distances(
 ) -> list[Distance]:
     """One `Distance` for each subset, all of them solved. Both tables must have rows."""
     grounds = fine.grounds()
-    tasks = Made(len(grounds), lambda j: task_of(fine, first, second, j, grounds[j]))
+    tasks = LazyTasks(len(grounds), lambda j: task_of(fine, first, second, j, grounds[j]))
     answers = run(solved, tasks, work=work_of(fine), phase=COMPARING, progress=progress)
     moved = zip(first.moved, second.moved, grounds, strict=True)
     ways = [
@@ -74,7 +74,7 @@ def report_as_if_solved(fine: FineMarginals, *, progress: Progress = silent) -> 
 
 
 def work_of(fine: FineMarginals) -> int:
-    """What solving all subsets takes, in units of `parallel.SMALL`."""
+    """What solving all subsets takes, in units of `parallel.MIN_PROCESS_WORK`."""
     return sum(20 * size for size in fine.on_lattices.sizes()) + sum(1000 * len(net.nodes) for net in fine.nets)
 
 

@@ -177,7 +177,7 @@ class _Table:
     @property
     def shape(self) -> tuple[object, ...]:
         """What tables share scales by: none across layers, since later ones may follow from the noise of the first."""
-        return self.layer, *((c.size, c.span, c.apart, c.weight, id(c.web)) for c in self.cells)
+        return self.layer, *((c.size, c.span, c.off_line, c.weight, id(c.label_metric)) for c in self.cells)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -285,7 +285,7 @@ def _tables(
     marginals = measurement.marginals
     codes = [c.to_cells(x, cells) for c, x, cells in zip(schema, table, marginals.cells, strict=True)]
     emitted = Marginals(cells=marginals.cells, subsets=tuple(own)).count([codes])
-    away = [c.from_centre(x, grid) for c, x, grid in zip(schema, table, marginals.cells, strict=True)]
+    away = [c.distance_to_centre(x, grid) for c, x, grid in zip(schema, table, marginals.cells, strict=True)]
     found = []
     for subset, counts in zip(own, emitted, strict=True):
         shares = counts / len(table[0])

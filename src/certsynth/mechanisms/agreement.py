@@ -15,8 +15,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from certsynth.base.arrays import Floats, sums
-from certsynth.domain.cells import coarser
+from certsynth.base.arrays import Floats, sum_by_group
+from certsynth.domain.cells import coarse_codes
 from certsynth.mechanisms.tree import consistent
 from certsynth.queries.marginals import Marginals, Subset
 
@@ -101,7 +101,7 @@ def combined(layers: Sequence[Layer], total: Floats) -> None:
 def _combine_column(layers: Sequence[Layer], column: int, total: Floats) -> None:
     seen = [(layer, *found) for layer in reversed(layers) if (found := layer.seen((column,)))]
     cells = [layer.marginals.cells[column] for layer, _, _ in seen]
-    above = [coarser(fine, coarse) for coarse, fine in itertools.pairwise(cells)]
+    above = [coarse_codes(fine, coarse) for coarse, fine in itertools.pairwise(cells)]
     best = consistent([counts for _, counts, _ in seen], [v for _, _, v in seen], above, total)
     for (layer, counts, _), better in zip(seen, best, strict=True):
         layer.take_over((column,), better - counts)
@@ -112,11 +112,11 @@ def _combine_subset(fine: Layer, coarse: Layer, shared: Subset) -> None:
     if above_it is None or below is None:
         return
     (known, variance), (counts, fine_variance) = above_it, below
-    codes = [coarser(fine.marginals.cells[c], coarse.marginals.cells[c]) for c in shared]
+    codes = [coarse_codes(fine.marginals.cells[c], coarse.marginals.cells[c]) for c in shared]
     shape = coarse.marginals.shape(shared)
     above = np.ravel_multi_index(np.meshgrid(*codes, indexing="ij"), shape).ravel()
     members = np.bincount(above, minlength=known.shape[-1])
-    inside = sums(above, counts, known.shape[-1])
+    inside = sum_by_group(above, counts, known.shape[-1])
     fine_variance *= counts.shape[-1] / known.shape[-1]
     best = (known / variance + inside / fine_variance) / (1 / variance + 1 / fine_variance)
     fine.take_over(shared, ((best - inside) / members)[:, above])

@@ -11,7 +11,7 @@ import numpy as np
 
 from certsynth.base.arrays import Floats, Ints
 from certsynth.domain import Cells
-from certsynth.domain.covering import woven_level
+from certsynth.domain.covering import covering_level
 from certsynth.mechanisms.guarantee import Neighbours, Sensitivity
 from certsynth.mechanisms.strategy import Product, Strategy, level_weights, size_of
 from certsynth.mechanisms.tree import consistent
@@ -23,7 +23,7 @@ class QuadTree(Strategy):
 
     .. math:: c_{l,i} = w_l \sum_{square\ i\ of\ level\ l} v
 
-    A point apart from a line is alone on every level, unless it is in a web, which is cut as its coverings are. A level
+    A point off the line is alone on every level, unless a label metric merges it, as its coverings do. A level
     with a single square holds all rows and is left out, and so is one that cuts nothing. A row is in one square on each
     level, so one coefficient on each changes by w under add/remove, and two may under replace-one. The way back is
     least squares on the tree, with the total known.
@@ -81,14 +81,14 @@ def _levels_of(product: tuple[Cells, ...]) -> list[tuple[Ints, int]]:
 
 
 def _cut(cells: Cells, parts: int) -> Ints:
-    """Codes after the points of the line are shared out evenly among so many parts, and labels of a web among those
-    of its covering; other points apart stay alone.
+    """Codes after the points of the line are spread evenly over `parts` parts and the labels of a label metric over
+    those of its covering; other points off the line stay alone.
     """
-    line, woven = len(cells.places), woven_level(cells, parts.bit_length() - 1)
+    line, woven = len(cells.places), covering_level(cells, parts.bit_length() - 1)
     runs = np.arange(line) * min(parts, line) // max(line, 1)
     first = min(parts, line)
     alone = first + (int(woven.max()) + 1 if len(woven) else 0)
-    return np.concatenate([runs, first + woven, alone + np.arange(cells.alone)])
+    return np.concatenate([runs, first + woven, alone + np.arange(cells.isolated)])
 
 
 def _above(levels: list[tuple[Ints, int]]) -> list[Ints]:

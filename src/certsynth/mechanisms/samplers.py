@@ -16,7 +16,7 @@ from typing import Any, Protocol
 import numpy as np
 from scipy.special import log_ndtr, ndtri
 
-from certsynth.base.arrays import Floats, Ints, frozen
+from certsynth.base.arrays import Floats, Ints, read_only
 from certsynth.errors import TooLarge, UnsafeNoise
 from certsynth.mechanisms.guarantee import Budget, Sensitivity, Unit
 from certsynth.mechanisms.rare import Tail, rare_noise, secret_words
@@ -75,7 +75,7 @@ class ExactNoise:
             raise UnsafeNoise("OpenDP could not draw noise; nothing was released.") from None
         if len(noisy) != len(values):
             raise UnsafeNoise("OpenDP returned a vector of another length; nothing was released.")
-        return Noised(values=frozen(np.array(noisy, dtype=np.int64)), scale=scale, spent=budget)
+        return Noised(values=read_only(np.array(noisy, dtype=np.int64)), scale=scale, spent=budget)
 
     def rare(self, cells: int, tail: Tail) -> tuple[Ints, Ints]:
         return rare_noise(cells, tail, secret_words)
@@ -174,7 +174,7 @@ def _gaussian_below(scale: float) -> Floats:
     """Sums of the weights of all whole numbers from about −10 scales on: the same for all tables of a measurement."""
     reach = math.ceil(10 * scale) + 1
     weights = np.exp(-((np.arange(-reach, reach + 1) / max(scale, 0.02)) ** 2) / 2)  # below, all draws are 0
-    return frozen(np.cumsum(weights))
+    return read_only(np.cumsum(weights))
 
 
 def tail_quantile(unit: Unit, scale: float, beta: Fraction) -> int:

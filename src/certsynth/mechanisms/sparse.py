@@ -19,7 +19,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from certsynth.base.arrays import Floats, Ints, frozen
+from certsynth.base.arrays import Floats, Ints, read_only
 from certsynth.mechanisms.guarantee import Budget, Guarantee, Neighbours, Sensitivity, Unit
 from certsynth.mechanisms.identity import Identity
 from certsynth.mechanisms.measure import Measurement, measure, sensitivity
@@ -99,12 +99,12 @@ def measure_sparse(
     return SparseMeasurement(
         marginals=counts.marginals,
         strategy=strategy,
-        coefficients=(frozen(values),),
+        coefficients=(read_only(values),),
         total=total,
         scale=noised.scale,
         cost=Guarantee(spent=noised.spent, neighbours=strategy.neighbours),
         releasable=noise.releasable,
-        places=frozen(places),
+        places=read_only(places),
         above=above,
     )
 

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from certsynth.base.arrays import Floats, Ints, sums
+from certsynth.base.arrays import Floats, Ints, sum_by_group
 
 
 def consistent(
@@ -23,14 +23,14 @@ def consistent(
     best, spread = [noisy[-1]], [np.full(noisy[-1].shape[-1], float(variances[-1]))]
     for level in range(len(noisy) - 2, -1, -1):
         size = noisy[level].shape[-1]
-        inside, variance = sums(above[level], best[0], size), sums(above[level], spread[0], size)
+        inside, variance = sum_by_group(above[level], best[0], size), sum_by_group(above[level], spread[0], size)
         trust = variances[level] / (variances[level] + variance)
         best.insert(0, noisy[level] + (inside - noisy[level]) * trust)
         spread.insert(0, variance * trust)
     best[0] = best[0] + (total[:, None] - best[0].sum(axis=-1, keepdims=True)) * (spread[0] / spread[0].sum())
     for level, codes in enumerate(above):
         size = noisy[level].shape[-1]
-        missing = best[level] - sums(codes, best[level + 1], size)
-        share = spread[level + 1] / sums(codes, spread[level + 1], size)[codes]
+        missing = best[level] - sum_by_group(codes, best[level + 1], size)
+        share = spread[level + 1] / sum_by_group(codes, spread[level + 1], size)[codes]
         best[level + 1] = best[level + 1] + missing[:, codes] * share
     return best

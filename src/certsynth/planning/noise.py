@@ -10,10 +10,10 @@ import numpy as np
 
 from certsynth.algorithm.layers import noise_costs
 from certsynth.base.arrays import Floats
-from certsynth.base.parallel import SMALL, run
+from certsynth.base.parallel import MIN_PROCESS_WORK, run
 from certsynth.certificate.plug_in import TRANSPORT_COLUMNS
 from certsynth.domain import Cells, Groups
-from certsynth.domain.web import Web
+from certsynth.domain.label_metric import LabelMetric
 from certsynth.mechanisms import Budget, FullMeasurement, Guarantee, Neighbours, Strategy, strategy_named
 from certsynth.mechanisms.measure import sensitivity, simulate_all
 from certsynth.mechanisms.registry import GROWTHS
@@ -76,17 +76,17 @@ def _losses(block: Floats, marginals: Marginals, j: int, strategy: Strategy) -> 
 
 def _balanced_on_a_line(block: Floats, cells: Sequence[Cells]) -> bool:
     """Whether sums along the line are all there is to it: no solver is needed, which is quicker."""
-    line = len(cells) == 1 and not cells[0].apart
+    line = len(cells) == 1 and not cells[0].off_line
     return line and bool((np.abs(block.sum(axis=-1)) <= 1e-12 * np.abs(block).sum(axis=-1)).all())
 
 
 def network_of(cells: Sequence[Cells]) -> Network:
     """The network of some cells. It is kept for a while: candidates are compared on the same ones."""
-    return _network(tuple((c.places.tobytes(), c.steps, c.apart, c.weight, c.web) for c in cells))
+    return _network(tuple((c.places.tobytes(), c.steps, c.off_line, c.weight, c.label_metric) for c in cells))
 
 
 @functools.lru_cache(maxsize=16)
-def _network(shape: tuple[tuple[bytes, int, int, Fraction, Web | None], ...]) -> Network:
+def _network(shape: tuple[tuple[bytes, int, int, Fraction, LabelMetric | None], ...]) -> Network:
     return Network.of([Cells(np.frombuffer(p, np.int64), *rest) for p, *rest in shape])  # type: ignore[arg-type]
 
 
@@ -95,7 +95,13 @@ def _even(cells: Cells) -> Cells:
         return cells
     line = len(cells.places)
     steps = max(round(line / cells.weight), 1)
-    return Cells(places=np.arange(line), steps=steps, apart=cells.apart, weight=cells.weight, web=cells.web)
+    return Cells(
+        places=np.arange(line),
+        steps=steps,
+        off_line=cells.off_line,
+        weight=cells.weight,
+        label_metric=cells.label_metric,
+    )
 
 
 def best_strategy(
@@ -111,7 +117,7 @@ def best_strategy(
         return strategies[0]
     tasks = [(marginals, strategy, budget, rows) for strategy in strategies]
     work = 50 * len(tasks) * max(marginals.sizes())
-    threads = min(work, SMALL - 1)  # no processes, however many cells there are: what is drawn on them is bounded
+    threads = min(work, MIN_PROCESS_WORK - 1)  # never processes: the draws are few, however many cells
     losses = run(_mean_loss, tasks, work=threads, phase="comparing mechanisms")
     return strategies[int(np.argmin(losses))]
 

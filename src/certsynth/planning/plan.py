@@ -161,8 +161,8 @@ def plan_layers(task: Task, *, memory: int | None, progress: Progress) -> Plan:
 def _merged(schema: Schema, layers: Sequence[Layer], rows: int) -> Iterator[Merged]:
     cells = blank_layers(schema, layers, rows)[-1].marginals.cells
     for column, groups in zip(schema, cells, strict=True):
-        if isinstance(groups, Groups) and not len(groups.places) and groups.apart < groups.lattice.apart:
-            yield Merged(column.name, groups.lattice.apart, groups.apart)
+        if isinstance(groups, Groups) and not len(groups.places) and groups.off_line < groups.lattice.off_line:
+            yield Merged(column.name, groups.lattice.off_line, groups.off_line)
 
 
 def _terms(task: Task, choice: Choice, progress: Progress) -> dict[Candidate, float]:

@@ -134,7 +134,7 @@ def _cut(lattice: Cells, steps: int) -> Cells:
     if len(lattice.places) <= steps:
         return lattice
     last = int(lattice.places[-1]) * steps // (lattice.steps + 1)
-    return Cells(places=np.arange(last + 1), steps=steps, apart=lattice.apart, weight=lattice.weight)
+    return Cells(places=np.arange(last + 1), steps=steps, off_line=lattice.off_line, weight=lattice.weight)
 
 
 def _cut_codes(codes: np.ndarray, lattice: Cells, cells: Cells) -> np.ndarray:

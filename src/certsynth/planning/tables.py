@@ -54,7 +54,7 @@ def _column(column: Column, level: Floats, rng: np.random.Generator) -> np.ndarr
     if isinstance(column, Category):
         shares = rng.dirichlet(np.full(len(column.labels), 0.7))
         order = rng.permutation(len(shares))
-        if column.web is not None:  # what is near to each other goes with like scores
+        if column.label_metric is not None:  # what is near to each other goes with like scores
             order = np.roll(tour([column.lattice(1)])[: len(shares)], rng.integers(len(shares)))
         return _missing(column, _drawn(shares, order, level), len(shares), rng)
     assert isinstance(column, Ordered)

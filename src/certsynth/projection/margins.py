@@ -10,7 +10,7 @@ from collections.abc import Callable
 import numpy as np
 from scipy.optimize import isotonic_regression
 
-from certsynth.base.arrays import Floats, Ints, sums
+from certsynth.base.arrays import Floats, Ints, sum_by_group
 
 
 def onto_simplex(values: Floats, total: float) -> Floats:
@@ -46,7 +46,7 @@ def nonnegative(values: Floats, groups: Ints, inside: Callable[[Floats, float], 
 
     `inside` makes the values of one group non-negative.
     """
-    totals = onto_simplex(sums(groups, values, int(groups.max()) + 1), 1.0)
+    totals = onto_simplex(sum_by_group(groups, values, int(groups.max()) + 1), 1.0)
     result = np.zeros(len(values))
     for group, total in enumerate(totals):
         members = np.flatnonzero(groups == group)

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from certsynth.base.arrays import Floats, Ints
 from certsynth.domain import Column, Ordered, Schema
 from certsynth.domain.condition import figures, written
-from certsynth.domain.possible import Part, ends, near_borders, parts, possible_row
+from certsynth.domain.possible import RuleComponent, figure_range, near_borders, possible_row, rule_components
 from certsynth.errors import SolverFailed
 
 PASSES = 8
@@ -42,7 +42,7 @@ def obeying(schema: Schema, table: Table, rng: np.random.Generator) -> Table:
     the nearest of: one value moved to the border of a rule, the values of another row, a row made from the schema.
     """
     changed: dict[str, np.ma.MaskedArray[Any, Any]] = {}
-    for part in parts(schema):
+    for part in rule_components(schema):
         rows = {column.name: figures(column, table[column.name]) for column in part.columns}
         violations = part.violations(rows)
         if not violations.any():
@@ -61,7 +61,7 @@ def obeying(schema: Schema, table: Table, rng: np.random.Generator) -> Table:
 # ------------------------------------------------------------ exchange
 
 
-def _exchange(part: Part, rows: Rows, violations: Ints, rng: np.random.Generator) -> None:
+def _exchange(part: RuleComponent, rows: Rows, violations: Ints, rng: np.random.Generator) -> None:
     """Swap values of one column between two rows wherever the two violate fewer rules after it."""
     about = {column.name: part.about(column) for column in part.columns}
     for _ in range(PASSES):
@@ -99,7 +99,7 @@ def _partners(
     return pool[np.minimum(rng.integers(first, last), len(pool) - 1)]
 
 
-def _swap(about: Part, column: Column, rows: Rows, violations: Ints, broken: Ints, partners: Ints) -> None:
+def _swap(about: RuleComponent, column: Column, rows: Rows, violations: Ints, broken: Ints, partners: Ints) -> None:
     """Swap the column's values of each pair that gains by it; a row takes part in one swap at a time."""
     here = about.violations({name: values[broken] for name, values in rows.items()}) > 0
     broken, partners = broken[here], partners[here]  # the others cannot gain by this column
@@ -125,7 +125,7 @@ def _swap(about: Part, column: Column, rows: Rows, violations: Ints, broken: Int
 class _Nearest:
     """For each row of `own`, the nearest row that was offered."""
 
-    def __init__(self, part: Part, own: Rows, first: Rows) -> None:
+    def __init__(self, part: RuleComponent, own: Rows, first: Rows) -> None:
         self.rows = first
         self.distance = _distance(part, own, first)
 
@@ -136,7 +136,7 @@ class _Nearest:
             values[nearer] = rows[name][nearer]
 
 
-def _replace(part: Part, rows: Rows, violations: Ints, rng: np.random.Generator) -> None:
+def _replace(part: RuleComponent, rows: Rows, violations: Ints, rng: np.random.Generator) -> None:
     """Give rows that are left the nearest row that obeys among those that are offered."""
     left = np.flatnonzero(violations)
     if not len(left):
@@ -162,20 +162,20 @@ def _replace(part: Part, rows: Rows, violations: Ints, rng: np.random.Generator)
             rows[name][chunk] = values
 
 
-def _offer_moves(part: Part, column: Column, own: Rows, violations: Ints, nearest: _Nearest) -> None:
+def _offer_moves(part: RuleComponent, column: Column, own: Rows, violations: Ints, nearest: _Nearest) -> None:
     """Offer rows with another value in one column: at the border of a rule that is broken, an end, or missing."""
     about = part.about(column)
     here = own[column.name]
     elsewhere = violations - about.violations(own)
     broken = [constraint for constraint in about.constraints if constraint.violated(own).any()]
     apart = [np.nan] if column.missing else []
-    for move in [*near_borders(broken, column, own), *map(np.asarray, [*ends(column), *apart])]:
+    for move in [*near_borders(broken, column, own), *map(np.asarray, [*figure_range(column), *apart])]:
         moved = {**own, column.name: np.broadcast_to(move, len(here))}
         fits = about.violations(moved) + elsewhere == 0
         nearest.offer(moved, _apart(column, here, moved[column.name]), fits)
 
 
-def _distance(part: Part, first: Rows, second: Rows) -> Floats:
+def _distance(part: RuleComponent, first: Rows, second: Rows) -> Floats:
     """Summed distances of the values in all columns."""
     return np.sum([_apart(column, first[column.name], second[column.name]) for column in part.columns], axis=0)
 
@@ -193,5 +193,5 @@ def _apart(column: Column, first: Floats, second: Floats) -> Floats:
 
 def _along(column: Column, values: Floats) -> Floats:
     """Places on a line of length 1."""
-    low, high = ends(column)
+    low, high = figure_range(column)
     return (values - low) / ((high - low) or 1.0)

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from certsynth.base.arrays import Floats, Ints
 from certsynth.base.progress import Progress, silent
 from certsynth.domain import Cells
-from certsynth.domain.covering import woven_level
+from certsynth.domain.covering import covering_level
 
 Indices = NDArray[np.uint32]
 """Short, so that more of them stay in cache; unsigned, so that numba does not ask whether they count from the end."""
@@ -54,8 +54,8 @@ class View:
 def scales(cells: Sequence[Cells]) -> list[list[Ints]]:
     """Ways to look at a product of columns: its cells; then with points together that share a quarter, half a line.
 
-    Labels of a web come together as its coverings have them; other points apart stay apart at every scale. Scales at
-    which fewer than two columns have two places are left out: no swap changes what is seen there.
+    Labels of a label metric are merged as in its coverings; other points off the line stay apart at every scale. Scales
+    at which fewer than two columns have two places are left out: no swap changes what is seen there.
 
     >>> [[c.tolist() for c in way] for way in scales([Cells(np.arange(4), 4, 0), Cells(np.arange(2), 1, 1)])]
     [[[0, 1, 2, 3], [0, 1, 2]], [[0, 0, 1, 1], [0, 1, 2]]]
@@ -79,8 +79,8 @@ def places(codes: Ints) -> int:
 def _together(cells: Cells, parts: int) -> Ints:
     """Codes after the line is cut into equal parts, and all points in a part are one."""
     line = np.minimum(cells.places * parts // cells.steps, parts - 1)
-    woven = woven_level(cells, parts.bit_length() - 1)
-    alone = parts + len(woven) + np.arange(cells.alone)
+    woven = covering_level(cells, parts.bit_length() - 1)
+    alone = parts + len(woven) + np.arange(cells.isolated)
     return np.unique(np.concatenate([line, parts + woven, alone]), return_inverse=True)[1]
 
 

@@ -8,10 +8,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from certsynth.base.arrays import Floats, Ints, sums
+from certsynth.base.arrays import Floats, Ints, sum_by_group
 from certsynth.base.progress import Progress, silent
 from certsynth.domain import Cells, Schema
-from certsynth.domain.cells import coarser
+from certsynth.domain.cells import coarse_codes
 from certsynth.mechanisms.identity import Identity
 from certsynth.mechanisms.measure import FullMeasurement, estimate, simulate_all
 from certsynth.projection.emit import multiplicities
@@ -70,8 +70,8 @@ def synthesise(
     fine = layers[0].marginals.cells
     base = layers[1].marginals.cells if detailed and len(layers) > 1 else fine
     shares = [_shares(layers, column) for column in range(len(schema))]
-    groups = [coarser(points, cells) for points, cells in zip(fine, base, strict=True)]
-    masses = [sums(g, p, c.size) for g, p, c in zip(groups, shares, base, strict=True)]
+    groups = [coarse_codes(points, cells) for points, cells in zip(fine, base, strict=True)]
+    masses = [sum_by_group(g, p, c.size) for g, p, c in zip(groups, shares, base, strict=True)]
 
     count = min(rows, particles or most_particles(sum(len(s) > 1 for layer in layers for s in layer.marginals.subsets)))
     held = [np.repeat(np.arange(len(mass)), multiplicities(mass, count)) for mass in masses]
@@ -104,7 +104,7 @@ def _shares(layers: Sequence[_Layer], column: int) -> Floats:
     if len(layers) == 1:
         alone = np.maximum(np.arange(fine.size) - max(len(fine.places), 1) + 1, 0)  # the line is one, points are alone
         return nonnegative(values, alone, onto_simplex if first.even else monotone)
-    return nonnegative(values, coarser(fine, layers[1].marginals.cells[column]))
+    return nonnegative(values, coarse_codes(fine, layers[1].marginals.cells[column]))
 
 
 def _views(layers: Sequence[_Layer], base: Sequence[Cells]) -> list[View]:
@@ -113,12 +113,12 @@ def _views(layers: Sequence[_Layer], base: Sequence[Cells]) -> list[View]:
     for layer in layers:
         marginals = layer.marginals
         for subset, block, noise in zip(marginals.subsets, layer.blocks, layer.noise, strict=True):
-            here = [coarser(base[j], marginals.cells[j]) for j in subset]
+            here = [coarse_codes(base[j], marginals.cells[j]) for j in subset]
             for way in scales(marginals.of(subset)):
                 shape = tuple(places(codes) for codes in way)
                 index = np.ravel_multi_index(np.meshgrid(*way, indexing="ij"), shape).ravel()
-                target = sums(index, block, math.prod(shape))
-                errors = sums(index, noise, len(target))
+                target = sum_by_group(index, block, math.prod(shape))
+                errors = sum_by_group(index, noise, len(target))
                 views.append(
                     View(
                         columns=subset,

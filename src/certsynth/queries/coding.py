@@ -1,8 +1,9 @@
 """Codes of many rows at once: each column's rule for its cells, tried beforehand on every value, then looked up.
 
-A column's own methods (`to_cells`, `to_lattice`, `from_centre`) say which cell a value is in. Here nothing is said
-anew. A column of few values has a table of what they say of each; on a longer line codes only grow with the value, so
-that the least value of each code is found by halving, by the same methods. docs/explanation/counting.md has the proof.
+A column's own methods (`to_cells`, `to_lattice`, `distance_to_centre`) say which cell a value is in. Here nothing is
+said anew. A column of few values has a table of what they say of each; on a longer line codes only grow with the value,
+so that the least value of each code is found by halving, by the same methods.
+docs/explanation/counting.md has the proof.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ from numba import njit
 from certsynth.base.arrays import Floats, Ints
 from certsynth.base.threads import in_threads
 from certsynth.domain import Category, Cells, Column, Groups, Ordered
-from certsynth.domain.ruler import UNITS
+from certsynth.domain.ruler import UNITS_PER_LENGTH
 from certsynth.queries.tally import Dense
 from certsynth.queries.thresholds import least_floats
 
@@ -35,7 +36,7 @@ BUCKETS = 2**12
 BLOCK = 1_024
 """Values that go through all loops before others do: what is in between stays in the cache."""
 
-MOVE_UNITS = UNITS
+MOVE_UNITS = UNITS_PER_LENGTH
 """Distances are summed as whole multiples of 1/MOVE_UNITS, each rounded up: in 64 bits the sum of 2^43 rows fits."""
 
 
@@ -51,7 +52,7 @@ Placed = tuple[Ints, Floats]
 
 def in_cells(column: Column, clean: np.ndarray, cells: Cells) -> Placed:
     """Measured cells, and the way to their centres."""
-    return column.to_cells(clean, cells), column.from_centre(clean, cells)
+    return column.to_cells(clean, cells), column.distance_to_centre(clean, cells)
 
 
 def on_lattice(column: Column, clean: np.ndarray, cells: Cells) -> Placed:
@@ -269,7 +270,7 @@ def _step_up(clean, least, begins, most, parts, centres, along, per, absent, far
         for i in range(len(far)):
             centre[i] = centres[np.uintp(found[i])]
         for i in range(len(far)):
-            # The same operations in the same order as the column's own: `_position`, `from_centre`, `move_units`.
+            # The column's own operations in their order: `_position`, `distance_to_centre`, `move_units`.
             away = abs(part[i] * along / per - centre[i])
             up = np.ceil(away * MOVE_UNITS + (2.0**-20 if away > 0.0 else 0.0))
             up = up if up < farthest else farthest

@@ -10,7 +10,7 @@ from fractions import Fraction
 
 import numpy as np
 
-from certsynth.base.arrays import frozen
+from certsynth.base.arrays import read_only
 from certsynth.domain import Schema
 from certsynth.errors import InputError
 from certsynth.queries.coding import MOVE_UNITS as MOVE_UNITS
@@ -142,12 +142,12 @@ class FineMarginals:
 
     def result(self, sums: Coded) -> FineCounts:
         *blocks, moved, rows = sums.vectors
-        counts = Counts(marginals=self.marginals, blocks=tuple(map(frozen, blocks)), rows=int(rows[0]))
+        counts = Counts(marginals=self.marginals, blocks=tuple(map(read_only, blocks)), rows=int(rows[0]))
         return FineCounts(counts=counts, moved=tuple(moved.tolist()))
 
     def farthest(self) -> int:
         """How far a row can be from its lattice point at most, in units."""
-        away = max(c.farthest(g) for c, g in zip(self.schema, self.marginals.cells, strict=True))
+        away = max(c.covering_radius(g) for c, g in zip(self.schema, self.marginals.cells, strict=True))
         return math.ceil(away * MOVE_UNITS)
 
     def slack(self) -> int:

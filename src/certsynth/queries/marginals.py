@@ -10,7 +10,7 @@ from typing import NoReturn
 
 import numpy as np
 
-from certsynth.base.arrays import Floats, Ints, frozen
+from certsynth.base.arrays import Floats, Ints, read_only
 from certsynth.domain import Cells, Schema
 from certsynth.queries.coding import Coded, Coder, in_cells
 from certsynth.queries.counting import count
@@ -123,7 +123,7 @@ class Marginals:
         for codes in batches:
             rows += len(codes[0])
             self.add(blocks, codes)
-        return Counts(marginals=self, blocks=tuple(map(frozen, blocks)), rows=rows)
+        return Counts(marginals=self, blocks=tuple(map(read_only, blocks)), rows=rows)
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
@@ -162,4 +162,4 @@ class CellCounts:
 
     def result(self, sums: Coded) -> Counts:
         *blocks, rows = sums.vectors
-        return Counts(marginals=self.marginals, blocks=tuple(map(frozen, blocks)), rows=int(rows[0]))
+        return Counts(marginals=self.marginals, blocks=tuple(map(read_only, blocks)), rows=int(rows[0]))

@@ -11,9 +11,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from certsynth.base.arrays import Ints, frozen
+from certsynth.base.arrays import Ints, read_only
 from certsynth.domain import Schema
-from certsynth.domain.ruler import UNITS, Ruler
+from certsynth.domain.ruler import UNITS_PER_LENGTH, Ruler
 
 MOST_NODES = 10_000
 ALL_NODES = 100_000
@@ -26,7 +26,7 @@ MOST_SEEN = 1_000_000
 LEVELS = 16
 """Rows at one node are counted by how far they are from it, in so many levels up to the hub."""
 
-SLACK = UNITS // (2 * LEVELS) + 1
+SLACK = UNITS_PER_LENGTH // (2 * LEVELS) + 1
 """By how much more than the unit length one row can change a loss over a net, in units: the width of a level."""
 
 _SEED = 20_240_229
@@ -37,8 +37,8 @@ _SEED = 20_240_229
 class Net:
     """Nodes for one subset of columns, sorted by the `leading` one.
 
-    Counts on it have an entry for each node and level, and a last one for the hub, which is at `Ruler.half` from every
-    point there is.
+    Counts on it have an entry for each node and level, and a last one for the hub, which is at
+    `Ruler.half_diameter` from every point.
     """
 
     subset: tuple[int, ...]
@@ -59,10 +59,10 @@ class Net:
             lots = np.random.default_rng(_SEED).permutation(len(points))
             light = counts * most <= counts.sum()
             points = points[np.lexsort((lots, light))[:most]]
-        leading = ruler.leading(points)
+        leading = ruler.sort_column(points)
         if leading >= 0:
             points = points[np.argsort(points[:, leading], kind="stable")]
-        return cls(tuple(subset), ruler, frozen(points), leading)
+        return cls(tuple(subset), ruler, read_only(points), leading)
 
     @property
     def size(self) -> int:
@@ -76,7 +76,7 @@ class Net:
         """
         points, off = self.ruler.place([clean[j] for j in self.subset])
         node, far = self.ruler.nearest(points, self.nodes, self.leading)
-        half = self.ruler.half
+        half = self.ruler.half_diameter
         far = np.minimum(far + off, half)
         level = far * LEVELS // half
         at_hub = (node < 0) | (level >= LEVELS)
@@ -84,7 +84,7 @@ class Net:
 
     def ways(self) -> Ints:
         """For each level, how far the hub still is: what a row was moved counts, rounded down to its level."""
-        half = self.ruler.half
+        half = self.ruler.half_diameter
         return half - np.arange(LEVELS) * half // LEVELS
 
 

@@ -9,7 +9,7 @@ from typing import NoReturn
 
 import numpy as np
 
-from certsynth.base.arrays import Ints, frozen
+from certsynth.base.arrays import Ints, read_only
 from certsynth.domain import Cells, Schema
 from certsynth.queries.marginals import Counts, Marginals
 from certsynth.queries.tally import Batch, asked
@@ -45,7 +45,7 @@ class Occupied:
         """The counts of all cells, empty ones too."""
         block = np.zeros(self.size, dtype=np.int64)
         block[self.places] = self.counts
-        return Counts(marginals=self.marginals, blocks=(frozen(block),), rows=self.rows)
+        return Counts(marginals=self.marginals, blocks=(read_only(block),), rows=self.rows)
 
 
 def all_columns(schema: Schema, resolution: int) -> Marginals:
@@ -96,7 +96,7 @@ class Occupancy:
     def result(self, sums: Sparse) -> list[Occupied]:
         *found, (_, _, rows) = sums.entries()
         return [
-            Occupied(marginals=grid, places=frozen(places), counts=frozen(counts), rows=int(rows.sum()))
+            Occupied(marginals=grid, places=read_only(places), counts=read_only(counts), rows=int(rows.sum()))
             for grid, (_, places, counts) in zip(self.grids, found, strict=True)
         ]
 

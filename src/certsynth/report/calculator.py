@@ -40,7 +40,7 @@ def label_numbers(column: Category, counts: Sequence[int], absent: int, bound: f
     return {
         **_common(column, bound, int(sum(counts)) + absent, absent),
         "line": False,
-        "closest": float(column.closest),
+        "closest": float(column.min_label_distance),
         "labels": [numerals.text(column.labels[i], most=40) or "(empty text)" for i in order],
         "counts": [int(counts[i]) for i in order],
         "left": 0,

@@ -143,7 +143,7 @@ def _share_example(schema: Schema, certificate: Document, *, complete: bool) -> 
     Whether a row has some labels in the columns T of a subset changes by 1 over a distance of at least the smallest one
     of two labels in T: its share is off by at most bound / that distance.
     """
-    closest = {c.name: c.closest for c in schema if isinstance(c, Category)}
+    closest = {c.name: c.min_label_distance for c in schema if isinstance(c, Category)}
     near = [name for name, distance in closest.items() if distance < 1]
     together, off, off_apart = 0, 0.0, 0.0
     for subset in certificate["subsets"]:

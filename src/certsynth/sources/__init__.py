@@ -13,7 +13,7 @@ from typing import Any, Protocol, runtime_checkable
 import duckdb
 import numpy as np
 
-from certsynth.base.progress import Progress, silent, watched
+from certsynth.base.progress import Progress, silent, with_progress
 from certsynth.domain.schema import Schema
 from certsynth.errors import InputError
 from certsynth.queries.tally import HowMany, Rows, T, Tally, asked
@@ -119,7 +119,7 @@ def rows_of(source: Source, schema: Schema, phase: str, *, hidden: bool = False,
             progress(phase, 0, None)  # how far the engine is, only it knows
             return source.tallied(tally, schema)
         total = None if hidden else source.size_hint()
-        return asked(watched(cleaned(source, schema), phase, total, hidden=hidden, progress=progress), tally)
+        return asked(with_progress(cleaned(source, schema), phase, total, hidden=hidden, progress=progress), tally)
 
     return ask
 
