@@ -39,9 +39,9 @@ from certsynth import Release, Schema, release
 from certsynth.certificate.direct import FINENESS
 from certsynth.mechanisms.measure import coefficients
 from certsynth.queries.displacement import farthest
-from certsynth.queries.fine import MOVE_UNITS, FineMarginals
+from certsynth.queries.fine import MOVE_UNITS, LatticeQuery
 from certsynth.queries.marginals import CellCounts
-from certsynth.queries.tally import asked
+from certsynth.queries.tally import tally_batches
 from writing import say_versions, table, write
 
 INTERVAL = 1e-4
@@ -154,7 +154,7 @@ def parts_of(folder: Path) -> tuple[dict[str, Any], list[Part]]:
     made = Release.load(folder)
     blocks = []
     for m in made.measurements:
-        alone = [np.concatenate(coefficients(asked([row], CellCounts(SCHEMA, m.marginals)), m.strategy))
+        alone = [np.concatenate(coefficients(tally_batches([row], CellCounts(SCHEMA, m.marginals)), m.strategy))
                  for row in every_row()]  # fmt: skip
         blocks.append(np.array(alone))
     scales = [float.fromhex(each["scale"]) for each in about]
@@ -191,7 +191,7 @@ def _other(what: str, stated: Fraction, unit: str, hidden: bool, document: dict[
     if part is None or hidden or part["bound"] >= 1:
         return Part(what, nothing, 1.0, stated)
     subsets = [(j,) for j in range(len(SCHEMA))] if "single" in what else made.subsets
-    far = Fraction(FineMarginals.of(SCHEMA, subsets).farthest(), MOVE_UNITS)
+    far = Fraction(LatticeQuery.of(SCHEMA, subsets).farthest(), MOVE_UNITS)
     slack = round(part["terms"]["slack"] * document["privacy"]["rows"] * FINENESS)
     scale = scale_of_slack(slack, 1 - part["confidence"], unit)
     return Part(what, np.array([math.ceil(FINENESS * (1 + far))]), scale, stated, read_off=True)

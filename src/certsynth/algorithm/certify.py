@@ -26,8 +26,8 @@ from certsynth.mechanisms.samplers import Noise
 from certsynth.mechanisms.scalars import NoisyScalars
 from certsynth.mechanisms.selection import choose_least
 from certsynth.mechanisms.spending import Spending
-from certsynth.queries.fine import PLACING, FineMarginals
-from certsynth.queries.tally import Rows, T, Tally, asked, held
+from certsynth.queries.fine import PLACING_PHASE, LatticeQuery
+from certsynth.queries.tally import Rows, T, Tally, in_memory, tally_batches
 from certsynth.sources import cleaned, open_source, rows_of
 
 
@@ -72,7 +72,7 @@ class Certification:
             "bound": self.bound,
             "lower": min(self.lower, self.bound),
             "confidence": float(self.confidence),
-            **self.privacy.told(self.cost.spent),
+            **self.privacy.describe(self.cost.spent),
             "neighbours": str(self.cost.neighbours),
             "single_column_bound": self.single_column_bound,
             "subsets": [
@@ -100,7 +100,7 @@ def certify(data: Any, synthetic: Any, schema: Schema, **options: Unpack[Certify
     confidence = DEFAULT_CONFIDENCE if asked["confidence"] is None else asked["confidence"]
     neighbours = Neighbours(options["neighbours"])
     subsets = checked_subsets(schema, options["sparsity"], options["subsets"])
-    fine = FineMarginals.of(schema, subsets, steps=options["lattice"])
+    fine = LatticeQuery.of(schema, subsets, steps=options["lattice"])
     memory, progress = options["memory"], options["progress"]
     check_lattice(fine, memory=memory)
     spending = Spending(
@@ -116,7 +116,7 @@ def certify(data: Any, synthetic: Any, schema: Schema, **options: Unpack[Certify
         ours = open_source(data, what="private data")
         whole, single = direct_bounds(
             fine,
-            rows_of(ours, schema, PLACING, hidden=neighbours is Neighbours.ADD_REMOVE, progress=progress),
+            rows_of(ours, schema, PLACING_PHASE, hidden=neighbours is Neighbours.ADD_REMOVE, progress=progress),
             lambda: cleaned(theirs, schema),
             budget=privacy.budget,
             beta=1 - confidence,
@@ -132,7 +132,7 @@ def certify(data: Any, synthetic: Any, schema: Schema, **options: Unpack[Certify
 
 
 def direct_bounds(
-    fine: FineMarginals,
+    fine: LatticeQuery,
     private: Rows,
     synthetic: Batches,
     *,
@@ -153,11 +153,11 @@ def direct_bounds(
     columns = sorted({j for subset in fine.marginals.subsets for j in subset})
     queries = [(fine, Fraction(1), per_subset)]
     if any(len(subset) > 1 for subset in fine.marginals.subsets):
-        alone = FineMarginals.of(fine.schema, [(j,) for j in columns])
+        alone = LatticeQuery.of(fine.schema, [(j,) for j in columns])
         queries = [(fine, 1 - SINGLE_SHARE, per_subset), (alone, SINGLE_SHARE, False)]
     answers = []
     for bare, share, each in queries:
-        query = bare.netted(synthetic())  # never the private rows
+        query = bare.with_nets(synthetic())  # never the private rows
         told = compared(
             query,
             private,
@@ -188,13 +188,13 @@ def _public(batches: Batches) -> Rows:
     """A public table as something that can be asked."""
 
     def ask(tally: Tally[Any, T]) -> T:
-        return asked(batches(), tally)
+        return tally_batches(batches(), tally)
 
     return ask
 
 
 def choose_table(
-    fine: FineMarginals,
+    fine: LatticeQuery,
     private: Rows,
     tables: Sequence[Sequence[np.ndarray]],
     *,
@@ -207,7 +207,7 @@ def choose_table(
     told = compared(
         fine,
         private,
-        [held(table) for table in tables],
+        [in_memory(table) for table in tables],
         memory=allowed_memory(memory),
         progress=progress,
     )

@@ -12,22 +12,22 @@ from certsynth.algorithm.settings import CellKind
 from certsynth.base.arrays import Floats, Ints, sums
 from certsynth.domain import Category, Cells, Column, Groups, Schema
 from certsynth.mechanisms import Budget, FullMeasurement, Neighbours, Sensitivity, Strategy, measure
-from certsynth.mechanisms.samplers import Noise, calibrated_scale, deviation
-from certsynth.projection.margins import monotone
+from certsynth.mechanisms.samplers import Noise, calibrated_scale, standard_deviation
+from certsynth.projection.margins import project_running_sums
 from certsynth.queries import Marginals
-from certsynth.queries.grouping import best_groups, best_heads
+from certsynth.queries.grouping import best_groups, best_representatives
 from certsynth.queries.marginals import CellCounts, Subset
 from certsynth.queries.tally import Rows
 
-WORTH, FINEST = 0.7, 64
+NOISE_COST_POWER, MAX_TABLE_WEIGHT = 0.7, 64
 """A table's weight is what noise on it costs, beside the most that it costs on any, to this power; in whole parts."""
 
-LEAST_COUNT = 0.35
+MIN_ROWS_PER_DEVIATION = 0.35
 """Rows in a cell of a table of labels and a line, on average, as a multiple of the noise's deviation."""
 
 
 @dataclass(frozen=True, slots=True)
-class Layer:
+class LayerSpec:
     """What is to be measured: tables of these subsets of columns, at the cost of `budget`.
 
     `cells`: even ones, `resolution` to the unit length; all points of the columns' lattices; or groups of the points of
@@ -48,35 +48,35 @@ class Layer:
 
 
 def measure_layers(
-    rows: Rows, schema: Schema, layers: Sequence[Layer], *, noise: Noise | None
+    rows: Rows, schema: Schema, layers: Sequence[LayerSpec], *, noise: Noise | None
 ) -> list[FullMeasurement]:
     """Measure one layer after the other. Cells of a layer depend on the noisy counts of those before, and on no row."""
     made: list[FullMeasurement] = []
     for layer in layers:
-        marginals = weighted(_cells(schema, layer, made), layer)
+        marginals = weighted_marginals(_cells(schema, layer, made), layer)
         counts = rows(CellCounts(schema, marginals))
         made.append(measure(counts, layer.strategy, budget=layer.budget, noise=noise))
     return made
 
 
-def _cells(schema: Schema, layer: Layer, before: Sequence[FullMeasurement]) -> tuple[Cells, ...]:
+def _cells(schema: Schema, layer: LayerSpec, before: Sequence[FullMeasurement]) -> tuple[Cells, ...]:
     k = layer.resolution
     if layer.cells == "points":
-        return points(schema, k)
+        return lattice_points(schema, k)
     assert k is not None
     if layer.cells == "even":
         return tuple(column.cells(k) for column in schema)
     noisy, rows = before[0].estimate()
-    labels = most_labels(layer, rows)
+    labels = max_label_groups(layer, rows)
     return tuple(
-        grouped(column, points, known, counts, labels if isinstance(column, Category) else k)
+        group_cells(column, points, known, counts, labels if isinstance(column, Category) else k)
         for column, points, known, counts in zip(
             schema, before[0].marginals.cells, before[-1].marginals.cells, noisy, strict=True
         )
     )
 
 
-def most_labels(layer: Layer, rows: float) -> int:
+def max_label_groups(layer: LayerSpec, rows: float) -> int:
     """Into how many groups labels are taken together at most; `rows` must be public.
 
     As many as leave LEAST_COUNT times the noise in a cell of a table with a line, on average; and no fewer than a line
@@ -84,16 +84,16 @@ def most_labels(layer: Layer, rows: float) -> int:
     """
     assert layer.resolution is not None
     moves = len(layer.subsets) * (2 if layer.strategy.neighbours is Neighbours.REPLACE_ONE else 1)
-    noise = deviation(calibrated_scale(Sensitivity(moves, moves), layer.budget), layer.budget.unit)
-    return max(layer.resolution, int(max(rows, 0.0) / (LEAST_COUNT * noise * layer.resolution)))
+    noise = standard_deviation(calibrated_scale(Sensitivity(moves, moves), layer.budget), layer.budget.unit)
+    return max(layer.resolution, int(max(rows, 0.0) / (MIN_ROWS_PER_DEVIATION * noise * layer.resolution)))
 
 
-def weighted(cells: tuple[Cells, ...], layer: Layer) -> Marginals:
+def weighted_marginals(cells: tuple[Cells, ...], layer: LayerSpec) -> Marginals:
     """The tables of a layer, each with a weight that grows with what noise on it would cost."""
     if not layer.strategy.shares_total:  # the paper's mechanism treats all alike
         return Marginals(cells=cells, subsets=layer.subsets)
     costs = noise_costs(cells, layer.subsets)
-    weights = np.maximum(np.rint(FINEST * (costs / costs.max()) ** WORTH), 1).astype(int).tolist()
+    weights = np.maximum(np.rint(MAX_TABLE_WEIGHT * (costs / costs.max()) ** NOISE_COST_POWER), 1).astype(int).tolist()
     return Marginals(cells=cells, subsets=layer.subsets, weights=tuple(weights) if len(set(weights)) > 1 else ())
 
 
@@ -113,25 +113,25 @@ def noise_costs(cells: Sequence[Cells], subsets: Sequence[Subset]) -> Floats:
     )
 
 
-def points(schema: Schema, steps: int | None) -> tuple[Groups, ...]:
+def lattice_points(schema: Schema, steps: int | None) -> tuple[Groups, ...]:
     """Every point of the columns' lattices, at full detail or as fine as asked for, as a group of its own."""
     lattices = [column.detail() if steps is None else column.lattice(steps) for column in schema]
     return tuple(Groups.of(lattice, np.arange(len(lattice.places))) for lattice in lattices)
 
 
-def grouped(column: Column, points: Cells, known: Cells, counts: Floats, most: int) -> Groups:
+def group_cells(column: Column, points: Cells, known: Cells, counts: Floats, most: int) -> Groups:
     """At most `most` groups on the line or of labels, unions of `known` ones, that lose little of the noisy `counts`
     of `points`.
     """
     assert isinstance(known, Groups)
     line, starts = len(points.places), known.starts
     if line:
-        mass = np.add.reduceat(monotone(counts[:line], float(counts[:line].sum())), starts)
+        mass = np.add.reduceat(project_running_sums(counts[:line], float(counts[:line].sum())), starts)
         starts = starts[best_groups(known.places, mass, most)]
     if not isinstance(column, Category):
         return Groups.of(known.lattice, starts, known.kin, known.heads)
     labels = int(np.searchsorted(known.heads, len(column.values if column.web else column.labels)))
-    together = labels_together(known, sums(known.kin, counts[line:], known.apart)[:labels], most)
+    together = representatives_of_labels(known, sums(known.kin, counts[line:], known.apart)[:labels], most)
     chosen = np.unique(together)
     number = np.append(np.searchsorted(chosen, together), len(chosen) + np.arange(known.apart - labels))
     return Groups.of(
@@ -139,7 +139,7 @@ def grouped(column: Column, points: Cells, known: Cells, counts: Floats, most: i
     )
 
 
-def labels_together(known: Groups, mass: Floats, most: int) -> Ints:
+def representatives_of_labels(known: Groups, mass: Floats, most: int) -> Ints:
     """For each group of labels the one that stands for it: near ones of a web, else runs in the order of the schema,
     which lists like with like more often than not.
     """
@@ -147,7 +147,7 @@ def labels_together(known: Groups, mass: Floats, most: int) -> Ints:
     if count <= most:
         return np.arange(count)
     if (web := known.web) is not None:
-        heads = best_heads(web.distances[:count, :count], mass, most)
+        heads = best_representatives(web.distances[:count, :count], mass, most)
         return heads[np.argmin(web.distances[:count, heads], axis=1)]
     starts = best_groups(np.arange(count), mass, most)
     runs = np.split(np.arange(count), starts[1:])

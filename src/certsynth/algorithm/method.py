@@ -21,7 +21,7 @@ from certsynth.base.progress import Progress
 from certsynth.domain import Schema
 from certsynth.mechanisms import Measurement
 from certsynth.planning.plan import Plan
-from certsynth.queries.fine import FineMarginals
+from certsynth.queries.fine import LatticeQuery
 
 
 class Method(Protocol):
@@ -81,7 +81,7 @@ class Run:
     method: Method
     schema: Schema
     settings: Settings
-    lattice: FineMarginals
+    lattice: LatticeQuery
     private: PrivateTable
     means: Means
     public: Sequence[np.ndarray] | None = None

@@ -38,7 +38,7 @@ def _privacy(this: Run, outcome: Outcome) -> dict[str, Any]:
     guarantee = Guarantee.composed(part.cost for part in outcome.spent)
     known = guarantee.neighbours is Neighbours.REPLACE_ONE
     return {
-        **this.settings.privacy.told(guarantee.spent),
+        **this.settings.privacy.describe(guarantee.spent),
         "neighbours": str(guarantee.neighbours),
         "rows": outcome.measured.last.total if known else None,
         "spent": [{"on": part.on, str(part.cost.spent.unit): str(part.cost.spent.amount)} for part in outcome.spent],
@@ -81,7 +81,7 @@ def _compared(chosen: Chosen) -> list[dict[str, Any]]:
             "rehearsals": len(candidate.rehearsed),
             "chosen": candidate is chosen.choice.best,
         }
-        for candidate in chosen.choice.candidates
+        for candidate in chosen.choice.designs
     ]
 
 

@@ -16,7 +16,7 @@ from certsynth.errors import InputError
 from certsynth.mechanisms import Budget, Measurement, Neighbours
 from certsynth.mechanisms.concentrated import Privacy
 from certsynth.projection.emit import Detail
-from certsynth.queries.marginals import Subset, maximal
+from certsynth.queries.marginals import Subset, maximal_subsets
 
 CellKind = Literal["even", "points", "groups"]
 """Even cells; all points of the columns' lattices; groups of those points."""
@@ -88,7 +88,7 @@ class Settings:
     @property
     def tables(self) -> tuple[Subset, ...]:
         """The subsets whose marginals say what all are: what is measured where one layer does it."""
-        return maximal(self.subsets)
+        return maximal_subsets(self.subsets)
 
     @property
     def beta(self) -> Fraction:

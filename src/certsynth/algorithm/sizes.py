@@ -12,27 +12,27 @@ from certsynth.certificate.plug_in import DRAWN_AT_ONCE, PILOT_DRAWS
 from certsynth.certificate.skipping import COARSER
 from certsynth.domain import Schema
 from certsynth.errors import InputError, TooLarge
-from certsynth.projection.particles import MANY
-from certsynth.projection.synthesis import most_particles
+from certsynth.projection.particles import MANY_PARTICLES
+from certsynth.projection.synthesis import max_particles
 from certsynth.queries import Marginals
-from certsynth.queries.fine import FineMarginals
+from certsynth.queries.fine import LatticeQuery
 from certsynth.queries.marginals import Subset
-from certsynth.queries.net import nodes_each
-from certsynth.queries.occupied import MOST_CELLS, grid_cells
+from certsynth.queries.net import nodes_per_net
+from certsynth.queries.occupied import MAX_GRID_CELLS, grid_cells
 
-LABELLED_POINTS = 600_000
+MAX_LABELLED_POINTS = 600_000
 """Points of labels with a line, or in a web, beyond which comparing two tables takes minutes."""
 
-OTHER_DRAWS = 16
+MAX_OTHER_DRAWS = 16
 """Draws of the noise on all cells that plans, estimates and the fitting of rows have in memory, at most."""
 
-SOLVED = 12
+EXPECTED_LARGE_SOLVES = 12
 """Subsets with many lattice points that are solved, about, before the others are known to be no worse."""
 
-NODE_BYTES = 20_000
+BYTES_PER_NODE = 20_000
 """What comparing two tables on a net holds for each of its nodes, at most."""
 
-PROGRAM_CELLS = {"transport": 50_000, "path": 300_000}
+MAX_PROGRAM_CELLS = {"transport": 50_000, "path": 300_000}
 """Cells beyond which the linear programs of Step 3 take more than about ten minutes on two cores."""
 
 
@@ -52,7 +52,7 @@ def size_of(marginals: Marginals, *, draws: int) -> Size:
     """Estimated from the schema alone. The seconds are those of two cores, and only rough."""
     sizes = marginals.sizes()
     cells = sum(sizes)
-    drawn = max(OTHER_DRAWS * cells, min((draws + PILOT_DRAWS) * cells, DRAWN_AT_ONCE))
+    drawn = max(MAX_OTHER_DRAWS * cells, min((draws + PILOT_DRAWS) * cells, DRAWN_AT_ONCE))
     held = 8 * cells + 3 * drawn  # counts, coefficients and estimates, and the draws with their images
     network = 40 * max(sizes) * 30 * (os.cpu_count() or 1)  # nodes × arcs, in each worker
     seconds = (draws + PILOT_DRAWS) * sum(3e-5 + 5e-8 * float(size) ** 1.5 for size in sizes) / 1.5
@@ -60,7 +60,7 @@ def size_of(marginals: Marginals, *, draws: int) -> Size:
 
 
 def size_of_release(
-    schema: Schema, marginals: Marginals, fine: FineMarginals | None, *, rows: int, draws: int, program: bool = False
+    schema: Schema, marginals: Marginals, fine: LatticeQuery | None, *, rows: int, draws: int, program: bool = False
 ) -> Size:
     """What a whole release takes: counting, fitting, and both certificates. Rough, for two cores.
 
@@ -72,15 +72,15 @@ def size_of_release(
     if program:
         fitting = 13 * (plug_in.cells / 10_000) ** 1.5
     else:
-        particles = min(rows, most_particles(tables)) if max(map(len, marginals.subsets)) > 1 else 0
-        fitting = (0.6e-6 if particles >= MANY else 1.4e-6) * tables * particles
+        particles = min(rows, max_particles(tables)) if max(map(len, marginals.subsets)) > 1 else 0
+        fitting = (0.6e-6 if particles >= MANY_PARTICLES else 1.4e-6) * tables * particles
     comparing = held = 0.0
     if fine is not None:
-        points, nodes = fine.on_lattices.sizes(), nodes_each(len(fine.wide))
+        points, nodes = fine.on_lattices.sizes(), nodes_per_net(len(fine.wide))
         comparing = comparing_seconds(points)
         held = float(min(lattice_bytes(points, sum(points)), default_memory())) if points else 0.0
         comparing += len(fine.wide) * 10 * (nodes / 20_000) ** 1.5
-        held += NODE_BYTES * nodes if fine.wide else 0
+        held += BYTES_PER_NODE * nodes if fine.wide else 0
     seconds = 3.0 + counting + fitting + comparing + plug_in.seconds
     return Size(cells=plug_in.cells, bytes=plug_in.bytes + int(held) + 200 * 2**20, seconds=seconds)
 
@@ -89,7 +89,7 @@ def comparing_seconds(points: Sequence[int]) -> float:
     """What comparing two tables takes, on two cores: small subsets are solved, the others bounded, and a few of these
     solved.
     """
-    most, small = SOLVED, COARSER[0][1]
+    most, small = EXPECTED_LARGE_SOLVES, COARSER[0][1]
     largest = sorted(points, reverse=True)[:most]
     each = (2e-3 + 4e-6 * p if p < small else 0.012 for p in points)
     return (sum(each) + sum(7e-6 * p for p in largest if p >= small)) / 1.5
@@ -109,7 +109,7 @@ def check_size(marginals: Marginals, *, draws: int, memory: int | None = None) -
 def check_grid(schema: Schema, resolution: int | None) -> None:
     """Refuse a grid of all columns whose cells cannot be numbered."""
     cells = grid_cells(schema, resolution or 1)
-    if cells >= MOST_CELLS:
+    if cells >= MAX_GRID_CELLS:
         raise TooLarge(
             f"a grid of all {len(schema)} columns has {Decimal(cells):.1e} cells, more than can be numbered: lower the "
             "resolution, name fewer columns, or merge labels of large categories."
@@ -118,16 +118,16 @@ def check_grid(schema: Schema, resolution: int | None) -> None:
 
 def check_program(marginals: Marginals, *, loss: str) -> None:
     """Refuse a program of Step 3 that would take hours."""
-    cells, most = sum(marginals.sizes()), PROGRAM_CELLS[loss]
+    cells, most = sum(marginals.sizes()), MAX_PROGRAM_CELLS[loss]
     if cells > most:
-        other = ' or choose `loss="path"`' if loss == "transport" and cells <= PROGRAM_CELLS["path"] else ""
+        other = ' or choose `loss="path"`' if loss == "transport" and cells <= MAX_PROGRAM_CELLS["path"] else ""
         raise TooLarge(
             f"fitting {cells:,} cells with the {loss} loss would take hours; up to {most:,} are allowed: lower the "
             f"resolution, name fewer columns{other}."
         )
 
 
-def check_lattice(fine: FineMarginals, *, memory: int | None = None) -> None:
+def check_lattice(fine: LatticeQuery, *, memory: int | None = None) -> None:
     """Refuse a lattice that cannot fit, before the data is opened. Subsets that do not fit together are counted in
     several passes; the largest must fit alone.
     """
@@ -146,18 +146,18 @@ def check_lattice(fine: FineMarginals, *, memory: int | None = None) -> None:
         )
 
 
-def _check_labels(fine: FineMarginals, subset: Subset, size: int) -> None:
+def _check_labels(fine: LatticeQuery, subset: Subset, size: int) -> None:
     """Refuse to compare very many labels with values on a line: no other way between them is as slow."""
     cells = fine.marginals.of(subset)
     lines = [c for c in cells if len(c.places) > 1 or c.web is not None]
     labels = [j for j in subset if not len(fine.marginals.cells[j].places)]
-    if size <= LABELLED_POINTS or not lines or not labels:
+    if size <= MAX_LABELLED_POINTS or not lines or not labels:
         return
     most = max(labels, key=lambda j: fine.marginals.cells[j].size)
     count = fine.marginals.cells[most].size
     raise TooLarge(
         f"column {fine.schema.names[most]!r} has {count:,} labels: with other columns these are {size:,} points, "
-        f"and up to {LABELLED_POINTS:,} are compared. In the schema merge labels that few rows have (other = true "
+        f"and up to {MAX_LABELLED_POINTS:,} are compared. In the schema merge labels that few rows have (other = true "
         "takes what is not listed), or name subsets without it in a workload."
     )
 

@@ -10,7 +10,7 @@ import numpy as np
 from certsynth.base.progress import Progress, silent
 from certsynth.certificate.plug_in import PlugIn, Proxies, Proxy, plug_in
 from certsynth.errors import InputError
-from certsynth.mechanisms import Budget, Guarantee, in_full
+from certsynth.mechanisms import Budget, Guarantee, as_full_measurements
 from certsynth.mechanisms.guarantee import stored_rational
 from certsynth.mechanisms.samplers import MAX_SCALE
 from certsynth.mechanisms.scalars import NoisyScalars
@@ -30,7 +30,7 @@ def recomputed(release: Release, rows: Sequence[np.ndarray], *, progress: Progre
 
     Paper: Lemma 1 [certificate-holds]
     """
-    if (measurements := in_full(release.measurements)) is None:
+    if (measurements := as_full_measurements(release.measurements)) is None:
         return {}
     how = release.document["recompute"]
     draws = int(how["draws"])

@@ -19,7 +19,7 @@ from certsynth.errors import SolverFailed
 from certsynth.mechanisms.guarantee import Budget, Guarantee, Neighbours, Sensitivity
 from certsynth.mechanisms.samplers import Noise
 from certsynth.mechanisms.scalars import NoisyScalars, measure_scalars
-from certsynth.queries.fine import MOVE_UNITS, FineCounts, FineMarginals
+from certsynth.queries.fine import MOVE_UNITS, LatticeCounts, LatticeQuery
 from certsynth.transport import stretch_of
 
 MOVED_WEIGHT = 16
@@ -58,7 +58,7 @@ class Query:
 
 
 def exact_query(
-    fine: FineMarginals,
+    fine: LatticeQuery,
     found: Sequence[Distance],
     rows: int,
     *,
@@ -110,7 +110,7 @@ def exact_query(
     )
 
 
-def moved_weight(fine: FineMarginals) -> int:
+def moved_weight(fine: LatticeQuery) -> int:
     """How much less noise the summed distances to the lattice get than the loss: fixed by the schema."""
     far = Fraction(fine.farthest(), MOVE_UNITS)
     return max(1, min(MOVED_WEIGHT, math.floor(1 / (32 * far)))) if far else MOVED_WEIGHT
@@ -141,7 +141,7 @@ class Direct:
 
 
 def released(
-    fine: FineMarginals,
+    fine: LatticeQuery,
     found: Sequence[Distance],
     rows: int,
     *,
@@ -185,10 +185,10 @@ def released(
     )
 
 
-def nothing(fine: FineMarginals, synthetic: FineCounts) -> list[Distance]:
+def nothing(fine: LatticeQuery, synthetic: LatticeCounts) -> list[Distance]:
     """Distances from a table without rows: none, times no rows."""
     zero, marginals = Fraction(0), fine.marginals
-    grounds = zip(marginals.subsets, fine.grounds(), strict=True)
+    grounds = zip(marginals.subsets, fine.nets_by_subset(), strict=True)
     # What is done with the noisy answer must not tell an empty table from another: the stretch is the networks' own.
     stretches = [stretch_of(marginals.of(subset)) if net is None else Fraction(1) for subset, net in grounds]
     moved = [mean_moved(m, synthetic.rows) for m in synthetic.moved]
@@ -196,7 +196,7 @@ def nothing(fine: FineMarginals, synthetic: FineCounts) -> list[Distance]:
 
 
 def bounds(
-    fine: FineMarginals,
+    fine: LatticeQuery,
     synthetic_moved: Fraction | None,
     noisy: NoisyScalars,
     *,

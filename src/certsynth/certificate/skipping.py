@@ -25,7 +25,7 @@ from certsynth.certificate.comparison import (
     work_of,
 )
 from certsynth.domain import Cells
-from certsynth.queries.fine import MOVE_UNITS, FineCounts, FineMarginals
+from certsynth.queries.fine import MOVE_UNITS, LatticeCounts, LatticeQuery
 from certsynth.transport import coarse_points, estimate, finest_level, stretch_of
 
 SOLVING = "solving what may be the largest distance"
@@ -65,9 +65,9 @@ class Largest:
 
 
 def largest_distances(
-    fine: FineMarginals,
-    first: FineCounts,
-    second: FineCounts,
+    fine: LatticeQuery,
+    first: LatticeCounts,
+    second: LatticeCounts,
     *,
     largest: Largest,
     total: int | None = None,
@@ -86,15 +86,15 @@ class _Race:
 
     def __init__(
         self,
-        fine: FineMarginals,
-        first: FineCounts,
-        second: FineCounts,
+        fine: LatticeQuery,
+        first: LatticeCounts,
+        second: LatticeCounts,
         largest: Largest,
         total: int | None,
         progress: Progress,
     ) -> None:
         self.fine, self.first, self.second, self.largest = fine, first, second, largest
-        self.grounds = fine.grounds()
+        self.grounds = fine.nets_by_subset()
         self.sizes = fine.marginals.sizes()
         self.ways = [
             (mean_moved(a, first.rows), mean_moved(b, second.rows))

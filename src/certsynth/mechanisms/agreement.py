@@ -17,14 +17,14 @@ import numpy as np
 
 from certsynth.base.arrays import Floats, sums
 from certsynth.domain.cells import coarser
-from certsynth.mechanisms.tree import consistent
+from certsynth.mechanisms.tree import fit_tree
 from certsynth.queries.marginals import Marginals, Subset
 
 Variances = Mapping[tuple[int, Subset], float]
 """By position j of a block and subset R inside it: how large the error of a sum over the columns outside R is."""
 
 
-def agreed(blocks: Sequence[Floats], marginals: Marginals, variances: Variances) -> list[Floats]:
+def reconcile(blocks: Sequence[Floats], marginals: Marginals, variances: Variances) -> list[Floats]:
     """Blocks with the same sums wherever they overlap. Leading axes are kept; blocks must have one total already."""
     lead = blocks[0].shape[:-1]
     shaped = [b.reshape(*lead, *marginals.shape(s)) for b, s in zip(blocks, marginals.subsets, strict=True)]
@@ -56,22 +56,22 @@ def _outside(subset: Subset, shared: Subset, lead: int) -> tuple[int, ...]:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Layer:
+class AgreedLayer:
     """Blocks of one measurement, agreed among themselves: of shape (draws, cells). Variances are those of its noise."""
 
     marginals: Marginals
     blocks: list[Floats]
     variances: Variances
 
-    def seen(self, shared: Subset) -> tuple[Floats, float] | None:
+    def estimate_on(self, shared: Subset) -> tuple[Floats, float] | None:
         """Counts on a set of columns and the variance of their errors, from all blocks that hold it."""
-        counts = self.marginals.summed(self.blocks, shared)
+        counts = self.marginals.marginal_on(self.blocks, shared)
         if counts is None:
             return None
         holders = [j for j, subset in enumerate(self.marginals.subsets) if set(shared) <= set(subset)]
         return counts, 1 / sum(1 / self.variances[j, shared] for j in holders)
 
-    def take_over(self, shared: Subset, change: Floats) -> None:
+    def add_change(self, shared: Subset, change: Floats) -> None:
         """Add a change of the counts on a set of columns to all blocks that hold it, spread evenly."""
         for j, subset in enumerate(self.marginals.subsets):
             if set(shared) <= set(subset):
@@ -83,7 +83,7 @@ class Layer:
                 self.blocks[j] = self.blocks[j] + even.reshape(len(change), -1)
 
 
-def combined(layers: Sequence[Layer], total: Floats) -> None:
+def combine_layers(layers: Sequence[AgreedLayer], total: Floats) -> None:
     """Make layers of one table agree, the finest cells first; cells of later ones are unions of cells of earlier ones.
 
     Single columns are combined by least squares on the tree of their cells. For more columns the layers' counts in the
@@ -98,17 +98,17 @@ def combined(layers: Sequence[Layer], total: Floats) -> None:
                 _combine_subset(fine, coarse, shared)
 
 
-def _combine_column(layers: Sequence[Layer], column: int, total: Floats) -> None:
-    seen = [(layer, *found) for layer in reversed(layers) if (found := layer.seen((column,)))]
+def _combine_column(layers: Sequence[AgreedLayer], column: int, total: Floats) -> None:
+    seen = [(layer, *found) for layer in reversed(layers) if (found := layer.estimate_on((column,)))]
     cells = [layer.marginals.cells[column] for layer, _, _ in seen]
     above = [coarser(fine, coarse) for coarse, fine in itertools.pairwise(cells)]
-    best = consistent([counts for _, counts, _ in seen], [v for _, _, v in seen], above, total)
+    best = fit_tree([counts for _, counts, _ in seen], [v for _, _, v in seen], above, total)
     for (layer, counts, _), better in zip(seen, best, strict=True):
-        layer.take_over((column,), better - counts)
+        layer.add_change((column,), better - counts)
 
 
-def _combine_subset(fine: Layer, coarse: Layer, shared: Subset) -> None:
-    above_it, below = coarse.seen(shared), fine.seen(shared)
+def _combine_subset(fine: AgreedLayer, coarse: AgreedLayer, shared: Subset) -> None:
+    above_it, below = coarse.estimate_on(shared), fine.estimate_on(shared)
     if above_it is None or below is None:
         return
     (known, variance), (counts, fine_variance) = above_it, below
@@ -119,5 +119,5 @@ def _combine_subset(fine: Layer, coarse: Layer, shared: Subset) -> None:
     inside = sums(above, counts, known.shape[-1])
     fine_variance *= counts.shape[-1] / known.shape[-1]
     best = (known / variance + inside / fine_variance) / (1 / variance + 1 / fine_variance)
-    fine.take_over(shared, ((best - inside) / members)[:, above])
-    coarse.take_over(shared, best - known)
+    fine.add_change(shared, ((best - inside) / members)[:, above])
+    coarse.add_change(shared, best - known)

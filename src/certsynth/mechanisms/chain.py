@@ -28,12 +28,12 @@ try:
 except ImportError:  # Windows has no locks of this kind
     fcntl = None  # type: ignore[assignment]
 
-MAX_BYTES = 64 * 2**20
-PATIENCE = 60.0
+MAX_FILE_BYTES = 64 * 2**20
+LOCK_TIMEOUT_SECONDS = 60.0
 """Seconds to wait for a lock: who holds it needs it for as long as a line takes to write."""
 
-_FIRST = "0" * 64  # what the first line has in place of the hash of a line before it
-_PAUSE = 0.01
+_NO_PREVIOUS_HASH = "0" * 64  # what the first line has in place of the hash of a line before it
+_RETRY_SECONDS = 0.01
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,16 +55,16 @@ class Chain:
     lines: list[Line] = field(init=False)
 
     def __post_init__(self) -> None:
-        self.lines = [_line(text) for text in self.content.split(b"\n") if text]
+        self.lines = [_decode_line(text) for text in self.content.split(b"\n") if text]
 
     @property
     def head(self) -> str:
         """The hash of the last line: it stands for all of them."""
-        return self.lines[-1].digest if self.lines else _FIRST
+        return self.lines[-1].digest if self.lines else _NO_PREVIOUS_HASH
 
     def check(self) -> None:
         """Every line has the hash of the one before it, and what is no line was cut off by a crash."""
-        before, mends = _FIRST, False
+        before, mends = _NO_PREVIOUS_HASH, False
         for number, line in enumerate(self.lines, start=1):
             if line.says is None and (mends or number == 1 or not line.cut_off):
                 raise self._broken(number)
@@ -77,7 +77,7 @@ class Chain:
     def append(self, says: Mapping[str, Any]) -> Line:
         """One more line: on the disk when this returns; nothing of it, as far as can be, if it raises."""
         mends = {"mends": True} if self.lines and self.lines[-1].says is None else {}
-        text = _text({**says, **mends, "previous": self.head})
+        text = _encode_line({**says, **mends, "previous": self.head})
         start = b"\n" if self.content and not self.content.endswith(b"\n") else b""
         written = start + text + b"\n"
         try:
@@ -94,7 +94,7 @@ class Chain:
             reason = error.strerror or "input/output error"
             raise InputError(f"{self.path} cannot be written ({reason}); nothing was noted in it.") from None
         self.content += written
-        self.lines.append(_line(text))
+        self.lines.append(_decode_line(text))
         return self.lines[-1]
 
     def _broken(self, number: int) -> CheckFailed:
@@ -120,7 +120,7 @@ def open_chain(path: Path, *, write: bool) -> Iterator[Chain]:
         if not stat.S_ISREG(status.st_mode):
             raise InputError(f"{path} is not a file; choose another.")
         _wait_for_lock(file, path, exclusive=write)
-        if os.fstat(file).st_size > MAX_BYTES:
+        if os.fstat(file).st_size > MAX_FILE_BYTES:
             raise InputError(f"{path} is too large for what it should be; choose another.")
         with open(file, "rb", closefd=False) as reader:
             content = reader.read()
@@ -130,7 +130,7 @@ def open_chain(path: Path, *, write: bool) -> Iterator[Chain]:
 
 
 def _wait_for_lock(file: int, path: Path, *, exclusive: bool) -> None:
-    until = time.monotonic() + PATIENCE
+    until = time.monotonic() + LOCK_TIMEOUT_SECONDS
     while True:
         try:
             fcntl.flock(file, (fcntl.LOCK_EX if exclusive else fcntl.LOCK_SH) | fcntl.LOCK_NB)
@@ -138,21 +138,21 @@ def _wait_for_lock(file: int, path: Path, *, exclusive: bool) -> None:
         except BlockingIOError:
             if time.monotonic() > until:
                 raise InputError(
-                    f"another process has held {path} for {PATIENCE:.0f} seconds; try again when it is done."
+                    f"another process has held {path} for {LOCK_TIMEOUT_SECONDS:.0f} seconds; try again when it is done."
                 ) from None
-            time.sleep(_PAUSE)
+            time.sleep(_RETRY_SECONDS)
         except OSError as error:
             reason = error.strerror or "no locks"
             raise InputError(f"{path} cannot be locked ({reason}); keep it on a local disk.") from None
 
 
-def _text(says: Mapping[str, Any]) -> bytes:
+def _encode_line(says: Mapping[str, Any]) -> bytes:
     """A line for what it shall say: with the hash of that."""
     hashed = hashlib.sha256(json.dumps(says, sort_keys=True).encode()).hexdigest()
     return json.dumps({**says, "hash": hashed}, sort_keys=True).encode()
 
 
-def _line(text: bytes) -> Line:
+def _decode_line(text: bytes) -> Line:
     """A line as it is read. What is cut off has no end; what has an end, and is not what was written, was changed."""
     digest = hashlib.sha256(text).hexdigest()
     try:
@@ -161,7 +161,7 @@ def _line(text: bytes) -> Line:
         return Line(digest, None, cut_off=True)
     try:
         says = {key: value for key, value in read.items() if key != "hash"}
-        if _text(says) == text and isinstance(says["previous"], str):
+        if _encode_line(says) == text and isinstance(says["previous"], str):
             return Line(read["hash"], says)
     except (KeyError, TypeError, ValueError, AttributeError):
         pass

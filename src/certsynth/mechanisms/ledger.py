@@ -32,14 +32,14 @@ from certsynth.mechanisms.guarantee import (
 )
 
 FORMAT = "certsynth-ledger/1"
-MAX_NAME = 200
+MAX_NAME_CHARACTERS = 200
 
 _KEYS = {
     "open": {"format", "dataset", "table", "cap", "unit", "neighbours"},
     "reserve": {"what", "amount", "delta", "nonce"},
     "commit": {"reservation", "manifest"},
 }
-_IN_ALL = {"event", "time", "previous"}
+_COMMON_KEYS = {"event", "time", "previous"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,7 +90,7 @@ class Ledger:
         """What a chain says; None if it is empty."""
         if not chain.lines:
             return None
-        says = [_checked(line.says) for line in chain.lines]
+        says = [_validate_line(line.says) for line in chain.lines]
         terms = says[0]
         if not terms or terms["event"] != "open" or terms["format"] != FORMAT:
             raise InputError(f"{chain.path} is not a ledger of certsynth; it is left as it is. Choose another file.")
@@ -210,8 +210,8 @@ class Account:
             if cap is not None or dataset is not None:
                 raise InputError("`cap` and `dataset` belong to a ledger: give `ledger` as well, or leave them out.")
             return None
-        if dataset is not None and not (0 < len(dataset) <= MAX_NAME and dataset.isprintable()):
-            raise InputError(f"`dataset` must be a name of 1 to {MAX_NAME} printable characters.")
+        if dataset is not None and not (0 < len(dataset) <= MAX_NAME_CHARACTERS and dataset.isprintable()):
+            raise InputError(f"`dataset` must be a name of 1 to {MAX_NAME_CHARACTERS} printable characters.")
         most = None if cap is None else amount("cap", cap)
         return cls(path=Path(path), cap=most, dataset=dataset, table=table)
 
@@ -320,13 +320,15 @@ def _check_room(path: Path, charge: Charge, *, cap: Fraction, spent: Fraction, d
         )
 
 
-def _checked(says: Mapping[str, Any] | None) -> Mapping[str, Any] | None:
+def _validate_line(says: Mapping[str, Any] | None) -> Mapping[str, Any] | None:
     """What a line says; None if it is nothing that a ledger says."""
     if says is None:
         return None
     try:
         keys = set(says) - {"mends"}
-        if keys != _KEYS[says["event"]] | _IN_ALL or not all(isinstance(says[k], str) for k in keys - {"manifest"}):
+        if keys != _KEYS[says["event"]] | _COMMON_KEYS or not all(
+            isinstance(says[k], str) for k in keys - {"manifest"}
+        ):
             return None
         for name in {"cap", "amount", "delta"} & keys:
             stored_rational(says[name])

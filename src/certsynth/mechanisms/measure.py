@@ -12,10 +12,10 @@ from fractions import Fraction
 import numpy as np
 
 from certsynth.base.arrays import Floats, Ints
-from certsynth.mechanisms.agreement import Layer, Variances, agreed, combined
+from certsynth.mechanisms.agreement import AgreedLayer, Variances, combine_layers, reconcile
 from certsynth.mechanisms.guarantee import Budget, Guarantee, Neighbours, Sensitivity
 from certsynth.mechanisms.identity import Identity
-from certsynth.mechanisms.samplers import ExactNoise, Noise, deviation, simulate
+from certsynth.mechanisms.samplers import ExactNoise, Noise, simulate, standard_deviation
 from certsynth.mechanisms.strategy import Strategy
 from certsynth.queries.marginals import Counts, Marginals, Subset
 
@@ -69,7 +69,9 @@ class FullMeasurement(Measurement):
     @property
     def variance(self) -> float:
         """Variance of the noise on a coefficient."""
-        return max(deviation(self.scale, self.cost.spent.unit) ** 2, 1e-300)  # not 0, since its inverse is a weight
+        return max(
+            standard_deviation(self.scale, self.cost.spent.unit) ** 2, 1e-300
+        )  # not 0, since its inverse is a weight
 
     def _cells(self, coefficients: list[Floats], total: Floats | int | None) -> tuple[list[Floats], Floats]:
         """The linear map from coefficients to cells, and the total that goes with them."""
@@ -84,7 +86,7 @@ class FullMeasurement(Measurement):
             for subset, block in zip(marginals.subsets, coefficients, strict=True)
         ]
         if strategy.shares_total:
-            blocks = agreed(blocks, marginals, unit_variances(marginals, strategy))
+            blocks = reconcile(blocks, marginals, unit_variances(marginals, strategy))
         return blocks, total
 
 
@@ -115,7 +117,7 @@ def unit_variances(marginals: Marginals, strategy: Strategy) -> Variances:
     return found
 
 
-def in_full(measurements: Sequence[Measurement]) -> tuple[FullMeasurement, ...] | None:
+def as_full_measurements(measurements: Sequence[Measurement]) -> tuple[FullMeasurement, ...] | None:
     """The same measurements, if all of them keep all their coefficients."""
     full = tuple(m for m in measurements if isinstance(m, FullMeasurement))
     return full if len(full) == len(measurements) else None
@@ -127,7 +129,7 @@ def estimate(measurements: Sequence[FullMeasurement]) -> tuple[list[list[Floats]
     The first has the finest cells, and cells of later ones are unions of cells of earlier ones.
     """
     own = [m.estimate() for m in measurements]
-    blocks, total = _together(
+    blocks, total = _combine(
         measurements, [[b[None] for b in blocks] for blocks, _ in own], [np.array([t]) for _, t in own]
     )
     return [[b[0] for b in layer] for layer in blocks], float(total[0])
@@ -138,10 +140,10 @@ def simulate_all(
 ) -> tuple[list[list[Floats]], Floats]:
     """Fresh draws of the errors of `estimate`."""
     own = [m.simulate(rng, draws) for m in measurements]
-    return _together(measurements, [blocks for blocks, _ in own], [total for _, total in own])
+    return _combine(measurements, [blocks for blocks, _ in own], [total for _, total in own])
 
 
-def _together(
+def _combine(
     measurements: Sequence[FullMeasurement], blocks: Sequence[list[Floats]], totals: Sequence[Floats]
 ) -> tuple[list[list[Floats]], Floats]:
     """The linear map from the measurements' own estimates to those that agree, and the total that goes with them."""
@@ -153,10 +155,10 @@ def _together(
     for m, own in zip(measurements, blocks, strict=True):
         shifted = [b + (total - b.sum(axis=-1))[:, None] / b.shape[-1] for b in own]
         if not m.strategy.shares_total:  # until now
-            shifted = agreed(shifted, m.marginals, unit_variances(m.marginals, m.strategy))
+            shifted = reconcile(shifted, m.marginals, unit_variances(m.marginals, m.strategy))
         variances = {key: m.variance * v for key, v in unit_variances(m.marginals, m.strategy).items()}
-        layers.append(Layer(m.marginals, shifted, variances))
-    combined(layers, total)
+        layers.append(AgreedLayer(m.marginals, shifted, variances))
+    combine_layers(layers, total)
     return [layer.blocks for layer in layers], total
 
 

@@ -14,7 +14,7 @@ from certsynth.domain import Cells
 from certsynth.domain.covering import woven_level
 from certsynth.mechanisms.guarantee import Neighbours, Sensitivity
 from certsynth.mechanisms.strategy import Product, Strategy, level_weights, size_of
-from certsynth.mechanisms.tree import consistent
+from certsynth.mechanisms.tree import fit_tree
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,7 +57,7 @@ class QuadTree(Strategy):
         ends = list(itertools.accumulate(size for _, size in levels))
         weights = level_weights(len(levels), self.growth)
         noisy = [flat[:, e - size : e] / w for e, w, (_, size) in zip(ends, weights, levels, strict=True)]
-        best = consistent(noisy, [1 / w**2 for w in weights], _above(levels), total.reshape(-1))
+        best = fit_tree(noisy, [1 / w**2 for w in weights], _parents(levels), total.reshape(-1))
         return best[-1][:, levels[-1][0]].reshape(*lead, -1)
 
 
@@ -71,7 +71,7 @@ def _levels_of(product: tuple[Cells, ...]) -> list[tuple[Ints, int]]:
     levels: list[tuple[Ints, int]] = []
     squares, parts = 1, 2
     while squares < size_of(product):
-        codes = [_cut(cells, parts) for cells in product]
+        codes = [_split(cells, parts) for cells in product]
         shape = [int(code.max()) + 1 for code in codes]
         if math.prod(shape) > squares:
             squares = math.prod(shape)
@@ -80,7 +80,7 @@ def _levels_of(product: tuple[Cells, ...]) -> list[tuple[Ints, int]]:
     return levels
 
 
-def _cut(cells: Cells, parts: int) -> Ints:
+def _split(cells: Cells, parts: int) -> Ints:
     """Codes after the points of the line are shared out evenly among so many parts, and labels of a web among those
     of its covering; other points apart stay alone.
     """
@@ -91,7 +91,7 @@ def _cut(cells: Cells, parts: int) -> Ints:
     return np.concatenate([runs, first + woven, alone + np.arange(cells.alone)])
 
 
-def _above(levels: list[tuple[Ints, int]]) -> list[Ints]:
+def _parents(levels: list[tuple[Ints, int]]) -> list[Ints]:
     """For each level but the first, the square of the level before that each square is part of."""
     codes = []
     for (coarse, _), (fine, parts) in itertools.pairwise(levels):

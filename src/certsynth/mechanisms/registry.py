@@ -16,7 +16,7 @@ from certsynth.mechanisms.strategy import Strategy
 GRID_STRATEGIES = ("low-dimensional", "low-dimensional-l1")
 """Those that work on one grid of all columns; the second as the paper does it."""
 
-GROWTHS = {
+WEIGHT_GROWTHS = {
     "haar-weighted": tuple(Fraction(i, 8) for i in range(1, 6)),
     "quad-tree": tuple(Fraction(i, 4) for i in range(9)),
 }

@@ -23,12 +23,12 @@ from certsynth.mechanisms.rare import Tail, rare_noise, secret_words
 
 OLDEST_SAFE_OPENDP = (0, 14, 2)  # earlier samplers are biased
 MAX_SCALE = 2.0**56  # a float's smallest uniform is 2^−53: no draw is beyond 37 scales, which is below 2^62
-TABLED = 2.0**18
+MAX_TABULATED_SCALE = 2.0**18
 """Scale of Gaussian noise up to which simulated draws come from a table of probabilities."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Noised:
+class NoisyIntegers:
     """Noisy integers, with the scale of the noise and what they cost."""
 
     values: Ints
@@ -45,7 +45,7 @@ class Noise(Protocol):
     @property
     def releasable(self) -> bool: ...
 
-    def add(self, values: Ints, *, sensitivity: Sensitivity, budget: Budget) -> Noised:
+    def add(self, values: Ints, *, sensitivity: Sensitivity, budget: Budget) -> NoisyIntegers:
         """`values`, whose sensitivity is given, with noise that makes them as private as `budget` says."""
         ...
 
@@ -65,7 +65,7 @@ class ExactNoise:
 
     releasable = True
 
-    def add(self, values: Ints, *, sensitivity: Sensitivity, budget: Budget) -> Noised:
+    def add(self, values: Ints, *, sensitivity: Sensitivity, budget: Budget) -> NoisyIntegers:
         if min(sensitivity.l1, sensitivity.l2_squared) < 1 or budget.amount <= 0:
             raise ValueError("noise needs a sensitivity of at least 1 and a positive budget")
         scale = calibrated_scale(sensitivity, budget)
@@ -75,13 +75,13 @@ class ExactNoise:
             raise UnsafeNoise("OpenDP could not draw noise; nothing was released.") from None
         if len(noisy) != len(values):
             raise UnsafeNoise("OpenDP returned a vector of another length; nothing was released.")
-        return Noised(values=frozen(np.array(noisy, dtype=np.int64)), scale=scale, spent=budget)
+        return NoisyIntegers(values=frozen(np.array(noisy, dtype=np.int64)), scale=scale, spent=budget)
 
     def rare(self, cells: int, tail: Tail) -> tuple[Ints, Ints]:
         return rare_noise(cells, tail, secret_words)
 
 
-class MadeUpNoise:
+class SimulatedNoise:
     """Seeded noise of the same law and scale, for rehearsals on made-up tables. It protects nobody."""
 
     releasable = False
@@ -89,9 +89,9 @@ class MadeUpNoise:
     def __init__(self, rng: np.random.Generator) -> None:
         self.rng = rng
 
-    def add(self, values: Ints, *, sensitivity: Sensitivity, budget: Budget) -> Noised:
+    def add(self, values: Ints, *, sensitivity: Sensitivity, budget: Budget) -> NoisyIntegers:
         scale = calibrated_scale(sensitivity, budget)
-        return Noised(values + simulate(self.rng, budget.unit, scale, values.shape), scale, budget)
+        return NoisyIntegers(values + simulate(self.rng, budget.unit, scale, values.shape), scale, budget)
 
     def rare(self, cells: int, tail: Tail) -> tuple[Ints, Ints]:
         return rare_noise(cells, tail, lambda count: np.frombuffer(self.rng.bytes(8 * count), np.uint64))
@@ -105,7 +105,7 @@ def calibrated_scale(sensitivity: Sensitivity, budget: Budget) -> float:
         scale = math.sqrt(Fraction(sensitivity.l2_squared) / (2 * budget.amount))
     if scale > MAX_SCALE:
         raise TooLarge("the noise would not fit into 64 bits: raise the budget, or measure fewer marginals.")
-    while not is_enough(scale, sensitivity, budget) or _mapped(scale, sensitivity, budget.unit) > budget.amount:
+    while not is_enough(scale, sensitivity, budget) or _opendp_cost(scale, sensitivity, budget.unit) > budget.amount:
         scale = math.nextafter(scale, math.inf)
     return scale
 
@@ -121,7 +121,7 @@ def is_enough(scale: float, sensitivity: Sensitivity, budget: Budget) -> bool:
     return sensitivity.l2_squared <= 2 * budget.amount * exact**2
 
 
-def _mapped(scale: float, sensitivity: Sensitivity, unit: Unit) -> Fraction:
+def _opendp_cost(scale: float, sensitivity: Sensitivity, unit: Unit) -> Fraction:
     """What OpenDP says that noise of this scale costs. Its L2 distance is a float, rounded up here."""
     if unit is Unit.EPSILON:
         return Fraction(_mechanism(unit, scale).map(sensitivity.l1))
@@ -131,7 +131,7 @@ def _mapped(scale: float, sensitivity: Sensitivity, unit: Unit) -> Fraction:
     return Fraction(_mechanism(unit, scale).map(distance))
 
 
-def deviation(scale: float, unit: Unit) -> float:
+def standard_deviation(scale: float, unit: Unit) -> float:
     """The standard deviation of noise of some scale: Laplace for ε, Gaussian for ρ."""
     if unit is Unit.RHO:
         return scale
@@ -164,14 +164,14 @@ def _simulate_gaussian(rng: np.random.Generator, scale: float, size: tuple[int, 
     differ by less than 10^-10 of each probability. No double leads further out than 9 scales.
     """
     uniform = np.maximum(rng.random(size), 2.0**-54)  # inside (0, 1)
-    if scale > TABLED:
+    if scale > MAX_TABULATED_SCALE:
         return np.rint(scale * ndtri(uniform)).astype(np.int64)
-    below = _gaussian_below(scale)
+    below = _cumulative_weights(scale)
     return np.searchsorted(below, uniform * below[-1]) - len(below) // 2
 
 
 @functools.lru_cache(maxsize=1)
-def _gaussian_below(scale: float) -> Floats:
+def _cumulative_weights(scale: float) -> Floats:
     """Sums of the weights of all whole numbers from about −10 scales on: the same for all tables of a measurement."""
     reach = math.ceil(10 * scale) + 1
     weights = np.exp(-((np.arange(-reach, reach + 1) / max(scale, 0.02)) ** 2) / 2)  # below, all draws are 0

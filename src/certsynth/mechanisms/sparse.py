@@ -26,15 +26,15 @@ from certsynth.mechanisms.measure import Measurement, measure, sensitivity
 from certsynth.mechanisms.rare import Tail
 from certsynth.mechanisms.samplers import ExactNoise, Noise
 from certsynth.mechanisms.strategy import Product, size_of
-from certsynth.queries.occupied import Occupied
+from certsynth.queries.occupied import OccupiedCells
 
-KEPT_IN_FULL, COLUMNS_IN_FULL = 2_000, 3
+MAX_CELLS_IN_FULL, MAX_COLUMNS_IN_FULL = 2_000, 3
 """Cells, and columns, up to which all cells are kept: the law of their error is known, and a certificate follows."""
 
-FIRST_CELLS = 256
+FIRST_EXPECTED_CELLS = 256
 """How many empty cells are above the first threshold, on average."""
 
-FEWER = 4
+EXPECTED_CELLS_FACTOR = 4
 """By how much that number grows from one threshold to the next."""
 
 
@@ -75,25 +75,25 @@ class SparseMeasurement(Measurement):
     above: int
 
 
-def kept_in_full(cells: int, columns: int) -> bool:
+def is_kept_in_full(cells: int, columns: int) -> bool:
     """Whether all cells of a grid are kept. Where there is one, it is known."""
-    return cells == 1 or (cells <= KEPT_IN_FULL and columns <= COLUMNS_IN_FULL)
+    return cells == 1 or (cells <= MAX_CELLS_IN_FULL and columns <= MAX_COLUMNS_IN_FULL)
 
 
 def measure_sparse(
-    counts: Occupied, strategy: LowDimensional, *, budget: Budget, noise: Noise | None = None
+    counts: OccupiedCells, strategy: LowDimensional, *, budget: Budget, noise: Noise | None = None
 ) -> Measurement:
     """Noisy counts of a grid at the cost of `budget`: of all cells if they are few, else of those that stand out."""
     if budget.unit is not Unit.EPSILON:
         raise ValueError("noise that is drawn only where it is large is Laplace noise")
-    if kept_in_full(counts.size, len(counts.marginals.cells)):
-        return measure(counts.in_full(), strategy, budget=budget, noise=noise)
+    if is_kept_in_full(counts.size, len(counts.marginals.cells)):
+        return measure(counts.to_counts(), strategy, budget=budget, noise=noise)
     noise = noise or ExactNoise()
     hidden = strategy.neighbours is Neighbours.ADD_REMOVE
     exact = np.append(counts.counts, counts.rows) if hidden else counts.counts
     noised = noise.add(exact, sensitivity=sensitivity(counts.marginals, strategy), budget=budget)
     values, total = (noised.values[:-1], int(noised.values[-1])) if hidden else (noised.values, counts.rows)
-    places, values, above = _standing_out(
+    places, values, above = _select_large_cells(
         counts, values, mass=max(total, 1), scale=noised.scale, noise=noise, signed=strategy.signed
     )
     return SparseMeasurement(
@@ -113,16 +113,16 @@ def thresholds(cells: int, scale: float) -> Iterator[int]:
     """Public thresholds, falling: about FIRST_CELLS of so many cells have noise above the first, and FEWER times as
     many above each of the next; the last is 0.
     """
-    step = max(1, round(scale * math.log(FEWER)))
-    above = max(0, math.ceil(scale * math.log(max(cells, 1) / FIRST_CELLS)))
+    step = max(1, round(scale * math.log(EXPECTED_CELLS_FACTOR)))
+    above = max(0, math.ceil(scale * math.log(max(cells, 1) / FIRST_EXPECTED_CELLS)))
     while above:
         yield above
         above = max(0, above - step)
     yield 0
 
 
-def _standing_out(
-    counts: Occupied, values: Ints, *, mass: int, scale: float, noise: Noise, signed: bool
+def _select_large_cells(
+    counts: OccupiedCells, values: Ints, *, mass: int, scale: float, noise: Noise, signed: bool
 ) -> tuple[Ints, Ints, int]:
     """Places and noisy counts of all cells above the first threshold at which they weigh as much as all rows do.
 

@@ -10,7 +10,7 @@ from certsynth.errors import BudgetNote, CertsynthError
 from certsynth.mechanisms.guarantee import Budget, Charge, Sensitivity
 from certsynth.mechanisms.ledger import Account
 from certsynth.mechanisms.rare import Tail
-from certsynth.mechanisms.samplers import ExactNoise, Noise, Noised
+from certsynth.mechanisms.samplers import ExactNoise, Noise, NoisyIntegers
 
 NOTHING_SPENT = "Nothing was spent."
 
@@ -38,7 +38,7 @@ class Spending:
     def releasable(self) -> bool:
         return self._noise.releasable
 
-    def add(self, values: Ints, *, sensitivity: Sensitivity, budget: Budget) -> Noised:
+    def add(self, values: Ints, *, sensitivity: Sensitivity, budget: Budget) -> NoisyIntegers:
         """Noise as `Noise.add` gives it, once it is paid for."""
         self.take(budget)
         sys.audit("certsynth.noise.draw")
@@ -81,9 +81,9 @@ class Spending:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         if error is not None and (self._drawn or self.account is not None):
-            error.add_note(BudgetNote(self._told()))
+            error.add_note(BudgetNote(self._budget_note()))
 
-    def _told(self) -> str:
+    def _budget_note(self) -> str:
         if not self._drawn:
             return NOTHING_SPENT
         if self.account is None:

@@ -21,7 +21,9 @@ from certsynth.transport.path import Order
 Product = Sequence[Cells]
 """The columns of a marginal. Blocks run over all combinations of their cells, the last column fastest."""
 
-_FINEST = 64  # the weight of cells: large, so that those of coarser levels can be whole numbers close to what is wanted
+_FINEST_LEVEL_WEIGHT = (
+    64  # the weight of cells: large, so that those of coarser levels can be whole numbers close to what is wanted
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,7 +53,7 @@ class Strategy(ABC):
     @property
     def total_weight(self) -> int:
         """The weight of the number of rows where it is measured by itself: that of cells, so that it is as exact."""
-        return _FINEST if self.growth else 1
+        return _FINEST_LEVEL_WEIGHT if self.growth else 1
 
     @property
     def shares_total(self) -> bool:
@@ -102,4 +104,4 @@ def level_weights(levels: int, growth: Fraction) -> list[int]:
     """
     if not growth:
         return [1] * levels
-    return [max(1, round(_FINEST * 2 ** float(-growth * below))) for below in reversed(range(levels))]
+    return [max(1, round(_FINEST_LEVEL_WEIGHT * 2 ** float(-growth * below))) for below in reversed(range(levels))]

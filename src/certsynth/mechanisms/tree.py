@@ -9,9 +9,7 @@ import numpy as np
 from certsynth.base.arrays import Floats, Ints, sums
 
 
-def consistent(
-    noisy: Sequence[Floats], variances: Sequence[float], above: Sequence[Ints], total: Floats
-) -> list[Floats]:
+def fit_tree(noisy: Sequence[Floats], variances: Sequence[float], above: Sequence[Ints], total: Floats) -> list[Floats]:
     r"""Counts of all levels, coarsest first: a cell's count is the sum over its parts, and all sum to `total`.
 
     `noisy[l]` has shape (draws, cells of level l) and independent errors of variance `variances[l]`; `above[l]` holds

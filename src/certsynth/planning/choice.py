@@ -18,7 +18,7 @@ from typing import Any
 
 import numpy as np
 
-from certsynth.algorithm.layers import Layer, grouped, most_labels, points, weighted
+from certsynth.algorithm.layers import LayerSpec, group_cells, lattice_points, max_label_groups, weighted_marginals
 from certsynth.algorithm.options import AUTO_MECHANISMS, MECHANISMS, RESOLUTION
 from certsynth.algorithm.settings import Settings
 from certsynth.algorithm.sizes import check_size
@@ -29,32 +29,32 @@ from certsynth.domain import Category, Cells, Column, Groups, Ordered, Schema
 from certsynth.domain.column import discretisation
 from certsynth.errors import InputError, TooLarge
 from certsynth.mechanisms import FullMeasurement, Strategy, strategy_named
-from certsynth.mechanisms.registry import GROWTHS
-from certsynth.planning.cache import remembered
-from certsynth.planning.noise import best_strategy, blank, noise_losses
-from certsynth.planning.rehearsal import MOST_ROWS, loss, rehearse
+from certsynth.mechanisms.registry import WEIGHT_GROWTHS
+from certsynth.planning.cache import load_or_make
+from certsynth.planning.noise import best_strategy, blank_measurement, noise_losses
+from certsynth.planning.rehearsal import MAX_REHEARSAL_ROWS, rehearse, rehearsed_loss
+from certsynth.planning.subsample import subsample
 from certsynth.planning.tables import strengths
-from certsynth.planning.thinning import thinned
 from certsynth.projection.support import fits_full_grid
 from certsynth.queries import Marginals
-from certsynth.queries.marginals import Subset, within
+from certsynth.queries.marginals import Subset, subsets_within
 
 RESOLUTIONS = (4, 6, 8, 12, 16, 24, 32, 48, 64, 96, 128)
 
-PROMPT_CELLS, PARTICLE_CELLS = 12_000, 2_000_000
+MAX_PROGRAM_CELLS, MAX_PARTICLE_CELLS = 12_000, 2_000_000
 """Cells up to which a resolution is chosen without being asked for: by programs, or particles, more take minutes."""
 
-SPLIT = Fraction(1, 4)
+FIRST_SPLIT = Fraction(1, 4)
 SPLITS = (Fraction(1, 8), Fraction(1, 4), Fraction(3, 8), Fraction(1, 2))
 """Of the budget for measuring, what single columns get where several are measured as well: at first, and at last."""
 
-BEYOND = 2
+SHARE_GROWTH = 2
 """Where all tables of 2, … columns are measured, those of one column more get so many times the share."""
 
-SHORT_LIST, REHEARSALS = 3, 2
+MAX_REHEARSED_DESIGNS, REHEARSALS_PER_DESIGN = 3, 2
 """Candidates that are rehearsed, and the made-up tables that each is rehearsed on."""
 
-CLOSE = 1.3
+MAX_REHEARSED_RATIO = 1.3
 """A candidate is rehearsed if it promises at most so many times the smallest loss."""
 
 _SPLIT_DRAWS = 12  # of the noise, to tell splits apart
@@ -80,7 +80,7 @@ class Model:
         return self.least + cells + tables + self.single * single
 
 
-WORST = Model(inside=1.0, noise=2.0)
+WORST_CASE = Model(inside=1.0, noise=2.0)
 """Rows at the centres of even cells, fitted to noisy counts: the fit may be as far from these as the truth is."""
 
 TYPICAL = Model(inside=0.149, noise=0.118, single=0.62, least=0.0017, inside_power=1.5, noise_power=0.7)
@@ -88,7 +88,7 @@ TYPICAL = Model(inside=0.149, noise=0.118, single=0.62, least=0.0017, inside_pow
 
 
 @dataclass(frozen=True, slots=True)
-class Candidate:
+class Design:
     """What may be measured, with what it promises: `predicted` is a loss, rehearsed or put together by a model.
 
     `discretisation` is what a cell of the last layer may lose, `privatisation` the mean loss of its noise.
@@ -96,7 +96,7 @@ class Candidate:
     Paper: Eq. (15) [expected-loss]
     """
 
-    layers: tuple[Layer, ...]
+    layers: tuple[LayerSpec, ...]
     split: Fraction
     discretisation: float
     privatisation: float
@@ -116,11 +116,11 @@ class Candidate:
 class Choice:
     """The best candidate, and those that it was compared with."""
 
-    best: Candidate
-    candidates: tuple[Candidate, ...]
+    best: Design
+    designs: tuple[Design, ...]
 
     @property
-    def layers(self) -> tuple[Layer, ...]:
+    def layers(self) -> tuple[LayerSpec, ...]:
         return self.best.layers
 
 
@@ -143,11 +143,11 @@ def choose(task: Task, *, memory: int | None = None, progress: Progress = silent
         "rows": task.rows,
         "memory": memory,
     }
-    found = remembered(question, lambda: _to_json(_chosen(task, memory, progress)))
+    found = load_or_make(question, lambda: _to_json(_choose(task, memory, progress)))
     try:
         return _from_json(found, task.settings)
     except (InputError, KeyError, TypeError, ValueError, IndexError, ArithmeticError):  # somebody else wrote that
-        return _chosen(task, memory, progress)
+        return _choose(task, memory, progress)
 
 
 def _to_json(choice: Choice) -> dict[str, Any]:
@@ -162,17 +162,21 @@ def _to_json(choice: Choice) -> dict[str, Any]:
             "predicted": c.predicted,
             "rehearsed": list(c.rehearsed),
         }
-        for c in choice.candidates
+        for c in choice.designs
     ]
-    return {"best": choice.candidates.index(choice.best), "candidates": candidates}
+    return {"best": choice.designs.index(choice.best), "candidates": candidates}
 
 
 def _from_json(found: Mapping[str, Any], settings: Settings) -> Choice:
     candidates = []
     for c in found["candidates"]:
-        growth, split, resolution = Fraction(c["growth"]), Fraction(c["split"]), RESOLUTION("resolution", c["resolution"])
+        growth, split, resolution = (
+            Fraction(c["growth"]),
+            Fraction(c["split"]),
+            RESOLUTION("resolution", c["resolution"]),
+        )
         name, points_only = c["mechanism"], settings.cells(settings.sparsity) == "points"
-        growths = GROWTHS.get(name, (Fraction(0),)) if name in MECHANISMS else ()
+        growths = WEIGHT_GROWTHS.get(name, (Fraction(0),)) if name in MECHANISMS else ()
         resolutions = [settings.resolution] if settings.resolution else [None] if points_only else RESOLUTIONS
         fits = growth in growths and resolution in resolutions and settings.mechanism in (None, name)
         if split not in SPLITS or not fits:
@@ -180,23 +184,23 @@ def _from_json(found: Mapping[str, Any], settings: Settings) -> Choice:
         strategy = strategy_named(c["mechanism"], neighbours=settings.neighbours, growth=growth)
         layers = _layers(settings, strategy, resolution, split)
         inside, noise, predicted = (float(c[key]) for key in ("discretisation", "privatisation", "predicted"))
-        candidates.append(Candidate(layers, split, inside, noise, predicted, tuple(map(float, c["rehearsed"]))))
+        candidates.append(Design(layers, split, inside, noise, predicted, tuple(map(float, c["rehearsed"]))))
     return Choice(candidates[found["best"]], tuple(candidates))
 
 
-def first_guess(task: Task) -> Candidate:
+def first_guess(task: Task) -> Design:
     """The best candidate by what noise alone does, without rehearsals."""
-    return min(_candidates(task, None, silent), key=_predicted)
+    return min(_designs(task, None, silent), key=_predicted)
 
 
-def _chosen(task: Task, memory: int | None, progress: Progress) -> Choice:
-    candidates = list(_candidates(task, memory, progress))
+def _choose(task: Task, memory: int | None, progress: Progress) -> Choice:
+    candidates = list(_designs(task, memory, progress))
     best = min(candidates, key=_predicted)
     if task.settings.cells(task.settings.sparsity) != "groups":
         return Choice(best, tuple(candidates))
     split = _best_split(task, best)
-    if split != SPLIT:
-        most = CLOSE * best.predicted
+    if split != FIRST_SPLIT:
+        most = MAX_REHEARSED_RATIO * best.predicted
         close = [c for c in candidates if c.predicted <= most]
         again = iter(_with_splits(task, [(c, split) for c in close]))
         candidates = [
@@ -205,30 +209,30 @@ def _chosen(task: Task, memory: int | None, progress: Progress) -> Choice:
             else replace(c, split=split, layers=_layers(task.settings, c.strategy, c.resolution, split))
             for c in candidates
         ]
-    candidates = _rehearsed(task, sorted(candidates, key=_predicted), progress)
+    candidates = _rehearse(task, sorted(candidates, key=_predicted), progress)
     rehearsed = [c for c in candidates if c.rehearsed] or candidates
     return Choice(min(rehearsed, key=_predicted), tuple(candidates))
 
 
-def _predicted(candidate: Candidate) -> float:
+def _predicted(candidate: Design) -> float:
     return candidate.predicted
 
 
-def _candidates(task: Task, memory: int | None, progress: Progress) -> Iterator[Candidate]:
+def _designs(task: Task, memory: int | None, progress: Progress) -> Iterator[Design]:
     """All mechanisms at all resolutions, as long as more cells may help."""
     names = (task.settings.mechanism,) if task.settings.mechanism else AUTO_MECHANISMS
     if task.settings.cells(task.settings.sparsity) == "points":
-        table = Marginals(cells=points(task.schema, task.settings.resolution), subsets=task.settings.tables)
+        table = Marginals(cells=lattice_points(task.schema, task.settings.resolution), subsets=task.settings.tables)
         for name in names:
             strategy = best_strategy(
                 table, [name], task.settings.neighbours, budget=task.settings.measurement_budget, rows=task.rows
             )
-            yield candidate(task, strategy, task.settings.resolution, SPLIT)
+            yield predict_design(task, strategy, task.settings.resolution, FIRST_SPLIT)
         return
     progress("comparing mechanisms", 0, None)
     resolutions = _resolutions(task)
-    strategies = _with_growth(task, names, resolutions)
-    most_cells = PARTICLE_CELLS if task.settings.projection == "particles" else PROMPT_CELLS
+    strategies = _best_growths(task, names, resolutions)
+    most_cells = MAX_PARTICLE_CELLS if task.settings.projection == "particles" else MAX_PROGRAM_CELLS
     least: list[float] = []
     for done, resolution in enumerate(resolutions):
         marginals = tables_at(task, resolution)
@@ -240,39 +244,39 @@ def _candidates(task: Task, memory: int | None, progress: Progress) -> Iterator[
             return
         if done and (sum(marginals.sizes()) > most_cells or min(least) < min(least[-2:])):
             return  # more cells have more noise
-        tasks = [(task, strategy, resolution, SPLIT) for strategy in strategies]
+        tasks = [(task, strategy, resolution, FIRST_SPLIT) for strategy in strategies]
         work = len(tasks) * max(marginals.sizes()) * 50
-        found = run(candidate, tasks, work=work, phase="comparing mechanisms", progress=silent)
+        found = run(predict_design, tasks, work=work, phase="comparing mechanisms", progress=silent)
         yield from found
         least.append(min(map(_predicted, found)))
         progress("comparing mechanisms", done + 1, None)
 
 
 def _model(settings: Settings) -> Model:
-    return TYPICAL if settings.cells(settings.sparsity) == "groups" else WORST
+    return TYPICAL if settings.cells(settings.sparsity) == "groups" else WORST_CASE
 
 
-def candidate(
+def predict_design(
     task: Task,
     strategy: Strategy,
     resolution: int | None,
     split: Fraction,
     draws: int | None = None,
-) -> Candidate:
+) -> Design:
     """What a mechanism at a resolution promises, by what noise alone does."""
     layers = _layers(task.settings, strategy, resolution, split)
-    few, thin, _ = thinned(task.schema, layers)
+    few, thin, _ = subsample(task.schema, layers)
     noise = noise_losses(blank_layers(few, thin, task.rows), rows=task.rows, draws=draws)
     kind, model = layers[-1].cells, _model(task.settings)
     inside = 0.0
     if resolution is not None and kind != "points":
-        inside = max(float(_lost(column, resolution, kind == "groups")) for column in task.schema)
+        inside = max(float(_worst_cell_loss(column, resolution, kind == "groups")) for column in task.schema)
     privatisation = float(noise[-1].mean())
     single = float(noise[0].mean()) if len(layers) > 1 else 0.0
-    return Candidate(layers, split, inside, privatisation, model.loss(inside, privatisation, single))
+    return Design(layers, split, inside, privatisation, model.loss(inside, privatisation, single))
 
 
-def _layers(settings: Settings, strategy: Strategy, resolution: int | None, split: Fraction) -> tuple[Layer, ...]:
+def _layers(settings: Settings, strategy: Strategy, resolution: int | None, split: Fraction) -> tuple[LayerSpec, ...]:
     """What is measured: with groups, single columns at full detail come first, and tables of more columns after it.
 
     Of each number of columns there are those that lie in a subset that matters. Where one layer does it, it holds the
@@ -280,64 +284,64 @@ def _layers(settings: Settings, strategy: Strategy, resolution: int | None, spli
     """
     whole, last = settings.measurement_budget, settings.sparsity
     if settings.cells(last) != "groups":
-        return (Layer(settings.tables, settings.cells(last), resolution, strategy, whole),)
+        return (LayerSpec(settings.tables, settings.cells(last), resolution, strategy, whole),)
     plain = strategy_named("identity", neighbours=settings.neighbours)
-    layers = [Layer(within(settings.subsets, 1), "points", None, plain, whole.share(split))]
+    layers = [LayerSpec(subsets_within(settings.subsets, 1), "points", None, plain, whole.share(split))]
     for ways, share in enumerate(_shares(settings), start=2):
         own = strategy if ways == last else plain
         finer = None if resolution is None else resolution * (1 if ways == last else 2)
-        tables = within(settings.subsets, ways)
-        layers.append(Layer(tables, "groups", finer, own, whole.share((1 - split) * share)))
+        tables = subsets_within(settings.subsets, ways)
+        layers.append(LayerSpec(tables, "groups", finer, own, whole.share((1 - split) * share)))
     return tuple(layers)
 
 
 def _shares(settings: Settings) -> list[Fraction]:
     """How tables of 2, … columns share what single columns leave: less where fewer of all possible ones are wanted."""
-    columns = len(within(settings.subsets, 1))
+    columns = len(subsets_within(settings.subsets, 1))
     wanted = [
-        BEYOND**ways * Fraction(len(within(settings.subsets, ways)), math.comb(columns, ways))
+        SHARE_GROWTH**ways * Fraction(len(subsets_within(settings.subsets, ways)), math.comb(columns, ways))
         for ways in range(2, settings.sparsity + 1)
     ]
     return [each / sum(wanted) for each in wanted]
 
 
-def blank_layers(schema: Schema, layers: Sequence[Layer], rows: int) -> list[FullMeasurement]:
+def blank_layers(schema: Schema, layers: Sequence[LayerSpec], rows: int) -> list[FullMeasurement]:
     """FullMeasurements of nothing, in cells like those that layers will have for so many rows."""
     made: list[FullMeasurement] = []
     for layer in layers:
         cells: tuple[Cells, ...] = made[-1].marginals.cells if made else ()
         if layer.cells == "points":
-            cells = points(schema, layer.resolution)
+            cells = lattice_points(schema, layer.resolution)
         elif layer.cells == "even":
             assert layer.resolution is not None
             cells = tuple(column.cells(layer.resolution) for column in schema)
         else:
             cells = tuple(
                 _even_groups(column, known, layer, rows)
-                for column, known in zip(schema, cells or points(schema, None), strict=True)
+                for column, known in zip(schema, cells or lattice_points(schema, None), strict=True)
             )
-        made.append(blank(weighted(cells, layer), layer.strategy, layer.budget))
+        made.append(blank_measurement(weighted_marginals(cells, layer), layer.strategy, layer.budget))
     return made
 
 
 def tables_at(task: Task, resolution: int) -> Marginals:
     """The tables that a release at some resolution measures last, in cells like those that they will have."""
     plain = strategy_named("identity", neighbours=task.settings.neighbours)
-    return blank_layers(task.schema, _layers(task.settings, plain, resolution, SPLIT), task.rows)[-1].marginals
+    return blank_layers(task.schema, _layers(task.settings, plain, resolution, FIRST_SPLIT), task.rows)[-1].marginals
 
 
-def _even_groups(column: Column, known: Cells, layer: Layer, rows: int) -> Groups:
+def _even_groups(column: Column, known: Cells, layer: LayerSpec, rows: int) -> Groups:
     """Points in groups of about the same number, unions of known ones."""
     assert isinstance(known, Groups)
     assert layer.resolution is not None
     lattice = known.lattice
     if not (line := len(lattice.places)):
-        return grouped(column, lattice, known, np.ones(lattice.size), most_labels(layer, rows))
+        return group_cells(column, lattice, known, np.ones(lattice.size), max_label_groups(layer, rows))
     most = min(layer.resolution, line)
     return Groups.of(lattice, np.unique(np.arange(most) * line // most))
 
 
-def _lost(column: Column, resolution: int, native: bool) -> Fraction:
+def _worst_cell_loss(column: Column, resolution: int, native: bool) -> Fraction:
     """How far a value can be from where its cell is; nothing in groups of one value.
 
     Many labels in few groups lose as much as a line does: those in a group are about as different as neighbours.
@@ -360,12 +364,12 @@ def _resolutions(task: Task) -> Sequence[int]:
     return [k for k, marginals in tables.items() if fits_full_grid(marginals)] or RESOLUTIONS[:1]
 
 
-def _with_growth(task: Task, names: Sequence[str], resolutions: Sequence[int]) -> list[Strategy]:
+def _best_growths(task: Task, names: Sequence[str], resolutions: Sequence[int]) -> list[Strategy]:
     """Each mechanism with the growth of weights whose noise costs least, at a middle resolution."""
     middle = min(resolutions, key=lambda k: abs(k - _GROWTH_RESOLUTION))
     plain = strategy_named("identity", neighbours=task.settings.neighbours)
-    layers = _layers(task.settings, plain, middle, SPLIT)
-    few, thin, _ = thinned(task.schema, layers)
+    layers = _layers(task.settings, plain, middle, FIRST_SPLIT)
+    few, thin, _ = subsample(task.schema, layers)
     marginals = blank_layers(few, thin, task.rows)[-1].marginals
     budget = task.settings.measurement_budget.share(Fraction(len(thin[-1].subsets), len(layers[-1].subsets)))
     return [best_strategy(marginals, [name], task.settings.neighbours, budget=budget, rows=task.rows) for name in names]
@@ -373,40 +377,42 @@ def _with_growth(task: Task, names: Sequence[str], resolutions: Sequence[int]) -
 
 def _with_splits(
     task: Task,
-    others: Sequence[tuple[Candidate, Fraction]],
+    others: Sequence[tuple[Design, Fraction]],
     draws: int | None = None,
-) -> list[Candidate]:
+) -> list[Design]:
     """Candidates once more, each with a split of the budget."""
     tasks = [(task, c.strategy, c.resolution, split, draws) for c, split in others]
     work = 50 * sum((c.resolution or 1) ** task.settings.sparsity for c, _ in others)
-    return run(candidate, tasks, work=work, phase="comparing mechanisms", progress=silent)
+    return run(predict_design, tasks, work=work, phase="comparing mechanisms", progress=silent)
 
 
-def _best_split(task: Task, best: Candidate) -> Fraction:
+def _best_split(task: Task, best: Design) -> Fraction:
     """What single columns should get of the budget, by what noise alone does."""
     tried = _with_splits(task, [(best, split) for split in SPLITS], _SPLIT_DRAWS)
     return SPLITS[int(np.argmin([c.predicted for c in tried]))]
 
 
-def _rehearsed(task: Task, candidates: Sequence[Candidate], progress: Progress) -> list[Candidate]:
+def _rehearse(task: Task, candidates: Sequence[Design], progress: Progress) -> list[Design]:
     """Candidates, the best first, those on the short list with the losses of rehearsals.
 
     What the model says is corrected by how far it is off on the whole. The model knows real tables and the rehearsals
     know this schema: the geometric mean of both counts.
     """
-    short = [c for c in candidates if c.predicted <= CLOSE * candidates[0].predicted][:SHORT_LIST]
+    short = [c for c in candidates if c.predicted <= MAX_REHEARSED_RATIO * candidates[0].predicted][
+        :MAX_REHEARSED_DESIGNS
+    ]
     if len(short) == 1:
         return list(candidates)
     tasks = [
         (task.schema, task.settings.subsets, each.layers, task.rows, strength, seed)
         for each in short
-        for seed, strength in enumerate(strengths(REHEARSALS))
+        for seed, strength in enumerate(strengths(REHEARSALS_PER_DESIGN))
     ]
     work = (
-        len(tasks) * min(task.rows, MOST_ROWS) * len(task.settings.subsets) * 2
+        len(tasks) * min(task.rows, MAX_REHEARSAL_ROWS) * len(task.settings.subsets) * 2
     )  # ten pairs take as long as a process to start
     found = run(_rehearsed_loss, tasks, work=work, phase="rehearsing", progress=progress)
-    losses = np.reshape(found, (len(short), REHEARSALS))
+    losses = np.reshape(found, (len(short), REHEARSALS_PER_DESIGN))
     means, promised = losses.mean(axis=1), np.array([c.predicted for c in short])
     off = float(np.median(means / promised))
     done = [
@@ -417,7 +423,7 @@ def _rehearsed(task: Task, candidates: Sequence[Candidate], progress: Progress) 
 
 
 def _rehearsed_loss(
-    schema: Schema, subsets: Sequence[Subset], layers: Sequence[Layer], rows: int, strength: float, seed: int
+    schema: Schema, subsets: Sequence[Subset], layers: Sequence[LayerSpec], rows: int, strength: float, seed: int
 ) -> float:
-    schema, layers, subsets = thinned(schema, layers, subsets)
-    return loss(schema, subsets, rehearse(schema, layers, rows, strength=strength, seed=seed))
+    schema, layers, subsets = subsample(schema, layers, subsets)
+    return rehearsed_loss(schema, subsets, rehearse(schema, layers, rows, strength=strength, seed=seed))

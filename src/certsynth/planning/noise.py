@@ -16,17 +16,17 @@ from certsynth.domain import Cells, Groups
 from certsynth.domain.web import Web
 from certsynth.mechanisms import Budget, FullMeasurement, Guarantee, Neighbours, Strategy, strategy_named
 from certsynth.mechanisms.measure import sensitivity, simulate_all
-from certsynth.mechanisms.registry import GROWTHS
+from certsynth.mechanisms.registry import WEIGHT_GROWTHS
 from certsynth.mechanisms.samplers import calibrated_scale
 from certsynth.queries import Marginals
 from certsynth.transport import Network, Path, path_loss, transport_loss
 
-_DRAWS, _TABLES = 4, 3  # of the noise, and of the tables on which it costs most, that a mean is taken over
-_LINE_DRAWS = 16  # for single columns, which are quick
-_SOLVED_CELLS = 30_000  # over all draws and tables: the loss of noise on many cells varies little
+_MAX_DRAWS, _MAX_TABLES = 4, 3  # of the noise, and of the tables on which it costs most, that a mean is taken over
+_MIN_LINE_DRAWS = 16  # for single columns, which are quick
+_MAX_SOLVED_CELLS = 30_000  # over all draws and tables: the loss of noise on many cells varies little
 
 
-def blank(marginals: Marginals, strategy: Strategy, budget: Budget) -> FullMeasurement:
+def blank_measurement(marginals: Marginals, strategy: Strategy, budget: Budget) -> FullMeasurement:
     """A measurement of nothing, to draw its noise from."""
     change = sensitivity(marginals, strategy)
     return FullMeasurement(
@@ -47,10 +47,10 @@ def noise_losses(
 
     There may be more draws of single columns than of tables.
     """
-    solved = _SOLVED_CELLS // max(max(m.marginals.sizes()) for m in measurements)
-    most = max(1, min(_TABLES, solved)) if most is None else most
-    draws = max(1, min(_DRAWS, solved // most)) if draws is None else draws
-    noise, _ = simulate_all(measurements, np.random.default_rng(0), max(draws, _LINE_DRAWS))
+    solved = _MAX_SOLVED_CELLS // max(max(m.marginals.sizes()) for m in measurements)
+    most = max(1, min(_MAX_TABLES, solved)) if most is None else most
+    draws = max(1, min(_MAX_DRAWS, solved // most)) if draws is None else draws
+    noise, _ = simulate_all(measurements, np.random.default_rng(0), max(draws, _MIN_LINE_DRAWS))
     found = []
     for measurement, blocks in zip(measurements, noise, strict=True):
         marginals = measurement.marginals
@@ -58,7 +58,7 @@ def noise_losses(
         weights = np.array([marginals.weight(j) for j in range(len(costs))])
         by_cost = np.argsort(-costs / weights, kind="stable")
         order = np.union1d(by_cost[:most], by_cost[-1:])  # the last as well: nothing may be hidden there
-        used = max(draws, _LINE_DRAWS) if max(map(len, marginals.subsets)) == 1 else draws
+        used = max(draws, _MIN_LINE_DRAWS) if max(map(len, marginals.subsets)) == 1 else draws
         losses = [_losses(blocks[j][:used] / max(rows, 1), marginals, int(j), measurement.strategy) for j in order]
         found.append(np.max(losses, axis=0))
     return found
@@ -66,7 +66,7 @@ def noise_losses(
 
 def _losses(block: Floats, marginals: Marginals, j: int, strategy: Strategy) -> Floats:
     """Losses of signed measures on one table; groups are taken to be of one width, which is quicker."""
-    cells = [_even(c) for c in marginals.of(marginals.subsets[j])]
+    cells = [_evenly_spaced(c) for c in marginals.of(marginals.subsets[j])]
     if _balanced_on_a_line(block, cells):
         return path_loss(block, np.zeros_like(block), Path.along(cells))
     if len(cells) > TRANSPORT_COLUMNS:
@@ -90,7 +90,7 @@ def _network(shape: tuple[tuple[bytes, int, int, Fraction, Web | None], ...]) ->
     return Network.of([Cells(np.frombuffer(p, np.int64), *rest) for p, *rest in shape])  # type: ignore[arg-type]
 
 
-def _even(cells: Cells) -> Cells:
+def _evenly_spaced(cells: Cells) -> Cells:
     if not isinstance(cells, Groups):
         return cells
     line = len(cells.places)
@@ -105,7 +105,7 @@ def best_strategy(
     strategies = [
         strategy_named(name, neighbours=neighbours, growth=growth)
         for name in names
-        for growth in GROWTHS.get(name, (None,))
+        for growth in WEIGHT_GROWTHS.get(name, (None,))
     ]
     if len(strategies) == 1:
         return strategies[0]
@@ -117,4 +117,4 @@ def best_strategy(
 
 
 def _mean_loss(marginals: Marginals, strategy: Strategy, budget: Budget, rows: int) -> float:
-    return float(noise_losses([blank(marginals, strategy, budget)], rows=rows)[0].mean())
+    return float(noise_losses([blank_measurement(marginals, strategy, budget)], rows=rows)[0].mean())

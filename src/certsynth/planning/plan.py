@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
 
-from certsynth.algorithm.layers import Layer
+from certsynth.algorithm.layers import LayerSpec
 from certsynth.algorithm.sizes import Size, size_of_release
 from certsynth.algorithm.task import Task
 from certsynth.base.parallel import run
@@ -21,33 +21,33 @@ from certsynth.mechanisms.concentrated import Privacy, rho_of
 from certsynth.mechanisms.guarantee import decimal_text
 from certsynth.planning.choice import (
     RESOLUTIONS,
-    Candidate,
     Choice,
+    Design,
     blank_layers,
-    candidate,
     choose,
     first_guess,
+    predict_design,
     tables_at,
 )
 from certsynth.planning.noise import noise_losses
-from certsynth.planning.outlook import FIRST_SEED, Outlook, expected, is_rehearsed
-from certsynth.planning.rehearsal import loss, rehearse, slack
+from certsynth.planning.outlook import OUTLOOK_SEED, Outlook, expect_bound, is_rehearsed
+from certsynth.planning.rehearsal import certificate_slack, rehearse, rehearsed_loss
+from certsynth.planning.subsample import subsample
 from certsynth.planning.tables import strengths
-from certsynth.planning.thinning import thinned
-from certsynth.queries.fine import FineMarginals
+from certsynth.queries.fine import LatticeQuery
 from certsynth.queries.marginals import all_subsets
 
-REFERENCE = "haar-noisy-total"
+REFERENCE_MECHANISM = "haar-noisy-total"
 """The paper's mechanism: shown beside the others, and never chosen."""
 
-QUANTILE_TABLES = 60
+MAX_QUANTILE_TABLES = 60
 """The privatisation term is the largest over the tables on which noise costs most: over all candidates so many are
 looked at for each draw, and at least two, at most ten, for each candidate."""
 
-MANY_SUBSETS, SMALL_DELTA = 100, Fraction(1, 10**6)
+MIN_SUBSETS_FOR_OTHER_NOISE, OTHER_NOISE_DELTA = 100, Fraction(1, 10**6)
 """From so many subsets on it is told what the other noise would do: without δ, or with this one."""
 
-MOST_SUBSETS, MOST_CELLS = 300, 100_000
+MAX_REHEARSED_SUBSETS, MAX_VARIATION_CELLS = 300, 100_000
 """Beyond so many subsets of columns a variation is not rehearsed: it is put together by the model. Of more cells, it is
 left out."""
 
@@ -138,7 +138,7 @@ def plan_layers(task: Task, *, memory: int | None, progress: Progress) -> Plan:
     """What to expect of tables that are measured layer by layer, and fitted."""
     settings = task.settings
     choice = choose(task, memory=memory, progress=progress)
-    terms = _terms(task, choice, progress)
+    terms = _privatisation_terms(task, choice, progress)
     outlooks = _outlooks(task, choice.best, terms, progress)
     planned = {each: _describe(task, each, terms[each], outlooks[each]) for each in terms}
     return Plan(
@@ -147,7 +147,7 @@ def plan_layers(task: Task, *, memory: int | None, progress: Progress) -> Plan:
         sparsity=settings.sparsity,
         workload=settings.workload(task.schema),
         confidence=float(settings.confidence),
-        privacy=settings.privacy.told(settings.privacy.budget),
+        privacy=settings.privacy.describe(settings.privacy.budget),
         neighbours=str(settings.neighbours),
         certificate="direct" if settings.certificate_share else "plug-in",
         split=float(choice.best.split) if len(choice.layers) > 1 else None,
@@ -158,52 +158,54 @@ def plan_layers(task: Task, *, memory: int | None, progress: Progress) -> Plan:
     )
 
 
-def _merged(schema: Schema, layers: Sequence[Layer], rows: int) -> Iterator[Merged]:
+def _merged(schema: Schema, layers: Sequence[LayerSpec], rows: int) -> Iterator[Merged]:
     cells = blank_layers(schema, layers, rows)[-1].marginals.cells
     for column, groups in zip(schema, cells, strict=True):
         if isinstance(groups, Groups) and not len(groups.places) and groups.apart < groups.lattice.apart:
             yield Merged(column.name, groups.lattice.apart, groups.apart)
 
 
-def _terms(task: Task, choice: Choice, progress: Progress) -> dict[Candidate, float]:
+def _privatisation_terms(task: Task, choice: Choice, progress: Progress) -> dict[Design, float]:
     """The privatisation term of every candidate, and of the paper's mechanism beside them."""
-    known, beside = list(choice.candidates), []
+    known, beside = list(choice.designs), []
     if task.settings.mechanism is None:
-        reference = strategy_named(REFERENCE, neighbours=task.settings.neighbours)
-        again = candidate(task, choice.best.strategy, choice.best.resolution, choice.best.split)
+        reference = strategy_named(REFERENCE_MECHANISM, neighbours=task.settings.neighbours)
+        again = predict_design(task, choice.best.strategy, choice.best.resolution, choice.best.split)
         off = _ratio(choice.best.predicted, again.predicted)
         for resolution in dict.fromkeys(c.resolution for c in known):
-            other = candidate(task, reference, resolution, choice.best.split)
+            other = predict_design(task, reference, resolution, choice.best.split)
             beside.append(dataclasses.replace(other, predicted=off * other.predicted))
     draws = min(39, max(19, math.ceil(1 / task.settings.beta) - 1))
-    most = max(2, min(10, QUANTILE_TABLES // len(known + beside)))
+    most = max(2, min(10, MAX_QUANTILE_TABLES // len(known + beside)))
     tasks = [(task.schema, c.layers, task.rows, draws, most, task.settings.beta) for c in known + beside]
     found = run(_privatisation, tasks, work=10**9, phase="how large noise is", progress=progress)
     return dict(zip(known + beside, found, strict=True))
 
 
-def _privatisation(schema: Schema, layers: Sequence[Layer], rows: int, draws: int, most: int, beta: Fraction) -> float:
+def _privatisation(
+    schema: Schema, layers: Sequence[LayerSpec], rows: int, draws: int, most: int, beta: Fraction
+) -> float:
     """What the noise of the last layer costs, at confidence 1 − β over the draws."""
-    few, thin, _ = thinned(schema, layers)
+    few, thin, _ = subsample(schema, layers)
     losses = noise_losses([blank_layers(few, thin, rows)[-1]], rows=rows, draws=draws, most=most)[0]
     return min(1.0, rank_quantile(losses, max(beta, Fraction(1, draws + 1))))
 
 
 def _outlooks(
     task: Task,
-    best: Candidate,
-    terms: Mapping[Candidate, float],
+    best: Design,
+    terms: Mapping[Design, float],
     progress: Progress,
-) -> dict[Candidate, Outlook]:
+) -> dict[Design, Outlook]:
     """What to expect of each: rehearsed candidates in proportion to the best one, which alone is rehearsed so often."""
     if not is_rehearsed(task.settings, best):
-        return {each: expected(task, each, privatisation) for each, privatisation in terms.items()}
-    outlook = expected(task, best, terms[best], progress)
+        return {each: expect_bound(task, each, privatisation) for each, privatisation in terms.items()}
+    outlook = expect_bound(task, best, terms[best], progress)
     others = {each: outlook.of(_ratio(each.predicted, best.predicted)) for each in terms}
     return others | {best: outlook}
 
 
-def _describe(task: Task, each: Candidate, privatisation: float, outlook: Outlook) -> Planned:
+def _describe(task: Task, each: Design, privatisation: float, outlook: Outlook) -> Planned:
     size = _size(task, each)
     return Planned(
         mechanism=each.strategy.name,
@@ -217,25 +219,25 @@ def _describe(task: Task, each: Candidate, privatisation: float, outlook: Outloo
         rehearsals=outlook.rehearsals or len(each.rehearsed),
         seconds=round(size.seconds, 1),
         memory_gb=round(size.bytes / 2**30, 2),
-        eligible=each.strategy.name != REFERENCE or task.settings.mechanism == REFERENCE,
+        eligible=each.strategy.name != REFERENCE_MECHANISM or task.settings.mechanism == REFERENCE_MECHANISM,
     )
 
 
-def _size(task: Task, each: Candidate) -> Size:
+def _size(task: Task, each: Design) -> Size:
     marginals = blank_layers(task.schema, each.layers, task.rows)[-1].marginals
-    fine = FineMarginals.of(task.schema, task.settings.subsets) if task.settings.certificate_share else None
+    fine = LatticeQuery.of(task.schema, task.settings.subsets) if task.settings.certificate_share else None
     return size_of_release(
         task.schema, marginals, fine, rows=task.rows, draws=task.settings.draws, program=task.settings.loss is not None
     )
 
 
-def _variations(task: Task, best: Candidate, predicted: float, progress: Progress) -> list[Variation]:
+def _variations(task: Task, best: Design, predicted: float, progress: Progress) -> list[Variation]:
     """Twice the rows, half of ε, the other noise, other sparsities: with the mechanism that was chosen, if it fits."""
     settings, fixed = task.settings, task.with_settings(mechanism=best.strategy.name)
     asked = [("twice the rows", dataclasses.replace(fixed, rows=2 * task.rows))]
-    if (half := half_of(settings.privacy)) is not None:
+    if (half := halved(settings.privacy)) is not None:
         asked.append(("half of epsilon", fixed.with_settings(privacy=half)))
-    if len(settings.subsets) >= MANY_SUBSETS:
+    if len(settings.subsets) >= MIN_SUBSETS_FOR_OTHER_NOISE:
         change, other = _other_noise(settings.privacy)
         if other is not None:
             asked.append((change, fixed.with_settings(privacy=other)))
@@ -261,18 +263,18 @@ def _other_sparsities(task: Task) -> Iterator[tuple[str, Task]]:
             continue
         mechanism = task.settings.mechanism or (None if sparsity == 1 else "identity")
         other = task.with_settings(subsets=subsets, named=False, mechanism=mechanism)
-        if sum(tables_at(other, RESOLUTIONS[0]).sizes()) <= MOST_CELLS:
+        if sum(tables_at(other, RESOLUTIONS[0]).sizes()) <= MAX_VARIATION_CELLS:
             yield f"sparsity {sparsity}", other
 
 
-def _variation(task: Task) -> tuple[Candidate, float | None]:
+def _variation(task: Task) -> tuple[Design, float | None]:
     """What would be chosen without rehearsals, and its bound on one made-up table, if that can be had."""
     settings, guess = task.settings, first_guess(task)
-    if not is_rehearsed(settings, guess) or len(settings.subsets) > MOST_SUBSETS:
+    if not is_rehearsed(settings, guess) or len(settings.subsets) > MAX_REHEARSED_SUBSETS:
         return guess, None
-    few, thin, subsets = thinned(task.schema, guess.layers, settings.subsets)
-    made = rehearse(few, thin, task.rows, strength=strengths(2)[1], seed=FIRST_SEED)
-    return guess, loss(few, subsets, made) + slack(task)
+    few, thin, subsets = subsample(task.schema, guess.layers, settings.subsets)
+    made = rehearse(few, thin, task.rows, strength=strengths(2)[1], seed=OUTLOOK_SEED)
+    return guess, rehearsed_loss(few, subsets, made) + certificate_slack(task)
 
 
 def _ratio(expected: float, planned: float) -> float:
@@ -285,12 +287,12 @@ def _other_noise(privacy: Privacy) -> tuple[str, Privacy | None]:
     """
     if privacy.delta is not None:
         return "without delta", Privacy(Budget(privacy.epsilon), epsilon=privacy.epsilon)
-    amount = rho_of(privacy.epsilon, SMALL_DELTA)
-    other = Privacy(Budget(amount, Unit.RHO), epsilon=privacy.epsilon, delta=SMALL_DELTA) if amount else None
-    return f"delta {float(SMALL_DELTA):g}", other
+    amount = rho_of(privacy.epsilon, OTHER_NOISE_DELTA)
+    other = Privacy(Budget(amount, Unit.RHO), epsilon=privacy.epsilon, delta=OTHER_NOISE_DELTA) if amount else None
+    return f"delta {float(OTHER_NOISE_DELTA):g}", other
 
 
-def half_of(privacy: Privacy) -> Privacy | None:
+def halved(privacy: Privacy) -> Privacy | None:
     """The same with half of ε."""
     half = privacy.epsilon / 2
     if privacy.delta is None:

@@ -26,7 +26,7 @@ class Program:
     most: Floats
 
 
-def worst_and_mean(below: csr_array, mean_weight: float) -> Floats:
+def worst_plus_mean_cost(below: csr_array, mean_weight: float) -> Floats:
     """The cost "largest loss plus `mean_weight` times the mean loss", where row S of `below` says loss_S − t ≤ 0.
 
     Where only the largest loss counts, a solver may leave all others as bad as that one. A small weight on their mean
@@ -62,12 +62,12 @@ class LinearProjection(ABC):
         return self.solution(target, points).x[: len(points)]
 
 
-METHODS = ("highs-ipm", "highs-ds")
+HIGHS_METHODS = ("highs-ipm", "highs-ds")
 """Interior point with crossover first: many times faster than the simplex on these programs. Budget has been spent by
 the time they are solved, so that a failure is not the end: the simplex takes over."""
 
 
-def solve(program: Program, *, methods: Sequence[str] = METHODS) -> Solution:
+def solve(program: Program, *, methods: Sequence[str] = HIGHS_METHODS) -> Solution:
     """An optimal point, by the first method that finds one."""
     for method in methods:
         answer = linprog(

@@ -21,19 +21,19 @@ from certsynth.domain.covering import woven_level
 Indices = NDArray[np.uint32]
 """Short, so that more of them stay in cache; unsigned, so that numba does not ask whether they count from the end."""
 
-HOT, COLD = 25.0, 2.5
+START_TEMPERATURE, END_TEMPERATURE = 25.0, 2.5
 """Temperatures at the beginning and the end, in units of what a swap changes where errors are as large as noise."""
 
-SWEEPS = 40
-SETTLING_SWEEPS = 20
-SETTLED = 0.01
+COOLING_SWEEPS = 40
+MAX_SETTLING_SWEEPS = 20
+SETTLED_GAIN = 0.01
 """Sweeps at falling temperature, and at most so many more at zero, until one gains less than this share of what noise
 alone would leave. A sweep offers as many swaps as half the number of values, so that each value is asked about once."""
 
-MANY, SWEEPS_OF_MANY = 10_000, 12
+MANY_PARTICLES, COOLING_SWEEPS_OF_MANY = 10_000, 12
 """From so many rows on fewer sweeps at falling temperature do as well (docs/explanation/projection.md)."""
 
-SOON = 4
+PREFETCH_PROPOSALS = 4
 """So many offers before it is made, a swap's rows are looked for: memory takes as long as some offers do."""
 
 
@@ -63,20 +63,20 @@ def scales(cells: Sequence[Cells]) -> list[list[Ints]]:
     ways: list[list[Ints]] = []
     parts = 1
     while True:
-        way = [_together(c, parts) for c in cells]
-        finest = all(places(codes) == c.size for codes, c in zip(way, cells, strict=True))
-        if sum(places(codes) > 1 for codes in way) > 1 or (finest and not ways):
+        way = [_merge_codes(c, parts) for c in cells]
+        finest = all(count_places(codes) == c.size for codes, c in zip(way, cells, strict=True))
+        if sum(count_places(codes) > 1 for codes in way) > 1 or (finest and not ways):
             ways.append(way)
         if finest:
             return ways[::-1]
         parts *= 2
 
 
-def places(codes: Ints) -> int:
+def count_places(codes: Ints) -> int:
     return int(codes.max()) + 1
 
 
-def _together(cells: Cells, parts: int) -> Ints:
+def _merge_codes(cells: Cells, parts: int) -> Ints:
     """Codes after the line is cut into equal parts, and all points in a part are one."""
     line = np.minimum(cells.places * parts // cells.steps, parts - 1)
     woven = woven_level(cells, parts.bit_length() - 1)
@@ -100,17 +100,21 @@ def fit(
     state = _State.of(start, views)
     unit = float(np.mean([w / np.sqrt(len(v.target) * w) for v, w in zip(views, state.weight, strict=True)]))
     proposals = -(-count * columns // 2)
-    cooling = SWEEPS_OF_MANY if hot and count >= MANY else SWEEPS
-    for sweep in range(cooling + SETTLING_SWEEPS):
-        heat = HOT * (COLD / HOT) ** (sweep / (cooling - 1)) * unit if hot and sweep < cooling else 0.0
+    cooling = COOLING_SWEEPS_OF_MANY if hot and count >= MANY_PARTICLES else COOLING_SWEEPS
+    for sweep in range(cooling + MAX_SETTLING_SWEEPS):
+        heat = (
+            START_TEMPERATURE * (END_TEMPERATURE / START_TEMPERATURE) ** (sweep / (cooling - 1)) * unit
+            if hot and sweep < cooling
+            else 0.0
+        )
         first, second = rng.integers(count, size=(2, proposals), dtype=np.int32)
         column = rng.integers(columns, size=proposals, dtype=np.int32)
         patience = rng.standard_exponential(proposals, dtype=np.float32) * np.float32(heat)
         gain = -_sweep(state.rows, first, second, column, patience, *state.arrays())
-        progress("fitting", sweep + 1, cooling + SETTLING_SWEEPS)
-        if not heat and gain < SETTLED * len(views):
+        progress("fitting", sweep + 1, cooling + MAX_SETTLING_SWEEPS)
+        if not heat and gain < SETTLED_GAIN * len(views):
             break
-    progress("fitting", cooling + SETTLING_SWEEPS, cooling + SETTLING_SWEEPS)
+    progress("fitting", cooling + MAX_SETTLING_SWEEPS, cooling + MAX_SETTLING_SWEEPS)
     return state.codes()
 
 
@@ -144,7 +148,7 @@ class _State:
         for index, view in enumerate(views):
             stride, at = len(view.target), np.zeros(count, np.int64)
             for column, codes in zip(view.columns, view.codes, strict=True):
-                stride //= places(codes)
+                stride //= count_places(codes)
                 offsets = codes[: sizes[column]] * stride
                 at += offsets[columns[column]]
                 if alone or len(view.columns) > 1:
@@ -163,7 +167,7 @@ class _State:
             lines=lines[:-1],
             begin=begin.astype(np.uint32),
             view=np.array([index for seen in entries for index, _ in seen], np.int64),
-            others=_others(views, [[index for index, _ in seen] for seen in entries]),
+            others=_other_columns(views, [[index for index, _ in seen] for seen in entries]),
             offsets=np.concatenate([table.ravel() for table in tables]).astype(np.uint32),
             # Whole rows cannot come closer than about half a row to each place, noise or not.
             weight=np.array([1 / ((count * v.noise) ** 2 + len(v.target) / 4) for v in views]),
@@ -179,7 +183,7 @@ class _State:
         return (self.rows - self.lines) // (np.diff(self.begin) + 1)
 
 
-def _others(views: Sequence[View], entries: Sequence[Sequence[int]]) -> tuple[tuple[Indices, Indices], ...]:
+def _other_columns(views: Sequence[View], entries: Sequence[Sequence[int]]) -> tuple[tuple[Indices, Indices], ...]:
     """For each entry its second column, its third, and so on; and where in the lines of that column its view is.
 
     Views of fewer columns have their own column's last place instead: a 0 that adds nothing. So a sweep need not ask
@@ -218,7 +222,7 @@ def _sweep(
     moved = 0.0
     for t in range(first.shape[0]):
         i, h, j = first[t], second[t], column[t]
-        soon = min(t + SOON, first.shape[0] - 1)
+        soon = min(t + PREFETCH_PROPOSALS, first.shape[0] - 1)
         touched[-1, 0], touched[-1, 1] = rows[first[soon], 0], rows[second[soon], 0]  # read by nobody, but near now
         a, b = rows[i, j], rows[h, j]
         if a == b:

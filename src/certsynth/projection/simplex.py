@@ -7,7 +7,22 @@ import numpy as np
 from certsynth.base.arrays import Floats, Ints
 
 
-def threshold(sizes: Ints, mass: int) -> float:
+def project_to_simplex(values: Floats, total: float) -> Floats:
+    """The nearest non-negative numbers that sum to `total`: all are lowered, or raised, by one amount, and cut at 0.
+
+    >>> project_to_simplex(np.array([3.0, 1.0, -2.0]), 2.0).tolist()
+    [2.0, 0.0, 0.0]
+    """
+    if total <= 0:
+        return np.zeros(len(values))
+    falling = -np.sort(-values)
+    cuts = (np.cumsum(falling) - total) / np.arange(1, len(values) + 1)
+    kept = np.flatnonzero(falling > cuts)
+    cut = cuts[kept[-1]] if len(kept) else cuts[0]  # none, where `total` is lost in the rounding of the largest
+    return np.maximum(values - cut, 0.0)
+
+
+def soft_threshold(sizes: Ints, mass: int) -> float:
     r"""What all sizes are lowered by so that what is left of them weighs no more than `mass`: 0 if they do not.
 
     .. math:: \tau = \min\Bigl\{t \ge 0 : \sum_i (x_i - t)^+ \le mass\Bigr\}
@@ -23,14 +38,14 @@ def threshold(sizes: Ints, mass: int) -> float:
     return float(beyond[last]) / (last + 1)
 
 
-def onto_simplex(values: Ints, mass: int) -> Floats:
+def project_to_solid_simplex(values: Ints, mass: int) -> Floats:
     r"""The nearest vector of non-negative numbers that weighs at most `mass`: :math:`(x_i - \tau)^+`."""
-    return np.maximum(values - threshold(values, mass), 0.0)
+    return np.maximum(values - soft_threshold(values, mass), 0.0)
 
 
-def onto_ball(values: Ints, mass: int) -> Floats:
+def project_to_l1_ball(values: Ints, mass: int) -> Floats:
     r"""The nearest vector of ℓ1 norm at most `mass`: :math:`\mathrm{sign}(x_i)\,(|x_i| - \tau)^+`.
 
     Paper: Eq. (37) [l1-projection]
     """
-    return np.sign(values) * onto_simplex(np.abs(values), mass)
+    return np.sign(values) * project_to_solid_simplex(np.abs(values), mass)

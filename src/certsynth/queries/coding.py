@@ -20,19 +20,19 @@ from certsynth.domain.ruler import UNITS
 from certsynth.queries.tally import Dense
 from certsynth.queries.thresholds import least_floats
 
-MANY_ROWS = 2**15
+MIN_PREPARED_ROWS = 2**15
 """Rows, in all, that are worth a preparation. Before, columns' own methods are asked: the codes are the same."""
 
-MOST_ROWS = 2**17
+MAX_CODED_ROWS = 2**17
 """Rows that are coded at once."""
 
-TABLE_VALUES = 2**16
+MAX_TABLE_VALUES = 2**16
 """A column of up to so many values has a table of them all."""
 
-BUCKETS = 2**12
+LINE_BUCKETS = 2**12
 """Parts of a line, each with the code that it begins with, to start looking from."""
 
-BLOCK = 1_024
+BLOCK_VALUES = 1_024
 """Values that go through all loops before others do: what is in between stays in the cache."""
 
 MOVE_UNITS = UNITS
@@ -63,14 +63,14 @@ Rule = Callable[[Column, np.ndarray, Cells], Placed]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Listed:
+class LookupTable:
     """What a rule says of every value that a column has; the last entry is for a missing one."""
 
     codes: np.ndarray
     units: np.ndarray
 
     @classmethod
-    def of(cls, column: Column, cells: Cells, rule: Rule, farthest: int) -> Listed:
+    def of(cls, column: Column, cells: Cells, rule: Rule, farthest: int) -> LookupTable:
         if isinstance(column, Ordered):
             values: np.ndarray = np.append(np.arange(column.reach + 1.0), np.nan)
         else:
@@ -86,7 +86,7 @@ class Listed:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Stepped:
+class StepFunction:
     """A rule on a line, by the least value of each code; and where each code's cell is.
 
     `least[c]` is the least value whose code is c or more: `least[0]` is 0, and the entry after the last code stops all.
@@ -104,7 +104,7 @@ class Stepped:
     farthest: float
 
     @classmethod
-    def of(cls, column: Ordered, cells: Cells, rule: Rule, farthest: int) -> Stepped:
+    def of(cls, column: Ordered, cells: Cells, rule: Rule, farthest: int) -> StepFunction:
         line, reach = len(cells.places), float(column.reach)
 
         def code(values: Floats) -> Ints:
@@ -112,7 +112,7 @@ class Stepped:
 
         least = least_floats(code, np.arange(1, line))
         least = np.concatenate([[0.0], np.maximum(least, 0.0)])
-        edges = np.arange(-1, BUCKETS + 3) * (reach / BUCKETS)
+        edges = np.arange(-1, LINE_BUCKETS + 3) * (reach / LINE_BUCKETS)
         reached = np.searchsorted(least, np.maximum(edges, 0.0), side="right") - 1
         begins, ends = reached[:-3], reached[3:]  # of a part more on either side: rounding cannot pass it
         shift = 0.5 if rule is in_cells and not isinstance(cells, Groups) else 0.0
@@ -120,7 +120,7 @@ class Stepped:
             least=np.append(least, np.nan),
             begins=begins.astype(np.uint32),
             most=int((ends - begins).max()),
-            parts=BUCKETS / reach,
+            parts=LINE_BUCKETS / reach,
             centres=(cells.places + shift) / cells.steps,
             along=float(column.weight.numerator),
             per=float(column.weight.denominator * max(column.reach, 1)),
@@ -142,37 +142,39 @@ class Coder:
     cells: Sequence[Cells]
     rule: Rule
     farthest: int
-    _prepared: list[Listed | Stepped | None] = field(default_factory=list, init=False)
+    _prepared: list[LookupTable | StepFunction | None] = field(default_factory=list, init=False)
     _seen: list[int] = field(default_factory=lambda: [0], init=False)
     _room: dict[str, np.ndarray] = field(default_factory=dict, init=False)
 
-    def coded(self, batch: Sequence[np.ndarray], *, apart: bool = True) -> Iterator[tuple[np.ndarray, np.ndarray]]:
+    def code_in_chunks(
+        self, batch: Sequence[np.ndarray], *, distances: bool = True
+    ) -> Iterator[tuple[np.ndarray, np.ndarray]]:
         """The same in parts of few enough rows to be held beside the batch."""
-        for start in range(0, len(batch[0]), MOST_ROWS):
-            yield self.code([values[start : start + MOST_ROWS] for values in batch], apart=apart)
+        for start in range(0, len(batch[0]), MAX_CODED_ROWS):
+            yield self.code([values[start : start + MAX_CODED_ROWS] for values in batch], distances=distances)
 
-    def code(self, batch: Sequence[np.ndarray], *, apart: bool = True) -> tuple[np.ndarray, np.ndarray]:
+    def code(self, batch: Sequence[np.ndarray], *, distances: bool = True) -> tuple[np.ndarray, np.ndarray]:
         """Codes of cleaned rows, and how far these are from where their cells are: a line for each column.
 
-        Where `apart` is false nobody asks how far, and the distances are left out. The arrays are overwritten when the
+        Where `distances` is false nobody asks how far, and the distances are left out. The arrays are overwritten when the
         next rows are coded: new ones would cost more than what is written into them.
         """
         rows = len(batch[0])
         self._seen[0] += rows
-        if self._seen[0] < MANY_ROWS:
-            return self._one_by_one(batch, apart)
+        if self._seen[0] < MIN_PREPARED_ROWS:
+            return self._one_by_one(batch, distances)
         if not self._prepared:
             self._prepared.extend(map(self._prepare, self.columns, self.cells))
         widest = max(cells.size for cells in self.cells)
         codes = self._empty("codes", widest - 1, rows)
-        units = self._empty("units", self.farthest, rows if apart else 0)
+        units = self._empty("units", self.farthest, rows if distances else 0)
 
         def work(j: int) -> None:
             how, clean = self._prepared[j], np.ascontiguousarray(batch[j])
             if how is None:
                 found, away = self.rule(self.columns[j], clean, self.cells[j])
                 codes[j] = found
-                if apart:
+                if distances:
                     units[j] = move_units(away, self.farthest)
             elif not how.code(clean, codes[j], units[j]):
                 raise ValueError("a cleaned value is none that its column has")
@@ -187,21 +189,21 @@ class Coder:
             self._room[what] = np.empty(size, kind)
         return self._room[what][:size].reshape(len(self.columns), rows)
 
-    def _one_by_one(self, batch: Sequence[np.ndarray], apart: bool) -> tuple[np.ndarray, np.ndarray]:
+    def _one_by_one(self, batch: Sequence[np.ndarray], distances: bool) -> tuple[np.ndarray, np.ndarray]:
         each = zip(self.columns, batch, self.cells, strict=True)
-        if self.rule is in_cells and not apart:
+        if self.rule is in_cells and not distances:
             return np.stack([column.to_cells(clean, cells) for column, clean, cells in each]), np.empty((0, 0))
         coded = [self.rule(*one) for one in each]
         return np.stack([codes for codes, _ in coded]), np.stack([move_units(a, self.farthest) for _, a in coded])
 
-    def _prepare(self, column: Column, cells: Cells) -> Listed | Stepped | None:
+    def _prepare(self, column: Column, cells: Cells) -> LookupTable | StepFunction | None:
         if not isinstance(column, Ordered):
-            return Listed.of(column, cells, self.rule, self.farthest)
-        if column.whole and column.reach < TABLE_VALUES:
-            return Listed.of(column, cells, self.rule, self.farthest)
+            return LookupTable.of(column, cells, self.rule, self.farthest)
+        if column.whole and column.reach < MAX_TABLE_VALUES:
+            return LookupTable.of(column, cells, self.rule, self.farthest)
         lattice = cells.lattice if isinstance(cells, Groups) else cells
         fits = 4 * column.reach * lattice.steps * column.weight.numerator < 2**62  # else codes need not grow
-        return Stepped.of(column, cells, self.rule, self.farthest) if fits and len(cells.places) > 1 else None
+        return StepFunction.of(column, cells, self.rule, self.farthest) if fits and len(cells.places) > 1 else None
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -219,9 +221,13 @@ class Coded(Dense):
 def _look_up_floats(clean, table, moves, codes, units):  # type: ignore[no-untyped-def]
     """Missing values have the last entry. What no entry is for is told, by returning false."""
     last, unknown = float(len(table) - 1), False
-    places = np.empty(BLOCK, np.int32)
-    for start in range(0, len(clean), BLOCK):
-        part, out, far = clean[start : start + BLOCK], codes[start : start + BLOCK], units[start : start + BLOCK]
+    places = np.empty(BLOCK_VALUES, np.int32)
+    for start in range(0, len(clean), BLOCK_VALUES):
+        part, out, far = (
+            clean[start : start + BLOCK_VALUES],
+            codes[start : start + BLOCK_VALUES],
+            units[start : start + BLOCK_VALUES],
+        )
         for i in range(len(part)):
             x = part[i]
             there = (x >= 0.0) & (x < last)
@@ -236,14 +242,14 @@ def _look_up_floats(clean, table, moves, codes, units):  # type: ignore[no-untyp
 
 @njit(cache=True, nogil=True)
 def _look_up_labels(clean, table, moves, codes, units):  # type: ignore[no-untyped-def]
-    known, apart = True, len(units) > 0
+    known, distances = True, len(units) > 0
     for i in range(len(clean)):
         place = clean[i]
         if not 0 <= place < len(table):
             known = False
             continue
         codes[i] = table[place]
-        if apart:
+        if distances:
             units[i] = moves[place]
     return known
 
@@ -252,9 +258,9 @@ def _look_up_labels(clean, table, moves, codes, units):  # type: ignore[no-untyp
 def _step_up(clean, least, begins, most, parts, centres, along, per, absent, farthest, codes, units):  # type: ignore[no-untyped-def]
     """Values that are not there have the code `absent`. Negative ones are told, by returning false."""
     last, negative = float(len(begins) - 1), False
-    found, centre = np.empty(BLOCK, np.uint32), np.empty(BLOCK)
-    for start in range(0, len(clean), BLOCK):
-        part, out = clean[start : start + BLOCK], codes[start : start + BLOCK]
+    found, centre = np.empty(BLOCK_VALUES, np.uint32), np.empty(BLOCK_VALUES)
+    for start in range(0, len(clean), BLOCK_VALUES):
+        part, out = clean[start : start + BLOCK_VALUES], codes[start : start + BLOCK_VALUES]
         for i in range(len(part)):
             x = part[i] * parts
             negative |= x < 0.0
@@ -265,7 +271,7 @@ def _step_up(clean, least, begins, most, parts, centres, along, per, absent, far
                 found[i] += np.uint32(part[i] >= least[np.uintp(found[i]) + np.uintp(1)])
         for i in range(len(part)):
             out[i] = found[i] if part[i] == part[i] else absent
-        far = units[start : start + BLOCK]
+        far = units[start : start + BLOCK_VALUES]
         for i in range(len(far)):
             centre[i] = centres[np.uintp(found[i])]
         for i in range(len(far)):

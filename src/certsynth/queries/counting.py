@@ -14,19 +14,19 @@ from numba import njit
 from certsynth.base.arrays import Ints
 from certsynth.base.threads import in_threads
 
-MANY_ROWS = 8_192
+MIN_COMPILED_ROWS = 8_192
 """Rows from which on compiled loops pay: NumPy needs no warming up. The counts are the same."""
 
-FEW_CELLS = 1_024
+MAX_TWIN_CELLS = 1_024
 """Tables of up to so many cells have several counters for each: rows that follow each other are often alike."""
 
-BLOCK = 1_024
+BLOCK_ROWS = 1_024
 """Rows whose places are found before they are counted: the one vectorises, the other does not."""
 
 Subset = tuple[int, ...]
 
 
-def count(blocks: Sequence[Ints], codes: np.ndarray, subsets: Sequence[Subset], sizes: Sequence[int]) -> None:
+def count_rows(blocks: Sequence[Ints], codes: np.ndarray, subsets: Sequence[Subset], sizes: Sequence[int]) -> None:
     """Add rows to the blocks of their subsets. `codes` has a line for each column, `sizes` how many codes it has."""
     rows = codes.shape[1]
     used = {column for subset in subsets for column in subset}
@@ -35,7 +35,7 @@ def count(blocks: Sequence[Ints], codes: np.ndarray, subsets: Sequence[Subset], 
 
     def work(j: int) -> None:
         columns, block = subsets[j], blocks[j]
-        if rows >= MANY_ROWS and columns and len(block) < 2**32:
+        if rows >= MIN_COMPILED_ROWS and columns and len(block) < 2**32:
             _count(codes, np.array(columns), np.array([sizes[c] for c in columns]), block)
         else:
             shape = tuple(sizes[c] for c in columns)
@@ -45,7 +45,7 @@ def count(blocks: Sequence[Ints], codes: np.ndarray, subsets: Sequence[Subset], 
     in_threads(work, range(len(subsets)), rows=rows)
 
 
-def moved(units: np.ndarray, subsets: Sequence[Subset]) -> list[int]:
+def sum_largest_moves(units: np.ndarray, subsets: Sequence[Subset]) -> list[int]:
     """For each subset the sum over rows of the largest of its columns' units. `units` has a line for each column.
 
     No unit is negative, so that a column whose sum is 0 has none: of most subsets little is left to do.
@@ -53,7 +53,7 @@ def moved(units: np.ndarray, subsets: Sequence[Subset]) -> list[int]:
     rows = units.shape[1]
 
     def largest(off: Sequence[int]) -> int:
-        if rows < MANY_ROWS:
+        if rows < MIN_COMPILED_ROWS:
             return int(units[off].max(axis=0).sum(dtype=np.int64))
         return int(_largest(units, np.array(off)))
 
@@ -72,20 +72,20 @@ def moved(units: np.ndarray, subsets: Sequence[Subset]) -> list[int]:
 def _count(codes, columns, shape, counters):  # type: ignore[no-untyped-def]
     """All codes must be below the shape. A counter that went up a moment ago is slow to go up again: few have twins."""
     rows, cells = codes.shape[1], len(counters)
-    few = cells <= FEW_CELLS
+    few = cells <= MAX_TWIN_CELLS
     twins = np.zeros((3, cells if few else 1), np.int64)
-    places = np.empty(BLOCK, np.uint32)
+    places = np.empty(BLOCK_ROWS, np.uint32)
     # The cache holds the counters of the table before. To fetch these one by one takes longer than to count in others,
     # half as wide, that stay in the cache, and to add them at the end in their order.
     aside = not few and cells <= rows and rows < 2**31
     own = np.zeros(cells if aside else 1, np.int32)
-    for start in range(0, rows, BLOCK):
-        part = codes[columns[0]][start : start + BLOCK]
+    for start in range(0, rows, BLOCK_ROWS):
+        part = codes[columns[0]][start : start + BLOCK_ROWS]
         size = len(part)
         for i in range(size):
             places[i] = part[i]
         for j in range(1, len(columns)):
-            part, many = codes[columns[j]][start : start + BLOCK], np.uint32(shape[j])
+            part, many = codes[columns[j]][start : start + BLOCK_ROWS], np.uint32(shape[j])
             for i in range(len(part)):
                 places[i] = np.uint32(places[i] * many) + np.uint32(part[i])
         fours = size // 4 * 4 if few else 0
@@ -111,13 +111,13 @@ def _count(codes, columns, shape, counters):  # type: ignore[no-untyped-def]
 @njit(cache=True, nogil=True)
 def _largest(units, columns):  # type: ignore[no-untyped-def]
     total = 0
-    largest = np.empty(BLOCK, np.int32)
-    for start in range(0, units.shape[1], BLOCK):
-        first, second = units[columns[0]][start : start + BLOCK], units[columns[1]][start : start + BLOCK]
+    largest = np.empty(BLOCK_ROWS, np.int32)
+    for start in range(0, units.shape[1], BLOCK_ROWS):
+        first, second = units[columns[0]][start : start + BLOCK_ROWS], units[columns[1]][start : start + BLOCK_ROWS]
         for i in range(len(first)):
             largest[i] = max(first[i], second[i])
         for j in range(2, len(columns)):
-            part = units[columns[j]][start : start + BLOCK]
+            part = units[columns[j]][start : start + BLOCK_ROWS]
             for i in range(len(part)):
                 largest[i] = max(largest[i], part[i])
         for i in range(len(first)):

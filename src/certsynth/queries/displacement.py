@@ -9,9 +9,9 @@ from dataclasses import dataclass
 from certsynth.domain import Schema
 from certsynth.domain.column import discretisation
 from certsynth.queries.coding import MOVE_UNITS, Coded, Coder, in_cells
-from certsynth.queries.counting import moved
+from certsynth.queries.counting import sum_largest_moves
 from certsynth.queries.marginals import Marginals
-from certsynth.queries.tally import Batch, asked, zeros
+from certsynth.queries.tally import Batch, tally_batches, zeros
 
 
 def farthest(schema: Schema, marginals: Marginals) -> int:
@@ -39,13 +39,13 @@ class Displacement:
         return Coded(zeros([len(self.marginals.subsets)]), coder)
 
     def add(self, sums: Coded, batch: Batch) -> None:
-        for _, units in sums.coder.coded(batch):
-            sums.vectors[0] += moved(units, self.marginals.subsets)
+        for _, units in sums.coder.code_in_chunks(batch):
+            sums.vectors[0] += sum_largest_moves(units, self.marginals.subsets)
 
     def result(self, sums: Coded) -> int:
         return int(sums.vectors[0].max(initial=0))
 
 
-def displacement(schema: Schema, marginals: Marginals, batches: Iterable[Batch]) -> int:
+def sum_displacement(schema: Schema, marginals: Marginals, batches: Iterable[Batch]) -> int:
     """The same of cleaned rows that come in batches."""
-    return asked(batches, Displacement(schema, marginals))
+    return tally_batches(batches, Displacement(schema, marginals))

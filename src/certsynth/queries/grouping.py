@@ -7,7 +7,7 @@ from numba import njit
 
 from certsynth.base.arrays import Floats, Ints
 
-MOST_POINTS = 1_100
+MAX_EXACT_POINTS = 1_100
 """Points up to which the best runs are looked for; more are cut into runs of about equal mass."""
 
 
@@ -27,20 +27,20 @@ def best_groups(places: Ints, mass: Floats, groups: int) -> Ints:
         return np.arange(count)
     mass = np.maximum(mass, 0.0)
     floor = max(float(mass.sum()), 1e-300) * 1e-6 / count
-    if count > MOST_POINTS:
+    if count > MAX_EXACT_POINTS:
         below = np.cumsum(mass + floor)
         return np.unique(np.append(0, np.searchsorted(below, below[-1] * np.arange(1, groups) / groups, side="right")))
     return _best_runs(places.astype(np.float64), mass + floor, groups)
 
 
-def best_heads(distances: Ints, mass: Floats, groups: int) -> Ints:
+def best_representatives(distances: Ints, mass: Floats, groups: int) -> Ints:
     r"""At most `groups` points, in order, near to which the mass is: each one more lowers this the most.
 
     .. math:: \sum_i mass_i\,\min_{heads} distance(i, head)
 
     `mass` must be public.
 
-    >>> best_heads(np.array([[0, 1, 9], [1, 0, 9], [9, 9, 0]]), np.array([1.0, 2.0, 1.0]), 2).tolist()
+    >>> best_representatives(np.array([[0, 1, 9], [1, 0, 9], [9, 9, 0]]), np.array([1.0, 2.0, 1.0]), 2).tolist()
     [1, 2]
     """
     mass = np.maximum(mass, 0.0)

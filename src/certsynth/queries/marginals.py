@@ -13,7 +13,7 @@ import numpy as np
 from certsynth.base.arrays import Floats, Ints, frozen
 from certsynth.domain import Cells, Schema
 from certsynth.queries.coding import Coded, Coder, in_cells
-from certsynth.queries.counting import count
+from certsynth.queries.counting import count_rows
 from certsynth.queries.tally import Batch, zeros
 
 Subset = tuple[int, ...]
@@ -25,10 +25,10 @@ def all_subsets(schema: Schema, ways: int) -> tuple[Subset, ...]:
     return tuple(itertools.combinations(range(len(schema)), ways))
 
 
-def maximal(subsets: Sequence[Subset]) -> tuple[Subset, ...]:
+def maximal_subsets(subsets: Sequence[Subset]) -> tuple[Subset, ...]:
     """Those that lie in no other one: their marginals say what those of the others are.
 
-    >>> maximal([(0, 1), (1,), (2,), (0, 1, 3)])
+    >>> maximal_subsets([(0, 1), (1,), (2,), (0, 1, 3)])
     ((2,), (0, 1, 3))
     """
     holders: dict[int, set[Subset]] = {}
@@ -39,10 +39,10 @@ def maximal(subsets: Sequence[Subset]) -> tuple[Subset, ...]:
     return tuple(s for s in subsets if len(s) == widest or len(set.intersection(*(holders[c] for c in s))) == 1)
 
 
-def within(subsets: Sequence[Subset], ways: int) -> tuple[Subset, ...]:
+def subsets_within(subsets: Sequence[Subset], ways: int) -> tuple[Subset, ...]:
     """All subsets of so many columns that lie in one of these.
 
-    >>> within([(0, 1, 3), (1, 2)], 2)
+    >>> subsets_within([(0, 1, 3), (1, 2)], 2)
     ((0, 1), (0, 3), (1, 2), (1, 3))
     """
     return tuple(sorted({part for subset in subsets for part in itertools.combinations(subset, ways)}))
@@ -85,16 +85,16 @@ class Marginals:
         """Number of cells of each block, in Python's integers: it may be larger than any machine word."""
         return [math.prod(self.shape(subset)) for subset in self.subsets]
 
-    def holder(self, subset: Subset) -> int | None:
+    def find_holder(self, subset: Subset) -> int | None:
         """Position of the block of a subset, else of the first that holds more; None if none holds it."""
         if subset in self.subsets:
             return self.subsets.index(subset)
         wanted = frozenset(subset)
         return next((j for j, held in enumerate(self.subsets) if wanted.issubset(held)), None)
 
-    def summed(self, blocks: Sequence[Floats], subset: Subset) -> Floats | None:
+    def marginal_on(self, blocks: Sequence[Floats], subset: Subset) -> Floats | None:
         """The marginal on a subset, from its holder: summed over the columns outside. Leading axes are kept."""
-        j = self.holder(subset)
+        j = self.find_holder(subset)
         if j is None:
             return None
         lead, held = blocks[j].shape[:-1], self.subsets[j]
@@ -114,7 +114,7 @@ class Marginals:
 
     def add(self, blocks: Sequence[Ints], codes: np.ndarray | Sequence[np.ndarray]) -> None:
         """Count rows that come as codes, one array for each column."""
-        count(blocks, np.asarray(codes), self.subsets, [cells.size for cells in self.cells])
+        count_rows(blocks, np.asarray(codes), self.subsets, [cells.size for cells in self.cells])
 
     def count(self, batches: Iterable[Sequence[Ints]]) -> Counts:
         """The counts of rows that come as batches of codes."""
@@ -156,7 +156,7 @@ class CellCounts:
         return Coded(zeros([*self.marginals.sizes(), 1]), Coder(tuple(self.schema), cells, in_cells, 0))
 
     def add(self, sums: Coded, batch: Batch) -> None:
-        for codes, _ in sums.coder.coded(batch, apart=False):
+        for codes, _ in sums.coder.code_in_chunks(batch, distances=False):
             self.marginals.add(sums.vectors[:-1], codes)
         sums.vectors[-1] += len(batch[0])
 

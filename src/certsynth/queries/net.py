@@ -15,18 +15,18 @@ from certsynth.base.arrays import Ints, frozen
 from certsynth.domain import Schema
 from certsynth.domain.ruler import UNITS, Ruler
 
-MOST_NODES = 10_000
-ALL_NODES = 100_000
-LEAST_NODES = 1_000
+MAX_NODES = 10_000
+MAX_TOTAL_NODES = 100_000
+MIN_NODES = 1_000
 """Nodes of one net, of all together, and of one however many there are. benchmarks/nets.py measures what they gain."""
 
-MOST_SEEN = 1_000_000
+MAX_SCANNED_ROWS = 1_000_000
 """Rows of the public tables that nodes are chosen from: the first ones."""
 
-LEVELS = 16
+DISTANCE_LEVELS = 16
 """Rows at one node are counted by how far they are from it, in so many levels up to the hub."""
 
-SLACK = UNITS // (2 * LEVELS) + 1
+LEVEL_SLACK = UNITS // (2 * DISTANCE_LEVELS) + 1
 """By how much more than the unit length one row can change a loss over a net, in units: the width of a level."""
 
 _SEED = 20_240_229
@@ -47,7 +47,7 @@ class Net:
     leading: int
 
     @classmethod
-    def of(cls, schema: Schema, subset: Sequence[int], clean: Sequence[np.ndarray], *, most: int = MOST_NODES) -> Net:
+    def of(cls, schema: Schema, subset: Sequence[int], clean: Sequence[np.ndarray], *, most: int = MAX_NODES) -> Net:
         """A net on at most so many of the distinct points of public rows.
 
         First come those that hold more than an even share of the rows, then others as they are drawn.
@@ -67,7 +67,7 @@ class Net:
     @property
     def size(self) -> int:
         """Entries of counts."""
-        return len(self.nodes) * LEVELS + 1
+        return len(self.nodes) * DISTANCE_LEVELS + 1
 
     def attach(self, clean: Sequence[np.ndarray]) -> tuple[Ints, Ints]:
         """Where in the counts cleaned rows of all columns go, and how far they are moved, rounded up, in units.
@@ -78,19 +78,19 @@ class Net:
         node, far = self.ruler.nearest(points, self.nodes, self.leading)
         half = self.ruler.half
         far = np.minimum(far + off, half)
-        level = far * LEVELS // half
-        at_hub = (node < 0) | (level >= LEVELS)
-        return np.where(at_hub, self.size - 1, node * LEVELS + level), np.where(at_hub, half, far)
+        level = far * DISTANCE_LEVELS // half
+        at_hub = (node < 0) | (level >= DISTANCE_LEVELS)
+        return np.where(at_hub, self.size - 1, node * DISTANCE_LEVELS + level), np.where(at_hub, half, far)
 
-    def ways(self) -> Ints:
+    def hub_distances(self) -> Ints:
         """For each level, how far the hub still is: what a row was moved counts, rounded down to its level."""
         half = self.ruler.half
-        return half - np.arange(LEVELS) * half // LEVELS
+        return half - np.arange(DISTANCE_LEVELS) * half // DISTANCE_LEVELS
 
 
-def nodes_each(subsets: int) -> int:
+def nodes_per_net(subsets: int) -> int:
     """How many nodes each of so many nets may have."""
-    return max(LEAST_NODES, min(MOST_NODES, ALL_NODES // max(subsets, 1)))
+    return max(MIN_NODES, min(MAX_NODES, MAX_TOTAL_NODES // max(subsets, 1)))
 
 
 def _distinct(points: Ints) -> tuple[Ints, Ints]:

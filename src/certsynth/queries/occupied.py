@@ -12,14 +12,14 @@ import numpy as np
 from certsynth.base.arrays import Ints, frozen
 from certsynth.domain import Cells, Schema
 from certsynth.queries.marginals import Counts, Marginals
-from certsynth.queries.tally import Batch, asked
+from certsynth.queries.tally import Batch, tally_batches
 
-MOST_CELLS = 2**62
+MAX_GRID_CELLS = 2**62
 """Cells of a grid that can be numbered."""
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
-class Occupied:
+class OccupiedCells:
     """Exact counts of the cells that hold private rows. They never leave the process, and do not show themselves.
 
     `places` are the positions of those cells in the one block of `marginals`, ascending.
@@ -41,14 +41,14 @@ class Occupied:
         """How many cells the grid has."""
         return self.marginals.sizes()[0]
 
-    def in_full(self) -> Counts:
+    def to_counts(self) -> Counts:
         """The counts of all cells, empty ones too."""
         block = np.zeros(self.size, dtype=np.int64)
         block[self.places] = self.counts
         return Counts(marginals=self.marginals, blocks=(frozen(block),), rows=self.rows)
 
 
-def all_columns(schema: Schema, resolution: int) -> Marginals:
+def joint_grid(schema: Schema, resolution: int) -> Marginals:
     """The grid of all columns, `resolution` cells to the unit length."""
     return Marginals.even(schema, [tuple(range(len(schema)))], resolution=resolution)
 
@@ -67,13 +67,13 @@ class Sparse:
 
     def entries(self) -> Iterator[tuple[int, Ints, Ints]]:
         for vector, parts in enumerate(self.parts):
-            yield vector, *_together(parts)
+            yield vector, *_merge_entries(parts)
 
     def put(self, vector: int, places: Ints, values: Ints) -> None:
         parts = self.parts[vector]
         parts.append((places, values))
         if len(parts) > 1 and sum(len(each) for each, _ in parts) > self.most:
-            parts[:] = [_together(parts)]
+            parts[:] = [_merge_entries(parts)]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -93,22 +93,22 @@ class Occupancy:
             sums.put(j, *np.unique(grid.indices(codes, grid.subsets[0]), return_counts=True))
         sums.put(len(self.grids), np.zeros(1, np.int64), np.array([len(batch[0])]))
 
-    def result(self, sums: Sparse) -> list[Occupied]:
+    def result(self, sums: Sparse) -> list[OccupiedCells]:
         *found, (_, _, rows) = sums.entries()
         return [
-            Occupied(marginals=grid, places=frozen(places), counts=frozen(counts), rows=int(rows.sum()))
+            OccupiedCells(marginals=grid, places=frozen(places), counts=frozen(counts), rows=int(rows.sum()))
             for grid, (_, places, counts) in zip(self.grids, found, strict=True)
         ]
 
 
-def occupied(
+def count_occupied(
     schema: Schema, grids: Sequence[Marginals], batches: Iterable[Batch], *, most: int = 4_000_000
-) -> list[Occupied]:
+) -> list[OccupiedCells]:
     """The same of cleaned rows that come in batches."""
-    return asked(batches, Occupancy(schema, grids, most))
+    return tally_batches(batches, Occupancy(schema, grids, most))
 
 
-def _together(parts: Sequence[tuple[Ints, Ints]]) -> tuple[Ints, Ints]:
+def _merge_entries(parts: Sequence[tuple[Ints, Ints]]) -> tuple[Ints, Ints]:
     places = np.concatenate([np.empty(0, np.int64), *(places for places, _ in parts)])
     counts = np.concatenate([np.empty(0, np.int64), *(counts for _, counts in parts)])
     distinct, home = np.unique(places, return_inverse=True)

@@ -57,10 +57,10 @@ class Rows(Protocol):
     def __call__(self, tally: Tally[Any, T]) -> T: ...
 
 
-def asked(batches: Iterable[Batch], tally: Tally[Any, T]) -> T:
+def tally_batches(batches: Iterable[Batch], tally: Tally[Any, T]) -> T:
     """Put the question to rows that are read here.
 
-    >>> asked([[np.arange(3)], [np.arange(4)]], HowMany())
+    >>> tally_batches([[np.arange(3)], [np.arange(4)]], RowCount())
     7
     """
     sums = tally.begin()
@@ -69,11 +69,11 @@ def asked(batches: Iterable[Batch], tally: Tally[Any, T]) -> T:
     return tally.result(sums)
 
 
-def held(*batches: Batch) -> Rows:
+def in_memory(*batches: Batch) -> Rows:
     """A table in memory."""
 
     def ask(tally: Tally[Any, T]) -> T:
-        return asked(batches, tally)
+        return tally_batches(batches, tally)
 
     return ask
 
@@ -103,7 +103,7 @@ class Dense:
 
 
 @dataclass(frozen=True, slots=True)
-class HowMany:
+class RowCount:
     """The number of rows."""
 
     def begin(self) -> Dense:

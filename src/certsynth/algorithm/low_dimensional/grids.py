@@ -21,7 +21,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from certsynth.algorithm.layers import Layer
+from certsynth.algorithm.layers import LayerSpec
 from certsynth.algorithm.settings import Settings
 from certsynth.algorithm.task import Task
 from certsynth.domain import Schema
@@ -29,24 +29,24 @@ from certsynth.domain.column import discretisation
 from certsynth.mechanisms import Sensitivity, strategy_named
 from certsynth.mechanisms.samplers import calibrated_scale
 from certsynth.mechanisms.sparse import LowDimensional
-from certsynth.planning.choice import SPLIT, Candidate
-from certsynth.queries.occupied import MOST_CELLS, grid_cells
+from certsynth.planning.choice import FIRST_SPLIT, Design
+from certsynth.queries.occupied import MAX_GRID_CELLS, grid_cells
 
-INSIDE, FAR = 0.8, 0.3
+MEAN_CELL_LOSS, EMPTY_SPACE_DISTANCE = 0.8, 0.3
 """Of what a cell may lose at worst, what rows lose on average; and how far noise is from rows that fill nothing."""
 
-NEGLIGIBLE = 0.2
+NEGLIGIBLE_LOSS_SHARE = 0.2
 """Of the loss of rows that fill all dimensions, what is not worth telling apart from none: so few occupied cells need
 not be counted exactly, and the choice can do with less noise."""
 
-FINENESS = 2**10
+SCORE_UNITS_PER_ROW = 2**10
 """Scores are in rows, rounded to multiples of 1/FINENESS."""
 
-WINDINGS = (1, 4)
+WINDING_FACTORS = (1, 4)
 """A set of dimension s′ may fill so many times k^s′ cells: a curve that winds is longer than its diameter."""
 
-MOST_FINE = 1024
-PAPER_FACTOR = 64
+MAX_RESOLUTION = 1024
+PAPER_NOISE_FACTOR = 64
 """Of the paper's bound."""
 
 
@@ -75,12 +75,12 @@ class Grid:
 
     def expected(self, occupied: int) -> float:
         """The loss to expect where so many cells hold rows."""
-        return min(1.0, INSIDE * self.widest + self._misplaced(occupied) / max(self.rows, 1))
+        return min(1.0, MEAN_CELL_LOSS * self.widest + self._misplaced(occupied) / max(self.rows, 1))
 
     def score(self, occupied: int) -> int:
         """The same in rows, as a whole number: what the private choice compares."""
-        found = self.rows * INSIDE * self.widest + self._misplaced(max(occupied, self.least))
-        return round(FINENESS * found)
+        found = self.rows * MEAN_CELL_LOSS * self.widest + self._misplaced(max(occupied, self.least))
+        return round(SCORE_UNITS_PER_ROW * found)
 
     @property
     def sensitivity(self) -> int:
@@ -93,11 +93,11 @@ class Grid:
         """
         if self.cells == 1:
             return 1
-        x, far = math.log(self.cells / self.least), FAR / math.log(self.cells)
+        x, far = math.log(self.cells / self.least), EMPTY_SPACE_DISTANCE / math.log(self.cells)
         slope = max(self.widest * x + far * (x * x - x - 1), 1.25 * far)
-        return math.ceil(FINENESS * self.scale * slope * (1 + 1e-9)) + 1
+        return math.ceil(SCORE_UNITS_PER_ROW * self.scale * slope * (1 + 1e-9)) + 1
 
-    def costing(self, loss: float) -> int:
+    def max_occupied_costing(self, loss: float) -> int:
         """The most occupied cells of which noise costs no more than `loss`, or one."""
         low, high = 1, max(1, min(self.cells, self.rows))
         while low < high:
@@ -114,14 +114,14 @@ class Grid:
             return 0.0
         filled = min(max(occupied, 1), self.cells)
         empty = math.log(self.cells / filled)
-        return self.scale * filled * (1 + empty) * (self.widest + FAR * empty / math.log(self.cells))
+        return self.scale * filled * (1 + empty) * (self.widest + EMPTY_SPACE_DISTANCE * empty / math.log(self.cells))
 
     def paper_score(self, occupied: float, epsilon: float) -> float:
         """The paper's bound, from a noisy number of occupied cells.
 
         Paper: Eq. (43) [optimal-dimension]
         """
-        noise = PAPER_FACTOR * math.log(self.cells + 1) / (max(self.rows, 1) * epsilon)
+        noise = PAPER_NOISE_FACTOR * math.log(self.cells + 1) / (max(self.rows, 1) * epsilon)
         return 1 / (2 * self.resolution) + noise * occupied
 
 
@@ -131,12 +131,12 @@ def possible_grids(task: Task) -> tuple[Grid, ...]:
     scale = calibrated_scale(Sensitivity(2, 2), budget)  # a count and the number of rows, or two counts
     if strategy.signed and task.settings.resolution is None:
         return paper_grids(task.schema, rows=task.rows, scale=scale, epsilon=float(budget.amount))
-    return grids(task.schema, rows=task.rows, scale=scale, resolution=task.settings.resolution)
+    return grids_by_dimension(task.schema, rows=task.rows, scale=scale, resolution=task.settings.resolution)
 
 
-def candidate_of(settings: Settings, grid: Grid) -> Candidate:
+def design_of(settings: Settings, grid: Grid) -> Design:
     """A grid as what would be measured, with what to expect of rows of its dimension."""
-    layer = Layer(
+    layer = LayerSpec(
         subsets=settings.subsets,
         cells="even",
         resolution=grid.resolution,
@@ -144,7 +144,7 @@ def candidate_of(settings: Settings, grid: Grid) -> Candidate:
         budget=settings.measurement_budget,
     )
     expected = grid.expected(grid.occupied)
-    return Candidate((layer,), SPLIT, grid.widest, max(0.0, expected - INSIDE * grid.widest), expected)
+    return Design((layer,), FIRST_SPLIT, grid.widest, max(0.0, expected - MEAN_CELL_LOSS * grid.widest), expected)
 
 
 def strategy_of(settings: Settings) -> LowDimensional:
@@ -154,7 +154,7 @@ def strategy_of(settings: Settings) -> LowDimensional:
     return strategy
 
 
-def grids(schema: Schema, *, rows: int, scale: float, resolution: int | None = None) -> tuple[Grid, ...]:
+def grids_by_dimension(schema: Schema, *, rows: int, scale: float, resolution: int | None = None) -> tuple[Grid, ...]:
     """Grids for each dimension from 0, which has the finest, to the number of columns; of those of one resolution the
     one of the largest dimension.
 
@@ -163,14 +163,16 @@ def grids(schema: Schema, *, rows: int, scale: float, resolution: int | None = N
     columns = len(schema)
     if resolution is not None:
         return (_grid(schema, columns, resolution, rows, scale),)
-    bare = [_grid(schema, columns, k, rows, scale) for k in _resolutions() if grid_cells(schema, k) < MOST_CELLS]
+    bare = [_grid(schema, columns, k, rows, scale) for k in _resolutions() if grid_cells(schema, k) < MAX_GRID_CELLS]
     found = []
     for dimension in range(columns + 1):
-        for windings in WINDINGS if 0 < dimension < columns else (1,):
+        for windings in WINDING_FACTORS if 0 < dimension < columns else (1,):
             each = [replace(grid, dimension=dimension, windings=windings) for grid in bare]
             found.append(min(each, key=lambda grid: (grid.expected(grid.occupied), grid.resolution)))
     worst = found[-1].expected(found[-1].occupied)
-    return tuple(replace(grid, least=grid.costing(NEGLIGIBLE * worst)) for grid in _distinct(found))
+    return tuple(
+        replace(grid, least=grid.max_occupied_costing(NEGLIGIBLE_LOSS_SHARE * worst)) for grid in _distinct(found)
+    )
 
 
 def paper_grids(schema: Schema, *, rows: int, scale: float, epsilon: float) -> tuple[Grid, ...]:
@@ -183,8 +185,8 @@ def paper_grids(schema: Schema, *, rows: int, scale: float, epsilon: float) -> t
     ideal = signal / (columns**2 * math.log(signal))
     found = []
     for dimension in range(columns + 1):
-        k = max(1, min(MOST_FINE, round(max(ideal, 1) ** (1 / (dimension + 1)))))
-        while grid_cells(schema, k) >= MOST_CELLS:
+        k = max(1, min(MAX_RESOLUTION, round(max(ideal, 1) ** (1 / (dimension + 1)))))
+        while grid_cells(schema, k) >= MAX_GRID_CELLS:
             k -= 1
         found.append(_grid(schema, dimension, k, rows, scale))
     return _distinct(found)
@@ -198,8 +200,8 @@ def _distinct(found: Sequence[Grid]) -> tuple[Grid, ...]:
 def _resolutions() -> list[int]:
     """All up to 32, then some, each at most a tenth finer than the one before."""
     found = list(range(1, 33))
-    while found[-1] < MOST_FINE:
-        found.append(min(MOST_FINE, found[-1] * 11 // 10))
+    while found[-1] < MAX_RESOLUTION:
+        found.append(min(MAX_RESOLUTION, found[-1] * 11 // 10))
     return found
 
 

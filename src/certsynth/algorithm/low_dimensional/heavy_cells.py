@@ -7,7 +7,7 @@ import numpy as np
 from certsynth.base.arrays import Floats, Ints
 from certsynth.mechanisms.measure import Measurement
 from certsynth.mechanisms.sparse import SparseMeasurement
-from certsynth.projection.simplex import onto_ball, onto_simplex
+from certsynth.projection.simplex import project_to_l1_ball, project_to_solid_simplex
 from certsynth.projection.target import as_probabilities
 from certsynth.queries.occupied import codes_of
 
@@ -25,7 +25,7 @@ def heavy_cells(measurement: Measurement, *, signed: bool) -> tuple[Ints, Floats
     cells, (values,) = measurement.marginals.cells, measurement.coefficients
     places = measurement.places if isinstance(measurement, SparseMeasurement) else np.arange(len(values))
     mass = max(measurement.total or 0, 1)
-    weights = np.maximum(onto_ball(values, mass), 0.0) if signed else onto_simplex(values, mass)
+    weights = np.maximum(project_to_l1_ball(values, mass), 0.0) if signed else project_to_solid_simplex(values, mass)
     if not weights.any():  # a table without rows, or one cell
         places, weights = np.array([measurement.marginals.sizes()[0] // 2]), np.ones(1)
     kept = np.flatnonzero(weights)

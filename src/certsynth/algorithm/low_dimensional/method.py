@@ -9,11 +9,11 @@ from typing import Any
 
 import numpy as np
 
-from certsynth.algorithm.request import checked_budget
 from certsynth.algorithm.fitting import Fitting
 from certsynth.algorithm.low_dimensional.adaptation import choose_grid
 from certsynth.algorithm.low_dimensional.heavy_cells import heavy_cells
 from certsynth.algorithm.low_dimensional.plan import plan_grids
+from certsynth.algorithm.request import checked_budget
 from certsynth.algorithm.settings import Defaults, Settings, common_settings
 from certsynth.algorithm.sizes import check_grid
 from certsynth.algorithm.task import Task
@@ -27,8 +27,8 @@ from certsynth.mechanisms.sparse import LowDimensional as GridStrategy
 from certsynth.mechanisms.sparse import measure_sparse
 from certsynth.planning.plan import Plan
 from certsynth.projection.emit import emit
-from certsynth.projection.obey import obeying
-from certsynth.queries.occupied import Occupancy, all_columns
+from certsynth.projection.repair import repair_rows
+from certsynth.queries.occupied import Occupancy, joint_grid
 
 CHOICE_SHARE = Fraction(1, 10)
 """Share of the budget that chooses the resolution where the rows' dimension is unknown."""
@@ -87,7 +87,9 @@ class LowDimensional:
             return Fraction(0)
         if not self.signed:
             return CHOICE_SHARE
-        return (1 - settings.certificate_share - settings.count_share) * Fraction(settings.sparsity + 1, settings.sparsity + 2)
+        return (1 - settings.certificate_share - settings.count_share) * Fraction(
+            settings.sparsity + 1, settings.sparsity + 2
+        )
 
     def check(self, schema: Schema, settings: Settings, *, memory: int | None) -> None:
         check_grid(schema, settings.resolution)
@@ -99,7 +101,7 @@ class LowDimensional:
         (layer,) = chosen.choice.layers
         assert isinstance(layer.strategy, GridStrategy)
         assert layer.resolution is not None
-        (counts,) = private.counting(Occupancy(task.schema, [all_columns(task.schema, layer.resolution)]))
+        (counts,) = private.counting(Occupancy(task.schema, [joint_grid(task.schema, layer.resolution)]))
         return (measure_sparse(counts, layer.strategy, budget=layer.budget, noise=means.spending),)
 
     def fit(
@@ -120,7 +122,7 @@ class LowDimensional:
         cells = measurement.marginals.cells
         clean = emit(points, weights, rows, schema=schema, cells=cells, detail=how.detail, rng=rng)
         progress("fitting", 1, 1)
-        return obeying(schema, decoded_table(schema, clean), rng), how.projection
+        return repair_rows(schema, decoded_table(schema, clean), rng), how.projection
 
     def plan(self, task: Task, *, memory: int | None, progress: Progress) -> Plan:
         return plan_grids(task)

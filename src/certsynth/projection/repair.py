@@ -18,24 +18,24 @@ from certsynth.domain.condition import figures, written
 from certsynth.domain.possible import Part, ends, near_borders, parts, possible_row
 from certsynth.errors import SolverFailed
 
-PASSES = 8
-TRIES = 3
-WORTH_IT = 0.95
-WIDTHS = tuple(2.0**-k for k in range(8, -1, -1))
+MAX_EXCHANGE_PASSES = 8
+TRIES_PER_WIDTH = 3
+MAX_LEFT_SHARE = 0.95
+EXCHANGE_WIDTHS = tuple(2.0**-k for k in range(8, -1, -1))
 """Values are exchanged with rows that hold a value at most so far away, near ones first, so many tries at each width;
 and all over again as long as fewer than a share of `WORTH_IT` of the rows are left, at most so many times."""
 
-POOL = 200_000
-DONORS = 24
+MAX_POOL_ROWS = 200_000
+DONORS_PER_ROW = 24
 """Most rows that partners are drawn from at a time, and rows that are tried as models for one that is left."""
 
-CHUNK = 100_000
+CHUNK_ROWS = 100_000
 
 Table = Mapping[str, np.ma.MaskedArray[Any, Any]]
 Rows = dict[str, Floats]
 
 
-def obeying(schema: Schema, table: Table, rng: np.random.Generator) -> Table:
+def repair_rows(schema: Schema, table: Table, rng: np.random.Generator) -> Table:
     """Written rows in which no rule is violated; `table` itself if that is so already.
 
     Values of single columns are exchanged between rows first, which changes no single column. Rows that are left get
@@ -64,35 +64,35 @@ def obeying(schema: Schema, table: Table, rng: np.random.Generator) -> Table:
 def _exchange(part: Part, rows: Rows, violations: Ints, rng: np.random.Generator) -> None:
     """Swap values of one column between two rows wherever the two violate fewer rules after it."""
     about = {column.name: part.about(column) for column in part.columns}
-    for _ in range(PASSES):
+    for _ in range(MAX_EXCHANGE_PASSES):
         left = np.count_nonzero(violations)
-        pool = rng.choice(len(violations), min(len(violations), POOL), replace=False, shuffle=False)
+        pool = rng.choice(len(violations), min(len(violations), MAX_POOL_ROWS), replace=False, shuffle=False)
         sorted_pools = {}
         for column in part.columns:
-            along = _along(column, rows[column.name][pool])
+            along = _unit_position(column, rows[column.name][pool])
             order = np.argsort(along, kind="stable")
             sorted_pools[column.name] = along[order], pool[order]
-        for width in WIDTHS:
+        for width in EXCHANGE_WIDTHS:
             for column in part.columns:
                 if width < 1 and not isinstance(column, Ordered):
                     continue  # labels are all equally far away
-                for _ in range(TRIES):
+                for _ in range(TRIES_PER_WIDTH):
                     broken = np.flatnonzero(violations)
                     if not len(broken):
                         return
-                    partners = _partners(column, rows[column.name][broken], width, *sorted_pools[column.name], rng)
+                    partners = _draw_partners(column, rows[column.name][broken], width, *sorted_pools[column.name], rng)
                     _swap(about[column.name], column, rows, violations, broken, partners)
-        if np.count_nonzero(violations) > WORTH_IT * left:
+        if np.count_nonzero(violations) > MAX_LEFT_SHARE * left:
             return
 
 
-def _partners(
+def _draw_partners(
     column: Column, values: Floats, width: float, along: Floats, pool: Ints, rng: np.random.Generator
 ) -> Ints:
     """For each value a row whose value is at most `width` away."""
     if width >= 1:
         return pool[rng.integers(len(pool), size=len(values))]
-    here = _along(column, values)
+    here = _unit_position(column, values)
     first = np.searchsorted(along, here - width, side="left")
     last = np.searchsorted(along, here + width, side="right")
     last = np.maximum(last, first + 1)
@@ -127,7 +127,7 @@ class _Nearest:
 
     def __init__(self, part: Part, own: Rows, first: Rows) -> None:
         self.rows = first
-        self.distance = _distance(part, own, first)
+        self.distance = _row_distance(part, own, first)
 
     def offer(self, rows: Rows, distance: Floats, fits: NDArray[np.bool_]) -> None:
         nearer = fits & (distance < self.distance)
@@ -145,15 +145,15 @@ def _replace(part: Part, rows: Rows, violations: Ints, rng: np.random.Generator)
     if found is None:
         raise SolverFailed("no row obeys the rules: simplify them.")
     models = np.flatnonzero(violations == 0)
-    for chunk in np.split(left, np.arange(CHUNK, len(left), CHUNK)):
+    for chunk in np.split(left, np.arange(CHUNK_ROWS, len(left), CHUNK_ROWS)):
         own = {name: values[chunk] for name, values in rows.items()}
         nearest = _Nearest(part, own, {name: np.full(len(chunk), found[name]) for name in own})
         for column in part.columns:
             _offer_moves(part, column, own, violations[chunk], nearest)
-        for _ in range(DONORS if len(models) else 0):
+        for _ in range(DONORS_PER_ROW if len(models) else 0):
             chosen = models[rng.integers(len(models), size=len(chunk))]
             model = {name: values[chosen] for name, values in rows.items()}
-            nearest.offer(model, _distance(part, own, model), np.ones(len(chunk), dtype=bool))
+            nearest.offer(model, _row_distance(part, own, model), np.ones(len(chunk), dtype=bool))
         best = nearest.rows
         for column in part.columns:  # what need not change does not
             kept = part.about(column).violations({**best, column.name: own[column.name]}) == 0
@@ -172,26 +172,28 @@ def _offer_moves(part: Part, column: Column, own: Rows, violations: Ints, neares
     for move in [*near_borders(broken, column, own), *map(np.asarray, [*ends(column), *apart])]:
         moved = {**own, column.name: np.broadcast_to(move, len(here))}
         fits = about.violations(moved) + elsewhere == 0
-        nearest.offer(moved, _apart(column, here, moved[column.name]), fits)
+        nearest.offer(moved, _column_distance(column, here, moved[column.name]), fits)
 
 
-def _distance(part: Part, first: Rows, second: Rows) -> Floats:
+def _row_distance(part: Part, first: Rows, second: Rows) -> Floats:
     """Summed distances of the values in all columns."""
-    return np.sum([_apart(column, first[column.name], second[column.name]) for column in part.columns], axis=0)
+    return np.sum(
+        [_column_distance(column, first[column.name], second[column.name]) for column in part.columns], axis=0
+    )
 
 
-def _apart(column: Column, first: Floats, second: Floats) -> Floats:
+def _column_distance(column: Column, first: Floats, second: Floats) -> Floats:
     """Distances in the column's own metric."""
     if not isinstance(column, Ordered):
         cells = column.lattice(1)
         labels = [np.where(np.isnan(x), cells.size - 1, x).astype(np.int64) for x in (first, second)]
         return np.asarray(cells.distance(*labels))
-    away = np.abs(_along(column, first) - _along(column, second))
+    away = np.abs(_unit_position(column, first) - _unit_position(column, second))
     apart = np.where(np.isnan(first) & np.isnan(second), 0.0, np.where(np.isnan(away), 1.0, away))
     return np.asarray(float(column.weight) * apart)
 
 
-def _along(column: Column, values: Floats) -> Floats:
+def _unit_position(column: Column, values: Floats) -> Floats:
     """Places on a line of length 1."""
     low, high = ends(column)
     return (values - low) / ((high - low) or 1.0)
