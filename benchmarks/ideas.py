@@ -286,7 +286,7 @@ def fit_by_moves(start: np.ndarray, views: Sequence[View], rng: np.random.Genera
     """As `particles.fit`, with moves of single values; what `start` holds in each column is a view, too."""
     count, columns = start.shape
     views = [*views, *_single_columns(start, views)]
-    state = particles._State.of(start, views, alone=True)
+    state = particles._State.of(start, views, single_columns=True)
     held = state.rows.copy()
     lengths = [len(view.target) for view in views]
     unit = float(np.mean(np.sqrt(state.weight / lengths)))

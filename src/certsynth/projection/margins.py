@@ -1,6 +1,6 @@
-"""What each column holds: noisy counts of single values, made non-negative.
+"""Distributions of single columns: noisy counts of values, made non-negative.
 
-Nothing here is linear in the noise, so it serves the synthetic rows, and no certificate.
+Nothing here is linear in the noise, so the results shape the synthetic rows and enter no certificate.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from certsynth.projection.simplex import project_to_simplex
 
 
 def project_running_sums(values: Floats, total: float) -> Floats:
-    """Non-negative numbers that sum to `total`, whose running sums are the nearest rising ones.
+    """Non-negative numbers that sum to `total`, whose running sums are the nearest non-decreasing ones to those given.
 
     >>> project_running_sums(np.array([1.0, -1.0, 2.0]), 2.0).tolist()
     [0.5, 0.0, 1.5]
@@ -30,9 +30,9 @@ def project_running_sums(values: Floats, total: float) -> Floats:
 def nearest_probabilities(
     values: Floats, groups: Ints, inside: Callable[[Floats, float], Floats] = project_to_simplex
 ) -> Floats:
-    """Probabilities near `values`: first the sums over groups, then what is inside each, so that mass moves little.
+    """Probabilities near `values`: project the sums over groups first, then each group, so that mass moves little.
 
-    `inside` makes the values of one group non-negative.
+    `inside` makes the values of one group non-negative, given their sum.
     """
     totals = project_to_simplex(sums(groups, values, int(groups.max()) + 1), 1.0)
     result = np.zeros(len(values))

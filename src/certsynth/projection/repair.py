@@ -1,7 +1,7 @@
-"""Rows that obey the rules of a schema, as close as can be to rows that do not.
+"""Repair rows that violate the rules of a schema, with as small a change as possible.
 
-It works on synthetic rows and public knowledge only. Rows that obey stay as they are, but for values that they give in
-exchange (docs/how-to/rules.md).
+Only synthetic rows and public knowledge are used. Rows that obey the rules change only if they exchange values with
+rows that do not (docs/how-to/rules.md).
 """
 
 from __future__ import annotations
@@ -22,24 +22,27 @@ MAX_EXCHANGE_PASSES = 8
 TRIES_PER_WIDTH = 3
 MAX_LEFT_SHARE = 0.95
 EXCHANGE_WIDTHS = tuple(2.0**-k for k in range(8, -1, -1))
-"""Values are exchanged with rows that hold a value at most so far away, near ones first, so many tries at each width;
-and all over again as long as fewer than a share of `WORTH_IT` of the rows are left, at most so many times."""
+"""Values are exchanged with rows whose value is at most a width away (in units of the column's range), for increasing
+widths and TRIES_PER_WIDTH random partners at each. Passes over all widths end after MAX_EXCHANGE_PASSES, or when one
+leaves more than MAX_LEFT_SHARE of the violating rows."""
 
 MAX_POOL_ROWS = 200_000
 DONORS_PER_ROW = 24
-"""Most rows that partners are drawn from at a time, and rows that are tried as models for one that is left."""
+"""Rows that the partners of one pass are drawn from, at most; and rows tried as a model for each remaining row."""
 
 CHUNK_ROWS = 100_000
+"""Remaining rows that are replaced at once, which bounds memory."""
 
 Table = Mapping[str, np.ma.MaskedArray[Any, Any]]
 Rows = dict[str, Floats]
 
 
 def repair_rows(schema: Schema, table: Table, rng: np.random.Generator) -> Table:
-    """Written rows in which no rule is violated; `table` itself if that is so already.
+    """Return written rows that violate no rule; `table` itself if there is nothing to repair.
 
-    Values of single columns are exchanged between rows first, which changes no single column. Rows that are left get
-    the nearest of: one value moved to the border of a rule, the values of another row, a row made from the schema.
+    First, rows exchange values of one column, which preserves the distribution of every column. Each remaining row is
+    replaced by the nearest of: itself with one value moved to the border of a rule, another row, a row made from the
+    schema.
     """
     changed: dict[str, np.ma.MaskedArray[Any, Any]] = {}
     for part in parts(schema):
@@ -62,7 +65,7 @@ def repair_rows(schema: Schema, table: Table, rng: np.random.Generator) -> Table
 
 
 def _exchange(part: Part, rows: Rows, violations: Ints, rng: np.random.Generator) -> None:
-    """Swap values of one column between two rows wherever the two violate fewer rules after it."""
+    """Swap values of one column between two rows wherever this reduces the number of rules they violate."""
     about = {column.name: part.about(column) for column in part.columns}
     for _ in range(MAX_EXCHANGE_PASSES):
         left = np.count_nonzero(violations)
@@ -75,7 +78,7 @@ def _exchange(part: Part, rows: Rows, violations: Ints, rng: np.random.Generator
         for width in EXCHANGE_WIDTHS:
             for column in part.columns:
                 if width < 1 and not isinstance(column, Ordered):
-                    continue  # labels are all equally far away
+                    continue  # labels are equally far from each other
                 for _ in range(TRIES_PER_WIDTH):
                     broken = np.flatnonzero(violations)
                     if not len(broken):
@@ -89,7 +92,7 @@ def _exchange(part: Part, rows: Rows, violations: Ints, rng: np.random.Generator
 def _draw_partners(
     column: Column, values: Floats, width: float, along: Floats, pool: Ints, rng: np.random.Generator
 ) -> Ints:
-    """For each value a row whose value is at most `width` away."""
+    """For each value, draw a row whose value is at most `width` away."""
     if width >= 1:
         return pool[rng.integers(len(pool), size=len(values))]
     here = _unit_position(column, values)
@@ -100,9 +103,9 @@ def _draw_partners(
 
 
 def _swap(about: Part, column: Column, rows: Rows, violations: Ints, broken: Ints, partners: Ints) -> None:
-    """Swap the column's values of each pair that gains by it; a row takes part in one swap at a time."""
+    """Swap the column's values of each pair that gains by it; each row takes part in at most one swap."""
     here = about.violations({name: values[broken] for name, values in rows.items()}) > 0
-    broken, partners = broken[here], partners[here]  # the others cannot gain by this column
+    broken, partners = broken[here], partners[here]  # other rows cannot gain from this column
     both = np.concatenate([broken, partners])
     pairs = {name: values[both] for name, values in rows.items()}
     before = about.violations(pairs)
@@ -123,7 +126,7 @@ def _swap(about: Part, column: Column, rows: Rows, violations: Ints, broken: Int
 
 
 class _Nearest:
-    """For each row of `own`, the nearest row that was offered."""
+    """For each row of `own`, the nearest row offered so far."""
 
     def __init__(self, part: Part, own: Rows, first: Rows) -> None:
         self.rows = first
@@ -137,7 +140,7 @@ class _Nearest:
 
 
 def _replace(part: Part, rows: Rows, violations: Ints, rng: np.random.Generator) -> None:
-    """Give rows that are left the nearest row that obeys among those that are offered."""
+    """Replace each row that still violates a rule by the nearest of the rows that are offered."""
     left = np.flatnonzero(violations)
     if not len(left):
         return
@@ -155,7 +158,7 @@ def _replace(part: Part, rows: Rows, violations: Ints, rng: np.random.Generator)
             model = {name: values[chosen] for name, values in rows.items()}
             nearest.offer(model, _row_distance(part, own, model), np.ones(len(chunk), dtype=bool))
         best = nearest.rows
-        for column in part.columns:  # what need not change does not
+        for column in part.columns:  # keep values that need not change
             kept = part.about(column).violations({**best, column.name: own[column.name]}) == 0
             best[column.name] = np.where(kept, own[column.name], best[column.name])
         for name, values in best.items():
@@ -163,37 +166,37 @@ def _replace(part: Part, rows: Rows, violations: Ints, rng: np.random.Generator)
 
 
 def _offer_moves(part: Part, column: Column, own: Rows, violations: Ints, nearest: _Nearest) -> None:
-    """Offer rows with another value in one column: at the border of a rule that is broken, an end, or missing."""
+    """Offer rows with another value in one column: at the border of a violated rule, at an end, or missing."""
     about = part.about(column)
     here = own[column.name]
     elsewhere = violations - about.violations(own)
     broken = [constraint for constraint in about.constraints if constraint.violated(own).any()]
-    apart = [np.nan] if column.missing else []
-    for move in [*near_borders(broken, column, own), *map(np.asarray, [*ends(column), *apart])]:
+    absent = [np.nan] if column.missing else []
+    for move in [*near_borders(broken, column, own), *map(np.asarray, [*ends(column), *absent])]:
         moved = {**own, column.name: np.broadcast_to(move, len(here))}
         fits = about.violations(moved) + elsewhere == 0
         nearest.offer(moved, _column_distance(column, here, moved[column.name]), fits)
 
 
 def _row_distance(part: Part, first: Rows, second: Rows) -> Floats:
-    """Summed distances of the values in all columns."""
+    """Distances of rows: the sum over columns of the distances of their values."""
     return np.sum(
         [_column_distance(column, first[column.name], second[column.name]) for column in part.columns], axis=0
     )
 
 
 def _column_distance(column: Column, first: Floats, second: Floats) -> Floats:
-    """Distances in the column's own metric."""
+    """Distances of values in the column's own metric."""
     if not isinstance(column, Ordered):
         cells = column.lattice(1)
         labels = [np.where(np.isnan(x), cells.size - 1, x).astype(np.int64) for x in (first, second)]
         return np.asarray(cells.distance(*labels))
     away = np.abs(_unit_position(column, first) - _unit_position(column, second))
-    apart = np.where(np.isnan(first) & np.isnan(second), 0.0, np.where(np.isnan(away), 1.0, away))
-    return np.asarray(float(column.weight) * apart)
+    distances = np.where(np.isnan(first) & np.isnan(second), 0.0, np.where(np.isnan(away), 1.0, away))
+    return np.asarray(float(column.weight) * distances)
 
 
 def _unit_position(column: Column, values: Floats) -> Floats:
-    """Places on a line of length 1."""
+    """Positions of values on the column's range, scaled to length 1."""
     low, high = ends(column)
     return (values - low) / ((high - low) or 1.0)

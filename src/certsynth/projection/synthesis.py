@@ -1,4 +1,4 @@
-"""Step 3 by particles: from measurements at several resolutions to rows at full detail."""
+"""Step 3 by particles: turn measurements at several resolutions into rows at full detail."""
 
 from __future__ import annotations
 
@@ -21,18 +21,18 @@ from certsynth.projection.simplex import project_to_simplex
 from certsynth.queries.marginals import Marginals
 
 MAX_PARTICLES = 100_000
-"""Most particles. More rows than that are copies of particles, each with values of its own inside its cells."""
+"""Particles fitted, at most. Further rows are copies of particles that draw their own values inside their cells."""
 
 MAX_PARTICLE_TABLES, MIN_PARTICLES = 100_000_000, 20_000
-"""Particles times tables of several columns: beyond, there are fewer particles, but not fewer than that. Noise on so
-many tables is hundreds of times what whole particles cannot follow."""
+"""Particles × tables of several columns, at most, as long as MIN_PARTICLES remain. With so many tables the noise is
+hundreds of times the error of rounding to whole particles, so fewer particles fit as well."""
 
-_NOISE_DRAWS = 10  # of the noise, for how large it is: only weights depend on them
+_NOISE_DRAWS = 10  # noise draws that estimate each view's noise level, on which only weights depend
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _LayerShares:
-    """A measurement in shares of the rows, with draws of its noise: all layers agree with each other."""
+    """Estimates of one measurement, consistent with those of all others, and noise draws, as shares of the rows."""
 
     marginals: Marginals
     blocks: list[Floats]
@@ -43,7 +43,7 @@ class _LayerShares:
     def all(cls, measurements: Sequence[FullMeasurement], rng: np.random.Generator) -> list[_LayerShares]:
         estimates, rows = estimate(measurements)
         noise, _ = simulate_all(measurements, rng, _NOISE_DRAWS)
-        rows = max(rows, 1.0)  # a table that seems empty is read as one row, so that shares stay finite
+        rows = max(rows, 1.0)  # at least one, so that shares are finite
         return [
             cls(m.marginals, [b / rows for b in blocks], [e / rows for e in errors], isinstance(m.strategy, Identity))
             for m, blocks, errors in zip(measurements, estimates, noise, strict=True)
@@ -60,11 +60,11 @@ def synthesise(
     particles: int | None = None,
     progress: Progress = silent,
 ) -> list[np.ndarray]:
-    """Cleaned columns of `rows` rows whose marginals are close to all measurements.
+    """Make `rows` rows, as cleaned columns, whose marginals are close to all measurements.
 
-    The first measurement holds every column, and may be of single ones at full detail. The others are of several
-    columns at once, and need not hold all; cells of later ones are unions of cells of earlier ones. `public` rows say
-    where to start.
+    The first measurement covers every column and may measure single columns at full detail. The others measure tables
+    of several columns and need not cover all; cells of later ones are unions of cells of earlier ones. With `public`
+    rows, the fit starts from their dependence between columns.
     """
     layers = _LayerShares.all(measurements, rng)
     detailed = max(map(len, layers[0].marginals.subsets)) == 1
@@ -89,7 +89,7 @@ def synthesise(
 
 
 def max_particles(tables: int) -> int:
-    """How many particles are fitted to so many tables of several columns, at most.
+    """The most particles to fit, given the number of tables of several columns.
 
     >>> max_particles(45), max_particles(1225), max_particles(4950)
     (100000, 81632, 20202)
@@ -103,13 +103,13 @@ def _column_shares(layers: Sequence[_LayerShares], column: int) -> Floats:
     fine, values = first.marginals.cells[column], first.marginals.marginal_on(first.blocks, (column,))
     assert values is not None  # every column is in some table of the first layer
     if len(layers) == 1:
-        alone = np.maximum(np.arange(fine.size) - max(len(fine.places), 1) + 1, 0)  # the line is one, points are alone
-        return nearest_probabilities(values, alone, project_to_simplex if first.even else project_running_sums)
+        groups = np.maximum(np.arange(fine.size) - max(len(fine.places), 1) + 1, 0)  # the line is one group
+        return nearest_probabilities(values, groups, project_to_simplex if first.even else project_running_sums)
     return nearest_probabilities(values, coarser(fine, layers[1].marginals.cells[column]))
 
 
 def _make_views(layers: Sequence[_LayerShares], base: Sequence[Cells]) -> list[View]:
-    """Every marginal at every scale. Each is worth as much as its noise is small."""
+    """Views of every marginal of several columns at every scale, with the noise level of each."""
     views = []
     for layer in layers:
         marginals = layer.marginals
@@ -132,10 +132,10 @@ def _make_views(layers: Sequence[_LayerShares], base: Sequence[Cells]) -> list[V
 
 
 def _initial_rows(held: Sequence[Ints], public: Sequence[Ints] | None, rng: np.random.Generator) -> Ints:
-    """Rows that hold in each column what they should, in random order; or, given public rows, in the order of those.
+    """Rows with the required values of each column in random order or, given public rows, in their rank order.
 
-    With public rows the one with the smallest value in a column gets the smallest value to be held, and so on: what
-    depends on what is taken from them, and how often a value occurs is not.
+    In each column the public row with the smallest value gets the smallest required value, and so on: the dependence
+    between columns comes from the public rows, the distribution of each column does not.
     """
     if public is None:
         return np.column_stack([rng.permutation(values) for values in held])
@@ -150,7 +150,7 @@ def _initial_rows(held: Sequence[Ints], public: Sequence[Ints] | None, rng: np.r
 def _spread_values(
     points: np.ndarray, shares: Floats, groups: Ints, codes: Ints, rng: np.random.Generator
 ) -> np.ndarray:
-    """Each row a value of its cell, as often as the column's own distribution says, independently of other columns."""
+    """Give each row a value of its cell: in proportion to the column's distribution, independently of other columns."""
     emitted = np.empty(len(codes), dtype=points.dtype)
     shuffled = rng.permutation(len(codes))
     by_cell = shuffled[np.argsort(codes[shuffled], kind="stable")]
