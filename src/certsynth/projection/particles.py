@@ -94,7 +94,7 @@ def fit(
 
     .. math:: \sum_{views} \|N\,target - counts\|^2 / (N\,noise)^2
 
-    decreases: every view is weighted by its noise. Swaps keep the distribution of each column. Early on, some swaps that
+    decreases: every view is weighted by its noise. Swaps keep the distribution of each column. Early on, some that
     increase the error are accepted (simulated annealing) unless `hot` is false, which preserves what `start` knows
     beyond the views as far as they allow.
     """
@@ -241,7 +241,7 @@ def _sweep(
                 h_at += offsets[rows[h, other[e]] + at[e]]
             # Row i moves from one position to another, and row h makes the opposite move.
             slope = residual[i_at + b_at] - residual[i_at + a_at] + residual[h_at + a_at] - residual[h_at + b_at]
-            # Often there is no move, or the two cancel. Multiplying by 0 is faster than a branch that is hard to predict.
+            # Often nothing moves, or the moves cancel. Multiplying by 0 is faster than an unpredictable branch.
             counts = (a_at != b_at) & (i_at != h_at)
             change += np.float64(counts) * weight[e] * (2.0 * slope + 4.0)
             touched[count, 0], touched[count, 1] = i_at + a_at, h_at + b_at

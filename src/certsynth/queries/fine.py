@@ -1,4 +1,4 @@
-"""Counts on fine lattices and nets, with how far rows were moved to get there: what true losses are computed from."""
+"""Counts on fine lattices and nets with the distances rows were moved: the data that true losses are computed from."""
 
 from __future__ import annotations
 
@@ -21,22 +21,22 @@ from certsynth.queries.net import LEVEL_SLACK, MAX_SCANNED_ROWS, Net, nodes_per_
 from certsynth.queries.tally import Batch, tally_batches, zeros
 
 DEFAULT_STEPS = {1: 1024, 2: 256, 3: 32}
-"""Default steps to the unit length, by the number of columns that are looked at together."""
+"""Default lattice steps to the unit length, by the number of columns of the widest table."""
 
 PLACING_PHASE = "placing rows on the lattice"
-"""What is being done while rows are counted there, in words."""
+"""Name of the phase in which rows are counted on the lattice, for progress reports."""
 
 LATTICE_COLUMNS = 3
-"""More columns than this are compared on nets."""
+"""Columns up to which tables are compared on a lattice; wider ones are compared on nets."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class LatticeQuery:
-    """Marginals on the columns' own lattices, fixed by the schema alone; of more than three columns on nets.
+    """Marginals on the columns' own lattices, fixed by the schema alone, or on nets for more than three columns.
 
-    One or two columns have their native values where these are at most `steps` apart; three share one step, since the
-    network of three unequal steps is not exact. Nets have nodes from public rows: `with_nets` makes them. It is a tally of
-    rows: `count`, or `begin`, `add` and `result`.
+    Lattices of one or two columns consist of the native values if there are at most `steps` of them to the unit length;
+    three columns share one step, since the network of three unequal steps is not exact. `with_nets` takes the nodes of
+    nets from public rows. This is a tally of rows.
     """
 
     schema: Schema
@@ -53,7 +53,7 @@ class LatticeQuery:
         steps: int | None = None,
         lattice_columns: int = LATTICE_COLUMNS,
     ) -> LatticeQuery:
-        """`lattice_columns`: up to so many columns, at most three, have a lattice."""
+        """`lattice_columns`: number of columns, at most three, up to which a table has a lattice."""
         columns = max([len(subset) for subset in subsets if len(subset) <= lattice_columns], default=1)
         steps = DEFAULT_STEPS[columns] if steps is None else steps
         if not 1 <= steps <= 4096:
@@ -68,17 +68,17 @@ class LatticeQuery:
 
     @property
     def on_lattices(self) -> Marginals:
-        """The subsets of at most three columns."""
+        """The marginals that are counted on lattices."""
         narrow = tuple(subset for subset in self.marginals.subsets if len(subset) <= self.lattice_columns)
         return Marginals(cells=self.marginals.cells, subsets=narrow)
 
     @property
     def wide(self) -> tuple[Subset, ...]:
-        """The subsets that need nets."""
+        """The subsets that are counted on nets."""
         return tuple(subset for subset in self.marginals.subsets if len(subset) > self.lattice_columns)
 
     def with_nets(self, *tables: Iterable[Sequence[np.ndarray]], most: int | None = None) -> LatticeQuery:
-        """With nets on cleaned rows of some tables: public ones, wherever what is computed gets noise."""
+        """The same query with nets on cleaned rows of some tables, which must be public if the result gets noise."""
         wide = self.wide
         if not wide:
             return self
@@ -97,7 +97,7 @@ class LatticeQuery:
         return dataclasses.replace(self, nets=tuple(Net.of(self.schema, subset, clean, most=most) for subset in wide))
 
     def nets_by_subset(self) -> list[Net | None]:
-        """For each subset its net, or None where it has a lattice."""
+        """For each subset its net, or None if it has a lattice."""
         nets = iter(self.nets)
         return [next(nets) if len(subset) > self.lattice_columns else None for subset in self.marginals.subsets]
 
@@ -106,7 +106,7 @@ class LatticeQuery:
         return tally_batches(batches, self)
 
     def begin(self) -> Coded:
-        """A vector for each subset, what rows are moved in each, and the number of rows."""
+        """A vector of counts for each subset, one of the summed moves of all subsets, and the number of rows."""
         if len(self.nets) < len(self.wide):
             raise ValueError("more than three columns are counted on nets: call with_nets first")
         blocks = zip(self.marginals.sizes(), self.nets_by_subset(), strict=True)
@@ -135,24 +135,24 @@ class LatticeQuery:
         return LatticeCounts(counts=counts, moved=tuple(moved.tolist()))
 
     def farthest(self) -> int:
-        """How far a row can be from its lattice point at most, in units."""
+        """The largest possible distance of a row to its lattice point, in units, rounded up."""
         away = max(c.farthest(g) for c, g in zip(self.schema, self.marginals.cells, strict=True))
         return math.ceil(away * MOVE_UNITS)
 
     def slack(self) -> int:
-        """By how much more than the unit length one row can change a loss, in units: fixed by the schema."""
+        """Excess over the unit length by which one row can change a loss, in units: fixed by the schema."""
         return max(self.farthest() if self.on_lattices.subsets else 0, LEVEL_SLACK if self.wide else 0)
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
 class LatticeCounts:
-    """Lattice counts of one table, and for each subset the summed distances of rows to their points, in units."""
+    """Counts of one table, and for each subset the summed distances of rows to their points, in units."""
 
     counts: Counts
     moved: tuple[int, ...]
 
     def __repr__(self) -> str:
-        return f"FineCounts(<private: {len(self.moved)} marginals>)"
+        return f"LatticeCounts(<private: {len(self.moved)} marginals>)"
 
     @property
     def rows(self) -> int:

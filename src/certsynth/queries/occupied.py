@@ -1,4 +1,4 @@
-"""Which cells of a grid hold rows, and how many: a grid of all columns has far more cells than there are rows."""
+"""Counts of the occupied cells of a grid: a grid of all columns has far more cells than there are rows."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ from certsynth.queries.marginals import Counts, Marginals
 from certsynth.queries.tally import Batch, tally_batches
 
 MAX_GRID_CELLS = 2**62
-"""Cells of a grid that can be numbered."""
+"""Cells of a grid, at most, so that their positions fit into 64 bits."""
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
 class OccupiedCells:
-    """Exact counts of the cells that hold private rows. They never leave the process, and do not show themselves.
+    """Exact counts of the cells that hold private rows. They never leave the process, and their repr shows nothing.
 
-    `places` are the positions of those cells in the one block of `marginals`, ascending.
+    `places` are the positions of those cells in the single block of `marginals`, ascending.
     """
 
     marginals: Marginals
@@ -31,18 +31,18 @@ class OccupiedCells:
     rows: int
 
     def __repr__(self) -> str:
-        return "Occupied(<private>)"
+        return "OccupiedCells(<private>)"
 
     def __reduce__(self) -> NoReturn:
         raise TypeError("exact counts are private and cannot be pickled")
 
     @property
     def size(self) -> int:
-        """How many cells the grid has."""
+        """Number of cells of the grid."""
         return self.marginals.sizes()[0]
 
     def to_counts(self) -> Counts:
-        """The counts of all cells, empty ones too."""
+        """The counts of all cells, including empty ones."""
         block = np.zeros(self.size, dtype=np.int64)
         block[self.places] = self.counts
         return Counts(marginals=self.marginals, blocks=(frozen(block),), rows=self.rows)
@@ -54,13 +54,13 @@ def joint_grid(schema: Schema, resolution: int) -> Marginals:
 
 
 def grid_cells(schema: Schema, resolution: int) -> int:
-    """How many cells it has."""
+    """Number of cells of `joint_grid`."""
     return math.prod(column.cells(resolution).size for column in schema)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Sparse:
-    """Vectors of which few entries are not 0. About `most` entries are held at once, where so many suffice."""
+    """Vectors with few non-zero entries. Equal positions are merged when more than `most` entries are stored."""
 
     parts: list[list[tuple[Ints, Ints]]]
     most: int
@@ -78,7 +78,7 @@ class Sparse:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Occupancy:
-    """The tally of which cells of each grid hold rows; the last vector is the number of rows."""
+    """The tally of the occupied cells of each grid; the last vector is the number of rows."""
 
     schema: Schema
     grids: Sequence[Marginals]
@@ -104,7 +104,7 @@ class Occupancy:
 def count_occupied(
     schema: Schema, grids: Sequence[Marginals], batches: Iterable[Batch], *, most: int = 4_000_000
 ) -> list[OccupiedCells]:
-    """The same of cleaned rows that come in batches."""
+    """The result of `Occupancy` for cleaned rows that come in batches."""
     return tally_batches(batches, Occupancy(schema, grids, most))
 
 
@@ -118,5 +118,5 @@ def _merge_entries(parts: Sequence[tuple[Ints, Ints]]) -> tuple[Ints, Ints]:
 
 
 def codes_of(cells: Sequence[Cells], places: Ints) -> Ints:
-    """Codes of the cells at the given positions of a grid: one row for each, one column for each of the table's."""
+    """Codes of the cells at the given positions of a grid, one row for each cell and one column for each column."""
     return np.stack(np.unravel_index(places, tuple(c.size for c in cells)), axis=1).astype(np.int64)
