@@ -98,7 +98,7 @@ def test_exact_counts_do_not_show_themselves():
     import pickle
 
     found = grid(LINE, np.array([[1.0], [1.0], [4.0]]))
-    assert repr(found) == "Occupied(<private>)"
+    assert repr(found) == "OccupiedCells(<private>)"
     with pytest.raises(TypeError, match="private"):
         pickle.dumps(found)
 

@@ -1,4 +1,4 @@
-"""Step 3 and emission: from noisy measurements to a synthetic table as it will be written. No private row is read."""
+"""Step 3 and emission: turn noisy measurements into the synthetic table that is written. No private row is read."""
 
 from __future__ import annotations
 
@@ -25,12 +25,13 @@ from certsynth.projection.target import Projection, Target, as_probabilities
 from certsynth.projection.transport_program import TransportProgram
 
 MEAN_LOSS_WEIGHT = 0.01
-"""What the mean loss over all subsets counts beside the largest one in Step 3 (docs/explanation/projection.md)."""
+"""Weight of the mean loss over all subsets, relative to the largest loss, in the objective of Step 3
+(docs/explanation/projection.md)."""
 
 
 @dataclass(frozen=True, slots=True)
 class Fitting:
-    """How rows are made of measurements: what is asked for, or what certificate.json says was done."""
+    """How rows are made from measurements: as the settings request, or as certificate.json records."""
 
     projection: str
     loss: str | None
@@ -72,7 +73,10 @@ def fit_table(
     other_loss: bool = False,
     progress: Progress = silent,
 ) -> tuple[Table, str]:
-    """A table of `rows` rows that obeys the rules, and where its points come from. `public` rows are cleaned ones."""
+    """Make a table of `rows` rows that obeys the rules; also returns the name of its support.
+
+    `public` rows are cleaned. With `other_loss` a linear program minimises the other of the two losses.
+    """
     measurement = measurements[-1]
     if how.projection == "particles":
         clean = synthesise(measurements, schema, rows, rng, public=public, progress=progress)
@@ -97,7 +101,7 @@ def _support(
     public: Sequence[np.ndarray] | None,
     rng: np.random.Generator,
 ) -> tuple[Ints, str]:
-    """Points that may carry weight, and the name of where they come from."""
+    """Points that may carry weight, and the name of this support."""
     marginals = measurement.marginals
     if public is not None:
         codes = [c.to_cells(x, cells) for c, x, cells in zip(schema, public, marginals.cells, strict=True)]

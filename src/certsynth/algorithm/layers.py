@@ -1,4 +1,4 @@
-"""Step 2 at several resolutions: single columns at full detail first, then several together in cells that follow."""
+"""Step 2 in layers: measure single columns at full detail, then tables of several columns in cells based on these."""
 
 from __future__ import annotations
 
@@ -20,19 +20,21 @@ from certsynth.queries.marginals import CellCounts, Subset
 from certsynth.queries.tally import Rows
 
 NOISE_COST_POWER, MAX_TABLE_WEIGHT = 0.7, 64
-"""A table's weight is what noise on it costs, beside the most that it costs on any, to this power; in whole parts."""
+"""A table's weight is (cost / largest cost) ** NOISE_COST_POWER, rounded to 1/MAX_TABLE_WEIGHT: tables on which noise
+does more harm get more budget."""
 
 MIN_ROWS_PER_DEVIATION = 0.35
-"""Rows in a cell of a table of labels and a line, on average, as a multiple of the noise's deviation."""
+"""Mean number of rows in a cell of a table of labels and a line, at least, in standard deviations of the noise: this
+limits the number of label groups."""
 
 
 @dataclass(frozen=True, slots=True)
 class LayerSpec:
-    """What is to be measured: tables of these subsets of columns, at the cost of `budget`.
+    """One layer of measurements: tables of these subsets of columns, at the cost of `budget`.
 
-    `cells`: even ones, `resolution` to the unit length; all points of the columns' lattices; or groups of the points of
-    the first layer's lattices, at most `resolution` to a line, chosen by what that layer found about single columns;
-    labels are in more groups where noise allows.
+    `cells` are even ones, `resolution` to the unit length; all points of the columns' lattices; or groups of the first
+    layer's points, chosen by its noisy counts of single columns: at most `resolution` groups to a line, and more groups
+    of labels where noise allows.
     """
 
     subsets: tuple[Subset, ...]
@@ -43,14 +45,14 @@ class LayerSpec:
 
     @property
     def ways(self) -> int:
-        """How many columns the widest table has."""
+        """Number of columns of the widest table."""
         return max(map(len, self.subsets))
 
 
 def measure_layers(
     rows: Rows, schema: Schema, layers: Sequence[LayerSpec], *, noise: Noise | None
 ) -> list[FullMeasurement]:
-    """Measure one layer after the other. Cells of a layer depend on the noisy counts of those before, and on no row."""
+    """Measure one layer after the other. Cells of a layer depend on the noisy counts of earlier ones, not on rows."""
     made: list[FullMeasurement] = []
     for layer in layers:
         marginals = weighted_marginals(_cells(schema, layer, made), layer)
@@ -77,10 +79,11 @@ def _cells(schema: Schema, layer: LayerSpec, before: Sequence[FullMeasurement]) 
 
 
 def max_label_groups(layer: LayerSpec, rows: float) -> int:
-    """Into how many groups labels are taken together at most; `rows` must be public.
+    """The most groups that the labels of a column are merged into; `rows` must be public.
 
-    As many as leave LEAST_COUNT times the noise in a cell of a table with a line, on average; and no fewer than a line
-    has. Labels are all equally far from each other, so that those in a group lose more than neighbours on a line do.
+    A cell of a table with a line then holds MIN_ROWS_PER_DEVIATION standard deviations of the noise, on average; there
+    are no fewer groups than on a line. Labels are equally far from each other, so merging them loses more than merging
+    neighbours on a line.
     """
     assert layer.resolution is not None
     moves = len(layer.subsets) * (2 if layer.strategy.neighbours is Neighbours.REPLACE_ONE else 1)
@@ -89,8 +92,8 @@ def max_label_groups(layer: LayerSpec, rows: float) -> int:
 
 
 def weighted_marginals(cells: tuple[Cells, ...], layer: LayerSpec) -> Marginals:
-    """The tables of a layer, each with a weight that grows with what noise on it would cost."""
-    if not layer.strategy.shares_total:  # the paper's mechanism treats all alike
+    """The marginals of a layer, with weights that grow with the cost of noise on each table."""
+    if not layer.strategy.shares_total:  # the paper's mechanism weights all tables equally
         return Marginals(cells=cells, subsets=layer.subsets)
     costs = noise_costs(cells, layer.subsets)
     weights = np.maximum(np.rint(MAX_TABLE_WEIGHT * (costs / costs.max()) ** NOISE_COST_POWER), 1).astype(int).tolist()
@@ -98,9 +101,9 @@ def weighted_marginals(cells: tuple[Cells, ...], layer: LayerSpec) -> Marginals:
 
 
 def noise_costs(cells: Sequence[Cells], subsets: Sequence[Subset]) -> Floats:
-    """What noise of one scale on all cells of a table costs, about: M·√m for M labels with a line of m cells each.
+    """Approximate loss caused by noise of one scale on all cells: M·√m for M labels with a line of m cells each.
 
-    On a line neighbouring cells even it out; between labels nothing does.
+    On a line, noise of neighbouring cells averages out; between labels it does not.
     """
     labels = [1.0 if len(c.places) else c.apart for c in cells]
     lines = [len(c.places) + c.apart if len(c.places) else 1.0 for c in cells]
@@ -114,14 +117,15 @@ def noise_costs(cells: Sequence[Cells], subsets: Sequence[Subset]) -> Floats:
 
 
 def lattice_points(schema: Schema, steps: int | None) -> tuple[Groups, ...]:
-    """Every point of the columns' lattices, at full detail or as fine as asked for, as a group of its own."""
+    """Cells of one lattice point each: at full detail, or with `steps` points to the unit length."""
     lattices = [column.detail() if steps is None else column.lattice(steps) for column in schema]
     return tuple(Groups.of(lattice, np.arange(len(lattice.places))) for lattice in lattices)
 
 
 def group_cells(column: Column, points: Cells, known: Cells, counts: Floats, most: int) -> Groups:
-    """At most `most` groups on the line or of labels, unions of `known` ones, that lose little of the noisy `counts`
-    of `points`.
+    """Merge `known` groups into at most `most`, on the line or of labels, so that little detail is lost.
+
+    `counts` are the noisy counts of `points`.
     """
     assert isinstance(known, Groups)
     line, starts = len(points.places), known.starts
@@ -140,8 +144,10 @@ def group_cells(column: Column, points: Cells, known: Cells, counts: Floats, mos
 
 
 def representatives_of_labels(known: Groups, mass: Floats, most: int) -> Ints:
-    """For each group of labels the one that stands for it: near ones of a web, else runs in the order of the schema,
-    which lists like with like more often than not.
+    """For each group of labels, the group that represents it after merging to at most `most`.
+
+    Labels with a metric are merged with near ones, others in runs in the order of the schema, which often lists similar
+    labels next to each other.
     """
     count = len(mass)
     if count <= most:

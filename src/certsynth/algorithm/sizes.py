@@ -1,4 +1,4 @@
-"""What the work will take, from the schema alone; what cannot fit is refused before any row is read."""
+"""Estimate memory and time from the schema alone, and refuse what cannot fit before any row is read."""
 
 from __future__ import annotations
 
@@ -21,24 +21,25 @@ from certsynth.queries.net import nodes_per_net
 from certsynth.queries.occupied import MAX_GRID_CELLS, grid_cells
 
 MAX_LABELLED_POINTS = 600_000
-"""Points of labels with a line, or in a web, beyond which comparing two tables takes minutes."""
+"""Lattice points of a table of labels with a line or a metric, at most: comparing two larger tables takes minutes."""
 
 MAX_OTHER_DRAWS = 16
-"""Draws of the noise on all cells that plans, estimates and the fitting of rows have in memory, at most."""
+"""Draws of the noise on all cells that planning, estimation and fitting keep in memory, at most."""
 
 EXPECTED_LARGE_SOLVES = 12
-"""Subsets with many lattice points that are solved, about, before the others are known to be no worse."""
+"""Approximate number of subsets with many lattice points that are solved before bounds rule out all others."""
 
 BYTES_PER_NODE = 20_000
-"""What comparing two tables on a net holds for each of its nodes, at most."""
+"""Bytes per node of a net while two tables are compared on it, at most."""
 
 MAX_PROGRAM_CELLS = {"transport": 50_000, "path": 300_000}
-"""Cells beyond which the linear programs of Step 3 take more than about ten minutes on two cores."""
+"""Cells of all tables, at most, by loss: beyond, the linear program of Step 3 takes more than about ten minutes on two
+cores."""
 
 
 @dataclass(frozen=True, slots=True)
 class Size:
-    """What counting, noise and certificate will take."""
+    """Cells, memory in bytes and time in seconds on two cores."""
 
     cells: int
     bytes: int
@@ -49,11 +50,11 @@ class Size:
 
 
 def size_of(marginals: Marginals, *, draws: int) -> Size:
-    """Estimated from the schema alone. The seconds are those of two cores, and only rough."""
+    """Estimated size of counting, noise and plug-in certificate. The seconds are a rough figure."""
     sizes = marginals.sizes()
     cells = sum(sizes)
     drawn = max(MAX_OTHER_DRAWS * cells, min((draws + PILOT_DRAWS) * cells, DRAWN_AT_ONCE))
-    held = 8 * cells + 3 * drawn  # counts, coefficients and estimates, and the draws with their images
+    held = 8 * cells + 3 * drawn  # counts, coefficients and estimates; draws and their images
     network = 40 * max(sizes) * 30 * (os.cpu_count() or 1)  # nodes × arcs, in each worker
     seconds = (draws + PILOT_DRAWS) * sum(3e-5 + 5e-8 * float(size) ** 1.5 for size in sizes) / 1.5
     return Size(cells=cells, bytes=8 * held + network, seconds=seconds)
@@ -62,7 +63,7 @@ def size_of(marginals: Marginals, *, draws: int) -> Size:
 def size_of_release(
     schema: Schema, marginals: Marginals, fine: LatticeQuery | None, *, rows: int, draws: int, program: bool = False
 ) -> Size:
-    """What a whole release takes: counting, fitting, and both certificates. Rough, for two cores.
+    """Estimated size of a whole release: counting, fitting and both certificates.
 
     `program`: rows are fitted by a linear program rather than by particles.
     """
@@ -86,9 +87,7 @@ def size_of_release(
 
 
 def comparing_seconds(points: Sequence[int]) -> float:
-    """What comparing two tables takes, on two cores: small subsets are solved, the others bounded, and a few of these
-    solved.
-    """
+    """Seconds to compare two tables: small subsets are solved, large ones bounded, and a few of these also solved."""
     most, small = EXPECTED_LARGE_SOLVES, COARSER[0][1]
     largest = sorted(points, reverse=True)[:most]
     each = (2e-3 + 4e-6 * p if p < small else 0.012 for p in points)
@@ -96,7 +95,7 @@ def comparing_seconds(points: Sequence[int]) -> float:
 
 
 def check_size(marginals: Marginals, *, draws: int, memory: int | None = None) -> None:
-    """Refuse what cannot fit, with the numbers, before the data is opened."""
+    """Refuse marginals that do not fit into memory, with the numbers, before the data is opened."""
     size = size_of(marginals, draws=draws)
     limit = allowed_memory(memory)
     if size.bytes > limit:
@@ -128,8 +127,9 @@ def check_program(marginals: Marginals, *, loss: str) -> None:
 
 
 def check_lattice(fine: LatticeQuery, *, memory: int | None = None) -> None:
-    """Refuse a lattice that cannot fit, before the data is opened. Subsets that do not fit together are counted in
-    several passes; the largest must fit alone.
+    """Refuse a lattice that does not fit into memory, before the data is opened.
+
+    Subsets that do not fit together are counted in several passes; the largest must fit by itself.
     """
     sizes = fine.on_lattices.sizes()
     for subset, size in zip(fine.on_lattices.subsets, sizes, strict=True):
@@ -147,7 +147,7 @@ def check_lattice(fine: LatticeQuery, *, memory: int | None = None) -> None:
 
 
 def _check_labels(fine: LatticeQuery, subset: Subset, size: int) -> None:
-    """Refuse to compare very many labels with values on a line: no other way between them is as slow."""
+    """Refuse to compare very many labels combined with a line or a metric: no other comparison is as slow."""
     cells = fine.marginals.of(subset)
     lines = [c for c in cells if len(c.places) > 1 or c.web is not None]
     labels = [j for j in subset if not len(fine.marginals.cells[j].places)]
@@ -163,17 +163,17 @@ def _check_labels(fine: LatticeQuery, subset: Subset, size: int) -> None:
 
 
 def lattice_bytes(sizes: Sequence[int], points: int) -> int:
-    """Counts on so many lattice points at a time, and networks in workers."""
+    """Bytes for counts on `points` lattice points at a time, and for the networks of all workers."""
     return POINT_BYTES * points + network_bytes(sizes)
 
 
 def default_memory() -> int:
-    """Half of the machine's memory."""
+    """Half of the machine's memory, in bytes."""
     return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") // 2
 
 
 def allowed_memory(memory: int | None) -> int:
-    """The most bytes that may be used: half of what the machine has, unless a caller says otherwise."""
+    """The most bytes that may be used: `memory`, checked; by default half of the machine's memory."""
     if memory is None:
         return default_memory()
     if isinstance(memory, bool) or not isinstance(memory, int) or memory < 1:

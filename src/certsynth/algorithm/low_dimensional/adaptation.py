@@ -1,7 +1,7 @@
-"""The grid that suits the rows' own dimension, chosen privately: how many cells hold rows says how fine it can be.
+"""Choose the grid that suits the intrinsic dimension of the rows, privately, by the number of occupied cells.
 
-One row is in one cell of every grid, so that replacing, adding or removing it changes the number of occupied cells of
-each by at most 1.
+A row is in one cell of every grid, so replacing, adding or removing it changes the number of occupied cells of each
+grid by at most 1.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from certsynth.queries.tally import Rows
 
 
 def choose_grid(private: Rows, task: Task, *, spending: Spending) -> Chosen:
-    """The grid with a small expected loss for these rows, by the share of the budget that is for it."""
+    """Choose a grid with a small expected loss for these rows, at the cost of `choice_share` of the budget."""
     found = possible_grids(task)
     best, spent = 0, tuple[Spent, ...]()
     if len(found) > 1:
@@ -42,7 +42,7 @@ def choose_grid(private: Rows, task: Task, *, spending: Spending) -> Chosen:
 def _by_score(
     found: Sequence[Grid], sizes: Sequence[int], budget: Budget, settings: Settings, spending: Spending
 ) -> tuple[int, Guarantee]:
-    """No number of occupied cells is told, only which grid is good."""
+    """Choose by a private score; only the choice is published, not the numbers of occupied cells."""
     spending.take(budget)
     best = choose_by_ratio(
         [grid.score(size) for grid, size in zip(found, sizes, strict=True)],
@@ -55,7 +55,7 @@ def _by_score(
 def _by_noisy_sizes(
     found: Sequence[Grid], sizes: Sequence[int], budget: Budget, settings: Settings, spending: Spending
 ) -> tuple[int, Guarantee]:
-    """The paper's way: every number of occupied cells gets noise, and its bound is minimised over them.
+    """Choose as in the paper: add noise to every number of occupied cells, and minimise the paper's bound.
 
     Paper: Eq. (42) [support-sizes], Eq. (43) [optimal-dimension]
     """

@@ -1,4 +1,4 @@
-"""Step 3 on one grid of all columns: weights on the cells whose noisy counts stand out."""
+"""Step 3 on one grid of all columns: weights on the cells with large noisy counts."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ from certsynth.queries.occupied import codes_of
 
 
 def heavy_cells(measurement: Measurement, *, signed: bool) -> tuple[Ints, Floats]:
-    r"""Codes of cells, and their probabilities: the measure that is nearest to the projected counts ν.
+    r"""Codes of cells and their probabilities: the probability measure nearest to the projected counts ν.
 
-    On the simplex that is ν itself, up to its mass. In the ball of the ℓ1 norm, where negative counts are kept, too,
+    On the simplex it is ν itself, normalised. In the ℓ1 ball, which also keeps negative counts,
 
     .. math:: \min_{\mu} U(\nu, \mu) = hub \cdot (1 - \textstyle\sum_z \nu_z)
 
-    for all probabilities μ on the support: the constant function shows that it is no less, and ν⁺ with what it lacks,
-    put anywhere, attains it (docs/explanation/proofs/low-dimensional.md). So no program needs to be solved.
+    over all probability measures μ on the support: the constant function shows that it is no less, and ν⁺ with the
+    missing mass placed anywhere attains it (docs/explanation/proofs/low-dimensional.md). So no program is solved.
     """
     cells, (values,) = measurement.marginals.cells, measurement.coefficients
     places = measurement.places if isinstance(measurement, SparseMeasurement) else np.arange(len(values))

@@ -1,4 +1,4 @@
-"""The method of appendix D: a grid for the rows' own dimension, whose heavy cells get rows at their centres."""
+"""The method of appendix D: a grid for the intrinsic dimension of the rows, and rows at the centres of heavy cells."""
 
 from __future__ import annotations
 
@@ -31,17 +31,17 @@ from certsynth.projection.repair import repair_rows
 from certsynth.queries.occupied import Occupancy, joint_grid
 
 CHOICE_SHARE = Fraction(1, 10)
-"""Share of the budget that chooses the resolution where the rows' dimension is unknown."""
+"""Share of the budget spent on choosing the resolution if none is given."""
 
 
 class LowDimensional:
-    """One grid of all columns. `signed`: negative counts are kept like positive ones, as in the paper.
+    """One grid of all columns. `signed`: keep negative counts like positive ones, as in the paper.
 
     Paper: Theorem 3 [low-dimensional], Theorem 4 [low-dimensional-general]
     """
 
     lattice_columns = 2
-    """Rows lie at the centres of few cells: a net of these is finer than a lattice of three columns."""
+    """Columns up to which a lattice is used: rows lie at the centres of few cells, on which a net is finer."""
 
     def __init__(self, *, signed: bool) -> None:
         self.signed = signed
@@ -51,11 +51,11 @@ class LowDimensional:
         self._check(schema, options)
         settings = common_settings(self.name, schema, options, Defaults(), sparsity=len(schema))
         projection = "l1-ball" if self.signed else "simplex"
-        # Rows do not fill their cell: its centre is nearer to them than other places in it are.
+        # Rows do not fill their cells: the centre is nearer to them, on average, than other points of the cell.
         return replace(settings, projection=projection, detail="centre", choice_share=self._choice_share(settings))
 
     def _check(self, schema: Schema, options: Mapping[str, Any]) -> None:
-        """One grid of all columns fixes much: refuse what it has no use for."""
+        """Refuse options that have no effect on one grid of all columns."""
         if checked_budget(options["epsilon"], options["delta"], options["rho"]).budget.unit is not Unit.EPSILON:
             raise InputError(
                 f"the mechanism {self.name} has Laplace noise, for `epsilon` alone: leave `delta` and `rho` out."
@@ -82,7 +82,7 @@ class LowDimensional:
             )
 
     def _choice_share(self, settings: Settings) -> Fraction:
-        """In the paper's way every support size has as much as the counts: of d + 2 equal parts, d + 1."""
+        """The share of the choice. In the paper each support size gets as much as the counts: d + 1 of d + 2 parts."""
         if settings.resolution is not None:
             return Fraction(0)
         if not self.signed:

@@ -1,4 +1,4 @@
-"""What to expect of one grid of all columns, before any row is read: for each dimension that rows may have."""
+"""Plan one grid of all columns: what to expect for each dimension that the rows may have, before any row is read."""
 
 from __future__ import annotations
 
@@ -12,12 +12,13 @@ from certsynth.planning.plan import Plan, Planned, Variation, halved
 from certsynth.planning.rehearsal import certificate_slack
 
 BOUND_TO_LOSS_FACTOR = 1.3
-"""The direct certificate of all columns is this many times the loss: rows are compared at nodes near them."""
+"""Direct certificate of all columns divided by the true loss, about: rows are compared at nearby nodes."""
 
 
 def plan_grids(task: Task) -> Plan:
-    """For each dimension that the rows may have, the grid that suits it. At worst they fill all of the space: what is
-    chosen is known only when the rows are looked at.
+    """Plan a grid for each dimension that the rows may have; the last is for rows that fill the space, the worst case.
+
+    The release chooses among them privately, so which one it takes is not known beforehand.
     """
     check_grid(task.schema, task.settings.resolution)
     planned = [_expected(task, grid) for grid in possible_grids(task)]
@@ -45,7 +46,7 @@ def plan_grids(task: Task) -> Plan:
 
 
 def _expected(task: Task, grid: Grid) -> Planned:
-    """What to expect of rows of the grid's dimension: a guess within a factor of 2."""
+    """What to expect if the rows have the grid's dimension: an estimate within a factor of 2."""
     expected, extra = grid.expected(grid.occupied), certificate_slack(task)
     each = design_of(task.settings, grid)
     bound = BOUND_TO_LOSS_FACTOR * expected + extra
