@@ -1,4 +1,4 @@
-"""The only place where noise meets data."""
+"""Mechanisms: the only modules that add noise to data."""
 
 from certsynth.mechanisms.guarantee import Budget, Guarantee, Neighbours, Sensitivity, Unit
 from certsynth.mechanisms.measure import FullMeasurement, Measurement, as_full_measurements, measure

@@ -1,4 +1,4 @@
-"""Noise on the counts of squares, squares of squares, and so on."""
+"""Strategy: noise on the counts of nested squares at every scale."""
 
 from __future__ import annotations
 
@@ -19,14 +19,14 @@ from certsynth.mechanisms.tree import fit_tree
 
 @dataclass(frozen=True, slots=True)
 class QuadTree(Strategy):
-    r"""Noise on counts at every scale: points of all lines shared out among 2, 4, 8, … parts, down to the cells.
+    r"""Noise on counts at every scale: the points of each line in 2, 4, 8, … equal parts, down to the cells.
 
     .. math:: c_{l,i} = w_l \sum_{square\ i\ of\ level\ l} v
 
-    A point apart from a line is alone on every level, unless it is in a web, which is cut as its coverings are. A level
-    with a single square holds all rows and is left out, and so is one that cuts nothing. A row is in one square on each
-    level, so one coefficient on each changes by w under add/remove, and two may under replace-one. The way back is
-    least squares on the tree, with the total known.
+    A point off the line is a part of its own on every level, unless its column has a metric, whose coverings define the
+    parts. A level with a single square, or with no more squares than the previous level, is left out. A row is in one
+    square on each level, so on each level one coefficient changes by w under add/remove, and up to two under
+    replace-one. Cells are estimated by least squares on the tree, with the total known.
     """
 
     name = "quad-tree"
@@ -62,7 +62,7 @@ class QuadTree(Strategy):
 
 
 def _levels(product: Product) -> list[tuple[Ints, int]]:
-    """For each level, coarsest first, the square of every cell and how many squares there are."""
+    """For each level, coarsest first, the square of every cell and the number of squares."""
     return _levels_of(tuple(product))
 
 
@@ -81,8 +81,8 @@ def _levels_of(product: tuple[Cells, ...]) -> list[tuple[Ints, int]]:
 
 
 def _split(cells: Cells, parts: int) -> Ints:
-    """Codes after the points of the line are shared out evenly among so many parts, and labels of a web among those
-    of its covering; other points apart stay alone.
+    """Codes after the line is divided into `parts` parts with equally many points, and labels with a metric into those
+    of its covering; other points off the line stay separate.
     """
     line, woven = len(cells.places), woven_level(cells, parts.bit_length() - 1)
     runs = np.arange(line) * min(parts, line) // max(line, 1)
@@ -92,7 +92,7 @@ def _split(cells: Cells, parts: int) -> Ints:
 
 
 def _parents(levels: list[tuple[Ints, int]]) -> list[Ints]:
-    """For each level but the first, the square of the level before that each square is part of."""
+    """For each level but the first, the square of the previous level that each square is part of."""
     codes = []
     for (coarse, _), (fine, parts) in itertools.pairwise(levels):
         above = np.zeros(parts, dtype=np.int64)
