@@ -1,4 +1,4 @@
-"""Answers that are remembered by what was asked: a plan depends on a schema and a few numbers, and on no row."""
+"""A cache of plans on disk: a plan depends on a schema and a few numbers, never on rows."""
 
 from __future__ import annotations
 
@@ -13,15 +13,16 @@ from pathlib import Path
 from typing import Any
 
 CACHE_VARIABLE = "CERTSYNTH_CACHE"
-"""The folder that answers are kept in; "off" keeps none. By default a folder of the user's cache."""
+"""Environment variable that names the cache folder; "off" disables the cache. By default it is a folder of the user's
+cache."""
 
 Answer = dict[str, Any]
 
 
 def load_or_make(question: Mapping[str, Any], make: Callable[[], Answer]) -> Answer:
-    """What `make` returns, or what it returned when the same was asked before: JSON in both cases.
+    """The stored answer to a question; if there is none, what `make` returns, which is stored. JSON in both cases.
 
-    A folder that cannot be read or written is as good as none.
+    A folder that cannot be read or written is treated as if there were none.
     """
     folder = _folder()
     if folder is None:

@@ -1,9 +1,9 @@
-"""Which mechanism, resolution and split of the budget promise most: from the schema alone, before any row is read.
+"""Choose mechanism, resolution and split of the budget from the schema alone, before any row is read.
 
-Every candidate is judged by what its cells may lose and by what its noise alone does, drawn from its law. Where that is
-not the whole story, because particles smooth noise and keep single columns at full detail, the most promising ones are
-rehearsed: released on tables made up from the schema. docs/explanation/planning.md has the reasons and the figures, and
-how the planned resolution and the loss follow the theory.
+Every design is assessed by the loss inside its cells and the loss caused by its noise, drawn from its law. Particles
+smooth noise and keep single columns at full detail, so for them the most promising designs are also rehearsed: released
+on tables made up from the schema. docs/explanation/planning.md has the reasons and figures, and compares the planned
+resolution and loss with the theory.
 
 Paper: Theorem 1 [rates]
 """
@@ -42,30 +42,31 @@ from certsynth.queries.marginals import Subset, subsets_within
 RESOLUTIONS = (4, 6, 8, 12, 16, 24, 32, 48, 64, 96, 128)
 
 MAX_PROGRAM_CELLS, MAX_PARTICLE_CELLS = 12_000, 2_000_000
-"""Cells up to which a resolution is chosen without being asked for: by programs, or particles, more take minutes."""
+"""Cells of all tables up to which a resolution is chosen automatically, for linear programs and for particles: more
+take minutes."""
 
 FIRST_SPLIT = Fraction(1, 4)
 SPLITS = (Fraction(1, 8), Fraction(1, 4), Fraction(3, 8), Fraction(1, 2))
-"""Of the budget for measuring, what single columns get where several are measured as well: at first, and at last."""
+"""Share of the measurement budget that single columns get if wider tables are measured, too: while designs are
+compared, and the values that the final choice is made from."""
 
 SHARE_GROWTH = 2
-"""Where all tables of 2, … columns are measured, those of one column more get so many times the share."""
+"""Factor by which the share of a layer grows with each further column, if all tables of 2, … columns are measured."""
 
 MAX_REHEARSED_DESIGNS, REHEARSALS_PER_DESIGN = 3, 2
-"""Candidates that are rehearsed, and the made-up tables that each is rehearsed on."""
+"""Designs that are rehearsed, at most, and the made-up tables that each is rehearsed on."""
 
 MAX_REHEARSED_RATIO = 1.3
-"""A candidate is rehearsed if it promises at most so many times the smallest loss."""
+"""Predicted loss up to which a design is rehearsed, as a multiple of the smallest."""
 
-_SPLIT_DRAWS = 12  # of the noise, to tell splits apart
-_GROWTH_RESOLUTION = 16  # at which the growth of weights is chosen for all
+_SPLIT_DRAWS = 12  # noise draws for comparing splits
+_GROWTH_RESOLUTION = 16  # resolution at which the growth of weights is chosen for all
 
 
 @dataclass(frozen=True, slots=True)
 class Model:
-    """How the expected loss is put together, as multiples: of what a cell loses at worst, of what noise does to the
-    tables that are certified, both to some power, and of what is left of it in single columns; and what there is in any
-    case.
+    """A model of the expected loss: `least`, plus multiples of powers of the worst loss inside a cell and of the loss
+    by noise on the certified tables, plus a multiple of the loss by noise on single columns.
     """
 
     inside: float
@@ -81,17 +82,17 @@ class Model:
 
 
 WORST_CASE = Model(inside=1.0, noise=2.0)
-"""Rows at the centres of even cells, fitted to noisy counts: the fit may be as far from these as the truth is."""
+"""Rows at the centres of even cells, fitted to noisy counts: the fit may be as far from the counts as the data are."""
 
 TYPICAL = Model(inside=0.149, noise=0.118, single=0.62, least=0.0017, inside_power=1.5, noise_power=0.7)
-"""Particles: fitted to the losses of six survey tables (docs/explanation/planning.md)."""
+"""Particles. The numbers were fitted to the losses of six survey tables (docs/explanation/planning.md)."""
 
 
 @dataclass(frozen=True, slots=True)
 class Design:
-    """What may be measured, with what it promises: `predicted` is a loss, rehearsed or put together by a model.
+    """What a release may measure, with its `predicted` loss, by a model and, if rehearsed, by rehearsals.
 
-    `discretisation` is what a cell of the last layer may lose, `privatisation` the mean loss of its noise.
+    `discretisation` is the worst loss inside a cell of the last layer, `privatisation` the mean loss by its noise.
 
     Paper: Eq. (15) [expected-loss]
     """
@@ -114,7 +115,7 @@ class Design:
 
 @dataclass(frozen=True, slots=True)
 class Choice:
-    """The best candidate, and those that it was compared with."""
+    """The best design, and all designs that were compared."""
 
     best: Design
     designs: tuple[Design, ...]
@@ -125,9 +126,9 @@ class Choice:
 
 
 def choose(task: Task, *, memory: int | None = None, progress: Progress = silent) -> Choice:
-    """The layers of a release with the smallest expected loss. `rows` must be public.
+    """Choose the design with the smallest expected loss. The task's number of rows must be public.
 
-    What was asked before is remembered, also by other processes.
+    Choices are cached on disk.
     """
     question = {
         "choice": 8,
@@ -146,12 +147,12 @@ def choose(task: Task, *, memory: int | None = None, progress: Progress = silent
     found = load_or_make(question, lambda: _to_json(_choose(task, memory, progress)))
     try:
         return _from_json(found, task.settings)
-    except (InputError, KeyError, TypeError, ValueError, IndexError, ArithmeticError):  # somebody else wrote that
+    except (InputError, KeyError, TypeError, ValueError, IndexError, ArithmeticError):  # the cache file was changed
         return _choose(task, memory, progress)
 
 
 def _to_json(choice: Choice) -> dict[str, Any]:
-    candidates = [
+    designs = [
         {
             "mechanism": c.strategy.name,
             "growth": str(c.strategy.growth),
@@ -164,11 +165,11 @@ def _to_json(choice: Choice) -> dict[str, Any]:
         }
         for c in choice.designs
     ]
-    return {"best": choice.designs.index(choice.best), "candidates": candidates}
+    return {"best": choice.designs.index(choice.best), "candidates": designs}
 
 
 def _from_json(found: Mapping[str, Any], settings: Settings) -> Choice:
-    candidates = []
+    designs = []
     for c in found["candidates"]:
         growth, split, resolution = (
             Fraction(c["growth"]),
@@ -180,46 +181,46 @@ def _from_json(found: Mapping[str, Any], settings: Settings) -> Choice:
         resolutions = [settings.resolution] if settings.resolution else [None] if points_only else RESOLUTIONS
         fits = growth in growths and resolution in resolutions and settings.mechanism in (None, name)
         if split not in SPLITS or not fits:
-            raise ValueError("no candidate")
+            raise ValueError("not a design that could be chosen")
         strategy = strategy_named(c["mechanism"], neighbours=settings.neighbours, growth=growth)
         layers = _layers(settings, strategy, resolution, split)
         inside, noise, predicted = (float(c[key]) for key in ("discretisation", "privatisation", "predicted"))
-        candidates.append(Design(layers, split, inside, noise, predicted, tuple(map(float, c["rehearsed"]))))
-    return Choice(candidates[found["best"]], tuple(candidates))
+        designs.append(Design(layers, split, inside, noise, predicted, tuple(map(float, c["rehearsed"]))))
+    return Choice(designs[found["best"]], tuple(designs))
 
 
 def first_guess(task: Task) -> Design:
-    """The best candidate by what noise alone does, without rehearsals."""
+    """The best design by the model alone, without rehearsals."""
     return min(_designs(task, None, silent), key=_predicted)
 
 
 def _choose(task: Task, memory: int | None, progress: Progress) -> Choice:
-    candidates = list(_designs(task, memory, progress))
-    best = min(candidates, key=_predicted)
+    designs = list(_designs(task, memory, progress))
+    best = min(designs, key=_predicted)
     if task.settings.cells(task.settings.sparsity) != "groups":
-        return Choice(best, tuple(candidates))
+        return Choice(best, tuple(designs))
     split = _best_split(task, best)
     if split != FIRST_SPLIT:
         most = MAX_REHEARSED_RATIO * best.predicted
-        close = [c for c in candidates if c.predicted <= most]
+        close = [c for c in designs if c.predicted <= most]
         again = iter(_with_splits(task, [(c, split) for c in close]))
-        candidates = [
+        designs = [
             next(again)
             if c.predicted <= most
             else replace(c, split=split, layers=_layers(task.settings, c.strategy, c.resolution, split))
-            for c in candidates
+            for c in designs
         ]
-    candidates = _rehearse(task, sorted(candidates, key=_predicted), progress)
-    rehearsed = [c for c in candidates if c.rehearsed] or candidates
-    return Choice(min(rehearsed, key=_predicted), tuple(candidates))
+    designs = _rehearse(task, sorted(designs, key=_predicted), progress)
+    rehearsed = [c for c in designs if c.rehearsed] or designs
+    return Choice(min(rehearsed, key=_predicted), tuple(designs))
 
 
-def _predicted(candidate: Design) -> float:
-    return candidate.predicted
+def _predicted(design: Design) -> float:
+    return design.predicted
 
 
 def _designs(task: Task, memory: int | None, progress: Progress) -> Iterator[Design]:
-    """All mechanisms at all resolutions, as long as more cells may help."""
+    """Designs of all mechanisms, for increasing resolutions as long as more cells may help."""
     names = (task.settings.mechanism,) if task.settings.mechanism else AUTO_MECHANISMS
     if task.settings.cells(task.settings.sparsity) == "points":
         table = Marginals(cells=lattice_points(task.schema, task.settings.resolution), subsets=task.settings.tables)
@@ -243,7 +244,7 @@ def _designs(task: Task, memory: int | None, progress: Progress) -> Iterator[Des
                 raise
             return
         if done and (sum(marginals.sizes()) > most_cells or min(least) < min(least[-2:])):
-            return  # more cells have more noise
+            return  # finer cells have more noise
         tasks = [(task, strategy, resolution, FIRST_SPLIT) for strategy in strategies]
         work = len(tasks) * max(marginals.sizes()) * 50
         found = run(predict_design, tasks, work=work, phase="comparing mechanisms", progress=silent)
@@ -263,10 +264,10 @@ def predict_design(
     split: Fraction,
     draws: int | None = None,
 ) -> Design:
-    """What a mechanism at a resolution promises, by what noise alone does."""
+    """The design of a mechanism at a resolution, with its loss predicted by the model."""
     layers = _layers(task.settings, strategy, resolution, split)
-    few, thin, _ = subsample(task.schema, layers)
-    noise = noise_losses(blank_layers(few, thin, task.rows), rows=task.rows, draws=draws)
+    few, layers_of_few, _ = subsample(task.schema, layers)
+    noise = noise_losses(blank_layers(few, layers_of_few, task.rows), rows=task.rows, draws=draws)
     kind, model = layers[-1].cells, _model(task.settings)
     inside = 0.0
     if resolution is not None and kind != "points":
@@ -306,7 +307,7 @@ def _shares(settings: Settings) -> list[Fraction]:
 
 
 def blank_layers(schema: Schema, layers: Sequence[LayerSpec], rows: int) -> list[FullMeasurement]:
-    """FullMeasurements of nothing, in cells like those that layers will have for so many rows."""
+    """Measurements of an empty table, in cells like those that the layers will have for `rows` rows."""
     made: list[FullMeasurement] = []
     for layer in layers:
         cells: tuple[Cells, ...] = made[-1].marginals.cells if made else ()
@@ -325,13 +326,13 @@ def blank_layers(schema: Schema, layers: Sequence[LayerSpec], rows: int) -> list
 
 
 def tables_at(task: Task, resolution: int) -> Marginals:
-    """The tables that a release at some resolution measures last, in cells like those that they will have."""
+    """The marginals of the last layer of a release at some resolution, in cells like those that it will have."""
     plain = strategy_named("identity", neighbours=task.settings.neighbours)
     return blank_layers(task.schema, _layers(task.settings, plain, resolution, FIRST_SPLIT), task.rows)[-1].marginals
 
 
 def _even_groups(column: Column, known: Cells, layer: LayerSpec, rows: int) -> Groups:
-    """Points in groups of about the same number, unions of known ones."""
+    """Groups of about equally many points, unions of known groups."""
     assert isinstance(known, Groups)
     assert layer.resolution is not None
     lattice = known.lattice
@@ -342,9 +343,9 @@ def _even_groups(column: Column, known: Cells, layer: LayerSpec, rows: int) -> G
 
 
 def _worst_cell_loss(column: Column, resolution: int, native: bool) -> Fraction:
-    """How far a value can be from where its cell is; nothing in groups of one value.
+    """The largest distance of a value to the position of its cell; 0 in groups of one value.
 
-    Many labels in few groups lose as much as a line does: those in a group are about as different as neighbours.
+    Many labels in few groups are taken to lose as much as a line: labels of a group differ about as much as neighbours.
     """
     if not native:
         return discretisation(column, column.cells(resolution))
@@ -355,7 +356,7 @@ def _worst_cell_loss(column: Column, resolution: int, native: bool) -> Fraction:
 
 
 def _resolutions(task: Task) -> Sequence[int]:
-    """The resolutions that may be chosen: all points of the grid must fit where all may carry weight."""
+    """The resolutions to choose from; if the support is the full grid, those at which it is small enough."""
     if task.settings.resolution is not None:
         return (task.settings.resolution,)
     if task.settings.projection != "full-grid":
@@ -365,13 +366,13 @@ def _resolutions(task: Task) -> Sequence[int]:
 
 
 def _best_growths(task: Task, names: Sequence[str], resolutions: Sequence[int]) -> list[Strategy]:
-    """Each mechanism with the growth of weights whose noise costs least, at a middle resolution."""
+    """Each mechanism with the growth of weights that minimises the loss by noise at a middle resolution."""
     middle = min(resolutions, key=lambda k: abs(k - _GROWTH_RESOLUTION))
     plain = strategy_named("identity", neighbours=task.settings.neighbours)
     layers = _layers(task.settings, plain, middle, FIRST_SPLIT)
-    few, thin, _ = subsample(task.schema, layers)
-    marginals = blank_layers(few, thin, task.rows)[-1].marginals
-    budget = task.settings.measurement_budget.share(Fraction(len(thin[-1].subsets), len(layers[-1].subsets)))
+    few, layers_of_few, _ = subsample(task.schema, layers)
+    marginals = blank_layers(few, layers_of_few, task.rows)[-1].marginals
+    budget = task.settings.measurement_budget.share(Fraction(len(layers_of_few[-1].subsets), len(layers[-1].subsets)))
     return [best_strategy(marginals, [name], task.settings.neighbours, budget=budget, rows=task.rows) for name in names]
 
 
@@ -380,37 +381,35 @@ def _with_splits(
     others: Sequence[tuple[Design, Fraction]],
     draws: int | None = None,
 ) -> list[Design]:
-    """Candidates once more, each with a split of the budget."""
+    """Assess designs again, each with another split of the budget."""
     tasks = [(task, c.strategy, c.resolution, split, draws) for c, split in others]
     work = 50 * sum((c.resolution or 1) ** task.settings.sparsity for c, _ in others)
     return run(predict_design, tasks, work=work, phase="comparing mechanisms", progress=silent)
 
 
 def _best_split(task: Task, best: Design) -> Fraction:
-    """What single columns should get of the budget, by what noise alone does."""
+    """The best share of the budget for single columns, by the model."""
     tried = _with_splits(task, [(best, split) for split in SPLITS], _SPLIT_DRAWS)
     return SPLITS[int(np.argmin([c.predicted for c in tried]))]
 
 
-def _rehearse(task: Task, candidates: Sequence[Design], progress: Progress) -> list[Design]:
-    """Candidates, the best first, those on the short list with the losses of rehearsals.
+def _rehearse(task: Task, designs: Sequence[Design], progress: Progress) -> list[Design]:
+    """Rehearse the best of some designs, given best first; returns all with corrected predictions.
 
-    What the model says is corrected by how far it is off on the whole. The model knows real tables and the rehearsals
-    know this schema: the geometric mean of both counts.
+    Predictions of the model are multiplied by the median ratio of rehearsed to predicted losses. The model was fitted
+    to real tables and the rehearsals use this schema, so a rehearsed design gets the geometric mean of both.
     """
-    short = [c for c in candidates if c.predicted <= MAX_REHEARSED_RATIO * candidates[0].predicted][
-        :MAX_REHEARSED_DESIGNS
-    ]
+    close = [c for c in designs if c.predicted <= MAX_REHEARSED_RATIO * designs[0].predicted]
+    short = close[:MAX_REHEARSED_DESIGNS]
     if len(short) == 1:
-        return list(candidates)
+        return list(designs)
     tasks = [
         (task.schema, task.settings.subsets, each.layers, task.rows, strength, seed)
         for each in short
         for seed, strength in enumerate(strengths(REHEARSALS_PER_DESIGN))
     ]
-    work = (
-        len(tasks) * min(task.rows, MAX_REHEARSAL_ROWS) * len(task.settings.subsets) * 2
-    )  # ten pairs take as long as a process to start
+    # Rehearsing ten pairs takes as long as starting a process.
+    work = len(tasks) * min(task.rows, MAX_REHEARSAL_ROWS) * len(task.settings.subsets) * 2
     found = run(_rehearsed_loss, tasks, work=work, phase="rehearsing", progress=progress)
     losses = np.reshape(found, (len(short), REHEARSALS_PER_DESIGN))
     means, promised = losses.mean(axis=1), np.array([c.predicted for c in short])
@@ -419,7 +418,7 @@ def _rehearse(task: Task, candidates: Sequence[Design], progress: Progress) -> l
         replace(c, predicted=float(np.sqrt(mean * off * c.predicted)), rehearsed=tuple(map(float, each)))
         for c, mean, each in zip(short, means, losses, strict=True)
     ]
-    return done + [replace(c, predicted=off * c.predicted) for c in candidates[len(short) :]]
+    return done + [replace(c, predicted=off * c.predicted) for c in designs[len(short) :]]
 
 
 def _rehearsed_loss(

@@ -1,4 +1,4 @@
-"""What bound to expect of one candidate: a middle and a range, from made-up tables."""
+"""The bound to expect of a design: a median and a range, from made-up tables."""
 
 from __future__ import annotations
 
@@ -23,21 +23,22 @@ from certsynth.queries.fine import MOVE_UNITS
 from certsynth.queries.marginals import Subset
 
 REAL_LOSS_FACTOR, RANGE_FACTOR = 0.92, 1.25
-"""Survey tables lose a little less than made-up ones, by this factor; what is expected lies between the smallest and
-the largest rehearsal, each moved outward by the other."""
+"""Loss of real survey tables divided by that of made-up ones; and the factor by which the expected range extends beyond
+the smallest and the largest rehearsed loss."""
 
 SPREAD_CELL_FACTOR, SPREAD_NOISE_FACTOR = 0.7, 0.4
-"""What rows of a linear program lose that are spread inside even cells: of what a cell may lose, and of the noise."""
+"""Expected loss of a linear program's rows, spread inside even cells: multiples of the worst loss inside a cell and of
+the loss by noise."""
 
 OUTLOOK_SEED = 100
-"""Tables are others than those that the choice saw."""
+"""First seed of the made-up tables, which differ from those that the choice was made on."""
 
-_MADE_UP_ROWS = 2_000  # of a table that is only read, not released
+_MADE_UP_ROWS = 2_000  # rows of a made-up table that is only read, not released
 
 
 @dataclass(frozen=True, slots=True)
 class Outlook:
-    """The bound to expect with its range, the slack in it, and how many rehearsals it comes from."""
+    """The expected bound with its range, the slack it includes, and the number of rehearsals it is based on."""
 
     middle: float
     low: float
@@ -46,36 +47,36 @@ class Outlook:
     rehearsals: int = 0
 
     def of(self, ratio: float) -> Outlook:
-        """The outlook of another candidate, whose loss should be so many times this one's."""
+        """The outlook of another design, whose expected loss is `ratio` times this one's."""
         scale = (self.slack + ratio * (self.middle - self.slack)) / self.middle if self.middle else 1.0
         return Outlook(scale * self.middle, scale * self.low, scale * self.high, self.slack)
 
 
-def is_rehearsed(settings: Settings, candidate: Design) -> bool:
-    """Whether releases are rehearsed: particles are, where the direct certificate speaks."""
-    return bool(settings.certificate_share) and candidate.layers[-1].cells != "even"
+def is_rehearsed(settings: Settings, design: Design) -> bool:
+    """Whether this design is rehearsed: it is for particles with a direct certificate."""
+    return bool(settings.certificate_share) and design.layers[-1].cells != "even"
 
 
 def expect_bound(
     task: Task,
-    candidate: Design,
+    design: Design,
     privatisation: float,
     progress: Progress = silent,
 ) -> Outlook:
-    """By rehearsals where there are some; else terms are added up. `privatisation` is that of the certificate."""
-    if is_rehearsed(task.settings, candidate):
-        return _rehearse(task, candidate, progress)
+    """The expected bound, by rehearsals or as a sum of terms. `privatisation` is the certificate's term."""
+    if is_rehearsed(task.settings, design):
+        return _rehearse(task, design, progress)
     if task.settings.certificate_share:
         extra = certificate_slack(task)
-        loss = SPREAD_CELL_FACTOR * candidate.discretisation + SPREAD_NOISE_FACTOR * candidate.privatisation
+        loss = SPREAD_CELL_FACTOR * design.discretisation + SPREAD_NOISE_FACTOR * design.privatisation
         return Outlook(loss + extra, loss / 2 + extra / 2, 2 * (loss + extra), extra)
-    return _add_plug_in_terms(task, candidate, privatisation)
+    return _add_plug_in_terms(task, design, privatisation)
 
 
-def _rehearse(task: Task, candidate: Design, progress: Progress) -> Outlook:
+def _rehearse(task: Task, design: Design, progress: Progress) -> Outlook:
     tables = _rehearsal_count(len(task.settings.subsets))
     tasks = [
-        (task.schema, task.settings.subsets, candidate.layers, task.rows, strength, OUTLOOK_SEED + i)
+        (task.schema, task.settings.subsets, design.layers, task.rows, strength, OUTLOOK_SEED + i)
         for i, strength in enumerate(strengths(tables))
     ]
     found = run(_rehearsed_loss, tasks, work=10**9, phase="rehearsing the release", progress=progress)
@@ -92,26 +93,26 @@ def _rehearsed_loss(
 
 
 def _rehearsal_count(subsets: int) -> int:
-    """On how many made-up tables a release is rehearsed whose certificate covers so many subsets."""
+    """Number of made-up tables to rehearse on, given the number of subsets that the certificate covers."""
     return 5 if subsets <= 30 else 4 if subsets <= 100 else 3
 
 
-def _add_plug_in_terms(task: Task, candidate: Design, privatisation: float) -> Outlook:
-    """The terms of the plug-in certificate: what rows lose to the centres of cells and noise, the fit, and what is
-    written beside the centres. Rows are as far from the noisy counts as the truth is.
+def _add_plug_in_terms(task: Task, design: Design, privatisation: float) -> Outlook:
+    """The sum of the plug-in certificate's terms: distance of rows to the centres of cells, noise, fit, and distance of
+    emitted values to the centres. The fit is taken to be as far from the noisy counts as the data are.
     """
-    marginals = blank_layers(task.schema, candidate.layers, 0)[-1].marginals
+    marginals = blank_layers(task.schema, design.layers, 0)[-1].marginals
     bounds = []
     for i, strength in enumerate(strengths(5)):
         table = make_up_table(
             task.schema, _MADE_UP_ROWS, strength=strength, rng=np.random.default_rng(OUTLOOK_SEED + i)
         )
         written = [c.centres(g)[c.to_cells(x, g)] for c, x, g in zip(task.schema, table, marginals.cells, strict=True)]
-        inside = candidate.discretisation
+        inside = design.discretisation
         if task.settings.displacement_share:
             inside = min(inside, _mean_displacement(task.schema, marginals, table))
         bounds.append(
-            inside + privatisation + candidate.privatisation + _mean_displacement(task.schema, marginals, written)
+            inside + privatisation + design.privatisation + _mean_displacement(task.schema, marginals, written)
         )
     return Outlook(float(np.median(bounds)), min(bounds) / RANGE_FACTOR, max(bounds) * RANGE_FACTOR)
 

@@ -1,4 +1,4 @@
-"""What to expect of a release, before a row is read or any budget spent: `plan`."""
+"""`plan`: predict what a release would choose and certify, before any row is read or any budget spent."""
 
 from __future__ import annotations
 
@@ -38,28 +38,28 @@ from certsynth.queries.fine import LatticeQuery
 from certsynth.queries.marginals import all_subsets
 
 REFERENCE_MECHANISM = "haar-noisy-total"
-"""The paper's mechanism: shown beside the others, and never chosen."""
+"""The paper's mechanism, shown for comparison and never chosen automatically."""
 
 MAX_QUANTILE_TABLES = 60
-"""The privatisation term is the largest over the tables on which noise costs most: over all candidates so many are
-looked at for each draw, and at least two, at most ten, for each candidate."""
+"""Tables examined for each noise draw, over all designs, at most; each design has 2 to 10 of them. The privatisation
+term is the largest over the tables on which noise costs most."""
 
 MIN_SUBSETS_FOR_OTHER_NOISE, OTHER_NOISE_DELTA = 100, Fraction(1, 10**6)
-"""From so many subsets on it is told what the other noise would do: without δ, or with this one."""
+"""Subsets from which the plan also shows a release with the other noise: without δ, or with this δ."""
 
 MAX_REHEARSED_SUBSETS, MAX_VARIATION_CELLS = 300, 100_000
-"""Beyond so many subsets of columns a variation is not rehearsed: it is put together by the model. Of more cells, it is
-left out."""
+"""Subsets up to which a variation is rehearsed (beyond, the model predicts it), and cells of all tables beyond which it
+is left out."""
 
 
 @dataclass(frozen=True, slots=True)
 class Planned:
     """A mechanism at a resolution, and what to expect of it.
 
-    `discretisation` is what a cell may lose at worst, `privatisation` what noise on the certified tables costs at the
-    plan's confidence; `predicted_bound` is the certificate to expect and `low` to `high` the range that it should be
-    in. `rehearsals` says on how many made-up tables it was rehearsed: without any, it is put together by a model. Where
-    there is a `dimension`, all that is meant for rows that lie on a set of it.
+    `discretisation` is the worst loss inside a cell, `privatisation` the loss by noise on the certified tables at the
+    plan's confidence, `predicted_bound` the expected certificate and `low` to `high` its expected range. `rehearsals`
+    is the number of made-up tables it was rehearsed on; if it is 0, a model predicts the bound. If there is a
+    `dimension`, the figures are for rows on a set of that dimension.
     """
 
     mechanism: str
@@ -79,7 +79,7 @@ class Planned:
 
 @dataclass(frozen=True, slots=True)
 class Variation:
-    """What would be chosen and expected if one thing were different."""
+    """The choice and the expected bound if one thing were different."""
 
     change: str
     mechanism: str
@@ -89,7 +89,7 @@ class Variation:
 
 @dataclass(frozen=True, slots=True)
 class Merged:
-    """A column of more labels than can be told apart in tables with others: in how many groups they are counted."""
+    """A column with too many labels to count each of them in tables with other columns, and its number of groups."""
 
     column: str
     labels: int
@@ -98,9 +98,9 @@ class Merged:
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """What `release` would choose for a table of this schema and size, what it chose from, and what to expect.
+    """What `release` would choose for a table of this schema and size, the alternatives, and what to expect.
 
-    `columns` is the number of columns that it would hold, and `workload` has the subsets of them that were named.
+    `columns` is the number of columns released, and `workload` lists the subsets of them that were named.
     """
 
     rows: int
@@ -118,7 +118,7 @@ class Plan:
     merged: tuple[Merged, ...] = ()
 
     def to_json(self) -> dict[str, Any]:
-        """What `certsynth plan --json` prints."""
+        """The output of `certsynth plan --json`."""
         return dataclasses.asdict(self)
 
     @classmethod
@@ -135,7 +135,7 @@ class Plan:
 
 
 def plan_layers(task: Task, *, memory: int | None, progress: Progress) -> Plan:
-    """What to expect of tables that are measured layer by layer, and fitted."""
+    """Plan a release that measures tables layer by layer."""
     settings = task.settings
     choice = choose(task, memory=memory, progress=progress)
     terms = _privatisation_terms(task, choice, progress)
@@ -166,7 +166,7 @@ def _merged(schema: Schema, layers: Sequence[LayerSpec], rows: int) -> Iterator[
 
 
 def _privatisation_terms(task: Task, choice: Choice, progress: Progress) -> dict[Design, float]:
-    """The privatisation term of every candidate, and of the paper's mechanism beside them."""
+    """The privatisation term of every design, and of the paper's mechanism for comparison."""
     known, beside = list(choice.designs), []
     if task.settings.mechanism is None:
         reference = strategy_named(REFERENCE_MECHANISM, neighbours=task.settings.neighbours)
@@ -185,9 +185,9 @@ def _privatisation_terms(task: Task, choice: Choice, progress: Progress) -> dict
 def _privatisation(
     schema: Schema, layers: Sequence[LayerSpec], rows: int, draws: int, most: int, beta: Fraction
 ) -> float:
-    """What the noise of the last layer costs, at confidence 1 − β over the draws."""
-    few, thin, _ = subsample(schema, layers)
-    losses = noise_losses([blank_layers(few, thin, rows)[-1]], rows=rows, draws=draws, most=most)[0]
+    """The loss by noise of the last layer, at confidence 1 − β over the draws."""
+    few, layers_of_few, _ = subsample(schema, layers)
+    losses = noise_losses([blank_layers(few, layers_of_few, rows)[-1]], rows=rows, draws=draws, most=most)[0]
     return min(1.0, rank_quantile(losses, max(beta, Fraction(1, draws + 1))))
 
 
@@ -197,7 +197,7 @@ def _outlooks(
     terms: Mapping[Design, float],
     progress: Progress,
 ) -> dict[Design, Outlook]:
-    """What to expect of each: rehearsed candidates in proportion to the best one, which alone is rehearsed so often."""
+    """The outlook of each design. If designs are rehearsed, only the best is here; the others are scaled from it."""
     if not is_rehearsed(task.settings, best):
         return {each: expect_bound(task, each, privatisation) for each, privatisation in terms.items()}
     outlook = expect_bound(task, best, terms[best], progress)
@@ -232,7 +232,7 @@ def _size(task: Task, each: Design) -> Size:
 
 
 def _variations(task: Task, best: Design, predicted: float, progress: Progress) -> list[Variation]:
-    """Twice the rows, half of ε, the other noise, other sparsities: with the mechanism that was chosen, if it fits."""
+    """Twice the rows, half of ε, the other noise, other sparsities: with the chosen mechanism where possible."""
     settings, fixed = task.settings, task.with_settings(mechanism=best.strategy.name)
     asked = [("twice the rows", dataclasses.replace(fixed, rows=2 * task.rows))]
     if (half := halved(settings.privacy)) is not None:
@@ -243,7 +243,7 @@ def _variations(task: Task, best: Design, predicted: float, progress: Progress) 
             asked.append((change, fixed.with_settings(privacy=other)))
     asked += _other_sparsities(task)
     tasks = [(other,) for _, other in [("", task), *asked]]
-    tasks.reverse()  # what takes longest comes first
+    tasks.reverse()  # longest first
     answers = run(_variation, tasks, work=10**9, phase="what would change", progress=progress)
     (now, now_rehearsed), *found = reversed(answers)
     made = []
@@ -256,7 +256,7 @@ def _variations(task: Task, best: Design, predicted: float, progress: Progress) 
 
 
 def _other_sparsities(task: Task) -> Iterator[tuple[str, Task]]:
-    """The task for all subsets of one, two and three columns, where that is another one, and not too large."""
+    """Tasks for all subsets of one, two and three columns, if they differ from this one and are not too large."""
     for sparsity in range(1, min(3, len(task.schema)) + 1):
         subsets = all_subsets(task.schema, sparsity)
         if set(subsets) == set(task.settings.subsets):
@@ -268,12 +268,12 @@ def _other_sparsities(task: Task) -> Iterator[tuple[str, Task]]:
 
 
 def _variation(task: Task) -> tuple[Design, float | None]:
-    """What would be chosen without rehearsals, and its bound on one made-up table, if that can be had."""
+    """The best design by the model, and its bound on one made-up table if it can be rehearsed."""
     settings, guess = task.settings, first_guess(task)
     if not is_rehearsed(settings, guess) or len(settings.subsets) > MAX_REHEARSED_SUBSETS:
         return guess, None
-    few, thin, subsets = subsample(task.schema, guess.layers, settings.subsets)
-    made = rehearse(few, thin, task.rows, strength=strengths(2)[1], seed=OUTLOOK_SEED)
+    few, layers_of_few, subsets = subsample(task.schema, guess.layers, settings.subsets)
+    made = rehearse(few, layers_of_few, task.rows, strength=strengths(2)[1], seed=OUTLOOK_SEED)
     return guess, rehearsed_loss(few, subsets, made) + certificate_slack(task)
 
 
@@ -282,8 +282,8 @@ def _ratio(expected: float, planned: float) -> float:
 
 
 def _other_noise(privacy: Privacy) -> tuple[str, Privacy | None]:
-    """The same ε with the other noise: Gaussian noise grows with the root of the number of tables, Laplace noise with
-    the number.
+    """The same ε with the other noise: the scale of Gaussian noise grows with the square root of the number of tables,
+    that of Laplace noise with the number.
     """
     if privacy.delta is not None:
         return "without delta", Privacy(Budget(privacy.epsilon), epsilon=privacy.epsilon)
@@ -293,7 +293,7 @@ def _other_noise(privacy: Privacy) -> tuple[str, Privacy | None]:
 
 
 def halved(privacy: Privacy) -> Privacy | None:
-    """The same with half of ε."""
+    """The same guarantee with half of ε; None if that leaves no budget."""
     half = privacy.epsilon / 2
     if privacy.delta is None:
         return Privacy(Budget(half), epsilon=half)

@@ -1,4 +1,4 @@
-"""A release rehearsed: Algorithm 1 on a made-up table, with noise of the law that the real one will have."""
+"""Rehearse a release: run Algorithm 1 on a made-up table, with noise of the same law."""
 
 from __future__ import annotations
 
@@ -29,33 +29,33 @@ from certsynth.queries.tally import in_memory
 from certsynth.transport import transport_loss
 
 MAX_REHEARSAL_ROWS, MIN_REHEARSAL_ROWS = 12_000, 8_000
-"""Rows of a rehearsal; between, fewer for more tables. Noise is made smaller as the rows are fewer."""
+"""Rows of a rehearsal, at most and at least: fewer for more tables. The noise is scaled down with the rows."""
 
 MAX_TABLE_ROWS = 400_000
-"""Tables of several columns, times rows, that a rehearsal takes unless that means too few rows."""
+"""Tables of several columns × rows of a rehearsal, at most, as long as MIN_REHEARSAL_ROWS remain."""
 
 COARSE_STEPS, FINE_STEPS = {1: 64, 2: 16, 3: 8}, {1: 256, 2: 64, 3: 16}
-"""Cells to the unit length in which rows are compared, by the number of columns: all subsets of columns at first, and
-then the worst."""
+"""Cells to the unit length in which rows are compared, by the number of columns: first coarsely for all subsets of
+columns, then finely for the worst."""
 
 MIN_ROWS_PER_LABEL_CELL = 5
-"""Rows of a rehearsal to a combination of labels; where there are fewer, a rehearsal has all rows, as far as possible,
-but no more particles."""
+"""Rows per combination of labels, at least, for a rehearsal with few rows; otherwise it has all rows, up to
+MAX_PARTICLES, but no more particles."""
 
 MAX_COMPARED_SUBSETS = 4
-"""Subsets of columns that are compared closely."""
+"""Subsets of columns that are compared finely, at most."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Rehearsal:
-    """A made-up table and what a release would write for it."""
+    """A made-up table, and the rows that a release would write for it."""
 
     table: list[np.ndarray]
     rows: list[np.ndarray]
 
 
 def rehearse(schema: Schema, layers: Sequence[LayerSpec], rows: int, *, strength: float, seed: int) -> Rehearsal:
-    """Release a made-up table that stands for one of `rows` rows."""
+    """Release a made-up table that represents one of `rows` rows."""
     rows = max(rows, 1)
     tables = sum(len(subset) > 1 for layer in layers for subset in layer.subsets) or 1
     particles = min(rows, MAX_REHEARSAL_ROWS, max(MIN_REHEARSAL_ROWS, MAX_TABLE_ROWS // tables))
@@ -70,25 +70,25 @@ def rehearse(schema: Schema, layers: Sequence[LayerSpec], rows: int, *, strength
 
 
 def _rows_fill_label_tables(schema: Schema, layers: Sequence[LayerSpec], rows: int) -> bool:
-    """Whether so many rows fill tables of labels: if not, two tables differ by chance alone, and more rows are needed
-    to see anything else.
+    """Whether this many rows fill all tables of labels. If not, chance alone makes two tables differ, and more rows are
+    needed to see any other difference.
     """
     labels = [len(column.labels) if isinstance(column, Category) else 1 for column in schema]
     return rows >= MIN_ROWS_PER_LABEL_CELL * max(math.prod(labels[j] for j in subset) for subset in layers[-1].subsets)
 
 
 def _budget_factor(layer: LayerSpec, ratio: Fraction) -> Fraction:
-    """What multiplies a budget so that noise on fewer rows is as large, as a share of them, as on all."""
+    """Factor on a budget that keeps the noise, as a share of the rows, the same when there are `ratio` times fewer."""
     return ratio if layer.budget.unit is Unit.EPSILON else ratio**2
 
 
 def rehearsed_loss(schema: Schema, subsets: Sequence[Subset], made: Rehearsal) -> float:
-    """The largest loss over subsets of columns, in cells fine enough to compare one release with another."""
+    """The largest loss over subsets of columns, in cells fine enough to compare releases."""
     return max(_losses(schema, worst_subsets(schema, subsets, made, MAX_COMPARED_SUBSETS), made, FINE_STEPS))
 
 
 def worst_subsets(schema: Schema, subsets: Sequence[Subset], made: Rehearsal, most: int) -> list[Subset]:
-    """Of these subsets of columns the ones with the largest losses, by a first look."""
+    """The `most` subsets of columns with the largest losses in coarse cells."""
     if len(subsets) <= most:
         return list(subsets)
     losses = _losses(schema, subsets, made, COARSE_STEPS)
@@ -96,7 +96,7 @@ def worst_subsets(schema: Schema, subsets: Sequence[Subset], made: Rehearsal, mo
 
 
 def _losses(schema: Schema, subsets: Sequence[Subset], made: Rehearsal, steps: Mapping[int, int]) -> list[float]:
-    """Losses in even cells, so many to the unit length as the number of columns says."""
+    """Losses of subsets in even cells, `steps` to the unit length by number of columns, or on nets for more columns."""
     found: dict[Subset, float] = {}
     for ways in set(map(len, subsets)):
         alike = [subset for subset in subsets if len(subset) == ways]
@@ -107,7 +107,7 @@ def _losses(schema: Schema, subsets: Sequence[Subset], made: Rehearsal, steps: M
 
 
 def _lattice_losses(schema: Schema, subsets: Sequence[Subset], made: Rehearsal, steps: int) -> list[float]:
-    """Losses in even cells, cut from the lattice that synthetic values lie on: real ones are read on it, too."""
+    """Losses in even cells: the lattice of the synthetic values, coarsened; real values are placed on it, too."""
     lattices = [column.detail() for column in schema]
     cells = tuple(_coarsen(lattice, steps) for lattice in lattices)
     marginals = Marginals(cells=cells, subsets=tuple(subsets))
@@ -125,14 +125,14 @@ def _lattice_losses(schema: Schema, subsets: Sequence[Subset], made: Rehearsal, 
 
 
 def _net_losses(schema: Schema, subsets: Sequence[Subset], made: Rehearsal) -> list[float]:
-    """Losses over small nets, with what rows are moved."""
+    """Losses on small nets, including the distances that rows are moved."""
     fine = LatticeQuery.of(schema, subsets).with_nets([made.rows], most=MIN_NODES)
     found = distances(fine, fine.count([made.table]), fine.count([made.rows]))
     return [float(d.upper + d.first_moved + d.second_moved) for d in found]
 
 
 def _coarsen(lattice: Cells, steps: int) -> Cells:
-    """The lattice in at most `steps` even cells."""
+    """The lattice coarsened to at most `steps` even cells."""
     if len(lattice.places) <= steps:
         return lattice
     last = int(lattice.places[-1]) * steps // (lattice.steps + 1)
@@ -148,10 +148,10 @@ def _coarsen_codes(codes: np.ndarray, lattice: Cells, cells: Cells) -> np.ndarra
 
 
 def certified_loss(schema: Schema, subsets: Sequence[Subset], made: Rehearsal) -> float:
-    """The largest loss about as `certify` reads it: with what rows are moved to the lattices that it uses."""
+    """The largest loss, approximately as `certify` computes it: including the moves of rows to its lattices."""
     subsets = worst_subsets(schema, subsets, made, MAX_COMPARED_SUBSETS)
     losses = dict(zip(subsets, _losses(schema, subsets, made, FINE_STEPS), strict=True))
-    narrow = [subset for subset in subsets if len(subset) <= LATTICE_COLUMNS]  # nets have counted it already
+    narrow = [subset for subset in subsets if len(subset) <= LATTICE_COLUMNS]  # on nets, losses include the moves
     if narrow:
         fine = LatticeQuery.of(schema, narrow)
         counts = [fine.count([rows]) for rows in (made.table, made.rows)]
@@ -161,7 +161,7 @@ def certified_loss(schema: Schema, subsets: Sequence[Subset], made: Rehearsal) -
 
 
 def certificate_slack(task: Task) -> float:
-    """What the direct certificate adds to the loss for its noise."""
+    """What the direct certificate adds to the loss to cover its noise."""
     fine = LatticeQuery.of(task.schema, [max(task.settings.subsets, key=len)])
     zero = Fraction(0)
     nothing = [Distance(upper=zero, lower=zero, stretch=Fraction(1), first_moved=zero, second_moved=zero)]
@@ -189,6 +189,6 @@ def certificate_slack(task: Task) -> float:
 def _noiseless_scalars(
     values: Sequence[int], sensitivity: Sensitivity, settings: Settings, share: Fraction
 ) -> NoisyScalars:
-    """What a share of the budget would measure, were the noise 0."""
+    """The measurement of scalars with a share of the budget, if all its noise were 0."""
     spent = settings.privacy.budget.share(share)
     return NoisyScalars(tuple(values), calibrated_scale(sensitivity, spent), Guarantee(spent, settings.neighbours))

@@ -35,8 +35,8 @@ def choose_grid(private: Rows, task: Task, *, spending: Spending) -> Chosen:
         choose = _by_noisy_sizes if strategy_of(task.settings).signed else _by_score
         best, cost = choose(found, sizes, budget, task.settings, spending)
         spent = (Spent(ADAPTING, cost),)
-    candidates = tuple(design_of(task.settings, grid) for grid in found)
-    return Chosen(Choice(candidates[best], candidates), found[best].dimension, spent)
+    designs = tuple(design_of(task.settings, grid) for grid in found)
+    return Chosen(Choice(designs[best], designs), found[best].dimension, spent)
 
 
 def _by_score(
