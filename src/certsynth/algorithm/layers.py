@@ -153,8 +153,8 @@ def representatives_of_labels(known: Groups, mass: Floats, most: int) -> Ints:
     if count <= most:
         return np.arange(count)
     if (web := known.web) is not None:
-        heads = best_representatives(web.distances[:count, :count], mass, most)
-        return heads[np.argmin(web.distances[:count, heads], axis=1)]
+        chosen = best_representatives(web.distances[:count, :count], mass, most)
+        return chosen[np.argmin(web.distances[:count, chosen], axis=1)]
     starts = best_groups(np.arange(count), mass, most)
     runs = np.split(np.arange(count), starts[1:])
     return np.concatenate([np.full(len(run), run[np.argmax(mass[run])]) for run in runs])

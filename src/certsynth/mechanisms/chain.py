@@ -123,7 +123,7 @@ def open_chain(path: Path, *, write: bool) -> Iterator[Chain]:
             raise InputError(f"{path} is not a file; choose another.")
         _wait_for_lock(file, path, exclusive=write)
         if os.fstat(file).st_size > MAX_FILE_BYTES:
-            raise InputError(f"{path} is too large for what it should be; choose another.")
+            raise InputError(f"{path} is too large to be a ledger; choose another file.")
         with open(file, "rb", closefd=False) as reader:
             content = reader.read()
         yield Chain(path, file, content)

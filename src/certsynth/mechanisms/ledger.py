@@ -301,8 +301,8 @@ class Account:
             )
         if charge.neighbours is not ledger.neighbours:
             raise InputError(
-                f"{path} counts under {ledger.neighbours} neighbours, to which what is spent under {charge.neighbours} "
-                f"does not add: ask with `neighbours={str(ledger.neighbours)!r}`, or choose another `ledger`."
+                f"{path} counts under {ledger.neighbours} neighbours, and amounts spent under {charge.neighbours} "
+                f"do not add to them: ask with `neighbours={str(ledger.neighbours)!r}`, or choose another `ledger`."
             )
         _check_room(path, charge, cap=ledger.cap, spent=ledger.spent, delta=ledger.delta)
 

@@ -167,19 +167,19 @@ def _merged(schema: Schema, layers: Sequence[LayerSpec], rows: int) -> Iterator[
 
 def _privatisation_terms(task: Task, choice: Choice, progress: Progress) -> dict[Design, float]:
     """The privatisation term of every design, and of the paper's mechanism for comparison."""
-    known, beside = list(choice.designs), []
+    known, references = list(choice.designs), []
     if task.settings.mechanism is None:
         reference = strategy_named(REFERENCE_MECHANISM, neighbours=task.settings.neighbours)
         again = predict_design(task, choice.best.strategy, choice.best.resolution, choice.best.split)
         off = _ratio(choice.best.predicted, again.predicted)
         for resolution in dict.fromkeys(c.resolution for c in known):
             other = predict_design(task, reference, resolution, choice.best.split)
-            beside.append(dataclasses.replace(other, predicted=off * other.predicted))
+            references.append(dataclasses.replace(other, predicted=off * other.predicted))
     draws = min(39, max(19, math.ceil(1 / task.settings.beta) - 1))
-    most = max(2, min(10, MAX_QUANTILE_TABLES // len(known + beside)))
-    tasks = [(task.schema, c.layers, task.rows, draws, most, task.settings.beta) for c in known + beside]
+    most = max(2, min(10, MAX_QUANTILE_TABLES // len(known + references)))
+    tasks = [(task.schema, c.layers, task.rows, draws, most, task.settings.beta) for c in known + references]
     found = run(_privatisation, tasks, work=10**9, phase="how large noise is", progress=progress)
-    return dict(zip(known + beside, found, strict=True))
+    return dict(zip(known + references, found, strict=True))
 
 
 def _privatisation(
@@ -234,20 +234,20 @@ def _size(task: Task, each: Design) -> Size:
 def _variations(task: Task, best: Design, predicted: float, progress: Progress) -> list[Variation]:
     """Twice the rows, half of ε, the other noise, other sparsities: with the chosen mechanism where possible."""
     settings, fixed = task.settings, task.with_settings(mechanism=best.strategy.name)
-    asked = [("twice the rows", dataclasses.replace(fixed, rows=2 * task.rows))]
+    variants = [("twice the rows", dataclasses.replace(fixed, rows=2 * task.rows))]
     if (half := halved(settings.privacy)) is not None:
-        asked.append(("half of epsilon", fixed.with_settings(privacy=half)))
+        variants.append(("half of epsilon", fixed.with_settings(privacy=half)))
     if len(settings.subsets) >= MIN_SUBSETS_FOR_OTHER_NOISE:
         change, other = _other_noise(settings.privacy)
         if other is not None:
-            asked.append((change, fixed.with_settings(privacy=other)))
-    asked += _other_sparsities(task)
-    tasks = [(other,) for _, other in [("", task), *asked]]
+            variants.append((change, fixed.with_settings(privacy=other)))
+    variants += _other_sparsities(task)
+    tasks = [(other,) for _, other in [("", task), *variants]]
     tasks.reverse()  # longest first
     answers = run(_variation, tasks, work=10**9, phase="what would change", progress=progress)
     (now, now_rehearsed), *found = reversed(answers)
     made = []
-    for (change, _), (guess, rehearsed) in zip(asked, found, strict=True):
+    for (change, _), (guess, rehearsed) in zip(variants, found, strict=True):
         ratio = _ratio(guess.predicted, now.predicted)
         if rehearsed is not None and now_rehearsed is not None:
             ratio = _ratio(rehearsed, now_rehearsed)

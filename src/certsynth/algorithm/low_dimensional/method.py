@@ -77,7 +77,7 @@ class LowDimensional:
                 )
         if options["certificate_share"] == 0:
             raise InputError(
-                f"for the mechanism {self.name} only the direct certificate can speak: `certificate_share` must be "
+                f"only the direct certificate applies to the mechanism {self.name}: `certificate_share` must be "
                 "above 0."
             )
 
