@@ -528,7 +528,7 @@ def test_without_the_agreement_noise_would_go_another_way(
     monkeypatch: pytest.MonkeyPatch, neighbours: Neighbours
 ) -> None:
     """Control: where blocks are only shifted to one total, the map is not that of the definition."""
-    monkeypatch.setattr(module, "agreed", lambda blocks, marginals, variances: blocks)
+    monkeypatch.setattr(module, "reconcile", lambda blocks, marginals, variances: blocks)
     expected, found = (f(TINY, Identity(neighbours)) for f in (error_map, estimate_map))
     assert np.abs(found - expected).max() > 0.01
     assert np.abs(found[-1] - expected[-1]).max() < 1e-9  # the number of rows is the same
