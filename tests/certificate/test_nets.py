@@ -196,7 +196,7 @@ def test_counting_without_a_net_is_refused_and_nothing_is_multiplied_out():
     many = Schema.parse("".join(f'[[column]]\nname = "c{j}"\nkind = "number"\nlow = 0\nhigh = 1\n' for j in range(40)))
     fine = LatticeQuery.of(many, [tuple(range(40))])
     check_lattice(fine, memory=10**9)
-    with pytest.raises(ValueError, match="netted"):
+    with pytest.raises(ValueError, match="with_nets"):
         fine.count([])
 
 
