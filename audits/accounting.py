@@ -37,7 +37,7 @@ from certsynth import Release, Schema, release
 from certsynth.certificate.direct import FINENESS
 from certsynth.mechanisms.measure import coefficients
 from certsynth.queries.displacement import farthest
-from certsynth.queries.fine import MOVE_UNITS, FineMarginals
+from certsynth.queries.fine import MOVE_UNITS, LatticeQuery
 from certsynth.queries.marginals import CellCounts
 from certsynth.queries.tally import asked
 from writing import say_versions, table, write
@@ -183,7 +183,7 @@ def _other(step: dict[str, Any], stated: Fraction, hidden: bool, made: Release) 
         most = farthest(SCHEMA, made.measurement.marginals)
     else:
         subsets = [(j,) for j in range(len(SCHEMA))] if "single" in what else made.subsets
-        fine = FineMarginals.of(SCHEMA, subsets)
+        fine = LatticeQuery.of(SCHEMA, subsets)
         change = 1 + Fraction(fine.farthest(), MOVE_UNITS)
         if hidden:  # what synthetic rows are moved counts once more
             change += Fraction(max(fine.count([made.rows]).moved), MOVE_UNITS * len(made.rows[0]))

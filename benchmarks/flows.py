@@ -16,7 +16,7 @@ import numpy as np
 import survey
 from certsynth import Schema
 from certsynth.domain import Cells
-from certsynth.queries.fine import FineMarginals
+from certsynth.queries.fine import LatticeQuery
 from certsynth.sources import cleaned, open_source
 from certsynth.transport import Network
 from certsynth.transport.flow import difference, flow_cost, potential_value, solve
@@ -40,7 +40,7 @@ def survey_problems() -> Iterator[tuple[str, Network, np.ndarray]]:
     )
     rows = [np.concatenate(each) for each in zip(*cleaned(open_source(str(survey.CALIFORNIA)), schema), strict=True)]
     halves = [[column[start::2] for column in rows] for start in range(2)]
-    fine = FineMarginals.of(schema, list(itertools.combinations(range(len(schema.names)), 2)))
+    fine = LatticeQuery.of(schema, list(itertools.combinations(range(len(schema.names)), 2)))
     ours, theirs = (fine.count([half]).counts.blocks for half in halves)
     for subset, one, other in zip(fine.marginals.subsets, ours, theirs, strict=True):
         network = Network.of(fine.marginals.of(subset))

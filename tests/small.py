@@ -10,14 +10,14 @@ import polars as pl
 
 from certsynth import Release, Schema
 from certsynth.algorithm.declaration import checked
-from certsynth.algorithm.layers import Layer
+from certsynth.algorithm.layers import LayerSpec
 from certsynth.algorithm.method import checked_settings
 from certsynth.algorithm.options import ReleaseOptions
 from certsynth.algorithm.settings import Settings
 from certsynth.algorithm.task import Task
 from certsynth.mechanisms import Budget, Sensitivity, Unit
 from certsynth.mechanisms.rare import Tail
-from certsynth.mechanisms.samplers import ExactNoise, MadeUpNoise, Noised, calibrated_scale
+from certsynth.mechanisms.samplers import ExactNoise, NoisyIntegers, SimulatedNoise, calibrated_scale
 from certsynth.planning.choice import choose
 
 MIXED = Schema.parse(
@@ -221,7 +221,7 @@ def settled(schema: Schema, **asked: Any) -> Settings:
     return checked_settings(schema, checked(ReleaseOptions, given))
 
 
-def planned(schema: Schema, settings: Settings, rows: int) -> list[Layer]:
+def planned(schema: Schema, settings: Settings, rows: int) -> list[LayerSpec]:
     """The layers that a release would measure."""
     return list(choose(Task(schema, settings, rows)).layers)
 
@@ -234,12 +234,12 @@ class FixedOutput:
     def __init__(self, seed: int = 0) -> None:
         self.seed = seed
 
-    def add(self, values: np.ndarray, *, sensitivity: Sensitivity, budget: Budget) -> Noised:
+    def add(self, values: np.ndarray, *, sensitivity: Sensitivity, budget: Budget) -> NoisyIntegers:
         fixed = np.random.default_rng([self.seed, len(values)]).integers(0, 9, len(values))
-        return Noised(values=fixed, scale=calibrated_scale(sensitivity, budget), spent=budget)
+        return NoisyIntegers(values=fixed, scale=calibrated_scale(sensitivity, budget), spent=budget)
 
     def rare(self, cells: int, tail: Tail) -> tuple[np.ndarray, np.ndarray]:
-        return MadeUpNoise(np.random.default_rng([self.seed, tail.above])).rare(cells, tail)
+        return SimulatedNoise(np.random.default_rng([self.seed, tail.above])).rare(cells, tail)
 
 
 class NoNoise:
@@ -247,8 +247,8 @@ class NoNoise:
 
     releasable = False
 
-    def add(self, values: np.ndarray, *, sensitivity: Sensitivity, budget: Budget) -> Noised:
-        return Noised(values=values, scale=calibrated_scale(sensitivity, budget), spent=budget)
+    def add(self, values: np.ndarray, *, sensitivity: Sensitivity, budget: Budget) -> NoisyIntegers:
+        return NoisyIntegers(values=values, scale=calibrated_scale(sensitivity, budget), spent=budget)
 
     def rare(self, cells: int, tail: Tail) -> tuple[np.ndarray, np.ndarray]:
         return np.empty(0, np.int64), np.empty(0, np.int64)
@@ -262,10 +262,10 @@ class LyingNoise:
     def __init__(self, factor: int) -> None:
         self.factor = factor
 
-    def add(self, values: np.ndarray, *, sensitivity: Sensitivity, budget: Budget) -> Noised:
+    def add(self, values: np.ndarray, *, sensitivity: Sensitivity, budget: Budget) -> NoisyIntegers:
         less = self.factor if budget.unit is Unit.EPSILON else self.factor**2
         wide = ExactNoise().add(values, sensitivity=sensitivity, budget=budget.share(Fraction(1, less)))
-        return Noised(values=wide.values, scale=calibrated_scale(sensitivity, budget), spent=budget)
+        return NoisyIntegers(values=wide.values, scale=calibrated_scale(sensitivity, budget), spent=budget)
 
     def rare(self, cells: int, tail: Tail) -> tuple[np.ndarray, np.ndarray]:
         return ExactNoise().rare(cells, tail)

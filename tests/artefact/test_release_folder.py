@@ -29,7 +29,7 @@ from certsynth.domain import Groups, Ordered
 from certsynth.errors import InputError, TooLarge, UnsafeNoise
 from certsynth.mechanisms import Measurement, Unit
 from certsynth.planning import choice
-from certsynth.planning.cache import VARIABLE
+from certsynth.planning.cache import CACHE_VARIABLE
 from small import EVERY_KIND, MIXED, NATIVE, FixedOutput, NoNoise, emitted, native, people, workers
 
 QUICK = {"epsilon": 2, "resolution": 4, "mechanism": "identity", "seed": 3}
@@ -292,7 +292,7 @@ def test_nothing_but_the_noisy_integers_crosses(monkeypatch, tmp_path, neighbour
 
     Nothing is remembered: what progress tells of a plan depends on whether it was asked for before.
     """
-    monkeypatch.setenv(VARIABLE, "off")
+    monkeypatch.setenv(CACHE_VARIABLE, "off")
     seen = []
     schema, columns, one, other = COUPLED[case]
     tables = [("one", one, 0), ("other", other, 0)]
@@ -601,7 +601,7 @@ def test_a_scale_that_is_no_number_is_seen(variants, tmp_path, scale):
     "asked", [{}, {"certificate_share": 0}, {"neighbours": "add-remove"}], ids=["groups", "even", "hidden"]
 )
 def test_measurements_of_merged_labels_come_back_as_they_were(tmp_path, monkeypatch, asked):
-    monkeypatch.setattr(layers, "LEAST_COUNT", NO_ROOM)
+    monkeypatch.setattr(layers, "MIN_ROWS_PER_DEVIATION", NO_ROOM)
     made = release(workers(200), LABELLED, out=tmp_path / "out", **QUICK | {"resolution": 2} | asked)
     cells = made.measurement.marginals.cells
     assert any(isinstance(c, Groups) and c.label_metric is not None and c.off_line < c.lattice.off_line for c in cells)
@@ -737,7 +737,7 @@ def test_measurements_that_make_no_sense_are_refused_in_one_line(variants, chang
 @pytest.fixture(scope="module")
 def labelled(tmp_path_factory) -> Release:
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(layers, "LEAST_COUNT", NO_ROOM)
+        patch.setattr(layers, "MIN_ROWS_PER_DEVIATION", NO_ROOM)
         folder = tmp_path_factory.mktemp("labelled") / "out"
         return release(workers(200), LABELLED, out=folder, **QUICK | {"epsilon": 100})
 

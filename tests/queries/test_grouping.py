@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from certsynth.domain import Cells, Groups
-from certsynth.queries.grouping import MOST_POINTS, best_groups
+from certsynth.queries.grouping import MAX_EXACT_POINTS, best_groups
 
 
 def partitions(points: int, groups: int) -> Iterator[tuple[int, ...]]:
@@ -178,7 +178,7 @@ def test_the_slower_programme_knows_the_median() -> None:
 
 
 def test_very_many_points_are_cut_into_runs_of_about_equal_mass() -> None:
-    mass = np.random.default_rng(0).random(5 * MOST_POINTS)
+    mass = np.random.default_rng(0).random(5 * MAX_EXACT_POINTS)
     starts = best_groups(np.arange(len(mass)), mass, 20)
     assert starts[0] == 0
     assert len(starts) == 20

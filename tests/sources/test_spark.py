@@ -31,7 +31,7 @@ from certsynth.algorithm.release import COUNTING, DISPLACED
 from certsynth.cli import main
 from certsynth.domain import Category, Ordered
 from certsynth.errors import InputError
-from certsynth.queries.fine import PLACING
+from certsynth.queries.fine import PLACING_PHASE
 from certsynth.queries.marginals import CellCounts, Marginals
 from certsynth.queries.tally import HowMany, asked
 from certsynth.sources import open_source, pushed_down, rows_of, spark
@@ -402,7 +402,7 @@ def town(session: Any, tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, 
     return path, session.read.parquet(str(path)).repartition(3)
 
 
-PHASES = (COUNTING, PLACING, DISPLACED)
+PHASES = (COUNTING, PLACING_PHASE, DISPLACED)
 ASKED: dict[str, dict[str, Any]] = {
     "pairs": {"epsilon": 2},
     "rows stay hidden": {"epsilon": 2, "neighbours": "add-remove", "certificate_share": 0},

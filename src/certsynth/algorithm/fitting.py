@@ -15,14 +15,14 @@ from certsynth.certificate.plug_in import TRANSPORT_COLUMNS, Proxies
 from certsynth.domain import Groups, Schema
 from certsynth.mechanisms import FullMeasurement, Measurement
 from certsynth.projection.emit import Detail, emit
-from certsynth.projection.obey import obeying
 from certsynth.projection.path_program import PathProgram
+from certsynth.projection.repair import repair_rows
 from certsynth.projection.support import drawn_support, fits_full_grid, full_grid, public_support
 from certsynth.projection.synthesis import synthesise
 from certsynth.projection.target import Projection, Target, as_probabilities
 from certsynth.projection.transport_program import TransportProgram
 
-MEAN_WEIGHT = 0.01
+MEAN_LOSS_WEIGHT = 0.01
 """What the mean loss over all subsets counts beside the largest one in Step 3 (docs/explanation/projection.md)."""
 
 
@@ -37,7 +37,7 @@ class Fitting:
     proxies: Proxies
 
     @classmethod
-    def asked(cls, settings: Settings, measurement: Measurement) -> Fitting:
+    def from_settings(cls, settings: Settings, measurement: Measurement) -> Fitting:
         cells = measurement.marginals.cells
         return cls(
             projection=settings.projection,
@@ -63,18 +63,18 @@ def fit_table(
     measurement = measurements[-1]
     if how.projection == "particles":
         clean = synthesise(measurements, schema, rows, rng, public=public, progress=progress)
-        return obeying(schema, decoded_table(schema, clean), rng), "particles"
+        return repair_rows(schema, decoded_table(schema, clean), rng), "particles"
     progress("fitting", 0, 1)
     marginals, strategy = measurement.marginals, measurement.strategy
     points, support = _support(measurement, how, schema, public, rng)
     tight = (how.loss == "transport") != (other_loss and how.sparsity <= TRANSPORT_COLUMNS)
-    solver: Projection = PathProgram(strategy.order, float(how.proxies.end), MEAN_WEIGHT)
+    solver: Projection = PathProgram(strategy.order, float(how.proxies.end), MEAN_LOSS_WEIGHT)
     if tight:
-        solver = TransportProgram(how.proxies.hub, MEAN_WEIGHT)
+        solver = TransportProgram(how.proxies.hub, MEAN_LOSS_WEIGHT)
     weights = as_probabilities(solver.weights(Target.of(measurement), points), len(points))
     clean = emit(points, weights, rows, schema=schema, cells=marginals.cells, detail=how.detail, rng=rng)
     progress("fitting", 1, 1)
-    return obeying(schema, decoded_table(schema, clean), rng), support
+    return repair_rows(schema, decoded_table(schema, clean), rng), support
 
 
 def _support(

@@ -20,7 +20,7 @@ from certsynth.base.progress import Progress
 from certsynth.certificate.plug_in import TRANSPORT_COLUMNS
 from certsynth.domain import Schema
 from certsynth.errors import InputError
-from certsynth.mechanisms import Measurement, in_full
+from certsynth.mechanisms import Measurement, as_full_measurements
 from certsynth.planning.choice import RESOLUTIONS, choose, tables_at
 from certsynth.planning.plan import Plan, plan_layers
 from certsynth.projection.emit import Detail
@@ -92,7 +92,7 @@ class Layered:
         other_loss: bool = False,
         progress: Progress,
     ) -> tuple[Table, str]:
-        full = in_full(measurements)
+        full = as_full_measurements(measurements)
         assert full is not None
         return fit_table(full, schema, how, rows, rng, public=public, other_loss=other_loss, progress=progress)
 

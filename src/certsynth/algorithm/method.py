@@ -25,7 +25,7 @@ from certsynth.domain import Schema
 from certsynth.errors import InputError
 from certsynth.mechanisms import Measurement
 from certsynth.planning.plan import Plan
-from certsynth.queries.fine import FineMarginals
+from certsynth.queries.fine import LatticeQuery
 
 
 class Method(Protocol):
@@ -90,7 +90,7 @@ class Run:
     asked: Mapping[str, Any]
     schema: Schema
     settings: Settings
-    lattice: FineMarginals
+    lattice: LatticeQuery
     private: PrivateTable
     means: Means
     public: Sequence[np.ndarray] | None = None

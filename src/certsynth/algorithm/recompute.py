@@ -19,9 +19,9 @@ from certsynth.certificate.direct import Direct, bounds, certificate_shares, sin
 from certsynth.certificate.plug_in import PlugIn, Proxies, Proxy, plug_in
 from certsynth.certificate.seed import seed_of
 from certsynth.errors import InputError
-from certsynth.mechanisms import Neighbours, in_full
+from certsynth.mechanisms import Neighbours, as_full_measurements
 from certsynth.mechanisms.guarantee import stored_rational
-from certsynth.queries.fine import FineMarginals
+from certsynth.queries.fine import LatticeQuery
 
 MOST_DRAWS = 100_000
 """Draws that are made for a certificate that somebody else wrote."""
@@ -40,7 +40,7 @@ def recomputed(release: Release, rows: Sequence[np.ndarray], *, progress: Progre
 
     Paper: Lemma 1 [certificate-holds]
     """
-    if (full := in_full(release.measurements)) is None:
+    if (full := as_full_measurements(release.measurements)) is None:
         return {}
     how = release.document["recompute"]
     draws = int(how["draws"])
@@ -63,8 +63,8 @@ def recomputed(release: Release, rows: Sequence[np.ndarray], *, progress: Progre
 def recomputed_direct(release: Release, settings: Settings) -> tuple[Direct | None, Direct | None]:
     """The direct certificates from their noisy losses: of all subsets together, and of single columns."""
     document = release.document
-    fine = FineMarginals.of(release.schema, settings.subsets, lattice_columns=settings.lattice_columns)
-    beta = settings.direct_beta(alone=in_full(release.measurements) is None)
+    fine = LatticeQuery.of(release.schema, settings.subsets, lattice_columns=settings.lattice_columns)
+    beta = settings.direct_beta(alone=as_full_measurements(release.measurements) is None)
     counted = step_on(document, COUNTED)
     hidden = settings.neighbours is Neighbours.ADD_REMOVE
     shares = certificate_shares(settings.subsets)

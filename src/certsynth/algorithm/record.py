@@ -39,7 +39,7 @@ def _privacy(this: Run, outcome: Outcome) -> dict[str, Any]:
     guarantee = Guarantee.composed(part.cost for part in outcome.spent)
     known = guarantee.neighbours is Neighbours.REPLACE_ONE
     return {
-        **this.settings.privacy.told(guarantee.spent),
+        **this.settings.privacy.describe(guarantee.spent),
         "neighbours": str(guarantee.neighbours),
         "rows": outcome.measured.last.total if known else None,
         "spent": [step.to_json() for step in outcome.spent],
@@ -82,7 +82,7 @@ def _compared(chosen: Chosen) -> list[dict[str, Any]]:
             "rehearsals": len(candidate.rehearsed),
             "chosen": candidate is chosen.choice.best,
         }
-        for candidate in chosen.choice.candidates
+        for candidate in chosen.choice.designs
     ]
 
 

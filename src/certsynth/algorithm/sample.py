@@ -24,8 +24,8 @@ from certsynth.base.progress import Progress, silent
 from certsynth.certificate.passes import compared
 from certsynth.errors import InputError, TooLarge
 from certsynth.mechanisms.guarantee import stored_rational
-from certsynth.queries.fine import FineMarginals
-from certsynth.queries.tally import held
+from certsynth.queries.fine import LatticeQuery
+from certsynth.queries.tally import in_memory
 from certsynth.report.numerals import upward
 
 BY_WAY = "by way of the certified rows"
@@ -101,7 +101,7 @@ def sample(
     assert number is not None
     schema = release.schema
     settings = stated_settings(release)
-    how = Fitting.asked(settings, release.measurement)
+    how = Fitting.from_settings(settings, release.measurement)
     table, _ = method_named(settings.method).fit(
         release.measurements, schema, how, number, np.random.default_rng(seed), public=public, progress=progress
     )
@@ -122,13 +122,13 @@ def sample(
 def _through(release: Release, clean: Sequence[np.ndarray], progress: Progress) -> Certified | None:
     """What the release's certificate says of other rows: both tables are public, so their distance is exact."""
     certificate, subsets = release.certificate, release.subsets
-    fine = FineMarginals.of(release.schema, subsets)
+    fine = LatticeQuery.of(release.schema, subsets)
     try:
         check_lattice(fine)
     except TooLarge:
         return None
-    fine = fine.netted([release.rows], [clean])
-    tables = held(release.rows), [held(clean)]
+    fine = fine.with_nets([release.rows], [clean])
+    tables = in_memory(release.rows), [in_memory(clean)]
     told = compared(fine, *tables, memory=default_memory(), every=True, progress=progress)
     bounds = {frozenset(columns): bound for columns, bound in certificate.subsets}
     found: list[tuple[list[str], float]] = []

@@ -33,7 +33,7 @@ from certsynth.artefact.steps import Step
 from certsynth.artefact.table import cleaned_table
 from certsynth.certificate.plug_in import plug_in
 from certsynth.certificate.seed import seed_of
-from certsynth.mechanisms import Sensitivity, in_full
+from certsynth.mechanisms import Sensitivity, as_full_measurements
 from certsynth.mechanisms.scalars import NoisyScalars, measure_scalars
 from certsynth.queries.displacement import Displacement, farthest
 
@@ -87,7 +87,7 @@ def measure(this: Run, task: Task, chosen: Chosen) -> Measured:
 def fit(this: Run, measured: Measured) -> Fitted:
     """Step 3: rows that agree with the noisy integers. No private row is read, but to choose among candidates."""
     sys.audit("certsynth.rows.fit")
-    how, rows = Fitting.asked(this.settings, measured.last), this.settings.emitted_rows(measured.last)
+    how, rows = Fitting.from_settings(this.settings, measured.last), this.settings.emitted_rows(measured.last)
     candidates = []
     for j in range(this.settings.candidates):
         table, support = this.method.fit(
@@ -130,7 +130,7 @@ def certify(this: Run, counted: Counted, measured: Measured, fitted: Fitted) -> 
     """
     settings, means, displaced = this.settings, this.means, _displacement(this, measured)
     sys.audit("certsynth.certificate.compute")
-    full, seed = in_full(measured.measurements), seed_of(measured.measurements)
+    full, seed = as_full_measurements(measured.measurements), seed_of(measured.measurements)
     plugged, whole, single = {}, None, None
     if full is not None:
         plugged = plug_in(

@@ -29,7 +29,7 @@ from certsynth.certificate.seed import seed_of
 from certsynth.domain import Cells, Column, Groups, Ordered, Schema
 from certsynth.domain.rules import broken_rule
 from certsynth.errors import CertsynthError, InputError
-from certsynth.mechanisms import Measurement, Neighbours, Unit, in_full
+from certsynth.mechanisms import Measurement, Neighbours, Unit, as_full_measurements
 from certsynth.mechanisms.concentrated import epsilon_of
 from certsynth.mechanisms.guarantee import decimal_text, stored_rational
 from certsynth.queries.marginals import Subset
@@ -289,7 +289,7 @@ def _same_length(stated: float | None, true: float | None) -> bool:
 def _plug_in(release: Release) -> Answer:
     """The same computation, from the noisy integers and the emitted rows."""
     draws, stated = int(release.document["recompute"]["draws"]), release.document["certificate"]["plug_in"]
-    if in_full(release.measurements) is None:
+    if as_full_measurements(release.measurements) is None:
         said = release.document["certificate"]["no_plug_in"]
         return not stated and said == NO_PLUG_IN, "there is none, and the certificate says why"
     if release.document["certificate"]["no_plug_in"] is not None:

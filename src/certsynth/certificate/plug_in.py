@@ -209,7 +209,7 @@ def _drawn(
     total: tuple[float, Floats] | None = None
     for at, measurement in reversed(list(enumerate(measurements))):
         marginals = measurement.marginals
-        own = [s for s in subsets if s not in found and marginals.holder(s) is not None]
+        own = [s for s in subsets if s not in found and marginals.find_holder(s) is not None]
         if not own:
             continue
         estimate, rows = measurement.estimate()
@@ -267,7 +267,7 @@ def _part(progress: Progress, before: int, measures: int, all_measures: int) -> 
 
 
 def _summed(marginals: Marginals, blocks: Sequence[Floats], subset: Subset) -> Floats:
-    found = marginals.summed(blocks, subset)
+    found = marginals.marginal_on(blocks, subset)
     assert found is not None
     return found
 

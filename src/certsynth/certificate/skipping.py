@@ -25,7 +25,7 @@ from certsynth.certificate.comparison import (
     work_of,
 )
 from certsynth.domain import Cells
-from certsynth.queries.fine import MOVE_UNITS, FineCounts, FineMarginals
+from certsynth.queries.fine import MOVE_UNITS, LatticeCounts, LatticeQuery
 from certsynth.transport import coarse_points, finest_level, stretch_of, transport_upper_bound
 
 SOLVING = "solving what may be the largest distance"
@@ -65,9 +65,9 @@ class Largest:
 
 
 def largest_distances(
-    fine: FineMarginals,
-    first: FineCounts,
-    second: FineCounts,
+    fine: LatticeQuery,
+    first: LatticeCounts,
+    second: LatticeCounts,
     *,
     largest: Largest,
     total: int | None = None,
@@ -82,7 +82,7 @@ def largest_distances(
 
 
 def report_as_if_compared(
-    fine: FineMarginals, *, largest: Largest, total: int | None = None, progress: Progress = silent
+    fine: LatticeQuery, *, largest: Largest, total: int | None = None, progress: Progress = silent
 ) -> None:
     """Report what `largest_distances` reports, without rows to compare: an empty table must look like any other."""
     steps = _Steps(fine, largest, total, progress)
@@ -99,8 +99,8 @@ class _Steps:
     Of large ones a bound is computed. Each is one step of `total`. The rest depends on the rows, and is silent.
     """
 
-    def __init__(self, fine: FineMarginals, largest: Largest, total: int | None, progress: Progress) -> None:
-        self.fine, self.grounds, self.sizes = fine, fine.grounds(), fine.marginals.sizes()
+    def __init__(self, fine: LatticeQuery, largest: Largest, total: int | None, progress: Progress) -> None:
+        self.fine, self.grounds, self.sizes = fine, fine.nets_by_subset(), fine.marginals.sizes()
         worth = [self.worth_bounding(j, *COARSER[0]) for j in range(len(self.sizes))]
         self.small, self.large = ([j for j, each in enumerate(worth) if each is large] for large in (False, True))
         self.largest, self.progress = largest, progress
@@ -128,9 +128,9 @@ class _Race:
 
     def __init__(
         self,
-        fine: FineMarginals,
-        first: FineCounts,
-        second: FineCounts,
+        fine: LatticeQuery,
+        first: LatticeCounts,
+        second: LatticeCounts,
         largest: Largest,
         steps: _Steps,
     ) -> None:

@@ -29,8 +29,8 @@ from certsynth.mechanisms.sparse import LowDimensional as GridStrategy
 from certsynth.mechanisms.sparse import measure_sparse
 from certsynth.planning.plan import Plan
 from certsynth.projection.emit import emit
-from certsynth.projection.obey import obeying
-from certsynth.queries.occupied import Occupancy, all_columns
+from certsynth.projection.repair import repair_rows
+from certsynth.queries.occupied import Occupancy, joint_grid
 
 LATTICE_COLUMNS = 2
 """Subsets of more columns are compared on a net: rows lie at the centres of few cells, so a net of these is finer than
@@ -120,7 +120,7 @@ class LowDimensional:
         (layer,) = chosen.choice.layers
         assert isinstance(layer.strategy, GridStrategy)
         assert layer.resolution is not None
-        (counts,) = private.counting(Occupancy(task.schema, [all_columns(task.schema, layer.resolution)]))
+        (counts,) = private.counting(Occupancy(task.schema, [joint_grid(task.schema, layer.resolution)]))
         return (measure_sparse(counts, layer.strategy, budget=layer.budget, noise=means.spending),)
 
     def fit(
@@ -141,7 +141,7 @@ class LowDimensional:
         cells = measurement.marginals.cells
         clean = emit(points, weights, rows, schema=schema, cells=cells, detail=how.detail, rng=rng)
         progress("fitting", 1, 1)
-        return obeying(schema, decoded_table(schema, clean), rng), how.projection
+        return repair_rows(schema, decoded_table(schema, clean), rng), how.projection
 
     def plan(self, task: Task, *, memory: int | None, progress: Progress) -> Plan:
         return plan_grids(task)
