@@ -135,7 +135,7 @@ class LatticeQuery:
         grounds, on_lattices = self.nets_by_subset(), self.on_lattices
         sums = np.zeros(len(on_lattices.subsets), np.int64)
         coder = Coder(tuple(self.schema), self.marginals.cells, on_lattice, self.farthest())
-        for _, units in coder.code(table) if len(sums) else ():
+        for _, units in coder.code_in_chunks(table) if len(sums) else ():
             sums += moved_units(units, on_lattices.subsets)
         nets = [int(net.attach(table)[1].sum()) for net in grounds if net is not None]
         return Fraction(max([*sums.tolist(), *nets]), MOVE_UNITS * len(table[0]))
