@@ -136,7 +136,7 @@ def test_slack_is_what_a_direct_certificate_adds(asked: dict[str, Any]) -> None:
         fine,
         held(made.table),
         lambda: [made.rows],
-        budget=settings.privacy.budget.share(settings.share),
+        budget=settings.privacy.budget.share(settings.certificate_share),
         beta=settings.beta * DIRECT_BETA,
         neighbours=settings.neighbours,
         two_sided=False,
