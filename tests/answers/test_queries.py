@@ -76,7 +76,7 @@ SMALL = small()
         ("fraction(a > 1 | )", "a condition must follow, like mean(income | age > 65)."),
         ("count(a > 1 | b > 1)", "count knows no groups; mean and fraction do, like mean(income | age > 65)."),
         ("fraction(a > 1 and b > 1 and c = 'x')", "'a', 'b', 'c' are 3 columns, and this release certifies statistics "
-         "of at most 2; ask about fewer at once, or release with a larger --sparsity."),
+         "of at most 2; ask about fewer at once, or release with a larger `sparsity`."),
         ("mean(a | a > 99)", "no synthetic row satisfies the condition, so nothing can be said of the rows that do; "
          "ask for fraction(…) of it to see how rare they may be."),
         ("fraction(t = maybe)", "no column is called 'maybe'"),
