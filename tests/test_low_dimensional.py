@@ -69,17 +69,10 @@ def test_the_grid_of_the_least_score_is_that_of_the_rows_dimension(kind, dimensi
     scores = [grid.score(len(each.places)) for grid, each in zip(grids, found, strict=True)]
     assert grids[int(np.argmin(scores))].dimension == dimension
     spending = Spending(settings.privacy.charge(settings.neighbours), settings.privacy.budget, what="", account=None)
-<<<<<<< spine
     made = choose_grid(in_memory(list(table.T)), Task(schema, settings, rows), spending=spending)
     (spent,) = made.spent
     assert spent.cost.spent.amount == settings.privacy.budget.amount / 10
     assert [c.resolution for c in made.choice.designs] == [grid.resolution for grid in grids]
-=======
-    made = adapted(held(list(table.T)), schema, settings, rows, spending=spending)
-    assert made.step is not None
-    assert made.step.cost.spent.amount == settings.privacy.budget.amount / 10
-    assert [c.resolution for c in made.choice.candidates] == [grid.resolution for grid in grids]
->>>>>>> verify-moved
 
 
 @pytest.fixture(scope="module")
