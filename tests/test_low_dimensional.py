@@ -69,8 +69,8 @@ def test_the_grid_of_the_least_score_is_that_of_the_rows_dimension(kind, dimensi
     assert grids[int(np.argmin(scores))].dimension == dimension
     spending = Spending(settings.privacy.charge(settings.neighbours), settings.privacy.budget, what="", account=None)
     made = adapted(held(list(table.T)), schema, settings, rows, spending=spending)
-    assert made.cost is not None
-    assert made.cost.spent.amount == settings.privacy.budget.amount / 10
+    assert made.step is not None
+    assert made.step.cost.spent.amount == settings.privacy.budget.amount / 10
     assert [c.resolution for c in made.choice.candidates] == [grid.resolution for grid in grids]
 
 
