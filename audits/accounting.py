@@ -52,7 +52,7 @@ FINE = 10_000.0
 """Scale from which the laws of discrete noise are told by those of continuous noise, which are faster to compute."""
 
 TINY = 1e-9
-"""The δ at which pure releases are tally_batches: at 0 the accountant's cut-off tails count as infinite."""
+"""The δ at which pure releases are queried: at 0 the accountant's cut-off tails count as infinite."""
 
 SCHEMA = Schema.parse(
     """
@@ -291,9 +291,9 @@ def run(names: list[str], rows: int) -> list[dict[str, Any]]:
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--quick", action="store_true", help=f"{len(QUICK)} releases instead of {len(RELEASES)}")
-    tally_batches = parser.parse_args()
+    arguments = parser.parse_args()
     say_versions("certsynth", "dp-accounting", "opendp", "numpy", "scipy")
-    found = run(list(QUICK if tally_batches.quick else RELEASES), 2000)
+    found = run(list(QUICK if arguments.quick else RELEASES), 2000)
     print(table(found))
     sound = [row for row in found if "control" not in row["release"]]
     controls = [row for row in found if "control" in row["release"]]

@@ -17,7 +17,7 @@ from certsynth.certificate.comparison import COMPARING
 from certsynth.certificate.passes import POINT_BYTES, network_bytes, passes_of, points_each
 from certsynth.certificate.skipping import SOLVING
 from certsynth.mechanisms import Neighbours
-from certsynth.planning.cache import VARIABLE
+from certsynth.planning.cache import CACHE_VARIABLE
 from certsynth.queries.fine import LatticeQuery
 from certsynth.queries.marginals import all_subsets
 from certsynth.sources import open_source
@@ -74,7 +74,7 @@ def audit() -> None:
 def large_lattices(monkeypatch: pytest.MonkeyPatch) -> None:
     """Bounds are tried on small lattices, too, and nothing is remembered from one release to the next."""
     monkeypatch.setattr(skipping, "COARSER", ((3, 300), (2, 1000)))
-    monkeypatch.setenv(VARIABLE, "off")
+    monkeypatch.setenv(CACHE_VARIABLE, "off")
 
 
 def memory_for(schema: Schema, parts: int) -> int:
