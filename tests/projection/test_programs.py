@@ -172,7 +172,7 @@ def test_a_target_without_noise_is_met_exactly() -> None:
 
 def test_a_program_without_solution_says_what_to_try() -> None:
     impossible = Program(
-        cost=np.ones(1), equal=csr_array(np.ones((1, 1))), to=-np.ones(1), below=csr_array((1, 1)), most=np.zeros(1)
+        cost=np.ones(1), a_eq=csr_array(np.ones((1, 1))), b_eq=-np.ones(1), a_ub=csr_array((1, 1)), b_ub=np.zeros(1)
     )
     with pytest.raises(SolverFailed, match="lower resolution"):
         solve(impossible)
