@@ -13,7 +13,7 @@ from certsynth.base.arrays import Ints
 from certsynth.base.progress import Progress, silent
 from certsynth.certificate.plug_in import TRANSPORT_COLUMNS, Proxies
 from certsynth.domain import Groups, Schema
-from certsynth.mechanisms import FullMeasurement, Measurement
+from certsynth.mechanisms import FullMeasurement, Measurement, as_full_measurements
 from certsynth.projection.emit import Detail, emit
 from certsynth.projection.path_program import PathProgram
 from certsynth.projection.repair import repair_rows
@@ -48,31 +48,42 @@ class Fitting:
         )
 
 
-def fit_table(
-    measurements: Sequence[FullMeasurement],
-    schema: Schema,
-    how: Fitting,
-    rows: int,
-    rng: np.random.Generator,
-    *,
-    public: Sequence[np.ndarray] | None = None,
-    other_loss: bool = False,
-    progress: Progress = silent,
-) -> tuple[Table, str]:
-    """A table of `rows` rows that obeys the rules, and where its points come from. `public` rows are cleaned ones."""
-    measurement = measurements[-1]
+@dataclass(frozen=True, slots=True, eq=False)
+class FitRequest:
+    """What Step 3 works on: measurements to agree with, how to fit rows to them, and how many rows to make.
+
+    `public` are cleaned public rows. With `other_loss` a linear program minimises the other of the two losses, which
+    makes another candidate from the same counts.
+    """
+
+    measurements: tuple[Measurement, ...]
+    schema: Schema
+    how: Fitting
+    rows: int
+    rng: np.random.Generator
+    public: Sequence[np.ndarray] | None = None
+    other_loss: bool = False
+    progress: Progress = silent
+
+
+def fit_table(request: FitRequest) -> tuple[Table, str]:
+    """Make a table that obeys the rules from full measurements; also returns the name of its support."""
+    schema, how, rng, progress = request.schema, request.how, request.rng, request.progress
+    measurements = as_full_measurements(request.measurements)
+    assert measurements is not None
     if how.projection == "particles":
-        clean = synthesise(measurements, schema, rows, rng, public=public, progress=progress)
+        clean = synthesise(measurements, schema, request.rows, rng, public=request.public, progress=progress)
         return repair_rows(schema, decoded_table(schema, clean), rng), "particles"
     progress("fitting", 0, 1)
-    marginals, strategy = measurement.marginals, measurement.strategy
-    points, support = _support(measurement, how, schema, public, rng)
-    tight = (how.loss == "transport") != (other_loss and how.sparsity <= TRANSPORT_COLUMNS)
-    solver: Projection = PathProgram(strategy.order, float(how.proxies.end), MEAN_LOSS_WEIGHT)
+    measurement = measurements[-1]
+    points, support = _support(measurement, how, schema, request.public, rng)
+    tight = (how.loss == "transport") != (request.other_loss and how.sparsity <= TRANSPORT_COLUMNS)
+    solver: Projection = PathProgram(measurement.strategy.order, float(how.proxies.end), MEAN_LOSS_WEIGHT)
     if tight:
         solver = TransportProgram(how.proxies.hub, MEAN_LOSS_WEIGHT)
     weights = as_probabilities(solver.weights(Target.of(measurement), points), len(points))
-    clean = emit(points, weights, rows, schema=schema, cells=marginals.cells, detail=how.detail, rng=rng)
+    cells = measurement.marginals.cells
+    clean = emit(points, weights, request.rows, schema=schema, cells=cells, detail=how.detail, rng=rng)
     progress("fitting", 1, 1)
     return repair_rows(schema, decoded_table(schema, clean), rng), support
 

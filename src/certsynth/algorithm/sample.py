@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from certsynth.algorithm.fitting import Fitting
+from certsynth.algorithm.fitting import FitRequest, Fitting
 from certsynth.algorithm.method import method_named
 from certsynth.algorithm.options import ROWS
 from certsynth.algorithm.recompute import recomputed, stated_settings
@@ -102,9 +102,9 @@ def sample(
     schema = release.schema
     settings = stated_settings(release)
     how = Fitting.from_settings(settings, release.measurement)
-    table, _ = method_named(settings.method).fit(
-        release.measurements, schema, how, number, np.random.default_rng(seed), public=public, progress=progress
-    )
+    rng = np.random.default_rng(seed)
+    request = FitRequest(release.measurements, schema, how, number, rng, public=public, progress=progress)
+    table, _ = method_named(settings.method).fit(request)
     clean = cleaned_table(schema, table)
     if not release.document["certificate"]["plug_in"]:
         raise InputError(f"new rows cannot be certified: {release.document['certificate']['no_plug_in']}.")

@@ -14,7 +14,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from certsynth.algorithm.certify import choose_table, direct_bounds
-from certsynth.algorithm.fitting import Fitting
+from certsynth.algorithm.fitting import FitRequest, Fitting
 from certsynth.algorithm.method import Run
 from certsynth.algorithm.record import record
 from certsynth.algorithm.task import Task
@@ -87,22 +87,22 @@ def measure(this: Run, task: Task, chosen: Chosen) -> Measured:
 def fit(this: Run, measured: Measured) -> Fitted:
     """Step 3: rows that agree with the noisy integers. No private row is read, but to choose among candidates."""
     sys.audit("certsynth.rows.fit")
-    how, rows = Fitting.from_settings(this.settings, measured.last), this.settings.emitted_rows(measured.last)
+    settings, progress = this.settings, this.means.progress
+    request = FitRequest(
+        measured.measurements,
+        this.schema,
+        Fitting.from_settings(settings, measured.last),
+        settings.emitted_rows(measured.last),
+        this.means.rng,
+        public=this.public,
+        progress=progress,
+    )
     candidates = []
-    for j in range(this.settings.candidates):
-        table, support = this.method.fit(
-            measured.measurements,
-            this.schema,
-            how,
-            rows,
-            this.means.rng,
-            public=this.public,
-            other_loss=j % 2 == 1,
-            progress=this.means.progress,
-        )
+    for j in range(settings.candidates):
+        table, support = this.method.fit(replace(request, other_loss=j % 2 == 1))
         candidates.append(Fitted(table, cleaned_table(this.schema, table), support))
-        if this.settings.candidates > 1:
-            this.means.progress("candidates", j + 1, this.settings.candidates)
+        if settings.candidates > 1:
+            progress("candidates", j + 1, settings.candidates)
     return candidates[0] if len(candidates) == 1 else _best_of(this, candidates)
 
 

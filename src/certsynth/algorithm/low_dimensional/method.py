@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import replace
 from fractions import Fraction
 from typing import Any
 
-import numpy as np
-
-from certsynth.algorithm.fitting import Fitting
+from certsynth.algorithm.fitting import FitRequest
 from certsynth.algorithm.low_dimensional.adaptation import choose_grid
 from certsynth.algorithm.low_dimensional.heavy_cells import heavy_cells
 from certsynth.algorithm.low_dimensional.plan import plan_grids
@@ -123,25 +121,14 @@ class LowDimensional:
         (counts,) = private.counting(Occupancy(task.schema, [joint_grid(task.schema, layer.resolution)]))
         return (measure_sparse(counts, layer.strategy, budget=layer.budget, noise=means.spending),)
 
-    def fit(
-        self,
-        measurements: Sequence[Measurement],
-        schema: Schema,
-        how: Fitting,
-        rows: int,
-        rng: np.random.Generator,
-        *,
-        public: Sequence[np.ndarray] | None = None,
-        other_loss: bool = False,
-        progress: Progress,
-    ) -> tuple[Table, str]:
-        progress("fitting", 0, 1)
-        (measurement,) = measurements
+    def fit(self, request: FitRequest) -> tuple[Table, str]:
+        request.progress("fitting", 0, 1)
+        (measurement,), schema, rng = request.measurements, request.schema, request.rng
         points, weights = heavy_cells(measurement, signed=self.signed)
-        cells = measurement.marginals.cells
-        clean = emit(points, weights, rows, schema=schema, cells=cells, detail=how.detail, rng=rng)
-        progress("fitting", 1, 1)
-        return repair_rows(schema, decoded_table(schema, clean), rng), how.projection
+        cells, detail = measurement.marginals.cells, request.how.detail
+        clean = emit(points, weights, request.rows, schema=schema, cells=cells, detail=detail, rng=rng)
+        request.progress("fitting", 1, 1)
+        return repair_rows(schema, decoded_table(schema, clean), rng), request.how.projection
 
     def plan(self, task: Task, *, memory: int | None, progress: Progress) -> Plan:
         return plan_grids(task)
