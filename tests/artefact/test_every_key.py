@@ -19,7 +19,7 @@ from forging import VARIANTS
 from certsynth import Release, release
 from certsynth.algorithm import recompute, verify
 from certsynth.artefact.document import certificate_schema, form_problem, read_document, read_json
-from certsynth.errors import InputError
+from certsynth.errors import CertsynthError, InputError
 from small import EVERY_KIND, workers
 
 SCHEMA = certificate_schema()
@@ -297,7 +297,7 @@ def ways_to_tell(made: Release, document: dict[str, Any], path: Path) -> Iterato
             yield replace(made, document=forging.adapted(copy.deepcopy(document)))
         else:
             yield forging.retold(replace(made, document=document))
-    except (KeyError, TypeError, ValueError, IndexError, AttributeError, ArithmeticError):
+    except (CertsynthError, KeyError, TypeError, ValueError, IndexError, AttributeError, ArithmeticError):
         return  # nothing can be computed from such figures
 
 
@@ -338,10 +338,11 @@ def undone(told: Mapping[str, Any], document: Mapping[str, Any]) -> bool:
 
 
 UNUSUAL = {
-    "release.preset": "where it changes a share of the budget, it is seen",
+    "asked.preset": "where it changes a share of the budget, it is seen",
     "ledger": "it is null here, and has no other value of that form",
-    "release.projection": "where rows are particles, measured cells say so",
-    "release.loss": "there is none for particles",
+    "asked.projection": "where rows are particles, measured cells say so",
+    "asked.loss": "there is none for particles",
+    "asked.public": "it is seen where it says what the projection is, and where a method has no use for it",
     "release.dimension": "there is none unless a grid is measured",
     "compared[].mechanism": "that of the one that was chosen is cross-checked",
     "compared[].resolution": "that of the one that was chosen is cross-checked",

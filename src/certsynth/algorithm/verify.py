@@ -14,8 +14,10 @@ import numpy as np
 
 from certsynth.algorithm.checks import MOST_DELTA, exact_rational
 from certsynth.algorithm.expected_steps import expected_steps, split_of, steps_problem, values_problem
+from certsynth.algorithm.fitting import support_name
 from certsynth.algorithm.method import Method, method_for
 from certsynth.algorithm.recompute import recomputed, recomputed_direct, stated_proxies, stated_settings
+from certsynth.algorithm.settings import Settings
 from certsynth.artefact import measurements as archive
 from certsynth.artefact.certificate import NO_PLUG_IN, direct_json, path_length
 from certsynth.artefact.document import form_problem
@@ -29,7 +31,7 @@ from certsynth.certificate.seed import seed_of
 from certsynth.domain import Cells, Column, Groups, Ordered, Schema
 from certsynth.domain.rules import broken_rule
 from certsynth.errors import CertsynthError, InputError
-from certsynth.mechanisms import Measurement, Neighbours, Unit, in_full
+from certsynth.mechanisms import Budget, Measurement, Neighbours, Unit, in_full
 from certsynth.mechanisms.concentrated import epsilon_of
 from certsynth.mechanisms.guarantee import decimal_text, stored_rational
 from certsynth.queries.marginals import Subset
@@ -234,6 +236,9 @@ def _privacy(release: Release) -> Answer:
         stated += f", delta {privacy['delta']}"
     elif privacy["delta"] is not None:
         return False, "a delta is stated where none belongs"
+    told = settings.privacy.told(Budget(whole, unit))
+    if told != {name: privacy[name] for name in told}:
+        return False, "epsilon and delta are not stated as they follow from what was asked for"
     return True, f"noise of scale {scales}, as the shares of {_counted(len(steps), 'step')} need it: {stated} in all"
 
 
@@ -271,6 +276,8 @@ def _method(release: Release) -> Answer:
     settings = stated_settings(release)
     if how["detail"] != settings.detail:
         return False, "rows were put elsewhere inside of their cells than for such a certificate"
+    if problem := _unlike_asked(release, settings):
+        return False, problem
     layers = settings.layers(split_of(settings, release.measurements))
     measured = [
         (m.marginals.subsets, part["cells"]) for m, part in zip(release.measurements, how["measured"], strict=True)
@@ -278,6 +285,21 @@ def _method(release: Release) -> Answer:
     if measured != [(tables, kind) for tables, kind, _ in layers]:
         return False, "other tables were measured, or in other cells, than such a release measures"
     return True, f"{how['mechanism']}, as measured, and as chosen among {len(compared)}"
+
+
+def _unlike_asked(release: Release, settings: Settings) -> str:
+    """What the release has otherwise than it was asked for, in words; nothing if all is as asked."""
+    how, asked, last = release.document["release"], release.document["asked"], release.measurement
+    support = support_name(settings.projection, last.marginals, public=asked["public"])
+    if (how["projection"], how["loss"]) != (support, settings.loss):
+        return "rows were fitted in another way than the one that was asked for"
+    if (how["candidates"], how["preset"]) != (settings.candidates, settings.preset):
+        return "the number of candidates or the preset is not what was asked for"
+    if how["rows"] != settings.emitted_rows(last):
+        return "the number of synthetic rows is not what was asked for"
+    if settings.mechanism not in (None, how["mechanism"]) or settings.resolution not in (None, how["resolution"]):
+        return "the mechanism or resolution is not what was asked for"
+    return ""
 
 
 def _same_length(stated: float | None, true: float | None) -> bool:
