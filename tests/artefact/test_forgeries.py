@@ -6,14 +6,13 @@ anew. What no recomputation can see is listed by `verify` itself: `test_lies.py`
 
 from __future__ import annotations
 
-import copy
 import dataclasses
 from collections.abc import Callable, Iterator
 from fractions import Fraction
 from typing import Any
 
 import pytest
-from forging import Json, adapted, direct_parts, retold, scale_asked_budget, spent_on, unit_of
+from forging import Json, adapted, direct_parts, restated, retold, scale_asked_budget, spent_on, unit_of
 
 from certsynth import Release
 from certsynth.algorithm import recompute, verify
@@ -98,10 +97,7 @@ CONTRADICTIONS: dict[str, tuple[str, Forgery]] = {
 def test_figures_that_contradict_each_other_are_seen(variants, tmp_path, name):
     kind, change = CONTRADICTIONS[name]
     made = Release.load(variants(kind).folder)
-    document = copy.deepcopy(dict(made.document))
-    change(document)
-    forged = dataclasses.replace(made, document=adapted(document))
-    assert refused(tmp_path / "forged", forged)
+    assert refused(tmp_path / "forged", forged(made, change))
 
 
 # ------------------------------------------------------------ the corpus
@@ -318,7 +314,7 @@ def test_a_certificate_cannot_be_shopped_for(variants, tmp_path, kind):
     assert not refused(tmp_path / "same", retold(made))
     for j, asked in enumerate(SHOPPED.values()):
         other = retold(made, **asked)
-        if other.document != made.document:
+        if other.record != made.record:
             assert "plug-in certificate" in refused(tmp_path / str(j), other)
 
 
@@ -339,9 +335,9 @@ def quickly(monkeypatch):
 
 
 def forged(made: Release, change: Forgery) -> Release:
-    document = copy.deepcopy(dict(made.document))
+    document = made.document
     change(document)
-    return dataclasses.replace(made, document=adapted(document))
+    return restated(made, adapted(document))
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -349,9 +345,13 @@ def test_every_coherent_forgery_is_seen(variants, quickly, kind):
     made = Release.load(variants(kind).folder)
     assert not [name for name, ok, _ in verify._checks(made) if not ok]
     tried, missed = 0, []
-    for name, change in forgeries(dict(made.document)):
-        other = forged(made, change)
-        if other.document == made.document:
+    for name, change in forgeries(made.document):
+        try:
+            other = forged(made, change)
+        except ValueError:  # no certificate has that form: such a folder is not even read
+            tried += 1
+            continue
+        if other.record == made.record:
             continue  # such a release has nothing of the kind: it is what it was
         tried += 1
         if all(ok for _, ok, _ in verify._checks(other)):
@@ -367,7 +367,7 @@ LEAST = dict.fromkeys(KINDS, 25)
 @pytest.mark.parametrize("kind", KINDS)
 def test_every_coherent_forgery_is_seen_in_a_folder_written_anew(variants, tmp_path, kind):
     made = Release.load(variants(kind).folder)
-    for j, (name, change) in enumerate(forgeries(dict(made.document))):
+    for j, (name, change) in enumerate(forgeries(made.document)):
         other = forged(made, change)
-        if other.document != made.document:
+        if other.record != made.record:
             assert refused(tmp_path / str(j), other), name

@@ -8,7 +8,7 @@ from fractions import Fraction
 from typing import Any
 
 import pytest
-from forging import copied_document, retold, scale_asked_budget, spent_on, unit_of
+from forging import copied_document, restated, retold, scale_asked_budget, spent_on, unit_of
 from test_every_key import KEYS
 
 from certsynth import Release
@@ -36,7 +36,7 @@ def more_rows(made: Release) -> Release:
     document["asked"]["rows"] = document["release"]["rows"]
     document["privacy"]["rows"] *= 2
     measurements = tuple(dataclasses.replace(m, total=2 * m.total) for m in made.measurements)
-    return dataclasses.replace(made, document=document, measurements=measurements)
+    return dataclasses.replace(restated(made, document), measurements=measurements)
 
 
 def more_noise(made: Release) -> Release:
@@ -56,7 +56,7 @@ def more_noise(made: Release) -> Release:
         step.update({str(unit): str(spent.amount), "scale": scale.hex()})
     whole = sum((Fraction(step[unit]) for step in document["privacy"]["spent"]), Fraction(0))
     document["privacy"][unit] = decimal_text(whole)
-    return dataclasses.replace(made, document=document, measurements=tuple(measurements))
+    return dataclasses.replace(restated(made, document), measurements=tuple(measurements))
 
 
 def other_value(what: str, value: Callable[[int], int]) -> Lie:
@@ -66,7 +66,7 @@ def other_value(what: str, value: Callable[[int], int]) -> Lie:
         document = copied_document(made)
         step = spent_on(document, what)
         step["values"] = [value(each) for each in step["values"]]
-        return dataclasses.replace(made, document=document)
+        return restated(made, document)
 
     return lie
 
@@ -79,7 +79,7 @@ def other_text(*path: Any, value: Any) -> Lie:
             part = part[key]
         assert part[path[-1]] != value
         part[path[-1]] = value
-        return dataclasses.replace(made, document=document)
+        return restated(made, document)
 
     return lie
 
@@ -144,7 +144,7 @@ def test_a_lie_that_cannot_be_seen_is_listed(variants, tmp_path, name):
     checks = written.verify()
     assert all(check["ok"] for check in checks), [check for check in checks if not check["ok"]]
     assert sentence in written.cannot_verify()
-    if again.document != lied.document:
+    if again.record != lied.record:
         left = Release.load(dataclasses.replace(lied, folder=None).save(tmp_path / "left").folder)
         assert not all(check["ok"] for check in left.verify())
 
