@@ -12,7 +12,7 @@ from certsynth.algorithm.sample import Sample
 from certsynth.algorithm.sample import sample as more_rows
 from certsynth.artefact import Release
 from certsynth.artefact.frames import FrameKind, to_frame
-from certsynth.artefact.release import Certified
+from certsynth.artefact.release import Certificate
 from certsynth.base.html import block, paragraph
 from certsynth.domain import Schema
 from certsynth.errors import BudgetNote, InputError
@@ -75,7 +75,7 @@ class CertifiedSynthesizer:
             raise
         self.times_spent_ = self._times + 1
         self.release_: Release = made
-        self.certificate_: Certified = made.certificate
+        self.certificate_: Certificate = made.certificate
         return self
 
     def sample(self, n: int | None = None, *, seed: int | None = None, frame: FrameKind | None = None) -> Any:

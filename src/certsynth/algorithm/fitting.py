@@ -21,6 +21,10 @@ from certsynth.projection.support import drawn_support, fits_full_grid, full_gri
 from certsynth.projection.synthesis import synthesise
 from certsynth.projection.target import Projection, Target, as_probabilities
 from certsynth.projection.transport_program import TransportProgram
+from certsynth.queries.marginals import Marginals
+
+LINEAR_PROGRAMS = ("auto", "public", "full-grid", "drawn")
+"""Projections that weight points from somewhere; `auto` leaves open where they come from."""
 
 MEAN_LOSS_WEIGHT = 0.01
 """What the mean loss over all subsets counts beside the largest one in Step 3 (docs/explanation/projection.md)."""
@@ -97,9 +101,20 @@ def _support(
 ) -> tuple[Ints, str]:
     """Points that may carry weight, and the name of where they come from."""
     marginals = measurement.marginals
-    if public is not None:
+    name = support_name(how.projection, marginals, public=public is not None)
+    if name == "public":
+        assert public is not None
         codes = [c.to_cells(x, cells) for c, x, cells in zip(schema, public, marginals.cells, strict=True)]
-        return public_support(codes, rng), "public"
-    if how.projection == "full-grid" or (how.projection != "drawn" and fits_full_grid(marginals)):
-        return full_grid(marginals), "full-grid"
-    return drawn_support(Target.of(measurement), rng), "drawn"
+        return public_support(codes, rng), name
+    return full_grid(marginals) if name == "full-grid" else drawn_support(Target.of(measurement), rng), name
+
+
+def support_name(projection: str, marginals: Marginals, *, public: bool) -> str:
+    """Where the points of a projection come from. Projections that are no linear program have one name for both."""
+    if projection not in LINEAR_PROGRAMS:
+        return projection
+    if public:
+        return "public"
+    if projection == "full-grid" or (projection != "drawn" and fits_full_grid(marginals)):
+        return "full-grid"
+    return "drawn"

@@ -25,7 +25,7 @@ from certsynth.artefact.certificate import (
     DISPLACEMENT,
     LOSS_OF_ROWS,
     LOSS_OF_SINGLES,
-    Certificate,
+    certificate_record,
     choosing,
     measuring,
 )
@@ -165,7 +165,7 @@ def certify(this: Run, counted: Counted, measured: Measured, fitted: Fitted) -> 
         LOSS_OF_SINGLES: single and single.noisy,
     }
     return Certified(
-        Certificate(confidence=float(settings.confidence), plug_in=plugged, direct=whole, single=single),
+        certificate_record(float(settings.confidence), plugged, whole, single),
         seed,
         tuple(Step.of_scalars(what, each) for what, each in noisy.items() if each),
     )
