@@ -17,15 +17,8 @@ from report_specimens import EVERY_KIND, RHO, WOVEN, document, table, wide
 from scipy.optimize import linprog
 
 import certsynth
-from certsynth.artefact.certificate import (
-    ADAPTING,
-    COUNTED,
-    DISPLACEMENT,
-    LOSS_OF_ROWS,
-    LOSS_OF_SINGLES,
-    measuring,
-)
 from certsynth.artefact.datapackage import describe_package
+from certsynth.artefact.steps import ADAPTING, COUNTED, DISPLACEMENT, LOSS_OF_ROWS, LOSS_OF_SINGLES, measurement_name
 from certsynth.domain import Category, Ordered, Schema
 from certsynth.domain.rules import Rule
 from certsynth.report import charts, numerals, words
@@ -431,7 +424,7 @@ def test_wide_tables_are_cut_and_say_so() -> None:
 
 def test_every_part_of_the_budget_is_told_in_words():
     """But for the choice among tables, whose name says it and has a number in it."""
-    measured = {measuring(ways, sparsity) for sparsity in (1, 2, 3) for ways in range(1, sparsity + 1)}
+    measured = {measurement_name(ways, sparsity) for sparsity in (1, 2, 3) for ways in range(1, sparsity + 1)}
     assert set(words.SPENT) == measured | {COUNTED, ADAPTING, DISPLACEMENT, LOSS_OF_ROWS, LOSS_OF_SINGLES}
 
 

@@ -7,8 +7,16 @@ from fractions import Fraction
 
 from certsynth.algorithm.method import Method
 from certsynth.algorithm.settings import SPLITS, Settings
-from certsynth.artefact.certificate import COUNTED, DISPLACEMENT, LOSS_OF_ROWS, LOSS_OF_SINGLES, choosing, measuring
-from certsynth.artefact.steps import Expected, Step
+from certsynth.artefact.steps import (
+    COUNTED,
+    DISPLACEMENT,
+    LOSS_OF_ROWS,
+    LOSS_OF_SINGLES,
+    Expected,
+    Step,
+    choice_name,
+    measurement_name,
+)
 from certsynth.certificate.direct import certificate_shares, choice_sensitivity, loss_sensitivity, single_columns
 from certsynth.domain import Schema
 from certsynth.mechanisms import Measurement, Neighbours, Sensitivity
@@ -47,13 +55,13 @@ def expected_steps(
     for m, (tables, _, share) in zip(measurements, settings.layers(split), strict=True):
         changes_of_all = sensitivity(m.marginals, m.strategy)
         amount = settings.measurement_budget.amount * share if changes_of_all else Fraction(0)
-        found.append(Expected(measuring(max(map(len, tables)), settings.sparsity), amount, changes_of_all))
+        found.append(Expected(measurement_name(max(map(len, tables)), settings.sparsity), amount, changes_of_all))
     fine = LatticeQuery.of(schema, settings.subsets, lattice_columns=settings.lattice_columns)
     if settings.candidates > 1:
         change = choice_sensitivity(fine, settings.neighbours)
         cost = cost_of_choice(budget.share(settings.selection_share))
         choice = Sensitivity(change, change**2)
-        found.append(Expected(choosing(settings.candidates), cost.amount, choice, noised=False))
+        found.append(Expected(choice_name(settings.candidates), cost.amount, choice, noised=False))
     if settings.displacement_share and (most := farthest(schema, last.marginals)):
         add(DISPLACEMENT, settings.displacement_share, most)
     if settings.certificate_share:

@@ -11,8 +11,7 @@ from certsynth.algorithm.asked import asked_options
 from certsynth.algorithm.method import checked_settings
 from certsynth.algorithm.settings import Settings
 from certsynth.artefact import Release
-from certsynth.artefact.certificate import COUNTED, DISPLACEMENT, LOSS_OF_ROWS, LOSS_OF_SINGLES
-from certsynth.artefact.steps import step_on
+from certsynth.artefact.steps import COUNTED, DISPLACEMENT, LOSS_OF_ROWS, LOSS_OF_SINGLES, step_on
 from certsynth.base.progress import Progress, silent
 from certsynth.certificate.direct import Direct, bounds, certificate_shares, single_columns
 from certsynth.certificate.plug_in import PlugIn, Proxies, Proxy, plug_in

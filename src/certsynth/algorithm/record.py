@@ -8,9 +8,10 @@ from typing import Any
 
 from certsynth.algorithm.asked import asked_record
 from certsynth.algorithm.method import Run
-from certsynth.algorithm.values import Certified, Chosen, Outcome
+from certsynth.algorithm.values import Chosen, Measured, Outcome
 from certsynth.artefact import Release
 from certsynth.artefact.certificate import path_length
+from certsynth.certificate.seed import seed_of
 from certsynth.mechanisms import Guarantee, Neighbours
 from certsynth.mechanisms.guarantee import decimal_text
 from certsynth.planning.choice import Design
@@ -37,7 +38,7 @@ def record(this: Run, outcome: Outcome) -> Release:
         release=_method(this, outcome),
         compared=_compared(outcome.chosen),
         certificate=outcome.certified.certificate,
-        recompute=_recompute(this, outcome.measured.resolution, outcome.certified),
+        recompute=_recompute(this, outcome.measured),
         ledger=this.means.spending.reservation,
     )
     return Release(
@@ -105,13 +106,13 @@ def _compared_design(design: Design, *, chosen: bool) -> ComparedRecord:
     )
 
 
-def _recompute(this: Run, resolution: int | None, certified: Certified) -> RecomputeRecord:
+def _recompute(this: Run, measured: Measured) -> RecomputeRecord:
     """What anybody needs to compute the plug-in certificate again."""
-    proxies = this.settings.proxies(resolution)
+    proxies = this.settings.proxies(measured.resolution)
     return RecomputeRecord(
         plug_in_failure_probability=this.settings.plug_in_beta,
         draws=this.settings.draws,
-        seed=f"{certified.seed:032x}",
+        seed=f"{seed_of(measured.measurements):032x}",
         hub=proxies.hub,
         end=proxies.end,
     )

@@ -13,29 +13,24 @@ import sys
 from collections.abc import Sequence
 from dataclasses import replace
 
-from certsynth.algorithm.certify import choose_table, direct_bounds
+from certsynth.algorithm.certificates import direct_certificates, measure_displacement, plug_in_certificates
+from certsynth.algorithm.certify import choose_table
 from certsynth.algorithm.fitting import FitRequest, Fitting
 from certsynth.algorithm.method import Run
 from certsynth.algorithm.record import record
 from certsynth.algorithm.task import Task
 from certsynth.algorithm.values import Certified, Chosen, Counted, Fitted, Measured, Outcome
-from certsynth.artefact import Release
-from certsynth.artefact.certificate import (
+from certsynth.artefact import Release, certificate_record, cleaned_table
+from certsynth.artefact.steps import (
     COUNTED,
     DISPLACEMENT,
     LOSS_OF_ROWS,
     LOSS_OF_SINGLES,
-    certificate_record,
-    choosing,
-    measuring,
+    Step,
+    choice_name,
+    measurement_name,
 )
-from certsynth.artefact.steps import Step
-from certsynth.artefact.table import cleaned_table
-from certsynth.certificate.plug_in import plug_in
-from certsynth.certificate.seed import seed_of
-from certsynth.mechanisms import Sensitivity, as_full_measurements
-from certsynth.mechanisms.scalars import NoisyScalars, measure_scalars
-from certsynth.queries.displacement import Displacement, farthest
+from certsynth.mechanisms import Sensitivity, measure_scalars
 
 
 def run(this: Run) -> Release:
@@ -80,7 +75,7 @@ def measure(this: Run, task: Task, chosen: Chosen) -> Measured:
     this.means.spending.reserve()  # also where nothing needed noise: it is a release of these rows all the same
     layers, sparsity = chosen.choice.layers, this.settings.sparsity
     costs = zip(layers, measurements, strict=True)
-    spent = tuple(Step.of_measurement(measuring(layer.ways, sparsity), m) for layer, m in costs)
+    spent = tuple(Step.of_measurement(measurement_name(layer.ways, sparsity), m) for layer, m in costs)
     return Measured(measurements, chosen.choice.best.resolution, spent)
 
 
@@ -119,69 +114,25 @@ def _best_of(this: Run, candidates: Sequence[Fitted]) -> Fitted:
         memory=this.means.memory,
         progress=this.means.progress,
     )
-    step = Step(choosing(len(candidates)), cost, Sensitivity(change, change**2))
+    step = Step(choice_name(len(candidates)), cost, Sensitivity(change, change**2))
     return replace(candidates[best], spent=(step,))
 
 
 def certify(this: Run, counted: Counted, measured: Measured, fitted: Fitted) -> Certified:
-    """What can be promised about the rows that will be written: the plug-in and the direct certificate.
+    """What can be promised about the rows that will be written: the smaller of a plug-in and a direct bound.
 
     Paper: Eq. (4) [certificate]
     """
-    settings, means, displaced = this.settings, this.means, _displacement(this, measured)
+    displaced = measure_displacement(this, measured)
     sys.audit("certsynth.certificate.compute")
-    full, seed = as_full_measurements(measured.measurements), seed_of(measured.measurements)
-    plugged, whole, single = {}, None, None
-    if full is not None:
-        plugged = plug_in(
-            full,
-            this.schema,
-            fitted.rows,
-            subsets=settings.subsets,
-            beta=settings.plug_in_beta,
-            draws=settings.draws,
-            seed=seed,
-            displaced=displaced,
-            proxies=settings.proxies(measured.resolution),
-            progress=means.progress,
-        )
-    if settings.certificate_share:
-        whole, single = direct_bounds(
-            this.lattice,
-            this.private.placing,
-            lambda: [fitted.rows],
-            budget=settings.privacy.budget.share(settings.certificate_share),
-            beta=settings.direct_beta(alone=not plugged),
-            neighbours=settings.neighbours,
-            two_sided=False,
-            counted=counted.noisy,
-            noise=means.spending,
-            memory=means.memory,
-            progress=means.progress,
-        )
+    plugged = plug_in_certificates(this, measured, fitted, displaced)
+    whole, single = direct_certificates(this, counted, fitted, alone=not plugged)
     noisy = {
         DISPLACEMENT: displaced,
         LOSS_OF_ROWS: whole and whole.noisy,
         LOSS_OF_SINGLES: single and single.noisy,
     }
     return Certified(
-        certificate_record(float(settings.confidence), plugged, whole, single),
-        seed,
+        certificate_record(float(this.settings.confidence), plugged, whole, single),
         tuple(Step.of_scalars(what, each) for what, each in noisy.items() if each),
-    )
-
-
-def _displacement(this: Run, measured: Measured) -> NoisyScalars | None:
-    """How far rows are from the centres of their cells, in sum: what the plug-in certificate takes for granted if it
-    is not measured. One row adds at most what the farthest value in a cell does.
-    """
-    marginals = measured.last.marginals
-    if not this.settings.displacement_share or not (most := farthest(this.schema, marginals)):
-        return None
-    return measure_scalars(
-        [this.private.displacing(Displacement(this.schema, marginals))],
-        sensitivity=Sensitivity(most, most**2),
-        budget=this.settings.privacy.budget.share(this.settings.displacement_share),
-        neighbours=this.settings.neighbours,
-        noise=this.means.spending,
     )

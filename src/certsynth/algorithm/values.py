@@ -88,10 +88,9 @@ class Fitted:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Certified:
-    """What can be promised about the fitted rows, and all that anybody needs to compute it again."""
+    """What can be promised about the fitted rows."""
 
     certificate: CertificateRecord
-    seed: int
     spent: tuple[Step, ...]
 
 

@@ -1,4 +1,4 @@
-"""What a record states of both certificates, and the names of the steps that the budget is spent on."""
+"""What a record states of both certificates."""
 
 from __future__ import annotations
 
@@ -21,21 +21,6 @@ from certsynth.record.record import (
     SubsetRecord,
 )
 from certsynth.transport import Path
-
-COUNTED, ADAPTING = "number of rows", "choosing the resolution"
-DISPLACEMENT, LOSS_OF_ROWS, LOSS_OF_SINGLES = "mean displacement", "loss of the rows", "loss of single columns"
-"""What parts of the budget are spent on beside the measurements, as a release says it."""
-
-
-def measuring(ways: int, sparsity: int) -> str:
-    """What the budget of a measurement is spent on, as a release says it: of so many columns at once."""
-    if ways == sparsity:
-        return "noisy marginals"
-    return "noisy single columns" if ways == 1 else f"noisy marginals of {ways} columns"
-
-
-def choosing(candidates: int) -> str:
-    return f"choosing among {candidates} tables"
 
 
 def path_length(measurement: Measurement) -> float | None:

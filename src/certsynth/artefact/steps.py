@@ -5,7 +5,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 from fractions import Fraction
 
-from certsynth.artefact.certificate import ADAPTING, COUNTED, DISPLACEMENT, LOSS_OF_ROWS, LOSS_OF_SINGLES
 from certsynth.certificate.skipping import FINENESS
 from certsynth.mechanisms import Budget, Guarantee, Measurement, Neighbours, Sensitivity, Unit
 from certsynth.mechanisms.measure import sensitivity
@@ -13,6 +12,10 @@ from certsynth.mechanisms.samplers import MAX_SCALE
 from certsynth.mechanisms.scalars import NoisyScalars, is_calibrated
 from certsynth.queries.coding import MOVE_UNITS
 from certsynth.record.record import PrivacyRecord, SensitivityRecord, StepRecord
+
+COUNTED, ADAPTING = "number of rows", "choosing the resolution"
+DISPLACEMENT, LOSS_OF_ROWS, LOSS_OF_SINGLES = "mean displacement", "loss of the rows", "loss of single columns"
+"""Names of the steps that are neither measurements nor choices among tables, as a record has them."""
 
 WORTH = {
     COUNTED: Fraction(1),
@@ -22,6 +25,18 @@ WORTH = {
     LOSS_OF_SINGLES: Fraction(1, FINENESS),
 }
 """What one unit of a step's integers stands for: rows, occupied cells, or rows times a distance."""
+
+
+def measurement_name(ways: int, sparsity: int) -> str:
+    """The name of the step that measures tables of `ways` columns."""
+    if ways == sparsity:
+        return "noisy marginals"
+    return "noisy single columns" if ways == 1 else f"noisy marginals of {ways} columns"
+
+
+def choice_name(candidates: int) -> str:
+    """The name of the step that chooses one of several tables."""
+    return f"choosing among {candidates} tables"
 
 
 @dataclass(frozen=True, slots=True)

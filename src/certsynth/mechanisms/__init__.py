@@ -3,6 +3,7 @@
 from certsynth.mechanisms.guarantee import Budget, Guarantee, Neighbours, Sensitivity, Unit
 from certsynth.mechanisms.measure import FullMeasurement, Measurement, as_full_measurements, measure
 from certsynth.mechanisms.registry import strategy_named
+from certsynth.mechanisms.scalars import measure_scalars
 from certsynth.mechanisms.strategy import Strategy
 
 __all__ = [
@@ -16,5 +17,6 @@ __all__ = [
     "Unit",
     "as_full_measurements",
     "measure",
+    "measure_scalars",
     "strategy_named",
 ]

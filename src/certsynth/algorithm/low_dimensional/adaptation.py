@@ -14,8 +14,7 @@ from certsynth.algorithm.low_dimensional.grids import Grid, design_of, possible_
 from certsynth.algorithm.settings import Settings
 from certsynth.algorithm.task import Task
 from certsynth.algorithm.values import Chosen
-from certsynth.artefact.certificate import ADAPTING
-from certsynth.artefact.steps import Step
+from certsynth.artefact.steps import ADAPTING, Step
 from certsynth.mechanisms import Budget, Guarantee, Sensitivity
 from certsynth.mechanisms.scalars import measure_scalars
 from certsynth.mechanisms.selection import choose_by_ratio

@@ -16,8 +16,7 @@ from certsynth.algorithm.settings import Defaults, Settings, common_settings
 from certsynth.algorithm.sizes import check_grid
 from certsynth.algorithm.task import Task
 from certsynth.algorithm.values import Chosen, Means, PrivateTable
-from certsynth.artefact.certificate import ADAPTING
-from certsynth.artefact.steps import Expected
+from certsynth.artefact.steps import ADAPTING, Expected
 from certsynth.artefact.table import Table, decoded_table
 from certsynth.base.progress import Progress
 from certsynth.domain import Schema

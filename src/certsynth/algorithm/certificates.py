@@ -1,0 +1,78 @@
+"""The certificates of fitted rows, from what the steps before found: displacement, plug-in and direct."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from certsynth.algorithm.certify import direct_bounds
+from certsynth.algorithm.method import Run
+from certsynth.algorithm.values import Counted, Fitted, Measured
+from certsynth.certificate.direct import Direct
+from certsynth.certificate.plug_in import PlugIn, Proxy, plug_in
+from certsynth.certificate.seed import seed_of
+from certsynth.mechanisms import Sensitivity, as_full_measurements
+from certsynth.mechanisms.scalars import NoisyScalars, measure_scalars
+from certsynth.queries.displacement import Displacement, farthest
+
+
+def measure_displacement(this: Run, measured: Measured) -> NoisyScalars | None:
+    """Measure how far rows are from the centres of their cells, in sum; None if the settings leave it out.
+
+    Otherwise the plug-in certificate takes the worst case. One row adds at most what the farthest value of a cell does.
+    """
+    settings, marginals = this.settings, measured.last.marginals
+    if not settings.displacement_share or not (most := farthest(this.schema, marginals)):
+        return None
+    return measure_scalars(
+        [this.private.displacing(Displacement(this.schema, marginals))],
+        sensitivity=Sensitivity(most, most**2),
+        budget=settings.privacy.budget.share(settings.displacement_share),
+        neighbours=settings.neighbours,
+        noise=this.means.spending,
+    )
+
+
+def plug_in_certificates(
+    this: Run, measured: Measured, fitted: Fitted, displaced: NoisyScalars | None
+) -> Mapping[Proxy, PlugIn]:
+    """The paper's certificate for each proxy loss; none if the law of the measurements' errors is not known."""
+    full, settings = as_full_measurements(measured.measurements), this.settings
+    if full is None:
+        return {}
+    return plug_in(
+        full,
+        this.schema,
+        fitted.rows,
+        subsets=settings.subsets,
+        beta=settings.plug_in_beta,
+        draws=settings.draws,
+        seed=seed_of(full),
+        displaced=displaced,
+        proxies=settings.proxies(measured.resolution),
+        progress=this.means.progress,
+    )
+
+
+def direct_certificates(
+    this: Run, counted: Counted, fitted: Fitted, *, alone: bool
+) -> tuple[Direct | None, Direct | None]:
+    """The noisy loss itself, of all subsets and of single columns; none if no budget is left for it.
+
+    `alone`: there is no plug-in certificate, so that all of the failure probability is left.
+    """
+    settings, means = this.settings, this.means
+    if not settings.certificate_share:
+        return None, None
+    return direct_bounds(
+        this.lattice,
+        this.private.placing,
+        lambda: [fitted.rows],
+        budget=settings.privacy.budget.share(settings.certificate_share),
+        beta=settings.direct_beta(alone=alone),
+        neighbours=settings.neighbours,
+        two_sided=False,
+        counted=counted.noisy,
+        noise=means.spending,
+        memory=means.memory,
+        progress=means.progress,
+    )
