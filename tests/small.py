@@ -17,7 +17,7 @@ from certsynth.algorithm.settings import Settings
 from certsynth.algorithm.task import Task
 from certsynth.mechanisms import Budget, Sensitivity, Unit
 from certsynth.mechanisms.rare import Tail
-from certsynth.mechanisms.samplers import ExactNoise, MadeUpNoise, Noised, calibrated_scale
+from certsynth.mechanisms.samplers import MadeUpNoise, Noised, calibrated_scale
 from certsynth.planning.choice import choose
 
 MIXED = Schema.parse(
@@ -254,25 +254,37 @@ class NoNoise:
         return np.empty(0, np.int64), np.empty(0, np.int64)
 
 
-class LyingNoise:
-    """Real noise, `factor` times as wide as it says: certificates that rely on its law must fail."""
+class SeededNoise(MadeUpNoise):
+    """Noise of the stated law from a seed: what holds in one run of a test holds in all. Its releases can be saved."""
 
-    releasable = False
+    releasable = True
 
-    def __init__(self, factor: int) -> None:
+    def __init__(self, seed: int = 0) -> None:
+        super().__init__(np.random.default_rng(seed))
+
+
+class LyingNoise(MadeUpNoise):
+    """Noise `factor` times as wide as it says: certificates that rely on its law must fail.
+
+    It comes from a seed, so that no control fails by chance.
+    """
+
+    def __init__(self, factor: int, seed: int = 0) -> None:
+        super().__init__(np.random.default_rng(seed))
         self.factor = factor
 
     def add(self, values: np.ndarray, *, sensitivity: Sensitivity, budget: Budget) -> Noised:
         less = self.factor if budget.unit is Unit.EPSILON else self.factor**2
-        wide = ExactNoise().add(values, sensitivity=sensitivity, budget=budget.share(Fraction(1, less)))
+        wide = super().add(values, sensitivity=sensitivity, budget=budget.share(Fraction(1, less)))
         return Noised(values=wide.values, scale=calibrated_scale(sensitivity, budget), spent=budget)
 
-    def rare(self, cells: int, tail: Tail) -> tuple[np.ndarray, np.ndarray]:
-        return ExactNoise().rare(cells, tail)
+
+SURE = "0.999999999"
+"""The confidence of certificates that a test compares with the truth: one in 10⁹ is wrong by chance."""
 
 
-def failures_allowed(runs: int, beta: float, *, alarm: float = 1e-6) -> int:
-    """The most failures in `runs` that a failure probability of β explains with probability at least `alarm`."""
+def failures_allowed(runs: int, beta: float, *, alarm: float = 1e-9) -> int:
+    """The most failures in `runs` that a failure probability of β explains: more have a chance of at most `alarm`."""
     from scipy.stats import binom
 
     return int(binom.isf(alarm, runs, beta))

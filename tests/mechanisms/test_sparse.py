@@ -20,7 +20,8 @@ from certsynth.projection.simplex import onto_simplex
 from certsynth.queries.occupied import Occupied, all_columns, codes_of, grid_cells, occupied
 from small import EVERY_KIND, NATIVE, NoNoise
 
-ALARM = 1e-7
+ALARM = 1e-9
+"""The chance that a test of a law that is true fails."""
 
 LINE = Schema.parse('[[column]]\nname = "x"\nkind = "integer"\nlow = 0\nhigh = 5')
 PLANE = Schema.parse("\n".join(f'[[column]]\nname = "{n}"\nkind = "integer"\nlow = 0\nhigh = 2' for n in "xyz"))
