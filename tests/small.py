@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from fractions import Fraction
 from typing import Any
 
@@ -208,6 +209,22 @@ def workers(rows: int, *, seed: int = 0) -> pl.DataFrame:
         for name, share in absent.items()
     )
     return frame.with_columns(hired=pl.when(pl.col("age") < 16).then(None).otherwise(pl.col("hired")))
+
+
+def cube(columns: int) -> Schema:
+    """Numbers between 0 and 1."""
+    return Schema.parse(
+        "\n".join(f'[[column]]\nname = "x{j}"\nkind = "number"\nlow = 0\nhigh = 1' for j in range(columns))
+    )
+
+
+def raising(error: BaseException) -> Callable[..., Any]:
+    """A function that raises it whatever it is given."""
+
+    def fail(*arguments: object, **options: object) -> Any:
+        raise error
+
+    return fail
 
 
 def emitted(made: Release) -> pl.DataFrame:

@@ -30,6 +30,7 @@ from certsynth.mechanisms import Budget, Guarantee, Neighbours, Sensitivity, Uni
 from certsynth.mechanisms.samplers import ExactNoise
 from certsynth.mechanisms.scalars import NoisyScalars
 from certsynth.queries.fine import FineMarginals
+from nets import stop_solvers_early
 from small import (
     MIXED,
     NATIVE,
@@ -318,13 +319,7 @@ def test_a_single_column_is_never_bounded_worse_than_a_pair_that_holds_it():
 
 
 def test_a_solver_that_stops_early_is_caught_before_the_noise(monkeypatch):
-    def early(network, supply, **_):
-        found, potentials = lazy(network, supply)
-        return found, np.zeros_like(potentials)
-
-    lazy = flow.solve
-    for name in ("solve_priced", "solve_until", "solve", "solve_again"):
-        monkeypatch.setattr(flow, name, early)
+    stop_solvers_early(monkeypatch)
     with pytest.raises(SolverFailed, match="budget of the certificate counts as spent"):
         certify(native(30), native(20, seed=2), NATIVE, epsilon=1)
 

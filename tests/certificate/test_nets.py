@@ -9,7 +9,6 @@ import numpy as np
 import pytest
 
 import certsynth.queries.net as net_module
-import certsynth.transport.flow as flow
 from certsynth import certify, evaluate
 from certsynth.algorithm.sizes import check_lattice
 from certsynth.certificate.comparison import distances
@@ -19,7 +18,7 @@ from certsynth.errors import InputError, SolverFailed
 from certsynth.mechanisms import Neighbours
 from certsynth.queries.fine import FineMarginals
 from certsynth.queries.net import LEVELS, Net, nodes_each
-from nets import TINY, true_loss
+from nets import TINY, stop_solvers_early, true_loss
 from small import EVERY_KIND, MIXED, SURE, FixedOutput, NoNoise, people, workers
 
 MISSING = float("nan")
@@ -200,14 +199,7 @@ def test_counting_without_a_net_is_refused_and_nothing_is_multiplied_out():
 
 
 def test_a_solver_that_stops_early_is_caught_before_the_noise(monkeypatch):
-    lazy = flow.solve
-
-    def early(network, supply, **_):
-        found, potentials = lazy(network, supply)
-        return found, np.zeros_like(potentials)
-
-    for name in ("solve_priced", "solve_until", "solve", "solve_again"):
-        monkeypatch.setattr(flow, name, early)
+    stop_solvers_early(monkeypatch)
     with pytest.raises(SolverFailed, match="budget of the certificate counts as spent"):
         certify(people(30), people(20, seed=2), MIXED, epsilon=1, sparsity=5)
 
