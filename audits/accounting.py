@@ -37,9 +37,9 @@ from certsynth import Release, Schema, release
 from certsynth.certificate.direct import FINENESS
 from certsynth.mechanisms.measure import coefficients
 from certsynth.queries.displacement import farthest
-from certsynth.queries.fine import MOVE_UNITS, FineMarginals
+from certsynth.queries.fine import MOVE_UNITS, LatticeQuery
 from certsynth.queries.marginals import CellCounts
-from certsynth.queries.tally import asked
+from certsynth.queries.tally import tally_batches
 from writing import say_versions, table, write
 
 INTERVAL = 1e-4
@@ -52,7 +52,7 @@ FINE = 10_000.0
 """Scale from which the laws of discrete noise are told by those of continuous noise, which are faster to compute."""
 
 TINY = 1e-9
-"""The δ at which pure releases are asked: at 0 the accountant's cut-off tails count as infinite."""
+"""The δ at which pure releases are queried: at 0 the accountant's cut-off tails count as infinite."""
 
 SCHEMA = Schema.parse(
     """
@@ -148,7 +148,7 @@ def parts_of(folder: Path) -> tuple[dict[str, Any], list[Part]]:
     made = Release.load(folder)
     blocks = []
     for m in made.measurements:
-        alone = [np.concatenate(coefficients(asked([row], CellCounts(SCHEMA, m.marginals)), m.strategy))
+        alone = [np.concatenate(coefficients(tally_batches([row], CellCounts(SCHEMA, m.marginals)), m.strategy))
                  for row in every_row()]  # fmt: skip
         blocks.append(np.array(alone))
     scales = [float.fromhex(each["scale"]) for each in about]
@@ -183,7 +183,7 @@ def _other(step: dict[str, Any], stated: Fraction, hidden: bool, made: Release) 
         most = farthest(SCHEMA, made.measurement.marginals)
     else:
         subsets = [(j,) for j in range(len(SCHEMA))] if "single" in what else made.subsets
-        fine = FineMarginals.of(SCHEMA, subsets)
+        fine = LatticeQuery.of(SCHEMA, subsets)
         change = 1 + Fraction(fine.farthest(), MOVE_UNITS)
         if hidden:  # what synthetic rows are moved counts once more
             change += Fraction(max(fine.count([made.rows]).moved), MOVE_UNITS * len(made.rows[0]))
@@ -291,9 +291,9 @@ def run(names: list[str], rows: int) -> list[dict[str, Any]]:
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--quick", action="store_true", help=f"{len(QUICK)} releases instead of {len(RELEASES)}")
-    asked = parser.parse_args()
+    arguments = parser.parse_args()
     say_versions("certsynth", "dp-accounting", "opendp", "numpy", "scipy")
-    found = run(list(QUICK if asked.quick else RELEASES), 2000)
+    found = run(list(QUICK if arguments.quick else RELEASES), 2000)
     print(table(found))
     sound = [row for row in found if "control" not in row["release"]]
     controls = [row for row in found if "control" in row["release"]]

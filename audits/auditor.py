@@ -27,7 +27,7 @@ from certsynth.certificate.direct import FINENESS
 from certsynth.domain import Schema
 from certsynth.mechanisms import Budget, Neighbours, Sensitivity, Unit, measure, strategy_named
 from certsynth.mechanisms.concentrated import rho_of
-from certsynth.mechanisms.samplers import ExactNoise, Noised
+from certsynth.mechanisms.samplers import ExactNoise, NoisyIntegers
 from certsynth.mechanisms.scalars import measure_scalars
 from certsynth.mechanisms.selection import choose_least
 from certsynth.queries import Marginals
@@ -51,12 +51,12 @@ class ManyAtOnce:
         self.copies, self.width = copies, width
         self.drawn = np.zeros((0, 0), dtype=np.int64)
 
-    def add(self, values: np.ndarray, *, sensitivity: Sensitivity, budget: Budget) -> Noised:
+    def add(self, values: np.ndarray, *, sensitivity: Sensitivity, budget: Budget) -> NoisyIntegers:
         """`width` below 1 is for controls: noise that is so much narrower than it should be."""
         more = budget.share(1 / self.width if budget.unit is Unit.EPSILON else 1 / self.width**2)
         noised = ExactNoise().add(np.tile(values, self.copies), sensitivity=sensitivity, budget=more)
         self.drawn = noised.values.reshape(self.copies, len(values))
-        return Noised(values=self.drawn[0], scale=noised.scale, spent=budget)
+        return NoisyIntegers(values=self.drawn[0], scale=noised.scale, spent=budget)
 
 
 def marginals(columns: int, cells: int, ways: int) -> Marginals:

@@ -27,11 +27,11 @@ from certsynth.certificate.direct import FINENESS, exact_query, nothing
 from certsynth.mechanisms import Budget, Measurement, Sensitivity, Unit
 from certsynth.mechanisms.guarantee import Neighbours
 from certsynth.mechanisms.measure import coefficients
-from certsynth.mechanisms.samplers import ExactNoise, MadeUpNoise, Noised, calibrated_scale, simulate
+from certsynth.mechanisms.samplers import ExactNoise, NoisyIntegers, SimulatedNoise, calibrated_scale, simulate
 from certsynth.mechanisms.scalars import NoisyScalars
-from certsynth.queries.fine import FineMarginals
+from certsynth.queries.fine import LatticeQuery
 from certsynth.queries.marginals import CellCounts, Marginals
-from certsynth.queries.tally import asked
+from certsynth.queries.tally import tally_batches
 from certsynth.sources import cleaned, open_source
 
 BATCH = 25
@@ -85,10 +85,10 @@ class NarrowNoise:
     def __init__(self, times: int) -> None:
         self.times = times
 
-    def add(self, values: np.ndarray, *, sensitivity: Sensitivity, budget: Budget) -> Noised:
+    def add(self, values: np.ndarray, *, sensitivity: Sensitivity, budget: Budget) -> NoisyIntegers:
         more = budget.share(Fraction(self.times if budget.unit is Unit.EPSILON else self.times**2))
         drawn = ExactNoise().add(values, sensitivity=sensitivity, budget=more)
-        return Noised(values=drawn.values, scale=calibrated_scale(sensitivity, budget), spent=budget)
+        return NoisyIntegers(values=drawn.values, scale=calibrated_scale(sensitivity, budget), spent=budget)
 
 
 def _one_marginal(marginals: Marginals, strategy: Any) -> Sensitivity:
@@ -122,7 +122,7 @@ def broken(what: str | None, table: pl.DataFrame) -> Iterator[dict[str, Any]]:
             case "as many rows as there are":
                 yield {"rows": len(table)}
             case "seeded noise":
-                yield {"noise": MadeUpNoise(np.random.default_rng(0))}
+                yield {"noise": SimulatedNoise(np.random.default_rng(0))}
             case _:
                 raise ValueError(what)
 
@@ -151,7 +151,7 @@ def rows_of(case: Case) -> tuple[list[Any], list[Any]]:
 def pair_of(case: Case, m: Measurement) -> tuple[np.ndarray, np.ndarray]:
     """The integers that get noise, of both tables."""
     first, second = (
-        np.concatenate(coefficients(asked(rows, CellCounts(case.schema, m.marginals)), m.strategy))
+        np.concatenate(coefficients(tally_batches(rows, CellCounts(case.schema, m.marginals)), m.strategy))
         for rows in rows_of(case)
     )
     return first, second
@@ -200,7 +200,7 @@ def observe(case: Case, made: Release) -> dict[str, float]:
 def _direct_scores(case: Case, made: Release, name: str, part: Mapping[str, Any]) -> dict[str, float]:
     """Which of the two tables' own losses the noisy loss lies closer to."""
     singles = [(j,) for j in range(case.columns)]
-    fine = FineMarginals.of(case.schema, singles if name == "single" else made.subsets)
+    fine = LatticeQuery.of(case.schema, singles if name == "single" else made.subsets)
     theirs = fine.count([made.rows])
     neighbours = Neighbours.ADD_REMOVE if case.hidden else Neighbours.REPLACE_ONE
     losses, queries = [], []

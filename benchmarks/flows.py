@@ -16,7 +16,7 @@ import numpy as np
 import survey
 from certsynth import Schema
 from certsynth.domain import Cells
-from certsynth.queries.fine import FineMarginals
+from certsynth.queries.fine import LatticeQuery
 from certsynth.sources import cleaned, open_source
 from certsynth.transport import Network
 from certsynth.transport.flow import difference, flow_cost, potential_value, solve
@@ -40,7 +40,7 @@ def survey_problems() -> Iterator[tuple[str, Network, np.ndarray]]:
     )
     rows = [np.concatenate(each) for each in zip(*cleaned(open_source(str(survey.CALIFORNIA)), schema), strict=True)]
     halves = [[column[start::2] for column in rows] for start in range(2)]
-    fine = FineMarginals.of(schema, list(itertools.combinations(range(len(schema.names)), 2)))
+    fine = LatticeQuery.of(schema, list(itertools.combinations(range(len(schema.names)), 2)))
     ours, theirs = (fine.count([half]).counts.blocks for half in halves)
     for subset, one, other in zip(fine.marginals.subsets, ours, theirs, strict=True):
         network = Network.of(fine.marginals.of(subset))
@@ -50,7 +50,7 @@ def survey_problems() -> Iterator[tuple[str, Network, np.ndarray]]:
 def far_problems() -> Iterator[tuple[str, Network, np.ndarray]]:
     """Two tables of 6,000 rows on a lattice of 129 × 129: one in the left half or a corner, the other elsewhere."""
     rng, side, rows = np.random.default_rng(0), 129, 6_000
-    network = Network.of([Cells(places=np.arange(side), steps=side - 1, apart=0)] * 2)
+    network = Network.of([Cells(places=np.arange(side), steps=side - 1, off_line=0)] * 2)
     boxes = {"halves": ((0, 64, 0, 129), (65, 129, 0, 129)), "a corner and all": ((0, 20, 0, 20), (0, 129, 0, 129))}
     for name, (first, second) in boxes.items():
         measure = np.zeros((side, side), dtype=np.int64)
@@ -62,7 +62,7 @@ def far_problems() -> Iterator[tuple[str, Network, np.ndarray]]:
 def noise_problems() -> Iterator[tuple[str, Network, np.ndarray]]:
     rng = np.random.default_rng(0)
     for side in SIDES:
-        network = Network.of([Cells(places=np.arange(side), steps=side, apart=0)] * 2)
+        network = Network.of([Cells(places=np.arange(side), steps=side, off_line=0)] * 2)
         yield f"noise, {side} × {side}", network, network.supply(rng.integers(-1000, 1001, network.cells))
 
 
@@ -73,7 +73,9 @@ def main() -> None:
     if survey.CALIFORNIA.exists():
         problems = itertools.chain(survey_problems(), problems)
     for solver in SOLVERS.values():  # compiled before it is timed
-        solver(network := Network.of([Cells(places=np.arange(3), steps=2, apart=0)] * 2), network.supply(np.arange(9)))
+        solver(
+            network := Network.of([Cells(places=np.arange(3), steps=2, off_line=0)] * 2), network.supply(np.arange(9))
+        )
     for name, network, supply in problems:
         shown = []
         for solver in SOLVERS.values():

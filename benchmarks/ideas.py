@@ -31,7 +31,7 @@ from scipy.optimize import nnls
 from certsynth import Schema, evaluate
 from certsynth.algorithm import layers
 from certsynth.algorithm.declaration import checked
-from certsynth.algorithm.layers import Layer, measure_layers
+from certsynth.algorithm.layers import LayerSpec, measure_layers
 from certsynth.algorithm.method import checked_settings
 from certsynth.algorithm.options import ReleaseOptions
 from certsynth.algorithm.task import Task
@@ -39,12 +39,12 @@ from certsynth.artefact.table import decoded_table, write_table
 from certsynth.base import parallel
 from certsynth.mechanisms import Budget, Measurement, Neighbours, Sensitivity, strategy_named
 from certsynth.mechanisms.measure import estimate, unit_variances
-from certsynth.mechanisms.samplers import Noised, calibrated_scale, simulate
+from certsynth.mechanisms.samplers import NoisyIntegers, calibrated_scale, simulate
 from certsynth.planning.choice import choose
 from certsynth.projection import particles, synthesis
 from certsynth.projection.emit import multiplicities
 from certsynth.projection.particles import View
-from certsynth.queries.tally import held
+from certsynth.queries.tally import in_memory
 from certsynth.sources import cleaned, open_source
 from run import TABLES
 from survey import ALABAMA
@@ -80,11 +80,11 @@ class SeededNoise:
     def __init__(self, seed: int) -> None:
         self.seed, self.calls = seed, 0
 
-    def add(self, values: np.ndarray, *, sensitivity: Sensitivity, budget: Budget) -> Noised:
+    def add(self, values: np.ndarray, *, sensitivity: Sensitivity, budget: Budget) -> NoisyIntegers:
         self.calls += 1
         scale = calibrated_scale(sensitivity, budget)
         noise = simulate(np.random.default_rng([self.seed, self.calls]), budget.unit, scale, values.shape)
-        return Noised(values=values + noise, scale=scale, spent=budget)
+        return NoisyIntegers(values=values + noise, scale=scale, spent=budget)
 
 
 def synthetic(
@@ -92,7 +92,7 @@ def synthetic(
     seed: int,
     *instead: AbstractContextManager[Any],
     resolution: int | None = None,
-    plan: Callable[[list[Layer]], list[Layer]] = list,
+    plan: Callable[[list[LayerSpec]], list[LayerSpec]] = list,
     public: Rows | None = None,
 ) -> Rows:
     """Rows as a release with ε = 1 makes them, without certificates; `plan` changes what is measured, and `instead`
@@ -104,7 +104,7 @@ def synthetic(
     with ExitStack() as parts:
         for part in instead:
             parts.enter_context(part)
-        measured = measure_layers(held(data.rows), data.schema, planned, noise=SeededNoise(seed))
+        measured = measure_layers(in_memory(data.rows), data.schema, planned, noise=SeededNoise(seed))
         return synthesis.synthesise(measured, data.schema, count, np.random.default_rng(seed), public=public)
 
 
@@ -139,21 +139,21 @@ def default(data: Data, seed: int, _: Any) -> Rows:
 @idea(tables=ALL)
 def no_agreement(data: Data, seed: int, _: Any) -> Rows:
     """Overlapping tables of pairs are left to disagree about single columns, and with what these hold by themselves."""
-    alone = patch.object(MEASURE, "agreed", lambda blocks, marginals, variances: list(blocks))
-    return synthetic(data, seed, alone, patch.object(MEASURE, "combined", lambda layers, total: None))
+    alone = patch.object(MEASURE, "reconcile", lambda blocks, marginals, variances: list(blocks))
+    return synthetic(data, seed, alone, patch.object(MEASURE, "combine_layers", lambda layers, total: None))
 
 
 @idea(tables=ALL)
 def no_combination(data: Data, seed: int, _: Any) -> Rows:
     """Tables of pairs agree with each other, and are left to disagree with single columns."""
-    return synthetic(data, seed, patch.object(MEASURE, "combined", lambda layers, total: None))
+    return synthetic(data, seed, patch.object(MEASURE, "combine_layers", lambda layers, total: None))
 
 
 @idea(Fraction(1, 2), Fraction(3, 4), Fraction(4, 3), Fraction(2), tables=ALL)
 def resolution(data: Data, seed: int, factor: Fraction) -> Rows:
     """So many times as many groups to a column as planned."""
 
-    def plan(planned: list[Layer]) -> list[Layer]:
+    def plan(planned: list[LayerSpec]) -> list[LayerSpec]:
         single, pairs = planned
         return [single, replace(pairs, resolution=round(pairs.resolution * factor))]
 
@@ -174,12 +174,12 @@ def even_cells(data: Data, seed: int, k: int) -> Rows:
 @idea()
 def no_detail(data: Data, seed: int, _: Any) -> Rows:
     """Inside its cell every value is as frequent as any other, whatever the single columns say."""
-    values = synthesis._values
+    values = synthesis._spread_values
 
     def flat(points: np.ndarray, shares: np.ndarray, *rest: Any) -> np.ndarray:
         return values(points, np.ones_like(shares), *rest)
 
-    return synthetic(data, seed, patch.object(synthesis, "_values", flat))
+    return synthetic(data, seed, patch.object(synthesis, "_spread_values", flat))
 
 
 @idea(tables=ALL)
@@ -203,7 +203,7 @@ def inverse_variance(data: Data, seed: int, _: Any) -> Rows:
 @idea()
 def no_temperature(data: Data, seed: int, _: Any) -> Rows:
     """No swap that raises the error is ever taken."""
-    return synthetic(data, seed, patch.multiple(particles, HOT=1e-9, COLD=1e-9))
+    return synthetic(data, seed, patch.multiple(particles, START_TEMPERATURE=1e-9, END_TEMPERATURE=1e-9))
 
 
 @idea()
@@ -216,7 +216,7 @@ def moves(data: Data, seed: int, _: Any) -> Rows:
 def quad_tree(data: Data, seed: int, share: Fraction) -> Rows:
     """This share of the budget of pairs goes to tables of 4 × 4 groups; both are weighed by their inverse variances."""
 
-    def plan(planned: list[Layer]) -> list[Layer]:
+    def plan(planned: list[LayerSpec]) -> list[LayerSpec]:
         single, pairs = planned
         coarse = replace(pairs, resolution=4, budget=pairs.budget.share(share))
         return [single, replace(pairs, budget=pairs.budget.share(1 - share)), coarse]
@@ -234,7 +234,7 @@ def shrinkage(data: Data, seed: int, _: Any) -> Rows:
 def tilt(data: Data, seed: int, strength: float) -> Rows:
     """Inside a cell, rows lean to the side whose neighbouring cells have more of what the row is in other columns."""
     # For each column: values of points, their shares, their cells; and the rows' cells.
-    columns = synthetic(data, seed, patch.object(synthesis, "_values", lambda *parts: parts[:-1]))
+    columns = synthetic(data, seed, patch.object(synthesis, "_spread_values", lambda *parts: parts[:-1]))
     codes = [column[-1] for column in columns]
     rng = np.random.default_rng(seed)
     return [tilted(*column, lean(codes, j, strength), rng) for j, column in enumerate(columns)]
@@ -251,7 +251,7 @@ def column_mechanism(data: Data, seed: int, name: str) -> Rows:
 def column_share(data: Data, seed: int, share: Fraction) -> Rows:
     """Single columns get this share of the budget for measuring; by default the plan decides."""
 
-    def plan(planned: list[Layer]) -> list[Layer]:
+    def plan(planned: list[LayerSpec]) -> list[LayerSpec]:
         whole = Budget(sum(layer.budget.amount for layer in planned), planned[0].budget.unit)
         return [replace(p, budget=whole.share(s)) for p, s in zip(planned, (share, 1 - share), strict=True)]
 
@@ -271,19 +271,19 @@ def fit_by_moves(start: np.ndarray, views: Sequence[View], rng: np.random.Genera
     """As `particles.fit`, with moves of single values; what `start` holds in each column is a view, too."""
     count, columns = start.shape
     views = [*views, *_single_columns(start, views)]
-    state = particles._State.of(start, views, alone=True)
+    state = particles._State.of(start, views, single_columns=True)
     held = state.rows.copy()
     lengths = [len(view.target) for view in views]
     unit = float(np.mean(np.sqrt(state.weight / lengths)))
-    for sweep in range(particles.SWEEPS + particles.SETTLING_SWEEPS):
-        cooling = (particles.COLD / particles.HOT) ** (sweep / (particles.SWEEPS - 1))
-        heat = particles.HOT * cooling * unit if sweep < particles.SWEEPS else 0.0
+    for sweep in range(particles.COOLING_SWEEPS + particles.MAX_SETTLING_SWEEPS):
+        cooling = (particles.END_TEMPERATURE / particles.START_TEMPERATURE) ** (sweep / (particles.COOLING_SWEEPS - 1))
+        heat = particles.START_TEMPERATURE * cooling * unit if sweep < particles.COOLING_SWEEPS else 0.0
         row, like = rng.integers(count, size=(2, count * columns), dtype=np.int32)
         column = rng.integers(columns, size=count * columns, dtype=np.int32)
         value = held[like, column]  # as often as it should occur
         patience = rng.standard_exponential(count * columns, dtype=np.float32) * np.float32(heat)
         gain = -_move(state.rows, row, column, value, patience, *state.arrays())
-        if sweep >= particles.SWEEPS and gain < particles.SETTLED * len(lengths):
+        if sweep >= particles.COOLING_SWEEPS and gain < particles.SETTLED_GAIN * len(lengths):
             break
     return state.codes()
 
@@ -293,7 +293,7 @@ def _single_columns(start: np.ndarray, views: Sequence[View]) -> list[View]:
     found = {}
     for view in views:
         for column, codes in zip(view.columns, view.codes, strict=True):
-            target = np.bincount(codes[start[:, column]], minlength=particles.places(codes)) / len(start)
+            target = np.bincount(codes[start[:, column]], minlength=particles.count_places(codes)) / len(start)
             noise = view.noise / np.sqrt(start.shape[1])
             if len(target) > 1:
                 found.setdefault((column, len(target)), View((column,), (codes,), target, noise))
@@ -393,7 +393,7 @@ def squares(views: Sequence[View], points: np.ndarray, count: int) -> tuple[np.n
     """A matrix B and a vector c such that ‖B·α − c‖² is what `count` particles with weights α on the points lower."""
     matrices, targets = [], []
     for view in views:
-        shape = [particles.places(codes) for codes in view.codes]
+        shape = [particles.count_places(codes) for codes in view.codes]
         places = [codes[points[:, j]] for codes, j in zip(view.codes, view.columns, strict=True)]
         member = np.equal.outer(np.arange(len(view.target)), np.ravel_multi_index(places, shape)).astype(float)
         weight = count / np.sqrt((count * view.noise) ** 2 + len(view.target) / 4)
@@ -434,7 +434,10 @@ def frank_wolfe(
 def losses(name: str, value: Any, table: str, seed: int) -> tuple[float, float]:
     """Largest and mean upper loss over pairs of what an idea makes."""
     data = Data(*TABLES[table])
-    with patch.object(parallel, "SMALL", float("inf")), tempfile.TemporaryDirectory() as folder:  # one core each
+    with (
+        patch.object(parallel, "MIN_PROCESS_WORK", float("inf")),
+        tempfile.TemporaryDirectory() as folder,
+    ):  # one core each
         rows = IDEAS[name].make(data, seed, value)
         path = Path(folder) / "synthetic.parquet"
         write_table(decoded_table(data.schema, rows), parquet=path, csv=path.with_suffix(".csv"))

@@ -16,7 +16,7 @@ import numpy as np
 
 from certsynth import Schema
 from certsynth.certificate.comparison import distances
-from certsynth.queries.fine import FineMarginals
+from certsynth.queries.fine import LatticeQuery
 
 ROWS, COLUMNS = 100_000, 5
 SCHEMA = Schema.parse(
@@ -38,7 +38,7 @@ def table(kind: str, seed: int) -> list[np.ndarray]:
 def measure(kind: str, nodes: int) -> None:
     private, synthetic = table(kind, 0), table(kind, 1)
     start = time.process_time()
-    fine = FineMarginals.of(SCHEMA, [tuple(range(COLUMNS))]).netted([synthetic], most=nodes)
+    fine = LatticeQuery.of(SCHEMA, [tuple(range(COLUMNS))]).with_nets([synthetic], most=nodes)
     ours, theirs = fine.count([private]), fine.count([synthetic])
     placed = time.process_time() - start
     (found,) = distances(fine, ours, theirs)

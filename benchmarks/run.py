@@ -25,7 +25,7 @@ import duckdb
 import numpy as np
 
 from certsynth import Release, Schema, certify, evaluate, release
-from certsynth.algorithm.fitting import MEAN_WEIGHT
+from certsynth.algorithm.fitting import MEAN_LOSS_WEIGHT
 from certsynth.artefact.table import decoded_table, write_table
 from certsynth.certificate.plug_in import plug_in
 from certsynth.domain import Ordered
@@ -265,9 +265,9 @@ def optimum(folder: Path) -> None:
         measurement = measure(counts, strategy, budget=Budget(Fraction(1)))
         target = Target.of(measurement)
         rng = np.random.default_rng(run)
-        layer = synthesis._Layer.all([measurement], rng)[0]
-        views = synthesis._views([layer], marginals.cells)
-        shares = [synthesis._shares([layer], j) for j in range(len(columns))]
+        layer = synthesis._LayerShares.all([measurement], rng)[0]
+        views = synthesis._make_views([layer], marginals.cells)
+        shares = [synthesis._column_shares([layer], j) for j in range(len(columns))]
         held = [np.repeat(np.arange(len(s)), synthesis.multiplicities(s, counts.rows)) for s in shares]
         matrix, aim = squares(views, grid, counts.rows)
         incidence = target.incidence(grid)
@@ -277,10 +277,10 @@ def optimum(folder: Path) -> None:
             return np.bincount(cell, minlength=len(grid)) / len(rows)
 
         def by_particles(held=held, views=views, rng=rng) -> np.ndarray:
-            return weights_of(particles.fit(synthesis._start(held, None, rng), views, rng))
+            return weights_of(particles.fit(synthesis._initial_rows(held, None, rng), views, rng))
 
         def by_program(target=target) -> np.ndarray:
-            return as_probabilities(TransportProgram(mean_weight=MEAN_WEIGHT).weights(target, grid), len(grid))
+            return as_probabilities(TransportProgram(mean_weight=MEAN_LOSS_WEIGHT).weights(target, grid), len(grid))
 
         methods = {
             "Frank–Wolfe": lambda m=matrix, a=aim: frank_wolfe(m, a)[0],

@@ -35,7 +35,7 @@ from certsynth.algorithm.options import ReleaseOptions
 from certsynth.algorithm.task import Task
 from certsynth.certificate.comparison import distances
 from certsynth.domain import Ordered
-from certsynth.queries.fine import FineMarginals
+from certsynth.queries.fine import LatticeQuery
 from points import Points
 
 ROOT = Path(__file__).parents[1]
@@ -130,8 +130,8 @@ def answer(question: Question) -> dict[str, Any]:
         asked["resolution"] = full_resolution(schema, question.rows)
     made = release(table, schema, epsilon=EPSILON, seed=question.repetition, **asked)
     private = [table[name].to_numpy() for name in schema.names]
-    bare = FineMarginals.of(schema, [tuple(range(question.columns))], lattice_columns=0)
-    fine = bare.netted([made.rows], [private])
+    bare = LatticeQuery.of(schema, [tuple(range(question.columns))], lattice_columns=0)
+    fine = bare.with_nets([made.rows], [private])
     (found,) = distances(fine, fine.count([private]), fine.count([made.rows]))
     return {
         **asdict(question),

@@ -30,7 +30,7 @@ import drawing
 import results
 from certsynth import Schema, evaluate
 from certsynth.algorithm.declaration import checked
-from certsynth.algorithm.fitting import Fitting, fitted
+from certsynth.algorithm.fitting import FitRequest, Fitting, fit_table
 from certsynth.algorithm.layers import measure_layers
 from certsynth.algorithm.method import checked_settings
 from certsynth.algorithm.options import ReleaseOptions
@@ -185,7 +185,8 @@ def default(question: Question, table: pd.DataFrame, rng: np.random.Generator) -
     layers = choose(Task(schema, settings, len(table))).layers
     source = open_source(table, what="data")
     measurements = measure_layers(rows_of(source, schema, "counting rows"), schema, layers, noise=None)
-    made, _ = fitted(measurements, schema, Fitting.asked(settings, measurements[-1]), len(table), rng)
+    how = Fitting.from_settings(settings, measurements[-1])
+    made, _ = fit_table(FitRequest(tuple(measurements), schema, how, len(table), rng))
     told = {"resolution": layers[-1].resolution, "mechanism": measurements[-1].strategy.name}
     return pd.DataFrame({name: np.asarray(x) for name, x in made.items()}), told
 

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from certsynth.planning.cache import VARIABLE
+from certsynth.planning.cache import CACHE_VARIABLE
 
 
 @pytest.fixture(scope="session", autouse=True)
@@ -16,5 +16,5 @@ def _own_cache(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
     base = tmp_path_factory.getbasetemp()
     session = base.parent if "PYTEST_XDIST_WORKER" in os.environ else base
     with pytest.MonkeyPatch.context() as patch:
-        patch.setenv(VARIABLE, str(session / "plans"))
+        patch.setenv(CACHE_VARIABLE, str(session / "plans"))
         yield

@@ -28,8 +28,8 @@ from typing import Any
 import pytest
 from click.testing import CliRunner
 
+import certsynth.algorithm.plan
 import certsynth.algorithm.release
-import certsynth.planning.plan
 from certsynth import Schema, demo
 from certsynth.cli import main
 
@@ -106,11 +106,11 @@ class Session:
         return sum(block.runs for block in self.page)
 
     def _make_quick(self) -> None:
-        people, plan, release = demo.people, certsynth.planning.plan.plan, certsynth.algorithm.release.release
+        people, plan, release = demo.people, certsynth.algorithm.plan.plan, certsynth.algorithm.release.release
         if not isinstance(plan, functools.partial):  # nor again in the next folder
             pinned = {"resolution": 4, "mechanism": "identity"}
             self.patch.setattr(demo, "people", lambda rows, **options: people(min(rows, ROWS), **options))
-            self.patch.setattr(certsynth.planning.plan, "plan", functools.partial(plan, **pinned))
+            self.patch.setattr(certsynth.algorithm.plan, "plan", functools.partial(plan, **pinned))
             self.patch.setattr(certsynth.algorithm.release, "release", functools.partial(release, **pinned))
 
     def _lay_out(self) -> None:

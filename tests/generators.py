@@ -9,7 +9,7 @@ from fractions import Fraction
 import numpy as np
 
 from certsynth.domain import Cells, Groups
-from certsynth.domain.web import Web, table, tree
+from certsynth.domain.label_metric import LabelMetric, matrix_metric, tree_metric
 from certsynth.mechanisms import Strategy
 from certsynth.transport import Network
 from certsynth.transport.flow import flow_cost, solve
@@ -23,9 +23,9 @@ def line(k: int, *, missing: bool = False, weight: Fraction = ONE) -> Cells:
     return on_line(np.arange(k), k, missing=missing, weight=weight)
 
 
-def spaced(size: int, apart: int = 0) -> Cells:
+def spaced(size: int, off_line: int = 0) -> Cells:
     """`size` points from 0 to 1, and others apart from all."""
-    return Cells(places=np.arange(size), steps=max(size - 1, 1), apart=apart)
+    return Cells(places=np.arange(size), steps=max(size - 1, 1), off_line=off_line)
 
 
 def lattice(steps: int, *, missing: bool = False, weight: Fraction = ONE) -> Cells:
@@ -40,17 +40,21 @@ def holes(places: Sequence[int], steps: int, *, missing: bool = False, weight: F
 
 def on_line(places: np.ndarray, steps: int, *, missing: bool, weight: Fraction) -> Cells:
     """Points of a line that is drawn to the length of its weight."""
-    return Cells(places=weight.numerator * places, steps=weight.denominator * steps, apart=int(missing), weight=weight)
+    return Cells(
+        places=weight.numerator * places, steps=weight.denominator * steps, off_line=int(missing), weight=weight
+    )
 
 
 def labels(count: int, *, weight: Fraction = ONE) -> Cells:
     """Categories: points apart, and no line."""
-    return Cells(places=np.empty(0, np.int64), steps=1, apart=count, weight=weight)
+    return Cells(places=np.empty(0, np.int64), steps=1, off_line=count, weight=weight)
 
 
-def woven(web: Web, *, missing: bool = False, weight: Fraction = ONE) -> Cells:
+def with_metric(metric: LabelMetric, *, missing: bool = False, weight: Fraction = ONE) -> Cells:
     """Labels with distances of their own."""
-    return Cells(places=np.empty(0, np.int64), steps=1, apart=web.size + missing, weight=weight, web=web)
+    return Cells(
+        places=np.empty(0, np.int64), steps=1, off_line=metric.size + missing, weight=weight, label_metric=metric
+    )
 
 
 def random_paths(rng: np.random.Generator, count: int) -> list[tuple[str, ...]]:
@@ -62,12 +66,12 @@ def random_paths(rng: np.random.Generator, count: int) -> list[tuple[str, ...]]:
     return paths
 
 
-def random_web(rng: np.random.Generator, *, labels: int) -> Web:
+def random_label_metric(rng: np.random.Generator, *, labels: int) -> LabelMetric:
     """A tree of codes some of which are no labels, or places on a circle or in a plane, with ties."""
     kind = rng.choice(["tree", "circle", "plane"])
     if kind == "tree":
         paths = random_paths(rng, labels + int(rng.integers(0, 4)))
-        return tree([paths[i] for i in rng.permutation(len(paths))[:labels]])
+        return tree_metric([paths[i] for i in rng.permutation(len(paths))[:labels]])
     if kind == "circle":
         gaps = np.abs(np.subtract.outer(np.arange(labels), np.arange(labels)))
         distances = np.minimum(gaps, labels - gaps)
@@ -76,12 +80,12 @@ def random_web(rng: np.random.Generator, *, labels: int) -> Web:
         distances = np.abs(np.subtract.outer(places % 7, places % 7)) + np.abs(
             np.subtract.outer(places // 7, places // 7)
         )
-    return table([[Fraction(int(d)) for d in row] for row in distances])
+    return matrix_metric([[Fraction(int(d)) for d in row] for row in distances])
 
 
 def light(k: int, *, missing: bool = False) -> Cells:
     """k cells of width 1/2k: the line of a column of weight a half."""
-    return Cells(places=np.arange(k), steps=2 * k, apart=int(missing), weight=Fraction(1, 2))
+    return Cells(places=np.arange(k), steps=2 * k, off_line=int(missing), weight=Fraction(1, 2))
 
 
 def codes(count: int, *, missing: bool = False) -> Cells:
@@ -89,26 +93,26 @@ def codes(count: int, *, missing: bool = False) -> Cells:
     paths = [("a",)]
     for i in range(1, count):
         paths.append((*paths[i - 1 if i % 2 else 0], str(i)))
-    return woven(tree(paths), missing=missing, weight=Fraction(3, 4))
+    return with_metric(tree_metric(paths), missing=missing, weight=Fraction(3, 4))
 
 
 def spots(count: int, *, missing: bool = False) -> Cells:
     """Labels at places of a plane, with the distances of a taxi."""
     at = [(i * i, 3 * i % 5) for i in range(count)]
-    return woven(
-        table([[Fraction(abs(a - c) + abs(b - d)) for c, d in at] for a, b in at]),
+    return with_metric(
+        matrix_metric([[Fraction(abs(a - c) + abs(b - d)) for c, d in at] for a, b in at]),
         missing=missing,
         weight=Fraction(3, 4),
     )
 
 
 def merged(lattice: Cells) -> Groups:
-    """Every other label goes together with the one before it; what is in no web stays alone, if there is one."""
-    alone = lattice.alone if lattice.web is not None else 0
-    together = lattice.apart - alone
-    heads = np.append(np.arange(0, together, 2), np.arange(together, lattice.apart))
-    kin = np.append(np.arange(together) // 2, (together + 1) // 2 + np.arange(alone))
-    return Groups.of(lattice, None, kin, heads)
+    """Every other label goes together with the one before it; what is in no metric stays alone, if there is one."""
+    alone = lattice.isolated if lattice.label_metric is not None else 0
+    together = lattice.off_line - alone
+    representatives = np.append(np.arange(0, together, 2), np.arange(together, lattice.off_line))
+    group_of_label = np.append(np.arange(together) // 2, (together + 1) // 2 + np.arange(alone))
+    return Groups.of(lattice, None, group_of_label, representatives)
 
 
 HARD_SHAPES: dict[str, tuple[Cells, ...]] = {
@@ -133,15 +137,17 @@ HARD_SHAPES: dict[str, tuple[Cells, ...]] = {
 }
 
 
-def random_column(rng: np.random.Generator, *, most: int, weight: Fraction = ONE, webs: bool = False) -> Cells:
+def random_column(rng: np.random.Generator, *, most: int, weight: Fraction = ONE, metrics: bool = False) -> Cells:
     """A column of at most `most` cells."""
-    kind = rng.choice(["line", "lattice", "holes", "labels", *(["web"] if webs else [])])
+    kind = rng.choice(["line", "lattice", "holes", "labels", *(["metric"] if metrics else [])])
     if kind == "labels":
         return labels(int(rng.integers(1, most + 1)), weight=weight)
     missing = bool(most > 1 and rng.random() < 0.3)
     room = most - missing
-    if kind == "web":
-        return woven(random_web(rng, labels=int(rng.integers(1, room + 1))), missing=missing, weight=weight)
+    if kind == "metric":
+        return with_metric(
+            random_label_metric(rng, labels=int(rng.integers(1, room + 1))), missing=missing, weight=weight
+        )
     if kind == "holes":
         steps = int(rng.integers(1, 2 * room + 1))
         count = int(rng.integers(1, min(room, steps) + 1))

@@ -70,5 +70,5 @@ def stop_solvers_early(patch: pytest.MonkeyPatch) -> None:
         found, potentials = honest(network, supply)
         return found, np.zeros_like(potentials)
 
-    for name in ("solve_priced", "solve_until", "solve", "solve_again"):
+    for name in ("solve_priced", "solve_until", "solve", "solve_fallback"):
         patch.setattr(flow, name, early)

@@ -1,7 +1,7 @@
 """The paper written out slowly and literally. Nothing here calls `certsynth`: fast code is compared with this.
 
-A column is anything with `places`, `steps` and `apart`, and perhaps a `weight` and a `web` (see `Cells`); a cell of
-several columns is a tuple of codes.
+A column is anything with `places`, `steps` and `off_line`, and perhaps a `weight` and a `label_metric` (see `Cells`);
+a cell of several columns is a tuple of codes.
 Everything is dense and exact or solved as the linear program that the definition is.
 """
 
@@ -23,9 +23,9 @@ Cell = tuple[int, ...]
 
 
 class LineAndPoints(Protocol):
-    """Points on a line at `places`/`steps`, and `apart` points at distance `weight` from all others: 1 unless given.
+    """Points on a line at `places`/`steps`, and `off_line` points at distance `weight` from all others: 1 unless given.
 
-    The first of those apart may be in a `web`, which has their distances as shares of `weight`.
+    The first of those off the line may be in a `label_metric`, which has their distances as shares of `weight`.
     """
 
     @property
@@ -33,7 +33,7 @@ class LineAndPoints(Protocol):
     @property
     def steps(self) -> int: ...
     @property
-    def apart(self) -> int: ...
+    def off_line(self) -> int: ...
 
 
 Columns = Sequence[LineAndPoints]
@@ -43,14 +43,18 @@ Columns = Sequence[LineAndPoints]
 
 
 def column_distance(column: LineAndPoints, a: int, b: int) -> Fraction:
-    """|x − y| on the line; what the web says of two labels in it; else `weight` between different points."""
-    on_line, weight, web = len(column.places), getattr(column, "weight", Fraction(1)), getattr(column, "web", None)
+    """|x − y| on the line; what the metric says of two labels in it; else `weight` between different points."""
+    on_line, weight, metric = (
+        len(column.places),
+        getattr(column, "weight", Fraction(1)),
+        getattr(column, "label_metric", None),
+    )
     if a == b:
         return Fraction(0)
     if max(a, b) < on_line:
         return Fraction(abs(int(column.places[a]) - int(column.places[b])), column.steps)
-    if web is not None and max(a, b) < web.size:
-        return weight * Fraction(int(web.distances[a, b]), web.unit)
+    if metric is not None and max(a, b) < metric.size:
+        return weight * Fraction(int(metric.distances[a, b]), metric.unit)
     return Fraction(weight)
 
 
@@ -66,7 +70,7 @@ def shortest_ways(direct: Sequence[Sequence[Fraction | None]]) -> list[list[Frac
 
 def all_cells(columns: Columns) -> list[Cell]:
     """All cells, the last column running fastest."""
-    return list(itertools.product(*(range(len(c.places) + c.apart) for c in columns)))
+    return list(itertools.product(*(range(len(c.places) + c.off_line) for c in columns)))
 
 
 def distance(columns: Columns, first: Cell, second: Cell) -> Fraction:
@@ -211,8 +215,8 @@ def squares(columns: Columns) -> list[np.ndarray]:
     """Membership matrices (squares × cells) of the levels of a tree, coarsest first.
 
     On every line the i-th of m points is in part ⌊i·p/m⌋ of p = 2, 4, 8, … or, once that many are more than the points,
-    alone; labels of a web are in the parts of a covering within 1/p of them; other points apart are alone. Levels that
-    have as many squares as the one before are left out, as is a single one.
+    alone; labels of a label metric are in the parts of a covering within 1/p of them; other points off the line are
+    alone. Levels that have as many squares as the one before are left out, as is a single one.
     """
     found: list[np.ndarray] = []
     cells = all_cells(columns)
@@ -227,9 +231,11 @@ def squares(columns: Columns) -> list[np.ndarray]:
 
 
 def _part(column: LineAndPoints, code: int, parts: int) -> tuple[int, int]:
-    on_line, web = len(column.places), getattr(column, "web", None)
-    if web is not None and code < web.size:
-        distances = [[Fraction(int(d), web.unit) for d in row[: web.size]] for row in web.distances[: web.size]]
+    on_line, metric = len(column.places), getattr(column, "label_metric", None)
+    if metric is not None and code < metric.size:
+        distances = [
+            [Fraction(int(d), metric.unit) for d in row[: metric.size]] for row in metric.distances[: metric.size]
+        ]
         return 0, covering_centre(distances, code, parts)
     if code >= on_line:
         return 1, code
@@ -342,7 +348,7 @@ def least_path_loss(
     for subset, block in zip(subsets, target, strict=True):
         chosen = [columns[j] for j in subset]
         where = {cell: i for i, cell in enumerate(all_cells(chosen))}
-        path = snake([len(c.places) + c.apart for c in chosen])
+        path = snake([len(c.places) + c.off_line for c in chosen])
         order = [where[cell] for cell in path]
         partial = np.cumsum(marginal_matrix(columns, points, subset)[order], axis=0)
         known = np.cumsum(np.asarray(block)[order])

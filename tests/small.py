@@ -11,14 +11,14 @@ import polars as pl
 
 from certsynth import Release, Schema
 from certsynth.algorithm.declaration import checked
-from certsynth.algorithm.layers import Layer
+from certsynth.algorithm.layers import LayerSpec
 from certsynth.algorithm.method import checked_settings
 from certsynth.algorithm.options import ReleaseOptions
 from certsynth.algorithm.settings import Settings
 from certsynth.algorithm.task import Task
 from certsynth.mechanisms import Budget, Sensitivity, Unit
 from certsynth.mechanisms.rare import Tail
-from certsynth.mechanisms.samplers import MadeUpNoise, Noised, calibrated_scale
+from certsynth.mechanisms.samplers import NoisyIntegers, SimulatedNoise, calibrated_scale
 from certsynth.planning.choice import choose
 
 MIXED = Schema.parse(
@@ -238,7 +238,7 @@ def settled(schema: Schema, **asked: Any) -> Settings:
     return checked_settings(schema, checked(ReleaseOptions, given))
 
 
-def planned(schema: Schema, settings: Settings, rows: int) -> list[Layer]:
+def planned(schema: Schema, settings: Settings, rows: int) -> list[LayerSpec]:
     """The layers that a release would measure."""
     return list(choose(Task(schema, settings, rows)).layers)
 
@@ -251,12 +251,12 @@ class FixedOutput:
     def __init__(self, seed: int = 0) -> None:
         self.seed = seed
 
-    def add(self, values: np.ndarray, *, sensitivity: Sensitivity, budget: Budget) -> Noised:
+    def add(self, values: np.ndarray, *, sensitivity: Sensitivity, budget: Budget) -> NoisyIntegers:
         fixed = np.random.default_rng([self.seed, len(values)]).integers(0, 9, len(values))
-        return Noised(values=fixed, scale=calibrated_scale(sensitivity, budget), spent=budget)
+        return NoisyIntegers(values=fixed, scale=calibrated_scale(sensitivity, budget), spent=budget)
 
     def rare(self, cells: int, tail: Tail) -> tuple[np.ndarray, np.ndarray]:
-        return MadeUpNoise(np.random.default_rng([self.seed, tail.above])).rare(cells, tail)
+        return SimulatedNoise(np.random.default_rng([self.seed, tail.above])).rare(cells, tail)
 
 
 class NoNoise:
@@ -264,14 +264,14 @@ class NoNoise:
 
     releasable = False
 
-    def add(self, values: np.ndarray, *, sensitivity: Sensitivity, budget: Budget) -> Noised:
-        return Noised(values=values, scale=calibrated_scale(sensitivity, budget), spent=budget)
+    def add(self, values: np.ndarray, *, sensitivity: Sensitivity, budget: Budget) -> NoisyIntegers:
+        return NoisyIntegers(values=values, scale=calibrated_scale(sensitivity, budget), spent=budget)
 
     def rare(self, cells: int, tail: Tail) -> tuple[np.ndarray, np.ndarray]:
         return np.empty(0, np.int64), np.empty(0, np.int64)
 
 
-class SeededNoise(MadeUpNoise):
+class SeededNoise(SimulatedNoise):
     """Noise of the stated law from a seed: what holds in one run of a test holds in all. Its releases can be saved."""
 
     releasable = True
@@ -280,7 +280,7 @@ class SeededNoise(MadeUpNoise):
         super().__init__(np.random.default_rng(seed))
 
 
-class LyingNoise(MadeUpNoise):
+class LyingNoise(SimulatedNoise):
     """Noise `factor` times as wide as it says: certificates that rely on its law must fail.
 
     It comes from a seed, so that no control fails by chance.
@@ -290,10 +290,10 @@ class LyingNoise(MadeUpNoise):
         super().__init__(np.random.default_rng(seed))
         self.factor = factor
 
-    def add(self, values: np.ndarray, *, sensitivity: Sensitivity, budget: Budget) -> Noised:
+    def add(self, values: np.ndarray, *, sensitivity: Sensitivity, budget: Budget) -> NoisyIntegers:
         less = self.factor if budget.unit is Unit.EPSILON else self.factor**2
         wide = super().add(values, sensitivity=sensitivity, budget=budget.share(Fraction(1, less)))
-        return Noised(values=wide.values, scale=calibrated_scale(sensitivity, budget), spent=budget)
+        return NoisyIntegers(values=wide.values, scale=calibrated_scale(sensitivity, budget), spent=budget)
 
 
 SURE = "0.999999999"

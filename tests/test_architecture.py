@@ -97,7 +97,7 @@ DRAWS = {
     "certsynth.planning.rehearsal": "a rehearsal without data",
     "certsynth.planning.tables": "made-up tables",
     "certsynth.projection.emit": "the order of emitted rows, and values inside a cell",
-    "certsynth.projection.obey": "which rows exchange values so that rules are obeyed",
+    "certsynth.projection.repair": "which rows exchange values so that rules are obeyed",
     "certsynth.projection.particles": "which swaps are offered",
     "certsynth.projection.support": "which public rows are taken",
     "certsynth.projection.synthesis": "where particles start, the order of emitted rows, and values inside a cell",

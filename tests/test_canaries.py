@@ -24,7 +24,7 @@ from click.testing import CliRunner
 from certsynth import certify, cli, evaluate, release
 from certsynth.artefact import table as written_table
 from certsynth.errors import CertsynthError
-from certsynth.planning.cache import VARIABLE
+from certsynth.planning.cache import CACHE_VARIABLE
 from certsynth.sources import draft, duck, frames, reading
 from certsynth.sources.files import CsvFile
 from certsynth.transport import flow
@@ -109,7 +109,7 @@ def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     (tmp_path / "tables").mkdir()
     monkeypatch.setenv("TMPDIR", str(tmp_path / "temporary"))
     monkeypatch.setattr("tempfile.tempdir", str(tmp_path / "temporary"))
-    monkeypatch.setenv(VARIABLE, str(tmp_path / "cache"))
+    monkeypatch.setenv(CACHE_VARIABLE, str(tmp_path / "cache"))
     monkeypatch.delenv("CERTSYNTH_DEBUG", raising=False)
     monkeypatch.chdir(tmp_path)
     (tmp_path / "schema.toml").write_text(NATIVE.to_toml())

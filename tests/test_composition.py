@@ -12,7 +12,7 @@ import pytest
 
 from certsynth import release
 from certsynth.mechanisms import Budget, Neighbours, Sensitivity, Unit
-from certsynth.mechanisms.samplers import Noised, calibrated_scale
+from certsynth.mechanisms.samplers import NoisyIntegers, calibrated_scale
 from small import NATIVE, native
 
 BUDGET = 2
@@ -32,11 +32,11 @@ class Outcomes:
     def __init__(self) -> None:
         self.asked: list[tuple[np.ndarray, Fraction]] = []
 
-    def add(self, values: np.ndarray, *, sensitivity: Sensitivity, budget: Budget) -> Noised:
+    def add(self, values: np.ndarray, *, sensitivity: Sensitivity, budget: Budget) -> NoisyIntegers:
         scale = calibrated_scale(sensitivity, budget)
         self.asked.append((np.array(values), Fraction(scale)))
         fixed = np.random.default_rng([len(self.asked), len(values)]).integers(0, 9, len(values))
-        return Noised(values=fixed, scale=scale, spent=budget)
+        return NoisyIntegers(values=fixed, scale=scale, spent=budget)
 
 
 def cost(frame: pl.DataFrame, other: pl.DataFrame, unit: Unit, **asked: Any) -> Fraction:

@@ -14,7 +14,7 @@ from distributed.scheduler import KilledWorker
 
 from certsynth import certify, evaluate
 from certsynth.base import parallel
-from certsynth.base.parallel import Made, run
+from certsynth.base.parallel import LazyTasks, run
 from certsynth.errors import WorkerDied
 from small import MIXED, NATIVE, NoNoise, native, people
 
@@ -36,7 +36,7 @@ def client():
 def on_dask(client, monkeypatch):
     """However little there is to do, it goes to the workers."""
     client.wait_for_workers(2)
-    monkeypatch.setattr(parallel, "SMALL", 0)
+    monkeypatch.setattr(parallel, "MIN_PROCESS_WORK", 0)
     with joblib.parallel_config(backend="dask"):
         yield client
 
@@ -45,7 +45,7 @@ def squares(i: int, values: np.ndarray) -> tuple[int, int]:
     return i * i + int(values.sum()), os.getpid()
 
 
-TASKS = Made(12, lambda i: (i, np.full(50_000, i)))
+TASKS = LazyTasks(12, lambda i: (i, np.full(50_000, i)))
 RIGHT = [i * i + 50_000 * i for i in range(12)]
 
 
@@ -80,8 +80,8 @@ def test_tasks_that_cost_dask_too_many_workers_are_tried_once_more_and_told_in_w
 
     monkeypatch.setattr(parallel, "Parallel", lambda **_: no_worker_left)
     with pytest.raises(WorkerDied, match="a process died while squaring, and so did the one in its place"):
-        run(squares, TASKS, work=parallel.SMALL, phase="squaring")
-    assert len(tries) == parallel.ATTEMPTS
+        run(squares, TASKS, work=parallel.MIN_PROCESS_WORK, phase="squaring")
+    assert len(tries) == parallel.MAX_ATTEMPTS
 
 
 def test_an_error_of_the_work_is_its_own(on_dask):
@@ -107,7 +107,7 @@ def test_certificates_and_losses_are_those_of_one_process(client, monkeypatch):
 
     alone = all_found()
     client.wait_for_workers(2)
-    monkeypatch.setattr(parallel, "SMALL", 0)
+    monkeypatch.setattr(parallel, "MIN_PROCESS_WORK", 0)
     with joblib.parallel_config(backend="dask"):
         assert all_found() == alone
     with joblib.parallel_config(n_jobs=2):

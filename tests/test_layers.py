@@ -11,17 +11,17 @@ import numpy as np
 import pytest
 
 from certsynth import plan
-from certsynth.algorithm.layers import Layer, measure_layers, most_labels
+from certsynth.algorithm.layers import LayerSpec, max_label_groups, measure_layers
 from certsynth.algorithm.settings import Settings
 from certsynth.algorithm.task import Task
 from certsynth.domain import Category, Groups, Ordered, Schema
 from certsynth.domain.labels import tree_column
 from certsynth.mechanisms import Budget, Measurement, Sensitivity, Unit
-from certsynth.mechanisms.samplers import Noised
+from certsynth.mechanisms.samplers import NoisyIntegers
 from certsynth.planning.choice import choose
 from certsynth.planning.plan import Plan
-from certsynth.planning.tables import made_up
-from certsynth.queries.tally import held
+from certsynth.planning.tables import make_up_table
+from certsynth.queries.tally import in_memory
 from certsynth.sources import cleaned, open_source
 from small import MIXED, NATIVE, FixedOutput, NoNoise, people, planned, settled
 
@@ -30,7 +30,7 @@ RELATIONS = ["replace-one", "add-remove"]
 
 def measured(rows: Sequence[np.ndarray], schema: Schema, noise: Any, **asked: Any) -> list[Measurement]:
     layers = planned(schema, settled(schema, **({"mechanism": "identity"} | asked)), len(rows[0]))
-    return measure_layers(held(rows), schema, layers, noise=noise)
+    return measure_layers(in_memory(rows), schema, layers, noise=noise)
 
 
 def mixed(rows: int, seed: int = 0) -> list[np.ndarray]:
@@ -47,9 +47,9 @@ class Spy(FixedOutput):
 
     def __init__(self, seed: int = 0) -> None:
         super().__init__(seed)
-        self.given: list[tuple[np.ndarray, Sensitivity, Noised]] = []
+        self.given: list[tuple[np.ndarray, Sensitivity, NoisyIntegers]] = []
 
-    def add(self, values: np.ndarray, *, sensitivity: Sensitivity, budget: Budget) -> Noised:
+    def add(self, values: np.ndarray, *, sensitivity: Sensitivity, budget: Budget) -> NoisyIntegers:
         answer = super().add(values, sensitivity=sensitivity, budget=budget)
         self.given.append((values.copy(), sensitivity, answer))
         return answer
@@ -83,7 +83,7 @@ def test_the_layers_cost_exactly_what_is_left_for_measuring(unit, sparsity, shar
     assert [layer.ways for layer in layers] == (list(range(1, sparsity + 1)) if certificate else [sparsity])
     assert min(layer.budget.amount for layer in layers) > 0
     noise = NoNoise()
-    made = measure_layers(held([np.zeros(4), np.ones(4), np.zeros(4, int)]), NATIVE, layers, noise=noise)
+    made = measure_layers(in_memory([np.zeros(4), np.ones(4), np.zeros(4, int)]), NATIVE, layers, noise=noise)
     assert sum(m.cost.spent.amount for m in made) == left
     assert {m.cost.spent.unit for m in made} == {unit}
     assert {m.cost.neighbours for m in made} == {neighbours}
@@ -100,14 +100,14 @@ ROWS = list(itertools.product([0.0, 1.0, 2.0], [0.0, 1.0, np.nan], [0, 1]))
 
 
 def given_to_noise(
-    rows: Sequence[tuple], layers: Sequence[Layer], schema: Schema
+    rows: Sequence[tuple], layers: Sequence[LayerSpec], schema: Schema
 ) -> tuple[list[np.ndarray], list[float], list[list[list[int]]]]:
     """What each layer hands to the noise for a table, at which scale noise comes back, and the groups."""
     columns = [np.array([row[j] for row in rows], dtype=float) for j in range(2)]
     columns.append(np.array([row[2] for row in rows], dtype=np.int64))
     spy = Spy()
     wanted = [x for column, x in zip(TINY, columns, strict=True) if column.name in schema.names]
-    made = measure_layers(held(wanted), schema, layers, noise=spy)
+    made = measure_layers(in_memory(wanted), schema, layers, noise=spy)
     return [v for v, _, _ in spy.given], [answer.scale for _, _, answer in spy.given], [starts(m) for m in made]
 
 
@@ -216,7 +216,7 @@ def test_batches_are_counted_together() -> None:
     whole = mixed(60)
     parts = [[x[:7] for x in whole], [x[7:7] for x in whole], [x[7:] for x in whole]]
     layers = planned(MIXED, settled(MIXED, resolution=3, mechanism="identity"), 60)
-    one, many = (measure_layers(held(*b), MIXED, layers, noise=NoNoise()) for b in ([whole], parts))
+    one, many = (measure_layers(in_memory(*b), MIXED, layers, noise=NoNoise()) for b in ([whole], parts))
     for a, b in zip(one, many, strict=True):
         assert all(np.array_equal(x, y) for x, y in zip(a.coefficients, b.coefficients, strict=True))
         assert starts(a) == starts(b)
@@ -240,7 +240,7 @@ def test_each_layer_has_unions_of_the_cells_of_the_one_before(neighbours: str) -
             detail = column.detail()
             for grid in (first, second, third):
                 assert np.array_equal(grid.lattice.places, detail.places)
-                assert (grid.lattice.steps, grid.apart) == (detail.steps, detail.apart)
+                assert (grid.lattice.steps, grid.off_line) == (detail.steps, detail.off_line)
             assert first.starts.tolist() == list(range(len(detail.places)))
             assert set(second.starts.tolist()) <= set(first.starts.tolist())
             assert set(third.starts.tolist()) <= set(second.starts.tolist())
@@ -298,7 +298,7 @@ def test_groups_are_narrow_where_the_rows_are() -> None:
 def test_which_cells_are_measured(asked: dict[str, Any], cells: list[str]) -> None:
     layers = planned(NATIVE, settled(NATIVE, **({"resolution": 2} | asked)), 100)
     assert [layer.cells for layer in layers] == cells
-    made = measure_layers(held([np.zeros(4), np.ones(4), np.zeros(4, int)]), NATIVE, layers, noise=NoNoise())
+    made = measure_layers(in_memory([np.zeros(4), np.ones(4), np.zeros(4, int)]), NATIVE, layers, noise=NoNoise())
     for layer, measurement in zip(layers, made, strict=True):
         assert all(isinstance(grid, Groups) == (layer.cells != "even") for grid in measurement.marginals.cells)
         subsets = tuple(itertools.combinations(range(3), layer.ways))
@@ -329,24 +329,24 @@ MANY = Schema(
 
 
 def many(rows: int) -> list[np.ndarray]:
-    return made_up(MANY, rows, strength=0.6, rng=np.random.default_rng(7))
+    return make_up_table(MANY, rows, strength=0.6, rng=np.random.default_rng(7))
 
 
 @pytest.mark.parametrize(("epsilon", "all_alone"), [("0.05", False), pytest.param(50, True, marks=pytest.mark.slow)])
 def test_labels_are_in_as_many_groups_as_noise_leaves_room_for(epsilon: Any, all_alone: bool) -> None:
     made = measured(many(2_000), MANY, FixedOutput(1), resolution=6, epsilon=epsilon)[-1]
     layer = choose(Task(MANY, settled(MANY, resolution=6, epsilon=epsilon), 2_000)).layers[-1]
-    most = most_labels(layer, 2_000)
+    most = max_label_groups(layer, 2_000)
     assert most >= 6
     for column, groups in zip(MANY, made.marginals.cells, strict=True):
         if not isinstance(column, Category):
             continue
         assert isinstance(groups, Groups)
-        alone = int(column.missing) + (column.other if column.web else 0)
-        assert groups.apart == min(len(column.labels) + column.missing, most + alone)
-        assert (groups.apart == groups.lattice.apart) is all_alone
-        last = groups.lattice.apart - 1
-        assert (groups.kin == groups.kin[last]).sum() == 1, "missing values stay alone"
+        alone = int(column.missing) + (column.other if column.label_metric else 0)
+        assert groups.off_line == min(len(column.labels) + column.missing, most + alone)
+        assert (groups.off_line == groups.lattice.off_line) is all_alone
+        last = groups.lattice.off_line - 1
+        assert (groups.group_of_label == groups.group_of_label[last]).sum() == 1, "missing values stay alone"
 
 
 def test_labels_of_a_tree_go_to_near_ones_and_others_to_those_beside_them() -> None:
@@ -354,12 +354,12 @@ def test_labels_of_a_tree_go_to_near_ones_and_others_to_those_beside_them() -> N
     plain, tree = made.marginals.cells[1:]
     assert isinstance(plain, Groups)
     assert isinstance(tree, Groups)
-    assert (np.diff(plain.kin[:61]) >= 0).all()
-    web = tree.lattice.web
-    assert web is not None
-    heads = tree.heads[tree.heads < web.size]
-    away = web.distances[: web.size, heads]
-    assert (away[np.arange(web.size), tree.kin[: web.size]] == away.min(axis=1)).all()
+    assert (np.diff(plain.group_of_label[:61]) >= 0).all()
+    metric = tree.lattice.label_metric
+    assert metric is not None
+    heads = tree.representatives[tree.representatives < metric.size]
+    away = metric.distances[: metric.size, heads]
+    assert (away[np.arange(metric.size), tree.group_of_label[: metric.size]] == away.min(axis=1)).all()
 
 
 @pytest.mark.slow

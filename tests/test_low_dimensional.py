@@ -24,8 +24,8 @@ from certsynth.errors import InputError
 from certsynth.mechanisms.samplers import Noise
 from certsynth.mechanisms.sparse import SparseMeasurement
 from certsynth.mechanisms.spending import Spending
-from certsynth.queries.occupied import all_columns, occupied
-from certsynth.queries.tally import held
+from certsynth.queries.occupied import count_occupied, joint_grid
+from certsynth.queries.tally import in_memory
 from small import EVERY_KIND, SURE, FixedOutput, LyingNoise, NoNoise, cube, emitted, failures_allowed, settled, workers
 
 
@@ -59,14 +59,14 @@ def test_the_grid_of_the_least_score_is_that_of_the_rows_dimension(kind, dimensi
     table = kind(rows, 3, np.random.default_rng(1))
     settings = settled(schema, mechanism="low-dimensional", epsilon=1)
     grids = possible_grids(Task(schema, settings, rows))
-    found = occupied(schema, [all_columns(schema, grid.resolution) for grid in grids], [list(table.T)])
+    found = count_occupied(schema, [joint_grid(schema, grid.resolution) for grid in grids], [list(table.T)])
     scores = [grid.score(len(each.places)) for grid, each in zip(grids, found, strict=True)]
     assert grids[int(np.argmin(scores))].dimension == dimension
     spending = Spending(settings.privacy.charge(settings.neighbours), settings.privacy.budget, what="", account=None)
-    made = choose_grid(held(list(table.T)), Task(schema, settings, rows), spending=spending)
+    made = choose_grid(in_memory(list(table.T)), Task(schema, settings, rows), spending=spending)
     (spent,) = made.spent
     assert spent.cost.spent.amount == settings.privacy.budget.amount / 10
-    assert [c.resolution for c in made.choice.candidates] == [grid.resolution for grid in grids]
+    assert [c.resolution for c in made.choice.designs] == [grid.resolution for grid in grids]
 
 
 @pytest.fixture(scope="module")

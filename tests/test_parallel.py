@@ -9,14 +9,14 @@ import threading
 import joblib
 import pytest
 
-from certsynth.base.parallel import SMALL, TINY, Made, run
+from certsynth.base.parallel import MIN_PROCESS_WORK, MIN_THREAD_WORK, LazyTasks, run
 from certsynth.errors import WorkerDied
 
 TASKS = [(i,) for i in range(6)]
 
 
 def test_results_are_those_of_one_process_and_in_order():
-    assert run(lambda i: i * i, TASKS, work=SMALL, phase="squaring") == [i * i for i in range(6)]
+    assert run(lambda i: i * i, TASKS, work=MIN_PROCESS_WORK, phase="squaring") == [i * i for i in range(6)]
     assert run(lambda i: i * i, TASKS, work=0, phase="squaring") == [i * i for i in range(6)]
 
 
@@ -29,7 +29,7 @@ def test_what_a_dead_worker_left_undone_is_done_again(tmp_path):
         return i * i
 
     told: list[tuple[str, int, int | None]] = []
-    found = run(dies_once, TASKS, work=SMALL, phase="squaring", progress=lambda *event: told.append(event))
+    found = run(dies_once, TASKS, work=MIN_PROCESS_WORK, phase="squaring", progress=lambda *event: told.append(event))
     assert found == [i * i for i in range(6)]
     assert (tmp_path / "died").exists()
     assert told[-1] == ("squaring", 6, 6)
@@ -41,7 +41,7 @@ def test_workers_that_keep_dying_are_told_in_words():
         return i
 
     with pytest.raises(WorkerDied, match="a process died while squaring, and so did the one in its place") as caught:
-        run(dies, TASKS, work=SMALL, phase="squaring")
+        run(dies, TASKS, work=MIN_PROCESS_WORK, phase="squaring")
     assert "SIGKILL" not in str(caught.value)
 
 
@@ -50,7 +50,7 @@ def test_an_error_of_the_work_is_its_own():
         raise ZeroDivisionError
 
     with pytest.raises(ZeroDivisionError):
-        run(fails, TASKS, work=SMALL, phase="squaring")
+        run(fails, TASKS, work=MIN_PROCESS_WORK, phase="squaring")
 
 
 def test_what_somebody_configured_is_used():
@@ -58,19 +58,19 @@ def test_what_somebody_configured_is_used():
         return os.getpid(), threading.current_thread().name
 
     with joblib.parallel_config(n_jobs=1):
-        assert {process for process, _ in run(where, TASKS, work=SMALL, phase="looking")} == {os.getpid()}
+        assert {process for process, _ in run(where, TASKS, work=MIN_PROCESS_WORK, phase="looking")} == {os.getpid()}
     with joblib.parallel_config(backend="threading", n_jobs=2):
-        found = run(where, TASKS, work=SMALL, phase="looking")
+        found = run(where, TASKS, work=MIN_PROCESS_WORK, phase="looking")
     assert {process for process, _ in found} == {os.getpid()}
     assert threading.current_thread().name not in {thread for _, thread in found}
 
 
 def test_workers_start_no_workers():
     def outer(i: int) -> list[str]:
-        return run(lambda _: threading.current_thread().name, TASKS, work=SMALL, phase="looking")
+        return run(lambda _: threading.current_thread().name, TASKS, work=MIN_PROCESS_WORK, phase="looking")
 
     with joblib.parallel_config(backend="threading", n_jobs=2):
-        found = run(outer, TASKS, work=SMALL, phase="looking")
+        found = run(outer, TASKS, work=MIN_PROCESS_WORK, phase="looking")
     assert all(len(set(names)) == 1 for names in found)
 
 
@@ -85,7 +85,11 @@ def test_tasks_are_made_when_they_are_sent():
     seen: list[int] = []
     with joblib.parallel_config(n_jobs=2):
         found = run(
-            lambda i: i, Made(40, make), work=SMALL, phase="looking", progress=lambda *_: seen.append(len(made))
+            lambda i: i,
+            LazyTasks(40, make),
+            work=MIN_PROCESS_WORK,
+            phase="looking",
+            progress=lambda *_: seen.append(len(made)),
         )
     assert found == made == list(range(40))
     assert seen[0] < 40
@@ -96,16 +100,16 @@ def test_little_work_is_done_by_threads_in_order():
         return i, os.getpid(), threading.current_thread().name
 
     told: list[tuple[str, int, int | None]] = []
-    found = run(where, TASKS, work=TINY, phase="looking", progress=lambda *event: told.append(event))
+    found = run(where, TASKS, work=MIN_THREAD_WORK, phase="looking", progress=lambda *event: told.append(event))
     assert [i for i, _, _ in found] == list(range(6))
     assert {process for _, process, _ in found} == {os.getpid()}
     assert threading.current_thread().name not in {thread for _, _, thread in found}
     assert [done for _, done, _ in told] == list(range(7))
     with joblib.parallel_config(n_jobs=1):
-        alone = run(where, TASKS, work=TINY, phase="looking")
+        alone = run(where, TASKS, work=MIN_THREAD_WORK, phase="looking")
     assert {thread for _, _, thread in alone} == {threading.current_thread().name}
 
 
 def test_an_error_in_a_thread_is_its_own():
     with pytest.raises(ZeroDivisionError):
-        run(lambda i: 1 // (i - 3), TASKS, work=TINY, phase="dividing")
+        run(lambda i: 1 // (i - 3), TASKS, work=MIN_THREAD_WORK, phase="dividing")

@@ -12,7 +12,7 @@ from collections.abc import Generator, Iterator
 import pytest
 
 from certsynth.base import threads
-from certsynth.base.threads import ahead, in_threads
+from certsynth.base.threads import in_threads, prefetch
 
 MANY = 10**6
 
@@ -20,10 +20,10 @@ MANY = 10**6
 @pytest.fixture
 def four_cores(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     monkeypatch.setattr(os, "cpu_count", lambda: 4)
-    threads._helpers.cache_clear()
+    threads._pool.cache_clear()
     yield
-    threads._helpers().shutdown()
-    threads._helpers.cache_clear()
+    threads._pool().shutdown()
+    threads._pool.cache_clear()
 
 
 @pytest.mark.usefixtures("four_cores")
@@ -90,7 +90,7 @@ def counted(upto: int, seen: list[str]) -> Generator[int]:
 
 def test_items_come_in_order_and_from_another_thread() -> None:
     seen: list[str] = []
-    assert list(ahead(counted(1_000, seen))) == list(range(1_000))
+    assert list(prefetch(counted(1_000, seen))) == list(range(1_000))
     assert len(seen) == 1
     assert seen != [threading.current_thread().name]
 
@@ -101,7 +101,7 @@ def test_an_error_comes_after_the_items_before_it() -> None:
         raise KeyError("no more")
 
     before = threading.active_count()
-    items = ahead(broken())
+    items = prefetch(broken())
     assert next(items) == 1
     with pytest.raises(KeyError, match="no more"):
         next(items)
@@ -112,7 +112,7 @@ def test_an_error_comes_after_the_items_before_it() -> None:
 def test_whoever_stops_early_stops_the_thread(taken: int) -> None:
     seen: list[str] = []
     before = threading.active_count()
-    items = ahead(counted(10**9, seen))
+    items = prefetch(counted(10**9, seen))
     assert [next(items) for _ in range(taken)] == list(range(taken))
     items.close()
     assert threading.active_count() == before

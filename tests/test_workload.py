@@ -15,7 +15,7 @@ from certsynth.errors import InputError
 from certsynth.mechanisms.measure import estimate, sensitivity, simulate_all
 from certsynth.mechanisms.samplers import calibrated_scale
 from certsynth.projection.synthesis import synthesise
-from certsynth.queries.tally import held
+from certsynth.queries.tally import in_memory
 from small import MIXED, NATIVE, SURE, NoNoise, SeededNoise, emitted, native, planned, settled
 
 PINNED: dict[str, Any] = {"resolution": 3, "mechanism": "identity"}
@@ -64,7 +64,7 @@ def test_noise_is_that_of_the_named_pairs_and_not_of_all(neighbours: str) -> Non
         asked = {"certificate_share": 0, "projection": "particles", "neighbours": neighbours}
         (layer,) = planned(MANY, settled(MANY, subsets=subsets, **PINNED, **asked), 1_000)
         rows = [[np.zeros(5) for _ in MANY]]
-        (made,) = measure_layers(held(*rows), MANY, [layer], noise=NoNoise())
+        (made,) = measure_layers(in_memory(*rows), MANY, [layer], noise=NoNoise())
         change = sensitivity(made.marginals, layer.strategy)
         assert change.l1 == tables * (2 if neighbours == "replace-one" else 1)
         assert made.scale == calibrated_scale(change, layer.budget)
@@ -93,7 +93,7 @@ def test_true_counts_of_mixed_tables_pass_unchanged(asked: dict[str, Any], neigh
     rows = [rng.integers(0, 10, 80).astype(float) for _ in MANY]
     subsets = [["x0", "x1", "x2"], ["x1", "x3"], ["x2", "x3"], ["x4"], ["x5", "x6"], ["x7"]]
     layers = planned(MANY, settled(MANY, subsets=subsets, neighbours=neighbours, **PINNED, **asked), 80)
-    made = measure_layers(held(rows), MANY, layers, noise=NoNoise())
+    made = measure_layers(in_memory(rows), MANY, layers, noise=NoNoise())
     blocks, total = estimate(made)
     assert total == pytest.approx(80)
     for measurement, own in zip(made, blocks, strict=True):
@@ -114,7 +114,7 @@ def test_a_column_that_is_named_alone_is_fitted_as_well(asked: dict[str, Any]) -
     schema = MANY.select(["x0", "x1", "x2"])
     exact = {"resolution": 10, "mechanism": "identity"}
     layers = planned(schema, settled(schema, subsets=[["x1"], ["x0", "x2"]], **exact, **asked), 200)
-    made = synthesise(measure_layers(held(rows), schema, layers, noise=NoNoise()), schema, 200, rng)
+    made = synthesise(measure_layers(in_memory(rows), schema, layers, noise=NoNoise()), schema, 200, rng)
     for ours, theirs in zip(rows, made, strict=True):
         cells = [np.bincount((x + 0.5).astype(int), minlength=10) for x in (ours, theirs)]
         assert np.abs(cells[0] - cells[1]).max() <= 2

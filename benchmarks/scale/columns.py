@@ -29,9 +29,9 @@ from certsynth.certificate.direct import exact_query
 from certsynth.certificate.passes import compared
 from certsynth.certificate.skipping import COARSER
 from certsynth.mechanisms import Neighbours
-from certsynth.queries.fine import FineMarginals
+from certsynth.queries.fine import LatticeQuery
 from certsynth.queries.marginals import Subset, all_subsets
-from certsynth.queries.tally import held
+from certsynth.queries.tally import in_memory
 from scale import wide
 from scale.clock import processor_seconds
 
@@ -147,10 +147,10 @@ def certified(kind: str, *, skip: bool) -> Step:
         schema, every = wide.schema(columns), all_subsets(wide.schema(columns), 2)
         subsets = every if skip else drawn(every)
         scaled = len(every) / len(subsets)
-        fine = FineMarginals.of(schema, subsets)
+        fine = LatticeQuery.of(schema, subsets)
         ours, theirs = (wide.cleaned_rows(frame, schema) for frame in tables_for(kind, columns, rows, folder))
         cpu = processor_seconds()
-        told = compared(fine, held(ours), [held(theirs)], memory=default_memory(), every=not skip)
+        told = compared(fine, in_memory(ours), [in_memory(theirs)], memory=default_memory(), every=not skip)
         query = exact_query(fine, told.found[0], told.rows, neighbours=Neighbours.REPLACE_ONE, two_sided=False)
         return {
             "subsets": len(subsets),

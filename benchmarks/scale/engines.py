@@ -24,7 +24,7 @@ from typing import Any
 import duckdb
 
 from certsynth.domain import Schema
-from certsynth.queries.fine import FineMarginals
+from certsynth.queries.fine import LatticeQuery
 from certsynth.queries.marginals import CellCounts, Marginals
 from certsynth.sources import open_source, pushed_down, rows_of
 from scale.clock import processor_seconds
@@ -90,7 +90,7 @@ def measure(engine: str, tally: str, rows: int) -> dict[str, float]:
     columns = schema()
     question: Any = CellCounts(columns, Marginals.all_subsets(columns, sparsity=2, resolution=16))
     if tally == "lattice":
-        question = FineMarginals.all_subsets(columns, sparsity=2)
+        question = LatticeQuery.all_subsets(columns, sparsity=2)
     source = opened(engine, table(rows))
     ask = rows_of(source, columns, "counting")
     warm = rows_of(opened(engine, table(1_000)), columns, "counting")  # imports, workers and what is compiled

@@ -26,12 +26,12 @@ from typing import Any
 import duckdb
 
 from certsynth import Schema, certify, release
-from certsynth.algorithm.layers import points
+from certsynth.algorithm.layers import lattice_points
 from certsynth.domain import Ordered
 from certsynth.queries.displacement import Displacement
-from certsynth.queries.fine import FineMarginals
+from certsynth.queries.fine import LatticeQuery
 from certsynth.queries.marginals import CellCounts, Marginals, all_subsets
-from certsynth.queries.tally import HowMany, Tally
+from certsynth.queries.tally import RowCount, Tally
 from certsynth.sources import open_source, rows_of
 from scale.clock import processor_seconds
 
@@ -151,12 +151,12 @@ def releasing(rows: int) -> None:
 CUBES = Marginals.all_subsets(SCHEMA, sparsity=2, resolution=CELLS)
 PASSES: dict[str, Callable[[int], None]] = {
     REFERENCE: reference,
-    "read and clean": asking(HowMany()),
-    "single columns at full detail": asking(CellCounts(SCHEMA, Marginals(points(SCHEMA, None), SINGLES))),
+    "read and clean": asking(RowCount()),
+    "single columns at full detail": asking(CellCounts(SCHEMA, Marginals(lattice_points(SCHEMA, None), SINGLES))),
     f"pairs in {CELLS} cells": asking(CellCounts(SCHEMA, CUBES)),
     "way to the centres of cells": asking(Displacement(SCHEMA, CUBES)),
-    "pairs on the lattice of 256": asking(FineMarginals.of(SCHEMA, PAIRS)),
-    "single columns on that of 1,024": asking(FineMarginals.of(SCHEMA, SINGLES)),
+    "pairs on the lattice of 256": asking(LatticeQuery.of(SCHEMA, PAIRS)),
+    "single columns on that of 1,024": asking(LatticeQuery.of(SCHEMA, SINGLES)),
 }
 WHOLE: dict[str, Callable[[int], None]] = {
     f"CSV: pairs in {CELLS} cells": asking(CellCounts(SCHEMA, CUBES), of=text),

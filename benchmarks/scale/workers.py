@@ -23,9 +23,9 @@ from distributed import Client, LocalCluster
 from certsynth.algorithm.sizes import default_memory
 from certsynth.base import parallel
 from certsynth.certificate.passes import compared
-from certsynth.queries.fine import FineMarginals
+from certsynth.queries.fine import LatticeQuery
 from certsynth.queries.marginals import all_subsets
-from certsynth.queries.tally import held
+from certsynth.queries.tally import in_memory
 from scale import wide
 
 RESULTS = Path(__file__).parent / "results" / "workers.json"
@@ -55,10 +55,10 @@ def main() -> None:
     asked = parser.parse_args()
     columns, rows, times = (QUICK_COLUMNS, QUICK_ROWS, QUICK_TIMES) if asked.quick else (COLUMNS, ROWS, TIMES)
     if asked.quick:
-        parallel.SMALL = 0  # however little there is to do
-    fine = FineMarginals.of(wide.schema(columns), all_subsets(wide.schema(columns), 2))
+        parallel.MIN_PROCESS_WORK = 0  # however little there is to do
+    fine = LatticeQuery.of(wide.schema(columns), all_subsets(wide.schema(columns), 2))
     tables = (wide.table(columns, rows, seed=seed) for seed in (1, 2))
-    ours, theirs = (held(wide.cleaned_rows(table, wide.schema(columns))) for table in tables)
+    ours, theirs = (in_memory(wide.cleaned_rows(table, wide.schema(columns))) for table in tables)
     best: dict[str, float] = {}
     answers: list[Any] = []
     for _ in range(times):

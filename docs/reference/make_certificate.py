@@ -1,4 +1,4 @@
-"""Writes certificate.md, beside this file, from the JSON Schema of certificate.json."""
+"""Writes certificate.md, beside this file, and certificate.schema.json from the record of a release."""
 
 from __future__ import annotations
 
@@ -6,9 +6,11 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from certsynth.artefact.document import certificate_schema
+import certsynth.artefact
+from certsynth.artefact.document import certificate_schema, to_json
 
 PAGE = Path(__file__).with_name("certificate.md")
+SCHEMA = Path(certsynth.artefact.__file__).with_name("certificate.schema.json")
 
 HEAD = """# certificate.json, key by key
 
@@ -36,7 +38,7 @@ are computed again. [How to verify a release](../how-to/verify.md) lists what no
 TAIL = """
 Lists are marked `[]`: the keys below them are those of every entry.
 
-This page is written by `python docs/reference/make_certificate.py` from the schema.
+This page and the schema are written by `python docs/reference/make_certificate.py` from `certsynth/record/record.py`.
 """
 
 
@@ -91,3 +93,4 @@ def value(schema: dict[str, Any], part: dict[str, Any]) -> str:
 
 if __name__ == "__main__":
     PAGE.write_text(page(), encoding="utf-8")
+    SCHEMA.write_bytes(to_json(certificate_schema()))

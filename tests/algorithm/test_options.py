@@ -22,10 +22,10 @@ from certsynth.algorithm.checks import OneOf, WholeNumber
 from certsynth.algorithm.declaration import GROUPS, Option, checked, declared, documented, takes
 from certsynth.algorithm.options import (
     MECHANISMS,
-    CallOptions,
     CertifyOptions,
     EstimatorOptions,
     EvaluateOptions,
+    FitOptions,
     PlanOptions,
     ReleaseOptions,
 )
@@ -44,7 +44,7 @@ TAKERS = {
     certify: CertifyOptions,
     evaluate: EvaluateOptions,
     CertifiedSynthesizer.__init__: EstimatorOptions,
-    CertifiedSynthesizer.fit: CallOptions,
+    CertifiedSynthesizer.fit: FitOptions,
 }
 EVERY = {name for kind in TAKERS.values() for name in declared(kind)}
 
@@ -254,4 +254,4 @@ def test_help_has_the_groups_in_their_order():
 def test_every_public_name_that_takes_options_is_in_the_reference():
     takers = runpy.run_path(str(REFERENCE / "make_options.py"))["TAKERS"]
     assert set(takers) <= set(certsynth.__all__)
-    assert set(takers.values()) == set(TAKERS.values()) - {CallOptions}
+    assert set(takers.values()) == set(TAKERS.values()) - {FitOptions}

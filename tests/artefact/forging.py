@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import copy
 import dataclasses
 import hashlib
 import io
@@ -15,14 +14,17 @@ from typing import Any
 import numpy as np
 
 from certsynth import Release
+from certsynth.algorithm.fitting import support_name
 from certsynth.algorithm.recompute import recomputed_direct, stated_settings
-from certsynth.artefact.certificate import Certificate
+from certsynth.artefact.certificate import certificate_record
 from certsynth.artefact.folder import write_folder
 from certsynth.artefact.steps import step_on
 from certsynth.certificate.plug_in import plug_in
 from certsynth.certificate.seed import seed_of
-from certsynth.mechanisms.concentrated import epsilon_of
+from certsynth.mechanisms.concentrated import epsilon_of, rho_of
 from certsynth.mechanisms.guarantee import decimal_text
+from certsynth.record.form import from_json, to_json
+from certsynth.record.record import Record
 from small import native
 
 GAUSSIAN: dict[str, dict[str, Any]] = {
@@ -133,6 +135,18 @@ def spent_on(document: Json, what: str) -> Json:
     return next(step for step in document["privacy"]["spent"] if step["on"] == what)
 
 
+def scale_asked_budget(document: Json, factor: Fraction) -> None:
+    """Another budget asked for: ε or ρ as it was; ε with δ as the ρ that both give, and that δ."""
+    asked = document["asked"]
+    if asked["rho"] is not None:
+        asked["rho"] = str(Fraction(asked["rho"]) * factor)
+    elif asked["delta"] is None:
+        asked["epsilon"] = str(Fraction(asked["epsilon"]) * factor)
+    else:
+        rho = rho_of(Fraction(asked["epsilon"]), Fraction(asked["delta"]))
+        asked.update(epsilon=None, rho=str(rho * factor))
+
+
 def direct_parts(document: Json) -> list[Json]:
     certificate = document["certificate"]
     return [certificate[key] for key in ("direct", "single_column") if certificate[key]]
@@ -170,11 +184,18 @@ def adapted(document: Json) -> Json:
 
 
 def copied_document(made: Release) -> Json:
-    return copy.deepcopy(dict(made.document))
+    return made.document
+
+
+def restated(made: Release, document: Json) -> Release:
+    """The release with another certificate.json; a ValueError where that has not the form of one."""
+    return dataclasses.replace(made, record=from_json(Record, document))
 
 
 def retold(made: Release, **asked: Any) -> Release:
     """The release with both certificates computed again from what it holds, as `release` computes them.
+
+    What follows from the options is told anew as well.
 
     `asked` replaces what the plug-in certificate is computed with: its seed, draws, failure probability or proxies.
     """
@@ -185,12 +206,20 @@ def retold(made: Release, **asked: Any) -> Release:
         "beta": settings.plug_in_beta,
         "draws": settings.draws,
         "seed": seed_of(made.measurements),
-        "displaced": step_on(document, "mean displacement"),
+        "displaced": step_on(made.record.privacy, "mean displacement"),
         "proxies": settings.proxies(document["release"]["resolution"]),
     } | asked
     plugged = plug_in(made.measurements, made.schema, made.rows, **how)
     confidence = float(settings.confidence)
-    document["certificate"] = Certificate(confidence, plugged, whole, single).to_json()
+    document["certificate"] = to_json(certificate_record(confidence, plugged, whole, single))
+    how_made, public = document["release"], document["asked"]["public"]
+    how_made.update(
+        projection=support_name(settings.projection, made.measurement.marginals, public=public),
+        loss=settings.loss,
+        detail=settings.detail,
+        candidates=settings.candidates,
+        preset=settings.preset,
+    )
     hub = how["proxies"].hub
     document["recompute"] = {
         "plug_in_failure_probability": str(how["beta"]),
@@ -199,4 +228,4 @@ def retold(made: Release, **asked: Any) -> Release:
         "hub": None if hub is None else str(hub),
         "end": str(how["proxies"].end),
     }
-    return dataclasses.replace(made, document=document)
+    return restated(made, document)

@@ -96,7 +96,7 @@ def test_the_displacement_makes_the_discretisation_smaller(variants, name) -> No
         for subset in proxy["subsets"]:
             assert 0 < subset["terms"]["discretisation"] < 0.25
     away = [
-        column.from_centre(column.clean(native(200)[column.name].to_numpy()), cells)
+        column.distance_to_centre(column.clean(native(200)[column.name].to_numpy()), cells)
         for column, cells in zip(NATIVE, made.measurement.marginals.cells, strict=True)
     ]
     true = max(np.max([away[j] for j in s], axis=0).sum() for s in made.measurement.marginals.subsets)

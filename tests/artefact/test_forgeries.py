@@ -6,14 +6,13 @@ anew. What no recomputation can see is listed by `verify` itself: `test_lies.py`
 
 from __future__ import annotations
 
-import copy
 import dataclasses
 from collections.abc import Callable, Iterator
 from fractions import Fraction
 from typing import Any
 
 import pytest
-from forging import Json, adapted, direct_parts, retold, spent_on, unit_of
+from forging import Json, adapted, direct_parts, restated, retold, scale_asked_budget, spent_on, unit_of
 
 from certsynth import Release
 from certsynth.algorithm import recompute, verify
@@ -98,10 +97,7 @@ CONTRADICTIONS: dict[str, tuple[str, Forgery]] = {
 def test_figures_that_contradict_each_other_are_seen(variants, tmp_path, name):
     kind, change = CONTRADICTIONS[name]
     made = Release.load(variants(kind).folder)
-    document = copy.deepcopy(dict(made.document))
-    change(document)
-    forged = dataclasses.replace(made, document=adapted(document))
-    assert refused(tmp_path / "forged", forged)
+    assert refused(tmp_path / "forged", forged(made, change))
 
 
 # ------------------------------------------------------------ the corpus
@@ -133,15 +129,15 @@ def forgeries(document: Json) -> Iterator[tuple[str, Forgery]]:
                 ),
             )
             yield f"{on} below what noise explains", valuing(j, -(2**50))
-    yield "half the budget asked for", asking("budget", Fraction(1, 2))
+    yield "half the budget asked for", asking_for_less(Fraction(1, 2))
     yield (
         "half the budget asked for and spent",
-        both(asking("budget", Fraction(1, 2)), *(spending(j, Fraction(1, 2)) for j in range(len(steps)))),
+        both(asking_for_less(Fraction(1, 2)), *(spending(j, Fraction(1, 2)) for j in range(len(steps)))),
     )
     yield (
         "half the budget, with twice the noise",
         both(
-            asking("budget", Fraction(1, 2)),
+            asking_for_less(Fraction(1, 2)),
             *(spending(j, Fraction(1, 2)) for j in range(len(steps))),
             *(
                 noising(j, 2.0 if unit == "epsilon" else 2.0**0.5)
@@ -236,6 +232,10 @@ def asking(key: str, factor: Fraction) -> Forgery:
     return lambda d: d["asked"].update({key: scaled(d["asked"][key], factor)})
 
 
+def asking_for_less(factor: Fraction) -> Forgery:
+    return lambda d: scale_asked_budget(d, factor)
+
+
 def directly(change_terms: Callable[[Json], Any]) -> Forgery:
     def change(document: Json) -> None:
         for part in direct_parts(document):
@@ -314,7 +314,7 @@ def test_a_certificate_cannot_be_shopped_for(variants, tmp_path, kind):
     assert not refused(tmp_path / "same", retold(made))
     for j, asked in enumerate(SHOPPED.values()):
         other = retold(made, **asked)
-        if other.document != made.document:
+        if other.record != made.record:
             assert "plug-in certificate" in refused(tmp_path / str(j), other)
 
 
@@ -335,9 +335,9 @@ def quickly(monkeypatch):
 
 
 def forged(made: Release, change: Forgery) -> Release:
-    document = copy.deepcopy(dict(made.document))
+    document = made.document
     change(document)
-    return dataclasses.replace(made, document=adapted(document))
+    return restated(made, adapted(document))
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -345,9 +345,13 @@ def test_every_coherent_forgery_is_seen(variants, quickly, kind):
     made = Release.load(variants(kind).folder)
     assert not [name for name, ok, _ in verify._checks(made) if not ok]
     tried, missed = 0, []
-    for name, change in forgeries(dict(made.document)):
-        other = forged(made, change)
-        if other.document == made.document:
+    for name, change in forgeries(made.document):
+        try:
+            other = forged(made, change)
+        except ValueError:  # no certificate has that form: such a folder is not even read
+            tried += 1
+            continue
+        if other.record == made.record:
             continue  # such a release has nothing of the kind: it is what it was
         tried += 1
         if all(ok for _, ok, _ in verify._checks(other)):
@@ -363,7 +367,7 @@ LEAST = dict.fromkeys(KINDS, 25)
 @pytest.mark.parametrize("kind", KINDS)
 def test_every_coherent_forgery_is_seen_in_a_folder_written_anew(variants, tmp_path, kind):
     made = Release.load(variants(kind).folder)
-    for j, (name, change) in enumerate(forgeries(dict(made.document))):
+    for j, (name, change) in enumerate(forgeries(made.document)):
         other = forged(made, change)
-        if other.document != made.document:
+        if other.record != made.record:
             assert refused(tmp_path / str(j), other), name

@@ -8,7 +8,7 @@ from fractions import Fraction
 from typing import Any
 
 import pytest
-from forging import copied_document, retold, spent_on, unit_of
+from forging import copied_document, restated, retold, scale_asked_budget, spent_on, unit_of
 from test_every_key import KEYS
 
 from certsynth import Release
@@ -31,17 +31,18 @@ def other_counts(made: Release) -> Release:
 
 
 def more_rows(made: Release) -> Release:
-    """Twice as many rows as there are, where that number is public."""
+    """Twice as many rows as there are, where that number is public, and as many asked for as were made."""
     document = copied_document(made)
+    document["asked"]["rows"] = document["release"]["rows"]
     document["privacy"]["rows"] *= 2
     measurements = tuple(dataclasses.replace(m, total=2 * m.total) for m in made.measurements)
-    return dataclasses.replace(made, document=document, measurements=measurements)
+    return dataclasses.replace(restated(made, document), measurements=measurements)
 
 
 def more_noise(made: Release) -> Release:
     """Half the budget, and noise that would fit it: it was not drawn so."""
     document, unit = copied_document(made), Unit(unit_of(copied_document(made)))
-    document["asked"]["budget"] = str(Fraction(document["asked"]["budget"]) / 2)
+    scale_asked_budget(document, Fraction(1, 2))
     measurements = []
     for m in made.measurements:
         half = m.cost.spent.share(Fraction(1, 2))
@@ -55,7 +56,7 @@ def more_noise(made: Release) -> Release:
         step.update({str(unit): str(spent.amount), "scale": scale.hex()})
     whole = sum((Fraction(step[unit]) for step in document["privacy"]["spent"]), Fraction(0))
     document["privacy"][unit] = decimal_text(whole)
-    return dataclasses.replace(made, document=document, measurements=tuple(measurements))
+    return dataclasses.replace(restated(made, document), measurements=tuple(measurements))
 
 
 def other_value(what: str, value: Callable[[int], int]) -> Lie:
@@ -65,7 +66,7 @@ def other_value(what: str, value: Callable[[int], int]) -> Lie:
         document = copied_document(made)
         step = spent_on(document, what)
         step["values"] = [value(each) for each in step["values"]]
-        return dataclasses.replace(made, document=document)
+        return restated(made, document)
 
     return lie
 
@@ -78,7 +79,7 @@ def other_text(*path: Any, value: Any) -> Lie:
             part = part[key]
         assert part[path[-1]] != value
         part[path[-1]] = value
-        return dataclasses.replace(made, document=document)
+        return restated(made, document)
 
     return lie
 
@@ -93,10 +94,11 @@ LIES: dict[str, tuple[str, str, Lie]] = {
     "more rows than there are, plug-in alone": ("the paper", ROWS, more_rows),
     "another line of the ledger": ("pairs", ELSEWHERE, other_text("ledger", value="0" * 64)),
     "another confidence": ("pairs", CONFIDENCE, other_text("asked", "confidence", value="9/10")),
-    "another preset": ("rho, hidden rows", NAMES, other_text("release", "preset", value="paper")),
+    "another preset": ("programs", NAMES, other_text("asked", "preset", value="paper")),
     "another prediction": ("pairs", NAMES, other_text("compared", 0, "discretisation", value=0.125)),
     "another version": ("pairs", NAMES, other_text("certsynth", value="9.9")),
-    "another loss": ("the paper", NAMES, other_text("release", "loss", value="transport")),
+    "another loss": ("the paper", NAMES, other_text("asked", "loss", value="transport")),
+    "public rows that nobody gave": ("pairs", NAMES, other_text("asked", "public", value=True)),
     "another dimension": ("low-dimensional", NAMES, other_text("release", "dimension", value=7)),
     "other numbers of occupied cells": (
         "low-dimensional",
@@ -142,7 +144,7 @@ def test_a_lie_that_cannot_be_seen_is_listed(variants, tmp_path, name):
     checks = written.verify()
     assert all(check["ok"] for check in checks), [check for check in checks if not check["ok"]]
     assert sentence in written.cannot_verify()
-    if again.document != lied.document:
+    if again.record != lied.record:
         left = Release.load(dataclasses.replace(lied, folder=None).save(tmp_path / "left").folder)
         assert not all(check["ok"] for check in left.verify())
 
@@ -158,9 +160,10 @@ def test_the_keys_that_are_on_trust_are_these():
         "ledger",
         "privacy.spent[].values",
         "release.dimension",
-        "release.projection",
-        "release.loss",
-        "release.preset",
+        "asked.projection",
+        "asked.loss",
+        "asked.preset",
+        "asked.public",
         "asked.confidence",
         "compared[].mechanism",
         "compared[].resolution",

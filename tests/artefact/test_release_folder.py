@@ -29,7 +29,7 @@ from certsynth.domain import Groups, Ordered
 from certsynth.errors import InputError, TooLarge, UnsafeNoise
 from certsynth.mechanisms import Measurement, Unit
 from certsynth.planning import choice
-from certsynth.planning.cache import VARIABLE
+from certsynth.planning.cache import CACHE_VARIABLE
 from small import EVERY_KIND, MIXED, NATIVE, FixedOutput, NoNoise, emitted, native, people, workers
 
 QUICK = {"epsilon": 2, "resolution": 4, "mechanism": "identity", "seed": 3}
@@ -292,7 +292,7 @@ def test_nothing_but_the_noisy_integers_crosses(monkeypatch, tmp_path, neighbour
 
     Nothing is remembered: what progress tells of a plan depends on whether it was asked for before.
     """
-    monkeypatch.setenv(VARIABLE, "off")
+    monkeypatch.setenv(CACHE_VARIABLE, "off")
     seen = []
     schema, columns, one, other = COUPLED[case]
     tables = [("one", one, 0), ("other", other, 0)]
@@ -393,17 +393,17 @@ def test_refuses_a_draft_schema():
         ({"epsilon": 0}, "above 0"),
         ({"epsilon": True}, "above 0"),
         ({"epsilon": 101}, "at most 100"),
-        ({"sparsity": 7}, "sparsity can be 1 to 6"),
-        ({"sparsity": 0}, "sparsity can be 1 to 6"),
+        ({"sparsity": 7}, "`sparsity` can be 1 to 6"),
+        ({"sparsity": 0}, "`sparsity` can be 1 to 6"),
         ({"resolution": 0}, "from 1 to 1024"),
         ({"confidence": 1}, "below 1"),
         ({"certificate_share": 1}, "below 1"),
         ({"rows": 0}, "from 1 to"),
         ({"neighbours": "nearby"}, "replace-one or add-remove"),
         ({"mechanism": "magic"}, "one of"),
-        ({"projection": "public"}, "--public"),
-        ({"loss": "huge"}, "one of"),
-        ({"preset": "mine"}, "one of paper"),
+        ({"projection": "public"}, "give `public`"),
+        ({"loss": "huge"}, "`loss` must be path or transport"),
+        ({"preset": "mine"}, "`preset` must be paper"),
         ({"columns": ["agee"]}, "'agee' is not in the schema"),
         ({"candidates": 0}, "from 1 to 100"),
     ],
@@ -431,16 +431,19 @@ def _same(first: Measurement, second: Measurement) -> None:
     for mine, theirs in zip(first.marginals.cells, second.marginals.cells, strict=True):
         assert type(mine) is type(theirs)
         assert np.array_equal(mine.places, theirs.places)
-        assert (mine.steps, mine.apart, mine.weight) == (theirs.steps, theirs.apart, theirs.weight)
-        assert (mine.web is None) == (theirs.web is None)
-        if mine.web is not None and theirs.web is not None:
-            assert (mine.web.size, mine.web.unit) == (theirs.web.size, theirs.web.unit)
-            assert np.array_equal(mine.web.distances, theirs.web.distances)
+        assert (mine.steps, mine.off_line, mine.weight) == (theirs.steps, theirs.off_line, theirs.weight)
+        assert (mine.label_metric is None) == (theirs.label_metric is None)
+        if mine.label_metric is not None and theirs.label_metric is not None:
+            assert (mine.label_metric.size, mine.label_metric.unit) == (
+                theirs.label_metric.size,
+                theirs.label_metric.unit,
+            )
+            assert np.array_equal(mine.label_metric.distances, theirs.label_metric.distances)
         if isinstance(mine, Groups):
-            for part in ("starts", "kin", "heads"):
+            for part in ("starts", "group_of_label", "representatives"):
                 assert np.array_equal(getattr(mine, part), getattr(theirs, part))
             assert np.array_equal(mine.lattice.places, theirs.lattice.places)
-            assert (mine.lattice.steps, mine.lattice.apart) == (theirs.lattice.steps, theirs.lattice.apart)
+            assert (mine.lattice.steps, mine.lattice.off_line) == (theirs.lattice.steps, theirs.lattice.off_line)
     assert first.marginals.subsets == second.marginals.subsets
     for mine, theirs in zip(first.coefficients, second.coefficients, strict=True):
         assert mine.dtype == theirs.dtype
@@ -598,10 +601,10 @@ def test_a_scale_that_is_no_number_is_seen(variants, tmp_path, scale):
     "asked", [{}, {"certificate_share": 0}, {"neighbours": "add-remove"}], ids=["groups", "even", "hidden"]
 )
 def test_measurements_of_merged_labels_come_back_as_they_were(tmp_path, monkeypatch, asked):
-    monkeypatch.setattr(layers, "LEAST_COUNT", NO_ROOM)
+    monkeypatch.setattr(layers, "MIN_ROWS_PER_DEVIATION", NO_ROOM)
     made = release(workers(200), LABELLED, out=tmp_path / "out", **QUICK | {"resolution": 2} | asked)
     cells = made.measurement.marginals.cells
-    assert any(isinstance(c, Groups) and c.web is not None and c.apart < c.lattice.apart for c in cells)
+    assert any(isinstance(c, Groups) and c.label_metric is not None and c.off_line < c.lattice.off_line for c in cells)
     again = Release.load(tmp_path / "out")
     for first, second in zip(made.measurements, again.measurements, strict=True):
         _same(first, second)
@@ -734,7 +737,7 @@ def test_measurements_that_make_no_sense_are_refused_in_one_line(variants, chang
 @pytest.fixture(scope="module")
 def labelled(tmp_path_factory) -> Release:
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(layers, "LEAST_COUNT", NO_ROOM)
+        patch.setattr(layers, "MIN_ROWS_PER_DEVIATION", NO_ROOM)
         folder = tmp_path_factory.mktemp("labelled") / "out"
         return release(workers(200), LABELLED, out=folder, **QUICK | {"epsilon": 100})
 

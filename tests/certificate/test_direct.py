@@ -29,7 +29,7 @@ from certsynth.errors import InputError, SolverFailed
 from certsynth.mechanisms import Budget, Guarantee, Neighbours, Sensitivity, Unit
 from certsynth.mechanisms.samplers import ExactNoise
 from certsynth.mechanisms.scalars import NoisyScalars
-from certsynth.queries.fine import FineMarginals
+from certsynth.queries.fine import LatticeQuery
 from nets import stop_solvers_early
 from small import (
     MIXED,
@@ -117,7 +117,7 @@ TABLES = {
 def _all_distances(case, steps):
     """Of all private tables, on the first column and on all of them."""
     schema, synthetic, most = TABLES[case]
-    fine = FineMarginals.of(schema, [(0,), tuple(range(len(schema)))], steps=steps)
+    fine = LatticeQuery.of(schema, [(0,), tuple(range(len(schema)))], steps=steps)
     theirs = fine.count([[np.array(column) for column in zip(*synthetic, strict=True)]])
     found = {(): nothing(fine, theirs)}
     for size in range(1, most + 1):
@@ -134,7 +134,7 @@ def _all_distances(case, steps):
 def test_no_pair_of_neighbours_moves_the_query_by_more_than_its_sensitivity(case, neighbours, steps, per_subset):
     schema, _, most = TABLES[case]
     subsets = [(0,), tuple(range(len(schema)))][not per_subset :]
-    fine = FineMarginals.of(schema, subsets, steps=steps)
+    fine = LatticeQuery.of(schema, subsets, steps=steps)
     domain = list(itertools.product(*map(_values, schema)))
     largest, pairs = 0, 0
     tables = {size: {} for size in range(most + 1)}
@@ -161,7 +161,7 @@ def test_no_pair_of_neighbours_moves_the_query_by_more_than_its_sensitivity(case
 
 
 def test_the_stated_sensitivity_counts_every_coordinate():
-    fine = FineMarginals.of(TINY, [(0,), (0, 1)], steps=2)  # half a step of 1/2: rows move by up to 1/4
+    fine = LatticeQuery.of(TINY, [(0,), (0, 1)], steps=2)  # half a step of 1/2: rows move by up to 1/4
     theirs = fine.count([[np.array([0.0]), np.array([0])]])
     query = _query(fine, [(1.0, 0)], theirs, Neighbours.REPLACE_ONE, per_subset=True)
     assert moved_weight(fine) == 1
@@ -214,7 +214,7 @@ def test_both_bounds_hold_as_often_as_they_say(schema, table, neighbours, budget
 def test_the_bound_of_a_release_is_too_low_no_more_often_than_it_says(neighbours, unit, share, runs):
     """The noise alone, many times; where the number of rows is known the slack is no larger than it must be."""
     rows, beta = 600, Fraction(1, 20) * DIRECT_BETA * share
-    fine = FineMarginals.of(WOVEN, [(0, 1)])
+    fine = LatticeQuery.of(WOVEN, [(0, 1)])
     loss, count = FINENESS * rows * 3 // 10, int(FINENESS * COUNT_WEIGHT)
     hidden = neighbours is Neighbours.ADD_REMOVE
     change = Sensitivity(FINENESS + hidden * count, FINENESS**2 + hidden * count**2)
@@ -235,7 +235,7 @@ def test_the_bound_of_a_release_is_too_low_no_more_often_than_it_says(neighbours
 def test_a_number_of_rows_from_before_serves_as_well(unit, narrower):
     """With noise as stated the bound is too low no more often than it says; control: with less slack than noise."""
     rows, runs, beta = 600, 4_000, Fraction(1, 5)
-    fine, loss = FineMarginals.of(WOVEN, [(0, 1)]), FINENESS * 600 * 3 // 10
+    fine, loss = LatticeQuery.of(WOVEN, [(0, 1)]), FINENESS * 600 * 3 // 10
     budgets = Budget(Fraction(1, 10), unit), Budget(Fraction(1, 200), unit)
     changes = Sensitivity(FINENESS, FINENESS**2), Sensitivity(1, 1)
     losses, counts = (
@@ -255,7 +255,7 @@ def test_a_number_of_rows_from_before_serves_as_well(unit, narrower):
 
 
 def test_a_number_of_rows_from_before_is_not_asked_for_again():
-    query = functools.partial(exact_query, FineMarginals.of(WOVEN, [(0, 1)]), [Distance(*[Fraction(0)] * 5)], 100)
+    query = functools.partial(exact_query, LatticeQuery.of(WOVEN, [(0, 1)]), [Distance(*[Fraction(0)] * 5)], 100)
     alone, known, again = (
         query(neighbours=neighbours, two_sided=False, counted=counted)
         for neighbours, counted in (
@@ -333,7 +333,7 @@ def test_a_second_solver_steps_in(monkeypatch):
 
 
 def test_nodes_and_arcs_do_not_depend_on_private_rows():
-    fine = FineMarginals.of(MIXED, [(0, 2)])
+    fine = LatticeQuery.of(MIXED, [(0, 2)])
     few, many = (fine.count([[c.clean(people(n)[c.name].to_numpy()) for c in MIXED]]) for n in (1, 500))
     assert [len(b) for b in few.counts] == [len(b) for b in many.counts]
 

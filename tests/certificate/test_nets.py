@@ -16,8 +16,8 @@ from certsynth.certificate.direct import FINENESS, exact_query, nothing
 from certsynth.domain import Schema
 from certsynth.errors import InputError, SolverFailed
 from certsynth.mechanisms import Neighbours
-from certsynth.queries.fine import FineMarginals
-from certsynth.queries.net import LEVELS, Net, nodes_each
+from certsynth.queries.fine import LatticeQuery
+from certsynth.queries.net import DISTANCE_LEVELS, Net, nodes_per_net
 from nets import TINY, stop_solvers_early, true_loss
 from small import EVERY_KIND, MIXED, SURE, FixedOutput, NoNoise, people, workers
 
@@ -75,7 +75,7 @@ def largest_change(fine, synthetic, neighbours):
 @pytest.mark.parametrize("neighbours", list(Neighbours))
 @pytest.mark.parametrize("case", SYNTHETIC)
 def test_no_pair_of_neighbours_moves_the_query_by_more_than_its_sensitivity(case, neighbours):
-    fine = FineMarginals.of(TINY, [ALL]).netted([columns_of(SYNTHETIC[case])])
+    fine = LatticeQuery.of(TINY, [ALL]).with_nets([columns_of(SYNTHETIC[case])])
     worst, allowed, pairs = largest_change(fine, SYNTHETIC[case], neighbours)
     assert worst <= allowed
     assert worst >= 0.6 * FINENESS  # and it is not far below
@@ -86,7 +86,7 @@ def test_no_pair_of_neighbours_moves_the_query_by_more_than_its_sensitivity(case
 @pytest.mark.parametrize("neighbours", list(Neighbours))
 def test_few_nodes_and_a_hub_that_takes_rows_do_not_matter(neighbours):
     synthetic = SYNTHETIC["labels apart"]
-    fine = FineMarginals.of(TINY, [ALL]).netted([columns_of(synthetic)], most=2)
+    fine = LatticeQuery.of(TINY, [ALL]).with_nets([columns_of(synthetic)], most=2)
     assert fine.count([columns_of(EVERY_ROW)]).counts.blocks[0][-1] > 0
     worst, allowed, _ = largest_change(fine, synthetic, neighbours)
     assert worst <= allowed
@@ -94,8 +94,8 @@ def test_few_nodes_and_a_hub_that_takes_rows_do_not_matter(neighbours):
 
 def test_one_level_for_all_rows_is_seen_to_be_too_few(monkeypatch):
     """A row that is far from its node and whose node is far from the rest would count for more than one."""
-    monkeypatch.setattr(net_module, "LEVELS", 1)
-    fine = FineMarginals.of(TINY, [ALL]).netted([columns_of(SYNTHETIC["heavy at one end"])])
+    monkeypatch.setattr(net_module, "DISTANCE_LEVELS", 1)
+    fine = LatticeQuery.of(TINY, [ALL]).with_nets([columns_of(SYNTHETIC["heavy at one end"])])
     worst, allowed, _ = largest_change(fine, SYNTHETIC["heavy at one end"], Neighbours.REPLACE_ONE)
     assert worst > allowed
 
@@ -105,7 +105,7 @@ def test_a_net_of_private_rows_would_be_seen():
     synthetic, here, there = SYNTHETIC["one row"], (2.0, 0.0, 0, 0), (5.0, 0.0, 0, 2)
     losses = []
     for rows in ([here] * 40, [here] * 39 + [there]):
-        fine = FineMarginals.of(TINY, [ALL]).netted([columns_of(list(dict.fromkeys(rows))[-1:])])
+        fine = LatticeQuery.of(TINY, [ALL]).with_nets([columns_of(list(dict.fromkeys(rows))[-1:])])
         theirs, ours = fine.count([columns_of(synthetic)]), fine.count([columns_of(rows)])
         query = exact_query(fine, distances(fine, ours, theirs), 40, neighbours=Neighbours.REPLACE_ONE)
         losses.append(query.losses[0])
@@ -128,7 +128,7 @@ SOME = [
 @pytest.mark.parametrize("seed", range(4))
 def test_bounds_are_true_for_all_kinds_of_columns(monkeypatch, columns, seed, most):
     if most:  # few nodes: rows are moved far
-        monkeypatch.setattr("certsynth.queries.fine.nodes_each", lambda _: most)
+        monkeypatch.setattr("certsynth.queries.fine.nodes_per_net", lambda _: most)
     schema = EVERY_KIND.select(columns)
     private, synthetic = workers(40, seed=seed), workers(30, seed=seed + 50)
     true = true_loss(schema, cleaned(private, schema), cleaned(synthetic, schema))
@@ -171,7 +171,7 @@ def test_subsets_of_all_sizes_are_certified_together():
 
 def test_batches_do_not_matter():
     clean = cleaned(workers(500), EVERY_KIND)
-    fine = FineMarginals.of(EVERY_KIND, [(0, 1, 2, 6), (0, 1)]).netted([cleaned(workers(60, seed=1), EVERY_KIND)])
+    fine = LatticeQuery.of(EVERY_KIND, [(0, 1, 2, 6), (0, 1)]).with_nets([cleaned(workers(60, seed=1), EVERY_KIND)])
     whole = fine.count([clean])
     parts = fine.count([[values[a : a + 7] for values in clean] for a in range(0, 500, 7)])
     assert whole.moved == parts.moved
@@ -185,16 +185,16 @@ def test_a_net_has_as_many_nodes_as_it_may_and_heavy_points_first():
     assert np.array_equal(net.nodes, again.nodes)
     where, far = net.attach([values[:1] for values in clean])
     assert far[0] <= 1  # a unit, by rounding
-    assert where[0] % LEVELS == 0
-    assert nodes_each(1) == net_module.MOST_NODES
-    assert nodes_each(10**6) == net_module.LEAST_NODES
+    assert where[0] % DISTANCE_LEVELS == 0
+    assert nodes_per_net(1) == net_module.MAX_NODES
+    assert nodes_per_net(10**6) == net_module.MIN_NODES
 
 
 def test_counting_without_a_net_is_refused_and_nothing_is_multiplied_out():
     many = Schema.parse("".join(f'[[column]]\nname = "c{j}"\nkind = "number"\nlow = 0\nhigh = 1\n' for j in range(40)))
-    fine = FineMarginals.of(many, [tuple(range(40))])
+    fine = LatticeQuery.of(many, [tuple(range(40))])
     check_lattice(fine, memory=10**9)
-    with pytest.raises(ValueError, match="netted"):
+    with pytest.raises(ValueError, match="with_nets"):
         fine.count([])
 
 

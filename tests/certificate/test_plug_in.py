@@ -13,11 +13,11 @@ from certsynth.certificate import plug_in as plugging
 from certsynth.certificate.plug_in import DISPLACEMENT_BETA, PLAIN, _drawn, _shared_scales, plug_in
 from certsynth.domain import Ordered, Schema
 from certsynth.mechanisms import Budget, Neighbours, Sensitivity, Unit, measure, strategy_named
-from certsynth.mechanisms.samplers import MadeUpNoise
+from certsynth.mechanisms.samplers import SimulatedNoise
 from certsynth.mechanisms.scalars import measure_scalars
 from certsynth.projection.transport_program import TransportProgram
 from certsynth.queries import Marginals
-from certsynth.queries.displacement import displacement, farthest
+from certsynth.queries.displacement import farthest, sum_displacement
 from certsynth.queries.fine import MOVE_UNITS
 from small import MIXED, NATIVE, WOVEN, NoNoise, SeededNoise, emitted, failures_allowed, native, people, workers
 
@@ -270,7 +270,7 @@ def test_a_measured_discretisation_is_what_rows_were_moved_and_slack_for_its_noi
     schema = MIXED.select(["income", "since"])
     counts, clean = _counts(people(2_000), schema, 4)
     measurement = measure(counts, IDENTITY, budget=Budget(Fraction(3)))
-    most, moved = farthest(schema, counts.marginals), displacement(schema, counts.marginals, [clean])
+    most, moved = farthest(schema, counts.marginals), sum_displacement(schema, counts.marginals, [clean])
     asked = {"sensitivity": Sensitivity(most, most**2), "neighbours": Neighbours.REPLACE_ONE, "noise": NoNoise()}
     beta = Fraction(1, 10)
     for amount, worst in ((Fraction(1), False), (Fraction(1, 10**8), True)):
@@ -311,7 +311,7 @@ def test_beyond_three_columns_only_the_path_loss_is_computed():
 def test_draws_in_parts_are_as_good_as_all_at_once(monkeypatch):
     """Of many tables draws are made in parts, by a rule that verifiers know; the bounds differ by chance only."""
     counts, clean = _counts(native(200), NATIVE, RESOLUTION)
-    measurement = measure(counts, IDENTITY, budget=Budget(Fraction(2)), noise=MadeUpNoise(np.random.default_rng(1)))
+    measurement = measure(counts, IDENTITY, budget=Budget(Fraction(2)), noise=SimulatedNoise(np.random.default_rng(1)))
     asked = {"beta": Fraction(1, 10), "draws": 199, "seed": 1}
     whole = plug_in([measurement], NATIVE, clean, **asked)
     monkeypatch.setattr(plugging, "DRAWN_AT_ONCE", 3 * sum(measurement.marginals.sizes()) + 1)

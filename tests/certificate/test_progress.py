@@ -11,14 +11,14 @@ import polars as pl
 import pytest
 
 from certsynth import Schema, certify, release
-from certsynth.base.progress import ROWS_REPORTED, watched
+from certsynth.base.progress import ROWS_REPORTED, with_progress
 from certsynth.certificate import passes, skipping
 from certsynth.certificate.comparison import COMPARING
 from certsynth.certificate.passes import POINT_BYTES, network_bytes, passes_of, points_each
 from certsynth.certificate.skipping import SOLVING
 from certsynth.mechanisms import Neighbours
-from certsynth.planning.cache import VARIABLE
-from certsynth.queries.fine import FineMarginals
+from certsynth.planning.cache import CACHE_VARIABLE
+from certsynth.queries.fine import LatticeQuery
 from certsynth.queries.marginals import all_subsets
 from certsynth.sources import open_source
 from small import FixedOutput
@@ -74,12 +74,12 @@ def audit() -> None:
 def large_lattices(monkeypatch: pytest.MonkeyPatch) -> None:
     """Bounds are tried on small lattices, too, and nothing is remembered from one release to the next."""
     monkeypatch.setattr(skipping, "COARSER", ((3, 300), (2, 1000)))
-    monkeypatch.setenv(VARIABLE, "off")
+    monkeypatch.setenv(CACHE_VARIABLE, "off")
 
 
 def memory_for(schema: Schema, parts: int) -> int:
     """Bytes that make so many passes, about."""
-    fine = FineMarginals.of(schema, all_subsets(schema, 2))
+    fine = LatticeQuery.of(schema, all_subsets(schema, 2))
     points = points_each(fine)
     memory = network_bytes(points) + POINT_BYTES * max(max(points), sum(points) // parts)
     assert len(passes_of(fine, memory)) > 2
@@ -187,7 +187,7 @@ def test_rows_are_reported_at_the_same_places_whatever_the_batches() -> None:
     def reports(cuts: Sequence[int]) -> list[Any]:
         told: list[Any] = []
         batches = [[part] for part in np.split(np.zeros(rows), cuts)]
-        seen = list(watched(batches, "counting", rows, hidden=False, progress=lambda *event: told.append(event)))
+        seen = list(with_progress(batches, "counting", rows, hidden=False, progress=lambda *event: told.append(event)))
         assert sum(len(batch[0]) for batch in seen) == rows
         return told
 

@@ -15,9 +15,9 @@ from certsynth.certificate.passes import POINT_BYTES, compared, network_bytes, p
 from certsynth.certificate.skipping import Largest, largest_distances
 from certsynth.errors import InputError
 from certsynth.mechanisms import Neighbours
-from certsynth.queries.fine import FineMarginals
-from certsynth.queries.tally import Batch, held
-from certsynth.transport import Estimate, Network, cheapest_flow, difference, estimate, stretch_of
+from certsynth.queries.fine import LatticeQuery
+from certsynth.queries.tally import Batch, in_memory
+from certsynth.transport import Estimate, Network, cheapest_flow, difference, stretch_of, transport_upper_bound
 
 EVERY_KIND = Schema.parse(
     """
@@ -82,11 +82,11 @@ def random_rows(rng: np.random.Generator, rows: int) -> Batch:
     return table
 
 
-def lattices(subsets: list[tuple[int, ...]], steps: int = 32) -> FineMarginals:
-    return FineMarginals.of(EVERY_KIND, subsets, steps=steps)
+def lattices(subsets: list[tuple[int, ...]], steps: int = 32) -> LatticeQuery:
+    return LatticeQuery.of(EVERY_KIND, subsets, steps=steps)
 
 
-def query(fine: FineMarginals, found: list[Distance], rows: int) -> Query:
+def query(fine: LatticeQuery, found: list[Distance], rows: int) -> Query:
     return exact_query(fine, found, rows, neighbours=Neighbours.ADD_REMOVE)
 
 
@@ -113,7 +113,7 @@ def test_a_cheap_bound_is_never_below_the_flow(subsets):
             assert flow.optimal
             exact, places = Fraction(flow.upper, network.unit), np.flatnonzero(measure)
             for level in range(6):
-                bound = estimate(cells, places, measure[places], level=level).upper
+                bound = transport_upper_bound(cells, places, measure[places], level=level).upper
                 assert exact <= bound <= int(np.abs(measure).sum()) * max(c.diameter for c in cells) / 2
                 seen += bound < 2 * exact
     assert seen > 20  # and it is no worse than it must be
@@ -139,7 +139,7 @@ def test_ties_and_equal_tables_change_nothing():
     schema = Schema.parse("\n".join(text.format(name) for name in "abcde"))
     rng = np.random.default_rng(3)
     pairs = [(i, j) for j in range(5) for i in range(j)]
-    fine = FineMarginals.of(schema, pairs)
+    fine = LatticeQuery.of(schema, pairs)
     one, other = rng.integers(31, size=40), rng.integers(31, size=60)
     ours, theirs = fine.count([[one] * 5]), fine.count([[other] * 5])
     for a, b in ((ours, theirs), (ours, ours)):
@@ -154,11 +154,11 @@ def test_passes_give_what_one_gives():
     rng = np.random.default_rng(4)
     fine = lattices(PAIRS)
     ours, theirs = random_rows(rng, 50), random_rows(rng, 70)
-    all_at_once = compared(fine, held(ours), [held(theirs)], memory=10**12)
-    few = compared(fine, held(ours), [held(theirs), held(ours)], memory=0)
+    all_at_once = compared(fine, in_memory(ours), [in_memory(theirs)], memory=10**12)
+    few = compared(fine, in_memory(ours), [in_memory(theirs), in_memory(ours)], memory=0)
     points = points_each(fine)
     room = network_bytes(points) + POINT_BYTES * sum(points) // 4
-    some = compared(fine, held(ours), [held(theirs)], memory=room, every=True)
+    some = compared(fine, in_memory(ours), [in_memory(theirs)], memory=room, every=True)
     assert (all_at_once.passes, few.passes) == (1, len(PAIRS))
     assert 1 < some.passes < len(PAIRS)
     expected = query(fine, distances(fine, fine.count([ours]), fine.count([theirs])), 50)
@@ -172,13 +172,13 @@ def test_passes_give_what_one_gives():
 
 def test_a_bound_that_is_too_small_is_seen(monkeypatch):
     """The control: halved bounds skip what they must not, and the integer is another."""
-    honest = skipping.estimate
+    honest = skipping.transport_upper_bound
 
     def too_small(*task, **how):
         found = honest(*task, **how)
         return Estimate(found.upper / 4, found.about)
 
-    monkeypatch.setattr(skipping, "estimate", too_small)
+    monkeypatch.setattr(skipping, "transport_upper_bound", too_small)
     rng, wrong = np.random.default_rng(5), 0
     for _ in range(6):
         fine = lattices(PAIRS)
@@ -191,13 +191,13 @@ def test_a_bound_that_is_too_small_is_seen(monkeypatch):
 @pytest.mark.parametrize("guess", [lambda found: found.about, lambda found: -found.about, lambda found: Fraction(0)])
 def test_flows_that_are_cheap_enough_skip_as_bounds_do_whatever_is_guessed(monkeypatch, guess):
     """Bounds that say nothing: every subset is begun, and left where its flow cannot be the largest any more."""
-    honest = skipping.estimate
+    honest = skipping.transport_upper_bound
 
     def says_nothing(cells, places, values, **how):
         found = honest(cells, places, values, **how)
         return Estimate(int(np.abs(values).sum()) * max(c.diameter for c in cells) / 2, guess(found))
 
-    monkeypatch.setattr(skipping, "estimate", says_nothing)
+    monkeypatch.setattr(skipping, "transport_upper_bound", says_nothing)
     monkeypatch.setattr(skipping, "ROUND", 1)
     rng, left = np.random.default_rng(7), 0
     for _ in range(4):
@@ -230,8 +230,8 @@ def test_a_table_that_changes_between_passes_is_refused():
 
     def changing(tally):
         asked.append(tally)
-        return held(ours if len(asked) == 1 else fewer)(tally)
+        return in_memory(ours if len(asked) == 1 else fewer)(tally)
 
     with pytest.raises(InputError, match="changes while it is read"):
-        compared(fine, changing, [held(ours)], memory=0)
+        compared(fine, changing, [in_memory(ours)], memory=0)
     assert len(asked) == 2

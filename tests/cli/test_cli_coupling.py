@@ -15,7 +15,7 @@ from certsynth.cli import main
 from certsynth.mechanisms.measure import measure
 from certsynth.mechanisms.scalars import measure_scalars
 from certsynth.mechanisms.spending import Spending
-from certsynth.planning.cache import VARIABLE
+from certsynth.planning.cache import CACHE_VARIABLE
 from small import FixedOutput, NoNoise
 
 ROWS = 40
@@ -81,7 +81,7 @@ def outcome(folder: Path, command: str, budget: tuple[str, ...], neighbours: str
     with pytest.MonkeyPatch.context() as patch, warnings.catch_warnings(record=True) as warned:
         warnings.simplefilter("always")
         patch.chdir(folder)
-        patch.setenv(VARIABLE, "off")
+        patch.setenv(CACHE_VARIABLE, "off")
         patch.setenv("TMPDIR", str(folder))
         for function in (measure, measure_scalars, Spending.__init__):  # where noise is made for a release
             patch.setitem(function.__globals__, "ExactNoise", lambda: noise)

@@ -330,7 +330,7 @@ def test_options_of_the_same_name_mean_the_same():
         (
             "require = 'age >= 18 and job = true'",
             "rule 1, require, at character 15: no column is called 'job'; there are 'age', 'region', 'employed', and "
-            "texts stand in quotes.",
+            "texts are written in quotes.",
         ),
         (
             "require = 'age > 50'\n[[rule]]\nrequire = 'age < 50'",

@@ -114,7 +114,7 @@ def test_a_column_that_is_misspelt_is_told_with_the_one_that_is_like_it(town, ru
             "[table]",
             "[[rule]]\nrequire = 'aeg > 3'\n[table]",
             "rule 1, require, at character 1: no column is called 'aeg'; there are 'age', 'region', 'employed', and "
-            "texts stand in quotes. Did you mean 'age'?",
+            "texts are written in quotes. Did you mean 'age'?",
         ),
     ],
 )

@@ -12,8 +12,8 @@ import pytest
 import generators as gen
 import oracles
 from certsynth.domain import Cells, Groups
-from certsynth.domain.cells import coarser
-from certsynth.domain.web import table, tree
+from certsynth.domain.cells import coarse_codes
+from certsynth.domain.label_metric import matrix_metric, tree_metric
 
 LATTICES = {
     "a line": gen.lattice(7),
@@ -37,7 +37,7 @@ def members(lattice: Cells, starts: tuple[int, ...]) -> list[list[int]]:
     """Codes of the lattice points of each group, those apart last, each alone."""
     line = len(lattice.places)
     runs = [list(range(a, b)) for a, b in itertools.pairwise([*starts, line])] if line else []
-    return runs + [[line + i] for i in range(lattice.apart)]
+    return runs + [[line + i] for i in range(lattice.off_line)]
 
 
 @pytest.mark.parametrize("name", LATTICES)
@@ -47,7 +47,7 @@ def test_groups_are_the_runs_between_starts_and_sit_in_their_middle(name: str) -
     for starts in all_starts(lattice):
         groups = Groups.of(lattice, np.array(starts, np.int64))
         runs = members(lattice, starts)
-        assert (groups.size, groups.apart) == (len(runs), lattice.apart)
+        assert (groups.size, groups.off_line) == (len(runs), lattice.off_line)
         code = groups.code(np.arange(lattice.size))
         assert [np.flatnonzero(code == g).tolist() for g in range(groups.size)] == runs
         widest = Fraction(0)
@@ -56,7 +56,7 @@ def test_groups_are_the_runs_between_starts_and_sit_in_their_middle(name: str) -
             middle = Fraction(int(place), groups.steps)
             assert middle == sum(ends) / 2
             widest = max(widest, *(abs(middle - end) for end in ends))
-        assert groups.widest == widest
+        assert groups.radius == widest
         assert (np.diff(groups.places) > 0).all()
         assert len(groups.places) == len(starts) if line else not len(groups.places)
 
@@ -70,7 +70,7 @@ def test_two_groups_are_as_far_apart_as_their_points_up_to_their_widths(name: st
         groups = Groups.of(lattice, np.array(starts, np.int64))
         code = groups.code(points)
         found = groups.distance(code[:, None], code[None, :])
-        assert (np.abs(found - true) <= 2 * float(groups.widest) + 1e-12).all()
+        assert (np.abs(found - true) <= 2 * float(groups.radius) + 1e-12).all()
         assert groups.diameter <= lattice.diameter
 
 
@@ -79,7 +79,7 @@ def test_groups_of_single_points_are_the_lattice(name: str) -> None:
     lattice = LATTICES[name]
     groups = Groups.of(lattice, np.arange(len(lattice.places)))
     every = np.arange(lattice.size)
-    assert groups.widest == 0
+    assert groups.radius == 0
     assert groups.code(every).tolist() == every.tolist()
     np.testing.assert_array_equal(
         groups.distance(every[:, None], every[None, :]), lattice.distance(every[:, None], every[None, :])
@@ -110,7 +110,7 @@ def test_a_coarser_cell_holds_all_points_of_the_finer_one(name: str) -> None:
     for starts, wider in itertools.product(all_starts(lattice), repeat=2):
         if set(wider) <= set(starts):
             fine, coarse = (Groups.of(lattice, np.array(cuts, np.int64)) for cuts in (starts, wider))
-            above = coarser(fine, coarse)
+            above = coarse_codes(fine, coarse)
             assert above.shape == (fine.size,)
             assert above[fine.code(points)].tolist() == coarse.code(points).tolist()
             tried += 1
@@ -119,29 +119,29 @@ def test_a_coarser_cell_holds_all_points_of_the_finer_one(name: str) -> None:
 
 def test_the_same_cells_are_as_coarse_as_each_other() -> None:
     for cells in (*LATTICES.values(), Groups.of(gen.lattice(4, missing=True), np.array([0, 2]))):
-        assert coarser(cells, cells).tolist() == list(range(cells.size))
+        assert coarse_codes(cells, cells).tolist() == list(range(cells.size))
 
 
 def test_cells_that_are_no_parts_of_each_other_are_refused() -> None:
     plain, groups = gen.lattice(4), Groups.of(gen.lattice(4), np.array([0, 2]))
     shorter = Groups.of(gen.lattice(3), np.array([0, 2]))
     for fine, coarse in ((plain, groups), (groups, plain), (plain, gen.lattice(4)), (groups, shorter)):
-        with pytest.raises(ValueError, match="different kinds"):
-            coarser(fine, coarse)
+        with pytest.raises(ValueError, match="not groups of one lattice"):
+            coarse_codes(fine, coarse)
 
 
 # ------------------------------------------------------------ labels taken together
 
 THIRD = Fraction(1, 3)
-TREE = tree([("a",), ("a", "b"), ("c", "d"), ("c", "e")])
-CIRCLE = table([[Fraction(min(abs(i - j), 4 - abs(i - j))) for j in range(4)] for i in range(4)])
+TREE = tree_metric([("a",), ("a", "b"), ("c", "d"), ("c", "e")])
+CIRCLE = matrix_metric([[Fraction(min(abs(i - j), 4 - abs(i - j))) for j in range(4)] for i in range(4)])
 LABELLED = {
     "labels": gen.labels(4),
     "light labels": gen.labels(4, weight=THIRD),
-    "a tree": gen.woven(TREE),
-    "a light tree that may be missing": gen.woven(TREE, missing=True, weight=THIRD),
-    "a circle that may be missing": gen.woven(CIRCLE, missing=True),
-    "a light line of which points apart go together": Cells(places=np.array([0, 1]), steps=3, apart=3, weight=THIRD),
+    "a tree": gen.with_metric(TREE),
+    "a light tree that may be missing": gen.with_metric(TREE, missing=True, weight=THIRD),
+    "a circle that may be missing": gen.with_metric(CIRCLE, missing=True),
+    "a light line of which points apart go together": Cells(places=np.array([0, 1]), steps=3, off_line=3, weight=THIRD),
 }
 
 
@@ -160,54 +160,68 @@ def partitions(count: int) -> list[list[list[int]]]:
 @pytest.mark.parametrize("name", LABELLED)
 def test_labels_taken_together_are_where_the_one_is_that_stands_for_them(name: str) -> None:
     lattice = LABELLED[name]
-    line, labels = len(lattice.places), lattice.web.size if lattice.web is not None else lattice.apart
-    alone = [[label] for label in range(labels, lattice.apart)]
+    line, labels = (
+        len(lattice.places),
+        lattice.label_metric.size if lattice.label_metric is not None else lattice.off_line,
+    )
+    alone = [[label] for label in range(labels, lattice.off_line)]
     points = np.arange(lattice.size)
     for groups_of, pick in itertools.product(partitions(labels), (0, -1)):
         together = sorted(groups_of, key=lambda group: group[pick]) + alone
-        heads = [group[pick] for group in together]
-        kin = [next(i for i, group in enumerate(together) if label in group) for label in range(lattice.apart)]
-        groups = Groups.of(lattice, None, np.array(kin), np.array(heads))
-        assert (groups.size, groups.apart, groups.weight) == (line + len(heads), len(heads), lattice.weight)
-        assert groups.code(points).tolist() == [*range(line), *(line + k for k in kin)]
-        assert groups.middles().tolist() == [*range(line), *(line + head for head in heads)]
-        away = [oracles.column_distance(lattice, line + label, line + heads[k]) for label, k in enumerate(kin)]
-        assert groups.widest == max(away)
+        representatives = [group[pick] for group in together]
+        group_of_label = [
+            next(i for i, group in enumerate(together) if label in group) for label in range(lattice.off_line)
+        ]
+        groups = Groups.of(lattice, None, np.array(group_of_label), np.array(representatives))
+        assert (groups.size, groups.off_line, groups.weight) == (
+            line + len(representatives),
+            len(representatives),
+            lattice.weight,
+        )
+        assert groups.code(points).tolist() == [*range(line), *(line + k for k in group_of_label)]
+        assert groups.middles().tolist() == [*range(line), *(line + head for head in representatives)]
+        away = [
+            oracles.column_distance(lattice, line + label, line + representatives[k])
+            for label, k in enumerate(group_of_label)
+        ]
+        assert groups.radius == max(away)
         for a, b in itertools.product(range(groups.size), repeat=2):
             exact = oracles.column_distance(lattice, *(int(groups.middles()[c]) for c in (a, b)))
             assert oracles.column_distance(groups, a, b) == exact
             assert groups.distance(np.array(a), np.array(b)) == pytest.approx(float(exact), abs=1e-15)
         singles = Groups.of(lattice, None)
-        assert coarser(singles, groups).tolist() == groups.code(points).tolist()
+        assert coarse_codes(singles, groups).tolist() == groups.code(points).tolist()
 
 
 @pytest.mark.parametrize(
-    ("kin", "heads", "says"),
+    ("group_of_label", "representatives", "says"),
     [
-        ([0, 0, 1], [0, 2], "hold the point"),  # for four labels
-        ([0, 0, 1, 1], [0, 1], "hold the point"),
-        ([0, 0, 1, 1], [2, 0], "hold the point"),
+        ([0, 0, 1], [0, 2], "contain its representative"),  # for four labels
+        ([0, 0, 1, 1], [0, 1], "contain its representative"),
+        ([0, 0, 1, 1], [2, 0], "contain its representative"),
         ([0, 0, 1, 2], [0, 2], "must be in a group"),
         ([0, -1, 1, 1], [0, 2], "must be in a group"),
     ],
 )
-def test_groups_of_labels_that_are_none_are_refused(kin: list[int], heads: list[int], says: str) -> None:
-    for lattice in (gen.labels(4), gen.woven(TREE)):
+def test_groups_of_labels_that_are_none_are_refused(
+    group_of_label: list[int], representatives: list[int], says: str
+) -> None:
+    for lattice in (gen.labels(4), gen.with_metric(TREE)):
         with pytest.raises(ValueError, match=says):
-            Groups.of(lattice, None, np.array(kin), np.array(heads))
+            Groups.of(lattice, None, np.array(group_of_label), np.array(representatives))
 
 
-def test_points_outside_of_a_web_stay_alone_after_its_labels() -> None:
-    lattice = gen.woven(TREE, missing=True)
-    for kin, heads in (([0, 1, 2, 3, 3], [0, 1, 2, 3]), ([1, 2, 3, 4, 0], [4, 0, 1, 2, 3])):
+def test_points_outside_of_a_label_metric_stay_alone_after_its_labels() -> None:
+    lattice = gen.with_metric(TREE, missing=True)
+    for group_of_label, representatives in (([0, 1, 2, 3, 3], [0, 1, 2, 3]), ([1, 2, 3, 4, 0], [4, 0, 1, 2, 3])):
         with pytest.raises(ValueError, match="stay alone, after its groups"):
-            Groups.of(lattice, None, np.array(kin), np.array(heads))
+            Groups.of(lattice, None, np.array(group_of_label), np.array(representatives))
 
 
-def test_a_web_is_for_points_apart() -> None:
+def test_a_label_metric_is_for_points_apart() -> None:
     for places, apart in (([0, 1], 4), ([], 3)):
-        with pytest.raises(ValueError, match="a web is for points apart"):
-            Cells(places=np.array(places), steps=1, apart=apart, web=TREE)
+        with pytest.raises(ValueError, match="a label metric needs a column without a line"):
+            Cells(places=np.array(places), steps=1, off_line=apart, label_metric=TREE)
 
 
 def test_groups_cannot_be_changed() -> None:
@@ -222,4 +236,4 @@ def test_groups_travel_to_other_processes() -> None:
     again = pickle.loads(pickle.dumps(groups))
     assert isinstance(again, Groups)
     assert again.code(np.arange(6)).tolist() == groups.code(np.arange(6)).tolist() == [0, 0, 1, 1, 1, 2]
-    assert (again.steps, again.apart, again.widest) == (groups.steps, groups.apart, groups.widest)
+    assert (again.steps, again.off_line, again.radius) == (groups.steps, groups.off_line, groups.radius)

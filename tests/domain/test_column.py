@@ -83,7 +83,7 @@ def test_distance_from_the_centre_agrees_with_the_definition() -> None:
         clean = np.array([0.0, 1.0, np.nan])
         at = np.array([0.0, 1.0]) / column.reach
         centre = (cells.places[column.to_cells(clean[:2], cells)] + 0.5) / 4
-        np.testing.assert_allclose(column.from_centre(clean, cells), [*np.abs(at - centre), 0.0])
+        np.testing.assert_allclose(column.distance_to_centre(clean, cells), [*np.abs(at - centre), 0.0])
 
 
 @pytest.mark.parametrize("native", [True, False])
@@ -117,10 +117,10 @@ def test_columns_share_the_step_of_a_lattice_that_is_not_native() -> None:
 
 
 CELLS = [
-    Cells(places=np.array([0]), steps=1, apart=0),
-    Cells(places=np.array([0, 3]), steps=4, apart=1),
-    Cells(places=np.array([0, 1, 2, 5]), steps=5, apart=2),
-    Cells(places=np.empty(0), steps=1, apart=3),
+    Cells(places=np.array([0]), steps=1, off_line=0),
+    Cells(places=np.array([0, 3]), steps=4, off_line=1),
+    Cells(places=np.array([0, 1, 2, 5]), steps=5, off_line=2),
+    Cells(places=np.empty(0), steps=1, off_line=3),
     integers(7, missing=True).cells(4),
     integers(2, missing=True).lattice(5, native=False),
     Groups.of(integers(9, missing=True).detail(), np.array([0, 1, 2, 7])),
@@ -128,7 +128,7 @@ CELLS = [
 ]
 
 
-@pytest.mark.parametrize("cells", CELLS, ids=lambda cells: f"{cells.places.tolist()}+{cells.apart}")
+@pytest.mark.parametrize("cells", CELLS, ids=lambda cells: f"{cells.places.tolist()}+{cells.off_line}")
 def test_distance_is_a_metric_of_diameter_at_most_one(cells: Cells) -> None:
     every = np.arange(cells.size)
     d = cells.distance(every[:, None], every[None, :])
@@ -139,7 +139,7 @@ def test_distance_is_a_metric_of_diameter_at_most_one(cells: Cells) -> None:
     assert cells.diameter <= 1
 
 
-@pytest.mark.parametrize("cells", CELLS, ids=lambda cells: f"{cells.places.tolist()}+{cells.apart}")
+@pytest.mark.parametrize("cells", CELLS, ids=lambda cells: f"{cells.places.tolist()}+{cells.off_line}")
 def test_distance_is_what_it_is_defined_to_be(cells: Cells) -> None:
     line = len(cells.places)
     for a, b in product(range(cells.size), repeat=2):
@@ -157,7 +157,7 @@ def test_places_cannot_be_changed() -> None:
 
 def test_refuses_a_column_without_cells() -> None:
     with pytest.raises(ValueError, match="at least one cell"):
-        Cells(places=np.empty(0), steps=1, apart=0)
+        Cells(places=np.empty(0), steps=1, off_line=0)
 
 
 DAY = datetime.date(2020, 2, 28).toordinal() - datetime.date(1970, 1, 1).toordinal()
@@ -321,12 +321,12 @@ def test_full_detail_has_every_value_of_a_column_of_not_too_many(column: Column)
     codes, away = column.to_lattice(values, lattice)
     if isinstance(column, Category) or (column.whole and column.reach <= 1_024):
         assert (away == 0).all()
-        assert column.farthest(lattice) == 0
+        assert column.covering_radius(lattice) == 0
         assert codes.tolist() == list(range(lattice.size))  # as many points as values
         np.testing.assert_array_equal(column.on_lattice(lattice), values)
     else:
         assert len(lattice.places) == DETAIL_STEPS + 1
-        assert column.farthest(lattice) == Fraction(1, 2 * DETAIL_STEPS)
+        assert column.covering_radius(lattice) == Fraction(1, 2 * DETAIL_STEPS)
         assert away.max() <= (1 + 1e-9) / (2 * DETAIL_STEPS)
         assert away.max() > 0.99 / (2 * DETAIL_STEPS)
 
@@ -345,7 +345,7 @@ def test_every_value_is_in_the_group_of_its_nearest_point(column: Column) -> Non
             last = groups.starts[code + 1] - 1 if code + 1 < len(groups.starts) else len(groups.lattice.places) - 1
             low, high = (Fraction(int(groups.lattice.places[i]), groups.lattice.steps) for i in (first, last))
             # Half a step further out the next group begins; floats may miss that by their last bit.
-            beyond = column.farthest(groups.lattice) + Fraction(1, 10**15)
+            beyond = column.covering_radius(groups.lattice) + Fraction(1, 10**15)
             assert low - beyond <= position(column, value) <= high + beyond
 
 
@@ -353,7 +353,7 @@ def test_every_value_is_in_the_group_of_its_nearest_point(column: Column) -> Non
 def test_no_value_is_further_from_the_middle_of_its_group_than_the_discretisation(column: Column) -> None:
     values = some_values(column)
     for groups in groupings(column):
-        bound, found = discretisation(column, groups), column.from_centre(values, groups)
+        bound, found = discretisation(column, groups), column.distance_to_centre(values, groups)
         if isinstance(column, Category):
             assert bound == 0
             assert not found.any()
@@ -366,8 +366,8 @@ def test_no_value_is_further_from_the_middle_of_its_group_than_the_discretisatio
         assert max(exact) <= bound + Fraction(1, 10**15)
         np.testing.assert_allclose(found[: len(exact)], np.array(exact, float), atol=1e-15)
         assert not found[len(exact) :].any()  # a missing value is its own centre
-        assert max(exact) >= groups.widest  # the bound is no idle one: its main part is attained
-        if not column.farthest(groups.lattice):
+        assert max(exact) >= groups.radius  # the bound is no idle one: its main part is attained
+        if not column.covering_radius(groups.lattice):
             assert max(exact) == bound
 
 
@@ -376,7 +376,7 @@ def test_the_discretisation_of_a_group_sees_a_point_that_is_left_out() -> None:
     column = integers(100)
     narrow = Groups.of(column.detail(), np.array([0, 20, 40, 60, 80]))
     wide = Groups.of(column.detail(), np.array([0, 20, 80]))
-    assert column.from_centre(some_values(column), wide).max() > discretisation(column, narrow)
+    assert column.distance_to_centre(some_values(column), wide).max() > discretisation(column, narrow)
 
 
 @every_kind
@@ -384,7 +384,7 @@ def test_centres_of_groups_lie_in_their_own_group_and_near_its_middle(column: Co
     for groups in groupings(column):
         centres = column.centres(groups)
         assert column.to_cells(centres, groups).tolist() == list(range(groups.size))
-        away = column.from_centre(centres, groups)
+        away = column.distance_to_centre(centres, groups)
         half_step = Fraction(1, 2 * groups.lattice.steps) if len(groups.places) else 0
         own = Fraction(1, 2 * column.reach) if isinstance(column, Ordered) and column.whole and column.reach else 0
         assert away.max() <= float(half_step + own) + 1e-12
@@ -407,7 +407,7 @@ def test_no_rows_are_in_no_group() -> None:
         none = some_values(column)[:0]
         for groups in groupings(column)[:1]:
             assert column.to_cells(none, groups).shape == (0,)
-            assert column.from_centre(none, groups).shape == (0,)
+            assert column.distance_to_centre(none, groups).shape == (0,)
 
 
 @every_kind
@@ -430,6 +430,6 @@ def test_the_domain_never_comes_from_data(column: Column, loud: str) -> None:
     noisy = (column.cells(16), column.lattice(16), column.clean(with_loud))
     for before, after in zip(quiet[:2], noisy[:2], strict=True):
         np.testing.assert_array_equal(before.places, after.places)
-        assert (before.steps, before.apart) == (after.steps, after.apart)
+        assert (before.steps, before.off_line) == (after.steps, after.off_line)
     np.testing.assert_array_equal(noisy[2][:-1], quiet[2])
     np.testing.assert_array_equal(column.to_cells(noisy[2], noisy[0])[:-1], column.to_cells(quiet[2], quiet[0]))

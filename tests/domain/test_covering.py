@@ -13,66 +13,68 @@ from hypothesis import strategies as st
 import generators as gen
 import oracles
 from certsynth.domain import Cells
-from certsynth.domain.covering import cover, farthest_first, tour, web_levels, woven_level
-from certsynth.domain.web import Web, tree
+from certsynth.domain.covering import cover, covering_level, covering_levels, farthest_first, tour
+from certsynth.domain.label_metric import LabelMetric, tree_metric
 
 
 @st.composite
-def webs(draw: st.DrawFn, most: int = 12) -> Web:
+def label_metrics(draw: st.DrawFn, most: int = 12) -> LabelMetric:
     rng = np.random.default_rng(draw(st.integers(0, 2**32)))
-    return gen.random_web(rng, labels=draw(st.integers(1, most)))
+    return gen.random_label_metric(rng, labels=draw(st.integers(1, most)))
 
 
-def among_labels(web: Web) -> np.ndarray:
-    return web.distances[: web.size, : web.size]
+def among_labels(metric: LabelMetric) -> np.ndarray:
+    return metric.distances[: metric.size, : metric.size]
 
 
-@given(webs(), st.fractions(0, 1, max_denominator=20))
-def test_a_covering_is_within_its_radius_and_each_label_goes_to_its_nearest(web: Web, radius: Fraction) -> None:
-    heads, kin = cover(web, float(radius))
-    between = among_labels(web)
-    assert np.array_equal(heads, np.unique(heads))
-    assert np.array_equal(kin[heads], np.arange(len(heads)))
-    for label in range(web.size):
-        away = between[label, heads[kin[label]]]
-        assert away == between[label, heads].min()
-        assert Fraction(int(away), web.unit) <= radius + Fraction(1, 10**12)
-    apart = between[np.ix_(heads, heads)][~np.eye(len(heads), dtype=bool)]
-    assert (apart > float(radius) * web.unit - 1e-9).all(), "centres of a covering need not be so many"
+@given(label_metrics(), st.fractions(0, 1, max_denominator=20))
+def test_a_covering_is_within_its_radius_and_each_label_goes_to_its_nearest(
+    metric: LabelMetric, radius: Fraction
+) -> None:
+    representatives, group_of_label = cover(metric, float(radius))
+    between = among_labels(metric)
+    assert np.array_equal(representatives, np.unique(representatives))
+    assert np.array_equal(group_of_label[representatives], np.arange(len(representatives)))
+    for label in range(metric.size):
+        away = between[label, representatives[group_of_label[label]]]
+        assert away == between[label, representatives].min()
+        assert Fraction(int(away), metric.unit) <= radius + Fraction(1, 10**12)
+    apart = between[np.ix_(representatives, representatives)][~np.eye(len(representatives), dtype=bool)]
+    assert (apart > float(radius) * metric.unit - 1e-9).all(), "centres of a covering need not be so many"
 
 
-@given(webs())
-def test_each_label_is_as_far_as_can_be_from_those_before(web: Web) -> None:
-    order, reach = farthest_first(web)
-    between = among_labels(web)
-    assert sorted(order.tolist()) == list(range(web.size))
+@given(label_metrics())
+def test_each_label_is_as_far_as_can_be_from_those_before(metric: LabelMetric) -> None:
+    order, reach = farthest_first(metric)
+    between = among_labels(metric)
+    assert sorted(order.tolist()) == list(range(metric.size))
     assert between[order[0]].max() == between.max(axis=1).min()
-    for i in range(1, web.size):
+    for i in range(1, metric.size):
         gaps = between[:, order[:i]].min(axis=1)
         assert reach[i - 1] == gaps[order[i]] == gaps.max()
 
 
-@given(webs())
-def test_levels_go_from_one_piece_to_single_labels_and_pieces_fall_apart(web: Web) -> None:
-    levels = web_levels(web)
+@given(label_metrics())
+def test_levels_go_from_one_piece_to_single_labels_and_pieces_fall_apart(metric: LabelMetric) -> None:
+    levels = covering_levels(metric)
     assert set(levels[0].tolist()) == {0}
-    assert len(set(levels[-1].tolist())) == web.size
+    assert len(set(levels[-1].tolist())) == metric.size
     for coarse, fine in itertools.pairwise(levels):
         assert len(set(zip(fine.tolist(), coarse.tolist(), strict=True))) == len(set(fine.tolist()))
-    between = among_labels(web)
+    between = among_labels(metric)
     for t, level in enumerate(levels):
         assert set(level.tolist()) == set(range(level.max() + 1))
         for piece in range(level.max() + 1):
             members = np.flatnonzero(level == piece)
-            radius = Fraction(int(between[np.ix_(members, members)].max(axis=1).min()), web.unit)
+            radius = Fraction(int(between[np.ix_(members, members)].max(axis=1).min()), metric.unit)
             assert radius <= Fraction(2, 2**t)
 
 
-def test_levels_of_a_column_without_a_web_are_none() -> None:
-    assert woven_level(gen.labels(3), 2).tolist() == []
-    cells = gen.woven(tree([("a", "b"), ("a", "c"), ("d",)]), missing=True)
-    assert woven_level(cells, 0).tolist() == [0, 0, 0]
-    assert sorted(woven_level(cells, 99).tolist()) == [0, 1, 2]
+def test_levels_of_a_column_without_a_label_metric_are_none() -> None:
+    assert covering_level(gen.labels(3), 2).tolist() == []
+    cells = gen.with_metric(tree_metric([("a", "b"), ("a", "c"), ("d",)]), missing=True)
+    assert covering_level(cells, 0).tolist() == [0, 0, 0]
+    assert sorted(covering_level(cells, 99).tolist()) == [0, 1, 2]
 
 
 WEIGHTS = (Fraction(1), Fraction(1, 2), Fraction(3, 10), Fraction(1, 1_000))
@@ -82,7 +84,7 @@ WEIGHTS = (Fraction(1), Fraction(1, 2), Fraction(3, 10), Fraction(1, 1_000))
 def spaces(draw: st.DrawFn) -> list[Cells]:
     rng = np.random.default_rng(draw(st.integers(0, 2**32)))
     weights = draw(st.lists(st.sampled_from(WEIGHTS), min_size=1, max_size=3))
-    return [gen.random_column(rng, most=5, weight=weight, webs=True) for weight in weights]
+    return [gen.random_column(rng, most=5, weight=weight, metrics=True) for weight in weights]
 
 
 @settings(max_examples=150)
@@ -106,20 +108,20 @@ def test_a_tour_of_a_tree_passes_no_edge_more_than_twice(
     every = gen.random_paths(rng, size)
     inner = {path[:-1] for path in every}
     listed = [path for path in every if all_nodes or path not in inner]
-    web = tree([listed[i] for i in rng.permutation(len(listed))])
-    edges = len(web.distances) - 1
-    cells = gen.woven(web, weight=weight, missing=missing)
-    assert length([cells]) <= weight * (Fraction(2 * edges, web.unit) + missing)
+    metric = tree_metric([listed[i] for i in rng.permutation(len(listed))])
+    edges = len(metric.distances) - 1
+    cells = gen.with_metric(metric, weight=weight, missing=missing)
+    assert length([cells]) <= weight * (Fraction(2 * edges, metric.unit) + missing)
 
 
 @pytest.mark.parametrize("light", [Fraction(1, 2), Fraction(1, 10), Fraction(1, 1_000)])
 def test_a_light_column_is_done_with_before_a_heavy_one_goes_on(light: Fraction) -> None:
     """Labels of the one are at most half as far apart as those of the other: its inner loop is the short one."""
-    heavy, web = gen.labels(5), tree([("a", "b"), ("a", "c"), ("d",)])
+    heavy, metric = gen.labels(5), tree_metric([("a", "b"), ("a", "c"), ("d",)])
     for cells in (
         gen.labels(4, weight=light),
         gen.lattice(4, weight=light, missing=True),
-        gen.woven(web, weight=light),
+        gen.with_metric(metric, weight=light),
     ):
         for columns, axis in (([cells, heavy], 1), ([heavy, cells], 0)):
             visited = np.unravel_index(tour(columns), [c.size for c in columns])[axis]

@@ -120,15 +120,17 @@ def merged(column: Column) -> list[Groups]:
         if line:
             found += [Groups.of(lattice, np.arange(0, line, step)) for step in (1, 3, line)]
             continue
-        labels = lattice.web.size if lattice.web is not None else len(getattr(column, "labels", ()))
+        labels = lattice.label_metric.size if lattice.label_metric is not None else len(getattr(column, "labels", ()))
         for size in (1, 2, labels):
-            heads = np.append(np.arange(0, labels, size), np.arange(labels, lattice.apart))
-            kin = np.append(np.arange(labels) // size, heads.searchsorted(np.arange(labels, lattice.apart)))
-            found.append(Groups.of(lattice, None, kin, heads))
+            representatives = np.append(np.arange(0, labels, size), np.arange(labels, lattice.off_line))
+            group_of_label = np.append(
+                np.arange(labels) // size, representatives.searchsorted(np.arange(labels, lattice.off_line))
+            )
+            found.append(Groups.of(lattice, None, group_of_label, representatives))
     return found
 
 
-@pytest.mark.parametrize("column", [c for c in COLUMNS if not c.farthest(c.lattice(128))], ids=described)
+@pytest.mark.parametrize("column", [c for c in COLUMNS if not c.covering_radius(c.lattice(128))], ids=described)
 def test_lattice_points_that_are_values_are_as_far_apart_as_these(column: Column) -> None:
     """The definition of a column's metric against the distances of its native lattice, and those of the oracle."""
     lattice = column.lattice(128)
@@ -138,7 +140,7 @@ def test_lattice_points_that_are_values_are_as_far_apart_as_these(column: Column
         exact = true_distance(column, values[a], values[b])
         assert oracles.column_distance(lattice, a, b) == exact
         assert float(lattice.distance(np.array(a), np.array(b))) == pytest.approx(float(exact), abs=1e-15)
-        assert (exact * lattice.grain).denominator == 1
+        assert (exact * lattice.denominator).denominator == 1
 
 
 @every_column
@@ -154,7 +156,7 @@ def test_cells_are_a_metric_space_of_at_most_diameter_one(column: Column) -> Non
         np.testing.assert_array_equal(exact, exact.T)
         assert (exact[:, :, None] <= exact[:, None, :] + exact.T[None, :, :]).all()
         assert cells.diameter == exact.max() <= 1
-        assert all((distance * cells.grain).denominator == 1 for distance in exact.ravel())
+        assert all((distance * cells.denominator).denominator == 1 for distance in exact.ravel())
 
 
 def away_from(column: Column, value: float, place: Fraction) -> Fraction:
@@ -170,7 +172,7 @@ def test_every_value_is_near_its_lattice_point(column: Column) -> None:
     values = own_values(column)
     for lattice in (column.detail(), *(column.lattice(s, native=n) for s in RESOLUTIONS for n in (True, False))):
         codes, away = column.to_lattice(values, lattice)
-        farthest = column.farthest(lattice)
+        farthest = column.covering_radius(lattice)
         for value, code, found in zip(values, codes.tolist(), away.tolist(), strict=True):
             if isinstance(column, Category):
                 assert (code, found, farthest) == (value, 0, 0)
@@ -195,7 +197,7 @@ def test_values_on_the_lattice_come_back_to_their_point(column: Column) -> None:
 def test_every_value_is_near_the_centre_of_its_cell(column: Column) -> None:
     values = own_values(column)
     for cells in (*map(column.cells, RESOLUTIONS), *merged(column)):
-        codes, away = column.to_cells(values, cells), column.from_centre(values, cells)
+        codes, away = column.to_cells(values, cells), column.distance_to_centre(values, cells)
         bound = discretisation(column, cells)
         assert codes.min() >= 0
         assert codes.max() < cells.size
@@ -203,7 +205,7 @@ def test_every_value_is_near_the_centre_of_its_cell(column: Column) -> None:
         half = Fraction(0 if isinstance(cells, Groups) else 1, 2)
         for value, code, found in zip(values, codes.tolist(), away.tolist(), strict=True):
             if isinstance(column, Category):
-                head = cells.heads[code] if isinstance(cells, Groups) else code
+                head = cells.representatives[code] if isinstance(cells, Groups) else code
                 exact = true_distance(column, value, head)
             else:
                 exact = away_from(column, value, (int(cells.places[code % len(cells.places)]) + half) / cells.steps)
@@ -268,7 +270,7 @@ def assert_each_counts_once(column: Column, values: list[Any]) -> None:
     for lattice in (column.detail(), column.lattice(7), column.lattice(7, native=False)):
         points, away = column.to_lattice(clean, lattice)
         assert len(np.bincount(points, minlength=lattice.size)) == lattice.size
-        assert ((away >= 0) & (away <= float(column.farthest(lattice)) + 1e-12)).all()
+        assert ((away >= 0) & (away <= float(column.covering_radius(lattice)) + 1e-12)).all()
     alone = np.concatenate([column.clean(raw[i : i + 1]) for i in range(len(raw))]) if values else clean
     np.testing.assert_array_equal(alone, clean)
 
@@ -313,7 +315,7 @@ def test_codes_are_read_alike_from_every_type_of_array(dtype: Any) -> None:
 
 
 def test_the_nearest_labels() -> None:
-    assert metric(weight=Fraction(1, 2)).closest == Fraction(1, 10)
-    assert tree().closest == Fraction(1, 6)
-    assert tree((("1",),), weight=Fraction(1, 4)).closest == Fraction(1, 4)
-    assert Category(name="x", values=("a", "b"), weight=Fraction(1, 4)).closest == Fraction(1, 4)
+    assert metric(weight=Fraction(1, 2)).min_label_distance == Fraction(1, 10)
+    assert tree().min_label_distance == Fraction(1, 6)
+    assert tree((("1",),), weight=Fraction(1, 4)).min_label_distance == Fraction(1, 4)
+    assert Category(name="x", values=("a", "b"), weight=Fraction(1, 4)).min_label_distance == Fraction(1, 4)

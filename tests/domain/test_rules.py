@@ -20,9 +20,9 @@ from hypothesis import strategies as st
 
 from certsynth.domain import Category, Column, Ordered, Rule, Schema
 from certsynth.domain.condition import figures, written
-from certsynth.domain.expression import MAX_DEPTH, MAX_LENGTH, BadExpression, parse
+from certsynth.domain.expression import MAX_CHARACTERS, MAX_NESTING, BadExpression, parse
 from certsynth.domain.meaning import Reader
-from certsynth.domain.possible import check_rules, parts, possible_row
+from certsynth.domain.possible import check_rules, possible_row, rule_components
 from certsynth.domain.rules import MAX_RULES
 from certsynth.errors import SchemaError
 from work import calls_made
@@ -293,7 +293,7 @@ def answers(text: str, rows: list[Row]) -> list[bool | None]:
 @settings(max_examples=400, deadline=None)
 @given(conditions(), some_rows)
 def test_a_text_means_what_plain_python_says_row_by_row(said: Said, rows: list[Row]) -> None:
-    if len(said.text) <= MAX_LENGTH:
+    if len(said.text) <= MAX_CHARACTERS:
         assert answers(said.text, rows) == [said.means(row) for row in rows]
 
 
@@ -430,19 +430,19 @@ def test_a_selection_keeps_the_rules_that_speak_of_nothing_else() -> None:
 
 
 def long(text: str) -> str:
-    return text * (MAX_LENGTH // len(text) + 1)
+    return text * (MAX_CHARACTERS // len(text) + 1)
 
 
 REFUSED = {
-    "no condition": ("require = ''", "rule 1, require, at character 1", "must stand here"),
+    "no condition": ("require = ''", "rule 1, require, at character 1", "was expected"),
     "a value": ("require = 'a + 1'", "character 1", "compare it with something"),
     "a number": ("require = '1'", "character 1", "compare it"),
     "two constants": ("require = '1 < 2'", "character 1", "name a column"),
     "a constant in a list": ("require = '1 in [1, 2]'", "character 1", "name a column"),
     "an unknown column": ("impossible = 'a = 1 and b = 2'", "rule 1, impossible, at character 11", "there are 'a'"),
     "the second rule": ("require = 'a = 1'\n[[rule]]\nwhen = 'b'\nrequire = 'a = 1'", "rule 2, when,", "'a'"),
-    "a label without quotes": ("require = 'town = x'", "character 8", "texts stand in quotes"),
-    "an unlisted label": ("require = \"town = 'z'\"", "'z' is no label of 'town'", "which has 'x'"),
+    "a label without quotes": ("require = 'town = x'", "character 8", "texts are written in quotes"),
+    "an unlisted label": ("require = \"town = 'z'\"", "'z' is not a label of 'town'", "which has 'x'"),
     "an unlisted rank": ("require = \"grade in ['low', 'lo']\"", "character 18", "'low', 'middle', 'high'"),
     "order of categories": ("require = \"town < 'x'\"", "'town' has no order", "= or != or 'in'"),
     "order of two categories": ("require = 'town < place'", "'town' and 'place'", "by = or !="),
@@ -453,30 +453,30 @@ REFUSED = {
     "truth as number": ("require = 'a = true'", "with a number", "boolean columns"),
     "a text as number": ("require = 'a = \"1\"'", "text is compared with a number", "without quotes"),
     "a text among numbers": ("require = 'a in [1, \"1\"]'", "character 10", "without quotes"),
-    "a number as date": ("require = 'since > 3'", "number beside a date", "2024-12-31"),
-    "a number among dates": ("require = 'since in [3]'", "number beside a date", "2024-12-31"),
+    "a number as date": ("require = 'since > 3'", "number is compared with a date", "2024-12-31"),
+    "a number among dates": ("require = 'since in [3]'", "number is compared with a date", "2024-12-31"),
     "no date": ("require = 'since > \"soon\"'", "character 9", "2024-12-31"),
-    "two dates added": ("require = 'since + `and` > 3'", "dates do not add up", "date - date"),
-    "twice a date": ("require = '2*since > 3'", "no multiples", "difference"),
+    "two dates added": ("require = 'since + `and` > 3'", "dates cannot be added", "date - date"),
+    "twice a date": ("require = '2*since > 3'", "cannot be multiplied", "difference"),
     "a sum of labels": ("require = 'town + 1 = 2'", "'town' has labels", "numbers and dates"),
     "a text in a sum": ("require = 'a + \"x\" = 2'", "numbers and dates", "2024-12-31"),
     "a product of columns": ("require = 'a * größe = 2'", "multiplied", "sums and multiples"),
     "a quotient": ("require = 'a / 2 = 2'", "'/'", "0.5*x"),
-    "a power": ("require = 'a ** 2 = 2'", "character 4", "must stand here"),
-    "a call": ("require = 'abs(a) = 2'", "character 4", "one too many"),
+    "a power": ("require = 'a ** 2 = 2'", "character 4", "was expected"),
+    "a call": ("require = 'abs(a) = 2'", "character 4", "was not expected"),
     "an import": ("""require = '__import__("os").system("true")'""", "character 17", "backquotes"),
     "an attribute": ("require = 'a.b = 1'", "'.'", "backquotes"),
-    "an item": ("require = 'a[0] = 1'", "character 2", "one too many"),
+    "an item": ("require = 'a[0] = 1'", "character 2", "was not expected"),
     "a lambda": ("require = 'lambda: 1'", "':'", "backquotes"),
-    "a condition in a sum": ("require = '(a < 1) + 1 < 2'", "condition stands where", "'and'"),
-    "a compared condition": ("require = '(a < 1) = (a < 2)'", "condition stands where", "'and'"),
+    "a condition in a sum": ("require = '(a < 1) + 1 < 2'", "found a condition", "'and'"),
+    "a compared condition": ("require = '(a < 1) = (a < 2)'", "found a condition", "'and'"),
     "missing sums": ("require = 'a + 1 is missing'", "only a column", "each one"),
     "is null": ("require = 'a is null'", "'missing' must follow 'is'", "'null'"),
     "not behind a value": ("require = 'a not 3'", "'in' must follow", "'3'"),
     "between without and": ("require = 'a between 1, 2'", "'and' must follow", "','"),
     "an open bracket": ("require = '(a = 1'", "')' must follow", "the end"),
-    "a closed bracket": ("require = 'a = 1)'", "')'", "one too many"),
-    "an empty list": ("require = 'a in []'", "character 7", "must stand here"),
+    "a closed bracket": ("require = 'a = 1)'", "')'", "was not expected"),
+    "an empty list": ("require = 'a in []'", "character 7", "was expected"),
     "a list of columns": ("require = 'a in [größe]'", "character 7", "numbers, or texts"),
     "a negative text": ("require = 'a in [-\"x\"]'", "character 7", "sign"),
     "round brackets": ("require = 'a in (1, 2)'", "'[' must follow 'in'", "'('"),
@@ -493,9 +493,9 @@ REFUSED = {
     "a control character in a text": ("require = \"town = '\\u0085'\"", "character 9", "control character; remove"),
     "a control character in why": ('require = "a = 1"\nwhy = "\\u0007"', "rule 1", "why"),
     "a long why": (f'require = "a = 1"\nwhy = "{"x" * 1001}"', "rule 1", "1,000"),
-    "deep brackets": (f"require = '{'(' * 900}'", f"more than {MAX_DEPTH}", "inside each other"),
-    "deep nots": (f"require = '{long('not ')[:996]}a'", f"more than {MAX_DEPTH}", "inside each other"),
-    "deep signs": (f"require = 'a = {'-' * 900}1'", f"more than {MAX_DEPTH}", "inside each other"),
+    "deep brackets": (f"require = '{'(' * 900}'", f"more than {MAX_NESTING}", "nested"),
+    "deep nots": (f"require = '{long('not ')[:996]}a'", f"more than {MAX_NESTING}", "nested"),
+    "deep signs": (f"require = 'a = {'-' * 900}1'", f"more than {MAX_NESTING}", "nested"),
     "a long text": (f"require = '{long('a=1 or ')}a=1'", "1,000 characters", "split it"),
     "a million characters": (f"require = '{'a' * 10**6}'", "1,000 characters", "split it"),
     "a million brackets": (f"require = '{'(' * 10**6}'", "1,000 characters", "split it"),
@@ -557,8 +557,8 @@ def test_any_text_is_read_or_refused(text: str) -> None:
 
 def test_what_is_allowed_at_most_is_read() -> None:
     wide = "a+" * 400 + "a = 1 or " + " or ".join(["a=1"] * 20)
-    deep = "(" * (MAX_DEPTH - 1) + "a" + ")" * (MAX_DEPTH - 1) + " = 1"
-    assert len(wide) <= MAX_LENGTH
+    deep = "(" * (MAX_NESTING - 1) + "a" + ")" * (MAX_NESTING - 1) + " = 1"
+    assert len(wide) <= MAX_CHARACTERS
     schema = replace(BASE, rules=(Rule(impossible=wide), Rule(require=deep)) * (MAX_RULES // 2))
     assert len(schema.constraints) == MAX_RULES
     labels = tuple(f"v{i}" for i in range(100_000))
@@ -635,7 +635,7 @@ POSSIBLE = [
 def test_what_is_possible_is_found(required: list[str]) -> None:
     schema = ruled(*required)
     check_rules(schema)
-    for part in parts(schema):
+    for part in rule_components(schema):
         row = possible_row(part)
         assert row is not None
         assert set(row) == {column.name for column in part.columns}
@@ -644,9 +644,9 @@ def test_what_is_possible_is_found(required: list[str]) -> None:
 
 def test_rules_that_share_no_column_are_parts() -> None:
     schema = ruled("a < b", "c > 0", "b < 4", "d < x", "c != d")
-    named_parts = [{c.name for c in part.columns} for part in parts(schema)]
+    named_parts = [{c.name for c in part.columns} for part in rule_components(schema)]
     assert sorted(map(sorted, named_parts)) == [["a", "b"], ["c", "d", "x"]]
-    assert sorted(tuple(c.number for c in part.constraints) for part in parts(schema)) == [(1, 3), (2, 4, 5)]
+    assert sorted(tuple(c.number for c in part.constraints) for part in rule_components(schema)) == [(1, 3), (2, 4, 5)]
 
 
 def test_many_columns_that_depend_on_each_other_are_no_matter_for_the_stack() -> None:

@@ -13,7 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from certsynth.domain import Category, Column, Ordered, Schema
-from certsynth.domain.labels import MAX_CODES, MAX_DEPTH, MAX_TEXT, MAX_VALUES
+from certsynth.domain.labels import MAX_TEXT_CHARACTERS, MAX_TREE_CODES, MAX_TREE_DEPTH, MAX_VALUES
 from certsynth.domain.schema import KINDS, MAX_BYTES, MAX_COLUMNS
 from certsynth.errors import SchemaError
 from work import calls_made
@@ -270,10 +270,10 @@ REFUSED = {
     "a path that ends with a slash": (paths("a/"), "column 'age'", 'write "above/code"'),
     "an empty path": (paths(""), "column 'age'", 'write "above/code"'),
     "a path twice": (paths("a/b", "c", "a/b"), "column 'age'", "'a/b' is listed twice; remove"),
-    "a path that is too long": (paths("/".join("a" * (MAX_DEPTH + 1))), "column 'age'", "shorten"),
-    "too many codes": (paths(*(f"c{i}" for i in range(MAX_CODES + 1))), "column 'age'", "Leave out"),
+    "a path that is too long": (paths("/".join("a" * (MAX_TREE_DEPTH + 1))), "column 'age'", "shorten"),
+    "too many codes": (paths(*(f"c{i}" for i in range(MAX_TREE_CODES + 1))), "column 'age'", "Leave out"),
     "too many codes above": (
-        paths(*("/".join(f"{above}.{i}" for above in range(MAX_DEPTH)) for i in range(MAX_CODES))),
+        paths(*("/".join(f"{above}.{i}" for above in range(MAX_TREE_DEPTH)) for i in range(MAX_TREE_CODES))),
         "column 'age'",
         "Leave out",
     ),
@@ -401,7 +401,7 @@ def test_dots_in_texts_and_comments_are_no_keys() -> None:
 
 
 def test_the_longest_text_is_allowed() -> None:
-    name = "x" * MAX_TEXT
+    name = "x" * MAX_TEXT_CHARACTERS
     assert Schema.parse(column(INTEGER, name=f'"{name}"')).names == (name,)
 
 
@@ -546,12 +546,12 @@ def test_refuses_a_matrix(case: str, tmp_path: Path) -> None:
         ("x" * 900, "File name too long. Check the name"),
         ("m.csv/m.csv", "Not a directory. Check the name"),
         ("pipe.csv", "Not a regular file. Check the name"),
-        ("../outside.csv", "must be a file beside the schema"),
-        ("folder/../m.csv", "must be a file beside the schema"),
-        ("/outside.csv", "must be a file beside the schema"),
-        ("out.csv", "must be a file beside the schema"),
-        ("out/outside.csv", "must be a file beside the schema"),
-        ("circle.csv", "must be a file beside the schema"),
+        ("../outside.csv", "must be a file in the schema's folder"),
+        ("folder/../m.csv", "must be a file in the schema's folder"),
+        ("/outside.csv", "must be a file in the schema's folder"),
+        ("out.csv", "must be a file in the schema's folder"),
+        ("out/outside.csv", "must be a file in the schema's folder"),
+        ("circle.csv", "must be a file in the schema's folder"),
         ("", "matrix must be a text"),
         ("a\x00b", "control character; remove it"),
     ],
@@ -577,9 +577,9 @@ def test_refuses_a_matrix_that_is_not_a_file_beside_the_schema(name: str, says: 
 def test_refuses_a_matrix_that_may_not_be_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "m.csv").write_text(PLAIN_MATRIX)
 
-    def denied(path: Path, *, most: int) -> bytes:
+    def denied(path: Path, *, max_bytes: int) -> bytes:
         raise PermissionError(13, "Permission denied")
 
-    monkeypatch.setattr("certsynth.domain.labels.read_small", denied)  # by hand: for root every file may be read
+    monkeypatch.setattr("certsynth.domain.labels.read_small_file", denied)  # by hand: for root every file may be read
     with pytest.raises(SchemaError, match=r"column 'age': matrix: 'm\.csv': Permission denied\. Check the name"):
         Schema.load(matrix_schema(tmp_path))

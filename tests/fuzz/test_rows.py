@@ -25,7 +25,7 @@ from certsynth import Release, release
 from certsynth.domain import Ordered, Schema
 from certsynth.errors import CertsynthError
 from certsynth.queries import Marginals
-from certsynth.queries.fine import FineMarginals
+from certsynth.queries.fine import LatticeQuery
 from certsynth.queries.marginals import all_subsets
 from certsynth.sources import cleaned, open_source
 from small import emitted
@@ -105,7 +105,7 @@ def check_each_counts_once(data: Any, schema: Schema, rows: int | None) -> bool:
         for batch in coded:
             for codes, column_cells in zip(batch, even.cells, strict=True):
                 assert ((codes >= 0) & (codes < column_cells.size)).all()
-        fine = FineMarginals.of(schema, all_subsets(schema, ways), steps=8)
+        fine = LatticeQuery.of(schema, all_subsets(schema, ways), steps=8)
         for counts in (even.count(coded), fine.count(batches).counts):
             assert [int(block.sum()) for block in counts] == [found] * len(counts.blocks)
     return True

@@ -13,7 +13,7 @@ from scipy.linalg import null_space
 import generators as gen
 import oracles
 from certsynth.domain import Groups
-from certsynth.mechanisms.agreement import Layer, Variances, agreed, combined, overlaps
+from certsynth.mechanisms.agreement import AgreedLayer, Variances, combine_layers, overlaps, reconcile
 from certsynth.queries.marginals import Marginals, Subset
 
 ROUNDING = 1e-9
@@ -120,7 +120,7 @@ def cells_summed(marginals: Marginals) -> Variances:
 
 
 def agree(flat: np.ndarray, marginals: Marginals) -> np.ndarray:
-    return joined(agreed(split(flat, marginals), marginals, cells_summed(marginals)))
+    return joined(reconcile(split(flat, marginals), marginals, cells_summed(marginals)))
 
 
 def disagreement(flat: np.ndarray, marginals: Marginals) -> float:
@@ -204,7 +204,7 @@ def test_true_counts_pass_unchanged(name: str) -> None:
     rng = np.random.default_rng(5)
     for rows in (0, 1, 10_000):
         counts = marginals.count([[rng.integers(c.size, size=rows) for c in marginals.cells]])
-        found = agreed([block.astype(float) for block in counts], marginals, cells_summed(marginals))
+        found = reconcile([block.astype(float) for block in counts], marginals, cells_summed(marginals))
         for block, true in zip(found, counts, strict=True):
             np.testing.assert_allclose(block, true, rtol=0, atol=ROUNDING)
 
@@ -224,7 +224,7 @@ def test_agreement_is_linear_and_done_once(name: str) -> None:
 def test_leading_axes_are_kept(name: str, lead: tuple[int, ...]) -> None:
     marginals = CASES[name]
     flat = noisy(np.random.default_rng(7), marginals, 30.0, lead)
-    found = agreed(split(flat, marginals), marginals, cells_summed(marginals))
+    found = reconcile(split(flat, marginals), marginals, cells_summed(marginals))
     assert [block.shape for block in found] == [(*lead, size) for size in marginals.sizes()]
     for index in np.ndindex(lead):
         np.testing.assert_allclose(joined(found)[index], agree(flat[index], marginals), atol=ROUNDING)
@@ -234,7 +234,7 @@ def test_what_is_handed_over_is_not_changed() -> None:
     marginals = CASES["all pairs of three"]
     blocks = split(noisy(np.random.default_rng(8), marginals, 30.0), marginals)
     before = [block.copy() for block in blocks]
-    agreed(blocks, marginals, cells_summed(marginals))
+    reconcile(blocks, marginals, cells_summed(marginals))
     assert all(np.array_equal(a, b) for a, b in zip(before, blocks, strict=True))
 
 
@@ -253,7 +253,7 @@ def test_whatever_the_weights_each_part_is_averaged_with_its_own(name: str) -> N
     flat = noisy(np.random.default_rng(21), marginals, 60.0)
     sizes = [cells.size for cells in marginals.cells]
     for variances in (cells_summed(marginals), random_variances(marginals, 1), random_variances(marginals, 2)):
-        found = agreed(split(flat, marginals), marginals, variances)
+        found = reconcile(split(flat, marginals), marginals, variances)
         expected = oracles.agreement(split(flat, marginals), sizes, marginals.subsets, variances)
         np.testing.assert_allclose(joined(found), joined(expected), atol=1e-8)
 
@@ -266,9 +266,9 @@ def test_whatever_the_weights_overlaps_agree_and_true_counts_pass_unchanged(name
     true = joined([block.astype(float) for block in counts])
     for seed in range(3):
         variances = random_variances(marginals, seed)
-        found = joined(agreed(split(noisy(rng, marginals, 99.0), marginals), marginals, variances))
+        found = joined(reconcile(split(noisy(rng, marginals, 99.0), marginals), marginals, variances))
         assert disagreement(found, marginals) < ROUNDING
-        assert joined(agreed(split(true, marginals), marginals, variances)) == pytest.approx(true, abs=ROUNDING)
+        assert joined(reconcile(split(true, marginals), marginals, variances)) == pytest.approx(true, abs=ROUNDING)
 
 
 # ------------------------------------------------------------ what it does to the noise
@@ -388,9 +388,9 @@ def together(
     for marginals, flat, scale in zip(layers, flats, scales, strict=True):
         shifted = [b + (total[:, None] - b.sum(axis=-1, keepdims=True)) / b.shape[-1] for b in split(flat, marginals)]
         variances = cells_summed(marginals)
-        blocks = agreed(shifted, marginals, variances)
-        made.append(Layer(marginals, blocks, {key: scale * v for key, v in variances.items()}))
-    combined(made, total)
+        blocks = reconcile(shifted, marginals, variances)
+        made.append(AgreedLayer(marginals, blocks, {key: scale * v for key, v in variances.items()}))
+    combine_layers(made, total)
     return [joined(layer.blocks) for layer in made]
 
 
@@ -504,10 +504,10 @@ def test_true_counts_of_all_layers_pass_unchanged(name: str, ways: tuple[int, ..
     true, total = [table @ members(m, name).T for m in layers], table.sum(axis=1)
     for seed in range(3):
         made = [
-            Layer(m, split(flat, m), random_variances(m, seed + 10 * i))
+            AgreedLayer(m, split(flat, m), random_variances(m, seed + 10 * i))
             for i, (m, flat) in enumerate(zip(layers, true, strict=True))
         ]
-        combined(made, total)
+        combine_layers(made, total)
         for layer, flat in zip(made, true, strict=True):
             np.testing.assert_allclose(joined(layer.blocks), flat, atol=1e-8)
 

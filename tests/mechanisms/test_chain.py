@@ -112,7 +112,7 @@ def test_many_threads_write_one_after_the_other(tmp_path):
 def test_waits_for_a_lock_and_gives_up(tmp_path, monkeypatch):
     path = tmp_path / "chain"
     grown(path, "one")
-    monkeypatch.setattr(chains, "PATIENCE", 0.05)
+    monkeypatch.setattr(chains, "LOCK_TIMEOUT_SECONDS", 0.05)
     with open_chain(path, write=True):  # noqa: SIM117 — the second must come while the first is held
         with pytest.raises(InputError, match="another process has held"):
             grown(path, "two")
@@ -133,7 +133,7 @@ def test_what_is_no_file_is_refused_and_a_pipe_does_not_hang(tmp_path):
 
 def test_a_huge_file_is_refused(tmp_path):
     with (tmp_path / "huge").open("wb") as file:
-        file.truncate(chains.MAX_BYTES + 1)
+        file.truncate(chains.MAX_FILE_BYTES + 1)
     with pytest.raises(InputError, match="too large"):
         read(tmp_path / "huge")
 

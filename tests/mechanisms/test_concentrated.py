@@ -267,7 +267,7 @@ def test_what_is_told_is_never_too_small(rho: Fraction, delta: Fraction) -> None
     privacy = Privacy(Budget(rho, Unit.RHO), epsilon=epsilon_of(rho, delta), delta=delta)
     for part in (Fraction(1, 3), Fraction(1), Fraction(4, 3)):
         spent = Budget(rho * part, Unit.RHO)
-        told = privacy.told(spent)
+        told = privacy.describe(spent)
         assert told["definition"] == "zero-concentrated differential privacy"
         assert Fraction(str(told["rho"])) >= spent.amount
         assert Fraction(str(told["epsilon"])) >= epsilon_of(spent.amount, delta)
@@ -277,7 +277,7 @@ def test_what_is_told_is_never_too_small(rho: Fraction, delta: Fraction) -> None
 
 def test_a_pure_budget_is_told_without_delta_and_rho() -> None:
     privacy = Privacy(Budget(Fraction(1, 3)), epsilon=Fraction(1, 3))
-    told = privacy.told(Budget(Fraction(1, 3)))
+    told = privacy.describe(Budget(Fraction(1, 3)))
     assert (told["delta"], told["rho"]) == (None, None)
     assert told["definition"] == "pure epsilon-differential privacy"
     assert told["epsilon"] == decimal_text(Fraction(1, 3))

@@ -34,8 +34,8 @@ from certsynth.mechanisms.haar import Haar
 from certsynth.mechanisms.identity import Identity
 from certsynth.mechanisms.measure import coefficients, estimate, sensitivity, simulate_all, unit_variances
 from certsynth.mechanisms.quad_tree import QuadTree
-from certsynth.mechanisms.registry import GRID_STRATEGIES, GROWTHS
-from certsynth.mechanisms.samplers import Noised
+from certsynth.mechanisms.registry import GRID_STRATEGIES, WEIGHT_GROWTHS
+from certsynth.mechanisms.samplers import NoisyIntegers
 from certsynth.mechanisms.strategy import level_weights
 from certsynth.queries.marginals import Counts, Marginals
 from certsynth.transport.hilbert import hilbert_order
@@ -50,7 +50,7 @@ GROWN = [
         strategy_named(name, neighbours=n, growth=growth),
         marks=() if growth in (grown[0], grown[len(grown) // 2], grown[-1]) else pytest.mark.slow,
     )
-    for name, grown in GROWTHS.items()
+    for name, grown in WEIGHT_GROWTHS.items()
     for n in Neighbours
     for growth in grown
 ]
@@ -66,13 +66,13 @@ class FixedNoise:
     releasable: bool = False
     asked: tuple[Sensitivity, Budget] | None = None
 
-    def add(self, values: np.ndarray, *, sensitivity: Sensitivity, budget: Budget) -> Noised:
+    def add(self, values: np.ndarray, *, sensitivity: Sensitivity, budget: Budget) -> NoisyIntegers:
         self.asked = sensitivity, budget
         if budget.unit is Unit.EPSILON:
             scale = float(sensitivity.l1 / budget.amount)
         else:
             scale = math.sqrt(sensitivity.l2_squared / (2 * budget.amount))
-        return Noised(values=values + self.shift, scale=scale, spent=budget)
+        return NoisyIntegers(values=values + self.shift, scale=scale, spent=budget)
 
 
 def marginals_of(columns: gen.Shape, sparsity: int) -> Marginals:
@@ -269,8 +269,8 @@ def test_noise_is_asked_for_with_the_sensitivity_and_its_cost_is_what_is_reporte
 
 def test_cost_is_what_the_noise_says_not_what_was_asked() -> None:
     class Dearer(FixedNoise):
-        def add(self, values: np.ndarray, *, sensitivity: Sensitivity, budget: Budget) -> Noised:
-            return Noised(values=values, scale=1.0, spent=budget.share(Fraction(2)))
+        def add(self, values: np.ndarray, *, sensitivity: Sensitivity, budget: Budget) -> NoisyIntegers:
+            return NoisyIntegers(values=values, scale=1.0, spent=budget.share(Fraction(2)))
 
     marginals = marginals_of(MIXED[0], 1)
     measured = measure(count(marginals, grid(marginals)), Identity(REPLACE), budget=ONE, noise=Dearer())
@@ -280,7 +280,7 @@ def test_cost_is_what_the_noise_says_not_what_was_asked() -> None:
 class NoNoise:
     releasable = True
 
-    def add(self, values: np.ndarray, *, sensitivity: Sensitivity, budget: Budget) -> Noised:
+    def add(self, values: np.ndarray, *, sensitivity: Sensitivity, budget: Budget) -> NoisyIntegers:
         raise AssertionError("noise was asked for where nothing can change")
 
 
@@ -524,7 +524,7 @@ def test_without_the_agreement_noise_would_go_another_way(
     monkeypatch: pytest.MonkeyPatch, neighbours: Neighbours
 ) -> None:
     """Control: where blocks are only shifted to one total, the map is not that of the definition."""
-    monkeypatch.setattr(module, "agreed", lambda blocks, marginals, variances: blocks)
+    monkeypatch.setattr(module, "reconcile", lambda blocks, marginals, variances: blocks)
     expected, found = (f(TINY, Identity(neighbours)) for f in (error_map, estimate_map))
     assert np.abs(found - expected).max() > 0.01
     assert np.abs(found[-1] - expected[-1]).max() < 1e-9  # the number of rows is the same
@@ -638,7 +638,7 @@ def blank(strategy: Strategy, unit: Unit, scale: float) -> Measurement:
 
 
 @pytest.mark.parametrize("unit", list(Unit))
-@pytest.mark.parametrize("name", GROWTHS)
+@pytest.mark.parametrize("name", WEIGHT_GROWTHS)
 def test_weights_of_levels_do_not_drown_the_number_of_rows(name: str, unit: Unit) -> None:
     """Ten tables of 64 cells under add/remove: its standard deviation is at most five times that without weights."""
     marginals, budget = marginals_of((gen.line(8),) * 5, 2), Budget(Fraction(1), unit)

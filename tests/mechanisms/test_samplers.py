@@ -26,8 +26,8 @@ from certsynth.errors import TooLarge, UnsafeNoise
 from certsynth.mechanisms import Budget, Sensitivity, Unit, measure, samplers
 from certsynth.mechanisms.samplers import (
     ExactNoise,
-    MadeUpNoise,
-    Noised,
+    NoisyIntegers,
+    SimulatedNoise,
     calibrated_scale,
     is_enough,
     self_test,
@@ -48,7 +48,7 @@ WRONG = (0.8, 1.25)
 """Controls: the same tests must refuse draws whose scale is off by so much, with no exception."""
 
 
-def add(values: np.ndarray, unit: Unit, scale: int) -> Noised:
+def add(values: np.ndarray, unit: Unit, scale: int) -> NoisyIntegers:
     """Noise as a release gets it: a scale of Δ₁/ε with ε = 1, or of Δ₂/√(2ρ) with ρ = 1/2."""
     budget = Budget(Fraction(1) if unit is LAPLACE else Fraction(1, 2), unit)
     return ExactNoise().add(values, sensitivity=Sensitivity(scale, scale**2), budget=budget)
@@ -260,14 +260,14 @@ class Uniform:
 def test_made_up_noise_is_simulated_repeats_for_its_seed_and_is_not_releasable(unit: Unit) -> None:
     values, change, budget = np.array([5, -7, 2**40]), Sensitivity(3, 9), Budget(Fraction(1, 3), unit)
     scale = calibrated_scale(change, budget)
-    noised = MadeUpNoise(np.random.default_rng(5)).add(values, sensitivity=change, budget=budget)
+    noised = SimulatedNoise(np.random.default_rng(5)).add(values, sensitivity=change, budget=budget)
     expected = values + simulate(np.random.default_rng(5), unit, scale, (3,))
     assert (noised.values.tolist(), noised.scale, noised.spent) == (expected.tolist(), scale, budget)
-    assert not MadeUpNoise(np.random.default_rng(5)).releasable
+    assert not SimulatedNoise(np.random.default_rng(5)).releasable
     assert ExactNoise().releasable
 
 
-WIDE = [math.nextafter(samplers.TABLED, math.inf), 1e6, 1e12, samplers.MAX_SCALE]
+WIDE = [math.nextafter(samplers.MAX_TABULATED_SCALE, math.inf), 1e6, 1e12, samplers.MAX_SCALE]
 
 
 @pytest.mark.parametrize("scale", WIDE)
@@ -283,8 +283,8 @@ def test_wide_gaussian_draws_are_normal(scale: float) -> None:
 
 def test_at_the_end_of_the_table_both_ways_to_draw_are_one(monkeypatch: pytest.MonkeyPatch) -> None:
     """The same uniform numbers give the same draws, but for the few that fall next to a step."""
-    tabled = simulate(np.random.default_rng(8), GAUSSIAN, samplers.TABLED, (100_000,))
-    monkeypatch.setattr(samplers, "TABLED", 1.0)
+    tabled = simulate(np.random.default_rng(8), GAUSSIAN, samplers.MAX_TABULATED_SCALE, (100_000,))
+    monkeypatch.setattr(samplers, "MAX_TABULATED_SCALE", 1.0)
     rounded = simulate(np.random.default_rng(8), GAUSSIAN, 2.0**18, (100_000,))
     assert np.abs(tabled - rounded).max() <= 1
     assert (tabled != rounded).mean() < 1e-3

@@ -14,10 +14,10 @@ from certsynth import Schema
 from certsynth.mechanisms import Budget, Neighbours, Unit, sparse
 from certsynth.mechanisms.measure import coefficients, sensitivity
 from certsynth.mechanisms.rare import Tail
-from certsynth.mechanisms.samplers import ExactNoise, MadeUpNoise, simulate
+from certsynth.mechanisms.samplers import ExactNoise, SimulatedNoise, simulate
 from certsynth.mechanisms.sparse import LowDimensional, SparseMeasurement, measure_sparse, thresholds
-from certsynth.projection.simplex import onto_simplex
-from certsynth.queries.occupied import Occupied, all_columns, codes_of, grid_cells, occupied
+from certsynth.projection.simplex import project_to_solid_simplex
+from certsynth.queries.occupied import OccupiedCells, codes_of, count_occupied, grid_cells, joint_grid
 from small import EVERY_KIND, NATIVE, NoNoise, SeededNoise
 
 ALARM = 1e-9
@@ -28,9 +28,9 @@ PLANE = Schema.parse("\n".join(f'[[column]]\nname = "{n}"\nkind = "integer"\nlow
 """Three columns of three values."""
 
 
-def grid(schema: Schema, rows: np.ndarray, resolution: int = 10) -> Occupied:
+def grid(schema: Schema, rows: np.ndarray, resolution: int = 10) -> OccupiedCells:
     """Of rows that are cleaned values."""
-    (found,) = occupied(schema, [all_columns(schema, resolution)], [list(rows.astype(float).T)])
+    (found,) = count_occupied(schema, [joint_grid(schema, resolution)], [list(rows.astype(float).T)])
     return found
 
 
@@ -51,7 +51,7 @@ def test_counts_and_numbers_of_occupied_cells_change_as_little_as_stated(relatio
     """All neighbours among tables of at most three rows; both sensitivities are attained."""
     schema = PLANE.select(PLANE.names[:columns])
     strategy = LowDimensional(relation, signed=signed)
-    marginals = all_columns(schema, resolution)
+    marginals = joint_grid(schema, resolution)
     stated = sensitivity(marginals, strategy)
     worst = worst_size = 0
     known: dict[tuple, tuple[np.ndarray, int]] = {}
@@ -61,7 +61,7 @@ def test_counts_and_numbers_of_occupied_cells_change_as_little_as_stated(relatio
         key = tuple(sorted(map(tuple, table)))
         if key not in known:
             found = grid(schema, table, resolution)
-            known[key] = np.concatenate(coefficients(found.in_full(), strategy)), len(found.places)
+            known[key] = np.concatenate(coefficients(found.to_counts(), strategy)), len(found.places)
         return known[key]
 
     cells = [np.array(cell, dtype=float) for cell in itertools.product(range(3), repeat=columns)]
@@ -84,9 +84,9 @@ def test_every_row_is_in_one_cell(schema):
     batches = []
     for size in (7, 0, 50):
         batches.append([c.on_lattice(c.detail())[rng.integers(0, c.detail().size, size)] for c in schema])
-    grids = [all_columns(schema, k) for k in (1, 2, 5)]
-    together = occupied(schema, grids, batches)
-    in_passes = occupied(schema, grids, batches, most=3)
+    grids = [joint_grid(schema, k) for k in (1, 2, 5)]
+    together = count_occupied(schema, grids, batches)
+    in_passes = count_occupied(schema, grids, batches, most=3)
     for one, other, marginals in zip(together, in_passes, grids, strict=True):
         assert one.counts.sum() == one.rows == 57
         assert np.array_equal(one.places, other.places)
@@ -99,7 +99,7 @@ def test_exact_counts_do_not_show_themselves():
     import pickle
 
     found = grid(LINE, np.array([[1.0], [1.0], [4.0]]))
-    assert repr(found) == "Occupied(<private>)"
+    assert repr(found) == "OccupiedCells(<private>)"
     with pytest.raises(TypeError, match="private"):
         pickle.dumps(found)
 
@@ -139,9 +139,9 @@ def test_what_is_kept_has_the_law_of_noise_on_all_cells(monkeypatch, signed):
     Three ways to do it wrong must be seen: to stop at the first threshold whatever is there, to keep occupied cells
     that do not stand out, and to draw a band without what is known of it.
     """
-    monkeypatch.setattr(sparse, "KEPT_IN_FULL", 0)
-    monkeypatch.setattr(sparse, "FIRST_CELLS", 0.7)
-    monkeypatch.setattr(sparse, "FEWER", 2)
+    monkeypatch.setattr(sparse, "MAX_CELLS_IN_FULL", 0)
+    monkeypatch.setattr(sparse, "FIRST_EXPECTED_CELLS", 0.7)
+    monkeypatch.setattr(sparse, "EXPECTED_CELLS_FACTOR", 2)
     runs, few, many, strategy = 3_000, 300, 5_000, LowDimensional(Neighbours.REPLACE_ONE, signed=signed)
     counts = grid(LINE, np.array([[1.0], [1.0], [4.0]]))
     budget = Budget(Fraction(2))  # scale 1
@@ -194,9 +194,9 @@ def test_what_is_kept_is_all_that_the_simplex_needs():
             for above in thresholds(cells, 2.0):
                 if np.maximum(sizes - above, 0).sum() >= rows:
                     break
-            whole = onto_simplex(sizes, rows)
+            whole = project_to_solid_simplex(sizes, rows)
             assert not whole[sizes <= above].any()
-            assert np.allclose(whole[sizes > above], onto_simplex(sizes[sizes > above], rows))
+            assert np.allclose(whole[sizes > above], project_to_solid_simplex(sizes[sizes > above], rows))
 
 
 def test_thresholds_fall_to_nothing():
@@ -211,7 +211,7 @@ def test_the_order_of_cells_does_not_tell_which_hold_rows():
     schema = EVERY_KIND
     rng = np.random.default_rng(0)
     batch = [c.on_lattice(c.detail())[rng.integers(0, c.detail().size, 300)] for c in schema]
-    (counts,) = occupied(schema, [all_columns(schema, 4)], [batch])
+    (counts,) = count_occupied(schema, [joint_grid(schema, 4)], [batch])
     made = measure_sparse(counts, LowDimensional(Neighbours.REPLACE_ONE), budget=Budget(Fraction(1)))
     assert isinstance(made, SparseMeasurement)
     assert (np.diff(made.places) > 0).all()
@@ -237,11 +237,13 @@ def test_a_single_cell_needs_no_noise_on_it(relation):
 
 
 def test_under_add_remove_the_number_of_rows_is_noisy(monkeypatch):
-    monkeypatch.setattr(sparse, "KEPT_IN_FULL", 0)
+    monkeypatch.setattr(sparse, "MAX_CELLS_IN_FULL", 0)
     counts = grid(LINE, np.zeros((1000, 1)))
     strategy = LowDimensional(Neighbours.ADD_REMOVE)
     totals = {
-        measure_sparse(counts, strategy, budget=Budget(Fraction(1)), noise=MadeUpNoise(np.random.default_rng(i))).total
+        measure_sparse(
+            counts, strategy, budget=Budget(Fraction(1)), noise=SimulatedNoise(np.random.default_rng(i))
+        ).total
         for i in range(20)
     }
     assert len(totals) > 5
@@ -249,7 +251,7 @@ def test_under_add_remove_the_number_of_rows_is_noisy(monkeypatch):
 
 def test_an_empty_table_is_measured_like_any_other():
     schema = EVERY_KIND
-    (counts,) = occupied(schema, [all_columns(schema, 3)], [])
+    (counts,) = count_occupied(schema, [joint_grid(schema, 3)], [])
     for relation in Neighbours:
         made = measure_sparse(counts, LowDimensional(relation), budget=Budget(Fraction(1)))
         assert isinstance(made, SparseMeasurement)
@@ -257,7 +259,7 @@ def test_an_empty_table_is_measured_like_any_other():
 
 def test_what_is_not_known_is_not_estimated():
     schema = EVERY_KIND
-    (counts,) = occupied(schema, [all_columns(schema, 3)], [])
+    (counts,) = count_occupied(schema, [joint_grid(schema, 3)], [])
     made = measure_sparse(counts, LowDimensional(Neighbours.REPLACE_ONE), budget=Budget(Fraction(1)))
     assert not hasattr(made, "estimate")
     assert not hasattr(made, "simulate")

@@ -20,7 +20,7 @@ from certsynth.mechanisms import Neighbours, Sensitivity, Strategy, strategy_nam
 from certsynth.mechanisms.haar import Haar
 from certsynth.mechanisms.identity import Identity
 from certsynth.mechanisms.quad_tree import QuadTree
-from certsynth.mechanisms.registry import GROWTHS
+from certsynth.mechanisms.registry import WEIGHT_GROWTHS
 from certsynth.mechanisms.strategy import level_weights
 from certsynth.transport.hilbert import hilbert_order
 
@@ -30,7 +30,7 @@ EVERY = [
     strategy_named(name, neighbours=n, growth=growth)
     for name in MECHANISMS
     for n in Neighbours
-    for growth in GROWTHS.get(name, (None,))
+    for growth in WEIGHT_GROWTHS.get(name, (None,))
 ]
 
 
@@ -38,7 +38,7 @@ def quick_ends(strategies: Sequence[Strategy]) -> list[Any]:
     """The first, the middle and the last growth of a name; `make test-all` takes those between, too."""
 
     def between(strategy: Strategy) -> bool:
-        grown = GROWTHS.get(strategy.name, ())
+        grown = WEIGHT_GROWTHS.get(strategy.name, ())
         return len(grown) > 3 and strategy.growth not in (grown[0], grown[len(grown) // 2], grown[-1])
 
     return [pytest.param(s, marks=pytest.mark.slow if between(s) else ()) for s in strategies]
@@ -69,7 +69,7 @@ KINDS = (
     uneven,
     lambda size: gen.line(size - 1, missing=True) if size > 1 else gen.line(1),
     lambda size: uneven(size, missing=True) if size > 1 else uneven(1),
-    lambda size: Cells(places=np.arange(size // 2), steps=size, apart=size - size // 2),  # half of it apart
+    lambda size: Cells(places=np.arange(size // 2), steps=size, off_line=size - size // 2),  # half of it apart
     lambda size: gen.light(size - 1, missing=True) if size > 1 else gen.light(1),
     gen.codes,
     gen.spots,
@@ -440,7 +440,7 @@ def test_weighted_coefficients_of_very_many_rows_do_not_overflow(strategy: Strat
 # ------------------------------------------------------------ weights and names
 
 
-@pytest.mark.parametrize("growth", sorted({g for growths in GROWTHS.values() for g in growths}), ids=str)
+@pytest.mark.parametrize("growth", sorted({g for growths in WEIGHT_GROWTHS.values() for g in growths}), ids=str)
 def test_weights_of_levels_are_whole_and_grow_as_they_should(growth: Fraction) -> None:
     """From the finest level, whose weight is the same however many there are, up to rounding and never below 1."""
     finest = 64 if growth else 1
@@ -467,5 +467,5 @@ def test_names_lead_back_to_their_strategy() -> None:
 
 
 def test_without_a_growth_named_the_default_is_one_of_those_tried() -> None:
-    for name, growths in GROWTHS.items():
+    for name, growths in WEIGHT_GROWTHS.items():
         assert strategy_named(name, neighbours=REPLACE).growth in growths

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import oracles
-from certsynth.mechanisms.tree import consistent
+from certsynth.mechanisms.tree import fit_tree
 
 ROUNDING = 1e-9
 
@@ -45,7 +45,7 @@ class Tree:
         return design @ oracles.least_squares(design, flat, variances, total)
 
     def consistent(self, flat: np.ndarray, total: np.ndarray) -> np.ndarray:
-        return np.concatenate(consistent(self.split(flat), self.variances, self.above, total), axis=-1)
+        return np.concatenate(fit_tree(self.split(flat), self.variances, self.above, total), axis=-1)
 
 
 TREES = {f"random {seed}": Tree.random(np.random.default_rng(seed)) for seed in range(40)} | {
@@ -125,5 +125,5 @@ def test_what_is_handed_over_is_not_changed() -> None:
     tree = TREES["very uneven"]
     levels = tree.split(np.random.default_rng(5).normal(size=(2, sum(tree.sizes))))
     before = [level.copy() for level in levels]
-    consistent(levels, tree.variances, tree.above, np.zeros(2))
+    fit_tree(levels, tree.variances, tree.above, np.zeros(2))
     assert all(np.array_equal(a, b) for a, b in zip(before, levels, strict=True))

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 import generators as gen
-from certsynth.algorithm.layers import Layer, noise_costs, weighted
+from certsynth.algorithm.layers import LayerSpec, noise_costs, weighted_marginals
 from certsynth.algorithm.options import MECHANISMS
 from certsynth.domain import Cells
 from certsynth.mechanisms import Budget, Neighbours, Sensitivity, Strategy, Unit, measure, strategy_named
@@ -81,14 +81,14 @@ def test_a_table_of_more_weight_has_that_much_less_noise(unit: Unit) -> None:
         assert divided * weight == pytest.approx(plain)
 
 
-def layer(*subsets: tuple[int, ...], mechanism: str = "identity") -> Layer:
+def layer(*subsets: tuple[int, ...], mechanism: str = "identity") -> LayerSpec:
     strategy = strategy_named(mechanism, neighbours=Neighbours.REPLACE_ONE)
-    return Layer(subsets=subsets, cells="points", resolution=None, strategy=strategy, budget=Budget(Fraction(1)))
+    return LayerSpec(subsets=subsets, cells="points", resolution=None, strategy=strategy, budget=Budget(Fraction(1)))
 
 
 def test_tables_that_noise_costs_more_on_weigh_more() -> None:
     cells = (gen.line(16), gen.line(16), gen.labels(200), gen.labels(2))
-    marginals = weighted(cells, layer((0,), (1,), (2,), (3,)))
+    marginals = weighted_marginals(cells, layer((0,), (1,), (2,), (3,)))
     assert marginals.weights[2] == max(marginals.weights) == 64
     assert marginals.weights[0] == marginals.weights[1] < 64
     assert 1 <= marginals.weights[3] <= marginals.weights[0]
@@ -96,8 +96,8 @@ def test_tables_that_noise_costs_more_on_weigh_more() -> None:
 
 def test_tables_of_one_shape_and_the_papers_mechanism_have_no_weights() -> None:
     same = tuple(gen.line(8) for _ in range(3))
-    assert weighted(same, layer((0, 1), (0, 2), (1, 2))).weights == ()
-    assert weighted(CELLS, layer((0,), (1,), mechanism="haar-noisy-total")).weights == ()
+    assert weighted_marginals(same, layer((0, 1), (0, 2), (1, 2))).weights == ()
+    assert weighted_marginals(CELLS, layer((0,), (1,), mechanism="haar-noisy-total")).weights == ()
 
 
 def test_costs_are_about_those_of_transport() -> None:

@@ -9,4 +9,4 @@ from certsynth.base import parallel
 
 @pytest.fixture(autouse=True)
 def _one_process(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(parallel, "SMALL", float("inf"))
+    monkeypatch.setattr(parallel, "MIN_PROCESS_WORK", float("inf"))

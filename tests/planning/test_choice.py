@@ -13,28 +13,28 @@ import numpy as np
 import pytest
 
 from certsynth import plan, sources
-from certsynth.algorithm.layers import Layer, measure_layers
+from certsynth.algorithm.layers import LayerSpec, measure_layers
 from certsynth.algorithm.options import AUTO_MECHANISMS
 from certsynth.algorithm.task import Task
 from certsynth.domain import Category, Ordered, Schema
 from certsynth.errors import InputError, TooLarge
 from certsynth.mechanisms import Budget, Neighbours, Unit, strategy_named
-from certsynth.mechanisms.registry import GROWTHS
+from certsynth.mechanisms.registry import WEIGHT_GROWTHS
 from certsynth.planning import choice as planning
-from certsynth.planning.cache import VARIABLE
+from certsynth.planning.cache import CACHE_VARIABLE
 from certsynth.planning.choice import (
+    FIRST_SPLIT,
     RESOLUTIONS,
-    SPLIT,
     SPLITS,
-    WORST,
+    WORST_CASE,
     Choice,
     blank_layers,
-    candidate,
     choose,
     first_guess,
+    predict_design,
 )
-from certsynth.planning.tables import made_up
-from certsynth.queries.tally import held
+from certsynth.planning.tables import make_up_table
+from certsynth.queries.tally import in_memory
 from small import NATIVE, NoNoise, settled
 
 RELATIONS = ["replace-one", "add-remove"]
@@ -52,7 +52,7 @@ def few(monkeypatch: pytest.MonkeyPatch) -> None:
 def quick(monkeypatch: pytest.MonkeyPatch) -> None:
     """Rehearsals that say something about what was to be rehearsed, in no time."""
 
-    def loss(schema: Schema, subsets: Any, layers: Sequence[Layer], rows: int, strength: float, seed: int) -> float:
+    def loss(schema: Schema, subsets: Any, layers: Sequence[LayerSpec], rows: int, strength: float, seed: int) -> float:
         return strength / (layers[-1].resolution or 1) / rows
 
     monkeypatch.setattr(planning, "_rehearsed_loss", loss)
@@ -61,16 +61,16 @@ def quick(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.fixture
 def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A cache that is empty at first."""
-    monkeypatch.setenv(VARIABLE, str(tmp_path / "cache"))
+    monkeypatch.setenv(CACHE_VARIABLE, str(tmp_path / "cache"))
     return tmp_path / "cache"
 
 
 @pytest.fixture
 def no_cache(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv(VARIABLE, "off")
+    monkeypatch.setenv(CACHE_VARIABLE, "off")
 
 
-def whole(layers: Sequence[Layer]) -> Budget:
+def whole(layers: Sequence[LayerSpec]) -> Budget:
     (unit,) = {layer.budget.unit for layer in layers}
     return Budget(sum((layer.budget.amount for layer in layers), Fraction(0)), unit)
 
@@ -79,7 +79,7 @@ def figures(choice: Choice) -> list[tuple]:
     """All that a choice says, to be compared."""
     return [
         (choice.best is c, c.layers, c.split, c.discretisation, c.privatisation, c.predicted, c.rehearsed)
-        for c in choice.candidates
+        for c in choice.designs
     ]
 
 
@@ -95,14 +95,14 @@ def test_every_candidate_costs_exactly_what_is_left_for_measuring(unit, sparsity
     asked = {"sparsity": sparsity, "neighbours": neighbours, "certificate_share": share, unit.value: "1/3"}
     settings = settled(NATIVE, **asked)
     choice = choose(Task(NATIVE, settings, 60))
-    assert {c.strategy.name for c in choice.candidates} == set(AUTO_MECHANISMS)
-    for each in choice.candidates:
+    assert {c.strategy.name for c in choice.designs} == set(AUTO_MECHANISMS)
+    for each in choice.designs:
         assert whole(each.layers) == settings.measurement_budget
         assert min(layer.budget.amount for layer in each.layers) > 0
         assert each.split in SPLITS
         assert {layer.strategy.neighbours for layer in each.layers} == {neighbours}
         assert each.layers[-1].ways == sparsity
-    assert choice.best in choice.candidates
+    assert choice.best in choice.designs
     assert settings.measurement_budget.unit is unit
 
 
@@ -112,7 +112,7 @@ def test_every_candidate_costs_exactly_what_is_left_for_measuring(unit, sparsity
 def test_every_split_is_of_the_whole(split: Fraction, sparsity: int) -> None:
     settings = settled(NATIVE, sparsity=sparsity, rho="1/7")
     strategy = strategy_named("identity", neighbours=Neighbours.REPLACE_ONE)
-    layers = candidate(Task(NATIVE, settings, 60), strategy, 4, split).layers
+    layers = predict_design(Task(NATIVE, settings, 60), strategy, 4, split).layers
     assert whole(layers) == settings.measurement_budget
     assert layers[0].budget == settings.measurement_budget.share(split)
     assert [layer.ways for layer in layers] == list(range(1, sparsity + 1))
@@ -126,32 +126,32 @@ def test_every_split_is_of_the_whole(split: Fraction, sparsity: int) -> None:
 @pytest.mark.parametrize("mechanism", [*AUTO_MECHANISMS, "haar-noisy-total"])
 def test_what_is_fixed_stays_so(mechanism: str, share: int | None) -> None:
     choice = choose(Task(PAIR, settled(PAIR, mechanism=mechanism, resolution=5, certificate_share=share), 80))
-    assert [(c.strategy.name, c.resolution) for c in choice.candidates] == [(mechanism, 5)]
-    assert choice.best is choice.candidates[0]
+    assert [(c.strategy.name, c.resolution) for c in choice.designs] == [(mechanism, 5)]
+    assert choice.best is choice.designs[0]
 
 
 @pytest.mark.usefixtures("quick")
 def test_a_fixed_resolution_leaves_the_mechanism_open_and_the_other_way_round() -> None:
     mechanisms = choose(Task(PAIR, settled(PAIR, resolution=5), 80))
-    assert {c.resolution for c in mechanisms.candidates} == {5}
-    assert {c.strategy.name for c in mechanisms.candidates} == set(AUTO_MECHANISMS)
+    assert {c.resolution for c in mechanisms.designs} == {5}
+    assert {c.strategy.name for c in mechanisms.designs} == set(AUTO_MECHANISMS)
     resolutions = choose(Task(PAIR, settled(PAIR, mechanism="identity"), 80))
-    assert {c.strategy.name for c in resolutions.candidates} == {"identity"}
-    assert len({c.resolution for c in resolutions.candidates}) == len(resolutions.candidates) > 1
-    assert {c.resolution for c in resolutions.candidates} <= set(RESOLUTIONS)
+    assert {c.strategy.name for c in resolutions.designs} == {"identity"}
+    assert len({c.resolution for c in resolutions.designs}) == len(resolutions.designs) > 1
+    assert {c.resolution for c in resolutions.designs} <= set(RESOLUTIONS)
 
 
 def test_the_papers_mechanism_is_taken_only_when_it_is_asked_for() -> None:
     assert "haar-noisy-total" not in AUTO_MECHANISMS
     choice = choose(Task(PAIR, settled(PAIR, preset="paper"), 80))
-    assert {c.strategy.name for c in choice.candidates} == {"haar-noisy-total"}
+    assert {c.strategy.name for c in choice.designs} == {"haar-noisy-total"}
 
 
 @pytest.mark.usefixtures("few", "quick")
 def test_weights_grow_only_as_they_may() -> None:
     for unit in ("epsilon", "rho"):
-        for each in choose(Task(NATIVE, settled(NATIVE, **{unit: 1}), 60)).candidates:
-            assert each.strategy.growth in GROWTHS.get(each.strategy.name, (0,))
+        for each in choose(Task(NATIVE, settled(NATIVE, **{unit: 1}), 60)).designs:
+            assert each.strategy.growth in WEIGHT_GROWTHS.get(each.strategy.name, (0,))
 
 
 def test_what_does_not_fit_is_refused_when_nothing_smaller_is_left() -> None:
@@ -175,12 +175,12 @@ def test_the_same_question_has_the_same_answer(asked: dict[str, Any]) -> None:
 @pytest.mark.parametrize("asked", [{}, {"certificate_share": 0}, {"sparsity": 1}], ids=str)
 def test_what_is_remembered_is_what_was_found(cache: Path, monkeypatch, asked: dict[str, Any]) -> None:
     settings = settled(PAIR, **asked)
-    monkeypatch.setenv(VARIABLE, "off")
+    monkeypatch.setenv(CACHE_VARIABLE, "off")
     fresh = figures(choose(Task(PAIR, settings, 80)))
-    monkeypatch.setenv(VARIABLE, str(cache))
+    monkeypatch.setenv(CACHE_VARIABLE, str(cache))
     assert figures(choose(Task(PAIR, settings, 80))) == fresh
     assert len(list(cache.iterdir())) == 1
-    monkeypatch.setattr(planning, "_chosen", failing)
+    monkeypatch.setattr(planning, "_choose", failing)
     assert figures(choose(Task(PAIR, settings, 80))) == fresh
     with pytest.raises(AssertionError, match="worked out again"):
         choose(Task(PAIR, settings, 81))
@@ -212,7 +212,7 @@ def test_another_question_is_not_answered_from_memory(cache: Path, monkeypatch, 
     """Nothing that the choice depends on is left out of what is remembered."""
     monkeypatch.setattr(planning, "RESOLUTIONS", (4,))
     choose(Task(PAIR, settled(PAIR), 80))
-    monkeypatch.setattr(planning, "_chosen", failing)
+    monkeypatch.setattr(planning, "_choose", failing)
     choose(Task(PAIR, settled(PAIR), 80))
     with pytest.raises(AssertionError, match="worked out again"):
         choose(Task(PAIR, settled(PAIR, **QUESTIONS[name]), 80))
@@ -222,7 +222,7 @@ def test_another_question_is_not_answered_from_memory(cache: Path, monkeypatch, 
 def test_another_schema_is_not_answered_from_memory(cache: Path, monkeypatch) -> None:
     monkeypatch.setattr(planning, "RESOLUTIONS", (4,))
     choose(Task(PAIR, settled(PAIR), 80))
-    monkeypatch.setattr(planning, "_chosen", failing)
+    monkeypatch.setattr(planning, "_choose", failing)
     other = Schema((Ordered("a", low=0, high=41), PAIR.columns[1]))
     with pytest.raises(AssertionError, match="worked out again"):
         choose(Task(other, settled(other), 80))
@@ -306,7 +306,7 @@ def remembered(tmp_path_factory: pytest.TempPathFactory) -> tuple[str, dict[str,
     """The name of the file that a choice is remembered in, what it holds, and the choice."""
     folder = tmp_path_factory.mktemp("remembered")
     with pytest.MonkeyPatch.context() as patch:
-        patch.setenv(VARIABLE, str(folder))
+        patch.setenv(CACHE_VARIABLE, str(folder))
         patch.setattr(planning, "RESOLUTIONS", (4, 6))
         choice = choose(Task(NATIVE, settled(NATIVE, **ASKED), 60))
     (file,) = folder.iterdir()
@@ -317,7 +317,7 @@ def remembered(tmp_path_factory: pytest.TempPathFactory) -> tuple[str, dict[str,
 def forged(cache: Path, remembered, monkeypatch) -> Callable[[bytes | dict[str, Any]], Choice]:
     """The choice where this is remembered. If nothing is, the true one comes back: it is not worked out again."""
     name, _, found = remembered
-    monkeypatch.setattr(planning, "_chosen", lambda *_: found)
+    monkeypatch.setattr(planning, "_choose", lambda *_: found)
 
     def choice(content: bytes | dict[str, Any]) -> Choice:
         cache.mkdir(exist_ok=True)
@@ -336,10 +336,10 @@ def stored(remembered) -> dict[str, Any]:
 def test_a_cache_that_is_changed_is_read(forged, stored, remembered) -> None:
     """Control of what follows: a change that could be true is taken for true."""
     last = len(stored["answer"]["candidates"]) - 1
-    assert remembered[2].best is not remembered[2].candidates[last]
+    assert remembered[2].best is not remembered[2].designs[last]
     stored["answer"]["best"] = last
     choice = forged(stored)
-    assert choice.best is choice.candidates[last]
+    assert choice.best is choice.designs[last]
 
 
 @pytest.mark.parametrize("change", HOSTILE.values(), ids=HOSTILE)
@@ -349,7 +349,7 @@ def test_a_hostile_cache_changes_no_budget_and_never_raises(forged, stored, chan
     assert json.dumps(stored) != before
     choice = forged(stored)
     budget = settled(NATIVE, **ASKED).measurement_budget
-    for each in (choice.best, *choice.candidates):
+    for each in (choice.best, *choice.designs):
         assert whole(each.layers) == budget
         assert [layer.ways for layer in each.layers] == [1, 2]
         assert {layer.strategy.neighbours for layer in each.layers} == {"replace-one"}
@@ -374,7 +374,7 @@ def test_what_a_hostile_cache_says_can_be_measured(forged, stored, mechanism: st
     stored["answer"]["best"] = index
     layers = forged(stored).layers
     rows = [np.zeros(4), np.ones(4), np.zeros(4, int)]
-    assert len(measure_layers(held(rows), NATIVE, layers, noise=NoNoise())) == 2
+    assert len(measure_layers(in_memory(rows), NATIVE, layers, noise=NoNoise())) == 2
 
 
 @pytest.mark.usefixtures("few")
@@ -432,9 +432,9 @@ def planned_resolutions(sparsity: int, sizes: Sequence[int], grid: Sequence[int]
     strategy = strategy_named("haar", neighbours=Neighbours.REPLACE_ONE)
 
     def promises(rows: int, resolution: int) -> tuple[float, float]:
-        found = candidate(Task(schema, settings, rows), strategy, resolution, SPLIT)
+        found = predict_design(Task(schema, settings, rows), strategy, resolution, FIRST_SPLIT)
         assert found.discretisation == 1 / (2 * resolution)
-        assert found.predicted == pytest.approx(found.discretisation + WORST.noise * found.privatisation)
+        assert found.predicted == pytest.approx(found.discretisation + WORST_CASE.noise * found.privatisation)
         return found.discretisation, found.privatisation
 
     first = sizes[0]
@@ -513,8 +513,8 @@ def test_a_layer_that_is_planned_is_like_the_one_that_is_measured() -> None:
     """Same subsets, and as many cells as groups will have at most; noise of the same scale where these are even."""
     settings = settled(NATIVE, sparsity=2, resolution=3, mechanism="identity")
     layers = choose(Task(NATIVE, settings, 500)).layers
-    table = made_up(NATIVE, 500, strength=0.6, rng=np.random.default_rng(0))
-    measured = measure_layers(held(table), NATIVE, layers, noise=NoNoise())
+    table = make_up_table(NATIVE, 500, strength=0.6, rng=np.random.default_rng(0))
+    measured = measure_layers(in_memory(table), NATIVE, layers, noise=NoNoise())
     for blank, made in zip(blank_layers(NATIVE, layers, 500), measured, strict=True):
         assert blank.marginals.subsets == made.marginals.subsets
         assert blank.scale == made.scale

@@ -18,11 +18,11 @@ from certsynth.artefact.table import decoded_table
 from certsynth.domain import Category, Ordered, Schema
 from certsynth.errors import InputError
 from certsynth.mechanisms import Budget, Sensitivity
-from certsynth.mechanisms.samplers import Noised
+from certsynth.mechanisms.samplers import NoisyIntegers
 from certsynth.planning import choice as choosing
-from certsynth.planning.cache import VARIABLE
-from certsynth.planning.plan import REFERENCE, Plan
-from certsynth.planning.tables import made_up
+from certsynth.planning.cache import CACHE_VARIABLE
+from certsynth.planning.plan import REFERENCE_MECHANISM, Plan
+from certsynth.planning.tables import make_up_table
 from small import NATIVE, NoNoise, native
 
 PAIR = Schema((Ordered("a", low=0, high=40), Category("b", values=("x", "y"), missing=True)))
@@ -33,7 +33,7 @@ ROWS = 120
 def _few(monkeypatch: pytest.MonkeyPatch) -> None:
     """Three resolutions to choose from, and nothing known beforehand."""
     monkeypatch.setattr(choosing, "RESOLUTIONS", (4, 8, 16))
-    monkeypatch.setenv(VARIABLE, "off")
+    monkeypatch.setenv(CACHE_VARIABLE, "off")
 
 
 @pytest.fixture(scope="module")
@@ -106,17 +106,17 @@ def test_what_is_expected_lies_in_its_range(plans, name: str) -> None:
 @every
 def test_the_papers_mechanism_is_shown_beside_the_others_and_not_chosen(plans, name: str) -> None:
     made = plans(name)
-    shown = {c.eligible for c in made.candidates if c.mechanism == REFERENCE}
+    shown = {c.eligible for c in made.candidates if c.mechanism == REFERENCE_MECHANISM}
     if name == "the paper":
-        assert {c.mechanism for c in made.candidates} == {REFERENCE}
+        assert {c.mechanism for c in made.candidates} == {REFERENCE_MECHANISM}
         assert shown == {True}
     elif name == "one mechanism":
         assert not shown
     else:
         assert shown == {False}
-        others = {c.resolution for c in made.candidates if c.mechanism != REFERENCE}
-        assert {c.resolution for c in made.candidates if c.mechanism == REFERENCE} == others
-    assert all(c.eligible for c in made.candidates if c.mechanism != REFERENCE)
+        others = {c.resolution for c in made.candidates if c.mechanism != REFERENCE_MECHANISM}
+        assert {c.resolution for c in made.candidates if c.mechanism == REFERENCE_MECHANISM} == others
+    assert all(c.eligible for c in made.candidates if c.mechanism != REFERENCE_MECHANISM)
 
 
 @every
@@ -151,7 +151,7 @@ def table(schema: Schema, rows: int) -> pl.DataFrame:
     """Any table of the schema: what it holds must not matter."""
     if schema is NATIVE:
         return native(rows)
-    made = decoded_table(schema, made_up(schema, rows, strength=0.6, rng=np.random.default_rng(5)))
+    made = decoded_table(schema, make_up_table(schema, rows, strength=0.6, rng=np.random.default_rng(5)))
     return pl.DataFrame({name: column.tolist() for name, column in made.items()})
 
 
@@ -180,7 +180,7 @@ class Shifted(NoNoise):
     def __init__(self, shift: int) -> None:
         self.shift = shift
 
-    def add(self, values: np.ndarray, *, sensitivity: Sensitivity, budget: Budget) -> Noised:
+    def add(self, values: np.ndarray, *, sensitivity: Sensitivity, budget: Budget) -> NoisyIntegers:
         noised = super().add(values, sensitivity=sensitivity, budget=budget)
         return replace(noised, values=values + self.shift) if len(values) == 1 else noised
 
@@ -280,7 +280,7 @@ QUICK: dict[str, Any] = {"epsilon": 1, "mechanism": "identity", "resolution": 4,
 
 
 def test_the_same_question_is_answered_from_the_cache(tmp_path: Path, monkeypatch) -> None:
-    monkeypatch.setenv(VARIABLE, str(tmp_path / "deep" / "cache"))
+    monkeypatch.setenv(CACHE_VARIABLE, str(tmp_path / "deep" / "cache"))
     first = plan(PAIR, rows=50, **QUICK)
     with monkeypatch.context() as patch:
         patch.setattr(layered, "plan_layers", failing)
@@ -291,7 +291,7 @@ def test_the_same_question_is_answered_from_the_cache(tmp_path: Path, monkeypatc
                 plan(PAIR, rows=50, **QUICK | other)
         with pytest.raises(AssertionError, match="worked out again"):
             plan(PAIR, rows=51, **QUICK)
-        patch.setenv(VARIABLE, "off")
+        patch.setenv(CACHE_VARIABLE, "off")
         with pytest.raises(AssertionError, match="worked out again"):
             plan(PAIR, rows=50, **QUICK)
     names = [path.name for path in (tmp_path / "deep" / "cache").iterdir()]
@@ -302,7 +302,7 @@ def test_the_same_question_is_answered_from_the_cache(tmp_path: Path, monkeypatc
 def test_the_answer_is_the_same_with_and_without_a_cache(tmp_path: Path, monkeypatch) -> None:
     without = plan(PAIR, rows=50, **QUICK)
     for folder in (tmp_path, tmp_path / "new"):
-        monkeypatch.setenv(VARIABLE, str(folder))
+        monkeypatch.setenv(CACHE_VARIABLE, str(folder))
         assert plan(PAIR, rows=50, **QUICK) == without
     assert list((tmp_path / "new").iterdir())
 
@@ -310,14 +310,14 @@ def test_the_answer_is_the_same_with_and_without_a_cache(tmp_path: Path, monkeyp
 @pytest.mark.parametrize("where", ["file", "file/folder", "/proc/certsynth", "/dev/null"])
 def test_a_folder_that_cannot_be_written_is_as_good_as_none(tmp_path: Path, monkeypatch, where: str) -> None:
     (tmp_path / "file").write_text("mine")
-    monkeypatch.setenv(VARIABLE, str(tmp_path / where))
+    monkeypatch.setenv(CACHE_VARIABLE, str(tmp_path / where))
     assert plan(PAIR, rows=50, **QUICK).choice.resolution == 4
     assert (tmp_path / "file").read_text() == "mine"
 
 
 @pytest.mark.parametrize("variable", ["XDG_CACHE_HOME", "HOME"])
 def test_the_users_cache_is_used_unless_another_is_named(tmp_path: Path, monkeypatch, variable: str) -> None:
-    monkeypatch.delenv(VARIABLE)
+    monkeypatch.delenv(CACHE_VARIABLE)
     monkeypatch.delenv("XDG_CACHE_HOME", raising=False)
     monkeypatch.setenv(variable, str(tmp_path))
     plan(PAIR, rows=50, **QUICK)
@@ -339,7 +339,7 @@ def test_the_users_cache_is_used_unless_another_is_named(tmp_path: Path, monkeyp
     ],
 )
 def test_a_remembered_plan_that_is_none_is_worked_out_again(tmp_path: Path, monkeypatch, change) -> None:
-    monkeypatch.setenv(VARIABLE, str(tmp_path))
+    monkeypatch.setenv(CACHE_VARIABLE, str(tmp_path))
     first = plan(PAIR, rows=50, **QUICK)
     changed = 0
     for file in tmp_path.iterdir():
@@ -357,5 +357,5 @@ def test_workers_find_what_one_process_finds(monkeypatch) -> None:
     from certsynth.base import parallel
 
     alone = plan(PAIR, rows=ROWS, epsilon=1)
-    monkeypatch.setattr(parallel, "SMALL", 0)
+    monkeypatch.setattr(parallel, "MIN_PROCESS_WORK", 0)
     assert plan(PAIR, rows=ROWS, epsilon=1) == alone

@@ -10,17 +10,24 @@ import numpy as np
 import pytest
 
 from certsynth.algorithm.certify import direct_bounds
-from certsynth.algorithm.layers import Layer, measure_layers
+from certsynth.algorithm.layers import LayerSpec, measure_layers
 from certsynth.algorithm.settings import DIRECT_BETA
 from certsynth.algorithm.task import Task
 from certsynth.domain import Category, Ordered, Schema
 from certsynth.mechanisms import Budget, Measurement, Neighbours, Unit, strategy_named
 from certsynth.planning import rehearsal
-from certsynth.planning.choice import SPLIT, blank_layers, candidate
-from certsynth.planning.rehearsal import Rehearsed, certified_loss, loss, rehearse, slack, worst_subsets
-from certsynth.queries.fine import FineMarginals
+from certsynth.planning.choice import FIRST_SPLIT, blank_layers, predict_design
+from certsynth.planning.rehearsal import (
+    Rehearsal,
+    certificate_slack,
+    certified_loss,
+    rehearse,
+    rehearsed_loss,
+    worst_subsets,
+)
+from certsynth.queries.fine import LatticeQuery
 from certsynth.queries.marginals import all_subsets
-from certsynth.queries.tally import held
+from certsynth.queries.tally import in_memory
 from small import NoNoise, settled
 
 PAIR = Schema((Ordered("a", low=0, high=40), Category("b", values=("x", "y"), missing=True)))
@@ -31,16 +38,16 @@ FEWER = 1_000
 @pytest.fixture(autouse=True)
 def _small(monkeypatch: pytest.MonkeyPatch) -> None:
     """Rehearsals of a thousand rows."""
-    monkeypatch.setattr(rehearsal, "MOST_ROWS", FEWER)
-    monkeypatch.setattr(rehearsal, "LEAST_ROWS", FEWER)
+    monkeypatch.setattr(rehearsal, "MAX_REHEARSAL_ROWS", FEWER)
+    monkeypatch.setattr(rehearsal, "MIN_REHEARSAL_ROWS", FEWER)
 
 
 @pytest.fixture
-def measured(monkeypatch: pytest.MonkeyPatch) -> list[tuple[list[Layer], list[Measurement]]]:
+def measured(monkeypatch: pytest.MonkeyPatch) -> list[tuple[list[LayerSpec], list[Measurement]]]:
     """What rehearsals measure."""
-    seen: list[tuple[list[Layer], list[Measurement]]] = []
+    seen: list[tuple[list[LayerSpec], list[Measurement]]] = []
 
-    def spy(rows: Any, schema: Schema, layers: Sequence[Layer], **other: Any) -> list[Measurement]:
+    def spy(rows: Any, schema: Schema, layers: Sequence[LayerSpec], **other: Any) -> list[Measurement]:
         made = measure_layers(rows, schema, layers, **other)
         seen.append((list(layers), made))
         return made
@@ -49,10 +56,12 @@ def measured(monkeypatch: pytest.MonkeyPatch) -> list[tuple[list[Layer], list[Me
     return seen
 
 
-def layers_of(schema: Schema, sparsity: int, *, resolution: int = 5, **asked: Any) -> tuple[Layer, ...]:
+def layers_of(schema: Schema, sparsity: int, *, resolution: int = 5, **asked: Any) -> tuple[LayerSpec, ...]:
     settings = settled(schema, sparsity=sparsity, **asked)
     strategy = strategy_named("identity", neighbours=settings.neighbours)
-    return candidate(Task(Task(schema, settings, 1_000), strategy, None if sparsity == 1 else resolution), SPLIT).layers
+    return predict_design(
+        Task(Task(schema, settings, 1_000), strategy, None if sparsity == 1 else resolution), FIRST_SPLIT
+    ).layers
 
 
 # ------------------------------------------------------------ noise
@@ -89,8 +98,8 @@ def test_the_budget_is_stretched_exactly(measured, unit: Unit) -> None:
 
 
 def test_more_tables_are_rehearsed_on_fewer_rows(monkeypatch, measured) -> None:
-    monkeypatch.setattr(rehearsal, "LEAST_ROWS", 200)
-    monkeypatch.setattr(rehearsal, "WORK", 1_200)
+    monkeypatch.setattr(rehearsal, "MIN_REHEARSAL_ROWS", 200)
+    monkeypatch.setattr(rehearsal, "MAX_TABLE_ROWS", 1_200)
     for schema, sparsity, fewer in ((TRIPLE, 1, 1_000), (PAIR, 2, 1_000), (TRIPLE, 2, 400), (TRIPLE, 3, 300)):
         layers = layers_of(schema, sparsity, epsilon=1)
         assert len(rehearse(schema, layers, 10**5, strength=0.6, seed=1).table[0]) == fewer
@@ -132,26 +141,27 @@ def test_slack_is_what_a_direct_certificate_adds(asked: dict[str, Any]) -> None:
     asked = {"sparsity": 2} | asked
     settings = settled(TRIPLE, **asked)
     made = rehearse(TRIPLE, layers_of(TRIPLE, **asked), 4_000, strength=0.6, seed=1)
-    fine = FineMarginals.all_subsets(TRIPLE, sparsity=settings.sparsity)
+    fine = LatticeQuery.all_subsets(TRIPLE, sparsity=settings.sparsity)
     whole, _ = direct_bounds(
         fine,
-        held(made.table),
+        in_memory(made.table),
         lambda: [made.rows],
-        budget=settings.privacy.budget.share(settings.share),
+        budget=settings.privacy.budget.share(settings.certificate_share),
         beta=settings.beta * DIRECT_BETA,
         neighbours=settings.neighbours,
         two_sided=False,
         noise=NoNoise(),
     )
     assert whole.bound == 1 or whole.bound - whole.estimates[0] == pytest.approx(
-        slack(Task(TRIPLE, settings, len(made.table[0]))), rel=0.3 if settings.neighbours == "add-remove" else 0.1
+        certificate_slack(Task(TRIPLE, settings, len(made.table[0]))),
+        rel=0.3 if settings.neighbours == "add-remove" else 0.1,
     )
     found = certified_loss(TRIPLE, settings.subsets, made)
     assert found == pytest.approx(whole.estimates[0], rel=0.25, abs=0.003 if settings.sparsity < 3 else 0.15)
 
 
 def test_more_rows_leave_less_slack() -> None:
-    few, many = (slack(Task(PAIR, settled(PAIR, epsilon=1), rows)) for rows in (4_000, 400_000))
+    few, many = (certificate_slack(Task(PAIR, settled(PAIR, epsilon=1), rows)) for rows in (4_000, 400_000))
     assert many == pytest.approx(few / 100)
 
 
@@ -162,7 +172,7 @@ def test_losses_fall_as_epsilon_grows(sparsity: int) -> None:
     for epsilon in ("0.1", 1, 10, 100):
         layers = layers_of(PAIR, sparsity, epsilon=epsilon, resolution=16)
         made = [rehearse(PAIR, layers, 1_000, strength=0.6, seed=seed) for seed in range(3)]
-        losses.append(float(np.mean([loss(PAIR, all_subsets(PAIR, sparsity), each) for each in made])))
+        losses.append(float(np.mean([rehearsed_loss(PAIR, all_subsets(PAIR, sparsity), each) for each in made])))
     assert losses == sorted(losses, reverse=True)
     assert losses[0] > 10 * losses[-1]
 
@@ -179,20 +189,20 @@ def reversed_line(table: list[np.ndarray]) -> list[np.ndarray]:
 def test_a_loss_is_nothing_only_between_equal_tables(change: Callable, least: float, most: float) -> None:
     """The second is the control: a column that is turned around."""
     table = rehearse(PAIR, layers_of(PAIR, 2, epsilon=1), 500, strength=0.6, seed=1).table
-    made = Rehearsed(table, change(table))
-    assert least <= loss(PAIR, all_subsets(PAIR, 2), made) <= most
+    made = Rehearsal(table, change(table))
+    assert least <= rehearsed_loss(PAIR, all_subsets(PAIR, 2), made) <= most
 
 
 def test_a_shift_is_lost_by_as_much_as_it_is() -> None:
     table = [np.arange(10.0), np.zeros(10, int)]
-    made = Rehearsed(table, [table[0] + 20, table[1]])
-    assert loss(PAIR, all_subsets(PAIR, 2), made) == pytest.approx(0.5)
-    assert loss(PAIR, all_subsets(PAIR, 1), made) == pytest.approx(0.5)
+    made = Rehearsal(table, [table[0] + 20, table[1]])
+    assert rehearsed_loss(PAIR, all_subsets(PAIR, 2), made) == pytest.approx(0.5)
+    assert rehearsed_loss(PAIR, all_subsets(PAIR, 1), made) == pytest.approx(0.5)
 
 
 def test_the_worst_subsets_are_looked_at() -> None:
     table = [np.arange(10.0), np.zeros(10, int), np.linspace(0, 1, 10)]
-    made = Rehearsed(table, [table[0], table[1], np.ones(10)])
+    made = Rehearsal(table, [table[0], table[1], np.ones(10)])
     assert worst_subsets(TRIPLE, all_subsets(TRIPLE, 1), made, 1) == [(2,)]
     assert set(worst_subsets(TRIPLE, all_subsets(TRIPLE, 2), made, 2)) == {(0, 2), (1, 2)}
     assert worst_subsets(TRIPLE, all_subsets(TRIPLE, 2), made, 3) == [(0, 1), (0, 2), (1, 2)]
@@ -201,5 +211,5 @@ def test_the_worst_subsets_are_looked_at() -> None:
 def test_budgets_of_a_rehearsal_are_made_up() -> None:
     """A stretched budget may be beyond any that can be asked for: it is spent on no real row."""
     plain = strategy_named("identity", neighbours=Neighbours.REPLACE_ONE)
-    layers = [Layer(all_subsets(PAIR, 1), "points", None, plain, Budget(Fraction(50)))]
+    layers = [LayerSpec(all_subsets(PAIR, 1), "points", None, plain, Budget(Fraction(50)))]
     assert len(rehearse(PAIR, layers, 10**7, strength=0.6, seed=1).rows[0]) == FEWER

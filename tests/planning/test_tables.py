@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from certsynth.domain import Category, Column, Ordered, Schema
-from certsynth.planning.tables import KINDS, MISSING, STRENGTHS, made_up, strengths
+from certsynth.planning.tables import MAX_MISSING_SHARE, SHAPE_PROBABILITIES, STRENGTHS, make_up_table, strengths
 
 FAR = 2**40  # the most that a schema may reach
 
@@ -55,7 +55,7 @@ def test_values_are_those_of_the_schema(name: str, missing: bool) -> None:
     schema = Schema((column,))
     assert Schema.parse(schema.to_toml()) == schema
     for seed, rows in itertools.product(range(12), (0, 1, 60)):
-        (values,) = made_up(schema, rows, strength=0.6, rng=np.random.default_rng(seed))
+        (values,) = make_up_table(schema, rows, strength=0.6, rng=np.random.default_rng(seed))
         assert values.shape == (rows,)
         again = column.clean(column.decode(values))
         assert again.dtype == values.dtype
@@ -79,7 +79,7 @@ def test_the_same_seed_gives_the_same_table(strength: float) -> None:
         Category("z", values=ranks(4), other=True),
     )
     first, again, other = (
-        made_up(Schema(columns), 200, strength=strength, rng=np.random.default_rng(seed)) for seed in (1, 1, 2)
+        make_up_table(Schema(columns), 200, strength=strength, rng=np.random.default_rng(seed)) for seed in (1, 1, 2)
     )
     for mine, same, another in zip(first, again, other, strict=True):
         assert np.array_equal(mine, same, equal_nan=True)
@@ -90,10 +90,10 @@ def test_some_values_are_missing_where_they_may_be() -> None:
     column = with_missing(COLUMNS["a category of four labels"], True)
     shares = []
     for seed in range(40):
-        (values,) = made_up(Schema((column,)), 2_000, strength=0.6, rng=np.random.default_rng(seed))
+        (values,) = make_up_table(Schema((column,)), 2_000, strength=0.6, rng=np.random.default_rng(seed))
         shares.append(np.mean(values == 4))
-    assert max(shares) < 1.3 * MISSING
-    assert np.mean(shares) == pytest.approx(MISSING / 2, rel=0.4)
+    assert max(shares) < 1.3 * MAX_MISSING_SHARE
+    assert np.mean(shares) == pytest.approx(MAX_MISSING_SHARE / 2, rel=0.4)
 
 
 def test_tables_are_of_all_kinds() -> None:
@@ -101,11 +101,11 @@ def test_tables_are_of_all_kinds() -> None:
     column = COLUMNS["an integer of a hundred values"]
     largest, used = [], []
     for seed in range(60):
-        (values,) = made_up(Schema((column,)), 3_000, strength=0.6, rng=np.random.default_rng(seed))
+        (values,) = make_up_table(Schema((column,)), 3_000, strength=0.6, rng=np.random.default_rng(seed))
         counts = np.bincount(values.astype(int), minlength=101)
         largest.append(counts.max() / 3_000)
         used.append((counts > 0).sum())
-    assert sum(KINDS) == 1
+    assert sum(SHAPE_PROBABILITIES) == 1
     assert min(largest) < 0.05 < 0.2 < max(largest)
     assert min(used) < 40 < 90 < max(used)
 
@@ -128,7 +128,7 @@ def mean_told(strength: float, *, shuffled: bool = False) -> float:
     found = []
     for seed in range(60):
         rng = np.random.default_rng(seed)
-        first, second = made_up(PAIR, 2_000, strength=strength, rng=rng)
+        first, second = make_up_table(PAIR, 2_000, strength=strength, rng=rng)
         found.append(told(first, rng.permutation(second) if shuffled else second))
     return float(np.mean(found))
 

@@ -10,7 +10,8 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from scipy.optimize import nnls
 
-from certsynth.projection.margins import monotone, nonnegative, onto_simplex
+from certsynth.projection.margins import nearest_probabilities, project_running_sums
+from certsynth.projection.simplex import project_to_simplex
 
 CALM = settings(deadline=None, derandomize=True)
 few_values = st.lists(st.one_of(st.integers(-5, 9).map(float), st.floats(-3, 3)), min_size=1, max_size=6)
@@ -42,7 +43,7 @@ def nearest_on_simplex(values: np.ndarray, total: float) -> np.ndarray:
 @example([1.0, 1.0, -2.0], 1.0)
 def test_the_nearest_point_of_the_simplex_is_found(values: list[float], total: float) -> None:
     array = np.array(values)
-    found = onto_simplex(array, total)
+    found = project_to_simplex(array, total)
     assert found.min() >= 0
     assert found.sum() == pytest.approx(total)
     assert found == pytest.approx(nearest_on_simplex(array, total), abs=1e-9)
@@ -50,12 +51,12 @@ def test_the_nearest_point_of_the_simplex_is_found(values: list[float], total: f
 
 def test_what_lies_on_the_simplex_stays() -> None:
     values = np.random.default_rng(0).dirichlet(np.ones(9))
-    assert onto_simplex(values, 1.0) == pytest.approx(values)
+    assert project_to_simplex(values, 1.0) == pytest.approx(values)
 
 
 @pytest.mark.parametrize("total", [0.0, -1.0])
 def test_nothing_to_share_out_is_nothing_for_each(total: float) -> None:
-    for project in (onto_simplex, monotone):
+    for project in (project_to_simplex, project_running_sums):
         assert project(np.array([3.0, -1.0]), total).tolist() == [0.0, 0.0]
 
 
@@ -80,7 +81,7 @@ def test_running_sums_are_the_nearest_rising_ones(values: list[float]) -> None:
     total = float(array.sum())
     if total < 0.01:
         return
-    found = np.cumsum(monotone(array, total))
+    found = np.cumsum(project_running_sums(array, total))
     assert found[:-1] == pytest.approx(np.minimum(nearest_rising(np.cumsum(array)), total)[:-1], abs=1e-6)
     assert found[-1] == pytest.approx(total)
 
@@ -91,7 +92,7 @@ def test_running_sums_are_the_nearest_rising_ones(values: list[float]) -> None:
 @example([-9.0, 1.0], 0.25)
 @example([9.0, 9.0], 0.25)
 def test_rising_sums_come_from_non_negative_numbers_with_the_total_asked_for(values: list[float], total: float) -> None:
-    found = monotone(np.array(values), total)
+    found = project_running_sums(np.array(values), total)
     assert found.min() >= 0
     assert found.sum() == pytest.approx(total)
 
@@ -99,7 +100,7 @@ def test_rising_sums_come_from_non_negative_numbers_with_the_total_asked_for(val
 def test_rising_sums_move_mass_less_far_than_the_simplex_does() -> None:
     """Why there are two: of noise along a line, what is taken at one point is given back nearby."""
     rng = np.random.default_rng(1)
-    far = {onto_simplex: 0.0, monotone: 0.0}
+    far = {project_to_simplex: 0.0, project_running_sums: 0.0}
     for _ in range(20):
         truth = np.zeros(200)
         truth[rng.integers(200, size=8)] = 1 / 8
@@ -108,7 +109,7 @@ def test_rising_sums_move_mass_less_far_than_the_simplex_does() -> None:
         noisy = steps + (1 - steps.sum()) / 200  # errors of running sums that are independent: as from Haar noise
         for project in far:
             far[project] += float(np.abs(np.cumsum(project(noisy, 1.0) - truth)).mean())
-    assert far[monotone] < 0.5 * far[onto_simplex]
+    assert far[project_running_sums] < 0.5 * far[project_to_simplex]
 
 
 # ------------------------------------------------------------ groups
@@ -121,7 +122,7 @@ grouped_values = st.integers(1, 9).flatmap(
 )
 
 
-@pytest.mark.parametrize("inside", [onto_simplex, monotone])
+@pytest.mark.parametrize("inside", [project_to_simplex, project_running_sums])
 @CALM
 @given(grouped_values)
 @example(([0.0, 0.0], [0, 1]))
@@ -130,7 +131,7 @@ grouped_values = st.integers(1, 9).flatmap(
 def test_probabilities_come_out_and_groups_get_what_their_sums_say(inside, case: tuple[list, list]) -> None:
     values = np.array(case[0])
     groups = np.unique(case[1], return_inverse=True)[1]
-    found = nonnegative(values, groups, inside)
+    found = nearest_probabilities(values, groups, inside)
     sums = np.array([values[groups == g].sum() for g in range(groups.max() + 1)])
     assert found.min() >= 0
     assert found.sum() == pytest.approx(1)
@@ -147,8 +148,8 @@ def test_groups_keep_mass_where_it_was() -> None:
     values, groups = np.r_[0.5, np.full(500, 0.001)], np.r_[0, np.ones(500, int)]
     noisy = values + 0.01 * rng.normal(size=501)
     noisy += (1 - noisy.sum()) / 501
-    assert nonnegative(noisy, groups)[0] == pytest.approx(noisy[0])
-    assert nonnegative(noisy, np.zeros(501, int))[0] < noisy[0] - 0.003
+    assert nearest_probabilities(noisy, groups)[0] == pytest.approx(noisy[0])
+    assert nearest_probabilities(noisy, np.zeros(501, int))[0] < noisy[0] - 0.003
 
 
 @pytest.mark.parametrize(
@@ -159,6 +160,6 @@ def test_a_group_whose_sum_is_just_at_the_cut_is_no_problem(rows: int, counts: l
     """A line and a missing value with noisy counts, made to sum to the number of rows, in shares."""
     values = (np.array(counts) + (rows - sum(counts)) / len(counts)) / rows
     groups = np.r_[np.zeros(len(counts) - 1, int), 1]
-    found = nonnegative(values, groups)
+    found = nearest_probabilities(values, groups)
     assert found.min() >= 0
     assert found.sum() == pytest.approx(1)

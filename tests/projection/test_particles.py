@@ -264,8 +264,8 @@ def test_all_rows_the_same_is_no_problem() -> None:
 @pytest.fixture
 def patient(monkeypatch: pytest.MonkeyPatch) -> None:
     """Go on after a sweep without gain: among few rows the offer that would have helped may just not have come."""
-    monkeypatch.setattr(particles, "SETTLED", -1.0)
-    monkeypatch.setattr(particles, "SETTLING_SWEEPS", 400)
+    monkeypatch.setattr(particles, "SETTLED_GAIN", -1.0)
+    monkeypatch.setattr(particles, "MAX_SETTLING_SWEEPS", 400)
 
 
 @pytest.mark.usefixtures("patient")
@@ -474,4 +474,4 @@ def test_the_finest_scale_is_first_and_each_is_a_coarsening_of_the_one_before(na
         for codes, cells in zip(way, columns, strict=True):
             assert set(codes.tolist()) == set(range(int(codes.max()) + 1))
             assert (np.diff(codes) >= 0).all()
-            assert len(set(codes[len(cells.places) :].tolist())) == cells.apart
+            assert len(set(codes[len(cells.places) :].tolist())) == cells.off_line

@@ -18,7 +18,7 @@ from certsynth.errors import SolverFailed, TooLarge
 from certsynth.projection import linear_program, support
 from certsynth.projection.linear_program import Program, solve
 from certsynth.projection.path_program import PathProgram
-from certsynth.projection.support import drawn_support, fits_full_grid, full_grid, one_way, public_support
+from certsynth.projection.support import drawn_support, fits_full_grid, full_grid, one_way_marginal, public_support
 from certsynth.projection.target import Target, as_probabilities
 from certsynth.projection.transport_program import TransportProgram
 from certsynth.queries.marginals import Marginals
@@ -172,7 +172,7 @@ def test_a_target_without_noise_is_met_exactly() -> None:
 
 def test_a_program_without_solution_says_what_to_try() -> None:
     impossible = Program(
-        cost=np.ones(1), equal=csr_array(np.ones((1, 1))), to=-np.ones(1), below=csr_array((1, 1)), most=np.zeros(1)
+        cost=np.ones(1), a_eq=csr_array(np.ones((1, 1))), b_eq=-np.ones(1), a_ub=csr_array((1, 1)), b_ub=np.zeros(1)
     )
     with pytest.raises(SolverFailed, match="lower resolution"):
         solve(impossible)
@@ -254,10 +254,10 @@ def test_full_grid_that_does_not_fit_is_refused_with_the_numbers() -> None:
 
 def test_full_grid_at_the_limit_is_taken(monkeypatch: pytest.MonkeyPatch) -> None:
     marginals = marginals_of("a square")
-    monkeypatch.setattr(support, "FULL_GRID_LIMIT", 9)
+    monkeypatch.setattr(support, "MAX_FULL_GRID_CELLS", 9)
     assert fits_full_grid(marginals)
     assert len(full_grid(marginals)) == 9
-    monkeypatch.setattr(support, "FULL_GRID_LIMIT", 8)
+    monkeypatch.setattr(support, "MAX_FULL_GRID_CELLS", 8)
     assert not fits_full_grid(marginals)
     with pytest.raises(TooLarge):
         full_grid(marginals)
@@ -280,7 +280,7 @@ def test_drawn_support_lies_in_the_table_and_follows_the_one_way_marginals() -> 
     assert set(as_cells(points)) <= set(oracles.all_cells(marginals.cells))
     assert len(set(as_cells(points))) == len(points)
     for column in range(3):
-        never = np.flatnonzero(one_way(target, column) == 0)
+        never = np.flatnonzero(one_way_marginal(target, column) == 0)
         assert not set(points[:, column]) & set(never.tolist())
 
 
@@ -288,10 +288,10 @@ def test_one_way_is_the_mean_over_the_marginals_that_hold_the_column() -> None:
     marginals = Marginals(cells=(gen.line(2), gen.line(3), gen.line(2)), subsets=((0, 1), (1,)))
     first, second = np.array([0.1, 0.2, 0.1, 0.2, 0.3, 0.1]), np.array([0.5, -0.9, 0.1])
     target = Target(marginals=marginals, blocks=(first, second))
-    assert one_way(target, 0) == pytest.approx(np.array([0.4, 0.6]))
+    assert one_way_marginal(target, 0) == pytest.approx(np.array([0.4, 0.6]))
     averaged = np.maximum((np.array([0.3, 0.5, 0.2]) + second) / 2, 0)
-    assert one_way(target, 1) == pytest.approx(averaged / averaged.sum())
-    assert one_way(target, 2) == pytest.approx(np.array([0.5, 0.5]))  # measured nowhere: nothing is known
+    assert one_way_marginal(target, 1) == pytest.approx(averaged / averaged.sum())
+    assert one_way_marginal(target, 2) == pytest.approx(np.array([0.5, 0.5]))  # measured nowhere: nothing is known
 
 
 def test_incidence_maps_weights_to_the_marginals() -> None:

@@ -14,10 +14,10 @@ import pytest
 from certsynth.algorithm.layers import measure_layers
 from certsynth.domain import Category, Ordered, Schema
 from certsynth.mechanisms import Budget, Measurement, Sensitivity, Unit
-from certsynth.mechanisms.samplers import Noised, calibrated_scale, simulate
+from certsynth.mechanisms.samplers import NoisyIntegers, calibrated_scale, simulate
 from certsynth.projection import synthesis
-from certsynth.projection.synthesis import _Layer, _views, synthesise
-from certsynth.queries.tally import held
+from certsynth.projection.synthesis import _LayerShares, _make_views, synthesise
+from certsynth.queries.tally import in_memory
 from certsynth.sources import cleaned, open_source
 from small import MIXED, NATIVE, NoNoise, native, people, planned, settled
 
@@ -70,13 +70,13 @@ class Seeded:
     def __init__(self, seed: int) -> None:
         self.rng = np.random.default_rng(seed)
 
-    def add(self, values: np.ndarray, *, sensitivity: Sensitivity, budget: Budget) -> Noised:
+    def add(self, values: np.ndarray, *, sensitivity: Sensitivity, budget: Budget) -> NoisyIntegers:
         scale = calibrated_scale(sensitivity, budget)
         if budget.unit is Unit.RHO:
             noise = simulate(self.rng, budget.unit, scale, values.shape)
-            return Noised(values=values + noise, scale=scale, spent=budget)
+            return NoisyIntegers(values=values + noise, scale=scale, spent=budget)
         first, second = self.rng.geometric(-np.expm1(-1 / scale), size=(2, len(values)))
-        return Noised(values=values + first - second, scale=scale, spent=budget)
+        return NoisyIntegers(values=values + first - second, scale=scale, spent=budget)
 
 
 class Silent:
@@ -84,8 +84,8 @@ class Silent:
 
     releasable = False
 
-    def add(self, values: np.ndarray, *, sensitivity: Sensitivity, budget: Budget) -> Noised:
-        return Noised(values=values, scale=0.01, spent=budget)  # the least that ε = 100 allows
+    def add(self, values: np.ndarray, *, sensitivity: Sensitivity, budget: Budget) -> NoisyIntegers:
+        return NoisyIntegers(values=values, scale=0.01, spent=budget)  # the least that ε = 100 allows
 
 
 def clean(frame: pl.DataFrame, schema: Schema) -> list[np.ndarray]:
@@ -97,7 +97,7 @@ def clean(frame: pl.DataFrame, schema: Schema) -> list[np.ndarray]:
 def measured(rows: Sequence[np.ndarray], schema: Schema, *, noise: Any = None, **asked: Any) -> list[Measurement]:
     asked = {"projection": "particles", "mechanism": "identity"} | asked
     layers = planned(schema, settled(schema, **asked), len(rows[0]))
-    return measure_layers(held(rows), schema, layers, noise=noise)
+    return measure_layers(in_memory(rows), schema, layers, noise=noise)
 
 
 def on_detail(columns: Sequence[np.ndarray], schema: Schema) -> list[np.ndarray]:
@@ -170,9 +170,9 @@ class Fixed:
     def __init__(self, counts: Sequence[int]) -> None:
         self.counts = np.array(counts)
 
-    def add(self, values: np.ndarray, *, sensitivity: Sensitivity, budget: Budget) -> Noised:
+    def add(self, values: np.ndarray, *, sensitivity: Sensitivity, budget: Budget) -> NoisyIntegers:
         assert len(values) == len(self.counts)
-        return Noised(values=self.counts, scale=calibrated_scale(sensitivity, budget), spent=budget)
+        return NoisyIntegers(values=self.counts, scale=calibrated_scale(sensitivity, budget), spent=budget)
 
 
 def test_a_category_in_a_table_that_seems_empty_gets_legal_rows() -> None:
@@ -261,7 +261,7 @@ def test_without_noise_single_columns_are_right_up_to_rounding_for_any_number_of
 def test_more_rows_than_particles_are_copies_that_differ_inside_their_cells(monkeypatch: pytest.MonkeyPatch) -> None:
     private = clean(people(300), MIXED)
     found = measured(private, MIXED, noise=NoNoise(), resolution=3)
-    monkeypatch.setattr(synthesis, "PARTICLES", 50)
+    monkeypatch.setattr(synthesis, "MAX_PARTICLES", 50)
     made = synthesise(found, MIXED, 1_013, np.random.default_rng(7))
     check_rows(made, MIXED, 1_013)
     cells = found[-1].marginals.cells
@@ -297,10 +297,10 @@ def test_the_private_rows_would_fit_every_view_perfectly_if_there_were_no_noise(
     schema, make = TABLES[table]
     private, rng = clean(make(80), schema), np.random.default_rng(9)
     found = measured(private, schema, noise=NoNoise(), sparsity=sparsity, resolution=5, epsilon=20)
-    layers = _Layer.all(found, rng)
+    layers = _LayerShares.all(found, rng)
     base = found[1].marginals.cells
     codes = np.column_stack([c.to_cells(x, grid) for c, x, grid in zip(schema, private, base, strict=True)])
-    views = _views(layers[1:], base)
+    views = _make_views(layers[1:], base)
     subsets = [s for k in range(2, sparsity + 1) for s in itertools.combinations(range(len(schema)), k)]
     assert {view.columns for view in views} == set(subsets)
     assert len(views) > len(subsets)

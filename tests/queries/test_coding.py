@@ -12,8 +12,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from certsynth.domain import Category, Cells, Column, Groups, Ordered
-from certsynth.queries.coding import MANY_ROWS, Coder, Stepped, in_cells, on_lattice
-from certsynth.queries.counting import count, moved
+from certsynth.queries.coding import MIN_PREPARED_ROWS, Coder, StepFunction, in_cells, on_lattice
+from certsynth.queries.counting import count_rows, sum_largest_moves
 
 WEIGHTS = st.fractions(Fraction(1, 50), 1, max_denominator=1000)
 
@@ -78,7 +78,7 @@ def test_codes_are_those_of_the_columns_own_methods(data: st.DataObject, seed: i
     column = data.draw(columns())
     cells = data.draw(cells_of(column))
     rng = np.random.default_rng(seed)
-    clean = values_of(column, cells, rng, MANY_ROWS + int(rng.integers(0, 5)))
+    clean = values_of(column, cells, rng, MIN_PREPARED_ROWS + int(rng.integers(0, 5)))
     for rule in [in_cells] if isinstance(cells, Groups) else [in_cells, on_lattice]:
         if rule is in_cells and not isinstance(cells, Groups) and len(cells.places):
             cells = column.cells(min(cells.steps, 4096))  # a lattice is no cells
@@ -89,7 +89,7 @@ def test_codes_are_those_of_the_columns_own_methods(data: st.DataObject, seed: i
         assert codes.dtype.itemsize < own.dtype.itemsize  # the control: it went the other way
         np.testing.assert_array_equal(codes, own)
         np.testing.assert_array_equal(units, away)
-        np.testing.assert_array_equal(coder.code([clean, clean], apart=False)[0], own)
+        np.testing.assert_array_equal(coder.code([clean, clean], distances=False)[0], own)
 
 
 @pytest.mark.parametrize("which", ["least", "begins", "most"])
@@ -98,10 +98,10 @@ def test_a_wrong_step_would_be_seen(which: str) -> None:
     column = Ordered("x", kind="number", low=0, high=1)
     cells = column.cells(16)
     coder = Coder([column], [cells], in_cells, 2**20)
-    clean = np.append(np.arange(17) / 16, np.zeros(MANY_ROWS))
+    clean = np.append(np.arange(17) / 16, np.zeros(MIN_PREPARED_ROWS))
     np.testing.assert_array_equal(coder.code([clean])[0], coder._one_by_one([clean], True)[0])
     (right,) = coder._prepared
-    assert isinstance(right, Stepped)
+    assert isinstance(right, StepFunction)
     wrong = {"least": np.nextafter(right.least, 2), "begins": right.begins * 0 + right.begins[-1], "most": 0}
     coder._prepared[:] = [dataclasses.replace(right, **{which: wrong[which]})]
     assert (coder.code([clean])[0] != coder._one_by_one([clean], True)[0]).any()
@@ -111,7 +111,7 @@ def test_values_that_no_column_has_are_refused() -> None:
     line, long = Ordered("x", low=0, high=5), Ordered("x", low=0, high=10**6)
     labels = Category("x", values=("a", "b"))
     for column, bad in ((line, 6.0), (line, -1.0), (long, -1.0), (labels, 2), (labels, -1)):
-        clean = np.zeros(MANY_ROWS, type(bad))
+        clean = np.zeros(MIN_PREPARED_ROWS, type(bad))
         clean[77] = bad
         with pytest.raises(ValueError, match="none that its column has"):
             Coder([column], [column.cells(4)], in_cells, 0).code([clean])
@@ -134,22 +134,22 @@ def test_counts_are_those_of_bincount(rows: int, sizes: list[int], alike: bool, 
     subsets = [s for ways in range(4) for s in itertools.combinations(range(4), ways)]
     subsets = [s for s in subsets if np.prod([sizes[j] for j in s]) < 2e6]
     blocks = [np.full(int(np.prod([sizes[j] for j in s])), 5, np.int64) for s in subsets]
-    count(blocks, codes, subsets, sizes)
+    count_rows(blocks, codes, subsets, sizes)
     for block, s in zip(blocks, subsets, strict=True):
         index = np.zeros(rows, np.int64)
         for j in s:
             index = index * sizes[j] + codes[j]
         np.testing.assert_array_equal(block, 5 + np.bincount(index, minlength=len(block)))
     expected = [int(units[list(s)].astype(np.int64).max(axis=0).sum()) if s and rows else 0 for s in subsets]
-    assert moved(units, subsets) == expected
+    assert sum_largest_moves(units, subsets) == expected
 
 
 def test_sums_beyond_32_bits_are_exact() -> None:
     units = np.full((2, 10_000), 2**20, np.int32)
-    assert moved(units, [(0, 1), (0,)]) == [10_000 * 2**20] * 2
+    assert sum_largest_moves(units, [(0, 1), (0,)]) == [10_000 * 2**20] * 2
     block = np.array([2**40, 0])
-    count([block], np.zeros((1, MANY_ROWS), np.uint16), [(0,)], [2])
-    assert block.tolist() == [2**40 + MANY_ROWS, 0]
+    count_rows([block], np.zeros((1, MIN_PREPARED_ROWS), np.uint16), [(0,)], [2])
+    assert block.tolist() == [2**40 + MIN_PREPARED_ROWS, 0]
 
 
 def test_the_number_of_threads_does_not_matter(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -159,7 +159,7 @@ def test_the_number_of_threads_does_not_matter(monkeypatch: pytest.MonkeyPatch) 
     for cores in (1, 2, 7):
         monkeypatch.setattr("os.cpu_count", lambda cores=cores: cores)
         blocks = [np.zeros(81, np.int64) for _ in subsets]
-        count(blocks, codes, subsets, [9] * 4)
+        count_rows(blocks, codes, subsets, [9] * 4)
         found.append([block.tolist() for block in blocks])
     assert found[0] == found[1] == found[2]
 
@@ -167,7 +167,7 @@ def test_the_number_of_threads_does_not_matter(monkeypatch: pytest.MonkeyPatch) 
 def test_few_rows_are_not_worth_a_preparation() -> None:
     column = Ordered("x", low=0, high=5)
     coder = Coder([column], [column.cells(4)], in_cells, 0)
-    coder.code([np.zeros(MANY_ROWS - 1)])
+    coder.code([np.zeros(MIN_PREPARED_ROWS - 1)])
     assert not coder._prepared
     coder.code([np.zeros(1)])
     assert coder._prepared

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from certsynth.queries.counting import FEW_CELLS, MANY_ROWS, count, moved
+from certsynth.queries.counting import MAX_TWIN_CELLS, MIN_COMPILED_ROWS, count_rows, sum_largest_moves
 
 ROWS = 2**17
 SIZES = (300, 258, 2, 7)
@@ -16,13 +16,13 @@ def beginning(start: int) -> list[np.ndarray]:
     return [np.full(int(np.prod([SIZES[j] for j in subset])), start, np.int64) for subset in SUBSETS]
 
 
-@pytest.mark.parametrize("rows", [0, 1, MANY_ROWS - 1, MANY_ROWS, MANY_ROWS + 1, ROWS])
+@pytest.mark.parametrize("rows", [0, 1, MIN_COMPILED_ROWS - 1, MIN_COMPILED_ROWS, MIN_COMPILED_ROWS + 1, ROWS])
 @pytest.mark.parametrize("kind", [np.uint16, np.uint32, np.int64])
 def test_counts_are_those_of_numpy(rows: int, kind: type) -> None:
     rng = np.random.default_rng(rows)
     codes = np.stack([rng.integers(0, size, rows) for size in SIZES]).astype(kind)
     blocks = beginning(0)
-    count(blocks, codes, SUBSETS, SIZES)
+    count_rows(blocks, codes, SUBSETS, SIZES)
     for subset, block in zip(SUBSETS, blocks, strict=True):
         expected = np.zeros([SIZES[j] for j in subset], np.int64)
         for places in codes[list(subset)].T.tolist():
@@ -36,15 +36,15 @@ def test_rows_that_all_fall_into_one_cell_overflow_nothing(start: int) -> None:
     last = np.array([size - 1 for size in SIZES])
     codes = np.repeat(last[:, None], ROWS, axis=1).astype(np.uint16)
     blocks = beginning(start)
-    assert min(map(len, blocks)) <= FEW_CELLS < max(map(len, blocks)) <= ROWS  # counted with twins, and aside
+    assert min(map(len, blocks)) <= MAX_TWIN_CELLS < max(map(len, blocks)) <= ROWS  # counted with twins, and aside
     for _ in range(2):
-        count(blocks, codes, SUBSETS, SIZES)
+        count_rows(blocks, codes, SUBSETS, SIZES)
     for block in blocks:
         assert block[-1] == start + 2 * ROWS
         assert (block[:-1] == start).all()
 
 
-@pytest.mark.parametrize("rows", [1, MANY_ROWS - 1, MANY_ROWS, ROWS])
+@pytest.mark.parametrize("rows", [1, MIN_COMPILED_ROWS - 1, MIN_COMPILED_ROWS, ROWS])
 @pytest.mark.parametrize("kind", [np.uint16, np.uint32, np.int64])
 def test_sums_of_the_largest_units_overflow_nothing(rows: int, kind: type) -> None:
     most = min(np.iinfo(kind).max, 2**20)
@@ -52,5 +52,5 @@ def test_sums_of_the_largest_units_overflow_nothing(rows: int, kind: type) -> No
     subsets = [(0,), (1,), (0, 1), (1, 2), (2, 3), (0, 3), (1, 2, 3), ()]
     wide = units.astype(object)
     expected = [sum(wide[list(subset)].max(axis=0).tolist()) if subset else 0 for subset in subsets]
-    assert moved(units, subsets) == expected
+    assert sum_largest_moves(units, subsets) == expected
     assert rows < ROWS or expected[0] > 2**32

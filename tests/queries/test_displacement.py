@@ -20,7 +20,7 @@ from certsynth.mechanisms import Budget, Guarantee, Measurement, Neighbours, Sen
 from certsynth.mechanisms.samplers import Noise
 from certsynth.mechanisms.scalars import NoisyScalars, measure_scalars
 from certsynth.queries import Marginals
-from certsynth.queries.displacement import displacement, farthest
+from certsynth.queries.displacement import farthest, sum_displacement
 from certsynth.queries.fine import MOVE_UNITS
 from small import MIXED, LyingNoise, NoNoise, failures_allowed, people
 
@@ -80,7 +80,7 @@ def tables(most: int) -> Iterable[tuple[Row, ...]]:
 def test_no_neighbours_differ_by_more_than_the_farthest_row(neighbours: Neighbours, name: str) -> None:
     """P1, over all tables of at most two rows. Some pair attains it, as far as its values are that far away."""
     marginals = MARGINALS[name]
-    found = {rows: displacement(TINY, marginals, [columns(rows)]) for rows in tables(2)}
+    found = {rows: sum_displacement(TINY, marginals, [columns(rows)]) for rows in tables(2)}
     changes = []
     for rest in tables(1):
         ours = [found[tuple(sorted((*rest, row), key=ROWS.index))] for row in ROWS]
@@ -112,12 +112,12 @@ def exact(rows: Sequence[Row], marginals: Marginals) -> list[Fraction]:
     for subset in marginals.subsets:
         away = Fraction(0)
         for row in rows:
-            away += max(from_centre(TINY.columns[j], row[j], marginals.cells[j]) for j in subset)
+            away += max(distance_to_centre(TINY.columns[j], row[j], marginals.cells[j]) for j in subset)
         sums.append(away)
     return sums
 
 
-def from_centre(column: Column, value: float, cells: Any) -> Fraction:
+def distance_to_centre(column: Column, value: float, cells: Any) -> Fraction:
     if not isinstance(column, Ordered) or math.isnan(value):
         return Fraction(0)
     place = Fraction(value) / column.reach
@@ -136,7 +136,7 @@ def test_the_sum_is_exact_up_to_one_unit_for_a_row_and_never_too_small(name: str
     marginals = MARGINALS[name]
     for rows in itertools.chain(tables(1), itertools.islice(tables(2), 100, None, 7), [tuple(ROWS), tuple(ROWS * 3)]):
         true = max(exact(rows, marginals)) * MOVE_UNITS
-        assert true <= displacement(TINY, marginals, [columns(rows)]) <= true + len(rows)
+        assert true <= sum_displacement(TINY, marginals, [columns(rows)]) <= true + len(rows)
 
 
 @given(st.lists(st.floats(0, 1), min_size=1, max_size=8), st.sampled_from([1, 2, 3, 5, 8, 64, 1000, 1024]))
@@ -145,16 +145,16 @@ def test_no_number_is_further_away_than_it_counts(values: list[float], resolutio
     """Next to an edge, where floats round a value into the next cell, and next to a centre, where they lose 1e-17."""
     rows = [(math.nan, value, 0) for value in values]
     marginals = even(TINY, 1, resolution)
-    found = displacement(TINY, marginals, [columns(rows)])
+    found = sum_displacement(TINY, marginals, [columns(rows)])
     true = exact(rows, marginals)[1] * MOVE_UNITS
     assert true - Fraction(1, 10**6) <= found <= min(true + len(rows), len(rows) * farthest(TINY, marginals))
 
 
 def test_batches_do_not_matter() -> None:
     marginals = MARGINALS["three cells, 2 at once"]
-    at_once = displacement(TINY, marginals, [columns(ROWS)])
-    assert displacement(TINY, marginals, [columns(ROWS[:7]), columns([]), columns(ROWS[7:])]) == at_once
-    assert displacement(TINY, marginals, []) == 0
+    at_once = sum_displacement(TINY, marginals, [columns(ROWS)])
+    assert sum_displacement(TINY, marginals, [columns(ROWS[:7]), columns([]), columns(ROWS[7:])]) == at_once
+    assert sum_displacement(TINY, marginals, []) == 0
 
 
 def test_the_farthest_is_what_the_schema_allows() -> None:
@@ -202,7 +202,7 @@ def noisy(
 ) -> NoisyScalars:
     most = farthest(of(rows), measurement.marginals)
     return measure_scalars(
-        [displacement(of(rows), measurement.marginals, [rows])],
+        [sum_displacement(of(rows), measurement.marginals, [rows])],
         sensitivity=Sensitivity(most, most**2),
         budget=budget,
         neighbours=measurement.strategy.neighbours,
@@ -211,7 +211,9 @@ def noisy(
 
 
 def true_means(rows: Sequence[np.ndarray], marginals: Marginals) -> list[float]:
-    away = [column.from_centre(x, cells) for column, x, cells in zip(of(rows), rows, marginals.cells, strict=True)]
+    away = [
+        column.distance_to_centre(x, cells) for column, x, cells in zip(of(rows), rows, marginals.cells, strict=True)
+    ]
     return [float(np.max([away[j] for j in subset], axis=0).mean()) for subset in marginals.subsets]
 
 

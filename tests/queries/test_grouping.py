@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from certsynth.domain import Cells, Groups
-from certsynth.queries.grouping import MOST_POINTS, best_groups
+from certsynth.queries.grouping import MAX_EXACT_POINTS, best_groups
 
 
 def partitions(points: int, groups: int) -> Iterator[tuple[int, ...]]:
@@ -105,7 +105,7 @@ def test_points_with_mass_are_told_apart_and_empty_stretches_shared_out() -> Non
     mass = np.zeros(100)
     mass[[10, 11, 90]] = [5, 5, 2]
     starts = best_groups(np.arange(100), mass, 8)
-    code = Groups.of(Cells(places=np.arange(100), steps=99, apart=0), starts).code(np.array([10, 11, 90]))
+    code = Groups.of(Cells(places=np.arange(100), steps=99, off_line=0), starts).code(np.array([10, 11, 90]))
     assert len(starts) == 8
     assert len(set(code.tolist())) == 3
     assert np.diff([*starts, 100]).max() < 30
@@ -178,7 +178,7 @@ def test_the_slower_programme_knows_the_median() -> None:
 
 
 def test_very_many_points_are_cut_into_runs_of_about_equal_mass() -> None:
-    mass = np.random.default_rng(0).random(5 * MOST_POINTS)
+    mass = np.random.default_rng(0).random(5 * MAX_EXACT_POINTS)
     starts = best_groups(np.arange(len(mass)), mass, 20)
     assert starts[0] == 0
     assert len(starts) == 20

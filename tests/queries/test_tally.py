@@ -10,10 +10,10 @@ import pytest
 
 from certsynth.domain import Schema
 from certsynth.queries.displacement import Displacement
-from certsynth.queries.fine import FineMarginals
+from certsynth.queries.fine import LatticeQuery
 from certsynth.queries.marginals import CellCounts, Marginals
-from certsynth.queries.occupied import Occupancy, all_columns
-from certsynth.queries.tally import Dense, HowMany, Tally, asked, held
+from certsynth.queries.occupied import Occupancy, joint_grid
+from certsynth.queries.tally import Dense, RowCount, Tally, in_memory, tally_batches
 from certsynth.sources import cleaned, open_source
 
 SCHEMA = Schema.parse(
@@ -54,15 +54,15 @@ def table(rows: int, seed: int = 1) -> list[np.ndarray]:
 
 
 def tallies() -> dict[str, Tally[Any, Any]]:
-    pairs = FineMarginals.all_subsets(SCHEMA, sparsity=2, steps=7)
-    wide = FineMarginals.of(SCHEMA, [(0,), (0, 1, 2, 3)], steps=5).netted([table(60, seed=2)])
+    pairs = LatticeQuery.all_subsets(SCHEMA, sparsity=2, steps=7)
+    wide = LatticeQuery.of(SCHEMA, [(0,), (0, 1, 2, 3)], steps=5).with_nets([table(60, seed=2)])
     marginals = Marginals.all_subsets(SCHEMA, sparsity=2, resolution=3)
     return {
-        "rows": HowMany(),
+        "rows": RowCount(),
         "cells": CellCounts(SCHEMA, marginals),
         "lattice": pairs,
         "net": wide,
-        "occupied": Occupancy(SCHEMA, [all_columns(SCHEMA, 2), all_columns(SCHEMA, 5)], most=10),
+        "occupied": Occupancy(SCHEMA, [joint_grid(SCHEMA, 2), joint_grid(SCHEMA, 5)], most=10),
         "displacement": Displacement(SCHEMA, marginals),
     }
 
@@ -95,7 +95,7 @@ def test_parts_in_any_order_add_up_to_the_whole(name: str) -> None:
     entries = [(v, p, x) for v, p, x in together.entries()]
     found = sorted((v, int(p), int(x)) for v, ps, xs in entries for p, x in zip(ps, xs, strict=True) if x)
     assert found == whole
-    assert repr(tally.result(together)) == repr(asked([rows], tally)) == repr(held(rows)(tally))
+    assert repr(tally.result(together)) == repr(tally_batches([rows], tally)) == repr(in_memory(rows)(tally))
 
 
 @pytest.mark.parametrize("name", tallies())
@@ -130,7 +130,7 @@ def test_counts_themselves_cannot_be_sent() -> None:
     """Tallies travel; exact counts as a type of their own do not."""
     for name in ("cells", "lattice", "occupied"):
         with pytest.raises(TypeError, match="private"):
-            pickle.dumps(asked([table(5)], tallies()[name]))
+            pickle.dumps(tally_batches([table(5)], tallies()[name]))
 
 
 def test_rows_of_a_frame_are_cleaned_before_they_are_asked() -> None:
@@ -138,4 +138,4 @@ def test_rows_of_a_frame_are_cleaned_before_they_are_asked() -> None:
     frame = pd.DataFrame({"age": [3, 99], "wage": [0.5, None], "sex": ["f", "?"], "born": ["1971-01-01"] * 2})
     frame["well"] = ["yes", "no"]
     (batch,) = cleaned(open_source(frame), SCHEMA)
-    assert asked([batch], HowMany()) == 2
+    assert tally_batches([batch], RowCount()) == 2

@@ -11,10 +11,10 @@ from nasty import TABLE, columns, expected
 
 from certsynth.domain import Column, Schema
 from certsynth.queries.displacement import Displacement
-from certsynth.queries.fine import FineMarginals
+from certsynth.queries.fine import LatticeQuery
 from certsynth.queries.marginals import CellCounts, Marginals
-from certsynth.queries.occupied import Occupancy, all_columns
-from certsynth.queries.tally import HowMany, Tally
+from certsynth.queries.occupied import Occupancy, joint_grid
+from certsynth.queries.tally import RowCount, Tally
 
 KINDS = range(len(columns("x")))
 """The nasty table has a schema for each: all its columns as one and the same kind."""
@@ -44,13 +44,13 @@ def tallies(schema: Schema) -> dict[str, Tally[Any, Any]]:
     known = {column.name for column in schema} <= set(TABLE)
     nodes = [x[:9] for x in clean_rows(schema)] if known else []
     return {
-        "rows": HowMany(),
+        "rows": RowCount(),
         "cells": CellCounts(schema, marginals),
         "fine cells": CellCounts(schema, Marginals.all_subsets(schema, sparsity=1, resolution=100)),
-        "lattice": FineMarginals.of(schema, pairs),
-        "three columns": FineMarginals.of(schema, [(0, 1, 2), (1, 2), (1,)], steps=9),
-        "nets": FineMarginals.of(schema, wide if known else pairs).netted([nodes]),
-        "occupied": Occupancy(schema, [all_columns(schema, 2)], most=10),
+        "lattice": LatticeQuery.of(schema, pairs),
+        "three columns": LatticeQuery.of(schema, [(0, 1, 2), (1, 2), (1,)], steps=9),
+        "nets": LatticeQuery.of(schema, wide if known else pairs).with_nets([nodes]),
+        "occupied": Occupancy(schema, [joint_grid(schema, 2)], most=10),
         "displacement": Displacement(schema, marginals),
     }
 

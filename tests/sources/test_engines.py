@@ -20,9 +20,9 @@ from nasty import CANARY, FORMS, NESTED, TABLE, arrow, columns, parquet_file, po
 from certsynth.domain import Column, Ordered, Schema
 from certsynth.domain.cells import Groups
 from certsynth.errors import InputError
-from certsynth.queries.fine import FineMarginals
+from certsynth.queries.fine import LatticeQuery
 from certsynth.queries.marginals import CellCounts, Marginals, all_subsets
-from certsynth.queries.tally import asked
+from certsynth.queries.tally import tally_batches
 from certsynth.sources import Unopened, cleaned, codes, duck, open_source, pushdown, pushed_down, rows_of
 from certsynth.sources.pushdown import PushedDown
 
@@ -57,7 +57,7 @@ def test_every_tally_says_the_same_wherever_rows_come_from(name: str, tmp_path: 
         schema = schema.select([column.name for column in schema if is_accepted(source, column)])
         assert len(schema) >= 5
         rows = clean_rows(schema, as_text=name == "csv")
-        assert ask(source, schema, Together.of(schema)) == asked([rows], Together.of(schema))
+        assert ask(source, schema, Together.of(schema)) == tally_batches([rows], Together.of(schema))
 
 
 def test_rows_that_are_read_ahead_are_the_same(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -88,7 +88,7 @@ def test_grouped_counts_of_an_engine_are_those_of_the_rows(engine: str, kind: in
     said = 0
     for name, tally in tallies(schema).items():
         if source.answers(tally, schema):
-            assert shown(source.tallied(tally, schema)) == shown(asked([clean_rows(schema)], tally)), name
+            assert shown(source.tallied(tally, schema)) == shown(tally_batches([clean_rows(schema)], tally)), name
             said += 1
     assert said >= 3
 
@@ -134,7 +134,7 @@ def line_tallies(schema: Schema) -> list[Any]:
     starts = np.unique(np.append(0, np.random.default_rng(2).integers(0, len(lattice.places), 40)))
     detail = Marginals(cells=(Groups.of(lattice, starts),), subsets=((0,),))
     even = [CellCounts(schema, Marginals.even(schema, [(0,)], resolution=k)) for k in (5, 100)]
-    return [*even, CellCounts(schema, detail), *(FineMarginals.of(schema, [(0,)], steps=k) for k in (None, 7, 256))]
+    return [*even, CellCounts(schema, detail), *(LatticeQuery.of(schema, [(0,)], steps=k) for k in (None, 7, 256))]
 
 
 def differences(column: Ordered, engine: str, seed: int = 1) -> list[str]:
@@ -192,7 +192,9 @@ def test_a_table_of_hardly_a_row_is_counted(rows: int, tmp_path: Path) -> None:
     assert isinstance(source, PushedDown)
     schema = sayable(source, nasty_schema(11))
     for name, tally in tallies(schema).items():
-        assert shown(ask(source, schema, tally)) == shown(asked([[x[:rows] for x in clean_rows(schema)]], tally)), name
+        assert shown(ask(source, schema, tally)) == shown(
+            tally_batches([[x[:rows] for x in clean_rows(schema)]], tally)
+        ), name
 
 
 def test_a_table_that_changes_meanwhile_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -218,7 +220,7 @@ def test_a_table_of_ibis_is_counted_in_its_database(tmp_path: Path) -> None:
     for kind in (1, 7, 9, 11):
         schema = sayable(source, nasty_schema(kind))
         tally = CellCounts(schema, Marginals.even(schema, all_subsets(schema, 2), resolution=5))
-        assert shown(source.tallied(tally, schema)) == shown(asked([clean_rows(schema)], tally))
+        assert shown(source.tallied(tally, schema)) == shown(tally_batches([clean_rows(schema)], tally))
 
 
 def test_only_an_engine_can_be_asked_to_count() -> None:
@@ -348,7 +350,7 @@ def test_sqlite_is_read_where_duckdb_can(tmp_path: Path) -> None:
         pytest.skip("DuckDB's extension sqlite is not installed here")
     schema = Schema(columns=tuple(columns(n)[k] for n, k in (("integers", 7), ("floats", 8), ("texts", 4))))
     tally = CellCounts(schema, Marginals.even(schema, all_subsets(schema, 2), resolution=5))
-    assert shown(ask(open_source(asked_for), schema, tally)) == shown(asked([clean_rows(schema)], tally))
+    assert shown(ask(open_source(asked_for), schema, tally)) == shown(tally_batches([clean_rows(schema)], tally))
 
 
 @pytest.mark.parametrize(

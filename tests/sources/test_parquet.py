@@ -22,7 +22,7 @@ from hypothesis import strategies as st
 from nasty import CANARY, ROWS, TABLE, arrow, columns, expected
 
 from certsynth.domain import Category, Column, Ordered, Schema
-from certsynth.domain.column import MANY_ROWS
+from certsynth.domain.column import MIN_COMPILED_ROWS
 from certsynth.errors import InputError
 from certsynth.queries.tally import Batch
 from certsynth.sources import cleaned, duck, open_source
@@ -48,7 +48,7 @@ def write(path: Path, **values: Any) -> Path:
     return path
 
 
-@pytest.mark.parametrize("times", [1, MANY_ROWS // ROWS + 1])
+@pytest.mark.parametrize("times", [1, MIN_COMPILED_ROWS // ROWS + 1])
 def test_nasty_columns_are_cleaned_as_their_values_are(times: int, tmp_path: Path) -> None:
     """Few rows go by the columns' own methods, many by compiled loops and DuckDB's lists of texts."""
     path = tmp_path / "nasty.parquet"
@@ -90,7 +90,7 @@ def more_columns(name: str) -> list[Column]:
 
 
 def test_extremes_are_cleaned_as_one_by_one(tmp_path: Path) -> None:
-    path, rows = tmp_path / "x.parquet", MANY_ROWS + 3
+    path, rows = tmp_path / "x.parquet", MIN_COMPILED_ROWS + 3
     table = {name: pa.array([v[i % len(v)] for i in range(rows)], kind) for name, (kind, v) in EXTREMES.items()}
     pq.write_table(pa.table(table), path)
     raw = dict(zip(EXTREMES, next(open_source(path).batches(list(EXTREMES), rows=20)), strict=True))
@@ -129,7 +129,7 @@ def scratch(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def test_any_column_is_cleaned_as_its_values_are(scratch: Path, data: st.DataObject) -> None:
     column, (values, listed) = data.draw(tables())
     some = data.draw(st.lists(st.none() | values | st.sampled_from(listed or (0,)), min_size=1, max_size=12))
-    many = some * (MANY_ROWS // len(some) + 1)
+    many = some * (MIN_COMPILED_ROWS // len(some) + 1)
     kind = pa.string() if any(isinstance(x, str) for x in some) else pa.int64()
     pq.write_table(pa.table({"x": pa.array(many, kind)}), scratch)
     (found,) = read(scratch, Schema(columns=(column,)))

@@ -31,9 +31,9 @@ from certsynth.algorithm.release import COUNTING, DISPLACED
 from certsynth.cli import main
 from certsynth.domain import Category, Ordered
 from certsynth.errors import InputError
-from certsynth.queries.fine import PLACING
+from certsynth.queries.fine import PLACING_PHASE
 from certsynth.queries.marginals import CellCounts, Marginals
-from certsynth.queries.tally import HowMany, asked
+from certsynth.queries.tally import RowCount, tally_batches
 from certsynth.sources import open_source, pushed_down, rows_of, spark
 from certsynth.sources.pushdown import PushedDown
 from certsynth.sources.spark import SparkTable, spark_table
@@ -96,7 +96,7 @@ PARTITIONS: dict[str, Callable[[Any], Any]] = {
 @pytest.mark.parametrize("parts", PARTITIONS)
 def test_every_tally_says_the_same_whatever_the_partitions(parts: str, nasty: Any) -> None:
     schema = mixed_schema(list(PARTITIONS).index(parts) * 5)
-    assert ask(PARTITIONS[parts](nasty), schema, Together.of(schema)) == asked(
+    assert ask(PARTITIONS[parts](nasty), schema, Together.of(schema)) == tally_batches(
         [clean_rows(schema)], Together.of(schema)
     )
 
@@ -105,8 +105,8 @@ def test_one_row_more_is_seen() -> None:
     """The control of all comparisons here."""
     schema = mixed_schema()
     rows = clean_rows(schema)
-    more = asked([rows, [x[:1] for x in rows]], Together.of(schema))
-    assert all(a != b for a, b in zip(more, asked([rows], Together.of(schema)), strict=True))
+    more = tally_batches([rows, [x[:1] for x in rows]], Together.of(schema))
+    assert all(a != b for a, b in zip(more, tally_batches([rows], Together.of(schema)), strict=True))
 
 
 def test_rows_that_are_brought_here_are_the_same(nasty: Any) -> None:
@@ -142,14 +142,14 @@ def test_types_of_storage_are_counted_as_everywhere(turn: int, session: Any, tmp
     named = list(zip(SPARK_TYPES, kinds, strict=True))
     schema = Schema(columns=tuple(storage.columns_of_every_kind(name)[kind] for name, kind in named))
     rows = [column.clean(storage.seen(column.name, by="engines")) for column in schema]
-    assert ask(frame, schema, Together.of(schema)) == asked([rows], Together.of(schema))
+    assert ask(frame, schema, Together.of(schema)) == tally_batches([rows], Together.of(schema))
     source = pushed_down(frame)
     assert isinstance(source, PushedDown)
     for j, column in enumerate(schema):
         alone = Schema(columns=(column,))
         tally = CellCounts(alone, Marginals.even(alone, [(0,)], resolution=40))
         if j % 3 == turn and source.answers(tally, alone):
-            assert shown(source.tallied(tally, alone)) == shown(asked([rows[j : j + 1]], tally)), (
+            assert shown(source.tallied(tally, alone)) == shown(tally_batches([rows[j : j + 1]], tally)), (
                 column.name,
                 kinds[j],
             )
@@ -163,13 +163,13 @@ def test_grouped_counts_in_spark_sql_are_those_of_the_rows(nasty: Any) -> None:
         schema = nasty_schema(kind, names)
         tally = CellCounts(schema, Marginals.even(schema, [tuple(range(len(names)))], resolution=5))
         assert source.answers(tally, schema)
-        assert shown(source.tallied(tally, schema)) == shown(asked([clean_rows(schema)], tally)), names
+        assert shown(source.tallied(tally, schema)) == shown(tally_batches([clean_rows(schema)], tally)), names
 
 
 def test_a_table_without_rows_says_nothing(session: Any, nasty: Any) -> None:
     schema = mixed_schema()
     empty = [x[:0] for x in clean_rows(schema)]
-    assert ask(nasty.filter("false"), schema, Together.of(schema)) == asked([empty], Together.of(schema))
+    assert ask(nasty.filter("false"), schema, Together.of(schema)) == tally_batches([empty], Together.of(schema))
     assert list(open_source(nasty.filter("false")).batches(["texts"])) == []
 
 
@@ -199,7 +199,7 @@ class Dying:
 def test_a_task_that_fails_or_is_killed_and_tried_again_counts_once(nasty: Any) -> None:
     schema = mixed_schema(3)
     found = ask(nasty.repartition(2), schema, Dying(Together.of(schema)))
-    assert found == asked([clean_rows(schema)], Together.of(schema))
+    assert found == tally_batches([clean_rows(schema)], Together.of(schema))
 
 
 def test_rows_that_were_sent_before_their_query_died_count_once(nasty: Any) -> None:
@@ -220,7 +220,7 @@ def test_rows_that_were_sent_before_their_query_died_count_once(nasty: Any) -> N
     about = SparkTable.open(frame, "data")  # a step of one's own is refused: here it stands for what Spark does
     table = dataclasses.replace(about, frame=frame.mapInArrow(dying, frame.schema))
     found = ask(table, schema, tallies(schema)["cells"])
-    assert shown(found) == shown(asked([clean_rows(schema)], tallies(schema)["cells"]))
+    assert shown(found) == shown(tally_batches([clean_rows(schema)], tallies(schema)["cells"]))
 
 
 def test_columns_go_by_their_whole_names(session: Any) -> None:
@@ -290,7 +290,7 @@ def test_no_cell_in_the_message_of(case: str, session: Any, capfd: pytest.Captur
     frame = failing(session)[case]
     schema = Schema(columns=(Category(name="x", values=("a",)),))
     with pytest.raises(InputError) as caught:
-        ask(frame, schema, HowMany())
+        ask(frame, schema, RowCount())
     assert "canary" not in "".join(traceback.format_exception(caught.value)) + "".join(capfd.readouterr())
     assert "\n" not in str(caught.value)
     with contextlib.suppress(InputError):  # in a session of one's own Spark may read what is no text
@@ -301,7 +301,7 @@ def test_no_cell_in_the_message_of(case: str, session: Any, capfd: pytest.Captur
 def test_another_version_in_the_executors_is_told(nasty: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(spark, "version", lambda name: "0.0.1")
     with pytest.raises(InputError, match=r"the executors have another version of certsynth\. Install the same one"):
-        ask(nasty.coalesce(1), nasty_schema(0, ["integers"]), HowMany())
+        ask(nasty.coalesce(1), nasty_schema(0, ["integers"]), RowCount())
 
 
 class Heavy:
@@ -311,13 +311,13 @@ class Heavy:
         self.weight = np.random.default_rng(1).bytes(3_000_000)
 
     def begin(self) -> Any:
-        return HowMany().begin()
+        return RowCount().begin()
 
     def add(self, sums: Any, batch: Any) -> None:
         sums.vectors[0] += len(batch[0]) * len(self.weight)
 
     def result(self, sums: Any) -> int:
-        return HowMany().result(sums)
+        return RowCount().result(sums)
 
 
 def test_a_large_question_can_be_sent(nasty: Any) -> None:
@@ -402,7 +402,7 @@ def town(session: Any, tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, 
     return path, session.read.parquet(str(path)).repartition(3)
 
 
-PHASES = (COUNTING, PLACING, DISPLACED)
+PHASES = (COUNTING, PLACING_PHASE, DISPLACED)
 ASKED: dict[str, dict[str, Any]] = {
     "pairs": {"epsilon": 2},
     "rows stay hidden": {"epsilon": 2, "neighbours": "add-remove", "certificate_share": 0},

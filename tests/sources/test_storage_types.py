@@ -21,9 +21,9 @@ from certsynth import evaluate
 from certsynth.domain import Column, Ordered, Schema
 from certsynth.domain.cells import Groups
 from certsynth.queries.coding import move_units
-from certsynth.queries.fine import FineMarginals
+from certsynth.queries.fine import LatticeQuery
 from certsynth.queries.marginals import CellCounts, Marginals
-from certsynth.queries.tally import asked
+from certsynth.queries.tally import tally_batches
 from certsynth.sources import cleaned, codes, open_source, pushed_down, rows_of
 from certsynth.sources.codes import cell_codes, lattice_codes, moved_units
 from certsynth.sources.pushdown import PushedDown
@@ -134,7 +134,7 @@ def questions(column: Column) -> Iterator[tuple[str, Callable[..., Any], Callabl
         yield f"cells {k}", ask_cells(cells), lambda clean, cells=cells: column.to_cells(clean, cells)
     for steps, native in ((256, True), (7, True), (32, False)):
         lattice = column.lattice(steps, native=native)
-        farthest = FineMarginals.of(Schema(columns=(column,)), [(0,)], steps=steps).farthest() + 1
+        farthest = LatticeQuery.of(Schema(columns=(column,)), [(0,)], steps=steps).farthest() + 1
 
         def place(name: str, dtype: Any, column: Column, *, arithmetic: bool, lattice: Any = lattice) -> Any:
             return lattice_codes(name, dtype, column, lattice, arithmetic=arithmetic)
@@ -214,8 +214,8 @@ def test_an_engine_counts_pairs_of_any_types_as_rows_are_counted(engine: str, tm
     rows = [reference(name, f"{kind}, may be missing", by) for name, kind in chosen.items()]
     for subsets in ([(0,)], [(1,)], [(0, 1)], [(2, 3), (1, 4)]):
         marginals = Marginals.even(schema, subsets, resolution=100)
-        for tally in (CellCounts(schema, marginals), FineMarginals.of(schema, subsets, steps=48)):
-            assert shown(rows_of(source, schema, "counting")(tally)) == shown(asked([rows], tally))
+        for tally in (CellCounts(schema, marginals), LatticeQuery.of(schema, subsets, steps=48)):
+            assert shown(rows_of(source, schema, "counting")(tally)) == shown(tally_batches([rows], tally))
 
 
 def test_an_engine_that_takes_every_number_for_an_offset_is_noticed(

@@ -27,7 +27,7 @@ class Space:
 
     cells: Cells
     distances: Matrix
-    web: bool = False
+    has_metric: bool = False
 
 
 def tree_distance(first: str, second: str) -> int:
@@ -66,7 +66,7 @@ def random_tree(rng: np.random.Generator, weight: Fraction, missing: bool) -> Sp
     steps = [[tree_distance(p, q) for q in paths] for p in paths]
     longest = max(max(row) for row in steps) or 1
     matrix = [[weight * Fraction(d, longest) for d in row] for row in steps]
-    return Space(column.lattice(64), with_alone(matrix, weight, int(missing)), web=True)
+    return Space(column.lattice(64), with_alone(matrix, weight, int(missing)), has_metric=True)
 
 
 def random_metric(rng: np.random.Generator, weight: Fraction, missing: bool) -> Space:
@@ -86,7 +86,7 @@ def random_metric(rng: np.random.Generator, weight: Fraction, missing: bool) -> 
     )
     largest = int(ways.max())
     matrix = [[weight * Fraction(int(d), largest) for d in row] for row in ways]
-    return Space(column.lattice(64), with_alone(matrix, weight, int(missing)), web=True)
+    return Space(column.lattice(64), with_alone(matrix, weight, int(missing)), has_metric=True)
 
 
 def random_labels(rng: np.random.Generator, weight: Fraction, missing: bool) -> Space:
@@ -148,7 +148,7 @@ def found(network: Network) -> np.ndarray:
 
 
 def check(spaces: list[Space], *, small: int) -> Fraction:
-    network = Network.of([s.cells for s in spaces], small=small)
+    network = Network.of([s.cells for s in spaces], max_complete=small)
     true, graph = product(spaces, network.unit), found(network)
     assert (graph >= true).all(), "a short cut"
     assert (graph * network.stretch.denominator <= true * network.stretch.numerator).all(), "longer than stated"
@@ -169,7 +169,7 @@ def test_no_way_is_shorter_in_many_larger_spaces(columns: int) -> None:
 
 
 def test_single_columns_and_all_but_webs_in_two_are_exact_without_all_pairs() -> None:
-    for spaces in random_spaces(4, 100, 1) + [s for s in random_spaces(5, 200, 2) if not any(x.web for x in s)]:
+    for spaces in random_spaces(4, 100, 1) + [s for s in random_spaces(5, 200, 2) if not any(x.has_metric for x in s)]:
         assert check(spaces, small=0) == 1
 
 
@@ -177,7 +177,7 @@ def test_small_products_are_exact_whatever_the_columns() -> None:
     for spaces in random_spaces(6, 60, 2) + random_spaces(7, 30, 3):
         lines = sum(len(s.cells.places) > 1 for s in spaces)
         stretch = check(spaces, small=100)
-        assert stretch == 1 or lines == 3 or not any(s.web for s in spaces)
+        assert stretch == 1 or lines == 3 or not any(s.has_metric for s in spaces)
 
 
 def test_a_tree_beside_a_label_of_the_same_weight_is_exact() -> None:
@@ -206,7 +206,7 @@ def test_a_tour_is_no_shorter_than_transport_and_reports_its_length() -> None:
         cells = [s.cells for s in spaces]
         for order in ("tour", "snake"):
             path = Path.along(cells, order)
-            true = product(spaces, unit := 2 * math.lcm(*(c.grain for c in cells))) / unit
+            true = product(spaces, unit := 2 * math.lcm(*(c.denominator for c in cells))) / unit
             assert sorted(path.order.tolist()) == list(range(len(true)))
             steps = [true[a, b] for a, b in itertools.pairwise(path.order)]
             assert path.steps[:-1] == pytest.approx(steps)
@@ -240,15 +240,21 @@ def test_groups_of_labels_lie_where_their_heads_do() -> None:
     for _ in range(40):
         space = random_tree(rng, Fraction(1, 2), True)
         lattice = space.cells
-        assert lattice.web is not None
-        labels = lattice.web.size
-        heads = np.sort(rng.permutation(labels)[: rng.integers(1, labels + 1)])
-        kin = np.append(np.argmin(lattice.web.distances[:labels, heads], axis=1), len(heads))
-        groups = Groups.of(lattice, np.empty(0, np.int64), kin, np.append(heads, labels))
+        assert lattice.label_metric is not None
+        labels = lattice.label_metric.size
+        representatives = np.sort(rng.permutation(labels)[: rng.integers(1, labels + 1)])
+        group_of_label = np.append(
+            np.argmin(lattice.label_metric.distances[:labels, representatives], axis=1), len(representatives)
+        )
+        groups = Groups.of(lattice, np.empty(0, np.int64), group_of_label, np.append(representatives, labels))
         points = np.arange(lattice.size)
-        away = [space.distances[p][int(np.append(heads, labels)[kin[p]])] for p in points]
-        assert groups.widest == max(away)
-        short = Space(groups, [[space.distances[a][b] for b in groups.heads] for a in groups.heads], web=True)
+        away = [space.distances[p][int(np.append(representatives, labels)[group_of_label[p]])] for p in points]
+        assert groups.radius == max(away)
+        short = Space(
+            groups,
+            [[space.distances[a][b] for b in groups.representatives] for a in groups.representatives],
+            has_metric=True,
+        )
         check([short], small=0)
 
 

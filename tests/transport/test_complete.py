@@ -7,8 +7,8 @@ import ot  # type: ignore[import-untyped]
 import pytest
 
 import certsynth.transport.flow as flow
-from certsynth.domain.ruler import UNITS
-from certsynth.queries.net import LEVELS, Net
+from certsynth.domain.ruler import UNITS_PER_LENGTH
+from certsynth.queries.net import DISTANCE_LEVELS, Net
 from certsynth.transport import complete
 from certsynth.transport.complete import complete_bounds
 from small import EVERY_KIND, workers
@@ -22,31 +22,31 @@ def net_and_counts(seed: int, rows: int = 60) -> tuple[Net, np.ndarray, np.ndarr
     net = Net.of(EVERY_KIND, (0, 1, 4, 6), clean)
     first, second = np.zeros(net.size, np.int64), np.zeros(net.size, np.int64)
     np.add.at(first, rng.integers(0, net.size, 50), 1)
-    np.add.at(second, rng.integers(0, len(net.nodes), 40) * LEVELS, 1)
+    np.add.at(second, rng.integers(0, len(net.nodes), 40) * DISTANCE_LEVELS, 1)
     first[-1], second[-1] = seed % 3, (seed + 1) % 3
     return net, first, second
 
 
 def by_definition(net: Net, first: np.ndarray, second: np.ndarray) -> float:
     """The cheapest way from each entry to each other one: straight, or through the hub."""
-    ways = np.tile(net.ways(), len(net.nodes))
+    ways = np.tile(net.hub_distances(), len(net.nodes))
     a, b = np.flatnonzero(first), np.flatnonzero(second)
-    half, hub = net.ruler.half, net.size - 1
+    half, hub = net.ruler.half_diameter, net.size - 1
     cost = np.empty((len(a), len(b)))
     for i, x in enumerate(a):
         for j, y in enumerate(b):
             up, down = 0 if x == hub else ways[x], 0 if y == hub else half
             straight = np.inf
             if hub not in (x, y):
-                straight = net.ruler.distance(net.nodes[[x // LEVELS]], net.nodes[[y // LEVELS]])[0]
+                straight = net.ruler.distance(net.nodes[[x // DISTANCE_LEVELS]], net.nodes[[y // DISTANCE_LEVELS]])[0]
             cost[i, j] = min(straight, up + down)
-    return float(ot.emd2(first[a] / first.sum(), second[b] / second.sum(), cost / UNITS))
+    return float(ot.emd2(first[a] / first.sum(), second[b] / second.sum(), cost / UNITS_PER_LENGTH))
 
 
 @pytest.mark.parametrize("seed", range(12))
 def test_the_optimum_over_all_arcs_is_found_and_proved(seed):
     net, first, second = net_and_counts(seed)
-    upper, lower, per = complete_bounds(net.ruler, net.nodes, net.ways(), first, second)
+    upper, lower, per = complete_bounds(net.ruler, net.nodes, net.hub_distances(), first, second)
     assert upper == lower
     assert upper / per == pytest.approx(by_definition(net, first, second), abs=1e-9)
 
@@ -71,7 +71,7 @@ def lies() -> dict[str, object]:
         return found // 2, potentials
 
     def noise(network, supply):
-        return rng.integers(-9, 9, len(network.tails)), rng.integers(-UNITS, UNITS, network.nodes)
+        return rng.integers(-9, 9, len(network.tails)), rng.integers(-UNITS_PER_LENGTH, UNITS_PER_LENGTH, network.nodes)
 
     def broken(network, supply):
         raise RuntimeError("no answer")
@@ -84,44 +84,44 @@ def test_bounds_hold_whatever_the_solver_says(monkeypatch, lie):
     liar = lies()[lie]
     monkeypatch.setattr(flow, "solve", liar)
     with monkeypatch.context() as second_too:
-        second_too.setattr(flow, "solve_again", liar)
+        second_too.setattr(flow, "solve_fallback", liar)
         for seed in range(4):
             net, first, second = net_and_counts(seed)
-            upper, lower, per = complete_bounds(net.ruler, net.nodes, net.ways(), first, second)
+            upper, lower, per = complete_bounds(net.ruler, net.nodes, net.hub_distances(), first, second)
             true = by_definition(net, first, second)
             assert lower / per <= true + 1e-9
             assert upper / per >= true - 1e-9
             assert upper > lower  # never taken for proved
     net, first, second = net_and_counts(0)
-    upper, lower, _ = complete_bounds(net.ruler, net.nodes, net.ways(), first, second)
+    upper, lower, _ = complete_bounds(net.ruler, net.nodes, net.hub_distances(), first, second)
     assert upper == lower  # an honest second solver steps in
 
 
 def test_potentials_of_some_arcs_alone_would_claim_too_much(monkeypatch):
     """Without pricing all arcs the first flow would count as proved: what the test above sees is not for nothing."""
 
-    def believing(exchange, potentials):
-        _, supply = complete._network(exchange, complete._shortest(exchange))
+    def believing(problem, potentials):
+        _, supply = complete._network(problem, complete._shortest_arcs(problem))
         return flow.exact_dot(supply, potentials), np.empty(0, np.int64)
 
-    monkeypatch.setattr(complete, "PARTS", 1)
+    monkeypatch.setattr(complete, "ARCS_PER_NODE", 1)
     wrong = 0
     for seed in range(12):
         net, first, second = net_and_counts(seed)
         with monkeypatch.context() as believed:
-            believed.setattr(complete, "_priced", believing)
-            _, lower, per = complete_bounds(net.ruler, net.nodes, net.ways(), first, second)
+            believed.setattr(complete, "_price_arcs", believing)
+            _, lower, per = complete_bounds(net.ruler, net.nodes, net.hub_distances(), first, second)
         wrong += lower / per > by_definition(net, first, second) + 1e-9
     assert wrong
 
 
 def test_tables_that_agree_cost_nothing_and_the_hub_is_a_way():
     net, first, _ = net_and_counts(1)
-    first[:-1] = np.where(np.arange(net.size - 1) % LEVELS, 0, first[:-1])
-    assert complete_bounds(net.ruler, net.nodes, net.ways(), first, first)[:2] == (0, 0)
+    first[:-1] = np.where(np.arange(net.size - 1) % DISTANCE_LEVELS, 0, first[:-1])
+    assert complete_bounds(net.ruler, net.nodes, net.hub_distances(), first, first)[:2] == (0, 0)
     at_hub = np.zeros_like(first)
     at_hub[-1] = 1
-    upper, lower, per = complete_bounds(net.ruler, net.nodes, net.ways(), at_hub, first)
+    upper, lower, per = complete_bounds(net.ruler, net.nodes, net.hub_distances(), at_hub, first)
     share = 1 - first[-1] / first.sum()
     assert upper == lower
-    assert upper / per == pytest.approx(share * net.ruler.half / UNITS)
+    assert upper / per == pytest.approx(share * net.ruler.half_diameter / UNITS_PER_LENGTH)

@@ -364,7 +364,7 @@ LIARS: list[Callable[[Network, np.ndarray], Answer]] = [
     wraps_in_differences, as_huge_floats, most_negative, steep, steep_at_one_node, flat, through_the_hub,
     random_garbage,
 ]  # fmt: skip
-SOLVERS = ("solve_line", "solve_priced", "solve_until", "solve", "solve_again")
+SOLVERS = ("solve_line", "solve_priced", "solve_until", "solve", "solve_fallback")
 
 
 def believe(monkeypatch: pytest.MonkeyPatch, liar: Callable[[Network, np.ndarray], Answer]) -> None:
@@ -570,27 +570,27 @@ def test_many_losses_at_once_are_those_one_by_one() -> None:
             assert found.tolist() == each
             assert found[1] == 0
             assert found[2] == np.inf
-            line = flow.arcs_of_line(network.tails, network.heads, network.nodes).size > 0
-            seen.add("line" if line else "both ways" if flow.ways_of(network) else "neither")
+            line = flow.find_line_arcs(network.tails, network.heads, network.nodes).size > 0
+            seen.add("line" if line else "both ways" if flow.edges_of(network) else "neither")
     assert seen == {"line", "both ways", "neither"}
 
 
 def test_many_flows_at_once_are_believed_only_where_they_are_proved() -> None:
     """The method is given wrong lengths: what it finds is optimal for others, and mostly not for these."""
     network = Network.of((gen.line(6), gen.line(6)))
-    ways, rng = flow.ways_of(network), np.random.default_rng(32)
+    ways, rng = flow.edges_of(network), np.random.default_rng(32)
     assert ways is not None
     measures = rng.integers(-50, 51, size=(40, network.cells))
     truths = [cheapest_flow(network, measure).upper for measure in measures]
-    line = flow.arcs_of_line(network.tails, network.heads, network.nodes)
+    line = flow.find_line_arcs(network.tails, network.heads, network.nodes)
     arcs = network.tails, network.heads, network.lengths
     rest = (arcs, network.node_of_cell, network.nodes, network.hub, measures)
-    proved, digits = flow._many(line, ways, *rest)
+    proved, digits = flow._prove_many(line, ways, *rest)
     assert proved.all()
-    assert [flow._whole(*each) for each in digits] == truths
+    assert [flow._join_digits(*each) for each in digits] == truths
     wrong = ways._replace(lengths=np.where(np.arange(len(ways.lengths)) % 3, ways.lengths, 5 * ways.lengths))
-    proved, digits = flow._many(line, wrong, *rest)
-    assert [flow._whole(*each) for each in digits[proved]] == [
+    proved, digits = flow._prove_many(line, wrong, *rest)
+    assert [flow._join_digits(*each) for each in digits[proved]] == [
         t for t, sure in zip(truths, proved, strict=True) if sure
     ]
     assert not proved.all()

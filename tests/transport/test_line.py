@@ -13,7 +13,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 import generators as gen
-from certsynth.base.arrays import frozen
+from certsynth.base.arrays import read_only
 from certsynth.transport import Network, flow
 from certsynth.transport.flow import Flow, cheapest_flow, flow_cost, potential_value
 from certsynth.transport.line import solve_line
@@ -27,9 +27,9 @@ def network_of(steps: list[int | None], hub: int) -> Network:
     arcs = [(i, i + 1, step) for i, step in enumerate(steps) if step is not None]
     arcs += [(i, nodes, hub) for i in range(nodes)]
     both_ways = sorted(arcs + [(head, tail, length) for tail, head, length in arcs])
-    tails, heads, lengths = (frozen(np.array(part, dtype=np.int64)) for part in zip(*both_ways, strict=True))
+    tails, heads, lengths = (read_only(np.array(part, dtype=np.int64)) for part in zip(*both_ways, strict=True))
     return Network(
-        tails=tails, heads=heads, lengths=lengths, node_of_cell=frozen(np.arange(nodes)), nodes=nodes + 1, unit=1,
+        tails=tails, heads=heads, lengths=lengths, node_of_cell=read_only(np.arange(nodes)), nodes=nodes + 1, unit=1,
         hub=hub, stretch=Fraction(1),
     )  # fmt: skip
 
@@ -56,7 +56,7 @@ def without_other_solvers(network: Network, measure: np.ndarray) -> Flow:
         raise AssertionError("another solver was asked")
 
     with pytest.MonkeyPatch.context() as others:
-        for name in ("solve_priced", "solve_until", "solve", "solve_again"):
+        for name in ("solve_priced", "solve_until", "solve", "solve_fallback"):
             others.setattr(flow, name, asked)
         return cheapest_flow(network, measure)
 
@@ -116,13 +116,13 @@ def test_single_columns_are_lines(hub: Fraction | None) -> None:
         ([gen.codes(5)], None),
         ([gen.line(1, missing=True)], Fraction(1)),
         ([gen.line(3, missing=True)], Fraction(1)),
-        ([gen.Cells(places=np.arange(78), steps=256, apart=1, weight=Fraction(3, 10))], None),
+        ([gen.Cells(places=np.arange(78), steps=256, off_line=1, weight=Fraction(3, 10))], None),
     ],
 )
 def test_other_networks_are_left_to_others(columns: list[gen.Cells], hub: Fraction | None) -> None:
     network = Network.of(columns, hub=hub)
     measure = np.arange(network.cells)
-    with pytest.raises(ValueError, match="no line"):
+    with pytest.raises(ValueError, match="not a line"):
         solve_line(network, network.supply(measure))
     assert cheapest_flow(network, measure).optimal
 

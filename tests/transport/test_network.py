@@ -320,8 +320,8 @@ def random_groups(rng: np.random.Generator, columns: int) -> tuple[gen.Cells, ..
         line = len(column.places)
         cuts = 1 + rng.permutation(max(line - 1, 0))[: int(rng.integers(0, most - 1))]
         starts = np.append(0, np.sort(cuts))[:line]
-        apart = min(column.apart, 3)
-        made.append(Groups.of(replace(column, apart=apart), starts))
+        apart = min(column.off_line, 3)
+        made.append(Groups.of(replace(column, off_line=apart), starts))
     if columns > 1 and rng.random() < 0.3:
         made[0] = gen.random_column(rng, most=most)
     return tuple(made)
@@ -427,7 +427,7 @@ def test_one_line_of_groups_is_the_area_between_distribution_functions() -> None
 def test_groups_taken_for_even_cells_would_cost_too_little() -> None:
     """Control: with one length for all arcs, as on a lattice, the cost falls below W1."""
     shape = (grouped(gen.lattice(9), [0, 1, 2, 3]),)  # at 0, 1/9, 2/9 and 6/9
-    even = (gen.Cells(places=np.arange(4), steps=9, apart=0),)
+    even = (gen.Cells(places=np.arange(4), steps=9, off_line=0),)
     first, second = np.array([0, 0, 1, 0]), np.array([0, 0, 0, 1])
     assert cheapest(first, second, shape) == pytest.approx(4 / 9)
     assert float(transport_loss(first / 1, second / 1, Network.of(shape))) == pytest.approx(4 / 9)

@@ -1,4 +1,4 @@
-"""Ways that are looked for when they are wanted lead to the cheapest flow, and to its proof."""
+"""Paths that are added in rounds lead to the cheapest flow, and to its proof."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ from certsynth.transport.pricing import solve_priced
 
 SHAPES = {
     "square": [gen.spaced(24), gen.spaced(24)],
-    "unequal steps": [gen.spaced(7), gen.spaced(40, apart=1)],
+    "unequal steps": [gen.spaced(7), gen.spaced(40, off_line=1)],
     "three columns": [gen.spaced(6), gen.spaced(7), gen.spaced(8)],
-    "labels and a line": [Cells(places=np.arange(0), steps=1, apart=6), gen.spaced(30)],
-    "far hub": [gen.spaced(9, apart=2), gen.spaced(12)],
+    "labels and a line": [Cells(places=np.arange(0), steps=1, off_line=6), gen.spaced(30)],
+    "far hub": [gen.spaced(9, off_line=2), gen.spaced(12)],
 }
 
 
@@ -106,9 +106,9 @@ def test_after_the_last_round_it_returns_the_flow_that_it_has() -> None:
     rng, network = np.random.default_rng(4), Network.of(SHAPES["square"])
     supply = differing(rng, network, 0.5, most=50)
     arguments = network.tails, network.heads, network.lengths, network.nodes, network.hub, supply, 0.0, math.inf
-    slowly = pricing._solved.py_func  # compiled code has the number of rounds in it
+    slowly = pricing._solve.py_func  # compiled code has the number of rounds in it
     with pytest.MonkeyPatch.context() as few:
-        few.setattr(pricing, "MOST_ROUNDS", 1)
+        few.setattr(pricing, "MAX_ROUNDS", 1)
         found, potentials = slowly(*arguments)
     cost, proved = flow_cost(network, supply, found), potential_value(network, supply, potentials)
     assert cost is not None
@@ -117,7 +117,7 @@ def test_after_the_last_round_it_returns_the_flow_that_it_has() -> None:
 
 
 def test_one_way_networks_are_left_to_others() -> None:
-    light = [gen.spaced(9), Cells(places=np.arange(0), steps=1, apart=3, weight=Fraction(1, 3))]
+    light = [gen.spaced(9), Cells(places=np.arange(0), steps=1, off_line=3, weight=Fraction(1, 3))]
     network = Network.of(light)
     with pytest.raises(ValueError, match="counterpart"):
         anywhere(network, differing(np.random.default_rng(5), network, 0.5))

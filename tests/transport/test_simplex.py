@@ -18,12 +18,12 @@ def square(size: int) -> list[Cells]:
     return [gen.spaced(size), gen.spaced(size)]
 
 
-UNEQUAL = [gen.spaced(7), gen.spaced(20, apart=1)]
+UNEQUAL = [gen.spaced(7), gen.spaced(20, off_line=1)]
 
 
 @pytest.fixture
 def no_limit(monkeypatch):
-    monkeypatch.setattr(simplex, "MOST_PIVOTS", 10**6)
+    monkeypatch.setattr(simplex, "MAX_PIVOTS_PER_NODE", 10**6)
 
 
 def random_supply(rng: np.random.Generator, network: Network, *, zeros: float = 0.5) -> np.ndarray:
@@ -70,7 +70,7 @@ def test_after_so_many_steps_it_returns_the_flow_that_it_has(monkeypatch) -> Non
     supply = random_supply(rng, network)
     costs = []
     for most in (0, 1, 10):
-        monkeypatch.setattr(simplex, "MOST_PIVOTS", most)
+        monkeypatch.setattr(simplex, "MAX_PIVOTS_PER_NODE", most)
         flow, potentials = solve_until(network, supply, 0)
         costs.append(flow_cost(network, supply, flow))
         proved = potential_value(network, supply, potentials)
@@ -79,15 +79,15 @@ def test_after_so_many_steps_it_returns_the_flow_that_it_has(monkeypatch) -> Non
 
 
 def test_one_way_networks_and_nodes_without_a_hub_are_left_to_others() -> None:
-    light = [gen.spaced(9), Cells(places=np.arange(0), steps=1, apart=3, weight=Fraction(1, 3))]
+    light = [gen.spaced(9), Cells(places=np.arange(0), steps=1, off_line=3, weight=Fraction(1, 3))]
     network = Network.of(light)
-    with pytest.raises(ValueError, match="both ways"):
+    with pytest.raises(ValueError, match="not symmetric"):
         solve_until(network, network.supply(np.zeros(network.cells, dtype=np.int64)), 0)
 
 
 def test_arcs_are_mixed_but_all_there() -> None:
     for network in (Network.of(square(9)), Network.of(UNEQUAL), Network.of(square(1))):
-        there, back = simplex._ways(network.tails, network.heads, network.lengths, network.nodes)
+        there, back = simplex._pair_arcs(network.tails, network.heads, network.lengths, network.nodes)
         assert sorted([*there, *back]) == list(range(len(network.tails)))
         assert (network.tails[there] == network.heads[back]).all()
         assert (network.heads[there] == network.tails[back]).all()

@@ -9,6 +9,8 @@ from typing import Any
 from certsynth.algorithm.declaration import checked
 from certsynth.algorithm.options import ReleaseOptions
 from certsynth.algorithm.settings import Settings
+from certsynth.record.form import said_of
+from certsynth.record.record import AskedRecord, Record
 
 RECORDED = (
     "epsilon",
@@ -28,21 +30,20 @@ RECORDED = (
 their own in the record."""
 
 
-def asked_json(options: Mapping[str, Any], settings: Settings) -> dict[str, Any]:
+def asked_record(options: Mapping[str, Any], settings: Settings) -> AskedRecord:
     """Options in a form that `asked_options` reads back. Share and confidence are recorded as they hold, by default
     or not.
     """
-    shown = {name: options[name] for name in RECORDED}
-    shown = {name: str(value) if isinstance(value, Fraction) else value for name, value in shown.items()}
-    return shown | {
-        "certificate_share": str(settings.certificate_share),
-        "confidence": str(settings.confidence),
-        "public": options["public"] is not None,
-    }
+    return AskedRecord(
+        **{name: options[name] for name in RECORDED},
+        certificate_share=settings.certificate_share,
+        confidence=settings.confidence,
+        public=options["public"] is not None,
+    )
 
 
-def asked_options(document: Mapping[str, Any]) -> dict[str, Any]:
+def asked_options(record: Record) -> dict[str, Any]:
     """The options as `release` had them, checked again one by one."""
-    asked = dict(document["asked"])
-    asked |= {"subsets": document["release"]["workload"], "public": True if asked["public"] else None}
-    return checked(ReleaseOptions, asked, call="release")
+    given = {name: str(value) if isinstance(value, Fraction) else value for name, value in said_of(record.asked)}
+    given |= {"subsets": record.release.workload, "public": True if record.asked.public else None}
+    return checked(ReleaseOptions, given, call="release")

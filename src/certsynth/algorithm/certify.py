@@ -34,8 +34,8 @@ from certsynth.mechanisms.samplers import Noise
 from certsynth.mechanisms.scalars import NoisyScalars
 from certsynth.mechanisms.selection import choose_least, cost_of_choice
 from certsynth.mechanisms.spending import Spending
-from certsynth.queries.fine import PLACING, FineMarginals
-from certsynth.queries.tally import Rows, T, Tally, asked, held
+from certsynth.queries.fine import PLACING_PHASE, LatticeQuery
+from certsynth.queries.tally import Rows, T, Tally, in_memory, tally_batches
 from certsynth.sources import cleaned, open_source, rows_of
 
 
@@ -80,7 +80,7 @@ class Certification:
             "bound": self.bound,
             "lower": min(self.lower, self.bound),
             "confidence": float(self.confidence),
-            **self.privacy.told(self.cost.spent),
+            **self.privacy.describe(self.cost.spent),
             "neighbours": str(self.cost.neighbours),
             "single_column_bound": self.single_column_bound,
             "subsets": [
@@ -108,7 +108,7 @@ def certify(data: Any, synthetic: Any, schema: Schema, **options: Unpack[Certify
     confidence = DEFAULT_CONFIDENCE if asked["confidence"] is None else asked["confidence"]
     neighbours = Neighbours(options["neighbours"])
     subsets = checked_subsets(schema, options["sparsity"], options["subsets"])
-    fine = FineMarginals.of(schema, subsets, steps=options["lattice"])
+    fine = LatticeQuery.of(schema, subsets, steps=options["lattice"])
     memory, progress = options["memory"], options["progress"]
     check_lattice(fine, memory=memory)
     spending = Spending(
@@ -124,7 +124,7 @@ def certify(data: Any, synthetic: Any, schema: Schema, **options: Unpack[Certify
         ours = open_source(data, what="private data")
         whole, single = direct_bounds(
             fine,
-            rows_of(ours, schema, PLACING, hidden=neighbours is Neighbours.ADD_REMOVE, progress=progress),
+            rows_of(ours, schema, PLACING_PHASE, hidden=neighbours is Neighbours.ADD_REMOVE, progress=progress),
             lambda: cleaned(theirs, schema),
             budget=privacy.budget,
             beta=1 - confidence,
@@ -140,7 +140,7 @@ def certify(data: Any, synthetic: Any, schema: Schema, **options: Unpack[Certify
 
 
 def direct_bounds(
-    fine: FineMarginals,
+    fine: LatticeQuery,
     private: Rows,
     synthetic: Batches,
     *,
@@ -164,7 +164,7 @@ def direct_bounds(
         queries.append((single_columns(fine), for_single, False))
     answers = []
     for bare, share, each in queries:
-        query = bare.netted(synthetic())  # never the private rows
+        query = bare.with_nets(synthetic())  # never the private rows
         told = compared(
             query,
             private,
@@ -195,13 +195,13 @@ def _public(batches: Batches) -> Rows:
     """A public table as something that can be asked."""
 
     def ask(tally: Tally[Any, T]) -> T:
-        return asked(batches(), tally)
+        return tally_batches(batches(), tally)
 
     return ask
 
 
 def choose_table(
-    fine: FineMarginals,
+    fine: LatticeQuery,
     private: Rows,
     tables: Sequence[Sequence[np.ndarray]],
     *,
@@ -218,7 +218,7 @@ def choose_table(
     told = compared(
         fine,
         private,
-        [held(table) for table in tables],
+        [in_memory(table) for table in tables],
         memory=allowed_memory(memory),
         progress=progress,
     )

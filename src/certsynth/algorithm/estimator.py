@@ -5,14 +5,14 @@ from __future__ import annotations
 from typing import Any, Unpack
 
 from certsynth.algorithm.declaration import declared, takes
-from certsynth.algorithm.options import CallOptions, EstimatorOptions
+from certsynth.algorithm.options import EstimatorOptions, FitOptions
 from certsynth.algorithm.release import read_public
 from certsynth.algorithm.release import release as make_release
 from certsynth.algorithm.sample import Sample
 from certsynth.algorithm.sample import sample as more_rows
 from certsynth.artefact import Release
 from certsynth.artefact.frames import FrameKind, to_frame
-from certsynth.artefact.release import Certified
+from certsynth.artefact.release import Certificate
 from certsynth.base.html import block, paragraph
 from certsynth.domain import Schema
 from certsynth.errors import BudgetNote, InputError
@@ -49,15 +49,14 @@ class CertifiedSynthesizer:
             setattr(self, name, value)
         return self
 
-    @takes(CallOptions)
-    def fit(self, data: Any, *, refit: bool = False, **call: Unpack[CallOptions]) -> CertifiedSynthesizer:
+    @takes(FitOptions)
+    def fit(self, data: Any, **call: Unpack[FitOptions]) -> CertifiedSynthesizer:
         """Make the release: the budget is spent on `data`, and charged to the ledger if there is one.
 
         Args:
             data: The private table, in any form that `release` takes.
-            refit: Spend the budget once more, on top of what was spent before: what several fits on the same rows cost
-                adds up.
         """
+        refit = call.pop("refit")
         if not refit and self._times:
             happened = (
                 "is fitted already" if self.__sklearn_is_fitted__() else "has spent its budget in a fit that failed"
@@ -68,7 +67,7 @@ class CertifiedSynthesizer:
             )
         options = self.get_params()
         try:
-            made = make_release(data, options.pop("schema"), **options, **call)
+            made = make_release(data, options.pop("schema"), noise=call["noise"], progress=call["progress"], **options)
         except BaseException as error:
             notes = [note for note in getattr(error, "__notes__", ()) if isinstance(note, BudgetNote)]
             if any(note != NOTHING_SPENT for note in notes):
@@ -76,7 +75,7 @@ class CertifiedSynthesizer:
             raise
         self.times_spent_ = self._times + 1
         self.release_: Release = made
-        self.certificate_: Certified = made.certificate
+        self.certificate_: Certificate = made.certificate
         return self
 
     def sample(self, n: int | None = None, *, seed: int | None = None, frame: FrameKind | None = None) -> Any:

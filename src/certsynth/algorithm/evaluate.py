@@ -12,7 +12,7 @@ from certsynth.algorithm.sizes import allowed_memory, check_lattice
 from certsynth.certificate.passes import compared
 from certsynth.domain import Schema
 from certsynth.errors import InputError
-from certsynth.queries.fine import PLACING, FineMarginals
+from certsynth.queries.fine import PLACING_PHASE, LatticeQuery
 from certsynth.sources import cleaned, open_source, rows_of
 
 
@@ -89,11 +89,11 @@ def evaluate(data: Any, synthetic: Any, schema: Schema, **options: Unpack[Evalua
     )
     schema = named_columns(schema.select(columns) if columns else schema, named)
     subsets = checked_subsets(schema, options["sparsity"], named)
-    bare = FineMarginals.of(schema, subsets, steps=options["lattice"])
+    bare = LatticeQuery.of(schema, subsets, steps=options["lattice"])
     check_lattice(bare, memory=memory)
     sources = open_source(data, what="private data"), open_source(synthetic, what="synthetic table")
-    fine = bare.netted(*(cleaned(source, schema) for source in sources))
-    first, second = (rows_of(source, schema, PLACING, progress=progress) for source in sources)
+    fine = bare.with_nets(*(cleaned(source, schema) for source in sources))
+    first, second = (rows_of(source, schema, PLACING_PHASE, progress=progress) for source in sources)
     told = compared(
         fine,
         second,

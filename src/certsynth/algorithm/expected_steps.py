@@ -15,7 +15,7 @@ from certsynth.mechanisms import Measurement, Neighbours, Sensitivity
 from certsynth.mechanisms.measure import sensitivity
 from certsynth.mechanisms.selection import cost_of_choice
 from certsynth.queries.displacement import farthest
-from certsynth.queries.fine import FineMarginals
+from certsynth.queries.fine import LatticeQuery
 from certsynth.queries.tally import Batch
 
 IMPOSSIBLE = Fraction(1, 10**12)
@@ -48,7 +48,7 @@ def expected_steps(
         changes_of_all = sensitivity(m.marginals, m.strategy)
         amount = settings.measurement_budget.amount * share if changes_of_all else Fraction(0)
         found.append(Expected(measuring(max(map(len, tables)), settings.sparsity), amount, changes_of_all))
-    fine = FineMarginals.of(schema, settings.subsets, lattice_columns=settings.lattice_columns)
+    fine = LatticeQuery.of(schema, settings.subsets, lattice_columns=settings.lattice_columns)
     if settings.candidates > 1:
         change = choice_sensitivity(fine, settings.neighbours)
         cost = cost_of_choice(budget.share(settings.selection_share))
@@ -64,11 +64,11 @@ def expected_steps(
     return found
 
 
-def _change(fine: FineMarginals, settings: Settings, rows: Batch) -> int:
+def _change(fine: LatticeQuery, settings: Settings, rows: Batch) -> int:
     """The most that the loss of these rows changes; how far they are from the lattice matters where n is hidden."""
     moved = Fraction(0)
     if settings.neighbours is Neighbours.ADD_REMOVE:
-        moved = fine.netted([rows]).mean_moved(rows)
+        moved = fine.with_nets([rows]).mean_moved(rows)
     return loss_sensitivity(fine, moved, settings.neighbours)
 
 

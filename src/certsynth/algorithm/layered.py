@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
-import numpy as np
-
-from certsynth.algorithm.fitting import Fitting, fit_table
+from certsynth.algorithm.fitting import FitRequest, fit_table
 from certsynth.algorithm.layers import measure_layers
 from certsynth.algorithm.settings import Defaults, Settings, common_settings
 from certsynth.algorithm.sizes import check_program, check_size
@@ -20,7 +18,7 @@ from certsynth.base.progress import Progress
 from certsynth.certificate.plug_in import TRANSPORT_COLUMNS
 from certsynth.domain import Schema
 from certsynth.errors import InputError
-from certsynth.mechanisms import Measurement, in_full
+from certsynth.mechanisms import Measurement
 from certsynth.planning.choice import RESOLUTIONS, choose, tables_at
 from certsynth.planning.plan import Plan, plan_layers
 from certsynth.projection.emit import Detail
@@ -80,21 +78,8 @@ class Layered:
     def measure(self, task: Task, chosen: Chosen, private: PrivateTable, means: Means) -> tuple[Measurement, ...]:
         return tuple(measure_layers(private.counting, task.schema, chosen.choice.layers, noise=means.spending))
 
-    def fit(
-        self,
-        measurements: Sequence[Measurement],
-        schema: Schema,
-        how: Fitting,
-        rows: int,
-        rng: np.random.Generator,
-        *,
-        public: Sequence[np.ndarray] | None = None,
-        other_loss: bool = False,
-        progress: Progress,
-    ) -> tuple[Table, str]:
-        full = in_full(measurements)
-        assert full is not None
-        return fit_table(full, schema, how, rows, rng, public=public, other_loss=other_loss, progress=progress)
+    def fit(self, request: FitRequest) -> tuple[Table, str]:
+        return fit_table(request)
 
     def plan(self, task: Task, *, memory: int | None, progress: Progress) -> Plan:
         return plan_layers(task, memory=memory, progress=progress)

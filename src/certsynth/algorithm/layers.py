@@ -1,4 +1,4 @@
-"""Step 2 at several resolutions: single columns at full detail first, then several together in cells that follow."""
+"""Step 2 in layers: measure single columns at full detail, then tables of several columns in cells based on these."""
 
 from __future__ import annotations
 
@@ -9,30 +9,32 @@ from dataclasses import dataclass
 import numpy as np
 
 from certsynth.algorithm.settings import CellKind
-from certsynth.base.arrays import Floats, Ints, sums
+from certsynth.base.arrays import Floats, Ints, sum_by_group
 from certsynth.domain import Category, Cells, Column, Groups, Schema
 from certsynth.mechanisms import Budget, FullMeasurement, Neighbours, Sensitivity, Strategy, measure
-from certsynth.mechanisms.samplers import Noise, calibrated_scale, deviation
-from certsynth.projection.margins import monotone
+from certsynth.mechanisms.samplers import Noise, calibrated_scale, standard_deviation
+from certsynth.projection.margins import project_running_sums
 from certsynth.queries import Marginals
-from certsynth.queries.grouping import best_groups, best_heads
+from certsynth.queries.grouping import best_groups, best_representatives
 from certsynth.queries.marginals import CellCounts, Subset
 from certsynth.queries.tally import Rows
 
-WORTH, FINEST = 0.7, 64
-"""A table's weight is what noise on it costs, beside the most that it costs on any, to this power; in whole parts."""
+NOISE_COST_POWER, MAX_TABLE_WEIGHT = 0.7, 64
+"""A table's weight is (cost / largest cost) ** NOISE_COST_POWER, rounded to 1/MAX_TABLE_WEIGHT: tables on which noise
+does more harm get more budget."""
 
-LEAST_COUNT = 0.35
-"""Rows in a cell of a table of labels and a line, on average, as a multiple of the noise's deviation."""
+MIN_ROWS_PER_DEVIATION = 0.35
+"""Mean number of rows in a cell of a table of labels and a line, at least, in standard deviations of the noise: this
+limits the number of label groups."""
 
 
 @dataclass(frozen=True, slots=True)
-class Layer:
-    """What is to be measured: tables of these subsets of columns, at the cost of `budget`.
+class LayerSpec:
+    """One layer of measurements: tables of these subsets of columns, at the cost of `budget`.
 
-    `cells`: even ones, `resolution` to the unit length; all points of the columns' lattices; or groups of the points of
-    the first layer's lattices, at most `resolution` to a line, chosen by what that layer found about single columns;
-    labels are in more groups where noise allows.
+    `cells` are even ones, `resolution` to the unit length; all points of the columns' lattices; or groups of the first
+    layer's points, chosen by its noisy counts of single columns: at most `resolution` groups to a line, and more groups
+    of labels where noise allows.
     """
 
     subsets: tuple[Subset, ...]
@@ -43,67 +45,68 @@ class Layer:
 
     @property
     def ways(self) -> int:
-        """How many columns the widest table has."""
+        """Number of columns of the widest table."""
         return max(map(len, self.subsets))
 
 
 def measure_layers(
-    rows: Rows, schema: Schema, layers: Sequence[Layer], *, noise: Noise | None
+    rows: Rows, schema: Schema, layers: Sequence[LayerSpec], *, noise: Noise | None
 ) -> list[FullMeasurement]:
-    """Measure one layer after the other. Cells of a layer depend on the noisy counts of those before, and on no row."""
+    """Measure one layer after the other. Cells of a layer depend on the noisy counts of earlier ones, not on rows."""
     made: list[FullMeasurement] = []
     for layer in layers:
-        marginals = weighted(_cells(schema, layer, made), layer)
+        marginals = weighted_marginals(_cells(schema, layer, made), layer)
         counts = rows(CellCounts(schema, marginals))
         made.append(measure(counts, layer.strategy, budget=layer.budget, noise=noise))
     return made
 
 
-def _cells(schema: Schema, layer: Layer, before: Sequence[FullMeasurement]) -> tuple[Cells, ...]:
+def _cells(schema: Schema, layer: LayerSpec, before: Sequence[FullMeasurement]) -> tuple[Cells, ...]:
     k = layer.resolution
     if layer.cells == "points":
-        return points(schema, k)
+        return lattice_points(schema, k)
     assert k is not None
     if layer.cells == "even":
         return tuple(column.cells(k) for column in schema)
     noisy, rows = before[0].estimate()
-    labels = most_labels(layer, rows)
+    labels = max_label_groups(layer, rows)
     return tuple(
-        grouped(column, points, known, counts, labels if isinstance(column, Category) else k)
+        group_cells(column, points, known, counts, labels if isinstance(column, Category) else k)
         for column, points, known, counts in zip(
             schema, before[0].marginals.cells, before[-1].marginals.cells, noisy, strict=True
         )
     )
 
 
-def most_labels(layer: Layer, rows: float) -> int:
-    """Into how many groups labels are taken together at most; `rows` must be public.
+def max_label_groups(layer: LayerSpec, rows: float) -> int:
+    """The most groups that the labels of a column are merged into; `rows` must be public.
 
-    As many as leave LEAST_COUNT times the noise in a cell of a table with a line, on average; and no fewer than a line
-    has. Labels are all equally far from each other, so that those in a group lose more than neighbours on a line do.
+    A cell of a table with a line then holds MIN_ROWS_PER_DEVIATION standard deviations of the noise, on average; there
+    are no fewer groups than on a line. Labels are equally far from each other, so merging them loses more than merging
+    neighbours on a line.
     """
     assert layer.resolution is not None
     moves = len(layer.subsets) * (2 if layer.strategy.neighbours is Neighbours.REPLACE_ONE else 1)
-    noise = deviation(calibrated_scale(Sensitivity(moves, moves), layer.budget), layer.budget.unit)
-    return max(layer.resolution, int(max(rows, 0.0) / (LEAST_COUNT * noise * layer.resolution)))
+    noise = standard_deviation(calibrated_scale(Sensitivity(moves, moves), layer.budget), layer.budget.unit)
+    return max(layer.resolution, int(max(rows, 0.0) / (MIN_ROWS_PER_DEVIATION * noise * layer.resolution)))
 
 
-def weighted(cells: tuple[Cells, ...], layer: Layer) -> Marginals:
-    """The tables of a layer, each with a weight that grows with what noise on it would cost."""
-    if not layer.strategy.shares_total:  # the paper's mechanism treats all alike
+def weighted_marginals(cells: tuple[Cells, ...], layer: LayerSpec) -> Marginals:
+    """The marginals of a layer, with weights that grow with the cost of noise on each table."""
+    if not layer.strategy.shares_total:  # the paper's mechanism weights all tables equally
         return Marginals(cells=cells, subsets=layer.subsets)
     costs = noise_costs(cells, layer.subsets)
-    weights = np.maximum(np.rint(FINEST * (costs / costs.max()) ** WORTH), 1).astype(int).tolist()
+    weights = np.maximum(np.rint(MAX_TABLE_WEIGHT * (costs / costs.max()) ** NOISE_COST_POWER), 1).astype(int).tolist()
     return Marginals(cells=cells, subsets=layer.subsets, weights=tuple(weights) if len(set(weights)) > 1 else ())
 
 
 def noise_costs(cells: Sequence[Cells], subsets: Sequence[Subset]) -> Floats:
-    """What noise of one scale on all cells of a table costs, about: M·√m for M labels with a line of m cells each.
+    """Approximate loss caused by noise of one scale on all cells: M·√m for M labels with a line of m cells each.
 
-    On a line neighbouring cells even it out; between labels nothing does.
+    On a line, noise of neighbouring cells averages out; between labels it does not.
     """
-    labels = [1.0 if len(c.places) else c.apart for c in cells]
-    lines = [len(c.places) + c.apart if len(c.places) else 1.0 for c in cells]
+    labels = [1.0 if len(c.places) else c.off_line for c in cells]
+    lines = [len(c.places) + c.off_line if len(c.places) else 1.0 for c in cells]
     far = [float(c.weight) for c in cells]
     return np.array(
         [
@@ -113,42 +116,50 @@ def noise_costs(cells: Sequence[Cells], subsets: Sequence[Subset]) -> Floats:
     )
 
 
-def points(schema: Schema, steps: int | None) -> tuple[Groups, ...]:
-    """Every point of the columns' lattices, at full detail or as fine as asked for, as a group of its own."""
+def lattice_points(schema: Schema, steps: int | None) -> tuple[Groups, ...]:
+    """Cells of one lattice point each: at full detail, or with `steps` points to the unit length."""
     lattices = [column.detail() if steps is None else column.lattice(steps) for column in schema]
     return tuple(Groups.of(lattice, np.arange(len(lattice.places))) for lattice in lattices)
 
 
-def grouped(column: Column, points: Cells, known: Cells, counts: Floats, most: int) -> Groups:
-    """At most `most` groups on the line or of labels, unions of `known` ones, that lose little of the noisy `counts`
-    of `points`.
+def group_cells(column: Column, points: Cells, known: Cells, counts: Floats, most: int) -> Groups:
+    """Merge `known` groups into at most `most`, on the line or of labels, so that little detail is lost.
+
+    `counts` are the noisy counts of `points`.
     """
     assert isinstance(known, Groups)
     line, starts = len(points.places), known.starts
     if line:
-        mass = np.add.reduceat(monotone(counts[:line], float(counts[:line].sum())), starts)
+        mass = np.add.reduceat(project_running_sums(counts[:line], float(counts[:line].sum())), starts)
         starts = starts[best_groups(known.places, mass, most)]
     if not isinstance(column, Category):
-        return Groups.of(known.lattice, starts, known.kin, known.heads)
-    labels = int(np.searchsorted(known.heads, len(column.values if column.web else column.labels)))
-    together = labels_together(known, sums(known.kin, counts[line:], known.apart)[:labels], most)
+        return Groups.of(known.lattice, starts, known.group_of_label, known.representatives)
+    labels = int(np.searchsorted(known.representatives, len(column.values if column.label_metric else column.labels)))
+    together = representatives_of_labels(
+        known, sum_by_group(known.group_of_label, counts[line:], known.off_line)[:labels], most
+    )
     chosen = np.unique(together)
-    number = np.append(np.searchsorted(chosen, together), len(chosen) + np.arange(known.apart - labels))
+    number = np.append(np.searchsorted(chosen, together), len(chosen) + np.arange(known.off_line - labels))
     return Groups.of(
-        known.lattice, starts, number[known.kin], known.heads[np.append(chosen, np.arange(labels, known.apart))]
+        known.lattice,
+        starts,
+        number[known.group_of_label],
+        known.representatives[np.append(chosen, np.arange(labels, known.off_line))],
     )
 
 
-def labels_together(known: Groups, mass: Floats, most: int) -> Ints:
-    """For each group of labels the one that stands for it: near ones of a web, else runs in the order of the schema,
-    which lists like with like more often than not.
+def representatives_of_labels(known: Groups, mass: Floats, most: int) -> Ints:
+    """For each group of labels, the group that represents it after merging to at most `most`.
+
+    Labels with a metric are merged with near ones, others in runs in the order of the schema, which often lists similar
+    labels next to each other.
     """
     count = len(mass)
     if count <= most:
         return np.arange(count)
-    if (web := known.web) is not None:
-        heads = best_heads(web.distances[:count, :count], mass, most)
-        return heads[np.argmin(web.distances[:count, heads], axis=1)]
+    if (metric := known.label_metric) is not None:
+        chosen = best_representatives(metric.distances[:count, :count], mass, most)
+        return chosen[np.argmin(metric.distances[:count, chosen], axis=1)]
     starts = best_groups(np.arange(count), mass, most)
     runs = np.split(np.arange(count), starts[1:])
     return np.concatenate([np.full(len(run), run[np.argmax(mass[run])]) for run in runs])

@@ -13,7 +13,7 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from certsynth.algorithm.fitting import Fitting
+from certsynth.algorithm.fitting import FitRequest
 from certsynth.algorithm.registry import DEFAULT, METHODS, method_names
 from certsynth.algorithm.settings import Settings
 from certsynth.algorithm.task import Task
@@ -25,7 +25,7 @@ from certsynth.domain import Schema
 from certsynth.errors import InputError
 from certsynth.mechanisms import Measurement
 from certsynth.planning.plan import Plan
-from certsynth.queries.fine import FineMarginals
+from certsynth.queries.fine import LatticeQuery
 
 
 class Method(Protocol):
@@ -59,22 +59,8 @@ class Method(Protocol):
         """Step 2: exact counts in, noisy integers out, each with its cost."""
         ...
 
-    def fit(
-        self,
-        measurements: Sequence[Measurement],
-        schema: Schema,
-        how: Fitting,
-        rows: int,
-        rng: np.random.Generator,
-        *,
-        public: Sequence[np.ndarray] | None = None,
-        other_loss: bool = False,
-        progress: Progress,
-    ) -> tuple[Table, str]:
-        """Step 3: a table of `rows` rows that obeys the rules, and the name of where its points come from.
-
-        `public` are cleaned public rows. With `other_loss`, another candidate is made for the same counts.
-        """
+    def fit(self, request: FitRequest) -> tuple[Table, str]:
+        """Step 3: make a table that obeys the rules; also returns the name of its support."""
         ...
 
     def plan(self, task: Task, *, memory: int | None, progress: Progress) -> Plan:
@@ -90,7 +76,7 @@ class Run:
     asked: Mapping[str, Any]
     schema: Schema
     settings: Settings
-    lattice: FineMarginals
+    lattice: LatticeQuery
     private: PrivateTable
     means: Means
     public: Sequence[np.ndarray] | None = None

@@ -315,6 +315,21 @@ class CallOptions(NoiseOptions, ProgressOptions, total=False):
     """What belongs to one call, and is not kept."""
 
 
+class FitOptions(CallOptions, total=False):
+    """What `CertifiedSynthesizer.fit` takes."""
+
+    refit: Annotated[
+        bool,
+        Option(
+            "Spend the budget once more, on top of what was spent before: what several fits on the same rows cost adds "
+            "up.",
+            BUDGET,
+            default=False,
+            shell=False,
+        ),
+    ]
+
+
 class ReleaseOptions(EstimatorOptions, CallOptions, total=False):
     """What `release` takes."""
 

@@ -12,9 +12,9 @@ from certsynth.algorithm.sizes import check_lattice
 from certsynth.algorithm.task import Task
 from certsynth.domain import Schema
 from certsynth.domain.possible import check_rules
-from certsynth.planning.cache import remembered
+from certsynth.planning.cache import load_or_make
 from certsynth.planning.plan import Plan
-from certsynth.queries.fine import FineMarginals
+from certsynth.queries.fine import LatticeQuery
 
 
 @takes(PlanOptions)
@@ -36,13 +36,13 @@ def plan(schema: Schema, **options: Unpack[PlanOptions]) -> Plan:
 
     def planned() -> Plan:
         if settings.certificate_share:
-            check_lattice(FineMarginals.of(schema, settings.subsets), memory=memory)
+            check_lattice(LatticeQuery.of(schema, settings.subsets), memory=memory)
         task = Task(schema, settings, options["rows"])
         return method_named(settings.method).plan(task, memory=memory, progress=progress)
 
     question = {"plan": 11, "schema": schema.to_toml()}
     question |= {name: None if value is None else str(value) for name, value in options.items() if name != "progress"}
-    found = remembered(question, lambda: planned().to_json())
+    found = load_or_make(question, lambda: planned().to_json())
     try:
         return Plan.from_json(found)
     except (KeyError, TypeError):  # somebody else wrote that

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from fractions import Fraction
-from typing import Any
 
 import numpy as np
 
@@ -18,18 +17,14 @@ from certsynth.base.progress import Progress, silent
 from certsynth.certificate.direct import Direct, bounds, certificate_shares, single_columns
 from certsynth.certificate.plug_in import PlugIn, Proxies, Proxy, plug_in
 from certsynth.certificate.seed import seed_of
-from certsynth.errors import InputError
-from certsynth.mechanisms import Neighbours, in_full
-from certsynth.mechanisms.guarantee import stored_rational
-from certsynth.queries.fine import FineMarginals
-
-MOST_DRAWS = 100_000
-"""Draws that are made for a certificate that somebody else wrote."""
+from certsynth.mechanisms import Neighbours, as_full_measurements
+from certsynth.queries.fine import LatticeQuery
+from certsynth.record.record import RecomputeRecord
 
 
 def stated_settings(release: Release) -> Settings:
     """The settings that follow from what the release says it was asked for."""
-    return checked_settings(release.schema, asked_options(release.document))
+    return checked_settings(release.schema, asked_options(release.record))
 
 
 def recomputed(release: Release, rows: Sequence[np.ndarray], *, progress: Progress = silent) -> dict[Proxy, PlugIn]:
@@ -40,37 +35,34 @@ def recomputed(release: Release, rows: Sequence[np.ndarray], *, progress: Progre
 
     Paper: Lemma 1 [certificate-holds]
     """
-    if (full := in_full(release.measurements)) is None:
+    if (full := as_full_measurements(release.measurements)) is None:
         return {}
-    how = release.document["recompute"]
-    draws = int(how["draws"])
-    if draws > MOST_DRAWS:
-        raise InputError(f"certificate.json asks for {draws:,} draws, more than any release makes.")
+    how = release.record.recompute
     return plug_in(
         full,
         release.schema,
         rows,
         subsets=release.subsets,
-        beta=stored_rational(how["plug_in_failure_probability"]),
-        draws=draws,
+        beta=how.plug_in_failure_probability,
+        draws=how.draws,
         seed=seed_of(release.measurements),
-        displaced=step_on(release.document, DISPLACEMENT),
-        proxies=stated_proxies(release.document),
+        displaced=step_on(release.record.privacy, DISPLACEMENT),
+        proxies=stated_proxies(how),
         progress=progress,
     )
 
 
 def recomputed_direct(release: Release, settings: Settings) -> tuple[Direct | None, Direct | None]:
     """The direct certificates from their noisy losses: of all subsets together, and of single columns."""
-    document = release.document
-    fine = FineMarginals.of(release.schema, settings.subsets, lattice_columns=settings.lattice_columns)
-    beta = settings.direct_beta(alone=in_full(release.measurements) is None)
-    counted = step_on(document, COUNTED)
+    privacy = release.record.privacy
+    fine = LatticeQuery.of(release.schema, settings.subsets, lattice_columns=settings.lattice_columns)
+    beta = settings.direct_beta(alone=as_full_measurements(release.measurements) is None)
+    counted = step_on(privacy, COUNTED)
     hidden = settings.neighbours is Neighbours.ADD_REMOVE
     shares = certificate_shares(settings.subsets)
     found: list[Direct | None] = []
     for what, share, bare in zip((LOSS_OF_ROWS, LOSS_OF_SINGLES), shares, (fine, single_columns(fine)), strict=True):
-        noisy = step_on(document, what)
+        noisy = step_on(privacy, what)
         if noisy is None:
             found.append(None)
             continue
@@ -79,7 +71,7 @@ def recomputed_direct(release: Release, settings: Settings) -> tuple[Direct | No
                 bare,
                 None,
                 noisy,
-                rows=0 if hidden else int(document["privacy"]["rows"]),
+                rows=0 if hidden else privacy.rows or 0,
                 beta=beta * share,
                 losses=1,
                 stretch=Fraction(1),
@@ -90,8 +82,6 @@ def recomputed_direct(release: Release, settings: Settings) -> tuple[Direct | No
     return found[0], found[1]
 
 
-def stated_proxies(document: Mapping[str, Any]) -> Proxies:
-    """How the losses were computed, as certificate.json says."""
-    how = document["recompute"]
-    hub = how["hub"]
-    return Proxies(hub=None if hub is None else stored_rational(hub), end=stored_rational(how["end"]))
+def stated_proxies(how: RecomputeRecord) -> Proxies:
+    """How the losses were computed, as the record says."""
+    return Proxies(hub=how.hub, end=how.end)

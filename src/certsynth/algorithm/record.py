@@ -3,96 +3,115 @@
 from __future__ import annotations
 
 import importlib.metadata
+from collections.abc import Mapping
 from typing import Any
 
-from certsynth.algorithm.asked import asked_json
+from certsynth.algorithm.asked import asked_record
 from certsynth.algorithm.method import Run
 from certsynth.algorithm.values import Certified, Chosen, Outcome
 from certsynth.artefact import Release
-from certsynth.artefact.certificate import FORMAT, path_length
+from certsynth.artefact.certificate import path_length
 from certsynth.mechanisms import Guarantee, Neighbours
 from certsynth.mechanisms.guarantee import decimal_text
+from certsynth.planning.choice import Design
+from certsynth.record.record import (
+    FORMAT,
+    ComparedRecord,
+    LayerRecord,
+    MethodRecord,
+    PrivacyRecord,
+    RecomputeRecord,
+    Record,
+    TableRecord,
+)
 
 
 def record(this: Run, outcome: Outcome) -> Release:
-    """The release in memory. Nothing of the rows is in its document but what mechanisms gave out."""
-    document: dict[str, Any] = {
-        "format": FORMAT,
-        "certsynth": importlib.metadata.version("certsynth"),
-        "table": {"name": this.schema.name, "unit": this.schema.unit, "columns": list(this.schema.names)},
-        "privacy": _privacy(this, outcome),
-        "asked": asked_json(this.asked, this.settings),
-        "release": _method(this, outcome),
-        "compared": _compared(outcome.chosen),
-        "certificate": outcome.certified.certificate.to_json(),
-        "recompute": _recompute(this, outcome.measured.resolution, outcome.certified),
-        "ledger": this.means.spending.reservation,
-    }
-    if not this.means.spending.releasable:
-        document["releasable"] = False
-    measurements = outcome.measured.measurements
-    return Release(schema=this.schema, document=document, measurements=measurements, table=outcome.fitted.table)
+    """The release in memory. Nothing of the rows is in its record but what mechanisms gave out."""
+    made = Record(
+        format=FORMAT,
+        certsynth=importlib.metadata.version("certsynth"),
+        table=TableRecord(this.schema.name, this.schema.unit, tuple(this.schema.names)),
+        privacy=_privacy(this, outcome),
+        asked=asked_record(this.asked, this.settings),
+        release=_method(this, outcome),
+        compared=_compared(outcome.chosen),
+        certificate=outcome.certified.certificate,
+        recompute=_recompute(this, outcome.measured.resolution, outcome.certified),
+        ledger=this.means.spending.reservation,
+    )
+    return Release(
+        schema=this.schema,
+        record=made,
+        measurements=outcome.measured.measurements,
+        table=outcome.fitted.table,
+        releasable=this.means.spending.releasable,
+    )
 
 
-def _privacy(this: Run, outcome: Outcome) -> dict[str, Any]:
+def _privacy(this: Run, outcome: Outcome) -> PrivacyRecord:
     """What was spent: composed of what mechanisms returned."""
     guarantee = Guarantee.composed(part.cost for part in outcome.spent)
-    known = guarantee.neighbours is Neighbours.REPLACE_ONE
-    return {
-        **this.settings.privacy.told(guarantee.spent),
-        "neighbours": str(guarantee.neighbours),
-        "rows": outcome.measured.last.total if known else None,
-        "spent": [step.to_json() for step in outcome.spent],
-    }
+    told: Mapping[str, Any] = this.settings.privacy.describe(guarantee.spent)
+    return PrivacyRecord(
+        **told,
+        neighbours=guarantee.neighbours.value,
+        rows=outcome.measured.last.total if guarantee.neighbours is Neighbours.REPLACE_ONE else None,
+        spent=tuple(step.to_record() for step in outcome.spent),
+    )
 
 
-def _method(this: Run, outcome: Outcome) -> dict[str, Any]:
+def _method(this: Run, outcome: Outcome) -> MethodRecord:
     """What was measured, and how rows were fitted."""
     settings, measurement, layers = this.settings, outcome.measured.last, outcome.chosen.choice.layers
-    return {
-        "sparsity": settings.sparsity,
-        "workload": settings.workload(this.schema),
-        "resolution": outcome.measured.resolution,
-        "dimension": outcome.chosen.dimension,
-        "mechanism": measurement.strategy.name,
-        "growth": decimal_text(measurement.strategy.growth),
-        "order": measurement.strategy.order,
-        "path_length": path_length(measurement),
-        "measured": [
-            {"columns_at_once": layer.ways, "cells": layer.cells, "resolution": layer.resolution} for layer in layers
-        ],
+    strategy, workload = measurement.strategy, settings.workload(this.schema)
+    named: Mapping[str, Any] = {  # texts that the record has lists of
+        "mechanism": strategy.name,
+        "order": strategy.order,
         "projection": outcome.fitted.support,
         "loss": settings.loss,
-        "detail": settings.detail,
-        "candidates": settings.candidates,
-        "preset": settings.preset,
-        "rows": len(outcome.fitted.rows[0]),
     }
+    return MethodRecord(
+        sparsity=settings.sparsity,
+        workload=None if workload is None else tuple(map(tuple, workload)),
+        resolution=outcome.measured.resolution,
+        dimension=outcome.chosen.dimension,
+        growth=decimal_text(strategy.growth),
+        path_length=path_length(measurement),
+        measured=tuple(LayerRecord(layer.ways, layer.cells, layer.resolution) for layer in layers),
+        detail=settings.detail,
+        candidates=settings.candidates,
+        preset=settings.preset,
+        rows=len(outcome.fitted.rows[0]),
+        **named,
+    )
 
 
-def _compared(chosen: Chosen) -> list[dict[str, Any]]:
+def _compared(chosen: Chosen) -> tuple[ComparedRecord, ...]:
     """What the choice was made from."""
-    return [
-        {
-            "mechanism": candidate.strategy.name,
-            "resolution": candidate.resolution,
-            "discretisation": candidate.discretisation,
-            "privatisation": candidate.privatisation,
-            "predicted_loss": candidate.predicted,
-            "rehearsals": len(candidate.rehearsed),
-            "chosen": candidate is chosen.choice.best,
-        }
-        for candidate in chosen.choice.candidates
-    ]
+    return tuple(_compared_design(each, chosen=each is chosen.choice.best) for each in chosen.choice.designs)
 
 
-def _recompute(this: Run, resolution: int | None, certified: Certified) -> dict[str, Any]:
+def _compared_design(design: Design, *, chosen: bool) -> ComparedRecord:
+    name: Any = design.strategy.name
+    return ComparedRecord(
+        mechanism=name,
+        resolution=design.resolution,
+        discretisation=float(design.discretisation),
+        privatisation=float(design.privatisation),
+        predicted_loss=float(design.predicted),
+        rehearsals=len(design.rehearsed),
+        chosen=chosen,
+    )
+
+
+def _recompute(this: Run, resolution: int | None, certified: Certified) -> RecomputeRecord:
     """What anybody needs to compute the plug-in certificate again."""
     proxies = this.settings.proxies(resolution)
-    return {
-        "plug_in_failure_probability": str(this.settings.plug_in_beta),
-        "draws": this.settings.draws,
-        "seed": f"{certified.seed:032x}",
-        "hub": None if proxies.hub is None else str(proxies.hub),
-        "end": str(proxies.end),
-    }
+    return RecomputeRecord(
+        plug_in_failure_probability=this.settings.plug_in_beta,
+        draws=this.settings.draws,
+        seed=f"{certified.seed:032x}",
+        hub=proxies.hub,
+        end=proxies.end,
+    )

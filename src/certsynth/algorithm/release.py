@@ -26,7 +26,7 @@ from certsynth.errors import CertsynthError, InputError
 from certsynth.mechanisms import Neighbours
 from certsynth.mechanisms.ledger import Account
 from certsynth.mechanisms.spending import Spending
-from certsynth.queries.fine import PLACING, FineMarginals
+from certsynth.queries.fine import PLACING_PHASE, LatticeQuery
 from certsynth.sources import cleaned, how_many, open_source, rows_of
 
 COUNTING, DISPLACED = "counting rows", "measuring how far rows are from their cells"
@@ -84,10 +84,10 @@ def release(data: Any, schema: Schema, **options: Unpack[ReleaseOptions]) -> Rel
     return made
 
 
-def _checked_lattice(schema: Schema, settings: Settings, memory: int | None) -> FineMarginals:
+def _checked_lattice(schema: Schema, settings: Settings, memory: int | None) -> LatticeQuery:
     """The query of the direct certificate. What cannot fit is refused, before the data is opened."""
     method_named(settings.method).check(schema, settings, memory=memory)
-    lattice = FineMarginals.of(schema, settings.subsets, lattice_columns=settings.lattice_columns)
+    lattice = LatticeQuery.of(schema, settings.subsets, lattice_columns=settings.lattice_columns)
     if settings.certificate_share or settings.candidates > 1:
         check_lattice(lattice, memory=memory)
     return lattice
@@ -99,7 +99,8 @@ def _private_table(data: Any, schema: Schema, settings: Settings, progress: Prog
     source.batches(schema.names)  # reads nothing yet, and tells at once if a column is not there
     hidden = settings.neighbours is Neighbours.ADD_REMOVE
     counting, placing, displacing = (
-        rows_of(source, schema, phase, hidden=hidden, progress=progress) for phase in (COUNTING, PLACING, DISPLACED)
+        rows_of(source, schema, phase, hidden=hidden, progress=progress)
+        for phase in (COUNTING, PLACING_PHASE, DISPLACED)
     )
     return PrivateTable(counting, placing, displacing, count=lambda: how_many(source, schema, COUNTING))
 

@@ -8,24 +8,23 @@ from typing import Any
 
 import numpy as np
 
-from certsynth.algorithm.fitting import Fitting
+from certsynth.algorithm.fitting import FitRequest, Fitting
 from certsynth.algorithm.method import method_named
 from certsynth.algorithm.options import ROWS
 from certsynth.algorithm.recompute import recomputed, stated_settings
 from certsynth.algorithm.sizes import check_lattice, default_memory
 from certsynth.artefact import Release
-from certsynth.artefact.certificate import Certificate
+from certsynth.artefact.certificate import certificate_record
 from certsynth.artefact.frames import FrameKind, to_frame
 from certsynth.artefact.notebook import certificate_html
-from certsynth.artefact.release import Certified
+from certsynth.artefact.release import Certificate
 from certsynth.artefact.table import cleaned_table
 from certsynth.base.html import block, paragraph
 from certsynth.base.progress import Progress, silent
 from certsynth.certificate.passes import compared
 from certsynth.errors import InputError, TooLarge
-from certsynth.mechanisms.guarantee import stored_rational
-from certsynth.queries.fine import FineMarginals
-from certsynth.queries.tally import held
+from certsynth.queries.fine import LatticeQuery
+from certsynth.queries.tally import in_memory
 from certsynth.report.numerals import upward
 
 BY_WAY = "by way of the certified rows"
@@ -55,8 +54,8 @@ class Sample:
 
     table: Any
     rows: int
-    certificate: Certified
-    through_release: Certified | None
+    certificate: Certificate
+    through_release: Certificate | None
     confidence: float
     """That the release's own bound and both bounds of all samples hold together."""
 
@@ -66,7 +65,7 @@ class Sample:
         return self.best.bound
 
     @property
-    def best(self) -> Certified:
+    def best(self) -> Certificate:
         through = self.through_release
         return through if through and through.bound < self.certificate.bound else self.certificate
 
@@ -80,7 +79,7 @@ class Sample:
 
     def _repr_html_(self) -> str:
         parts = [paragraph(f"{self.rows:,} new rows, off by at most {upward(self.bound)}", strong=True)]
-        parts += [certificate_html(each.details) for each in (self.certificate, self.through_release) if each]
+        parts += [certificate_html(each) for each in (self.certificate, self.through_release) if each]
         return block(*parts)
 
 
@@ -101,49 +100,48 @@ def sample(
     assert number is not None
     schema = release.schema
     settings = stated_settings(release)
-    how = Fitting.asked(settings, release.measurement)
-    table, _ = method_named(settings.method).fit(
-        release.measurements, schema, how, number, np.random.default_rng(seed), public=public, progress=progress
-    )
+    how = Fitting.from_settings(settings, release.measurement)
+    rng = np.random.default_rng(seed)
+    request = FitRequest(release.measurements, schema, how, number, rng, public=public, progress=progress)
+    table, _ = method_named(settings.method).fit(request)
     clean = cleaned_table(schema, table)
-    if not release.document["certificate"]["plug_in"]:
-        raise InputError(f"new rows cannot be certified: {release.document['certificate']['no_plug_in']}.")
-    beta = stored_rational(release.document["recompute"]["plug_in_failure_probability"])
-    plugged = Certificate(confidence=float(1 - beta), plug_in=recomputed(release, clean, progress=progress))
+    stated = release.record.certificate
+    if stated.plug_in.tightest is None:
+        raise InputError(f"new rows cannot be certified: {stated.no_plug_in}.")
+    beta = release.record.recompute.plug_in_failure_probability
+    plugged = certificate_record(float(1 - beta), recomputed(release, clean, progress=progress))
     return Sample(
         table=to_frame(frame, schema, table, clean),
         rows=number,
-        certificate=Certified.read(plugged.to_json()),
+        certificate=Certificate.of(plugged),
         through_release=_through(release, clean, progress),
         confidence=release.certificate.confidence,
     )
 
 
-def _through(release: Release, clean: Sequence[np.ndarray], progress: Progress) -> Certified | None:
+def _through(release: Release, clean: Sequence[np.ndarray], progress: Progress) -> Certificate | None:
     """What the release's certificate says of other rows: both tables are public, so their distance is exact."""
     certificate, subsets = release.certificate, release.subsets
-    fine = FineMarginals.of(release.schema, subsets)
+    fine = LatticeQuery.of(release.schema, subsets)
     try:
         check_lattice(fine)
     except TooLarge:
         return None
-    fine = fine.netted([release.rows], [clean])
-    tables = held(release.rows), [held(clean)]
+    fine = fine.with_nets([release.rows], [clean])
+    tables = in_memory(release.rows), [in_memory(clean)]
     told = compared(fine, *tables, memory=default_memory(), every=True, progress=progress)
     bounds = {frozenset(columns): bound for columns, bound in certificate.subsets}
-    found: list[tuple[list[str], float]] = []
+    found: list[tuple[tuple[str, ...], float]] = []
     for subset, d in zip(fine.marginals.subsets, told.found[0], strict=True):
-        columns = [release.schema.names[j] for j in subset]
+        columns = tuple(release.schema.names[j] for j in subset)
         most = min(bounds[frozenset(columns)], certificate.single_column_bound if len(columns) == 1 else 1.0)
         between = float(d.all)
         found.append((columns, min(1.0, most + between + _OUTWARD)))
     largest = max(bound for _, bound in found)
-    return Certified.read(
-        {
-            "bound": largest,
-            "confidence": certificate.confidence,
-            "kind": BY_WAY,
-            "single_column_bound": largest,
-            "subsets": [{"columns": columns, "bound": bound} for columns, bound in found],
-        }
+    return Certificate(
+        bound=largest,
+        confidence=certificate.confidence,
+        kind=BY_WAY,
+        single_column_bound=largest,
+        subsets=tuple(found),
     )

@@ -16,7 +16,7 @@ from certsynth.mechanisms import Budget, Measurement, Neighbours
 from certsynth.mechanisms.concentrated import Privacy
 from certsynth.projection.emit import Detail
 from certsynth.queries.fine import LATTICE_COLUMNS
-from certsynth.queries.marginals import Subset, maximal, within
+from certsynth.queries.marginals import Subset, maximal_subsets, subsets_within
 
 CellKind = Literal["even", "points", "groups"]
 """Even cells; all points of the columns' lattices; groups of those points."""
@@ -88,7 +88,7 @@ class Settings:
     @property
     def tables(self) -> tuple[Subset, ...]:
         """The subsets whose marginals say what all are: what is measured where one layer does it."""
-        return maximal(self.subsets)
+        return maximal_subsets(self.subsets)
 
     @property
     def beta(self) -> Fraction:
@@ -148,9 +148,9 @@ class Settings:
         last = self.sparsity
         if self.cells(last) != "groups":
             return ((self.tables, self.cells(last), Fraction(1)),)
-        columns = within(self.subsets, 1)
+        columns = subsets_within(self.subsets, 1)
         found: list[tuple[tuple[Subset, ...], CellKind, Fraction]] = [(columns, "points", split)]
-        tables = [within(self.subsets, ways) for ways in range(2, last + 1)]
+        tables = [subsets_within(self.subsets, ways) for ways in range(2, last + 1)]
         wanted = [
             BEYOND**ways * Fraction(len(each), math.comb(len(columns), ways))
             for ways, each in enumerate(tables, start=2)

@@ -1,4 +1,4 @@
-"""What the work will take, from the schema alone; what cannot fit is refused before any row is read."""
+"""Estimate memory and time from the schema alone, and refuse what cannot fit before any row is read."""
 
 from __future__ import annotations
 
@@ -12,33 +12,34 @@ from certsynth.certificate.plug_in import DRAWN_AT_ONCE, PILOT_DRAWS
 from certsynth.certificate.skipping import COARSER
 from certsynth.domain import Schema
 from certsynth.errors import InputError, TooLarge
-from certsynth.projection.particles import MANY
-from certsynth.projection.synthesis import most_particles
+from certsynth.projection.particles import MANY_PARTICLES
+from certsynth.projection.synthesis import max_particles
 from certsynth.queries import Marginals
-from certsynth.queries.fine import FineMarginals
+from certsynth.queries.fine import LatticeQuery
 from certsynth.queries.marginals import Subset
-from certsynth.queries.net import nodes_each
-from certsynth.queries.occupied import MOST_CELLS, grid_cells
+from certsynth.queries.net import nodes_per_net
+from certsynth.queries.occupied import MAX_GRID_CELLS, grid_cells
 
-LABELLED_POINTS = 600_000
-"""Points of labels with a line, or in a web, beyond which comparing two tables takes minutes."""
+MAX_LABELLED_POINTS = 600_000
+"""Lattice points of a table of labels with a line or a metric, at most: comparing two larger tables takes minutes."""
 
-OTHER_DRAWS = 16
-"""Draws of the noise on all cells that plans, estimates and the fitting of rows have in memory, at most."""
+MAX_OTHER_DRAWS = 16
+"""Draws of the noise on all cells that planning, estimation and fitting keep in memory, at most."""
 
-SOLVED = 12
-"""Subsets with many lattice points that are solved, about, before the others are known to be no worse."""
+EXPECTED_LARGE_SOLVES = 12
+"""Approximate number of subsets with many lattice points that are solved before bounds rule out all others."""
 
-NODE_BYTES = 20_000
-"""What comparing two tables on a net holds for each of its nodes, at most."""
+BYTES_PER_NODE = 20_000
+"""Bytes per node of a net while two tables are compared on it, at most."""
 
-PROGRAM_CELLS = {"transport": 50_000, "path": 300_000}
-"""Cells beyond which the linear programs of Step 3 take more than about ten minutes on two cores."""
+MAX_PROGRAM_CELLS = {"transport": 50_000, "path": 300_000}
+"""Cells of all tables, at most, by loss: beyond, the linear program of Step 3 takes more than about ten minutes on two
+cores."""
 
 
 @dataclass(frozen=True, slots=True)
 class Size:
-    """What counting, noise and certificate will take."""
+    """Cells, memory in bytes and time in seconds on two cores."""
 
     cells: int
     bytes: int
@@ -49,20 +50,20 @@ class Size:
 
 
 def size_of(marginals: Marginals, *, draws: int) -> Size:
-    """Estimated from the schema alone. The seconds are those of two cores, and only rough."""
+    """Estimated size of counting, noise and plug-in certificate. The seconds are a rough figure."""
     sizes = marginals.sizes()
     cells = sum(sizes)
-    drawn = max(OTHER_DRAWS * cells, min((draws + PILOT_DRAWS) * cells, DRAWN_AT_ONCE))
-    held = 8 * cells + 3 * drawn  # counts, coefficients and estimates, and the draws with their images
+    drawn = max(MAX_OTHER_DRAWS * cells, min((draws + PILOT_DRAWS) * cells, DRAWN_AT_ONCE))
+    held = 8 * cells + 3 * drawn  # counts, coefficients and estimates; draws and their images
     network = 40 * max(sizes) * 30 * (os.cpu_count() or 1)  # nodes × arcs, in each worker
     seconds = (draws + PILOT_DRAWS) * sum(3e-5 + 5e-8 * float(size) ** 1.5 for size in sizes) / 1.5
     return Size(cells=cells, bytes=8 * held + network, seconds=seconds)
 
 
 def size_of_release(
-    schema: Schema, marginals: Marginals, fine: FineMarginals | None, *, rows: int, draws: int, program: bool = False
+    schema: Schema, marginals: Marginals, fine: LatticeQuery | None, *, rows: int, draws: int, program: bool = False
 ) -> Size:
-    """What a whole release takes: counting, fitting, and both certificates. Rough, for two cores.
+    """Estimated size of a whole release: counting, fitting and both certificates.
 
     `program`: rows are fitted by a linear program rather than by particles.
     """
@@ -72,31 +73,29 @@ def size_of_release(
     if program:
         fitting = 13 * (plug_in.cells / 10_000) ** 1.5
     else:
-        particles = min(rows, most_particles(tables)) if max(map(len, marginals.subsets)) > 1 else 0
-        fitting = (0.6e-6 if particles >= MANY else 1.4e-6) * tables * particles
+        particles = min(rows, max_particles(tables)) if max(map(len, marginals.subsets)) > 1 else 0
+        fitting = (0.6e-6 if particles >= MANY_PARTICLES else 1.4e-6) * tables * particles
     comparing = held = 0.0
     if fine is not None:
-        points, nodes = fine.on_lattices.sizes(), nodes_each(len(fine.wide))
+        points, nodes = fine.on_lattices.sizes(), nodes_per_net(len(fine.wide))
         comparing = comparing_seconds(points)
         held = float(min(lattice_bytes(points, sum(points)), default_memory())) if points else 0.0
         comparing += len(fine.wide) * 10 * (nodes / 20_000) ** 1.5
-        held += NODE_BYTES * nodes if fine.wide else 0
+        held += BYTES_PER_NODE * nodes if fine.wide else 0
     seconds = 3.0 + counting + fitting + comparing + plug_in.seconds
     return Size(cells=plug_in.cells, bytes=plug_in.bytes + int(held) + 200 * 2**20, seconds=seconds)
 
 
 def comparing_seconds(points: Sequence[int]) -> float:
-    """What comparing two tables takes, on two cores: small subsets are solved, the others bounded, and a few of these
-    solved.
-    """
-    most, small = SOLVED, COARSER[0][1]
+    """Seconds to compare two tables: small subsets are solved, large ones bounded, and a few of these also solved."""
+    most, small = EXPECTED_LARGE_SOLVES, COARSER[0][1]
     largest = sorted(points, reverse=True)[:most]
     each = (2e-3 + 4e-6 * p if p < small else 0.012 for p in points)
     return (sum(each) + sum(7e-6 * p for p in largest if p >= small)) / 1.5
 
 
 def check_size(marginals: Marginals, *, draws: int, memory: int | None = None) -> None:
-    """Refuse what cannot fit, with the numbers, before the data is opened."""
+    """Refuse marginals that do not fit into memory, with the numbers, before the data is opened."""
     size = size_of(marginals, draws=draws)
     limit = allowed_memory(memory)
     if size.bytes > limit:
@@ -109,7 +108,7 @@ def check_size(marginals: Marginals, *, draws: int, memory: int | None = None) -
 def check_grid(schema: Schema, resolution: int | None) -> None:
     """Refuse a grid of all columns whose cells cannot be numbered."""
     cells = grid_cells(schema, resolution or 1)
-    if cells >= MOST_CELLS:
+    if cells >= MAX_GRID_CELLS:
         raise TooLarge(
             f"a grid of all {len(schema)} columns has {Decimal(cells):.1e} cells, more than can be numbered: lower the "
             "resolution, name fewer columns, or merge labels of large categories."
@@ -118,18 +117,19 @@ def check_grid(schema: Schema, resolution: int | None) -> None:
 
 def check_program(marginals: Marginals, *, loss: str) -> None:
     """Refuse a program of Step 3 that would take hours."""
-    cells, most = sum(marginals.sizes()), PROGRAM_CELLS[loss]
+    cells, most = sum(marginals.sizes()), MAX_PROGRAM_CELLS[loss]
     if cells > most:
-        other = ' or choose `loss="path"`' if loss == "transport" and cells <= PROGRAM_CELLS["path"] else ""
+        other = ' or choose `loss="path"`' if loss == "transport" and cells <= MAX_PROGRAM_CELLS["path"] else ""
         raise TooLarge(
             f"fitting {cells:,} cells with the {loss} loss would take hours; up to {most:,} are allowed: lower the "
             f"resolution, name fewer columns{other}."
         )
 
 
-def check_lattice(fine: FineMarginals, *, memory: int | None = None) -> None:
-    """Refuse a lattice that cannot fit, before the data is opened. Subsets that do not fit together are counted in
-    several passes; the largest must fit alone.
+def check_lattice(fine: LatticeQuery, *, memory: int | None = None) -> None:
+    """Refuse a lattice that does not fit into memory, before the data is opened.
+
+    Subsets that do not fit together are counted in several passes; the largest must fit by itself.
     """
     sizes = fine.on_lattices.sizes()
     for subset, size in zip(fine.on_lattices.subsets, sizes, strict=True):
@@ -146,34 +146,34 @@ def check_lattice(fine: FineMarginals, *, memory: int | None = None) -> None:
         )
 
 
-def _check_labels(fine: FineMarginals, subset: Subset, size: int) -> None:
-    """Refuse to compare very many labels with values on a line: no other way between them is as slow."""
+def _check_labels(fine: LatticeQuery, subset: Subset, size: int) -> None:
+    """Refuse to compare very many labels combined with a line or a metric: no other comparison is as slow."""
     cells = fine.marginals.of(subset)
-    lines = [c for c in cells if len(c.places) > 1 or c.web is not None]
+    lines = [c for c in cells if len(c.places) > 1 or c.label_metric is not None]
     labels = [j for j in subset if not len(fine.marginals.cells[j].places)]
-    if size <= LABELLED_POINTS or not lines or not labels:
+    if size <= MAX_LABELLED_POINTS or not lines or not labels:
         return
     most = max(labels, key=lambda j: fine.marginals.cells[j].size)
     count = fine.marginals.cells[most].size
     raise TooLarge(
         f"column {fine.schema.names[most]!r} has {count:,} labels: with other columns these are {size:,} points, "
-        f"and up to {LABELLED_POINTS:,} are compared. In the schema merge labels that few rows have (other = true "
+        f"and up to {MAX_LABELLED_POINTS:,} are compared. In the schema merge labels that few rows have (other = true "
         "takes what is not listed), or name subsets without it in a workload."
     )
 
 
 def lattice_bytes(sizes: Sequence[int], points: int) -> int:
-    """Counts on so many lattice points at a time, and networks in workers."""
+    """Bytes for counts on `points` lattice points at a time, and for the networks of all workers."""
     return POINT_BYTES * points + network_bytes(sizes)
 
 
 def default_memory() -> int:
-    """Half of the machine's memory."""
+    """Half of the machine's memory, in bytes."""
     return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") // 2
 
 
 def allowed_memory(memory: int | None) -> int:
-    """The most bytes that may be used: half of what the machine has, unless a caller says otherwise."""
+    """The most bytes that may be used: `memory`, checked; by default half of the machine's memory."""
     if memory is None:
         return default_memory()
     if isinstance(memory, bool) or not isinstance(memory, int) or memory < 1:

@@ -14,7 +14,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from certsynth.algorithm.certify import choose_table, direct_bounds
-from certsynth.algorithm.fitting import Fitting
+from certsynth.algorithm.fitting import FitRequest, Fitting
 from certsynth.algorithm.method import Run
 from certsynth.algorithm.record import record
 from certsynth.algorithm.task import Task
@@ -25,7 +25,7 @@ from certsynth.artefact.certificate import (
     DISPLACEMENT,
     LOSS_OF_ROWS,
     LOSS_OF_SINGLES,
-    Certificate,
+    certificate_record,
     choosing,
     measuring,
 )
@@ -33,7 +33,7 @@ from certsynth.artefact.steps import Step
 from certsynth.artefact.table import cleaned_table
 from certsynth.certificate.plug_in import plug_in
 from certsynth.certificate.seed import seed_of
-from certsynth.mechanisms import Sensitivity, in_full
+from certsynth.mechanisms import Sensitivity, as_full_measurements
 from certsynth.mechanisms.scalars import NoisyScalars, measure_scalars
 from certsynth.queries.displacement import Displacement, farthest
 
@@ -87,22 +87,22 @@ def measure(this: Run, task: Task, chosen: Chosen) -> Measured:
 def fit(this: Run, measured: Measured) -> Fitted:
     """Step 3: rows that agree with the noisy integers. No private row is read, but to choose among candidates."""
     sys.audit("certsynth.rows.fit")
-    how, rows = Fitting.asked(this.settings, measured.last), this.settings.emitted_rows(measured.last)
+    settings, progress = this.settings, this.means.progress
+    request = FitRequest(
+        measured.measurements,
+        this.schema,
+        Fitting.from_settings(settings, measured.last),
+        settings.emitted_rows(measured.last),
+        this.means.rng,
+        public=this.public,
+        progress=progress,
+    )
     candidates = []
-    for j in range(this.settings.candidates):
-        table, support = this.method.fit(
-            measured.measurements,
-            this.schema,
-            how,
-            rows,
-            this.means.rng,
-            public=this.public,
-            other_loss=j % 2 == 1,
-            progress=this.means.progress,
-        )
+    for j in range(settings.candidates):
+        table, support = this.method.fit(replace(request, other_loss=j % 2 == 1))
         candidates.append(Fitted(table, cleaned_table(this.schema, table), support))
-        if this.settings.candidates > 1:
-            this.means.progress("candidates", j + 1, this.settings.candidates)
+        if settings.candidates > 1:
+            progress("candidates", j + 1, settings.candidates)
     return candidates[0] if len(candidates) == 1 else _best_of(this, candidates)
 
 
@@ -130,7 +130,7 @@ def certify(this: Run, counted: Counted, measured: Measured, fitted: Fitted) -> 
     """
     settings, means, displaced = this.settings, this.means, _displacement(this, measured)
     sys.audit("certsynth.certificate.compute")
-    full, seed = in_full(measured.measurements), seed_of(measured.measurements)
+    full, seed = as_full_measurements(measured.measurements), seed_of(measured.measurements)
     plugged, whole, single = {}, None, None
     if full is not None:
         plugged = plug_in(
@@ -165,7 +165,7 @@ def certify(this: Run, counted: Counted, measured: Measured, fitted: Fitted) -> 
         LOSS_OF_SINGLES: single and single.noisy,
     }
     return Certified(
-        Certificate(confidence=float(settings.confidence), plug_in=plugged, direct=whole, single=single),
+        certificate_record(float(settings.confidence), plugged, whole, single),
         seed,
         tuple(Step.of_scalars(what, each) for what, each in noisy.items() if each),
     )

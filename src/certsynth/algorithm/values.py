@@ -8,7 +8,6 @@ from dataclasses import dataclass
 import numpy as np
 
 from certsynth.algorithm.task import Task
-from certsynth.artefact.certificate import Certificate
 from certsynth.artefact.steps import Step
 from certsynth.artefact.table import Table
 from certsynth.base.progress import Progress
@@ -17,6 +16,7 @@ from certsynth.mechanisms.scalars import NoisyScalars
 from certsynth.mechanisms.spending import Spending
 from certsynth.planning.choice import Choice
 from certsynth.queries.tally import Rows
+from certsynth.record.record import CertificateRecord
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -90,7 +90,7 @@ class Fitted:
 class Certified:
     """What can be promised about the fitted rows, and all that anybody needs to compute it again."""
 
-    certificate: Certificate
+    certificate: CertificateRecord
     seed: int
     spent: tuple[Step, ...]
 

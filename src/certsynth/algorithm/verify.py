@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import os
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from fractions import Fraction
 from pathlib import Path
@@ -14,10 +14,12 @@ import numpy as np
 
 from certsynth.algorithm.checks import MOST_DELTA, exact_rational
 from certsynth.algorithm.expected_steps import expected_steps, split_of, steps_problem, values_problem
-from certsynth.algorithm.method import Method, method_for
+from certsynth.algorithm.fitting import support_name
+from certsynth.algorithm.method import method_named
 from certsynth.algorithm.recompute import recomputed, recomputed_direct, stated_proxies, stated_settings
+from certsynth.algorithm.settings import Settings
 from certsynth.artefact import measurements as archive
-from certsynth.artefact.certificate import NO_PLUG_IN, direct_json, path_length
+from certsynth.artefact.certificate import direct_record, path_length
 from certsynth.artefact.document import form_problem
 from certsynth.artefact.folder import SUMS, check_plain, check_sums, read_plain
 from certsynth.artefact.release import CSV, PARQUET, Release, croissant_bytes, package_bytes
@@ -29,10 +31,12 @@ from certsynth.certificate.seed import seed_of
 from certsynth.domain import Cells, Column, Groups, Ordered, Schema
 from certsynth.domain.rules import broken_rule
 from certsynth.errors import CertsynthError, InputError
-from certsynth.mechanisms import Measurement, Neighbours, Unit, in_full
+from certsynth.mechanisms import Budget, Measurement, Neighbours, Unit, as_full_measurements
 from certsynth.mechanisms.concentrated import epsilon_of
-from certsynth.mechanisms.guarantee import decimal_text, stored_rational
+from certsynth.mechanisms.guarantee import decimal_text
 from certsynth.queries.marginals import Subset
+from certsynth.record.form import to_json
+from certsynth.record.record import NO_PLUG_IN, DirectRecord, LayerRecord, PlugInRecord, PlugInTerms, TableRecord
 from certsynth.report import render_report, verifiable
 from certsynth.report.numerals import upward
 from certsynth.report.verifiable import CANNOT
@@ -58,7 +62,7 @@ def cannot_verify(release: Release | None, *, key: str | Path | None = None) -> 
     if release is None:
         return list(CANNOT)
     try:
-        said = verifiable.cannot_verify(release.document)
+        said = verifiable.cannot_verify(release.record)
     except (KeyError, TypeError, ValueError, AttributeError):  # somebody else wrote it
         said = list(CANNOT)
     folder = _folder(release)
@@ -109,25 +113,25 @@ def _files(release: Release) -> Answer:
 
 def _form(release: Release) -> Answer:
     """certificate.json has the keys of a certificate, each with a value that can be."""
-    problem = form_problem(dict(release.document))
+    problem = form_problem(to_json(release.record))
     return problem is None, problem or "certificate.json has all keys of a certificate and no other"
 
 
 def _schema(release: Release) -> Answer:
     """schema.toml is as certsynth writes it, and the certificate is of the same table."""
-    schema, table = release.schema, release.document["table"]
+    schema, table = release.schema, release.record.table
     if read_plain(_folder(release), "schema.toml") != schema.to_toml().encode():
         return False, "schema.toml is not written as certsynth writes that schema"
     if schema.draft:
         return False, "schema.toml is a draft, of which no release is made"
-    if dict(table) != {"name": schema.name, "unit": schema.unit, "columns": list(schema.names)}:
+    if table != TableRecord(schema.name, schema.unit, tuple(schema.names)):
         return False, "the certificate is of a table with another name, unit or columns"
     return True, f"{_counted(len(schema), 'column')}, as the certificate says"
 
 
 def _rows(release: Release) -> Answer:
     """Values inside the schema, rules obeyed, the stated number of rows, and the same rows in both files."""
-    schema, stated = release.schema, release.document["release"]["rows"]
+    schema, stated = release.schema, release.record.release.rows
     for column, clean in zip(schema, release.rows, strict=True):
         values = release.table[column.name]
         if not _allowed(column, values, column.decode(clean)):
@@ -157,7 +161,7 @@ def _allowed(column: Column, values: Values, back: Values) -> bool:
 
 def _measurements(release: Release) -> Answer:
     """measurements.npz holds the noisy integers and how to read them, word by word, and what is said to be measured."""
-    made, said = release.measurements, release.document["release"]["measured"]
+    made, said = release.measurements, release.record.release.measured
     if not archive.is_as_written(read_plain(_folder(release), "measurements.npz"), made, release.schema):
         return False, "measurements.npz is not written as certsynth writes these measurements"
     if not all(_in_order(m.marginals.subsets) for m in made):
@@ -169,25 +173,27 @@ def _measurements(release: Release) -> Answer:
     return True, f"{counts:,} noisy integers for {_counted(tables, 'table')}, as the certificate says"
 
 
-def _as_said(made: Measurement, said: Mapping[str, Any], schema: Schema) -> bool:
+def _as_said(made: Measurement, said: LayerRecord, schema: Schema) -> bool:
     """Whether a measurement has the cells that the certificate says."""
-    cells, kind, most = made.marginals.cells, said["cells"], said["resolution"]
-    if said["columns_at_once"] != max(map(len, made.marginals.subsets)):
+    cells, kind, most = made.marginals.cells, said.cells, said.resolution
+    if said.columns_at_once != max(map(len, made.marginals.subsets)):
         return False
     if kind == "even":
-        return all(_same(own, column.cells(most)) for own, column in zip(cells, schema, strict=True))
+        return most is not None and all(
+            _same(own, column.cells(most)) for own, column in zip(cells, schema, strict=True)
+        )
     groups = [c for c in cells if isinstance(c, Groups)]
     if len(groups) < len(cells):
         return False
     if kind == "points":
         return all(c.size == c.lattice.size for c in groups)
-    return kind == "groups" and all(len(c.starts) <= most for c in groups)
+    return kind == "groups" and most is not None and all(len(c.starts) <= most for c in groups)
 
 
 def _same(first: Cells, second: Cells) -> bool:
     """Whether two cuts of one column are the same."""
     if isinstance(first, Groups) and isinstance(second, Groups):
-        parts = ("starts", "kin", "heads")
+        parts = ("starts", "group_of_label", "representatives")
         same = all(np.array_equal(getattr(first, part), getattr(second, part)) for part in parts)
         return same and _same(first.lattice, second.lattice)
     return type(first) is type(second) and (first.steps, first.size) == (second.steps, second.size)
@@ -200,84 +206,97 @@ def _in_order(subsets: Sequence[Subset]) -> bool:
 
 def _privacy(release: Release) -> Answer:
     """Every step has its share of the budget and the noise that this needs; the shares add up to the whole."""
-    privacy, made = release.document["privacy"], release.measurements
-    unit = Unit.EPSILON if privacy["rho"] is None else Unit.RHO
+    privacy, made = release.record.privacy, release.measurements
+    unit = Unit(privacy.unit)
     for m in made:
         if m.cost.spent.unit is not unit:
             return False, "certificate and measurement count privacy in different units"
-        if privacy["neighbours"] != m.strategy.neighbours:
+        if privacy.neighbours != m.strategy.neighbours:
             return False, "certificate and measurement name different neighbour relations"
-        if privacy["rows"] != (m.total if m.strategy.neighbours is Neighbours.REPLACE_ONE else None):
+        if privacy.rows != (m.total if m.strategy.neighbours is Neighbours.REPLACE_ONE else None):
             return False, "the number of rows is not the one of the measurements, or is told where it is hidden"
-    settings, steps = stated_settings(release), stated_steps(release.document)
-    if [step.to_json() for step in steps] != list(privacy["spent"]):
+    settings, steps = stated_settings(release), stated_steps(privacy)
+    if [step.to_record() for step in steps] != list(privacy.spent):
         return False, "the parts of the budget are not written as certsynth writes them"
     split = split_of(settings, made)
-    compared = len(release.document["compared"])
+    compared = len(release.record.compared)
     expected = expected_steps(
-        _made_by(release), settings, release.schema, made, release.rows, compared=compared, split=split
+        method_named(settings.method), settings, release.schema, made, release.rows, compared=compared, split=split
     )
-    if problem := steps_problem(steps, expected) or values_problem(steps, privacy["rows"]):
+    if problem := steps_problem(steps, expected) or values_problem(steps, privacy.rows):
         return False, problem
     for m in made:
         if Step.of_measurement("", m) not in [replace(step, on="") for step in steps]:
             return False, f"the {unit} or the scale of a measurement is not the one in measurements.npz"
     whole = sum((step.cost.spent.amount for step in steps), Fraction(0))
-    if decimal_text(whole) != privacy[unit]:
+    if decimal_text(whole) != (privacy.epsilon if unit is Unit.EPSILON else privacy.rho):
         return False, f"the parts of the budget do not add up to the stated {unit}"
     scales = ", ".join(f"{m.scale:g}" for m in made)
-    stated = f"epsilon {privacy['epsilon']}"
+    stated = f"epsilon {privacy.epsilon}"
     if unit is Unit.RHO:
-        delta, epsilon = exact_rational(privacy["delta"]), exact_rational(privacy["epsilon"])
+        delta, epsilon = exact_rational(privacy.delta), exact_rational(privacy.epsilon)
         if delta is None or not 0 < delta <= MOST_DELTA or epsilon is None or epsilon_of(whole, delta) > epsilon:
             return False, "rho means a larger epsilon than is stated"
-        stated += f", delta {privacy['delta']}"
-    elif privacy["delta"] is not None:
+        stated += f", delta {privacy.delta}"
+    elif privacy.delta is not None:
         return False, "a delta is stated where none belongs"
+    told = settings.privacy.describe(Budget(whole, unit))
+    if told != {name: getattr(privacy, name) for name in told}:
+        return False, "epsilon and delta are not stated as they follow from what was asked for"
     return True, f"noise of scale {scales}, as the shares of {_counted(len(steps), 'step')} need it: {stated} in all"
-
-
-def _made_by(release: Release) -> Method:
-    return method_for(release.document["asked"])
 
 
 def _method(release: Release) -> Answer:
     """What is said of the mechanism is what was measured, and what was chosen."""
-    how, last = release.document["release"], release.measurement
-    compared = release.document["compared"]
-    (chosen,) = [each for each in compared if each["chosen"]]
-    said = how["mechanism"], how["growth"], how["order"], how["sparsity"], len(how["measured"])
+    how, last, settings = release.record.release, release.measurement, stated_settings(release)
+    compared = release.record.compared
+    (chosen,) = [each for each in compared if each.chosen]
+    said = how.mechanism, how.growth, how.order, how.sparsity, len(how.measured)
     true = last.strategy.name, decimal_text(last.strategy.growth), last.strategy.order
     if said != (*true, max(map(len, last.marginals.subsets)), len(release.measurements)):
         return False, "the mechanism is not the one of the measurements"
-    if not _same_length(how["path_length"], path_length(last)):
+    if not _same_length(how.path_length, path_length(last)):
         return False, "the path that cells are lined up along is not of the stated length"
-    covered, columns, wide = release.subsets, len(release.schema), how["sparsity"]
+    covered, columns, wide = release.subsets, len(release.schema), how.sparsity
     if not _in_order(covered) or max(map(len, covered)) != wide:
         return False, "the subsets of columns are not each named once, or not of the stated size"
-    if how["workload"] is None and (len(covered) != math.comb(columns, wide) or min(map(len, covered)) != wide):
+    if how.workload is None and (len(covered) != math.comb(columns, wide) or min(map(len, covered)) != wide):
         return False, "some subsets of columns were not measured, and no workload says so"
     if len({j for subset in covered for j in subset}) != columns:
         return False, "the workload leaves out a column of the release"
-    resolutions = {how["resolution"], how["measured"][-1]["resolution"], chosen["resolution"]}
-    if chosen["mechanism"] != how["mechanism"] or len(resolutions) > 1:
+    resolutions = {how.resolution, how.measured[-1].resolution, chosen.resolution}
+    if chosen.mechanism != how.mechanism or len(resolutions) > 1:
         return False, "the mechanism or resolution is not the one that was chosen"
-    if (how["dimension"] is None) is _made_by(release).states_dimension:
+    if (how.dimension is None) is method_named(settings.method).states_dimension:
         return False, "a dimension is stated where none was chosen, or none where one was"
-    tried = [each for each in compared if each["rehearsals"]] or compared
-    least = min(each["predicted_loss"] for each in tried)
-    if how["dimension"] is None and chosen["predicted_loss"] > least:
+    tried = [each for each in compared if each.rehearsals] or compared
+    least = min(each.predicted_loss for each in tried)
+    if how.dimension is None and chosen.predicted_loss > least:
         return False, "another mechanism was predicted to be better than the one that was chosen"
-    settings = stated_settings(release)
-    if how["detail"] != settings.detail:
+    if how.detail != settings.detail:
         return False, "rows were put elsewhere inside of their cells than for such a certificate"
+    if problem := _unlike_asked(release, settings):
+        return False, problem
     layers = settings.layers(split_of(settings, release.measurements))
-    measured = [
-        (m.marginals.subsets, part["cells"]) for m, part in zip(release.measurements, how["measured"], strict=True)
-    ]
+    measured = [(m.marginals.subsets, part.cells) for m, part in zip(release.measurements, how.measured, strict=True)]
     if measured != [(tables, kind) for tables, kind, _ in layers]:
         return False, "other tables were measured, or in other cells, than such a release measures"
-    return True, f"{how['mechanism']}, as measured, and as chosen among {len(compared)}"
+    return True, f"{how.mechanism}, as measured, and as chosen among {len(compared)}"
+
+
+def _unlike_asked(release: Release, settings: Settings) -> str:
+    """What the release has otherwise than it was asked for, in words; nothing if all is as asked."""
+    how, asked, last = release.record.release, release.record.asked, release.measurement
+    support = support_name(settings.projection, last.marginals, public=asked.public)
+    if (how.projection, how.loss) != (support, settings.loss):
+        return "rows were fitted in another way than the one that was asked for"
+    if (how.candidates, how.preset) != (settings.candidates, settings.preset):
+        return "the number of candidates or the preset is not what was asked for"
+    if how.rows != settings.emitted_rows(last):
+        return "the number of synthetic rows is not what was asked for"
+    if settings.mechanism not in (None, how.mechanism) or settings.resolution not in (None, how.resolution):
+        return "the mechanism or resolution is not what was asked for"
+    return ""
 
 
 def _same_length(stated: float | None, true: float | None) -> bool:
@@ -288,18 +307,18 @@ def _same_length(stated: float | None, true: float | None) -> bool:
 
 def _plug_in(release: Release) -> Answer:
     """The same computation, from the noisy integers and the emitted rows."""
-    draws, stated = int(release.document["recompute"]["draws"]), release.document["certificate"]["plug_in"]
-    if in_full(release.measurements) is None:
-        said = release.document["certificate"]["no_plug_in"]
-        return not stated and said == NO_PLUG_IN, "there is none, and the certificate says why"
-    if release.document["certificate"]["no_plug_in"] is not None:
+    certificate, how = release.record.certificate, release.record.recompute
+    stated = certificate.plug_in.by_loss
+    if as_full_measurements(release.measurements) is None:
+        return not stated and certificate.no_plug_in == NO_PLUG_IN, "there is none, and the certificate says why"
+    if certificate.no_plug_in is not None:
         return False, "it is said that there is none"
-    settings, how = stated_settings(release), release.document["recompute"]
-    if draws != settings.draws or how["plug_in_failure_probability"] != str(settings.plug_in_beta):
+    settings = stated_settings(release)
+    if (how.draws, how.plug_in_failure_probability) != (settings.draws, settings.plug_in_beta):
         return False, "draws or failure probability are not those for the stated confidence"
-    if how["seed"] != f"{seed_of(release.measurements):032x}":
+    if how.seed != f"{seed_of(release.measurements):032x}":
         return False, "the seed of the draws is not the one that the noisy integers give"
-    if stated_proxies(release.document) != settings.proxies(release.document["release"]["resolution"]):
+    if stated_proxies(how) != settings.proxies(release.record.release.resolution):
         return False, "the losses are computed in another way than the stated one"
     again = recomputed(release, release.rows)
     if set(stated) != set(again):
@@ -312,90 +331,89 @@ def _plug_in(release: Release) -> Answer:
     return True, f"recomputed from the noisy integers and the emitted rows: {upward(best.bound)}"
 
 
-def _differs(stated: Mapping[str, Any], plug: PlugIn) -> str:
+def _differs(stated: PlugInRecord, plug: PlugIn) -> str:
     """What a stated plug-in certificate does not share with the recomputed one, in words; nothing if they are one."""
-    subsets, found = stated["subsets"], plug.diagnostic
-    if [tuple(s["columns"]) for s in subsets] != list(plug.subsets):
+    subsets, found = stated.subsets, plug.diagnostic
+    if [s.columns for s in subsets] != list(plug.subsets):
         return "the subsets are not those that were recomputed"
-    if not _close([s["bound"] for s in subsets], [terms.bound for terms in plug.terms]):
+    if not _close([s.bound for s in subsets], [terms.bound for terms in plug.terms]):
         return "recomputed bounds differ from those stated"
-    if not all(_close(_figures(s["terms"]), _figures(t)) for s, t in zip(subsets, plug.terms, strict=True)):
+    if not all(_close(_figures(s.terms), _figures(t)) for s, t in zip(subsets, plug.terms, strict=True)):
         return "recomputed terms differ from those stated"
-    if stated["bound"] != max(s["bound"] for s in subsets):
+    if stated.bound != max(s.bound for s in subsets):
         return "the stated bound is not the largest of its subsets"
-    if not any(s["bound"] == stated["bound"] and s["terms"] == stated["terms"] for s in subsets):
+    if not any((s.bound, s.terms) == (stated.bound, stated.terms) for s in subsets):
         return "the stated terms are not those of the largest bound"
-    if stated["confidence"] != float(plug.confidence):
+    if stated.confidence != float(plug.confidence):
         return "the stated confidence is not what the failure probability allows"
     names = ("fit", "noise_mean", "noise_low", "noise_high")
-    said = stated["diagnostic"]
-    if not _close([said[name] for name in names], [getattr(found, name) for name in names]):
+    said = stated.diagnostic
+    if not _close([getattr(said, name) for name in names], [getattr(found, name) for name in names]):
         return "the recomputed diagnostic differs from the one stated"
-    return "" if said["worth_optimising"] is (said["fit"] > said["noise_high"]) else "the diagnostic contradicts itself"
+    return "" if said.worth_optimising is (said.fit > said.noise_high) else "the diagnostic contradicts itself"
 
 
-def _figures(terms: Terms | Mapping[str, Any]) -> list[float]:
-    names = ("discretisation", "privatisation", "projection")
-    return [getattr(terms, name) if isinstance(terms, Terms) else terms[name] for name in names]
+def _figures(terms: Terms | PlugInTerms) -> list[float]:
+    return [terms.discretisation, terms.privatisation, terms.projection]
 
 
 def _direct(release: Release) -> Answer:
     """The same computation, from the noisy losses: slack and bound follow from them, the confidence and the schema."""
-    stated, settings = release.document["certificate"], stated_settings(release)
-    found = dict(zip(("direct", "single_column"), recomputed_direct(release, settings), strict=True))
-    if any((stated[key] is None) != (each is None) for key, each in found.items()):
-        return False, "there is a direct certificate too many, or one too few"
-    for key, each in found.items():
-        if each is None:
+    stated = release.record.certificate
+    whole, single = recomputed_direct(release, stated_settings(release))
+    for said, found in ((stated.direct, whole), (stated.single_column, single)):
+        if (said is None) != (found is None):
+            return False, "there is a direct certificate too many, or one too few"
+        if said is None or found is None:
             continue
-        said, again = stated[key], direct_json(each)
-        unit = str(each.cost.spent.unit)
-        if said["confidence"] != again["confidence"] or said.get(unit) != again[unit]:
-            return False, f"the confidence or the {unit} is not its share of the whole"
-        names = ("measured_loss", "slack")
-        if not _close([said["bound"]], [again["bound"]]):
+        again = direct_record(found)
+        if (said.confidence, said.epsilon, said.rho) != (again.confidence, again.epsilon, again.rho):
+            return False, f"the confidence or the {found.cost.spent.unit} is not its share of the whole"
+        if not _close([said.bound], [again.bound]):
             return False, "a recomputed bound differs from the one stated"
-        if not _close([said["terms"][name] for name in names], [again["terms"][name] for name in names]):
+        terms = [[each.terms.measured_loss, each.terms.slack] for each in (said, again)]
+        if not _close(*terms):
             return False, "the recomputed loss or slack differs from the one stated"
-    if found["direct"] is None:
+    if whole is None:
         return True, "there is none, and nothing was spent on it"
-    return True, f"recomputed from its noisy loss: {upward(found['direct'].bound)}"
+    return True, f"recomputed from its noisy loss: {upward(whole.bound)}"
 
 
 def _bound(release: Release) -> Answer:
     """The headline is the smaller of its parts, and their failure probabilities make up one."""
-    stated = release.document["certificate"]
-    direct, single = stated["direct"], stated["single_column"]
-    plug = stated["plug_in"].get("transport") or stated["plug_in"].get("path")
-    if plug is None and direct is None:
+    stated = release.record.certificate
+    direct, single, plug = stated.direct, stated.single_column, stated.plug_in.tightest
+    leading: DirectRecord | PlugInRecord | None = direct
+    if plug and (direct is None or direct.bound >= plug.bound):
+        leading = plug
+    if leading is None:
         return False, "there is nothing that certifies"
-    parts = [part["bound"] for part in (plug, direct) if part]
-    least = min(parts + ([single["bound"]] if single else []))
-    if not _close([stated["bound"]], [min(parts)]) or not _close([stated["single_column_bound"]], [least]):
+    least = min([leading.bound] + ([single.bound] if single else []))
+    if not _close([stated.bound], [leading.bound]) or not _close([stated.single_column_bound], [least]):
         return False, "the stated bound is not the smaller of the direct and the plug-in bound"
-    kind = "direct" if direct and (plug is None or direct["bound"] < plug["bound"]) else "plug-in"
-    if stated["kind"] != kind or stated["terms"] != (direct if kind == "direct" else plug)["terms"]:
+    kind = "direct" if leading is direct else "plug-in"
+    if stated.kind != kind or stated.terms != leading.terms:
         return False, "the stated kind or terms are not those of the smaller bound"
-    names = release.schema.names
-    own = plug["subsets"] if plug else [{"columns": [names[j] for j in s], "bound": 1.0} for s in release.subsets]
-    for subset, of_plug in zip(stated["subsets"], own, strict=True):
-        most = min(of_plug["bound"], direct["bound"] if direct else 1.0)
-        if subset["columns"] != of_plug["columns"] or not _close([subset["bound"]], [most]):
+    names, most = release.schema.names, direct.bound if direct else 1.0
+    own = [(s.columns, s.bound) for s in plug.subsets] if plug else []
+    own = own or [(tuple(names[j] for j in subset), 1.0) for subset in release.subsets]
+    for subset, (columns, bound) in zip(stated.subsets, own, strict=True):
+        if subset.columns != columns or not _close([subset.bound], [min(bound, most)]):
             return False, "the bound of a subset is not the smaller of its parts"
-    if stated["confidence"] != float(stored_rational(release.document["asked"]["confidence"])):
+    if stated.confidence != float(release.record.asked.confidence):
         return False, "the stated confidence is not the one that was asked for"
-    failure = sum(1 - part["confidence"] for part in (plug, direct, single) if part)
-    if abs(failure - (1 - stated["confidence"])) > 1e-12:
+    failure = sum(1 - part.confidence for part in (plug, direct, single) if part)
+    if abs(failure - (1 - stated.confidence)) > 1e-12:
         return False, "the parts fail together with another probability than the stated confidence allows"
-    return True, f"{upward(stated['bound'])} ({kind}) at confidence {stated['confidence']!r}: the smaller of its parts"
+    return True, f"{upward(stated.bound)} ({kind}) at confidence {stated.confidence!r}: the smaller of its parts"
 
 
 def _description(release: Release) -> Answer:
-    folder, schema, document = _folder(release), release.schema, release.document
+    folder, schema, record = _folder(release), release.schema, release.record
     check_plain(folder)  # or a table that has become a pipe since it was read would be waited for
     given = {
-        "datapackage.json": package_bytes(schema, document),
-        "croissant.json": croissant_bytes(schema, document, folder),
+        "datapackage.json": package_bytes(schema, record),
+        "croissant.json": croissant_bytes(schema, record, folder),
     }
     other = [name for name, content in given.items() if read_plain(folder, name) != content]
     if other:
@@ -404,7 +422,7 @@ def _description(release: Release) -> Answer:
 
 
 def _report(release: Release) -> Answer:
-    page = render_report(release.document, release.schema, release.table).encode()
+    page = render_report(release.record, release.schema, release.table).encode()
     same = read_plain(_folder(release), "report.html") == page
     return same, f"report.html {'is' if same else 'is not'} the one that the release gives"
 

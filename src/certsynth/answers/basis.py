@@ -15,6 +15,7 @@ from certsynth.base.arrays import Floats
 from certsynth.domain import Category, Column, Ordered, Schema
 from certsynth.domain.condition import figures
 from certsynth.errors import InputError
+from certsynth.record.record import CertificateRecord, Record
 
 Table = Mapping[str, "np.ma.MaskedArray[Any, Any]"]
 
@@ -46,7 +47,7 @@ class _Figures(dict[str, Floats]):
 @dataclass(frozen=True, eq=False)
 class Basis:
     """`clean` and `table` are the same rows, cleaned and as they are written. `certificate` is that of
-    certificate.json. `private_rows` is the number of private rows where it is public. `named`: the subsets of columns
+    the record. `private_rows` is the number of private rows where it is public. `named`: the subsets of columns
     were chosen.
 
     All bounds of one certificate hold together, at its confidence: that is why any number of answers does.
@@ -55,7 +56,7 @@ class Basis:
     schema: Schema
     table: Table
     clean: Mapping[str, np.ndarray]
-    certificate: Mapping[str, Any]
+    certificate: CertificateRecord
     private_rows: int | None = None
     named: bool = False
     columns: Mapping[str, Column] = field(init=False)
@@ -66,26 +67,18 @@ class Basis:
         object.__setattr__(self, "rows", _Figures(self))
 
     @classmethod
-    def read(cls, schema: Schema, table: Table, clean: Mapping[str, np.ndarray], document: Mapping[str, Any]) -> Basis:
-        """From the certificate.json of a release. It may be somebody else's: what is used of it is looked at."""
-        try:
-            certificate, rows = document["certificate"], document["privacy"]["rows"]
-            bounds = [certificate["single_column_bound"], *(subset["bound"] for subset in certificate["subsets"])]
-            fine = all(0 <= float(bound) <= 1 for bound in bounds) and 0 <= float(certificate["confidence"]) <= 1
-            fine &= all(set(subset["columns"]) <= set(schema.names) for subset in certificate["subsets"])
-            fine &= len(bounds) > 1 and (rows is None or (isinstance(rows, int) and rows >= 0))
-            named = document["release"]["workload"] is not None
-        except (KeyError, TypeError, ValueError, OverflowError):
-            fine = False
-        if not fine:
+    def read(cls, schema: Schema, table: Table, clean: Mapping[str, np.ndarray], record: Record) -> Basis:
+        """From the record of a release. It may be somebody else's: its columns may be others than the schema's."""
+        certificate = record.certificate
+        if not all(set(subset.columns) <= set(schema.names) for subset in certificate.subsets):
             raise InputError("certificate.json is not one that certsynth writes; run certsynth verify.")
         if not len(next(iter(clean.values()))):
             raise InputError("the release has no rows, so there is nothing to ask.")
-        return cls(schema, table, clean, certificate, rows, named)
+        return cls(schema, table, clean, certificate, record.privacy.rows, record.release.workload is not None)
 
     @property
     def confidence(self) -> float:
-        return float(self.certificate["confidence"])
+        return self.certificate.confidence
 
     @property
     def size(self) -> int:
@@ -102,11 +95,11 @@ class Basis:
         that was certified, by its last bit, which is a larger part of a short range that is far from 0.
         """
         wanted = frozenset(names)
-        found = [float(s["bound"]) for s in self.certificate["subsets"] if wanted <= frozenset(s["columns"])]
+        found = [s.bound for s in self.certificate.subsets if wanted <= frozenset(s.columns)]
         if not found:
             raise InputError(self._not_covered(sorted(wanted, key=self.schema.names.index)))
         if len(wanted) == 1:
-            found.append(float(self.certificate["single_column_bound"]))
+            found.append(self.certificate.single_column_bound)
         last_bits = max(_last_bit(self.columns[name]) for name in wanted)
         return min(1.0, min(found) * (1 + 1e-9) + 1e-12 + last_bits)
 
@@ -117,7 +110,7 @@ class Basis:
                 f"no subset of the release's workload holds {listed} together, so nothing is certified about them; "
                 "release with a workload that names them."
             )
-        most = max(len(subset["columns"]) for subset in self.certificate["subsets"])
+        most = max(len(subset.columns) for subset in self.certificate.subsets)
         return (
             f"{listed} are {len(names)} columns, and this release certifies statistics of at most {most}; ask about "
             "fewer at once, or release with a larger `sparsity`."

@@ -89,7 +89,7 @@ def _from_slopes(columns: Sequence[Column], slopes: Mapping[str, float], span: f
         if isinstance(column, Ordered):
             constant += slope * float(column.high - column.low) / float(column.weight)
         elif isinstance(column, Category):
-            constant += slope / float(column.closest)
+            constant += slope / float(column.min_label_distance)
     lightest = min((float(column.weight) for column in columns if column.missing), default=None)
     if lightest is None:
         return constant

@@ -132,7 +132,7 @@ class Nearness:
             assert isinstance(second, Category)
             holds = atom.holds(self.rows)
             inside = holds > 0 if sign else holds < 0
-            return Apart(~inside if rest else inside, float(min(first.closest, second.closest)))
+            return Apart(~inside if rest else inside, float(min(first.min_label_distance, second.min_label_distance)))
         assert isinstance(atom, (Comparison, Among))
         place = self._compared(atom, sign=sign != rest)
         return _with_missing(place) if rest else place

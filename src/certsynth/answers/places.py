@@ -68,7 +68,7 @@ class OfLabels:
         return OfLabels(self.column, self.members & other.members)
 
     def distance(self, rows: Rows) -> Floats:
-        """Exact: by the web where there is one, else `weight` from any other label."""
+        """Exact: by the label metric where there is one, else `weight` from any other label."""
         figures, column = rows[self.column.name], self.column
         codes = np.where(np.isnan(figures), len(column.labels), figures).astype(np.int64)
         return self._by_code()[codes]
@@ -78,10 +78,10 @@ class OfLabels:
             return np.full(len(self.members), np.inf)
         column, weight = self.column, float(self.column.weight)
         away = np.where(self.members, 0.0, weight)
-        web = column.web
-        if web is not None and (inside := np.flatnonzero(self.members[: web.size])).size:
-            nearest = web.distances[: web.size, inside].min(axis=1) / web.unit * weight
-            away[: web.size] = np.minimum(away[: web.size], nearest)
+        metric = column.label_metric
+        if metric is not None and (inside := np.flatnonzero(self.members[: metric.size])).size:
+            nearest = metric.distances[: metric.size, inside].min(axis=1) / metric.unit * weight
+            away[: metric.size] = np.minimum(away[: metric.size], nearest)
         return away
 
 

@@ -11,7 +11,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields
 
 from certsynth.domain import expression
-from certsynth.domain.expression import MAX_LENGTH, BadExpression, Node, listed
+from certsynth.domain.expression import MAX_CHARACTERS, BadExpression, Node, list_names
 
 _HEAD = re.compile(r"[ \t\r\n]*([^\W\d]\w*)[ \t\r\n]*\(")
 _PIECE = re.compile(r"`[^`]*`|'[^']*'|\"[^\"]*\"|[^\W\d]\w*|\d\w*|.", re.DOTALL)
@@ -57,8 +57,8 @@ def parse(text: str) -> Query:
     >>> parse("mean(income | age > 65)").statistic
     'mean'
     """
-    if len(text) > MAX_LENGTH:
-        raise BadExpression(MAX_LENGTH, f"longer than {MAX_LENGTH:,} characters; ask for less at once.")
+    if len(text) > MAX_CHARACTERS:
+        raise BadExpression(MAX_CHARACTERS, f"longer than {MAX_CHARACTERS:,} characters; ask for less at once.")
     head = _HEAD.match(text)
     if head is None:
         raise BadExpression(0, f"a query is a statistic and brackets, like mean(age); there are {', '.join(FORMS)}.")
@@ -131,5 +131,5 @@ def meant(name: str, known: Sequence[str] | Mapping[str, object]) -> str:
     """The end of a message about a name that is not known: what may be meant, and what there is."""
     lower = {each.casefold(): each for each in known}
     close = difflib.get_close_matches(name.casefold()[:100], [each for each in lower if len(each) <= 100], n=1)
-    there = f"there are {listed(known)}"
+    there = f"there are {list_names(known)}"
     return f"; did you mean {lower[close[0]]!r}? There{there[5:]}" if close else f"; {there}"

@@ -6,12 +6,12 @@ What a publisher alone can say is left out: a licence, an address, a date. Nothi
 from __future__ import annotations
 
 import urllib.parse
-from collections.abc import Mapping
 from typing import Any
 
 from certsynth.artefact.datapackage import summary
 from certsynth.domain import Category, Column, Ordered, Schema
 from certsynth.domain.schema import describe
+from certsynth.record.record import Record
 
 CONFORMS_TO = ("http://mlcommons.org/croissant/1.0", "http://mlcommons.org/croissant/RAI/1.0")
 
@@ -50,10 +50,10 @@ _CONTEXT: dict[str, Any] = {
 
 
 def describe_croissant(
-    schema: Schema, document: Mapping[str, Any], *, parquet: tuple[str, str], csv: tuple[str, str]
+    schema: Schema, record: Record, *, parquet: tuple[str, str], csv: tuple[str, str]
 ) -> dict[str, Any]:
     """croissant.json: the two files, each a name with its SHA-256, their columns, and what kind of data it is."""
-    said = summary(schema, document)
+    said = summary(schema, record)
     return {
         "@context": _CONTEXT,
         "@type": "sc:Dataset",
@@ -88,7 +88,7 @@ def describe_croissant(
                 "@type": "cr:RecordSet",
                 "@id": _ROWS,
                 "name": _ROWS,
-                "description": f"{document['release']['rows']:,} synthetic rows; both files hold the same.",
+                "description": f"{record.release.rows:,} synthetic rows; both files hold the same.",
                 "field": [_field(column, parquet[0]) for column in schema],
             }
         ],

@@ -2,24 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import Any
 
 from certsynth.domain import Category, Column, Ordered, Schema
 from certsynth.domain.schema import describe
+from certsynth.record.record import MethodRecord, PrivacyRecord, Record
 from certsynth.report.numerals import upward
 
 _TYPES = {"integer": "integer", "number": "number", "date": "date", "boolean": "boolean"}
 
 
-def describe_package(schema: Schema, document: Mapping[str, Any], *, parquet: str, csv: str) -> dict[str, Any]:
+def describe_package(schema: Schema, record: Record, *, parquet: str, csv: str) -> dict[str, Any]:
     """datapackage.json: the two files, their columns, and in words what the rows are."""
     fields = [_field(column) for column in schema]
     return {
         "profile": "data-package",
         "name": "synthetic-table",
         "title": f"Synthetic rows of: {schema.name}",
-        "description": summary(schema, document),
+        "description": summary(schema, record),
         "resources": [
             {
                 "name": "synthetic-csv",
@@ -40,32 +40,30 @@ def describe_package(schema: Schema, document: Mapping[str, Any], *, parquet: st
     }
 
 
-def summary(schema: Schema, document: Mapping[str, Any]) -> str:
+def summary(schema: Schema, record: Record) -> str:
     """What the rows are, what was spent on them and what is promised of them, in two sentences."""
-    certificate, privacy = document["certificate"], document["privacy"]
+    certificate, privacy = record.certificate, record.privacy
     return (
-        f"Synthetic data, made under differential privacy ({_spent(privacy)}, {privacy['neighbours']} neighbours). "
-        f"With confidence {certificate['confidence']!r} no 1-Lipschitz statistic of "
-        f"{_columns(document['release'])} differs from that of the real rows by more than "
-        f"{upward(certificate['bound'])} (columns scaled to "
+        f"Synthetic data, made under differential privacy ({_spent(privacy)}, {privacy.neighbours} neighbours). "
+        f"With confidence {certificate.confidence!r} no 1-Lipschitz statistic of "
+        f"{_columns(record.release)} differs from that of the real rows by more than "
+        f"{upward(certificate.bound)} (columns scaled to "
         f"{'length 1' if all(column.weight == 1 for column in schema) else 'their weights'})."
     )
 
 
-def _columns(how: Mapping[str, Any]) -> str:
+def _columns(how: MethodRecord) -> str:
     """The columns that the certificate lets a statistic look at."""
-    if how["workload"] is None:
-        return f"at most {how['sparsity']} columns"
-    return f"the columns of one of the {len(how['workload']):,} subsets that certificate.json names"
+    if how.workload is None:
+        return f"at most {how.sparsity} columns"
+    return f"the columns of one of the {len(how.workload):,} subsets that certificate.json names"
 
 
-def _spent(privacy: Mapping[str, Any]) -> str:
+def _spent(privacy: PrivacyRecord) -> str:
     """ε, and where noise is Gaussian the δ beside it and the ρ that both follow from."""
-    if privacy["delta"] is None:
-        return f"epsilon {privacy['epsilon']}"
-    return (
-        f"epsilon {privacy['epsilon']} with delta {privacy['delta']}, by zero-concentration with rho {privacy['rho']}"
-    )
+    if privacy.delta is None:
+        return f"epsilon {privacy.epsilon}"
+    return f"epsilon {privacy.epsilon} with delta {privacy.delta}, by zero-concentration with rho {privacy.rho}"
 
 
 def _field(column: Column) -> dict[str, Any]:

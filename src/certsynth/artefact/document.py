@@ -1,16 +1,16 @@
-"""certificate.json as text: read strictly, and held against the JSON Schema beside this module."""
+"""certificate.json as text: read strictly into a record, and held against the JSON Schema of records."""
 
 from __future__ import annotations
 
 import functools
-import importlib.resources
 import itertools
 import json
 import math
 from typing import Any
 
-from certsynth.artefact.certificate import FORMAT
 from certsynth.errors import InputError
+from certsynth.record.form import from_json, json_schema
+from certsynth.record.record import FORMAT, Record
 
 EARLIER = "certsynth-certificate/1"
 """Certificates without the noisy integers of direct certificates and of the number of rows."""
@@ -42,6 +42,15 @@ def read_json(content: bytes, name: str) -> Any:
     return value
 
 
+def read_record(content: bytes) -> Record:
+    """The record in certificate.json; what has another form is refused."""
+    document = read_document(content)
+    try:
+        return from_json(Record, document)
+    except ValueError as error:
+        raise InputError(f"certificate.json does not have the form of a certificate: {error}.") from None
+
+
 def read_document(content: bytes) -> dict[str, Any]:
     """certificate.json; what is something else altogether is refused."""
     document = read_json(content, "certificate.json")
@@ -60,10 +69,8 @@ def read_document(content: bytes) -> dict[str, Any]:
 
 
 def certificate_schema() -> dict[str, Any]:
-    """The JSON Schema of certificate.json (draft 2020-12)."""
-    text = importlib.resources.files("certsynth.artefact").joinpath("certificate.schema.json").read_text("utf-8")
-    schema: dict[str, Any] = json.loads(text)
-    return schema
+    """The JSON Schema of certificate.json (draft 2020-12); certificate.schema.json is a copy of it."""
+    return json_schema(Record)
 
 
 def form_problem(document: Any) -> str | None:

@@ -18,7 +18,7 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 
 from certsynth.artefact.signature import SIGNATURE, SIGNER
-from certsynth.base.files import TooLong, read_small, sync
+from certsynth.base.files import FileTooLarge, read_small_file, sync
 from certsynth.errors import InputError
 
 SUMS = "SHA256SUMS"
@@ -135,8 +135,8 @@ def check_plain(folder: Path) -> None:
 def read_plain(folder: Path, name: str) -> bytes:
     """A small file of a release, which is one, whatever happened since it was looked at."""
     try:
-        return read_small(folder / name, most=LARGEST[name], follow=False)
-    except (OSError, TooLong):
+        return read_small_file(folder / name, max_bytes=LARGEST[name], follow_links=False)
+    except (OSError, FileTooLarge):
         raise InputError(
             f"{folder} is not a release folder: {name} cannot be read. Give a folder that `certsynth release` wrote."
         ) from None

@@ -27,7 +27,7 @@ from certsynth.mechanisms import (
     strategy_named,
 )
 from certsynth.mechanisms.guarantee import stored_rational
-from certsynth.mechanisms.sparse import LowDimensional, SparseMeasurement, kept_in_full
+from certsynth.mechanisms.sparse import LowDimensional, SparseMeasurement, is_kept_in_full
 from certsynth.queries import Marginals
 
 MAX_BYTES = 4 * 2**30
@@ -170,7 +170,7 @@ def _sparse(made: Measurement, places: Ints, above: int) -> SparseMeasurement:
     assert isinstance(made.strategy, LowDimensional)
     inside = not len(places) or (places[0] >= 0 and places[-1] < cells and (np.diff(places) > 0).all())
     sizes = np.abs(values) if made.strategy.signed else values
-    if not inside or (sizes <= above).any() or kept_in_full(cells, len(made.marginals.cells)):
+    if not inside or (sizes <= above).any() or is_kept_in_full(cells, len(made.marginals.cells)):
         raise ValueError("the places")
     fields = {name: getattr(made, name) for name in ("marginals", "strategy", "total", "scale", "cost")}
     return SparseMeasurement(**fields, coefficients=(values,), places=places, above=above)
@@ -184,12 +184,12 @@ def _describe(cells: Sequence[Cells], schema: Schema) -> dict[str, Any]:
     if even:
         return {"resolution": even[0]}
     groups = {name: c for name, c in zip(schema.names, cells, strict=True) if isinstance(c, Groups)}
-    merged = {name: c for name, c in groups.items() if c.apart < c.lattice.apart}
+    merged = {name: c for name, c in groups.items() if c.off_line < c.lattice.off_line}
     return {
         "lattice": {name: c.lattice.steps for name, c in groups.items()},
         "starts": {name: c.starts.tolist() for name, c in groups.items()},
-        "kin": {name: c.kin.tolist() for name, c in merged.items()},
-        "heads": {name: c.heads.tolist() for name, c in merged.items()},
+        "kin": {name: c.group_of_label.tolist() for name, c in merged.items()},
+        "heads": {name: c.representatives.tolist() for name, c in merged.items()},
     }
 
 

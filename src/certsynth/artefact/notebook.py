@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
+from typing import Protocol
 
 from certsynth.artefact.table import Table
 from certsynth.base.html import block, paragraph, table
 from certsynth.domain import Schema
+from certsynth.record.record import CertificateRecord, MethodRecord, PrivacyRecord, Record
 from certsynth.report import numerals, words
 from certsynth.report.columns import column_view
 from certsynth.report.view import column_bounds
@@ -17,9 +18,9 @@ MOST_COLUMNS = 20
 MOST_SUBSETS = 20
 
 
-def release_html(schema: Schema, document: Mapping[str, Any], rows: Table, folder: Path | None) -> str:
+def release_html(schema: Schema, record: Record, rows: Table, folder: Path | None) -> str:
     """Name, size, privacy, the promise, and what it means of each column in its own units."""
-    certificate, size = document["certificate"], numerals.count(document["release"]["rows"])
+    certificate, size = record.certificate, numerals.count(record.release.rows)
     bounds = column_bounds(certificate, schema.names)
     shown = []
     for column in schema.columns[:MOST_COLUMNS]:
@@ -34,8 +35,8 @@ def release_html(schema: Schema, document: Mapping[str, Any], rows: Table, folde
         paragraph(
             f"{numerals.text(schema.name, most=200)}: {size} synthetic rows × {len(schema)} columns", strong=True
         ),
-        paragraph(f"Privacy: {spent_text(document['privacy'])}, {document['privacy']['neighbours']} neighbours."),
-        paragraph(promise(certificate, document["release"])),
+        paragraph(f"Privacy: {spent_text(record.privacy)}, {record.privacy.neighbours} neighbours."),
+        paragraph(promise(certificate, record.release)),
         table(["column", "kind", "off by at most", "in its own units"], shown),
     ]
     if more:
@@ -45,15 +46,33 @@ def release_html(schema: Schema, document: Mapping[str, Any], rows: Table, folde
     return block(*parts)
 
 
-def certificate_html(certificate: Mapping[str, Any]) -> str:
+class Bounds(Protocol):
+    """A certificate in short."""
+
+    @property
+    def bound(self) -> float: ...
+
+    @property
+    def confidence(self) -> float: ...
+
+    @property
+    def kind(self) -> str: ...
+
+    @property
+    def subsets(self) -> Sequence[tuple[Sequence[str], float]]: ...
+
+
+def certificate_html(certificate: Bounds) -> str:
     """The bound, and that of each subset of columns."""
-    subsets = certificate["subsets"]
-    shown = [[", ".join(map(numerals.text, s["columns"])), numerals.upward(s["bound"])] for s in subsets[:MOST_SUBSETS]]
+    subsets = certificate.subsets
+    shown = [
+        [", ".join(map(numerals.text, columns)), numerals.upward(bound)] for columns, bound in subsets[:MOST_SUBSETS]
+    ]
     more = len(subsets) - len(shown)
     parts = [
         paragraph(
-            f"Off by at most {numerals.upward(certificate['bound'])} with confidence {certificate['confidence']!r} "
-            f"({words.KINDS.get(certificate['kind'], certificate['kind'])}).",
+            f"Off by at most {numerals.upward(certificate.bound)} with confidence {certificate.confidence!r} "
+            f"({words.KINDS.get(certificate.kind, certificate.kind)}).",
             strong=True,
         ),
         table(["columns", "off by at most"], shown),
@@ -61,15 +80,15 @@ def certificate_html(certificate: Mapping[str, Any]) -> str:
     return block(*parts, *([paragraph(f"and {more:,} more subset{'s' * (more > 1)}.")] if more else []))
 
 
-def promise(certificate: Mapping[str, Any], how: Mapping[str, Any]) -> str:
+def promise(certificate: CertificateRecord, how: MethodRecord) -> str:
     """The sentence of the report."""
     said = {
-        "confidence_text": numerals.confidence(certificate["confidence"]),
-        "looks_at": words.looks_at(how["sparsity"], complete=how["workload"] is None),
-        "bound_text": numerals.upward(certificate["bound"]),
+        "confidence_text": numerals.confidence(certificate.confidence),
+        "looks_at": words.looks_at(how.sparsity, complete=how.workload is None),
+        "bound_text": numerals.upward(certificate.bound),
     }
     return words.statement(said)
 
 
-def spent_text(privacy: Mapping[str, Any]) -> str:
-    return f"ε = {privacy['epsilon']}" + (f", δ = {privacy['delta']}" if privacy["delta"] else "")
+def spent_text(privacy: PrivacyRecord) -> str:
+    return f"ε = {privacy.epsilon}" + (f", δ = {privacy.delta}" if privacy.delta else "")

@@ -13,15 +13,17 @@ from certsynth.answers import Answer, Basis, answer, answer_function
 from certsynth.artefact import frames, measurements
 from certsynth.artefact.croissant import describe_croissant
 from certsynth.artefact.datapackage import describe_package
-from certsynth.artefact.document import read_document, to_json
+from certsynth.artefact.document import read_record, to_json
 from certsynth.artefact.folder import check_plain, digest, read_plain, write_folder
 from certsynth.artefact.notebook import certificate_html, release_html, spent_text
 from certsynth.artefact.signature import SIGNER, Signer, as_signer
 from certsynth.artefact.table import Table, as_table, cleaned_table, read_table, write_table
 from certsynth.domain import Schema
-from certsynth.errors import InputError, UnsafeNoise
+from certsynth.errors import UnsafeNoise
 from certsynth.mechanisms import Measurement
 from certsynth.queries.marginals import Subset
+from certsynth.record import form
+from certsynth.record.record import CertificateRecord, Record
 from certsynth.report import render_report
 from certsynth.report.numerals import upward
 
@@ -29,8 +31,8 @@ CSV, PARQUET = "synthetic.csv", "synthetic.parquet"
 
 
 @dataclass(frozen=True, slots=True)
-class Certified:
-    """The certificate of a release, in short; `details` is all of it, as in certificate.json.
+class Certificate:
+    """The certificate of a release, in short; `record` is all of it, and `details` the same as in certificate.json.
 
     `kind` says which of the two certificates gives the `bound`: "direct" or "plug-in". `subsets` has the columns and
     the bound of every subset that is covered.
@@ -41,42 +43,53 @@ class Certified:
     kind: str
     single_column_bound: float
     subsets: tuple[tuple[tuple[str, ...], float], ...]
-    details: Mapping[str, Any] = field(repr=False)
+    record: CertificateRecord | None = field(default=None, repr=False)
 
     @classmethod
-    def read(cls, details: Mapping[str, Any]) -> Certified:
-        subsets = tuple((tuple(s["columns"]), float(s["bound"])) for s in details["subsets"])
+    def of(cls, record: CertificateRecord) -> Certificate:
         return cls(
-            bound=float(details["bound"]),
-            confidence=float(details["confidence"]),
-            kind=str(details["kind"]),
-            single_column_bound=float(details["single_column_bound"]),
-            subsets=subsets,
-            details=details,
+            bound=record.bound,
+            confidence=record.confidence,
+            kind=record.kind,
+            single_column_bound=record.single_column_bound,
+            subsets=tuple((subset.columns, subset.bound) for subset in record.subsets),
+            record=record,
         )
 
+    @property
+    def details(self) -> dict[str, Any]:
+        """All of it as JSON."""
+        return {} if self.record is None else form.to_json(self.record)
+
     def _repr_html_(self) -> str:
-        return certificate_html(self.details)
+        return certificate_html(self)
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
 class Release:
     """A release: what `release` gives back, and what `Release.load` reads from a folder.
 
-    `document` is all of certificate.json, and `folder` where it lies, if it was written. The values of `table` are
+    `record` is what certificate.json holds, and `folder` where that lies, if it was written. The values of `table` are
     those that are written, column by column, missing ones masked; `rows` are the same as whoever reads them back cleans
-    them, which is what is certified. `measurements` are the noisy counts.
+    them, which is what is certified. `measurements` are the noisy counts. What was made with the noise of a test is not
+    `releasable`.
     """
 
     schema: Schema
-    document: Mapping[str, Any]
+    record: Record
     measurements: tuple[Measurement, ...]
     table: Table
     folder: Path | None = None
+    releasable: bool = True
     rows: Sequence[np.ndarray] = field(init=False)
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "rows", cleaned_table(self.schema, self.table))
+
+    @property
+    def document(self) -> dict[str, Any]:
+        """All of certificate.json, as JSON."""
+        return form.to_json(self.record)
 
     @property
     def measurement(self) -> Measurement:
@@ -86,25 +99,25 @@ class Release:
     @property
     def subsets(self) -> tuple[Subset, ...]:
         """What the certificate is about: the subsets that were named, or all of one size."""
-        named = self.document["release"]["workload"]
+        named = self.record.release.workload
         if named is None:
             return self.measurement.marginals.subsets
         return tuple(tuple(self.schema.names.index(name) for name in names) for names in named)
 
     @property
-    def certificate(self) -> Certified:
+    def certificate(self) -> Certificate:
         """The certificate, in short."""
-        return Certified.read(self.document["certificate"])
+        return Certificate.of(self.record.certificate)
 
     def __repr__(self) -> str:
-        certificate, spent = self.certificate, spent_text(self.document["privacy"])
+        certificate, spent = self.certificate, spent_text(self.record.privacy)
         return (
             f"Release({len(self.rows[0]):,} rows × {len(self.schema)} columns, {spent}, "
             f"off by at most {upward(certificate.bound)} with confidence {certificate.confidence!r})"
         )
 
     def _repr_html_(self) -> str:
-        return release_html(self.schema, self.document, self.table, self.folder)
+        return release_html(self.schema, self.record, self.table, self.folder)
 
     def to_pandas(self) -> Any:
         """The certified rows as a data frame of pandas."""
@@ -123,44 +136,38 @@ class Release:
 
         `sign` is the file of an Ed25519 private key that the folder is signed with.
         """
-        if not all(m.releasable for m in self.measurements) or not self.document.get("releasable", True):
+        if not all(m.releasable for m in self.measurements) or not self.releasable:
             raise UnsafeNoise("this release was made with test noise, which protects nobody; it is not written.")
         folder, signer = Path(folder), as_signer(sign)
-        document = {key: value for key, value in self.document.items() if key != "releasable"}
-        table = self.table
+        record, table = self.record, self.table
         files = {
-            "certificate.json": to_json(document),
+            "certificate.json": to_json(form.to_json(record)),
             "measurements.npz": measurements.to_bytes(self.measurements, self.schema),
             "schema.toml": self.schema.to_toml().encode(),
-            "report.html": render_report(document, self.schema, table).encode(),
-            "datapackage.json": package_bytes(self.schema, document),
+            "report.html": render_report(record, self.schema, table).encode(),
+            "datapackage.json": package_bytes(self.schema, record),
         }
         if signer:
             files[SIGNER] = signer.public.pem
 
         def write_rows(path: Path) -> None:
             write_table(table, parquet=path / PARQUET, csv=path / CSV)
-            (path / "croissant.json").write_bytes(croissant_bytes(self.schema, document, path))
+            (path / "croissant.json").write_bytes(croissant_bytes(self.schema, record, path))
 
         write_folder(folder, files, write_rows, sign=signer.sign if signer else None)
-        return Release(self.schema, document, self.measurements, table, folder)
+        return Release(self.schema, record, self.measurements, table, folder)
 
     @classmethod
     def load(cls, folder: str | Path) -> Release:
         """Read a release folder. What it says is taken at its word; `verify` checks it."""
         folder = Path(folder)
         check_plain(folder)
-        try:
-            document = read_document(read_plain(folder, "certificate.json"))
-            content = read_plain(folder, "measurements.npz")
-            Certified.read(document["certificate"])  # reads every field
-            document["privacy"]["epsilon"], document["privacy"]["delta"]
-        except (KeyError, TypeError, ValueError, AttributeError):
-            raise InputError(f"{folder}: certificate.json lacks a field of a certificate.") from None
+        record = read_record(read_plain(folder, "certificate.json"))
+        content = read_plain(folder, "measurements.npz")
         schema = Schema.load(folder / "schema.toml")
         return cls(
             schema=schema,
-            document=document,
+            record=record,
             measurements=measurements.from_bytes(content, schema),
             table=as_table(schema, read_table(folder / PARQUET, schema)),
             folder=folder,
@@ -194,7 +201,7 @@ class Release:
         `bounds` are the values that it cannot exceed. That it is so is taken at its word.
         """
         clean = dict(zip(self.schema.names, self.rows, strict=True))
-        basis = Basis.read(self.schema, self.table, clean, self.document)
+        basis = Basis.read(self.schema, self.table, clean, self.record)
         if not callable(query):
             return answer(basis, query)
         return answer_function(
@@ -214,12 +221,12 @@ class Release:
         return cannot_verify(self, key=key)
 
 
-def package_bytes(schema: Schema, document: Mapping[str, Any]) -> bytes:
+def package_bytes(schema: Schema, record: Record) -> bytes:
     """datapackage.json, which follows from the schema and the certificate."""
-    return to_json(describe_package(schema, document, parquet=PARQUET, csv=CSV))
+    return to_json(describe_package(schema, record, parquet=PARQUET, csv=CSV))
 
 
-def croissant_bytes(schema: Schema, document: Mapping[str, Any], folder: Path) -> bytes:
+def croissant_bytes(schema: Schema, record: Record, folder: Path) -> bytes:
     """croissant.json, which follows from the schema, the certificate and the tables in the folder."""
     named = {name: (name, digest(folder / name)) for name in (PARQUET, CSV)}
-    return to_json(describe_croissant(schema, document, parquet=named[PARQUET], csv=named[CSV]))
+    return to_json(describe_croissant(schema, record, parquet=named[PARQUET], csv=named[CSV]))

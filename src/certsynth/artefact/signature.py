@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from certsynth.base.files import TooLong, read_small
+from certsynth.base.files import FileTooLarge, read_small_file
 from certsynth.errors import InputError
 
 SIGNER, SIGNATURE = "signer.pem", "SHA256SUMS.sig"
@@ -151,10 +151,10 @@ def need_library() -> None:
 
 def _content(path: str | Path, option: str) -> bytes:
     try:
-        return read_small(Path(path), most=MAX_KEY)
+        return read_small_file(Path(path), max_bytes=MAX_KEY)
     except OSError as error:
         raise InputError(f"{option} {path}: {error.strerror or 'cannot be read'}. Check the path.") from None
-    except TooLong:
+    except FileTooLarge:
         raise InputError(f"{option} {path} is too large for a key. Check the path.") from None
 
 

@@ -2,19 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Any
 
 from certsynth.artefact.certificate import ADAPTING, COUNTED, DISPLACEMENT, LOSS_OF_ROWS, LOSS_OF_SINGLES
 from certsynth.certificate.skipping import FINENESS
 from certsynth.mechanisms import Budget, Guarantee, Measurement, Neighbours, Sensitivity, Unit
-from certsynth.mechanisms.guarantee import stored_rational
 from certsynth.mechanisms.measure import sensitivity
 from certsynth.mechanisms.samplers import MAX_SCALE
 from certsynth.mechanisms.scalars import NoisyScalars, is_calibrated
 from certsynth.queries.coding import MOVE_UNITS
+from certsynth.record.record import PrivacyRecord, SensitivityRecord, StepRecord
 
 WORTH = {
     COUNTED: Fraction(1),
@@ -55,39 +53,41 @@ class Step:
             raise ValueError("a step without noisy values")
         return NoisyScalars(self.values, self.scale, self.cost, sensitivity=self.sensitivity)
 
-    def to_json(self) -> dict[str, Any]:
-        changes, worth = self.sensitivity, WORTH.get(self.on)
-        return {
-            "on": self.on,
-            str(self.cost.spent.unit): str(self.cost.spent.amount),
-            "sensitivity": None if changes is None else {"l1": changes.l1, "l2_squared": changes.l2_squared},
-            "scale": None if self.scale is None else self.scale.hex(),
-            "values": None if self.values is None else list(self.values),
-            "worth": None if self.values is None or worth is None else str(worth),
-        }
+    def to_record(self) -> StepRecord:
+        changes, spent = self.sensitivity, self.cost.spent
+        return StepRecord(
+            on=self.on,
+            epsilon=spent.amount if spent.unit is Unit.EPSILON else None,
+            rho=spent.amount if spent.unit is Unit.RHO else None,
+            sensitivity=None if changes is None else SensitivityRecord(changes.l1, changes.l2_squared),
+            scale=self.scale,
+            values=self.values,
+            worth=None if self.values is None else WORTH.get(self.on),
+        )
 
     @classmethod
-    def read(cls, entry: Mapping[str, Any], unit: Unit, neighbours: Neighbours) -> Step:
-        changes, scale, values = entry["sensitivity"], entry["scale"], entry["values"]
+    def of_record(cls, stated: StepRecord, unit: Unit, neighbours: Neighbours) -> Step:
+        changes = stated.sensitivity
+        amount = stated.epsilon if unit is Unit.EPSILON else stated.rho
+        if amount is None:
+            raise ValueError("a step in another unit than the whole")
         return cls(
-            on=entry["on"],
-            cost=Guarantee(Budget(stored_rational(entry[unit]), unit), neighbours),
-            sensitivity=None if changes is None else Sensitivity(changes["l1"], changes["l2_squared"]),
-            scale=None if scale is None else float.fromhex(scale),
-            values=None if values is None else tuple(values),
+            on=stated.on,
+            cost=Guarantee(Budget(amount, unit), neighbours),
+            sensitivity=None if changes is None else Sensitivity(changes.l1, changes.l2_squared),
+            scale=stated.scale,
+            values=stated.values,
         )
 
 
-def stated_steps(document: Mapping[str, Any]) -> list[Step]:
-    """The steps as certificate.json has them."""
-    privacy = document["privacy"]
-    unit = Unit.EPSILON if privacy["rho"] is None else Unit.RHO
-    return [Step.read(entry, unit, Neighbours(privacy["neighbours"])) for entry in privacy["spent"]]
+def stated_steps(privacy: PrivacyRecord) -> list[Step]:
+    """The steps as a record states them."""
+    return [Step.of_record(each, Unit(privacy.unit), Neighbours(privacy.neighbours)) for each in privacy.spent]
 
 
-def step_on(document: Mapping[str, Any], what: str) -> NoisyScalars | None:
+def step_on(privacy: PrivacyRecord, what: str) -> NoisyScalars | None:
     """The noisy integers of a step, as stored; None where there was no such step."""
-    return next((step.noisy for step in stated_steps(document) if step.on == what), None)
+    return next((step.noisy for step in stated_steps(privacy) if step.on == what), None)
 
 
 @dataclass(frozen=True, slots=True)

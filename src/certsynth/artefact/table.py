@@ -12,7 +12,7 @@ import duckdb
 import numpy as np
 
 from certsynth.algorithm.options import MAX_ROWS
-from certsynth.base.paths import literally
+from certsynth.base.paths import escape_glob
 from certsynth.domain import Category, Column, Ordered, Schema
 from certsynth.domain.cleaning import Raw
 from certsynth.errors import InputError
@@ -67,7 +67,7 @@ def read_table(path: Path, schema: Schema) -> list[Raw]:
     names, wrong = schema.names, f"{path.name} is not a table with the schema's columns."
     if not path.is_file():
         raise InputError(wrong)
-    place = {"path": literally(path, path.name)}
+    place = {"path": escape_glob(path, path.name)}
     try:
         with _connection() as connection:
             if path.suffix == ".csv":

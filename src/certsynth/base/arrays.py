@@ -1,4 +1,4 @@
-"""Array types, and arrays that cannot be changed after birth."""
+"""Array types, sums by group, and read-only views."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ Floats = NDArray[np.float64]
 _A = TypeVar("_A", bound=NDArray[Any])
 
 
-def sums(groups: Ints, weights: Floats, size: int) -> Floats:
-    """Sum of the weights in each of `size` groups. Leading axes are kept.
+def sum_by_group(groups: Ints, weights: Floats, size: int) -> Floats:
+    """Sum the weights in each of `size` groups along the last axis. Leading axes are kept.
 
-    >>> sums(np.array([0, 2, 2]), np.array([1.0, 2.0, 3.0]), 4).tolist()
+    >>> sum_by_group(np.array([0, 2, 2]), np.array([1.0, 2.0, 3.0]), 4).tolist()
     [1.0, 0.0, 5.0, 0.0]
     """
     *lead, _ = weights.shape
@@ -26,7 +26,7 @@ def sums(groups: Ints, weights: Floats, size: int) -> Floats:
     return np.bincount(places.ravel(), weights.ravel(), count * size).astype(np.float64).reshape(*lead, size)
 
 
-def frozen(array: _A) -> _A:
+def read_only(array: _A) -> _A:
     """A read-only view of `array`."""
     view = array.view()
     view.flags.writeable = False

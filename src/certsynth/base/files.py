@@ -1,4 +1,4 @@
-"""Small files that people write: read whole, if they are files at all, and small. And what is written, kept."""
+"""Small regular files, read whole under a size limit; and syncing to disk."""
 
 from __future__ import annotations
 
@@ -8,35 +8,35 @@ import stat
 from pathlib import Path
 
 
-class TooLong(Exception):
-    """A file that holds more than was asked for."""
+class FileTooLarge(Exception):
+    """The file exceeds the size limit."""
 
 
-def read_small(path: Path, *, most: int, follow: bool = True) -> bytes:
-    """All bytes of a regular file, `most` of them at most; a link is followed only if that is allowed.
+def read_small_file(path: Path, *, max_bytes: int, follow_links: bool = True) -> bytes:
+    """Read a regular file of at most `max_bytes` bytes; raise `FileTooLarge` if it is larger.
 
-    Anything else raises an `OSError` with a `strerror`: a pipe would be waited for without end, a device may have no
-    end. What is asked is the opened file itself, not its name: nobody can put another one there meanwhile.
+    Anything but a regular file raises an `OSError` with a `strerror`: a pipe could block forever and a device may have
+    no end. The type is checked on the open handle, not on the path, so the file cannot be swapped in between.
     """
     try:
-        handle = os.open(path, os.O_RDONLY | os.O_NONBLOCK | (0 if follow else os.O_NOFOLLOW))
+        handle = os.open(path, os.O_RDONLY | os.O_NONBLOCK | (0 if follow_links else os.O_NOFOLLOW))
     except ValueError:  # a path with a NUL
         raise OSError(errno.EINVAL, "Cannot be read") from None
-    with open(handle, "rb") as file:  # noqa: PTH123 — a handle, and no path
+    with open(handle, "rb") as file:  # noqa: PTH123 — a handle, not a path
         status = os.fstat(handle)
         kind = status.st_mode
         if stat.S_ISDIR(kind):
             raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR))
         if not stat.S_ISREG(kind):
             raise OSError(errno.EINVAL, "Not a regular file")
-        content = file.read(min(most, status.st_size) + 1)  # Python makes room for all that is asked for
-    if len(content) > most:
-        raise TooLong
+        content = file.read(min(max_bytes, status.st_size) + 1)  # Python allocates as many bytes as are requested
+    if len(content) > max_bytes:
+        raise FileTooLarge
     return content
 
 
 def sync(path: Path) -> None:
-    """Wait until a file, or the names in a folder, are on the disk."""
+    """Block until a file's content, or a folder's entries, are on disk."""
     handle = os.open(path, os.O_RDONLY)
     try:
         os.fsync(handle)

@@ -1,4 +1,4 @@
-"""Small tables of HTML for notebooks. Everything is escaped, nothing is loaded, nothing runs."""
+"""Small HTML tables for notebooks. All text is escaped; nothing is loaded and nothing runs."""
 
 from __future__ import annotations
 
@@ -7,8 +7,8 @@ from collections.abc import Sequence
 
 
 def paragraph(text: str, *, strong: bool = False) -> str:
-    said = html.escape(text)
-    return f"<p><strong>{said}</strong></p>" if strong else f"<p>{said}</p>"
+    escaped = html.escape(text)
+    return f"<p><strong>{escaped}</strong></p>" if strong else f"<p>{escaped}</p>"
 
 
 def table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
@@ -23,5 +23,5 @@ def table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
 
 
 def block(*parts: str) -> str:
-    """Parts that are HTML already, as one."""
+    """Join parts that are already HTML."""
     return f"<div>{''.join(parts)}</div>"

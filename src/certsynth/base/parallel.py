@@ -1,4 +1,4 @@
-"""Independent tasks on all cores; or on a cluster (Dask, Ray), where joblib's `parallel_config` says so."""
+"""Independent tasks on all cores, or on a cluster (Dask, Ray) that joblib's `parallel_config` selects."""
 
 from __future__ import annotations
 
@@ -19,20 +19,27 @@ from certsynth.errors import WorkerDied
 _R = TypeVar("_R")
 _T = TypeVar("_T")
 
-TINY, SMALL = 20_000, 2_000_000
-"""Work below so many units (about nodes times solves: some milliseconds, a few seconds) is not worth starting threads
-for, and processes. Much of it is done by compiled loops, during which other threads work."""
+MIN_THREAD_WORK, MIN_PROCESS_WORK = 20_000, 2_000_000
+"""Units of work (roughly network nodes × solves) below which starting threads, or processes, does not pay: some
+milliseconds, and a few seconds. Threads do help, because the compiled loops release the interpreter lock."""
 
-ATTEMPTS = 2
-"""How often work is given to new processes after one of them died. A cluster's own attempts come before."""
+MAX_ATTEMPTS = 2
+"""Times that unfinished tasks are given to a pool of processes, in case a worker dies. A cluster retries by itself
+before that."""
 
-_LOST = {"KilledWorker", "FutureCancelledError", "FuturesCancelledError", "WorkerCrashedError", "NodeDiedError"}
-"""What Dask and Ray raise when workers died under a task. Told by names, since neither need be there."""
+_DEAD_WORKER = {
+    "KilledWorker",
+    "FutureCancelledError",
+    "FuturesCancelledError",
+    "WorkerCrashedError",
+    "NodeDiedError",
+}
+"""Names of the errors by which Dask and Ray report a dead worker. By name, since neither need be installed."""
 
 
 @dataclass(frozen=True, slots=True)
-class Made(Generic[_T]):
-    """Tasks that are made when they are sent, and not kept: all together they may be more than memory holds."""
+class LazyTasks(Generic[_T]):
+    """A sequence of tasks, each made when it is sent and not kept: together they may exceed memory."""
 
     count: int
     make: Callable[[int], _T]
@@ -44,30 +51,30 @@ class Made(Generic[_T]):
         return self.make(index)
 
 
-class _Here(threading.local):
-    working = False
+class _ThreadState(threading.local):
+    in_task = False
 
 
-_here = _Here()
+_this_thread = _ThreadState()
 
 
 def run(
     function: Callable[..., _R],
-    tasks: Sequence[tuple[Any, ...]] | Made[Any],
+    tasks: Sequence[tuple[Any, ...]] | LazyTasks[Any],
     *,
     work: int,
     phase: str,
     progress: Progress = silent,
 ) -> list[_R]:
-    """`function(*task)` for each task, in order: the results do not depend on the number of workers, or where they are.
+    """Call `function(*task)` for each task; results are in order and do not depend on where the workers run.
 
-    What a worker did not finish because it died is done again, by others. Tasks may hold private counts, so that joblib
-    must not put them into files (`max_nbytes=None`). A backend and a number of workers that somebody configured are
-    used; else there is a process for each core, or a thread where there is little to do.
+    Tasks of a worker that died are run again by others. Tasks may hold private counts, so joblib must not write them to
+    files (`max_nbytes=None`). A configured backend and number of workers are respected; by default there is a process
+    per core, or a thread per core if there is little `work` (see `MIN_PROCESS_WORK`).
     """
     results: list[_R] = []
 
-    def keep(outcomes: Iterable[_R]) -> list[_R]:
+    def collect(outcomes: Iterable[_R]) -> list[_R]:
         progress(phase, len(results), len(tasks))
         for outcome in outcomes:
             results.append(outcome)
@@ -75,22 +82,22 @@ def run(
         return results
 
     backend, workers = get_active_backend()
-    alone = len(tasks) < 2 or _here.working or backend.nesting_level  # workers start no workers
-    if alone or work < SMALL:
-        if alone or work < TINY or workers == 1:
-            return keep(function(*tasks[i]) for i in range(len(tasks)))
+    serial = len(tasks) < 2 or _this_thread.in_task or backend.nesting_level  # workers start no workers
+    if serial or work < MIN_PROCESS_WORK:
+        if serial or work < MIN_THREAD_WORK or workers == 1:
+            return collect(function(*tasks[i]) for i in range(len(tasks)))
         with ThreadPoolExecutor(min(os.cpu_count() or 1, len(tasks))) as threads:
-            return keep(threads.map(lambda i: _done(function, (tasks[i],)), range(len(tasks))))
-    for _ in range(ATTEMPTS):
+            return collect(threads.map(lambda i: _run_task(function, (tasks[i],)), range(len(tasks))))
+    for _ in range(MAX_ATTEMPTS):
         pool = Parallel(
             n_jobs=-1 if workers is None else workers,
             return_as="generator" if backend.supports_return_generator else "list",
             max_nbytes=None,
         )
         try:
-            return keep(pool(delayed(_done)(function, (tasks[i],)) for i in range(len(results), len(tasks))))
-        except Exception as error:  # its own message names the process and a signal, which helps nobody
-            if not _died(error):
+            return collect(pool(delayed(_run_task)(function, (tasks[i],)) for i in range(len(results), len(tasks))))
+        except Exception as error:  # its message names a process and a signal, which helps nobody
+            if not _is_worker_death(error):
                 raise
     raise WorkerDied(
         f"a process died while {phase}, and so did the one in its place: most likely memory ran out. Free some, or ask "
@@ -98,14 +105,14 @@ def run(
     )
 
 
-def _done(function: Callable[..., _R], packed: tuple[tuple[Any, ...]]) -> _R:
-    """One task. It comes packed, so that Dask sends it along: what Dask puts on a worker first dies with that one."""
-    before, _here.working = _here.working, True
+def _run_task(function: Callable[..., _R], packed: tuple[tuple[Any, ...]]) -> _R:
+    """Run one task. It is packed so that Dask sends it with the call: data scattered to a worker would die with it."""
+    before, _this_thread.in_task = _this_thread.in_task, True
     try:
         return function(*packed[0])
     finally:
-        _here.working = before
+        _this_thread.in_task = before
 
 
-def _died(error: Exception) -> bool:
-    return isinstance(error, BrokenProcessPool) or type(error).__name__ in _LOST
+def _is_worker_death(error: Exception) -> bool:
+    return isinstance(error, BrokenProcessPool) or type(error).__name__ in _DEAD_WORKER

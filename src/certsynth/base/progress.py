@@ -1,4 +1,4 @@
-"""How the library tells what it is doing, without printing."""
+"""Progress callbacks: the library reports what it is doing without printing."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ Batch = TypeVar("Batch", bound=Sequence[Any])
 
 
 class Progress(Protocol):
-    """Called with the name of a phase, and how much of it is done. `total` is None where it is not known."""
+    """Called with the name of a phase, the units done, and the total (None if unknown)."""
 
     def __call__(self, phase: str, done: int, total: int | None) -> None: ...
 
@@ -19,16 +19,16 @@ ROWS_REPORTED = 2**16
 
 
 def silent(phase: str, done: int, total: int | None) -> None:
-    """Say nothing."""
+    """Report nothing."""
 
 
-def watched(
+def with_progress(
     batches: Iterable[Batch], phase: str, total: int | None, *, hidden: bool, progress: Progress
 ) -> Iterator[Batch]:
-    """The batches (each a sequence of columns), reporting how many rows went by; nothing of it if that is `hidden`.
+    """Yield the batches (each a sequence of columns) and report the number of rows done.
 
-    It is reported at multiples of ROWS_REPORTED and at the end, so that it depends on the number of rows alone: where a
-    batch ends may depend on what its rows hold.
+    Reports come at multiples of ROWS_REPORTED and at the end, so that they depend on the number of rows alone: where a
+    batch ends may depend on what its rows hold. With `hidden` only the phase is reported, and no number of rows.
     """
     progress(phase, 0, None if hidden else total)
     done = 0

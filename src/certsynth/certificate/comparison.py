@@ -10,10 +10,10 @@ from fractions import Fraction
 import numpy as np
 
 from certsynth.base.arrays import Ints
-from certsynth.base.parallel import Made, run
+from certsynth.base.parallel import LazyTasks, run
 from certsynth.base.progress import Progress, silent
 from certsynth.domain import Cells
-from certsynth.queries.fine import MOVE_UNITS, FineCounts, FineMarginals
+from certsynth.queries.fine import MOVE_UNITS, LatticeCounts, LatticeQuery
 from certsynth.queries.net import Net
 from certsynth.transport import Network, cheapest_flow, complete_bounds, difference
 
@@ -52,11 +52,11 @@ class Distance:
 
 
 def distances(
-    fine: FineMarginals, first: FineCounts, second: FineCounts, *, progress: Progress = silent
+    fine: LatticeQuery, first: LatticeCounts, second: LatticeCounts, *, progress: Progress = silent
 ) -> list[Distance]:
     """One `Distance` for each subset, all of them solved. Both tables must have rows."""
-    grounds = fine.grounds()
-    tasks = Made(len(grounds), lambda j: task_of(fine, first, second, j, grounds[j]))
+    grounds = fine.nets_by_subset()
+    tasks = LazyTasks(len(grounds), lambda j: task_of(fine, first, second, j, grounds[j]))
     answers = run(solved, tasks, work=work_of(fine), phase=COMPARING, progress=progress)
     moved = zip(first.moved, second.moved, grounds, strict=True)
     ways = [
@@ -66,19 +66,19 @@ def distances(
     return [Distance(*answer, *way) for answer, way in zip(answers, ways, strict=True)]
 
 
-def report_as_if_solved(fine: FineMarginals, *, progress: Progress = silent) -> None:
+def report_as_if_solved(fine: LatticeQuery, *, progress: Progress = silent) -> None:
     """Report what `distances` reports, without rows to compare: an empty table must look like any other."""
     subsets = len(fine.marginals.subsets)
     for done in range(subsets + 1):
         progress(COMPARING, done, subsets)
 
 
-def work_of(fine: FineMarginals) -> int:
-    """What solving all subsets takes, in units of `parallel.SMALL`."""
+def work_of(fine: LatticeQuery) -> int:
+    """What solving all subsets takes, in units of `parallel.MIN_PROCESS_WORK`."""
     return sum(20 * size for size in fine.on_lattices.sizes()) + sum(1000 * len(net.nodes) for net in fine.nets)
 
 
-def task_of(fine: FineMarginals, first: FineCounts, second: FineCounts, j: int, net: Net | None) -> Task:
+def task_of(fine: LatticeQuery, first: LatticeCounts, second: LatticeCounts, j: int, net: Net | None) -> Task:
     """The j-th subset for a worker. On a lattice only cells in which the tables differ are sent: places and by how
     much, as shares times a number, which comes last.
     """
@@ -101,7 +101,7 @@ def solved(
     Where it is at most `enough` it need not be the cheapest on a lattice.
     """
     if isinstance(ground, Net):
-        upper, lower, per = complete_bounds(ground.ruler, ground.nodes, ground.ways(), first, second)
+        upper, lower, per = complete_bounds(ground.ruler, ground.nodes, ground.hub_distances(), first, second)
         return Fraction(upper, per), Fraction(lower, per), Fraction(1)
     network = Network.of(ground)
     measure = np.zeros(network.cells, dtype=np.int64)

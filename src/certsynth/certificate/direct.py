@@ -19,7 +19,7 @@ from certsynth.errors import SolverFailed
 from certsynth.mechanisms.guarantee import Budget, Guarantee, Neighbours, Sensitivity
 from certsynth.mechanisms.samplers import Noise
 from certsynth.mechanisms.scalars import NoisyScalars, measure_scalars
-from certsynth.queries.fine import MOVE_UNITS, FineCounts, FineMarginals
+from certsynth.queries.fine import MOVE_UNITS, LatticeCounts, LatticeQuery
 from certsynth.queries.marginals import Subset
 from certsynth.transport import stretch_of
 
@@ -46,13 +46,13 @@ def certificate_shares(subsets: Sequence[Subset]) -> tuple[Fraction, Fraction]:
     return 1 - single, single
 
 
-def single_columns(fine: FineMarginals) -> FineMarginals:
+def single_columns(fine: LatticeQuery) -> LatticeQuery:
     """Each column of the subsets by itself, on the lattice for one column."""
     columns = sorted({j for subset in fine.marginals.subsets for j in subset})
-    return FineMarginals.of(fine.schema, [(j,) for j in columns])
+    return LatticeQuery.of(fine.schema, [(j,) for j in columns])
 
 
-def loss_sensitivity(fine: FineMarginals, synthetic_moved: Fraction, neighbours: Neighbours) -> int:
+def loss_sensitivity(fine: LatticeQuery, synthetic_moved: Fraction, neighbours: Neighbours) -> int:
     """The most that the loss changes between neighbours, in multiples of 1/FINENESS rows.
 
     `synthetic_moved` is how far the rows of the synthetic table are moved to the lattice, on average, in the subset
@@ -64,7 +64,7 @@ def loss_sensitivity(fine: FineMarginals, synthetic_moved: Fraction, neighbours:
     return math.ceil(FINENESS * change)
 
 
-def choice_sensitivity(fine: FineMarginals, neighbours: Neighbours) -> int:
+def choice_sensitivity(fine: LatticeQuery, neighbours: Neighbours) -> int:
     """The most that the loss of any synthetic table changes between neighbours: fixed by the schema."""
     if fine.wide:
         raise ValueError("tables are chosen among by subsets that have a lattice")
@@ -93,7 +93,7 @@ class Query:
 
 
 def exact_query(
-    fine: FineMarginals,
+    fine: LatticeQuery,
     found: Sequence[Distance],
     rows: int,
     *,
@@ -142,7 +142,7 @@ def exact_query(
     )
 
 
-def moved_weight(fine: FineMarginals) -> int:
+def moved_weight(fine: LatticeQuery) -> int:
     """How much less noise the summed distances to the lattice get than the loss: fixed by the schema."""
     far = Fraction(fine.farthest(), MOVE_UNITS)
     return max(1, min(MOVED_WEIGHT, math.floor(1 / (32 * far)))) if far else MOVED_WEIGHT
@@ -181,7 +181,7 @@ class Direct:
 
 
 def released(
-    fine: FineMarginals,
+    fine: LatticeQuery,
     found: Sequence[Distance],
     rows: int,
     *,
@@ -225,10 +225,10 @@ def released(
     )
 
 
-def nothing(fine: FineMarginals, synthetic: FineCounts) -> list[Distance]:
+def nothing(fine: LatticeQuery, synthetic: LatticeCounts) -> list[Distance]:
     """Distances from a table without rows: none, times no rows."""
     zero, marginals = Fraction(0), fine.marginals
-    grounds = zip(marginals.subsets, fine.grounds(), strict=True)
+    grounds = zip(marginals.subsets, fine.nets_by_subset(), strict=True)
     # What is done with the noisy answer must not tell an empty table from another: the stretch is the networks' own.
     stretches = [stretch_of(marginals.of(subset)) if net is None else Fraction(1) for subset, net in grounds]
     moved = [mean_moved(m, synthetic.rows) for m in synthetic.moved]
@@ -236,7 +236,7 @@ def nothing(fine: FineMarginals, synthetic: FineCounts) -> list[Distance]:
 
 
 def bounds(
-    fine: FineMarginals,
+    fine: LatticeQuery,
     synthetic_moved: Fraction | None,
     noisy: NoisyScalars,
     *,

@@ -12,7 +12,7 @@ from certsynth.certificate.comparison import Distance, distances, report_as_if_s
 from certsynth.certificate.direct import nothing
 from certsynth.certificate.skipping import Largest, largest_distances, report_as_if_compared
 from certsynth.errors import InputError
-from certsynth.queries.fine import FineCounts, FineMarginals
+from certsynth.queries.fine import LatticeCounts, LatticeQuery
 from certsynth.queries.marginals import Marginals
 from certsynth.queries.tally import Batch, Rows
 
@@ -33,11 +33,11 @@ class Compared:
     passes: int
 
 
-def passes_of(fine: FineMarginals, memory: int) -> list[FineMarginals]:
+def passes_of(fine: LatticeQuery, memory: int) -> list[LatticeQuery]:
     """The same subsets in groups that fit into so many bytes, as few as can be in their order."""
-    blocks = list(zip(fine.marginals.subsets, points_each(fine), fine.grounds(), strict=True))
+    blocks = list(zip(fine.marginals.subsets, points_each(fine), fine.nets_by_subset(), strict=True))
     room = memory - network_bytes([points for _, points, _ in blocks])
-    groups: list[FineMarginals] = []
+    groups: list[LatticeQuery] = []
     start, taken = 0, 0
     for j, (_, points, _) in enumerate(blocks):
         if j > start and taken + POINT_BYTES * points > room:
@@ -47,9 +47,9 @@ def passes_of(fine: FineMarginals, memory: int) -> list[FineMarginals]:
     return [*groups, _part(fine, start, len(blocks))]
 
 
-def points_each(fine: FineMarginals) -> list[int]:
+def points_each(fine: LatticeQuery) -> list[int]:
     """How many points each subset is counted on."""
-    sizes = zip(fine.marginals.sizes(), fine.grounds(), strict=True)
+    sizes = zip(fine.marginals.sizes(), fine.nets_by_subset(), strict=True)
     return [size if net is None else net.size for size, net in sizes]
 
 
@@ -58,14 +58,14 @@ def network_bytes(points: Sequence[int]) -> int:
     return NETWORK_BYTES * max(points, default=0) * min(len(points), os.cpu_count() or 1)
 
 
-def _part(fine: FineMarginals, start: int, end: int) -> FineMarginals:
+def _part(fine: LatticeQuery, start: int, end: int) -> LatticeQuery:
     marginals = Marginals(cells=fine.marginals.cells, subsets=fine.marginals.subsets[start:end])
-    nets = tuple(net for net in fine.grounds()[start:end] if net is not None)
+    nets = tuple(net for net in fine.nets_by_subset()[start:end] if net is not None)
     return dataclasses.replace(fine, marginals=marginals, nets=nets)
 
 
 def compared(
-    fine: FineMarginals,
+    fine: LatticeQuery,
     private: Rows,
     tables: Sequence[Rows],
     *,
@@ -85,7 +85,7 @@ def compared(
     largest, rows = [Largest() for _ in tables], 0
     found: list[list[Distance]] = [[] for _ in tables]
     for group in groups:
-        ours: FineCounts | None = None
+        ours: LatticeCounts | None = None
         for each, best, table in zip(found, largest, tables, strict=True):
             theirs = table(group)
             if not theirs.rows:

@@ -177,7 +177,7 @@ class _Table:
     @property
     def shape(self) -> tuple[object, ...]:
         """What tables share scales by: none across layers, since later ones may follow from the noise of the first."""
-        return self.layer, *((c.size, c.span, c.apart, c.weight, id(c.web)) for c in self.cells)
+        return self.layer, *((c.size, c.span, c.off_line, c.weight, id(c.label_metric)) for c in self.cells)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -209,7 +209,7 @@ def _drawn(
     total: tuple[float, Floats] | None = None
     for at, measurement in reversed(list(enumerate(measurements))):
         marginals = measurement.marginals
-        own = [s for s in subsets if s not in found and marginals.holder(s) is not None]
+        own = [s for s in subsets if s not in found and marginals.find_holder(s) is not None]
         if not own:
             continue
         estimate, rows = measurement.estimate()
@@ -267,7 +267,7 @@ def _part(progress: Progress, before: int, measures: int, all_measures: int) -> 
 
 
 def _summed(marginals: Marginals, blocks: Sequence[Floats], subset: Subset) -> Floats:
-    found = marginals.summed(blocks, subset)
+    found = marginals.marginal_on(blocks, subset)
     assert found is not None
     return found
 
@@ -285,7 +285,7 @@ def _tables(
     marginals = measurement.marginals
     codes = [c.to_cells(x, cells) for c, x, cells in zip(schema, table, marginals.cells, strict=True)]
     emitted = Marginals(cells=marginals.cells, subsets=tuple(own)).count([codes])
-    away = [c.from_centre(x, grid) for c, x, grid in zip(schema, table, marginals.cells, strict=True)]
+    away = [c.distance_to_centre(x, grid) for c, x, grid in zip(schema, table, marginals.cells, strict=True)]
     found = []
     for subset, counts in zip(own, emitted, strict=True):
         shares = counts / len(table[0])

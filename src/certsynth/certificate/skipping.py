@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from fractions import Fraction
 
 from certsynth.base.arrays import Ints
-from certsynth.base.parallel import Made, run
+from certsynth.base.parallel import LazyTasks, run
 from certsynth.base.progress import Progress, silent
 from certsynth.certificate.comparison import (
     COMPARING,
@@ -25,8 +25,8 @@ from certsynth.certificate.comparison import (
     work_of,
 )
 from certsynth.domain import Cells
-from certsynth.queries.fine import MOVE_UNITS, FineCounts, FineMarginals
-from certsynth.transport import coarse_points, estimate, finest_level, stretch_of
+from certsynth.queries.fine import MOVE_UNITS, LatticeCounts, LatticeQuery
+from certsynth.transport import coarse_points, finest_level, stretch_of, transport_upper_bound
 
 SOLVING = "solving what may be the largest distance"
 """What is being done once there are bounds, in words."""
@@ -65,9 +65,9 @@ class Largest:
 
 
 def largest_distances(
-    fine: FineMarginals,
-    first: FineCounts,
-    second: FineCounts,
+    fine: LatticeQuery,
+    first: LatticeCounts,
+    second: LatticeCounts,
     *,
     largest: Largest,
     total: int | None = None,
@@ -82,7 +82,7 @@ def largest_distances(
 
 
 def report_as_if_compared(
-    fine: FineMarginals, *, largest: Largest, total: int | None = None, progress: Progress = silent
+    fine: LatticeQuery, *, largest: Largest, total: int | None = None, progress: Progress = silent
 ) -> None:
     """Report what `largest_distances` reports, without rows to compare: an empty table must look like any other."""
     steps = _Steps(fine, largest, total, progress)
@@ -99,8 +99,8 @@ class _Steps:
     Of large ones a bound is computed. Each is one step of `total`. The rest depends on the rows, and is silent.
     """
 
-    def __init__(self, fine: FineMarginals, largest: Largest, total: int | None, progress: Progress) -> None:
-        self.fine, self.grounds, self.sizes = fine, fine.grounds(), fine.marginals.sizes()
+    def __init__(self, fine: LatticeQuery, largest: Largest, total: int | None, progress: Progress) -> None:
+        self.fine, self.grounds, self.sizes = fine, fine.nets_by_subset(), fine.marginals.sizes()
         worth = [self.worth_bounding(j, *COARSER[0]) for j in range(len(self.sizes))]
         self.small, self.large = ([j for j, each in enumerate(worth) if each is large] for large in (False, True))
         self.largest, self.progress = largest, progress
@@ -128,9 +128,9 @@ class _Race:
 
     def __init__(
         self,
-        fine: FineMarginals,
-        first: FineCounts,
-        second: FineCounts,
+        fine: LatticeQuery,
+        first: LatticeCounts,
+        second: LatticeCounts,
         largest: Largest,
         steps: _Steps,
     ) -> None:
@@ -172,7 +172,7 @@ class _Race:
         return max(Fraction(self.largest.loss, FINENESS * self.first.rows) - sum(self.ways[j]), Fraction(0))
 
     def _bound(self, subsets: Sequence[int], coarser: int, progress: Progress = silent) -> None:
-        tasks = Made(len(subsets), lambda i: (*self._task(subsets[i]), coarser))
+        tasks = LazyTasks(len(subsets), lambda i: (*self._task(subsets[i]), coarser))
         found = run(_estimated, tasks, work=self.share * len(tasks) // 8, phase=COMPARING, progress=progress)
         for j, (upper, about, stretch) in zip(subsets, found, strict=True):
             self.bounds[j] = min(upper, self.bounds.get(j, upper))
@@ -180,7 +180,7 @@ class _Race:
 
     def _solve(self, subsets: Sequence[int], progress: Progress = silent) -> None:
         rooms = [self._room(j) for j in subsets]
-        tasks = Made(len(subsets), lambda i: (*self._task(subsets[i]), rooms[i]))
+        tasks = LazyTasks(len(subsets), lambda i: (*self._task(subsets[i]), rooms[i]))
         work = self.share * len(tasks) // (SOON if self.largest.loss > 0 else 1)
         found = run(solved, tasks, work=work, phase=COMPARING, progress=progress)
         for j, room, (upper, lower, stretch) in zip(subsets, rooms, found, strict=True):
@@ -206,5 +206,5 @@ def _level(cells: Sequence[Cells], coarser: int) -> int:
 def _estimated(cells: Sequence[Cells], places: Ints, values: Ints, per: int, coarser: int) -> Solved:
     """A bound on the flow of a task, a guess, and the stretch of its network."""
     stretch = stretch_of(cells)
-    found = estimate(cells, places, values, level=_level(cells, coarser), stretch=stretch)
+    found = transport_upper_bound(cells, places, values, level=_level(cells, coarser), stretch=stretch)
     return found.upper / per, found.about / per, stretch

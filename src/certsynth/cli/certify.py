@@ -45,13 +45,13 @@ def command(private: str, synthetic: Path, schema_file: Path, quiet: bool, as_js
 def result(found: Certification) -> dict[str, Any]:
     """A certification as JSON: `to_json`, with the budget as numbers."""
     answer = found.to_json()
-    return answer | words.budget_numbers(answer)
+    return answer | words.budget_numbers(answer["epsilon"], answer["delta"], answer["rho"])
 
 
 def lines(found: Certification, named: Named | None = None, *, each: bool, weighted: bool = False) -> list[str]:
     """A certification in words; `named` are the subsets that were asked for, if not all."""
     answer = found.to_json()
-    subsets = answer["subsets"]
+    subsets, spent = answer["subsets"], words.budget(answer["epsilon"], answer["delta"], answer["rho"])
     text = [
         words.promise(
             answer["bound"],
@@ -61,7 +61,7 @@ def lines(found: Certification, named: Named | None = None, *, each: bool, weigh
         ),
         f"Some such statistic is off by at least {words.downward(answer['lower'])}.",
         f"For statistics of one column: at most {words.upward(answer['single_column_bound'])}.",
-        f"privacy: this answer cost {words.budget(answer)} under {answer['neighbours']} neighbours",
+        f"privacy: this answer cost {spent} under {answer['neighbours']} neighbours",
     ]
     if each:
         text += ["", f"The largest bounds, of {len(subsets):,}:", *words.worst(subsets, "bound", "lower")]

@@ -79,9 +79,7 @@ def lines(found: Plan) -> list[str]:
         *_wrapped(f"release would use {words.measured(best.mechanism, best.resolution)}{split}"),
         *_wrapped(expectation(found)),
         f"It would take about {duration(best.seconds)} and {best.memory_gb:.1f} GB of memory, on two cores.",
-        *_wrapped(
-            f"privacy: {words.budget(found.privacy)} under {found.neighbours} neighbours; planning spends nothing"
-        ),
+        *_wrapped(f"privacy: {_budget(found)} under {found.neighbours} neighbours; planning spends nothing"),
     ]
     if found.neighbours == "add-remove":
         text += _wrapped(
@@ -127,9 +125,7 @@ def _lines_of_dimensions(found: Plan) -> list[str]:
     )
     return [
         *_wrapped(text),
-        *_wrapped(
-            f"privacy: {words.budget(found.privacy)} under {found.neighbours} neighbours; planning spends nothing"
-        ),
+        *_wrapped(f"privacy: {_budget(found)} under {found.neighbours} neighbours; planning spends nothing"),
         "",
         *words.table(rows, text=1),
         "",
@@ -271,3 +267,7 @@ def _names(names: Sequence[str]) -> str:
 
 def _wrapped(text: str) -> list[str]:
     return textwrap.wrap(text, WIDTH)
+
+
+def _budget(found: Plan) -> str:
+    return words.budget(found.privacy["epsilon"], found.privacy["delta"], found.privacy["rho"])

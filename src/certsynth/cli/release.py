@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -13,6 +12,8 @@ from certsynth.cli import ledger as ledgers
 from certsynth.cli import options, words
 from certsynth.cli.failure import note_target
 from certsynth.cli.progress import bars
+from certsynth.record.form import to_json
+from certsynth.record.record import MethodRecord
 
 if TYPE_CHECKING:
     from certsynth.artefact import Release
@@ -46,53 +47,52 @@ def command(data: str, schema_file: Path, out: Path, quiet: bool, as_json: bool,
 
 def result(made: Release, out: Path) -> dict[str, Any]:
     """A release as JSON."""
-    document = made.document
-    privacy = document["privacy"]
+    record, privacy = made.record, made.record.privacy
     return {
         "out": str(out),
-        **words.budget_numbers(privacy),
-        "neighbours": privacy["neighbours"],
-        "rows": document["release"]["rows"],
-        "release": document["release"],
-        "privacy": privacy,
-        "certificate": document["certificate"],
+        **words.budget_numbers(privacy.epsilon, privacy.delta, privacy.rho),
+        "neighbours": privacy.neighbours,
+        "rows": record.release.rows,
+        "release": to_json(record.release),
+        "privacy": to_json(privacy),
+        "certificate": to_json(record.certificate),
     }
 
 
-def method(how: Mapping[str, Any]) -> str:
+def method(how: MethodRecord) -> str:
     """What was measured and how rows were fitted, in one line."""
-    loss = "" if how["loss"] is None else f", {how['loss']} loss"
-    dimension = "" if how["dimension"] is None else f", for rows of dimension {how['dimension']}"
-    return f"{words.measured(how['mechanism'], how['resolution'])}{dimension}, projection {how['projection']}{loss}"
+    loss = "" if how.loss is None else f", {how.loss} loss"
+    dimension = "" if how.dimension is None else f", for rows of dimension {how.dimension}"
+    return f"{words.measured(how.mechanism, how.resolution)}{dimension}, projection {how.projection}{loss}"
 
 
 def lines(made: Release, out: Path, ledger: Path | None = None) -> list[str]:
     """A release in words."""
-    document = made.document
-    how, privacy, certificate = document["release"], document["privacy"], document["certificate"]
-    subsets, figures = certificate["subsets"], ["bound"]
-    if plug_in := certificate["plug_in"].get("transport") or certificate["plug_in"].get("path"):
-        by_columns = {tuple(subset["columns"]): subset["bound"] for subset in plug_in["subsets"]}
-        subsets = [subset | {"plug_in": by_columns[tuple(subset["columns"])]} for subset in subsets]
+    how, privacy, certificate = made.record.release, made.record.privacy, made.record.certificate
+    subsets: list[dict[str, Any]] = [{"columns": s.columns, "bound": s.bound} for s in certificate.subsets]
+    figures, spent = ["bound"], words.budget(privacy.epsilon, privacy.delta, privacy.rho)
+    if plug_in := certificate.plug_in.tightest:
+        by_columns = {subset.columns: subset.bound for subset in plug_in.subsets}
+        subsets = [subset | {"plug_in": by_columns[subset["columns"]]} for subset in subsets]
         figures.append("plug_in")
     known = (
-        f"that the table has {words.counted(privacy['rows'], 'row')} is public"
-        if privacy["rows"] is not None
+        f"that the table has {words.counted(privacy.rows, 'row')} is public"
+        if privacy.rows is not None
         else ("how many rows the table has stays hidden")
     )
     return [
-        f"{out}: {words.counted(how['rows'], 'synthetic row')}, {words.counted(len(made.schema), 'column')}",
-        f"privacy: {words.budget(privacy)} under {privacy['neighbours']} neighbours; {known}",
+        f"{out}: {words.counted(how.rows, 'synthetic row')}, {words.counted(len(made.schema), 'column')}",
+        f"privacy: {spent} under {privacy.neighbours} neighbours; {known}",
         f"method: {method(how)}",
         *ledgers.left(ledger),
         "",
         words.promise(
-            certificate["bound"],
-            confidence=certificate["confidence"],
-            columns=words.covered(subsets, how["workload"]),
+            certificate.bound,
+            confidence=certificate.confidence,
+            columns=words.covered(subsets, how.workload),
             weighted=any(column.weight != 1 for column in made.schema),
         ),
-        f"For statistics of one column: {words.upward(certificate['single_column_bound'])}.",
+        f"For statistics of one column: {words.upward(certificate.single_column_bound)}.",
         "",
         "What the bound is made of:",
         *words.terms(certificate),

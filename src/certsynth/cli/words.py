@@ -9,6 +9,9 @@ from typing import Any
 
 import click
 
+from certsynth.record.form import said_of
+from certsynth.record.record import CertificateRecord, DirectRecord, PlugInRecord
+
 SHOWN = 5  # subsets in a list: the rest are in the JSON
 
 HELPS = "More rows, fewer columns, a lower sparsity, a workload or a larger epsilon help."
@@ -53,22 +56,20 @@ def percent(share: float) -> str:
     return f"{exact.quantize(Decimal('1e-8'), ROUND_FLOOR).normalize():f} %"
 
 
-def budget(privacy: Mapping[str, Any]) -> str:
+def budget(epsilon: str | None, delta: str | None, rho: str | None) -> str:
     """What is spent, in the decimals that the library gives: they are never too small.
 
-    >>> budget({"epsilon": "1", "delta": None, "rho": None})
+    >>> budget("1", None, None)
     'epsilon 1'
-    >>> budget({"epsilon": "1", "delta": "0.000001", "rho": "0.024355970354"})
+    >>> budget("1", "0.000001", "0.024355970354")
     'epsilon 1, delta 0.000001 (rho 0.024355970354)'
     """
-    if privacy["delta"] is None:
-        return f"epsilon {privacy['epsilon']}"
-    return f"epsilon {privacy['epsilon']}, delta {privacy['delta']} (rho {privacy['rho']})"
+    return f"epsilon {epsilon}" if delta is None else f"epsilon {epsilon}, delta {delta} (rho {rho})"
 
 
-def budget_numbers(privacy: Mapping[str, Any]) -> dict[str, float | None]:
+def budget_numbers(epsilon: str, delta: str | None, rho: str | None) -> dict[str, float | None]:
     """ε, δ and ρ as numbers, for JSON; δ and ρ are null where privacy is pure."""
-    texts = {key: privacy[key] for key in ("epsilon", "delta", "rho")}
+    texts = {"epsilon": epsilon, "delta": delta, "rho": rho}
     return {key: None if text is None else float(text) for key, text in texts.items()}
 
 
@@ -108,19 +109,19 @@ def counted(number: int, noun: str) -> str:
     return f"{number:,} {noun}{'' if number == 1 else 's'}"
 
 
-def terms(certificate: Mapping[str, Any]) -> list[str]:
+def terms(certificate: CertificateRecord) -> list[str]:
     """Both certificates with what they are made of; the smaller one is the bound."""
-    kinds = []
-    if certificate["direct"]:
-        kinds.append(("direct certificate", "direct", certificate["direct"]))
-    if plug_in := certificate["plug_in"]:
-        proxy = "transport" if "transport" in plug_in else "path"
-        kinds.append((f"plug-in certificate ({proxy} loss)", "plug-in", plug_in[proxy]))
+    kinds: list[tuple[str, str, DirectRecord | PlugInRecord]] = []
+    if certificate.direct:
+        kinds.append(("direct certificate", "direct", certificate.direct))
+    if plug_in := certificate.plug_in.tightest:
+        proxy = "path" if plug_in is certificate.plug_in.path else "transport"
+        kinds.append((f"plug-in certificate ({proxy} loss)", "plug-in", plug_in))
     rows = []
     for title, kind, part in kinds:
-        mark = "  ← the bound" if kind == certificate["kind"] else ""
-        rows.append((title, upward(part["bound"]) + mark))
-        rows += [(f"  {_TERMS.get(name, name)}", f"{value:.4f}") for name, value in part["terms"].items()]
+        mark = "  ← the bound" if kind == certificate.kind else ""
+        rows.append((title, upward(part.bound) + mark))
+        rows += [(f"  {_TERMS[name]}", f"{value:.4f}") for name, value in said_of(part.terms)]
     return table(rows)
 
 
@@ -136,15 +137,15 @@ def worst(subsets: Sequence[Mapping[str, Any]], *keys: str) -> list[str]:
     return table(rows)
 
 
-def diagnostic(certificate: Mapping[str, Any]) -> str:
+def diagnostic(certificate: CertificateRecord) -> str:
     """Section 5.3 of the paper in words: would a better fit help? Or why that is not known."""
-    plug_in = certificate["plug_in"]
-    if not plug_in:
-        return f"note: {certificate['no_plug_in']}."
-    found = (plug_in.get("transport") or plug_in["path"])["diagnostic"]
-    far = f"The rows are {found['fit']:.4f} away from the noisy counts they were fitted to."
-    noise = f"Noise alone puts the real rows {found['noise_low']:.4f} to {found['noise_high']:.4f} away."
-    if found["worth_optimising"]:
+    plug_in = certificate.plug_in.tightest
+    if plug_in is None:
+        return f"note: {certificate.no_plug_in}."
+    found = plug_in.diagnostic
+    far = f"The rows are {found.fit:.4f} away from the noisy counts they were fitted to."
+    noise = f"Noise alone puts the real rows {found.noise_low:.4f} to {found.noise_high:.4f} away."
+    if found.worth_optimising:
         remedy = "A better fit may help: try another --projection, --public rows, or another --loss."
     else:
         remedy = "A better fit would not bring them closer to the truth: what is left is noise."

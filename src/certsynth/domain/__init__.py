@@ -1,4 +1,4 @@
-"""What a record is: columns as metric spaces of diameter at most 1, and the cells they are counted in."""
+"""Public knowledge about records: columns as metric spaces of diameter at most 1, their cells, and rules."""
 
 from certsynth.domain.cells import Cells, Groups
 from certsynth.domain.column import Category, Column, Ordered

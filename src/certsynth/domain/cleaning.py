@@ -1,8 +1,8 @@
-"""Raw values to numbers, days and labels. Total functions: whatever a cell holds, one answer, no exception.
+"""Cleaning: raw values to numbers, days and labels, by total functions that never raise.
 
-Every engine that reads rows hands its columns to these functions, so that the rules are the same everywhere:
-a typed value reads as its text in a CSV file would. A value that cannot be read as what the column holds is
-*absent* (`NaN`, `None`), just as a missing one is; what absent means is the column's business.
+Every engine that reads rows passes its columns to these functions, so that the rules are the same everywhere: a typed
+value reads as its text in a CSV file would. A value that does not fit the column is *absent* (`NaN`, `None`), as a
+missing one is; the column decides what absent means.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ _TRUTH = {"true": 1.0, "false": 0.0}
 
 
 def as_numbers(raw: Raw) -> Floats:
-    """Each value as a float; NaN where there is none. A value reads as its text does: true is 1.
+    """Each value as a float; NaN if absent. A value reads as its text does: true is 1.
 
     >>> as_numbers(np.array(["3", " 4.5 ", "", "x", None, "1e999", True, "true"], dtype=object)).tolist()
     [3.0, 4.5, nan, nan, nan, inf, 1.0, 1.0]
@@ -52,7 +52,7 @@ def as_numbers(raw: Raw) -> Floats:
 
 
 def as_days(raw: Raw) -> Floats:
-    """Each value as days since 1970-01-01; NaN where there is none. Times of day are cut off.
+    """Each value as days since 1970-01-01; NaN if absent. Times of day are dropped.
 
     >>> as_days(np.array(["1970-01-02", "1970-01-03 10:00", 19700105, "soon", None], dtype=object)).tolist()
     [1.0, 2.0, 4.0, nan, nan]
@@ -65,10 +65,9 @@ def as_days(raw: Raw) -> Floats:
 
 
 def as_labels(raw: Raw) -> list[str | None]:
-    """Each value as text; None where there is none.
+    """Each value as text; None if absent.
 
-    A value reads the same whatever engine brought it: whole numbers lose their decimal point, midnights their
-    time.
+    A value reads the same whichever engine delivers it: whole numbers lose their decimal point, midnights their time.
 
     >>> as_labels(np.array([1.0, 2.5, np.nan]))
     ['1', '2.5', None]
@@ -79,16 +78,16 @@ def as_labels(raw: Raw) -> list[str | None]:
 
 
 def as_truths(raw: Raw) -> list[str | None]:
-    """Each value as "true" or "false"; None where it is neither."""
+    """Each value as "true" or "false"; None if it is neither."""
     return [_truth(value) for value in _objects(raw)]
 
 
 WINDOW = 2**16
-"""Whole numbers that lie so close together are looked up in a list of them all."""
+"""Largest range (high − low) of integers for which each distinct value is read once and then looked up."""
 
 
 def each_once(raw: Raw, read: Callable[[Raw], NDArray[Any]]) -> NDArray[Any] | None:
-    """`read` of every value, where these are few whole numbers or truths: each is read once. None if they are not.
+    """Apply `read` once to each distinct value, if the values are integers or booleans of a small range; else None.
 
     >>> each_once(np.array([7, 9, 7] * 3), lambda values: values * 10.0)[:3].tolist()
     [70.0, 90.0, 70.0]
@@ -116,7 +115,7 @@ def each_once(raw: Raw, read: Callable[[Raw], NDArray[Any]]) -> NDArray[Any] | N
 
 @njit(cache=True, nogil=True)
 def put_on_line(values, low, per, whole, reach, absent):  # type: ignore[no-untyped-def]
-    """Numbers to offsets in place: the same operations in the same order as `Ordered.clean` writes them out."""
+    """Turn numbers into offsets in place, by the operations of `Ordered.clean` in the same order."""
     for i in range(len(values)):
         offset = (values[i] - low) / per
         if offset != offset:
@@ -128,7 +127,7 @@ def put_on_line(values, low, per, whole, reach, absent):  # type: ignore[no-unty
 
 
 def _objects(raw: Raw) -> list[Any]:
-    """Python's own values; None for what is masked, not a time, or outside the years that Python has."""
+    """The values as Python objects; None if masked, not a time, or outside the years that Python supports."""
     if raw.dtype.kind == "M":
         days = as_days(raw) + _EPOCH
         known = (days >= datetime.date.min.toordinal()) & (days <= datetime.date.max.toordinal())

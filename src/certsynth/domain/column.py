@@ -1,11 +1,10 @@
-"""Columns as metric spaces: what values there are, how far apart, in which cells, and how rows are read and written.
+"""Columns as metric spaces: their values, distances, cells and lattices, and how values are cleaned and decoded.
 
-Everything here is public knowledge from the schema; no bound, category or cell is ever taken from rows.
+All of it is public knowledge from the schema; no bound, category or cell is ever taken from rows.
 """
 
 from __future__ import annotations
 
-import datetime
 import math
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
@@ -16,83 +15,82 @@ import numpy as np
 
 from certsynth.base.arrays import Floats, Ints
 from certsynth.domain import cleaning
-from certsynth.domain.cells import WHOLE, Cells, Groups
+from certsynth.domain.cells import UNIT_WEIGHT, Cells, Groups
 from certsynth.domain.covering import cover
-from certsynth.domain.web import Web, table_of, tree_of
+from certsynth.domain.label_metric import LabelMetric, cached_matrix_metric, cached_tree_metric
 
 OrderedKind = Literal["integer", "number", "date", "ordinal"]
 CategoryKind = Literal["category", "boolean", "tree", "metric"]
 
-_EPOCH = datetime.date(1970, 1, 1).toordinal()
+PATH_SEPARATOR = "/"
+"""Separates the codes of a path in a tree."""
 
-PATH = "/"
-"""What stands between the codes of a path."""
-
-NATIVE_VALUES = 1024
+MAX_NATIVE_STEPS = 1024
 DETAIL_STEPS = 256
-"""Full detail: every value of a column of at most so many steps from low to high; else a grid of so many steps."""
+"""Steps from low to high at full detail: a column with at most MAX_NATIVE_STEPS keeps every value, any other gets a
+grid of DETAIL_STEPS."""
 
-MANY_ROWS = 8_192
-"""Rows from which on a compiled loop pays."""
+MIN_COMPILED_ROWS = 8_192
+"""Rows from which a compiled loop is faster than array operations."""
 
-MOST_STEPS = 4096
-"""Steps to the unit length that a lattice may have."""
+MAX_LATTICE_STEPS = 4096
+"""Most steps per unit length of the finest lattice."""
 
 
 @dataclass(frozen=True, slots=True)
 class Column(ABC):
-    """One column of the schema. `missing`: a missing value is allowed, as a point at distance `weight` from all others.
+    """One column of the schema. With `missing`, a missing value is a point at distance `weight` from all others.
 
-    `weight` multiplies all distances: statistics are promised less of a column whose differences count less.
+    `weight` multiplies all distances: the smaller it is, the less a certificate promises about the column.
     """
 
     name: str
     missing: bool = False
-    weight: Fraction = WHOLE
+    weight: Fraction = UNIT_WEIGHT
 
     @abstractmethod
     def clean(self, raw: cleaning.Raw) -> np.ndarray:
-        """Raw values as this column's own numbers (see the subclasses): every value is taken in, whatever it is."""
+        """Raw values as this column's own numbers (see the subclasses). Total: every value is accepted."""
 
     @property
     @abstractmethod
-    def told_apart(self) -> tuple[str, ...] | None:
-        """Texts such that all others are cleaned alike; None where there is no list of them."""
+    def distinguished_texts(self) -> tuple[str, ...] | None:
+        """Texts outside of which all texts are cleaned alike; None if there is no such list."""
 
     @abstractmethod
     def cells(self, resolution: int) -> Cells:
-        """The measured cells: `resolution` to the unit length, those that can hold a value."""
+        """The measured cells: `resolution` per unit length, without those that no value falls into."""
 
     @abstractmethod
     def lattice(self, steps: int, *, native: bool = True) -> Cells:
-        """A fine lattice: the column's own values where they are at most `steps` apart, else an even grid.
+        """A fine lattice: the column's own values if these span at most `steps` steps, else an even grid.
 
-        With `native=False` the step is 1/`steps` in any case, so that several columns share it.
+        With `native=False` the step is always 1/`steps`, so that several columns share it.
         """
 
     def detail(self) -> Cells:
         """The finest lattice that a release measures and writes."""
-        native = self.lattice(NATIVE_VALUES)
+        native = self.lattice(MAX_NATIVE_STEPS)
         return (
             native
-            if not self.farthest(native)
-            else self.lattice(min(math.ceil(DETAIL_STEPS / self.weight), MOST_STEPS))
+            if not self.covering_radius(native)
+            else self.lattice(min(math.ceil(DETAIL_STEPS / self.weight), MAX_LATTICE_STEPS))
         )
 
     def to_cells(self, clean: np.ndarray, cells: Cells) -> Ints:
-        """Codes of the measured cells that cleaned values fall into."""
+        """The code of the measured cell of each cleaned value."""
         if isinstance(cells, Groups):
             return cells.code(self.to_lattice(clean, cells.lattice)[0])
         return self._to_cells(clean, cells)
 
-    def from_centre(self, clean: np.ndarray, cells: Cells) -> Floats:
-        """How far cleaned values are from the centres of their measured cells."""
+    def distance_to_centre(self, clean: np.ndarray, cells: Cells) -> Floats:
+        """The distance of each cleaned value from the centre of its measured cell."""
         if isinstance(cells, Groups):
-            return self._from_middle(clean, cells)
-        return self._from_centre(clean, cells)
+            return self._distance_to_middle(clean, cells)
+        return self._distance_to_centre(clean, cells)
 
     def centres(self, cells: Cells) -> np.ndarray:
-        """For each measured cell, a cleaned value in it, nearest or next to its centre."""
+        """For each measured cell a cleaned value in it, at or next to its centre."""
         if isinstance(cells, Groups):
             return self.on_lattice(cells.lattice)[cells.middles()]
         return self._centres(cells)
@@ -101,44 +99,44 @@ class Column(ABC):
     def _to_cells(self, clean: np.ndarray, cells: Cells) -> Ints: ...
 
     @abstractmethod
-    def _from_centre(self, clean: np.ndarray, cells: Cells) -> Floats: ...
+    def _distance_to_centre(self, clean: np.ndarray, cells: Cells) -> Floats: ...
 
     @abstractmethod
-    def _from_middle(self, clean: np.ndarray, groups: Groups) -> Floats: ...
+    def _distance_to_middle(self, clean: np.ndarray, groups: Groups) -> Floats: ...
 
     @abstractmethod
     def _centres(self, cells: Cells) -> np.ndarray: ...
 
     @abstractmethod
     def to_lattice(self, clean: np.ndarray, lattice: Cells) -> tuple[Ints, Floats]:
-        """Codes of the nearest lattice points, and how far away they are."""
+        """The code of the nearest lattice point of each cleaned value, and its distance."""
 
     @abstractmethod
-    def placed(self, clean: np.ndarray, per: int) -> tuple[Ints, np.ndarray]:
-        """Where values are: on a line the nearest whole multiple of 1/`per`, −1 if missing; else the code of the label.
+    def to_units(self, clean: np.ndarray, per: int) -> tuple[Ints, np.ndarray]:
+        """Cleaned values as integers: on a line the nearest multiple of 1/`per`, −1 if missing; else the label's code.
 
-        And which of them are a little off that place, by less than 1/`per`.
+        Also returns a mask of the values that were rounded, by less than 1/`per`.
         """
 
     @abstractmethod
     def on_lattice(self, lattice: Cells) -> np.ndarray:
-        """For each lattice point, the cleaned value nearest to it."""
+        """For each lattice point the nearest cleaned value."""
 
     @abstractmethod
-    def farthest(self, lattice: Cells) -> Fraction:
-        """How far a value of the column can be from its nearest lattice point."""
+    def covering_radius(self, lattice: Cells) -> Fraction:
+        """The largest distance of a value of the column from its nearest lattice point."""
 
     @abstractmethod
     def decode(self, clean: np.ndarray) -> np.ma.MaskedArray[Any, Any]:
-        """Cleaned values as they are written to a table; missing ones masked."""
+        """Cleaned values as they are written to a table, missing ones masked."""
 
 
 @dataclass(frozen=True, slots=True)
 class Ordered(Column):
     """A column on a line: integers, dates and ordinals by their offset from `low`, numbers by their place in [0, 1].
 
-    A cleaned value is that offset (a whole number of float type: offsets stay below 2^53), or NaN if missing. The
-    distance of two values is the difference of their offsets over `reach`, times `weight`.
+    A cleaned value is that offset as a float (exact: offsets stay below 2^53), or NaN if missing. The distance of two
+    values is the difference of their offsets, divided by `reach` and multiplied by `weight`.
     """
 
     kind: OrderedKind = "integer"
@@ -148,27 +146,27 @@ class Ordered(Column):
 
     @property
     def whole(self) -> bool:
-        """Whether the column has values of its own, or all of an interval."""
+        """Whether the column is discrete (whole offsets) rather than an interval of numbers."""
         return self.kind != "number"
 
     @property
     def reach(self) -> int:
-        """Largest offset."""
+        """The largest offset."""
         return int(self.high) - int(self.low) if self.whole else 1
 
     def clean(self, raw: cleaning.Raw) -> Floats:
-        if self.kind != "ordinal" and raw.dtype.kind in "biufM" and len(raw) >= MANY_ROWS:
+        if self.kind != "ordinal" and raw.dtype.kind in "biufM" and len(raw) >= MIN_COMPILED_ROWS:
             return self._clean_many(raw)
         offset = self._offset(raw)
         absent = np.isnan(offset)
         if self.whole:
-            offset = np.floor(offset + 0.5)  # ±inf stays, and is clamped below
+            offset = np.floor(offset + 0.5)  # ±inf stays, and is clipped below
         offset = np.clip(offset, 0.0, float(self.reach))
         offset[absent] = np.nan if self.missing else 0.0
         return offset
 
     def _clean_many(self, raw: cleaning.Raw) -> Floats:
-        """The same in one go: arrays that are read and written eight times take longer than DuckDB's scan."""
+        """`clean` in one compiled pass: eight passes over the arrays would take longer than DuckDB's scan."""
         numbers = cleaning.as_days(raw) if self.kind == "date" else cleaning.as_numbers(raw)
         per = float(self.high - self.low) if self.kind == "number" else 1.0
         absent = np.nan if self.missing else 0.0
@@ -176,7 +174,7 @@ class Ordered(Column):
         return numbers
 
     @property
-    def told_apart(self) -> tuple[str, ...] | None:
+    def distinguished_texts(self) -> tuple[str, ...] | None:
         return self.values if self.kind == "ordinal" else None
 
     def _offset(self, raw: cleaning.Raw) -> Floats:
@@ -196,9 +194,9 @@ class Ordered(Column):
         if self.whole and self.reach <= math.ceil(resolution * self.weight):
             offsets = np.arange(self.reach + 1)
             places = np.unique(self._place(offsets.astype(float), resolution))
-        else:  # no cell is narrower than the gap between values: none is empty
+        else:  # cells are at least as wide as the gap between values, so none is empty
             places = np.arange(math.ceil(resolution * self.weight))
-        return Cells(places=places, steps=resolution, apart=int(self.missing), weight=self.weight)
+        return Cells(places=places, steps=resolution, off_line=int(self.missing), weight=self.weight)
 
     def lattice(self, steps: int, *, native: bool = True) -> Cells:
         if self.whole and native and self.reach <= steps:
@@ -208,7 +206,7 @@ class Ordered(Column):
             places = np.unique(self._nearest(np.arange(self.reach + 1), steps))
         else:
             places = np.arange(math.floor(self.weight * steps + Fraction(1, 2)) + 1)
-        return Cells(places=places, steps=steps, apart=int(self.missing), weight=self.weight)
+        return Cells(places=places, steps=steps, off_line=int(self.missing), weight=self.weight)
 
     def _to_cells(self, clean: Floats, cells: Cells) -> Ints:
         return self._codes(self._place(clean, cells.steps), clean, cells)
@@ -224,7 +222,7 @@ class Ordered(Column):
         away[np.isnan(clean)] = 0.0
         return self._codes(place, clean, lattice), away
 
-    def placed(self, clean: Floats, per: int) -> tuple[Ints, np.ndarray]:
+    def to_units(self, clean: Floats, per: int) -> tuple[Ints, np.ndarray]:
         there = self._position(np.nan_to_num(clean)) * per
         place, absent = np.floor(there + 0.5), np.isnan(clean)
         return np.where(absent, -1, place.astype(np.int64)), (place != there) & ~absent
@@ -235,28 +233,28 @@ class Ordered(Column):
             values = ((2 * lattice.places * (self.reach * self.weight.denominator) + per) // (2 * per)).astype(float)
         else:
             values = lattice.places / (lattice.steps * float(self.weight))
-        return np.concatenate([np.minimum(values, self.reach), np.full(lattice.apart, np.nan)])
+        return np.concatenate([np.minimum(values, self.reach), np.full(lattice.off_line, np.nan)])
 
-    def farthest(self, lattice: Cells) -> Fraction:
+    def covering_radius(self, lattice: Cells) -> Fraction:
         native = self.whole and lattice.steps == self.weight.denominator * max(self.reach, 1)
         return Fraction(0) if native else Fraction(1, 2 * lattice.steps)
 
     def _position(self, offset: Floats) -> Floats:
-        """Where on a line of length `weight` values are."""
+        """Positions of offsets on a line of length `weight`."""
         return np.asarray(offset * self.weight.numerator / (self.weight.denominator * max(self.reach, 1)))
 
     def _nearest(self, offset: Ints, steps: int) -> Ints:
-        """The multiple of 1/`steps` nearest to where values are, in integers; halves go up."""
+        """The nearest multiple of 1/`steps` to each position, in exact integers; ties round up."""
         per = max(self.reach, 1) * self.weight.denominator
         return (2 * offset * (steps * self.weight.numerator) + per) // (2 * per)
 
-    def _from_centre(self, clean: Floats, cells: Cells) -> Floats:
+    def _distance_to_centre(self, clean: Floats, cells: Cells) -> Floats:
         place = self._place(clean, cells.steps)
         away = np.abs(self._position(np.nan_to_num(clean)) - (place + 0.5) / cells.steps)
         away[np.isnan(clean)] = 0.0
         return away
 
-    def _from_middle(self, clean: Floats, groups: Groups) -> Floats:
+    def _distance_to_middle(self, clean: Floats, groups: Groups) -> Floats:
         code = np.minimum(self.to_cells(clean, groups), len(groups.places) - 1)
         away = np.abs(self._position(np.nan_to_num(clean)) - groups.places[code] / groups.steps)
         away[np.isnan(clean)] = 0.0
@@ -266,7 +264,7 @@ class Ordered(Column):
         if not self.whole:
             inside = np.minimum((cells.places + 0.5) / (cells.steps * float(self.weight)), 1.0)
         else:
-            # Python's integers: reach · k may be large. The middle rounds half down, so that it stays in its cell.
+            # Python integers, since reach · k may exceed 64 bits. The middle rounds half down, to stay in its cell.
             k, reach = cells.steps * self.weight.numerator, self.reach * self.weight.denominator
             places = [int(i) for i in cells.places]
             middle = [-((k - reach * (2 * i + 1)) // (2 * k)) for i in places]
@@ -274,13 +272,13 @@ class Ordered(Column):
             last = [min(self.reach, -(-(i + 1) * reach // k) - 1) for i in places]
             last[-1] = self.reach  # the last cell is closed
             inside = np.array([max(a, min(m, b)) for a, m, b in zip(first, middle, last, strict=True)], float)
-        return np.concatenate([inside, np.full(cells.apart, np.nan)])
+        return np.concatenate([inside, np.full(cells.off_line, np.nan)])
 
     def decode(self, clean: Floats) -> np.ma.MaskedArray[Any, Any]:
         absent = np.isnan(clean)
         offset = np.nan_to_num(clean)
         if self.kind == "number":
-            # high − low rounds, so the last value may come out beyond high
+            # high − low is rounded, so the last value may come out above high
             values: np.ndarray = np.clip(self.low + offset * (self.high - self.low), self.low, self.high)
         elif self.kind == "ordinal":
             values = np.array(self.values, dtype=object)[offset.astype(np.int64)]
@@ -309,12 +307,12 @@ class Ordered(Column):
 class Category(Column):
     """Labels, each at distance `weight` from every other. A cleaned value is the index of its label.
 
-    The indices after the listed labels are `other` and missing, in that order, where they are declared. A value that
-    is not listed goes to `other`, else to missing, else to the first label; an absent one to missing, else to
-    `other`, else to the first label.
+    After the listed labels come the indices of `other` and of missing, in that order, where they are declared. An
+    unlisted value becomes `other`, else missing, else the first label; an absent value becomes missing, else `other`,
+    else the first label.
 
-    In a tree `paths` holds for each label all codes above it and its own, and distances are along the tree. With a
-    metric of one's own `distances` has them. Then `other` and missing are still at distance `weight` from all.
+    In a tree, `paths` holds for each label its codes from the root, and distances are along the tree. In a column of
+    kind metric, `distances` holds them. In both, `other` and missing are at distance `weight` from all labels.
     """
 
     kind: CategoryKind = "category"
@@ -330,49 +328,55 @@ class Category(Column):
         return (*self.values, self.OTHER_LABEL) if self.other else self.values
 
     @property
-    def web(self) -> Web | None:
-        """Distances among the listed labels, where these are not all the same."""
+    def label_metric(self) -> LabelMetric | None:
+        """Distances among the listed labels; None if all are equal."""
         if self.kind == "tree":
-            return tree_of(self.paths)
-        return table_of(self.distances) if self.kind == "metric" else None
+            return cached_tree_metric(self.paths)
+        return cached_matrix_metric(self.distances) if self.kind == "metric" else None
 
     @property
-    def closest(self) -> Fraction:
-        """The smallest distance of two labels: whether a row is one of them can be told from how near it is."""
-        if self.web is None or self.web.size < 2:
+    def min_label_distance(self) -> Fraction:
+        """The smallest distance between two labels: indicators of labels are Lipschitz with one over it."""
+        if self.label_metric is None or self.label_metric.size < 2:
             return self.weight
-        distances = self.web.distances[: self.web.size, : self.web.size]
-        return self.weight * Fraction(int(distances[distances > 0].min()), self.web.unit)
+        distances = self.label_metric.distances[: self.label_metric.size, : self.label_metric.size]
+        return self.weight * Fraction(int(distances[distances > 0].min()), self.label_metric.unit)
 
     def clean(self, raw: cleaning.Raw) -> Ints:
         found = cleaning.each_once(raw, self._indices)
         return self._indices(raw) if found is None else found
 
     @property
-    def told_apart(self) -> tuple[str, ...] | None:
-        if self.kind == "boolean":  # its texts may have blanks around them, and capitals
+    def distinguished_texts(self) -> tuple[str, ...] | None:
+        if self.kind == "boolean":  # its texts may have surrounding blanks and capitals
             return None
-        return tuple(dict.fromkeys([*map(PATH.join, self.paths), *self.labels, ""]))
+        return tuple(dict.fromkeys([*map(PATH_SEPARATOR.join, self.paths), *self.labels, ""]))
 
     def _indices(self, raw: cleaning.Raw) -> Ints:
         read = cleaning.as_truths if self.kind == "boolean" else cleaning.as_labels
         other, missing = len(self.values), len(self.labels)
         unlisted = other if self.other else missing if self.missing else 0
         absent = missing if self.missing else other if self.other else 0
-        index: dict[str | None, int] = {PATH.join(path): i for i, path in enumerate(self.paths)}
+        index: dict[str | None, int] = {PATH_SEPARATOR.join(path): i for i, path in enumerate(self.paths)}
         index |= {label: i for i, label in enumerate(self.labels)}
-        index.setdefault("", absent)  # an empty field of a text file is an absent value, unless "" is a label
+        index.setdefault("", absent)  # an empty field of a text file is absent, unless "" is a label
         index[None] = absent
         return np.fromiter((index.get(x, unlisted) for x in read(raw)), np.int64, len(raw))
 
     def cells(self, resolution: int) -> Cells:
         labels = self._points(resolution)
-        if (web := labels.web) is None:
+        if (metric := labels.label_metric) is None:
             return labels
-        heads, kin = cover(web, float(1 / (2 * resolution * self.weight)))
-        alone = np.arange(labels.alone)
-        kin, heads = np.concatenate([kin, len(heads) + alone]), np.concatenate([heads, web.size + alone])
-        return Groups.of(self._points(1), np.empty(0, np.int64), kin, heads) if len(heads) < labels.apart else labels
+        centres, nearest = cover(metric, float(1 / (2 * resolution * self.weight)))
+        if len(centres) == metric.size:
+            return labels
+        isolated = np.arange(labels.isolated)
+        return Groups.of(
+            self._points(1),
+            np.empty(0, np.int64),
+            np.concatenate([nearest, len(centres) + isolated]),
+            np.concatenate([centres, metric.size + isolated]),
+        )
 
     def lattice(self, steps: int, *, native: bool = True) -> Cells:
         return self._points(1 if native else steps)
@@ -381,9 +385,9 @@ class Category(Column):
         return Cells(
             places=np.empty(0, np.int64),
             steps=steps,
-            apart=len(self.labels) + self.missing,
+            off_line=len(self.labels) + self.missing,
             weight=self.weight,
-            web=self.web,
+            label_metric=self.label_metric,
         )
 
     def _to_cells(self, clean: Ints, cells: Cells) -> Ints:
@@ -392,20 +396,22 @@ class Category(Column):
     def to_lattice(self, clean: Ints, lattice: Cells) -> tuple[Ints, Floats]:
         return clean, np.zeros(len(clean))
 
-    def placed(self, clean: Ints, per: int) -> tuple[Ints, np.ndarray]:
+    def to_units(self, clean: Ints, per: int) -> tuple[Ints, np.ndarray]:
         return clean, np.zeros(len(clean), dtype=bool)
 
     def on_lattice(self, lattice: Cells) -> Ints:
         return np.arange(lattice.size)
 
-    def farthest(self, lattice: Cells) -> Fraction:
+    def covering_radius(self, lattice: Cells) -> Fraction:
         return Fraction(0)
 
-    def _from_centre(self, clean: Ints, cells: Cells) -> Floats:
+    def _distance_to_centre(self, clean: Ints, cells: Cells) -> Floats:
         return np.zeros(len(clean))
 
-    def _from_middle(self, clean: Ints, groups: Groups) -> Floats:
-        return np.asarray(groups.lattice.distance(clean, groups.heads[groups.kin[clean]]), dtype=float)
+    def _distance_to_middle(self, clean: Ints, groups: Groups) -> Floats:
+        return np.asarray(
+            groups.lattice.distance(clean, groups.representatives[groups.group_of_label[clean]]), dtype=float
+        )
 
     def _centres(self, cells: Cells) -> Ints:
         return np.arange(cells.size)
@@ -418,9 +424,9 @@ class Category(Column):
 
 
 def discretisation(column: Column, cells: Cells) -> Fraction:
-    """How far a value of the column can be from the centre of its measured cell: 1/2k on a line, 0 for categories."""
+    """The largest distance of a value from the centre of its measured cell: 1/2k on a line, 0 for categories."""
     if isinstance(cells, Groups):
-        return cells.widest + column.farthest(cells.lattice)
+        return cells.radius + column.covering_radius(cells.lattice)
     if not isinstance(column, Ordered):
         return Fraction(0)
     return Fraction(1, 2 * cells.steps)

@@ -1,8 +1,8 @@
-"""Conditions on rows: each is true, false or unknown of a row, whole columns at a time.
+"""Conditions on rows: each is true, false or unknown for a row, and is evaluated on whole columns.
 
-Rows are columns of *figures*: what values are compared by. A number stands for itself, a date for its days since
-1970-01-01, an ordinal for its rank, another label for its place in the list; NaN is missing. Figures are taken from
-values as they are written, so that what is checked is what a reader sees.
+Rows are columns of *figures*, the floats by which values are compared: a number itself, the days of a date since
+1970-01-01, the rank of an ordinal, the index of any other label; NaN is missing. Figures come from values as they are
+written, so that conditions are checked on what a reader sees.
 """
 
 from __future__ import annotations
@@ -22,10 +22,10 @@ from certsynth.domain import cleaning
 from certsynth.domain.column import Category, Column, Ordered
 
 Rows = Mapping[str, Floats]
-"""Columns of figures by name. A column that is not there is not known yet: what depends on it is unknown."""
+"""Columns of figures by name. Conditions on a column that is absent are unknown."""
 
 Ternary = NDArray[np.int8]
-"""1 where true, −1 where false, 0 where unknown: `and` is the minimum, `or` the maximum, `not` the sign."""
+"""1 where true, −1 where false, 0 where unknown: `and` is the minimum, `or` the maximum, `not` the negative."""
 
 _UNKNOWN = np.zeros((), np.int8)
 _COMPARE = {
@@ -39,7 +39,7 @@ _COMPARE = {
 
 
 def figures(column: Column, written: cleaning.Raw) -> Floats:
-    """What written values are compared by."""
+    """The figures of values as they are written."""
     if isinstance(column, Category):
         clean = column.clean(written)
         return np.where(clean == len(column.labels), np.nan, clean)
@@ -50,7 +50,7 @@ def figures(column: Column, written: cleaning.Raw) -> Floats:
 
 
 def written(column: Column, figures: Floats) -> np.ma.MaskedArray[Any, Any]:
-    """Figures as values to write: numbers stay the same to the last bit."""
+    """The values to write for given figures: numbers stay the same to the last bit."""
     absent = np.isnan(figures)
     if isinstance(column, Category):
         return column.decode(np.where(absent, len(column.labels), figures).astype(np.int64))
@@ -61,7 +61,7 @@ def written(column: Column, figures: Floats) -> np.ma.MaskedArray[Any, Any]:
 
 
 class Condition(ABC):
-    """True, false or unknown of a row."""
+    """A predicate that is true, false or unknown for each row."""
 
     __slots__ = ()
 
@@ -70,11 +70,11 @@ class Condition(ABC):
 
     @abstractmethod
     def atoms(self) -> Iterator[Atom]:
-        """The comparisons that it is made of."""
+        """The atomic conditions that it is made of."""
 
     @property
     def columns(self) -> tuple[str, ...]:
-        """Names of the columns that it looks at, in the order in which it does."""
+        """Names of the columns that it reads, in order of first use."""
         return tuple(dict.fromkeys(name for atom in self.atoms() for name in atom.names))
 
 
@@ -87,7 +87,7 @@ class Atom(Condition):
 
     @abstractmethod
     def borders(self, name: str, rows: Rows) -> list[Floats]:
-        """Figures of the column `name` at which the answer may change, given the other columns of each row."""
+        """Figures of the column `name` at which the truth may change, given the other columns of each row."""
 
     def atoms(self) -> Iterator[Atom]:
         yield self
@@ -95,13 +95,13 @@ class Atom(Condition):
 
 @dataclass(frozen=True, slots=True)
 class Linear:
-    """Multiples of columns and a constant, added up."""
+    """A linear combination of columns, plus a constant."""
 
     weights: Mapping[str, float]
     constant: float = 0.0
 
     def of(self, rows: Rows) -> Floats:
-        with np.errstate(over="ignore", invalid="ignore"):  # what is no number any more counts as unknown
+        with np.errstate(over="ignore", invalid="ignore"):  # NaN counts as unknown
             scaled = (weight * rows[name] for name, weight in self.weights.items())
             return sum(scaled, np.asarray(self.constant))
 
@@ -161,8 +161,8 @@ class Among(Atom):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class SameLabel(Atom):
-    """Two columns hold the same text. `there[i]` is where the second lists label i of the first, NaN if nowhere; `here`
-    is the other way round. Both end with NaN, for what is missing."""
+    """Two columns hold the same text. `there[i]` is the index in the second column of label i of the first, NaN if it
+    is not listed; `here` is the reverse. Both end with NaN, for missing values."""
 
     first: str
     second: str
@@ -181,12 +181,12 @@ class SameLabel(Atom):
         if any(name not in rows for name in self.names):
             return _UNKNOWN
         first, second = rows[self.first], rows[self.second]
-        same = np.where(_looked_up(first, self.there) == second, 1, -1).astype(np.int8)
+        same = np.where(_look_up(first, self.there) == second, 1, -1).astype(np.int8)
         return np.where(np.isnan(first) | np.isnan(second), _UNKNOWN, same)
 
     def borders(self, name: str, rows: Rows) -> list[Floats]:
         other, places = (self.second, self.here) if name == self.first else (self.first, self.there)
-        return [_looked_up(rows[other], places)] if other in rows else []
+        return [_look_up(rows[other], places)] if other in rows else []
 
 
 def _places(labels: Sequence[str], among: Sequence[str]) -> Floats:
@@ -194,7 +194,7 @@ def _places(labels: Sequence[str], among: Sequence[str]) -> Floats:
     return np.array([*(place.get(label, np.nan) for label in labels), np.nan])
 
 
-def _looked_up(figures: Floats, places: Floats) -> Floats:
+def _look_up(figures: Floats, places: Floats) -> Floats:
     return np.asarray(places[np.where(np.isnan(figures), -1, figures).astype(np.int64)])
 
 

@@ -1,6 +1,6 @@
-"""A small language for conditions on a row: text to a tree, in linear time and without running anything.
+"""The syntax of conditions on a row: text to a syntax tree, in linear time and without evaluating anything.
 
-What the words mean is not decided here: `certsynth.domain.meaning` reads a tree beside the columns of a schema.
+What a tree means is not decided here: `certsynth.domain.meaning` checks it against the columns of a schema.
 """
 
 from __future__ import annotations
@@ -13,9 +13,9 @@ from dataclasses import dataclass, field
 
 from certsynth.errors import InputError
 
-MAX_LENGTH = 1_000
-MAX_DEPTH = 32
-"""Most characters of an expression, and most brackets, signs and `not`s inside each other: Python's stack is short."""
+MAX_CHARACTERS = 1_000
+MAX_NESTING = 32
+"""Most characters of an expression, and most nested brackets, signs and `not`s: the parser is recursive."""
 
 COMPARISONS = ("=", "!=", "<", "<=", ">", ">=")
 KEYWORDS = frozenset({"and", "or", "not", "between", "in", "is", "missing", "true", "false"})
@@ -30,11 +30,11 @@ _TOKEN = re.compile(
     re.VERBOSE,
 )
 _SPACE = re.compile(r"[ \t\r\n]*")
-_MOST_LISTED = 8
+_MAX_NAMES_LISTED = 8
 
 
 class BadExpression(InputError):
-    """What is wrong, at which character, and what to write instead."""
+    """An invalid expression. The message says at which character, why, and what to write instead."""
 
     def __init__(self, at: int, what: str) -> None:
         super().__init__(f"at character {at + 1}: {what}")
@@ -42,7 +42,7 @@ class BadExpression(InputError):
 
 @dataclass(frozen=True, slots=True)
 class Node:
-    """A part of an expression; `at` is where it begins in the text."""
+    """A node of the syntax tree; `at` is its position in the text."""
 
     at: int = field(compare=False)
 
@@ -69,7 +69,7 @@ class Product(Node):
 
 @dataclass(frozen=True, slots=True)
 class Chain(Node):
-    """`terms[0] signs[0] terms[1] signs[1] …`: every comparison of neighbours holds."""
+    """`terms[0] signs[0] terms[1] signs[1] …`: true if every comparison of neighbours is."""
 
     terms: tuple[Node, ...]
     signs: tuple[str, ...]
@@ -77,7 +77,7 @@ class Chain(Node):
 
 @dataclass(frozen=True, slots=True)
 class Among(Node):
-    """One of the listed values."""
+    """The term is one of the listed values."""
 
     term: Node
     values: tuple[Constant, ...]
@@ -104,21 +104,21 @@ class Or(Node):
 
 
 def parse(text: str) -> Node:
-    """The tree of an expression, or `BadExpression`.
+    """Parse an expression; raise `BadExpression` if it is invalid.
 
     >>> parse("0 <= x")
     Chain(at=0, terms=(Constant(at=0, value=0.0), Name(at=5, name='x')), signs=('<=',))
     """
-    if len(text) > MAX_LENGTH:
-        raise BadExpression(MAX_LENGTH, f"longer than {MAX_LENGTH:,} characters; split it into several.")
+    if len(text) > MAX_CHARACTERS:
+        raise BadExpression(MAX_CHARACTERS, f"longer than {MAX_CHARACTERS:,} characters; split it into several.")
     return _Parser(text).whole()
 
 
-def listed(names: Iterable[str]) -> str:
-    """Names for a message: the first few, and how many more there are."""
+def list_names(names: Iterable[str]) -> str:
+    """Names for a message: the first few, and the number of the others."""
     known = list(names)
-    more = f" and {len(known) - _MOST_LISTED:,} more" if len(known) > _MOST_LISTED else ""
-    return ", ".join(f"{name!r:.60}" for name in known[:_MOST_LISTED]) + more
+    more = f" and {len(known) - _MAX_NAMES_LISTED:,} more" if len(known) > _MAX_NAMES_LISTED else ""
+    return ", ".join(f"{name!r:.60}" for name in known[:_MAX_NAMES_LISTED]) + more
 
 
 @dataclass(frozen=True, slots=True)
@@ -131,7 +131,7 @@ class _Token:
         return "the end" if self.kind == "end" else f"{self.text!r:.40}"
 
 
-def _tokens(text: str) -> list[_Token]:
+def _tokenize(text: str) -> list[_Token]:
     for at, letter in enumerate(text):
         if letter not in "\t\r\n" and unicodedata.category(letter) in ("Cc", "Cs"):
             raise BadExpression(at, "a control character; remove it.")
@@ -139,7 +139,7 @@ def _tokens(text: str) -> list[_Token]:
     while at < len(text):
         found = _TOKEN.match(text, at)
         if found is None:
-            raise BadExpression(at, _stray(text[at]))
+            raise BadExpression(at, _stray_character_message(text[at]))
         kind, word = str(found.lastgroup), found.group()
         if kind in ("name", "text"):
             word = word[1:-1].replace(word[0] * 2, word[0])
@@ -150,19 +150,19 @@ def _tokens(text: str) -> list[_Token]:
     return [*tokens, _Token("end", "", len(text))]
 
 
-def _stray(letter: str) -> str:
+def _stray_character_message(letter: str) -> str:
     if letter in "'\"`":
-        return f"the quote {letter} is never closed; write it once more where the text ends (and twice inside of it)."
+        return f"the quote {letter} is never closed; close it where the text ends, and double it inside the text."
     if letter in "/%^":
-        return f"{letter!r} is no operator here; sums and multiples are, like 0.5*x + y."
-    return f"{letter!r} belongs to no word of this language; names with such letters stand in `backquotes`."
+        return f"{letter!r} is not an operator here; write sums and multiples, like 0.5*x + y."
+    return f"{letter!r} has no meaning here; put names with such characters in `backquotes`."
 
 
 class _Parser:
-    """Recursive descent: each method reads one level, from `or` down to a single name."""
+    """Recursive descent: each method parses one level of precedence, from `or` down to a single name."""
 
     def __init__(self, text: str) -> None:
-        self.tokens = _tokens(text)
+        self.tokens = _tokenize(text)
         self.place = 0
         self.depth = 0
 
@@ -180,13 +180,13 @@ class _Parser:
 
     def expect(self, word: str, after: str) -> None:
         if not self.take(word):
-            raise BadExpression(self.next.at, f"{word!r} must follow {after}, and not {self.next}.")
+            raise BadExpression(self.next.at, f"{word!r} must follow {after}, not {self.next}.")
 
     def inside(self, level: Callable[[], Node]) -> Node:
-        """One level deeper."""
+        """Parse one level deeper."""
         self.depth += 1
-        if self.depth > MAX_DEPTH:
-            raise BadExpression(self.next.at, f"more than {MAX_DEPTH} brackets, signs or 'not' inside each other.")
+        if self.depth > MAX_NESTING:
+            raise BadExpression(self.next.at, f"more than {MAX_NESTING} nested brackets, signs or 'not'.")
         node = level()
         self.depth -= 1
         return node
@@ -194,7 +194,7 @@ class _Parser:
     def whole(self) -> Node:
         node = self.either()
         if self.next.kind != "end":
-            raise BadExpression(self.next.at, f"{self.next} is one too many; join conditions by 'and' or 'or'.")
+            raise BadExpression(self.next.at, f"{self.next} was not expected; join conditions with 'and' or 'or'.")
         return node
 
     def either(self) -> Node:
@@ -229,7 +229,7 @@ class _Parser:
         if self.take("in"):
             return Among(at, first, self.constants())
         if self.take("not"):
-            self.expect("in", "'not' behind a value")
+            self.expect("in", "'not' after a value")
             return Not(at, Among(at, first, self.constants()))
         if self.take("is"):
             negated = self.take("not")
@@ -288,13 +288,13 @@ class _Parser:
             return Constant(token.at, token.text)
         if token.kind == "number":
             if not math.isfinite(value := float(token.text)):
-                raise BadExpression(token.at, "a number that is too large.")
+                raise BadExpression(token.at, "this number is too large.")
             return Constant(token.at, value)
         if token.kind == "keyword" and token.text in ("true", "false"):
             return Constant(token.at, token.text == "true")
         if token.kind == "sign" and token.text == "(":
             node = self.inside(self.either)
-            self.expect(")", "what stands in brackets")
+            self.expect(")", "the expression in brackets")
             return node
-        hint = " (a column of that name stands in `backquotes`)" if token.kind == "keyword" else ""
-        raise BadExpression(token.at, f"a column, a number or a text in quotes must stand here, and not {token}{hint}.")
+        hint = " (put a column of that name in `backquotes`)" if token.kind == "keyword" else ""
+        raise BadExpression(token.at, f"a column, a number or a text in quotes was expected, not {token}{hint}.")

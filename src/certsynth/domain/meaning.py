@@ -1,4 +1,4 @@
-"""What an expression means beside the columns of a schema: types are checked, labels and dates become figures."""
+"""The meaning of expressions: types are checked against the columns, and labels and dates become figures."""
 
 from __future__ import annotations
 
@@ -9,19 +9,18 @@ from functools import reduce
 
 import numpy as np
 
+from certsynth.base.days import to_days
 from certsynth.domain import expression
 from certsynth.domain.column import Category, Column, Ordered
 from certsynth.domain.condition import Among, And, Comparison, Condition, Linear, Missing, Not, Or, SameLabel
-from certsynth.domain.expression import BadExpression, Node, listed
+from certsynth.domain.expression import BadExpression, Node, list_names
 from certsynth.errors import did_you_mean
-
-_EPOCH = datetime.date(1970, 1, 1).toordinal()
 
 
 @dataclass(frozen=True, slots=True)
 class _Value:
-    """A term with its type: a literal; a column of labels; or else a sum with so many more dates added than taken off,
-    which is a number if that is 0 and a date if it is 1."""
+    """A typed term: a literal, a column of labels, or a sum. `dates` counts the dates added minus those subtracted: a
+    sum with 0 is a number, and with 1 a date."""
 
     at: int
     sum: Linear
@@ -30,12 +29,12 @@ class _Value:
     literal: str | bool | None = None
 
     @property
-    def known(self) -> bool:
+    def is_constant(self) -> bool:
         return not self.sum.weights
 
 
 class Reader:
-    """What expressions say about rows with these columns: a tree of syntax becomes a condition, if its types fit.
+    """Turns expressions into conditions on rows with the given columns, if their types fit.
 
     >>> reader = Reader([Ordered("age", low=0, high=99, missing=True)])
     >>> reader.read("age < 16 or age is missing").holds({"age": np.array([3.0, 40.0, np.nan])}).tolist()
@@ -48,7 +47,7 @@ class Reader:
         self._pairs: dict[tuple[str, str], SameLabel] = {}
 
     def read(self, text: str) -> Condition:
-        """The condition that a text says, or `BadExpression`."""
+        """The condition that a text expresses; raises `BadExpression` if it is invalid."""
         return self.condition(expression.parse(text))
 
     def condition(self, node: Node) -> Condition:
@@ -72,7 +71,7 @@ class Reader:
                 raise BadExpression(at, "only a column can be missing; ask for each one by itself.")
             case expression.Name() if isinstance(column := self.column(node), Category) and column.kind == "boolean":
                 return Comparison(Linear({column.name: 1.0}), "=", Linear({}, 1.0))
-        raise BadExpression(node.at, "a value is no condition; compare it with something, like x >= 0.")
+        raise BadExpression(node.at, "this is a value, not a condition; compare it with something, like x >= 0.")
 
     def value(self, node: Node) -> _Value:
         match node:
@@ -89,68 +88,70 @@ class Reader:
             case expression.Sum(at=at, terms=terms):
                 parts = [self.summand(term) for term in terms]
                 total = reduce(Linear.plus, (part.sum for part in parts))
-                return self.checked(_Value(at, total, dates=sum(part.dates for part in parts)))
+                return self.check(_Value(at, total, dates=sum(part.dates for part in parts)))
             case expression.Product(at=at, factors=factors):
                 return self.product(at, [self.summand(factor) for factor in factors])
-        raise BadExpression(node.at, "a condition stands where a value must; join conditions by 'and' or 'or'.")
+        raise BadExpression(node.at, "expected a value, found a condition; join conditions with 'and' or 'or'.")
 
     def summand(self, node: Node) -> _Value:
-        """A part of a sum: a text in it is a date."""
+        """A term of a sum, in which a text is a date."""
         value = self.value(node)
         if value.labels is not None:
-            raise BadExpression(value.at, f"{value.labels.name!r:.60} has labels, and only numbers and dates add up.")
+            raise BadExpression(value.at, f"{value.labels.name!r:.60} has labels; only numbers and dates can be added.")
         return value if value.literal is None else self.date(value, "a sum holds numbers and dates")
 
     def product(self, at: int, factors: Sequence[_Value]) -> _Value:
-        times, (*rest,) = 1.0, [factor for factor in factors if not factor.known or factor.dates]
+        times, (*rest,) = 1.0, [factor for factor in factors if not factor.is_constant or factor.dates]
         for factor in factors:
-            if factor.known and not factor.dates:
+            if factor.is_constant and not factor.dates:
                 times *= factor.sum.constant
         if len(rest) > 1:
             raise BadExpression(at, "columns cannot be multiplied with each other; sums and multiples are allowed.")
         if not rest:
-            return self.checked(_Value(at, Linear({}, times)))
+            return self.check(_Value(at, Linear({}, times)))
         if rest[0].dates and abs(times) != 1:
-            raise BadExpression(at, "a date has no multiples; the difference of two dates does.")
-        return self.checked(_Value(at, Linear({}).plus(rest[0].sum, times), dates=int(times) * rest[0].dates))
+            raise BadExpression(at, "a date cannot be multiplied; the difference of two dates can.")
+        return self.check(_Value(at, Linear({}).plus(rest[0].sum, times), dates=int(times) * rest[0].dates))
 
-    def checked(self, value: _Value) -> _Value:
+    def check(self, value: _Value) -> _Value:
         if not np.isfinite([value.sum.constant, *value.sum.weights.values()]).all():
-            raise BadExpression(value.at, "a number that is too large.")
+            raise BadExpression(value.at, "this number is too large.")
         if value.dates not in (-1, 0, 1):
-            raise BadExpression(value.at, "dates do not add up; date - date is a number of days.")
+            raise BadExpression(value.at, "dates cannot be added; date - date is a number of days.")
         return value
 
     def date(self, value: _Value, otherwise: str) -> _Value:
-        """A text as a date."""
+        """A text literal as a date; `otherwise` begins the message if it is none."""
         try:
             if not isinstance(value.literal, str):
                 raise ValueError
             day = datetime.date.fromisoformat(value.literal)
         except ValueError:
-            raise BadExpression(value.at, f"{otherwise}; a date is a text such as '2024-12-31'.") from None
-        return _Value(value.at, Linear({}, float(day.toordinal() - _EPOCH)), dates=1)
+            raise BadExpression(value.at, f"{otherwise}; write a date as a text, like '2024-12-31'.") from None
+        return _Value(value.at, Linear({}, float(to_days(day))), dates=1)
 
     def comparison(self, left: _Value, sign: str, right: _Value) -> Condition:
-        if left.known and right.known:
-            raise BadExpression(left.at, "two constants are compared; name a column.")
+        if left.is_constant and right.is_constant:
+            raise BadExpression(left.at, "both sides are constants; name a column.")
         if left.labels is not None and right.labels is not None:
-            return self.same(left, sign, right)
+            return self.same_label(left, sign, right)
         if left.labels is not None or right.labels is not None:
             column = left.labels or right.labels
             assert column is not None
             if sign not in ("=", "!=") and isinstance(column, Category):
                 at = left.at if left.labels is not None else right.at
                 raise BadExpression(at, f"{column.name!r:.60} has no order; compare it by = or != or 'in'.")
-            return Comparison(self.ranked(column, left), sign, self.ranked(column, right))
-        left, right = self.alike(left, right), self.alike(right, left)
+            return Comparison(self.rank(column, left), sign, self.rank(column, right))
+        left, right = self.as_type_of(left, right), self.as_type_of(right, left)
         if left.dates != right.dates:
             number = right if left.dates else left
-            raise BadExpression(number.at, "a number beside a date; a date is a text such as '2024-12-31'.")
+            raise BadExpression(
+                number.at, "a number is compared with a date; write a date as a text, like '2024-12-31'."
+            )
         return Comparison(left.sum, sign, right.sum)
 
-    def same(self, left: _Value, sign: str, right: _Value) -> Condition:
-        """Two columns of labels."""
+    def same_label(self, left: _Value, sign: str, right: _Value) -> Condition:
+        """Compare two columns of labels."""
         first, second = left.labels, right.labels
         assert first is not None
         assert second is not None
@@ -159,8 +160,8 @@ class Reader:
         if not (isinstance(first, Category) and isinstance(second, Category)) or sign not in ("=", "!="):
             raise BadExpression(
                 left.at,
-                f"{first.name!r:.60} and {second.name!r:.60} cannot be compared so: categories by = or !=, ordinals if "
-                "they list the same values.",
+                f"{first.name!r:.60} and {second.name!r:.60} cannot be compared like this: compare "
+                "categories by = or !=, and ordinals if they list the same values.",
             )
         pair = first.name, second.name
         if pair not in self._pairs:  # lists of labels may be long, and rules many
@@ -169,31 +170,35 @@ class Reader:
         return same if sign == "=" else Not(same)
 
     def among(self, term: _Value, values: Sequence[expression.Constant]) -> Condition:
-        if term.known:
-            raise BadExpression(term.at, "a constant is looked for in a list; name a column.")
+        if term.is_constant:
+            raise BadExpression(term.at, "both sides of 'in' are constants; name a column.")
         constants = []
         for value in map(self.value, values):
             if term.labels is not None:
-                constants.append(self.ranked(term.labels, value).constant)
+                constants.append(self.rank(term.labels, value).constant)
                 continue
-            constant = self.alike(value, term)
+            constant = self.as_type_of(value, term)
             if constant.dates != term.dates:
-                raise BadExpression(value.at, "a number beside a date; a date is a text such as '2024-12-31'.")
+                raise BadExpression(
+                    value.at, "a number is compared with a date; write a date as a text, like '2024-12-31'."
+                )
             constants.append(constant.sum.constant)
         return Among(term.sum, tuple(constants))
 
-    def alike(self, value: _Value, other: _Value) -> _Value:
-        """A literal beside a sum: a date beside dates, and wrong beside numbers."""
+    def as_type_of(self, value: _Value, other: _Value) -> _Value:
+        """A literal compared with a sum becomes a date if that is one; with a number it is refused."""
         if value.literal is None:
             return value
         if other.dates:
             return self.date(value, "a date is compared with something else")
         if isinstance(value.literal, bool):
-            raise BadExpression(value.at, "true or false is compared with a number; they stand beside boolean columns.")
+            raise BadExpression(
+                value.at, "true or false is compared with a number; compare those with boolean columns."
+            )
         raise BadExpression(value.at, "a text is compared with a number; write the number without quotes.")
 
-    def ranked(self, column: Column, value: _Value) -> Linear:
-        """A label of a column as its place in the list; the column itself as it is."""
+    def rank(self, column: Column, value: _Value) -> Linear:
+        """A label of a column as its index in the list; the column itself unchanged."""
         if value.labels is not None:
             return value.sum
         literal, boolean = value.literal, isinstance(column, Category) and column.kind == "boolean"
@@ -206,7 +211,7 @@ class Reader:
         ranks = self.ranks(column)
         if literal not in ranks:
             raise BadExpression(
-                value.at, f"{literal!r:.60} is no label of {column.name!r:.60}, which has {listed(ranks)}."
+                value.at, f"{literal!r:.60} is not a label of {column.name!r:.60}, which has {list_names(ranks)}."
             )
         return Linear({}, float(ranks[literal]))
 
@@ -220,7 +225,8 @@ class Reader:
         if node.name not in self.columns:
             raise BadExpression(
                 node.at,
-                f"no column is called {node.name!r:.60}; there are {listed(self.columns)}, and texts stand in quotes."
+                f"no column is called {node.name!r:.60}; there are {list_names(self.columns)}, and texts are written "
+                "in quotes."
                 f"{did_you_mean(node.name, self.columns)}",
             )
         return self.columns[node.name]

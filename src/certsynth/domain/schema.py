@@ -1,4 +1,4 @@
-"""The schema: what a table may hold, written by a person from public knowledge."""
+"""The schema: the columns and rules of a table, written by a person from public knowledge."""
 
 from __future__ import annotations
 
@@ -13,18 +13,19 @@ from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
-from certsynth.base.files import TooLong, read_small
-from certsynth.domain.column import PATH, Category, Column, Ordered
+from certsynth.base.days import from_days, to_days
+from certsynth.base.files import FileTooLarge, read_small_file
+from certsynth.domain.column import PATH_SEPARATOR, Category, Column, Ordered
 from certsynth.domain.labels import (
-    MAX_CODES,
-    checked_flag,
-    checked_text,
-    checked_values,
-    codes_of,
-    labelled,
+    MAX_TREE_CODES,
+    all_codes,
+    check_flag,
+    check_text,
+    check_values,
+    labelled_column,
     plain_number,
 )
-from certsynth.domain.rules import Constraint, Rule, constraints, read_rules
+from certsynth.domain.rules import Constraint, Rule, read_constraints, read_rules
 from certsynth.errors import SchemaError, did_you_mean
 
 KINDS = ("integer", "number", "date", "ordinal", "category", "boolean", "tree", "metric")
@@ -40,33 +41,31 @@ _ALLOWED = {
     "metric": {"values", "other", "matrix", "distances"},
 }
 
-# A schema is read before anything is known about it, so its size is limited (a code list of 100,000 labels is larger
-# than any that can be measured).
+# A schema may come from anybody, so all its sizes are limited.
 MAX_BYTES = 16 * 2**20
 MAX_COLUMNS = 1_000
-MAX_PAIRS = 4 * MAX_CODES**2  # of codes whose distances are kept, in all columns together: 800 MB
-MAX_REACH = 2**40  # offsets times steps and weights stay below 2^63
-MAX_WEIGHT_PARTS = 1_000  # a weight is a multiple of a thousandth
+MAX_CODE_PAIRS = 4 * MAX_TREE_CODES**2  # pairs of codes whose distances are kept, over all columns: 800 MB
+MAX_OFFSET = 2**40  # from low to high: offsets × steps × weights stay below 2^63
+WEIGHT_PARTS = 1_000  # a weight is a multiple of 1/1000
 _TABLES = (".csv", ".csv.gz", ".tsv", ".tsv.gz", ".parquet", ".pq")
 _DRAFT = "A schema is a TOML file that you write; `certsynth schema DATA` drafts one."
-_EPOCH = datetime.date(1970, 1, 1).toordinal()
 
-# tomllib takes quadratic time for a dotted key (32 kB: 4 s). No key of a schema has a dot, so lines with many
-# of them outside texts, comments and numbers are refused before it sees them. (Parts of a key may be digits: of its
-# dots at least every other one is between what is taken for numbers.)
+# tomllib takes quadratic time for a dotted key (32 kB: 4 s). No key of a schema has a dot, so lines with many dots
+# outside texts, comments and numbers are refused first. (A key may consist of digits; even then at most every other dot
+# of it is mistaken for a decimal point.)
 _DOTLESS = re.compile(r""" "(?:[^"\\\n]|\\.)*"? | '[^'\n]*'? | \#[^\n]* | [0-9]\.[0-9] """, re.VERBOSE)
-MAX_DOTS = 16
+MAX_DOTS_PER_LINE = 16
 
-MOST_SHOWN = 10
-"""Columns that the repr of a schema names."""
+MAX_COLUMNS_SHOWN = 10
+"""Most columns that the repr of a schema names."""
 
 
 @dataclass(frozen=True, slots=True, repr=False)
 class Schema:
-    """What a table may hold: columns in order, with what is said about the table as a whole.
+    """The columns of a table in order, with its name, the unit of privacy and the rules.
 
-    Make one with `load` or `parse`. `len` gives the number of columns, and iterating over it the columns. `draft` says
-    that it was drafted from rows, so that no release is made with it. `constraints` are the rules, read.
+    Make one with `load` or `parse`. `len` is the number of columns, and iteration yields them. A `draft` was made from
+    rows, and is refused by `release`. `constraints` are the compiled rules.
     """
 
     columns: tuple[Column, ...]
@@ -84,23 +83,23 @@ class Schema:
             name, twin = column.name, seen.get(column.name.casefold())
             if twin == name:
                 raise SchemaError(f"column {name!r} is listed twice: remove or rename one of the two.")
-            if twin is not None:  # files that are written would get another name for one of them
+            if twin is not None:  # the files of a release could not hold both
                 raise SchemaError(
                     f"columns {twin!r} and {name!r} differ in case only, and many tools take them for one: remove or "
                     "rename one of the two."
                 )
             seen[name.casefold()] = name
-        object.__setattr__(self, "constraints", constraints(self.rules, self.columns))
+        object.__setattr__(self, "constraints", read_constraints(self.rules, self.columns))
 
     @classmethod
     def load(cls, path: str | Path) -> Schema:
-        """Read a schema from a TOML file. A file that it names, of distances, lies beside it."""
+        """Read a schema from a TOML file. Files that it names (of distances) are looked for next to it."""
         path = Path(path)
         if path.name.lower().endswith(_TABLES):
             raise SchemaError(f"schema {path}: that is a table. {_DRAFT}")
         try:
-            text = read_small(path, most=MAX_BYTES).decode()
-        except TooLong:
+            text = read_small_file(path, max_bytes=MAX_BYTES).decode()
+        except FileTooLarge:
             raise SchemaError(
                 f"schema {path}: larger than {MAX_BYTES >> 20} MB; a schema is a short text file."
             ) from None
@@ -114,19 +113,19 @@ class Schema:
 
     @classmethod
     def parse(cls, text: str, *, where: str = "schema", folder: Path | None = None) -> Schema:
-        """Read a schema from TOML text. Files that it names are looked for in `folder`, and nowhere else."""
-        if any(line.count(".") > MAX_DOTS for line in _DOTLESS.sub("", text).split("\n")):
-            raise SchemaError(f"{where}: a key with more than {MAX_DOTS} dots; a schema's keys have none.")
+        """Read a schema from TOML text. Files that it names are looked for in `folder` only."""
+        if any(line.count(".") > MAX_DOTS_PER_LINE for line in _DOTLESS.sub("", text).split("\n")):
+            raise SchemaError(f"{where}: a key with more than {MAX_DOTS_PER_LINE} dots; a schema's keys have none.")
         try:
             document = tomllib.loads(text)
         except (ValueError, RecursionError) as error:  # a number of 5,000 digits is a plain ValueError
-            raise SchemaError(f"{where}: not valid TOML ({_short(str(error))}). See README, 'The schema'.") from None
-        return _schema(document, where, folder)
+            raise SchemaError(f"{where}: not valid TOML ({_shorten(str(error))}). See README, 'The schema'.") from None
+        return _read_schema(document, where, folder)
 
     def __repr__(self) -> str:
         """One line: the name, and the first columns with their kinds."""
-        shown = [f"{c.name} {describe(c)['kind']}" for c in self.columns[:MOST_SHOWN]]
-        more = [f"and {len(self) - MOST_SHOWN} more"] if len(self) > MOST_SHOWN else []
+        shown = [f"{c.name} {describe(c)['kind']}" for c in self.columns[:MAX_COLUMNS_SHOWN]]
+        more = [f"and {len(self) - MAX_COLUMNS_SHOWN} more"] if len(self) > MAX_COLUMNS_SHOWN else []
         rules = f"; {len(self.rules)} rule{'s' * (len(self.rules) > 1)}" if self.rules else ""
         return f"Schema({self.name!r}{', draft' if self.draft else ''}: {', '.join(shown + more)}{rules})"
 
@@ -142,7 +141,7 @@ class Schema:
         return len(self.columns)
 
     def select(self, names: Sequence[str]) -> Schema:
-        """The schema of some of its columns, in the order given, with the rules that speak of no other."""
+        """The schema of some columns, in the order given, with the rules that mention no other."""
         known = dict(zip(self.names, self.columns, strict=True))
         for name in names:
             if name not in known:
@@ -153,16 +152,16 @@ class Schema:
         return replace(self, columns=tuple(known[name] for name in names), rules=rules)
 
     def to_toml(self) -> str:
-        """The schema as TOML; `Schema.parse` reads it back to an equal one."""
-        lines = ["[table]", f"name = {_toml(self.name)}", f"unit = {_toml(self.unit)}"]
+        """The schema as TOML, which `Schema.parse` reads back to an equal one."""
+        lines = ["[table]", f"name = {_to_toml(self.name)}", f"unit = {_to_toml(self.unit)}"]
         if self.draft:
             lines.append("draft = true")
         for column in self.columns:
             lines += ["", "[[column]]"]
-            lines += [f"{key} = {_toml(value)}" for key, value in describe(column).items()]
+            lines += [f"{key} = {_to_toml(value)}" for key, value in describe(column).items()]
         for rule in self.rules:
             lines += ["", "[[rule]]"]
-            lines += [f"{key} = {_toml(text)}" for key, text in rule.entries().items()]
+            lines += [f"{key} = {_to_toml(text)}" for key, text in rule.entries().items()]
         return "\n".join(lines) + "\n"
 
 
@@ -174,14 +173,14 @@ def describe(column: Column) -> dict[str, Any]:
         if column.kind == "ordinal":
             entries["values"] = list(column.values)
         elif column.kind == "date":
-            entries["low"] = datetime.date.fromordinal(int(column.low) + _EPOCH)
-            entries["high"] = datetime.date.fromordinal(int(column.high) + _EPOCH)
+            entries["low"] = from_days(int(column.low))
+            entries["high"] = from_days(int(column.high))
         else:
             entries["low"], entries["high"] = column.low, column.high
     elif isinstance(column, Category):
         entries["kind"] = column.kind
         if column.kind != "boolean":
-            entries["values"] = [PATH.join(path) for path in column.paths] or list(column.values)
+            entries["values"] = [PATH_SEPARATOR.join(path) for path in column.paths] or list(column.values)
             entries["other"] = column.other
         if column.kind == "metric":
             entries["distances"] = [[plain_number(distance) for distance in row] for row in column.distances]
@@ -191,7 +190,7 @@ def describe(column: Column) -> dict[str, Any]:
     return entries
 
 
-def _schema(document: Mapping[str, Any], where: str, folder: Path | None) -> Schema:
+def _read_schema(document: Mapping[str, Any], where: str, folder: Path | None) -> Schema:
     for key in document:
         if key not in ("table", "column", "rule"):
             raise SchemaError(f"{where}: unknown entry {key!r:.60}; a schema has [table] and [[column]] and [[rule]].")
@@ -207,32 +206,32 @@ def _schema(document: Mapping[str, Any], where: str, folder: Path | None) -> Sch
     draft = table.get("draft", False)
     if not isinstance(draft, bool):
         raise SchemaError(f"{where}: [table] draft is true or false.")
-    read = tuple(_column(entry, f"{where}: column {i + 1}", folder) for i, entry in enumerate(columns))
-    if (pairs := _pairs_of_codes(read)) > MAX_PAIRS:
+    read = tuple(_read_column(entry, f"{where}: column {i + 1}", folder) for i, entry in enumerate(columns))
+    if (pairs := _count_code_pairs(read)) > MAX_CODE_PAIRS:
         raise SchemaError(
-            f"{where}: trees and matrices with {pairs:,} pairs of codes in all; {MAX_PAIRS:,} are supported. Leave out "
-            "the lowest level of some trees."
+            f"{where}: trees and matrices with {pairs:,} pairs of codes in all; {MAX_CODE_PAIRS:,} are supported. "
+            "Leave out the lowest level of some trees."
         )
     return Schema(
         columns=read,
-        name=checked_text(table.get("name", "table"), f"{where}: [table] name"),
-        unit=checked_text(table.get("unit", "one row is one person"), f"{where}: [table] unit"),
+        name=check_text(table.get("name", "table"), f"{where}: [table] name"),
+        unit=check_text(table.get("unit", "one row is one person"), f"{where}: [table] unit"),
         draft=draft,
         rules=read_rules(document.get("rule", []), where),
     )
 
 
-def _pairs_of_codes(columns: Sequence[Column]) -> int:
-    """Distances that are kept: all pairs of codes, once for columns that list the same ones."""
+def _count_code_pairs(columns: Sequence[Column]) -> int:
+    """Number of distances kept in memory: all pairs of codes, once for columns with the same list."""
     labelled = [column for column in columns if isinstance(column, Category)]
     trees, matrices = {column.paths for column in labelled}, {column.distances for column in labelled}
-    return sum(len(codes_of(paths)) ** 2 for paths in trees) + sum(len(matrix) ** 2 for matrix in matrices)
+    return sum(len(all_codes(paths)) ** 2 for paths in trees) + sum(len(matrix) ** 2 for matrix in matrices)
 
 
-def _column(entry: Any, where: str, folder: Path | None) -> Column:
+def _read_column(entry: Any, where: str, folder: Path | None) -> Column:
     if not isinstance(entry, dict) or "name" not in entry:
         raise SchemaError(f'{where} has no name: write name = "…" under [[column]].')
-    name = checked_text(entry["name"], f"{where}: name")
+    name = check_text(entry["name"], f"{where}: name")
     where = f"column {name!r}"
     kind = entry.get("kind")
     if kind not in KINDS:
@@ -244,43 +243,43 @@ def _column(entry: Any, where: str, folder: Path | None) -> Column:
                 f"{where}: a column of kind {kind} has no entry {key!r:.60}; it may have {', '.join(allowed)}."
                 f"{did_you_mean(key, allowed)}"
             )
-    missing, weight = checked_flag(entry, "missing", where), _weight(entry, where)
+    missing, weight = check_flag(entry, "missing", where), _read_weight(entry, where)
     if kind == "boolean":
         return Category(name=name, missing=missing, weight=weight, kind="boolean", values=("false", "true"))
     if kind in ("category", "tree", "metric"):
-        return labelled(entry, where, folder, Category(name=name, missing=missing, weight=weight, kind=kind))
+        return labelled_column(entry, where, folder, Category(name=name, missing=missing, weight=weight, kind=kind))
     if kind == "ordinal":
-        values = checked_values(entry, where)
+        values = check_values(entry, where)
         return Ordered(
             name=name, missing=missing, weight=weight, kind="ordinal", low=0, high=len(values) - 1, values=values
         )
-    low, high = (_bound(entry, end, kind, where) for end in ("low", "high"))
+    low, high = (_read_bound(entry, end, kind, where) for end in ("low", "high"))
     if not low < high:
         raise SchemaError(f"{where}: low must be below high. Give the bounds that the code book allows.")
-    if kind != "number" and high - low > MAX_REACH:
+    if kind != "number" and high - low > MAX_OFFSET:
         raise SchemaError(f'{where}: more than 2^40 values between low and high; use kind = "number".')
     if kind == "number" and not math.isfinite(high - low):
         raise SchemaError(f"{where}: high − low is too large for a number; choose narrower bounds.")
     return Ordered(name=name, missing=missing, weight=weight, kind=kind, low=low, high=high)
 
 
-def _short(text: str) -> str:
-    """What a parser says may quote a key of any length: its beginning, and where it is."""
+def _shorten(text: str) -> str:
+    """A parser's message, shortened in the middle: it may quote a key of any length."""
     return text if len(text) <= 300 else f"{text[:200]} … {text[-40:]}"
 
 
-def _weight(entry: Mapping[str, Any], where: str) -> Fraction:
+def _read_weight(entry: Mapping[str, Any], where: str) -> Fraction:
     value = entry.get("weight", 1)
     rule = f"{where}: weight must be above 0 and at most 1, in at most 3 decimals, like 0.5"
     if isinstance(value, bool) or not isinstance(value, (int, float)) or not 0 < value <= 1:
         raise SchemaError(f"{rule}.")
     weight = Fraction(repr(value))
-    if MAX_WEIGHT_PARTS % weight.denominator:
+    if WEIGHT_PARTS % weight.denominator:
         raise SchemaError(f"{rule}.")
     return weight
 
 
-def _bound(entry: Mapping[str, Any], end: str, kind: str, where: str) -> int | float:
+def _read_bound(entry: Mapping[str, Any], end: str, kind: str, where: str) -> int | float:
     if end not in entry:
         raise SchemaError(f"{where}: kind {kind} needs {end} (public knowledge, never the rows' own extreme).")
     value = entry[end]
@@ -292,21 +291,21 @@ def _bound(entry: Mapping[str, Any], end: str, kind: str, where: str) -> int | f
                 value = None
         if isinstance(value, datetime.datetime) or not isinstance(value, datetime.date):
             raise SchemaError(f"{where}: {end} must be a date such as 2024-12-31.")
-        return value.toordinal() - _EPOCH
+        return to_days(value)
     if isinstance(value, bool) or not isinstance(value, (int, float)):
         raise SchemaError(f"{where}: {end} must be a number.")
     if kind == "integer" and (not isinstance(value, int) or abs(value) > 2**53):
         raise SchemaError(f"{where}: {end} must be a whole number between −2^53 and 2^53.")
-    if not abs(value) <= 1e300:  # says so of NaN, too, and of an int that is too large for a float
+    if not abs(value) <= 1e300:  # also refuses NaN, and an int too large for a float
         raise SchemaError(f"{where}: {end} must be a number between −1e300 and 1e300.")
     return value if kind == "integer" else float(value)
 
 
-def _toml(value: Any) -> str:
+def _to_toml(value: Any) -> str:
     if isinstance(value, bool):
         return "true" if value else "false"
     if isinstance(value, str):
         return json.dumps(value, ensure_ascii=False)  # a JSON string without control characters is a TOML string
     if isinstance(value, list):
-        return "[" + ", ".join(_toml(v) for v in value) + "]"
+        return "[" + ", ".join(_to_toml(v) for v in value) + "]"
     return value.isoformat() if isinstance(value, datetime.date) else repr(value)

@@ -1,4 +1,4 @@
-"""Which subsets of columns matter, named in a small TOML file: subsets = [["age", "income"], ["region"]]."""
+"""Workload files: TOML that names the subsets of columns that matter, as subsets = [["age", "income"], ["region"]]."""
 
 from __future__ import annotations
 
@@ -7,23 +7,24 @@ import tomllib
 from pathlib import Path
 from typing import Any
 
-from certsynth.base.files import TooLong, read_small
+from certsynth.base.files import FileTooLarge, read_small_file
 from certsynth.errors import InputError
 
 MAX_BYTES = 2**20
 MAX_SUBSETS = 10_000
+"""Limits of a workload file, which may come from anybody."""
 
 _EXAMPLE = 'write subsets = [["age", "income"], ["region"]]'
-_TEXTS = re.compile(r""" "(?:[^"\\\n]|\\.)*" | '[^'\n]*' | \#[^\n]* """, re.VERBOSE)
+_TEXT_OR_COMMENT = re.compile(r""" "(?:[^"\\\n]|\\.)*" | '[^'\n]*' | \#[^\n]* """, re.VERBOSE)
 
 
 def load_workload(path: str | Path) -> list[list[str]]:
-    """The subsets of columns that a workload file names, as `certify(subsets=…)` takes them."""
+    """Read a workload file: subsets of columns, as `certify(subsets=…)` takes them."""
     path = Path(path)
     where = f"workload {path}"
     try:
-        text = read_small(path, most=MAX_BYTES).decode()
-    except TooLong:
+        text = read_small_file(path, max_bytes=MAX_BYTES).decode()
+    except FileTooLarge:
         raise InputError(f"{where}: larger than {MAX_BYTES >> 20} MB; a workload is a short text file.") from None
     except OSError as error:
         raise InputError(f"{where}: {error.strerror or 'cannot be read'}. Check the path.") from None
@@ -33,12 +34,12 @@ def load_workload(path: str | Path) -> list[list[str]]:
 
 
 def parse_workload(text: str, *, where: str = "workload") -> list[list[str]]:
-    """The subsets of a workload's text.
+    """Read the text of a workload file.
 
     >>> parse_workload('subsets = [["age", "income"], ["region"]]')
     [['age', 'income'], ['region']]
     """
-    if "." in _TEXTS.sub("", text):  # tomllib takes quadratic time for keys with many dots, and no key here has one
+    if "." in _TEXT_OR_COMMENT.sub("", text):  # tomllib takes quadratic time for dotted keys, and no key here has a dot
         raise InputError(f"{where}: a dot outside of quotes; {_EXAMPLE}.")
     try:
         document = tomllib.loads(text)

@@ -1,7 +1,7 @@
-"""The only place where noise meets data."""
+"""Mechanisms: the only modules that add noise to data."""
 
 from certsynth.mechanisms.guarantee import Budget, Guarantee, Neighbours, Sensitivity, Unit
-from certsynth.mechanisms.measure import FullMeasurement, Measurement, in_full, measure
+from certsynth.mechanisms.measure import FullMeasurement, Measurement, as_full_measurements, measure
 from certsynth.mechanisms.registry import strategy_named
 from certsynth.mechanisms.strategy import Strategy
 
@@ -14,7 +14,7 @@ __all__ = [
     "Sensitivity",
     "Strategy",
     "Unit",
-    "in_full",
+    "as_full_measurements",
     "measure",
     "strategy_named",
 ]

@@ -1,10 +1,10 @@
-"""Overlapping marginals made to agree: fixed linear maps, so that the law of the error stays known.
+"""Make overlapping marginals agree, by fixed linear maps, so that the law of the error stays known.
 
-Every subset R of columns that lies in several counted subsets S is seen once in each: as the sum of the block of S over
-the columns outside R. The best combination weighs each by the inverse variance of its error. Blocks then take it over:
-what is missing is spread evenly over the cells summed. Small R come first; a later step changes no earlier sum.
-docs/explanation/proofs/post-processing.md proves that this is the least-squares solution under independent noise of one
-scale on all cells, and that true counts pass unchanged whatever the weights.
+Every subset R of columns that is contained in several counted subsets S has one estimate from each: the block of S
+summed over the columns outside R. Their best combination weights each by the inverse variance of its error. Every block
+is then corrected to it: the difference is spread evenly over the cells that were summed. Small R come first; a later
+step changes no earlier sum. docs/explanation/proofs/post-processing.md proves that this is the least-squares solution
+under independent noise of one scale on all cells, and that true counts pass unchanged whatever the weights.
 """
 
 from __future__ import annotations
@@ -15,17 +15,20 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from certsynth.base.arrays import Floats, sums
-from certsynth.domain.cells import coarser
-from certsynth.mechanisms.tree import consistent
+from certsynth.base.arrays import Floats, sum_by_group
+from certsynth.domain.cells import coarse_codes
+from certsynth.mechanisms.tree import fit_tree
 from certsynth.queries.marginals import Marginals, Subset
 
 Variances = Mapping[tuple[int, Subset], float]
-"""By position j of a block and subset R inside it: how large the error of a sum over the columns outside R is."""
+"""By position j of a block and subset R of its columns: variance of the sum over the columns outside R."""
 
 
-def agreed(blocks: Sequence[Floats], marginals: Marginals, variances: Variances) -> list[Floats]:
-    """Blocks with the same sums wherever they overlap. Leading axes are kept; blocks must have one total already."""
+def reconcile(blocks: Sequence[Floats], marginals: Marginals, variances: Variances) -> list[Floats]:
+    """Correct blocks so that they have the same sums wherever they overlap.
+
+    Leading axes are kept. All blocks must have the same total already.
+    """
     lead = blocks[0].shape[:-1]
     shaped = [b.reshape(*lead, *marginals.shape(s)) for b, s in zip(blocks, marginals.subsets, strict=True)]
     for shared, holders in overlaps(marginals.subsets):
@@ -38,7 +41,7 @@ def agreed(blocks: Sequence[Floats], marginals: Marginals, variances: Variances)
 
 
 def overlaps(subsets: Sequence[Subset]) -> list[tuple[Subset, list[int]]]:
-    """Sets of columns that lie in several subsets, smallest first, with the positions of those subsets.
+    """Sets of columns contained in several subsets, smallest first, with the positions of those subsets.
 
     >>> overlaps([(0, 1), (0, 2), (1, 2)])
     [((0,), [0, 1]), ((1,), [0, 2]), ((2,), [1, 2])]
@@ -56,23 +59,23 @@ def _outside(subset: Subset, shared: Subset, lead: int) -> tuple[int, ...]:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Layer:
-    """Blocks of one measurement, agreed among themselves: of shape (draws, cells). Variances are those of its noise."""
+class AgreedLayer:
+    """Blocks of one measurement that agree with each other, of shape (draws, cells), and variances of their noise."""
 
     marginals: Marginals
     blocks: list[Floats]
     variances: Variances
 
-    def seen(self, shared: Subset) -> tuple[Floats, float] | None:
-        """Counts on a set of columns and the variance of their errors, from all blocks that hold it."""
-        counts = self.marginals.summed(self.blocks, shared)
+    def estimate_on(self, shared: Subset) -> tuple[Floats, float] | None:
+        """Estimated counts on a set of columns and their variance, from all blocks that contain it; None if none do."""
+        counts = self.marginals.marginal_on(self.blocks, shared)
         if counts is None:
             return None
         holders = [j for j, subset in enumerate(self.marginals.subsets) if set(shared) <= set(subset)]
         return counts, 1 / sum(1 / self.variances[j, shared] for j in holders)
 
-    def take_over(self, shared: Subset, change: Floats) -> None:
-        """Add a change of the counts on a set of columns to all blocks that hold it, spread evenly."""
+    def add_change(self, shared: Subset, change: Floats) -> None:
+        """Add a change of the counts on a set of columns to all blocks that contain it, spread evenly over cells."""
         for j, subset in enumerate(self.marginals.subsets):
             if set(shared) <= set(subset):
                 shape = [self.marginals.cells[c].size if c in shared else 1 for c in subset]
@@ -83,11 +86,11 @@ class Layer:
                 self.blocks[j] = self.blocks[j] + even.reshape(len(change), -1)
 
 
-def combined(layers: Sequence[Layer], total: Floats) -> None:
-    """Make layers of one table agree, the finest cells first; cells of later ones are unions of cells of earlier ones.
+def combine_layers(layers: Sequence[AgreedLayer], total: Floats) -> None:
+    """Make layers of one table agree, in place. Cells of later layers are unions of cells of earlier ones.
 
-    Single columns are combined by least squares on the tree of their cells. For more columns the layers' counts in the
-    coarser cells are averaged with one weight each, which keeps what agreed before.
+    Single columns are combined by least squares on the tree of their cells. For several columns, the layers' counts in
+    the coarser cells are averaged with one weight per layer, which preserves the agreement reached before.
     """
     columns = range(len(layers[0].marginals.cells))
     for j in columns:
@@ -98,26 +101,26 @@ def combined(layers: Sequence[Layer], total: Floats) -> None:
                 _combine_subset(fine, coarse, shared)
 
 
-def _combine_column(layers: Sequence[Layer], column: int, total: Floats) -> None:
-    seen = [(layer, *found) for layer in reversed(layers) if (found := layer.seen((column,)))]
+def _combine_column(layers: Sequence[AgreedLayer], column: int, total: Floats) -> None:
+    seen = [(layer, *found) for layer in reversed(layers) if (found := layer.estimate_on((column,)))]
     cells = [layer.marginals.cells[column] for layer, _, _ in seen]
-    above = [coarser(fine, coarse) for coarse, fine in itertools.pairwise(cells)]
-    best = consistent([counts for _, counts, _ in seen], [v for _, _, v in seen], above, total)
+    above = [coarse_codes(fine, coarse) for coarse, fine in itertools.pairwise(cells)]
+    best = fit_tree([counts for _, counts, _ in seen], [v for _, _, v in seen], above, total)
     for (layer, counts, _), better in zip(seen, best, strict=True):
-        layer.take_over((column,), better - counts)
+        layer.add_change((column,), better - counts)
 
 
-def _combine_subset(fine: Layer, coarse: Layer, shared: Subset) -> None:
-    above_it, below = coarse.seen(shared), fine.seen(shared)
+def _combine_subset(fine: AgreedLayer, coarse: AgreedLayer, shared: Subset) -> None:
+    above_it, below = coarse.estimate_on(shared), fine.estimate_on(shared)
     if above_it is None or below is None:
         return
     (known, variance), (counts, fine_variance) = above_it, below
-    codes = [coarser(fine.marginals.cells[c], coarse.marginals.cells[c]) for c in shared]
+    codes = [coarse_codes(fine.marginals.cells[c], coarse.marginals.cells[c]) for c in shared]
     shape = coarse.marginals.shape(shared)
     above = np.ravel_multi_index(np.meshgrid(*codes, indexing="ij"), shape).ravel()
     members = np.bincount(above, minlength=known.shape[-1])
-    inside = sums(above, counts, known.shape[-1])
+    inside = sum_by_group(above, counts, known.shape[-1])
     fine_variance *= counts.shape[-1] / known.shape[-1]
     best = (known / variance + inside / fine_variance) / (1 / variance + 1 / fine_variance)
-    fine.take_over(shared, ((best - inside) / members)[:, above])
-    coarse.take_over(shared, best - known)
+    fine.add_change(shared, ((best - inside) / members)[:, above])
+    coarse.add_change(shared, best - known)

@@ -1,8 +1,8 @@
-"""A file that only grows, line by line, each with the hash of the one before it; safe among processes and crashes.
+"""An append-only file of lines, each with the hash of the previous one; safe under concurrent processes and crashes.
 
-A line is a JSON object with a hash of all that it says, the hash of the line before it included. Whoever writes holds a
-lock, and the line is on the disk when `append` returns. A crash before that can cut off the last line: it is kept as
-it is, and the next one says that it comes after it (`mends`).
+A line is a JSON object with a hash of its content, which includes the hash of the previous line. A writer holds a lock,
+and the line is on disk when `append` returns. A crash before that can truncate the last line: it stays as it is, and
+the next line states that it follows a truncated one (`mends`).
 """
 
 from __future__ import annotations
@@ -25,20 +25,22 @@ from certsynth.errors import CheckFailed, InputError
 
 try:
     import fcntl
-except ImportError:  # Windows has no locks of this kind
+except ImportError:  # Windows has no such locks
     fcntl = None  # type: ignore[assignment]
 
-MAX_BYTES = 64 * 2**20
-PATIENCE = 60.0
-"""Seconds to wait for a lock: who holds it needs it for as long as a line takes to write."""
+MAX_FILE_BYTES = 64 * 2**20
+"""Bytes of a file that is read, at most."""
 
-_FIRST = "0" * 64  # what the first line has in place of the hash of a line before it
-_PAUSE = 0.01
+LOCK_TIMEOUT_SECONDS = 60.0
+"""Seconds to wait for a lock, which is held only while one line is written."""
+
+_NO_PREVIOUS_HASH = "0" * 64  # previous hash of the first line
+_RETRY_SECONDS = 0.01
 
 
 @dataclass(frozen=True, slots=True)
 class Line:
-    """A line by its hash, and what it says: None if a crash has cut it off, or somebody changed it."""
+    """A line: its hash and its content, which is None if a crash truncated the line or somebody changed it."""
 
     digest: str
     says: Mapping[str, Any] | None
@@ -47,7 +49,7 @@ class Line:
 
 @dataclass(slots=True)
 class Chain:
-    """An open file, locked: its lines, and more of them."""
+    """An open, locked file: its lines, to which more can be appended."""
 
     path: Path
     file: int
@@ -55,29 +57,29 @@ class Chain:
     lines: list[Line] = field(init=False)
 
     def __post_init__(self) -> None:
-        self.lines = [_line(text) for text in self.content.split(b"\n") if text]
+        self.lines = [_decode_line(text) for text in self.content.split(b"\n") if text]
 
     @property
     def head(self) -> str:
-        """The hash of the last line: it stands for all of them."""
-        return self.lines[-1].digest if self.lines else _FIRST
+        """The hash of the last line, which identifies the whole file."""
+        return self.lines[-1].digest if self.lines else _NO_PREVIOUS_HASH
 
     def check(self) -> None:
-        """Every line has the hash of the one before it, and what is no line was cut off by a crash."""
-        before, mends = _FIRST, False
+        """Raise unless every line has the hash of the previous one, and every other line was truncated by a crash."""
+        before, mends = _NO_PREVIOUS_HASH, False
         for number, line in enumerate(self.lines, start=1):
             if line.says is None and (mends or number == 1 or not line.cut_off):
                 raise self._broken(number)
             if line.says is not None and (line.says["previous"] != before or mends != ("mends" in line.says)):
                 raise self._broken(number)
             before, mends = line.digest, line.says is None
-        if mends and self.content.endswith(b"\n"):  # what is cut off has no end
+        if mends and self.content.endswith(b"\n"):  # a truncated line has no line end
             raise self._broken(len(self.lines))
 
     def append(self, says: Mapping[str, Any]) -> Line:
-        """One more line: on the disk when this returns; nothing of it, as far as can be, if it raises."""
+        """Append a line, which is on disk when this returns. If it raises, the file is restored as far as possible."""
         mends = {"mends": True} if self.lines and self.lines[-1].says is None else {}
-        text = _text({**says, **mends, "previous": self.head})
+        text = _encode_line({**says, **mends, "previous": self.head})
         start = b"\n" if self.content and not self.content.endswith(b"\n") else b""
         written = start + text + b"\n"
         try:
@@ -89,12 +91,12 @@ class Chain:
             if not self.content:
                 sync(self.path.parent)
         except OSError as error:
-            with contextlib.suppress(OSError):  # if this fails too, a line that is cut off stays
+            with contextlib.suppress(OSError):  # if this fails too, a truncated line remains
                 os.ftruncate(self.file, len(self.content))
             reason = error.strerror or "input/output error"
             raise InputError(f"{self.path} cannot be written ({reason}); nothing was noted in it.") from None
         self.content += written
-        self.lines.append(_line(text))
+        self.lines.append(_decode_line(text))
         return self.lines[-1]
 
     def _broken(self, number: int) -> CheckFailed:
@@ -106,7 +108,7 @@ class Chain:
 
 @contextlib.contextmanager
 def open_chain(path: Path, *, write: bool) -> Iterator[Chain]:
-    """The file, with nobody else writing to it; one that is made has mode 0600. Its chain is not yet checked."""
+    """Open and lock the file, creating it with mode 0600 if `write`. The chain is not checked yet."""
     if fcntl is None:
         raise InputError("a ledger needs the file locks of a POSIX system, which this one has not.")
     flags = (os.O_RDWR | os.O_CREAT) if write else os.O_RDONLY
@@ -120,17 +122,17 @@ def open_chain(path: Path, *, write: bool) -> Iterator[Chain]:
         if not stat.S_ISREG(status.st_mode):
             raise InputError(f"{path} is not a file; choose another.")
         _wait_for_lock(file, path, exclusive=write)
-        if os.fstat(file).st_size > MAX_BYTES:
-            raise InputError(f"{path} is too large for what it should be; choose another.")
+        if os.fstat(file).st_size > MAX_FILE_BYTES:
+            raise InputError(f"{path} is too large to be a ledger; choose another file.")
         with open(file, "rb", closefd=False) as reader:
             content = reader.read()
         yield Chain(path, file, content)
     finally:
-        os.close(file)  # gives the lock back, as the end of the process would
+        os.close(file)  # releases the lock, as the end of the process would
 
 
 def _wait_for_lock(file: int, path: Path, *, exclusive: bool) -> None:
-    until = time.monotonic() + PATIENCE
+    until = time.monotonic() + LOCK_TIMEOUT_SECONDS
     while True:
         try:
             fcntl.flock(file, (fcntl.LOCK_EX if exclusive else fcntl.LOCK_SH) | fcntl.LOCK_NB)
@@ -138,22 +140,23 @@ def _wait_for_lock(file: int, path: Path, *, exclusive: bool) -> None:
         except BlockingIOError:
             if time.monotonic() > until:
                 raise InputError(
-                    f"another process has held {path} for {PATIENCE:.0f} seconds; try again when it is done."
+                    f"another process has held {path} for {LOCK_TIMEOUT_SECONDS:.0f} seconds; "
+                    "try again when it is done."
                 ) from None
-            time.sleep(_PAUSE)
+            time.sleep(_RETRY_SECONDS)
         except OSError as error:
             reason = error.strerror or "no locks"
             raise InputError(f"{path} cannot be locked ({reason}); keep it on a local disk.") from None
 
 
-def _text(says: Mapping[str, Any]) -> bytes:
-    """A line for what it shall say: with the hash of that."""
+def _encode_line(says: Mapping[str, Any]) -> bytes:
+    """The line for some content, with its hash."""
     hashed = hashlib.sha256(json.dumps(says, sort_keys=True).encode()).hexdigest()
     return json.dumps({**says, "hash": hashed}, sort_keys=True).encode()
 
 
-def _line(text: bytes) -> Line:
-    """A line as it is read. What is cut off has no end; what has an end, and is not what was written, was changed."""
+def _decode_line(text: bytes) -> Line:
+    """Read a line. An incomplete JSON object was truncated; a complete one with another hash was changed."""
     digest = hashlib.sha256(text).hexdigest()
     try:
         read, _ = json.JSONDecoder().raw_decode(text.decode(errors="replace"))
@@ -161,7 +164,7 @@ def _line(text: bytes) -> Line:
         return Line(digest, None, cut_off=True)
     try:
         says = {key: value for key, value in read.items() if key != "hash"}
-        if _text(says) == text and isinstance(says["previous"], str):
+        if _encode_line(says) == text and isinstance(says["previous"], str):
             return Line(read["hash"], says)
     except (KeyError, TypeError, ValueError, AttributeError):
         pass

@@ -6,9 +6,9 @@ for every ε with
 .. math:: \delta = \min_{\alpha > 1} \frac{e^{(\alpha-1)(\alpha\rho-\varepsilon)}}{\alpha-1}
           \Bigl(1-\frac1\alpha\Bigr)^{\alpha}
 
-(Canonne, Kamath and Steinke, "The discrete Gaussian for differential privacy", 2020, proposition 12), the best that can
-be said of one order. Every α gives a true statement, so the search for the best one need not be trusted; what is
-printed is rounded outward.
+(Canonne, Kamath and Steinke, "The discrete Gaussian for differential privacy", 2020, proposition 12), the best bound
+from a single order. Every α gives a valid bound, so correctness does not depend on the search for the best one; results
+are rounded outward.
 """
 
 from __future__ import annotations
@@ -22,15 +22,15 @@ from scipy.optimize import minimize_scalar
 
 from certsynth.mechanisms.guarantee import Budget, Charge, Neighbours, Unit, decimal_text
 
-_OUTWARD = 1e-10  # more than floats lose on the way, relative
-_STEPS = 10**12  # ε and ρ are multiples of 1/_STEPS
+_RELATIVE_MARGIN = 1e-10  # exceeds the relative rounding error of the formulas
+_STEPS_PER_UNIT = 10**12  # ε, δ and ρ are multiples of 1/_STEPS_PER_UNIT
 
 
 @dataclass(frozen=True, slots=True)
 class Privacy:
-    """What may be spent, and how it is told: ε, or ρ with the (ε, δ) that it means.
+    """A budget and how it is reported: as ε, or as ρ with the (ε, δ) that it implies.
 
-    `asked_in` is the unit that somebody asked in: (ε, δ) is spent in ρ all the same.
+    `asked_in` is the unit of the request: a request in (ε, δ) is spent in ρ, too.
     """
 
     budget: Budget
@@ -39,13 +39,13 @@ class Privacy:
     asked_in: Unit = Unit.EPSILON
 
     def charge(self, neighbours: Neighbours) -> Charge:
-        """What a ledger is charged for it: ε with its δ, or ρ, as it was asked for."""
+        """The charge to a ledger, in the unit of the request: ε with its δ, or ρ."""
         if self.asked_in is Unit.RHO:
             return Charge(self.budget.amount, Unit.RHO, neighbours)
         return Charge(self.epsilon, Unit.EPSILON, neighbours, self.delta or Fraction(0))
 
-    def told(self, spent: Budget) -> dict[str, str | None]:
-        """What was spent, in words and decimals that are never too small."""
+    def describe(self, spent: Budget) -> dict[str, str | None]:
+        """The privacy definition and the amounts spent, as decimals rounded up."""
         if self.delta is None:
             definition, epsilon = "pure epsilon-differential privacy", spent.amount
         else:
@@ -74,7 +74,7 @@ def epsilon_of(rho: Fraction, delta: Fraction) -> Fraction:
         excess = math.exp(log_excess)  # α − 1
         return (1 + excess) * float(rho) + (_log_factor(excess) - log_delta) / excess
 
-    return _up(max(0.0, _least(epsilon, rho, log_delta)))
+    return _round_up(max(0.0, _minimise_over_orders(epsilon, rho, log_delta)))
 
 
 def delta_of(rho: Fraction, epsilon: Fraction) -> Fraction:
@@ -88,8 +88,8 @@ def delta_of(rho: Fraction, epsilon: Fraction) -> Fraction:
         excess = math.exp(log_excess)
         return excess * ((1 + excess) * float(rho) - float(epsilon)) + _log_factor(excess)
 
-    least = _least(log_delta, rho, -(float(epsilon) ** 2) / (4 * float(rho)))
-    return _up(min(1.0, max(math.exp(least), 1 / _STEPS)))  # Gaussian noise never has a δ of 0
+    least = _minimise_over_orders(log_delta, rho, -(float(epsilon) ** 2) / (4 * float(rho)))
+    return _round_up(min(1.0, max(math.exp(least), 1 / _STEPS_PER_UNIT)))  # Gaussian noise never has a δ of 0
 
 
 def rho_of(epsilon: Fraction, delta: Fraction) -> Fraction:
@@ -99,16 +99,16 @@ def rho_of(epsilon: Fraction, delta: Fraction) -> Fraction:
     >>> float(rho), epsilon_of(rho, Fraction(1, 10**6)) <= 1
     (0.024355970354, True)
     """
-    low, high = 0, math.floor(epsilon * _STEPS) + 1
-    while epsilon_of(Fraction(high, _STEPS), delta) <= epsilon:
+    low, high = 0, math.floor(epsilon * _STEPS_PER_UNIT) + 1
+    while epsilon_of(Fraction(high, _STEPS_PER_UNIT), delta) <= epsilon:
         low, high = high, 2 * high
     while high - low > 1:
         middle = (low + high) // 2
-        if epsilon_of(Fraction(middle, _STEPS), delta) <= epsilon:
+        if epsilon_of(Fraction(middle, _STEPS_PER_UNIT), delta) <= epsilon:
             low = middle
         else:
             high = middle
-    return Fraction(low, _STEPS)
+    return Fraction(low, _STEPS_PER_UNIT)
 
 
 def pure_epsilon(budget: Budget) -> Fraction:
@@ -116,7 +116,7 @@ def pure_epsilon(budget: Budget) -> Fraction:
     if budget.unit is Unit.EPSILON:
         return budget.amount
     twice = 2 * budget.amount
-    return Fraction(math.isqrt(twice.numerator * _STEPS**2 // twice.denominator), _STEPS)
+    return Fraction(math.isqrt(twice.numerator * _STEPS_PER_UNIT**2 // twice.denominator), _STEPS_PER_UNIT)
 
 
 def _log_factor(excess: float) -> float:
@@ -124,12 +124,12 @@ def _log_factor(excess: float) -> float:
     return -(1 + excess) * math.log1p(1 / excess) - math.log(excess)
 
 
-def _least(function: Callable[[float], float], rho: Fraction, log_delta: float) -> float:
-    """The smallest value over α that a search near √(ln(1/δ)/ρ) finds."""
+def _minimise_over_orders(function: Callable[[float], float], rho: Fraction, log_delta: float) -> float:
+    """The smallest value over orders α found by a search near √(ln(1/δ)/ρ)."""
     centre = 0.5 * math.log(max(-log_delta, 1e-3) / float(rho))
     found = minimize_scalar(function, bounds=(centre - 6, centre + 4), method="bounded", options={"xatol": 1e-10})
     return float(found.fun)
 
 
-def _up(value: float) -> Fraction:
-    return Fraction(math.ceil(Fraction(value) * _STEPS * Fraction(1 + _OUTWARD)), _STEPS)
+def _round_up(value: float) -> Fraction:
+    return Fraction(math.ceil(Fraction(value) * _STEPS_PER_UNIT * Fraction(1 + _RELATIVE_MARGIN)), _STEPS_PER_UNIT)

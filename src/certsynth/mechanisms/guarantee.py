@@ -20,7 +20,7 @@ class Neighbours(enum.StrEnum):
 
 
 class Unit(enum.StrEnum):
-    """What an amount of privacy is counted in: ε of pure differential privacy, or ρ of zero-concentrated."""
+    """The unit of a privacy budget: ε of pure differential privacy, or ρ of zero-concentrated."""
 
     EPSILON = "epsilon"
     RHO = "rho"
@@ -42,9 +42,9 @@ class Budget:
 
 @dataclass(frozen=True, slots=True)
 class Sensitivity:
-    """The most that integers change between neighbours: the L1 norm, and the square of the L2 norm.
+    """The largest change of a vector of integers between neighbours: its L1 norm, and the square of its L2 norm.
 
-    Those of several mechanisms on the same table add up.
+    Sensitivities of several vectors computed from the same table add up.
     """
 
     l1: int
@@ -54,7 +54,7 @@ class Sensitivity:
         return Sensitivity(self.l1 + other.l1, self.l2_squared + other.l2_squared)
 
     def __mul__(self, weight: int) -> Sensitivity:
-        """Of the same integers, each multiplied by `weight`."""
+        """The sensitivity of the same integers, each multiplied by `weight`."""
         return Sensitivity(self.l1 * weight, self.l2_squared * weight**2)
 
     def __bool__(self) -> bool:
@@ -63,7 +63,7 @@ class Sensitivity:
 
 @dataclass(frozen=True, slots=True)
 class Guarantee:
-    """What was spent under a neighbour relation."""
+    """An amount spent, and the neighbour relation that it holds for."""
 
     spent: Budget
     neighbours: Neighbours
@@ -84,7 +84,7 @@ class Guarantee:
 
 @dataclass(frozen=True, slots=True)
 class Charge:
-    """What a release or a certificate costs: ε with the δ beside it, or ρ."""
+    """The cost of a release or certificate to a ledger: ε with a δ, or ρ."""
 
     amount: Fraction
     unit: Unit
@@ -97,7 +97,7 @@ class Charge:
 
 
 def stored_rational(text: Any) -> Fraction:
-    """A cost as a release stores it, digits or digits over digits: nothing that takes long to read.
+    """Parse a stored cost: digits, or digits over digits, of limited length.
 
     >>> stored_rational("19/20")
     Fraction(19, 20)

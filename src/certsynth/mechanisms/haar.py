@@ -1,4 +1,4 @@
-"""Noise on Haar wavelets along a path."""
+"""Strategy: noise on Haar wavelet coefficients along a path."""
 
 from __future__ import annotations
 
@@ -21,13 +21,13 @@ class Haar(Strategy):
 
     .. math:: c_{l,i} = w_l\,\Bigl(\sum_{left\ half} v - \sum_{right\ half} v\Bigr)
 
-    of the counts v in path order, padded with empty cells to a power of two 2^K. A row touches one coefficient on each
-    of K levels. Under replace-one the rows that are exchanged part at some level: there one coefficient changes by 2w,
-    on each finer one two change by w, on coarser ones none does. The total is known or measured once for all marginals;
-    what noise put into the padding is taken off all cells evenly.
+    of the counts v in path order, padded with empty cells to a power of two 2^K. A row affects one coefficient on each
+    of K levels. Under replace-one the old and the new row separate at some level: there one coefficient changes by 2w,
+    on each finer level two change by w, on coarser ones none. The total is known, or measured once for all marginals;
+    noise in the padding is subtracted evenly from all cells.
 
-    With `noisy_total` each marginal's own total gets noise like the other coefficients, as in the paper; under
-    replace-one it is the same for neighbours, and adds nothing to the sensitivity.
+    With `noisy_total` each marginal's total gets noise like the other coefficients, as in the paper; under replace-one
+    it is the same for neighbours and adds nothing to the sensitivity.
 
     Paper: Lemma 3 [haar-properties]
     """
@@ -68,7 +68,7 @@ class Haar(Strategy):
         return (1 << _levels(product)) - (not self.noisy_total)
 
     def coefficients(self, counts: Ints, product: Product) -> Ints:
-        """From the coarsest level to the finest, after the total where that gets noise.
+        """Coefficients from the coarsest level to the finest, after the total if that gets noise.
 
         >>> from certsynth.domain import Cells
         >>> line = [Cells(np.arange(3), 3, 0)]

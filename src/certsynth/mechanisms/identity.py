@@ -1,4 +1,4 @@
-"""Noise on every cell."""
+"""Strategy: noise on every cell."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ from certsynth.mechanisms.strategy import Product, Strategy, size_of
 class Identity(Strategy):
     """Noise on every cell.
 
-    A row is in one cell: one count changes by 1 under add/remove, two do under replace-one (a row leaves one cell and
-    enters another). The cells are then shifted evenly to sum to the total; under replace-one a single cell holds all
-    rows, and needs no noise.
+    A row is in one cell: one count changes by 1 under add/remove, two under replace-one (a row leaves one cell and
+    enters another). The noisy cells are shifted evenly to sum to the total. Under replace-one a marginal of a single
+    cell is known and needs no noise.
     """
 
     name = "identity"

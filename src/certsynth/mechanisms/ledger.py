@@ -1,9 +1,9 @@
-"""What has been spent on a data set, over all releases and certificates.
+"""Ledgers: the privacy budget spent on a data set, over all releases and certificates.
 
-A chain of lines (`chain.py`). The first says what the ledger is for: a data set, a cap, a unit and a neighbour
-relation. A `reserve` line is on the disk before any noise is drawn, and a `commit` line follows when the result is out;
-without one the amount stays spent all the same. Why the cap holds, whatever crashes, is shown in
-docs/explanation/proofs/composition.md.
+A ledger is a chain of lines (`chain.py`). The first states its terms: a data set, a cap, a unit and a neighbour
+relation. A `reserve` line is on disk before any noise is drawn, and a `commit` line follows when the result is written;
+without it the amount counts as spent all the same. docs/explanation/proofs/composition.md proves that the cap holds
+whatever crashes.
 """
 
 from __future__ import annotations
@@ -32,21 +32,21 @@ from certsynth.mechanisms.guarantee import (
 )
 
 FORMAT = "certsynth-ledger/1"
-MAX_NAME = 200
+MAX_NAME_CHARACTERS = 200
 
 _KEYS = {
     "open": {"format", "dataset", "table", "cap", "unit", "neighbours"},
     "reserve": {"what", "amount", "delta", "nonce"},
     "commit": {"reservation", "manifest"},
 }
-_IN_ALL = {"event", "time", "previous"}
+_COMMON_KEYS = {"event", "time", "previous"}
 
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """Something that was paid for: `reservation` is the hash of its line, `manifest` that of what came of it.
+    """A charge: `reservation` is the hash of its line, `manifest` the hash of the result.
 
-    It is `finished` when the result is out. What was kept in memory has no manifest.
+    It is `finished` when the result is written. A result kept in memory has no manifest.
     """
 
     time: str
@@ -60,11 +60,11 @@ class Entry:
 
 @dataclass(frozen=True, slots=True, repr=False)
 class Ledger:
-    """A ledger as it stood when it was read, its chain of hashes whole. `table` is the schema's name of the first use.
+    """The state of a ledger when it was read, with a valid chain of hashes. `table` is the schema's name at first use.
 
-    `cap` is the most that may ever be spent, in `unit` (ε or ρ), and `entries` are what was paid for.
-    `head` is the hash of its last line: whoever notes it elsewhere can tell later if the file was rolled back.
-    `cut_off` counts lines that a crash cut off; noise waits for its line to be on the disk, so none was drawn for them.
+    `cap` is the most that may ever be spent, in `unit` (ε or ρ), and `entries` are the charges. `head` is the hash of
+    the last line; a copy of it kept elsewhere reveals later whether the file was rolled back. `cut_off` counts lines
+    that a crash truncated: no noise was drawn for them, since it is drawn only after the line is on disk.
     """
 
     dataset: str
@@ -87,10 +87,10 @@ class Ledger:
 
     @classmethod
     def _read(cls, chain: Chain) -> Ledger | None:
-        """What a chain says; None if it is empty."""
+        """The ledger that a chain records; None if the chain is empty."""
         if not chain.lines:
             return None
-        says = [_checked(line.says) for line in chain.lines]
+        says = [_validate_line(line.says) for line in chain.lines]
         terms = says[0]
         if not terms or terms["event"] != "open" or terms["format"] != FORMAT:
             raise InputError(f"{chain.path} is not a ledger of certsynth; it is left as it is. Choose another file.")
@@ -127,17 +127,17 @@ class Ledger:
 
     @property
     def spent(self) -> Fraction:
-        """What has been spent so far, in its unit, exactly."""
+        """The exact amount spent so far, in `unit`."""
         return sum((entry.amount for entry in self.entries), Fraction(0))
 
     @property
     def delta(self) -> Fraction:
-        """The sum of all δ: of (ε, δ) each adds up by itself."""
+        """The sum of all δ, which add up separately from ε."""
         return sum((entry.delta for entry in self.entries), Fraction(0))
 
     @property
     def remaining(self) -> Fraction:
-        """What may still be spent."""
+        """The amount that may still be spent, in `unit`."""
         return self.cap - self.spent
 
     def __repr__(self) -> str:
@@ -145,24 +145,24 @@ class Ledger:
         return f"Ledger({self.dataset!r}: {self.unit} {spent} of {cap} spent, {len(self.entries):,} entries)"
 
     def _repr_html_(self) -> str:
-        """All that was paid for, for a notebook."""
+        """All charges, for a notebook."""
         head = [self.unit, "delta", "what", "finished", "time"]
         rows = [
             [decimal_text(e.amount), decimal_text(e.delta), e.what, "yes" if e.finished else "no", e.time]
             for e in self.entries
         ]
-        said = (
+        summary = (
             f"{self.dataset}: {self.unit} {decimal_text(self.spent)} of {decimal_text(self.cap)} spent, "
             f"{decimal_text(self.remaining)} left, under {self.neighbours} neighbours"
         )
-        return block(paragraph(said, strong=True), table(head, rows))
+        return block(paragraph(summary, strong=True), table(head, rows))
 
     def holds(self, manifest: str) -> bool:
-        """Whether what has this hash was charged to this ledger."""
+        """Whether the result with this hash was charged to this ledger."""
         return any(entry.manifest == manifest for entry in self.entries)
 
     def to_json(self) -> dict[str, Any]:
-        """What `certsynth ledger --json` prints."""
+        """The output of `certsynth ledger --json`."""
         return {
             "dataset": self.dataset,
             "unit": str(self.unit),
@@ -191,11 +191,11 @@ class Ledger:
 
 @dataclass(frozen=True, slots=True)
 class Account:
-    """The right to charge a ledger, as somebody asked for it.
+    """Access to a ledger for charging it.
 
-    `cap` and `dataset` are fixed by the first use; later they may be left out, and must not differ. `table` is the
-    schema's own name for the rows. It stands for a data set that nobody named; where it is another than at the first
-    use, the data set has to be named, since this may be the ledger of other rows.
+    `cap` and `dataset` are fixed by the first use; later they may be omitted, and must not differ. `table` is the
+    schema's name for the rows, which serves as the data set's name if none is given. If it differs from that of the
+    first use, `dataset` must be given, since the ledger may belong to other rows.
     """
 
     path: Path
@@ -205,18 +205,18 @@ class Account:
 
     @classmethod
     def of(cls, path: str | Path | None, *, cap: Any, dataset: str | None, table: str) -> Account | None:
-        """What was asked for, checked; None without a ledger."""
+        """The account for these options, checked; None without a ledger."""
         if path is None:
             if cap is not None or dataset is not None:
                 raise InputError("`cap` and `dataset` belong to a ledger: give `ledger` as well, or leave them out.")
             return None
-        if dataset is not None and not (0 < len(dataset) <= MAX_NAME and dataset.isprintable()):
-            raise InputError(f"`dataset` must be a name of 1 to {MAX_NAME} printable characters.")
+        if dataset is not None and not (0 < len(dataset) <= MAX_NAME_CHARACTERS and dataset.isprintable()):
+            raise InputError(f"`dataset` must be a name of 1 to {MAX_NAME_CHARACTERS} printable characters.")
         most = None if cap is None else amount("cap", cap)
         return cls(path=Path(path), cap=most, dataset=dataset, table=table)
 
     def check(self, charge: Charge) -> None:
-        """Refuse at once what `reserve` would refuse; nothing is written."""
+        """Raise if `reserve` would refuse the charge; nothing is written."""
         there, parent = os.path.lexists(self.path), self.path.parent
         if not parent.is_dir():
             raise InputError(f"{parent} is not a folder; make it first, or choose another `ledger`.")
@@ -229,7 +229,7 @@ class Account:
         self._refuse(ledger, charge)
 
     def reserve(self, charge: Charge, *, what: str) -> str:
-        """Note the charge as spent, for good; the hash of its line, which is on the disk by then."""
+        """Record the charge as spent, irrevocably; returns the hash of its line, which is then on disk."""
         sys.audit("certsynth.ledger.open")
         with open_chain(self.path, write=True) as chain:
             ledger = Ledger._read(chain)
@@ -244,12 +244,12 @@ class Account:
                 "amount": str(charge.amount),
                 "delta": str(charge.delta),
                 "time": _now(),
-                "nonce": secrets.token_hex(16),  # the line's hash is published: nobody shall guess the line from it
+                "nonce": secrets.token_hex(16),  # the hash of the line is published and must not reveal its content
             }
             return chain.append(says).digest
 
     def commit(self, reservation: str, manifest: str | None) -> None:
-        """Note that what was paid for is out; `manifest` is the hash of it."""
+        """Record that the result of a reservation is written; `manifest` is its hash."""
         sys.audit("certsynth.ledger.commit")
         with open_chain(self.path, write=True) as chain:
             ledger = Ledger._read(chain)
@@ -272,7 +272,7 @@ class Account:
         )
 
     def _refuse(self, ledger: Ledger | None, charge: Charge) -> None:
-        """Raise unless the ledger, or a new one, has room for the charge on the same terms."""
+        """Raise unless the ledger, or a new one, has the same terms and enough budget left for the charge."""
         path = self.path
         if ledger is None:
             if self.cap is None:
@@ -301,8 +301,8 @@ class Account:
             )
         if charge.neighbours is not ledger.neighbours:
             raise InputError(
-                f"{path} counts under {ledger.neighbours} neighbours, to which what is spent under {charge.neighbours} "
-                f"does not add: ask with `neighbours={str(ledger.neighbours)!r}`, or choose another `ledger`."
+                f"{path} counts under {ledger.neighbours} neighbours, and amounts spent under {charge.neighbours} "
+                f"do not add to them: ask with `neighbours={str(ledger.neighbours)!r}`, or choose another `ledger`."
             )
         _check_room(path, charge, cap=ledger.cap, spent=ledger.spent, delta=ledger.delta)
 
@@ -320,13 +320,15 @@ def _check_room(path: Path, charge: Charge, *, cap: Fraction, spent: Fraction, d
         )
 
 
-def _checked(says: Mapping[str, Any] | None) -> Mapping[str, Any] | None:
-    """What a line says; None if it is nothing that a ledger says."""
+def _validate_line(says: Mapping[str, Any] | None) -> Mapping[str, Any] | None:
+    """The content of a line; None if it is not one that a ledger contains."""
     if says is None:
         return None
     try:
         keys = set(says) - {"mends"}
-        if keys != _KEYS[says["event"]] | _IN_ALL or not all(isinstance(says[k], str) for k in keys - {"manifest"}):
+        if keys != _KEYS[says["event"]] | _COMMON_KEYS or not all(
+            isinstance(says[k], str) for k in keys - {"manifest"}
+        ):
             return None
         for name in {"cap", "amount", "delta"} & keys:
             stored_rational(says[name])

@@ -1,4 +1,4 @@
-"""Step 2: exact counts in, noisy integers out. Nothing else that is computed from rows goes on to a release."""
+"""Step 2: turn exact counts into noisy integers. Nothing else computed from rows enters a release."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ from fractions import Fraction
 import numpy as np
 
 from certsynth.base.arrays import Floats, Ints
-from certsynth.mechanisms.agreement import Layer, Variances, agreed, combined
+from certsynth.mechanisms.agreement import AgreedLayer, Variances, combine_layers, reconcile
 from certsynth.mechanisms.guarantee import Budget, Guarantee, Neighbours, Sensitivity
 from certsynth.mechanisms.identity import Identity
-from certsynth.mechanisms.samplers import ExactNoise, Noise, deviation, simulate
+from certsynth.mechanisms.samplers import ExactNoise, Noise, simulate, standard_deviation
 from certsynth.mechanisms.strategy import Strategy
 from certsynth.queries.marginals import Counts, Marginals, Subset
 
@@ -26,9 +26,9 @@ _VARIANCE_DRAWS = 16
 class Measurement:
     r"""Noisy coefficients of all marginals: ν = 𝕋μ_D + η up to the factor n, with the law of η.
 
-    `coefficients` holds one block for each marginal. `total` is the number of rows under replace-one, their noisy
-    number times the strategy's weight for it where it was measured by itself, and None where it is read off the
-    marginals. `releasable` is false for noise made up in a test.
+    `coefficients` has one block for each marginal. `total` is the number of rows under replace-one; their noisy number
+    times the strategy's `total_weight` if it was measured separately; and None if it is estimated from the marginals.
+    `releasable` is false for simulated noise.
     """
 
     marginals: Marginals
@@ -42,10 +42,10 @@ class Measurement:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class FullMeasurement(Measurement):
-    """A measurement that keeps all its coefficients: estimates of the counts follow, and the law of their errors."""
+    """A measurement with all its coefficients, which determine estimates of the counts and the law of their errors."""
 
     def estimate(self) -> tuple[list[Floats], float]:
-        """Estimates of the counts of each marginal (blocks as in `Marginals`), and of the number of rows."""
+        """Estimated counts of each marginal (blocks as in `Marginals`), and the estimated number of rows."""
         known = self.total is None or self.strategy.neighbours is Neighbours.REPLACE_ONE
         total = self.total if known else np.asarray(self.total) / self.strategy.total_weight
         blocks, total = self._cells([c / self.marginals.weight(j) for j, c in enumerate(self.coefficients)], total)
@@ -68,11 +68,13 @@ class FullMeasurement(Measurement):
 
     @property
     def variance(self) -> float:
-        """Variance of the noise on a coefficient."""
-        return max(deviation(self.scale, self.cost.spent.unit) ** 2, 1e-300)  # not 0, since its inverse is a weight
+        """Variance of the noise on a coefficient, before weights."""
+        return max(
+            standard_deviation(self.scale, self.cost.spent.unit) ** 2, 1e-300
+        )  # positive, since its inverse is a weight
 
     def _cells(self, coefficients: list[Floats], total: Floats | int | None) -> tuple[list[Floats], Floats]:
-        """The linear map from coefficients to cells, and the total that goes with them."""
+        """The linear map from coefficients to cells and their total."""
         strategy, marginals = self.strategy, self.marginals
         if total is None:
             weights = 1 / np.array(_own_total_variances(marginals, strategy))
@@ -84,15 +86,16 @@ class FullMeasurement(Measurement):
             for subset, block in zip(marginals.subsets, coefficients, strict=True)
         ]
         if strategy.shares_total:
-            blocks = agreed(blocks, marginals, unit_variances(marginals, strategy))
+            blocks = reconcile(blocks, marginals, unit_variances(marginals, strategy))
         return blocks, total
 
 
 @functools.lru_cache(maxsize=32)
 def unit_variances(marginals: Marginals, strategy: Strategy) -> Variances:
-    """How large the error of every sum over a block is, for noise of variance 1 on its coefficients: public weights.
+    """Variance of every sum over a block for noise of variance 1 on its coefficients. These are public.
 
-    In closed form for noise on every cell; else from a few draws of a fixed stream, the mean over the sum's cells.
+    In closed form for noise on every cell; otherwise the mean over the cells of the sum, from a few draws of a fixed
+    random stream.
     """
     found: dict[tuple[int, Subset], float] = {}
     rng = np.random.default_rng(0)
@@ -102,7 +105,7 @@ def unit_variances(marginals: Marginals, strategy: Strategy) -> Variances:
         block = None
         if not isinstance(strategy, Identity):
             shape_of_noise = (_VARIANCE_DRAWS, strategy.length(marginals.of(subset)))
-            noise = np.where(rng.random(shape_of_noise) < 0.5, -1.0, 1.0)  # of uniform numbers, like all draws
+            noise = np.where(rng.random(shape_of_noise) < 0.5, -1.0, 1.0)  # from uniform numbers, like all draws
             block = strategy.cells(noise, marginals.of(subset), np.zeros(_VARIANCE_DRAWS))
         for ways in range(1, len(subset) + 1):
             for shared in itertools.combinations(subset, ways):
@@ -115,19 +118,19 @@ def unit_variances(marginals: Marginals, strategy: Strategy) -> Variances:
     return found
 
 
-def in_full(measurements: Sequence[Measurement]) -> tuple[FullMeasurement, ...] | None:
-    """The same measurements, if all of them keep all their coefficients."""
+def as_full_measurements(measurements: Sequence[Measurement]) -> tuple[FullMeasurement, ...] | None:
+    """The measurements as full ones if all of them are; else None."""
     full = tuple(m for m in measurements if isinstance(m, FullMeasurement))
     return full if len(full) == len(measurements) else None
 
 
 def estimate(measurements: Sequence[FullMeasurement]) -> tuple[list[list[Floats]], float]:
-    """Estimates from all measurements of one table together: what each `Measurement.estimate` has, made to agree.
+    """Consistent estimates from all measurements of one table: their own estimates, made to agree.
 
-    The first has the finest cells, and cells of later ones are unions of cells of earlier ones.
+    The first measurement has the finest cells; cells of later ones are unions of cells of earlier ones.
     """
     own = [m.estimate() for m in measurements]
-    blocks, total = _together(
+    blocks, total = _combine(
         measurements, [[b[None] for b in blocks] for blocks, _ in own], [np.array([t]) for _, t in own]
     )
     return [[b[0] for b in layer] for layer in blocks], float(total[0])
@@ -138,13 +141,13 @@ def simulate_all(
 ) -> tuple[list[list[Floats]], Floats]:
     """Fresh draws of the errors of `estimate`."""
     own = [m.simulate(rng, draws) for m in measurements]
-    return _together(measurements, [blocks for blocks, _ in own], [total for _, total in own])
+    return _combine(measurements, [blocks for blocks, _ in own], [total for _, total in own])
 
 
-def _together(
+def _combine(
     measurements: Sequence[FullMeasurement], blocks: Sequence[list[Floats]], totals: Sequence[Floats]
 ) -> tuple[list[list[Floats]], Floats]:
-    """The linear map from the measurements' own estimates to those that agree, and the total that goes with them."""
+    """The linear map from the measurements' own estimates to consistent ones, and their total."""
     if len(measurements) == 1:
         return [blocks[0]], totals[0]
     weights = np.array([1 / _total_variance(m) for m in measurements])
@@ -152,16 +155,16 @@ def _together(
     layers = []
     for m, own in zip(measurements, blocks, strict=True):
         shifted = [b + (total - b.sum(axis=-1))[:, None] / b.shape[-1] for b in own]
-        if not m.strategy.shares_total:  # until now
-            shifted = agreed(shifted, m.marginals, unit_variances(m.marginals, m.strategy))
+        if not m.strategy.shares_total:  # its blocks did not agree before they had one total
+            shifted = reconcile(shifted, m.marginals, unit_variances(m.marginals, m.strategy))
         variances = {key: m.variance * v for key, v in unit_variances(m.marginals, m.strategy).items()}
-        layers.append(Layer(m.marginals, shifted, variances))
-    combined(layers, total)
+        layers.append(AgreedLayer(m.marginals, shifted, variances))
+    combine_layers(layers, total)
     return [layer.blocks for layer in layers], total
 
 
 def _total_variance(measurement: FullMeasurement) -> float:
-    """Variance of the estimated number of rows, where it is not known."""
+    """Variance of the number of rows as one measurement estimates it, if it is unknown."""
     strategy, marginals = measurement.strategy, measurement.marginals
     if not strategy.measures_total:
         return measurement.variance / strategy.total_weight**2
@@ -169,25 +172,25 @@ def _total_variance(measurement: FullMeasurement) -> float:
 
 
 def _own_total_variances(marginals: Marginals, strategy: Strategy) -> list[float]:
-    """Of the number of rows as each marginal has it, for noise of variance 1."""
+    """Variance of each marginal's own estimate of the number of rows, for noise of variance 1."""
     return [
         strategy.total_variance(marginals.of(s)) / marginals.weight(j) ** 2 for j, s in enumerate(marginals.subsets)
     ]
 
 
 def sensitivity(marginals: Marginals, strategy: Strategy) -> Sensitivity:
-    """Largest change of all coefficients together between neighbours: one row is in every marginal, whatever its size.
+    """Largest change of all coefficients together between neighbours: a row is counted in every marginal.
 
     Paper: appendix C [projections]
     """
     parts = (strategy.sensitivity(marginals.of(s)) * marginals.weight(j) for j, s in enumerate(marginals.subsets))
-    alone = strategy.neighbours is Neighbours.ADD_REMOVE and not strategy.measures_total
-    weight = strategy.total_weight if alone else 0
+    separate_total = strategy.neighbours is Neighbours.ADD_REMOVE and not strategy.measures_total
+    weight = strategy.total_weight if separate_total else 0
     return sum(parts, Sensitivity(weight, weight**2))
 
 
 def coefficients(counts: Counts, strategy: Strategy) -> list[Ints]:
-    """The integers that get noise, marginal by marginal; last the weighted number of rows if measured by itself."""
+    """The integers that get noise, marginal by marginal, then the weighted number of rows if measured separately."""
     marginals = counts.marginals
     blocks = [
         marginals.weight(j) * strategy.coefficients(block, marginals.of(subset))
@@ -199,7 +202,7 @@ def coefficients(counts: Counts, strategy: Strategy) -> list[Ints]:
 
 
 def measure(counts: Counts, strategy: Strategy, *, budget: Budget, noise: Noise | None = None) -> FullMeasurement:
-    """Noisy marginals at the cost of `budget`.
+    """Measure marginals with noise, at the cost of `budget`.
 
     Paper: Eq. (7) [noisy-vector], Eq. (8) [sensitivity], Lemma 2 [laplace-mechanism]
     """

@@ -1,4 +1,4 @@
-"""Noise on the counts of squares, squares of squares, and so on."""
+"""Strategy: noise on the counts of nested squares at every scale."""
 
 from __future__ import annotations
 
@@ -11,22 +11,22 @@ import numpy as np
 
 from certsynth.base.arrays import Floats, Ints
 from certsynth.domain import Cells
-from certsynth.domain.covering import woven_level
+from certsynth.domain.covering import covering_level
 from certsynth.mechanisms.guarantee import Neighbours, Sensitivity
 from certsynth.mechanisms.strategy import Product, Strategy, level_weights, size_of
-from certsynth.mechanisms.tree import consistent
+from certsynth.mechanisms.tree import fit_tree
 
 
 @dataclass(frozen=True, slots=True)
 class QuadTree(Strategy):
-    r"""Noise on counts at every scale: points of all lines shared out among 2, 4, 8, … parts, down to the cells.
+    r"""Noise on counts at every scale: the points of each line in 2, 4, 8, … equal parts, down to the cells.
 
     .. math:: c_{l,i} = w_l \sum_{square\ i\ of\ level\ l} v
 
-    A point apart from a line is alone on every level, unless it is in a web, which is cut as its coverings are. A level
-    with a single square holds all rows and is left out, and so is one that cuts nothing. A row is in one square on each
-    level, so one coefficient on each changes by w under add/remove, and two may under replace-one. The way back is
-    least squares on the tree, with the total known.
+    A point off the line is a part of its own on every level, unless its column has a metric, whose coverings define the
+    parts. A level with a single square, or with no more squares than the previous level, is left out. A row is in one
+    square on each level, so on each level one coefficient changes by w under add/remove, and up to two under
+    replace-one. Cells are estimated by least squares on the tree, with the total known.
     """
 
     name = "quad-tree"
@@ -57,12 +57,12 @@ class QuadTree(Strategy):
         ends = list(itertools.accumulate(size for _, size in levels))
         weights = level_weights(len(levels), self.growth)
         noisy = [flat[:, e - size : e] / w for e, w, (_, size) in zip(ends, weights, levels, strict=True)]
-        best = consistent(noisy, [1 / w**2 for w in weights], _above(levels), total.reshape(-1))
+        best = fit_tree(noisy, [1 / w**2 for w in weights], _parents(levels), total.reshape(-1))
         return best[-1][:, levels[-1][0]].reshape(*lead, -1)
 
 
 def _levels(product: Product) -> list[tuple[Ints, int]]:
-    """For each level, coarsest first, the square of every cell and how many squares there are."""
+    """For each level, coarsest first, the square of every cell and the number of squares."""
     return _levels_of(tuple(product))
 
 
@@ -71,7 +71,7 @@ def _levels_of(product: tuple[Cells, ...]) -> list[tuple[Ints, int]]:
     levels: list[tuple[Ints, int]] = []
     squares, parts = 1, 2
     while squares < size_of(product):
-        codes = [_cut(cells, parts) for cells in product]
+        codes = [_split(cells, parts) for cells in product]
         shape = [int(code.max()) + 1 for code in codes]
         if math.prod(shape) > squares:
             squares = math.prod(shape)
@@ -80,19 +80,19 @@ def _levels_of(product: tuple[Cells, ...]) -> list[tuple[Ints, int]]:
     return levels
 
 
-def _cut(cells: Cells, parts: int) -> Ints:
-    """Codes after the points of the line are shared out evenly among so many parts, and labels of a web among those
-    of its covering; other points apart stay alone.
+def _split(cells: Cells, parts: int) -> Ints:
+    """Codes after the line is divided into `parts` parts with equally many points, and labels with a metric into those
+    of its covering; other points off the line stay separate.
     """
-    line, woven = len(cells.places), woven_level(cells, parts.bit_length() - 1)
+    line, woven = len(cells.places), covering_level(cells, parts.bit_length() - 1)
     runs = np.arange(line) * min(parts, line) // max(line, 1)
     first = min(parts, line)
     alone = first + (int(woven.max()) + 1 if len(woven) else 0)
-    return np.concatenate([runs, first + woven, alone + np.arange(cells.alone)])
+    return np.concatenate([runs, first + woven, alone + np.arange(cells.isolated)])
 
 
-def _above(levels: list[tuple[Ints, int]]) -> list[Ints]:
-    """For each level but the first, the square of the level before that each square is part of."""
+def _parents(levels: list[tuple[Ints, int]]) -> list[Ints]:
+    """For each level but the first, the square of the previous level that each square is part of."""
     codes = []
     for (coarse, _), (fine, parts) in itertools.pairwise(levels):
         above = np.zeros(parts, dtype=np.int64)

@@ -1,4 +1,4 @@
-r"""Noise on very many cells of which only what is large is kept: drawn without drawing the rest, exactly in law.
+r"""Draw only the large noise among very many cells, from exactly the law that drawing all of it would have.
 
 Cells without rows have independent noise Z of one law,
 
@@ -24,10 +24,10 @@ import numpy as np
 from certsynth.base.arrays import Ints
 
 Words = Callable[[int], np.ndarray]
-"""So many 64-bit words of random bits."""
+"""Returns the given number of 64-bit words of random bits."""
 
 LARGEST = 2**62
-"""What a gap counts as at most: no grid has so many cells."""
+"""Gaps, in cells, are cut off here: no grid has as many cells."""
 
 _WORD = 2.0**64
 _LOGARITHM = 4e-15  # the relative error of −ln U in floats, generously
@@ -136,8 +136,9 @@ def _inverse(scale: float, digits: int) -> Decimal:
 
 
 def geometric(rate: float, exact_rate: Callable[[int], Decimal], count: int, words: Words) -> Ints:
-    r"""So many independent G with P(G ≥ g) = e^{−rate·g}: exactly, for the rate that `exact_rate` tells. All that is
-    LARGEST or more is returned as LARGEST.
+    r"""Draw `count` independent G with P(G ≥ g) = e^{−rate·g}, exactly, for the rate that `exact_rate` computes.
+
+    What is LARGEST or more is returned as LARGEST.
 
     .. math:: G = \lfloor -\ln U / rate \rfloor
 

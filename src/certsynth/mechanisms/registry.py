@@ -1,4 +1,4 @@
-"""The strategies by name."""
+"""Strategies by name."""
 
 from __future__ import annotations
 
@@ -14,20 +14,20 @@ from certsynth.mechanisms.sparse import LowDimensional
 from certsynth.mechanisms.strategy import Strategy
 
 GRID_STRATEGIES = ("low-dimensional", "low-dimensional-l1")
-"""Those that work on one grid of all columns; the second as the paper does it."""
+"""Strategies for one grid of all columns; the second is the paper's."""
 
-GROWTHS = {
+WEIGHT_GROWTHS = {
     "haar-weighted": tuple(Fraction(i, 8) for i in range(1, 6)),
     "quad-tree": tuple(Fraction(i, 4) for i in range(9)),
 }
-"""Of strategies with levels, by which power of 2 weights may grow from level to level. The plan takes the best."""
+"""By strategy with levels, the exponents g that the plan chooses from: weights grow by 2^g from level to level."""
 
 
 def strategy_named(name: str, *, neighbours: Neighbours, growth: Fraction | None = None) -> Strategy:
-    """The strategy with the given name. Where none is given, `growth` is what theory says is best in two columns.
+    """The strategy of the given name. By default `growth` is the optimum in theory for two columns.
 
-    A square of side 2^-l moves its error over that length, and there are 4^l of them: the sum of 2^l / w_l over levels
-    is least, at a given sum of weights, for w_l that grow as 2^(l/2). Two levels of a binary tree make one of squares.
+    The error of a square of side 2^-l moves over that length, and there are 4^l squares: at a given sum of weights, the
+    sum of 2^l / w_l over levels is least for w_l that grow as 2^(l/2). Two levels of a binary tree make one of squares.
     """
     if name == "identity":
         return Identity(neighbours)

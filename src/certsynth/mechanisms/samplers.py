@@ -1,7 +1,7 @@
-"""Exact noise for releases, and draws of the same law for Monte Carlo.
+"""Exact noise for releases, and simulated draws of the same law for Monte Carlo.
 
 The two never mix: `ExactNoise` takes its randomness from the operating system through OpenDP and has no seed;
-`simulate` is seeded, and used only to learn how large noise can be.
+`simulate` is seeded, and serves only to estimate the size of noise.
 """
 
 from __future__ import annotations
@@ -16,20 +16,20 @@ from typing import Any, Protocol
 import numpy as np
 from scipy.special import log_ndtr, ndtri
 
-from certsynth.base.arrays import Floats, Ints, frozen
+from certsynth.base.arrays import Floats, Ints, read_only
 from certsynth.errors import TooLarge, UnsafeNoise
 from certsynth.mechanisms.guarantee import Budget, Sensitivity, Unit
 from certsynth.mechanisms.rare import Tail, rare_noise, secret_words
 
 OLDEST_SAFE_OPENDP = (0, 14, 2)  # earlier samplers are biased
 MAX_SCALE = 2.0**56  # a float's smallest uniform is 2^−53: no draw is beyond 37 scales, which is below 2^62
-TABLED = 2.0**18
-"""Scale of Gaussian noise up to which simulated draws come from a table of probabilities."""
+MAX_TABULATED_SCALE = 2.0**18
+"""Scale of Gaussian noise up to which simulated draws come from a table of probabilities, with 20 · scale entries."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Noised:
-    """Noisy integers, with the scale of the noise and what they cost."""
+class NoisyIntegers:
+    """Integers with noise, the scale of the noise, and the budget spent."""
 
     values: Ints
     scale: float
@@ -39,79 +39,79 @@ class Noised:
 class Noise(Protocol):
     """Adds noise to integers: discrete Laplace for ε, discrete Gaussian for ρ.
 
-    `releasable`: whether the result may leave the house.
+    `releasable`: whether the result protects privacy, so that it may be published.
     """
 
     @property
     def releasable(self) -> bool: ...
 
-    def add(self, values: Ints, *, sensitivity: Sensitivity, budget: Budget) -> Noised:
-        """`values`, whose sensitivity is given, with noise that makes them as private as `budget` says."""
+    def add(self, values: Ints, *, sensitivity: Sensitivity, budget: Budget) -> NoisyIntegers:
+        """Add noise to `values` of the given sensitivity, at the cost of `budget`."""
         ...
 
     def rare(self, cells: int, tail: Tail) -> tuple[Ints, Ints]:
-        """Of so many cells without rows, those whose noise is in a tail of the law of `add`, and their noise.
+        """Draw noise for `cells` empty cells; return the positions and noise of those in a tail of the law of `add`.
 
-        They belong to the vector that noise was added to, and cost nothing beside it.
+        These cells belong to a vector that `add` was called for, so they cost nothing more.
         """
         ...
 
 
 class ExactNoise:
-    r"""Noise from OpenDP.
+    r"""Noise drawn by OpenDP.
 
     .. math:: P(Z = z) \propto e^{-|z|/scale} \text{ for } \varepsilon, \quad e^{-z^2/2 scale^2} \text{ for } \rho
     """
 
     releasable = True
 
-    def add(self, values: Ints, *, sensitivity: Sensitivity, budget: Budget) -> Noised:
+    def add(self, values: Ints, *, sensitivity: Sensitivity, budget: Budget) -> NoisyIntegers:
         if min(sensitivity.l1, sensitivity.l2_squared) < 1 or budget.amount <= 0:
             raise ValueError("noise needs a sensitivity of at least 1 and a positive budget")
         scale = calibrated_scale(sensitivity, budget)
         try:
             noisy = _mechanism(budget.unit, scale)(values.tolist())
-        except Exception:  # OpenDP's messages may hold counts
+        except Exception:  # OpenDP's messages may contain counts
             raise UnsafeNoise("OpenDP could not draw noise; nothing was released.") from None
         if len(noisy) != len(values):
             raise UnsafeNoise("OpenDP returned a vector of another length; nothing was released.")
-        return Noised(values=frozen(np.array(noisy, dtype=np.int64)), scale=scale, spent=budget)
+        return NoisyIntegers(values=read_only(np.array(noisy, dtype=np.int64)), scale=scale, spent=budget)
 
     def rare(self, cells: int, tail: Tail) -> tuple[Ints, Ints]:
         return rare_noise(cells, tail, secret_words)
 
 
-class MadeUpNoise:
-    """Seeded noise of the same law and scale, for rehearsals on made-up tables. It protects nobody."""
+class SimulatedNoise:
+    """Seeded noise of the same law and scale, for rehearsals on made-up tables. It gives no privacy."""
 
     releasable = False
 
     def __init__(self, rng: np.random.Generator) -> None:
         self.rng = rng
 
-    def add(self, values: Ints, *, sensitivity: Sensitivity, budget: Budget) -> Noised:
+    def add(self, values: Ints, *, sensitivity: Sensitivity, budget: Budget) -> NoisyIntegers:
         scale = calibrated_scale(sensitivity, budget)
-        return Noised(values + simulate(self.rng, budget.unit, scale, values.shape), scale, budget)
+        return NoisyIntegers(values + simulate(self.rng, budget.unit, scale, values.shape), scale, budget)
 
     def rare(self, cells: int, tail: Tail) -> tuple[Ints, Ints]:
         return rare_noise(cells, tail, lambda count: np.frombuffer(self.rng.bytes(8 * count), np.uint64))
 
 
 def calibrated_scale(sensitivity: Sensitivity, budget: Budget) -> float:
-    """A scale, as small as floats allow, that is enough by exact rationals and by OpenDP's own map."""
+    """The smallest float scale, about, that meets the budget by exact arithmetic and by OpenDP's own privacy map."""
     if budget.unit is Unit.EPSILON:
         scale = float(Fraction(sensitivity.l1) / budget.amount)
     else:
         scale = math.sqrt(Fraction(sensitivity.l2_squared) / (2 * budget.amount))
     if scale > MAX_SCALE:
         raise TooLarge("the noise would not fit into 64 bits: raise the budget, or measure fewer marginals.")
-    while not is_enough(scale, sensitivity, budget) or _mapped(scale, sensitivity, budget.unit) > budget.amount:
+    while not is_enough(scale, sensitivity, budget) or _opendp_cost(scale, sensitivity, budget.unit) > budget.amount:
         scale = math.nextafter(scale, math.inf)
     return scale
 
 
 def is_enough(scale: float, sensitivity: Sensitivity, budget: Budget) -> bool:
-    """Whether noise of this scale makes integers of this sensitivity as private as the budget says: exactly.
+    """Whether noise of this scale on integers of this sensitivity costs at most the budget, in exact arithmetic.
 
     Δ₁/scale ≤ ε, or Δ₂²/(2·scale²) ≤ ρ.
     """
@@ -121,8 +121,8 @@ def is_enough(scale: float, sensitivity: Sensitivity, budget: Budget) -> bool:
     return sensitivity.l2_squared <= 2 * budget.amount * exact**2
 
 
-def _mapped(scale: float, sensitivity: Sensitivity, unit: Unit) -> Fraction:
-    """What OpenDP says that noise of this scale costs. Its L2 distance is a float, rounded up here."""
+def _opendp_cost(scale: float, sensitivity: Sensitivity, unit: Unit) -> Fraction:
+    """The cost of noise of this scale by OpenDP's privacy map. The L2 distance it takes is a float, rounded up here."""
     if unit is Unit.EPSILON:
         return Fraction(_mechanism(unit, scale).map(sensitivity.l1))
     distance = math.sqrt(sensitivity.l2_squared)
@@ -131,18 +131,18 @@ def _mapped(scale: float, sensitivity: Sensitivity, unit: Unit) -> Fraction:
     return Fraction(_mechanism(unit, scale).map(distance))
 
 
-def deviation(scale: float, unit: Unit) -> float:
-    """The standard deviation of noise of some scale: Laplace for ε, Gaussian for ρ."""
+def standard_deviation(scale: float, unit: Unit) -> float:
+    """Standard deviation of discrete noise of the given scale: Laplace for ε, Gaussian for ρ (about)."""
     if unit is Unit.RHO:
         return scale
     return math.sqrt(2 * math.exp(-1 / scale)) / -math.expm1(-1 / scale)
 
 
 def simulate(rng: np.random.Generator, unit: Unit, scale: float, size: tuple[int, ...]) -> Ints:
-    """Draws of the noise's law for Monte Carlo.
+    """Draw from the law of the noise, for Monte Carlo.
 
-    Only uniform numbers are taken from the generator, whose bit stream NumPy keeps fixed across versions: whoever
-    verifies a release gets the same draws.
+    Only uniform numbers are taken from the generator, whose bit stream NumPy keeps fixed across versions, so that
+    verification of a release repeats the same draws.
     """
     if scale > MAX_SCALE:
         raise ValueError("draws of this scale would overflow")
@@ -159,22 +159,22 @@ def _simulate_laplace(rng: np.random.Generator, scale: float, size: tuple[int, .
 def _simulate_gaussian(rng: np.random.Generator, scale: float, size: tuple[int, ...]) -> Ints:
     """Discrete Gaussian by inversion of its distribution function.
 
-    Beyond a scale of TABLED a rounded normal variable stands for it: where there is any mass to speak of, the two laws
-    differ by less than 10^-10 of each probability. No double leads further out than 9 scales.
+    Beyond MAX_TABULATED_SCALE it is approximated by a rounded normal variable: wherever the probability matters, the
+    two laws differ by a relative error below 10^-10. No double leads to a value beyond 9 scales.
     """
     uniform = np.maximum(rng.random(size), 2.0**-54)  # inside (0, 1)
-    if scale > TABLED:
+    if scale > MAX_TABULATED_SCALE:
         return np.rint(scale * ndtri(uniform)).astype(np.int64)
-    below = _gaussian_below(scale)
+    below = _cumulative_weights(scale)
     return np.searchsorted(below, uniform * below[-1]) - len(below) // 2
 
 
 @functools.lru_cache(maxsize=1)
-def _gaussian_below(scale: float) -> Floats:
-    """Sums of the weights of all whole numbers from about −10 scales on: the same for all tables of a measurement."""
+def _cumulative_weights(scale: float) -> Floats:
+    """Running sums of the weights of integers from −10 scales on. Cached: all tables of a measurement share them."""
     reach = math.ceil(10 * scale) + 1
-    weights = np.exp(-((np.arange(-reach, reach + 1) / max(scale, 0.02)) ** 2) / 2)  # below, all draws are 0
-    return frozen(np.cumsum(weights))
+    weights = np.exp(-((np.arange(-reach, reach + 1) / max(scale, 0.02)) ** 2) / 2)  # at smaller scales all draws are 0
+    return read_only(np.cumsum(weights))
 
 
 def tail_quantile(unit: Unit, scale: float, beta: Fraction) -> int:
@@ -215,11 +215,11 @@ def _make(dp: Any, unit: Unit, scale: float) -> Any:
 
 @functools.cache
 def _opendp() -> Any:
-    """OpenDP, after a look at its version and its first draws."""
+    """Import OpenDP, after checking its version and a sample of its noise."""
     version = importlib.metadata.version("opendp")
     if not is_safe_version(version):
         raise UnsafeNoise(f"OpenDP {version} is not safe to use: install opendp >= 0.14.2.")
-    # Not opendp.prelude, which loads every library that OpenDP can work with: seconds, in each process.
+    # Not opendp.prelude, which imports every library that OpenDP can work with: seconds, in each process.
     import opendp.domains
     import opendp.measurements
     import opendp.metrics
@@ -248,16 +248,16 @@ def is_safe_version(version: str) -> bool:
 
 
 def self_test(draws: Floats, *, unit: Unit, scale: float) -> None:
-    """Refuse noise that is plainly not what was asked for: constant, off centre, or of the wrong width.
+    """Refuse noise that is obviously wrong: constant, off centre, or of the wrong width.
 
-    The bounds are eight standard errors wide: a sound sampler fails once in 10^14 starts.
+    The bounds are eight standard errors wide: a correct sampler fails once in 10^14 starts.
     """
     n = len(draws)
     values = np.arange(1, math.ceil(60 * scale))
     weights = np.exp(-values / scale if unit is Unit.EPSILON else -((values / scale) ** 2) / 2)
     weights = 2 * weights / (1 + 2 * weights.sum())  # P(|Z| = z)
     mean_size, spread = float(weights @ values), float(weights @ values.astype(float) ** 2)
-    # |Z| has a variance below that of Z. Asked so that NaN fails.
+    # The variance of |Z| is below that of Z. Written so that NaN fails.
     centred = n > 0 and abs(draws.mean()) <= 8 * math.sqrt(spread / n)
     if not (centred and abs(np.abs(draws).mean() - mean_size) <= 8 * math.sqrt(spread / n)):
         raise UnsafeNoise("the noise of OpenDP failed its start-up test: nothing is released. Reinstall opendp.")

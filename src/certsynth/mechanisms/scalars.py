@@ -1,4 +1,4 @@
-"""A few integers with noise, and bounds on what they were before it."""
+"""Measure a few integers with noise, and bound their exact values."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ class NoisyScalars:
     sensitivity: Sensitivity | None = None
 
     def slack(self, beta: Fraction) -> int:
-        """An exact value exceeds its noisy one by more than this with probability at most β, and so below."""
+        """A value exceeds its noisy one by more than this with probability at most β; likewise it falls below it."""
         return tail_quantile(self.cost.spent.unit, self.scale, beta)
 
 
@@ -37,7 +37,7 @@ def measure_scalars(
     neighbours: Neighbours,
     noise: Noise | None = None,
 ) -> NoisyScalars:
-    """`values`, whose sensitivity is given, at the cost of `budget`."""
+    """Measure `values` of the given sensitivity with noise, at the cost of `budget`."""
     noise = noise or ExactNoise()
     noised = noise.add(np.array(values, dtype=np.int64), sensitivity=sensitivity, budget=budget)
     return NoisyScalars(

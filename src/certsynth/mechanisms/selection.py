@@ -1,4 +1,4 @@
-"""Choosing among candidates by a private score: permute-and-flip, with exact coins."""
+"""Choose privately among options by their losses: permute-and-flip, with exact coins."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ def cost_of_choice(budget: Budget) -> Budget:
 
 
 def choose_least(losses: Sequence[int], *, sensitivity: int, epsilon: Fraction) -> int:
-    r"""Index of a small loss, ε-differentially private if no loss changes by more than `sensitivity`.
+    r"""Choose the index of a small loss; ε-differentially private if no loss changes by more than `sensitivity`.
 
-    The candidates come in random order, and each is taken with probability
+    The indices come in random order, and each is chosen with probability
 
     .. math:: \exp\bigl(-\varepsilon\,(loss_i - \min loss) / (2\,sensitivity)\bigr)
 
-    until one is. The 2 is needed: one row may raise one loss and lower another. The chosen loss exceeds the least by
-    more than (2·sensitivity/ε)·ln(M/β) with probability at most β (McKenna and Sheldon, "Permute-and-flip", 2020).
+    until one is. The 2 is needed, since one row may raise one loss and lower another. The chosen loss exceeds the least
+    by more than (2·sensitivity/ε)·ln(M/β) with probability at most β (McKenna and Sheldon, "Permute-and-flip", 2020).
     """
     if sensitivity < 1 or epsilon <= 0:
         raise ValueError("the choice needs a sensitivity of at least 1 and a positive epsilon")
@@ -31,7 +31,7 @@ def choose_least(losses: Sequence[int], *, sensitivity: int, epsilon: Fraction) 
 
 
 def choose_by_ratio(losses: Sequence[int], *, sensitivities: Sequence[int], epsilon: Fraction) -> int:
-    r"""The same where losses have sensitivities of their own: those that change little are told apart better.
+    r"""The same with a sensitivity for each loss: losses of low sensitivity are distinguished better.
 
     .. math:: score_i = \max_j \frac{loss_i - loss_j}{sensitivity_i + sensitivity_j}
 
@@ -45,7 +45,7 @@ def choose_by_ratio(losses: Sequence[int], *, sensitivities: Sequence[int], epsi
 
 
 def _permute_and_flip(scores: Sequence[Fraction], epsilon: Fraction) -> int:
-    """Index of a small score, where none changes by more than 1."""
+    """Choose the index of a small score; no score changes by more than 1."""
     least = min(scores)
     order = list(range(len(scores)))
     secrets.SystemRandom().shuffle(order)
@@ -55,8 +55,8 @@ def _permute_and_flip(scores: Sequence[Fraction], epsilon: Fraction) -> int:
 def flip(gamma: Fraction) -> bool:
     """A coin that is heads with probability exp(−γ), exactly, for rational γ ≥ 0.
 
-    Up to 1 by von Neumann's race: the first K at which a coin of probability γ/K fails is odd with probability exp(−γ)
-    (Canonne, Kamath and Steinke, "The discrete Gaussian for differential privacy", 2020, algorithm 1).
+    For γ ≤ 1 by von Neumann's method: the first K at which a coin of probability γ/K fails is odd with probability
+    exp(−γ) (Canonne, Kamath and Steinke, "The discrete Gaussian for differential privacy", 2020, algorithm 1).
     """
     while gamma > 1:
         if not flip(Fraction(1)):

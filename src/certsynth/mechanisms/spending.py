@@ -1,4 +1,4 @@
-"""Noise that is paid for before it is drawn, and never beyond what was asked for."""
+"""Spending a budget: noise is paid for before it is drawn, and never exceeds the limit."""
 
 from __future__ import annotations
 
@@ -10,16 +10,16 @@ from certsynth.errors import BudgetNote, CertsynthError
 from certsynth.mechanisms.guarantee import Budget, Charge, Sensitivity
 from certsynth.mechanisms.ledger import Account
 from certsynth.mechanisms.rare import Tail
-from certsynth.mechanisms.samplers import ExactNoise, Noise, Noised
+from certsynth.mechanisms.samplers import ExactNoise, Noise, NoisyIntegers
 
 NOTHING_SPENT = "Nothing was spent."
 
 
 class Spending:
-    """The way of one release, or one certificate, with its budget.
+    """The budget of one release or certificate, and what has been spent of it.
 
-    It is reserved in the ledger, if there is one, before the first draw, and stays spent whatever happens then; what
-    goes beyond `limit` is refused. An error that leaves the `with` block says what became of the budget.
+    The whole budget is reserved in the ledger, if there is one, before the first draw, and stays spent whatever happens
+    then; amounts beyond `limit` are refused. An error that leaves the `with` block has a note on the budget.
     """
 
     def __init__(
@@ -30,7 +30,7 @@ class Spending:
         self._left = limit.amount
         self._drawn = False
         self.reservation: str | None = None
-        """The hash of the line in the ledger that paid for it."""
+        """Hash of the ledger's line that reserves the budget."""
         if account is not None:
             account.check(charge)
 
@@ -38,39 +38,39 @@ class Spending:
     def releasable(self) -> bool:
         return self._noise.releasable
 
-    def add(self, values: Ints, *, sensitivity: Sensitivity, budget: Budget) -> Noised:
-        """Noise as `Noise.add` gives it, once it is paid for."""
+    def add(self, values: Ints, *, sensitivity: Sensitivity, budget: Budget) -> NoisyIntegers:
+        """Add noise as `Noise.add` does, after paying for it."""
         self.take(budget)
         sys.audit("certsynth.noise.draw")
         return self._noise.add(values, sensitivity=sensitivity, budget=budget)
 
     def rare(self, cells: int, tail: Tail) -> tuple[Ints, Ints]:
-        """The rest of a vector that noise was added to, where it is large: paid for with that."""
+        """Large noise of further cells of a vector that `add` has paid for."""
         if not self._drawn:
             raise ValueError("no noise was paid for")
         return self._noise.rare(cells, tail)
 
     def take(self, budget: Budget) -> None:
-        """Take a part of the budget: to be called before anything random is drawn for it."""
+        """Spend a part of the budget. Call this before anything random is drawn for it."""
         if budget.unit is not self.limit.unit or not 0 <= budget.amount <= self._left:
             raise ValueError("more is spent than was asked for")
         self.reserve()
         self._left -= budget.amount
 
     def reserve(self) -> None:
-        """Reserve all of the budget, once."""
+        """Reserve the whole budget in the ledger, once."""
         if self._drawn:
             return
-        self._drawn = True  # from here on it counts as spent, even if the next line is interrupted
+        self._drawn = True  # counts as spent from here on, even if the next line is interrupted
         if self.account is not None:
             try:
                 self.reservation = self.account.reserve(self.charge, what=self.what)
             except CertsynthError:
-                self._drawn = False  # it was refused, or the ledger could not be written: nothing is in it
+                self._drawn = False  # refused, or the ledger could not be written: it has no entry
                 raise
 
     def commit(self, manifest: str | None) -> None:
-        """Tell the ledger that the result is out; `manifest` is its hash."""
+        """Record in the ledger that the result is written; `manifest` is its hash."""
         if self.account is not None and self.reservation is not None:
             self.account.commit(self.reservation, manifest)
 
@@ -81,9 +81,9 @@ class Spending:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         if error is not None and (self._drawn or self.account is not None):
-            error.add_note(BudgetNote(self._told()))
+            error.add_note(BudgetNote(self._budget_note()))
 
-    def _told(self) -> str:
+    def _budget_note(self) -> str:
         if not self._drawn:
             return NOTHING_SPENT
         if self.account is None:

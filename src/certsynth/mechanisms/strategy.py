@@ -1,4 +1,4 @@
-"""Strategies: the integer linear map whose coefficients get noise, and the way back to cells.
+"""Strategies: integer linear maps whose coefficients get noise, and the estimates of cells from them.
 
 A strategy acts on one marginal, a block of counts over a product of columns. Its coefficients are integers; noise is
 added to them, and `cells` maps noisy coefficients to an estimate of the counts whose error is linear in the noise.
@@ -21,14 +21,14 @@ from certsynth.transport.path import Order
 Product = Sequence[Cells]
 """The columns of a marginal. Blocks run over all combinations of their cells, the last column fastest."""
 
-_FINEST = 64  # the weight of cells: large, so that those of coarser levels can be whole numbers close to what is wanted
+_FINEST_LEVEL_WEIGHT = 64  # large, so that rounding the smaller weights of coarser levels to integers matters little
 
 
 @dataclass(frozen=True, slots=True)
 class Strategy(ABC):
-    """`neighbours`: the relation that the sensitivity is meant for.
+    """How the counts of one marginal get noise, under the relation `neighbours`.
 
-    `growth`: by which power of 2 the weight of a level exceeds that of the next coarser one, where there are levels.
+    `growth`: log2 of the ratio of a level's weight to that of the next coarser level, for strategies with levels.
     """
 
     neighbours: Neighbours
@@ -40,22 +40,22 @@ class Strategy(ABC):
 
     @property
     def order(self) -> Order:
-        """The path that cells are lined up along, by the strategy or for the path loss."""
+        """The order of cells along a path, for the strategy or the path loss."""
         return "snake"
 
     @property
     def measures_total(self) -> bool:
-        """Whether the number of rows can be read off the coefficients of one marginal."""
+        """Whether the coefficients of one marginal determine an estimate of the number of rows."""
         return False
 
     @property
     def total_weight(self) -> int:
-        """The weight of the number of rows where it is measured by itself: that of cells, so that it is as exact."""
-        return _FINEST if self.growth else 1
+        """Weight of the number of rows if it is measured separately: that of cells, for equal precision."""
+        return _FINEST_LEVEL_WEIGHT if self.growth else 1
 
     @property
     def shares_total(self) -> bool:
-        """Whether all marginals come back with the same total, so that they can be made to agree."""
+        """Whether the estimates of all marginals have the same total, so that they can be made to agree."""
         return True
 
     @abstractmethod
@@ -68,18 +68,18 @@ class Strategy(ABC):
 
     @abstractmethod
     def coefficients(self, counts: Ints, product: Product) -> Ints:
-        """The integers that get noise, of a block of counts."""
+        """The integers that get noise, computed from a block of counts."""
 
     @abstractmethod
     def cells(self, coefficients: Floats, product: Product, total: Floats) -> Floats:
-        """A block of counts from coefficients (any leading axes), exact if these carry no noise.
+        """Estimate a block of counts from coefficients (with any leading axes); exact if these have no noise.
 
-        Linear in (coefficients, total), so that the error is the image of the noise. `total` is the number of rows,
-        known or estimated, with the same leading axes.
+        Linear in (coefficients, total), so the error is the image of the noise. `total` is the number of rows, known or
+        estimated, with the same leading axes.
         """
 
     def total(self, coefficients: Floats) -> Floats:
-        """The number of rows as one marginal's coefficients have it, where they do."""
+        """The number of rows as estimated from one marginal's coefficients, if `measures_total`."""
         raise ValueError("the number of rows is not among these coefficients")
 
     def total_variance(self, product: Product) -> float:
@@ -88,18 +88,18 @@ class Strategy(ABC):
 
 
 def size_of(product: Product) -> int:
-    """Number of cells of a marginal, in Python's integers: it may be larger than any machine word."""
+    """Number of cells of a marginal, as a Python integer, since it may exceed 64 bits."""
     return math.prod(cells.size for cells in product)
 
 
 def level_weights(levels: int, growth: Fraction) -> list[int]:
-    """Whole weights of levels, coarsest first, that grow by a factor of about 2^growth each.
+    """Integer weights of levels, coarsest first, each about 2^growth times the one before.
 
-    The last level has the same weight however many there are: cells of small and large tables get the same noise.
+    The last level's weight does not depend on their number, so cells of small and large tables get the same noise.
 
     >>> level_weights(4, Fraction(0)), level_weights(3, Fraction(1)), level_weights(1, Fraction(1))
     ([1, 1, 1, 1], [16, 32, 64], [64])
     """
     if not growth:
         return [1] * levels
-    return [max(1, round(_FINEST * 2 ** float(-growth * below))) for below in reversed(range(levels))]
+    return [max(1, round(_FINEST_LEVEL_WEIGHT * 2 ** float(-growth * below))) for below in reversed(range(levels))]

@@ -1,1 +1,1 @@
-"""What to expect of a release, before any row is read."""
+"""Planning: choose what a release measures and predict its quality, before any row is read."""

@@ -1,4 +1,4 @@
-"""Answers that are remembered by what was asked: a plan depends on a schema and a few numbers, and on no row."""
+"""A cache of plans on disk: a plan depends on a schema and a few numbers, never on rows."""
 
 from __future__ import annotations
 
@@ -12,27 +12,28 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
-VARIABLE = "CERTSYNTH_CACHE"
-"""The folder that answers are kept in; "off" keeps none. By default a folder of the user's cache."""
+CACHE_VARIABLE = "CERTSYNTH_CACHE"
+"""Environment variable that names the cache folder; "off" disables the cache. By default it is a folder of the user's
+cache."""
 
 Answer = dict[str, Any]
 
 
-def remembered(question: Mapping[str, Any], make: Callable[[], Answer]) -> Answer:
-    """What `make` returns, or what it returned when the same was asked before: JSON in both cases.
+def load_or_make(question: Mapping[str, Any], make: Callable[[], Answer]) -> Answer:
+    """The stored answer to a question; if there is none, what `make` returns, which is stored. JSON in both cases.
 
-    A folder that cannot be read or written is as good as none.
+    A folder that cannot be read or written is treated as if there were none.
     """
     folder = _folder()
     if folder is None:
-        return _plain(make())
+        return _json_copy(make())
     asked = json.dumps({"certsynth": importlib.metadata.version("certsynth"), **question}, sort_keys=True)
     file = folder / f"{hashlib.sha256(asked.encode()).hexdigest()}.json"
     with contextlib.suppress(OSError, ValueError, RecursionError):
         found = json.loads(file.read_text(encoding="utf-8"))
         if isinstance(found, dict) and found.get("asked") == asked and isinstance(found.get("answer"), dict):
             return dict(found["answer"])
-    answer = _plain(make())
+    answer = _json_copy(make())
     with contextlib.suppress(OSError):
         folder.mkdir(parents=True, exist_ok=True)
         with tempfile.NamedTemporaryFile("w", dir=folder, suffix=".new", delete=False, encoding="utf-8") as new:
@@ -41,12 +42,12 @@ def remembered(question: Mapping[str, Any], make: Callable[[], Answer]) -> Answe
     return answer
 
 
-def _plain(answer: Answer) -> Answer:
+def _json_copy(answer: Answer) -> Answer:
     return dict(json.loads(json.dumps(answer)))
 
 
 def _folder() -> Path | None:
-    chosen = os.environ.get(VARIABLE)
+    chosen = os.environ.get(CACHE_VARIABLE)
     if chosen == "off":
         return None
     if chosen:

@@ -1,9 +1,9 @@
-"""Which mechanism, resolution and split of the budget promise most: from the schema alone, before any row is read.
+"""Choose mechanism, resolution and split of the budget from the schema alone, before any row is read.
 
-Every candidate is judged by what its cells may lose and by what its noise alone does, drawn from its law. Where that is
-not the whole story, because particles smooth noise and keep single columns at full detail, the most promising ones are
-rehearsed: released on tables made up from the schema. docs/explanation/planning.md has the reasons and the figures, and
-how the planned resolution and the loss follow the theory.
+Every design is assessed by the loss inside its cells and the loss caused by its noise, drawn from its law. Particles
+smooth noise and keep single columns at full detail, so for them the most promising designs are also rehearsed: released
+on tables made up from the schema. docs/explanation/planning.md has the reasons and figures, and compares the planned
+resolution and loss with the theory.
 
 Paper: Theorem 1 [rates]
 """
@@ -17,7 +17,7 @@ from typing import Any
 
 import numpy as np
 
-from certsynth.algorithm.layers import Layer, grouped, most_labels, points, weighted
+from certsynth.algorithm.layers import LayerSpec, group_cells, lattice_points, max_label_groups, weighted_marginals
 from certsynth.algorithm.options import AUTO_MECHANISMS, MECHANISMS, RESOLUTION
 from certsynth.algorithm.settings import SPLITS, Settings
 from certsynth.algorithm.sizes import check_size
@@ -28,39 +28,40 @@ from certsynth.domain import Category, Cells, Column, Groups, Ordered, Schema
 from certsynth.domain.column import discretisation
 from certsynth.errors import InputError, TooLarge
 from certsynth.mechanisms import FullMeasurement, Strategy, strategy_named
-from certsynth.mechanisms.registry import GROWTHS
-from certsynth.planning.cache import remembered
-from certsynth.planning.noise import best_strategy, blank, noise_losses
-from certsynth.planning.rehearsal import MOST_ROWS, loss, rehearse
+from certsynth.mechanisms.registry import WEIGHT_GROWTHS
+from certsynth.planning.cache import load_or_make
+from certsynth.planning.noise import best_strategy, blank_measurement, noise_losses
+from certsynth.planning.rehearsal import MAX_REHEARSAL_ROWS, rehearse, rehearsed_loss
+from certsynth.planning.subsample import subsample
 from certsynth.planning.tables import strengths
-from certsynth.planning.thinning import thinned
 from certsynth.projection.support import fits_full_grid
 from certsynth.queries import Marginals
 from certsynth.queries.marginals import Subset
 
 RESOLUTIONS = (4, 6, 8, 12, 16, 24, 32, 48, 64, 96, 128)
 
-PROMPT_CELLS, PARTICLE_CELLS = 12_000, 2_000_000
-"""Cells up to which a resolution is chosen without being asked for: by programs, or particles, more take minutes."""
+MAX_PROGRAM_CELLS, MAX_PARTICLE_CELLS = 12_000, 2_000_000
+"""Cells of all tables up to which a resolution is chosen automatically, for linear programs and for particles: more
+take minutes."""
 
-SPLIT = Fraction(1, 4)
-"""Of the budget for measuring, what single columns get at first, while candidates are compared."""
+FIRST_SPLIT = Fraction(1, 4)
+"""Share of the measurement budget that single columns get while designs are compared, if wider tables are measured,
+too."""
 
-SHORT_LIST, REHEARSALS = 3, 2
-"""Candidates that are rehearsed, and the made-up tables that each is rehearsed on."""
+MAX_REHEARSED_DESIGNS, REHEARSALS_PER_DESIGN = 3, 2
+"""Designs that are rehearsed, at most, and the made-up tables that each is rehearsed on."""
 
-CLOSE = 1.3
-"""A candidate is rehearsed if it promises at most so many times the smallest loss."""
+MAX_REHEARSED_RATIO = 1.3
+"""Predicted loss up to which a design is rehearsed, as a multiple of the smallest."""
 
-_SPLIT_DRAWS = 12  # of the noise, to tell splits apart
-_GROWTH_RESOLUTION = 16  # at which the growth of weights is chosen for all
+_SPLIT_DRAWS = 12  # noise draws for comparing splits
+_GROWTH_RESOLUTION = 16  # resolution at which the growth of weights is chosen for all
 
 
 @dataclass(frozen=True, slots=True)
 class Model:
-    """How the expected loss is put together, as multiples: of what a cell loses at worst, of what noise does to the
-    tables that are certified, both to some power, and of what is left of it in single columns; and what there is in any
-    case.
+    """A model of the expected loss: `least`, plus multiples of powers of the worst loss inside a cell and of the loss
+    by noise on the certified tables, plus a multiple of the loss by noise on single columns.
     """
 
     inside: float
@@ -75,23 +76,23 @@ class Model:
         return self.least + cells + tables + self.single * single
 
 
-WORST = Model(inside=1.0, noise=2.0)
-"""Rows at the centres of even cells, fitted to noisy counts: the fit may be as far from these as the truth is."""
+WORST_CASE = Model(inside=1.0, noise=2.0)
+"""Rows at the centres of even cells, fitted to noisy counts: the fit may be as far from the counts as the data are."""
 
 TYPICAL = Model(inside=0.149, noise=0.118, single=0.62, least=0.0017, inside_power=1.5, noise_power=0.7)
-"""Particles: fitted to the losses of six survey tables (docs/explanation/planning.md)."""
+"""Particles. The numbers were fitted to the losses of six survey tables (docs/explanation/planning.md)."""
 
 
 @dataclass(frozen=True, slots=True)
-class Candidate:
-    """What may be measured, with what it promises: `predicted` is a loss, rehearsed or put together by a model.
+class Design:
+    """What a release may measure, with its `predicted` loss, by a model and, if rehearsed, by rehearsals.
 
-    `discretisation` is what a cell of the last layer may lose, `privatisation` the mean loss of its noise.
+    `discretisation` is the worst loss inside a cell of the last layer, `privatisation` the mean loss by its noise.
 
     Paper: Eq. (15) [expected-loss]
     """
 
-    layers: tuple[Layer, ...]
+    layers: tuple[LayerSpec, ...]
     split: Fraction
     discretisation: float
     privatisation: float
@@ -109,20 +110,20 @@ class Candidate:
 
 @dataclass(frozen=True, slots=True)
 class Choice:
-    """The best candidate, and those that it was compared with."""
+    """The best design, and all designs that were compared."""
 
-    best: Candidate
-    candidates: tuple[Candidate, ...]
+    best: Design
+    designs: tuple[Design, ...]
 
     @property
-    def layers(self) -> tuple[Layer, ...]:
+    def layers(self) -> tuple[LayerSpec, ...]:
         return self.best.layers
 
 
 def choose(task: Task, *, memory: int | None = None, progress: Progress = silent) -> Choice:
-    """The layers of a release with the smallest expected loss. `rows` must be public.
+    """Choose the design with the smallest expected loss. The task's number of rows must be public.
 
-    What was asked before is remembered, also by other processes.
+    Choices are cached on disk.
     """
     question = {
         "choice": 8,
@@ -138,15 +139,15 @@ def choose(task: Task, *, memory: int | None = None, progress: Progress = silent
         "rows": task.rows,
         "memory": memory,
     }
-    found = remembered(question, lambda: _to_json(_chosen(task, memory, progress)))
+    found = load_or_make(question, lambda: _to_json(_choose(task, memory, progress)))
     try:
         return _from_json(found, task.settings)
-    except (InputError, KeyError, TypeError, ValueError, IndexError, ArithmeticError):  # somebody else wrote that
-        return _chosen(task, memory, progress)
+    except (InputError, KeyError, TypeError, ValueError, IndexError, ArithmeticError):  # the cache file was changed
+        return _choose(task, memory, progress)
 
 
 def _to_json(choice: Choice) -> dict[str, Any]:
-    candidates = [
+    designs = [
         {
             "mechanism": c.strategy.name,
             "growth": str(c.strategy.growth),
@@ -157,13 +158,13 @@ def _to_json(choice: Choice) -> dict[str, Any]:
             "predicted": c.predicted,
             "rehearsed": list(c.rehearsed),
         }
-        for c in choice.candidates
+        for c in choice.designs
     ]
-    return {"best": choice.candidates.index(choice.best), "candidates": candidates}
+    return {"best": choice.designs.index(choice.best), "candidates": designs}
 
 
 def _from_json(found: Mapping[str, Any], settings: Settings) -> Choice:
-    candidates = []
+    designs = []
     for c in found["candidates"]:
         growth, split, resolution = (
             Fraction(c["growth"]),
@@ -171,63 +172,63 @@ def _from_json(found: Mapping[str, Any], settings: Settings) -> Choice:
             RESOLUTION("resolution", c["resolution"]),
         )
         name, points_only = c["mechanism"], settings.cells(settings.sparsity) == "points"
-        growths = GROWTHS.get(name, (Fraction(0),)) if name in MECHANISMS else ()
+        growths = WEIGHT_GROWTHS.get(name, (Fraction(0),)) if name in MECHANISMS else ()
         resolutions = [settings.resolution] if settings.resolution else [None] if points_only else RESOLUTIONS
         fits = growth in growths and resolution in resolutions and settings.mechanism in (None, name)
         if split not in SPLITS or not fits:
-            raise ValueError("no candidate")
+            raise ValueError("not a design that could be chosen")
         strategy = strategy_named(c["mechanism"], neighbours=settings.neighbours, growth=growth)
         layers = _layers(settings, strategy, resolution, split)
         inside, noise, predicted = (float(c[key]) for key in ("discretisation", "privatisation", "predicted"))
-        candidates.append(Candidate(layers, split, inside, noise, predicted, tuple(map(float, c["rehearsed"]))))
-    return Choice(candidates[found["best"]], tuple(candidates))
+        designs.append(Design(layers, split, inside, noise, predicted, tuple(map(float, c["rehearsed"]))))
+    return Choice(designs[found["best"]], tuple(designs))
 
 
-def first_guess(task: Task) -> Candidate:
-    """The best candidate by what noise alone does, without rehearsals."""
-    return min(_candidates(task, None, silent), key=_predicted)
+def first_guess(task: Task) -> Design:
+    """The best design by the model alone, without rehearsals."""
+    return min(_designs(task, None, silent), key=_predicted)
 
 
-def _chosen(task: Task, memory: int | None, progress: Progress) -> Choice:
-    candidates = list(_candidates(task, memory, progress))
-    best = min(candidates, key=_predicted)
+def _choose(task: Task, memory: int | None, progress: Progress) -> Choice:
+    designs = list(_designs(task, memory, progress))
+    best = min(designs, key=_predicted)
     if task.settings.cells(task.settings.sparsity) != "groups":
-        return Choice(best, tuple(candidates))
+        return Choice(best, tuple(designs))
     split = _best_split(task, best)
-    if split != SPLIT:
-        most = CLOSE * best.predicted
-        close = [c for c in candidates if c.predicted <= most]
+    if split != FIRST_SPLIT:
+        most = MAX_REHEARSED_RATIO * best.predicted
+        close = [c for c in designs if c.predicted <= most]
         again = iter(_with_splits(task, [(c, split) for c in close]))
-        candidates = [
+        designs = [
             next(again)
             if c.predicted <= most
             else replace(c, split=split, layers=_layers(task.settings, c.strategy, c.resolution, split))
-            for c in candidates
+            for c in designs
         ]
-    candidates = _rehearsed(task, sorted(candidates, key=_predicted), progress)
-    rehearsed = [c for c in candidates if c.rehearsed] or candidates
-    return Choice(min(rehearsed, key=_predicted), tuple(candidates))
+    designs = _rehearse(task, sorted(designs, key=_predicted), progress)
+    rehearsed = [c for c in designs if c.rehearsed] or designs
+    return Choice(min(rehearsed, key=_predicted), tuple(designs))
 
 
-def _predicted(candidate: Candidate) -> float:
-    return candidate.predicted
+def _predicted(design: Design) -> float:
+    return design.predicted
 
 
-def _candidates(task: Task, memory: int | None, progress: Progress) -> Iterator[Candidate]:
-    """All mechanisms at all resolutions, as long as more cells may help."""
+def _designs(task: Task, memory: int | None, progress: Progress) -> Iterator[Design]:
+    """Designs of all mechanisms, for increasing resolutions as long as more cells may help."""
     names = (task.settings.mechanism,) if task.settings.mechanism else AUTO_MECHANISMS
     if task.settings.cells(task.settings.sparsity) == "points":
-        table = Marginals(cells=points(task.schema, task.settings.resolution), subsets=task.settings.tables)
+        table = Marginals(cells=lattice_points(task.schema, task.settings.resolution), subsets=task.settings.tables)
         for name in names:
             strategy = best_strategy(
                 table, [name], task.settings.neighbours, budget=task.settings.measurement_budget, rows=task.rows
             )
-            yield candidate(task, strategy, task.settings.resolution, SPLIT)
+            yield predict_design(task, strategy, task.settings.resolution, FIRST_SPLIT)
         return
     progress("comparing mechanisms", 0, None)
     resolutions = _resolutions(task)
-    strategies = _with_growth(task, names, resolutions)
-    most_cells = PARTICLE_CELLS if task.settings.projection == "particles" else PROMPT_CELLS
+    strategies = _best_growths(task, names, resolutions)
+    most_cells = MAX_PARTICLE_CELLS if task.settings.projection == "particles" else MAX_PROGRAM_CELLS
     least: list[float] = []
     for done, resolution in enumerate(resolutions):
         marginals = tables_at(task, resolution)
@@ -238,92 +239,92 @@ def _candidates(task: Task, memory: int | None, progress: Progress) -> Iterator[
                 raise
             return
         if done and (sum(marginals.sizes()) > most_cells or min(least) < min(least[-2:])):
-            return  # more cells have more noise
-        tasks = [(task, strategy, resolution, SPLIT) for strategy in strategies]
+            return  # finer cells have more noise
+        tasks = [(task, strategy, resolution, FIRST_SPLIT) for strategy in strategies]
         work = len(tasks) * max(marginals.sizes()) * 50
-        found = run(candidate, tasks, work=work, phase="comparing mechanisms", progress=silent)
+        found = run(predict_design, tasks, work=work, phase="comparing mechanisms", progress=silent)
         yield from found
         least.append(min(map(_predicted, found)))
         progress("comparing mechanisms", done + 1, None)
 
 
 def _model(settings: Settings) -> Model:
-    return TYPICAL if settings.cells(settings.sparsity) == "groups" else WORST
+    return TYPICAL if settings.cells(settings.sparsity) == "groups" else WORST_CASE
 
 
-def candidate(
+def predict_design(
     task: Task,
     strategy: Strategy,
     resolution: int | None,
     split: Fraction,
     draws: int | None = None,
-) -> Candidate:
-    """What a mechanism at a resolution promises, by what noise alone does."""
+) -> Design:
+    """The design of a mechanism at a resolution, with its loss predicted by the model."""
     layers = _layers(task.settings, strategy, resolution, split)
-    few, thin, _ = thinned(task.schema, layers)
-    noise = noise_losses(blank_layers(few, thin, task.rows), rows=task.rows, draws=draws)
+    few, layers_of_few, _ = subsample(task.schema, layers)
+    noise = noise_losses(blank_layers(few, layers_of_few, task.rows), rows=task.rows, draws=draws)
     kind, model = layers[-1].cells, _model(task.settings)
     inside = 0.0
     if resolution is not None and kind != "points":
-        inside = max(float(_lost(column, resolution, kind == "groups")) for column in task.schema)
+        inside = max(float(_worst_cell_loss(column, resolution, kind == "groups")) for column in task.schema)
     privatisation = float(noise[-1].mean())
     single = float(noise[0].mean()) if len(layers) > 1 else 0.0
-    return Candidate(layers, split, inside, privatisation, model.loss(inside, privatisation, single))
+    return Design(layers, split, inside, privatisation, model.loss(inside, privatisation, single))
 
 
-def _layers(settings: Settings, strategy: Strategy, resolution: int | None, split: Fraction) -> tuple[Layer, ...]:
+def _layers(settings: Settings, strategy: Strategy, resolution: int | None, split: Fraction) -> tuple[LayerSpec, ...]:
     """What is measured: the last layer with the strategy at the resolution, those before it in finer cells."""
     budget = settings.measurement_budget
     *before, (tables, kind, share) = settings.layers(split)
-    last = Layer(tables, kind, resolution, strategy, budget.share(share))
+    last = LayerSpec(tables, kind, resolution, strategy, budget.share(share))
     plain = strategy_named("identity", neighbours=settings.neighbours)
     layers = []
     for own, cells, part in before:
         finer = None if cells == "points" or resolution is None else 2 * resolution
-        layers.append(Layer(own, cells, finer, plain, budget.share(part)))
+        layers.append(LayerSpec(own, cells, finer, plain, budget.share(part)))
     return (*layers, last)
 
 
-def blank_layers(schema: Schema, layers: Sequence[Layer], rows: int) -> list[FullMeasurement]:
-    """FullMeasurements of nothing, in cells like those that layers will have for so many rows."""
+def blank_layers(schema: Schema, layers: Sequence[LayerSpec], rows: int) -> list[FullMeasurement]:
+    """Measurements of an empty table, in cells like those that the layers will have for `rows` rows."""
     made: list[FullMeasurement] = []
     for layer in layers:
         cells: tuple[Cells, ...] = made[-1].marginals.cells if made else ()
         if layer.cells == "points":
-            cells = points(schema, layer.resolution)
+            cells = lattice_points(schema, layer.resolution)
         elif layer.cells == "even":
             assert layer.resolution is not None
             cells = tuple(column.cells(layer.resolution) for column in schema)
         else:
             cells = tuple(
                 _even_groups(column, known, layer, rows)
-                for column, known in zip(schema, cells or points(schema, None), strict=True)
+                for column, known in zip(schema, cells or lattice_points(schema, None), strict=True)
             )
-        made.append(blank(weighted(cells, layer), layer.strategy, layer.budget))
+        made.append(blank_measurement(weighted_marginals(cells, layer), layer.strategy, layer.budget))
     return made
 
 
 def tables_at(task: Task, resolution: int) -> Marginals:
-    """The tables that a release at some resolution measures last, in cells like those that they will have."""
+    """The marginals of the last layer of a release at some resolution, in cells like those that it will have."""
     plain = strategy_named("identity", neighbours=task.settings.neighbours)
-    return blank_layers(task.schema, _layers(task.settings, plain, resolution, SPLIT), task.rows)[-1].marginals
+    return blank_layers(task.schema, _layers(task.settings, plain, resolution, FIRST_SPLIT), task.rows)[-1].marginals
 
 
-def _even_groups(column: Column, known: Cells, layer: Layer, rows: int) -> Groups:
-    """Points in groups of about the same number, unions of known ones."""
+def _even_groups(column: Column, known: Cells, layer: LayerSpec, rows: int) -> Groups:
+    """Groups of about equally many points, unions of known groups."""
     assert isinstance(known, Groups)
     assert layer.resolution is not None
     lattice = known.lattice
     if not (line := len(lattice.places)):
-        return grouped(column, lattice, known, np.ones(lattice.size), most_labels(layer, rows))
+        return group_cells(column, lattice, known, np.ones(lattice.size), max_label_groups(layer, rows))
     most = min(layer.resolution, line)
     return Groups.of(lattice, np.unique(np.arange(most) * line // most))
 
 
-def _lost(column: Column, resolution: int, native: bool) -> Fraction:
-    """How far a value can be from where its cell is; nothing in groups of one value.
+def _worst_cell_loss(column: Column, resolution: int, native: bool) -> Fraction:
+    """The largest distance of a value to the position of its cell; 0 in groups of one value.
 
-    Many labels in few groups lose as much as a line does: those in a group are about as different as neighbours.
+    Many labels in few groups are taken to lose as much as a line: labels of a group differ about as much as neighbours.
     """
     if not native:
         return discretisation(column, column.cells(resolution))
@@ -334,7 +335,7 @@ def _lost(column: Column, resolution: int, native: bool) -> Fraction:
 
 
 def _resolutions(task: Task) -> Sequence[int]:
-    """The resolutions that may be chosen: all points of the grid must fit where all may carry weight."""
+    """The resolutions to choose from; if the support is the full grid, those at which it is small enough."""
     if task.settings.resolution is not None:
         return (task.settings.resolution,)
     if task.settings.projection != "full-grid":
@@ -343,64 +344,64 @@ def _resolutions(task: Task) -> Sequence[int]:
     return [k for k, marginals in tables.items() if fits_full_grid(marginals)] or RESOLUTIONS[:1]
 
 
-def _with_growth(task: Task, names: Sequence[str], resolutions: Sequence[int]) -> list[Strategy]:
-    """Each mechanism with the growth of weights whose noise costs least, at a middle resolution."""
+def _best_growths(task: Task, names: Sequence[str], resolutions: Sequence[int]) -> list[Strategy]:
+    """Each mechanism with the growth of weights that minimises the loss by noise at a middle resolution."""
     middle = min(resolutions, key=lambda k: abs(k - _GROWTH_RESOLUTION))
     plain = strategy_named("identity", neighbours=task.settings.neighbours)
-    layers = _layers(task.settings, plain, middle, SPLIT)
-    few, thin, _ = thinned(task.schema, layers)
-    marginals = blank_layers(few, thin, task.rows)[-1].marginals
-    budget = task.settings.measurement_budget.share(Fraction(len(thin[-1].subsets), len(layers[-1].subsets)))
+    layers = _layers(task.settings, plain, middle, FIRST_SPLIT)
+    few, layers_of_few, _ = subsample(task.schema, layers)
+    marginals = blank_layers(few, layers_of_few, task.rows)[-1].marginals
+    budget = task.settings.measurement_budget.share(Fraction(len(layers_of_few[-1].subsets), len(layers[-1].subsets)))
     return [best_strategy(marginals, [name], task.settings.neighbours, budget=budget, rows=task.rows) for name in names]
 
 
 def _with_splits(
     task: Task,
-    others: Sequence[tuple[Candidate, Fraction]],
+    others: Sequence[tuple[Design, Fraction]],
     draws: int | None = None,
-) -> list[Candidate]:
-    """Candidates once more, each with a split of the budget."""
+) -> list[Design]:
+    """Assess designs again, each with another split of the budget."""
     tasks = [(task, c.strategy, c.resolution, split, draws) for c, split in others]
     work = 50 * sum((c.resolution or 1) ** task.settings.sparsity for c, _ in others)
-    return run(candidate, tasks, work=work, phase="comparing mechanisms", progress=silent)
+    return run(predict_design, tasks, work=work, phase="comparing mechanisms", progress=silent)
 
 
-def _best_split(task: Task, best: Candidate) -> Fraction:
-    """What single columns should get of the budget, by what noise alone does."""
+def _best_split(task: Task, best: Design) -> Fraction:
+    """The best share of the budget for single columns, by the model."""
     tried = _with_splits(task, [(best, split) for split in SPLITS], _SPLIT_DRAWS)
     return SPLITS[int(np.argmin([c.predicted for c in tried]))]
 
 
-def _rehearsed(task: Task, candidates: Sequence[Candidate], progress: Progress) -> list[Candidate]:
-    """Candidates, the best first, those on the short list with the losses of rehearsals.
+def _rehearse(task: Task, designs: Sequence[Design], progress: Progress) -> list[Design]:
+    """Rehearse the best of some designs, given best first; returns all with corrected predictions.
 
-    What the model says is corrected by how far it is off on the whole. The model knows real tables and the rehearsals
-    know this schema: the geometric mean of both counts.
+    Predictions of the model are multiplied by the median ratio of rehearsed to predicted losses. The model was fitted
+    to real tables and the rehearsals use this schema, so a rehearsed design gets the geometric mean of both.
     """
-    short = [c for c in candidates if c.predicted <= CLOSE * candidates[0].predicted][:SHORT_LIST]
+    close = [c for c in designs if c.predicted <= MAX_REHEARSED_RATIO * designs[0].predicted]
+    short = close[:MAX_REHEARSED_DESIGNS]
     if len(short) == 1:
-        return list(candidates)
+        return list(designs)
     tasks = [
         (task.schema, task.settings.subsets, each.layers, task.rows, strength, seed)
         for each in short
-        for seed, strength in enumerate(strengths(REHEARSALS))
+        for seed, strength in enumerate(strengths(REHEARSALS_PER_DESIGN))
     ]
-    work = (
-        len(tasks) * min(task.rows, MOST_ROWS) * len(task.settings.subsets) * 2
-    )  # ten pairs take as long as a process to start
+    # Rehearsing ten pairs takes as long as starting a process.
+    work = len(tasks) * min(task.rows, MAX_REHEARSAL_ROWS) * len(task.settings.subsets) * 2
     found = run(_rehearsed_loss, tasks, work=work, phase="rehearsing", progress=progress)
-    losses = np.reshape(found, (len(short), REHEARSALS))
+    losses = np.reshape(found, (len(short), REHEARSALS_PER_DESIGN))
     means, promised = losses.mean(axis=1), np.array([c.predicted for c in short])
     off = float(np.median(means / promised))
     done = [
         replace(c, predicted=float(np.sqrt(mean * off * c.predicted)), rehearsed=tuple(map(float, each)))
         for c, mean, each in zip(short, means, losses, strict=True)
     ]
-    return done + [replace(c, predicted=off * c.predicted) for c in candidates[len(short) :]]
+    return done + [replace(c, predicted=off * c.predicted) for c in designs[len(short) :]]
 
 
 def _rehearsed_loss(
-    schema: Schema, subsets: Sequence[Subset], layers: Sequence[Layer], rows: int, strength: float, seed: int
+    schema: Schema, subsets: Sequence[Subset], layers: Sequence[LayerSpec], rows: int, strength: float, seed: int
 ) -> float:
-    schema, layers, subsets = thinned(schema, layers, subsets)
-    return loss(schema, subsets, rehearse(schema, layers, rows, strength=strength, seed=seed))
+    schema, layers, subsets = subsample(schema, layers, subsets)
+    return rehearsed_loss(schema, subsets, rehearse(schema, layers, rows, strength=strength, seed=seed))

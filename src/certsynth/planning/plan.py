@@ -1,4 +1,4 @@
-"""What to expect of a release, before a row is read or any budget spent: `plan`."""
+"""`plan`: predict what a release would choose and certify, before any row is read or any budget spent."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
 
-from certsynth.algorithm.layers import Layer
+from certsynth.algorithm.layers import LayerSpec
 from certsynth.algorithm.sizes import Size, size_of_release
 from certsynth.algorithm.task import Task
 from certsynth.base.parallel import run
@@ -21,45 +21,45 @@ from certsynth.mechanisms.concentrated import Privacy, rho_of
 from certsynth.mechanisms.guarantee import decimal_text
 from certsynth.planning.choice import (
     RESOLUTIONS,
-    Candidate,
     Choice,
+    Design,
     blank_layers,
-    candidate,
     choose,
     first_guess,
+    predict_design,
     tables_at,
 )
 from certsynth.planning.noise import noise_losses
-from certsynth.planning.outlook import FIRST_SEED, Outlook, expected, is_rehearsed
-from certsynth.planning.rehearsal import loss, rehearse, slack
+from certsynth.planning.outlook import OUTLOOK_SEED, Outlook, expect_bound, is_rehearsed
+from certsynth.planning.rehearsal import certificate_slack, rehearse, rehearsed_loss
+from certsynth.planning.subsample import subsample
 from certsynth.planning.tables import strengths
-from certsynth.planning.thinning import thinned
-from certsynth.queries.fine import FineMarginals
+from certsynth.queries.fine import LatticeQuery
 from certsynth.queries.marginals import all_subsets
 
-REFERENCE = "haar-noisy-total"
-"""The paper's mechanism: shown beside the others, and never chosen."""
+REFERENCE_MECHANISM = "haar-noisy-total"
+"""The paper's mechanism, shown for comparison and never chosen automatically."""
 
-QUANTILE_TABLES = 60
-"""The privatisation term is the largest over the tables on which noise costs most: over all candidates so many are
-looked at for each draw, and at least two, at most ten, for each candidate."""
+MAX_QUANTILE_TABLES = 60
+"""Tables examined for each noise draw, over all designs, at most; each design has 2 to 10 of them. The privatisation
+term is the largest over the tables on which noise costs most."""
 
-MANY_SUBSETS, SMALL_DELTA = 100, Fraction(1, 10**6)
-"""From so many subsets on it is told what the other noise would do: without δ, or with this one."""
+MIN_SUBSETS_FOR_OTHER_NOISE, OTHER_NOISE_DELTA = 100, Fraction(1, 10**6)
+"""Subsets from which the plan also shows a release with the other noise: without δ, or with this δ."""
 
-MOST_SUBSETS, MOST_CELLS = 300, 100_000
-"""Beyond so many subsets of columns a variation is not rehearsed: it is put together by the model. Of more cells, it is
-left out."""
+MAX_REHEARSED_SUBSETS, MAX_VARIATION_CELLS = 300, 100_000
+"""Subsets up to which a variation is rehearsed (beyond, the model predicts it), and cells of all tables beyond which it
+is left out."""
 
 
 @dataclass(frozen=True, slots=True)
 class Planned:
     """A mechanism at a resolution, and what to expect of it.
 
-    `discretisation` is what a cell may lose at worst, `privatisation` what noise on the certified tables costs at the
-    plan's confidence; `predicted_bound` is the certificate to expect and `low` to `high` the range that it should be
-    in. `rehearsals` says on how many made-up tables it was rehearsed: without any, it is put together by a model. Where
-    there is a `dimension`, all that is meant for rows that lie on a set of it.
+    `discretisation` is the worst loss inside a cell, `privatisation` the loss by noise on the certified tables at the
+    plan's confidence, `predicted_bound` the expected certificate and `low` to `high` its expected range. `rehearsals`
+    is the number of made-up tables it was rehearsed on; if it is 0, a model predicts the bound. If there is a
+    `dimension`, the figures are for rows on a set of that dimension.
     """
 
     mechanism: str
@@ -79,7 +79,7 @@ class Planned:
 
 @dataclass(frozen=True, slots=True)
 class Variation:
-    """What would be chosen and expected if one thing were different."""
+    """The choice and the expected bound if one thing were different."""
 
     change: str
     mechanism: str
@@ -89,7 +89,7 @@ class Variation:
 
 @dataclass(frozen=True, slots=True)
 class Merged:
-    """A column of more labels than can be told apart in tables with others: in how many groups they are counted."""
+    """A column with too many labels to count each of them in tables with other columns, and its number of groups."""
 
     column: str
     labels: int
@@ -98,9 +98,9 @@ class Merged:
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """What `release` would choose for a table of this schema and size, what it chose from, and what to expect.
+    """What `release` would choose for a table of this schema and size, the alternatives, and what to expect.
 
-    `columns` is the number of columns that it would hold, and `workload` has the subsets of them that were named.
+    `columns` is the number of columns released, and `workload` lists the subsets of them that were named.
     """
 
     rows: int
@@ -118,7 +118,7 @@ class Plan:
     merged: tuple[Merged, ...] = ()
 
     def to_json(self) -> dict[str, Any]:
-        """What `certsynth plan --json` prints."""
+        """The output of `certsynth plan --json`."""
         return dataclasses.asdict(self)
 
     @classmethod
@@ -135,10 +135,10 @@ class Plan:
 
 
 def plan_layers(task: Task, *, memory: int | None, progress: Progress) -> Plan:
-    """What to expect of tables that are measured layer by layer, and fitted."""
+    """Plan a release that measures tables layer by layer."""
     settings = task.settings
     choice = choose(task, memory=memory, progress=progress)
-    terms = _terms(task, choice, progress)
+    terms = _privatisation_terms(task, choice, progress)
     outlooks = _outlooks(task, choice.best, terms, progress)
     planned = {each: _describe(task, each, terms[each], outlooks[each]) for each in terms}
     return Plan(
@@ -147,7 +147,7 @@ def plan_layers(task: Task, *, memory: int | None, progress: Progress) -> Plan:
         sparsity=settings.sparsity,
         workload=settings.workload(task.schema),
         confidence=float(settings.confidence),
-        privacy=settings.privacy.told(settings.privacy.budget),
+        privacy=settings.privacy.describe(settings.privacy.budget),
         neighbours=str(settings.neighbours),
         certificate="direct" if settings.certificate_share else "plug-in",
         split=float(choice.best.split) if len(choice.layers) > 1 else None,
@@ -158,52 +158,54 @@ def plan_layers(task: Task, *, memory: int | None, progress: Progress) -> Plan:
     )
 
 
-def _merged(schema: Schema, layers: Sequence[Layer], rows: int) -> Iterator[Merged]:
+def _merged(schema: Schema, layers: Sequence[LayerSpec], rows: int) -> Iterator[Merged]:
     cells = blank_layers(schema, layers, rows)[-1].marginals.cells
     for column, groups in zip(schema, cells, strict=True):
-        if isinstance(groups, Groups) and not len(groups.places) and groups.apart < groups.lattice.apart:
-            yield Merged(column.name, groups.lattice.apart, groups.apart)
+        if isinstance(groups, Groups) and not len(groups.places) and groups.off_line < groups.lattice.off_line:
+            yield Merged(column.name, groups.lattice.off_line, groups.off_line)
 
 
-def _terms(task: Task, choice: Choice, progress: Progress) -> dict[Candidate, float]:
-    """The privatisation term of every candidate, and of the paper's mechanism beside them."""
-    known, beside = list(choice.candidates), []
+def _privatisation_terms(task: Task, choice: Choice, progress: Progress) -> dict[Design, float]:
+    """The privatisation term of every design, and of the paper's mechanism for comparison."""
+    known, references = list(choice.designs), []
     if task.settings.mechanism is None:
-        reference = strategy_named(REFERENCE, neighbours=task.settings.neighbours)
-        again = candidate(task, choice.best.strategy, choice.best.resolution, choice.best.split)
+        reference = strategy_named(REFERENCE_MECHANISM, neighbours=task.settings.neighbours)
+        again = predict_design(task, choice.best.strategy, choice.best.resolution, choice.best.split)
         off = _ratio(choice.best.predicted, again.predicted)
         for resolution in dict.fromkeys(c.resolution for c in known):
-            other = candidate(task, reference, resolution, choice.best.split)
-            beside.append(dataclasses.replace(other, predicted=off * other.predicted))
+            other = predict_design(task, reference, resolution, choice.best.split)
+            references.append(dataclasses.replace(other, predicted=off * other.predicted))
     draws = min(39, max(19, math.ceil(1 / task.settings.beta) - 1))
-    most = max(2, min(10, QUANTILE_TABLES // len(known + beside)))
-    tasks = [(task.schema, c.layers, task.rows, draws, most, task.settings.beta) for c in known + beside]
+    most = max(2, min(10, MAX_QUANTILE_TABLES // len(known + references)))
+    tasks = [(task.schema, c.layers, task.rows, draws, most, task.settings.beta) for c in known + references]
     found = run(_privatisation, tasks, work=10**9, phase="how large noise is", progress=progress)
-    return dict(zip(known + beside, found, strict=True))
+    return dict(zip(known + references, found, strict=True))
 
 
-def _privatisation(schema: Schema, layers: Sequence[Layer], rows: int, draws: int, most: int, beta: Fraction) -> float:
-    """What the noise of the last layer costs, at confidence 1 − β over the draws."""
-    few, thin, _ = thinned(schema, layers)
-    losses = noise_losses([blank_layers(few, thin, rows)[-1]], rows=rows, draws=draws, most=most)[0]
+def _privatisation(
+    schema: Schema, layers: Sequence[LayerSpec], rows: int, draws: int, most: int, beta: Fraction
+) -> float:
+    """The loss by noise of the last layer, at confidence 1 − β over the draws."""
+    few, layers_of_few, _ = subsample(schema, layers)
+    losses = noise_losses([blank_layers(few, layers_of_few, rows)[-1]], rows=rows, draws=draws, most=most)[0]
     return min(1.0, rank_quantile(losses, max(beta, Fraction(1, draws + 1))))
 
 
 def _outlooks(
     task: Task,
-    best: Candidate,
-    terms: Mapping[Candidate, float],
+    best: Design,
+    terms: Mapping[Design, float],
     progress: Progress,
-) -> dict[Candidate, Outlook]:
-    """What to expect of each: rehearsed candidates in proportion to the best one, which alone is rehearsed so often."""
+) -> dict[Design, Outlook]:
+    """The outlook of each design. If designs are rehearsed, only the best is here; the others are scaled from it."""
     if not is_rehearsed(task.settings, best):
-        return {each: expected(task, each, privatisation) for each, privatisation in terms.items()}
-    outlook = expected(task, best, terms[best], progress)
+        return {each: expect_bound(task, each, privatisation) for each, privatisation in terms.items()}
+    outlook = expect_bound(task, best, terms[best], progress)
     others = {each: outlook.of(_ratio(each.predicted, best.predicted)) for each in terms}
     return others | {best: outlook}
 
 
-def _describe(task: Task, each: Candidate, privatisation: float, outlook: Outlook) -> Planned:
+def _describe(task: Task, each: Design, privatisation: float, outlook: Outlook) -> Planned:
     size = _size(task, each)
     return Planned(
         mechanism=each.strategy.name,
@@ -217,35 +219,35 @@ def _describe(task: Task, each: Candidate, privatisation: float, outlook: Outloo
         rehearsals=outlook.rehearsals or len(each.rehearsed),
         seconds=round(size.seconds, 1),
         memory_gb=round(size.bytes / 2**30, 2),
-        eligible=each.strategy.name != REFERENCE or task.settings.mechanism == REFERENCE,
+        eligible=each.strategy.name != REFERENCE_MECHANISM or task.settings.mechanism == REFERENCE_MECHANISM,
     )
 
 
-def _size(task: Task, each: Candidate) -> Size:
+def _size(task: Task, each: Design) -> Size:
     marginals = blank_layers(task.schema, each.layers, task.rows)[-1].marginals
-    fine = FineMarginals.of(task.schema, task.settings.subsets) if task.settings.certificate_share else None
+    fine = LatticeQuery.of(task.schema, task.settings.subsets) if task.settings.certificate_share else None
     return size_of_release(
         task.schema, marginals, fine, rows=task.rows, draws=task.settings.draws, program=task.settings.loss is not None
     )
 
 
-def _variations(task: Task, best: Candidate, predicted: float, progress: Progress) -> list[Variation]:
-    """Twice the rows, half of ε, the other noise, other sparsities: with the mechanism that was chosen, if it fits."""
+def _variations(task: Task, best: Design, predicted: float, progress: Progress) -> list[Variation]:
+    """Twice the rows, half of ε, the other noise, other sparsities: with the chosen mechanism where possible."""
     settings, fixed = task.settings, task.with_settings(mechanism=best.strategy.name)
-    asked = [("twice the rows", dataclasses.replace(fixed, rows=2 * task.rows))]
-    if (half := half_of(settings.privacy)) is not None:
-        asked.append(("half of epsilon", fixed.with_settings(privacy=half)))
-    if len(settings.subsets) >= MANY_SUBSETS:
+    variants = [("twice the rows", dataclasses.replace(fixed, rows=2 * task.rows))]
+    if (half := halved(settings.privacy)) is not None:
+        variants.append(("half of epsilon", fixed.with_settings(privacy=half)))
+    if len(settings.subsets) >= MIN_SUBSETS_FOR_OTHER_NOISE:
         change, other = _other_noise(settings.privacy)
         if other is not None:
-            asked.append((change, fixed.with_settings(privacy=other)))
-    asked += _other_sparsities(task)
-    tasks = [(other,) for _, other in [("", task), *asked]]
-    tasks.reverse()  # what takes longest comes first
+            variants.append((change, fixed.with_settings(privacy=other)))
+    variants += _other_sparsities(task)
+    tasks = [(other,) for _, other in [("", task), *variants]]
+    tasks.reverse()  # longest first
     answers = run(_variation, tasks, work=10**9, phase="what would change", progress=progress)
     (now, now_rehearsed), *found = reversed(answers)
     made = []
-    for (change, _), (guess, rehearsed) in zip(asked, found, strict=True):
+    for (change, _), (guess, rehearsed) in zip(variants, found, strict=True):
         ratio = _ratio(guess.predicted, now.predicted)
         if rehearsed is not None and now_rehearsed is not None:
             ratio = _ratio(rehearsed, now_rehearsed)
@@ -254,25 +256,25 @@ def _variations(task: Task, best: Candidate, predicted: float, progress: Progres
 
 
 def _other_sparsities(task: Task) -> Iterator[tuple[str, Task]]:
-    """The task for all subsets of one, two and three columns, where that is another one, and not too large."""
+    """Tasks for all subsets of one, two and three columns, if they differ from this one and are not too large."""
     for sparsity in range(1, min(3, len(task.schema)) + 1):
         subsets = all_subsets(task.schema, sparsity)
         if set(subsets) == set(task.settings.subsets):
             continue
         mechanism = task.settings.mechanism or (None if sparsity == 1 else "identity")
         other = task.with_settings(subsets=subsets, named=False, mechanism=mechanism)
-        if sum(tables_at(other, RESOLUTIONS[0]).sizes()) <= MOST_CELLS:
+        if sum(tables_at(other, RESOLUTIONS[0]).sizes()) <= MAX_VARIATION_CELLS:
             yield f"sparsity {sparsity}", other
 
 
-def _variation(task: Task) -> tuple[Candidate, float | None]:
-    """What would be chosen without rehearsals, and its bound on one made-up table, if that can be had."""
+def _variation(task: Task) -> tuple[Design, float | None]:
+    """The best design by the model, and its bound on one made-up table if it can be rehearsed."""
     settings, guess = task.settings, first_guess(task)
-    if not is_rehearsed(settings, guess) or len(settings.subsets) > MOST_SUBSETS:
+    if not is_rehearsed(settings, guess) or len(settings.subsets) > MAX_REHEARSED_SUBSETS:
         return guess, None
-    few, thin, subsets = thinned(task.schema, guess.layers, settings.subsets)
-    made = rehearse(few, thin, task.rows, strength=strengths(2)[1], seed=FIRST_SEED)
-    return guess, loss(few, subsets, made) + slack(task)
+    few, layers_of_few, subsets = subsample(task.schema, guess.layers, settings.subsets)
+    made = rehearse(few, layers_of_few, task.rows, strength=strengths(2)[1], seed=OUTLOOK_SEED)
+    return guess, rehearsed_loss(few, subsets, made) + certificate_slack(task)
 
 
 def _ratio(expected: float, planned: float) -> float:
@@ -280,18 +282,18 @@ def _ratio(expected: float, planned: float) -> float:
 
 
 def _other_noise(privacy: Privacy) -> tuple[str, Privacy | None]:
-    """The same ε with the other noise: Gaussian noise grows with the root of the number of tables, Laplace noise with
-    the number.
+    """The same ε with the other noise: the scale of Gaussian noise grows with the square root of the number of tables,
+    that of Laplace noise with the number.
     """
     if privacy.delta is not None:
         return "without delta", Privacy(Budget(privacy.epsilon), epsilon=privacy.epsilon)
-    amount = rho_of(privacy.epsilon, SMALL_DELTA)
-    other = Privacy(Budget(amount, Unit.RHO), epsilon=privacy.epsilon, delta=SMALL_DELTA) if amount else None
-    return f"delta {float(SMALL_DELTA):g}", other
+    amount = rho_of(privacy.epsilon, OTHER_NOISE_DELTA)
+    other = Privacy(Budget(amount, Unit.RHO), epsilon=privacy.epsilon, delta=OTHER_NOISE_DELTA) if amount else None
+    return f"delta {float(OTHER_NOISE_DELTA):g}", other
 
 
-def half_of(privacy: Privacy) -> Privacy | None:
-    """The same with half of ε."""
+def halved(privacy: Privacy) -> Privacy | None:
+    """The same guarantee with half of ε; None if that leaves no budget."""
     half = privacy.epsilon / 2
     if privacy.delta is None:
         return Privacy(Budget(half), epsilon=half)

@@ -1,4 +1,4 @@
-"""A release rehearsed: Algorithm 1 on a made-up table, with noise of the law that the real one will have."""
+"""Rehearse a release: run Algorithm 1 on a made-up table, with noise of the same law."""
 
 from __future__ import annotations
 
@@ -9,110 +9,112 @@ from fractions import Fraction
 
 import numpy as np
 
-from certsynth.algorithm.layers import Layer, measure_layers
+from certsynth.algorithm.layers import LayerSpec, measure_layers
 from certsynth.algorithm.settings import DIRECT_BETA, Settings
 from certsynth.algorithm.task import Task
 from certsynth.certificate.comparison import Distance, distances
 from certsynth.certificate.direct import SINGLE_SHARE, bounds, exact_query
 from certsynth.domain import Category, Cells, Schema
 from certsynth.mechanisms import Guarantee, Sensitivity, Unit
-from certsynth.mechanisms.samplers import MadeUpNoise, calibrated_scale
+from certsynth.mechanisms.samplers import SimulatedNoise, calibrated_scale
 from certsynth.mechanisms.scalars import NoisyScalars
 from certsynth.planning.noise import network_of
-from certsynth.planning.tables import made_up
-from certsynth.projection.synthesis import PARTICLES, synthesise
+from certsynth.planning.tables import make_up_table
+from certsynth.projection.synthesis import MAX_PARTICLES, synthesise
 from certsynth.queries import Marginals
-from certsynth.queries.fine import LATTICE_COLUMNS, MOVE_UNITS, FineMarginals
+from certsynth.queries.fine import LATTICE_COLUMNS, MOVE_UNITS, LatticeQuery
 from certsynth.queries.marginals import Subset
-from certsynth.queries.net import LEAST_NODES
-from certsynth.queries.tally import held
+from certsynth.queries.net import MIN_NODES
+from certsynth.queries.tally import in_memory
 from certsynth.transport import transport_loss
 
-MOST_ROWS, LEAST_ROWS = 12_000, 8_000
-"""Rows of a rehearsal; between, fewer for more tables. Noise is made smaller as the rows are fewer."""
+MAX_REHEARSAL_ROWS, MIN_REHEARSAL_ROWS = 12_000, 8_000
+"""Rows of a rehearsal, at most and at least: fewer for more tables. The noise is scaled down with the rows."""
 
-WORK = 400_000
-"""Tables of several columns, times rows, that a rehearsal takes unless that means too few rows."""
+MAX_TABLE_ROWS = 400_000
+"""Tables of several columns × rows of a rehearsal, at most, as long as MIN_REHEARSAL_ROWS remain."""
 
-FIRST_STEPS, STEPS = {1: 64, 2: 16, 3: 8}, {1: 256, 2: 64, 3: 16}
-"""Cells to the unit length in which rows are compared, by the number of columns: all subsets of columns at first, and
-then the worst."""
+COARSE_STEPS, FINE_STEPS = {1: 64, 2: 16, 3: 8}, {1: 256, 2: 64, 3: 16}
+"""Cells to the unit length in which rows are compared, by the number of columns: first coarsely for all subsets of
+columns, then finely for the worst."""
 
-ROWS_TO_A_CELL = 5
-"""Rows of a rehearsal to a combination of labels; where there are fewer, a rehearsal has all rows, as far as possible,
-but no more particles."""
+MIN_ROWS_PER_LABEL_CELL = 5
+"""Rows per combination of labels, at least, for a rehearsal with few rows; otherwise it has all rows, up to
+MAX_PARTICLES, but no more particles."""
 
-COMPARED = 4
-"""Subsets of columns that are compared closely."""
+MAX_COMPARED_SUBSETS = 4
+"""Subsets of columns that are compared finely, at most."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Rehearsed:
-    """A made-up table and what a release would write for it."""
+class Rehearsal:
+    """A made-up table, and the rows that a release would write for it."""
 
     table: list[np.ndarray]
     rows: list[np.ndarray]
 
 
-def rehearse(schema: Schema, layers: Sequence[Layer], rows: int, *, strength: float, seed: int) -> Rehearsed:
-    """Release a made-up table that stands for one of `rows` rows."""
+def rehearse(schema: Schema, layers: Sequence[LayerSpec], rows: int, *, strength: float, seed: int) -> Rehearsal:
+    """Release a made-up table that represents one of `rows` rows."""
     rows = max(rows, 1)
     tables = sum(len(subset) > 1 for layer in layers for subset in layer.subsets) or 1
-    particles = min(rows, MOST_ROWS, max(LEAST_ROWS, WORK // tables))
-    fewer = particles if _labels_are_few(schema, layers, particles) else min(rows, PARTICLES)
+    particles = min(rows, MAX_REHEARSAL_ROWS, max(MIN_REHEARSAL_ROWS, MAX_TABLE_ROWS // tables))
+    fewer = particles if _rows_fill_label_tables(schema, layers, particles) else min(rows, MAX_PARTICLES)
     rng = np.random.default_rng([seed, fewer])
-    table = made_up(schema, fewer, strength=strength, rng=rng)
-    scaled = [replace(layer, budget=layer.budget.share(_stretch(layer, Fraction(rows, fewer)))) for layer in layers]
-    measurements = measure_layers(held(table), schema, scaled, noise=MadeUpNoise(rng))
-    return Rehearsed(table, synthesise(measurements, schema, fewer, rng, particles=particles))
+    table = make_up_table(schema, fewer, strength=strength, rng=rng)
+    scaled = [
+        replace(layer, budget=layer.budget.share(_budget_factor(layer, Fraction(rows, fewer)))) for layer in layers
+    ]
+    measurements = measure_layers(in_memory(table), schema, scaled, noise=SimulatedNoise(rng))
+    return Rehearsal(table, synthesise(measurements, schema, fewer, rng, particles=particles))
 
 
-def _labels_are_few(schema: Schema, layers: Sequence[Layer], rows: int) -> bool:
-    """Whether so many rows fill tables of labels: if not, two tables differ by chance alone, and more rows are needed
-    to see anything else.
+def _rows_fill_label_tables(schema: Schema, layers: Sequence[LayerSpec], rows: int) -> bool:
+    """Whether this many rows fill all tables of labels. If not, chance alone makes two tables differ, and more rows are
+    needed to see any other difference.
     """
     labels = [len(column.labels) if isinstance(column, Category) else 1 for column in schema]
-    return rows >= ROWS_TO_A_CELL * max(math.prod(labels[j] for j in subset) for subset in layers[-1].subsets)
+    return rows >= MIN_ROWS_PER_LABEL_CELL * max(math.prod(labels[j] for j in subset) for subset in layers[-1].subsets)
 
 
-def _stretch(layer: Layer, ratio: Fraction) -> Fraction:
-    """What multiplies a budget so that noise on fewer rows is as large, as a share of them, as on all."""
+def _budget_factor(layer: LayerSpec, ratio: Fraction) -> Fraction:
+    """Factor on a budget that keeps the noise, as a share of the rows, the same when there are `ratio` times fewer."""
     return ratio if layer.budget.unit is Unit.EPSILON else ratio**2
 
 
-def loss(schema: Schema, subsets: Sequence[Subset], made: Rehearsed) -> float:
-    """The largest loss over subsets of columns, in cells fine enough to compare one release with another."""
-    return max(_flows(schema, worst_subsets(schema, subsets, made, COMPARED), made, STEPS))
+def rehearsed_loss(schema: Schema, subsets: Sequence[Subset], made: Rehearsal) -> float:
+    """The largest loss over subsets of columns, in cells fine enough to compare releases."""
+    return max(_losses(schema, worst_subsets(schema, subsets, made, MAX_COMPARED_SUBSETS), made, FINE_STEPS))
 
 
-def worst_subsets(schema: Schema, subsets: Sequence[Subset], made: Rehearsed, most: int) -> list[Subset]:
-    """Of these subsets of columns the ones with the largest losses, by a first look."""
+def worst_subsets(schema: Schema, subsets: Sequence[Subset], made: Rehearsal, most: int) -> list[Subset]:
+    """The `most` subsets of columns with the largest losses in coarse cells."""
     if len(subsets) <= most:
         return list(subsets)
-    losses = _flows(schema, subsets, made, FIRST_STEPS)
+    losses = _losses(schema, subsets, made, COARSE_STEPS)
     return [subsets[j] for j in np.argsort(-np.array(losses), kind="stable")[:most]]
 
 
-def _flows(schema: Schema, subsets: Sequence[Subset], made: Rehearsed, steps: Mapping[int, int]) -> list[float]:
-    """Losses in even cells, so many to the unit length as the number of columns says."""
+def _losses(schema: Schema, subsets: Sequence[Subset], made: Rehearsal, steps: Mapping[int, int]) -> list[float]:
+    """Losses of subsets in even cells, `steps` to the unit length by number of columns, or on nets for more columns."""
     found: dict[Subset, float] = {}
     for ways in set(map(len, subsets)):
         alike = [subset for subset in subsets if len(subset) == ways]
         wide = ways > LATTICE_COLUMNS
-        losses = _net_flows(schema, alike, made) if wide else _even_flows(schema, alike, made, steps[ways])
+        losses = _net_losses(schema, alike, made) if wide else _lattice_losses(schema, alike, made, steps[ways])
         found |= zip(alike, losses, strict=True)
     return [found[subset] for subset in subsets]
 
 
-def _even_flows(schema: Schema, subsets: Sequence[Subset], made: Rehearsed, steps: int) -> list[float]:
-    """Losses in even cells, cut from the lattice that synthetic values lie on: real ones are read on it, too."""
+def _lattice_losses(schema: Schema, subsets: Sequence[Subset], made: Rehearsal, steps: int) -> list[float]:
+    """Losses in even cells: the lattice of the synthetic values, coarsened; real values are placed on it, too."""
     lattices = [column.detail() for column in schema]
-    cells = tuple(_cut(lattice, steps) for lattice in lattices)
+    cells = tuple(_coarsen(lattice, steps) for lattice in lattices)
     marginals = Marginals(cells=cells, subsets=tuple(subsets))
     shares = []
     for table in (made.table, made.rows):
         codes = [
-            _cut_codes(column.to_lattice(x, lattice)[0], lattice, c)
+            _coarsen_codes(column.to_lattice(x, lattice)[0], lattice, c)
             for column, x, lattice, c in zip(schema, table, lattices, cells, strict=True)
         ]
         shares.append([block / len(table[0]) for block in marginals.count([codes])])
@@ -122,22 +124,22 @@ def _even_flows(schema: Schema, subsets: Sequence[Subset], made: Rehearsed, step
     ]
 
 
-def _net_flows(schema: Schema, subsets: Sequence[Subset], made: Rehearsed) -> list[float]:
-    """Losses over small nets, with what rows are moved."""
-    fine = FineMarginals.of(schema, subsets).netted([made.rows], most=LEAST_NODES)
+def _net_losses(schema: Schema, subsets: Sequence[Subset], made: Rehearsal) -> list[float]:
+    """Losses on small nets, including the distances that rows are moved."""
+    fine = LatticeQuery.of(schema, subsets).with_nets([made.rows], most=MIN_NODES)
     found = distances(fine, fine.count([made.table]), fine.count([made.rows]))
     return [float(d.upper + d.first_moved + d.second_moved) for d in found]
 
 
-def _cut(lattice: Cells, steps: int) -> Cells:
-    """The lattice in at most `steps` even cells."""
+def _coarsen(lattice: Cells, steps: int) -> Cells:
+    """The lattice coarsened to at most `steps` even cells."""
     if len(lattice.places) <= steps:
         return lattice
     last = int(lattice.places[-1]) * steps // (lattice.steps + 1)
-    return Cells(places=np.arange(last + 1), steps=steps, apart=lattice.apart, weight=lattice.weight)
+    return Cells(places=np.arange(last + 1), steps=steps, off_line=lattice.off_line, weight=lattice.weight)
 
 
-def _cut_codes(codes: np.ndarray, lattice: Cells, cells: Cells) -> np.ndarray:
+def _coarsen_codes(codes: np.ndarray, lattice: Cells, cells: Cells) -> np.ndarray:
     line, cut = len(lattice.places), len(cells.places)
     if line == cut:
         return codes
@@ -145,27 +147,27 @@ def _cut_codes(codes: np.ndarray, lattice: Cells, cells: Cells) -> np.ndarray:
     return np.where(codes < line, on_line, codes - line + cut)
 
 
-def certified_loss(schema: Schema, subsets: Sequence[Subset], made: Rehearsed) -> float:
-    """The largest loss about as `certify` reads it: with what rows are moved to the lattices that it uses."""
-    subsets = worst_subsets(schema, subsets, made, COMPARED)
-    losses = dict(zip(subsets, _flows(schema, subsets, made, STEPS), strict=True))
-    narrow = [subset for subset in subsets if len(subset) <= LATTICE_COLUMNS]  # nets have counted it already
+def certified_loss(schema: Schema, subsets: Sequence[Subset], made: Rehearsal) -> float:
+    """The largest loss, approximately as `certify` computes it: including the moves of rows to its lattices."""
+    subsets = worst_subsets(schema, subsets, made, MAX_COMPARED_SUBSETS)
+    losses = dict(zip(subsets, _losses(schema, subsets, made, FINE_STEPS), strict=True))
+    narrow = [subset for subset in subsets if len(subset) <= LATTICE_COLUMNS]  # on nets, losses include the moves
     if narrow:
-        fine = FineMarginals.of(schema, narrow)
+        fine = LatticeQuery.of(schema, narrow)
         counts = [fine.count([rows]) for rows in (made.table, made.rows)]
         moved = np.sum([np.array(each.moved) / (MOVE_UNITS * each.rows) for each in counts], axis=0)
         losses |= {subset: losses[subset] + float(more) for subset, more in zip(narrow, moved, strict=True)}
     return max(losses.values())
 
 
-def slack(task: Task) -> float:
-    """What the direct certificate adds to the loss for its noise."""
-    fine = FineMarginals.of(task.schema, [max(task.settings.subsets, key=len)])
+def certificate_slack(task: Task) -> float:
+    """What the direct certificate adds to the loss to cover its noise."""
+    fine = LatticeQuery.of(task.schema, [max(task.settings.subsets, key=len)])
     zero = Fraction(0)
     nothing = [Distance(upper=zero, lower=zero, stretch=Fraction(1), first_moved=zero, second_moved=zero)]
     counted = None
     if task.settings.count_share:
-        counted = _without_noise([task.rows], Sensitivity(1, 1), task.settings, task.settings.count_share)
+        counted = _noiseless_scalars([task.rows], Sensitivity(1, 1), task.settings, task.settings.count_share)
     query = exact_query(
         fine, nothing, task.rows, neighbours=task.settings.neighbours, two_sided=False, counted=counted is not None
     )
@@ -173,7 +175,7 @@ def slack(task: Task) -> float:
     found = bounds(
         fine,
         None,
-        _without_noise(query.values, query.sensitivity, task.settings, task.settings.certificate_share * share),
+        _noiseless_scalars(query.values, query.sensitivity, task.settings, task.settings.certificate_share * share),
         rows=task.rows,
         beta=task.settings.beta * DIRECT_BETA * share,
         losses=1,
@@ -184,9 +186,9 @@ def slack(task: Task) -> float:
     return found.bound
 
 
-def _without_noise(
+def _noiseless_scalars(
     values: Sequence[int], sensitivity: Sensitivity, settings: Settings, share: Fraction
 ) -> NoisyScalars:
-    """What a share of the budget would measure, were the noise 0."""
+    """The measurement of scalars with a share of the budget, if all its noise were 0."""
     spent = settings.privacy.budget.share(share)
     return NoisyScalars(tuple(values), calibrated_scale(sensitivity, spent), Guarantee(spent, settings.neighbours))

@@ -1,1 +1,1 @@
-"""Step 3: from a noisy measurement to weights on points, and from weights to rows. No private row is in sight here."""
+"""Step 3: turn noisy measurements into weights on points, and weights into rows. No private row is read here."""

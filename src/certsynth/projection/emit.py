@@ -1,4 +1,4 @@
-"""From weights to rows: how many of each point, and which values inside a cell."""
+"""Turn weights into rows: how many rows each point gets, and which values they take inside their cells."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ Detail = Literal["centre", "spread"]
 
 
 def multiplicities(weights: Floats, rows: int) -> Ints:
-    r"""How many rows each point gets: `rows` times its weight, rounded by largest remainders.
+    r"""Number of rows for each point: `rows` times its weight, rounded by largest remainders.
 
     .. math:: \tfrac12 \sum_i |c_i / M - w_i| \le \frac{m}{4M}
 
     where m is the number of points with weight and M the number of rows: if R of m remainders f are rounded up, the sum
-    of errors is Σ_up (1 − f) + Σ_down f ≤ 2R(m − R)/m ≤ m/2. No function of range 1 moves by more (independent draws
-    would err by about √(m/M)). The certificate counts what this really does, since it is evaluated on the rows.
+    of errors is Σ_up (1 − f) + Σ_down f ≤ 2R(m − R)/m ≤ m/2. The mean of a function of range 1 moves by no more
+    (independent draws would err by about √(m/M)). The certificate is evaluated on the rows, so it includes this error.
 
     >>> multiplicities(np.array([0.5, 0.3, 0.2]), 7).tolist()
     [4, 2, 1]
@@ -28,7 +28,7 @@ def multiplicities(weights: Floats, rows: int) -> Ints:
     ideal = weights * rows
     counts = np.floor(ideal).astype(np.int64)
     left = rows - int(counts.sum())
-    # Stable, so that ties go to the first point on every machine.
+    # Stable sort: ties go to the first point on every machine.
     largest = np.argsort(-(ideal - counts), kind="stable")[:left]
     counts[largest] += 1
     return counts
@@ -44,10 +44,10 @@ def emit(
     detail: Detail,
     rng: np.random.Generator,
 ) -> list[np.ndarray]:
-    """Cleaned columns of `rows` rows in random order.
+    """Write `rows` rows in random order, as cleaned columns.
 
-    `detail`: values at the centre of their cell, which suits the plug-in certificate; or spread evenly over the values
-    of the cell, which is closer to the truth.
+    `detail` places values at the centre of their cell, which the plug-in certificate favours, or spreads them evenly
+    over the values of the cell, which is closer to the data.
     """
     codes = rng.permutation(np.repeat(points, multiplicities(weights, rows), axis=0), axis=0)
     columns = []
@@ -60,7 +60,7 @@ def emit(
 
 
 def spread_in_cells(column: Column, cells: Cells, codes: Ints, rng: np.random.Generator) -> np.ndarray:
-    """Each row a value of its cell, every value of a cell equally often, independently of the other columns."""
+    """Give each row a value of its cell: every value equally often, independently of the other columns."""
     values = column.on_lattice(column.detail())
     home = column.to_cells(values, cells)
     centres = column.centres(cells)

@@ -1,4 +1,4 @@
-"""Sparse linear programs, assembled block by block and solved by HiGHS."""
+"""Sparse linear programs: assembled in blocks, solved by HiGHS."""
 
 from __future__ import annotations
 
@@ -17,29 +17,29 @@ from certsynth.projection.target import Target
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Program:
-    """min cost·x subject to equal·x = to, below·x ≤ most, x ≥ 0."""
+    """min cost·x subject to a_eq·x = b_eq, a_ub·x ≤ b_ub, x ≥ 0."""
 
     cost: Floats
-    equal: csr_array
-    to: Floats
-    below: csr_array
-    most: Floats
+    a_eq: csr_array
+    b_eq: Floats
+    a_ub: csr_array
+    b_ub: Floats
 
 
-def worst_and_mean(below: csr_array, mean_weight: float) -> Floats:
-    """The cost "largest loss plus `mean_weight` times the mean loss", where row S of `below` says loss_S − t ≤ 0.
+def worst_plus_mean_cost(a_ub: csr_array, mean_weight: float) -> Floats:
+    """Cost vector of "largest loss plus `mean_weight` times the mean loss"; row S of `a_ub` states loss_S − t ≤ 0.
 
-    Where only the largest loss counts, a solver may leave all others as bad as that one. A small weight on their mean
-    picks, among the weights whose largest loss is least up to a factor of 1 + `mean_weight`, some with small others.
+    If only the largest loss counted, a solver could leave all others as large. Among the weights whose largest loss is
+    minimal up to a factor of 1 + `mean_weight`, a small weight on the mean selects some whose other losses are small.
     """
-    cost = mean_weight * np.asarray(below.mean(axis=0)).ravel()
+    cost = mean_weight * np.asarray(a_ub.mean(axis=0)).ravel()
     cost[-1] = 1.0
     return cost
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Solution:
-    """A primal point, its value, and the value that the dual proves to be the least."""
+    """A primal point, its value, and the lower bound that the dual proves."""
 
     x: Floats
     value: float
@@ -47,13 +47,13 @@ class Solution:
 
 
 class LinearProjection(ABC):
-    """A projection that is one linear program, whose first variables are the weights of the points."""
+    """A projection computed by one linear program, whose first variables are the weights of the points."""
 
     __slots__ = ()
 
     @abstractmethod
     def program(self, target: Target, points: Ints) -> Program:
-        """The program of fitting weights on `points` to `target`."""
+        """The linear program that fits weights on `points` to `target`."""
 
     def solution(self, target: Target, points: Ints) -> Solution:
         return solve(self.program(target, points))
@@ -62,27 +62,27 @@ class LinearProjection(ABC):
         return self.solution(target, points).x[: len(points)]
 
 
-METHODS = ("highs-ipm", "highs-ds")
-"""Interior point with crossover first: many times faster than the simplex on these programs. Budget has been spent by
-the time they are solved, so that a failure is not the end: the simplex takes over."""
+HIGHS_METHODS = ("highs-ipm", "highs-ds")
+"""HiGHS methods in the order tried. Interior point with crossover is many times faster on these programs than the dual
+simplex, which takes over if it fails: the privacy budget is already spent at this point."""
 
 
-def solve(program: Program, *, methods: Sequence[str] = METHODS) -> Solution:
-    """An optimal point, by the first method that finds one."""
+def solve(program: Program, *, methods: Sequence[str] = HIGHS_METHODS) -> Solution:
+    """Solve the program by the first method that finds an optimal point."""
     for method in methods:
         answer = linprog(
             program.cost,
-            A_ub=program.below,
-            b_ub=program.most,
-            A_eq=program.equal,
-            b_eq=program.to,
+            A_ub=program.a_ub,
+            b_ub=program.b_ub,
+            A_eq=program.a_eq,
+            b_eq=program.b_eq,
             bounds=(0, None),
             method=method,
         )
         if answer.status == 0 and answer.x is not None:
-            proved = program.to @ answer.eqlin.marginals + program.most @ answer.ineqlin.marginals
+            proved = program.b_eq @ answer.eqlin.marginals + program.b_ub @ answer.ineqlin.marginals
             return Solution(x=np.asarray(answer.x), value=float(answer.fun), proved=float(proved))
     raise SolverFailed(
-        "the linear program was not solved, and the budget of the noisy counts is spent: try a lower resolution, fewer "
-        "public rows, or the other loss."
+        "the linear program could not be solved, and the budget of the noisy counts is spent: try a lower resolution, "
+        "fewer public rows, or the other loss."
     )

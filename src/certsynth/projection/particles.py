@@ -1,6 +1,6 @@
-"""Particles: rows of codes that swap values until their tables come close to the measured ones, at all scales.
+"""Particles: rows of codes that swap values until their tables are close to the measured ones, at all scales.
 
-docs/explanation/projection.md says why each choice is what it is, and what else was tried.
+docs/explanation/projection.md gives the reason for each choice, and what else was tried.
 """
 
 from __future__ import annotations
@@ -16,33 +16,36 @@ from numpy.typing import NDArray
 from certsynth.base.arrays import Floats, Ints
 from certsynth.base.progress import Progress, silent
 from certsynth.domain import Cells
-from certsynth.domain.covering import woven_level
+from certsynth.domain.covering import covering_level
 
 Indices = NDArray[np.uint32]
-"""Short, so that more of them stay in cache; unsigned, so that numba does not ask whether they count from the end."""
+"""32 bits, so that more of them fit into the cache; unsigned, so that numba omits the test for negative indices."""
 
-HOT, COLD = 25.0, 2.5
-"""Temperatures at the beginning and the end, in units of what a swap changes where errors are as large as noise."""
+START_TEMPERATURE, END_TEMPERATURE = 25.0, 2.5
+"""Temperatures at the start and end of cooling, in units of the error's change by a typical swap when the residuals are
+as large as the noise."""
 
-SWEEPS = 40
-SETTLING_SWEEPS = 20
-SETTLED = 0.01
-"""Sweeps at falling temperature, and at most so many more at zero, until one gains less than this share of what noise
-alone would leave. A sweep offers as many swaps as half the number of values, so that each value is asked about once."""
+COOLING_SWEEPS = 40
+MAX_SETTLING_SWEEPS = 20
+SETTLED_GAIN = 0.01
+"""Sweeps at falling temperature; sweeps at zero temperature after them, at most; and the gain of a sweep per view, as a
+share of the error that noise alone leaves, below which these stop. A sweep proposes half as many swaps as there are
+values, so that each value takes part in one on average."""
 
-MANY, SWEEPS_OF_MANY = 10_000, 12
-"""From so many rows on fewer sweeps at falling temperature do as well (docs/explanation/projection.md)."""
+MANY_PARTICLES, COOLING_SWEEPS_OF_MANY = 10_000, 12
+"""Number of rows from which fewer sweeps at falling temperature suffice, and their number
+(docs/explanation/projection.md)."""
 
-SOON = 4
-"""So many offers before it is made, a swap's rows are looked for: memory takes as long as some offers do."""
+PREFETCH_PROPOSALS = 4
+"""Prefetch distance: rows are touched this many proposals ahead of use, to hide memory latency."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class View:
-    """A table of some columns at some scale, and what it should be.
+    """A table of some columns at some scale, with its target.
 
-    `codes[i]` maps codes of column `columns[i]` to places in `target`, the last running fastest. `target` is in shares
-    and so is `noise`: the root of the summed squares of the error that it comes with.
+    `codes[i]` maps codes of column `columns[i]` to positions in `target`, the last column running fastest. `target` and
+    `noise`, the root of the summed squares of its error, are shares of the rows.
     """
 
     columns: tuple[int, ...]
@@ -52,10 +55,10 @@ class View:
 
 
 def scales(cells: Sequence[Cells]) -> list[list[Ints]]:
-    """Ways to look at a product of columns: its cells; then with points together that share a quarter, half a line.
+    """Code maps of a product of columns at each scale, finest first: the cells, then ever longer parts of the line.
 
-    Labels of a web come together as its coverings have them; other points apart stay apart at every scale. Scales at
-    which fewer than two columns have two places are left out: no swap changes what is seen there.
+    Labels with a metric are merged as its coverings merge them; other points off the line stay separate at every scale.
+    Scales at which fewer than two columns have two codes are left out, since no swap changes their counts.
 
     >>> [[c.tolist() for c in way] for way in scales([Cells(np.arange(4), 4, 0), Cells(np.arange(2), 1, 1)])]
     [[[0, 1, 2, 3], [0, 1, 2]], [[0, 0, 1, 1], [0, 1, 2]]]
@@ -63,36 +66,37 @@ def scales(cells: Sequence[Cells]) -> list[list[Ints]]:
     ways: list[list[Ints]] = []
     parts = 1
     while True:
-        way = [_together(c, parts) for c in cells]
-        finest = all(places(codes) == c.size for codes, c in zip(way, cells, strict=True))
-        if sum(places(codes) > 1 for codes in way) > 1 or (finest and not ways):
+        way = [_merge_codes(c, parts) for c in cells]
+        finest = all(count_places(codes) == c.size for codes, c in zip(way, cells, strict=True))
+        if sum(count_places(codes) > 1 for codes in way) > 1 or (finest and not ways):
             ways.append(way)
         if finest:
             return ways[::-1]
         parts *= 2
 
 
-def places(codes: Ints) -> int:
+def count_places(codes: Ints) -> int:
     return int(codes.max()) + 1
 
 
-def _together(cells: Cells, parts: int) -> Ints:
-    """Codes after the line is cut into equal parts, and all points in a part are one."""
+def _merge_codes(cells: Cells, parts: int) -> Ints:
+    """Codes after the line is cut into `parts` equal parts and the points of each part are merged."""
     line = np.minimum(cells.places * parts // cells.steps, parts - 1)
-    woven = woven_level(cells, parts.bit_length() - 1)
-    alone = parts + len(woven) + np.arange(cells.alone)
+    woven = covering_level(cells, parts.bit_length() - 1)
+    alone = parts + len(woven) + np.arange(cells.isolated)
     return np.unique(np.concatenate([line, parts + woven, alone]), return_inverse=True)[1]
 
 
 def fit(
     start: Ints, views: Sequence[View], rng: np.random.Generator, *, hot: bool = True, progress: Progress = silent
 ) -> Ints:
-    r"""Swap values between the rows of `start` until all views are close. What each column holds stays as it is.
+    r"""Swap values between the rows of `start` until all views are close to their targets.
 
     .. math:: \sum_{views} \|N\,target - counts\|^2 / (N\,noise)^2
 
-    falls: every view counts as much as what noise does to it. Early on some swaps that raise it are taken as well,
-    unless `hot` is false: then what `start` knows beyond the views is kept as far as they allow.
+    decreases: every view is weighted by its noise. Swaps keep the distribution of each column. Early on, some that
+    increase the error are accepted (simulated annealing) unless `hot` is false, which preserves what `start` knows
+    beyond the views as far as they allow.
     """
     count, columns = start.shape
     if count < 2 or not views:
@@ -100,54 +104,58 @@ def fit(
     state = _State.of(start, views)
     unit = float(np.mean([w / np.sqrt(len(v.target) * w) for v, w in zip(views, state.weight, strict=True)]))
     proposals = -(-count * columns // 2)
-    cooling = SWEEPS_OF_MANY if hot and count >= MANY else SWEEPS
-    for sweep in range(cooling + SETTLING_SWEEPS):
-        heat = HOT * (COLD / HOT) ** (sweep / (cooling - 1)) * unit if hot and sweep < cooling else 0.0
+    cooling = COOLING_SWEEPS_OF_MANY if hot and count >= MANY_PARTICLES else COOLING_SWEEPS
+    for sweep in range(cooling + MAX_SETTLING_SWEEPS):
+        heat = (
+            START_TEMPERATURE * (END_TEMPERATURE / START_TEMPERATURE) ** (sweep / (cooling - 1)) * unit
+            if hot and sweep < cooling
+            else 0.0
+        )
         first, second = rng.integers(count, size=(2, proposals), dtype=np.int32)
         column = rng.integers(columns, size=proposals, dtype=np.int32)
         patience = rng.standard_exponential(proposals, dtype=np.float32) * np.float32(heat)
         gain = -_sweep(state.rows, first, second, column, patience, *state.arrays())
-        progress("fitting", sweep + 1, cooling + SETTLING_SWEEPS)
-        if not heat and gain < SETTLED * len(views):
+        progress("fitting", sweep + 1, cooling + MAX_SETTLING_SWEEPS)
+        if not heat and gain < SETTLED_GAIN * len(views):
             break
-    progress("fitting", cooling + SETTLING_SWEEPS, cooling + SETTLING_SWEEPS)
+    progress("fitting", cooling + MAX_SETTLING_SWEEPS, cooling + MAX_SETTLING_SWEEPS)
     return state.codes()
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _State:
-    """Rows and views as flat arrays. An entry stands for one view as seen from one of its columns.
+    """Rows and views as flat arrays. An entry is a pair of a view and one of its columns.
 
-    Each code of each column has a line in `offsets`: what it adds to a row's place in `residual`, for each entry of the
-    column, and a 0 at the end. Rows hold where the lines of their codes begin: what a swap asks about a row then lies
-    side by side.
+    Each code of each column has a line in `offsets`: what it adds to a row's position in `residual`, for each entry of
+    the column, and a final 0. Rows store where the lines of their codes begin, so that the data a swap needs about a
+    row are adjacent in memory.
     """
 
-    rows: Indices  # row by row: a swap looks at all of two rows
-    lines: Ints  # where the lines of column j begin
+    rows: Indices  # row by row, since a swap reads two whole rows
+    lines: Ints  # start of the lines of column j
     begin: Indices  # entries of column j: begin[j] to begin[j + 1]
     view: Ints
-    others: tuple[tuple[Indices, Indices], ...]  # the other columns of the view, and where in their lines it is
+    others: tuple[tuple[Indices, Indices], ...]  # the other columns of each entry's view, and its index in their lines
     offsets: Indices
     weight: Floats  # of views
-    residual: Floats  # counts of the rows minus what they should be
+    residual: Floats  # counts of the rows minus their targets
 
     @classmethod
-    def of(cls, start: Ints, views: Sequence[View], *, alone: bool = False) -> _State:
-        """`alone`: views of a single column have entries, too. No swap needs them: columns hold what they held."""
+    def of(cls, start: Ints, views: Sequence[View], *, single_columns: bool = False) -> _State:
+        """`single_columns`: give views of one column entries, too, although no swap of two values changes them."""
         count = len(start)
         columns = np.ascontiguousarray(start.T)
-        sizes = columns.max(axis=1) + 1  # a code that is not there never comes
-        entries: list[list[tuple[int, Ints]]] = [[] for _ in columns]  # views, and what codes add to places there
+        sizes = columns.max(axis=1) + 1  # no swap brings in a code that is absent now
+        entries: list[list[tuple[int, Ints]]] = [[] for _ in columns]  # views, and the position offset of each code
         residual: list[Floats] = []
         base = 0
         for index, view in enumerate(views):
             stride, at = len(view.target), np.zeros(count, np.int64)
             for column, codes in zip(view.columns, view.codes, strict=True):
-                stride //= places(codes)
+                stride //= count_places(codes)
                 offsets = codes[: sizes[column]] * stride
                 at += offsets[columns[column]]
-                if alone or len(view.columns) > 1:
+                if single_columns or len(view.columns) > 1:
                     entries[column].append((index, offsets + base * (column == view.columns[0])))
             residual.append(np.bincount(at, minlength=len(view.target)) - count * view.target)
             base += len(view.target)
@@ -163,27 +171,27 @@ class _State:
             lines=lines[:-1],
             begin=begin.astype(np.uint32),
             view=np.array([index for seen in entries for index, _ in seen], np.int64),
-            others=_others(views, [[index for index, _ in seen] for seen in entries]),
+            others=_other_columns(views, [[index for index, _ in seen] for seen in entries]),
             offsets=np.concatenate([table.ravel() for table in tables]).astype(np.uint32),
-            # Whole rows cannot come closer than about half a row to each place, noise or not.
+            # Counts are whole numbers: even without noise they miss each target by up to about half a row.
             weight=np.array([1 / ((count * v.noise) ** 2 + len(v.target) / 4) for v in views]),
             residual=np.concatenate(residual),
         )
 
     def arrays(self) -> tuple[Any, ...]:
-        """What a sweep wants after the rows and the offers."""
+        """The arguments of `_sweep` after the rows and the proposals."""
         return self.begin, self.others, self.offsets, self.weight[self.view], self.residual
 
     def codes(self) -> Ints:
-        """The rows as they came, with swaps."""
+        """The rows in the coding of `start`, after all swaps."""
         return (self.rows - self.lines) // (np.diff(self.begin) + 1)
 
 
-def _others(views: Sequence[View], entries: Sequence[Sequence[int]]) -> tuple[tuple[Indices, Indices], ...]:
-    """For each entry its second column, its third, and so on; and where in the lines of that column its view is.
+def _other_columns(views: Sequence[View], entries: Sequence[Sequence[int]]) -> tuple[tuple[Indices, Indices], ...]:
+    """For each entry, the other columns of its view, and the view's index in the lines of those columns.
 
-    Views of fewer columns have their own column's last place instead: a 0 that adds nothing. So a sweep need not ask
-    how many there are, and numba, which knows the length of a tuple, makes no loop of them.
+    Views of fewer columns are padded with the entry's own column and the final 0 of its line, which adds nothing: all
+    entries have equally many other columns, and numba, which knows the length of a tuple, unrolls the loop over them.
     """
     more = max(1, *(len(view.columns) - 1 for view in views))
     places_in_lines = [{index: place for place, index in enumerate(seen)} for seen in entries]
@@ -210,16 +218,16 @@ def _sweep(
     weight: Floats,
     residual: Floats,
 ) -> float:
-    """Offer swaps, one after the other: rows first[t] and second[t] exchange their values of column[t].
+    """Propose swaps one after the other: rows first[t] and second[t] exchange their values of column[t].
 
-    A swap that changes the error by less than patience[t] is made. Returns the change of the error in all.
+    A swap is made if it changes the error by less than patience[t]. Returns the total change of the error.
     """
     touched = np.empty((weight.shape[0] + 1, 4), np.uint32)
     moved = 0.0
     for t in range(first.shape[0]):
         i, h, j = first[t], second[t], column[t]
-        soon = min(t + SOON, first.shape[0] - 1)
-        touched[-1, 0], touched[-1, 1] = rows[first[soon], 0], rows[second[soon], 0]  # read by nobody, but near now
+        soon = min(t + PREFETCH_PROPOSALS, first.shape[0] - 1)
+        touched[-1, 0], touched[-1, 1] = rows[first[soon], 0], rows[second[soon], 0]  # never read: fills the cache
         a, b = rows[i, j], rows[h, j]
         if a == b:
             continue
@@ -231,9 +239,9 @@ def _sweep(
             for other, at in others:
                 i_at += offsets[rows[i, other[e]] + at[e]]
                 h_at += offsets[rows[h, other[e]] + at[e]]
-            # Row i leaves one place for another, and row h takes the same way in the opposite direction.
+            # Row i moves from one position to another, and row h makes the opposite move.
             slope = residual[i_at + b_at] - residual[i_at + a_at] + residual[h_at + a_at] - residual[h_at + b_at]
-            # Often both ways are none, or cancel. To count that as 0 is faster than a jump that cannot be guessed.
+            # Often nothing moves, or the moves cancel. Multiplying by 0 is faster than an unpredictable branch.
             counts = (a_at != b_at) & (i_at != h_at)
             change += np.float64(counts) * weight[e] * (2.0 * slope + 4.0)
             touched[count, 0], touched[count, 1] = i_at + a_at, h_at + b_at

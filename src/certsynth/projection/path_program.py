@@ -8,7 +8,7 @@ import numpy as np
 from scipy.sparse import block_diag, csr_array, eye_array, hstack, vstack
 
 from certsynth.base.arrays import Ints
-from certsynth.projection.linear_program import LinearProjection, Program, worst_and_mean
+from certsynth.projection.linear_program import LinearProjection, Program, worst_plus_mean_cost
 from certsynth.projection.target import Target
 from certsynth.transport.path import Order, Path
 
@@ -22,7 +22,7 @@ class PathProgram(LinearProjection):
     where A^S maps weights to the cells of marginal S in path order. The partial sums are split into positive and
     negative parts p − q, so that consecutive cells give (p − q)_l − (p − q)_{l−1} + (Aα)_l = ν_l.
 
-    With `mean_weight` that much of the mean loss over S is added: see `linear_program.worst_and_mean`.
+    `mean_weight` times the mean loss over S is added to the objective (`linear_program.worst_plus_mean_cost`).
 
     Paper: Eq. (16) [public-support]
     """
@@ -39,13 +39,13 @@ class PathProgram(LinearProjection):
         simplex = csr_array(np.r_[np.ones(count), np.zeros(2 * cells + 1)][None, :])
         per_subset = block_diag([p.steps[None, :] for p in paths])
         subsets = len(paths)
-        below = csr_array(hstack([csr_array((subsets, count)), per_subset, per_subset, -np.ones((subsets, 1))]))
+        a_ub = csr_array(hstack([csr_array((subsets, count)), per_subset, per_subset, -np.ones((subsets, 1))]))
         return Program(
-            cost=worst_and_mean(below, self.mean_weight),
-            equal=csr_array(vstack([hstack([incidence, steps, -steps, csr_array((cells, 1))]), simplex])),
-            to=np.r_[np.concatenate([b[p.order] for b, p in zip(target.blocks, paths, strict=True)]), 1.0],
-            below=below,
-            most=np.zeros(subsets),
+            cost=worst_plus_mean_cost(a_ub, self.mean_weight),
+            a_eq=csr_array(vstack([hstack([incidence, steps, -steps, csr_array((cells, 1))]), simplex])),
+            b_eq=np.r_[np.concatenate([b[p.order] for b, p in zip(target.blocks, paths, strict=True)]), 1.0],
+            a_ub=a_ub,
+            b_ub=np.zeros(subsets),
         )
 
 

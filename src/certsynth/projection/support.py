@@ -1,4 +1,4 @@
-"""The points that may carry weight: every cell, the public rows, or draws from the noisy one-way marginals."""
+"""Supports, the points that may carry weight: all cells, public rows, or draws from the noisy one-way marginals."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ from certsynth.errors import TooLarge
 from certsynth.projection.target import Target, as_probabilities
 from certsynth.queries.marginals import Marginals
 
-FULL_GRID_LIMIT = 20_000
+MAX_FULL_GRID_CELLS = 20_000
 """Cells of the full grid beyond which its linear program takes minutes rather than seconds on two cores."""
 
-DRAWN_POINTS = 4_000
-"""Size of a drawn support, and of a sample of public rows: the paper's number."""
+MAX_SUPPORT_POINTS = 4_000
+"""Points in a drawn support or a sample of public rows, at most: the paper's number."""
 
 
 def full_grid(marginals: Marginals) -> Ints:
@@ -30,21 +30,21 @@ def full_grid(marginals: Marginals) -> Ints:
 
 
 def check_full_grid(marginals: Marginals) -> None:
-    """Refuse a full grid that is too large, with the numbers."""
+    """Refuse a full grid that has too many cells, and say how many."""
     cells = math.prod(c.size for c in marginals.cells)
-    if cells > FULL_GRID_LIMIT:
+    if cells > MAX_FULL_GRID_CELLS:
         raise TooLarge(
-            f"the full grid has {cells:,} cells, more than {FULL_GRID_LIMIT:,}: lower the resolution, name fewer "
+            f"the full grid has {cells:,} cells, more than {MAX_FULL_GRID_CELLS:,}: lower the resolution, name fewer "
             "columns, or choose another projection."
         )
 
 
 def fits_full_grid(marginals: Marginals) -> bool:
-    return math.prod(c.size for c in marginals.cells) <= FULL_GRID_LIMIT
+    return math.prod(c.size for c in marginals.cells) <= MAX_FULL_GRID_CELLS
 
 
-def public_support(codes: Sequence[Ints], rng: np.random.Generator, *, most: int = DRAWN_POINTS) -> Ints:
-    """Distinct cells of (at most `most` randomly chosen) public rows.
+def public_support(codes: Sequence[Ints], rng: np.random.Generator, *, most: int = MAX_SUPPORT_POINTS) -> Ints:
+    """Distinct cells of the public rows, or of `most` of them, chosen at random.
 
     Paper: Eq. (16) [public-support]
     """
@@ -54,17 +54,17 @@ def public_support(codes: Sequence[Ints], rng: np.random.Generator, *, most: int
     return np.unique(rows, axis=0)
 
 
-def drawn_support(target: Target, rng: np.random.Generator, *, count: int = DRAWN_POINTS) -> Ints:
-    """Points drawn from the product of the noisy one-way marginals: a support when there are no public rows."""
+def drawn_support(target: Target, rng: np.random.Generator, *, count: int = MAX_SUPPORT_POINTS) -> Ints:
+    """Points drawn from the product of the noisy one-way marginals: the support if there are no public rows."""
     columns = [
         rng.choice(len(share), count, p=share)
-        for share in (one_way(target, j) for j in range(len(target.marginals.cells)))
+        for share in (one_way_marginal(target, j) for j in range(len(target.marginals.cells)))
     ]
     return np.unique(np.column_stack(columns), axis=0)
 
 
-def one_way(target: Target, column: int) -> Floats:
-    """The column's own distribution, averaged over all measured marginals that hold it, with its noise cut off at 0."""
+def one_way_marginal(target: Target, column: int) -> Floats:
+    """The column's distribution: the mean over all measured marginals that contain it, clipped at 0."""
     size = target.marginals.cells[column].size
     shares = [
         block.reshape(target.marginals.shape(subset)).sum(axis=tuple(a for a, j in enumerate(subset) if j != column))

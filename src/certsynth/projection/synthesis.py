@@ -1,4 +1,4 @@
-"""Step 3 by particles: from measurements at several resolutions to rows at full detail."""
+"""Step 3 by particles: turn measurements at several resolutions into rows at full detail."""
 
 from __future__ import annotations
 
@@ -8,30 +8,31 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from certsynth.base.arrays import Floats, Ints, sums
+from certsynth.base.arrays import Floats, Ints, sum_by_group
 from certsynth.base.progress import Progress, silent
 from certsynth.domain import Cells, Schema
-from certsynth.domain.cells import coarser
+from certsynth.domain.cells import coarse_codes
 from certsynth.mechanisms.identity import Identity
 from certsynth.mechanisms.measure import FullMeasurement, estimate, simulate_all
 from certsynth.projection.emit import multiplicities
-from certsynth.projection.margins import monotone, nonnegative, onto_simplex
-from certsynth.projection.particles import View, fit, places, scales
+from certsynth.projection.margins import nearest_probabilities, project_running_sums
+from certsynth.projection.particles import View, count_places, fit, scales
+from certsynth.projection.simplex import project_to_simplex
 from certsynth.queries.marginals import Marginals
 
-PARTICLES = 100_000
-"""Most particles. More rows than that are copies of particles, each with values of its own inside its cells."""
+MAX_PARTICLES = 100_000
+"""Particles fitted, at most. Further rows are copies of particles that draw their own values inside their cells."""
 
-PARTICLE_TABLES, LEAST_PARTICLES = 100_000_000, 20_000
-"""Particles times tables of several columns: beyond, there are fewer particles, but not fewer than that. Noise on so
-many tables is hundreds of times what whole particles cannot follow."""
+MAX_PARTICLE_TABLES, MIN_PARTICLES = 100_000_000, 20_000
+"""Particles × tables of several columns, at most, as long as MIN_PARTICLES remain. With so many tables the noise is
+hundreds of times the error of rounding to whole particles, so fewer particles fit as well."""
 
-_DRAWS = 10  # of the noise, for how large it is: only weights depend on them
+_NOISE_DRAWS = 10  # noise draws that estimate each view's noise level, on which only weights depend
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class _Layer:
-    """A measurement in shares of the rows, with draws of its noise: all layers agree with each other."""
+class _LayerShares:
+    """Estimates of one measurement, consistent with those of all others, and noise draws, as shares of the rows."""
 
     marginals: Marginals
     blocks: list[Floats]
@@ -39,10 +40,10 @@ class _Layer:
     even: bool
 
     @classmethod
-    def all(cls, measurements: Sequence[FullMeasurement], rng: np.random.Generator) -> list[_Layer]:
+    def all(cls, measurements: Sequence[FullMeasurement], rng: np.random.Generator) -> list[_LayerShares]:
         estimates, rows = estimate(measurements)
-        noise, _ = simulate_all(measurements, rng, _DRAWS)
-        rows = max(rows, 1.0)  # a table that seems empty is read as one row, so that shares stay finite
+        noise, _ = simulate_all(measurements, rng, _NOISE_DRAWS)
+        rows = max(rows, 1.0)  # at least one, so that shares are finite
         return [
             cls(m.marginals, [b / rows for b in blocks], [e / rows for e in errors], isinstance(m.strategy, Identity))
             for m, blocks, errors in zip(measurements, estimates, noise, strict=True)
@@ -59,66 +60,66 @@ def synthesise(
     particles: int | None = None,
     progress: Progress = silent,
 ) -> list[np.ndarray]:
-    """Cleaned columns of `rows` rows whose marginals are close to all measurements.
+    """Make `rows` rows, as cleaned columns, whose marginals are close to all measurements.
 
-    The first measurement holds every column, and may be of single ones at full detail. The others are of several
-    columns at once, and need not hold all; cells of later ones are unions of cells of earlier ones. `public` rows say
-    where to start.
+    The first measurement covers every column and may measure single columns at full detail. The others measure tables
+    of several columns and need not cover all; cells of later ones are unions of cells of earlier ones. With `public`
+    rows, the fit starts from their dependence between columns.
     """
-    layers = _Layer.all(measurements, rng)
+    layers = _LayerShares.all(measurements, rng)
     detailed = max(map(len, layers[0].marginals.subsets)) == 1
     fine = layers[0].marginals.cells
     base = layers[1].marginals.cells if detailed and len(layers) > 1 else fine
-    shares = [_shares(layers, column) for column in range(len(schema))]
-    groups = [coarser(points, cells) for points, cells in zip(fine, base, strict=True)]
-    masses = [sums(g, p, c.size) for g, p, c in zip(groups, shares, base, strict=True)]
+    shares = [_column_shares(layers, column) for column in range(len(schema))]
+    groups = [coarse_codes(points, cells) for points, cells in zip(fine, base, strict=True)]
+    masses = [sum_by_group(g, p, c.size) for g, p, c in zip(groups, shares, base, strict=True)]
 
-    count = min(rows, particles or most_particles(sum(len(s) > 1 for layer in layers for s in layer.marginals.subsets)))
+    count = min(rows, particles or max_particles(sum(len(s) > 1 for layer in layers for s in layer.marginals.subsets)))
     held = [np.repeat(np.arange(len(mass)), multiplicities(mass, count)) for mass in masses]
     known = None if public is None else [c.to_cells(x, g) for c, x, g in zip(schema, public, fine, strict=True)]
-    start = _start(held, known, rng)
-    fitted = fit(start, _views(layers[int(detailed) :], base), rng, hot=public is None, progress=progress)
+    start = _initial_rows(held, known, rng)
+    fitted = fit(start, _make_views(layers[int(detailed) :], base), rng, hot=public is None, progress=progress)
     copies = multiplicities(np.full(count, 1 / count), rows)
     codes = rng.permutation(np.repeat(fitted, copies, axis=0), axis=0)
 
     return [
-        _values(column.centres(cells), share, group, code, rng)
+        _spread_values(column.centres(cells), share, group, code, rng)
         for column, cells, share, group, code in zip(schema, fine, shares, groups, codes.T, strict=True)
     ]
 
 
-def most_particles(tables: int) -> int:
-    """How many particles are fitted to so many tables of several columns, at most.
+def max_particles(tables: int) -> int:
+    """The most particles to fit, given the number of tables of several columns.
 
-    >>> most_particles(45), most_particles(1225), most_particles(4950)
+    >>> max_particles(45), max_particles(1225), max_particles(4950)
     (100000, 81632, 20202)
     """
-    return min(PARTICLES, max(LEAST_PARTICLES, PARTICLE_TABLES // max(tables, 1)))
+    return min(MAX_PARTICLES, max(MIN_PARTICLES, MAX_PARTICLE_TABLES // max(tables, 1)))
 
 
-def _shares(layers: Sequence[_Layer], column: int) -> Floats:
+def _column_shares(layers: Sequence[_LayerShares], column: int) -> Floats:
     """The distribution of one column over the first layer's cells."""
     first = layers[0]
-    fine, values = first.marginals.cells[column], first.marginals.summed(first.blocks, (column,))
+    fine, values = first.marginals.cells[column], first.marginals.marginal_on(first.blocks, (column,))
     assert values is not None  # every column is in some table of the first layer
     if len(layers) == 1:
-        alone = np.maximum(np.arange(fine.size) - max(len(fine.places), 1) + 1, 0)  # the line is one, points are alone
-        return nonnegative(values, alone, onto_simplex if first.even else monotone)
-    return nonnegative(values, coarser(fine, layers[1].marginals.cells[column]))
+        groups = np.maximum(np.arange(fine.size) - max(len(fine.places), 1) + 1, 0)  # the line is one group
+        return nearest_probabilities(values, groups, project_to_simplex if first.even else project_running_sums)
+    return nearest_probabilities(values, coarse_codes(fine, layers[1].marginals.cells[column]))
 
 
-def _views(layers: Sequence[_Layer], base: Sequence[Cells]) -> list[View]:
-    """Every marginal at every scale. Each is worth as much as its noise is small."""
+def _make_views(layers: Sequence[_LayerShares], base: Sequence[Cells]) -> list[View]:
+    """Views of every marginal of several columns at every scale, with the noise level of each."""
     views = []
     for layer in layers:
         marginals = layer.marginals
         for subset, block, noise in zip(marginals.subsets, layer.blocks, layer.noise, strict=True):
-            here = [coarser(base[j], marginals.cells[j]) for j in subset]
+            here = [coarse_codes(base[j], marginals.cells[j]) for j in subset]
             for way in scales(marginals.of(subset)):
-                shape = tuple(places(codes) for codes in way)
+                shape = tuple(count_places(codes) for codes in way)
                 index = np.ravel_multi_index(np.meshgrid(*way, indexing="ij"), shape).ravel()
-                target = sums(index, block, math.prod(shape))
-                errors = sums(index, noise, len(target))
+                target = sum_by_group(index, block, math.prod(shape))
+                errors = sum_by_group(index, noise, len(target))
                 views.append(
                     View(
                         columns=subset,
@@ -130,11 +131,11 @@ def _views(layers: Sequence[_Layer], base: Sequence[Cells]) -> list[View]:
     return [view for view in views if len(view.columns) > 1]
 
 
-def _start(held: Sequence[Ints], public: Sequence[Ints] | None, rng: np.random.Generator) -> Ints:
-    """Rows that hold in each column what they should, in random order; or, given public rows, in the order of those.
+def _initial_rows(held: Sequence[Ints], public: Sequence[Ints] | None, rng: np.random.Generator) -> Ints:
+    """Rows with the required values of each column in random order or, given public rows, in their rank order.
 
-    With public rows the one with the smallest value in a column gets the smallest value to be held, and so on: what
-    depends on what is taken from them, and how often a value occurs is not.
+    In each column the public row with the smallest value gets the smallest required value, and so on: the dependence
+    between columns comes from the public rows, the distribution of each column does not.
     """
     if public is None:
         return np.column_stack([rng.permutation(values) for values in held])
@@ -146,8 +147,10 @@ def _start(held: Sequence[Ints], public: Sequence[Ints] | None, rng: np.random.G
     return start
 
 
-def _values(points: np.ndarray, shares: Floats, groups: Ints, codes: Ints, rng: np.random.Generator) -> np.ndarray:
-    """Each row a value of its cell, as often as the column's own distribution says, independently of other columns."""
+def _spread_values(
+    points: np.ndarray, shares: Floats, groups: Ints, codes: Ints, rng: np.random.Generator
+) -> np.ndarray:
+    """Give each row a value of its cell: in proportion to the column's distribution, independently of other columns."""
     emitted = np.empty(len(codes), dtype=points.dtype)
     shuffled = rng.permutation(len(codes))
     by_cell = shuffled[np.argsort(codes[shuffled], kind="stable")]

@@ -1,4 +1,4 @@
-"""What a projection works on: noisy marginals as signed measures, and the points that may carry weight."""
+"""Input of a projection: noisy marginals as signed measures."""
 
 from __future__ import annotations
 
@@ -22,12 +22,12 @@ class Target:
 
     @classmethod
     def of(cls, measurement: FullMeasurement) -> Target:
-        """The measured marginals as shares. A table that seems empty is read as one row, so that shares stay finite."""
+        """The measured marginals as shares of the rows, of which at least one is assumed so that shares are finite."""
         blocks, rows = measurement.estimate()
         return cls(marginals=measurement.marginals, blocks=tuple(block / max(rows, 1.0) for block in blocks))
 
     def incidence(self, points: Ints) -> list[csr_array]:
-        """For each marginal the matrix that maps weights on `points` (one row of codes each) to cells."""
+        """For each marginal, the matrix that maps weights on `points` (one row of codes each) to cells."""
         count = len(points)
         matrices = []
         for subset, size in zip(self.marginals.subsets, self.marginals.sizes(), strict=True):
@@ -37,15 +37,15 @@ class Target:
 
 
 class Projection(Protocol):
-    """A solver of Step 3 on given points."""
+    """A solver of Step 3 on a given support."""
 
     def weights(self, target: Target, points: Ints) -> Floats:
-        """Probabilities of the points whose marginals come close to the target."""
+        """Probabilities of the points, chosen so that their marginals are close to the target."""
         ...
 
 
 def as_probabilities(weights: Floats, count: int) -> Floats:
-    """Whatever a solver returned, made into probabilities: nothing after this trusts it to be more than that.
+    """Turn whatever a solver returned into probabilities; uniform ones if nothing of it can be used.
 
     >>> as_probabilities(np.array([2.0, -1.0, np.nan, 2.0]), 4).tolist()
     [0.5, 0.0, 0.0, 0.5]

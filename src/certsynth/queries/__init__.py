@@ -1,4 +1,4 @@
-"""The query operator 𝕋: all marginals of a table as integer counts."""
+"""The query operator 𝕋: marginals of a table as integer counts."""
 
 from certsynth.queries.marginals import Counts, Marginals
 

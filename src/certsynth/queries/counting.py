@@ -1,7 +1,7 @@
-"""Counts and sums of many coded rows, by compiled loops over whole numbers.
+"""Count coded rows and sum their distances, in compiled loops over integers.
 
-Threads share the tables, and not the rows: each table is counted by one of them alone, so that none has to be held
-twice, and nothing depends on which thread is faster. Counters have 64 bits throughout.
+Work is divided among threads by table, not by row: one thread counts each table, so no table is stored twice and the
+result does not depend on timing. Counters have 64 bits throughout.
 """
 
 from __future__ import annotations
@@ -14,20 +14,20 @@ from numba import njit
 from certsynth.base.arrays import Ints
 from certsynth.base.threads import in_threads
 
-MANY_ROWS = 8_192
-"""Rows from which on compiled loops pay: NumPy needs no warming up. The counts are the same."""
+MIN_COMPILED_ROWS = 8_192
+"""Rows from which compiled loops are faster than NumPy, which computes the same counts without compilation."""
 
-FEW_CELLS = 1_024
-"""Tables of up to so many cells have several counters for each: rows that follow each other are often alike."""
+MAX_TWIN_CELLS = 1_024
+"""Cells of a table up to which each has four counters, since consecutive rows often fall into the same cell."""
 
-BLOCK = 1_024
-"""Rows whose places are found before they are counted: the one vectorises, the other does not."""
+BLOCK_ROWS = 1_024
+"""Rows whose positions are computed before any is counted: the first loop vectorises, the second does not."""
 
 Subset = tuple[int, ...]
 
 
-def count(blocks: Sequence[Ints], codes: np.ndarray, subsets: Sequence[Subset], sizes: Sequence[int]) -> None:
-    """Add rows to the blocks of their subsets. `codes` has a line for each column, `sizes` how many codes it has."""
+def count_rows(blocks: Sequence[Ints], codes: np.ndarray, subsets: Sequence[Subset], sizes: Sequence[int]) -> None:
+    """Add rows to the blocks of all subsets. `codes` has a line for each column, `sizes` its number of codes."""
     rows = codes.shape[1]
     used = {column for subset in subsets for column in subset}
     if rows and any(int(codes[j].max()) >= sizes[j] or int(codes[j].min()) < 0 for j in used):
@@ -35,7 +35,7 @@ def count(blocks: Sequence[Ints], codes: np.ndarray, subsets: Sequence[Subset], 
 
     def work(j: int) -> None:
         columns, block = subsets[j], blocks[j]
-        if rows >= MANY_ROWS and columns and len(block) < 2**32:
+        if rows >= MIN_COMPILED_ROWS and columns and len(block) < 2**32:
             _count(codes, np.array(columns), np.array([sizes[c] for c in columns]), block)
         else:
             shape = tuple(sizes[c] for c in columns)
@@ -45,47 +45,50 @@ def count(blocks: Sequence[Ints], codes: np.ndarray, subsets: Sequence[Subset], 
     in_threads(work, range(len(subsets)), rows=rows)
 
 
-def moved(units: np.ndarray, subsets: Sequence[Subset]) -> list[int]:
-    """For each subset the sum over rows of the largest of its columns' units. `units` has a line for each column.
+def sum_largest_moves(units: np.ndarray, subsets: Sequence[Subset]) -> list[int]:
+    """For each subset, the sum over rows of the largest of its columns' distances. `units` has a line for each column.
 
-    No unit is negative, so that a column whose sum is 0 has none: of most subsets little is left to do.
+    No distance is negative, so a column whose sum is 0 can be skipped: most subsets have few other columns.
     """
     rows = units.shape[1]
 
-    def largest(off: Sequence[int]) -> int:
-        if rows < MANY_ROWS:
-            return int(units[off].max(axis=0).sum(dtype=np.int64))
-        return int(_largest(units, np.array(off)))
+    def largest(columns: Sequence[int]) -> int:
+        if rows < MIN_COMPILED_ROWS:
+            return int(units[columns].max(axis=0).sum(dtype=np.int64))
+        return int(_largest(units, np.array(columns)))
 
-    alone = in_threads(lambda column: largest([column, column]), range(len(units)), rows=rows)
+    own_sums = in_threads(lambda column: largest([column, column]), range(len(units)), rows=rows)
 
     def work(subset: Subset) -> int:
-        off = [column for column in subset if alone[column]]
-        if len(off) < 2:
-            return alone[off[0]] if off else 0
-        return largest(off)
+        moving = [column for column in subset if own_sums[column]]
+        if len(moving) < 2:
+            return own_sums[moving[0]] if moving else 0
+        return largest(moving)
 
     return in_threads(work, subsets, rows=rows)
 
 
 @njit(cache=True, nogil=True)
 def _count(codes, columns, shape, counters):  # type: ignore[no-untyped-def]
-    """All codes must be below the shape. A counter that went up a moment ago is slow to go up again: few have twins."""
+    """Count rows in one table. All codes must be below the shape.
+
+    Incrementing a counter that was just incremented waits for the memory write, so small tables have twin counters.
+    """
     rows, cells = codes.shape[1], len(counters)
-    few = cells <= FEW_CELLS
+    few = cells <= MAX_TWIN_CELLS
     twins = np.zeros((3, cells if few else 1), np.int64)
-    places = np.empty(BLOCK, np.uint32)
-    # The cache holds the counters of the table before. To fetch these one by one takes longer than to count in others,
-    # half as wide, that stay in the cache, and to add them at the end in their order.
+    places = np.empty(BLOCK_ROWS, np.uint32)
+    # The cache still holds the counters of the previous table. Fetching this table's counters one by one takes longer
+    # than counting in temporary ones of half the width and adding them in order at the end.
     aside = not few and cells <= rows and rows < 2**31
     own = np.zeros(cells if aside else 1, np.int32)
-    for start in range(0, rows, BLOCK):
-        part = codes[columns[0]][start : start + BLOCK]
+    for start in range(0, rows, BLOCK_ROWS):
+        part = codes[columns[0]][start : start + BLOCK_ROWS]
         size = len(part)
         for i in range(size):
             places[i] = part[i]
         for j in range(1, len(columns)):
-            part, many = codes[columns[j]][start : start + BLOCK], np.uint32(shape[j])
+            part, many = codes[columns[j]][start : start + BLOCK_ROWS], np.uint32(shape[j])
             for i in range(len(part)):
                 places[i] = np.uint32(places[i] * many) + np.uint32(part[i])
         fours = size // 4 * 4 if few else 0
@@ -111,13 +114,13 @@ def _count(codes, columns, shape, counters):  # type: ignore[no-untyped-def]
 @njit(cache=True, nogil=True)
 def _largest(units, columns):  # type: ignore[no-untyped-def]
     total = 0
-    largest = np.empty(BLOCK, np.int32)
-    for start in range(0, units.shape[1], BLOCK):
-        first, second = units[columns[0]][start : start + BLOCK], units[columns[1]][start : start + BLOCK]
+    largest = np.empty(BLOCK_ROWS, np.int32)
+    for start in range(0, units.shape[1], BLOCK_ROWS):
+        first, second = units[columns[0]][start : start + BLOCK_ROWS], units[columns[1]][start : start + BLOCK_ROWS]
         for i in range(len(first)):
             largest[i] = max(first[i], second[i])
         for j in range(2, len(columns)):
-            part = units[columns[j]][start : start + BLOCK]
+            part = units[columns[j]][start : start + BLOCK_ROWS]
             for i in range(len(part)):
                 largest[i] = max(largest[i], part[i])
         for i in range(len(first)):

@@ -1,4 +1,4 @@
-"""Counts on fine lattices and nets, with how far rows were moved to get there: what true losses are computed from."""
+"""Counts on fine lattices and nets with the distances rows were moved: the data that true losses are computed from."""
 
 from __future__ import annotations
 
@@ -10,34 +10,34 @@ from fractions import Fraction
 
 import numpy as np
 
-from certsynth.base.arrays import frozen
+from certsynth.base.arrays import read_only
 from certsynth.domain import Schema
 from certsynth.errors import InputError
 from certsynth.queries.coding import MOVE_UNITS as MOVE_UNITS
 from certsynth.queries.coding import Coded, Coder, on_lattice
 from certsynth.queries.coding import move_units as move_units
-from certsynth.queries.counting import moved as moved_units
+from certsynth.queries.counting import sum_largest_moves as moved_units
 from certsynth.queries.marginals import Counts, Marginals, Subset, all_subsets
-from certsynth.queries.net import MOST_SEEN, SLACK, Net, nodes_each
-from certsynth.queries.tally import Batch, asked, zeros
+from certsynth.queries.net import LEVEL_SLACK, MAX_SCANNED_ROWS, Net, nodes_per_net
+from certsynth.queries.tally import Batch, tally_batches, zeros
 
-STEPS = {1: 1024, 2: 256, 3: 32}
-"""Default steps to the unit length, by the number of columns that are looked at together."""
+DEFAULT_STEPS = {1: 1024, 2: 256, 3: 32}
+"""Default lattice steps to the unit length, by the number of columns of the widest table."""
 
-PLACING = "placing rows on the lattice"
-"""What is being done while rows are counted there, in words."""
+PLACING_PHASE = "placing rows on the lattice"
+"""Name of the phase in which rows are counted on the lattice, for progress reports."""
 
 LATTICE_COLUMNS = 3
-"""More columns than this are compared on nets."""
+"""Columns up to which tables are compared on a lattice; wider ones are compared on nets."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class FineMarginals:
-    """Marginals on the columns' own lattices, fixed by the schema alone; of more than three columns on nets.
+class LatticeQuery:
+    """Marginals on the columns' own lattices, fixed by the schema alone, or on nets for more than three columns.
 
-    One or two columns have their native values where these are at most `steps` apart; three share one step, since the
-    network of three unequal steps is not exact. Nets have nodes from public rows: `netted` makes them. It is a tally of
-    rows: `count`, or `begin`, `add` and `result`.
+    Lattices of one or two columns consist of the native values if there are at most `steps` of them to the unit length;
+    three columns share one step, since the network of three unequal steps is not exact. `with_nets` takes the nodes of
+    nets from public rows. This is a tally of rows.
     """
 
     schema: Schema
@@ -53,10 +53,10 @@ class FineMarginals:
         *,
         steps: int | None = None,
         lattice_columns: int = LATTICE_COLUMNS,
-    ) -> FineMarginals:
-        """`lattice_columns`: up to so many columns, at most three, have a lattice."""
+    ) -> LatticeQuery:
+        """`lattice_columns`: number of columns, at most three, up to which a table has a lattice."""
         columns = max([len(subset) for subset in subsets if len(subset) <= lattice_columns], default=1)
-        steps = STEPS[columns] if steps is None else steps
+        steps = DEFAULT_STEPS[columns] if steps is None else steps
         if not 1 <= steps <= 4096:
             raise InputError(f"the lattice must have between 1 and 4096 steps; got {steps}.")
         cells = tuple(column.lattice(steps, native=columns <= 2) for column in schema)
@@ -64,28 +64,28 @@ class FineMarginals:
         return cls(schema=schema, marginals=marginals, lattice_columns=lattice_columns)
 
     @classmethod
-    def all_subsets(cls, schema: Schema, *, sparsity: int, steps: int | None = None) -> FineMarginals:
+    def all_subsets(cls, schema: Schema, *, sparsity: int, steps: int | None = None) -> LatticeQuery:
         return cls.of(schema, all_subsets(schema, sparsity), steps=steps)
 
     @property
     def on_lattices(self) -> Marginals:
-        """The subsets of at most three columns."""
+        """The marginals that are counted on lattices."""
         narrow = tuple(subset for subset in self.marginals.subsets if len(subset) <= self.lattice_columns)
         return Marginals(cells=self.marginals.cells, subsets=narrow)
 
     @property
     def wide(self) -> tuple[Subset, ...]:
-        """The subsets that need nets."""
+        """The subsets that are counted on nets."""
         return tuple(subset for subset in self.marginals.subsets if len(subset) > self.lattice_columns)
 
-    def netted(self, *tables: Iterable[Sequence[np.ndarray]], most: int | None = None) -> FineMarginals:
-        """With nets on cleaned rows of some tables: public ones, wherever what is computed gets noise."""
+    def with_nets(self, *tables: Iterable[Sequence[np.ndarray]], most: int | None = None) -> LatticeQuery:
+        """The same query with nets on cleaned rows of some tables, which must be public if the result gets noise."""
         wide = self.wide
         if not wide:
             return self
         seen: list[Sequence[np.ndarray]] = []
         for table in tables:
-            room = MOST_SEEN // len(tables)
+            room = MAX_SCANNED_ROWS // len(tables)
             for batch in table:
                 seen.append([values[:room] for values in batch])
                 room -= len(seen[-1][0])
@@ -94,23 +94,23 @@ class FineMarginals:
         clean = [np.concatenate(values) for values in zip(*seen, strict=True)] if seen else []
         if not clean or not len(clean[0]):
             raise InputError("the synthetic table has no rows: there is nothing to compare.")
-        most = nodes_each(len(wide)) if most is None else most
+        most = nodes_per_net(len(wide)) if most is None else most
         return dataclasses.replace(self, nets=tuple(Net.of(self.schema, subset, clean, most=most) for subset in wide))
 
-    def grounds(self) -> list[Net | None]:
-        """For each subset its net, or None where it has a lattice."""
+    def nets_by_subset(self) -> list[Net | None]:
+        """For each subset its net, or None if it has a lattice."""
         nets = iter(self.nets)
         return [next(nets) if len(subset) > self.lattice_columns else None for subset in self.marginals.subsets]
 
-    def count(self, batches: Iterable[Batch]) -> FineCounts:
+    def count(self, batches: Iterable[Batch]) -> LatticeCounts:
         """Count cleaned rows that come in batches."""
-        return asked(batches, self)
+        return tally_batches(batches, self)
 
     def begin(self) -> Coded:
-        """A vector for each subset, what rows are moved in each, and the number of rows."""
+        """A vector of counts for each subset, one of the summed moves of all subsets, and the number of rows."""
         if len(self.nets) < len(self.wide):
-            raise ValueError("more than three columns are counted on nets: call netted first")
-        blocks = zip(self.marginals.sizes(), self.grounds(), strict=True)
+            raise ValueError("more than three columns are counted on nets: call with_nets first")
+        blocks = zip(self.marginals.sizes(), self.nets_by_subset(), strict=True)
         sizes = [size if net is None else net.size for size, net in blocks]
         coder = Coder(tuple(self.schema), self.marginals.cells, on_lattice, self.farthest())
         return Coded(zeros([*sizes, len(sizes), 1]), coder)
@@ -118,7 +118,7 @@ class FineMarginals:
     def add(self, sums: Coded, batch: Batch) -> None:
         *blocks, moved, rows = sums.vectors
         rows += len(batch[0])
-        grounds = self.grounds()
+        grounds = self.nets_by_subset()
         for j, (net, block) in enumerate(zip(grounds, blocks, strict=True)):
             if net is not None:
                 where, far = net.attach(batch)
@@ -126,44 +126,44 @@ class FineMarginals:
                 moved[j] += far.sum()
         placed = [j for j, net in enumerate(grounds) if net is None]
         on_lattices = self.on_lattices
-        for codes, units in sums.coder.coded(batch) if placed else ():
+        for codes, units in sums.coder.code_in_chunks(batch) if placed else ():
             on_lattices.add([blocks[j] for j in placed], codes)
             moved[placed] += moved_units(units, on_lattices.subsets)
 
     def mean_moved(self, table: Batch) -> Fraction:
         """How far cleaned rows are from where they are counted, on average, in the subset where that is most."""
-        grounds, on_lattices = self.grounds(), self.on_lattices
+        grounds, on_lattices = self.nets_by_subset(), self.on_lattices
         sums = np.zeros(len(on_lattices.subsets), np.int64)
         coder = Coder(tuple(self.schema), self.marginals.cells, on_lattice, self.farthest())
-        for _, units in coder.coded(table) if len(sums) else ():
+        for _, units in coder.code_in_chunks(table) if len(sums) else ():
             sums += moved_units(units, on_lattices.subsets)
         nets = [int(net.attach(table)[1].sum()) for net in grounds if net is not None]
         return Fraction(max([*sums.tolist(), *nets]), MOVE_UNITS * len(table[0]))
 
-    def result(self, sums: Coded) -> FineCounts:
+    def result(self, sums: Coded) -> LatticeCounts:
         *blocks, moved, rows = sums.vectors
-        counts = Counts(marginals=self.marginals, blocks=tuple(map(frozen, blocks)), rows=int(rows[0]))
-        return FineCounts(counts=counts, moved=tuple(moved.tolist()))
+        counts = Counts(marginals=self.marginals, blocks=tuple(map(read_only, blocks)), rows=int(rows[0]))
+        return LatticeCounts(counts=counts, moved=tuple(moved.tolist()))
 
     def farthest(self) -> int:
-        """How far a row can be from its lattice point at most, in units."""
-        away = max(c.farthest(g) for c, g in zip(self.schema, self.marginals.cells, strict=True))
+        """The largest possible distance of a row to its lattice point, in units, rounded up."""
+        away = max(c.covering_radius(g) for c, g in zip(self.schema, self.marginals.cells, strict=True))
         return math.ceil(away * MOVE_UNITS)
 
     def slack(self) -> int:
-        """By how much more than the unit length one row can change a loss, in units: fixed by the schema."""
-        return max(self.farthest() if self.on_lattices.subsets else 0, SLACK if self.wide else 0)
+        """Excess over the unit length by which one row can change a loss, in units: fixed by the schema."""
+        return max(self.farthest() if self.on_lattices.subsets else 0, LEVEL_SLACK if self.wide else 0)
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
-class FineCounts:
-    """Lattice counts of one table, and for each subset the summed distances of rows to their points, in units."""
+class LatticeCounts:
+    """Counts of one table, and for each subset the summed distances of rows to their points, in units."""
 
     counts: Counts
     moved: tuple[int, ...]
 
     def __repr__(self) -> str:
-        return f"FineCounts(<private: {len(self.moved)} marginals>)"
+        return f"LatticeCounts(<private: {len(self.moved)} marginals>)"
 
     @property
     def rows(self) -> int:

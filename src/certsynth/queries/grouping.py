@@ -1,4 +1,4 @@
-"""Which neighbouring points of a lattice are counted together, so that little detail is lost."""
+"""Group neighbouring points of a lattice so that little detail is lost."""
 
 from __future__ import annotations
 
@@ -7,17 +7,18 @@ from numba import njit
 
 from certsynth.base.arrays import Floats, Ints
 
-MOST_POINTS = 1_100
-"""Points up to which the best runs are looked for; more are cut into runs of about equal mass."""
+MAX_EXACT_POINTS = 1_100
+"""Points up to which the optimal runs are computed, in quadratic time; more points are cut into runs of about equal
+mass."""
 
 
 def best_groups(places: Ints, mass: Floats, groups: int) -> Ints:
-    r"""Starts of at most `groups` runs of points with the least mass × distance to the median of their run.
+    r"""Starts of at most `groups` runs of points that minimise mass × distance to the median of the run.
 
     .. math:: \min \sum_{runs} \min_m \sum_{i \in run} mass_i\,|places_i - m|
 
-    `mass` must be public: it is what noisy counts say. Every run gets some mass, so that empty stretches of the line
-    are shared out, too.
+    `mass` must be public, such as noisy counts. A little is added to every point, so that empty stretches of the line
+    are divided as well.
 
     >>> best_groups(np.array([0, 1, 2, 10, 11]), np.array([5.0, 1, 1, 4, 4]), 3).tolist()
     [0, 3, 4]
@@ -27,31 +28,31 @@ def best_groups(places: Ints, mass: Floats, groups: int) -> Ints:
         return np.arange(count)
     mass = np.maximum(mass, 0.0)
     floor = max(float(mass.sum()), 1e-300) * 1e-6 / count
-    if count > MOST_POINTS:
+    if count > MAX_EXACT_POINTS:
         below = np.cumsum(mass + floor)
         return np.unique(np.append(0, np.searchsorted(below, below[-1] * np.arange(1, groups) / groups, side="right")))
     return _best_runs(places.astype(np.float64), mass + floor, groups)
 
 
-def best_heads(distances: Ints, mass: Floats, groups: int) -> Ints:
-    r"""At most `groups` points, in order, near to which the mass is: each one more lowers this the most.
+def best_representatives(distances: Ints, mass: Floats, groups: int) -> Ints:
+    r"""At most `groups` points, ascending, chosen greedily: each one more lowers the mass × distance the most.
 
-    .. math:: \sum_i mass_i\,\min_{heads} distance(i, head)
+    .. math:: \sum_i mass_i\,\min_{r \in chosen} distance(i, r)
 
     `mass` must be public.
 
-    >>> best_heads(np.array([[0, 1, 9], [1, 0, 9], [9, 9, 0]]), np.array([1.0, 2.0, 1.0]), 2).tolist()
+    >>> best_representatives(np.array([[0, 1, 9], [1, 0, 9], [9, 9, 0]]), np.array([1.0, 2.0, 1.0]), 2).tolist()
     [1, 2]
     """
     mass = np.maximum(mass, 0.0)
     mass = mass + max(float(mass.sum()), 1e-300) * 1e-6 / len(mass)
-    heads = [int(np.argmin(distances @ mass))]
-    nearest = distances[heads[0]].astype(np.float64)
-    while len(heads) < min(groups, len(mass)):
+    chosen = [int(np.argmin(distances @ mass))]
+    nearest = distances[chosen[0]].astype(np.float64)
+    while len(chosen) < min(groups, len(mass)):
         gains = mass @ np.maximum(nearest[:, None] - distances, 0.0)
-        heads.append(int(np.argmax(gains)))
-        nearest = np.minimum(nearest, distances[heads[-1]])
-    return np.unique(heads)
+        chosen.append(int(np.argmax(gains)))
+        nearest = np.minimum(nearest, distances[chosen[-1]])
+    return np.unique(chosen)
 
 
 @njit(cache=True)

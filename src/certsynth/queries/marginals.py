@@ -1,4 +1,4 @@
-"""𝕋: a table's marginals on chosen subsets of columns, as exact integer counts."""
+"""The operator 𝕋: a table's marginals on chosen subsets of columns, as exact integer counts."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ from typing import NoReturn
 
 import numpy as np
 
-from certsynth.base.arrays import Floats, Ints, frozen
+from certsynth.base.arrays import Floats, Ints, read_only
 from certsynth.domain import Cells, Schema
 from certsynth.queries.coding import Coded, Coder, in_cells
-from certsynth.queries.counting import count
+from certsynth.queries.counting import count_rows
 from certsynth.queries.tally import Batch, zeros
 
 Subset = tuple[int, ...]
@@ -21,14 +21,14 @@ Subset = tuple[int, ...]
 
 
 def all_subsets(schema: Schema, ways: int) -> tuple[Subset, ...]:
-    """All subsets of so many columns."""
+    """All subsets of `ways` columns."""
     return tuple(itertools.combinations(range(len(schema)), ways))
 
 
-def maximal(subsets: Sequence[Subset]) -> tuple[Subset, ...]:
-    """Those that lie in no other one: their marginals say what those of the others are.
+def maximal_subsets(subsets: Sequence[Subset]) -> tuple[Subset, ...]:
+    """The subsets contained in no other one: their marginals determine those of all others.
 
-    >>> maximal([(0, 1), (1,), (2,), (0, 1, 3)])
+    >>> maximal_subsets([(0, 1), (1,), (2,), (0, 1, 3)])
     ((2,), (0, 1, 3))
     """
     holders: dict[int, set[Subset]] = {}
@@ -39,10 +39,10 @@ def maximal(subsets: Sequence[Subset]) -> tuple[Subset, ...]:
     return tuple(s for s in subsets if len(s) == widest or len(set.intersection(*(holders[c] for c in s))) == 1)
 
 
-def within(subsets: Sequence[Subset], ways: int) -> tuple[Subset, ...]:
-    """All subsets of so many columns that lie in one of these.
+def subsets_within(subsets: Sequence[Subset], ways: int) -> tuple[Subset, ...]:
+    """All subsets of `ways` columns that are contained in one of the given subsets.
 
-    >>> within([(0, 1, 3), (1, 2)], 2)
+    >>> subsets_within([(0, 1, 3), (1, 2)], 2)
     ((0, 1), (0, 3), (1, 2), (1, 3))
     """
     return tuple(sorted({part for subset in subsets for part in itertools.combinations(subset, ways)}))
@@ -50,13 +50,13 @@ def within(subsets: Sequence[Subset], ways: int) -> tuple[Subset, ...]:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Marginals:
-    r"""Which marginals are counted, and in which cells.
+    r"""A list of marginals to count, and the cells of each column.
 
     .. math:: \mathbb T\mu = (P^{S}_{\#}\mu)_{S}
 
     where S runs over `subsets`, of any sizes, and each marginal is a block of counts over the product of its columns'
-    cells, the last column running fastest. `weights`, where there are some, say how much each is worth: what is
-    measured of a marginal is multiplied by its weight before it gets noise, so that twice the weight is half the noise.
+    cells, the last column running fastest. The coefficients of a marginal are multiplied by its entry of `weights`
+    (by default 1) before noise is added, so that twice the weight means half the noise.
 
     Paper: section 3 [query-operator], appendix C [projections]
     """
@@ -67,12 +67,12 @@ class Marginals:
 
     @classmethod
     def even(cls, schema: Schema, subsets: Sequence[Subset], *, resolution: int) -> Marginals:
-        """These subsets, `resolution` cells to the unit length."""
+        """Marginals of these subsets in even cells, `resolution` to the unit length."""
         return cls(cells=tuple(column.cells(resolution) for column in schema), subsets=tuple(subsets))
 
     @classmethod
     def all_subsets(cls, schema: Schema, *, sparsity: int, resolution: int) -> Marginals:
-        """All subsets of `sparsity` columns, `resolution` cells to the unit length."""
+        """Marginals of all subsets of `sparsity` columns in even cells, `resolution` to the unit length."""
         return cls.even(schema, all_subsets(schema, sparsity), resolution=resolution)
 
     def of(self, subset: Subset) -> tuple[Cells, ...]:
@@ -82,19 +82,19 @@ class Marginals:
         return tuple(self.cells[j].size for j in subset)
 
     def sizes(self) -> list[int]:
-        """Number of cells of each block, in Python's integers: it may be larger than any machine word."""
+        """Number of cells of each block, as Python integers, since it may exceed 64 bits."""
         return [math.prod(self.shape(subset)) for subset in self.subsets]
 
-    def holder(self, subset: Subset) -> int | None:
-        """Position of the block of a subset, else of the first that holds more; None if none holds it."""
+    def find_holder(self, subset: Subset) -> int | None:
+        """Position of the subset's own block, else of the first block that contains it; None if there is none."""
         if subset in self.subsets:
             return self.subsets.index(subset)
         wanted = frozenset(subset)
         return next((j for j, held in enumerate(self.subsets) if wanted.issubset(held)), None)
 
-    def summed(self, blocks: Sequence[Floats], subset: Subset) -> Floats | None:
-        """The marginal on a subset, from its holder: summed over the columns outside. Leading axes are kept."""
-        j = self.holder(subset)
+    def marginal_on(self, blocks: Sequence[Floats], subset: Subset) -> Floats | None:
+        """The marginal on a subset: its holder's block, summed over all other columns. Leading axes are kept."""
+        j = self.find_holder(subset)
         if j is None:
             return None
         lead, held = blocks[j].shape[:-1], self.subsets[j]
@@ -106,29 +106,29 @@ class Marginals:
         return self.weights[j] if self.weights else 1
 
     def indices(self, codes: Sequence[Ints], subset: Subset) -> Ints:
-        """Index in its block of each row, given the rows' codes column by column."""
+        """Index of each row in the block of a subset, given the rows' codes column by column."""
         index = codes[subset[0]]
         for j in subset[1:]:
             index = index * self.cells[j].size + codes[j]
         return index
 
     def add(self, blocks: Sequence[Ints], codes: np.ndarray | Sequence[np.ndarray]) -> None:
-        """Count rows that come as codes, one array for each column."""
-        count(blocks, np.asarray(codes), self.subsets, [cells.size for cells in self.cells])
+        """Add rows to the blocks of all subsets. Rows come as codes, one array for each column."""
+        count_rows(blocks, np.asarray(codes), self.subsets, [cells.size for cells in self.cells])
 
     def count(self, batches: Iterable[Sequence[Ints]]) -> Counts:
-        """The counts of rows that come as batches of codes."""
+        """Count rows that come as batches of codes."""
         blocks = [np.zeros(size, dtype=np.int64) for size in self.sizes()]
         rows = 0
         for codes in batches:
             rows += len(codes[0])
             self.add(blocks, codes)
-        return Counts(marginals=self, blocks=tuple(map(frozen, blocks)), rows=rows)
+        return Counts(marginals=self, blocks=tuple(map(read_only, blocks)), rows=rows)
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
 class Counts:
-    """Exact counts of private rows. They never leave the process, and do not show themselves."""
+    """Exact counts of private rows. They never leave the process, and their repr shows nothing."""
 
     marginals: Marginals
     blocks: tuple[Ints, ...]
@@ -146,7 +146,7 @@ class Counts:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class CellCounts:
-    """The tally of a table's marginals: one vector for each, and the number of rows."""
+    """The tally of a table's marginals: one vector for each, and one for the number of rows."""
 
     schema: Schema
     marginals: Marginals
@@ -156,10 +156,10 @@ class CellCounts:
         return Coded(zeros([*self.marginals.sizes(), 1]), Coder(tuple(self.schema), cells, in_cells, 0))
 
     def add(self, sums: Coded, batch: Batch) -> None:
-        for codes, _ in sums.coder.coded(batch, apart=False):
+        for codes, _ in sums.coder.code_in_chunks(batch, distances=False):
             self.marginals.add(sums.vectors[:-1], codes)
         sums.vectors[-1] += len(batch[0])
 
     def result(self, sums: Coded) -> Counts:
         *blocks, rows = sums.vectors
-        return Counts(marginals=self.marginals, blocks=tuple(map(frozen, blocks)), rows=int(rows[0]))
+        return Counts(marginals=self.marginals, blocks=tuple(map(read_only, blocks)), rows=int(rows[0]))

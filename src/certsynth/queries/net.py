@@ -1,7 +1,7 @@
-"""Nets: points of a public table that stand for the whole space, where a lattice of all columns would not fit.
+"""Nets: points of a public table that represent the whole space where a lattice of all columns would not fit.
 
-The nodes are taken from the synthetic table and the schema alone. A private row is counted at the nearest node, or at
-the hub if none is near; docs/explanation/proofs/nets.md says why that is private, and what it costs.
+The nodes depend on the synthetic table and the schema alone. A private row is counted at the nearest node, or at the
+hub if none is near; docs/explanation/proofs/nets.md proves that this is private, and bounds the error.
 """
 
 from __future__ import annotations
@@ -11,34 +11,36 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from certsynth.base.arrays import Ints, frozen
+from certsynth.base.arrays import Ints, read_only
 from certsynth.domain import Schema
-from certsynth.domain.ruler import UNITS, Ruler
+from certsynth.domain.ruler import UNITS_PER_LENGTH, Ruler
 
-MOST_NODES = 10_000
-ALL_NODES = 100_000
-LEAST_NODES = 1_000
-"""Nodes of one net, of all together, and of one however many there are. benchmarks/nets.py measures what they gain."""
+MAX_NODES = 10_000
+MAX_TOTAL_NODES = 100_000
+MIN_NODES = 1_000
+"""Nodes of one net, at most; of all nets together, as long as each has MIN_NODES; and of one net, at least.
+benchmarks/nets.py measures how the bound depends on them."""
 
-MOST_SEEN = 1_000_000
-"""Rows of the public tables that nodes are chosen from: the first ones."""
+MAX_SCANNED_ROWS = 1_000_000
+"""The first rows of the public tables, this many in all, are those that nodes are chosen from."""
 
-LEVELS = 16
-"""Rows at one node are counted by how far they are from it, in so many levels up to the hub."""
+DISTANCE_LEVELS = 16
+"""Levels of distance, from 0 to that of the hub, by which rows at one node are counted separately."""
 
-SLACK = UNITS // (2 * LEVELS) + 1
-"""By how much more than the unit length one row can change a loss over a net, in units: the width of a level."""
+LEVEL_SLACK = UNITS_PER_LENGTH // (2 * DISTANCE_LEVELS) + 1
+"""Excess over the unit length by which one row can change a loss over a net, in units of 1/UNITS_PER_LENGTH: the
+width of a level."""
 
 _SEED = 20_240_229
-"""Which points are nodes is drawn with this: the same table has the same net."""
+"""Seed of the choice of nodes, fixed so that the same table has the same net."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Net:
-    """Nodes for one subset of columns, sorted by the `leading` one.
+    """Nodes for one subset of columns, sorted by their `leading` coordinate.
 
-    Counts on it have an entry for each node and level, and a last one for the hub, which is at `Ruler.half` from every
-    point there is.
+    Counts have an entry for each node and level, and a last one for the hub, which is at distance
+    `Ruler.half_diameter` from every point.
     """
 
     subset: tuple[int, ...]
@@ -47,10 +49,10 @@ class Net:
     leading: int
 
     @classmethod
-    def of(cls, schema: Schema, subset: Sequence[int], clean: Sequence[np.ndarray], *, most: int = MOST_NODES) -> Net:
-        """A net on at most so many of the distinct points of public rows.
+    def of(cls, schema: Schema, subset: Sequence[int], clean: Sequence[np.ndarray], *, most: int = MAX_NODES) -> Net:
+        """A net on at most `most` of the distinct points of public rows.
 
-        First come those that hold more than an even share of the rows, then others as they are drawn.
+        Points with more than an equal share of the rows come first, then others at random.
         """
         columns = tuple(schema)
         ruler = Ruler.of([columns[j] for j in subset])
@@ -59,42 +61,42 @@ class Net:
             lots = np.random.default_rng(_SEED).permutation(len(points))
             light = counts * most <= counts.sum()
             points = points[np.lexsort((lots, light))[:most]]
-        leading = ruler.leading(points)
+        leading = ruler.sort_column(points)
         if leading >= 0:
             points = points[np.argsort(points[:, leading], kind="stable")]
-        return cls(tuple(subset), ruler, frozen(points), leading)
+        return cls(tuple(subset), ruler, read_only(points), leading)
 
     @property
     def size(self) -> int:
-        """Entries of counts."""
-        return len(self.nodes) * LEVELS + 1
+        """Number of entries of the counts."""
+        return len(self.nodes) * DISTANCE_LEVELS + 1
 
     def attach(self, clean: Sequence[np.ndarray]) -> tuple[Ints, Ints]:
-        """Where in the counts cleaned rows of all columns go, and how far they are moved, rounded up, in units.
+        """Index in the counts of each cleaned row, and how far it is moved, in units, rounded up.
 
-        Both depend on the row and the net only: not on other rows, or on how rows come in batches.
+        Both depend on the row and the net alone, not on other rows or batches.
         """
         points, off = self.ruler.place([clean[j] for j in self.subset])
         node, far = self.ruler.nearest(points, self.nodes, self.leading)
-        half = self.ruler.half
+        half = self.ruler.half_diameter
         far = np.minimum(far + off, half)
-        level = far * LEVELS // half
-        at_hub = (node < 0) | (level >= LEVELS)
-        return np.where(at_hub, self.size - 1, node * LEVELS + level), np.where(at_hub, half, far)
+        level = far * DISTANCE_LEVELS // half
+        at_hub = (node < 0) | (level >= DISTANCE_LEVELS)
+        return np.where(at_hub, self.size - 1, node * DISTANCE_LEVELS + level), np.where(at_hub, half, far)
 
-    def ways(self) -> Ints:
-        """For each level, how far the hub still is: what a row was moved counts, rounded down to its level."""
-        half = self.ruler.half
-        return half - np.arange(LEVELS) * half // LEVELS
+    def hub_distances(self) -> Ints:
+        """For each level, the distance still to go to the hub: that of a node minus the move, rounded down."""
+        half = self.ruler.half_diameter
+        return half - np.arange(DISTANCE_LEVELS) * half // DISTANCE_LEVELS
 
 
-def nodes_each(subsets: int) -> int:
-    """How many nodes each of so many nets may have."""
-    return max(LEAST_NODES, min(MOST_NODES, ALL_NODES // max(subsets, 1)))
+def nodes_per_net(subsets: int) -> int:
+    """The most nodes that each net may have, given the number of nets."""
+    return max(MIN_NODES, min(MAX_NODES, MAX_TOTAL_NODES // max(subsets, 1)))
 
 
 def _distinct(points: Ints) -> tuple[Ints, Ints]:
-    """Distinct rows in order, and how often each occurs."""
+    """Distinct rows in lexicographic order, and how often each occurs."""
     ordered = points[np.lexsort(points.T[::-1])]
     new = np.append(True, (np.diff(ordered, axis=0) != 0).any(axis=1))
     return np.ascontiguousarray(ordered[new]), np.diff(np.append(np.flatnonzero(new), len(ordered)))

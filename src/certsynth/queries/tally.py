@@ -1,8 +1,8 @@
-"""What is asked of each row by itself, so that answers add up: whoever has the rows, and in however many parts.
+"""Tallies: sums over rows, to which each row contributes by itself.
 
-All that certsynth learns about private rows it learns by tallies. They are plain values that can be sent to where the
-rows are; what comes back are vectors of whole numbers, and the vectors of two parts of a table, added, are those of
-the table.
+certsynth learns everything it knows about private rows through tallies. Rows stay at their source; only sums come back.
+A tally is a plain value that can be sent to the rows, and its result is a set of integer vectors. The vectors of a
+table are the sums of the vectors of its parts, however it is divided.
 """
 
 from __future__ import annotations
@@ -24,43 +24,43 @@ Batch = Sequence[np.ndarray]
 
 
 class Sums(Protocol):
-    """Vectors of whole numbers that grow, and can be told as entries that are not 0."""
+    """Integer vectors that accumulate, and can be listed by their non-zero entries."""
 
     def entries(self) -> Iterator[tuple[int, Ints, Ints]]:
-        """Number of a vector, places in it, and what is there."""
+        """For each vector its number, and the positions and values of its non-zero entries."""
         ...
 
     def put(self, vector: int, places: Ints, values: Ints) -> None:
-        """Add entries. A place may come more than once."""
+        """Add values at positions of a vector; positions may repeat."""
         ...
 
 
 class Tally(Protocol[S, T_co]):
-    """A question to every row. `add` must not depend on how rows come in batches, or on their order."""
+    """A sum over rows. `add` must not depend on the order of rows or on how they are divided into batches."""
 
     def begin(self) -> S:
         """Sums of no rows."""
         ...
 
     def add(self, sums: S, batch: Batch) -> None:
-        """Add what a batch of cleaned rows has to say."""
+        """Add the contributions of a batch of cleaned rows."""
         ...
 
     def result(self, sums: S) -> T_co:
-        """What all rows together say."""
+        """The result for all rows, from their sums."""
         ...
 
 
 class Rows(Protocol):
-    """A table that can be asked, as often as one likes, wherever its rows are."""
+    """A table that evaluates tallies, any number of times, wherever its rows are."""
 
     def __call__(self, tally: Tally[Any, T]) -> T: ...
 
 
-def asked(batches: Iterable[Batch], tally: Tally[Any, T]) -> T:
-    """Put the question to rows that are read here.
+def tally_batches(batches: Iterable[Batch], tally: Tally[Any, T]) -> T:
+    """Evaluate a tally on cleaned rows that come in batches.
 
-    >>> asked([[np.arange(3)], [np.arange(4)]], HowMany())
+    >>> tally_batches([[np.arange(3)], [np.arange(4)]], RowCount())
     7
     """
     sums = tally.begin()
@@ -69,23 +69,23 @@ def asked(batches: Iterable[Batch], tally: Tally[Any, T]) -> T:
     return tally.result(sums)
 
 
-def held(*batches: Batch) -> Rows:
-    """A table in memory."""
+def in_memory(*batches: Batch) -> Rows:
+    """A table held in memory."""
 
-    def ask(tally: Tally[Any, T]) -> T:
-        return asked(batches, tally)
+    def evaluate(tally: Tally[Any, T]) -> T:
+        return tally_batches(batches, tally)
 
-    return ask
+    return evaluate
 
 
 def zeros(sizes: Iterable[int]) -> list[Ints]:
-    """Vectors of no rows. Every row adds at most 2^20 to an entry: 64 bits are enough for 2^43 rows."""
+    """Vectors of the given sizes, all 0. A row adds at most 2^20 to an entry, so 64 bits suffice for 2^43 rows."""
     return [np.zeros(size, dtype=np.int64) for size in sizes]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Dense:
-    """Vectors that have room for every entry."""
+    """Vectors that store every entry."""
 
     vectors: list[Ints]
 
@@ -103,8 +103,8 @@ class Dense:
 
 
 @dataclass(frozen=True, slots=True)
-class HowMany:
-    """The number of rows."""
+class RowCount:
+    """The tally of the number of rows."""
 
     def begin(self) -> Dense:
         return Dense.of([1])

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 from certsynth.domain import Category, Ordered
+from certsynth.record.record import CertificateRecord
 from certsynth.report import numerals
 from certsynth.report.heap import Heap
 
@@ -40,7 +41,7 @@ def label_numbers(column: Category, counts: Sequence[int], absent: int, bound: f
     return {
         **_common(column, bound, int(sum(counts)) + absent, absent),
         "line": False,
-        "closest": float(column.closest),
+        "closest": float(column.min_label_distance),
         "labels": [numerals.text(column.labels[i], most=40) or "(empty text)" for i in order],
         "counts": [int(counts[i]) for i in order],
         "left": 0,
@@ -59,11 +60,11 @@ def _common(column: Ordered | Category, bound: float, rows: int, absent: int) ->
     }
 
 
-def calculator_view(certificate: Mapping[str, Any], names: Sequence[str], columns: Sequence[Json]) -> Json:
+def calculator_view(certificate: CertificateRecord, names: Sequence[str], columns: Sequence[Json]) -> Json:
     """All that the calculator is given: `columns` are those drawn, the first of `names`."""
     room = max(MOST_TEXT // max(len(columns), 1), LEAST_TEXT)
     return {
-        "confidence": numerals.confidence(certificate["confidence"]),
+        "confidence": numerals.confidence(certificate.confidence),
         "columns": [_cut(column, room) for column in columns],
         "pairs": pairs(certificate, names[: len(columns)]),
     }
@@ -81,14 +82,14 @@ def _cut(column: Json, room: int) -> Json:
     return column | cut | {"left": len(column["labels"]) - kept}
 
 
-def pairs(certificate: Mapping[str, Any], names: Sequence[str]) -> float | list[list[float]]:
+def pairs(certificate: CertificateRecord, names: Sequence[str]) -> float | list[list[float]]:
     """The bound of each pair that a subset of the certificate holds: one number, if it is that of all pairs."""
     place = {name: i for i, name in enumerate(names)}
     found: dict[tuple[int, int], float] = {}
-    for subset in certificate["subsets"]:
-        there = sorted(place[name] for name in subset["columns"] if name in place)
+    for subset in certificate.subsets:
+        there = sorted(place[name] for name in subset.columns if name in place)
         for pair in itertools.combinations(there, 2):
-            found[pair] = min(found.get(pair, 1.0), float(subset["bound"]))
+            found[pair] = min(found.get(pair, 1.0), subset.bound)
     values = set(found.values())
     if len(values) == 1 and len(found) == len(names) * (len(names) - 1) // 2:
         return values.pop()

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any
 
+from certsynth.record.record import ComparedRecord, Record
 from certsynth.report import numerals, words
 
 MOST_LISTED = 60
@@ -16,14 +17,14 @@ CUT = 4
 Json = dict[str, Any]
 
 
-def choice_view(document: Mapping[str, Any]) -> Json:
+def choice_view(record: Record) -> Json:
     """Every candidate with its terms. There are lines to draw only where resolutions differ."""
-    found = sorted(map(_candidate, document["compared"]), key=_best_first)
+    found = sorted(map(_candidate, record.compared), key=_best_first)
     (chosen,) = (each for each in found if each["chosen"])
     drawn = _drawn(found, chosen)
-    hidden = document["privacy"]["rows"] is None
+    hidden = record.privacy.rows is None
     said = words.only_candidate(chosen) if len(found) == 1 else words.chosen(chosen, len(found), hidden=hidden)
-    dimension = document["release"]["dimension"]
+    dimension = record.release.dimension
     if dimension is not None:
         said = words.adapted(chosen, len(found), dimension)
     return {
@@ -37,18 +38,18 @@ def choice_view(document: Mapping[str, Any]) -> Json:
     }
 
 
-def _candidate(stated: Mapping[str, Any]) -> Json:
-    resolution = stated["resolution"]
+def _candidate(stated: ComparedRecord) -> Json:
+    resolution = stated.resolution
     return {
-        "mechanism": numerals.text(stated["mechanism"], most=18),
+        "mechanism": numerals.text(stated.mechanism, most=18),
         "resolution": resolution,
         "cells": "full detail" if resolution is None else numerals.count(resolution),
-        "coarseness_text": numerals.figure(stated["discretisation"]),
-        "noise_text": numerals.figure(stated["privatisation"]),
-        "rehearsals": stated["rehearsals"],
-        "loss": float(stated["predicted_loss"]),
-        "loss_text": numerals.figure(stated["predicted_loss"]),
-        "chosen": bool(stated["chosen"]),
+        "coarseness_text": numerals.figure(stated.discretisation),
+        "noise_text": numerals.figure(stated.privatisation),
+        "rehearsals": stated.rehearsals,
+        "loss": stated.predicted_loss,
+        "loss_text": numerals.figure(stated.predicted_loss),
+        "chosen": stated.chosen,
     }
 
 

@@ -56,9 +56,9 @@ def column_view(column: Column, values: np.ma.MaskedArray[Any, Any], bound: floa
         numbers = line_numbers(column, places, bound)
     elif isinstance(column, Category):
         counts, absent = _label_counts(column, values)
-        facts = _shares(column, counts, rows, min(1.0, bound / float(column.closest)))
+        facts = _shares(column, counts, rows, min(1.0, bound / float(column.min_label_distance)))
         spread = _bars(column.labels, counts, rows)
-        _whiskers(spread["bars"], min(1.0, bound / float(column.closest)))
+        _whiskers(spread["bars"], min(1.0, bound / float(column.min_label_distance)))
         kind = column.kind
         numbers = label_numbers(column, counts, absent, bound)
     else:

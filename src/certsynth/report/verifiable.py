@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any
+from certsynth.record.record import Record
 
 CHECKS = {
     "files": "every file is the one that was published (checksums)",
@@ -48,7 +47,7 @@ def can_verify(unit: str) -> list[str]:
     return [text.format(sign=sign, adding=_ADDING[unit]) for text in CHECKS.values()]
 
 
-def cannot_verify(document: Mapping[str, Any]) -> list[str]:
-    """What nobody can check of the release whose certificate.json is `document`."""
-    made = {step["on"] for step in document["privacy"]["spent"]}
+def cannot_verify(record: Record) -> list[str]:
+    """What nobody can check of the release that has this record."""
+    made = {step.on for step in record.privacy.spent}
     return [*CANNOT, *(text for what, text in CANNOT_OF_STEPS.items() if what in made)]

@@ -9,6 +9,18 @@ from fractions import Fraction
 from typing import Any
 
 from certsynth.domain import Category, Column, Ordered, Schema
+from certsynth.record.form import said_of
+from certsynth.record.record import (
+    CertificateRecord,
+    DirectRecord,
+    DirectTerms,
+    PlugInRecord,
+    PlugInRecords,
+    PlugInTerms,
+    PrivacyRecord,
+    Record,
+    SubsetRecord,
+)
 from certsynth.report import numerals, verifiable, words
 from certsynth.report.calculator import calculator_view
 from certsynth.report.choice import choice_view
@@ -27,27 +39,24 @@ LEVELS = 6
 """Shades of the map."""
 
 Json = dict[str, Any]
-Document = Mapping[str, Any]
-
-_PROXIES = ("transport", "path")
 
 
-def view(document: Document, schema: Schema, table: Mapping[str, Any]) -> Json:
-    """What the report says of the release whose certificate.json is `document`."""
-    certificate = document["certificate"]
+def view(record: Record, schema: Schema, table: Mapping[str, Any]) -> Json:
+    """What the report says of the release that has this record."""
+    certificate = record.certificate
     bounds = column_bounds(certificate, schema.names)
     columns = [column_view(c, table[c.name], bounds[c.name]) for c in schema]
     numbers = [column.pop("numbers") for column in columns]
     return {
         "name": numerals.text(schema.name, most=200),
-        "rows": numerals.count(document["release"]["rows"]),
+        "rows": numerals.count(record.release.rows),
         "width": numerals.count(len(schema)),
-        "promise": _promise(document, schema, columns),
-        "privacy": _privacy(document, schema),
+        "promise": _promise(record, schema, columns),
+        "privacy": _privacy(record, schema),
         "certificates_text": _certificates_text(certificate),
         "certificates": _certificates(certificate),
-        "diagnostic": _diagnostic(certificate["plug_in"]) if certificate["plug_in"] else None,
-        "choice": choice_view(document),
+        "diagnostic": _diagnostic(certificate.plug_in),
+        "choice": choice_view(record),
         "subsets": _subsets(certificate, schema),
         "columns": {"drawn": columns[:MOST_PICTURES], "listed": columns[MOST_PICTURES:]},
         "calculator": calculator_view(certificate, schema.names, numbers[:MOST_PICTURES]),
@@ -58,13 +67,13 @@ def view(document: Document, schema: Schema, table: Mapping[str, Any]) -> Json:
         "rules": words.rules(len(schema.rules)),
         "verify": {
             "commands": words.commands(),
-            "can": verifiable.can_verify(_unit(document)),
-            "cannot": verifiable.cannot_verify(document),
+            "can": verifiable.can_verify(record.privacy.unit),
+            "cannot": verifiable.cannot_verify(record),
             "signature": words.SIGNATURE,
             "answer": words.answer([c.name for c in schema if isinstance(c, Ordered)]),
         },
-        "limits": words.limits(document["privacy"], numerals.text(schema.unit, most=200)),
-        "made_with": _made_with(document),
+        "limits": words.limits(record.privacy, numerals.text(schema.unit, most=200)),
+        "made_with": _made_with(record),
     }
 
 
@@ -72,26 +81,26 @@ WOVEN = ("tree", "metric")
 """Kinds of columns whose labels have distances of their own."""
 
 
-def column_bounds(certificate: Document, names: Sequence[str]) -> dict[str, float]:
+def column_bounds(certificate: CertificateRecord, names: Sequence[str]) -> dict[str, float]:
     """For each column the smallest bound that covers it: a column is no further off than any subset that holds it."""
     bounds = dict.fromkeys(names, 1.0)
-    for subset in certificate["subsets"]:
-        for name in subset["columns"]:
-            bounds[name] = min(bounds[name], float(subset["bound"]), float(certificate["single_column_bound"]))
+    for subset in certificate.subsets:
+        for name in subset.columns:
+            bounds[name] = min(bounds[name], subset.bound, certificate.single_column_bound)
     return bounds
 
 
-def _promise(document: Document, schema: Schema, columns: Sequence[Json]) -> Json:
-    certificate, sparsity = document["certificate"], int(document["release"]["sparsity"])
+def _promise(record: Record, schema: Schema, columns: Sequence[Json]) -> Json:
+    certificate, sparsity = record.certificate, record.release.sparsity
     complete = _complete(certificate, schema, sparsity)
-    bound, single = float(certificate["bound"]), float(certificate["single_column_bound"])
+    bound, single = certificate.bound, certificate.single_column_bound
     shown = {
         "bound": bound,
         "bound_text": numerals.upward(bound),
-        "confidence": certificate["confidence"],
-        "confidence_text": numerals.confidence(certificate["confidence"]),
-        "kind": certificate["kind"],
-        "kind_text": words.KINDS[certificate["kind"]],
+        "confidence": certificate.confidence,
+        "confidence_text": numerals.confidence(certificate.confidence),
+        "kind": certificate.kind,
+        "kind_text": words.KINDS[certificate.kind],
         "single_column_bound": single,
         "single_column_bound_text": numerals.upward(single),
         "sparsity": sparsity,
@@ -112,18 +121,18 @@ def _scaled(schema: Schema) -> str:
     return words.scaled(weights, *kinds.values())
 
 
-def _complete(certificate: Document, schema: Schema, sparsity: int) -> bool:
+def _complete(certificate: CertificateRecord, schema: Schema, sparsity: int) -> bool:
     """Whether the subsets are all of `sparsity` columns, or only some that were asked for."""
-    covered = {frozenset(subset["columns"]) for subset in certificate["subsets"] if len(subset["columns"]) == sparsity}
+    covered = {frozenset(subset.columns) for subset in certificate.subsets if len(subset.columns) == sparsity}
     return len(covered) == math.comb(len(schema), sparsity)
 
 
-def _examples(schema: Schema, columns: Sequence[Json], certificate: Document, *, complete: bool) -> list[str]:
+def _examples(schema: Schema, columns: Sequence[Json], certificate: CertificateRecord, *, complete: bool) -> list[str]:
     """What the bound says of this table: the mean of the first column that has one, and shares of categories.
 
     `complete`: subsets of columns are all of one size.
     """
-    bound = float(certificate["bound"])
+    bound = certificate.bound
     if bound >= 1:
         return [words.VACUOUS]
     said = []
@@ -137,17 +146,17 @@ def _examples(schema: Schema, columns: Sequence[Json], certificate: Document, *,
     return said + ([shares] if shares else [])
 
 
-def _share_example(schema: Schema, certificate: Document, *, complete: bool) -> str:
+def _share_example(schema: Schema, certificate: CertificateRecord, *, complete: bool) -> str:
     """What the bound says of shares of categories: of all columns of labels, and of those whose labels are 1 apart.
 
     Whether a row has some labels in the columns T of a subset changes by 1 over a distance of at least the smallest one
     of two labels in T: its share is off by at most bound / that distance.
     """
-    closest = {c.name: c.closest for c in schema if isinstance(c, Category)}
+    closest = {c.name: c.min_label_distance for c in schema if isinstance(c, Category)}
     near = [name for name, distance in closest.items() if distance < 1]
     together, off, off_apart = 0, 0.0, 0.0
-    for subset in certificate["subsets"]:
-        labels = [name for name in subset["columns"] if name in closest]
+    for subset in certificate.subsets:
+        labels = [name for name in subset.columns if name in closest]
         together = max(together, len(labels))
         off = max(off, _off_by(subset, labels, closest, certificate))
         off_apart = max(off_apart, _off_by(subset, [name for name in labels if name not in near], closest, certificate))
@@ -160,13 +169,15 @@ def _share_example(schema: Schema, certificate: Document, *, complete: bool) -> 
     return words.share_example(what, numerals.points(off_apart), names, numerals.points(off) if off < 1 else None)
 
 
-def _off_by(subset: Document, labels: Sequence[str], closest: Mapping[str, Fraction], certificate: Document) -> float:
+def _off_by(
+    subset: SubsetRecord, labels: Sequence[str], closest: Mapping[str, Fraction], certificate: CertificateRecord
+) -> float:
     """How far a share of rows with some labels in these columns of the subset can be off."""
     if not labels:
         return 0.0
-    bound = float(subset["bound"])
+    bound = subset.bound
     if len(labels) == 1:
-        bound = min(bound, float(certificate["single_column_bound"]))
+        bound = min(bound, certificate.single_column_bound)
     exact = Fraction(repr(bound)) / min(closest[name] for name in labels)
     return float(exact) if Fraction(repr(float(exact))) >= exact else math.nextafter(float(exact), math.inf)
 
@@ -175,44 +186,40 @@ def _whole(value: float) -> float | int:
     return int(value) if abs(value) < 2**53 and value == int(value) else value
 
 
-def _unit(document: Document) -> str:
-    """What the parts of the budget are counted in, and add up in."""
-    return "epsilon" if document["privacy"]["rho"] is None else "rho"
-
-
-def _privacy(document: Document, schema: Schema) -> Json:
-    privacy, unit = document["privacy"], _unit(document)
-    stated = {key: None if privacy[key] is None else numerals.text(privacy[key]) for key in words.SIGNS}
-    whole = numerals.rational(privacy[unit]) or Fraction(1)  # nothing is spent on a table of one cell
-    relation = str(privacy["neighbours"])
-    rows = privacy["rows"]
-    spent = [_spent(part["on"], numerals.rational(part[unit]), whole) for part in privacy["spent"]]
+def _privacy(record: Record, schema: Schema) -> Json:
+    privacy, unit = record.privacy, record.privacy.unit
+    budget = {"epsilon": privacy.epsilon, "delta": privacy.delta, "rho": privacy.rho}
+    stated = {key: None if budget[key] is None else numerals.text(budget[key]) for key in words.SIGNS}
+    whole = numerals.rational(privacy.rho or privacy.epsilon) or Fraction(1)  # nothing is spent on a table of one cell
+    relation, rows = privacy.neighbours, privacy.rows
+    spent = [_spent(part.on, part.rho if part.epsilon is None else part.epsilon, whole) for part in privacy.spent]
     return {
-        "definition": numerals.text(privacy["definition"]),
+        "definition": numerals.text(privacy.definition),
         **stated,
         "sign": words.SIGNS[unit],
         "total": stated[unit],
-        "statement": words.privacy(numerals.text(privacy["definition"]), stated),
+        "statement": words.privacy(numerals.text(privacy.definition), stated),
         "meaning": _meaning(privacy),
         "neighbours": relation,
         "neighbours_text": words.NEIGHBOURS.get(relation, relation),
         "unit": numerals.text(schema.unit, most=200),
         "rows": rows,
-        "ledger_text": words.ledger(_entry(document.get("ledger"))),
+        "ledger_text": words.ledger(_entry(record.ledger)),
         "rows_text": words.HIDDEN_ROWS if rows is None else f"{numerals.count(rows)}, which is public",
-        "synthetic_rows": numerals.count(document["release"]["rows"]),
+        "synthetic_rows": numerals.count(record.release.rows),
         "spent": spent,
         "caption": words.spent(words.SIGNS[unit], rounded=any(part["rounded"] for part in spent)),
     }
 
 
-def _entry(stated: Any) -> str | None:
+def _entry(stated: str | None) -> str | None:
     """The first digits of the hash of a line in a ledger."""
     return numerals.text(stated, most=13) if stated else None
 
 
-def _spent(what: str, part: Fraction, whole: Fraction) -> Json:
+def _spent(what: str, part: Fraction | None, whole: Fraction) -> Json:
     """Amounts are rounded up if at all: what was spent is never shown as less."""
+    part = Fraction(0) if part is None else part
     on, why = words.SPENT.get(what, (numerals.text(what), ""))
     scaled = Decimal(-(-part.numerator * 10**12 // part.denominator)).scaleb(-12)
     exact = f"{scaled.normalize():f}"
@@ -226,52 +233,51 @@ def _spent(what: str, part: Fraction, whole: Fraction) -> Json:
     }
 
 
-def _meaning(privacy: Document) -> list[str]:
+def _meaning(privacy: PrivacyRecord) -> list[str]:
     """What the guarantee means for one row. Odds are bounded by ε alone: with a δ, or another definition, they are not.
 
     ρ is told as (ε, δ) by a bound on what all outcomes together exceed, e^ε P + δ, so that is what is said.
     """
-    factor = numerals.odds(numerals.rational(privacy["epsilon"]))
-    if privacy["delta"] is not None:
-        return [words.outcomes(factor), words.delta(numerals.chance(numerals.rational(privacy["delta"])))]
-    pure = str(privacy["definition"]).startswith("pure") and privacy["rho"] is None
+    factor = numerals.odds(numerals.rational(privacy.epsilon))
+    if privacy.delta is not None:
+        return [words.outcomes(factor), words.delta(numerals.chance(numerals.rational(privacy.delta)))]
+    pure = privacy.definition.startswith("pure") and privacy.rho is None
     return [words.odds(factor)] if pure else []
 
 
-def _certificates_text(certificate: Document) -> str:
-    if not certificate["plug_in"]:
-        return words.only_direct(numerals.text(certificate["no_plug_in"], most=400))
-    return words.SEVERAL if certificate["direct"] else words.ONLY_PLUG_IN
+def _certificates_text(certificate: CertificateRecord) -> str:
+    if certificate.plug_in.tightest is None:
+        return words.only_direct(numerals.text(certificate.no_plug_in, most=400))
+    return words.SEVERAL if certificate.direct else words.ONLY_PLUG_IN
 
 
-def _certificates(certificate: Document) -> list[Json]:
+def _certificates(certificate: CertificateRecord) -> list[Json]:
     """The certificates in the release with their terms: the direct ones first, then the plug-in ones."""
-    found = [("direct", certificate["direct"]), ("single_column", certificate["single_column"])]
-    found += [(proxy, certificate["plug_in"].get(proxy)) for proxy in _PROXIES]
-    decides = certificate["kind"] if certificate["kind"] == "direct" else _tightest(certificate["plug_in"])
+    found: list[tuple[str, DirectRecord | PlugInRecord | None]] = [
+        ("direct", certificate.direct),
+        ("single_column", certificate.single_column),
+        *certificate.plug_in.by_loss.items(),
+    ]
+    decides = "direct" if certificate.kind == "direct" else next(iter(certificate.plug_in.by_loss))
     return [
         {
             "key": key,
             "name": words.CERTIFICATES[key][0],
             "note": words.CERTIFICATES[key][1],
             "decides": key == decides,
-            "bound": float(each["bound"]),
-            "bound_text": numerals.upward(each["bound"]),
-            "vacuous": each["bound"] >= 1,
-            "confidence": each["confidence"],
-            "confidence_text": numerals.confidence(each["confidence"]),
-            "terms": _terms(each["terms"]),
+            "bound": each.bound,
+            "bound_text": numerals.upward(each.bound),
+            "vacuous": each.bound >= 1,
+            "confidence": each.confidence,
+            "confidence_text": numerals.confidence(each.confidence),
+            "terms": _terms(each.terms),
         }
         for key, each in found
         if each
     ]
 
 
-def _tightest(plug_in: Document) -> str:
-    return [proxy for proxy in _PROXIES if proxy in plug_in][0]  # noqa: RUF015 — IndexError is what `verify` expects
-
-
-def _terms(terms: Mapping[str, float]) -> list[Json]:
+def _terms(terms: PlugInTerms | DirectTerms) -> list[Json]:
     return [
         {
             "name": name.replace("_", " "),
@@ -279,46 +285,47 @@ def _terms(terms: Mapping[str, float]) -> list[Json]:
             "value": float(value),
             "text": numerals.figure(value),
         }
-        for name, value in terms.items()
+        for name, value in said_of(terms)
     ]
 
 
-def _diagnostic(plug_in: Document) -> Json:
-    tightest = plug_in[_tightest(plug_in)]["diagnostic"]
+def _diagnostic(plug_in: PlugInRecords) -> Json | None:
+    tightest = plug_in.tightest
+    if tightest is None:
+        return None
     return {
-        "worth_optimising": tightest["worth_optimising"],
-        "verdict": words.VERDICTS[bool(tightest["worth_optimising"])],
+        "worth_optimising": tightest.diagnostic.worth_optimising,
+        "verdict": words.VERDICTS[tightest.diagnostic.worth_optimising],
         "rows": [
             {
                 "proxy": words.PROXIES[proxy],
-                "worth_optimising": plug_in[proxy]["diagnostic"]["worth_optimising"],
-                **{
-                    key: numerals.figure(plug_in[proxy]["diagnostic"][key])
-                    for key in ("fit", "noise_mean", "noise_low", "noise_high")
-                },
+                "worth_optimising": each.diagnostic.worth_optimising,
+                "fit": numerals.figure(each.diagnostic.fit),
+                "noise_mean": numerals.figure(each.diagnostic.noise_mean),
+                "noise_low": numerals.figure(each.diagnostic.noise_low),
+                "noise_high": numerals.figure(each.diagnostic.noise_high),
             }
-            for proxy in _PROXIES
-            if proxy in plug_in
+            for proxy, each in plug_in.by_loss.items()
         ],
     }
 
 
-def _subsets(certificate: Document, schema: Schema) -> Json:
+def _subsets(certificate: CertificateRecord, schema: Schema) -> Json:
     """Every subset with its bound. Where one number covers them all, what tells them apart is the plug-in bound."""
-    stated, found = certificate["subsets"], certificate["plug_in"]
-    plug = {tuple(s["columns"]): s for s in found[_tightest(found)]["subsets"]} if found else {}
+    found = certificate.plug_in.tightest
+    plug = {subset.columns: subset for subset in found.subsets} if found else {}
     rows: list[Json] = []
-    for subset in stated:
-        own: Document = plug[tuple(subset["columns"])] if found else {"bound": 1.0, "terms": {}}
+    for subset in certificate.subsets:
+        own = plug[subset.columns] if found else None
         rows.append(
             {
-                "columns": [numerals.text(name) for name in subset["columns"]],
-                "places": [schema.names.index(name) for name in subset["columns"]],
-                "bound": float(subset["bound"]),
-                "bound_text": numerals.upward(subset["bound"]),
-                "plug_in": float(own["bound"]),
-                "plug_in_text": numerals.upward(own["bound"]),
-                "terms": _terms(own["terms"]),
+                "columns": [numerals.text(name) for name in subset.columns],
+                "places": [schema.names.index(name) for name in subset.columns],
+                "bound": subset.bound,
+                "bound_text": numerals.upward(subset.bound),
+                "plug_in": own.bound if own else 1.0,
+                "plug_in_text": numerals.upward(own.bound if own else 1.0),
+                "terms": _terms(own.terms) if own else [],
             }
         )
     uniform = len(rows) > 1 and len({row["bound"] for row in rows}) == 1
@@ -362,14 +369,13 @@ def _map(rows: Sequence[Json], shown: str, columns: Sequence[Column]) -> Json:
     }
 
 
-def _made_with(document: Document) -> list[Json]:
-    made = [("certsynth", document["certsynth"]), ("format of the certificate", document["format"])]
-    said = {key: value for key, value in document["release"].items() if value is not None}
-    if said.get("growth") == "0":  # weights that do not grow are no setting
-        del said["growth"]
-    made += [(str(key), value) for key, value in said.items()]
-    in_words = {"measured": words.measured, "workload": len}
-    made = [(key, in_words[key](value) if key in in_words else value) for key, value in made]
+def _made_with(record: Record) -> list[Json]:
+    made: list[tuple[str, Any]] = [("certsynth", record.certsynth), ("format of the certificate", record.format)]
+    for key, value in said_of(record.release):
+        if value is None or (key == "growth" and value == "0"):  # weights that do not grow are no setting
+            continue
+        in_words = {"measured": words.measured, "workload": len}
+        made.append((key, in_words[key](value) if key in in_words else value))
     return [{"what": words.SETTINGS.get(key, key), "value": _setting(value)} for key, value in made]
 
 

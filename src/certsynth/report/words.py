@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from certsynth.record.record import LayerRecord, PrivacyRecord
+
 KINDS = {"direct": "direct certificate", "plug-in": "plug-in certificate"}
 
 PROXIES = {"transport": "transport loss", "path": "path loss"}
@@ -379,12 +381,12 @@ RULES_OF_THUMB = (
 """Statistic, ±, and an example. For columns of weight 1 without missing values, whose labels are 1 apart."""
 
 
-def limits(privacy: Mapping[str, Any], unit: str) -> list[dict[str, str]]:
+def limits(privacy: PrivacyRecord, unit: str) -> list[dict[str, str]]:
     """What the numbers on this page do not say."""
-    relation, number = _RELATIONS[privacy["neighbours"] == "replace-one"]
-    sign, twice, many = _GROUPS["epsilon" if privacy["rho"] is None else "rho"]
-    if privacy["rows"] is not None:
-        number = number.format(rows=f"{privacy['rows']:,}")
+    relation, number = _RELATIONS[privacy.neighbours == "replace-one"]
+    sign, twice, many = _GROUPS[privacy.unit]
+    if privacy.rows is not None:
+        number = number.format(rows=f"{privacy.rows:,}")
     person = (
         f"What is protected is one row. The schema says: “{unit}”. Nothing here checks that. Somebody with m rows is "
         f"protected at {many} only, and a row that stands for several people protects them as one."
@@ -524,11 +526,11 @@ CELLS = {
 }
 
 
-def measured(layers: Sequence[Mapping[str, Any]]) -> str:
+def measured(layers: Sequence[LayerRecord]) -> str:
     """The layers of a measurement, in one line."""
     said = []
     for layer in layers:
-        ways = layer["columns_at_once"]
+        ways = layer.columns_at_once
         tables = "single columns" if ways == 1 else f"{ways} columns at once"
-        said.append(f"{tables}, {CELLS.get(layer['cells'], layer['cells']).format(resolution=layer['resolution'])}")
+        said.append(f"{tables}, {CELLS[layer.cells].format(resolution=layer.resolution)}")
     return "; ".join(said)

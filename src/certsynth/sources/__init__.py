@@ -13,10 +13,10 @@ from typing import Any, Protocol, runtime_checkable
 import duckdb
 import numpy as np
 
-from certsynth.base.progress import Progress, silent, watched
+from certsynth.base.progress import Progress, silent, with_progress
 from certsynth.domain.schema import Schema
 from certsynth.errors import InputError
-from certsynth.queries.tally import HowMany, Rows, T, Tally, asked
+from certsynth.queries.tally import RowCount, Rows, T, Tally, tally_batches
 from certsynth.sources.duck import ParquetFiles, Query, Relation
 from certsynth.sources.files import CsvFile, open_file
 from certsynth.sources.frames import Frame
@@ -119,7 +119,9 @@ def rows_of(source: Source, schema: Schema, phase: str, *, hidden: bool = False,
             progress(phase, 0, None)  # how far the engine is, only it knows
             return source.tallied(tally, schema)
         total = None if hidden else source.size_hint()
-        return asked(watched(cleaned(source, schema), phase, total, hidden=hidden, progress=progress), tally)
+        return tally_batches(
+            with_progress(cleaned(source, schema), phase, total, hidden=hidden, progress=progress), tally
+        )
 
     return ask
 
@@ -140,4 +142,4 @@ def how_many(source: Source, schema: Schema, phase: str) -> int:
     if known is not None:
         return known
     kept = isinstance(source, CsvFile) and source.is_small
-    return rows_of(source, schema if kept else schema.select(schema.names[:1]), phase)(HowMany())
+    return rows_of(source, schema if kept else schema.select(schema.names[:1]), phase)(RowCount())

@@ -6,7 +6,7 @@ bisection among all floats. Labels are looked up. What cannot be said exactly is
 Comparisons are alike everywhere, and arithmetic is not: polars divides by multiplying with the inverse. Where an engine
 is known to round as Python does, the steps of `Ordered` are written as they are there, which is quicker.
 
-docs/explanation/counting.md has the claim and its proof: an expression gives the integer that its row would give.
+docs/explanation/counting.md says why: an expression gives the integer that its row would give.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ def reading(column: Column, dtype: nw.dtypes.DType) -> Reading | None:
         return "truths"
     if isinstance(column, Category) or (isinstance(column, Ordered) and column.kind == "ordinal"):
         if dtype == nw.String:  # any mixture of blanks and capitals reads as true
-            return "labels" if column.told_apart is not None else None
+            return "labels" if column.distinguished_texts is not None else None
         return "labels" if dtype in _WHOLE or dtype in _FLOATS else None
     if isinstance(column, Ordered) and column.kind == "date":
         return "days" if dtype == nw.Date or dtype == nw.Datetime("us") else None
@@ -89,7 +89,7 @@ def lattice_codes(
     def compute(x: nw.Expr, line: Ordered) -> nw.Expr | None:
         if len(lattice.places) <= FEW_STEPS:
             return None
-        if line.whole and not line.farthest(lattice):
+        if line.whole and not line.covering_radius(lattice):
             return _offset(x, line)
         return _place(x, line, lattice, half=True) if _even(line, lattice) else None
 
@@ -100,7 +100,7 @@ def moved_units(
     name: str, dtype: nw.dtypes.DType, column: Column, lattice: Cells, farthest: int, *, arithmetic: bool = False
 ) -> nw.Expr | int | None:
     """How far a value is from its lattice point, as `move_units` has it; 0 where no value is."""
-    if not column.farthest(lattice):
+    if not column.covering_radius(lattice):
         return 0
     assert isinstance(column, Ordered)
 
@@ -187,7 +187,7 @@ def _labelled(
     x: nw.Expr, dtype: nw.dtypes.DType, column: Column, of: Callable[..., list[int]], absent: int
 ) -> nw.Expr | None:
     """Codes of labels that are listed, and of all others. A label is tried as the value that would read like it."""
-    texts = {"", *(("0", "1") if column.told_apart is None else column.told_apart)}
+    texts = {"", *(("0", "1") if column.distinguished_texts is None else column.distinguished_texts)}
     none, number = x.is_null(), x
     values: list[Any]
     other: Any

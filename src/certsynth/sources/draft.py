@@ -18,8 +18,8 @@ import numpy as np
 from certsynth.base.arrays import Floats
 from certsynth.domain import Category, Column, Ordered, Schema
 from certsynth.domain.cleaning import Raw, as_days, as_labels, as_numbers
-from certsynth.domain.labels import checked_text, tree_column
-from certsynth.domain.schema import MAX_COLUMNS, MAX_REACH
+from certsynth.domain.labels import check_text, tree_column
+from certsynth.domain.schema import MAX_COLUMNS, MAX_OFFSET
 from certsynth.errors import InputError, SchemaError
 from certsynth.sources import open_source
 from certsynth.sources.files import CsvFile
@@ -183,7 +183,7 @@ class _Seen:
             return Category(name=name, missing=missing, kind="boolean", values=("false", "true"))
         if self.numbers.holds:
             low, high = self.numbers.within(-_LARGEST, _LARGEST)
-            if self.whole and max(-low, high) <= _INTEGERS and high - low <= MAX_REACH:
+            if self.whole and max(-low, high) <= _INTEGERS and high - low <= MAX_OFFSET:
                 low, high = _apart(int(low), int(high), _INTEGERS)
                 return Ordered(name=name, missing=missing, kind="integer", low=low, high=high)
             low, high = _apart_on_a_line(low, high)
@@ -228,7 +228,7 @@ def _apart_on_a_line(low: float, high: float) -> tuple[float, float]:
 
 def _allowed(text: str) -> bool:
     try:
-        checked_text(text, "draft")
+        check_text(text, "draft")
     except SchemaError:
         return False
     return True

@@ -14,8 +14,8 @@ from typing import Any
 import duckdb
 import numpy as np
 
-from certsynth.base.paths import literally
-from certsynth.base.threads import ahead, in_threads
+from certsynth.base.paths import escape_glob
+from certsynth.base.threads import in_threads, prefetch
 from certsynth.domain import Column, Ordered, Schema
 from certsynth.errors import InputError
 from certsynth.sources.lookup import Found
@@ -84,7 +84,7 @@ class ParquetFiles:
         for each, place in zip(found, places, strict=True):
             if not _is_parquet(each.path, place):
                 raise InputError(f"{place}: not a Parquet file. Check the file and its suffix.")
-        files = [literally(each.path, place) for each, place in zip(found, places, strict=True)]
+        files = [escape_glob(each.path, place) for each, place in zip(found, places, strict=True)]
         abouts: list[_About] = []
         with closing(connection()) as con:
             with suppress(Exception):
@@ -138,7 +138,7 @@ class ParquetFiles:
         """
         positions(schema.names, self.names, self.where)
         batches = self._clean(tuple(schema))
-        return evened(ahead(batches) if self.size_hint() >= MANY_ROWS else batches, rows)
+        return evened(prefetch(batches) if self.size_hint() >= MANY_ROWS else batches, rows)
 
     def _clean(self, columns: Sequence[Column]) -> Generator[list[np.ndarray]]:
         for part in self.parts:
@@ -191,7 +191,7 @@ def _way(column: Column, stands: tuple[str, str] | None, j: int, above: Mapping[
     place, kind = stands
     if kind == "DATE" and isinstance(column, Ordered) and column.kind == "date":
         return _Way(column, f"CASE WHEN isfinite({place}) THEN {place} END")
-    texts = tuple(filter(_decodable, column.told_apart or ()))
+    texts = tuple(filter(_decodable, column.distinguished_texts or ()))
     if kind == "VARCHAR" and texts:
         other = "other"
         while other in texts:

@@ -17,9 +17,9 @@ import numpy as np
 from certsynth.base.arrays import Ints
 from certsynth.domain.schema import Schema
 from certsynth.errors import InputError
-from certsynth.queries.fine import FineMarginals
+from certsynth.queries.fine import LatticeQuery
 from certsynth.queries.marginals import CellCounts, Marginals, Subset
-from certsynth.queries.tally import HowMany, T, Tally
+from certsynth.queries.tally import RowCount, T, Tally
 from certsynth.sources.codes import cell_codes, largest, lattice_codes, moved_units
 from certsynth.sources.duck import Relation, readable
 from certsynth.sources.frames import Frame
@@ -88,12 +88,12 @@ class PushedDown:
     def _asking(self, tally: Tally[Any, Any], schema: Schema) -> Iterator[tuple[int, Ints, Ints]] | None:
         """The entries of a tally, each part by a query when it is asked for."""
         frame = self._frame(schema)
-        if isinstance(tally, HowMany):
+        if isinstance(tally, RowCount):
             return iter([(0, np.zeros(1, np.int64), np.array([self._rows(frame)]))])
         if isinstance(tally, CellCounts):
             coded = self._coded(frame, schema, tally.marginals, cell_codes)
             return None if coded is None else self._counted(frame, tally.marginals, coded)
-        if isinstance(tally, FineMarginals) and not tally.wide:
+        if isinstance(tally, LatticeQuery) and not tally.wide:
             coded = self._coded(frame, schema, tally.marginals, lattice_codes)
             moved = self._moved(frame, schema, tally)
             return None if coded is None or moved is None else self._placed(frame, tally, coded, moved)
@@ -126,7 +126,7 @@ class PushedDown:
         found = {j: code(f"x{j}", kinds[j], columns[j], marginals.cells[j], arithmetic=exact) for j in used}
         return None if any(expression is None for expression in found.values()) else found
 
-    def _moved(self, frame: nw.LazyFrame[Any], schema: Schema, fine: FineMarginals) -> dict[int, nw.Expr | int] | None:
+    def _moved(self, frame: nw.LazyFrame[Any], schema: Schema, fine: LatticeQuery) -> dict[int, nw.Expr | int] | None:
         columns, kinds, farthest = tuple(schema), self._kinds(frame), fine.farthest()
         used = sorted({j for subset in fine.marginals.subsets for j in subset})
         cells, exact = fine.marginals.cells, _rounds_alike(frame)
@@ -153,7 +153,7 @@ class PushedDown:
     def _placed(
         self,
         frame: nw.LazyFrame[Any],
-        fine: FineMarginals,
+        fine: LatticeQuery,
         coded: dict[int, nw.Expr],
         moved: dict[int, nw.Expr | int],
     ) -> Iterator[tuple[int, Ints, Ints]]:

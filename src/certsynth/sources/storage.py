@@ -89,7 +89,7 @@ def is_ambiguous(column: Column, storage: Storage) -> bool:
     >>> is_ambiguous(codes, "whole numbers"), is_ambiguous(codes, "texts")
     (True, False)
     """
-    labels = column.told_apart
+    labels = column.distinguished_texts
     if labels is None or storage == "texts":
         return False
     if storage == "truths":

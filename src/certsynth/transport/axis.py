@@ -1,4 +1,4 @@
-"""One column as nodes of a network: its line, its points apart, and what lies between the labels of its web."""
+"""One column as the nodes of a network axis: its line, its points off the line, and the inner nodes of its labels."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ import numpy as np
 from certsynth.base.arrays import Ints
 from certsynth.domain import Cells, Groups
 
-MOST_IN_PAIRS = 600
-"""Nodes of an axis up to which all pairs of them get an arc, where that happens once."""
+MAX_ALL_PAIRS_NODES = 600
+"""Most nodes of an axis for which arcs between all pairs are made, where that happens only once."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Move:
-    """Any of `froms` may become any of `tos` at the cost `length`: nodes of one axis, none further apart in a column's
-    own metric.
+    """A move along one axis, from any node of `froms` to any node of `tos`, at the cost `length`, which is at least
+    their distance.
     """
 
     froms: Ints
@@ -28,10 +28,10 @@ class Move:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Axis:
-    """A column's nodes, with all lengths in whole units.
+    """The nodes of a column, with all lengths in multiples of 1/`unit`.
 
-    `positions` are those of the line: every step of it, whether some value falls there or not, unless it is uneven.
-    After them come points apart, and inner nodes of the web. `codes` tells the node of each cell.
+    First come the nodes of the line at `positions`, then the points off the line, then the inner nodes of the label
+    metric. An `even` line has equally spaced nodes, also where no value falls. `codes` is the node of each cell.
     """
 
     cells: Cells
@@ -41,18 +41,18 @@ class Axis:
     even: bool
 
     @classmethod
-    def of(cls, cells: Cells, unit: int, *, holes: bool = False) -> Axis:
-        """`holes`: every step of the line is a node, so that columns that share a step still do."""
+    def of(cls, cells: Cells, unit: int, *, every_step: bool = False) -> Axis:
+        """With `every_step`, steps of an even line are never merged, so that columns with equal steps keep them."""
         places = cells.places
         even = not isinstance(cells, Groups)
         if len(places) > 1 and even:
-            spacing = 1 if holes else int(np.gcd.reduce(np.diff(places)))
+            spacing = 1 if every_step else int(np.gcd.reduce(np.diff(places)))
             positions = np.arange(cells.span // spacing + 1) * (spacing * unit // cells.steps)
             on_line = (places - places[0]) // spacing
         else:
             positions = (places - places[:1]) * (unit // cells.steps) if len(places) else places
             on_line = np.arange(len(places))
-        codes = np.concatenate([on_line, len(positions) + np.arange(cells.apart)])
+        codes = np.concatenate([on_line, len(positions) + np.arange(cells.off_line)])
         return cls(cells=cells, unit=unit, positions=positions, codes=codes, even=even)
 
     @property
@@ -61,12 +61,12 @@ class Axis:
 
     @property
     def size(self) -> int:
-        inner = 0 if self.cells.web is None else self.cells.web.inner
-        return self.line + self.cells.apart + inner
+        inner = 0 if self.cells.label_metric is None else self.cells.label_metric.inner
+        return self.line + self.cells.off_line + inner
 
     @property
     def step(self) -> int:
-        """The largest gap on the line."""
+        """The largest gap between neighbours on the line."""
         return int(np.diff(self.positions).max()) if self.line > 1 else 0
 
     @property
@@ -78,48 +78,49 @@ class Axis:
         return int(self.cells.weight * self.unit)
 
     def distances(self) -> Ints:
-        """Between all nodes."""
-        web, line, weight = self.cells.web, self.line, self.weight
+        """Distances between all nodes."""
+        metric, line, weight = self.cells.label_metric, self.line, self.weight
         far = np.full((self.size, self.size), weight, dtype=np.int64)
         np.fill_diagonal(far, 0)
         far[:line, :line] = np.abs(self.positions[:, None] - self.positions[None, :])
-        if web is not None:
-            nodes = self.web_nodes()
-            far[np.ix_(nodes, nodes)] = web.distances * (weight // web.unit)
+        if metric is not None:
+            nodes = self.metric_nodes()
+            far[np.ix_(nodes, nodes)] = metric.distances * (weight // metric.unit)
         return far
 
-    def web_nodes(self) -> Ints:
-        """Where the nodes of the web are on the axis."""
-        web = self.cells.web
-        assert web is not None
-        inner = self.line + self.cells.apart + np.arange(web.inner)
-        return np.concatenate([self.line + np.arange(web.size), inner])
+    def metric_nodes(self) -> Ints:
+        """The nodes of the axis that are nodes of the label metric, in its order."""
+        metric = self.cells.label_metric
+        assert metric is not None
+        inner = self.line + self.cells.off_line + np.arange(metric.inner)
+        return np.concatenate([self.line + np.arange(metric.size), inner])
 
     def star(self) -> Move | None:
-        """Between any two points, where some are apart from all others."""
-        if not self.cells.alone or self.cells.size < 2:
+        """The move between any two points, if some point is isolated."""
+        if not self.cells.isolated or self.cells.size < 2:
             return None
-        points = np.arange(self.line + self.cells.apart)
+        points = np.arange(self.line + self.cells.off_line)
         return Move(points, points, self.weight)
 
-    def web_moves(self) -> Iterator[Move]:
-        web = self.cells.web
-        if web is None:
+    def metric_moves(self) -> Iterator[Move]:
+        """Moves along the arcs of the label metric."""
+        metric = self.cells.label_metric
+        if metric is None:
             return
-        nodes, scale = self.web_nodes(), self.weight // web.unit
-        for froms, tos, length in web.crossings():
+        nodes, scale = self.metric_nodes(), self.weight // metric.unit
+        for froms, tos, length in metric.arcs():
             yield Move(nodes[froms], nodes[tos], length * scale)
 
-    def free(self, length: int, stride: int) -> tuple[Ints, Ints, Ints]:
-        """Nodes that can be exchanged for each other while another axis moves by `length`, and what that adds.
+    def free_moves(self, length: int, stride: int) -> tuple[Ints, Ints, Ints]:
+        """Tails, heads and extra cost of the moves on this axis while another axis moves by `length`.
 
-        All pairs, unless there are very many or a `stride` is given. Then those within `length`, for nothing; and on a
-        line the next ones beyond, for the rest of the way, which makes longer ways exact. On the line a stride above 1
-        leaves out some, but not the farthest.
+        All pairs, unless there are more than MAX_ALL_PAIRS_NODES nodes or a `stride` is given. Then pairs within
+        `length`, which are free, and on a line the next node beyond at the extra cost, which makes longer paths exact.
+        A stride above 1 leaves out some pairs on the line, but not the farthest.
         """
         distances = self.distances()
         take = distances <= length
-        if not stride and self.size <= MOST_IN_PAIRS:
+        if not stride and self.size <= MAX_ALL_PAIRS_NODES:
             take[:] = True
         elif self.line:
             inside, rows = take[: self.line, : self.line], np.arange(self.line)
@@ -131,14 +132,14 @@ class Axis:
         tails, heads = np.nonzero(take)
         return tails, heads, np.maximum(distances[tails, heads] - length, 0)
 
-    def lost(self, length: int, stride: int = 1) -> Fraction:
-        """Of a move by `length` on another axis, the share that this one cannot use at worst, walking towards a goal.
+    def lost_share(self, length: int, stride: int = 1) -> Fraction:
+        """The largest share of a move by `length` on another axis that this axis cannot use on its way to a target.
 
-        On an even line, or a web of equal arcs, whole steps fit in; else all but a step do.
+        On an even line, or with arcs of equal length, all whole steps are used; otherwise all but one step.
         """
         steps, even = {self.step} - {0}, self.even
-        if self.cells.web is not None:
-            steps |= {move.length for move in self.web_moves()}
+        if self.cells.label_metric is not None:
+            steps |= {move.length for move in self.metric_moves()}
             even = len(steps) == 1
         if not steps or self.diameter <= length:
             return Fraction(0)

@@ -6,14 +6,14 @@ import functools
 
 import numpy as np
 
-from certsynth.base.arrays import Ints, frozen
+from certsynth.base.arrays import Ints, read_only
 
 _Vector = tuple[int, int]
 
 
 @functools.lru_cache(maxsize=64)
 def hilbert_order(rows: int, columns: int) -> Ints:
-    """Block indices of a rows × columns rectangle so that neighbours on the curve touch (a corner is enough).
+    """Block indices of a rows × columns rectangle in an order in which neighbours touch, at least at a corner.
 
     A rectangle is crossed along its longer side. A long one is cut across into two; any other into three, as in
     Hilbert's curve: up the first half of the near side, along the far half, and down again. Halves along the
@@ -50,7 +50,7 @@ def hilbert_order(rows: int, columns: int) -> Ints:
             ((r + near[0], c + near[1]), (ar, ac), far),
             ((r, c), near, first),
         ]
-    return frozen(np.array(visited, dtype=np.int64))
+    return read_only(np.array(visited, dtype=np.int64))
 
 
 def _sign(x: int) -> int:

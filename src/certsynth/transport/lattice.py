@@ -1,4 +1,4 @@
-"""Moves on a lattice that make up the distances of the maximum metric."""
+"""Moves on a lattice whose shortest paths are the distances of the maximum metric."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ from certsynth.base.arrays import Floats
 Offset = tuple[int, ...]
 
 MAX_OFFSETS = 40
-"""Arcs from a node into one orthant. More are needed for an exact graph only when two steps are nearly, but not quite,
-equal (255 and 256 to the unit); then some are left out, and `Network.stretch` says what that costs."""
+"""Most arcs from a node into one orthant. An exact graph needs more only if two steps are nearly equal (255 and 256 per
+unit length); then some are left out, and `Network.stretch` bounds the error."""
 
 
 def lattice_offsets(spans: Sequence[int], steps: Sequence[int]) -> tuple[list[Offset], Fraction]:
-    r"""Moves in the non-negative orthant whose copies in all orthants make a graph on the lattice, and its stretch.
+    r"""Moves in the non-negative orthant whose copies in all orthants are the arcs of a graph, and its stretch.
 
     Equal steps: all moves in {0, 1}^s, exact for the maximum metric. Two columns with steps a, b: the quadrant is the
     union of two cones, {a·i ≥ b·j} and {a·i ≤ b·j}, on each of which the distance max(a·i, b·j) is linear. Every
@@ -66,7 +66,7 @@ def _hilbert_basis(long: int, short: int, span: int) -> list[Offset]:
 def _stretch(moves: Sequence[Offset], spans: Sequence[int], steps: Sequence[int]) -> Fraction:
     """Largest ratio of graph distance to distance, over all differences of lattice points.
 
-    Shortest paths from a corner that never turn back: between any two nodes a mirrored copy of such a path exists, so
+    Only monotone paths from a corner are considered. Between any two nodes there is a mirrored copy of such a path, so
     the graph is never worse than this.
     """
     shape = tuple(span + 1 for span in spans)

@@ -1,6 +1,6 @@
-"""Cheapest flows on a line with a hub, which is what a single column mostly is: far quicker than on any network.
+"""Cheapest flows on a line with a hub, the network of most single columns, far faster than on a general network.
 
-docs/explanation/proofs/transport.md proves that what is found is optimal. Nobody relies on that: `flow` checks it.
+docs/explanation/proofs/transport.md proves that the result is optimal. Nothing relies on that: `flow` checks it.
 """
 
 from __future__ import annotations
@@ -11,23 +11,24 @@ from numba import njit
 from certsynth.base.arrays import Ints
 from certsynth.transport.network import Network
 
-_FAR = 2**62
-"""More than any flow: masses stay below half of it, and so do their sums."""
+_UNBOUNDED = 2**62
+"""More than any flow: sums of masses stay below half of it."""
 
 _ON, _BACK, _TO_HUB, _FROM_HUB = range(4)
+"""Arcs of a node: to the next node, from there back, to the hub, from the hub."""
 
 
 def solve_line(network: Network, supply: Ints) -> tuple[Ints, Ints]:
-    """Flow and potentials, if every node has arcs to the hub and at most to the one before and the one after it."""
-    arcs = arcs_of_line(network.tails, network.heads, network.nodes)
+    """Flow and potentials, if every node has arcs to the hub and otherwise only to its neighbours on a line."""
+    arcs = find_line_arcs(network.tails, network.heads, network.nodes)
     if not arcs.size:
-        raise ValueError("the network is no line")
-    return solved(arcs, network.lengths, network.hub, supply)
+        raise ValueError("the network is not a line with a hub")
+    return solve_on_arcs(arcs, network.lengths, network.hub, supply)
 
 
 @njit(cache=True, nogil=True)
-def arcs_of_line(tails: Ints, heads: Ints, nodes: int) -> Ints:
-    """The arcs of each node on, back from there, to the hub and from it; −1 if there is none. Nothing if no line."""
+def find_line_arcs(tails: Ints, heads: Ints, nodes: int) -> Ints:
+    """The four arcs of each node (see `_ON`), −1 where there is none; empty if the network is not a line."""
     hub, none = nodes - 1, np.empty((4, 0), dtype=np.int64)
     if tails.shape[0] > 4 * hub:  # most other networks have more
         return none
@@ -51,14 +52,14 @@ def arcs_of_line(tails: Ints, heads: Ints, nodes: int) -> Ints:
 
 
 @njit(cache=True, nogil=True)
-def solved(arcs: Ints, lengths: Ints, hub: int, supply: Ints) -> tuple[Ints, Ints]:
-    """Flow and potentials where these are the `arcs_of_line`."""
-    steps = np.full(arcs.shape[1], 2 * hub + 1)  # without an arc: more than potentials can differ
+def solve_on_arcs(arcs: Ints, lengths: Ints, hub: int, supply: Ints) -> tuple[Ints, Ints]:
+    """Flow and potentials, given the result of `find_line_arcs`."""
+    steps = np.full(arcs.shape[1], 2 * hub + 1)  # no arc: more than potentials can differ
     for i in range(len(steps)):
         if arcs[_ON, i] >= 0:
             steps[i] = min(steps[i], lengths[arcs[_ON, i]])
     potentials = _potentials(steps, hub, supply)
-    least, most = _passed_on(steps, hub, supply, potentials)
+    least, most = _flow_bounds(steps, hub, supply, potentials)
     flow = np.zeros(lengths.shape[0], dtype=np.int64)
     passed = 0
     for i in range(len(steps)):
@@ -74,10 +75,10 @@ def solved(arcs: Ints, lengths: Ints, hub: int, supply: Ints) -> tuple[Ints, Int
 
 @njit(cache=True, nogil=True)
 def _potentials(steps: Ints, hub: int, supply: Ints) -> Ints:
-    """The f with |f| ≤ hub and differences within `steps` that has the largest Σ f·supply.
+    """The f with |f| ≤ hub and differences within `steps` that maximises Σ f·supply.
 
-    The best sum up to a node, as a function of f there, is concave. It is kept as the places where its slope falls,
-    and by how much, in two stacks on both sides of its peak: x on the right, −x on the left, so that both move up.
+    The best sum up to a node is a concave function of f there. It is stored as the places where its slope drops, and by
+    how much, in two stacks on the two sides of its peak: x on the right and −x on the left, so that both move up.
     """
     nodes = len(steps)
     places, falls = np.empty((2, nodes + 1), dtype=np.int64), np.empty((2, nodes + 1), dtype=np.int64)
@@ -85,9 +86,9 @@ def _potentials(steps: Ints, hub: int, supply: Ints) -> Ints:
     peaks, moved = np.empty(nodes, dtype=np.int64), 0
     for i in range(nodes):
         to = 1 if supply[i] < 0 else 0
-        more = abs(supply[i])  # all slopes change by so much: places go to the other side of the peak
+        more = abs(supply[i])  # all slopes change by this: places cross to the other side of the peak
         while more > 0:
-            place, fall = hub, more  # beyond the hub it falls without end
+            place, fall = hub, more  # beyond ±hub the function is −∞
             last = top[1 - to] - 1
             if last >= bottom[1 - to]:
                 place, fall = places[1 - to, last] + moved, min(falls[1 - to, last], more)
@@ -99,11 +100,11 @@ def _potentials(steps: Ints, hub: int, supply: Ints) -> Ints:
             more -= fall
         peak = places[to, top[to] - 1] + moved if top[to] > bottom[to] else hub
         peaks[i] = peak if to else -peak
-        moved += steps[i]  # the next node may be so much higher or lower
+        moved += steps[i]  # the next potential may differ by this much
         for side in range(2):
             while bottom[side] < top[side] and places[side, bottom[side]] + moved >= hub:
                 bottom[side] += 1
-    found = np.zeros(nodes + 1, dtype=np.int64)  # the hub has 0
+    found = np.zeros(nodes + 1, dtype=np.int64)  # the potential of the hub is 0
     for i in range(nodes - 1, -1, -1):
         found[i] = peaks[i]
         if i < nodes - 1:
@@ -112,14 +113,14 @@ def _potentials(steps: Ints, hub: int, supply: Ints) -> Ints:
 
 
 @njit(cache=True, nogil=True)
-def _passed_on(steps: Ints, hub: int, supply: Ints, potentials: Ints) -> tuple[Ints, Ints]:
-    """How much each node may pass on at least and at most, so that all flow goes where potentials are steepest."""
+def _flow_bounds(steps: Ints, hub: int, supply: Ints, potentials: Ints) -> tuple[Ints, Ints]:
+    """The least and most that each node may pass on, so that all flow is along arcs on which potentials are tight."""
     nodes = len(steps)
     least, most = np.zeros(nodes, dtype=np.int64), np.zeros(nodes, dtype=np.int64)
     for i in range(nodes - 1, 0, -1):
         here, rise = potentials[i], potentials[i] - potentials[i - 1]
-        low = -_FAR if here == -hub else least[i] - supply[i]
-        high = _FAR if here == hub else most[i] - supply[i]
+        low = -_UNBOUNDED if here == -hub else least[i] - supply[i]
+        high = _UNBOUNDED if here == hub else most[i] - supply[i]
         least[i - 1] = low if rise == steps[i - 1] else max(low, 0)
         most[i - 1] = high if -rise == steps[i - 1] else min(high, 0)
     return least, most

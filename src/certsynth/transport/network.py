@@ -1,4 +1,4 @@
-"""The graph that mass moves over: nodes for all combinations of cells, arcs of true length, and a hub."""
+"""The graph that mass moves over: nodes for all combinations of cells, arcs at least as long as distances, a hub."""
 
 from __future__ import annotations
 
@@ -11,17 +11,17 @@ from fractions import Fraction
 import numpy as np
 from numba import njit
 
-from certsynth.base.arrays import Ints, frozen
+from certsynth.base.arrays import Ints, read_only
 from certsynth.domain import Cells
-from certsynth.domain.web import irreducible
-from certsynth.transport.axis import MOST_IN_PAIRS, Axis, Move
+from certsynth.domain.label_metric import irreducible_pairs
+from certsynth.transport.axis import MAX_ALL_PAIRS_NODES, Axis, Move
 from certsynth.transport.lattice import lattice_offsets
 
-SMALL = 400
-"""Products of up to so many cells get arcs between all of them where no sparse graph is exact."""
+MAX_COMPLETE_CELLS = 400
+"""Most cells of a product for which an inexact sparse graph is replaced by arcs between all pairs."""
 
-MOST_MOVES = 500_000
-"""Arcs for moves along a web while another column moves freely: beyond, some of the free ways are left out."""
+MAX_FREE_ARCS = 500_000
+"""Most arcs for free moves of other columns along the arcs of a label metric; beyond, a stride leaves some out."""
 
 Arcs = tuple[Ints, Ints, Ints]
 """Tails, heads and lengths."""
@@ -29,19 +29,19 @@ Arcs = tuple[Ints, Ints, Ints]
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Network:
-    r"""Nodes, arcs and a hub, for the product of some columns under the maximum metric.
+    r"""Nodes, arcs and a hub for a product of columns under the maximum metric.
 
     The cost of a signed measure is the cheapest flow that cancels it:
 
     .. math:: U(\omega) = \min_{x \ge 0} \sum_a length_a\,x_a \quad\text{s.t. at each node: out} - \text{in} = \omega
 
-    where the hub takes up what does not sum to zero. It equals the supremum of ∫f dω over all f that are 1-Lipschitz
-    along the arcs with |f| ≤ `hub`. Arcs are never shorter than the distance they span, so U is at least W1 on measures
-    of equal mass, and equal to it where `stretch` is 1; else it is at most `stretch` times W1. Lengths are whole
-    multiples of 1/`unit`. docs/explanation/proofs/transport.md proves which graphs are exact.
+    where the hub absorbs the total mass. It equals the supremum of ∫f dω over all f that are 1-Lipschitz along the arcs
+    with |f| ≤ `hub`. Arcs are never shorter than the distance they span, so on measures of mass zero U is at least W1
+    and at most `stretch` times W1. Lengths are multiples of 1/`unit`. docs/explanation/proofs/transport.md proves which
+    graphs are exact.
 
-    Where columns have points apart, the hub at half the diameter is the way between them, or, where the hub is further
-    off, another node at half the diameter, which takes up no mass. Lighter columns have ways of their own.
+    Isolated points are connected through the hub at half the diameter or, if the hub is farther away, through another
+    node at half the diameter that absorbs no mass. Lighter columns have arcs of their own for this.
 
     Paper: Eq. (2) [duality], Eq. (17) [transport-loss]
     """
@@ -56,20 +56,22 @@ class Network:
     stretch: Fraction
 
     @classmethod
-    def of(cls, cells: Sequence[Cells], *, hub: Fraction | None = None, small: int = SMALL) -> Network:
-        """`hub`: how far the hub is from every node, by default half the diameter of the space.
+    def of(
+        cls, cells: Sequence[Cells], *, hub: Fraction | None = None, max_complete: int = MAX_COMPLETE_CELLS
+    ) -> Network:
+        """The network of a product of columns, with the hub at distance `hub` (half the diameter) from every node.
 
-        Any distance from half the diameter on leaves the cost of measures of mass zero unchanged. Of up to `small`
-        cells a sparse graph that is not exact is replaced by one of all pairs.
+        Any distance of at least half the diameter gives measures of mass zero the same cost. With at most
+        `max_complete` cells, a sparse graph that is not exact is replaced by one of all pairs.
         """
         diameter = max(c.diameter for c in cells)
         hub = diameter / 2 if hub is None else hub
         if hub < diameter / 2:
             raise ValueError("a hub closer than half the diameter would be a short cut")
-        unit = 2 * math.lcm(hub.denominator, diameter.denominator, *(c.grain for c in cells))
-        axes = [Axis.of(c, unit, holes=len(cells) > 2) for c in cells]
+        unit = 2 * math.lcm(hub.denominator, diameter.denominator, *(c.denominator for c in cells))
+        axes = [Axis.of(c, unit, every_step=len(cells) > 2) for c in cells]
         graph: _Graph = _Sparse(axes, int(diameter * unit))
-        if graph.stretch > 1 and _complete(cells, small):
+        if graph.stretch > 1 and _may_be_complete(cells, max_complete):
             graph = _Complete(axes, int(diameter * unit))
         return graph.network(unit, int(hub * unit))
 
@@ -78,7 +80,7 @@ class Network:
         return len(self.node_of_cell)
 
     def supply(self, measure: Ints) -> Ints:
-        """A signed measure on cells as supplies of the nodes, the hub balancing them."""
+        """A signed measure on cells as supplies of the nodes; the hub balances them."""
         supply = np.zeros(self.nodes, dtype=np.int64)
         supply[self.node_of_cell] = measure
         supply[-1] = -measure.sum()
@@ -86,17 +88,17 @@ class Network:
 
 
 def stretch_of(cells: Sequence[Cells]) -> Fraction:
-    """The stretch of `Network.of(cells)`, without its arcs."""
+    """The stretch of `Network.of(cells)`, without making its arcs."""
     diameter = max(c.diameter for c in cells)
-    unit = 2 * math.lcm(2 * diameter.denominator, *(c.grain for c in cells))
-    graph = _Bare([Axis.of(c, unit, holes=len(cells) > 2) for c in cells], int(diameter * unit))
-    return Fraction(1) if _complete(cells, SMALL) else graph.stretch
+    unit = 2 * math.lcm(2 * diameter.denominator, *(c.denominator for c in cells))
+    graph = _StretchOnly([Axis.of(c, unit, every_step=len(cells) > 2) for c in cells], int(diameter * unit))
+    return Fraction(1) if _may_be_complete(cells, MAX_COMPLETE_CELLS) else graph.stretch
 
 
-def _complete(cells: Sequence[Cells], small: int) -> bool:
-    """Whether all pairs of cells may have arcs, if a sparse graph is not exact."""
-    woven = len({c.weight for c in cells}) > 1 or any(c.web is not None for c in cells)
-    return woven and math.prod(c.size for c in cells) <= small
+def _may_be_complete(cells: Sequence[Cells], max_complete: int) -> bool:
+    """Whether a sparse graph that is not exact may be replaced by one of all pairs."""
+    inexact = len({c.weight for c in cells}) > 1 or any(c.label_metric is not None for c in cells)
+    return inexact and math.prod(c.size for c in cells) <= max_complete
 
 
 class _Graph:
@@ -108,29 +110,29 @@ class _Graph:
         self.nodes = self.grid.size
         self.arcs: list[Arcs] = []
         self.stretch = Fraction(1)
-        self.parted = False
+        self.has_isolated = False
 
     def cells(self) -> Ints:
         """The node of each cell."""
         return self.grid.ravel()
 
     def network(self, unit: int, hub: int) -> Network:
-        """With the hub, as arrays sorted by tail and head."""
+        """Add the hub, and sort the arcs by tail and head."""
         tails, heads, lengths = ([arcs[part] for arcs in self.arcs] for part in range(3))
         everywhere, nodes = np.arange(self.grid.size), self.nodes
-        ways = [self.diameter // 2, hub] if self.parted and 2 * hub > self.diameter else [hub]
-        for way in ways:  # a far hub is no way between points apart
+        ways = [self.diameter // 2, hub] if self.has_isolated and 2 * hub > self.diameter else [hub]
+        for way in ways:  # a far hub does not connect isolated points
             middle = np.full(len(everywhere), nodes)
             tails += [everywhere, middle]
             heads += [middle, everywhere]
             lengths += [np.full(2 * len(everywhere), way)]
             nodes += 1
-        arcs = _sorted(np.concatenate(tails), np.concatenate(heads), np.concatenate(lengths), nodes)
+        arcs = _sort_arcs(np.concatenate(tails), np.concatenate(heads), np.concatenate(lengths), nodes)
         return Network(
-            tails=frozen(arcs[0]),
-            heads=frozen(arcs[1]),
-            lengths=frozen(arcs[2]),
-            node_of_cell=frozen(self.cells()),
+            tails=read_only(arcs[0]),
+            heads=read_only(arcs[1]),
+            lengths=read_only(arcs[2]),
+            node_of_cell=read_only(self.cells()),
             nodes=nodes,
             unit=unit,
             hub=hub,
@@ -141,25 +143,25 @@ class _Graph:
 class _Sparse(_Graph):
     """Few arcs, on all nodes of the axes.
 
-    Along lines it is a lattice. A move of one axis from a point apart, or along a web, lets the others go as far for
-    nothing: through copies of their nodes that stand for being under way.
+    Along lines it is a lattice. While one axis moves from an isolated point, or along an arc of a label metric, the
+    other axes may move equally far at no cost, through copies of their nodes.
     """
 
     def __init__(self, axes: Sequence[Axis], diameter: int) -> None:
         super().__init__(axes, diameter, [np.arange(axis.size) for axis in axes])
-        self.ways: dict[tuple[int, int, int], tuple[Ints, Ints, Ints]] = {}
+        self.free_moves: dict[tuple[int, int, int], tuple[Ints, Ints, Ints]] = {}
         for on_line in itertools.product((True, False), repeat=len(axes)):
             if any(on_line) and all(axis.line or not line for axis, line in zip(axes, on_line, strict=True)):
-                self._lines(on_line)
+                self._add_line_arcs(on_line)
         for j, axis in enumerate(axes):
-            self._stars(j, axis)
-            self._web(j, axis)
+            self._add_star_arcs(j, axis)
+            self._add_metric_arcs(j, axis)
 
     def cells(self) -> Ints:
         return self.grid[np.ix_(*(axis.codes for axis in self.axes))].ravel()
 
-    def _lines(self, on_line: Sequence[bool]) -> None:
-        """Arcs along the lines of some axes, for each choice of nodes off the line of the others."""
+    def _add_line_arcs(self, on_line: Sequence[bool]) -> None:
+        """Add the arcs along the lines of some axes, for each combination of nodes off the line of the others."""
         block = self.grid[
             tuple(
                 slice(0, axis.line) if line else slice(axis.line, None)
@@ -173,7 +175,7 @@ class _Sparse(_Graph):
         if all(self.axes[j].even for j in moving):
             offsets, stretch = lattice_offsets(spans, steps)
         else:
-            # Along the axes alone a way is at most the sum over columns of what it needs to be.
+            # A path along one axis after the other is at most the sum of the distances in the columns.
             offsets = [move for move in itertools.product((0, 1), repeat=len(moving)) if any(move)]
             stretch = Fraction(len(moving))
         self.stretch = max(self.stretch, stretch)
@@ -195,47 +197,50 @@ class _Sparse(_Graph):
                 self._connect(block[tuple(tail)], block[tuple(head)], length)
                 self._connect(block[tuple(head)], block[tuple(tail)], length)
 
-    def _stars(self, j: int, axis: Axis) -> None:
+    def _add_star_arcs(self, j: int, axis: Axis) -> None:
         star = axis.star()
         if star is None:
             return
         if star.length == self.diameter:
-            self.parted = True  # the hub does it
+            self.has_isolated = True  # the hub connects them
             return
-        self._move(j, star)
+        self._add_move(j, star)
         heavier = [other for i, other in enumerate(self.axes) if i != j and other.diameter > star.length]
-        if len(heavier) > 1 and any(other.cells.web is not None or other.lost(star.length) for other in heavier):
+        if len(heavier) > 1 and any(
+            other.cells.label_metric is not None or other.lost_share(star.length) for other in heavier
+        ):
             self.stretch = max(self.stretch, Fraction(len(self.axes)))
-        elif len(heavier) == 1 and heavier[0].cells.web is not None and heavier[0].size > MOST_IN_PAIRS:
-            self.stretch = max(self.stretch, 1 + heavier[0].lost(star.length))
+        elif len(heavier) == 1 and heavier[0].cells.label_metric is not None and heavier[0].size > MAX_ALL_PAIRS_NODES:
+            self.stretch = max(self.stretch, 1 + heavier[0].lost_share(star.length))
 
-    def _web(self, j: int, axis: Axis) -> None:
-        moves, others = list(axis.web_moves()), [other for i, other in enumerate(self.axes) if i != j]
+    def _add_metric_arcs(self, j: int, axis: Axis) -> None:
+        moves, others = list(axis.metric_moves()), [other for i, other in enumerate(self.axes) if i != j]
         if not moves or not others:
             for move in moves:
-                self._move(j, move)
+                self._add_move(j, move)
             return
         pairs = sum(2 * o.line**2 * move.length / o.diameter for o in others if o.diameter for move in moves)
-        stride = 1 + int(pairs / MOST_MOVES)
+        stride = 1 + int(pairs / MAX_FREE_ARCS)
         for move in moves:
-            self._move(j, move, stride=stride)
-        by_columns = Fraction(len(self.axes))  # one column after the other
+            self._add_move(j, move, stride=stride)
+        by_columns = Fraction(len(self.axes))  # moving one column after the other
         if len(others) > 1:
             self.stretch = by_columns
         else:
-            lost = max(others[0].lost(move.length, stride) for move in moves)
+            lost = max(others[0].lost_share(move.length, stride) for move in moves)
             self.stretch = max(self.stretch, min(by_columns, 1 + lost))
 
-    def _move(self, j: int, move: Move, *, stride: int = 0) -> None:
-        """One axis moves, and the others go as far for nothing.
+    def _add_move(self, j: int, move: Move, *, stride: int = 0) -> None:
+        """Add the arcs for a move of one axis, during which the others move equally far at no cost.
 
-        Those that can go anywhere meanwhile are in one place while under way; the others have copies of their nodes.
+        An axis that can reach any node meanwhile is collapsed to one node during the move; the others have copies of
+        their nodes.
         """
         kept, free = [], {}
         for i, other in enumerate(self.axes):
             if i != j and other.diameter > move.length:
                 kept.append(i)
-                ways = self._free(i, move.length, stride)
+                ways = self._cached_free_moves(i, move.length, stride)
                 if len(ways[0]) > other.size:
                     free[i] = ways
         here, there = self.grid.take(move.froms, axis=j), self.grid.take(move.tos, axis=j)
@@ -256,11 +261,11 @@ class _Sparse(_Graph):
                 return
         self._connect(here, there, 0 if free else move.length - cost)
 
-    def _free(self, i: int, length: int, stride: int) -> tuple[Ints, Ints, Ints]:
+    def _cached_free_moves(self, i: int, length: int, stride: int) -> tuple[Ints, Ints, Ints]:
         key = i, length, stride
-        if key not in self.ways:
-            self.ways[key] = self.axes[i].free(length, stride)
-        return self.ways[key]
+        if key not in self.free_moves:
+            self.free_moves[key] = self.axes[i].free_moves(length, stride)
+        return self.free_moves[key]
 
     def _connect(self, froms: Ints, tos: Ints, length: Ints | int) -> Ints:
         tails, heads, lengths = np.broadcast_arrays(froms, tos, length)
@@ -268,36 +273,36 @@ class _Sparse(_Graph):
         return tos
 
     def _copies(self, kept: Sequence[int]) -> Ints:
-        """New nodes for all combinations of nodes of some axes."""
+        """New nodes for all combinations of nodes of the `kept` axes."""
         shape = [axis.size if i in kept else 1 for i, axis in enumerate(self.axes)]
         count = math.prod(shape)
         self.nodes += count
         return np.arange(self.nodes - count, self.nodes).reshape(shape)
 
 
-class _Bare(_Sparse):
-    """The same, but for the arcs: only the stretch is wanted."""
+class _StretchOnly(_Sparse):
+    """The sparse graph without its arcs, for its stretch."""
 
     def _connect(self, froms: Ints, tos: Ints, length: Ints | int) -> Ints:
         return tos
 
 
 class _Complete(_Graph):
-    """Arcs between all pairs of cells that have no third exactly between them."""
+    """Arcs between all pairs of cells without a third exactly between them."""
 
     def __init__(self, axes: Sequence[Axis], diameter: int) -> None:
         super().__init__(axes, diameter, [axis.codes for axis in axes])
         codes = np.unravel_index(self.cells(), self.grid.shape)
         each = [axis.distances()[np.ix_(axis.codes, axis.codes)] for axis in axes]
         far = np.maximum.reduce([d[np.ix_(c, c)] for d, c in zip(each, codes, strict=True)])
-        tails, heads = np.nonzero(irreducible(far))
+        tails, heads = np.nonzero(irreducible_pairs(far))
         self.arcs.append((tails, heads, far[tails, heads]))
 
 
 @njit(cache=True, nogil=True)
-def _sorted(tails: Ints, heads: Ints, lengths: Ints, nodes: int) -> Arcs:
-    """Arcs by tail and head, as solvers want them; of parallel ones the shortest."""
-    order = _by(tails, _by(heads, np.arange(len(heads)), nodes), nodes)
+def _sort_arcs(tails: Ints, heads: Ints, lengths: Ints, nodes: int) -> Arcs:
+    """Arcs sorted by tail and head, as the solvers need them; of parallel arcs the shortest."""
+    order = _sort_by(tails, _sort_by(heads, np.arange(len(heads)), nodes), nodes)
     kept = 0
     found = np.empty((3, len(order)), dtype=np.int64)
     for a in order:
@@ -310,8 +315,8 @@ def _sorted(tails: Ints, heads: Ints, lengths: Ints, nodes: int) -> Arcs:
 
 
 @njit(cache=True, nogil=True)
-def _by(ends: Ints, order: Ints, nodes: int) -> Ints:
-    """The arcs in `order` by one of their ends, and in the same order where that is the same: they are counted."""
+def _sort_by(ends: Ints, order: Ints, nodes: int) -> Ints:
+    """Stable counting sort of the arcs in `order` by one of their ends."""
     places = np.zeros(nodes + 1, dtype=np.int64)
     for end in ends:
         places[end + 1] += 1

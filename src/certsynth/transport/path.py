@@ -1,4 +1,4 @@
-"""Cells lined up along a path, and the cost of moving mass along it: the proxy loss 𝓛_T."""
+"""Cells ordered along a path, and the cost of moving mass along it: the proxy loss 𝓛_T."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Literal
 
 import numpy as np
 
-from certsynth.base.arrays import Floats, Ints, frozen
+from certsynth.base.arrays import Floats, Ints, read_only
 from certsynth.domain import Cells
 from certsynth.domain.covering import tour
 from certsynth.transport.hilbert import hilbert_order
@@ -18,10 +18,10 @@ Order = Literal["snake", "hilbert", "tour"]
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Path:
-    """All cells of a product of columns, one after the other.
+    """An order of all cells of a product of columns.
 
     `order[i]` is the block index of the i-th cell on the path and `steps[i]` the distance from it to the next; the last
-    entry of `steps` is what one unit of missing mass costs (0 unless asked for: both masses are 1 where it matters).
+    entry of `steps` is the cost of one unit of missing mass (0 by default: both masses are 1 where it matters).
     """
 
     order: Ints
@@ -29,8 +29,8 @@ class Path:
 
     @classmethod
     def along(cls, cells: Sequence[Cells], order: Order = "snake", *, end: float = 0.0) -> Path:
-        """The snake visits a line, then the next one backwards, in any number of columns; Hilbert's curve needs two; a
-        tour of a covering tree suits any metric.
+        """The path in a given order: "snake" traverses lines alternately forwards and backwards, for any number of
+        columns; "hilbert" needs two columns; "tour" follows a covering tree and suits any metric.
         """
         shape = tuple(c.size for c in cells)
         if order == "tour":
@@ -39,11 +39,11 @@ class Path:
             index = hilbert_order(*shape) if order == "hilbert" and len(shape) == 2 else snake_order(shape)
         codes = np.unravel_index(index, shape)
         steps = np.max([c.distance(x[:-1], x[1:]) for c, x in zip(cells, codes, strict=True)], axis=0)
-        return cls(order=frozen(index), steps=frozen(np.append(steps, end)))
+        return cls(order=read_only(index), steps=read_only(np.append(steps, end)))
 
     @property
     def length(self) -> float:
-        """From the first cell to the last: what L is in the general rates."""
+        """Length from the first cell to the last: L in the general rates."""
         return float(self.steps[:-1].sum())
 
 

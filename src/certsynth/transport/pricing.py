@@ -1,10 +1,9 @@
-"""Cheapest flows on large networks, by ways between the few nodes that have mass to give or to take.
+"""Cheapest flows on large networks with sparse mass, by column generation: paths between the nodes with mass.
 
-A lattice has far more nodes than two tables have cells in which they differ. So a simplex on those nodes alone is given
-one way after the other: for each node the shortest to where its mass is worth most. All of these are found at once, by
-sweeps over the network that cost no more than looking at each arc a few times. When none is left that would make the
-flow cheaper it is the cheapest on the whole network, and how much mass is worth everywhere proves it. Nobody relies on
-that: `flow` checks it.
+A lattice has far more nodes than two tables have cells in which they differ. So a simplex works on those nodes alone,
+and is given paths in rounds: for each node the shortest path to where its mass has the best price. All are found at
+once, by sweeps over the network that look at each arc a few times. When no path makes the flow cheaper, it is the
+cheapest on the whole network, and the prices at all nodes prove it. Nothing relies on that: `flow` checks it.
 """
 
 from __future__ import annotations
@@ -14,37 +13,39 @@ from numba import njit
 
 from certsynth.base.arrays import Ints
 from certsynth.transport.network import Network
-from certsynth.transport.simplex import MARGIN, Tree, counterparts, pivoted, star, starts_of
+from certsynth.transport.simplex import FLOAT_MARGIN, Tree, arc_starts, counterparts, pivot, star_tree
 
-MOST_ROUNDS = 40
-"""Times that ways are looked for. Between two tables that are near each other it takes a dozen."""
+MAX_ROUNDS = 40
+"""Most rounds of pricing. Two tables that are close to each other take a dozen."""
 
-NEAR = 1 / 8
-"""Of the way to the hub, how far mass is from the nearest of the other sign, on average, if tables are near each other.
-Between others there are many ways of about the same length, and hundreds of rounds."""
+MAX_MEAN_DISTANCE = 1 / 8
+"""Largest mean distance of mass from the nearest mass of the other sign, as a share of the distance to the hub. Tables
+that are farther apart have many paths of nearly equal length, which takes hundreds of rounds."""
 
-_FIRST_ROOM = 8
-"""Ways for each node with mass that there is room for at first."""
+_INITIAL_PATHS_PER_NODE = 8
+"""Paths per node with mass for which memory is allocated at first."""
 
 
-def solve_priced(network: Network, supply: Ints, *, enough: int = 0, near: float = NEAR) -> tuple[Ints, Ints]:
-    """Flow and potentials. A flow that costs at most `enough` need not be the cheapest.
+def solve_priced(
+    network: Network, supply: Ints, *, enough: int = 0, near: float = MAX_MEAN_DISTANCE
+) -> tuple[Ints, Ints]:
+    """Flow and potentials. The search stops at a flow that costs at most `enough`.
 
-    Only where each arc has a counterpart of equal length, and masses of both signs are as `near` each other.
+    The network must be symmetric, and masses of both signs `near` each other (see `MAX_MEAN_DISTANCE`).
     """
     arcs = network.tails, network.heads, network.lengths
-    found = _solved(*arcs, network.nodes, network.hub, supply, enough * MARGIN, near)
+    found = _solve(*arcs, network.nodes, network.hub, supply, enough * FLOAT_MARGIN, near)
     if not len(found[0]):
         raise ValueError("some arc has no counterpart, or masses are far apart")
     return found
 
 
 @njit(cache=True, nogil=True)
-def _solved(
+def _solve(
     tails: Ints, heads: Ints, lengths: Ints, nodes: int, far: int, supply: Ints, enough: float, near: float
 ) -> tuple[Ints, Ints]:
-    """Flow and potentials, or nothing if this is no problem for it. `far` is the way to the hub, the last node."""
-    starts = starts_of(tails, nodes)
+    """Flow and potentials, empty if the method does not apply. `far` is the distance to the hub, the last node."""
+    starts = arc_starts(tails, nodes)
     back = counterparts(tails, heads, lengths, starts)
     if not len(back):
         return back, back
@@ -53,16 +54,16 @@ def _solved(
     own = np.append(supply[node_of], supply[nodes - 1])
     number = np.full(nodes, -1, dtype=np.int64)
     number[node_of] = np.arange(hub)
-    tree = star(own, far)
-    # The first ways lead to the hub. Of each, its nodes, its length, and where its arcs end in the list of all.
-    room = _FIRST_ROOM * (hub + 1)
+    tree = star_tree(own, far)
+    # Paths: their two ends, length, and the end of their arcs in `arcs`. The first paths lead to the hub.
+    room = _INITIAL_PATHS_PER_NODE * (hub + 1)
     froms, tos = np.empty(room, dtype=np.uint32), np.empty(room, dtype=np.uint32)
     far_off, ends = np.empty(room, dtype=np.int64), np.zeros(room, dtype=np.int64)
     froms[:hub], tos[:hub], far_off[:hub] = np.arange(hub), hub, far
     ways, arcs, used = hub, np.empty(room, dtype=np.int32), 0
-    worth = np.empty((2, nodes), dtype=np.int64)  # what mass is worth there at most, and at least with the other sign
+    worth = np.empty((2, nodes), dtype=np.int64)  # prices: bounds on potentials from above, and (negated) from below
     via = np.empty(nodes, dtype=np.int64)
-    for sweeps in range(MOST_ROUNDS):
+    for sweeps in range(MAX_ROUNDS):
         known = ways
         for side in range(2):
             sign = 1 - 2 * side
@@ -71,18 +72,20 @@ def _solved(
                 if (own[i] < 0) == (side == 0):
                     worth[side, node_of[i]] = sign * tree.potential[i]
             _sweep(starts, heads, lengths, worth[side], via)
-            if sweeps == 0 and _are_far(own, worth[side][node_of] + far, sign, near * far):  # the others are worth −far
+            if sweeps == 0 and _are_far(
+                own, worth[side][node_of] + far, sign, near * far
+            ):  # prices at the others are −far
                 return back[:0], back[:0]
             for i in range(hub):
                 node = node_of[i]
                 if (own[i] < 0) == (side == 0) or worth[side, node] >= sign * tree.potential[i]:
                     continue
                 if ways == len(froms):
-                    froms, tos, far_off, ends = _doubled(froms), _doubled(tos), _doubled(far_off), _doubled(ends)
+                    froms, tos, far_off, ends = _double(froms), _double(tos), _double(far_off), _double(ends)
                 length = 0
                 while via[node] >= 0:
                     if used == len(arcs):
-                        arcs = _doubled(arcs)
+                        arcs = _double(arcs)
                     arcs[used], used = via[node], used + 1
                     length += lengths[via[node]]
                     node = heads[via[node]]
@@ -90,20 +93,20 @@ def _solved(
                 ways += 1
         if ways == known:
             break
-        # The next ways are worth more than the last steps to what is best along these.
-        if pivoted(tree, froms, tos, far_off, ways, enough, hub) <= enough:
+        # New paths gain more than the last pivots towards the optimum on these, so there are at most `hub` pivots.
+        if pivot(tree, froms, tos, far_off, ways, enough, hub) <= enough:
             break
-    flow = _along_arcs(tree, froms, ends, arcs, back, starts[node_of + 1] - 1)
-    potentials = np.maximum(worth[0], -far)  # no more can be proved before the flow is the cheapest
+    flow = _expand_paths(tree, froms, ends, arcs, back, starts[node_of + 1] - 1)
+    potentials = np.maximum(worth[0], -far)  # until the flow is optimal this is all that can be proved
     potentials[nodes - 1] = 0
     return flow, potentials
 
 
 @njit(cache=True, nogil=True)
 def _sweep(starts: Ints, heads: Ints, lengths: Ints, worth: Ints, via: Ints) -> None:
-    """Lower `worth` until it falls along no arc by more than its length; `via` is the arc that it came by.
+    """Lower the prices `worth` until none exceeds that of a neighbour by more than the arc; `via` is the arc used.
 
-    Nodes in their order, and back, see what the others got in the same sweep: on a lattice two sweeps do.
+    Sweeps go through the nodes forwards and backwards, and use values of the same sweep: on a lattice two suffice.
     """
     hub, changed, sweeps = len(worth) - 1, True, 0
     while changed:
@@ -122,7 +125,7 @@ def _sweep(starts: Ints, heads: Ints, lengths: Ints, worth: Ints, via: Ints) -> 
 
 @njit(cache=True, nogil=True)
 def _are_far(own: Ints, ways: Ints, sign: int, near: float) -> bool:
-    """Whether masses of one sign have a way to the nearest of the others that is longer than `near` on average."""
+    """Whether masses of one sign are farther than `near`, on average, from the nearest mass of the other sign."""
     excess = 0.0
     for i in range(len(ways)):
         if sign * own[i] > 0:
@@ -131,10 +134,10 @@ def _are_far(own: Ints, ways: Ints, sign: int, near: float) -> bool:
 
 
 @njit(cache=True, nogil=True)
-def _along_arcs(tree: Tree, froms: np.ndarray, ends: Ints, arcs: np.ndarray, back: Ints, to_hub: Ints) -> Ints:
-    """The flow of the tree's ways, along the arcs that they are made of, one way or the other.
+def _expand_paths(tree: Tree, froms: np.ndarray, ends: Ints, arcs: np.ndarray, back: Ints, to_hub: Ints) -> Ints:
+    """The flow of the tree's paths, expanded to the arcs of the network.
 
-    The first ways are the arcs to the hub, which come last of the arcs of a node.
+    The first paths are the arcs to the hub, which is the last arc of each node.
     """
     flow = np.zeros(len(back), dtype=np.int64)
     for i in range(len(to_hub)):
@@ -151,6 +154,6 @@ def _along_arcs(tree: Tree, froms: np.ndarray, ends: Ints, arcs: np.ndarray, bac
 
 
 @njit(cache=True, nogil=True)
-def _doubled(kept: np.ndarray) -> np.ndarray:
-    """With room for as much again."""
+def _double(kept: np.ndarray) -> np.ndarray:
+    """A copy of twice the length."""
     return np.append(kept, np.empty_like(kept))

@@ -1,9 +1,8 @@
-"""Cheap flows found quickly where every way leads both ways: a network simplex that may stop before the optimum.
+"""A network simplex for symmetric networks that may stop before the optimum, once the flow is cheap enough.
 
-It begins with all mass going through the hub, and takes one arc after the other that makes the flow cheaper. On the way
-to the optimum the last tenth takes most of the time; who only wants to know that a flow costs no more than so much is
-told in a fraction of it. On small networks it goes all the way, and lets other threads work meanwhile. Nobody relies on
-what is found here: `flow` checks it.
+It starts with all mass going through the hub and pivots on arcs that make the flow cheaper. The last tenth of the cost
+takes most of the time, so a flow below a given cost is found in a fraction of it. On small networks it runs to the
+optimum, and releases the lock meanwhile. Nothing relies on its result: `flow` checks it.
 """
 
 from __future__ import annotations
@@ -17,37 +16,36 @@ from numba import njit
 from certsynth.base.arrays import Ints
 from certsynth.transport.network import Network
 
-SMALL = 2_000
-"""Nodes of a network on which it is as quick as any other method, all the way to the optimum."""
+MAX_SIMPLEX_NODES = 2_000
+"""Most nodes of a network on which it is as fast as any other method to the optimum."""
 
-MOST_PIVOTS = 6
-"""Arcs that are taken for each node at most. To within a tenth of the optimum it takes two or three for a node of a
-lattice; all the way as many where there is mass everywhere, as of noise, and up to ten where there is little."""
+MAX_PIVOTS_PER_NODE = 6
+"""Most pivots per node. Coming within a tenth of the optimum takes two or three per node of a lattice; so does the
+optimum where there is mass everywhere, as with noise. With sparse mass it may take ten."""
 
-_NONE = np.uint32(2**32 - 1)
-"""No node. Numbers of nodes and ways have no sign, which saves a quarter of the time: none has to be asked whether it
-counts from the end of an array."""
+_NO_NODE = np.uint32(2**32 - 1)
+"""Stands for no node. Indices are unsigned, which saves a quarter of the time: none is tested for being negative."""
 
-MARGIN = 1 - 1e-9
-"""What is summed up in floats on the way must be so much below what is enough."""
+FLOAT_MARGIN = 1 - 1e-9
+"""Factor on the target cost: the running cost is a float sum, and must be below the target in spite of rounding."""
 
-_MIXED = 0.6180339887
-"""Arcs are looked at in an order that comes from everywhere: each so far, as a share of all, from the one before."""
+_GOLDEN_RATIO = 0.6180339887
+"""Stride of the order in which edges are examined, as a share of all: it mixes edges from everywhere."""
 
 
 def solve_until(network: Network, supply: Ints, enough: int) -> tuple[Ints, Ints]:
-    """A flow that costs at most `enough` if it is found soon, and potentials, which prove it optimal where it is.
+    """A flow that costs at most `enough`, if one is found within the limit of pivots, and its potentials.
 
-    Only where each arc has a counterpart of equal length, and each node one to the hub.
+    The network must be symmetric (each arc has a counterpart of equal length), with an arc from each node to the hub.
     """
-    ways = ways_of(network)
+    ways = edges_of(network)
     if ways is None:
-        raise ValueError("not every way leads both ways, or to the hub")
-    return improved(ways, supply, network.hub, enough * MARGIN, MOST_PIVOTS * network.nodes)
+        raise ValueError("the network is not symmetric, or a node has no arc to the hub")
+    return improve_flow(ways, supply, network.hub, enough * FLOAT_MARGIN, MAX_PIVOTS_PER_NODE * network.nodes)
 
 
-class Ways(NamedTuple):
-    """Arcs in pairs: those to a node of a higher number, which is the head, and their counterparts."""
+class Edges(NamedTuple):
+    """Undirected edges: arcs to a node with a higher number, which is the head, with their counterparts."""
 
     there: Ints
     back: Ints
@@ -56,36 +54,36 @@ class Ways(NamedTuple):
     lengths: Ints
 
     @classmethod
-    def of(cls, tails: Ints, heads: Ints, lengths: Ints, there: Ints, back: Ints) -> Ways:
+    def of(cls, tails: Ints, heads: Ints, lengths: Ints, there: Ints, back: Ints) -> Edges:
         return cls(there, back, tails[there].astype(np.uint32), heads[there].astype(np.uint32), lengths[there])
 
 
-NO_WAYS = Ways.of(*(np.empty(0, dtype=np.int64) for _ in range(5)))
+NO_EDGES = Edges.of(*(np.empty(0, dtype=np.int64) for _ in range(5)))
 
 
-def ways_of(network: Network) -> Ways | None:
-    """None where not every way leads both ways, or to the hub."""
-    return _kept(network) if network.nodes <= SMALL else _made(network)
+def edges_of(network: Network) -> Edges | None:
+    """The edges of a network; None if it is not symmetric or a node has no arc to the hub."""
+    return _cached_edges(network) if network.nodes <= MAX_SIMPLEX_NODES else _find_edges(network)
 
 
-def _made(network: Network) -> Ways | None:
-    there, back = _ways(network.tails, network.heads, network.lengths, network.nodes)
-    return Ways.of(network.tails, network.heads, network.lengths, there, back) if len(there) else None
+def _find_edges(network: Network) -> Edges | None:
+    there, back = _pair_arcs(network.tails, network.heads, network.lengths, network.nodes)
+    return Edges.of(network.tails, network.heads, network.lengths, there, back) if len(there) else None
 
 
 @lru_cache(maxsize=32)
-def _kept(network: Network) -> Ways | None:
-    """Small networks are asked again and again."""
-    return _made(network)
+def _cached_edges(network: Network) -> Edges | None:
+    """Small networks are solved again and again."""
+    return _find_edges(network)
 
 
 @njit(cache=True, nogil=True)
-def _ways(tails: Ints, heads: Ints, lengths: Ints, nodes: int) -> tuple[Ints, Ints]:
-    """Arcs to a node of a higher number, and their counterparts, in mixed order, those to the hub first and in the
-    order of nodes. Nothing if some arc has no counterpart, or a node none to the hub, which has the highest number.
+def _pair_arcs(tails: Ints, heads: Ints, lengths: Ints, nodes: int) -> tuple[Ints, Ints]:
+    """Arcs to a node with a higher number, and their counterparts: first those to the hub, which is the last node, in
+    the order of nodes, then the others in mixed order. Empty if an arc has no counterpart or a node no arc to the hub.
     """
     none = np.empty(0, dtype=np.int64)
-    other, hub = counterparts(tails, heads, lengths, starts_of(tails, nodes)), nodes - 1
+    other, hub = counterparts(tails, heads, lengths, arc_starts(tails, nodes)), nodes - 1
     there, back = np.empty(len(other) // 2, dtype=np.int64), np.empty(len(other) // 2, dtype=np.int64)
     found, to_hub = hub, 0
     if len(there) < hub:
@@ -106,12 +104,12 @@ def _ways(tails: Ints, heads: Ints, lengths: Ints, nodes: int) -> tuple[Ints, In
             found += 1
     if to_hub != hub or found != len(there):
         return none, none
-    return _mixed(there, hub), _mixed(back, hub)
+    return _shuffle(there, hub), _shuffle(back, hub)
 
 
 @njit(cache=True, nogil=True)
-def starts_of(tails: Ints, nodes: int) -> Ints:
-    """Where the arcs of each node begin, and where the last ones end."""
+def arc_starts(tails: Ints, nodes: int) -> Ints:
+    """Index of the first arc of each node, and the number of arcs; arcs are sorted by tail."""
     starts = np.zeros(nodes + 1, dtype=np.int64)
     for tail in tails:
         starts[tail + 1] += 1
@@ -120,7 +118,7 @@ def starts_of(tails: Ints, nodes: int) -> Ints:
 
 @njit(cache=True, nogil=True)
 def counterparts(tails: Ints, heads: Ints, lengths: Ints, starts: Ints) -> Ints:
-    """Of each arc the one that leads back and is as long. Nothing if one has none."""
+    """For each arc the reverse arc of equal length; empty if some arc has none."""
     # Arcs are sorted by tail and head: those into a node come in the order in which it has arcs to their tails.
     reached, other = starts[:-1].copy(), np.empty_like(tails)
     for a in range(len(tails)):
@@ -133,11 +131,11 @@ def counterparts(tails: Ints, heads: Ints, lengths: Ints, starts: Ints) -> Ints:
 
 
 @njit(cache=True, nogil=True)
-def _mixed(ways: Ints, first: int) -> Ints:
-    """The same ones, but for the first in another order, which is always the same."""
+def _shuffle(ways: Ints, first: int) -> Ints:
+    """The arcs with all but the first `first` in a fixed mixed order."""
     rest = len(ways) - first
-    step = max(int(rest * _MIXED), 1)
-    while _divisor(step, rest) > 1:
+    step = max(int(rest * _GOLDEN_RATIO), 1)
+    while _gcd(step, rest) > 1:
         step += 1
     mixed, at = ways.copy(), 0
     for i in range(first, len(ways)):
@@ -147,18 +145,18 @@ def _mixed(ways: Ints, first: int) -> Ints:
 
 
 @njit(cache=True, nogil=True)
-def _divisor(one: int, other: int) -> int:
+def _gcd(one: int, other: int) -> int:
     while other:
         one, other = other, one % other
     return one
 
 
 @njit(cache=True, nogil=True)
-def improved(ways: Ways, supply: Ints, far: int, enough: float, most: int) -> tuple[Ints, Ints]:
-    """A flow along the arcs, and potentials, after at most so many steps. `far` is the way to the hub."""
+def improve_flow(ways: Edges, supply: Ints, far: int, enough: float, most: int) -> tuple[Ints, Ints]:
+    """A flow along the arcs and its potentials, after at most `most` pivots. `far` is the distance to the hub."""
     there, back, tails, heads, lengths = ways
-    tree = star(supply, far)
-    pivoted(tree, tails, heads, lengths, tails.shape[0], enough, most)
+    tree = star_tree(supply, far)
+    pivot(tree, tails, heads, lengths, tails.shape[0], enough, most)
     flow = np.zeros(2 * there.shape[0], dtype=np.int64)
     for node in range(supply.shape[0] - 1):
         way = tree.way[node]
@@ -167,8 +165,8 @@ def improved(ways: Ways, supply: Ints, far: int, enough: float, most: int) -> tu
 
 
 class Tree(NamedTuple):
-    """Ways that carry a flow: of each node but the hub, which is the last, the one to its parent, whether mass goes up
-    there, and how much; with the potentials that follow. Children of a node are a list.
+    """A spanning tree that carries a flow. For each node but the hub, which is the last: its parent, the edge to it
+    (`way`), whether mass goes up, and how much; with the resulting potentials. Children of a node are a linked list.
     """
 
     parent: np.ndarray
@@ -183,8 +181,8 @@ class Tree(NamedTuple):
 
 
 @njit(cache=True, nogil=True)
-def star(supply: Ints, far: int) -> Tree:
-    """All mass goes through the hub, along the first ways: those from each node to the hub."""
+def star_tree(supply: Ints, far: int) -> Tree:
+    """The tree in which all mass goes through the hub, along the first edges: those from each node to the hub."""
     nodes = supply.shape[0]
     hub = nodes - 1
     up = supply >= 0
@@ -195,9 +193,9 @@ def star(supply: Ints, far: int) -> Tree:
         np.abs(supply),
         np.where(up, far, -far),
         np.ones(nodes, dtype=np.int32),
-        np.full(nodes, _NONE),
-        np.full(nodes, _NONE),
-        np.full(nodes, _NONE),
+        np.full(nodes, _NO_NODE),
+        np.full(nodes, _NO_NODE),
+        np.full(nodes, _NO_NODE),
     )
     tree.depth[hub], tree.potential[hub], tree.mass[hub] = 0, 0, 0
     for node in range(1, hub):
@@ -207,14 +205,14 @@ def star(supply: Ints, far: int) -> Tree:
 
 
 @njit(cache=True, nogil=True)
-def pivoted(
+def pivot(
     tree: Tree, tails: np.ndarray, heads: np.ndarray, lengths: Ints, ways: int, enough: float, most: int
 ) -> float:
-    """Changes the tree, one of the first `ways` after the other, until its flow is the cheapest along them, or costs
-    no more than `enough`, or after so many steps. Returns what it costs, as a float.
+    """Pivot on the first `ways` edges until the flow is optimal on them or costs at most `enough`, or `most` times.
+    Returns the cost as a float.
 
-    Every tree of ways carries a flow, since mass may go either way; a way without mass leads up, and stays so, which
-    keeps the method from running in circles (Cunningham 1976).
+    Every spanning tree carries a flow, since mass may go both ways along an edge. An edge without mass points up and
+    stays so, which prevents cycling (Cunningham 1976).
     """
     parent, way, up, mass, potential, depth, child, after, before = tree
     todo, count = np.empty(parent.shape[0], dtype=np.uint32), np.uint64(ways)
@@ -224,7 +222,7 @@ def pivoted(
     block, at, pivots = np.uint64(max(np.sqrt(ways) / 2, 8)), np.uint64(0), 0
     while cost > enough and pivots < most:
         pivots += 1
-        # The way along which the potential falls most beyond its length, in the next block where there is one.
+        # The entering edge: the one whose potential difference exceeds its length most, in the next block with one.
         gain, enter, seen = 0, count, np.uint64(0)
         while seen < count and enter == count:
             end = min(at + block, count)
@@ -239,9 +237,9 @@ def pivoted(
         high, low = tails[enter], heads[enter]
         if potential[high] < potential[low]:
             high, low = low, high
-        # Mass goes around: from `high` to `low`, up to where both meet, and down. What goes against that can only be
-        # taken back; the last of the least on the way leaves the tree.
-        a, b, least, leave, above = high, low, np.int64(2) ** 62, _NONE, True
+        # Mass goes around the cycle: from `high` to `low`, up to their common ancestor, and down. Flow against that
+        # direction can only be reduced; the last edge with the least such flow leaves the tree.
+        a, b, least, leave, above = high, low, np.int64(2) ** 62, _NO_NODE, True
         while a != b:
             if depth[a] >= depth[b]:
                 if up[a] and mass[a] < least:
@@ -251,7 +249,7 @@ def pivoted(
                 if not up[b] and mass[b] <= least:
                     least, leave, above = mass[b], b, False
                 b = parent[b]
-        if leave == _NONE:
+        if leave == _NO_NODE:
             break
         if least > 0:
             cost -= float(gain) * float(least)
@@ -263,20 +261,20 @@ def pivoted(
                 else:
                     mass[b] += least if up[b] else -least
                     b = parent[b]
-        # The part of the tree that is cut off hangs by the new way: what led down to it is turned around.
+        # The subtree that is cut off is attached by the entering edge: parents along the path to it are reversed.
         top, onto, shift = (high, low, -gain) if above else (low, high, gain)
         node, by, carried, upwards = top, enter, least, above
         while True:
             last, last_by, last_mass, last_up = parent[node], way[node], mass[node], up[node]
-            if before[node] != _NONE:
+            if before[node] != _NO_NODE:
                 after[before[node]] = after[node]
             else:
                 child[last] = after[node]
-            if after[node] != _NONE:
+            if after[node] != _NO_NODE:
                 before[after[node]] = before[node]
             parent[node], way[node], mass[node], up[node] = onto, by, carried, upwards
-            after[node], before[node] = child[onto], _NONE
-            if child[onto] != _NONE:
+            after[node], before[node] = child[onto], _NO_NODE
+            if child[onto] != _NO_NODE:
                 before[child[onto]] = node
             child[onto] = node
             if node == leave:
@@ -289,7 +287,7 @@ def pivoted(
             potential[node] += shift
             depth[node] = depth[parent[node]] + 1
             below = child[node]
-            while below != _NONE:
+            while below != _NO_NODE:
                 todo[left] = below
                 left += 1
                 below = after[below]

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from certsynth.algorithm.low_dimensional.grids import Grid, candidate_of, possible_grids, strategy_of
+from certsynth.algorithm.low_dimensional.grids import Grid, design_of, possible_grids, strategy_of
 from certsynth.algorithm.settings import Settings
 from certsynth.algorithm.task import Task
 from certsynth.algorithm.values import Chosen
@@ -21,7 +21,7 @@ from certsynth.mechanisms.scalars import measure_scalars
 from certsynth.mechanisms.selection import choose_by_ratio
 from certsynth.mechanisms.spending import Spending
 from certsynth.planning.choice import Choice
-from certsynth.queries.occupied import Occupancy, all_columns
+from certsynth.queries.occupied import Occupancy, joint_grid
 from certsynth.queries.tally import Rows
 
 
@@ -31,12 +31,12 @@ def choose_grid(private: Rows, task: Task, *, spending: Spending) -> Chosen:
     best, spent = 0, tuple[Step, ...]()
     if len(found) > 1:
         budget = task.settings.privacy.budget.share(task.settings.choice_share)
-        grids = [all_columns(task.schema, grid.resolution) for grid in found]
+        grids = [joint_grid(task.schema, grid.resolution) for grid in found]
         sizes = [len(each.places) for each in private(Occupancy(task.schema, grids))]
         choose = _by_noisy_sizes if strategy_of(task.settings).signed else _by_score
         best, step = choose(found, sizes, budget, task.settings, spending)
         spent = (step,)
-    candidates = tuple(candidate_of(task.settings, grid) for grid in found)
+    candidates = tuple(design_of(task.settings, grid) for grid in found)
     return Chosen(Choice(candidates[best], candidates), found[best].dimension, spent)
 
 

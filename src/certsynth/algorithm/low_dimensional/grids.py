@@ -1,16 +1,16 @@
-r"""Grids for rows that lie on a set of unknown dimension: one for each dimension that the set may have.
+r"""Grids for rows on a set of unknown dimension: one grid for each dimension that the set may have.
 
-Rows that fill S of m cells whose half width is w = 1/2k lose about
+For rows that fill S of m cells of half width w = 1/2k, the expected loss is about
 
 .. math:: 0.8\,w + \frac{b}{n}\,S\,\Bigl(1 + \ln\frac mS\Bigr)\Bigl(w + 0.3\,\frac{\ln(m/S)}{\ln m}\Bigr)
 
-inside of their cells and to noise of scale b: the largest noise among m cells is taken off each of S, and put into
-cells anywhere. The last factor is how far that is: next door where all cells hold rows, and the further the less of the
-space they fill (docs/explanation/low-dimensional.md says what this was fitted to). A set of dimension s′ fills about
-k^s′ cells, or some times as many, and the best k for it is what `grids` has. The paper minimises a bound of the same
-form, with 64 for the last factor.
+inside cells and by noise of scale b: the largest noise among m cells is subtracted from each of the S counts, and that
+mass goes to cells anywhere. The last factor is the distance it moves: to a neighbour if all cells are occupied, and
+farther the less of the space is filled (docs/explanation/low-dimensional.md gives the data this was fitted to). A set
+of dimension s′ fills about k^s′ cells or a multiple of that, and `grids_by_dimension` has the best k for each. The
+paper minimises a bound of the same form, with 64 for the last factor.
 
-Nothing here is more than a guess of what is best: privacy and certificates do not depend on it.
+These formulas only predict which grid is best: privacy and certificates do not depend on them.
 
 Paper: Theorem 3 [low-dimensional]
 """
@@ -21,7 +21,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from certsynth.algorithm.layers import Layer
+from certsynth.algorithm.layers import LayerSpec
 from certsynth.algorithm.settings import Settings
 from certsynth.algorithm.task import Task
 from certsynth.domain import Schema
@@ -29,34 +29,37 @@ from certsynth.domain.column import discretisation
 from certsynth.mechanisms import Sensitivity, strategy_named
 from certsynth.mechanisms.samplers import calibrated_scale
 from certsynth.mechanisms.sparse import LowDimensional
-from certsynth.planning.choice import SPLIT, Candidate
-from certsynth.queries.occupied import MOST_CELLS, grid_cells
+from certsynth.planning.choice import FIRST_SPLIT, Design
+from certsynth.queries.occupied import MAX_GRID_CELLS, grid_cells
 
-INSIDE, FAR = 0.8, 0.3
-"""Of what a cell may lose at worst, what rows lose on average; and how far noise is from rows that fill nothing."""
+MEAN_CELL_LOSS, EMPTY_SPACE_DISTANCE = 0.8, 0.3
+"""Mean loss of rows inside a cell, as a share of the worst; and mean distance from noise to the rows if these fill a
+negligible part of the space, in unit lengths."""
 
-NEGLIGIBLE = 0.2
-"""Of the loss of rows that fill all dimensions, what is not worth telling apart from none: so few occupied cells need
-not be counted exactly, and the choice can do with less noise."""
+NEGLIGIBLE_LOSS_SHARE = 0.2
+"""Share of the expected loss of rows that fill all dimensions which is treated as none: numbers of occupied cells with
+a smaller loss need not be distinguished, which lowers the sensitivity of the choice."""
 
-FINENESS = 2**10
-"""Scores are in rows, rounded to multiples of 1/FINENESS."""
+SCORE_UNITS_PER_ROW = 2**10
+"""Units per row of the integer scores that the private choice compares."""
 
-WINDINGS = (1, 4)
-"""A set of dimension s′ may fill so many times k^s′ cells: a curve that winds is longer than its diameter."""
+WINDING_FACTORS = (1, 4)
+"""Multiples of k^s′ cells that a set of dimension s′ may fill: a winding curve is longer than its diameter."""
 
-MOST_FINE = 1024
-PAPER_FACTOR = 64
-"""Of the paper's bound."""
+MAX_RESOLUTION = 1024
+"""Cells to the unit length, at most."""
+
+PAPER_NOISE_FACTOR = 64
+"""Constant factor of the noise term in the paper's bound."""
 
 
 @dataclass(frozen=True, slots=True)
 class Grid:
-    """A grid of all columns with `resolution` cells to the unit length, `cells` in all: best if rows lie on a set of
-    the given `dimension` that fills `windings` times resolution^dimension of them.
+    """A grid of all columns with `resolution` cells to the unit length, `cells` in all.
 
-    `widest` is what a cell loses at worst. `rows` is the number of rows and `scale` that of
-    the noise. Up to `least` occupied cells are not told apart.
+    It is the best if the rows lie on a set of this `dimension` that fills `windings` · resolution^dimension cells.
+    `widest` is the largest loss inside a cell, `rows` the number of rows and `scale` that of the noise. Numbers of
+    occupied cells up to `least` are not distinguished.
     """
 
     dimension: int
@@ -70,35 +73,35 @@ class Grid:
 
     @property
     def occupied(self) -> int:
-        """Cells that a set of the grid's dimension fills, about."""
+        """Approximate number of cells that a set of the grid's dimension fills."""
         return max(1, min(self.windings * self.resolution**self.dimension, self.cells, max(self.rows, 1)))
 
     def expected(self, occupied: int) -> float:
-        """The loss to expect where so many cells hold rows."""
-        return min(1.0, INSIDE * self.widest + self._misplaced(occupied) / max(self.rows, 1))
+        """The expected loss if this many cells are occupied."""
+        return min(1.0, MEAN_CELL_LOSS * self.widest + self._misplaced(occupied) / max(self.rows, 1))
 
     def score(self, occupied: int) -> int:
-        """The same in rows, as a whole number: what the private choice compares."""
-        found = self.rows * INSIDE * self.widest + self._misplaced(max(occupied, self.least))
-        return round(FINENESS * found)
+        """The expected loss in units of 1/SCORE_UNITS_PER_ROW rows, for the private choice."""
+        found = self.rows * MEAN_CELL_LOSS * self.widest + self._misplaced(max(occupied, self.least))
+        return round(SCORE_UNITS_PER_ROW * found)
 
     @property
     def sensitivity(self) -> int:
-        r"""The most that the score changes when one cell more, or less, holds rows.
+        r"""The largest change of the score when one more, or one fewer, cell is occupied.
 
         .. math:: g'(S) = b\,\bigl(wx + a\,(x^2 - x - 1)\bigr), \quad x = \ln\frac mS, \quad a = \frac{0.3}{\ln m}
 
-        is convex in x, at least −5a/4 times b, and largest at the least S that is told apart or at S = m. Taking the
-        larger of S and that least changes by no more than S, and rounding adds 1.
+        is convex in x, at least −5ab/4, and largest at S = `least` or at S = m. max(S, `least`) changes by no more than
+        S does, and rounding adds 1.
         """
         if self.cells == 1:
             return 1
-        x, far = math.log(self.cells / self.least), FAR / math.log(self.cells)
+        x, far = math.log(self.cells / self.least), EMPTY_SPACE_DISTANCE / math.log(self.cells)
         slope = max(self.widest * x + far * (x * x - x - 1), 1.25 * far)
-        return math.ceil(FINENESS * self.scale * slope * (1 + 1e-9)) + 1
+        return math.ceil(SCORE_UNITS_PER_ROW * self.scale * slope * (1 + 1e-9)) + 1
 
-    def costing(self, loss: float) -> int:
-        """The most occupied cells of which noise costs no more than `loss`, or one."""
+    def max_occupied_costing(self, loss: float) -> int:
+        """The largest number of occupied cells at which noise costs at most `loss`; at least 1."""
         low, high = 1, max(1, min(self.cells, self.rows))
         while low < high:
             middle = (low + high + 1) // 2
@@ -109,19 +112,19 @@ class Grid:
         return low
 
     def _misplaced(self, occupied: int) -> float:
-        """Rows moved by noise, times how far."""
+        """Rows moved by noise × the distance they are moved."""
         if self.cells == 1:
             return 0.0
         filled = min(max(occupied, 1), self.cells)
         empty = math.log(self.cells / filled)
-        return self.scale * filled * (1 + empty) * (self.widest + FAR * empty / math.log(self.cells))
+        return self.scale * filled * (1 + empty) * (self.widest + EMPTY_SPACE_DISTANCE * empty / math.log(self.cells))
 
     def paper_score(self, occupied: float, epsilon: float) -> float:
         """The paper's bound, from a noisy number of occupied cells.
 
         Paper: Eq. (43) [optimal-dimension]
         """
-        noise = PAPER_FACTOR * math.log(self.cells + 1) / (max(self.rows, 1) * epsilon)
+        noise = PAPER_NOISE_FACTOR * math.log(self.cells + 1) / (max(self.rows, 1) * epsilon)
         return 1 / (2 * self.resolution) + noise * occupied
 
 
@@ -131,12 +134,12 @@ def possible_grids(task: Task) -> tuple[Grid, ...]:
     scale = calibrated_scale(Sensitivity(2, 2), budget)  # a count and the number of rows, or two counts
     if strategy.signed and task.settings.resolution is None:
         return paper_grids(task.schema, rows=task.rows, scale=scale, epsilon=float(budget.amount))
-    return grids(task.schema, rows=task.rows, scale=scale, resolution=task.settings.resolution)
+    return grids_by_dimension(task.schema, rows=task.rows, scale=scale, resolution=task.settings.resolution)
 
 
-def candidate_of(settings: Settings, grid: Grid) -> Candidate:
-    """A grid as what would be measured, with what to expect of rows of its dimension."""
-    layer = Layer(
+def design_of(settings: Settings, grid: Grid) -> Design:
+    """The design that measures this grid, with the loss to expect if the rows have its dimension."""
+    layer = LayerSpec(
         subsets=settings.subsets,
         cells="even",
         resolution=grid.resolution,
@@ -144,7 +147,7 @@ def candidate_of(settings: Settings, grid: Grid) -> Candidate:
         budget=settings.measurement_budget,
     )
     expected = grid.expected(grid.occupied)
-    return Candidate((layer,), SPLIT, grid.widest, max(0.0, expected - INSIDE * grid.widest), expected)
+    return Design((layer,), FIRST_SPLIT, grid.widest, max(0.0, expected - MEAN_CELL_LOSS * grid.widest), expected)
 
 
 def strategy_of(settings: Settings) -> LowDimensional:
@@ -154,27 +157,29 @@ def strategy_of(settings: Settings) -> LowDimensional:
     return strategy
 
 
-def grids(schema: Schema, *, rows: int, scale: float, resolution: int | None = None) -> tuple[Grid, ...]:
-    """Grids for each dimension from 0, which has the finest, to the number of columns; of those of one resolution the
-    one of the largest dimension.
+def grids_by_dimension(schema: Schema, *, rows: int, scale: float, resolution: int | None = None) -> tuple[Grid, ...]:
+    """The best grid for each dimension from 0 (the finest grid) to the number of columns.
 
-    `rows` must be public. With a `resolution`, that alone.
+    Of several grids of one resolution only that of the largest dimension is kept. `rows` must be public. A given
+    `resolution` leaves only that grid.
     """
     columns = len(schema)
     if resolution is not None:
         return (_grid(schema, columns, resolution, rows, scale),)
-    bare = [_grid(schema, columns, k, rows, scale) for k in _resolutions() if grid_cells(schema, k) < MOST_CELLS]
+    bare = [_grid(schema, columns, k, rows, scale) for k in _resolutions() if grid_cells(schema, k) < MAX_GRID_CELLS]
     found = []
     for dimension in range(columns + 1):
-        for windings in WINDINGS if 0 < dimension < columns else (1,):
+        for windings in WINDING_FACTORS if 0 < dimension < columns else (1,):
             each = [replace(grid, dimension=dimension, windings=windings) for grid in bare]
             found.append(min(each, key=lambda grid: (grid.expected(grid.occupied), grid.resolution)))
     worst = found[-1].expected(found[-1].occupied)
-    return tuple(replace(grid, least=grid.costing(NEGLIGIBLE * worst)) for grid in _distinct(found))
+    return tuple(
+        replace(grid, least=grid.max_occupied_costing(NEGLIGIBLE_LOSS_SHARE * worst)) for grid in _distinct(found)
+    )
 
 
 def paper_grids(schema: Schema, *, rows: int, scale: float, epsilon: float) -> tuple[Grid, ...]:
-    """The paper's: the inverse of its printed formula, since grids must become finer with more rows.
+    """The paper's grids, by the inverse of its printed formula, since grids must become finer with more rows.
 
     Paper: Eq. (39) [dimension-resolution]
     """
@@ -183,23 +188,23 @@ def paper_grids(schema: Schema, *, rows: int, scale: float, epsilon: float) -> t
     ideal = signal / (columns**2 * math.log(signal))
     found = []
     for dimension in range(columns + 1):
-        k = max(1, min(MOST_FINE, round(max(ideal, 1) ** (1 / (dimension + 1)))))
-        while grid_cells(schema, k) >= MOST_CELLS:
+        k = max(1, min(MAX_RESOLUTION, round(max(ideal, 1) ** (1 / (dimension + 1)))))
+        while grid_cells(schema, k) >= MAX_GRID_CELLS:
             k -= 1
         found.append(_grid(schema, dimension, k, rows, scale))
     return _distinct(found)
 
 
 def _distinct(found: Sequence[Grid]) -> tuple[Grid, ...]:
-    """Of each resolution the last, in the order of dimensions."""
+    """The last grid of each resolution, in order of dimension."""
     return tuple(sorted({grid.resolution: grid for grid in found}.values(), key=lambda g: (g.dimension, -g.resolution)))
 
 
 def _resolutions() -> list[int]:
-    """All up to 32, then some, each at most a tenth finer than the one before."""
+    """All resolutions up to 32, then steps of at most a tenth up to MAX_RESOLUTION."""
     found = list(range(1, 33))
-    while found[-1] < MOST_FINE:
-        found.append(min(MOST_FINE, found[-1] * 11 // 10))
+    while found[-1] < MAX_RESOLUTION:
+        found.append(min(MAX_RESOLUTION, found[-1] * 11 // 10))
     return found
 
 

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import replace
 from fractions import Fraction
 from typing import Any
 
-import numpy as np
-
-from certsynth.algorithm.fitting import Fitting
+from certsynth.algorithm.fitting import FitRequest
 from certsynth.algorithm.low_dimensional.adaptation import choose_grid
 from certsynth.algorithm.low_dimensional.heavy_cells import heavy_cells
 from certsynth.algorithm.low_dimensional.plan import plan_grids
@@ -29,8 +27,8 @@ from certsynth.mechanisms.sparse import LowDimensional as GridStrategy
 from certsynth.mechanisms.sparse import measure_sparse
 from certsynth.planning.plan import Plan
 from certsynth.projection.emit import emit
-from certsynth.projection.obey import obeying
-from certsynth.queries.occupied import Occupancy, all_columns
+from certsynth.projection.repair import repair_rows
+from certsynth.queries.occupied import Occupancy, joint_grid
 
 LATTICE_COLUMNS = 2
 """Subsets of more columns are compared on a net: rows lie at the centres of few cells, so a net of these is finer than
@@ -120,28 +118,17 @@ class LowDimensional:
         (layer,) = chosen.choice.layers
         assert isinstance(layer.strategy, GridStrategy)
         assert layer.resolution is not None
-        (counts,) = private.counting(Occupancy(task.schema, [all_columns(task.schema, layer.resolution)]))
+        (counts,) = private.counting(Occupancy(task.schema, [joint_grid(task.schema, layer.resolution)]))
         return (measure_sparse(counts, layer.strategy, budget=layer.budget, noise=means.spending),)
 
-    def fit(
-        self,
-        measurements: Sequence[Measurement],
-        schema: Schema,
-        how: Fitting,
-        rows: int,
-        rng: np.random.Generator,
-        *,
-        public: Sequence[np.ndarray] | None = None,
-        other_loss: bool = False,
-        progress: Progress,
-    ) -> tuple[Table, str]:
-        progress("fitting", 0, 1)
-        (measurement,) = measurements
+    def fit(self, request: FitRequest) -> tuple[Table, str]:
+        request.progress("fitting", 0, 1)
+        (measurement,), schema, rng = request.measurements, request.schema, request.rng
         points, weights = heavy_cells(measurement, signed=self.signed)
-        cells = measurement.marginals.cells
-        clean = emit(points, weights, rows, schema=schema, cells=cells, detail=how.detail, rng=rng)
-        progress("fitting", 1, 1)
-        return obeying(schema, decoded_table(schema, clean), rng), how.projection
+        cells, detail = measurement.marginals.cells, request.how.detail
+        clean = emit(points, weights, request.rows, schema=schema, cells=cells, detail=detail, rng=rng)
+        request.progress("fitting", 1, 1)
+        return repair_rows(schema, decoded_table(schema, clean), rng), request.how.projection
 
     def plan(self, task: Task, *, memory: int | None, progress: Progress) -> Plan:
         return plan_grids(task)

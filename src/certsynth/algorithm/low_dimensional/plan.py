@@ -1,27 +1,28 @@
-"""What to expect of one grid of all columns, before any row is read: for each dimension that rows may have."""
+"""Plan one grid of all columns: what to expect for each dimension that the rows may have, before any row is read."""
 
 from __future__ import annotations
 
 from dataclasses import replace
 
-from certsynth.algorithm.low_dimensional.grids import Grid, candidate_of, possible_grids
+from certsynth.algorithm.low_dimensional.grids import Grid, design_of, possible_grids
 from certsynth.algorithm.sizes import check_grid
 from certsynth.algorithm.task import Task
 from certsynth.mechanisms.guarantee import decimal_text
-from certsynth.planning.plan import Plan, Planned, Variation, half_of
-from certsynth.planning.rehearsal import slack
+from certsynth.planning.plan import Plan, Planned, Variation, halved
+from certsynth.planning.rehearsal import certificate_slack
 
-NET_FACTOR = 1.3
-"""The direct certificate of all columns is this many times the loss: rows are compared at nodes near them."""
+BOUND_TO_LOSS_FACTOR = 1.3
+"""Direct certificate of all columns divided by the true loss, about: rows are compared at nearby nodes."""
 
 
 def plan_grids(task: Task) -> Plan:
-    """For each dimension that the rows may have, the grid that suits it. At worst they fill all of the space: what is
-    chosen is known only when the rows are looked at.
+    """Plan a grid for each dimension that the rows may have; the last is for rows that fill the space, the worst case.
+
+    The release chooses among them privately, so which one it takes is not known beforehand.
     """
     check_grid(task.schema, task.settings.resolution)
     planned = [_expected(task, grid) for grid in possible_grids(task)]
-    half = half_of(task.settings.privacy)
+    half = halved(task.settings.privacy)
     others = [("twice the rows", replace(task, rows=2 * task.rows))]
     others += [("half of epsilon", task.with_settings(privacy=half))] if half else []
     variations = []
@@ -34,7 +35,7 @@ def plan_grids(task: Task) -> Plan:
         sparsity=task.settings.sparsity,
         workload=None,
         confidence=float(task.settings.confidence),
-        privacy=task.settings.privacy.told(task.settings.privacy.budget),
+        privacy=task.settings.privacy.describe(task.settings.privacy.budget),
         neighbours=str(task.settings.neighbours),
         certificate="direct",
         split=None,
@@ -45,10 +46,10 @@ def plan_grids(task: Task) -> Plan:
 
 
 def _expected(task: Task, grid: Grid) -> Planned:
-    """What to expect of rows of the grid's dimension: a guess within a factor of 2."""
-    expected, extra = grid.expected(grid.occupied), slack(task)
-    each = candidate_of(task.settings, grid)
-    bound = NET_FACTOR * expected + extra
+    """What to expect if the rows have the grid's dimension: an estimate within a factor of 2."""
+    expected, extra = grid.expected(grid.occupied), certificate_slack(task)
+    each = design_of(task.settings, grid)
+    bound = BOUND_TO_LOSS_FACTOR * expected + extra
     return Planned(
         mechanism=each.strategy.name,
         growth=decimal_text(each.strategy.growth),

@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 
 import oracles
 from certsynth.domain import Category, Schema
+from certsynth.domain.label_metric import MAX_UNITS, LabelMetric, matrix_metric, tree_metric
 from certsynth.domain.labels import check_metric, paths_of_codes
-from certsynth.domain.web import MOST_UNITS, Web, table, tree
 from certsynth.errors import SchemaError
 
 Path = tuple[str, ...]
@@ -47,30 +47,30 @@ def ways(listed: list[Path]) -> dict[tuple[Path, Path], int]:
 
 @given(paths)
 def test_codes_are_as_far_apart_as_the_shortest_way_along_the_tree(listed: list[Path]) -> None:
-    web, steps = tree(listed), ways(listed)
+    metric, steps = tree_metric(listed), ways(listed)
     expected = [[steps[a, b] for b in listed] for a in listed]
-    assert web.distances[: web.size, : web.size].tolist() == expected
-    assert web.unit == max(1, max(map(max, expected)))
-    assert web.diameter == (1 if len(listed) > 1 else 0)
+    assert metric.distances[: metric.size, : metric.size].tolist() == expected
+    assert metric.unit == max(1, max(map(max, expected)))
+    assert metric.diameter == (1 if len(listed) > 1 else 0)
 
 
 @given(paths)
 def test_what_is_kept_of_a_tree_is_what_lies_between_its_codes(listed: list[Path]) -> None:
     """Nodes other than the labels are those that some two labels are connected through, and each edge has length 1."""
-    web, steps = tree(listed), ways(listed)
+    metric, steps = tree_metric(listed), ways(listed)
     pairs = list(itertools.product(listed, repeat=2))
     between = [
         node
         for node in {node for node, _ in steps} - set(listed)
         if any(steps[a, node] + steps[node, b] == steps[a, b] for a, b in pairs)
     ]
-    assert web.inner == len(between)
-    found = sorted(tuple(web.distances[web.size + i, : web.size].tolist()) for i in range(web.inner))
+    assert metric.inner == len(between)
+    found = sorted(tuple(metric.distances[metric.size + i, : metric.size].tolist()) for i in range(metric.inner))
     assert found == sorted(tuple(steps[node, label] for label in listed) for node in between)
-    assert web.parents is not None
-    for node, parent in enumerate(web.parents):
-        assert parent < 0 or web.distances[node, parent] == 1
-    assert (web.parents < 0).sum() == 1
+    assert metric.parents is not None
+    for node, parent in enumerate(metric.parents):
+        assert parent < 0 or metric.distances[node, parent] == 1
+    assert (metric.parents < 0).sum() == 1
 
 
 @st.composite
@@ -86,76 +86,79 @@ def metrics(draw: st.DrawFn, most: int = 6) -> Distances:
     return tuple(map(tuple, oracles.shortest_ways(direct)))
 
 
-webs = st.one_of(paths.map(tree), metrics().map(table))
+label_metrics = st.one_of(paths.map(tree_metric), metrics().map(matrix_metric))
 
 
 def test_shares_of_the_largest_distance_are_exact_where_they_have_a_common_unit() -> None:
-    web = table(
+    metric = matrix_metric(
         [
             [Fraction(0), Fraction(1, 2), Fraction(3)],
             [Fraction(1, 2), Fraction(0), Fraction(3)],
             [Fraction(3)] * 2 + [Fraction(0)],
         ]
     )
-    assert (web.unit, web.distances.tolist()) == (6, [[0, 1, 6], [1, 0, 6], [6, 6, 0]])
+    assert (metric.unit, metric.distances.tolist()) == (6, [[0, 1, 6], [1, 0, 6], [6, 6, 0]])
 
 
 @given(metrics())
 def test_a_table_is_rounded_up_by_less_than_a_unit_and_stays_a_metric(distances: Distances) -> None:
-    web, largest = table(distances), max(map(max, distances)) or Fraction(1)
-    assert web.unit <= MOST_UNITS
+    metric, largest = matrix_metric(distances), max(map(max, distances)) or Fraction(1)
+    assert metric.unit <= MAX_UNITS
     for i, j in itertools.product(range(len(distances)), repeat=2):
-        rounded, exact = Fraction(int(web.distances[i, j]), web.unit), distances[i][j] / largest
-        assert 0 <= rounded - exact < Fraction(1, web.unit)
+        rounded, exact = Fraction(int(metric.distances[i, j]), metric.unit), distances[i][j] / largest
+        assert 0 <= rounded - exact < Fraction(1, metric.unit)
         assert (rounded == 0) == (i == j)
-        if web.unit < MOST_UNITS:
+        if metric.unit < MAX_UNITS:
             assert rounded == exact
-    assert broken_triples([[Fraction(int(x)) for x in row] for row in web.distances]) == []
+    assert broken_triples([[Fraction(int(x)) for x in row] for row in metric.distances]) == []
 
 
 def test_distances_without_a_small_common_unit_are_rounded_up() -> None:
     near, far = Fraction(1, 10**12), Fraction(10**12)
-    web = table([[Fraction(0), near, far], [near, Fraction(0), far], [far, far, Fraction(0)]])
-    assert (web.unit, web.distances.tolist()) == (MOST_UNITS, [[0, 1, 10_000], [1, 0, 10_000], [10_000, 10_000, 0]])
+    metric = matrix_metric([[Fraction(0), near, far], [near, Fraction(0), far], [far, far, Fraction(0)]])
+    assert (metric.unit, metric.distances.tolist()) == (
+        MAX_UNITS,
+        [[0, 1, 10_000], [1, 0, 10_000], [10_000, 10_000, 0]],
+    )
 
 
-@given(webs, st.data())
-def test_some_labels_are_as_far_apart_as_before_with_all_between_them(web: Web, data: st.DataObject) -> None:
-    order = data.draw(st.permutations(range(web.size)))
-    chosen = np.array(order[: data.draw(st.integers(1, web.size))])
-    taken = web.take(chosen)
-    assert (taken.size, taken.unit) == (len(chosen), web.unit)
-    np.testing.assert_array_equal(taken.distances[: taken.size, : taken.size], web.distances[np.ix_(chosen, chosen)])
-    if web.parents is not None:
-        through = web.distances[chosen][:, :, None] + web.distances[:, chosen][None, :, :]
-        between = (through == web.distances[np.ix_(chosen, chosen)][:, None, :]).any(axis=(0, 2))
+@given(label_metrics, st.data())
+def test_some_labels_are_as_far_apart_as_before_with_all_between_them(metric: LabelMetric, data: st.DataObject) -> None:
+    order = data.draw(st.permutations(range(metric.size)))
+    chosen = np.array(order[: data.draw(st.integers(1, metric.size))])
+    taken = metric.take(chosen)
+    assert (taken.size, taken.unit) == (len(chosen), metric.unit)
+    np.testing.assert_array_equal(taken.distances[: taken.size, : taken.size], metric.distances[np.ix_(chosen, chosen)])
+    if metric.parents is not None:
+        through = metric.distances[chosen][:, :, None] + metric.distances[:, chosen][None, :, :]
+        between = (through == metric.distances[np.ix_(chosen, chosen)][:, None, :]).any(axis=(0, 2))
         assert len(taken.distances) == between.sum()
 
 
-@given(webs, st.data())
-def test_arcs_make_up_all_distances(web: Web, data: st.DataObject) -> None:
-    chosen = data.draw(st.lists(st.integers(0, web.size - 1), min_size=1, unique=True))
-    for some in (web, web.take(np.array(chosen))):
+@given(label_metrics, st.data())
+def test_arcs_make_up_all_distances(metric: LabelMetric, data: st.DataObject) -> None:
+    chosen = data.draw(st.lists(st.integers(0, metric.size - 1), min_size=1, unique=True))
+    for some in (metric, metric.take(np.array(chosen))):
         nodes = len(some.distances)
         direct: list[list[Fraction | None]] = [[None] * nodes for _ in range(nodes)]
         for i in range(nodes):
             direct[i][i] = Fraction(0)
-        for froms, tos, length in some.crossings():
+        for froms, tos, length in some.arcs():
             for a, b in itertools.product(froms, tos):
                 direct[a][b] = Fraction(length)
         assert oracles.shortest_ways(direct) == some.distances.tolist()
 
 
 def test_arcs_of_a_line_join_neighbours_only() -> None:
-    web = table([[Fraction(abs(i - j)) for j in range(6)] for i in range(6)])
-    arcs = {(int(a), int(b)) for froms, tos, _ in web.crossings() for a, b in itertools.product(froms, tos)}
+    metric = matrix_metric([[Fraction(abs(i - j)) for j in range(6)] for i in range(6)])
+    arcs = {(int(a), int(b)) for froms, tos, _ in metric.arcs() for a, b in itertools.product(froms, tos)}
     assert arcs == {(a, b) for a in range(6) for b in range(6) if abs(a - b) == 1}
 
 
-def test_a_web_cannot_be_changed() -> None:
-    for web in (tree([("a",), ("b",)]), table([[Fraction(0)]])):
+def test_a_label_metric_cannot_be_changed() -> None:
+    for metric in (tree_metric([("a",), ("b",)]), matrix_metric([[Fraction(0)]])):
         with pytest.raises(ValueError, match="read-only"):
-            web.distances[0, 0] = 1
+            metric.distances[0, 0] = 1
 
 
 # ------------------------------------------------------------ what is a metric

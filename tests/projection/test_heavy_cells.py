@@ -13,8 +13,8 @@ from certsynth.algorithm.low_dimensional.heavy_cells import heavy_cells
 from certsynth.mechanisms import Budget, Neighbours, Unit
 from certsynth.mechanisms.samplers import simulate
 from certsynth.mechanisms.sparse import LowDimensional, measure_sparse
-from certsynth.projection.simplex import onto_ball, onto_simplex
-from certsynth.queries.occupied import all_columns, occupied
+from certsynth.projection.simplex import project_to_l1_ball, project_to_solid_simplex
+from certsynth.queries.occupied import count_occupied, joint_grid
 from small import NoNoise
 
 
@@ -47,7 +47,7 @@ def test_no_measure_is_nearer_to_the_projected_counts(seed, hub):
     size = int(rng.integers(2, 8))
     points = rng.random((size, 2))
     distances = np.abs(points[:, None] - points[None]).max(axis=2)
-    nu = onto_ball(rng.integers(-30, 60, size), 100) / 100
+    nu = project_to_l1_ball(rng.integers(-30, 60, size), 100) / 100
     least = nearest(nu, distances, hub)
     assert least == pytest.approx(hub * (1 - nu.sum()), abs=1e-9)
     ours = np.maximum(nu, 0)
@@ -63,7 +63,7 @@ def test_the_simplex_is_as_near_as_is_proved():
         cells, filled, rows = int(rng.integers(2, 300)), int(rng.integers(1, 20)), int(rng.integers(1, 2000))
         counts = np.bincount(rng.integers(0, min(filled, cells), rows), minlength=cells)
         noise = simulate(rng, Unit.EPSILON, 3.0, counts.shape)
-        weights = onto_simplex(counts + noise, rows)
+        weights = project_to_solid_simplex(counts + noise, rows)
         if not weights.any():
             continue
         moved = np.maximum(counts - weights * rows / weights.sum(), 0).sum()
@@ -79,7 +79,7 @@ CUBE = Schema.parse("\n".join(f'[[column]]\nname = "{n}"\nkind = "number"\nlow =
 @pytest.mark.parametrize("signed", [False, True])
 def test_without_noise_the_points_are_the_occupied_cells(signed):
     rows = np.random.default_rng(0).integers(0, 3, (200, 4)) / 2
-    (counts,) = occupied(CUBE, [all_columns(CUBE, 10)], [list(rows.T)])
+    (counts,) = count_occupied(CUBE, [joint_grid(CUBE, 10)], [list(rows.T)])
 
     strategy = LowDimensional(Neighbours.REPLACE_ONE, signed=signed)
     made = measure_sparse(counts, strategy, budget=Budget(Fraction(1)), noise=NoNoise())
@@ -90,7 +90,7 @@ def test_without_noise_the_points_are_the_occupied_cells(signed):
 
 
 def test_a_table_without_rows_gets_a_point():
-    (counts,) = occupied(CUBE, [all_columns(CUBE, 1)], [])
+    (counts,) = count_occupied(CUBE, [joint_grid(CUBE, 1)], [])
     points, weights = heavy_cells(
         measure_sparse(counts, LowDimensional(Neighbours.REPLACE_ONE), budget=Budget(Fraction(1))), signed=False
     )

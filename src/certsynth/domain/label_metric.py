@@ -1,4 +1,4 @@
-"""Distances among labels: along a tree of codes, or from a table. A finite metric, in whole numbers."""
+"""Label metrics: integer distances among labels, along a tree of codes or from a matrix."""
 
 from __future__ import annotations
 
@@ -10,22 +10,21 @@ from fractions import Fraction
 
 import numpy as np
 
-from certsynth.base.arrays import Ints, frozen
+from certsynth.base.arrays import Ints, read_only
 
-MOST_UNITS = 10_000
-"""Distances from a table are whole multiples of one over at most this; others are rounded up, which keeps a metric."""
+MAX_UNITS = 10_000
+"""Most units per diameter of a metric from a matrix: distances that need more are rounded up, which keeps a metric."""
 
-Crossing = tuple[Ints, Ints, int]
-"""From each of these nodes to each of those, at one length."""
+ArcBundle = tuple[Ints, Ints, int]
+"""Arcs from each of the first nodes to each of the second, all of one length."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Web:
-    """Nodes, the first `size` of which are labels, and their distances in multiples of 1/`unit`: labels are at most 1
-    apart.
+class LabelMetric:
+    """A metric on nodes, the first `size` of which are the labels; distances are multiples of 1/`unit`.
 
-    In a tree `parents` names the parent of each node (−1: the root). Nodes after the labels are codes that no row
-    holds: what lies between others.
+    Labels are at most 1 apart. In a tree, `parents` gives the parent of each node (−1 for the root), and the nodes
+    after the labels are inner codes, which no row holds.
     """
 
     distances: Ints
@@ -34,42 +33,42 @@ class Web:
     parents: Ints | None = None
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "distances", frozen(self.distances))
+        object.__setattr__(self, "distances", read_only(self.distances))
         if self.parents is not None:
-            object.__setattr__(self, "parents", frozen(self.parents))
+            object.__setattr__(self, "parents", read_only(self.parents))
 
     @property
     def inner(self) -> int:
-        """Nodes that are no labels."""
+        """Number of nodes that are not labels."""
         return len(self.distances) - self.size
 
     @property
     def diameter(self) -> Fraction:
         return Fraction(int(self.distances[: self.size, : self.size].max(initial=0)), self.unit)
 
-    def take(self, labels: Ints) -> Web:
-        """The web of some of its labels, in that order; in a tree, with what lies between them."""
+    def take(self, labels: Ints) -> LabelMetric:
+        """The metric restricted to some labels, in that order; a tree keeps the nodes between them."""
         labels = np.asarray(labels, dtype=np.int64)
         if np.array_equal(labels, np.arange(self.size)):
             return self
         if self.parents is None:
-            return Web(self.distances[np.ix_(labels, labels)], self.unit, len(labels))
-        return self._pruned(labels)
+            return LabelMetric(self.distances[np.ix_(labels, labels)], self.unit, len(labels))
+        return self._subtree(labels)
 
-    def _pruned(self, labels: Ints) -> Web:
-        """A tree of some of its labels and what lies between them."""
+    def _subtree(self, labels: Ints) -> LabelMetric:
+        """The tree of some labels and the nodes between them."""
         assert self.parents is not None
-        on_path = _between(self.distances, labels)
+        on_path = _nodes_between(self.distances, labels)
         nodes = np.concatenate([labels, np.setdiff1d(on_path, labels)])
         place = np.full(len(self.parents) + 1, -1)
         place[nodes] = np.arange(len(nodes))
         distances = self.distances[np.ix_(nodes, nodes)]
-        return Web(distances, self.unit, len(labels), place[self.parents[nodes]])
+        return LabelMetric(distances, self.unit, len(labels), place[self.parents[nodes]])
 
-    def crossings(self) -> Iterator[Crossing]:
-        """Arcs that make up all distances: between parents and children, or pairs of labels with none between them."""
+    def arcs(self) -> Iterator[ArcBundle]:
+        """Arcs whose shortest paths give all distances: tree edges, or pairs of labels without a third between them."""
         if self.parents is None:
-            for a, b in zip(*np.nonzero(irreducible(self.distances)), strict=True):
+            for a, b in zip(*np.nonzero(irreducible_pairs(self.distances)), strict=True):
                 yield np.array([a]), np.array([b]), int(self.distances[a, b])
             return
         for parent in np.unique(self.parents[self.parents >= 0]):
@@ -81,11 +80,11 @@ class Web:
                 yield np.array([parent]), some, int(length)
 
 
-def tree(paths: Sequence[tuple[str, ...]]) -> Web:
-    """The tree of codes that are given with all that is above them. An edge is one over the longest way.
+def tree_metric(paths: Sequence[tuple[str, ...]]) -> LabelMetric:
+    """The metric of a tree of codes, each given by its path from the root; the longest path has length 1.
 
-    >>> web = tree([("a",), ("a", "b"), ("a", "c"), ("d",)])
-    >>> web.unit, web.distances[:4, :4].tolist()
+    >>> metric = tree_metric([("a",), ("a", "b"), ("a", "c"), ("d",)])
+    >>> metric.unit, metric.distances[:4, :4].tolist()
     (3, [[0, 1, 1, 2], [1, 0, 2, 3], [1, 2, 0, 3], [2, 3, 3, 0]])
     """
     node = {path: i for i, path in enumerate(paths)}
@@ -96,25 +95,25 @@ def tree(paths: Sequence[tuple[str, ...]]) -> Web:
     for path, i in node.items():
         if len(path) > 1:
             parents[i] = node[path[:-1]]
-    if (parents < 0).sum() > 1:  # several trees hang on one root
+    if (parents < 0).sum() > 1:  # join several trees at a new root
         parents[parents < 0] = len(parents)
         parents = np.append(parents, -1)
     distances, size = _tree_distances(parents), len(paths)
     unit = max(int(distances[:size, :size].max()), 1)
-    return Web(distances, unit, size, parents)._pruned(np.arange(size))
+    return LabelMetric(distances, unit, size, parents)._subtree(np.arange(size))
 
 
-def table(distances: Sequence[Sequence[Fraction]]) -> Web:
-    """A web of given distances, as shares of the largest one."""
+def matrix_metric(distances: Sequence[Sequence[Fraction]]) -> LabelMetric:
+    """The metric of given distances, divided by the largest."""
     largest = max((max(row) for row in distances), default=Fraction(0)) or Fraction(1)
     parts = {(distance / largest).denominator for distance in {distance for row in distances for distance in row}}
-    unit = min(math.lcm(*parts), MOST_UNITS) if max(parts) <= MOST_UNITS else MOST_UNITS
+    unit = min(math.lcm(*parts), MAX_UNITS) if max(parts) <= MAX_UNITS else MAX_UNITS
     whole = [[math.ceil(unit * distance / largest) for distance in row] for row in distances]
-    return Web(np.array(whole, dtype=np.int64).reshape(len(whole), len(whole)), unit, len(whole))
+    return LabelMetric(np.array(whole, dtype=np.int64).reshape(len(whole), len(whole)), unit, len(whole))
 
 
-def irreducible(distances: Ints) -> np.ndarray:
-    """Pairs of points that have no third exactly between them: their arcs make up all other distances."""
+def irreducible_pairs(distances: Ints) -> np.ndarray:
+    """Mask of the pairs without a third point exactly between them: arcs between those pairs give all distances."""
     count = len(distances)
     keep = ~np.eye(count, dtype=bool)
     for middle in range(count):
@@ -125,7 +124,7 @@ def irreducible(distances: Ints) -> np.ndarray:
 
 
 def _tree_distances(parents: Ints) -> Ints:
-    """Edges between all nodes, by how many ancestors two nodes share."""
+    """Number of edges between all pairs of nodes, from the number of ancestors that two nodes share."""
     above: list[Ints] = [np.arange(len(parents))]
     while (above[-1] >= 0).any():
         above.append(np.where(above[-1] >= 0, parents[above[-1]], -1))
@@ -140,8 +139,8 @@ def _tree_distances(parents: Ints) -> Ints:
     return depth[:, None] + depth[None, :] - 2 * shared
 
 
-def _between(distances: Ints, labels: Ints) -> Ints:
-    """Nodes of a tree that lie between some of its nodes: on the way from the first to any other."""
+def _nodes_between(distances: Ints, labels: Ints) -> Ints:
+    """Nodes on the path from the first of some nodes of a tree to any other of them."""
     first = labels[0]
     on_way = np.zeros(len(distances), dtype=bool)
     for label in labels:
@@ -150,12 +149,12 @@ def _between(distances: Ints, labels: Ints) -> Ints:
 
 
 @functools.lru_cache(maxsize=64)
-def tree_of(paths: tuple[tuple[str, ...], ...]) -> Web:
-    """`tree`, remembered."""
-    return tree(paths)
+def cached_tree_metric(paths: tuple[tuple[str, ...], ...]) -> LabelMetric:
+    """`tree_metric`, cached by its paths."""
+    return tree_metric(paths)
 
 
 @functools.lru_cache(maxsize=64)
-def table_of(distances: tuple[tuple[Fraction, ...], ...]) -> Web:
-    """`table`, remembered."""
-    return table(distances)
+def cached_matrix_metric(distances: tuple[tuple[Fraction, ...], ...]) -> LabelMetric:
+    """`matrix_metric`, cached by its distances."""
+    return matrix_metric(distances)

@@ -1,7 +1,7 @@
-"""How much a cheapest flow costs at most, and about, for a hundredth of the work: near mass is matched, the rest moves
-coarsely.
+"""A fast upper bound on transport cost: near mass is matched within blocks, and the rest moves between block centres.
 
-docs/explanation/proofs/direct.md proves that it is never less than the flow over the network.
+It takes about a hundredth of the time of the flow. docs/explanation/proofs/direct.md proves that it is never less than
+the flow over the network.
 """
 
 from __future__ import annotations
@@ -21,33 +21,32 @@ from certsynth.transport.network import Network, stretch_of
 
 @dataclass(frozen=True, slots=True)
 class Estimate:
-    """A cost that is at most `upper`, and most likely near `about`."""
+    """An upper bound on a cost, and an approximation of it without guarantee (`about`)."""
 
     upper: Fraction
     about: Fraction
 
 
-def estimate(
+def transport_upper_bound(
     cells: Sequence[Cells], places: Ints, values: Ints, *, level: int, stretch: Fraction | None = None
 ) -> Estimate:
-    r"""What it costs to cancel a measure of mass 0 over `Network.of(cells)`.
+    r"""An upper bound on the cost of cancelling a measure of mass 0 over `Network.of(cells)`.
 
-    The measure has `values`, whole numbers, at `places`, the numbers of cells. First what is in one block is matched,
-    in blocks of ever larger size, and pays at most the diameter of its block. What is left in blocks of length
-    2^−`level` moves to their centres, from centre to centre over a network of those, and on to where it is due. That is
-    a bound; the way between centres alone, without those to and from them, is a good guess. `stretch` is that of the
-    network, if it is known.
+    The measure has integer `values` at `places`, which are indices of cells. Mass is first matched within blocks of
+    increasing size, at a cost of at most the diameter of the block. What is left in blocks of length 2^−`level` moves
+    to their centres, between centres over a coarse network, and on to its target. That cost is the bound; its middle
+    part alone is a good approximation. `stretch` is that of the network, if it is known.
     """
     product = _Product.of(cells, level)
     mass = exact_dot(np.abs(values), np.ones_like(values)) // 2
-    farthest = mass * max(c.diameter for c in cells)  # through the hub
+    farthest = mass * max(c.diameter for c in cells)  # all of it through the hub
     if not mass or product is None:
         return Estimate(Fraction(farthest), Fraction(farthest))
     stretch = stretch_of(cells) if stretch is None else stretch
     codes = np.unravel_index(places, [c.size for c in cells])
     spent, rest = 0, values
     for blocks in product.blocks(level):
-        codes, rest, cost = blocks.matched(codes, rest)
+        codes, rest, cost = blocks.match(codes, rest)
         spent += cost
     spent += exact_dot(np.abs(rest), blocks.radii(codes))
     between = Fraction(0)
@@ -62,38 +61,38 @@ def estimate(
 
 
 def finest_level(cells: Sequence[Cells]) -> int:
-    """The level at which every point of every line is a part of its own."""
+    """The level at which every point of every line is in a part of its own."""
     return (max((c.steps for c in cells if len(c.places) > 1), default=1) - 1).bit_length()
 
 
 def coarse_points(cells: Sequence[Cells], level: int) -> int:
-    """How many blocks there are at a level."""
-    return math.prod(len(np.unique(_parts(c, level))) + c.apart for c in cells)
+    """The number of blocks at a level."""
+    return math.prod(len(np.unique(_parts(c, level))) + c.off_line for c in cells)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _Product:
-    """Columns whose lines are cut into 2^level parts to the unit length, for falling levels: parts of parts."""
+    """Columns whose lines are cut into 2^level parts per unit length; the parts of a level are unions of finer ones."""
 
     cells: Sequence[Cells]
     unit: int
 
     @classmethod
     def of(cls, cells: Sequence[Cells], level: int) -> _Product | None:
-        """None where coarser cells would not do: uneven ones, and lines longer than points apart are from them."""
-        unit = math.lcm(2 << level, *(c.grain for c in cells))
+        """None if coarser cells do not work: uneven cells, or a line longer than the distance of isolated points."""
+        unit = math.lcm(2 << level, *(c.denominator for c in cells))
         product = cls(cells, unit)
         for c in cells:
             if isinstance(c, Groups):
                 return None
             ends = _parts(c, level)[:: max(len(c.places) - 1, 1)] if len(c.places) else np.zeros(2, np.int64)
             spans = Fraction(c.span, c.steps), Fraction(int(ends[-1] - ends[0]), 1 << level)
-            if c.alone and max(spans) > c.weight:
+            if c.isolated and max(spans) > c.weight:
                 return None
         return product
 
     def blocks(self, level: int) -> Iterator[_Blocks]:
-        """From the finest to those of `level`."""
+        """Blocks from the finest level to `level`."""
         finest = max(finest_level(self.cells), level)
         before: list[_Axis] | None = None
         for at in range(finest, level - 1, -1):
@@ -105,9 +104,9 @@ class _Product:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _Axis:
-    """One column cut into parts. `of_code` tells the part of each part of the cut before, or of each point at first;
-    `point` that of each point. `spans` and `radii` are in whole units: how far points of a part are from each other at
-    most, and from its centre.
+    """One column cut into parts. `point` is the part of each point; `of_code` is that of each part of the finer cut, or
+    of each point if there is none. `spans` and `radii` are, in units, the largest distance between two points of a
+    part, and from its centre.
     """
 
     point: Ints
@@ -120,23 +119,29 @@ class _Axis:
     def of(cls, cells: Cells, level: int, unit: int, before: _Axis | None) -> _Axis:
         line = _parts(cells, level)
         places, point = np.unique(line, return_inverse=True)
-        apart = np.arange(cells.apart)
+        off_line = np.arange(cells.off_line)
         at = cells.places * (unit // cells.steps) if len(cells.places) else cells.places
         lowest, highest = np.full(len(places), unit * 4), np.full(len(places), -unit * 4)
         np.minimum.at(lowest, point, at)
         np.maximum.at(highest, point, at)
-        twice = (2 * places + 1) * unit >> level  # of the centre
+        twice = (2 * places + 1) * unit >> level  # twice the centre
         radii = np.maximum(twice - 2 * lowest, 2 * highest - twice) + 1 >> 1
-        point = np.concatenate([point, len(places) + apart])
+        point = np.concatenate([point, len(places) + off_line])
         of_code = point
         if before is not None:
             of_code = np.empty(before.coarse.size, dtype=np.int64)
             of_code[before.point] = point
-        zeros = np.zeros(cells.apart, dtype=np.int64)
+        zeros = np.zeros(cells.off_line, dtype=np.int64)
         return cls(
             point=point,
             of_code=of_code,
-            coarse=Cells(places=places, steps=1 << level, apart=cells.apart, weight=cells.weight, web=cells.web),
+            coarse=Cells(
+                places=places,
+                steps=1 << level,
+                off_line=cells.off_line,
+                weight=cells.weight,
+                label_metric=cells.label_metric,
+            ),
             spans=np.concatenate([highest - lowest, zeros]),
             radii=np.concatenate([radii, zeros]),
         )
@@ -148,7 +153,7 @@ def _parts(cells: Cells, level: int) -> Ints:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _Blocks:
-    """Products of parts."""
+    """Blocks: products of parts of the columns."""
 
     axes: Sequence[_Axis]
 
@@ -156,8 +161,8 @@ class _Blocks:
     def coarse(self) -> list[Cells]:
         return [axis.coarse for axis in self.axes]
 
-    def matched(self, codes: Sequence[Ints], values: Ints) -> tuple[tuple[Ints, ...], Ints, int]:
-        """What is left in each block after what can be matched in it was, with what that costs, in units."""
+    def match(self, codes: Sequence[Ints], values: Ints) -> tuple[tuple[Ints, ...], Ints, int]:
+        """Match mass within each block. Returns the blocks' codes, the mass left in each, and the cost in units."""
         codes = [axis.of_code[c] for axis, c in zip(self.axes, codes, strict=True)]
         block, member = np.unique(
             np.ravel_multi_index(codes, [axis.coarse.size for axis in self.axes]), return_inverse=True
@@ -170,5 +175,5 @@ class _Blocks:
         return found, more - less, exact_dot(np.minimum(more, less), spans)
 
     def radii(self, codes: Sequence[Ints]) -> Ints:
-        """How far the centres of some blocks are from their points at most."""
+        """The largest distance of a point from the centre, for blocks given by their codes."""
         return np.maximum.reduce([axis.radii[c] for axis, c in zip(self.axes, codes, strict=True)])

@@ -15,8 +15,8 @@ from hypothesis import strategies as st
 
 from certsynth.artefact.table import decoded_table
 from certsynth.domain import Category, Ordered, Rule, Schema
-from certsynth.projection import obey
-from certsynth.projection.obey import obeying
+from certsynth.projection import repair
+from certsynth.projection.repair import repair_rows
 from work import calls_made
 
 LABELS = ("never", "married", "widowed")
@@ -76,12 +76,12 @@ def some_clean(rows: int, seed: int) -> list[np.ndarray]:
     return columns
 
 
-def as_rows(table: obey.Table) -> list[Row]:
+def as_rows(table: repair.Table) -> list[Row]:
     columns = [column.tolist() for column in table.values()]
     return [dict(zip(table, values, strict=True)) for values in zip(*columns, strict=True)]
 
 
-def in_schema(table: obey.Table) -> bool:
+def in_schema(table: repair.Table) -> bool:
     """Every value is one that the column's own cleaning leaves as it is; numbers lie between their ends."""
     for column in SCHEMA:
         values = table[column.name]
@@ -100,7 +100,7 @@ def test_no_row_violates_any_rule_and_all_values_are_in_the_schema(chosen: set[i
     schema = replace(SCHEMA, rules=tuple(rule for rule, _ in known))
     table = decoded_table(schema, some_clean(rows, seed))
     wrong = [any(violated(row) for _, violated in known) for row in as_rows(table)]
-    made = obeying(schema, table, np.random.default_rng(seed))
+    made = repair_rows(schema, table, np.random.default_rng(seed))
     assert not [row for row in as_rows(made) if any(violated(row) for _, violated in known)]
     assert in_schema(made)
     assert list(made) == list(table)
@@ -114,21 +114,21 @@ def test_no_row_violates_any_rule_and_all_values_are_in_the_schema(chosen: set[i
 def test_a_table_without_rules_is_left_alone() -> None:
     table = decoded_table(SCHEMA, some_clean(50, 0))
     rng = np.random.default_rng(1)
-    assert obeying(SCHEMA, table, rng) is table
+    assert repair_rows(SCHEMA, table, rng) is table
     assert rng.random() == np.random.default_rng(1).random(), "not even a random number is drawn"
 
 
 def test_the_same_seed_gives_the_same_rows() -> None:
     schema = replace(SCHEMA, rules=tuple(rule for rule, _ in KNOWN[:4]))
     table = decoded_table(schema, some_clean(400, 3))
-    first, second = (as_rows(obeying(schema, table, np.random.default_rng(7))) for _ in range(2))
+    first, second = (as_rows(repair_rows(schema, table, np.random.default_rng(7))) for _ in range(2))
     assert first == second
 
 
 # ------------------------------------------------------------ how much is changed
 
 
-def shuffled_stays(rows: int) -> tuple[Schema, obey.Table]:
+def shuffled_stays(rows: int) -> tuple[Schema, repair.Table]:
     """Stays that obey, but for pairs of like rows that gave each other their departures: exchanges put all right."""
     rng = np.random.default_rng(5)
     clean = some_clean(rows, 5)
@@ -141,14 +141,14 @@ def shuffled_stays(rows: int) -> tuple[Schema, obey.Table]:
     return schema, decoded_table(schema, clean)
 
 
-def spread(table: obey.Table) -> dict[str, Counter[Any]]:
+def spread(table: repair.Table) -> dict[str, Counter[Any]]:
     return {name: Counter(values.tolist()) for name, values in table.items()}
 
 
 def test_single_columns_stay_exactly_where_exchanges_suffice() -> None:
     schema, table = shuffled_stays(4_000)
     assert any(KNOWN[1][1](row) for row in as_rows(table))
-    made = obeying(schema, table, np.random.default_rng(0))
+    made = repair_rows(schema, table, np.random.default_rng(0))
     assert spread(made) == spread(table)
     assert not any(KNOWN[1][1](row) for row in as_rows(made))
 
@@ -156,11 +156,11 @@ def test_single_columns_stay_exactly_where_exchanges_suffice() -> None:
 def test_without_exchanges_single_columns_would_change(monkeypatch: pytest.MonkeyPatch) -> None:
     """Control of the test above."""
     schema, table = shuffled_stays(4_000)
-    monkeypatch.setattr(obey, "_exchange", lambda *_: None)
-    assert spread(obeying(schema, table, np.random.default_rng(0))) != spread(table)
+    monkeypatch.setattr(repair, "_exchange", lambda *_: None)
+    assert spread(repair_rows(schema, table, np.random.default_rng(0))) != spread(table)
 
 
-def moved(schema: Schema, first: obey.Table, second: obey.Table) -> float:
+def moved(schema: Schema, first: repair.Table, second: repair.Table) -> float:
     """Mean over rows of the summed distances of their values: a bound on how far the tables are."""
     total = 0.0
     for column in schema:
@@ -182,7 +182,7 @@ def test_rows_that_are_nearly_right_are_changed_a_little() -> None:
     clean[3][early] = np.maximum(clean[2][early] - 2, 0)
     schema = replace(SCHEMA, rules=(Rule(require="departure >= arrival"),))
     table = decoded_table(schema, clean)
-    made = obeying(schema, table, np.random.default_rng(0))
+    made = repair_rows(schema, table, np.random.default_rng(0))
     assert 0 < moved(schema, table, made) < 0.02 * 2 * 10 / 365
 
 
@@ -191,7 +191,7 @@ def test_a_value_that_no_row_holds_is_made_at_the_border() -> None:
     clean = some_clean(200, 1)
     clean[5] = np.full(200, 7.0)
     schema = replace(SCHEMA, rules=(Rule(require="hours < 5"),))
-    made = obeying(schema, decoded_table(schema, clean), np.random.default_rng(0))
+    made = repair_rows(schema, decoded_table(schema, clean), np.random.default_rng(0))
     assert set(made["hours"].tolist()) == {4}
 
 
@@ -201,7 +201,7 @@ def test_an_equation_of_numbers_holds_to_the_last_bit() -> None:
         rules=(Rule(require="y = 2*x + 0.1"), Rule(require="x != 0.3")),
     )
     rng = np.random.default_rng(0)
-    made = obeying(schema, decoded_table(schema, [rng.random(500), rng.random(500)]), rng)
+    made = repair_rows(schema, decoded_table(schema, [rng.random(500), rng.random(500)]), rng)
     assert (made["y"].data == 2 * made["x"].data + 0.1).all()
     assert len(set(made["x"].tolist())) > 400, "x need not change"
 
@@ -209,7 +209,7 @@ def test_an_equation_of_numbers_holds_to_the_last_bit() -> None:
 def test_an_empty_table_and_a_single_row() -> None:
     schema = replace(SCHEMA, rules=tuple(rule for rule, _ in KNOWN))
     for rows in (0, 1, 2):
-        made = obeying(schema, decoded_table(schema, some_clean(rows, rows)), np.random.default_rng(0))
+        made = repair_rows(schema, decoded_table(schema, some_clean(rows, rows)), np.random.default_rng(0))
         assert not any(violated(row) for row in as_rows(made) for _, violated in KNOWN)
 
 
@@ -219,6 +219,6 @@ def test_work_grows_no_faster_than_the_rows() -> None:
     for rows in (3_000, 30_000):
         schema, table = shuffled_stays(rows)
         schema = replace(schema, rules=(*schema.rules, KNOWN[0][0]))
-        calls.append(calls_made(functools.partial(obeying, schema, table, np.random.default_rng(0))))
+        calls.append(calls_made(functools.partial(repair_rows, schema, table, np.random.default_rng(0))))
     assert calls[1] < 10 * calls[0]
     assert calls[1] < 15 * 30_000
