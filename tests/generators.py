@@ -10,6 +10,9 @@ import numpy as np
 
 from certsynth.domain import Cells, Groups
 from certsynth.domain.label_metric import LabelMetric, matrix_metric, tree_metric
+from certsynth.mechanisms import Strategy
+from certsynth.transport import Network
+from certsynth.transport.flow import flow_cost, solve
 
 Shape = Sequence[Cells]
 ONE = Fraction(1)
@@ -18,6 +21,11 @@ ONE = Fraction(1)
 def line(k: int, *, missing: bool = False, weight: Fraction = ONE) -> Cells:
     """k cells of width 1/k, as an ordered column has them, or narrower ones."""
     return on_line(np.arange(k), k, missing=missing, weight=weight)
+
+
+def spaced(size: int, off_line: int = 0) -> Cells:
+    """`size` points from 0 to 1, and others apart from all."""
+    return Cells(places=np.arange(size), steps=max(size - 1, 1), off_line=off_line)
 
 
 def lattice(steps: int, *, missing: bool = False, weight: Fraction = ONE) -> Cells:
@@ -183,3 +191,15 @@ def random_balanced(rng: np.random.Generator, cells: int) -> tuple[np.ndarray, n
 def random_counts(rng: np.random.Generator, cells: int, rows: int) -> np.ndarray:
     """Counts of `rows` rows over cells, many of them empty."""
     return rng.multinomial(rows, rng.dirichlet(np.full(cells, 0.3))).astype(np.int64)
+
+
+def least_cost(network: Network, supply: np.ndarray) -> int:
+    """What the cheapest flow costs."""
+    found = flow_cost(network, supply, solve(network, supply)[0])
+    assert found is not None
+    return found
+
+
+def named(strategy: Strategy) -> str:
+    """A name for the case of a test."""
+    return f"{strategy.name}, {strategy.neighbours}, {strategy.growth}"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from fractions import Fraction
 from typing import Any
 
@@ -17,7 +18,7 @@ from certsynth.algorithm.settings import Settings
 from certsynth.algorithm.task import Task
 from certsynth.mechanisms import Budget, Sensitivity, Unit
 from certsynth.mechanisms.rare import Tail
-from certsynth.mechanisms.samplers import ExactNoise, NoisyIntegers, SimulatedNoise, calibrated_scale
+from certsynth.mechanisms.samplers import NoisyIntegers, SimulatedNoise, calibrated_scale
 from certsynth.planning.choice import choose
 
 MIXED = Schema.parse(
@@ -210,6 +211,22 @@ def workers(rows: int, *, seed: int = 0) -> pl.DataFrame:
     return frame.with_columns(hired=pl.when(pl.col("age") < 16).then(None).otherwise(pl.col("hired")))
 
 
+def cube(columns: int) -> Schema:
+    """Numbers between 0 and 1."""
+    return Schema.parse(
+        "\n".join(f'[[column]]\nname = "x{j}"\nkind = "number"\nlow = 0\nhigh = 1' for j in range(columns))
+    )
+
+
+def raising(error: BaseException) -> Callable[..., Any]:
+    """A function that raises it whatever it is given."""
+
+    def fail(*arguments: object, **options: object) -> Any:
+        raise error
+
+    return fail
+
+
 def emitted(made: Release) -> pl.DataFrame:
     """The rows of a release as a data frame."""
     return pl.DataFrame({name: column.tolist() for name, column in made.table.items()})
@@ -254,25 +271,37 @@ class NoNoise:
         return np.empty(0, np.int64), np.empty(0, np.int64)
 
 
-class LyingNoise:
-    """Real noise, `factor` times as wide as it says: certificates that rely on its law must fail."""
+class SeededNoise(SimulatedNoise):
+    """Noise of the stated law from a seed: what holds in one run of a test holds in all. Its releases can be saved."""
 
-    releasable = False
+    releasable = True
 
-    def __init__(self, factor: int) -> None:
+    def __init__(self, seed: int = 0) -> None:
+        super().__init__(np.random.default_rng(seed))
+
+
+class LyingNoise(SimulatedNoise):
+    """Noise `factor` times as wide as it says: certificates that rely on its law must fail.
+
+    It comes from a seed, so that no control fails by chance.
+    """
+
+    def __init__(self, factor: int, seed: int = 0) -> None:
+        super().__init__(np.random.default_rng(seed))
         self.factor = factor
 
     def add(self, values: np.ndarray, *, sensitivity: Sensitivity, budget: Budget) -> NoisyIntegers:
         less = self.factor if budget.unit is Unit.EPSILON else self.factor**2
-        wide = ExactNoise().add(values, sensitivity=sensitivity, budget=budget.share(Fraction(1, less)))
+        wide = super().add(values, sensitivity=sensitivity, budget=budget.share(Fraction(1, less)))
         return NoisyIntegers(values=wide.values, scale=calibrated_scale(sensitivity, budget), spent=budget)
 
-    def rare(self, cells: int, tail: Tail) -> tuple[np.ndarray, np.ndarray]:
-        return ExactNoise().rare(cells, tail)
+
+SURE = "0.999999999"
+"""The confidence of certificates that a test compares with the truth: one in 10⁹ is wrong by chance."""
 
 
-def failures_allowed(runs: int, beta: float, *, alarm: float = 1e-6) -> int:
-    """The most failures in `runs` that a failure probability of β explains with probability at least `alarm`."""
+def failures_allowed(runs: int, beta: float, *, alarm: float = 1e-9) -> int:
+    """The most failures in `runs` that a failure probability of β explains: more have a chance of at most `alarm`."""
     from scipy.stats import binom
 
     return int(binom.isf(alarm, runs, beta))

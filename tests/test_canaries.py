@@ -28,7 +28,7 @@ from certsynth.planning.cache import CACHE_VARIABLE
 from certsynth.sources import draft, duck, frames, reading
 from certsynth.sources.files import CsvFile
 from certsynth.transport import flow
-from small import NATIVE, native
+from small import NATIVE, native, raising
 
 CANARY = "canary-c0ffee"
 SEEN_AS = [
@@ -73,13 +73,6 @@ NO_ROWS = {"plan", "verify", "report", "demo", "ledger", "answer"}
 
 class Panic(BaseException):
     """As polars has it: no `Exception`."""
-
-
-def raising(error: BaseException) -> Callable[..., Any]:
-    def fail(*arguments: object, **options: object) -> Any:
-        raise error
-
-    return fail
 
 
 BROKEN_TEXTS = {

@@ -131,7 +131,8 @@ def test_a_run_is_measured_and_knows_seed_columns_and_setting(tmp_path):
     assert found["outcome"] == "done"
     assert set(found["tables"]) == {"as it is", "again"}
     assert found["tables"]["as it is"]["value"] == 0
-    assert found["wall"] > 0.5 > found["cpu"] * 0.1
+    assert found["wall"] > 0.5  # it slept so long
+    assert found["cpu"] > 0
     assert found["peak MB"] > 1
 
 

@@ -30,9 +30,21 @@ from certsynth.mechanisms import Budget, Guarantee, Neighbours, Sensitivity, Uni
 from certsynth.mechanisms.samplers import ExactNoise
 from certsynth.mechanisms.scalars import NoisyScalars
 from certsynth.queries.fine import LatticeQuery
-from small import MIXED, NATIVE, WOVEN, FixedOutput, LyingNoise, NoNoise, failures_allowed, native, people, workers
-
-SURE = "0.999999"  # tests that compare one certificate with the truth fail by chance once in a million
+from nets import stop_solvers_early
+from small import (
+    MIXED,
+    NATIVE,
+    SURE,
+    WOVEN,
+    FixedOutput,
+    LyingNoise,
+    NoNoise,
+    SeededNoise,
+    failures_allowed,
+    native,
+    people,
+    workers,
+)
 
 TINY = Schema.parse(
     """
@@ -300,18 +312,14 @@ def test_brackets_tables_that_are_broken_in_different_ways():
 
 
 def test_a_single_column_is_never_bounded_worse_than_a_pair_that_holds_it():
-    made = certify(native(30), native(20, seed=2), NATIVE, epsilon="0.1")
-    assert made.single_column_bound <= made.bound <= 1
+    """Its own noise may say more: then the bound of the pairs serves."""
+    for seed in range(20):
+        made = certify(native(30), native(20, seed=2), NATIVE, epsilon=2, noise=SeededNoise(seed))
+        assert made.single_column_bound == min(made.single.bound, made.bound)
 
 
 def test_a_solver_that_stops_early_is_caught_before_the_noise(monkeypatch):
-    def early(network, supply, **_):
-        found, potentials = lazy(network, supply)
-        return found, np.zeros_like(potentials)
-
-    lazy = flow.solve
-    for name in ("solve_priced", "solve_until", "solve", "solve_fallback"):
-        monkeypatch.setattr(flow, name, early)
+    stop_solvers_early(monkeypatch)
     with pytest.raises(SolverFailed, match="budget of the certificate counts as spent"):
         certify(native(30), native(20, seed=2), NATIVE, epsilon=1)
 
@@ -335,7 +343,6 @@ def test_nodes_and_arcs_do_not_depend_on_private_rows():
 def test_hardly_any_private_rows_give_a_true_and_useless_bound(neighbours, rows):
     made = certify(native(rows), native(5), NATIVE, epsilon="0.01", neighbours=neighbours, noise=NoNoise())
     assert made.bound == 1.0
-    assert certify(native(rows), native(5), NATIVE, epsilon="0.01", neighbours=neighbours).bound <= 1.0
 
 
 def test_refuses_a_synthetic_table_without_rows():

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -82,3 +83,10 @@ def released(tmp_path_factory: pytest.TempPathFactory) -> Path:
         done = CliRunner().invoke(main, [*arguments, "--resolution", "4", "--mechanism", "identity", "--quiet"])
     assert done.exit_code == 0, done.output
     return folder
+
+
+@pytest.fixture
+def folder(released: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A copy of the release; the private rows are not there. Commands run beside it."""
+    monkeypatch.chdir(tmp_path)
+    return shutil.copytree(released / "release", tmp_path / "release")

@@ -5,19 +5,11 @@ from __future__ import annotations
 import json
 import re
 import shlex
-import shutil
 from pathlib import Path
 
 import pytest
 
 PAGE = Path(__file__).parents[2] / "docs" / "how-to" / "answers.md"
-
-
-@pytest.fixture
-def folder(released, tmp_path, monkeypatch):
-    """A copy of the release; the private rows are not there."""
-    monkeypatch.chdir(tmp_path)
-    return shutil.copytree(released / "release", tmp_path / "release")
 
 
 def test_one_answer_is_a_sentence_or_an_object(folder, run):

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import numpy as np
 import pytest
 
-from certsynth import demo
+from certsynth import Schema, demo
 from certsynth.cli.options import NO_LEDGER
 
 CERTIFY = ("certify", "people.csv", "other.csv", "--schema", "schema.toml", "--epsilon", "5", "--lattice", "16")
@@ -34,7 +35,8 @@ def test_certifies_as_json(other, run):
     assert (result["epsilon"], result["confidence"]) == (5, 0.9)
     assert isinstance(result["epsilon"], float)
     assert result["delta"] is result["rho"] is None
-    assert 0 <= result["lower"] <= result["bound"] <= 1
+    assert result["lower"] <= result["bound"]
+    assert result["bound"] == max(subset["bound"] for subset in result["subsets"])
     assert len(result["subsets"]) == 3
 
 
@@ -127,7 +129,9 @@ def test_evaluates_as_json(other, run):
 def test_evaluates_one_column_and_one_row(other, run):
     (other / "people.csv").write_text("age,region,employed\n30,hills,true\n")
     done = run(*EVALUATE, "--columns", "age", "--json")
-    assert done.json["upper"] <= 1
+    ages = np.array(demo.people(80, seed=9)["age"], float)
+    (column,) = Schema.load(other / "schema.toml").select(["age"])
+    assert done.json["lower"] <= np.abs(ages - 30).mean() / column.reach <= done.json["upper"] < 1
     assert run(*EVALUATE, "--sparsity", 1, "--json").code == 0
 
 

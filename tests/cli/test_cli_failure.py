@@ -18,18 +18,12 @@ from certsynth.cli import main
 from certsynth.cli.failure import in_flags
 from certsynth.cli.options import NO_LEDGER
 from certsynth.cli.words import downward, percent, promise, upward
+from small import raising
 
 CANARY = "SECRET-7319"
 RELEASE = ("release", "people.csv", "--schema", "schema.toml", "--epsilon", "1", "--out", "out")
 PINNED = (*RELEASE, "--resolution", "4", "--mechanism", "identity")
 EVALUATE = ("evaluate", "people.csv", "people.csv", "--schema", "schema.toml")
-
-
-def raising(error: BaseException):
-    def fail(*arguments: object, **options: object) -> None:
-        raise error
-
-    return fail
 
 
 @pytest.mark.parametrize("error", [ValueError(CANARY), KeyError(CANARY), MemoryError(CANARY), AssertionError(CANARY)])

@@ -3,20 +3,12 @@
 from __future__ import annotations
 
 import os
-import shutil
 import subprocess
 import sys
 
 import pytest
 
 from certsynth.cli.options import NO_LEDGER
-
-
-@pytest.fixture
-def folder(released, tmp_path, monkeypatch):
-    """A copy of the release; the private rows are not there."""
-    monkeypatch.chdir(tmp_path)
-    return shutil.copytree(released / "release", tmp_path / "release")
 
 
 def test_verifies_without_the_private_rows(folder, run):

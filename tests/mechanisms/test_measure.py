@@ -58,10 +58,6 @@ GROWN = [
 ONE = Budget(Fraction(1))
 
 
-def named(strategy: Strategy) -> str:
-    return f"{strategy.name}, {strategy.neighbours}, {strategy.growth}"
-
-
 @dataclass
 class FixedNoise:
     """Made-up noise: the same shift everywhere, or a given vector. Remembers what it was asked for."""
@@ -123,7 +119,7 @@ def largest_change(marginals: Marginals, strategy: Strategy) -> tuple[Sensitivit
 SMALL = [(d, s, k) for d in (1, 2, 3, 4) for s in range(1, d + 1) for k in (1, 2, 3, 4, 5) if k**d <= 256]
 
 
-@pytest.mark.parametrize("strategy", EVERY, ids=named)
+@pytest.mark.parametrize("strategy", EVERY, ids=gen.named)
 def test_sensitivity_of_all_marginals_together_is_attained(strategy: Strategy) -> None:
     """For every d ≤ 4, s ≤ d and k ≤ 5 with at most 256 cells in the whole table, in both norms."""
     pairs = 0
@@ -139,7 +135,7 @@ LARGER = [(d, s, k) for d in range(1, 7) for s in range(1, min(d, 4) + 1) for k 
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("strategy", EVERY, ids=named)
+@pytest.mark.parametrize("strategy", EVERY, ids=gen.named)
 def test_sensitivity_of_all_marginals_together_holds_in_larger_tables(strategy: Strategy) -> None:
     """Up to six columns and 800 cells in the whole table: ten times as many pairs of rows."""
     pairs = 0
@@ -165,7 +161,7 @@ def unattained(strategy: Strategy, case: tuple[int, int, int]) -> Sensitivity:
     return Sensitivity(2, 2) if strategy.name == "haar-hilbert" else Sensitivity(2 * 38, 1_726)
 
 
-@pytest.mark.parametrize("strategy", GROWN, ids=named)
+@pytest.mark.parametrize("strategy", GROWN, ids=gen.named)
 def test_sensitivity_of_all_marginals_together_holds_for_all_weights_of_levels(strategy: Strategy) -> None:
     """Attained by trees. By wavelets not always: with steep weights one pair of rows need not part late everywhere."""
     for d, s, k in SMALL:
@@ -217,7 +213,7 @@ MIXED = [
 ]
 
 
-@pytest.mark.parametrize("strategy", [*EVERY, *GROWN], ids=named)
+@pytest.mark.parametrize("strategy", [*EVERY, *GROWN], ids=gen.named)
 @pytest.mark.parametrize("columns", MIXED, ids=lambda columns: "×".join(str(c.size) for c in columns))
 def test_no_pair_of_rows_changes_mixed_marginals_by_more(columns: gen.Shape, strategy: Strategy) -> None:
     for s in range(1, len(columns) + 1):
@@ -227,7 +223,7 @@ def test_no_pair_of_rows_changes_mixed_marginals_by_more(columns: gen.Shape, str
         assert found.l2_squared <= stated.l2_squared
 
 
-@pytest.mark.parametrize("strategy", EVERY, ids=named)
+@pytest.mark.parametrize("strategy", EVERY, ids=gen.named)
 @pytest.mark.parametrize("columns", MIXED, ids=lambda columns: "×".join(str(c.size) for c in columns))
 def test_what_gets_noise_of_a_table_is_the_sum_over_its_rows(columns: gen.Shape, strategy: Strategy) -> None:
     """So all tables of one row are enough to try, and an empty one has nothing but zeros."""
@@ -241,7 +237,7 @@ def test_what_gets_noise_of_a_table_is_the_sum_over_its_rows(columns: gen.Shape,
             assert np.concatenate(found).tolist() == (chosen @ rows).tolist()
 
 
-@pytest.mark.parametrize("strategy", EVERY, ids=named)
+@pytest.mark.parametrize("strategy", EVERY, ids=gen.named)
 def test_replacing_or_adding_a_row_of_any_table_changes_no_more(strategy: Strategy) -> None:
     """Tables of many rows: the change is that of the single rows."""
     rng = np.random.default_rng(1)
@@ -257,7 +253,7 @@ def test_replacing_or_adding_a_row_of_any_table_changes_no_more(strategy: Strate
 
 
 @pytest.mark.parametrize("unit", list(Unit))
-@pytest.mark.parametrize("strategy", EVERY, ids=named)
+@pytest.mark.parametrize("strategy", EVERY, ids=gen.named)
 def test_noise_is_asked_for_with_the_sensitivity_and_its_cost_is_what_is_reported(
     strategy: Strategy, unit: Unit
 ) -> None:
@@ -289,7 +285,7 @@ class NoNoise:
 
 
 @pytest.mark.parametrize("unit", list(Unit))
-@pytest.mark.parametrize("strategy", [Haar(REPLACE), Identity(REPLACE), QuadTree(REPLACE)], ids=named)
+@pytest.mark.parametrize("strategy", [Haar(REPLACE), Identity(REPLACE), QuadTree(REPLACE)], ids=gen.named)
 def test_one_cell_needs_no_noise_and_costs_nothing(strategy: Strategy, unit: Unit) -> None:
     marginals = marginals_of((gen.line(1), gen.labels(1)), 2)
     budget = Budget(Fraction(1), unit)
@@ -318,7 +314,7 @@ def test_one_cell_under_add_remove_is_the_hidden_number_of_rows_and_gets_noise()
 # ------------------------------------------------------------ what is in it
 
 
-@pytest.mark.parametrize("strategy", EVERY, ids=named)
+@pytest.mark.parametrize("strategy", EVERY, ids=gen.named)
 @pytest.mark.parametrize("columns", MIXED, ids=lambda columns: "×".join(str(c.size) for c in columns))
 @pytest.mark.parametrize("rows", [0, 1, 200])
 def test_without_noise_the_estimate_is_the_counts(columns: gen.Shape, strategy: Strategy, rows: int) -> None:
@@ -333,7 +329,7 @@ def test_without_noise_the_estimate_is_the_counts(columns: gen.Shape, strategy: 
             assert found == pytest.approx(true, abs=1e-9)
 
 
-@pytest.mark.parametrize("strategy", EVERY, ids=named)
+@pytest.mark.parametrize("strategy", EVERY, ids=gen.named)
 def test_made_up_noise_is_not_releasable(strategy: Strategy) -> None:
     """P11, also where no noise was needed."""
     for columns in (MIXED[0], (gen.line(1),)):
@@ -343,7 +339,7 @@ def test_made_up_noise_is_not_releasable(strategy: Strategy) -> None:
         assert measure(counts, strategy, budget=ONE).releasable
 
 
-@pytest.mark.parametrize("strategy", EVERY, ids=named)
+@pytest.mark.parametrize("strategy", EVERY, ids=gen.named)
 def test_number_of_rows_is_in_a_measurement_under_replace_one_only(strategy: Strategy) -> None:
     """P9: with noise that is nowhere 0, no field holds n under add/remove."""
     n = 7_919
@@ -513,7 +509,7 @@ def simulation_map(marginals: Marginals, strategy: Strategy, monkeypatch: pytest
     return errors.T
 
 
-@pytest.mark.parametrize("strategy", EVERY, ids=named)
+@pytest.mark.parametrize("strategy", EVERY, ids=gen.named)
 @pytest.mark.parametrize("name", LAWS)
 def test_real_and_simulated_noise_take_the_way_that_the_definition_gives(
     monkeypatch: pytest.MonkeyPatch, name: str, strategy: Strategy
@@ -534,7 +530,7 @@ def test_without_the_agreement_noise_would_go_another_way(
     assert np.abs(found[-1] - expected[-1]).max() < 1e-9  # the number of rows is the same
 
 
-@pytest.mark.parametrize("strategy", [s for s in EVERY if s.name != "haar-noisy-total"], ids=named)
+@pytest.mark.parametrize("strategy", [s for s in EVERY if s.name != "haar-noisy-total"], ids=gen.named)
 def test_estimates_agree_wherever_marginals_overlap(strategy: Strategy) -> None:
     """And sum to the estimated number of rows, under real noise."""
     marginals = marginals_of((gen.line(3, missing=True), gen.labels(2), gen.line(5)), 2)
@@ -570,7 +566,7 @@ KINDS = [(s, LAPLACE) for s in EVERY if s.name in ("identity", "haar", "haar-noi
 KINDS += [(s, GAUSSIAN) for s in EVERY if s.name == "identity"]
 KINDS += [(strategy_named("haar-weighted", neighbours=ADD), GAUSSIAN), (QuadTree(REPLACE), GAUSSIAN)]
 KINDS += [(strategy_named("quad-tree", neighbours=ADD), LAPLACE)]
-kinds = pytest.mark.parametrize(("strategy", "unit"), KINDS, ids=lambda x: x if isinstance(x, Unit) else named(x))
+kinds = pytest.mark.parametrize(("strategy", "unit"), KINDS, ids=lambda x: x if isinstance(x, Unit) else gen.named(x))
 
 
 def for_scale_four(strategy: Strategy, unit: Unit) -> Budget:
@@ -676,7 +672,7 @@ def test_the_variance_of_hardly_any_noise_can_be_divided_by(scale: float) -> Non
         assert math.isfinite(1 / variance)
 
 
-@pytest.mark.parametrize("strategy", [*EVERY, *GROWN], ids=named)
+@pytest.mark.parametrize("strategy", [*EVERY, *GROWN], ids=gen.named)
 def test_weights_of_blocks_are_about_the_variances_of_their_sums(strategy: Strategy) -> None:
     """From the dense way back; for noise on cells exactly, and elsewhere as 16 draws can tell."""
     marginals = marginals_of((gen.line(5), gen.line(4), UNEVEN), 2)
@@ -751,7 +747,7 @@ def one_line(estimates: tuple[list[list[np.ndarray]], float]) -> np.ndarray:
     return np.concatenate([*(block for blocks in layers for block in blocks), [rows]])
 
 
-@pytest.mark.parametrize("strategy", EVERY, ids=named)
+@pytest.mark.parametrize("strategy", EVERY, ids=gen.named)
 def test_without_noise_all_layers_are_the_counts(strategy: Strategy) -> None:
     """Whatever the last of two or three layers is measured with, or all of them."""
     first = Identity(strategy.neighbours)
@@ -799,7 +795,7 @@ def maps_of_layers(
     return np.array(real).T, simulated.T, np.repeat(deviations, lengths)
 
 
-@pytest.mark.parametrize("strategies", MANY, ids=lambda pair: " & ".join(map(named, pair)))
+@pytest.mark.parametrize("strategies", MANY, ids=lambda pair: " & ".join(map(gen.named, pair)))
 @pytest.mark.parametrize("ways", [(1, 2), (1, 3), (1, 2, 3)], ids=str)
 def test_real_and_simulated_noise_of_all_layers_take_the_same_way(
     monkeypatch: pytest.MonkeyPatch, ways: tuple[int, ...], strategies: tuple[Strategy, Strategy]
@@ -840,7 +836,7 @@ def test_noise_on_points_and_on_groups_together_is_least_squares(ways: tuple[int
     assert np.abs(found[:-1] - design @ other).max() > 0.1  # control: the variances count
 
 
-@pytest.mark.parametrize("last", [Identity(ADD), QuadTree(ADD), Haar(ADD), Haar(ADD, noisy_total=True)], ids=named)
+@pytest.mark.parametrize("last", [Identity(ADD), QuadTree(ADD), Haar(ADD), Haar(ADD, noisy_total=True)], ids=gen.named)
 def test_a_hidden_number_of_rows_is_averaged_over_layers_by_its_variance(
     monkeypatch: pytest.MonkeyPatch, last: Strategy
 ) -> None:

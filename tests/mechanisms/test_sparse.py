@@ -18,9 +18,10 @@ from certsynth.mechanisms.samplers import ExactNoise, SimulatedNoise, simulate
 from certsynth.mechanisms.sparse import LowDimensional, SparseMeasurement, measure_sparse, thresholds
 from certsynth.projection.simplex import project_to_solid_simplex
 from certsynth.queries.occupied import OccupiedCells, codes_of, count_occupied, grid_cells, joint_grid
-from small import EVERY_KIND, NATIVE, NoNoise
+from small import EVERY_KIND, NATIVE, NoNoise, SeededNoise
 
-ALARM = 1e-7
+ALARM = 1e-9
+"""The chance that a test of a law that is true fails."""
 
 LINE = Schema.parse('[[column]]\nname = "x"\nkind = "integer"\nlow = 0\nhigh = 5')
 PLANE = Schema.parse("\n".join(f'[[column]]\nname = "{n}"\nkind = "integer"\nlow = 0\nhigh = 2' for n in "xyz"))
@@ -148,7 +149,7 @@ def test_what_is_kept_has_the_law_of_noise_on_all_cells(monkeypatch, signed):
     rng = np.random.default_rng(5)
     assert len(list(thresholds(6, 1.0))) > 2
 
-    def made(noise: ExactNoise) -> SparseMeasurement:
+    def made(noise: ExactNoise | SeededNoise) -> SparseMeasurement:
         found = measure_sparse(counts, strategy, budget=budget, noise=noise)
         assert isinstance(found, SparseMeasurement)
         return found
@@ -166,15 +167,16 @@ def test_what_is_kept_has_the_law_of_noise_on_all_cells(monkeypatch, signed):
         order = np.argsort(places)
         return outcome(found.above, np.array(places)[order], np.array(values)[order])
 
-    class Forgetful(ExactNoise):
+    class Forgetful(SeededNoise):
         def rare(self, cells: int, tail: Tail) -> tuple[np.ndarray, np.ndarray]:
             return super().rare(cells, Tail(tail.scale, tail.above, None, tail.signed))
 
     dense = Counter(outcome(*kept_of_all(exact, 1.0, 3, rng, signed=signed)) for _ in range(5 * runs))
+    forgetful = Forgetful()
     honest = [made(ExactNoise()) for _ in range(runs)]
     assert same_law(Counter(map(plainly, honest)), dense) > ALARM
     assert same_law(Counter(map(favouring, honest)), dense) < ALARM
-    assert same_law(Counter(plainly(made(Forgetful())) for _ in range(many)), dense) < ALARM
+    assert same_law(Counter(plainly(made(forgetful)) for _ in range(many)), dense) < ALARM
 
     first = next(iter(thresholds(6, 1.0)))
     monkeypatch.setattr(sparse, "thresholds", lambda cells, scale: iter([first]))
@@ -259,10 +261,8 @@ def test_what_is_not_known_is_not_estimated():
     schema = EVERY_KIND
     (counts,) = count_occupied(schema, [joint_grid(schema, 3)], [])
     made = measure_sparse(counts, LowDimensional(Neighbours.REPLACE_ONE), budget=Budget(Fraction(1)))
-    with pytest.raises(ValueError, match="stand out"):
-        made.estimate()
-    with pytest.raises(ValueError, match="not known"):
-        made.simulate(np.random.default_rng(0), 3)
+    assert not hasattr(made, "estimate")
+    assert not hasattr(made, "simulate")
 
 
 def test_gaussian_noise_is_refused():

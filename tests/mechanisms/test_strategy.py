@@ -34,10 +34,6 @@ EVERY = [
 ]
 
 
-def named(strategy: Strategy) -> str:
-    return f"{strategy.name}, {strategy.neighbours}, {strategy.growth}"
-
-
 def quick_ends(strategies: Sequence[Strategy]) -> list[Any]:
     """The first, the middle and the last growth of a name; `make test-all` takes those between, too."""
 
@@ -48,7 +44,7 @@ def quick_ends(strategies: Sequence[Strategy]) -> list[Any]:
     return [pytest.param(s, marks=pytest.mark.slow if between(s) else ()) for s in strategies]
 
 
-every = pytest.mark.parametrize("strategy", quick_ends(EVERY), ids=named)
+every = pytest.mark.parametrize("strategy", quick_ends(EVERY), ids=gen.named)
 TREES = [strategy for strategy in EVERY if strategy.name == "quad-tree"]
 HAARS = [strategy for strategy in EVERY if isinstance(strategy, Haar)]
 
@@ -242,7 +238,7 @@ def test_haar_cells_are_the_haar_matrix_times_the_coefficients(size: int) -> Non
         assert found == pytest.approx(expected, abs=1e-12)
 
 
-@pytest.mark.parametrize("strategy", quick_ends(HAARS), ids=named)
+@pytest.mark.parametrize("strategy", quick_ends(HAARS), ids=gen.named)
 def test_haar_runs_along_the_path(strategy: Strategy) -> None:
     """Coefficients of a block are those of its counts lined up, and cells are put back where they came from."""
     rng = np.random.default_rng(7)
@@ -277,7 +273,7 @@ def lined_up(strategy: Strategy, shape: tuple[int, ...]) -> list[int]:
 # ------------------------------------------------------------ the tree against its definition
 
 
-@pytest.mark.parametrize("strategy", quick_ends(TREES), ids=named)
+@pytest.mark.parametrize("strategy", quick_ends(TREES), ids=gen.named)
 def test_squares_are_even_shares_of_the_lines_at_every_scale(strategy: Strategy) -> None:
     rng = np.random.default_rng(8)
     for product in PRODUCTS:
@@ -302,7 +298,7 @@ def test_squares_lie_in_squares_down_to_the_cells() -> None:
         assert len(squares[-1]) == gen.size(product) if squares else gen.size(product) == 1
 
 
-@pytest.mark.parametrize("strategy", quick_ends(TREES), ids=named)
+@pytest.mark.parametrize("strategy", quick_ends(TREES), ids=gen.named)
 def test_the_way_back_through_the_tree_is_least_squares(strategy: Strategy) -> None:
     """Of all counts with the given total, those whose coefficients are nearest to the noisy ones: one dense problem."""
     rng = np.random.default_rng(9)

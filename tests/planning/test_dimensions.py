@@ -8,16 +8,9 @@ import math
 import numpy as np
 import pytest
 
-from certsynth import Schema
 from certsynth.algorithm.low_dimensional.grids import SCORE_UNITS_PER_ROW, Grid, grids_by_dimension, paper_grids
 from certsynth.queries.occupied import MAX_GRID_CELLS
-from small import EVERY_KIND, NATIVE
-
-
-def cube(columns: int) -> Schema:
-    return Schema.parse(
-        "\n".join(f'[[column]]\nname = "x{j}"\nkind = "number"\nlow = 0\nhigh = 1' for j in range(columns))
-    )
+from small import EVERY_KIND, NATIVE, cube
 
 
 @pytest.mark.parametrize("schema", [cube(1), cube(2), cube(3), cube(5), NATIVE, EVERY_KIND])

@@ -12,20 +12,15 @@ import pytest
 import generators as gen
 from certsynth.domain import Cells
 from certsynth.transport import Network, flow, pricing
-from certsynth.transport.flow import cheapest_flow, flow_cost, potential_value, solve
+from certsynth.transport.flow import cheapest_flow, flow_cost, potential_value
 from certsynth.transport.pricing import solve_priced
 
-
-def line(size: int, off_line: int = 0) -> Cells:
-    return Cells(places=np.arange(size), steps=max(size - 1, 1), off_line=off_line)
-
-
 SHAPES = {
-    "square": [line(24), line(24)],
-    "unequal steps": [line(7), line(40, off_line=1)],
-    "three columns": [line(6), line(7), line(8)],
-    "labels and a line": [Cells(places=np.arange(0), steps=1, off_line=6), line(30)],
-    "far hub": [line(9, off_line=2), line(12)],
+    "square": [gen.spaced(24), gen.spaced(24)],
+    "unequal steps": [gen.spaced(7), gen.spaced(40, off_line=1)],
+    "three columns": [gen.spaced(6), gen.spaced(7), gen.spaced(8)],
+    "labels and a line": [Cells(places=np.arange(0), steps=1, off_line=6), gen.spaced(30)],
+    "far hub": [gen.spaced(9, off_line=2), gen.spaced(12)],
 }
 
 
@@ -39,16 +34,10 @@ def differing(rng: np.random.Generator, network: Network, share: float, most: in
     return network.supply(measure.astype(np.int64))
 
 
-def optimum(network: Network, supply: np.ndarray) -> int:
-    found = flow_cost(network, supply, solve(network, supply)[0])
-    assert found is not None
-    return found
-
-
 def assert_solved(network: Network, supply: np.ndarray) -> None:
     found, potentials = anywhere(network, supply)
     assert flow_cost(network, supply, found) == potential_value(network, supply, potentials)
-    assert flow_cost(network, supply, found) == optimum(network, supply)
+    assert flow_cost(network, supply, found) == gen.least_cost(network, supply)
 
 
 @pytest.mark.parametrize("shape", SHAPES.values(), ids=SHAPES)
@@ -88,7 +77,7 @@ def test_masses_that_are_far_apart_are_left_to_others(places: list[int]) -> None
 
 def test_ways_through_the_hub_and_long_ones_are_found_beside_short_ones() -> None:
     """Lists of arcs must grow to hold the long ones."""
-    rng, network = np.random.default_rng(7), Network.of([line(200), line(200)])
+    rng, network = np.random.default_rng(7), Network.of([gen.spaced(200), gen.spaced(200)])
     measure = np.zeros((200, 200), dtype=np.int64)
     measure[0, 0], measure[-1, -2:], measure[100, 100] = 50, -20, 3
     places = rng.integers(0, 199, (2, 2_000))
@@ -102,7 +91,7 @@ def test_it_stops_where_a_flow_is_cheap_enough_and_what_it_proves_by_then_is_tru
     rng, network, early = np.random.default_rng(3), Network.of(shape), 0
     for _ in range(10):
         supply = differing(rng, network, 0.5, most=50)
-        best = optimum(network, supply)
+        best = gen.least_cost(network, supply)
         for share in (Fraction(21, 20), Fraction(3, 2)):
             found, potentials = anywhere(network, supply, enough=int(best * share))
             cost, proved = flow_cost(network, supply, found), potential_value(network, supply, potentials)
@@ -124,18 +113,18 @@ def test_after_the_last_round_it_returns_the_flow_that_it_has() -> None:
     cost, proved = flow_cost(network, supply, found), potential_value(network, supply, potentials)
     assert cost is not None
     assert proved is not None
-    assert proved < optimum(network, supply) < cost < network.hub * np.abs(supply[:-1]).sum()
+    assert proved < gen.least_cost(network, supply) < cost < network.hub * np.abs(supply[:-1]).sum()
 
 
 def test_one_way_networks_are_left_to_others() -> None:
-    light = [line(9), Cells(places=np.arange(0), steps=1, off_line=3, weight=Fraction(1, 3))]
+    light = [gen.spaced(9), Cells(places=np.arange(0), steps=1, off_line=3, weight=Fraction(1, 3))]
     network = Network.of(light)
     with pytest.raises(ValueError, match="counterpart"):
         anywhere(network, differing(np.random.default_rng(5), network, 0.5))
 
 
 def test_large_networks_with_little_mass_are_solved_so_and_a_lie_is_not_believed(monkeypatch) -> None:
-    rng, network = np.random.default_rng(6), Network.of([line(50), line(50)])
+    rng, network = np.random.default_rng(6), Network.of([gen.spaced(50), gen.spaced(50)])
     few, many = (differing(rng, network, share)[:-1] for share in (0.2, 0.9))
     asked: list[int] = []
     honest = flow.solve_priced

@@ -10,19 +10,15 @@ import pytest
 import generators as gen
 from certsynth.domain import Cells
 from certsynth.transport import Network, simplex
-from certsynth.transport.flow import cheapest_flow, flow_cost, potential_value, solve
+from certsynth.transport.flow import cheapest_flow, flow_cost, potential_value
 from certsynth.transport.simplex import solve_until
 
 
-def line(size: int, off_line: int = 0) -> Cells:
-    return Cells(places=np.arange(size), steps=max(size - 1, 1), off_line=off_line)
-
-
 def square(size: int) -> list[Cells]:
-    return [line(size), line(size)]
+    return [gen.spaced(size), gen.spaced(size)]
 
 
-UNEQUAL = [line(7), line(20, off_line=1)]
+UNEQUAL = [gen.spaced(7), gen.spaced(20, off_line=1)]
 
 
 @pytest.fixture
@@ -34,12 +30,6 @@ def random_supply(rng: np.random.Generator, network: Network, *, zeros: float = 
     """Many places without mass, and equal masses: ties at every step."""
     measure = rng.integers(-3, 4, size=network.cells) * (rng.random(network.cells) > zeros)
     return network.supply(measure.astype(np.int64))
-
-
-def optimum(network: Network, supply: np.ndarray) -> int:
-    found = flow_cost(network, supply, solve(network, supply)[0])
-    assert found is not None
-    return found
 
 
 def test_without_a_limit_it_finds_the_optimum_and_its_proof(no_limit) -> None:
@@ -54,7 +44,7 @@ def test_without_a_limit_it_finds_the_optimum_and_its_proof(no_limit) -> None:
             except ValueError:  # a network that is not two-way
                 continue
             cost = flow_cost(network, supply, flow)
-            assert cost == optimum(network, supply)
+            assert cost == gen.least_cost(network, supply)
             assert cost == 0 or potential_value(network, supply, potentials) == cost
             tried += 1
     assert tried > 100
@@ -65,7 +55,7 @@ def test_it_stops_where_a_flow_is_cheap_enough(shape, no_limit) -> None:
     rng, network, early = np.random.default_rng(2), Network.of(shape), 0
     for _ in range(10):
         supply = random_supply(rng, network)
-        best = optimum(network, supply)
+        best = gen.least_cost(network, supply)
         for share in (Fraction(11, 10), Fraction(3, 2), Fraction(3)):
             enough = int(best * share)
             cost = flow_cost(network, supply, solve_until(network, supply, enough)[0])
@@ -85,11 +75,11 @@ def test_after_so_many_steps_it_returns_the_flow_that_it_has(monkeypatch) -> Non
         costs.append(flow_cost(network, supply, flow))
         proved = potential_value(network, supply, potentials)
         assert proved is None or proved <= costs[-1]
-    assert costs[0] == network.hub * np.abs(supply[:-1]).sum() > costs[1] > costs[2] == optimum(network, supply)
+    assert costs[0] == network.hub * np.abs(supply[:-1]).sum() > costs[1] > costs[2] == gen.least_cost(network, supply)
 
 
 def test_one_way_networks_and_nodes_without_a_hub_are_left_to_others() -> None:
-    light = [line(9), Cells(places=np.arange(0), steps=1, off_line=3, weight=Fraction(1, 3))]
+    light = [gen.spaced(9), Cells(places=np.arange(0), steps=1, off_line=3, weight=Fraction(1, 3))]
     network = Network.of(light)
     with pytest.raises(ValueError, match="not symmetric"):
         solve_until(network, network.supply(np.zeros(network.cells, dtype=np.int64)), 0)
