@@ -1,4 +1,4 @@
-"""Writes the list of modules into architecture.md: each with the first sentence of its docstring, folder by folder."""
+"""Write the list of modules into architecture.md: folder by folder, each with the first sentence of its docstring."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ def summary(file: Path) -> str:
     """The first sentence of a module's docstring, without the full stop."""
     text = ast.get_docstring(ast.parse(file.read_text(encoding="utf-8"))) or ""
     paragraph = " ".join(text.partition("\n\n")[0].split())
-    return re.split(r"(?<=[a-z0-9)`’'”])\.(?: |$)", paragraph)[0].replace("|", "\\|")
+    return re.split(r"(?<!Eq)\.(?: |$)", paragraph)[0].replace("|", "\\|")
 
 
 if __name__ == "__main__":
