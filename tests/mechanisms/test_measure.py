@@ -21,6 +21,7 @@ from certsynth.domain import Groups
 from certsynth.domain.covering import tour
 from certsynth.mechanisms import (
     Budget,
+    FullMeasurement,
     Guarantee,
     Measurement,
     Neighbours,
@@ -634,7 +635,7 @@ def test_simulated_errors_follow_the_order_of_the_cells(order: Order) -> None:
 
 def blank(strategy: Strategy, unit: Unit, scale: float) -> Measurement:
     cost = Guarantee(Budget(Fraction(1), unit), strategy.neighbours)
-    return Measurement(marginals=TINY, strategy=strategy, coefficients=(), total=0, scale=scale, cost=cost)
+    return FullMeasurement(marginals=TINY, strategy=strategy, coefficients=(), total=0, scale=scale, cost=cost)
 
 
 @pytest.mark.parametrize("unit", list(Unit))

@@ -59,9 +59,8 @@ def measured(monkeypatch: pytest.MonkeyPatch) -> list[tuple[list[LayerSpec], lis
 def layers_of(schema: Schema, sparsity: int, *, resolution: int = 5, **asked: Any) -> tuple[LayerSpec, ...]:
     settings = settled(schema, sparsity=sparsity, **asked)
     strategy = strategy_named("identity", neighbours=settings.neighbours)
-    return predict_design(
-        Task(Task(schema, settings, 1_000), strategy, None if sparsity == 1 else resolution), FIRST_SPLIT
-    ).layers
+    task = Task(schema, settings, 1_000)
+    return predict_design(task, strategy, None if sparsity == 1 else resolution, FIRST_SPLIT).layers
 
 
 # ------------------------------------------------------------ noise
