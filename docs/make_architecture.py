@@ -24,6 +24,7 @@ FOLDERS = (
     "projection",
     "certificate",
     "planning",
+    "record",
     "artefact",
     "answers",
     "report",

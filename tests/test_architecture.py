@@ -27,6 +27,7 @@ Rule = Callable[[Modules], list[str]]
 
 BLIND = (
     "answers",
+    "record",
     "artefact",
     "certificate",
     "domain",
@@ -60,7 +61,7 @@ LAYERS = (
     ("algorithm.checks", "algorithm.registry", "base"),
     ("algorithm.declaration",),
     ("algorithm.options",),
-    ("domain",),
+    ("domain", "record"),
     ("answers", "queries", "transport"),
     ("mechanisms", "report", "sources"),
     ("algorithm.request", "certificate", "projection"),

@@ -13,10 +13,9 @@ from typing import Any
 
 import pytest
 from chromium import CHROMIUM, FLAGS, Browser, Page
-from report_specimens import EVERY_KIND, WOVEN, candidates, document, table, wide
+from report_specimens import EVERY_KIND, WOVEN, candidates, document, render_report, table, wide
 
 from certsynth.domain import Category, Column, Ordered, Schema
-from certsynth.report import render_report
 
 pytestmark = pytest.mark.skipif(CHROMIUM is None, reason="no Chromium is installed")
 
