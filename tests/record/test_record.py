@@ -60,7 +60,7 @@ def mutated(document: Any, path: tuple[Any, ...], change: Any) -> Any:
     return other
 
 
-TEXTS = ("", "0", "1/3", "0.5", "x", "1\n", "0x1.8p+3")
+TEXTS = ("", "0", "1/3", "0.5", "x", "1\n", (12.0).hex())
 REPLACED = (None, True, -1, 0, 1, 0.25, 2, 10**400, 1e301, *TEXTS, [], {}, ["a"], [3])
 
 

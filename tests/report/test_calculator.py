@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import pytest
 from chromium import CHROMIUM, Browser, Page
-from report_specimens import EVERY_KIND, WOVEN, document, render_report, table, view
+from report_specimens import EVERY_KIND, WOVEN, document, record, render_report, table, view
 from scipy.optimize import linprog
 
 from certsynth.report import bands

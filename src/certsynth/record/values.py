@@ -103,7 +103,7 @@ Purpose = Annotated[
 Rational = Annotated[Fraction, Form(_text("(0|[1-9][0-9]{0,199})(/[1-9][0-9]{0,199})?"), "rational", _rational, str)]
 Decimal = Annotated[str, Form(_text("(0|[1-9][0-9]{0,11})([.][0-9]{0,11}[1-9])?"), "decimal")]
 """A decimal that is never below what it stands for: kept as it is written."""
-HexFloat = Annotated[float, Form(_text("0x1[.][0-9a-f]{1,13}p[+-][0-9]{1,4}"), "hexadecimal", _hexadecimal, float.hex)]
+HexFloat = Annotated[float, Form(_text("0x1[.][0-9a-f]{13}p[+-][0-9]{1,4}"), "hexadecimal", _hexadecimal, float.hex)]
 Bound = Annotated[float, Form({"type": "number", "minimum": 0, "maximum": 1}, "bound", float)]
 Loss = Annotated[float, Form({"type": "number", "minimum": 0, "maximum": 1e300}, "loss", float)]
 Confidence = Annotated[float, Form({"type": "number", "minimum": 0.5, "exclusiveMaximum": 1}, "confidence", float)]
