@@ -116,7 +116,7 @@ def test_a_complaint_names_the_place_and_no_value(records):
     with pytest.raises(ValueError, match=r"^privacy\.spent\[0\]\.scale is not what it can be$"):
         form.from_json(Record, document)
     document = form.to_json(records["epsilon"]) | {"\x1b[31m": 1}
-    with pytest.raises(ValueError, match="^the whole has a key that does not belong there$"):
+    with pytest.raises(ValueError, match=r"^the whole has a key that does not belong there$"):
         form.from_json(Record, document)
 
 
