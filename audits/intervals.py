@@ -29,6 +29,7 @@ import numpy as np
 from certsynth.answers import Answer, Basis, answer, answer_function
 from certsynth.domain import Schema
 from certsynth.errors import InputError
+from certsynth.record.record import CertificateRecord, PlugInRecords, PlugInTerms, SubsetRecord
 from questions import KINDS, Asker, Question, column
 from within import Near, World, moved
 from writing import say_versions, table, write
@@ -137,16 +138,23 @@ def _basis(
 ) -> Basis:
     """Subsets of several sizes, as a workload has them: the bound of the question is the smallest that covers it."""
     told, larger = shrink * bound, min(1.0, 1.5 * bound + 0.01)
-    subsets = [{"columns": list(names), "bound": told}]
+    subsets = [(tuple(names), told)]
     if set(names) != set(world.schema.names):
-        subsets.append({"columns": list(world.schema.names), "bound": larger})
+        subsets.append((tuple(world.schema.names), larger))
     if len(names) == 1 and rng.integers(2):  # the bound of single columns is the smaller one
-        subsets[0]["bound"] = larger
-    certificate = {
-        "confidence": 0.95,
-        "single_column_bound": told if len(names) == 1 else larger,
-        "subsets": subsets,
-    }
+        subsets[0] = (subsets[0][0], larger)
+    certificate = CertificateRecord(
+        bound=max(bound for _, bound in subsets),
+        confidence=0.95,
+        kind="plug-in",
+        terms=PlugInTerms(0.0, 0.0, 0.0),
+        single_column_bound=told if len(names) == 1 else larger,
+        subsets=tuple(SubsetRecord(columns, bound) for columns, bound in subsets),
+        direct=None,
+        single_column=None,
+        plug_in=PlugInRecords(),
+        no_plug_in=None,
+    )
     clean = {name: np.repeat(values, counts) for name, values in world.clean.items()}
     written = {c.name: c.decode(clean[c.name]) for c in world.schema}
     return Basis(world.schema, written, clean, certificate, int(counts.sum()))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -13,6 +13,7 @@ from scipy.optimize import linprog
 from certsynth import Schema
 from certsynth.answers import Basis
 from certsynth.domain import Category, Column, Ordered
+from certsynth.record.record import CertificateRecord, PlugInRecords, PlugInTerms, SubsetRecord
 
 Row = Mapping[str, Any]
 """A row in the columns' own values; None where one is missing."""
@@ -136,6 +137,22 @@ def distances(column: Column) -> np.ndarray:
     return np.asarray(cells.distance(codes[:, None], codes[None, :]), dtype=float)
 
 
+def stated(subsets: Sequence[tuple[tuple[str, ...], float]], *, single: float) -> CertificateRecord:
+    """A certificate with these bounds, of which nothing else is known."""
+    return CertificateRecord(
+        bound=max(bound for _, bound in subsets),
+        confidence=0.95,
+        kind="plug-in",
+        terms=PlugInTerms(0.0, 0.0, 0.0),
+        single_column_bound=single,
+        subsets=tuple(SubsetRecord(columns, bound) for columns, bound in subsets),
+        direct=None,
+        single_column=None,
+        plug_in=PlugInRecords(),
+        no_plug_in=None,
+    )
+
+
 class World:
     """All rows of some columns, and their distances: the largest of the columns' own."""
 
@@ -153,11 +170,7 @@ class World:
     def basis(self, counts: np.ndarray, bound: float, *, single: float | None = None) -> Basis:
         """What answers rest on if these are the synthetic rows."""
         clean = {name: np.repeat(values, counts) for name, values in self.clean.items()}
-        certificate = {
-            "confidence": 0.95,
-            "single_column_bound": bound if single is None else single,
-            "subsets": [{"columns": list(self.schema.names), "bound": bound}],
-        }
+        certificate = stated([(tuple(self.schema.names), bound)], single=bound if single is None else single)
         table = {column.name: column.decode(clean[column.name]) for column in self.schema}
         return Basis(self.schema, table, clean, certificate, int(counts.sum()))
 

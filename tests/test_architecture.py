@@ -27,6 +27,7 @@ Rule = Callable[[Modules], list[str]]
 
 BLIND = (
     "answers",
+    "record",
     "artefact",
     "certificate",
     "domain",

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from fractions import Fraction
 
 import numpy as np
 import pytest
 
 import intervals
+from answering import stated
 from certsynth.answers import Basis, answer
 from certsynth.domain import Category, Column, Ordered, Schema
 from certsynth.errors import InputError
@@ -19,11 +21,7 @@ ANSWERS = 1_600
 
 def basis(column: Column, clean: list[float], bound: float, rows: int) -> Basis:
     schema, values = Schema(columns=(column,)), np.array(clean)
-    certificate = {
-        "confidence": 0.95,
-        "single_column_bound": bound,
-        "subsets": [{"columns": [column.name], "bound": bound}],
-    }
+    certificate = stated([((column.name,), bound)], single=bound)
     return Basis(schema, {column.name: column.decode(values)}, {column.name: values}, certificate, rows)
 
 
@@ -96,5 +94,5 @@ def test_no_value_is_beyond_the_range_of_a_number() -> None:
 
 def test_confidence_is_never_rounded_up_to_certainty() -> None:
     made = basis(Category("c", values=("a", "b")), [0, 1], 0.1, 2)
-    made.certificate["confidence"] = 1 - 1e-13  # type: ignore[index]
+    made = replace(made, certificate=replace(made.certificate, confidence=1 - 1e-13))
     assert str(answer(made, "fraction(c = 'a')")).endswith("with confidence 99.99999999 %")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime
+from dataclasses import replace
 from decimal import Decimal
 
 import numpy as np
@@ -10,12 +11,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from answering import TINY, World, possible
+from answering import TINY, World, possible, stated
 from certsynth import Schema
 from certsynth.answers import Answer, Basis, answer, answer_function
 from certsynth.answers.queries import FORMS, parse
 from certsynth.domain import expression
 from certsynth.errors import CertsynthError, InputError
+from certsynth.record.record import SubsetRecord
 
 PAIR = World("a", "b")
 
@@ -26,11 +28,7 @@ def small(schema: Schema = TINY, *, bound: float = 0.05, subsets=None, rows: int
     clean = {c.name: rng.choice(possible(c)[: 3 if c.name != "a" else 6], 8) for c in schema}
     names = schema.names
     subsets = subsets or [(x, y) for i, x in enumerate(names) for y in names[i + 1 :]]
-    certificate = {
-        "confidence": 0.95,
-        "single_column_bound": bound / 2,
-        "subsets": [{"columns": list(s), "bound": bound} for s in subsets],
-    }
+    certificate = stated([(tuple(s), bound) for s in subsets], single=bound / 2)
     table = {c.name: c.decode(clean[c.name]) for c in schema}
     return Basis(schema, table, clean, certificate, rows, named)
 
@@ -110,7 +108,8 @@ def test_a_workload_covers_what_it_names():
 
 def test_the_smallest_subset_that_holds_the_columns_decides():
     basis = small(subsets=[("a", "b")])
-    basis.certificate["subsets"].append({"columns": ["a", "b", "c"], "bound": 0.01})
+    more = (*basis.certificate.subsets, SubsetRecord(("a", "b", "c"), 0.01))
+    basis = replace(basis, certificate=replace(basis.certificate, subsets=more))
     assert answer(basis, "covariance(a, b)").bound == pytest.approx(0.01)
     assert answer(basis, "mean(a)").bound == pytest.approx(0.01)
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import polars as pl
 import pytest
@@ -42,9 +44,9 @@ TRUE = {query: truth(TABLE) for query, truth in QUERIES.items()}
 
 def wrong(made: Release, *, times: float = 1.0) -> bool:
     """Whether any answer misses, as if the bounds had been so many times as large."""
-    document = {**made.document, "certificate": scaled(made.document["certificate"], times)}
+    record = replace(made.record, certificate=scaled(made.record.certificate, times))
     clean = dict(zip(made.schema.names, made.rows, strict=True))
-    basis = Basis.read(made.schema, made.table, clean, document)
+    basis = Basis.read(made.schema, made.table, clean, record)
     for query, true in TRUE.items():
         try:
             found = answer(basis, query)
@@ -56,8 +58,8 @@ def wrong(made: Release, *, times: float = 1.0) -> bool:
 
 
 def scaled(certificate, times):
-    subsets = [s | {"bound": times * s["bound"]} for s in certificate["subsets"]]
-    return {**certificate, "subsets": subsets, "single_column_bound": times * certificate["single_column_bound"]}
+    subsets = tuple(replace(each, bound=times * each.bound) for each in certificate.subsets)
+    return replace(certificate, subsets=subsets, single_column_bound=times * certificate.single_column_bound)
 
 
 def test_the_truth_is_inside_of_all_answers_as_often_as_they_say():

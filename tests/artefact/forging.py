@@ -17,14 +17,16 @@ from certsynth import Release
 from certsynth.algorithm.fitting import support_name
 from certsynth.algorithm.recompute import recomputed_direct, stated_settings
 from certsynth.artefact.certificate import certificate_record
-from certsynth.artefact.folder import write_folder
+from certsynth.artefact.folder import check_sums, write_folder
 from certsynth.artefact.steps import step_on
 from certsynth.certificate.plug_in import plug_in
 from certsynth.certificate.seed import seed_of
+from certsynth.errors import InputError
 from certsynth.mechanisms.concentrated import epsilon_of, rho_of
 from certsynth.mechanisms.guarantee import decimal_text
 from certsynth.record.form import from_json, to_json
 from certsynth.record.record import Record
+from certsynth.report.verifiable import CHECKS
 from small import native
 
 GAUSSIAN: dict[str, dict[str, Any]] = {
@@ -78,10 +80,15 @@ VARIANTS: dict[str, dict[str, Any]] = {
 """ε = 3 unless said otherwise."""
 
 
+UNREAD = "certificate.json does not have the form of a certificate"
+"""Why a folder is not even read."""
+
+
 def copied(made: Release, folder: Path, **changed: bytes) -> list[dict[str, Any]]:
     """Checks of a copy with other files (dots in their names are underscores here), and checksums that fit.
 
-    Those in croissant.json fit as well, unless that is among the other files.
+    Those in croissant.json fit as well, unless that is among the other files. Where certificate.json has another form,
+    so that the folder is not even read, every check but that of checksums is said to fail.
     """
     assert made.folder is not None
     files = {path.name: path.read_bytes() for path in made.folder.iterdir() if path.name != "SHA256SUMS"}
@@ -91,7 +98,13 @@ def copied(made: Release, folder: Path, **changed: bytes) -> list[dict[str, Any]
         files["croissant.json"] = files["croissant.json"].replace(old, new)
         files[name] = content
     write_folder(folder, files)
-    return Release.load(folder).verify()
+    try:
+        return Release.load(folder).verify()
+    except InputError as error:
+        if UNREAD not in str(error):
+            raise
+        fit = not check_sums(folder)
+        return [{"name": name, "ok": name == "files" and fit, "detail": str(error)} for name in CHECKS]
 
 
 def tampered(made: Release, folder: Path, change: Callable[[dict[str, Any]], Any]) -> dict[str, bool]:

@@ -76,7 +76,7 @@ def warm(town: Path) -> None:
 
     rows, schema = pd.read_csv(town / "people.csv"), Schema.load(town / "schema.toml")
     made = release(rows, schema, epsilon=1, resolution=2, mechanism="identity")
-    render_report(made.document, made.schema, made.table)
+    render_report(made.record, made.schema, made.table)
 
 
 def main() -> None:

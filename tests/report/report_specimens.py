@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from fractions import Fraction
 from typing import Any
@@ -13,6 +13,10 @@ import numpy as np
 from certsynth.domain import Category, Column, Ordered, Schema
 from certsynth.domain.labels import tree_column
 from certsynth.mechanisms.guarantee import decimal_text
+from certsynth.record.form import from_json
+from certsynth.record.record import Record
+from certsynth.report import render_report as render_record
+from certsynth.report.view import view as report_view
 
 Json = dict[str, Any]
 
@@ -106,7 +110,24 @@ def document(
             "rho": RHO if concentrated else None,
             "neighbours": neighbours,
             "rows": real_rows if neighbours == "replace-one" else None,
-            "spent": [{"on": what, unit: str(amount * share)} for what, share in shares],
+            "spent": [spent_on(what, **{unit: str(amount * share)}) for what, share in shares],
+        },
+        "asked": {
+            "epsilon": None if concentrated else "1",
+            "delta": None,
+            "rho": str(amount) if concentrated else None,
+            "sparsity": None if subsets else sparsity,
+            "resolution": None,
+            "mechanism": None,
+            "projection": "auto",
+            "loss": None,
+            "rows": rows,
+            "neighbours": neighbours,
+            "preset": None,
+            "candidates": 1,
+            "certificate_share": "1/20" if direct else "0",
+            "confidence": "19/20",
+            "public": False,
         },
         "release": {
             "sparsity": sparsity,
@@ -116,6 +137,8 @@ def document(
             "mechanism": "identity",
             "growth": "0",
             "order": "snake",
+            "path_length": 8.0,
+            "measured": [{"columns_at_once": sparsity, "cells": "even", "resolution": 8}],
             "projection": "drawn",
             "loss": "transport",
             "detail": "spread",
@@ -136,7 +159,34 @@ def document(
             "plug_in": plug_in,
             "no_plug_in": None,
         },
+        "recompute": {
+            "plug_in_failure_probability": "1/200",
+            "draws": 200,
+            "seed": "0" * 32,
+            "hub": None,
+            "end": "1/2",
+        },
+        "ledger": None,
     }
+
+
+def spent_on(what: str, **amount: str) -> Json:
+    """A part of the budget, of which nothing is known but the amount."""
+    return {"on": what, **amount, "sensitivity": None, "scale": None, "values": None, "worth": None}
+
+
+def record(stated: Json) -> Record:
+    return from_json(Record, stated)
+
+
+def view(stated: Json, schema: Schema, rows: Mapping[str, Any]) -> Json:
+    """What the report says of a certificate.json."""
+    return report_view(record(stated), schema, rows)
+
+
+def render_report(stated: Json, schema: Schema, rows: Mapping[str, Any]) -> str:
+    """The report of a certificate.json."""
+    return render_record(record(stated), schema, rows)
 
 
 def candidates(

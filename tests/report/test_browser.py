@@ -13,10 +13,9 @@ from typing import Any
 
 import pytest
 from chromium import CHROMIUM, FLAGS, Browser, Page
-from report_specimens import EVERY_KIND, WOVEN, candidates, document, table, wide
+from report_specimens import EVERY_KIND, WOVEN, candidates, document, render_report, table, wide
 
 from certsynth.domain import Category, Column, Ordered, Schema
-from certsynth.report import render_report
 
 pytestmark = pytest.mark.skipif(CHROMIUM is None, reason="no Chromium is installed")
 
@@ -111,8 +110,8 @@ def test_every_page_fits_every_window_in_both_themes(browser: Browser, name: str
 
 
 def test_a_text_that_sticks_out_would_be_seen(browser: Browser) -> None:
-    html = page(compared=candidates(["m" * 18, "haar"], RESOLUTIONS, best=("haar", 8)))
-    shown = browser.open(html.replace("mmm", "mmm" * 20), width=1000)
+    html = page(compared=candidates(["haar-noisy-total", "haar"], RESOLUTIONS, best=("haar", 8)))
+    shown = browser.open(html.replace("haar-noisy-total", "m" * 360), width=1000)
     assert shown.run(ENDS).split(",")[1] == "false"
     shown.close()
 

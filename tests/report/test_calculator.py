@@ -11,10 +11,10 @@ from typing import Any
 import numpy as np
 import pytest
 from chromium import CHROMIUM, Browser, Page
-from report_specimens import EVERY_KIND, WOVEN, document, table
+from report_specimens import EVERY_KIND, WOVEN, document, record, render_report, table, view
 from scipy.optimize import linprog
 
-from certsynth.report import bands, render_report
+from certsynth.report import bands
 from certsynth.report.calculator import pairs
 from certsynth.report.heap import Heap
 
@@ -280,17 +280,15 @@ def test_pairs_are_those_that_the_certificate_covers() -> None:
     stated = document(EVERY_KIND, subsets=[["age", "income", "school"], ["age", "region"]])
     stated["certificate"]["subsets"][1]["bound"] = 0.01
     names = EVERY_KIND.names
-    found = pairs(stated["certificate"], names)
+    found = pairs(record(stated).certificate, names)
     three = stated["certificate"]["subsets"][0]["bound"]
     assert found == [[0, 1, three], [0, 3, three], [0, 5, 0.01], [1, 3, three]]
-    assert pairs(document(EVERY_KIND)["certificate"], names) == document(EVERY_KIND)["certificate"]["bound"]
-    assert pairs(document(EVERY_KIND, sparsity=1)["certificate"], names) == []
+    assert pairs(record(document(EVERY_KIND)).certificate, names) == document(EVERY_KIND)["certificate"]["bound"]
+    assert pairs(record(document(EVERY_KIND, sparsity=1)).certificate, names) == []
 
 
 @pytest.mark.parametrize("schema", [EVERY_KIND, WOVEN])
 def test_the_page_carries_the_rows_of_the_table(schema: Any) -> None:
-    from certsynth.report.view import view
-
     rows = table(schema)
     data = view(document(schema), schema, rows)["calculator"]
     for column, carried in zip(schema, data["columns"], strict=True):

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import itertools
+from dataclasses import replace
 from typing import Any
 
 import pytest
-from report_specimens import EVERY_KIND, candidate, candidates, document
+from report_specimens import EVERY_KIND, candidate, candidates, document, record
 
 from certsynth.report import charts, numerals
 from certsynth.report.choice import CUT, MOST_LISTED, choice_view
@@ -18,7 +19,7 @@ Json = dict[str, Any]
 
 
 def seen(compared: list[Json], **choices: Any) -> Json:
-    return choice_view(document(EVERY_KIND, compared=compared, **choices))
+    return choice_view(record(document(EVERY_KIND, compared=compared, **choices)))
 
 
 def picture(compared: list[Json]) -> Json:
@@ -76,7 +77,7 @@ def test_without_several_resolutions_there_are_no_lines(resolution: int | None) 
 
 @pytest.mark.parametrize("chosen", [0, 2])
 def test_exactly_one_must_be_chosen(chosen: int) -> None:
-    compared = [candidate("haar", k, 0.1, chosen=k < chosen) for k in range(3)]
+    compared = [candidate("haar", k, 0.1, chosen=k <= chosen) for k in range(1, 4)]
     with pytest.raises(ValueError, match="unpack"):
         seen(compared)
 
@@ -173,6 +174,9 @@ def test_long_lists_are_cut_and_say_so() -> None:
 
 
 def test_a_mechanism_that_is_not_known_is_still_drawn() -> None:
-    shown = seen(candidates(["new", "haar"], best=("new", 6)))
+    stated = record(document(EVERY_KIND, compared=candidates(["identity", "haar"], best=("identity", 6))))
+    new: Any = {"mechanism": "new"}
+    compared = tuple(replace(c, **new) if c.mechanism == "identity" else c for c in stated.compared)
+    shown = choice_view(replace(stated, compared=compared))
     assert [line["mechanism"] for line in shown["drawn"]["lines"]] == ["haar", "new"]
     assert [m["name"] for m in shown["mechanisms"]] == ["haar"]

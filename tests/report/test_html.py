@@ -11,6 +11,7 @@ import re
 import subprocess
 import sys
 from collections.abc import Iterator
+from dataclasses import replace
 from html import escape
 from html.parser import HTMLParser
 from pathlib import Path
@@ -18,13 +19,23 @@ from typing import Any
 
 import numpy as np
 import pytest
-from report_specimens import DISTANCES, EVERY_KIND, candidate, candidates, document, table, wide
+from report_specimens import (
+    DISTANCES,
+    EVERY_KIND,
+    candidate,
+    candidates,
+    document,
+    record,
+    render_report,
+    table,
+    view,
+    wide,
+)
 
 import certsynth
 from certsynth.domain import Category, Ordered, Schema
-from certsynth.report import render_report
+from certsynth.report import render_report as render_record
 from certsynth.report.html import render
-from certsynth.report.view import view
 
 VOID = {"meta", "br", "rect", "line", "circle", "path"}
 
@@ -237,20 +248,25 @@ def test_hostile_labels_are_inert(label: str) -> None:
 
 
 def test_hostile_documents_are_inert() -> None:
-    stated = document(EVERY_KIND)
-    stated["certsynth"] = stated["format"] = stated["privacy"]["definition"] = "<script>alert(1)</script>"
-    stated["privacy"]["spent"][0]["on"] = stated["privacy"]["neighbours"] = "<script>alert(1)</script>"
-    stated["release"]["<script>"] = "<script>"
-    html = render_report(stated, EVERY_KIND, table(EVERY_KIND))
+    """The reader refuses such values; the page is safe without it."""
+    stated, hostile = record(document(EVERY_KIND)), "<script>alert(1)</script>"
+    first, *others = stated.privacy.spent
+    privacy: Any = {"definition": hostile, "neighbours": hostile, "spent": (replace(first, on=hostile), *others)}
+    texts: Any = {"certsynth": hostile, "format": hostile, "privacy": replace(stated.privacy, **privacy)}
+    how: Any = {"mechanism": hostile, "projection": hostile}
+    made = replace(stated, release=replace(stated.release, **how), **texts)
+    html = render_record(made, EVERY_KIND, table(EVERY_KIND))
     assert html.count("<script") == 3
     assert "<script>alert" not in html
     assert escape("<script>alert(1)</script>") in html
 
 
 def test_hostile_candidates_are_inert() -> None:
-    named = candidates(mechanisms=["<b onclick=x>", "identity"], best=("<b onclick=x>", 8))
-    for compared in (named, named[:1] + [c for c in named if c["chosen"]], [c for c in named if c["chosen"]]):
-        html = page(compared=compared)
+    stated = record(document(EVERY_KIND, compared=candidates(mechanisms=["haar", "identity"], best=("haar", 8))))
+    hostile: Any = {"mechanism": "<b onclick=x>"}
+    named = [replace(c, **hostile) if c.mechanism == "haar" else c for c in stated.compared]
+    for compared in (named, named[:1] + [c for c in named if c.chosen], [c for c in named if c.chosen]):
+        html = render_record(replace(stated, compared=tuple(compared)), EVERY_KIND, table(EVERY_KIND))
         assert "<b" not in html.replace("<body>", "").replace("<bdi>", "").replace("<br>", "")
         assert escape("<b onclick=x>") in html
 
@@ -359,7 +375,7 @@ def test_is_the_same_byte_for_byte_in_another_process() -> None:
     here = Path(__file__).parent
     code = (
         f"import sys; sys.path.insert(0, {str(here)!r})\n"
-        "from report_specimens import *; from certsynth.report import render_report\n"
+        "from report_specimens import *\n"
         "sys.stdout.buffer.write(render_report(document(EVERY_KIND), EVERY_KIND, table(EVERY_KIND)).encode())"
     )
     again = subprocess.run(

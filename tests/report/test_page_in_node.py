@@ -18,6 +18,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from report_specimens import record
 from test_sentences import NUMBER, Page, read, small_schema
 
 import certsynth.report
@@ -276,7 +277,7 @@ def _coarser(page: Page, c: Any) -> bool:
 def basis(page: Page) -> Basis:
     clean = {name: np.repeat(values, page.counts) for name, values in page.world.clean.items()}
     table = {c.name: c.decode(clean[c.name]) for c in page.schema}
-    return Basis(page.schema, table, clean, page.document["certificate"], int(page.counts.sum()))
+    return Basis(page.schema, table, clean, record(page.document).certificate, int(page.counts.sum()))
 
 
 def run_in_node(pages: list[Json], scripts: tuple[str, ...] = ("calculator.js", "page.js")) -> list[Any]:

@@ -14,11 +14,11 @@ from typing import Any
 
 import numpy as np
 import pytest
-from report_specimens import document
+from report_specimens import document, record, view
 
 from certsynth.domain import Category, Ordered, Schema
 from certsynth.report import words
-from certsynth.report.view import column_bounds, view
+from certsynth.report.view import column_bounds
 from questions import KINDS, column
 from within import Near, World, average, extremes, products, spreads
 
@@ -46,7 +46,7 @@ class Page:
         self.document = self._document(rng)
         rows = {c.name: c.decode(np.repeat(self.world.clean[c.name], self.counts)) for c in schema}
         self.view = view(self.document, schema, rows)
-        self.bounds = column_bounds(self.document["certificate"], schema.names)
+        self.bounds = column_bounds(record(self.document).certificate, schema.names)
 
     def _document(self, rng: np.random.Generator) -> Json:
         names = self.schema.names

@@ -103,11 +103,11 @@ Purpose = Annotated[
 Rational = Annotated[Fraction, Form(_text("(0|[1-9][0-9]{0,199})(/[1-9][0-9]{0,199})?"), "rational", _rational, str)]
 Decimal = Annotated[str, Form(_text("(0|[1-9][0-9]{0,11})([.][0-9]{0,11}[1-9])?"), "decimal")]
 """A decimal that is never below what it stands for: kept as it is written."""
-HexFloat = Annotated[float, Form(_text("0x1[.][0-9a-f]{1,13}p[+-][0-9]{1,4}"), "hexadecimal", _hexadecimal, float.hex)]
+HexFloat = Annotated[float, Form(_text("0x1[.][0-9a-f]{13}p[+-][0-9]{1,4}"), "hexadecimal", _hexadecimal, float.hex)]
 Bound = Annotated[float, Form({"type": "number", "minimum": 0, "maximum": 1}, "bound", float)]
 Loss = Annotated[float, Form({"type": "number", "minimum": 0, "maximum": 1e300}, "loss", float)]
 Confidence = Annotated[float, Form({"type": "number", "minimum": 0.5, "exclusiveMaximum": 1}, "confidence", float)]
-Number = Annotated[float, Form({"type": "number"}, read=float)]
+Number = Annotated[float, Form({"type": "number", "minimum": -1e300, "maximum": 1e300}, read=float)]
 Count = Annotated[int, Form({"type": "integer", "minimum": 0, "maximum": _LARGEST}, "count")]
 Square = Annotated[int, Form({"type": "integer", "minimum": 0, "maximum": 1e38})]
 Noisy = Annotated[int, Form({"type": "integer", "minimum": -_LARGEST - 1, "maximum": _LARGEST})]
