@@ -5,9 +5,9 @@ from __future__ import annotations
 import os
 import shutil
 import textwrap
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import click
 
@@ -23,6 +23,14 @@ from certsynth.cli import schema as drafting
 from certsynth.cli import verify as verifying
 from certsynth.cli.failure import CHECK_FAILED, note_target
 from certsynth.cli.progress import bars
+
+if TYPE_CHECKING:
+    from certsynth.algorithm.certify import Certification
+    from certsynth.algorithm.evaluate import Evaluation
+    from certsynth.answers import Answer
+    from certsynth.artefact import Release
+    from certsynth.domain import Schema
+    from certsynth.planning.plan import Plan
 
 ROWS = 20_000
 EPSILON, CERTIFY_EPSILON, CAP = "1", "0.5", "2"
@@ -119,88 +127,132 @@ class Guide:
             click.echo("\n".join(lines))
 
 
+class Journey:
+    """The steps of the demo in order. Each prints the command that does it, what it means and what comes out."""
+
+    def __init__(self, out: Path, rows: int, *, quiet: bool, tell: bool) -> None:
+        names = ("people.csv", "draft.toml", "schema.toml", "release", "shuffled.csv", "ledger.jsonl")
+        self.people, self.draft, self.schema_file, self.folder, self.shuffled, self.ledger = (out / n for n in names)
+        self.page = self.folder / "report.html"
+        self.rows, self.quiet, self.guide = rows, quiet, Guide(silent=not tell)
+
+    @property
+    def schema(self) -> Schema:
+        from certsynth import Schema
+
+        return Schema.load(self.schema_file)
+
+    def make_table(self) -> Mapping[str, Any]:
+        from certsynth import demo
+
+        self.guide.step("A private table", PRIVATE.format(people=self.people, rows=self.rows))
+        table = demo.people(self.rows)
+        demo.write_csv(table, self.people)
+        return table
+
+    def write_schema(self) -> None:
+        from certsynth import demo
+
+        self.guide.step("What a row may hold", DRAFT, f"schema {self.people} --out {self.draft}")
+        drafting.drafted(self.people, self.draft)
+        self.guide.quote(self.draft.read_text(encoding="utf-8"))
+        self.schema_file.write_text(demo.SCHEMA, encoding="utf-8")
+        self.guide.show([SCHEMA.format(schema=self.schema_file)])
+        self.guide.quote(demo.SCHEMA)
+
+    def plan(self) -> Plan:
+        from certsynth import plan
+
+        asked: dict[str, Any] = {"epsilon": EPSILON, "mechanism": PLANNED[0], "resolution": PLANNED[1]}
+        typed = " ".join(f"--{name} {value}" for name, value in asked.items())
+        self.guide.step("What to expect", PLAN, f"plan --schema {self.schema_file} --rows {self.rows} {typed}")
+        with bars(quiet=self.quiet) as progress:
+            planned = plan(self.schema, rows=self.rows, progress=progress, **asked)
+        self.guide.show([planning.expectation(planned), "", "What would change:", *planning.changes(planned)])
+        return planned
+
+    def release(self) -> Release:
+        from certsynth import release
+
+        typed = f"--schema {self.schema_file} --epsilon {EPSILON} --out {self.folder}"
+        command = f"release {self.people} {typed} --ledger {self.ledger} --cap {CAP}"
+        self.guide.step("A synthetic table for everybody", RELEASE, command)
+        charged: dict[str, Any] = {"epsilon": EPSILON, "ledger": self.ledger, "cap": CAP}
+        with bars(quiet=self.quiet) as progress:
+            made = release(self.people, self.schema, out=self.folder, progress=progress, **charged)
+        self.guide.show(releasing.lines(made, self.folder)[:-2])
+        return made
+
+    def verify(self) -> dict[str, Any]:
+        self.guide.step("Anybody can check it", VERIFY, f"verify {self.folder}")
+        verified = verifying.result(self.folder)
+        self.guide.show(verifying.lines(self.folder, verified))
+        return verified
+
+    def answer(self, made: Release) -> list[Answer]:
+        questions = " ".join(f'"{question}"' for question in QUESTIONS)
+        self.guide.step("Answers with error bars", ANSWERS, f"answer {self.folder} {questions}")
+        answers = [made.answer(question) for question in QUESTIONS]
+        self.guide.show([str(answer) for answer in answers])
+        return answers
+
+    def certify(self, table: Mapping[str, Any]) -> Certification:
+        from certsynth import certify, demo
+
+        demo.write_csv(demo.shuffled(table), self.shuffled)
+        typed = f"--schema {self.schema_file} --epsilon {CERTIFY_EPSILON} --ledger {self.ledger}"
+        command = f"certify {self.people} {self.shuffled} {typed}"
+        self.guide.step("A bad synthetic table is caught", CERTIFY.format(broken=self.shuffled), command)
+        charged: dict[str, Any] = {"epsilon": CERTIFY_EPSILON, "ledger": self.ledger}
+        with bars(quiet=self.quiet) as progress:
+            certified = certify(self.people, self.shuffled, self.schema, progress=progress, **charged)
+        self.guide.show(certifying.lines(certified, each=False))
+        return certified
+
+    def show_ledger(self) -> None:
+        from certsynth import Ledger
+
+        self.guide.step("What has been spent", LEDGER, f"ledger {self.ledger}")
+        self.guide.show(ledgers.lines(self.ledger, Ledger.load(self.ledger))[:-2])
+
+    def evaluate(self, made: Release) -> Evaluation:
+        from certsynth import evaluate
+
+        synthetic = self.folder / "synthetic.csv"
+        why = EVALUATE.format(bound=words.upward(made.certificate.bound))
+        command = f"evaluate {self.people} {synthetic} --schema {self.schema_file}"
+        self.guide.step("The truth, for the owner only", why, command)
+        with bars(quiet=self.quiet) as progress:
+            evaluated = evaluate(self.people, synthetic, self.schema, progress=progress)
+        self.guide.show(evaluating.lines(evaluated))
+        return evaluated
+
+    def show_report(self) -> None:
+        self.guide.step("A page to read", REPORT.format(page=self.page), f"report {self.folder}")
+        self.guide.show([reporting.line(self.page, reporting.written(self.folder, self.page))])
+
+
 def journey(out: Path, rows: int, *, quiet: bool, tell: bool) -> dict[str, Any]:
-    """Every step with the command that does it, what it means and what comes out."""
-    from certsynth import Ledger, Schema, certify, demo, evaluate, plan, release
-
-    names = ("people.csv", "draft.toml", "schema.toml", "release", "shuffled.csv", "ledger.jsonl")
-    people, draft, schema_file, folder, broken, ledger = (out / name for name in names)
-    synthetic, page = folder / "synthetic.csv", folder / "report.html"
-    guide = Guide(silent=not tell)
-
-    guide.step("A private table", PRIVATE.format(people=people, rows=rows))
-    table = demo.people(rows)
-    demo.write_csv(table, people)
-
-    guide.step("What a row may hold", DRAFT, f"schema {people} --out {draft}")
-    drafting.drafted(people, draft)
-    guide.quote(draft.read_text(encoding="utf-8"))
-    schema_file.write_text(demo.SCHEMA, encoding="utf-8")
-    schema = Schema.load(schema_file)
-    guide.show([SCHEMA.format(schema=schema_file)])
-    guide.quote(demo.SCHEMA)
-
-    asked: dict[str, Any] = {"epsilon": EPSILON, "mechanism": PLANNED[0], "resolution": PLANNED[1]}
-    typed = " ".join(f"--{name} {value}" for name, value in asked.items())
-    guide.step("What to expect", PLAN, f"plan --schema {schema_file} --rows {rows} {typed}")
-    with bars(quiet=quiet) as progress:
-        planned = plan(schema, rows=rows, progress=progress, **asked)
-    guide.show([planning.expectation(planned), "", "What would change:", *planning.changes(planned)])
-
-    spending = f"--schema {schema_file} --epsilon"
-    charging = f"--ledger {ledger}"
-    guide.step(
-        "A synthetic table for everybody",
-        RELEASE,
-        f"release {people} {spending} {EPSILON} --out {folder} {charging} --cap {CAP}",
-    )
-    with bars(quiet=quiet) as progress:
-        made = release(people, schema, epsilon=EPSILON, out=folder, ledger=ledger, cap=CAP, progress=progress)
-    guide.show(releasing.lines(made, folder)[:-2])
-
-    guide.step("Anybody can check it", VERIFY, f"verify {folder}")
-    verified = verifying.result(folder)
-    guide.show(verifying.lines(folder, verified))
-
-    questions = " ".join(f'"{question}"' for question in QUESTIONS)
-    guide.step("Answers with error bars", ANSWERS, f"answer {folder} {questions}")
-    answers = [made.answer(question) for question in QUESTIONS]
-    guide.show([str(answer) for answer in answers])
-
-    demo.write_csv(demo.shuffled(table), broken)
-    guide.step(
-        "A bad synthetic table is caught",
-        CERTIFY.format(broken=broken),
-        f"certify {people} {broken} {spending} {CERTIFY_EPSILON} {charging}",
-    )
-    with bars(quiet=quiet) as progress:
-        certified = certify(people, broken, schema, epsilon=CERTIFY_EPSILON, ledger=ledger, progress=progress)
-    guide.show(certifying.lines(certified, each=False))
-
-    guide.step("What has been spent", LEDGER, f"ledger {ledger}")
-    guide.show(ledgers.lines(ledger, Ledger.load(ledger))[:-2])
-
-    guide.step(
-        "The truth, for the owner only",
-        EVALUATE.format(bound=words.upward(made.certificate.bound)),
-        f"evaluate {people} {synthetic} --schema {schema_file}",
-    )
-    with bars(quiet=quiet) as progress:
-        evaluated = evaluate(people, synthetic, schema, progress=progress)
-    guide.show(evaluating.lines(evaluated))
-
-    guide.step("A page to read", REPORT.format(page=page), f"report {folder}")
-    guide.show([reporting.line(page, reporting.written(folder, page))])
+    """Take every step, and return what they found as JSON."""
+    steps = Journey(out, rows, quiet=quiet, tell=tell)
+    table = steps.make_table()
+    steps.write_schema()
+    planned = steps.plan()
+    made = steps.release()
+    verified, answers, certified = steps.verify(), steps.answer(made), steps.certify(table)
+    steps.show_ledger()
+    evaluated = steps.evaluate(made)
+    steps.show_report()
     return {
         "out": str(out),
-        "data": str(people),
-        "schema": str(schema_file),
-        "report": str(page),
+        "data": str(steps.people),
+        "schema": str(steps.schema_file),
+        "report": str(steps.page),
         "plan": planned.to_json()["choice"],
-        "release": releasing.result(made, folder),
+        "release": releasing.result(made, steps.folder),
         "verify": verified,
         "answers": [answer.to_json() for answer in answers],
         "certify": certifying.result(certified),
-        **ledgers.told(ledger),
+        **ledgers.told(steps.ledger),
         "evaluate": evaluated.to_json(),
     }

@@ -6,6 +6,7 @@ import datetime
 import math
 from collections import Counter
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -36,40 +37,32 @@ _MONTHS = (1, 3, 6, 12, 24, 60, 120, 240, 600, 1200, 2400, 6000)
 Json = dict[str, Any]
 
 
+@dataclass(frozen=True, slots=True, eq=False)
+class _Shown:
+    """What the page shows of a column: facts, a picture, numbers for the calculator; and how many values are absent."""
+
+    facts: list[Json]
+    spread: Json
+    numbers: Json
+    absent: int
+
+
 def column_view(column: Column, values: np.ma.MaskedArray[Any, Any], bound: float) -> Json:
-    """Name, kind, range, facts and the picture of one column; `bound` is what is promised of it."""
+    """Name, kind, range, facts and the picture of one column, for which `bound` is certified."""
     values, rows = np.ma.asarray(values), len(values)
-    own = min(1.0, bound / float(column.weight))  # distances of a light column count less: less is promised of it
+    own = min(1.0, bound / float(column.weight))  # distances of a light column count less, so less is certified
     if isinstance(column, Ordered):
-        offsets, absent = _offsets(column, values)
-        average = _average(column, offsets)
-        facts = [_mean(column, average, own, present=len(offsets), rows=rows)]
-        spread = _spread(column, offsets, rows)
-        if average is not None and not column.missing:
-            spread["mean"] = _mean_mark(column, average, own)
-        kind: str = column.kind
-        places = heap(column, offsets, absent)
-        if spread["form"] == "histogram":
-            spread["band"] = _band(column, places, own)
-        else:
-            _whiskers_in_order(spread["bars"], column, places, own)
-        numbers = line_numbers(column, places, bound)
+        shown, last, kind = *_ordered_view(column, values, bound, own), str(column.kind)
     elif isinstance(column, Category):
-        counts, absent = _label_counts(column, values)
-        facts = _shares(column, counts, rows, min(1.0, bound / float(column.min_label_distance)))
-        spread = _bars(column.labels, counts, rows)
-        _whiskers(spread["bars"], min(1.0, bound / float(column.min_label_distance)))
-        kind = column.kind
-        numbers = label_numbers(column, counts, absent, bound)
+        shown, last, kind = _category_view(column, values, bound), [], str(column.kind)
     else:
         raise TypeError(f"the report has no picture for a {type(column).__name__}")
+    facts, spread = shown.facts, shown.spread
     if column.missing:
-        spread["missing"] = _bar("missing", absent, rows)
+        spread["missing"] = _bar("missing", shown.absent, rows)
         _whiskers([spread["missing"]], own)
-        text, points = numerals.share_around(absent, rows, own)
+        text, points = numerals.share_around(shown.absent, rows, own)
         facts.append(_fact("share missing", text, f"{points} pp", own))
-    if isinstance(column, Ordered) and absent < rows:
-        facts.append(_median(column, places, own))
     return {
         "name": numerals.text(column.name),
         "kind": KINDS[kind],
@@ -77,11 +70,38 @@ def column_view(column: Column, values: np.ma.MaskedArray[Any, Any], bound: floa
         "may_be_missing": column.missing,
         "bound": bound,
         "bound_text": numerals.upward(bound),
-        "facts": facts,
+        "facts": facts + last,
         "spread": spread,
         "described": _described(spread),
-        "numbers": numbers,
+        "numbers": shown.numbers,
     }
+
+
+def _ordered_view(
+    column: Ordered, values: np.ma.MaskedArray[Any, Any], bound: float, own: float
+) -> tuple[_Shown, list[Json]]:
+    """A column on a line, and its median, which is shown last."""
+    rows, (offsets, absent) = len(values), _offsets(column, values)
+    average = _average(column, offsets)
+    spread, places = _spread(column, offsets, rows), heap(column, offsets, absent)
+    if average is not None and not column.missing:
+        spread["mean"] = _mean_mark(column, average, own)
+    if spread["form"] == "histogram":
+        spread["band"] = _band(column, places, own)
+    else:
+        _whiskers_in_order(spread["bars"], column, places, own)
+    facts = [_mean(column, average, own, present=len(offsets), rows=rows)]
+    median = [_median(column, places, own)] if absent < rows else []
+    return _Shown(facts, spread, line_numbers(column, places, bound), absent), median
+
+
+def _category_view(column: Category, values: np.ma.MaskedArray[Any, Any], bound: float) -> _Shown:
+    """A column of labels: a share changes by 1 over the smallest distance of two labels."""
+    rows, (counts, absent) = len(values), _label_counts(column, values)
+    own = min(1.0, bound / float(column.min_label_distance))
+    spread = _bars(column.labels, counts, rows)
+    _whiskers(spread["bars"], own)
+    return _Shown(_shares(column, counts, rows, own), spread, label_numbers(column, counts, absent, bound), absent)
 
 
 def _labels(column: Column) -> tuple[str, ...]:
