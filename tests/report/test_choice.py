@@ -54,7 +54,7 @@ def test_the_sentence_names_what_was_chosen_and_from_what() -> None:
         assert text in said
     assert numerals.figure(0.3 / 8 + 0.0051 * 8) in said
     assert "guess" not in said
-    assert "a guess at the number of rows" in seen(candidates(), neighbours="add-remove")["introduction"]
+    assert "a noisy number of rows" in seen(candidates(), neighbours="add-remove")["introduction"]
 
 
 def test_one_candidate_leaves_nothing_to_weigh() -> None:

@@ -1,4 +1,4 @@
-"""What mechanism and resolution were chosen from, before any row was read: the candidates, and how they are drawn."""
+"""The candidates that mechanism and resolution were chosen from, and the chart that compares them."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def choice_view(record: Record) -> Json:
     if dimension is not None:
         said = words.adapted(chosen, len(found), dimension)
     return {
-        "title": words.CHOSEN_BEFORE if dimension is None else words.CHOSEN_PRIVATELY,
+        "title": _title(record),
         "introduction": f"{words.MORE_CELLS} {said}" if drawn else said,
         "drawn": drawn,
         "number": len(found),
@@ -36,6 +36,12 @@ def choice_view(record: Record) -> Json:
         "rows": found[:MOST_LISTED],
         "mechanisms": [{"name": m, "text": words.MECHANISMS[m]} for m in _names(found) if m in words.MECHANISMS],
     }
+
+
+def _title(record: Record) -> str:
+    if record.release.dimension is not None:
+        return words.CHOSEN_PRIVATELY
+    return words.CHOSEN_BEFORE if record.privacy.rows is not None else words.CHOSEN_BY_NOISY_ROWS
 
 
 def _candidate(stated: ComparedRecord) -> Json:

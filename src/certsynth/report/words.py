@@ -460,7 +460,8 @@ MECHANISMS = {
     "low-dimensional-l1": "As low-dimensional, with negative counts kept as well: the way of the paper.",
 }
 
-CHOSEN_BEFORE, CHOSEN_PRIVATELY = "Chosen before any row was read", "Chosen privately"
+CHOSEN_BEFORE, CHOSEN_PRIVATELY = "Chosen from public knowledge", "Chosen privately"
+CHOSEN_BY_NOISY_ROWS = "Chosen by a noisy number of rows"
 
 MORE_CELLS = "More cells keep more detail, but get more noise."
 
@@ -478,7 +479,7 @@ def only_candidate(candidate: Mapping[str, Any]) -> str:
 
 def chosen(candidate: Mapping[str, Any], number: int, *, hidden: bool) -> str:
     """`hidden`: the number of rows is private."""
-    rows = "a guess at the number of rows" if hidden else "the number of rows"
+    rows = "a noisy number of rows" if hidden else "the number of rows"
     return (
         f"From the schema, the budget and {rows} alone, {candidate['mechanism']} {place(candidate['resolution'])} was "
         f"chosen out of {number:,} candidates; its expected loss was {candidate['loss_text']}."
