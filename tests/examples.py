@@ -28,8 +28,8 @@ from typing import Any
 import pytest
 from click.testing import CliRunner
 
-import certsynth.algorithm.release
 import certsynth.algorithm.plan
+import certsynth.algorithm.release
 from certsynth import Schema, demo
 from certsynth.cli import main
 

@@ -8,10 +8,10 @@ import shlex
 import pytest
 
 from certsynth import Schema, plan
+from certsynth.algorithm import plan as planning
 from certsynth.cli.chart import HEIGHT, chart
 from certsynth.cli.plan import WIDTH, duration, lines
 from certsynth.errors import InputError
-from certsynth.algorithm import plan as planning
 from certsynth.planning.plan import Plan, Planned, Variation
 
 GOOD = ("plan", "--schema", "schema.toml", "--rows", "300", "--epsilon", "1")

@@ -27,7 +27,7 @@ from certsynth.errors import InputError
 from certsynth.queries.tally import Batch
 from certsynth.sources import cleaned, duck, open_source
 from certsynth.sources.duck import ParquetFiles, connection
-from certsynth.sources.stream import streamed
+from certsynth.sources.stream import stream_batches
 
 X = Schema(columns=(Ordered(name="x", low=0, high=9),))
 
@@ -321,7 +321,7 @@ def test_what_is_held_does_not_grow_with_rows(tmp_path: Path) -> None:
         return len(batch[0])
 
     peaks = []
-    for rows in (duck.MANY_ROWS, 5 * duck.MANY_ROWS):
+    for rows in (duck.MIN_PREFETCH_ROWS, 5 * duck.MIN_PREFETCH_ROWS):
         path = tmp_path / f"{rows}.parquet"
         duckdb.execute(f"COPY (SELECT i % 10 AS x, i::DOUBLE AS y FROM range({rows}) AS t(i)) TO '{path}'")
         source = open_source(path)
@@ -336,7 +336,7 @@ def test_what_is_held_does_not_grow_with_rows(tmp_path: Path) -> None:
 
 def test_a_stream_that_is_left_half_way_ends() -> None:
     con = connection()
-    stream = streamed(con.sql("SELECT i FROM range(10_000_000) AS t(i)"), lambda columns: len(columns[0]))
+    stream = stream_batches(con.sql("SELECT i FROM range(10_000_000) AS t(i)"), lambda columns: len(columns[0]))
     assert next(stream) > 0
     stream.close()
     assert con.execute("SELECT 1").fetchall() == [(1,)]
@@ -347,7 +347,7 @@ def test_a_query_that_fails_on_the_way_says_nothing_of_its_own() -> None:
     con = connection()
     bad = con.sql(f"SELECT CASE WHEN i = 900000 THEN error('{CANARY}') ELSE 'a' END AS x FROM range(1000000) AS t(i)")
     with pytest.raises(ValueError, match="the query fails") as caught:
-        list(streamed(bad, lambda columns: len(columns[0])))
+        list(stream_batches(bad, lambda columns: len(columns[0])))
     assert CANARY not in repr(caught.value)
 
 

@@ -27,7 +27,7 @@ from certsynth.mechanisms import Neighbours
 from certsynth.mechanisms.ledger import Account
 from certsynth.mechanisms.spending import Spending
 from certsynth.queries.fine import PLACING_PHASE, LatticeQuery
-from certsynth.sources import cleaned, how_many, open_source, rows_of
+from certsynth.sources import cleaned, count_rows, open_source, rows_of
 
 COUNTING, DISPLACED = "counting rows", "measuring how far rows are from their cells"
 
@@ -102,7 +102,7 @@ def _private_table(data: Any, schema: Schema, settings: Settings, progress: Prog
         rows_of(source, schema, phase, hidden=hidden, progress=progress)
         for phase in (COUNTING, PLACING_PHASE, DISPLACED)
     )
-    return PrivateTable(counting, placing, displacing, count=lambda: how_many(source, schema, COUNTING))
+    return PrivateTable(counting, placing, displacing, count=lambda: count_rows(source, schema, COUNTING))
 
 
 def read_public(public: Any, schema: Schema) -> list[np.ndarray]:
