@@ -226,20 +226,20 @@ def different(folder: Path) -> dict[str, tuple[Path, str]]:
     write(deep / "z=1" / "b.parquet", y=[1])
     return {
         "less": (pair("less", x=[1]), "b.parquet: no column 'y', which other files have"),
-        "more": (pair("more", x=[1], y=["a"], z=[1]), "b.parquet: a column 'z', which other files have not"),
+        "more": (pair("more", x=[1], y=["a"], z=[1]), "b.parquet: a column 'z', which other files do not have"),
         "case": (pair("case", X=[1], y=["a"]), "b.parquet: no column 'x'"),
         "types": (pair("types", x=[CANARY], y=["a"]), "b.parquet: column 'x' holds texts, in other files numbers"),
         "lists": (pair("lists", x=[[1]], y=["a"]), "column 'x' holds lists or records, in other files numbers"),
         "broken": (broken, "b.parquet: not a Parquet file"),
         "hive": (hive, "no column 'x', which other files have"),
-        "deep": (deep, "a column 'z', which other files have not"),
+        "deep": (deep, "a column 'z', which other files do not have"),
         "nothing": (
             folder / "none" / "*.parquet",
-            "no such file. A pattern must fit files whose names end in",
+            "no such file. A pattern must match files whose names end in",
         ),
         "no such folder": (folder / "n?ne" / "a.parquet", "no such file. A pattern"),
-        "csv": (folder / "text" / "*.csv", "what fits is not Parquet"),
-        "a folder of csv": (folder / "text", "is a directory with no Parquet file in it"),
+        "csv": (folder / "text" / "*.csv", "the matching files are not Parquet"),
+        "a folder of csv": (folder / "text", "this folder has no Parquet file in it"),
     }
 
 
@@ -286,7 +286,7 @@ def test_files_without_rows(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("many", [0, 10**6])
 def test_a_file_that_changes_is_noticed(many: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(duck, "MANY_ROWS", many)  # 0: a thread reads ahead
+    monkeypatch.setattr(duck, "MIN_PREFETCH_ROWS", many)  # 0: a thread reads ahead
     path = write(tmp_path / "a.parquet", x=[1, 2, 3])
     source = open_source(path)
     for other in ({"x": [1, 2]}, {"x": [1, 2, 3, 4]}, {"y": ["a"], "z": ["b"]}):

@@ -21,11 +21,11 @@ from certsynth.certificate.direct import (
     Direct,
     certificate_shares,
     choice_sensitivity,
+    direct_certificate,
     exact_query,
-    released,
     single_columns,
 )
-from certsynth.certificate.passes import Batches, compared
+from certsynth.certificate.passes import Batches, compare_tables
 from certsynth.domain import Schema
 from certsynth.mechanisms import Budget, Guarantee, Neighbours
 from certsynth.mechanisms.concentrated import Privacy, pure_epsilon
@@ -165,7 +165,7 @@ def direct_bounds(
     answers = []
     for bare, share, each in queries:
         query = bare.with_nets(synthetic())  # never the private rows
-        told = compared(
+        compared = compare_tables(
             query,
             private,
             [_public(synthetic)],
@@ -175,10 +175,10 @@ def direct_bounds(
             progress=progress,
         )
         answers.append(
-            released(
+            direct_certificate(
                 query,
-                told.found[0],
-                told.rows,
+                compared.found[0],
+                compared.rows,
                 budget=budget.share(share),
                 beta=beta * share,
                 neighbours=neighbours,
@@ -215,14 +215,14 @@ def choose_table(
     That sensitivity is fixed by the schema: under add/remove it takes the tables' rows to be as far from the lattice as
     rows can be, since only one of the tables is published.
     """
-    told = compared(
+    compared = compare_tables(
         fine,
         private,
         [in_memory(table) for table in tables],
         memory=allowed_memory(memory),
         progress=progress,
     )
-    queries = [exact_query(fine, found, told.rows, neighbours=neighbours) for found in told.found]
+    queries = [exact_query(fine, found, compared.rows, neighbours=neighbours) for found in compared.found]
     sensitivity = choice_sensitivity(fine, neighbours)
     best = choose_least([query.losses[0] for query in queries], sensitivity=sensitivity, epsilon=pure_epsilon(budget))
     return best, Guarantee(cost_of_choice(budget), neighbours), sensitivity

@@ -9,7 +9,7 @@ from certsynth.algorithm.declaration import takes
 from certsynth.algorithm.options import EvaluateOptions
 from certsynth.algorithm.request import checked_subsets, named_columns
 from certsynth.algorithm.sizes import allowed_memory, check_lattice
-from certsynth.certificate.passes import compared
+from certsynth.certificate.passes import compare_tables
 from certsynth.domain import Schema
 from certsynth.errors import InputError
 from certsynth.queries.fine import PLACING_PHASE, LatticeQuery
@@ -94,7 +94,7 @@ def evaluate(data: Any, synthetic: Any, schema: Schema, **options: Unpack[Evalua
     sources = open_source(data, what="private data"), open_source(synthetic, what="synthetic table")
     fine = bare.with_nets(*(cleaned(source, schema) for source in sources))
     first, second = (rows_of(source, schema, PLACING_PHASE, progress=progress) for source in sources)
-    told = compared(
+    compared = compare_tables(
         fine,
         second,
         [first],
@@ -103,11 +103,11 @@ def evaluate(data: Any, synthetic: Any, schema: Schema, **options: Unpack[Evalua
         what="private data",
         progress=progress,
     )
-    if not told.rows:
+    if not compared.rows:
         raise InputError("the synthetic table has no rows: there is nothing to compare.")
     losses = []
     names = schema.names
-    for subset, d in zip(fine.marginals.subsets, told.found[0], strict=True):
+    for subset, d in zip(fine.marginals.subsets, compared.found[0], strict=True):
         moved = d.first_moved + d.second_moved
         losses.append(
             SubsetLoss(

@@ -21,7 +21,7 @@ from certsynth.artefact.release import Certified
 from certsynth.artefact.table import cleaned_table
 from certsynth.base.html import block, paragraph
 from certsynth.base.progress import Progress, silent
-from certsynth.certificate.passes import compared
+from certsynth.certificate.passes import compare_tables
 from certsynth.errors import InputError, TooLarge
 from certsynth.mechanisms.guarantee import stored_rational
 from certsynth.queries.fine import LatticeQuery
@@ -129,7 +129,7 @@ def _through(release: Release, clean: Sequence[np.ndarray], progress: Progress) 
         return None
     fine = fine.with_nets([release.rows], [clean])
     tables = in_memory(release.rows), [in_memory(clean)]
-    told = compared(fine, *tables, memory=default_memory(), every=True, progress=progress)
+    told = compare_tables(fine, *tables, memory=default_memory(), every=True, progress=progress)
     bounds = {frozenset(columns): bound for columns, bound in certificate.subsets}
     found: list[tuple[list[str], float]] = []
     for subset, d in zip(fine.marginals.subsets, told.found[0], strict=True):

@@ -8,7 +8,7 @@ from fractions import Fraction
 from typing import Any
 
 from certsynth.artefact.certificate import ADAPTING, COUNTED, DISPLACEMENT, LOSS_OF_ROWS, LOSS_OF_SINGLES
-from certsynth.certificate.skipping import FINENESS
+from certsynth.certificate.skipping import LOSS_UNITS
 from certsynth.mechanisms import Budget, Guarantee, Measurement, Neighbours, Sensitivity, Unit
 from certsynth.mechanisms.guarantee import stored_rational
 from certsynth.mechanisms.measure import sensitivity
@@ -20,8 +20,8 @@ WORTH = {
     COUNTED: Fraction(1),
     ADAPTING: Fraction(1),
     DISPLACEMENT: Fraction(1, MOVE_UNITS),
-    LOSS_OF_ROWS: Fraction(1, FINENESS),
-    LOSS_OF_SINGLES: Fraction(1, FINENESS),
+    LOSS_OF_ROWS: Fraction(1, LOSS_UNITS),
+    LOSS_OF_SINGLES: Fraction(1, LOSS_UNITS),
 }
 """What one unit of a step's integers stands for: rows, occupied cells, or rows times a distance."""
 
