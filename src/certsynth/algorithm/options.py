@@ -1,9 +1,9 @@
-"""Every option once: its name, type, default, help, check, and where it exists.
+"""Declarations of all options: name, type, default, help, check, and the functions and commands that have them.
 
-A new option is one new field, in the TypedDict of those functions and commands that shall have it. The signatures, the
+To add an option, add one field to the TypedDict of the functions and commands that should have it. The signatures, the
 estimator, the command line (`cli/options.py`) and the reference pages are built from the fields.
 
-Nothing heavy is imported here, so that `certsynth --help` is quick.
+Nothing heavy is imported here, so that `certsynth --help` stays fast.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from certsynth.algorithm.registry import method_names
 from certsynth.base.progress import Progress, silent
 
 AUTO_MECHANISMS = ("identity", "haar", "haar-hilbert", "haar-weighted", "quad-tree")
-"""Those that `release` chooses from unless one is asked for."""
+"""The mechanisms among which `release` chooses by default."""
 
 MECHANISMS = (*AUTO_MECHANISMS, "haar-tour", "haar-noisy-total", *method_names("mechanism"))
 
@@ -29,10 +29,10 @@ RESOLUTION = WholeNumber(1, 1024, auto=True)
 ROWS = WholeNumber(1, MAX_ROWS)
 
 Number = str | int | float | Fraction | Decimal
-"""A number that is read exactly: as its text says, also if it is a float."""
+"""A number that is read exactly: by its decimal text, even if it is a float."""
 
 
-# ------------------------------------------------------------------------------------------- what can be asked for
+# ---------------------------------------------------------------------------------------------- groups of options
 
 
 class ColumnOptions(TypedDict, total=False):
@@ -294,7 +294,7 @@ class LatticeOptions(TypedDict, total=False):
     ]
 
 
-# ------------------------------------------------------------------------------------------------- who takes what
+# ------------------------------------------------------------------------- options of each function and command
 
 
 class EstimatorOptions(
@@ -308,15 +308,15 @@ class EstimatorOptions(
     MemoryOptions,
     total=False,
 ):
-    """What `CertifiedSynthesizer` keeps."""
+    """Options that `CertifiedSynthesizer` stores."""
 
 
 class CallOptions(NoiseOptions, ProgressOptions, total=False):
-    """What belongs to one call, and is not kept."""
+    """Options of a single call, which are not stored."""
 
 
 class FitOptions(CallOptions, total=False):
-    """What `CertifiedSynthesizer.fit` takes."""
+    """Options of `CertifiedSynthesizer.fit`."""
 
     refit: Annotated[
         bool,
@@ -331,7 +331,7 @@ class FitOptions(CallOptions, total=False):
 
 
 class ReleaseOptions(EstimatorOptions, CallOptions, total=False):
-    """What `release` takes."""
+    """Options of `release`."""
 
 
 class PlanOptions(
@@ -343,7 +343,7 @@ class PlanOptions(
     ProgressOptions,
     total=False,
 ):
-    """What `plan` takes."""
+    """Options of `plan`."""
 
     rows: Required[
         Annotated[
@@ -369,7 +369,7 @@ class CertifyOptions(
     CallOptions,
     total=False,
 ):
-    """What `certify` takes."""
+    """Options of `certify`."""
 
     per_subset: Annotated[
         bool,
@@ -383,4 +383,4 @@ class CertifyOptions(
 
 
 class EvaluateOptions(ColumnOptions, LatticeOptions, MemoryOptions, ProgressOptions, total=False):
-    """What `evaluate` takes."""
+    """Options of `evaluate`."""

@@ -1,4 +1,4 @@
-"""Both certificates once more, from what a release holds: for its own rows, or for others."""
+"""Recompute both certificates from the contents of a release, for its own rows or for others."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from certsynth.mechanisms.guarantee import stored_rational
 from certsynth.queries.fine import LatticeQuery
 
 MOST_DRAWS = 100_000
-"""Draws that are made for a certificate that somebody else wrote."""
+"""Most draws computed for a certificate from an untrusted source."""
 
 
 def stated_settings(release: Release) -> Settings:

@@ -11,7 +11,7 @@ import numpy as np
 from certsynth.algorithm.declaration import takes
 from certsynth.algorithm.method import Run, checked_settings, method_named
 from certsynth.algorithm.options import ReleaseOptions
-from certsynth.algorithm.request import usable
+from certsynth.algorithm.request import select_final_columns
 from certsynth.algorithm.settings import Settings
 from certsynth.algorithm.sizes import check_lattice
 from certsynth.algorithm.steps import run
@@ -48,7 +48,7 @@ def release(data: Any, schema: Schema, **options: Unpack[ReleaseOptions]) -> Rel
 
     Paper: Algorithm 1 [algorithm], Definition 1 [differential-privacy]
     """
-    schema = usable(schema, options["columns"], options["subsets"])
+    schema = select_final_columns(schema, options["columns"], options["subsets"])
     settings = checked_settings(schema, options)
     out, memory, progress = options["out"], options["memory"], options["progress"]
     signer = as_signer(options["sign"])

@@ -89,7 +89,7 @@ def compare_tables(
         for each, best, table in zip(found, largest, tables, strict=True):
             theirs = table(group)
             if not theirs.rows:
-                raise InputError(f"the {what} has no rows: there is nothing to {purpose}.")
+                raise InputError(f"the {what} has no rows, so there is nothing to {purpose}.")
             ours = ours or private(group)  # read private rows only if there is something to compare them with
             if group is not groups[0] and ours.rows != rows:
                 raise InputError("a table changes while it is read. Give a fixed copy.")
