@@ -204,7 +204,7 @@ def test_a_displacement_speaks_of_one_measurement_only():
         neighbours=Neighbours.REPLACE_ONE,
         noise=NoNoise(),
     )
-    with pytest.raises(ValueError, match="one measurement"):
+    with pytest.raises(ValueError, match="a single measurement"):
         plug_in([made, made], schema, clean, beta=Fraction(1, 10), draws=20, seed=1, displaced=displaced)
 
 

@@ -218,7 +218,7 @@ def test_where_each_subset_counts_none_is_skipped():
     ours, theirs = fine.count([random_rows(rng, 50)]), fine.count([random_rows(rng, 50)])
     found = largest_distances(fine, ours, theirs, largest=Largest())
     assert any(d.skipped for d in found)
-    with pytest.raises(ValueError, match="none may be skipped"):
+    with pytest.raises(ValueError, match="no subset is skipped"):
         exact_query(fine, found, 50, neighbours=Neighbours.REPLACE_ONE, per_subset=True)
 
 

@@ -86,7 +86,7 @@ def test_a_wrong_epsilon_is_told_with_its_rule(town, run, epsilon):
         ("--columns=age,regoin", "column 'regoin' is not in the schema, which has: age, region, employed."),
         (
             "--workload=workload.toml",
-            "the workload names 'regoin', which is no column of the schema: choose from age, region, employed.",
+            "the workload names 'regoin', which is not a column of the schema: choose from age, region, employed.",
         ),
     ],
 )

@@ -73,7 +73,7 @@ class SchemaOptions(TypedDict, total=False):
         Annotated[
             Path,
             Option(
-                "The schema: a TOML file that says what rows may hold.",
+                "The schema: a TOML file that describes the columns and their possible values.",
                 BASIC,
                 typed="file",
                 flag="schema",
@@ -89,8 +89,8 @@ class ReadingOptions(TypedDict, total=False):
     engine: Annotated[
         str,
         Option(
-            "Who reads Parquet files and runs the query: duckdb, here; or spark, where rows stay in its executors and "
-            "the private table may also be one that Spark knows by name.",
+            "The engine that reads Parquet files and runs the query: duckdb, locally; or spark, where rows stay in its "
+            "executors and the private table may also be the name of a Spark table.",
             BASIC,
             default="duckdb",
             check=OneOf(("duckdb", "spark")),
@@ -99,7 +99,7 @@ class ReadingOptions(TypedDict, total=False):
     sql: Annotated[
         bool,
         Option(
-            "The private table is given as a SQL query, a single SELECT, in place of a file.",
+            "The private table is given as a SQL query, a single SELECT, instead of a file.",
             BASIC,
             default=False,
             typed="flag",
@@ -108,8 +108,8 @@ class ReadingOptions(TypedDict, total=False):
     attach: Annotated[
         tuple[str, ...],
         Option(
-            "A database that the query of {sql} may read by this name: a DuckDB or SQLite file, postgres:… or mysql:…; "
-            "may be given several times.",
+            "A database that the query of {sql} may read under this name: a DuckDB or SQLite file, postgres:… or "
+            "mysql:…; may be given several times.",
             BASIC,
             metavar="NAME=DATABASE",
             repeatable=True,

@@ -140,7 +140,7 @@ def expectation(found: Plan) -> str:
     source = words.counted(best.rehearsals, "made-up table") if best.rehearsals else "a model"
     prediction = f"This is a prediction from {source} and not a promise: the release gets a certificate of its own."
     if best.predicted_bound >= 1:
-        return f"Expect a certificate that says nothing: a bound of 1. {words.HELPS} {prediction}"
+        return f"Expect a vacuous certificate: a bound of 1. {words.HELPS} {prediction}"
     about, low, high = words.upward(best.predicted_bound), words.downward(best.low), words.upward(best.high)
     columns = words.columns_of(found.sparsity, None if found.workload is None else len(found.workload))
     return (
