@@ -34,7 +34,7 @@ from dp_accounting.pld import privacy_loss_distribution as pld
 from dp_accounting.rdp import RdpAccountant
 
 from certsynth import Release, Schema, release
-from certsynth.certificate.direct import FINENESS
+from certsynth.certificate.direct import LOSS_UNITS
 from certsynth.mechanisms.measure import coefficients
 from certsynth.queries.displacement import farthest
 from certsynth.queries.fine import MOVE_UNITS, LatticeQuery
@@ -187,7 +187,7 @@ def _other(step: dict[str, Any], stated: Fraction, hidden: bool, made: Release) 
         change = 1 + Fraction(fine.farthest(), MOVE_UNITS)
         if hidden:  # what synthetic rows are moved counts once more
             change += Fraction(max(fine.count([made.rows]).moved), MOVE_UNITS * len(made.rows[0]))
-        most = math.ceil(FINENESS * change)
+        most = math.ceil(LOSS_UNITS * change)
     return Part(what, np.array([most]), float.fromhex(step["scale"]), stated)
 
 

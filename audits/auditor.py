@@ -23,7 +23,7 @@ from unittest import mock
 
 import numpy as np
 
-from certsynth.certificate.direct import FINENESS
+from certsynth.certificate.direct import LOSS_UNITS
 from certsynth.domain import Schema
 from certsynth.mechanisms import Budget, Neighbours, Sensitivity, Unit, measure, strategy_named
 from certsynth.mechanisms.concentrated import rho_of
@@ -94,9 +94,9 @@ def measured(
 def noisy_loss(budget: Budget, copies: int) -> Pair:
     """The loss of a direct certificate, of tables between which it differs by all that it can."""
     made = []
-    for value in (0, FINENESS):
+    for value in (0, LOSS_UNITS):
         noise = ManyAtOnce(copies)
-        most = Sensitivity(FINENESS, FINENESS**2)
+        most = Sensitivity(LOSS_UNITS, LOSS_UNITS**2)
         measure_scalars([value], sensitivity=most, budget=budget, neighbours=REPLACE, noise=noise)
         made.append(noise.drawn)
     return made[0], made[1]

@@ -23,7 +23,7 @@ from joblib import Parallel, delayed
 
 from certsynth import Release, Schema, release
 from certsynth.certificate.comparison import distances
-from certsynth.certificate.direct import FINENESS, exact_query, nothing
+from certsynth.certificate.direct import LOSS_UNITS, distances_to_empty, exact_query
 from certsynth.mechanisms import Budget, Measurement, Sensitivity, Unit
 from certsynth.mechanisms.guarantee import Neighbours
 from certsynth.mechanisms.measure import coefficients
@@ -206,16 +206,16 @@ def _direct_scores(case: Case, made: Release, name: str, part: Mapping[str, Any]
     losses, queries = [], []
     for rows in rows_of(case):
         ours = fine.count(rows)
-        found = distances(fine, ours, theirs) if ours.rows else nothing(fine, theirs)
+        found = distances(fine, ours, theirs) if ours.rows else distances_to_empty(fine, theirs)
         query = exact_query(fine, found, ours.rows, neighbours=neighbours, two_sided=False)
         queries.append(query)
-        losses.append(query.losses[0] / FINENESS / (max(ours.rows, 1) if case.hidden else 1))
+        losses.append(query.losses[0] / LOSS_UNITS / (max(ours.rows, 1) if case.hidden else 1))
     seen = part["terms"]["measured_loss"] * (1 if case.hidden else case.rows)
     closer = abs(seen - losses[0]) - abs(seen - losses[1])
     scores = {f"{name} certificate": round(closer, 9), f"{name} measured loss": part["terms"]["measured_loss"]}
     if not case.hidden:  # where the number of rows has noise as well, only a quotient of noisy numbers is told
         unit = Unit.RHO if "rho" in part else Unit.EPSILON
-        scale = calibrated_scale(queries[0].sensitivity, Budget(Fraction(part[unit]), unit)) / FINENESS
+        scale = calibrated_scale(queries[0].sensitivity, Budget(Fraction(part[unit]), unit)) / LOSS_UNITS
         scores[f"likelihood of the {name} certificate"] = log_ratio(
             np.array([seen]), np.array(losses[:1]), np.array(losses[1:]), scale, unit
         )

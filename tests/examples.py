@@ -34,7 +34,7 @@ from certsynth import Schema, demo
 from certsynth.cli import main
 
 ROOT = Path(__file__).parents[1]
-ROWS = 3_000  # of fewer, noise could leave a certificate that says nothing, and other words on the page
+ROWS = 3_000  # of fewer, noise could leave a vacuous certificate, and other words on the page
 QUICK = ("age", "sex", "region", "employed")  # columns with few values, so that nothing takes long
 PINNED = ("--resolution", "4", "--mechanism", "identity")
 

@@ -92,7 +92,7 @@ def made(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactor
     asked |= {} if "rho" in asked else {"epsilon": asked.get("epsilon", 8)}
     with pytest.MonkeyPatch.context() as patch:
         if "columns" not in asked:
-            patch.setattr(settings, "MOST_DRAWS", 200)
+            patch.setattr(settings, "MAX_DRAWS", 200)
         yield release(PRIVATE, EVERY_KIND, out=tmp_path_factory.mktemp("every") / "out", **asked)
 
 

@@ -62,7 +62,7 @@ def test_scikit_learn_can_clone_it_and_ask_whether_it_is_fitted():
 
 def test_unknown_options_are_refused_and_none_is_changed():
     synthesizer = made()
-    with pytest.raises(InputError, match="'epsilom' is no option: choose from schema, epsilon"):
+    with pytest.raises(InputError, match="'epsilom' is not an option: choose from schema, epsilon"):
         synthesizer.set_params(delta=1, epsilom=2)
     assert synthesizer.delta is None
 
@@ -82,7 +82,7 @@ def test_fit_spends_once_and_again_only_if_asked(tmp_path):
     synthesizer = made(ledger=path, cap=9, dataset="rows")
     assert synthesizer.fit(native(60)) is synthesizer
     first = synthesizer.release_
-    with pytest.raises(InputError, match=r"is fitted already, and another fit spends .* fit\(data, refit=True\)"):
+    with pytest.raises(InputError, match=r"is already fitted, and another fit spends .* fit\(data, refit=True\)"):
         synthesizer.fit(native(60))
     assert synthesizer.release_ is first
     assert Ledger.load(path).spent == 3
@@ -127,7 +127,7 @@ def test_no_private_row_is_kept():
     again = pickle.loads(kept)
     assert again.sample().equals(synthesizer.sample())
     assert again.sample(40, seed=1).table.equals(synthesizer.sample(40, seed=1).table)
-    with pytest.raises(InputError, match="is fitted already"):
+    with pytest.raises(InputError, match="is already fitted"):
         again.fit(frame)
     assert b"CANARY-91" in pickle.dumps(made(public=frame))  # the control: what is given as public is kept
 

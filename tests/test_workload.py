@@ -184,8 +184,8 @@ CALLS = {
     ("asked", "rule"),
     [
         ({"subsets": [["a"]], "sparsity": 1}, "exclude each other"),
-        ({"subsets": [["a", "d"]]}, "names 'd', which is no column of the schema: choose from a, b, c"),
-        ({"subsets": [["a", "b"]], "columns": ["a", "c"]}, "names 'b', which is no column of the schema"),
+        ({"subsets": [["a", "d"]]}, "names 'd', which is not a column of the schema: choose from a, b, c"),
+        ({"subsets": [["a", "b"]], "columns": ["a", "c"]}, "names 'b', which is not a column of the schema"),
         ({"subsets": [[]]}, "at least one column, and each column once"),
         ({"subsets": [["a", "a"]]}, "at least one column, and each column once"),
         ({"subsets": []}, "leave the workload out"),

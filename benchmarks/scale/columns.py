@@ -26,8 +26,8 @@ import polars as pl
 from certsynth import evaluate, plan, release
 from certsynth.algorithm.sizes import default_memory
 from certsynth.certificate.direct import exact_query
-from certsynth.certificate.passes import compared
-from certsynth.certificate.skipping import COARSER
+from certsynth.certificate.passes import compare_tables
+from certsynth.certificate.skipping import COARSE_BOUNDS
 from certsynth.mechanisms import Neighbours
 from certsynth.queries.fine import LatticeQuery
 from certsynth.queries.marginals import Subset, all_subsets
@@ -150,12 +150,12 @@ def certified(kind: str, *, skip: bool) -> Step:
         fine = LatticeQuery.of(schema, subsets)
         ours, theirs = (wide.cleaned_rows(frame, schema) for frame in tables_for(kind, columns, rows, folder))
         cpu = processor_seconds()
-        told = compared(fine, in_memory(ours), [in_memory(theirs)], memory=default_memory(), every=not skip)
+        told = compare_tables(fine, in_memory(ours), [in_memory(theirs)], memory=default_memory(), every=not skip)
         query = exact_query(fine, told.found[0], told.rows, neighbours=Neighbours.REPLACE_ONE, two_sided=False)
         return {
             "subsets": len(subsets),
             "solved": told.solves if skip else len(subsets),
-            "large": sum(size >= COARSER[0][1] for size in fine.marginals.sizes()),
+            "large": sum(size >= COARSE_BOUNDS[0][1] for size in fine.marginals.sizes()),
             "passes": told.passes,
             "compare_cpu": round((processor_seconds() - cpu) * scaled, 1),
             "scaled": scaled,

@@ -22,7 +22,7 @@ from distributed import Client, LocalCluster
 
 from certsynth.algorithm.sizes import default_memory
 from certsynth.base import parallel
-from certsynth.certificate.passes import compared
+from certsynth.certificate.passes import compare_tables
 from certsynth.queries.fine import LatticeQuery
 from certsynth.queries.marginals import all_subsets
 from certsynth.queries.tally import in_memory
@@ -65,7 +65,7 @@ def main() -> None:
         for way, within in WAYS.items():
             with within():
                 began = time.perf_counter()
-                answers.append(compared(fine, ours, [theirs], memory=default_memory(), every=True).found)
+                answers.append(compare_tables(fine, ours, [theirs], memory=default_memory(), every=True).found)
                 seconds = time.perf_counter() - began
             best[way] = min(seconds, best.get(way, seconds))
     same = all(answer == answers[0] for answer in answers)

@@ -10,7 +10,7 @@ from pathlib import Path
 import click
 
 from certsynth.cli import main
-from certsynth.cli.options import grouped
+from certsynth.cli.options import group_options
 
 PAGE = Path(__file__).with_name("commands.md")
 
@@ -62,7 +62,7 @@ def described(command: click.Command) -> str:
     text = quoted(inspect.cleandoc(command.help or ""))
     lists = [
         f"{heading}:\n\n" + "".join(f"{item(option, click.Context(command))}\n" for option in options)
-        for heading, options in grouped(command.params).items()
+        for heading, options in group_options(command.params).items()
     ]
     return "\n".join([f"{text}\n", *lists])
 

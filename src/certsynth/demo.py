@@ -1,4 +1,4 @@
-"""A made-up town: a table that belongs to nobody, with a schema that a person could have written for it."""
+"""A fictitious town register, with a schema that a person could have written for it."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from pathlib import Path
 import numpy as np
 
 Columns = Mapping[str, Sequence[str]]
-"""Names of columns with their values as a CSV file has them; "" is missing."""
+"""Column names with values as in a CSV file; "" is missing."""
 
 SCHEMA = """\
 # What a row may hold, written from public knowledge alone: the register's code book and common sense.
@@ -66,7 +66,7 @@ _FIRST_DAY, _DAYS = datetime.date(2010, 1, 1), 5478  # to the end of 2024
 
 
 def people(rows: int, *, seed: int = 1) -> Columns:
-    """The town's register: columns that depend on each other, as in life. The same seed gives the same town.
+    """Generate the town's register, with dependent columns. The same seed gives the same town.
 
     >>> {name: values[0] for name, values in people(1).items()}["region"] in _REGIONS
     True
@@ -81,7 +81,7 @@ def people(rows: int, *, seed: int = 1) -> Columns:
     experience = np.clip(age - 20 - education, 0, 35)
     earned = np.exp(rng.normal(9.75 + 0.17 * education + 0.012 * experience, 0.38, rows))
     income = np.where(employed, earned, rng.gamma(3.0, 4200.0, rows) * (age >= 18))
-    untold = rng.random(rows) < np.where(income > 70_000, 0.25, 0.06)
+    missing = rng.random(rows) < np.where(income > 70_000, 0.25, 0.06)
     wealthy = np.clip(income / 60_000, 0, 1)
     places = np.cumsum([0.24 - 0.15 * wealthy, 0.16 + 0.06 * wealthy, 0.22 + 0 * wealthy, 0.26 - 0.1 * wealthy], axis=0)
     region = (rng.random(rows) > places).sum(axis=0)
@@ -91,7 +91,7 @@ def people(rows: int, *, seed: int = 1) -> Columns:
         "age": [str(a) for a in age],
         "sex": [str(s) for s in sex],
         "education": [_EDUCATION[e] for e in education],
-        "income": ["" if u else f"{x:.2f}" for x, u in zip(income, untold, strict=True)],
+        "income": ["" if absent else f"{x:.2f}" for x, absent in zip(income, missing, strict=True)],
         "region": [_REGIONS[r] for r in region],
         "registered": [(_FIRST_DAY + datetime.timedelta(int(d))).isoformat() for d in days],
         "employed": ["true" if e else "false" for e in employed],
@@ -99,13 +99,13 @@ def people(rows: int, *, seed: int = 1) -> Columns:
 
 
 def shuffled(table: Columns, *, seed: int = 2) -> Columns:
-    """Each column in an order of its own: every histogram is right, and nothing depends on anything any more."""
+    """Shuffle each column independently: every histogram is preserved, and every dependence is destroyed."""
     rng = np.random.default_rng(seed)
     return {name: [values[i] for i in rng.permutation(len(values))] for name, values in table.items()}
 
 
 def write_csv(table: Columns, path: Path) -> None:
-    """The table as a CSV file that was not there before."""
+    """Write the table to a new CSV file."""
     with path.open("x", encoding="utf-8", newline="") as file:
         writer = csv.writer(file, lineterminator="\n")
         writer.writerow(table)

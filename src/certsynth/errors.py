@@ -1,24 +1,24 @@
-"""Errors that are meant for people: each says what was wrong and what to do, and never quotes a data value."""
+"""Errors for users: each message states the problem and the remedy, and never quotes a data value."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable
 
-_LONGEST_WORD = 60  # finding likenesses takes quadratic time
+_MAX_COMPARED_CHARACTERS = 60  # the search for similar names takes quadratic time
 
 
 def did_you_mean(name: object, known: Iterable[str]) -> str:
-    """A sentence for the end of a message about an unknown name; nothing if no known one is like it.
+    """A suggestion for the end of a message about an unknown name; empty if no known name is similar.
 
-    For public names only: those of columns, kinds and entries.
+    For public names only: of columns, kinds and options.
 
     >>> did_you_mean("regoin", ["age", "region"]), did_you_mean("AGE", ["age"]), did_you_mean("height", ["age"])
     (" Did you mean 'region'?", " Did you mean 'age'?", '')
     """
-    import difflib  # only where something is wrong: `certsynth --help` must be quick
+    import difflib  # imported only for errors, so that `certsynth --help` stays fast
 
-    words = [word for word in known if len(word) <= _LONGEST_WORD]
-    if not isinstance(name, str) or len(name) > _LONGEST_WORD:  # whoever calls from Python may give anything
+    words = [word for word in known if len(word) <= _MAX_COMPARED_CHARACTERS]
+    if not isinstance(name, str) or len(name) > _MAX_COMPARED_CHARACTERS:  # a Python caller may pass anything
         return ""
     same = [word for word in words if word.strip().casefold() == name.strip().casefold()]
     near = same or difflib.get_close_matches(name, words, n=1)
@@ -26,15 +26,15 @@ def did_you_mean(name: object, known: Iterable[str]) -> str:
 
 
 class BudgetNote(str):
-    """A sentence on what became of the privacy budget, as a note of the error that ended the work."""
+    """A note on an error that says whether the privacy budget was spent."""
 
 
 class CertsynthError(Exception):
-    """Root of everything that certsynth raises on purpose."""
+    """Base class of all errors that certsynth raises deliberately."""
 
 
 class InputError(CertsynthError):
-    """An argument, a file or a table that cannot be used as it is."""
+    """An argument, file or table that cannot be used."""
 
 
 class SchemaError(InputError):
@@ -42,20 +42,20 @@ class SchemaError(InputError):
 
 
 class TooLarge(InputError):
-    """Work that would not fit: refused before any private row is read."""
+    """A task that would exceed memory or size limits; refused before any private row is read."""
 
 
 class CheckFailed(CertsynthError):
-    """A check that was asked for came out negative."""
+    """A requested check failed."""
 
 
 class UnsafeNoise(CertsynthError):
-    """The source of noise cannot be trusted, so nothing is released."""
+    """The source of randomness is not trustworthy, so nothing is released."""
 
 
 class SolverFailed(CertsynthError):
-    """A solver gave no usable answer; the message says what to try."""
+    """A solver returned no usable result; the message says what to try."""
 
 
 class WorkerDied(CertsynthError):
-    """A process that worked for this one ended before its work did, more than once."""
+    """A worker process died repeatedly before it finished its task."""

@@ -19,7 +19,7 @@ import certsynth
 from certsynth import CertifiedSynthesizer, certify, evaluate, plan, release
 from certsynth.algorithm import options
 from certsynth.algorithm.checks import OneOf, WholeNumber
-from certsynth.algorithm.declaration import GROUPS, Option, checked, declared, documented, takes
+from certsynth.algorithm.declaration import GROUPS, Option, checked, declared, extend_docstring, takes
 from certsynth.algorithm.options import (
     MECHANISMS,
     CertifyOptions,
@@ -236,7 +236,7 @@ def test_the_docstring_has_the_options_in_its_args():
         "    note: A note.",
         "",
     ]
-    assert documented("Go.", ["    a: b."]) == "Go.\n\nArgs:\n    a: b."
+    assert extend_docstring("Go.", ["    a: b."]) == "Go.\n\nArgs:\n    a: b."
 
 
 # ------------------------------------------------------------------------------------------------------ command line

@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from certsynth.answers import lifts
-from certsynth.answers.kernels import largest_mean, largest_share, merged
+from certsynth.answers.kernels import largest_mean, largest_share, merge_rows
 from certsynth.answers.quantiles import quantile
 from certsynth.answers.spans import Spans
 
@@ -126,5 +126,5 @@ def test_spans_are_the_sets_that_they_say(signs, joins):
 
 def test_rows_that_are_alike_are_made_one():
     first, second = np.array([1.0, 1.0, 2.0, 1.0]), np.array([np.inf, np.inf, 0.0, 3.0])
-    (a, b), shares = merged(first, second)
+    (a, b), shares = merge_rows(first, second)
     assert sorted(zip(a, b, shares, strict=True)) == [(1.0, 3.0, 0.25), (1.0, np.inf, 0.5), (2.0, 0.0, 0.25)]

@@ -39,11 +39,11 @@ SMALL = small()
 @pytest.mark.parametrize(
     ("query", "complaint"),
     [
-        ("", "a query is a statistic and brackets, like mean(age); there are mean, sum, variance"),
-        ("meen(a)", "at character 1: 'meen' is no statistic; did you mean 'mean'?"),
-        ("mean a", "a query is a statistic and brackets"),
-        ("mean(a", "at character 7: ')' is missing: a query ends with its bracket."),
-        ("mean(a))", "at character 8: a query ends with its bracket; ask several in several texts."),
+        ("", "a query is a statistic and its arguments, like mean(age); the statistics are mean, sum, variance"),
+        ("meen(a)", "at character 1: 'meen' is not a statistic; did you mean 'mean'?"),
+        ("mean a", "a query is a statistic and its arguments"),
+        ("mean(a", "at character 7: ')' is missing: a query ends with its closing bracket."),
+        ("mean(a))", "at character 8: a query ends with its closing bracket; write several queries as several texts."),
         ("mean()", "at character 6: mean takes a column, like mean(age)."),
         ("mean(a, b)", "mean takes a column, like mean(age)."),
         ("covariance(a)", "covariance takes a column and a column, like covariance(age, income)."),
@@ -54,36 +54,36 @@ SMALL = small()
         ("mean(o)", "'o' has labels; ask for quantile(o, 0.5) or fraction(o = …)."),
         ("variance(o)", "'o' has labels; ask for fraction(o = …)."),
         ("sum(c)", "'c' has labels; ask for count(c = …)."),
-        ("sum(d)", "dates do not add up; ask for the mean."),
+        ("sum(d)", "dates have no sum; ask for the mean."),
         ("cdf(c, 'x')", "'c' has no order; ask for fraction(c = …)."),
         ("cdf(d, 3)", "a number is compared with a date; write a date as a text, like '2024-12-31'."),
         ("cdf(a, 'x')", "a text is compared with a number; write the number without quotes."),
         ("quantile(a, 1)", "at character 13: a share between 0 and 1 must follow, like quantile(age, 0.9)."),
         ("quantile(a, b)", "a share between 0 and 1 must follow"),
         ("median(c)", "'c' has no order; ask for fraction(c = …)."),
-        ("variance(a + b)", "a column must stand here, and nothing else."),
+        ("variance(a + b)", "this must be a column, and nothing else."),
         ("covariance(a, a)", "the same column twice; ask for its variance."),
         ("mean(3)", "a constant needs no answer; name a column."),
         ("mean('x')", "a constant needs no answer; name a column."),
         ("mean(a > 3)", "expected a value, found a condition"),
         ("mean(a - a)", "a constant needs no answer; name a column."),
         ("mean(a*b)", "columns cannot be multiplied with each other"),
-        ("mean(a + b)", "a sum has a mean only over all rows, and where no value may be missing; ask column by"),
+        ("mean(a + b)", "the mean of a sum needs all rows, and columns without missing values; ask column by"),
         ("mean(-d)", "the negative of a date, or a sum with one, has no mean; date - date does."),
         ("fraction(a)", "this is a value, not a condition; compare it with something, like x >= 0."),
         ("fraction(a > 1 | )", "a condition must follow, like mean(income | age > 65)."),
-        ("count(a > 1 | b > 1)", "count knows no groups; mean and fraction do, like mean(income | age > 65)."),
+        ("count(a > 1 | b > 1)", "count does not support groups; mean and fraction do, like mean(income | age > 65)."),
         ("fraction(a > 1 and b > 1 and c = 'x')", "'a', 'b', 'c' are 3 columns, and this release certifies statistics "
          "of at most 2; ask about fewer at once, or release with a larger `sparsity`."),
-        ("mean(a | a > 99)", "no synthetic row satisfies the condition, so nothing can be said of the rows that do; "
+        ("mean(a | a > 99)", "no synthetic row satisfies the condition, so nothing can be said about the rows that do; "
          "ask for fraction(…) of it to see how rare they may be."),
         ("fraction(t = maybe)", "no column is called 'maybe'"),
         ("fraction(c = 'nowhere')", "'nowhere' is not a label of 'c', which has 'x', 'y', 'z', 'other'."),
         ("fraction(a / 2 > 1)", "'/' is not an operator here; write sums and multiples"),
         ("mean(`a)", "at character 6: the quote ` is never closed; close it where the text ends"),
         ("mean(a | b > 1 | c = 'x')", "'|' has no meaning here"),
-        ("__import__('os')", "'__import__' is no statistic"),
-        ("x" * 2000, "longer than 1,000 characters; ask for less at once."),
+        ("__import__('os')", "'__import__' is not a statistic"),
+        ("x" * 2000, "longer than 1,000 characters; shorten the query."),
         (7, "a query is a text such as"),
     ],
 )  # fmt: skip
@@ -258,18 +258,18 @@ def test_a_query_is_read_and_never_run():
 @pytest.mark.parametrize(
     ("asked", "complaint"),
     [
-        ({"columns": ("a",)}, "say how fast the function changes: either lipschitz=… or slopes={…}."),
-        ({"columns": ("a",), "lipschitz": 1, "slopes": {"a": 1}}, "say how fast"),
+        ({"columns": ("a",)}, "state how fast the function changes: either lipschitz=… or slopes={…}."),
+        ({"columns": ("a",), "lipschitz": 1, "slopes": {"a": 1}}, "state how fast"),
         ({"columns": (), "lipschitz": 1}, 'name the columns that the function looks at: columns=("age", "income").'),
         ({"columns": "a", "lipschitz": 1}, "name the columns"),
         ({"columns": ("zz",), "lipschitz": 1}, "no column is called 'zz'; there are 'a'"),
         ({"columns": ("a", "a"), "lipschitz": 1}, "a column is named twice"),
-        ({"columns": ("a",), "lipschitz": -1}, "lipschitz must be a number that is not negative."),
-        ({"columns": ("a",), "lipschitz": "x"}, "lipschitz must be a number"),
+        ({"columns": ("a",), "lipschitz": -1}, "lipschitz must be a non-negative number."),
+        ({"columns": ("a",), "lipschitz": "x"}, "lipschitz must be a non-negative"),
         ({"columns": ("a",), "slopes": {"b": 1}}, "slopes must name the columns of the function"),
-        ({"columns": ("b",), "slopes": {"b": 1}}, "slopes do not say what happens then; give bounds=(low, high)."),
+        ({"columns": ("b",), "slopes": {"b": 1}}, "which slopes do not cover; give bounds=(low, high)."),
         ({"columns": ("a",), "lipschitz": 1, "bounds": (1, 0)}, "bounds are two numbers, the smaller one first"),
-        ({"columns": ("a",), "lipschitz": 1, "bounds": (0, 0.1)}, "beyond its bounds; widen them."),
+        ({"columns": ("a",), "lipschitz": 1, "bounds": (0, 0.1)}, "outside its bounds; widen them."),
         ({"columns": ("a", "b", "c"), "lipschitz": 1}, "are 3 columns"),
     ],
 )  # fmt: skip
@@ -282,5 +282,5 @@ def test_a_function_says_what_it_must(asked, complaint):
 
 @pytest.mark.parametrize("function", [lambda a: 1.0, lambda a: a[:-1], lambda a: ["x"] * 8, lambda a: a * np.nan])
 def test_a_function_gives_a_number_for_each_row(function):
-    with pytest.raises(InputError, match=r"one number for each row|no finite numbers"):
+    with pytest.raises(InputError, match=r"one number for each row|not finite"):
         answer_function(SMALL, function, columns=("a",), lipschitz=1, slopes=None, bounds=None, row_by_row=False)

@@ -246,7 +246,7 @@ def test_functions_of_the_user_are_bounded_by_their_slopes(seed):
 @pytest.mark.parametrize("query", ["mean(b)", "variance(a)", "covariance(a, b)", "quantile(b, 0.3)", "sum(b - 2)"])
 def test_rows_that_were_moved_to_a_grid_are_paid_for(query, monkeypatch):
     """As if there were too many rows, and a very coarse grid."""
-    monkeypatch.setattr(kernels, "MOST_ROWS", 1)
+    monkeypatch.setattr(kernels, "MAX_EXACT_ROWS", 1)
     monkeypatch.setattr(kernels, "GRID_STEPS", {1: 3, 2: 3})
     names, truth = STATISTICS[query]
     world, rng = WORLDS[names], np.random.default_rng(8)

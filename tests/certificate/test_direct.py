@@ -17,12 +17,12 @@ from certsynth.algorithm.settings import DIRECT_BETA
 from certsynth.certificate.comparison import Distance, distances
 from certsynth.certificate.direct import (
     COUNT_WEIGHT,
-    FINENESS,
+    LOSS_UNITS,
     SINGLE_SHARE,
     bounds,
+    distances_to_empty,
     exact_query,
     moved_weight,
-    nothing,
 )
 from certsynth.domain import Schema
 from certsynth.errors import InputError, SolverFailed
@@ -101,7 +101,7 @@ def _sorted(rows):
 
 def _query(fine, rows, synthetic, neighbours, *, per_subset=False, two_sided=True):
     ours = fine.count([[np.array(column) for column in zip(*rows, strict=True)]] if rows else [])
-    found = distances(fine, ours, synthetic) if rows else nothing(fine, synthetic)
+    found = distances(fine, ours, synthetic) if rows else distances_to_empty(fine, synthetic)
     return exact_query(fine, found, len(rows), neighbours=neighbours, per_subset=per_subset, two_sided=two_sided)
 
 
@@ -119,7 +119,7 @@ def _all_distances(case, steps):
     schema, synthetic, most = TABLES[case]
     fine = LatticeQuery.of(schema, [(0,), tuple(range(len(schema)))], steps=steps)
     theirs = fine.count([[np.array(column) for column in zip(*synthetic, strict=True)]])
-    found = {(): nothing(fine, theirs)}
+    found = {(): distances_to_empty(fine, theirs)}
     for size in range(1, most + 1):
         for rows in itertools.combinations_with_replacement(itertools.product(*map(_values, schema)), size):
             ours = fine.count([[np.array(column) for column in zip(*rows, strict=True)]])
@@ -157,7 +157,7 @@ def test_no_pair_of_neighbours_moves_the_query_by_more_than_its_sensitivity(case
                     assert max(losses) <= query.loss_sensitivity
                     largest, pairs = max(largest, *losses), pairs + 1
     assert pairs > 200
-    assert largest >= FINENESS  # one row can move the loss by a whole row: the sensitivity is not padded
+    assert largest >= LOSS_UNITS  # one row can move the loss by a whole row: the sensitivity is not padded
 
 
 def test_the_stated_sensitivity_counts_every_coordinate():
@@ -165,7 +165,7 @@ def test_the_stated_sensitivity_counts_every_coordinate():
     theirs = fine.count([[np.array([0.0]), np.array([0])]])
     query = _query(fine, [(1.0, 0)], theirs, Neighbours.REPLACE_ONE, per_subset=True)
     assert moved_weight(fine) == 1
-    loss, moved = FINENESS + FINENESS // 4, FINENESS // 4
+    loss, moved = LOSS_UNITS + LOSS_UNITS // 4, LOSS_UNITS // 4
     assert query.sensitivity == Sensitivity(2 * loss + moved, 2 * loss**2 + moved**2)
     upper = _query(fine, [(1.0, 0)], theirs, Neighbours.REPLACE_ONE, per_subset=True, two_sided=False)
     assert upper.sensitivity == Sensitivity(2 * loss, 2 * loss**2)
@@ -215,9 +215,9 @@ def test_the_bound_of_a_release_is_too_low_no_more_often_than_it_says(neighbours
     """The noise alone, many times; where the number of rows is known the slack is no larger than it must be."""
     rows, beta = 600, Fraction(1, 20) * DIRECT_BETA * share
     fine = LatticeQuery.of(WOVEN, [(0, 1)])
-    loss, count = FINENESS * rows * 3 // 10, int(FINENESS * COUNT_WEIGHT)
+    loss, count = LOSS_UNITS * rows * 3 // 10, int(LOSS_UNITS * COUNT_WEIGHT)
     hidden = neighbours is Neighbours.ADD_REMOVE
-    change = Sensitivity(FINENESS + hidden * count, FINENESS**2 + hidden * count**2)
+    change = Sensitivity(LOSS_UNITS + hidden * count, LOSS_UNITS**2 + hidden * count**2)
     budget = Budget(Fraction(1, 10) * share, unit)
     noised = ExactNoise().add(np.repeat([loss, count * rows], runs), sensitivity=change, budget=budget)
     failures = 0
@@ -235,9 +235,9 @@ def test_the_bound_of_a_release_is_too_low_no_more_often_than_it_says(neighbours
 def test_a_number_of_rows_from_before_serves_as_well(unit, narrower):
     """With noise as stated the bound is too low no more often than it says; control: with less slack than noise."""
     rows, runs, beta = 600, 4_000, Fraction(1, 5)
-    fine, loss = LatticeQuery.of(WOVEN, [(0, 1)]), FINENESS * 600 * 3 // 10
+    fine, loss = LatticeQuery.of(WOVEN, [(0, 1)]), LOSS_UNITS * 600 * 3 // 10
     budgets = Budget(Fraction(1, 10), unit), Budget(Fraction(1, 200), unit)
-    changes = Sensitivity(FINENESS, FINENESS**2), Sensitivity(1, 1)
+    changes = Sensitivity(LOSS_UNITS, LOSS_UNITS**2), Sensitivity(1, 1)
     losses, counts = (
         ExactNoise().add(np.repeat(value, runs), sensitivity=change, budget=budget)
         for value, change, budget in zip((loss, rows), changes, budgets, strict=True)

@@ -12,7 +12,7 @@ import certsynth.queries.net as net_module
 from certsynth import certify, evaluate
 from certsynth.algorithm.sizes import check_lattice
 from certsynth.certificate.comparison import distances
-from certsynth.certificate.direct import FINENESS, exact_query, nothing
+from certsynth.certificate.direct import LOSS_UNITS, distances_to_empty, exact_query
 from certsynth.domain import Schema
 from certsynth.errors import InputError, SolverFailed
 from certsynth.mechanisms import Neighbours
@@ -44,7 +44,7 @@ def queries_of(fine, synthetic, tables, neighbours):
     found = {}
     for table in tables:
         ours = fine.count([columns_of(table)] if table else [])
-        between = distances(fine, ours, theirs) if table else nothing(fine, theirs)
+        between = distances(fine, ours, theirs) if table else distances_to_empty(fine, theirs)
         found[table] = exact_query(fine, between, len(table), neighbours=neighbours)
     return found
 
@@ -78,8 +78,8 @@ def test_no_pair_of_neighbours_moves_the_query_by_more_than_its_sensitivity(case
     fine = LatticeQuery.of(TINY, [ALL]).with_nets([columns_of(SYNTHETIC[case])])
     worst, allowed, pairs = largest_change(fine, SYNTHETIC[case], neighbours)
     assert worst <= allowed
-    assert worst >= 0.6 * FINENESS  # and it is not far below
-    assert allowed <= FINENESS * (1 + Fraction(1, 32)) + 2
+    assert worst >= 0.6 * LOSS_UNITS  # and it is not far below
+    assert allowed <= LOSS_UNITS * (1 + Fraction(1, 32)) + 2
     assert pairs > 2_000
 
 

@@ -10,7 +10,7 @@ import pytest
 from certsynth import evaluate, release
 from certsynth.base.progress import silent
 from certsynth.certificate import plug_in as plugging
-from certsynth.certificate.plug_in import DISPLACEMENT_BETA, PLAIN, _drawn, _shared_scales, plug_in
+from certsynth.certificate.plug_in import DEFAULT_PROXIES, DISPLACEMENT_BETA, _shared_scales, _simulate, plug_in
 from certsynth.domain import Ordered, Schema
 from certsynth.mechanisms import Budget, Neighbours, Sensitivity, Unit, measure, strategy_named
 from certsynth.mechanisms.samplers import SimulatedNoise
@@ -180,7 +180,9 @@ def test_scales_of_single_columns_do_not_depend_on_tables_that_follow_from_them(
 
     def scales(later):
         subsets = [(2,), (0,), (0, 1)]
-        drawn = _drawn([single, later], twins, clean, subsets, ["path"], PLAIN, draws=10, seed=1, progress=silent)
+        drawn = _simulate(
+            [single, later], twins, clean, subsets, ["path"], DEFAULT_PROXIES, draws=10, seed=1, progress=silent
+        )
         tables, pilot = drawn.tables, drawn.losses["path"][10:-2]
         assert [t.layer for t in tables] == [0, 1, 1]
         assert [c.size for t in tables[:2] for c in t.cells] == [5, 5]
@@ -202,7 +204,7 @@ def test_a_displacement_speaks_of_one_measurement_only():
         neighbours=Neighbours.REPLACE_ONE,
         noise=NoNoise(),
     )
-    with pytest.raises(ValueError, match="one measurement"):
+    with pytest.raises(ValueError, match="a single measurement"):
         plug_in([made, made], schema, clean, beta=Fraction(1, 10), draws=20, seed=1, displaced=displaced)
 
 
@@ -314,8 +316,8 @@ def test_draws_in_parts_are_as_good_as_all_at_once(monkeypatch):
     measurement = measure(counts, IDENTITY, budget=Budget(Fraction(2)), noise=SimulatedNoise(np.random.default_rng(1)))
     asked = {"beta": Fraction(1, 10), "draws": 199, "seed": 1}
     whole = plug_in([measurement], NATIVE, clean, **asked)
-    monkeypatch.setattr(plugging, "DRAWN_AT_ONCE", 3 * sum(measurement.marginals.sizes()) + 1)
-    assert plugging.at_once(measurement.marginals, 199) == [3] * 66 + [1]
+    monkeypatch.setattr(plugging, "MAX_DRAWN_CELLS", 3 * sum(measurement.marginals.sizes()) + 1)
+    assert plugging.draw_batches(measurement.marginals, 199) == [3] * 66 + [1]
     told: list[tuple[int, int | None]] = []
     parts = plug_in([measurement], NATIVE, clean, **asked, progress=lambda _, done, total: told.append((done, total)))
     for proxy in whole:

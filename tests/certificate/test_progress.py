@@ -13,9 +13,9 @@ import pytest
 from certsynth import Schema, certify, release
 from certsynth.base.progress import ROWS_REPORTED, with_progress
 from certsynth.certificate import passes, skipping
-from certsynth.certificate.comparison import COMPARING
+from certsynth.certificate.comparison import COMPARING_PHASE
 from certsynth.certificate.passes import POINT_BYTES, network_bytes, passes_of, points_each
-from certsynth.certificate.skipping import SOLVING
+from certsynth.certificate.skipping import SOLVING_PHASE
 from certsynth.mechanisms import Neighbours
 from certsynth.planning.cache import CACHE_VARIABLE
 from certsynth.queries.fine import LatticeQuery
@@ -73,7 +73,7 @@ def audit() -> None:
 @pytest.fixture(autouse=True)
 def large_lattices(monkeypatch: pytest.MonkeyPatch) -> None:
     """Bounds are tried on small lattices, too, and nothing is remembered from one release to the next."""
-    monkeypatch.setattr(skipping, "COARSER", ((3, 300), (2, 1000)))
+    monkeypatch.setattr(skipping, "COARSE_BOUNDS", ((3, 300), (2, 1000)))
     monkeypatch.setenv(CACHE_VARIABLE, "off")
 
 
@@ -133,11 +133,11 @@ def tables_of(neighbours: Neighbours) -> list[pl.DataFrame]:
 def test_certify_looks_the_same_for_any_rows_in_several_passes(neighbours: Neighbours, per_subset: bool) -> None:
     first, *others = (observed_certify(data, neighbours, per_subset=per_subset) for data in tables_of(neighbours))
     assert all(other == first for other in others)
-    reports = [event for event in first if event[0] == COMPARING]
-    assert (COMPARING, 10, 10) in reports
+    reports = [event for event in first if event[0] == COMPARING_PHASE]
+    assert (COMPARING_PHASE, 10, 10) in reports
     assert all(done <= total for _, done, total in reports)
     assert sum(event[0] == "read" for event in first) > 4
-    assert ((SOLVING, 0, None) in first) is not per_subset
+    assert ((SOLVING_PHASE, 0, None) in first) is not per_subset
 
 
 @pytest.mark.parametrize("neighbours", list(Neighbours))
@@ -151,7 +151,7 @@ def test_a_release_looks_the_same_for_any_rows(
     tables = tables_of(neighbours)
     first, *others = (observed_release(data, neighbours, candidates=candidates) for data in tables[::2])
     assert all(other == first for other in others)
-    assert (COMPARING, 10, 10) in first
+    assert (COMPARING_PHASE, 10, 10) in first
     assert {"certsynth.data.open", "certsynth.rows.fit", "certsynth.certificate.compute"} <= {
         event for event in first if isinstance(event, str)
     }
@@ -159,16 +159,16 @@ def test_a_release_looks_the_same_for_any_rows(
 
 def test_progress_that_follows_the_rows_is_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
     """The control: a bound is reported for every subset that the rows left unsolved."""
-    race = skipping._Race
+    search = skipping.WorstSubsetSearch
 
-    class Revealing(race):  # type: ignore[misc, valid-type]
+    class Revealing(search):  # type: ignore[misc, valid-type]
         def _solve(self, subsets: Sequence[int], progress: Any = None) -> None:
             super()._solve(subsets, *([progress] if progress else []))
             for j in subsets:
                 if j not in self.found:
-                    self.steps.report(COMPARING, 1, 1)
+                    self.steps.report(COMPARING_PHASE, 1, 1)
 
-    monkeypatch.setattr(skipping, "_Race", Revealing)
+    monkeypatch.setattr(skipping, "WorstSubsetSearch", Revealing)
     seen = [observed_certify(data, Neighbours.REPLACE_ONE) for data in TABLES]
     assert any(other != seen[0] for other in seen)
 

@@ -11,7 +11,7 @@ from certsynth import Schema
 from certsynth.certificate import skipping
 from certsynth.certificate.comparison import Distance, distances
 from certsynth.certificate.direct import Query, exact_query
-from certsynth.certificate.passes import POINT_BYTES, compared, network_bytes, passes_of, points_each
+from certsynth.certificate.passes import POINT_BYTES, compare_tables, network_bytes, passes_of, points_each
 from certsynth.certificate.skipping import Largest, largest_distances
 from certsynth.errors import InputError
 from certsynth.mechanisms import Neighbours
@@ -93,9 +93,9 @@ def query(fine: LatticeQuery, found: list[Distance], rows: int) -> Query:
 @pytest.fixture(autouse=True)
 def bounds_for_all(monkeypatch):
     """Bounds are tried on the smallest lattices, too."""
-    monkeypatch.setattr(skipping, "COARSER", ((4, 0), (2, 0), (1, 50)))
-    monkeypatch.setattr(skipping, "LEAST_GAIN", 1)
-    monkeypatch.setattr(skipping, "ROUND", 2)
+    monkeypatch.setattr(skipping, "COARSE_BOUNDS", ((4, 0), (2, 0), (1, 50)))
+    monkeypatch.setattr(skipping, "MIN_POINT_RATIO", 1)
+    monkeypatch.setattr(skipping, "SUBSETS_PER_ROUND", 2)
 
 
 @pytest.mark.parametrize("subsets", [PAIRS, TRIPLES], ids=["pairs", "triples"])
@@ -154,11 +154,11 @@ def test_passes_give_what_one_gives():
     rng = np.random.default_rng(4)
     fine = lattices(PAIRS)
     ours, theirs = random_rows(rng, 50), random_rows(rng, 70)
-    all_at_once = compared(fine, in_memory(ours), [in_memory(theirs)], memory=10**12)
-    few = compared(fine, in_memory(ours), [in_memory(theirs), in_memory(ours)], memory=0)
+    all_at_once = compare_tables(fine, in_memory(ours), [in_memory(theirs)], memory=10**12)
+    few = compare_tables(fine, in_memory(ours), [in_memory(theirs), in_memory(ours)], memory=0)
     points = points_each(fine)
     room = network_bytes(points) + POINT_BYTES * sum(points) // 4
-    some = compared(fine, in_memory(ours), [in_memory(theirs)], memory=room, every=True)
+    some = compare_tables(fine, in_memory(ours), [in_memory(theirs)], memory=room, every=True)
     assert (all_at_once.passes, few.passes) == (1, len(PAIRS))
     assert 1 < some.passes < len(PAIRS)
     expected = query(fine, distances(fine, fine.count([ours]), fine.count([theirs])), 50)
@@ -198,7 +198,7 @@ def test_flows_that_are_cheap_enough_skip_as_bounds_do_whatever_is_guessed(monke
         return Estimate(int(np.abs(values).sum()) * max(c.diameter for c in cells) / 2, guess(found))
 
     monkeypatch.setattr(skipping, "transport_upper_bound", says_nothing)
-    monkeypatch.setattr(skipping, "ROUND", 1)
+    monkeypatch.setattr(skipping, "SUBSETS_PER_ROUND", 1)
     rng, left = np.random.default_rng(7), 0
     for _ in range(4):
         fine = lattices(PAIRS)
@@ -218,7 +218,7 @@ def test_where_each_subset_counts_none_is_skipped():
     ours, theirs = fine.count([random_rows(rng, 50)]), fine.count([random_rows(rng, 50)])
     found = largest_distances(fine, ours, theirs, largest=Largest())
     assert any(d.skipped for d in found)
-    with pytest.raises(ValueError, match="none may be skipped"):
+    with pytest.raises(ValueError, match="no subset is skipped"):
         exact_query(fine, found, 50, neighbours=Neighbours.REPLACE_ONE, per_subset=True)
 
 
@@ -233,5 +233,5 @@ def test_a_table_that_changes_between_passes_is_refused():
         return in_memory(ours if len(asked) == 1 else fewer)(tally)
 
     with pytest.raises(InputError, match="changes while it is read"):
-        compared(fine, changing, [in_memory(ours)], memory=0)
+        compare_tables(fine, changing, [in_memory(ours)], memory=0)
     assert len(asked) == 2

@@ -48,8 +48,8 @@ def test_several_answers_are_a_table_or_a_list(folder, run):
         ),
         (
             "mean(age | age > 100)",
-            "no synthetic row satisfies the condition, so nothing can be said of the rows that do; ask for fraction(…) "
-            "of it to see how rare they may be.",
+            "no synthetic row satisfies the condition, so nothing can be said about the rows that do; ask for "
+            "fraction(…) of it to see how rare they may be.",
         ),
     ],
 )

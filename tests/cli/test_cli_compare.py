@@ -83,7 +83,7 @@ def test_explains_a_workload_that_is_none(other, run, text, message):
 def test_refuses_workloads_of_unknown_columns_or_size(other, run):
     (other / "workload.toml").write_text('subsets = [["age", "income"]]')
     assert run(*CERTIFY, "--workload", "workload.toml").error == (
-        "the workload names 'income', which is no column of the schema: choose from age, region, employed."
+        "the workload names 'income', which is not a column of the schema: choose from age, region, employed."
     )
     (other / "workload.toml").write_text("#" * (2**20 + 1))
     assert run(*CERTIFY, "--workload", "workload.toml").error == (
@@ -104,17 +104,18 @@ def test_refuses_bad_input_to_certify(other, run):
     assert run(*CERTIFY, "--epsilon", "nan").error.startswith("--epsilon must be a number above 0")
     assert run(*CERTIFY, "--confidence", "0.2").error.startswith("--confidence must be at least 0.5 and below 1")
     (other / "other.csv").write_text("age,region,employed\n")
-    assert run(*CERTIFY).error == "the synthetic table has no rows: there is nothing to certify."
+    assert run(*CERTIFY).error == "the synthetic table has no rows, so there is nothing to certify."
 
 
 def test_evaluates_and_says_that_it_is_not_private(other, run):
     done = run(*EVALUATE)
     assert done.code == 0
     assert done.err == (
-        "note: what evaluate prints is NOT private. It is for the owner of the rows, and must not leave the house.\n"
+        "note: the output of evaluate is NOT private. It is for the owner of the data and must not leave your "
+        "organisation.\n"
     )
     assert done.out.startswith("The largest error of a 1-Lipschitz statistic of at most 2 columns is between ")
-    assert "The worst, of 3:" in done.out
+    assert "The worst of 3 subsets:" in done.out
 
 
 def test_evaluates_as_json(other, run):
@@ -141,5 +142,5 @@ def test_refuses_bad_input_to_evaluate(other, run):
     assert run(*EVALUATE).error == "synthetic table other.csv: no such file. Check the path."
     (other / "people.csv").write_text("age,region,employed\n")
     assert run("evaluate", "people.csv", "people.csv", "--schema", "schema.toml").error == (
-        "the private data has no rows: there is nothing to compare."
+        "the private data has no rows, so there is nothing to compare."
     )

@@ -59,7 +59,7 @@ def test_overwrites_nothing(hamlet, run):
         "demo exists already; the demo overwrites nothing. Remove it, or choose another --out."
     )
     assert run("demo", "--out", "no/demo").error == (
-        "no/demo cannot be made (No such file or directory); choose another --out."
+        "no/demo cannot be created (No such file or directory); choose another --out."
     )
     assert run("demo", "--rows", 0).error.startswith("invalid value for '--rows': 0 is not in the range")
 

@@ -50,13 +50,13 @@ def test_an_attached_database_has_a_name(run, parquet):
 @pytest.mark.parametrize(
     ("arguments", "says"),
     [
-        (("SELECT a FROM b",), "that looks like a query, and there is no such file. Add --sql if it is one."),
+        (("SELECT a FROM b",), "this looks like a query, and there is no such file. Add --sql if it is a query."),
         (("people.csv", "--sql"), 'private data (a SQL query): syntax error at or near "people". That is a file: '),
         (("COPY (SELECT 1) TO 'x'", "--sql"), "private data (a SQL query): only a single SELECT is run, and this is"),
         (("SELECT 1; SELECT 2", "--sql"), "private data (a SQL query): only a single SELECT is run. Leave out"),
         (("SELECT agee FROM 'people.parquet'", "--sql"), "(a SQL query): no column 'agee' in what it reads. Check the"),
-        (("people.csv", "--attach", "t=x"), "--attach is for a query that DuckDB runs: give --sql, and no other"),
-        (("SELECT 1", "--sql", "--attach", "town"), "--attach wants NAME=DATABASE, like --attach town=town.duckdb."),
+        (("people.csv", "--attach", "t=x"), "--attach applies to queries run by DuckDB: give --sql, and no other"),
+        (("SELECT 1", "--sql", "--attach", "town"), "--attach needs NAME=DATABASE, like --attach town=town.duckdb."),
         (("SELECT 1", "--sql", "--engine", "oracle"), "invalid value for '--engine'"),
         (("SELECT 1 AS age", "--sql"), "no column 'region'; it has 'age'"),
     ],

@@ -31,14 +31,14 @@ def test_an_unexpected_error_is_one_line_without_its_message(town, run, monkeypa
     monkeypatch.setattr(releasing, "release", raising(error))
     done = run(*RELEASE)
     assert done.error == (
-        f"something went wrong inside certsynth ({type(error).__name__}); nothing was written. "
+        f"internal error of certsynth ({type(error).__name__}); nothing was written. "
         "Set CERTSYNTH_DEBUG=1 to see where, and report it."
     )
 
 
 def test_a_refusal_of_the_system_is_told_without_the_file(town, run, monkeypatch):
     monkeypatch.setattr(releasing, "release", raising(OSError(28, "No space left on device", CANARY)))
-    assert run(*RELEASE).error == "the system says: No space left on device; nothing was written."
+    assert run(*RELEASE).error == "system error: No space left on device; nothing was written."
 
 
 def test_debugging_shows_the_error(town, run, monkeypatch):
@@ -57,7 +57,7 @@ def test_an_interrupt_is_one_line(town, run, monkeypatch):
 def test_an_interrupt_while_printing_says_what_is_written(town, run, monkeypatch):
     monkeypatch.setattr("certsynth.cli.words.print_json", raising(KeyboardInterrupt()))
     done = run(*PINNED, "--json")
-    assert (done.code, done.err) == (130, f"{NO_LEDGER}\ninterrupted: out is written.\n")
+    assert (done.code, done.err) == (130, f"{NO_LEDGER}\ninterrupted: out was written.\n")
 
 
 def test_exit_codes_follow_the_kind_of_error(town, run, monkeypatch):
@@ -177,7 +177,7 @@ def test_cells_are_in_no_output_of_a_release(town, run):
 def test_a_vacuous_bound_is_called_so():
     assert "off by more than 0.9999." in promise(0.9999, confidence=0.95, columns="at most 2 columns")
     assert promise(1.0, confidence=0.95, columns="at most 2 columns").startswith(
-        "The certificate says nothing: the bound is 1"
+        "The certificate is vacuous: the bound is 1"
     )
 
 
@@ -275,7 +275,7 @@ main()
     assert hasattr(evaluation, "evaluate")
     done = real(*EVALUATE, cwd=town, script=script)
     assert (done.returncode, done.stdout) == (2, "")
-    assert done.stderr.startswith("error: something went wrong inside certsynth (ValueError)")
+    assert done.stderr.startswith("error: internal error of certsynth (ValueError)")
     assert CANARY not in done.stderr
 
 
@@ -288,7 +288,7 @@ def test_an_output_that_cannot_be_written_is_one_line(town):
             text=True,
             check=False,
         )
-    assert (done.returncode, done.stderr) == (2, "error: the system says: No space left on device.\n")
+    assert (done.returncode, done.stderr) == (2, "error: system error: No space left on device.\n")
 
 
 def test_bars_are_drawn_on_a_terminal_only(town):

@@ -10,7 +10,7 @@ from certsynth import Schema, certify
 from certsynth.errors import InputError, SchemaError
 
 OPTIONS = ("--schema", "schema.toml", "--epsilon", "1", "--out", "out")
-SEMICOLONS = "its fields seem to have semicolons between them. Save it with commas, and decimals with a point."
+SEMICOLONS = "its fields seem to be separated by semicolons. Save it with commas, and decimals with a point."
 EPSILON = "--epsilon must be a number above 0 and at most 100, for example 1 or 0.5; got "
 
 TABLES = {
@@ -18,13 +18,13 @@ TABLES = {
     "empty.csv": (b"", "empty, or without a header. The first line must name the columns."),
     "people.xlsx": (b"PK\x03\x04", "a spreadsheet. Save the sheet as CSV in UTF-8."),
     "renamed.csv": (b"PK\x03\x04", "a spreadsheet, or packed like one. Save the sheet as CSV in UTF-8."),
-    "packed.csv": (gzip.compress(b"age\n30\n"), "compressed. Let its name end in .gz."),
-    "unpacked.csv.gz": (b"age\n30\n", "not compressed. Let its name end without .gz."),
+    "packed.csv": (gzip.compress(b"age\n30\n"), "compressed. Add .gz to its name."),
+    "unpacked.csv.gz": (b"age\n30\n", "not compressed. Remove .gz from its name."),
     "semicolons.csv": (b"age;region;employed\n30;hills;true\n", SEMICOLONS),
     "decimals.csv": (b"age;region;employed\n30,5;hills;true\n", SEMICOLONS),
     "wide.csv": ("age,region\n30,hills\n".encode("utf-16"), "text in UTF-16. Save it as UTF-8."),
-    "schema.toml": (None, "that is a schema or a workload, and no table. Give a CSV or Parquet file here."),
-    ".": (None, "is a directory with no Parquet file in it. Give a CSV or Parquet file."),
+    "schema.toml": (None, "this is a schema or a workload, not a table. Give a CSV or Parquet file here."),
+    ".": (None, "this folder has no Parquet file in it. Give a CSV or Parquet file."),
     "typo.csv": (
         b"age,regoin,employed\n30,hills,true\n",
         "no column 'region'; it has 'age', 'regoin', 'employed'. Correct the name in the schema or in the data. Did "
@@ -86,7 +86,7 @@ def test_a_wrong_epsilon_is_told_with_its_rule(town, run, epsilon):
         ("--columns=age,regoin", "column 'regoin' is not in the schema, which has: age, region, employed."),
         (
             "--workload=workload.toml",
-            "the workload names 'regoin', which is no column of the schema: choose from age, region, employed.",
+            "the workload names 'regoin', which is not a column of the schema: choose from age, region, employed.",
         ),
     ],
 )

@@ -129,7 +129,7 @@ def test_a_plan_of_one_candidate_has_no_chart():
 
 def test_a_bound_of_one_is_called_nothing():
     said = " ".join(lines(made_up(planned("identity", 4, 1.0))))
-    assert "Expect a certificate that says nothing: a bound of 1. More rows, fewer columns" in said
+    assert "Expect a vacuous certificate: a bound of 1. More rows, fewer columns" in said
 
 
 def test_says_what_a_hidden_number_of_rows_means():
@@ -245,7 +245,7 @@ def test_passes_on_every_option(town, run, monkeypatch):
 
 
 NO_NUMBER = (
-    "invalid value for '--rows': give a number, how many rows the table has, like 10000; no table is read. "
+    "invalid value for '--rows': give the number of rows of the table, like 10000; no table is read. "
     "See certsynth plan --help."
 )
 
@@ -268,7 +268,7 @@ NO_NUMBER = (
         (["--delta", "0"], "--delta must be above 0 and at most 0.01, in at most 12 decimals, like 1e-6; got '0'."),
         (
             ["--delta", "1e-6", "--rho", "0.02"],
-            "--epsilon, --delta and --rho are one too many: any two of them give the third.",
+            "give at most two of --epsilon, --delta and --rho: any two of them determine the third.",
         ),
         (["--rho", "nan"], "--rho must be a number above 0 and at most 100, for example 1 or 0.5; got 'nan'."),
         (["--epsilon", "no"], "--epsilon must be a number above 0 and at most 100, for example 1 or 0.5; got 'no'."),

@@ -140,7 +140,7 @@ def test_refuses_a_budget_that_is_none(town, run, epsilon):
         ),
         (
             ["--columns", "age,,region"],
-            "invalid value for '--columns': give column names with commas between them, for example age,income. "
+            "invalid value for '--columns': give comma-separated column names, for example age,income. "
             "See certsynth release --help.",
         ),
         (["--confidence", "1"], "--confidence must be at least 0.5 and below 1, for example 0.95; got '1'."),
@@ -176,7 +176,7 @@ def test_refuses_options_that_make_no_sense(town, run, options, message):
         ),
         (
             ["--epsilon", 1, "--delta", "1e-6", "--rho", "0.02"],
-            "--epsilon, --delta and --rho are one too many: any two of them give the third.",
+            "give at most two of --epsilon, --delta and --rho: any two of them determine the third.",
         ),
         (
             ["--epsilon", 1, "--delta", "1"],

@@ -126,7 +126,7 @@ def test_refuses_what_names_no_column_or_no_list(town, run):
         return run("schema", "people.csv", "--out", "d.toml", *(x for tree in trees for x in ("--tree", tree))).error
 
     for wrong in ("region", "region=", "=codes.csv", "=", ""):
-        assert refusal(wrong) == f"--tree wants COLUMN=CODES, like --tree occupation=codes.csv; got {wrong!r}."
+        assert refusal(wrong) == f"--tree needs COLUMN=CODES, like --tree occupation=codes.csv; got {wrong!r}."
     assert refusal("job=codes.csv") == "column 'job' is not in the data, which has: age, region, employed."
     assert refusal("region=no.csv").endswith("'no.csv': No such file or directory. Check the name.")
     assert refusal("region=.").startswith("codes of 'region' in .: ")

@@ -85,7 +85,7 @@ def test_puts_a_lost_report_back(folder, run):
 def test_never_overwrites_another_file(folder, run):
     (folder.parent / "mine.html").write_text("precious")
     assert run("report", "release", "--out", "mine.html").error == (
-        "mine.html exists already and is another file; choose another --out."
+        "mine.html already exists with different content; choose another --out."
     )
     assert (folder.parent / "mine.html").read_text() == "precious"
     assert run("report", "release", "--out", "no/r.html").error == (

@@ -18,7 +18,7 @@ CERTIFY = ("certify", "people.csv", "people.csv", *SHARED, "--epsilon", 50)
 EVALUATE = ("evaluate", "people.csv", "people.csv", *SHARED)
 
 LEFT_OUT = (
-    "note: left out, since no subset of the workload names them: employed. "
+    "note: columns omitted since no subset of the workload names them: employed. "
     'Add ["employed"] to the workload to keep it.\n'
 )
 
@@ -69,7 +69,7 @@ def test_refuses_in_one_line(asked, run, command):
     )
     (asked / "workload.toml").write_text('subsets = [["age", "height"]]')
     assert run(*command).error == (
-        "the workload names 'height', which is no column of the schema: choose from age, region, employed."
+        "the workload names 'height', which is not a column of the schema: choose from age, region, employed."
     )
     (asked / "workload.toml").write_text('subsets = [["age", "age"]]')
     assert run(*command).error == "a subset of the workload names at least one column, and each column once."

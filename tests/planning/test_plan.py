@@ -13,7 +13,7 @@ import pytest
 
 from certsynth import plan, release
 from certsynth.algorithm import layered
-from certsynth.algorithm.settings import HIDDEN_ROWS
+from certsynth.algorithm.settings import DEFAULT_ROWS_IF_HIDDEN
 from certsynth.artefact.table import decoded_table
 from certsynth.domain import Category, Ordered, Schema
 from certsynth.errors import InputError
@@ -205,7 +205,7 @@ def test_rows_to_write_do_not_say_how_many_there_are(rows: int) -> None:
         for written in (rows, None)
     ]
     assert made[0].document["compared"] == made[1].document["compared"]
-    assert [len(each.rows[0]) for each in made] == [rows, HIDDEN_ROWS]
+    assert [len(each.rows[0]) for each in made] == [rows, DEFAULT_ROWS_IF_HIDDEN]
 
 
 # ------------------------------------------------------------ what it refuses

@@ -18,7 +18,7 @@ from nasty import FORMS, OBJECTS
 from certsynth.domain import Category, Column, Ordered, Schema
 from certsynth.errors import InputError, SchemaError
 from certsynth.sources import cleaned, open_source
-from certsynth.sources.draft import KEPT_LABELS, MANY_LABELS, draft_schema
+from certsynth.sources.draft import MAX_LISTED_LABELS, SHORT_LIST_LABELS, draft_schema
 
 EPOCH = datetime.date(1970, 1, 1).toordinal()
 
@@ -116,14 +116,14 @@ def test_drafts_from_typed_columns(series: pl.Series, column: Column) -> None:
 
 
 def test_of_many_labels_the_most_frequent_are_kept() -> None:
-    many = [f"label {i}" for i in range(MANY_LABELS + 1)]
-    often = many[200 : 200 + KEPT_LABELS]
+    many = [f"label {i}" for i in range(MAX_LISTED_LABELS + 1)]
+    often = many[200 : 200 + SHORT_LIST_LABELS]
     assert drafted(many + often) == category(*sorted(often), other=True)
     assert drafted(many[:-1]) == category(*sorted(many[:-1]))
 
 
 def test_texts_without_end_are_not_all_held(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("certsynth.sources.draft.COUNTED_LABELS", 3)
+    monkeypatch.setattr("certsynth.sources.draft.MAX_DISTINCT_LABELS", 3)
     assert drafted(["a", "b", "c", "d", "a"]) == category("a", "b", "c", other=True)
 
 
@@ -235,7 +235,7 @@ def test_drafts_a_tree_with_room_for_what_was_seen(case: str) -> None:
 
 
 def test_unlisted_codes_without_end_are_others(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("certsynth.sources.draft.COUNTED_LABELS", 1)
+    monkeypatch.setattr("certsynth.sources.draft.MAX_DISTINCT_LABELS", 1)
     assert coded(["11", "13"]).other
 
 

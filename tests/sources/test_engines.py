@@ -61,7 +61,7 @@ def test_every_tally_says_the_same_wherever_rows_come_from(name: str, tmp_path: 
 
 
 def test_rows_that_are_read_ahead_are_the_same(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(duck, "MANY_ROWS", 0)
+    monkeypatch.setattr(duck, "MIN_PREFETCH_ROWS", 0)
     test_every_tally_says_the_same_wherever_rows_come_from("parquet", tmp_path)
 
 
@@ -201,13 +201,13 @@ def test_a_table_that_changes_meanwhile_is_refused(monkeypatch: pytest.MonkeyPat
     con = duckdb.connect()
     con.execute("CREATE TABLE t AS SELECT 1 AS a, 2 AS b FROM range(9)")
     schema = Schema(columns=tuple(Ordered(name=n, kind="integer", low=0, high=9) for n in "ab"))
-    fetched = PushedDown._fetched
+    fetched = PushedDown._fetch
 
     def grown(self: PushedDown, frame: Any) -> Any:
         con.execute("INSERT INTO t VALUES (3, 4)")
         return fetched(self, frame)
 
-    monkeypatch.setattr(PushedDown, "_fetched", grown)
+    monkeypatch.setattr(PushedDown, "_fetch", grown)
     with pytest.raises(InputError, match="changes while it is read"):
         ask(pushed_down(con.table("t")), schema, CellCounts(schema, Marginals.even(schema, [(0,), (1,)], resolution=3)))
 
@@ -235,8 +235,8 @@ def test_only_an_engine_can_be_asked_to_count() -> None:
 
 REFUSED = {
     "": "it is empty, and only a single SELECT is run. Write one",
-    "SELECT 1 AS a; SELECT 2 AS a": "only a single SELECT is run. Leave out what comes before and after it",
-    f"PIVOT (SELECT '{CANARY}' AS a) ON a": "a PIVOT lists its values",
+    "SELECT 1 AS a; SELECT 2 AS a": "only a single SELECT is run. Remove the other statements",
+    f"PIVOT (SELECT '{CANARY}' AS a) ON a": "a PIVOT must list its values",
     "DROP TABLE t": "this is another statement. Select rows, and change nothing",
     "COPY (SELECT 1) TO 'out.csv'": "only a single SELECT",
     "WITH x AS (COPY (SELECT 1) TO 'out.csv') SELECT * FROM x": "nothing in it that writes",
@@ -309,7 +309,7 @@ def test_a_file_in_place_of_a_query_is_told_apart(tmp_path: Path, monkeypatch: p
 def test_the_name_of_a_database_is_its_own(names: tuple[str, ...], tmp_path: Path) -> None:
     path = tmp_path / "town.duckdb"
     duckdb.connect(str(path)).close()
-    with pytest.raises(InputError, match=rf"--attach {names[-1]}: the name is taken\. Choose another\."):
+    with pytest.raises(InputError, match=rf"--attach {names[-1]}: this name is already taken\. Choose another\."):
         open_source(Unopened("SELECT 1 AS a", attached=tuple((name, str(path)) for name in names)))
 
 
@@ -356,7 +356,7 @@ def test_sqlite_is_read_where_duckdb_can(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("name", "database", "says"),
     [
-        ("a b", "x", "wants NAME=DATABASE with a name like town"),
+        ("a b", "x", "needs NAME=DATABASE with a name like town"),
         ('x" (TYPE sqlite); --', "x", "with a name like town"),
         ("town", "none.duckdb", r"--attach town: cannot be read \(No such file"),
         ("town", "note.txt", "neither a DuckDB nor a SQLite file"),

@@ -22,7 +22,7 @@ from nasty import NESTED, ROWS, TABLE, csv_file, parquet_file
 
 from certsynth.domain import Category, Ordered, Schema
 from certsynth.errors import InputError
-from certsynth.sources import cleaned, files, how_many, open_source
+from certsynth.sources import cleaned, count_rows, files, open_source
 from certsynth.sources.duck import connection
 
 
@@ -172,7 +172,7 @@ def test_a_small_file_is_read_to_its_end_once(tmp_path: Path) -> None:
     source = open_source(path)
     next(cleaned(source, AGE))  # left half way: nothing is kept
     path.write_text("x\n" + '2\n""\n' * 5_000)
-    assert how_many(source, AGE, "counting") == 10_000
+    assert count_rows(source, AGE, "counting") == 10_000
     path.unlink()
     for _ in range(2):
         (x,) = (column for (column,) in cleaned(source, AGE))
@@ -185,13 +185,13 @@ def test_a_small_file_is_read_to_its_end_once(tmp_path: Path) -> None:
 @pytest.mark.parametrize("most", [100, 2_000])
 def test_of_a_larger_file_nothing_is_kept(most: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """By the file's size of 1,002 bytes, or by what cleaned rows take."""
-    monkeypatch.setattr(files, "KEPT_BYTES", most)
+    monkeypatch.setattr(files, "MAX_CACHED_BYTES", most)
     path = write(tmp_path, "x\n" + "1\n" * 500)
     source = open_source(path)
     for digit in (1.0, 2.0):
         path.write_text("x\n" + f"{digit:.0f}\n" * 500)
         assert [set(x.tolist()) for (x,) in cleaned(source, AGE, rows=100)] == [{digit}] * 5
-    assert how_many(source, AGE, "counting") == 500
+    assert count_rows(source, AGE, "counting") == 500
 
 
 def test_rows_of_many_groups_come_in_their_order(tmp_path: Path) -> None:

@@ -27,7 +27,7 @@ from certsynth.errors import InputError
 from certsynth.queries.tally import Batch
 from certsynth.sources import cleaned, duck, open_source
 from certsynth.sources.duck import ParquetFiles, connection
-from certsynth.sources.stream import streamed
+from certsynth.sources.stream import stream_batches
 
 X = Schema(columns=(Ordered(name="x", low=0, high=9),))
 
@@ -226,20 +226,20 @@ def different(folder: Path) -> dict[str, tuple[Path, str]]:
     write(deep / "z=1" / "b.parquet", y=[1])
     return {
         "less": (pair("less", x=[1]), "b.parquet: no column 'y', which other files have"),
-        "more": (pair("more", x=[1], y=["a"], z=[1]), "b.parquet: a column 'z', which other files have not"),
+        "more": (pair("more", x=[1], y=["a"], z=[1]), "b.parquet: a column 'z', which other files do not have"),
         "case": (pair("case", X=[1], y=["a"]), "b.parquet: no column 'x'"),
         "types": (pair("types", x=[CANARY], y=["a"]), "b.parquet: column 'x' holds texts, in other files numbers"),
         "lists": (pair("lists", x=[[1]], y=["a"]), "column 'x' holds lists or records, in other files numbers"),
         "broken": (broken, "b.parquet: not a Parquet file"),
         "hive": (hive, "no column 'x', which other files have"),
-        "deep": (deep, "a column 'z', which other files have not"),
+        "deep": (deep, "a column 'z', which other files do not have"),
         "nothing": (
             folder / "none" / "*.parquet",
-            "no such file. A pattern must fit files whose names end in",
+            "no such file. A pattern must match files whose names end in",
         ),
         "no such folder": (folder / "n?ne" / "a.parquet", "no such file. A pattern"),
-        "csv": (folder / "text" / "*.csv", "what fits is not Parquet"),
-        "a folder of csv": (folder / "text", "is a directory with no Parquet file in it"),
+        "csv": (folder / "text" / "*.csv", "the matching files are not Parquet"),
+        "a folder of csv": (folder / "text", "this folder has no Parquet file in it"),
     }
 
 
@@ -286,7 +286,7 @@ def test_files_without_rows(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("many", [0, 10**6])
 def test_a_file_that_changes_is_noticed(many: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(duck, "MANY_ROWS", many)  # 0: a thread reads ahead
+    monkeypatch.setattr(duck, "MIN_PREFETCH_ROWS", many)  # 0: a thread reads ahead
     path = write(tmp_path / "a.parquet", x=[1, 2, 3])
     source = open_source(path)
     for other in ({"x": [1, 2]}, {"x": [1, 2, 3, 4]}, {"y": ["a"], "z": ["b"]}):
@@ -321,7 +321,7 @@ def test_what_is_held_does_not_grow_with_rows(tmp_path: Path) -> None:
         return len(batch[0])
 
     peaks = []
-    for rows in (duck.MANY_ROWS, 5 * duck.MANY_ROWS):
+    for rows in (duck.MIN_PREFETCH_ROWS, 5 * duck.MIN_PREFETCH_ROWS):
         path = tmp_path / f"{rows}.parquet"
         duckdb.execute(f"COPY (SELECT i % 10 AS x, i::DOUBLE AS y FROM range({rows}) AS t(i)) TO '{path}'")
         source = open_source(path)
@@ -336,7 +336,7 @@ def test_what_is_held_does_not_grow_with_rows(tmp_path: Path) -> None:
 
 def test_a_stream_that_is_left_half_way_ends() -> None:
     con = connection()
-    stream = streamed(con.sql("SELECT i FROM range(10_000_000) AS t(i)"), lambda columns: len(columns[0]))
+    stream = stream_batches(con.sql("SELECT i FROM range(10_000_000) AS t(i)"), lambda columns: len(columns[0]))
     assert next(stream) > 0
     stream.close()
     assert con.execute("SELECT 1").fetchall() == [(1,)]
@@ -347,7 +347,7 @@ def test_a_query_that_fails_on_the_way_says_nothing_of_its_own() -> None:
     con = connection()
     bad = con.sql(f"SELECT CASE WHEN i = 900000 THEN error('{CANARY}') ELSE 'a' END AS x FROM range(1000000) AS t(i)")
     with pytest.raises(ValueError, match="the query fails") as caught:
-        list(streamed(bad, lambda columns: len(columns[0])))
+        list(stream_batches(bad, lambda columns: len(columns[0])))
     assert CANARY not in repr(caught.value)
 
 

@@ -46,7 +46,7 @@ REFUSED: dict[str, tuple[str, bytes, str]] = {
     "an empty file": ("t.csv", b"", "empty, or without a header. The first line must name the columns"),
     "a blank header": ("t.csv", b"\n\nx\n1\n", "empty, or without a header"),
     "a header of blanks": ("t.csv", b",,\n1,2,3\n", "empty, or without a header"),
-    "two columns of one name": ("t.csv", b"x,y,x\n1,2,3\n", "columns 1 and 3 have one name. Rename or drop one"),
+    "two columns of one name": ("t.csv", b"x,y,x\n1,2,3\n", "columns 1 and 3 have the same name. Rename or drop one"),
     "a quote in the header": ("t.csv", b'"x\n' + CANARY.encode(), "header line has a quote out of place"),
     "a row that is too long": (
         "t.csv",
@@ -81,19 +81,19 @@ REFUSED: dict[str, tuple[str, bytes, str]] = {
     "UTF-16 without its mark": ("t.csv", f"x,y\n{CANARY},2\n".encode("utf-16-le"), "the header is not text in UTF-8"),
     "a spreadsheet": ("t.xlsx", CANARY.encode(), "a spreadsheet. Save the sheet as CSV in UTF-8."),
     "a spreadsheet called CSV": ("t.csv", b"PK\x03\x04" + CANARY.encode(), "a spreadsheet, or packed like one. Save"),
-    "gzip called CSV": ("t.csv", gzip.compress(CANARY.encode()), "compressed. Let its name end in .gz."),
-    "a schema": ("t.toml", CANARY.encode(), "that is a schema or a workload, and no table. Give a CSV or Parquet file"),
+    "gzip called CSV": ("t.csv", gzip.compress(CANARY.encode()), "compressed. Add .gz to its name."),
+    "a schema": ("t.toml", CANARY.encode(), "this is a schema or a workload, not a table. Give a CSV or Parquet file"),
     "semicolons": (
         "t.csv",
         f"x;y\n{CANARY};2,5\n".encode(),
-        "its fields seem to have semicolons between them. Save it with commas, and decimals with a point.",
+        "its fields seem to be separated by semicolons. Save it with commas, and decimals with a point.",
     ),
     "tabs": (
         "t.csv",
         f"x\ty\n{CANARY}\t2\n".encode(),
-        "its fields seem to have tabs between them. Save it with commas.",
+        "its fields seem to be separated by tabs. Save it with commas.",
     ),
-    "commas in a TSV": ("t.tsv", f"x,y\n{CANARY},2\n".encode(), "commas between them. Save it with tabs."),
+    "commas in a TSV": ("t.tsv", f"x,y\n{CANARY},2\n".encode(), "separated by commas. Save it with tabs."),
     "names in capitals": (
         "t.csv",
         f"X,y\n{CANARY},2\n".encode(),
@@ -104,7 +104,7 @@ REFUSED: dict[str, tuple[str, bytes, str]] = {
         "é,x\n1,2\n".encode("latin-1"),
         "the header is not text in UTF-8",
     ),
-    "no gzip": ("t.csv.gz", f"x\n{CANARY}\n".encode(), "not compressed. Let its name end without .gz."),
+    "no gzip": ("t.csv.gz", f"x\n{CANARY}\n".encode(), "not compressed. Remove .gz from its name."),
     "half a gzip": (
         "t.csv.gz",
         gzip.compress(f"x\n{CANARY}\n".encode() * 99)[:30],
@@ -121,8 +121,16 @@ REFUSED: dict[str, tuple[str, bytes, str]] = {
         "no column 'x', and the first line looks like a row",
     ),
     "no header and texts": ("t.csv", f"{CANARY},a\nb,c\n".encode(), "nor any other of the schema"),
-    "no header and a text twice": ("t.csv", f"{CANARY},a,{CANARY}\nb,c,d\n".encode(), "columns 1 and 3 have one name"),
-    "no header and a value twice": ("t.csv", b"777,777\na,35\n", "two columns have one name, and the first line looks"),
+    "no header and a text twice": (
+        "t.csv",
+        f"{CANARY},a,{CANARY}\nb,c,d\n".encode(),
+        "columns 1 and 3 have the same name",
+    ),
+    "no header and a value twice": (
+        "t.csv",
+        b"777,777\na,35\n",
+        "two columns have the same name, and the first line looks",
+    ),
     "an unknown suffix": (
         "t.txt",
         CANARY.encode(),
@@ -178,9 +186,9 @@ def test_refuses_paths_that_are_no_files(tmp_path: Path) -> None:
     fifo = tmp_path / "pipe.csv"
     os.mkfifo(fifo)
     for path, says in [
-        (tmp_path, "is a directory with no Parquet file in it. Give a CSV or Parquet file"),
+        (tmp_path, "this folder has no Parquet file in it. Give a CSV or Parquet file"),
         (tmp_path / "none.csv", "no such file. Check the path"),
-        ("", "is a directory"),
+        ("", "this folder has no Parquet file"),
         ("none/such/table.parquet", "no such file"),
         ("a\0b.csv", "(no such file|cannot be used)"),
         ("x" * 5_000 + ".csv", "(no such file|cannot be used)"),

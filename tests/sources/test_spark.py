@@ -236,7 +236,7 @@ def test_columns_go_by_their_whole_names(session: Any) -> None:
         open_source(frame, what="public data").batches(["B"])
     with pytest.raises(InputError, match="two columns are called 'a'"):
         open_source(session.sql("SELECT 1 AS a, 2 AS a"))
-    with pytest.raises(InputError, match="a stream has no end"):
+    with pytest.raises(InputError, match="a stream does not end"):
         open_source(session.readStream.format("rate").load())
 
 
@@ -300,7 +300,7 @@ def test_no_cell_in_the_message_of(case: str, session: Any, capfd: pytest.Captur
 
 def test_another_version_in_the_executors_is_told(nasty: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(spark, "version", lambda name: "0.0.1")
-    with pytest.raises(InputError, match=r"the executors have another version of certsynth\. Install the same one"):
+    with pytest.raises(InputError, match=r"the executors have a different version of certsynth\. Install the same one"):
         ask(nasty.coalesce(1), nasty_schema(0, ["integers"]), RowCount())
 
 
@@ -361,8 +361,8 @@ NOT_ROWWISE = {
     "SELECT explode(array(x, x)) AS x FROM t": "it has explode",
     "SELECT x FROM t WHERE x = (SELECT max(x) FROM t)": "a subquery among its expressions",
     "SELECT x FROM t TABLESAMPLE (10 PERCENT)": "it has a sample",
-    "SELECT rand() AS x FROM t": "a function that is not of one row's values alone",
-    "SELECT monotonically_increasing_id() AS x FROM t": "a function that is not of one row's values alone",
+    "SELECT rand() AS x FROM t": "a function that depends on more than the values of one row",
+    "SELECT monotonically_increasing_id() AS x FROM t": "a function that depends on more than the values of one row",
     "WITH u AS (SELECT DISTINCT x FROM t) SELECT x FROM u": "it has DISTINCT",
     "SELECT x FROM seen": "it has DISTINCT or dropDuplicates",
     "SELECT * FROM csv.`{csv}`": "what Spark reads from CSV depends on other rows",

@@ -183,7 +183,7 @@ def wrong_codes(
                 wanted.append((f"{name} as {kind}: {what}", expression, rightly))
         tried += len(wanted)
         if wanted:
-            answers = source._fetched(frame.select(*(e.alias(f"e{i}") for i, (_, e, _) in enumerate(wanted))))
+            answers = source._fetch(frame.select(*(e.alias(f"e{i}") for i, (_, e, _) in enumerate(wanted))))
             for (what, _, right), told in zip(wanted, np.array(answers, dtype=np.int64).T, strict=True):
                 wrong += [what] if len(differing(told, right)) else []
     return wrong, tried

@@ -1,4 +1,4 @@
-"""Certificates for anybody's synthetic table: the private rows are compared with it once, and the answer gets noise."""
+"""Certify any synthetic table: compare the private rows with it, and add noise to the result."""
 
 from __future__ import annotations
 
@@ -14,18 +14,18 @@ import numpy as np
 
 from certsynth.algorithm.declaration import takes
 from certsynth.algorithm.options import CertifyOptions
-from certsynth.algorithm.request import DEFAULT_CONFIDENCE, checked_budget, checked_subsets, usable
+from certsynth.algorithm.request import DEFAULT_CONFIDENCE, checked_budget, checked_subsets, select_final_columns
 from certsynth.algorithm.sizes import allowed_memory, check_lattice
 from certsynth.base.progress import Progress, silent
 from certsynth.certificate.direct import (
     Direct,
     certificate_shares,
     choice_sensitivity,
+    direct_certificate,
     exact_query,
-    released,
     single_columns,
 )
-from certsynth.certificate.passes import Batches, compared
+from certsynth.certificate.passes import Batches, compare_tables
 from certsynth.domain import Schema
 from certsynth.mechanisms import Budget, Guarantee, Neighbours
 from certsynth.mechanisms.concentrated import Privacy, pure_epsilon
@@ -41,7 +41,7 @@ from certsynth.sources import cleaned, open_source, rows_of
 
 @dataclass(frozen=True, slots=True)
 class Certification:
-    """How far a synthetic table is from the private one: with probability `confidence` all of this is true together."""
+    """Bounds on the distance of a synthetic table from the private one, all valid with probability `confidence`."""
 
     whole: Direct
     single: Direct | None
@@ -50,31 +50,31 @@ class Certification:
 
     @property
     def cost(self) -> Guarantee:
-        """What this answer spent."""
+        """The privacy cost of this certification."""
         return Guarantee.composed([self.whole.cost] + ([self.single.cost] if self.single else []))
 
     @property
     def bound(self) -> float:
-        """No statistic of the covered subsets is off by more."""
+        """Upper bound on the error of every statistic of the covered subsets."""
         return self.whole.bound
 
     @property
     def lower(self) -> float:
-        """At least this far; no subset is closer to another than its columns are one by one."""
+        """Lower bound on the loss; a subset is at least as far off as each of its columns."""
         return max([self.whole.lower] + ([self.single.lower] if self.single else []))
 
     @property
     def single_column_bound(self) -> float:
-        """For statistics of one column. A column is no further off than any subset that holds it."""
+        """Upper bound for statistics of one column, which is no further off than any subset that contains it."""
         if self.single is None:
             return self.bound
         return min(self.bound, self.single.bound)
 
     def to_json(self) -> dict[str, Any]:
-        """What `certsynth certify --json` prints, with the budget as exact texts."""
+        """The output of `certsynth certify --json`, with the budget as exact texts."""
         whole = self.whole
         each = list(zip(whole.bounds, whole.lowers, strict=True))
-        if len(each) == 1:  # the maximum bounds every subset, and says nothing from below about any one
+        if len(each) == 1:  # the maximum bounds every subset from above, and none from below
             each = [(whole.bound, whole.lower if len(whole.subsets) == 1 else 0.0)] * len(whole.subsets)
         return {
             "bound": self.bound,
@@ -92,20 +92,20 @@ class Certification:
 
 @takes(CertifyOptions)
 def certify(data: Any, synthetic: Any, schema: Schema, **options: Unpack[CertifyOptions]) -> Certification:
-    """Bounds on the loss of any `synthetic` table, differentially private for the rows of `data`.
+    """Bound the loss of any `synthetic` table, with differential privacy for the rows of `data`.
 
-    The synthetic table must be public, or come from `data` by a mechanism whose own ε is counted beside this one.
+    The synthetic table must be public, or produced from `data` by a private mechanism whose ε adds to this one.
 
     Args:
         data: The private table: the path of a CSV or Parquet file, a DuckDB relation, or a frame of pandas, polars,
             pyarrow or Spark. Columns that the schema does not name are ignored.
         synthetic: The table to be certified, in any of the same forms.
-        schema: What a row may hold; not a draft.
+        schema: The schema of the rows; not a draft.
     """
-    schema = usable(schema, options["columns"], options["subsets"])
-    asked: Mapping[str, Any] = options
-    privacy = checked_budget(asked["epsilon"], asked["delta"], asked["rho"])
-    confidence = DEFAULT_CONFIDENCE if asked["confidence"] is None else asked["confidence"]
+    schema = select_final_columns(schema, options["columns"], options["subsets"])
+    given: Mapping[str, Any] = options
+    privacy = checked_budget(given["epsilon"], given["delta"], given["rho"])
+    confidence = DEFAULT_CONFIDENCE if given["confidence"] is None else given["confidence"]
     neighbours = Neighbours(options["neighbours"])
     subsets = checked_subsets(schema, options["sparsity"], options["subsets"])
     fine = LatticeQuery.of(schema, subsets, steps=options["lattice"])
@@ -154,9 +154,9 @@ def direct_bounds(
     memory: int | None = None,
     progress: Progress = silent,
 ) -> tuple[Direct, Direct | None]:
-    """Direct certificates for the subsets of `fine` and, where these have more than one column, for single columns.
+    """Direct certificates for the subsets of `fine` and, if these have more than one column, for single columns.
 
-    `counted` is a noisy number of rows, where it is hidden and was measured before.
+    `counted` is the noisy number of rows, if it is hidden and was measured earlier.
     """
     for_all, for_single = certificate_shares(fine.marginals.subsets)
     queries = [(fine, for_all, per_subset)]
@@ -165,7 +165,7 @@ def direct_bounds(
     answers = []
     for bare, share, each in queries:
         query = bare.with_nets(synthetic())  # never the private rows
-        told = compared(
+        compared = compare_tables(
             query,
             private,
             [_public(synthetic)],
@@ -175,10 +175,10 @@ def direct_bounds(
             progress=progress,
         )
         answers.append(
-            released(
+            direct_certificate(
                 query,
-                told.found[0],
-                told.rows,
+                compared.found[0],
+                compared.rows,
                 budget=budget.share(share),
                 beta=beta * share,
                 neighbours=neighbours,
@@ -192,7 +192,7 @@ def direct_bounds(
 
 
 def _public(batches: Batches) -> Rows:
-    """A public table as something that can be asked."""
+    """Return a function that evaluates tallies over a public table."""
 
     def ask(tally: Tally[Any, T]) -> T:
         return tally_batches(batches(), tally)
@@ -210,19 +210,19 @@ def choose_table(
     memory: int | None = None,
     progress: Progress = silent,
 ) -> tuple[int, Guarantee, int]:
-    """Index of a table with a small loss, what the choice cost, and the sensitivity that it allowed for.
+    """Privately choose a table with a small loss; return its index, the cost, and the sensitivity used.
 
-    That sensitivity is fixed by the schema: under add/remove it takes the tables' rows to be as far from the lattice as
-    rows can be, since only one of the tables is published.
+    The sensitivity is determined by the schema: under add/remove it assumes the largest possible distance of the
+    tables' rows to the lattice, since only one of the tables is published.
     """
-    told = compared(
+    compared = compare_tables(
         fine,
         private,
         [in_memory(table) for table in tables],
         memory=allowed_memory(memory),
         progress=progress,
     )
-    queries = [exact_query(fine, found, told.rows, neighbours=neighbours) for found in told.found]
+    queries = [exact_query(fine, found, compared.rows, neighbours=neighbours) for found in compared.found]
     sensitivity = choice_sensitivity(fine, neighbours)
     best = choose_least([query.losses[0] for query in queries], sensitivity=sensitivity, epsilon=pure_epsilon(budget))
     return best, Guarantee(cost_of_choice(budget), neighbours), sensitivity

@@ -1,4 +1,4 @@
-"""Checks of single values, each with the sentence that states its rule. A check takes a name and a value.
+"""Checks of single option values, each with an error message that states its rule.
 
 Rules that relate several options are in `settings.py` and `request.py`.
 """
@@ -15,17 +15,20 @@ from typing import Any
 from certsynth.errors import InputError
 
 Check = Callable[[str, Any], Any]
-"""Returns the value as the library works with it, or raises an InputError that names the option."""
+"""Takes the name and value of an option; returns the value in internal form, or raises an InputError that names it."""
 
-MAX_EPSILON = 100  # more than this protects nobody, and is nearly always a slip of the keyboard
-MOST_DELTA = Fraction(1, 100)
+MAX_EPSILON = 100
+"""Largest ε or ρ: more gives no protection, and is almost always a typing error."""
+
+MAX_DELTA = Fraction(1, 100)
+"""Largest δ: the definition permits publishing each person's row with probability δ."""
 
 _LONG_EXPONENT = re.compile(r"[eE][+-]?[\d_]{4}")  # 1e99999999 as a fraction would take all memory
 
 
 @dataclass(frozen=True, slots=True)
 class WholeNumber:
-    """A whole number of a range, or "auto" where that is allowed: it becomes None. `what` names such a number."""
+    """A whole number in a range, or "auto" if allowed, which becomes None. Messages call the number `what`."""
 
     low: int
     high: int
@@ -44,7 +47,7 @@ class WholeNumber:
 
 @dataclass(frozen=True, slots=True)
 class OneOf:
-    """One of a few words."""
+    """One of several words."""
 
     choices: tuple[str, ...]
 
@@ -58,7 +61,7 @@ class OneOf:
 
 @dataclass(frozen=True, slots=True)
 class Share:
-    """A number that is at least `low` and below 1, in at most nine decimals."""
+    """A number of at least `low` and below 1, with at most nine decimals."""
 
     low: Fraction
     example: str
@@ -74,7 +77,7 @@ class Share:
 
 
 def amount(name: str, value: Any) -> Fraction:
-    """An amount of ε or ρ as the rational that its decimal text says: 0.1 is 1/10, not the nearest float.
+    """Convert an amount of ε or ρ to the rational of its decimal text: 0.1 is 1/10, not the nearest float.
 
     >>> amount("epsilon", 0.1), amount("epsilon", "1/3"), amount("rho", "2e-1")
     (Fraction(1, 10), Fraction(1, 3), Fraction(1, 5))
@@ -95,16 +98,16 @@ def amount(name: str, value: Any) -> Fraction:
 
 
 def failure_probability(name: str, value: Any) -> Fraction:
-    """The δ of (ε, δ)-differential privacy."""
+    """Check the δ of (ε, δ)-differential privacy."""
     exact = exact_rational(value)
-    if exact is None or not 0 < exact <= MOST_DELTA or (exact * 10**12).denominator > 1:
+    if exact is None or not 0 < exact <= MAX_DELTA or (exact * 10**12).denominator > 1:
         rule = "above 0 and at most 0.01, in at most 12 decimals, like 1e-6"
         raise InputError(f"`{name}` must be {rule}; got {value!r:.40}.")
     return exact
 
 
 def exact_rational(value: Any) -> Fraction | None:
-    """The rational that a number's decimal text says; None if it is no number, or one of absurd length."""
+    """The rational of a number's decimal text; None if it is not a number or absurdly long."""
     if isinstance(value, bool):
         return None
     try:

@@ -1,7 +1,7 @@
-"""How an option is declared, and what follows from a declaration.
+"""Declarations of options, and the signatures, checks and help texts derived from them.
 
-An option is a field of a TypedDict: `Annotated[type, Option(…)]`. A public function takes the fields of one,
-`**options: Unpack[ReleaseOptions]`, so mypy knows them; `takes` gives it the signature and the documentation.
+An option is a field of a TypedDict: `Annotated[type, Option(…)]`. A public function takes the fields of one as
+`**options: Unpack[ReleaseOptions]`, so mypy checks them; `takes` adds the signature and the documentation.
 """
 
 from __future__ import annotations
@@ -27,17 +27,17 @@ BASIC, BUDGET, PROMISED, MADE, OUTPUT = GROUPS = (
 """Headings that `--help` and the reference put options under, in this order."""
 
 Typed = Literal["text", "whole", "natural", "auto", "file", "names", "flag"]
-"""How a value is typed on the command line."""
+"""How a value is parsed on the command line."""
 
 
 @dataclass(frozen=True, slots=True)
 class Option:
-    """What is declared about an option.
+    """The declaration of an option.
 
-    `help` is a sentence or two; {name} in it refers to another option, and is shown as Python or the command line
-    spells that. `in_shell` and `in_python` add a sentence on how the value is given there. `required` says that the
-    command line insists on it; Python does if the field is `Required`. `shell` is False if only Python has it, and
-    `flag` is its spelling on the command line where that does not follow from the name.
+    `help` is a sentence or two; {name} in it refers to another option and is spelt as in Python or on the command line.
+    `in_shell` and `in_python` add a sentence on how the value is given there. `required` makes the option mandatory on
+    the command line; in Python it is mandatory if the field is `Required`. `shell` is False if only Python has it, and
+    `flag` is its spelling on the command line if that does not follow from the name.
     """
 
     help: str
@@ -60,7 +60,7 @@ class Option:
 
 @dataclass(frozen=True, slots=True)
 class Declared:
-    """An option with what its field adds: the name, the type, and whether Python insists on it."""
+    """An option with the name and type of its field, and whether it is mandatory in Python."""
 
     name: str
     annotation: Any
@@ -72,7 +72,8 @@ class Declared:
         return f"--{self.option.flag or self.name.replace('_', '-')}"
 
     def checked(self, value: Any) -> Any:
-        """The value as the library works with it. None leaves the option open, where that is the default."""
+        """Check a value and return it in the library's internal form. None leaves an option open if that is its
+        default."""
         check = self.option.check
         left_open = value is None and self.option.default is None and not self.needed
         return value if check is None or left_open else check(self.name, value)
@@ -85,21 +86,21 @@ class Declared:
 
 @functools.cache
 def declared(options: type) -> Mapping[str, Declared]:
-    """The options of a TypedDict by name, in the order of their declaration."""
+    """The options of a TypedDict by name, in declaration order."""
     return {each.name: each for each in _declared(options)}
 
 
 def _declared(options: type) -> Iterator[Declared]:
     for name, annotation in get_type_hints(options, include_extras=True).items():
         origin: Any = get_origin(annotation)
-        needed = origin is Required  # `__required_keys__` misses it where annotations are kept as texts
+        needed = origin is Required  # `__required_keys__` misses it if annotations are strings
         if needed:
             (annotation,) = get_args(annotation)
         yield Declared(name, annotation.__origin__, needed, annotation.__metadata__[0])
 
 
-def completed(options: type, given: Mapping[str, Any], *, call: str) -> dict[str, Any]:
-    """The given options and the defaults of the others, in the order of declaration."""
+def fill_defaults(options: type, given: Mapping[str, Any], *, call: str) -> dict[str, Any]:
+    """Add the defaults of options that were not given; the result is in declaration order."""
     known = declared(options)
     for name in given:
         if name not in known:
@@ -111,28 +112,28 @@ def completed(options: type, given: Mapping[str, Any], *, call: str) -> dict[str
 
 
 def checked(options: type, given: Mapping[str, Any], *, call: str = "options") -> dict[str, Any]:
-    """All options as the library works with them: completed, and each one checked by itself."""
+    """Add defaults and check each option; values are in the library's internal form."""
     known = declared(options)
-    return {name: known[name].checked(value) for name, value in completed(options, given, call=call).items()}
+    return {name: known[name].checked(value) for name, value in fill_defaults(options, given, call=call).items()}
 
 
-def rendered(text: str, spelling: Callable[[str], str]) -> str:
-    """A help text with the options that it refers to spelt in one way."""
+def render_references(text: str, spelling: Callable[[str], str]) -> str:
+    """Replace references to options in a help text by their spelling."""
     return re.sub(r"\{(\w+)\}", lambda found: spelling(found[1]), text)
 
 
 def python_help(option: Option) -> str:
-    """The help of an option for callers from Python."""
-    return rendered(f"{option.help} {option.in_python}".strip(), "`{}`".format)
+    """The help text of an option for Python."""
+    return render_references(f"{option.help} {option.in_python}".strip(), "`{}`".format)
 
 
 def shell_help(option: Option, known: Mapping[str, Declared]) -> str:
-    """The help of an option for the command line, which has the `known` ones."""
-    return rendered(f"{option.help} {option.in_shell}".strip(), lambda name: known[name].flag)
+    """The help text of an option for a command that has the `known` options."""
+    return render_references(f"{option.help} {option.in_shell}".strip(), lambda name: known[name].flag)
 
 
-def arguments(options: type) -> list[str]:
-    """The lines of a docstring's Args section, one option after the other."""
+def argument_lines(options: type) -> list[str]:
+    """The lines of a docstring's Args section for these options."""
     lines = []
     for name, each in declared(options).items():
         text = f"{name}: {python_help(each.option)}"
@@ -144,10 +145,10 @@ F = TypeVar("F", bound=Callable[..., Any])
 
 
 def takes(options: type, *, check: bool = True) -> Callable[[F], F]:
-    """Let a function whose last parameter is `**options` take those of a TypedDict.
+    """Decorate a function whose last parameter is `**options` to take the options of a TypedDict.
 
-    It is called with all of them: what was not given has its default, and each is checked, unless `check` is False.
-    Its signature lists them, and its docstring says what they mean.
+    The function receives all of them, with defaults filled in and, unless `check` is False, each one checked. The
+    options are added to its signature and docstring.
     """
 
     def decorate(function: F) -> F:
@@ -159,18 +160,18 @@ def takes(options: type, *, check: bool = True) -> Callable[[F], F]:
         @functools.wraps(function)
         def call(*args: Any, **given: Any) -> Any:
             apart = {name: given.pop(name) for name in own & set(given)}
-            prepare = checked if check else completed
+            prepare = checked if check else fill_defaults
             return function(*args, **apart, **prepare(options, given, call=function.__qualname__))
 
         call.__signature__ = plain.replace(parameters=[*positional, *keywords])  # type: ignore[attr-defined]
-        call.__doc__ = documented(function.__doc__ or "", arguments(options))
+        call.__doc__ = extend_docstring(function.__doc__ or "", argument_lines(options))
         return call  # type: ignore[return-value]
 
     return decorate
 
 
-def documented(docstring: str, lines: Sequence[str]) -> str:
-    """A docstring with more lines at the end of its Args section, or with such a section."""
+def extend_docstring(docstring: str, lines: Sequence[str]) -> str:
+    """Append lines to the Args section of a docstring, creating it if needed."""
     text = inspect.cleandoc(docstring).splitlines()
     if "Args:" not in text:
         return "\n".join([*text, *[""] * bool(text), "Args:", *lines])

@@ -1,4 +1,4 @@
-"""A release in the manner of scikit-learn: `fit` spends, once; `sample` gives rows. Nothing of the data is kept."""
+"""A release as a scikit-learn estimator: `fit` spends the budget once, `sample` returns rows. No data are kept."""
 
 from __future__ import annotations
 
@@ -23,35 +23,35 @@ _PARAMETERS = ("schema", *_DEFAULTS)
 
 
 class CertifiedSynthesizer:
-    """All options are those of `release`, kept as they are given; they are checked by `fit`.
+    """The options are those of `release`, stored as given and checked by `fit`.
 
-    After `fit` there are `release_` and `certificate_`, and `times_spent_` says how often the budget was spent, also by
-    fits that failed. A second `fit` spends a second time, so it has to be asked for.
+    After `fit`, `release_` and `certificate_` are set, and `times_spent_` counts how often the budget was spent,
+    including failed fits. A second `fit` spends the budget again, so it requires `refit=True`.
     """
 
     schema: Schema
 
     @takes(EstimatorOptions, check=False)
     def __init__(self, schema: Schema, **options: Unpack[EstimatorOptions]) -> None:
-        """Keep the options."""
+        """Store the options."""
         vars(self).update(options, schema=schema)
 
     def get_params(self, deep: bool = True) -> dict[str, Any]:
-        """The options as they were given. `deep` is there for scikit-learn: no option is an estimator."""
+        """The options as given. `deep` exists for scikit-learn; no option is an estimator."""
         return {name: getattr(self, name) for name in _PARAMETERS}
 
     def set_params(self, **params: Any) -> CertifiedSynthesizer:
-        """Change options for the next `fit`; what was fitted stays as it is."""
+        """Change options for the next `fit`; the fitted release is unaffected."""
         for name in params:
             if name not in _PARAMETERS:
-                raise InputError(f"{name!r:.60} is no option: choose from {', '.join(_PARAMETERS)}.")
+                raise InputError(f"{name!r:.60} is not an option: choose from {', '.join(_PARAMETERS)}.")
         for name, value in params.items():
             setattr(self, name, value)
         return self
 
     @takes(FitOptions)
     def fit(self, data: Any, **call: Unpack[FitOptions]) -> CertifiedSynthesizer:
-        """Make the release: the budget is spent on `data`, and charged to the ledger if there is one.
+        """Make the release: spend the budget on `data`, and charge it to the ledger if there is one.
 
         Args:
             data: The private table, in any form that `release` takes.
@@ -59,11 +59,11 @@ class CertifiedSynthesizer:
         refit = call.pop("refit")
         if not refit and self._times:
             happened = (
-                "is fitted already" if self.__sklearn_is_fitted__() else "has spent its budget in a fit that failed"
+                "is already fitted" if self.__sklearn_is_fitted__() else "has spent its budget in a fit that failed"
             )
             raise InputError(
-                f"this synthesizer {happened}, and another fit spends the budget once more: what is spent on the same "
-                "rows adds up. Use sample(), or say fit(data, refit=True)."
+                f"this synthesizer {happened}, and another fit would spend the budget again: the costs on the same "
+                "rows add up. Use sample(), or call fit(data, refit=True)."
             )
         options = self.get_params()
         try:
@@ -79,15 +79,15 @@ class CertifiedSynthesizer:
         return self
 
     def sample(self, n: int | None = None, *, seed: int | None = None, frame: FrameKind | None = None) -> Any:
-        """The certified rows as a frame; or `n` new rows as a `Sample`, with certificates of their own.
+        """Return the certified rows as a frame, or `n` new rows as a `Sample` with certificates of their own.
 
-        `frame` is pandas, polars, arrow or dict (of masked arrays); left open, pandas if it is installed, else dict.
-        New rows come from the noisy counts of the release and cost nothing, however many there are.
+        `frame` is pandas, polars, arrow or dict (of masked arrays); by default pandas if it is installed, else dict.
+        New rows are sampled from the noisy counts of the release and cost no budget, whatever their number.
         """
         release = self._fitted()
         if n is None:
             if seed is not None:
-                raise InputError("the certified rows are there already: seed is for new ones. Say how many you want.")
+                raise InputError("the certified rows are fixed; seed applies to new rows only. Give their number n.")
             return to_frame(frame, release.schema, release.table, release.rows)
         given = self.get_params()["public"]
         public = None if given is None else read_public(given, release.schema)
@@ -101,14 +101,14 @@ class CertifiedSynthesizer:
         return hasattr(self, "release_")
 
     def __sklearn_tags__(self) -> Any:
-        """What scikit-learn asks of everything it is handed. Only it calls this, so it is there to be imported."""
+        """Tags that scikit-learn requires of estimators. Only scikit-learn calls this, so it can be imported here."""
         from sklearn.utils import Tags, TargetTags
 
         return Tags(estimator_type=None, target_tags=TargetTags(required=False))
 
     def _fitted(self) -> Release:
         if not self.__sklearn_is_fitted__():
-            raise InputError("there are no rows yet: call fit(data) first, which spends the budget.")
+            raise InputError("there are no rows yet: first call fit(data), which spends the budget.")
         return self.release_
 
     def __repr__(self) -> str:
@@ -120,7 +120,7 @@ class CertifiedSynthesizer:
 
     def _repr_html_(self) -> str:
         if self.__sklearn_is_fitted__():
-            often = f"The budget was spent {self._times} times: what several fits on the same rows cost adds up."
+            often = f"The budget was spent {self._times} times: the costs of several fits on the same rows add up."
             return block(self.release_._repr_html_(), paragraph(often) if self._times > 1 else "")
         return block(paragraph(repr(self)), paragraph("Not fitted: nothing is spent, and there are no rows yet."))
 

@@ -1,4 +1,4 @@
-"""The true loss of a synthetic table: for the owner's eyes only, since it is not private."""
+"""The true loss of a synthetic table: for the data owner only, since it is not private."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from certsynth.algorithm.declaration import takes
 from certsynth.algorithm.options import EvaluateOptions
 from certsynth.algorithm.request import checked_subsets, named_columns
 from certsynth.algorithm.sizes import allowed_memory, check_lattice
-from certsynth.certificate.passes import compared
+from certsynth.certificate.passes import compare_tables
 from certsynth.domain import Schema
 from certsynth.errors import InputError
 from certsynth.queries.fine import PLACING_PHASE, LatticeQuery
@@ -18,7 +18,8 @@ from certsynth.sources import cleaned, open_source, rows_of
 
 @dataclass(frozen=True, slots=True)
 class SubsetLoss:
-    """W1 in one subset of columns is between `lower` and `upper`; `value` is that of the rows moved to the lattice."""
+    """W1 in one subset of columns lies between `lower` and `upper`; `value` is W1 of the rows rounded to the
+    lattice."""
 
     columns: tuple[str, ...]
     value: float
@@ -37,26 +38,26 @@ class Evaluation:
 
     @property
     def value(self) -> float:
-        """The largest loss, of rows moved to the lattice."""
+        """The largest loss of the rows rounded to the lattice."""
         return max(s.value for s in self.subsets)
 
     @property
     def upper(self) -> float:
-        """The largest loss is at most this."""
+        """Upper bound on the largest loss."""
         return max(s.upper for s in self.subsets)
 
     @property
     def lower(self) -> float:
-        """And at least this."""
+        """Lower bound on the largest loss."""
         return max(s.lower for s in self.subsets)
 
     @property
     def mean_upper(self) -> float:
-        """On average over the subsets the loss is at most this."""
+        """Upper bound on the mean loss over the subsets."""
         return sum(s.upper for s in self.subsets) / len(self.subsets)
 
     def to_json(self) -> dict[str, Any]:
-        """What `certsynth evaluate --json` prints."""
+        """The output of `certsynth evaluate --json`."""
         return {
             "private": False,
             "value": self.value,
@@ -71,15 +72,15 @@ class Evaluation:
 
 @takes(EvaluateOptions)
 def evaluate(data: Any, synthetic: Any, schema: Schema, **options: Unpack[EvaluateOptions]) -> Evaluation:
-    """The true loss of `synthetic`. NOT PRIVATE: what it returns must not leave the house.
+    """Compute the true loss of `synthetic`. NOT PRIVATE: the result must not leave your organisation.
 
-    The rows of both tables are moved to a lattice, or in more than three columns to points of the two tables. There W1
-    is computed exactly; how far rows were moved widens the bounds.
+    The rows of both tables are rounded to a lattice or, for more than three columns, to points of the two tables. There
+    W1 is computed exactly; the distances by which rows were moved widen the bounds.
 
     Args:
         data: The private table, in any form that `release` takes.
-        synthetic: The other one.
-        schema: What a row may hold.
+        synthetic: The synthetic table, in any of the same forms.
+        schema: The schema of the rows.
     """
     columns, named, memory, progress = (
         options["columns"],
@@ -94,7 +95,7 @@ def evaluate(data: Any, synthetic: Any, schema: Schema, **options: Unpack[Evalua
     sources = open_source(data, what="private data"), open_source(synthetic, what="synthetic table")
     fine = bare.with_nets(*(cleaned(source, schema) for source in sources))
     first, second = (rows_of(source, schema, PLACING_PHASE, progress=progress) for source in sources)
-    told = compared(
+    compared = compare_tables(
         fine,
         second,
         [first],
@@ -103,11 +104,11 @@ def evaluate(data: Any, synthetic: Any, schema: Schema, **options: Unpack[Evalua
         what="private data",
         progress=progress,
     )
-    if not told.rows:
-        raise InputError("the synthetic table has no rows: there is nothing to compare.")
+    if not compared.rows:
+        raise InputError("the synthetic table has no rows, so there is nothing to compare.")
     losses = []
     names = schema.names
-    for subset, d in zip(fine.marginals.subsets, told.found[0], strict=True):
+    for subset, d in zip(fine.marginals.subsets, compared.found[0], strict=True):
         moved = d.first_moved + d.second_moved
         losses.append(
             SubsetLoss(

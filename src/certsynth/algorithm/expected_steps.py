@@ -1,4 +1,4 @@
-"""What the steps of a release must have cost, and the noise that this needs: recomputed by `verify`."""
+"""The expected cost and noise of each step of a release, recomputed by `verify`."""
 
 from __future__ import annotations
 
@@ -26,8 +26,8 @@ from certsynth.queries.displacement import farthest
 from certsynth.queries.fine import LatticeQuery
 from certsynth.queries.tally import Batch
 
-IMPOSSIBLE = Fraction(1, 10**12)
-"""Noise that is exceeded so seldom is taken not to occur."""
+NEGLIGIBLE_PROBABILITY = Fraction(1, 10**12)
+"""Probability of noise so large that `verify` treats it as impossible."""
 
 
 def expected_steps(
@@ -40,8 +40,8 @@ def expected_steps(
     compared: int,
     split: Fraction,
 ) -> list[Expected]:
-    """What the budget goes to, in order. `rows` are the synthetic ones, cleaned; `compared` says how many plans there
-    were, and `split` how the budget for measuring was divided.
+    """The steps that spend the budget, in order. `rows` are the cleaned synthetic rows, `compared` is the number of
+    plans compared, and `split` is the share of the measurement budget for single columns.
     """
     budget, last = settings.privacy.budget, measurements[-1]
     found: list[Expected] = []
@@ -73,7 +73,7 @@ def expected_steps(
 
 
 def _change(fine: LatticeQuery, settings: Settings, rows: Batch) -> int:
-    """The most that the loss of these rows changes; how far they are from the lattice matters where n is hidden."""
+    """Sensitivity of the loss of these rows; their distance from the lattice matters only if n is hidden."""
     moved = Fraction(0)
     if settings.neighbours is Neighbours.ADD_REMOVE:
         moved = fine.with_nets([rows]).mean_moved(rows)
@@ -81,7 +81,7 @@ def _change(fine: LatticeQuery, settings: Settings, rows: Batch) -> int:
 
 
 def split_of(settings: Settings, measurements: Sequence[Measurement]) -> Fraction:
-    """How the budget for measuring was divided among layers, by what these cost; one that cost nothing fits any."""
+    """The split of the measurement budget among layers, inferred from their costs; a layer without cost fits any."""
     budget = settings.measurement_budget.amount
     spent = [m.cost.spent.amount for m in measurements]
     for split in SPLITS:
@@ -92,25 +92,26 @@ def split_of(settings: Settings, measurements: Sequence[Measurement]) -> Fractio
 
 
 def steps_problem(steps: Sequence[Step], expected: Sequence[Expected]) -> str:
-    """What is wrong with stated steps, in words; nothing if they are as they must be."""
+    """A description of what is wrong with the stated steps; empty if they are correct."""
     if len(steps) != len(expected):
         return "the budget was spent on something else than what was made"
     return next((p for each, step in zip(expected, steps, strict=True) if (p := each.problem(step))), "")
 
 
 def values_problem(steps: Sequence[Step], rows: int | None) -> str:
-    """Which noisy value no rows can have, in words: all of them are counts, or sums of distances, before the noise.
+    """A description of a noisy value that no rows can produce; empty if there is none.
 
-    A sum of displacements is at most what all rows can add to it. A sound release fails with probability 10^−12 each.
+    Before noise, all values are counts or sums of distances, and a sum of displacements is at most the number of rows
+    times its sensitivity. A genuine release fails each test with probability 10^−12.
     """
     named = {step.on: step.noisy for step in steps if step.values is not None}
     for on, noisy in named.items():
-        if min(noisy.values) < -noisy.slack(IMPOSSIBLE):
+        if min(noisy.values) < -noisy.slack(NEGLIGIBLE_PROBABILITY):
             return f"the noisy value of {on} is further below 0 than noise goes"
     counted, moved = named.get(COUNTED), named.get(DISPLACEMENT)
     if moved is None or moved.sensitivity is None:
         return ""
-    most = counted.values[0] + counted.slack(IMPOSSIBLE) if counted else rows or 0
-    if moved.values[0] > most * moved.sensitivity.l1 + moved.slack(IMPOSSIBLE):
+    most = counted.values[0] + counted.slack(NEGLIGIBLE_PROBABILITY) if counted else rows or 0
+    if moved.values[0] > most * moved.sensitivity.l1 + moved.slack(NEGLIGIBLE_PROBABILITY):
         return f"the noisy value of {DISPLACEMENT} is larger than rows can make it"
     return ""

@@ -1,9 +1,9 @@
-"""Every option once: its name, type, default, help, check, and where it exists.
+"""Declarations of all options: name, type, default, help, check, and the functions and commands that have them.
 
-A new option is one new field, in the TypedDict of those functions and commands that shall have it. The signatures, the
+To add an option, add one field to the TypedDict of the functions and commands that should have it. The signatures, the
 estimator, the command line (`cli/options.py`) and the reference pages are built from the fields.
 
-Nothing heavy is imported here, so that `certsynth --help` is quick.
+Nothing heavy is imported here, so that `certsynth --help` stays fast.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from certsynth.algorithm.registry import method_names
 from certsynth.base.progress import Progress, silent
 
 AUTO_MECHANISMS = ("identity", "haar", "haar-hilbert", "haar-weighted", "quad-tree")
-"""Those that `release` chooses from unless one is asked for."""
+"""The mechanisms among which `release` chooses by default."""
 
 MECHANISMS = (*AUTO_MECHANISMS, "haar-tour", "haar-noisy-total", *method_names("mechanism"))
 
@@ -29,10 +29,10 @@ RESOLUTION = WholeNumber(1, 1024, auto=True)
 ROWS = WholeNumber(1, MAX_ROWS)
 
 Number = str | int | float | Fraction | Decimal
-"""A number that is read exactly: as its text says, also if it is a float."""
+"""A number that is read exactly: by its decimal text, even if it is a float."""
 
 
-# ------------------------------------------------------------------------------------------- what can be asked for
+# ---------------------------------------------------------------------------------------------- groups of options
 
 
 class ColumnOptions(TypedDict, total=False):
@@ -42,7 +42,7 @@ class ColumnOptions(TypedDict, total=False):
     sparsity: Annotated[
         int | None,
         Option(
-            "How many columns a statistic may look at: 2 by default, or 1 if there is only one column.",
+            "The number of columns that a statistic may use: 2 by default, or 1 if there is only one column.",
             PROMISED,
             typed="whole",
             metavar="S",
@@ -51,8 +51,8 @@ class ColumnOptions(TypedDict, total=False):
     subsets: Annotated[
         Sequence[Sequence[str]] | None,
         Option(
-            "The subsets of columns that matter, of any sizes, in place of {sparsity}; columns that no subset names "
-            "are left out.",
+            "The subsets of columns to certify, of any sizes, instead of {sparsity}; columns that no subset names are "
+            "omitted.",
             PROMISED,
             typed="file",
             flag="workload",
@@ -67,7 +67,7 @@ class BudgetOptions(TypedDict, total=False):
     epsilon: Annotated[
         Number | None,
         Option(
-            "Privacy budget ε, above 0 and at most 100: the smaller, the more private. Alone it is pure ε-differential "
+            "Privacy budget ε, above 0 and at most 100; smaller is more private. Alone it means pure ε-differential "
             "privacy.",
             BUDGET,
             check=amount,
@@ -77,7 +77,7 @@ class BudgetOptions(TypedDict, total=False):
     delta: Annotated[
         Number | None,
         Option(
-            "With it, (ε, δ)-differential privacy and Gaussian noise: above 0 and at most 0.01, for example 1e-6.",
+            "Use (ε, δ)-differential privacy with Gaussian noise: above 0 and at most 0.01, for example 1e-6.",
             BUDGET,
             check=failure_probability,
             metavar="D",
@@ -86,7 +86,7 @@ class BudgetOptions(TypedDict, total=False):
     rho: Annotated[
         Number | None,
         Option(
-            "Budget ρ of zero-concentrated differential privacy, alone or in place of {epsilon} or {delta}.",
+            "Budget ρ of zero-concentrated differential privacy, alone or instead of {epsilon} or {delta}.",
             BUDGET,
             check=amount,
             metavar="R",
@@ -98,7 +98,7 @@ class LedgerOptions(TypedDict, total=False):
     ledger: Annotated[
         str | Path | None,
         Option(
-            "A file that adds up what is spent on a data set, and refuses what would exceed its cap.",
+            "A file that records the budget spent on a data set, and refuses requests that would exceed its cap.",
             BUDGET,
             typed="file",
             metavar="FILE",
@@ -107,8 +107,7 @@ class LedgerOptions(TypedDict, total=False):
     cap: Annotated[
         Number | None,
         Option(
-            "The most that may ever be spent on the data set, in the unit of the budget; fixed at the ledger's first "
-            "use.",
+            "The largest total budget of the data set, in the unit of the budget; fixed when the ledger is first used.",
             BUDGET,
             check=amount,
             metavar="E",
@@ -117,7 +116,7 @@ class LedgerOptions(TypedDict, total=False):
     dataset: Annotated[
         str | None,
         Option(
-            "The data set that the ledger is for, fixed at its first use; by default the name of the schema's table.",
+            "The identifier of the ledger's data set, fixed when it is first used; by default the schema's table name.",
             BUDGET,
             metavar="ID",
         ),
@@ -138,7 +137,7 @@ class CertificateOptions(TypedDict, total=False):
         str,
         Option(
             "What one person can change: the values of their row (replace-one; the number of rows is public), or "
-            "whether it is there at all (add-remove; that number is private).",
+            "whether the row exists (add-remove; that number is private).",
             PROMISED,
             default="replace-one",
             check=OneOf(("replace-one", "add-remove")),
@@ -150,7 +149,7 @@ class MethodOptions(TypedDict, total=False):
     certificate_share: Annotated[
         Number | None,
         Option(
-            "Share of the budget for the direct certificate, which measures the result: by default 0.05, 0 for none.",
+            "Share of the budget for the direct certificate, which measures the result: 0.05 by default, 0 for none.",
             PROMISED,
             check=Share(Fraction(0), "0.05"),
             metavar="SHARE",
@@ -159,7 +158,7 @@ class MethodOptions(TypedDict, total=False):
     resolution: Annotated[
         int | Literal["auto"] | None,
         Option(
-            "How many cells a column is cut into, or groups its values fall into; auto, the default, takes the best.",
+            "The number of cells or groups into which a column is divided; auto, the default, chooses the best.",
             MADE,
             check=RESOLUTION,
             typed="auto",
@@ -169,12 +168,12 @@ class MethodOptions(TypedDict, total=False):
     mechanism: Annotated[
         str | None,
         Option(
-            "How counts get their noise: identity (cell by cell), haar (as wavelets along a winding path), "
+            "How noise is added to counts: identity (cell by cell), haar (as wavelets along a winding path), "
             "haar-hilbert (along a Hilbert curve), haar-weighted (the same, with weighted levels), quad-tree (as "
-            "squares within squares), haar-tour (along a tour, for any metric), haar-noisy-total (as in the paper); "
-            "auto, the default, takes the best of the first five. low-dimensional is for statistics of all columns at "
-            "once, where rows lie on a curve, a surface or a few points: one grid of all columns, as fine as that "
-            "allows; low-dimensional-l1 does it as in the paper.",
+            "nested squares), haar-tour (along a tour, for any metric), haar-noisy-total (as in the paper); auto, the "
+            "default, chooses the best of the first five. low-dimensional is for statistics of all columns at once if "
+            "rows lie on a curve, a surface or a few points: it uses one grid of all columns, as fine as that allows; "
+            "low-dimensional-l1 is the variant of the paper.",
             MADE,
             check=OneOf(("auto", *MECHANISMS)),
         ),
@@ -182,8 +181,8 @@ class MethodOptions(TypedDict, total=False):
     projection: Annotated[
         str,
         Option(
-            "How rows are fitted: as particles that swap values, or by a linear program whose rows lie at public rows, "
-            "anywhere (full-grid), or at points drawn from the noisy counts.",
+            "How rows are fitted: as particles that swap values, or by a linear program over public rows (public), all "
+            "cells (full-grid), or points drawn from the noisy counts (drawn).",
             MADE,
             default="auto",
             check=OneOf(("auto", "particles", "public", "full-grid", "drawn")),
@@ -192,24 +191,24 @@ class MethodOptions(TypedDict, total=False):
     loss: Annotated[
         str | None,
         Option(
-            "Fit by a linear program, and make this small: transport (tight), or the paper's path loss.",
+            "Fit by a linear program that minimises this loss: transport (tight), or the paper's path loss.",
             MADE,
             check=OneOf(("path", "transport")),
         ),
     ]
-    preset: Annotated[str | None, Option("Do everything as the paper does.", MADE, check=OneOf(method_names("preset")))]
+    preset: Annotated[str | None, Option("Use all settings of the paper.", MADE, check=OneOf(method_names("preset")))]
 
 
 class EmissionOptions(TypedDict, total=False):
     public: Annotated[
         Any,
-        Option("A public table of the same columns, to start from.", MADE, typed="file", metavar="FILE"),
+        Option("A public table with the same columns, as a starting point.", MADE, typed="file", metavar="FILE"),
     ]
     rows: Annotated[
         int | None,
         Option(
-            "How many rows to make: by default as many as there are, up to a million, or 100,000 if that number is "
-            "private.",
+            "The number of rows to make: by default the number of private rows, at most a million, or 100,000 if that "
+            "number is private.",
             MADE,
             check=ROWS,
             typed="whole",
@@ -219,7 +218,7 @@ class EmissionOptions(TypedDict, total=False):
     candidates: Annotated[
         int,
         Option(
-            "Make this many tables from the same noisy counts, and choose one privately.",
+            "Make this many tables from the same noisy counts and choose one of them privately.",
             MADE,
             default=1,
             check=WholeNumber(1, 100),
@@ -230,7 +229,7 @@ class EmissionOptions(TypedDict, total=False):
     seed: Annotated[
         int | None,
         Option(
-            "Seed of the steps that need no privacy, such as the order of rows. The noise has none.",
+            "Seed of the steps that need no secrecy, such as the order of rows. The noise has no seed.",
             MADE,
             typed="natural",
             metavar="N",
@@ -247,7 +246,7 @@ class FolderOptions(TypedDict, total=False):
             typed="file",
             metavar="DIR",
             required=True,
-            in_python="Without it the release is in memory only, and `Release.save` writes it.",
+            in_python="Without it the release is kept in memory, and `Release.save` writes it.",
         ),
     ]
     sign: Annotated[
@@ -260,7 +259,8 @@ class MemoryOptions(TypedDict, total=False):
     memory: Annotated[
         int | None,
         Option(
-            "The most bytes that may be used: by default half of what there is. With less, rows are read more often.",
+            "The most bytes of memory to use: by default half of the available memory. With less, rows are read more "
+            "often.",
             MADE,
             shell=False,
         ),
@@ -270,14 +270,14 @@ class MemoryOptions(TypedDict, total=False):
 class ProgressOptions(TypedDict, total=False):
     progress: Annotated[
         Progress,
-        Option("Called with what is being done; silent by default.", OUTPUT, default=silent, shell=False),
+        Option("A callback that reports progress; silent by default.", OUTPUT, default=silent, shell=False),
     ]
 
 
 class NoiseOptions(TypedDict, total=False):
     noise: Annotated[
         Any,
-        Option("For tests: what is made with noise of one's own cannot be written.", MADE, shell=False),
+        Option("For tests: a release made with custom noise cannot be saved.", MADE, shell=False),
     ]
 
 
@@ -294,7 +294,7 @@ class LatticeOptions(TypedDict, total=False):
     ]
 
 
-# ------------------------------------------------------------------------------------------------- who takes what
+# ------------------------------------------------------------------------- options of each function and command
 
 
 class EstimatorOptions(
@@ -308,21 +308,20 @@ class EstimatorOptions(
     MemoryOptions,
     total=False,
 ):
-    """What `CertifiedSynthesizer` keeps."""
+    """Options that `CertifiedSynthesizer` stores."""
 
 
 class CallOptions(NoiseOptions, ProgressOptions, total=False):
-    """What belongs to one call, and is not kept."""
+    """Options of a single call, which are not stored."""
 
 
 class FitOptions(CallOptions, total=False):
-    """What `CertifiedSynthesizer.fit` takes."""
+    """Options of `CertifiedSynthesizer.fit`."""
 
     refit: Annotated[
         bool,
         Option(
-            "Spend the budget once more, on top of what was spent before: what several fits on the same rows cost adds "
-            "up.",
+            "Spend the budget again, in addition to earlier fits: the costs of several fits on the same rows add up.",
             BUDGET,
             default=False,
             shell=False,
@@ -331,7 +330,7 @@ class FitOptions(CallOptions, total=False):
 
 
 class ReleaseOptions(EstimatorOptions, CallOptions, total=False):
-    """What `release` takes."""
+    """Options of `release`."""
 
 
 class PlanOptions(
@@ -343,13 +342,13 @@ class PlanOptions(
     ProgressOptions,
     total=False,
 ):
-    """What `plan` takes."""
+    """Options of `plan`."""
 
     rows: Required[
         Annotated[
             int,
             Option(
-                "How many rows the private table has, or will have: a number, since no table is read.",
+                "The number of rows that the private table has or will have; no table is read.",
                 BASIC,
                 check=WholeNumber(1, MAX_ROWS, "the number of private rows,"),
                 typed="whole",
@@ -369,12 +368,12 @@ class CertifyOptions(
     CallOptions,
     total=False,
 ):
-    """What `certify` takes."""
+    """Options of `certify`."""
 
     per_subset: Annotated[
         bool,
         Option(
-            "Spend the budget on all subsets of columns at once, and give each a bound of its own, a little wider.",
+            "Spend the budget on all subsets of columns at once, and give each its own bound, slightly wider.",
             PROMISED,
             default=False,
             typed="flag",
@@ -383,4 +382,4 @@ class CertifyOptions(
 
 
 class EvaluateOptions(ColumnOptions, LatticeOptions, MemoryOptions, ProgressOptions, total=False):
-    """What `evaluate` takes."""
+    """Options of `evaluate`."""

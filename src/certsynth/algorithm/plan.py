@@ -7,7 +7,7 @@ from typing import Unpack
 from certsynth.algorithm.declaration import takes
 from certsynth.algorithm.method import checked_settings, method_named
 from certsynth.algorithm.options import PlanOptions
-from certsynth.algorithm.request import usable
+from certsynth.algorithm.request import select_final_columns
 from certsynth.algorithm.sizes import check_lattice
 from certsynth.algorithm.task import Task
 from certsynth.domain import Schema
@@ -28,7 +28,7 @@ def plan(schema: Schema, **options: Unpack[PlanOptions]) -> Plan:
     Args:
         schema: what a row may hold; not a draft.
     """
-    schema = usable(schema, options["columns"], options["subsets"])
+    schema = select_final_columns(schema, options["columns"], options["subsets"])
     check_rules(schema)
     memory, progress = options["memory"], options["progress"]
     public = True if options["projection"] == "public" else None

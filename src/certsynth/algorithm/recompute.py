@@ -1,4 +1,4 @@
-"""Both certificates once more, from what a release holds: for its own rows, or for others."""
+"""Recompute both certificates from the contents of a release, for its own rows or for others."""
 
 from __future__ import annotations
 

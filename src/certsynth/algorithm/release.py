@@ -11,7 +11,7 @@ import numpy as np
 from certsynth.algorithm.declaration import takes
 from certsynth.algorithm.method import Run, checked_settings, method_named
 from certsynth.algorithm.options import ReleaseOptions
-from certsynth.algorithm.request import usable
+from certsynth.algorithm.request import select_final_columns
 from certsynth.algorithm.settings import Settings
 from certsynth.algorithm.sizes import check_lattice
 from certsynth.algorithm.steps import run
@@ -27,7 +27,7 @@ from certsynth.mechanisms import Neighbours
 from certsynth.mechanisms.ledger import Account
 from certsynth.mechanisms.spending import Spending
 from certsynth.queries.fine import PLACING_PHASE, LatticeQuery
-from certsynth.sources import cleaned, how_many, open_source, rows_of
+from certsynth.sources import cleaned, count_rows, open_source, rows_of
 
 COUNTING, DISPLACED = "counting rows", "measuring how far rows are from their cells"
 
@@ -48,7 +48,7 @@ def release(data: Any, schema: Schema, **options: Unpack[ReleaseOptions]) -> Rel
 
     Paper: Algorithm 1 [algorithm], Definition 1 [differential-privacy]
     """
-    schema = usable(schema, options["columns"], options["subsets"])
+    schema = select_final_columns(schema, options["columns"], options["subsets"])
     settings = checked_settings(schema, options)
     out, memory, progress = options["out"], options["memory"], options["progress"]
     signer = as_signer(options["sign"])
@@ -102,7 +102,7 @@ def _private_table(data: Any, schema: Schema, settings: Settings, progress: Prog
         rows_of(source, schema, phase, hidden=hidden, progress=progress)
         for phase in (COUNTING, PLACING_PHASE, DISPLACED)
     )
-    return PrivateTable(counting, placing, displacing, count=lambda: how_many(source, schema, COUNTING))
+    return PrivateTable(counting, placing, displacing, count=lambda: count_rows(source, schema, COUNTING))
 
 
 def read_public(public: Any, schema: Schema) -> list[np.ndarray]:

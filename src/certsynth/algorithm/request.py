@@ -1,4 +1,4 @@
-"""Rules that relate options to each other and to the schema, each once, with the sentence that explains it."""
+"""Rules that relate options to each other and to the schema, with their error messages."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from fractions import Fraction
 from typing import Any
 
-from certsynth.algorithm.checks import MOST_DELTA
+from certsynth.algorithm.checks import MAX_DELTA
 from certsynth.domain import Schema
 from certsynth.errors import InputError, did_you_mean
 from certsynth.mechanisms import Budget, Unit
@@ -16,11 +16,11 @@ from certsynth.queries.marginals import Subset, all_subsets
 DEFAULT_CONFIDENCE = Fraction(19, 20)
 
 DEFAULT_DELTA = Fraction(1, 10**6)
-"""The δ at which ρ is told in terms of ε unless said otherwise."""
+"""The δ at which a budget of ρ alone is also stated as (ε, δ)."""
 
 
 def checked_sparsity(sparsity: Any, schema: Schema) -> int:
-    """How many columns a statistic may look at: 2, or 1 where there is only one column, unless said otherwise."""
+    """The number of columns that a statistic may use: by default 2, or 1 if there is only one column."""
     columns = len(schema)
     if sparsity is None:
         return min(2, columns)
@@ -34,11 +34,11 @@ def checked_sparsity(sparsity: Any, schema: Schema) -> int:
 
 
 Named = Sequence[Sequence[str]]
-"""Subsets of columns by their names: a workload."""
+"""A workload: subsets of columns by their names."""
 
 
 def checked_subsets(schema: Schema, sparsity: Any, named: Named | None) -> tuple[Subset, ...]:
-    """The subsets of columns that matter: the named ones, each once, or all of `sparsity` columns.
+    """The subsets of columns to certify: the named ones without duplicates, or all of `sparsity` columns.
 
     Paper: appendix C [projections]
     """
@@ -60,7 +60,7 @@ def _named_subsets(schema: Schema, named: Named) -> tuple[Subset, ...]:
         for name in names:
             if name not in place:
                 raise InputError(
-                    f"the workload names {name!r:.60}, which is no column of the schema: choose from "
+                    f"the workload names {name!r:.60}, which is not a column of the schema: choose from "
                     f"{', '.join(schema.names)}.{did_you_mean(name, schema.names)}"
                 )
         if not names or len(set(names)) < len(names):
@@ -72,15 +72,15 @@ def _named_subsets(schema: Schema, named: Named) -> tuple[Subset, ...]:
 
 
 def named_columns(schema: Schema, named: Named | None) -> Schema:
-    """The schema of the columns that some subset names: the others have neither measurement nor certificate."""
+    """The schema restricted to columns in some subset: the others are neither measured nor certified."""
     if named is None:
         return schema
     columns = {j for subset in _named_subsets(schema, named) for j in subset}
     return schema.select([schema.names[j] for j in sorted(columns)])
 
 
-def usable(schema: Schema, columns: Sequence[str] | None, named: Named | None = None) -> Schema:
-    """The schema that private rows may be read with: not a draft, and of the chosen columns that subsets name."""
+def select_final_columns(schema: Schema, columns: Sequence[str] | None, named: Named | None = None) -> Schema:
+    """Refuse a draft schema, and restrict it to the chosen columns that occur in subsets."""
     if schema.draft:
         raise InputError(
             "the schema is a draft made from rows: check every bound and label against public knowledge, then remove "
@@ -90,16 +90,17 @@ def usable(schema: Schema, columns: Sequence[str] | None, named: Named | None = 
 
 
 def checked_budget(epsilon: Fraction | None, delta: Fraction | None = None, rho: Fraction | None = None) -> Privacy:
-    """What may be spent: ε alone is pure; two of ε, δ and ρ give the third; ρ alone is told at DEFAULT_DELTA."""
+    """The privacy budget: ε alone is pure; two of ε, δ and ρ determine the third; ρ alone is stated at
+    DEFAULT_DELTA."""
     if epsilon is None and rho is None:
         missing = "`delta` needs `epsilon` or `rho` as well" if delta is not None else "give a privacy budget"
         raise InputError(f"{missing}: `epsilon=1`, or `epsilon=1` and `delta=1e-6`, or `rho=0.02`, for example.")
     if None not in (epsilon, delta, rho):
-        raise InputError("`epsilon`, `delta` and `rho` are one too many: any two of them give the third.")
+        raise InputError("give at most two of `epsilon`, `delta` and `rho`: any two of them determine the third.")
     if rho is not None:
         given = delta or (DEFAULT_DELTA if epsilon is None else delta_of(rho, epsilon))
-        if given > MOST_DELTA:
-            raise InputError("no δ worth having goes with so large a `rho` and so small an `epsilon`: raise `epsilon`.")
+        if given > MAX_DELTA:
+            raise InputError("so large a `rho` and so small an `epsilon` imply a δ above 0.01: raise `epsilon`.")
         return Privacy(Budget(rho, Unit.RHO), epsilon=epsilon or epsilon_of(rho, given), delta=given, asked_in=Unit.RHO)
     assert epsilon is not None
     if delta is None:

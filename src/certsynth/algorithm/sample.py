@@ -1,4 +1,5 @@
-"""More rows from the noisy counts of a release, certified on their own. It reads no private row, and spends nothing."""
+"""Sample more rows from the noisy counts of a release, with their own certificate. Reads no private row; costs
+nothing."""
 
 from __future__ import annotations
 
@@ -21,7 +22,7 @@ from certsynth.artefact.release import Certificate
 from certsynth.artefact.table import cleaned_table
 from certsynth.base.html import block, paragraph
 from certsynth.base.progress import Progress, silent
-from certsynth.certificate.passes import compared
+from certsynth.certificate.passes import compare_tables
 from certsynth.errors import InputError, TooLarge
 from certsynth.queries.fine import LatticeQuery
 from certsynth.queries.tally import in_memory
@@ -29,25 +30,24 @@ from certsynth.report.numerals import upward
 
 BY_WAY = "by way of the certified rows"
 
-_OUTWARD = 1e-9  # more than the rounding of fractions to floats, and of their sums
+_OUTWARD = 1e-9  # exceeds the rounding error of converting fractions to floats and adding them
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
 class Sample:
-    r"""New rows, and what can be promised of them. Of how far they are from the real rows there are two bounds.
+    r"""New rows with two bounds on their distance from the private rows.
 
-    `certificate` is the plug-in certificate, evaluated on these rows. It fails on an event E that has to do with the
-    noise alone: that its loss is above the quantile. Lemma 1 holds for every table of rows at once,
+    `certificate` is the plug-in certificate, evaluated on these rows. It fails only on an event E that
+    depends on the noise alone: that its loss exceeds the quantile. Lemma 1 holds for all tables simultaneously,
 
     .. math:: W(D, \mu) \le disc + \frac{U(0, \eta) + U(\nu, n\mu)}{n} \quad\text{for all } \mu,
 
-    so outside of E all bounds hold that are ever computed with the same draws, of the release and of any number of
-    samples, however these are chosen. Its confidence is that of the plug-in part of the release.
+    so outside E all bounds computed with the same draws hold, for the release and for any number of samples, however
+    these are chosen. Its confidence is that of the plug-in part of the release.
 
     `through_release` is the bound of the certified rows plus the exact distance from them to these: the triangle
-    inequality. It is as good as the release's, at its confidence. None where that distance is too much work.
-
-    The direct certificate was measured on the certified rows. Of other rows it speaks only so.
+    inequality. It has the confidence of the release, and is None if that distance is too expensive to compute. This is
+    the only bound that the direct certificate, measured on the certified rows, implies for other rows.
 
     Paper: Lemma 1 [certificate-holds]
     """
@@ -57,11 +57,11 @@ class Sample:
     certificate: Certificate
     through_release: Certificate | None
     confidence: float
-    """That the release's own bound and both bounds of all samples hold together."""
+    """Probability that the release's own bound and both bounds of all samples hold simultaneously."""
 
     @property
     def bound(self) -> float:
-        """The smaller of the two, which may be chosen after looking, since both hold together at `confidence`."""
+        """The smaller of the two bounds; choosing it is valid since both hold simultaneously at `confidence`."""
         return self.best.bound
 
     @property
@@ -92,9 +92,9 @@ def sample(
     public: Sequence[np.ndarray] | None = None,
     progress: Progress = silent,
 ) -> Sample:
-    """New rows from the release's measurements. They obey its rules; `seed` says which rows, and needs no privacy.
+    """Sample new rows from the release's measurements. They obey its rules; `seed` need not be secret.
 
-    `public` are cleaned public rows, where the release was made with such.
+    `public` are the cleaned public rows, if the release was made with some.
     """
     number = ROWS("rows", rows)
     assert number is not None
@@ -114,13 +114,14 @@ def sample(
         table=to_frame(frame, schema, table, clean),
         rows=number,
         certificate=Certificate.of(plugged),
-        through_release=_through(release, clean, progress),
+        through_release=_bound_through_release(release, clean, progress),
         confidence=release.certificate.confidence,
     )
 
 
-def _through(release: Release, clean: Sequence[np.ndarray], progress: Progress) -> Certificate | None:
-    """What the release's certificate says of other rows: both tables are public, so their distance is exact."""
+def _bound_through_release(release: Release, clean: Sequence[np.ndarray], progress: Progress) -> Certificate | None:
+    """The bound that the release's certificate implies for other rows: both tables are public, so their distance is
+    exact."""
     certificate, subsets = release.certificate, release.subsets
     fine = LatticeQuery.of(release.schema, subsets)
     try:
@@ -129,10 +130,10 @@ def _through(release: Release, clean: Sequence[np.ndarray], progress: Progress) 
         return None
     fine = fine.with_nets([release.rows], [clean])
     tables = in_memory(release.rows), [in_memory(clean)]
-    told = compared(fine, *tables, memory=default_memory(), every=True, progress=progress)
+    compared = compare_tables(fine, *tables, memory=default_memory(), every=True, progress=progress)
     bounds = {frozenset(columns): bound for columns, bound in certificate.subsets}
     found: list[tuple[tuple[str, ...], float]] = []
-    for subset, d in zip(fine.marginals.subsets, told.found[0], strict=True):
+    for subset, d in zip(fine.marginals.subsets, compared.found[0], strict=True):
         columns = tuple(release.schema.names[j] for j in subset)
         most = min(bounds[frozenset(columns)], certificate.single_column_bound if len(columns) == 1 else 1.0)
         between = float(d.all)

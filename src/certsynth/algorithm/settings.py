@@ -1,4 +1,4 @@
-"""What a release is asked to do: every choice checked, with the defaults and what follows from them."""
+"""The settings of a release: checked options, defaults, and the quantities derived from them."""
 
 from __future__ import annotations
 
@@ -19,42 +19,44 @@ from certsynth.queries.fine import LATTICE_COLUMNS
 from certsynth.queries.marginals import Subset, maximal_subsets, subsets_within
 
 CellKind = Literal["even", "points", "groups"]
-"""Even cells; all points of the columns' lattices; groups of those points."""
+"""Cells of equal width; all points of the columns' lattices; groups of those points."""
 
-MOST_ROWS = 1_000_000
-HIDDEN_ROWS = 100_000
-"""Rows emitted by default: as many as there are, up to a million, where that number is public; else this many."""
+MAX_DEFAULT_ROWS = 1_000_000
+DEFAULT_ROWS_IF_HIDDEN = 100_000
+"""Rows emitted by default if the number of private rows is hidden; otherwise that number, at most MAX_DEFAULT_ROWS."""
 
-MOST_DRAWS = 2_000
+MAX_DRAWS = 2_000
+"""Most draws of the noise for the plug-in certificate; they bound the work of a release and of its verification."""
 
 SELECTION_SHARE = Fraction(1, 20)
+"""Share of the budget for choosing among candidates, if there are several."""
 
 COUNT_SHARE = Fraction(1, 50)
-"""Of the budget, what the number of rows costs where it is hidden: what is best for a hundred thousand is not for three
-thousand, and the direct certificate divides by it."""
+"""Share of the budget for counting the rows if their number is hidden: the best plan depends on it, and the direct
+certificate divides by it."""
 
 DISPLACEMENT_SHARE = Fraction(1, 50)
-"""Of the budget, what measuring the discretisation costs where the plug-in certificate speaks alone."""
+"""Share of the budget for measuring the discretisation if there is only a plug-in certificate."""
 
 SPLITS = (Fraction(1, 8), Fraction(1, 4), Fraction(3, 8), Fraction(1, 2))
-"""Of the budget for measuring, what single columns may get where several are measured as well."""
+"""Candidate shares of the measurement budget for single columns if tables of several columns are measured as well."""
 
-BEYOND = 2
-"""Where all tables of 2, … columns are measured, those of one column more get so many times the share."""
+SHARE_GROWTH = 2
+"""Factor by which the share of the budget grows with each column of a table, if all tables of 2, 3, … columns are
+measured."""
 
 DIRECT_BETA = Fraction(9, 10)
-"""Of the failure probability, what the direct certificate gets; the plug-in one gets the rest."""
+"""Share of the failure probability for the direct certificate; the rest is for the plug-in certificate."""
 
 
 @dataclass(frozen=True, slots=True)
 class Settings:
-    """A release's choices, checked. What a person left open is None where the data or the plan decide.
+    """The checked settings of a release. An open setting is None if the data or the plan determine it.
 
-    `subsets` are those that the certificate covers, and `named` says that they were named one by one: else they are all
-    of one size. `method` is the name of the method that runs; `detail` says where values are put inside their cells,
-    `choice_share` what part of the budget the method spends on choosing what to measure, `as_printed` that proxy losses
-    are computed as the paper prints them, and `lattice_columns` up to how many columns the direct certificate compares
-    on a lattice.
+    `subsets` are those that the certificate covers; `named` says that they were listed explicitly, otherwise they are
+    all subsets of one size. `method` names the method; `detail` says where values are placed inside their cells;
+    `choice_share` is the share of the budget for choosing what to measure; `as_printed` selects the proxy losses as
+    printed in the paper; `lattice_columns` is the largest subset that the direct certificate compares on a lattice.
     """
 
     privacy: Privacy
@@ -78,16 +80,16 @@ class Settings:
 
     @property
     def sparsity(self) -> int:
-        """How many columns a statistic may look at: the size of the largest subset."""
+        """The largest number of columns that a statistic may use: the size of the largest subset."""
         return max(map(len, self.subsets))
 
     def workload(self, schema: Schema) -> list[list[str]] | None:
-        """The subsets by their names, where they were named."""
+        """The subsets by column names, if they were listed explicitly."""
         return [[schema.names[j] for j in subset] for subset in self.subsets] if self.named else None
 
     @property
     def tables(self) -> tuple[Subset, ...]:
-        """The subsets whose marginals say what all are: what is measured where one layer does it."""
+        """The maximal subsets, whose marginals determine all others: the tables measured by a single layer."""
         return maximal_subsets(self.subsets)
 
     @property
@@ -96,40 +98,41 @@ class Settings:
 
     @property
     def plug_in_beta(self) -> Fraction:
-        """What the plug-in certificate may fail with: all of β if it speaks alone."""
+        """Failure probability of the plug-in certificate: all of β if it is the only one."""
         return self.beta * (1 - DIRECT_BETA) if self.certificate_share else self.beta
 
     def direct_beta(self, *, alone: bool) -> Fraction:
-        """What the direct certificates may fail with together: all of β where there is no plug-in certificate."""
+        """Total failure probability of the direct certificates: all of β if there is no plug-in certificate."""
         return self.beta if alone else self.beta * DIRECT_BETA
 
     @property
     def draws(self) -> int:
         """Draws of the noise: the paper's 200, or as many as the quantile needs (half of β may go to a hidden n).
 
-        No more than MOST_DRAWS: beyond a confidence of 0.999 the direct certificate speaks alone.
+        At most MAX_DRAWS: above a confidence of 0.999 only the direct certificate is informative.
         """
         halves = 2 if self.neighbours is Neighbours.ADD_REMOVE else 1
         if self.cells(self.sparsity) == "groups" and any(len(table) == 1 for table in self.tables):
-            halves *= 2  # single columns are certified beside tables whose cells follow from them
+            halves *= 2  # single columns are certified together with tables whose cells depend on them
         share = 1 - DISPLACEMENT_BETA if self.displacement_share else Fraction(1)
-        return min(MOST_DRAWS, max(200, math.ceil(halves / (share * self.plug_in_beta))))
+        return min(MAX_DRAWS, max(200, math.ceil(halves / (share * self.plug_in_beta))))
 
     @property
     def selection_share(self) -> Fraction:
-        """Of the budget, what choosing among candidates costs."""
+        """Share of the budget for choosing among candidates."""
         return SELECTION_SHARE if self.candidates > 1 else Fraction(0)
 
     @property
     def count_share(self) -> Fraction:
-        """Of the budget, what a noisy number of rows costs: nothing where it is public."""
+        """Share of the budget for the noisy number of rows: 0 if it is public."""
         return COUNT_SHARE if self.neighbours is Neighbours.ADD_REMOVE else Fraction(0)
 
     @property
     def displacement_share(self) -> Fraction:
-        """Of the budget, what measuring how far rows are from the centres of their cells costs.
+        """Share of the budget for measuring the distance of rows to the centres of their cells.
 
-        The direct certificate has no use for it, and the paper takes the worst case.
+        It is 0 if there is a direct certificate, which does not use it, and in the paper's preset, which takes the
+        worst case.
         """
         return Fraction(0) if self.certificate_share or self.as_printed else DISPLACEMENT_SHARE
 
@@ -139,11 +142,11 @@ class Settings:
         return self.privacy.budget.share(1 - others - self.count_share)
 
     def layers(self, split: Fraction) -> tuple[tuple[tuple[Subset, ...], CellKind, Fraction], ...]:
-        """What is measured, one layer after the other: tables, kind of cells, share of the budget for measuring.
+        """The layers in order of measurement: tables, kind of cells, share of the measurement budget.
 
-        With groups, single columns at full detail come first and have the share `split`, and tables of more columns
-        after them. Of each number of columns there are those that lie in a subset that matters. Where one layer does
-        it, it holds the largest of these subsets, whatever their sizes.
+        With groups, single columns at full detail come first with the share `split`, followed by tables of 2, 3, …
+        columns that lie in one of the subsets. Otherwise a single layer measures the maximal subsets, whatever their
+        sizes.
         """
         last = self.sparsity
         if self.cells(last) != "groups":
@@ -152,38 +155,40 @@ class Settings:
         found: list[tuple[tuple[Subset, ...], CellKind, Fraction]] = [(columns, "points", split)]
         tables = [subsets_within(self.subsets, ways) for ways in range(2, last + 1)]
         wanted = [
-            BEYOND**ways * Fraction(len(each), math.comb(len(columns), ways))
+            SHARE_GROWTH**ways * Fraction(len(each), math.comb(len(columns), ways))
             for ways, each in enumerate(tables, start=2)
         ]
         found += [(each, "groups", (1 - split) * part / sum(wanted)) for each, part in zip(tables, wanted, strict=True)]
         return tuple(found)
 
     def cells(self, ways: int) -> CellKind:
-        """The kind of cells that tables of so many columns are measured in.
+        """The kind of cells in which tables of `ways` columns are measured.
 
-        Particles with a direct certificate know single columns at full detail, and several together in groups that
-        follow from those. The plug-in certificate counts the widest cell, so where it speaks alone cells are even.
+        With particles and a direct certificate, single columns are measured at full detail, and several columns in
+        groups derived from those. The plug-in certificate charges the widest cell, so if it is the only one, cells are
+        even.
         """
         if self.projection != "particles" or (ways > 1 and not self.certificate_share):
             return "even"
         return "points" if ways == 1 else "groups"
 
     def emitted_rows(self, measurement: Measurement) -> int:
-        """How many rows to write: as asked; else as many as there are, or a fixed number where that is hidden."""
+        """The number of rows to write: as requested, else the number of private rows, or a constant if that is
+        hidden."""
         if self.rows is not None:
             return self.rows
         if self.neighbours is Neighbours.ADD_REMOVE or measurement.total is None:
-            return HIDDEN_ROWS
-        return min(max(measurement.total, 1), MOST_ROWS)
+            return DEFAULT_ROWS_IF_HIDDEN
+        return min(max(measurement.total, 1), MAX_DEFAULT_ROWS)
 
     def proxies(self, resolution: int | None) -> Proxies:
-        """How the proxy losses are computed: as printed in the paper, or as tight as they can be."""
+        """Parameters of the proxy losses: as printed in the paper, or the tightest valid ones."""
         return Proxies(hub=Fraction(1), end=Fraction(1, resolution)) if self.as_printed and resolution else Proxies()
 
 
 @dataclass(frozen=True, slots=True)
 class Defaults:
-    """What a method takes where an option is left open."""
+    """Defaults of a method for open options."""
 
     certificate_share: Fraction = Fraction(1, 20)
     confidence: Fraction = DEFAULT_CONFIDENCE
@@ -193,10 +198,10 @@ class Defaults:
 def common_settings(
     method: str, schema: Schema, options: Mapping[str, Any], defaults: Defaults, *, sparsity: int | None
 ) -> Settings:
-    """The settings that no method changes, from options that were checked one by one.
+    """The settings common to all methods, from options that were checked individually.
 
-    How rows are fitted is left as it was asked for. The schema has the columns that are released: with named subsets,
-    those that they name.
+    `projection` and `loss` are passed through. The schema has the released columns: with explicit subsets, those that
+    they name.
     """
     subsets = checked_subsets(schema, sparsity, options["subsets"])
     share, confidence, mechanism = options["certificate_share"], options["confidence"], options["mechanism"]

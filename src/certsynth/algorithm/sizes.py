@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from decimal import Decimal
 
 from certsynth.certificate.passes import POINT_BYTES, network_bytes
-from certsynth.certificate.plug_in import DRAWN_AT_ONCE, PILOT_DRAWS
-from certsynth.certificate.skipping import COARSER
+from certsynth.certificate.plug_in import MAX_DRAWN_CELLS, PILOT_DRAWS
+from certsynth.certificate.skipping import COARSE_BOUNDS
 from certsynth.domain import Schema
 from certsynth.errors import InputError, TooLarge
 from certsynth.projection.particles import MANY_PARTICLES
@@ -53,7 +53,7 @@ def size_of(marginals: Marginals, *, draws: int) -> Size:
     """Estimated size of counting, noise and plug-in certificate. The seconds are a rough figure."""
     sizes = marginals.sizes()
     cells = sum(sizes)
-    drawn = max(MAX_OTHER_DRAWS * cells, min((draws + PILOT_DRAWS) * cells, DRAWN_AT_ONCE))
+    drawn = max(MAX_OTHER_DRAWS * cells, min((draws + PILOT_DRAWS) * cells, MAX_DRAWN_CELLS))
     held = 8 * cells + 3 * drawn  # counts, coefficients and estimates; draws and their images
     network = 40 * max(sizes) * 30 * (os.cpu_count() or 1)  # nodes × arcs, in each worker
     seconds = (draws + PILOT_DRAWS) * sum(3e-5 + 5e-8 * float(size) ** 1.5 for size in sizes) / 1.5
@@ -88,7 +88,7 @@ def size_of_release(
 
 def comparing_seconds(points: Sequence[int]) -> float:
     """Seconds to compare two tables: small subsets are solved, large ones bounded, and a few of these also solved."""
-    most, small = EXPECTED_LARGE_SOLVES, COARSER[0][1]
+    most, small = EXPECTED_LARGE_SOLVES, COARSE_BOUNDS[0][1]
     largest = sorted(points, reverse=True)[:most]
     each = (2e-3 + 4e-6 * p if p < small else 0.012 for p in points)
     return (sum(each) + sum(7e-6 * p for p in largest if p >= small)) / 1.5

@@ -1,4 +1,4 @@
-"""What anybody can check about a release without the private data, and what nobody can."""
+"""Checks of a release that need no private data, and a list of what cannot be checked."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from certsynth.algorithm.checks import MOST_DELTA, exact_rational
+from certsynth.algorithm.checks import MAX_DELTA, exact_rational
 from certsynth.algorithm.expected_steps import expected_steps, split_of, steps_problem, values_problem
 from certsynth.algorithm.fitting import support_name
 from certsynth.algorithm.method import method_named
@@ -41,7 +41,7 @@ from certsynth.report import render_report, verifiable
 from certsynth.report.numerals import upward
 from certsynth.report.verifiable import CANNOT
 
-_TOLERANCE = 1e-7  # the same computation on another machine, in floats
+_TOLERANCE = 1e-7  # allows for float differences between machines
 
 Check = dict[str, Any]
 Values = np.ma.MaskedArray[Any, Any]
@@ -49,7 +49,7 @@ Answer = tuple[bool, str]
 
 
 def verify(release: Release, *, key: str | Path | None = None) -> list[Check]:
-    """Run every check; none is skipped because another failed. With `key`, the release must be signed by it."""
+    """Run every check, even if another failed. If `key` is given, the release must be signed with it."""
     folder = _folder(release)
     wanted = None if key is None else PublicKey.load(key)
     checks = [{"name": name, "ok": ok, "detail": detail} for name, ok, detail in _checks(release)]
@@ -149,7 +149,7 @@ def _rows(release: Release) -> Answer:
 
 
 def _allowed(column: Column, values: Values, back: Values) -> bool:
-    """Whether cleaning left the values alone: `back` is what they are after it."""
+    """Whether cleaning left the values unchanged: `back` are the cleaned and decoded values."""
     missing = np.ma.getmaskarray(values)
     if not np.array_equal(missing, np.ma.getmaskarray(back)):
         return False
@@ -191,7 +191,7 @@ def _as_said(made: Measurement, said: LayerRecord, schema: Schema) -> bool:
 
 
 def _same(first: Cells, second: Cells) -> bool:
-    """Whether two cuts of one column are the same."""
+    """Whether two partitions of one column are equal."""
     if isinstance(first, Groups) and isinstance(second, Groups):
         parts = ("starts", "group_of_label", "representatives")
         same = all(np.array_equal(getattr(first, part), getattr(second, part)) for part in parts)
@@ -235,7 +235,7 @@ def _privacy(release: Release) -> Answer:
     stated = f"epsilon {privacy.epsilon}"
     if unit is Unit.RHO:
         delta, epsilon = exact_rational(privacy.delta), exact_rational(privacy.epsilon)
-        if delta is None or not 0 < delta <= MOST_DELTA or epsilon is None or epsilon_of(whole, delta) > epsilon:
+        if delta is None or not 0 < delta <= MAX_DELTA or epsilon is None or epsilon_of(whole, delta) > epsilon:
             return False, "rho means a larger epsilon than is stated"
         stated += f", delta {privacy.delta}"
     elif privacy.delta is not None:
@@ -432,7 +432,7 @@ def _signature_files(folder: Path) -> set[str]:
 
 
 def _signature(folder: Path, wanted: PublicKey | None) -> Answer | None:
-    """Whose key signed the checksums; None where there is no signature, or nothing to check it with."""
+    """Check the signature of the checksums; None if there is none, or no library to check it."""
     files = _signature_files(folder)
     if not files:
         return None if wanted is None else (False, f"the release is not signed; wanted {wanted.fingerprint}")

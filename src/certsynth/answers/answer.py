@@ -1,4 +1,4 @@
-"""An answer: an estimate, and the interval that the true value is certified to be in."""
+"""An answer: an estimate, and the interval that is certified to contain the true value."""
 
 from __future__ import annotations
 
@@ -8,19 +8,21 @@ from dataclasses import dataclass
 from decimal import ROUND_CEILING, ROUND_FLOOR, ROUND_HALF_EVEN, Decimal
 from typing import Any
 
+from certsynth.base.days import from_days
+
 Value = float | int | str | datetime.date
 
-_EPOCH = datetime.date(1970, 1, 1).toordinal()
-_MOST_DIGITS = 12
+_MAX_DECIMALS = 12
+"""Most decimal places that are shown."""
 
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """`estimate` is the statistic of the synthetic rows. That of the private rows, as the schema reads them, lies from
-    `low` to `high` with the `confidence` of the certificate; that holds for all answers of one release together.
+    """`estimate` is the statistic of the synthetic rows. That of the private rows, as cleaned by the schema, lies
+    between `low` and `high` with the `confidence` of the certificate, simultaneously for all answers of one release.
 
     Values are numbers in the column's own units, shares from 0 to 1, dates, or labels of an ordinal; `unit` says
-    which. `how` is a word on how it was bounded, `bound` the certificate's bound that was used.
+    which. `how` explains the interval, and `bound` is the bound of the certificate that was used.
     """
 
     query: str
@@ -33,7 +35,8 @@ class Answer:
     bound: float
 
     def shown(self) -> tuple[str, str, str]:
-        """Estimate, low and high as texts: the interval is rounded outward, to what its width is worth."""
+        """Estimate, low and high as texts, with the precision that the width justifies; the interval is rounded
+        outward."""
         values = self.estimate, self.low, self.high
         if not any(isinstance(value, float) for value in values):
             return str(self.estimate), str(self.low), str(self.high)
@@ -44,7 +47,7 @@ class Answer:
         return f"{near:f}", f"{down:f}", f"{up:f}"
 
     def __str__(self) -> str:
-        """In a sentence.
+        """The answer as a sentence.
 
         >>> print(Answer("mean(age)", 42.8123, 42.41, 43.21, 0.95, "", "age", 0.005))
         mean(age) = 42.81, between 42.41 and 43.21 with confidence 95 %
@@ -68,7 +71,7 @@ class Answer:
 
 
 def percent(confidence: float) -> str:
-    """A confidence in per cent, never rounded up.
+    """A confidence as a percentage, never rounded up.
 
     >>> percent(0.95), percent(0.9999999999999)
     ('95 %', '99.99999999 %')
@@ -78,24 +81,25 @@ def percent(confidence: float) -> str:
 
 
 def _digits(width: Decimal, largest: Decimal) -> Decimal:
-    """The last digit worth showing: two digits of the width."""
+    """The last digit to show: two significant digits of the width."""
     size = width if width > 0 else abs(largest)
     places = 1 - (size.adjusted() if size else 0) if width > 0 else 3 - (size.adjusted() if size else 0)
-    return Decimal(1).scaleb(-max(0, min(places, _MOST_DIGITS)))
+    return Decimal(1).scaleb(-max(0, min(places, _MAX_DECIMALS)))
 
 
 def _rounded(value: Decimal, digits: Decimal, rounding: str) -> Decimal:
-    """`value` to these digits; numbers that are too long for it stay whole."""
+    """Round `value` to these digits; very large numbers are rounded to integers."""
     if value.adjusted() > 20:
         return value.to_integral_value(rounding)
     return value.quantize(digits, rounding) + 0  # −0 becomes 0
 
 
 def outward(low: float, high: float, *, least: float, most: float) -> tuple[float, float]:
-    """A little wider than it is, for what floats lose; never wider than what is known without asking."""
+    """Widen an interval by the rounding error of floats, within the range [least, most] of possible values."""
     slack = 1e-9 * max(abs(low), abs(high), (most - least) if math.isfinite(most - least) else 0.0)
     return max(least, low - slack), min(most, high + slack)
 
 
 def day(figure: float) -> datetime.date:
-    return datetime.date.fromordinal(int(figure) + _EPOCH)
+    """The date of a number of days since 1970-01-01."""
+    return from_days(int(figure))

@@ -1,4 +1,4 @@
-"""From a query to its answer: which columns, which bound, which kernel, and back to the column's own units."""
+"""Evaluate a query: select columns, bound and kernel, and convert the result to the column's own units."""
 
 from __future__ import annotations
 
@@ -21,12 +21,15 @@ from certsynth.domain.meaning import Reader
 from certsynth.errors import InputError
 
 SHARE = "the largest and the smallest share that a table within the bound can have"
-PRESENT = " over rows with a value"
+OVER_PRESENT = " over rows with a value"
 
 
 @dataclass(frozen=True, slots=True)
 class _Found:
-    """An interval with what it is in: `kind` is a column's kind, or None for plain numbers."""
+    """An interval, its unit and its possible range [least, most].
+
+    `column` is set if the values are converted to its dates, labels or whole numbers; `counted` if they count rows.
+    """
 
     interval: Interval
     bound: float
@@ -39,17 +42,17 @@ class _Found:
 
 
 def answer(basis: Basis, text: str) -> Answer:
-    """The answer to a query, or an `InputError` that says what to write instead."""
+    """Answer a query, or raise an `InputError` that says what to write instead."""
     if not isinstance(text, str):
         raise InputError('a query is a text such as "mean(age)", or a function with its columns.')
     shown = " ".join(text.split())
     try:
         query = queries.parse(text)
         queries.check_names(query, basis.schema.names)
-        with np.errstate(over="ignore", invalid="ignore"):  # what is no number any more is refused
-            found = getattr(_Asked(basis, query), query.statistic)()
+        with np.errstate(over="ignore", invalid="ignore"):  # results that are not finite are refused below
+            found = getattr(_Evaluator(basis, query), query.statistic)()
         if not all(map(math.isfinite, found.interval)):
-            raise InputError("the answer is too large for a number; ask for a smaller multiple of the column.")
+            raise InputError("the answer is too large for a float; ask for a smaller multiple of the column.")
     except InputError as error:
         raise InputError(f"{shown[:80]}: {error}") from None
     estimate, low, high = _in_units(found)
@@ -66,7 +69,7 @@ def answer_function(
     bounds: tuple[float, float] | None,
     row_by_row: bool,
 ) -> Answer:
-    """The answer for a function of the user's."""
+    """Answer the mean of a function that the user supplies."""
     estimate, low, high, bound = functions.average(
         basis, function, columns, lipschitz=lipschitz, slopes=slopes, bounds=bounds, row_by_row=row_by_row
     )
@@ -74,12 +77,12 @@ def answer_function(
     low, high = outward(low, high, least=float(least), most=float(most))
     name = getattr(function, "__name__", "function")
     query = f"{'function' if name == '<lambda>' else name}({', '.join(columns)})"
-    how = "the bound times how fast the function changes, as you say"
+    how = "the bound times the Lipschitz constant that you state"
     return Answer(query, estimate, low, high, basis.confidence, how, "number", bound)
 
 
 def _in_units(found: _Found) -> tuple[Value, Value, Value]:
-    """Estimate, low and high as they are shown: outward, whole where values are, dates and labels as such."""
+    """Convert estimate, low and high to the units of the answer, rounding the interval outward."""
     estimate, low, high = found.interval
     low, high = outward(low, high, least=found.least, most=found.most)
     if found.counted:
@@ -96,8 +99,8 @@ def _in_units(found: _Found) -> tuple[Value, Value, Value]:
     return round(estimate), round(low), round(high)
 
 
-class _Asked:
-    """One query. Each statistic is a method of its name."""
+class _Evaluator:
+    """Evaluates one query. Each statistic is a method of the same name."""
 
     def __init__(self, basis: Basis, query: Query) -> None:
         self.basis = basis
@@ -173,15 +176,15 @@ class _Asked:
         return _Found((estimate, min(rest), max(rest)), bound, how, unit, least, most, column if dates else None)
 
     def _over(self) -> str:
-        where = " of the group's rows with a value" if self.group is not None else PRESENT
+        where = " of the group's rows with a value" if self.group is not None else OVER_PRESENT
         return f"{where} that a table within the bound can have"
 
     def _mean_of_sum(self, node: Node, form: Linear) -> _Found:
-        """The mean of a sum is the sum of means: each has the bound of its own column."""
+        """The mean of a sum is the sum of the means, each with the bound of its own column."""
         columns = [column for name in form.weights if isinstance(column := self.basis.columns[name], Ordered)]
         if self.group is not None or any(column.missing for column in columns):
             raise BadExpression(
-                node.at, "a sum has a mean only over all rows, and where no value may be missing; ask column by column."
+                node.at, "the mean of a sum needs all rows, and columns without missing values; ask column by column."
             )
         estimate, error, bound, least, most = form.constant, 0.0, 0.0, form.constant, form.constant
         for column in columns:
@@ -192,7 +195,7 @@ class _Asked:
             most += max(factor * column.low, factor * column.high)
             bound = max(bound, own)
         if not math.isfinite(error + least + most):
-            raise BadExpression(node.at, "a number that is too large.")
+            raise BadExpression(node.at, "this number is too large.")
         interval = estimate, max(least, estimate - error), min(most, estimate + error)
         how = "the bounds of the single columns times their ranges, added up"
         return _Found(interval, bound, how, _unit(form, self.basis.columns), least, most)
@@ -203,7 +206,7 @@ class _Asked:
         if group is None:
             return self._share(shares.share(self.basis, condition, bound), bound)
         interval = shares.share_within(self.basis, condition, group, bound)
-        return self._share(interval, bound, " of the group's rows with a value" if self.group else PRESENT)
+        return self._share(interval, bound, " of the group's rows with a value" if self.group else OVER_PRESENT)
 
     def sum(self) -> _Found:
         rows = self._private_rows("sum", "mean")
@@ -212,7 +215,7 @@ class _Asked:
             raise BadExpression(node.at, _no(column, "has labels", f"count({_written(column)} = …)"))
         form, dates = self._linear(node)
         if dates:
-            raise BadExpression(node.at, "dates do not add up; ask for the mean.")
+            raise BadExpression(node.at, "dates have no sum; ask for the mean.")
         columns = [self.basis.columns[name] for name in form.weights]
         if len(columns) == 1 and columns[0].missing:
             return self._sum_of_present(form, rows)
@@ -230,9 +233,8 @@ class _Asked:
         where = place(column, self.basis.rows[name])
         interval = moments.total(where, group, bound, float(column.weight), ends=(first, last))
         least, most = rows * min(first, last, 0.0), rows * max(first, last, 0.0)
-        how = (
-            f"the number of rows times the mean of what they hold, 0 where it is missing{self._over()[len(PRESENT) :]}"
-        )
+        over = self._over()[len(OVER_PRESENT) :]
+        how = f"the number of rows times the mean of the column, with 0 for missing values{over}"
         return _Found(tuple(rows * x for x in interval), bound, how, _unit(form, self.basis.columns), least, most)  # type: ignore[arg-type]
 
     # ------------------------------------------------------------ spread
@@ -241,7 +243,7 @@ class _Asked:
         column = self._number(self.query.arguments[0])
         bound, group, interval = self._variance(column)
         square = span(column) * span(column)
-        how = "the largest and the smallest variance" + (PRESENT if not group.whole else "")
+        how = "the largest and the smallest variance" + (OVER_PRESENT if not group.whole else "")
         how += " that a table within the bound can have, or a little beyond"
         unit = f"{'days' if column.kind == 'date' else column.name}²"
         return _Found(_times(interval, square), bound, how, unit, 0.0, square / 4)
@@ -286,7 +288,7 @@ class _Asked:
         means = tuple(moments.mean(x, group, b, w) for x, b, w in each)
         spreads = [moments.variance(x, group, b, w) for x, b, w in each]
         estimate, low, high = moments.covariance(places, group, bound, weights, means)
-        most = math.sqrt(spreads[0][2] * spreads[1][2])  # by Cauchy and Schwarz
+        most = math.sqrt(spreads[0][2] * spreads[1][2])  # by the Cauchy–Schwarz inequality
         return bound, spreads[0], spreads[1], (estimate, max(low, -most), min(high, most))
 
     # ------------------------------------------------------------ quantiles
@@ -310,14 +312,14 @@ class _Asked:
         present = figures[~np.isnan(figures)]
         if not len(present):
             raise InputError(shares.EMPTY)
-        how = "the lowest and the highest quantile" + (PRESENT if column.missing else "")
+        how = "the lowest and the highest quantile" + (OVER_PRESENT if column.missing else "")
         how += " that a table within the bound can have"
         values, counts = np.unique(present, return_counts=True)
         estimate = float(values[np.searchsorted(np.cumsum(counts) / len(present), p - 1e-12)])
         ends = quantiles.quantile(place(column, values), counts / len(figures), p, bound / weight)
         least, most = (low + x * (high - low) for x in ends)
         if column.whole:
-            slack = 1e-6 + 1e-15 * (high - low + abs(low))  # a place and back may change the last bits
+            slack = 1e-6 + 1e-15 * (high - low + abs(low))  # converting to a place and back may change the last bits
             least, most = math.ceil(least - slack), math.floor(most + slack)
         interval: Interval = estimate, min(least, estimate), max(most, estimate)
         unit = {"date": "date", "ordinal": f"label of {column.name}"}.get(column.kind, column.name)
@@ -327,7 +329,7 @@ class _Asked:
 
     def _column(self, node: Node) -> Column:
         if not isinstance(node, Name):
-            raise BadExpression(node.at, "a column must stand here, and nothing else.")
+            raise BadExpression(node.at, "this must be a column, and nothing else.")
         return self.basis.columns[node.name]
 
     def _number(self, node: Node) -> Ordered:
@@ -343,7 +345,7 @@ class _Asked:
         return first, second
 
     def _linear(self, node: Node) -> tuple[Linear, int]:
-        """A column or a sum of columns, and whether it is a date."""
+        """A column or a sum of columns, and the number of dates in it (1: the result is a date)."""
         value = self.reader.value(node)
         if value.labels is not None:
             asked = f"quantile({_written(value.labels)}, 0.5) or fraction({_written(value.labels)} = …)"
@@ -358,7 +360,7 @@ class _Asked:
         return Linear(weights, value.sum.constant), value.dates
 
     def _present(self, columns: Sequence[Column], group: Condition | None) -> Condition | None:
-        """The rows that are looked at: those with values, in the group if there is one. None: all of them."""
+        """The condition that selects rows of the group with values in `columns`; None if it selects all rows."""
         parts: list[Condition] = [Not(Missing(column.name)) for column in columns if column.missing]
         parts += [group] if group is not None else []
         return And(tuple(parts)) if parts else None
@@ -385,7 +387,7 @@ def _times(interval: Interval, factor: float) -> Interval:
 
 
 def _unit(form: Linear, columns: Mapping[str, Column]) -> str:
-    """The column where it is itself; a sum of dates and their differences is in days."""
+    """The unit of a linear form: the column's name if it is that column, days for date arithmetic, else number."""
     if any(isinstance(column := columns[name], Ordered) and column.kind == "date" for name in form.weights):
         return "days"
     ((name, factor), *others) = form.weights.items()
@@ -393,7 +395,7 @@ def _unit(form: Linear, columns: Mapping[str, Column]) -> str:
 
 
 def _written(column: Column) -> str:
-    """A column's name as queries write it."""
+    """A column's name as it is written in queries."""
     return column.name if column.name.isidentifier() else f"`{column.name.replace('`', '``')}`"
 
 

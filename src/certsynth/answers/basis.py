@@ -1,4 +1,4 @@
-"""What answers rest on: the synthetic rows, the columns, and the bounds of one certificate."""
+"""The basis of answers: the synthetic rows, the columns, and the bounds of one certificate."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ Table = Mapping[str, "np.ma.MaskedArray[Any, Any]"]
 
 
 class _Figures(dict[str, Floats]):
-    """Columns of figures, made when they are first looked at. They are those of the rows as the schema reads them."""
+    """Numeric columns of the cleaned rows, computed on first access."""
 
     def __init__(self, basis: Basis) -> None:
         super().__init__()
@@ -36,7 +36,7 @@ class _Figures(dict[str, Floats]):
             found = np.where(clean == len(column.labels), np.nan, clean).astype(float)
         elif isinstance(column, Ordered) and column.whole:
             found = clean + column.low
-        else:  # numbers as they are written: the way to their place on the line and back may change the last bit
+        else:  # as written: converting to a place and back may change the last bit
             assert isinstance(column, Ordered)
             written = np.clip(figures(column, self.basis.table[name]), column.low, column.high)
             found = np.where(np.isnan(written) & ~np.isnan(clean), float(column.low), written)
@@ -118,19 +118,19 @@ class Basis:
 
 
 def _last_bit(column: Column) -> float:
-    """The distance of two neighbouring floats of a column of numbers, twice."""
+    """Twice the largest gap between adjacent floats in a numeric column, as a distance."""
     if not isinstance(column, Ordered) or column.whole or not span(column) > 0:
         return 0.0
     return 2 * math.ulp(max(abs(column.low), abs(column.high))) / span(column) * float(column.weight)
 
 
 def span(column: Ordered) -> float:
-    """The column's range in its own units; ranks of ordinals."""
+    """The length of the column's range in its own units; for ordinals, in ranks."""
     return float(column.high - column.low)
 
 
 def place(column: Ordered, figures: Floats) -> Floats:
-    """Where values are between the column's ends, from 0 to 1. What is missing is put in the middle, where it counts
-    for nothing: it is at least `weight` from all others."""
+    """Positions of values in the column's range, from 0 to 1. Missing values are placed in the middle, where they have
+    no effect: they are at distance `weight` from all others."""
     where = (figures - float(column.low)) / (span(column) or 1.0)
     return np.where(np.isnan(where), 0.5, where)

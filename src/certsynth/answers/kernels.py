@@ -1,13 +1,13 @@
-r"""The largest value that a statistic can have for a table near to the synthetic rows.
+r"""The largest value of a statistic over all tables within a given distance of the synthetic rows.
 
 Let μ be the synthetic rows, D the private ones, and :math:`W_1(D, μ) ≤ b`. For every function g with
-:math:`|g(x) − g(y)| ≤ λ d(x, y)` we have :math:`E_D g ≤ E_μ g + λ b`. So if g is nowhere below f,
+:math:`|g(x) − g(y)| ≤ λ d(x, y)` we have :math:`E_D g ≤ E_μ g + λ b`. So if g ≥ f everywhere,
 
 .. math:: E_D f ≤ E_μ g + λ b .
 
-The smallest such g is :math:`\sup_z f(z) − λ d(x, z)`, and λ may be chosen after looking at the synthetic rows: the
-inequality holds for all λ at once. By duality the best λ gives the largest :math:`E_D f` over all tables D within b: no
-better bound follows from the certificate alone. Proofs are in `docs/explanation/proofs/answers.md`.
+The smallest such g is :math:`\sup_z f(z) − λ d(x, z)`, and λ may be chosen after seeing the synthetic rows, since the
+inequality holds for all λ simultaneously. By duality the best λ gives the largest :math:`E_D f` over all tables D
+within b, so no better bound follows from the certificate alone. Proofs are in `docs/explanation/proofs/answers.md`.
 """
 
 from __future__ import annotations
@@ -20,26 +20,28 @@ import numpy as np
 from certsynth.base.arrays import Floats
 
 Lift = Callable[[float], Floats]
-"""λ to sup over z in a group of value(z) − λ d(x, z), for each row x."""
+"""Maps λ to the supremum over z in a group of value(z) − λ d(x, z), for each row x."""
 
-_GRID = 17
-_STEPS = 20
-_SHRINK = (math.sqrt(5) - 1) / 2
-_MOST_NEWTON = 200
+_GRID_POINTS = 17  # of the search for the best λ, before it is refined
+_SECTION_STEPS = 20  # of the golden-section refinement
+_GOLDEN_RATIO = (math.sqrt(5) - 1) / 2
+_MAX_NEWTON_STEPS = 200
 
-MOST_ROWS = 20_000
+MAX_EXACT_ROWS = 20_000
+"""Most distinct rows that are processed without rounding; more would take seconds for each answer."""
+
 GRID_STEPS = {1: 8_192, 2: 512}
-"""Rows that are worked on as they are, and the steps of the grid that places go to where there are more."""
+"""Steps of the grid to which places are rounded if there are more rows, by the number of columns."""
 
 
 def largest_share(distance: Floats, bound: float, shares: Floats | None = None) -> float:
-    r"""The largest share of rows in a set A that a table within `bound` can have.
+    r"""The largest share of rows in a set A over all tables within `bound`.
 
     .. math:: P_D(A) ≤ \min_τ E_μ (1 − d(x, A)/τ)^+ + b/τ
 
-    With mass moved into A in the order of its distance until b is used up, τ is the distance of the last: there the
-    right side is smallest. `distance` may be any 1-Lipschitz function that is 0 on A. `shares` are those of the rows at
-    each distance, by default all alike.
+    The minimum is at the τ obtained by moving mass into A in order of increasing distance until b is used up: τ is the
+    distance of the last mass moved. `distance` may be any 1-Lipschitz function that is 0 on A. `shares` are the shares
+    of rows at each distance, by default equal.
 
     >>> largest_share(np.array([0.0, 0.25, 0.5, 1.0]), 0.125)
     0.625
@@ -50,14 +52,14 @@ def largest_share(distance: Floats, bound: float, shares: Floats | None = None) 
     order = order[np.isfinite(distance[order])]
     near, mass = distance[order], shares[order]
     last = int(np.searchsorted(np.cumsum(near * mass), bound, side="right"))
-    if last == len(near):  # all that can get there does
+    if last == len(near):  # all mass at a finite distance is moved
         return min(1.0, float(mass.sum()))
     width = float(near[last])
     return min(1.0, float(np.dot(1.0 - near[:last] / width, mass[:last])) + bound / width)
 
 
 def largest_mean(lift: Lift, away: Floats, weights: Floats, bound: float, *, low: float, high: float) -> float:
-    r"""The largest mean of a value within a group A that a table within `bound` can have, for values in [low, high].
+    r"""The largest mean of a value within a group A over all tables within `bound`, for values in [low, high].
 
     If for some λ
 
@@ -65,8 +67,8 @@ def largest_mean(lift: Lift, away: Floats, weights: Floats, bound: float, *, low
 
     then :math:`E_D[(\text{value} − t) 1_A] ≤ 0`: the mean in A is at most t. Where `lift` is the supremum over z in A
     of value(z) − λ d(x, z), and `away` the distance to the rest of the rows (infinite if all rows are in A), the
-    left side is the largest :math:`E_D[(\text{value} − t)1_A]`, for the best λ. The least such t is found by Newton's
-    method for each λ; it is convex in λ.
+    left side is the largest :math:`E_D[(\text{value} − t)1_A]`, for the best λ. For each λ the least such t is
+    found by Newton's method; it is convex in λ.
     """
     span = high - low
     if span <= 0:
@@ -83,7 +85,7 @@ def largest_mean(lift: Lift, away: Floats, weights: Floats, bound: float, *, low
 
 
 def largest_total(lift: Lift, away: Floats, weights: Floats, bound: float, *, span: float) -> float:
-    """The largest E[value · 1_A]: as above with t = 0 and no division."""
+    """The largest E[value · 1_A]: as `largest_mean` with t = 0 and no division."""
 
     def at(exponent: float) -> float:
         steepness = math.exp(exponent)
@@ -94,22 +96,22 @@ def largest_total(lift: Lift, away: Floats, weights: Floats, bound: float, *, sp
 
 
 def _smallest(function: Callable[[float], float], low: float, high: float) -> float:
-    """A small value of a function with one valley: a grid, and golden sections around its lowest point."""
-    points = np.linspace(low, high, _GRID)
+    """Approximate minimum of a unimodal function: a grid search refined by golden sections."""
+    points = np.linspace(low, high, _GRID_POINTS)
     found = [function(point) for point in points]
     best = int(np.argmin(found))
-    left, right = points[max(best - 1, 0)], points[min(best + 1, _GRID - 1)]
-    a, b = right - _SHRINK * (right - left), left + _SHRINK * (right - left)
+    left, right = points[max(best - 1, 0)], points[min(best + 1, _GRID_POINTS - 1)]
+    a, b = right - _GOLDEN_RATIO * (right - left), left + _GOLDEN_RATIO * (right - left)
     at_a, at_b = function(a), function(b)
     least = min(found[best], at_a, at_b)
-    for _ in range(_STEPS):
+    for _ in range(_SECTION_STEPS):
         if at_a < at_b:
             right, b, at_b = b, a, at_a
-            a = right - _SHRINK * (right - left)
+            a = right - _GOLDEN_RATIO * (right - left)
             at_a = function(a)
         else:
             left, a, at_a = a, b, at_b
-            b = left + _SHRINK * (right - left)
+            b = left + _GOLDEN_RATIO * (right - left)
             at_b = function(b)
         least = min(least, at_a, at_b)
     return least
@@ -118,14 +120,14 @@ def _smallest(function: Callable[[float], float], low: float, high: float) -> fl
 def _least_level(
     lifted: Floats, away: Floats, weights: Floats, steepness: float, bound: float, low: float, high: float
 ) -> float:
-    """The root t of a convex, decreasing, piecewise linear function, from the left: each piece is tried once."""
+    """The root t of a convex, decreasing, piecewise linear function, by Newton steps from the left."""
     floor = -steepness * away
     level, active = low, None
-    for _ in range(_MOST_NEWTON):
+    for _ in range(_MAX_NEWTON_STEPS):
         over = lifted - level
         now = over > floor
         if active is not None and np.array_equal(now, active):
-            return level + 1e-12 * (high - low)  # the root of this very piece
+            return level + 1e-12 * (high - low)  # the root lies on this piece
         excess = steepness * bound + float(np.dot(weights, np.where(now, over, floor)))
         slope = float(weights[now].sum())
         if excess <= 0 and level == low:
@@ -136,8 +138,8 @@ def _least_level(
     return high
 
 
-def merged(*arrays: Floats, shares: Floats | None = None) -> tuple[list[Floats], Floats]:
-    """Rows that are alike in all arrays made one: the arrays, and the share of rows of each."""
+def merge_rows(*arrays: Floats, shares: Floats | None = None) -> tuple[list[Floats], Floats]:
+    """Merge rows that agree in all arrays; return the arrays and the share of each merged row."""
     code, size = np.zeros(len(arrays[0]), np.int64), 1
     for array in arrays:
         values, place = np.unique(array, return_inverse=True)
@@ -150,20 +152,20 @@ def merged(*arrays: Floats, shares: Floats | None = None) -> tuple[list[Floats],
     return [array[first] for array in arrays], np.bincount(place, shares) / (len(code) if shares is None else 1.0)
 
 
-def thinned(
+def merge_onto_grid(
     places: Sequence[Floats], weights: Sequence[float], others: Sequence[Floats]
 ) -> tuple[list[Floats], list[Floats], Floats, float]:
-    r"""Rows that are alike made one; if many are left, places are moved to an even grid before that.
+    r"""Merge equal rows; if too many remain, round places to an even grid and merge again.
 
-    The last number is how far rows were moved on average, to be added to the bound. That is enough: each lift is
-    λ-Lipschitz in the places for fixed distances to the group, so that its mean grows by λ times as much at most.
+    The last number is the mean distance by which rows were moved, to be added to the bound. That suffices: each lift is
+    λ-Lipschitz in the places for fixed distances to the group, so its mean grows by at most λ times that distance.
     """
-    joined, shares = merged(*places, *others)
-    if len(shares) <= MOST_ROWS:
+    joined, shares = merge_rows(*places, *others)
+    if len(shares) <= MAX_EXACT_ROWS:
         return joined[: len(places)], joined[len(places) :], shares, 0.0
     steps = GRID_STEPS[len(places)]
     moved = [np.floor(x * steps + 0.5) / steps for x in joined[: len(places)]]
     shifts = [w * np.abs(x - y) for w, x, y in zip(weights, joined, moved, strict=False)]
     far = float(np.dot(shares, np.max(shifts, axis=0))) * (1 + 1e-9)
-    joined, shares = merged(*moved, *joined[len(places) :], shares=shares)
+    joined, shares = merge_rows(*moved, *joined[len(places) :], shares=shares)
     return joined[: len(places)], joined[len(places) :], shares, far

@@ -1,8 +1,8 @@
-r"""How much a value can rise when a row moves: sup over z in a group A of value(z) − λ d(x, z).
+r"""Lifts: the largest gain of a row that moves into a group A, sup over z in A of value(z) − λ d(x, z).
 
-The row is at distance δ from A, and has the place x in [0, 1] on a column of weight w. A row of A whose place is z
-is max(w|x − z|, δ) away if A is a product of sets and any place is allowed in it, and no nearer otherwise. Where x is
-missing, δ ≥ w, so that any place will do for it.
+The row is at distance δ from A and at place x in [0, 1] of a column of weight w. A row of A at place z is at distance
+max(w|x − z|, δ) if A is a product of sets that allows every place, and at least that far otherwise. If x is missing,
+δ ≥ w, so any place may be substituted for it.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from certsynth.base.arrays import Floats
 
 
 def convex(value: Callable[[Floats], Floats], place: Floats, distance: Floats, weight: float) -> Lift:
-    """For a convex function of the place. Within δ it is largest at an end, beyond at an end of the column."""
+    """Lift of a convex function of the place: the best z is an end of the interval within δ, or of the column."""
     free = distance / weight
     ends = [np.clip(place - free, 0.0, 1.0), np.clip(place + free, 0.0, 1.0), np.zeros(1), np.ones(1)]
     reached = [(value(z), np.maximum(weight * np.abs(place - z), distance)) for z in ends]
@@ -31,7 +31,8 @@ def convex(value: Callable[[Floats], Floats], place: Floats, distance: Floats, w
 
 
 def towards(centre: float, place: Floats, distance: Floats, weight: float) -> Lift:
-    """For −(z − centre)²: a row moves to the centre, at no cost as far as δ, then as long as it is worth it (Huber)."""
+    """Lift of −(z − centre)²: a row moves towards the centre, freely within δ, then while the gain exceeds the cost
+    (a Huber function)."""
     left = np.maximum(np.abs(place - centre) - distance / weight, 0.0)
 
     def lift(steepness: float) -> Floats:
@@ -43,17 +44,18 @@ def towards(centre: float, place: Floats, distance: Floats, weight: float) -> Li
 
 
 def indicator(inside: Floats, outside: Floats) -> Lift:
-    """For 1 on one part of A and 0 on the other, at these distances."""
+    """Lift of a value that is 1 on one part of A and 0 on the other, given the distances to both."""
     return lambda steepness: np.maximum(1.0 - steepness * inside, -steepness * outside)
 
 
 def deviations(
     places: tuple[Floats, Floats], centres: tuple[float, float], distance: Floats, weights: tuple[float, float]
 ) -> Lift:
-    """For (x − a)(y − b), places of two columns. What is s away fills a rectangle: it is largest at a corner.
+    """Lift of (x − a)(y − b) for places of two columns. Points within s form a rectangle, so the maximum is at a
+    corner.
 
-    Towards each of the four corners it is a quadratic in s until one place is at its end, linear until the other is,
-    and constant then. So it is best at δ, where a place gets to its end, or at the top of a parabola.
+    Towards each of the four corners the value is quadratic in s until one place reaches its end, then linear until the
+    other does, then constant. So the best s is δ, a point where a place reaches its end, or the vertex of a parabola.
     """
     (x, y), (a, b), (w, v) = places, centres, weights
     fixed: list[tuple[Floats, Floats]] = []

@@ -1,6 +1,6 @@
-r"""Means, variances, covariances and correlations. Places on a column go from 0 to 1 here; callers have the units.
+r"""Means, variances, covariances and correlations of places in [0, 1]; callers convert to units.
 
-A *group* is where rows are looked at: those with values in the columns that are asked for, and perhaps a condition.
+A *group* is the set of rows that a statistic refers to: those with values in its columns that satisfy its condition.
 """
 
 from __future__ import annotations
@@ -11,18 +11,19 @@ from dataclasses import dataclass
 import numpy as np
 
 from certsynth.answers import lifts
-from certsynth.answers.kernels import largest_mean, largest_total, thinned
+from certsynth.answers.kernels import largest_mean, largest_total, merge_onto_grid
 from certsynth.answers.shares import EMPTY, Interval
 from certsynth.base.arrays import Floats
 from certsynth.errors import InputError
 
-CONSTANT = 1e-24
-"""A variance of places below this is rounding: of a column with one value in floats it need not be 0."""
+MIN_VARIANCE = 1e-24
+"""Variances of places below this are rounding errors: the computed variance of a constant column need not be 0."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Group:
-    """Which rows are in it, how far each is from it (`near`) and from the rest (`away`, infinite if there is none)."""
+    """The rows of a group, and the distance of each row to the group (`near`) and to its complement (`away`, infinite
+    if that is empty)."""
 
     inside: np.ndarray
     near: Floats
@@ -38,16 +39,16 @@ class Group:
 
     @property
     def whole(self) -> bool:
-        """Whether every possible row is in it."""
+        """Whether the group contains every possible row."""
         return bool(np.isinf(self.away).all())
 
 
 def mean(place: Floats, group: Group, bound: float, weight: float) -> Interval:
-    """The mean place in a group. Of all rows: off by at most bound/weight, since a place moves so much at most."""
+    """The mean place in a group. For all rows the error is at most bound/weight: places are 1/weight-Lipschitz."""
     estimate = float(np.mean(place[group.inside]))
     if group.whole:
         return estimate, max(0.0, estimate - bound / weight), min(1.0, estimate + bound / weight)
-    (x,), (near, away), weights, moved = thinned([place], [weight], [group.near, group.away])
+    (x,), (near, away), weights, moved = merge_onto_grid([place], [weight], [group.near, group.away])
     bound += moved
     high = largest_mean(lifts.convex(np.asarray, x, near, weight), away, weights, bound, low=0.0, high=1.0)
     low = 1.0 - largest_mean(lifts.convex(np.asarray, 1.0 - x, near, weight), away, weights, bound, low=0.0, high=1.0)
@@ -55,16 +56,16 @@ def mean(place: Floats, group: Group, bound: float, weight: float) -> Interval:
 
 
 def total(place: Floats, group: Group, bound: float, weight: float, *, ends: tuple[float, float]) -> Interval:
-    """E[value · 1_group] for value = ends[0] + place·(ends[1] − ends[0]): rows outside of the group count as 0.
+    """E[value · 1_group] for value = ends[0] + place·(ends[1] − ends[0]): rows outside the group count as 0.
 
-    The value may fall along the column: `ends` are its values at place 0 and at place 1, in that order.
+    `ends` are the values at place 0 and at place 1, in that order; the value may decrease along the column.
     """
     least_value, most_value = min(*ends, 0.0), max(*ends, 0.0)
     size = max(-least_value, most_value)
     if not size:
         return 0.0, 0.0, 0.0
     first, last = (end / size for end in ends)
-    (x,), (near, away), weights, moved = thinned([place], [weight], [group.near, group.away])
+    (x,), (near, away), weights, moved = merge_onto_grid([place], [weight], [group.near, group.away])
     bound += moved
 
     def value(z: Floats) -> Floats:
@@ -79,12 +80,12 @@ def total(place: Floats, group: Group, bound: float, weight: float, *, ends: tup
 def variance(place: Floats, group: Group, bound: float, weight: float) -> Interval:
     r"""The variance of places in a group.
 
-    High: :math:`Var_D = \min_c E_D(x − c)^2`, so the largest :math:`E_D(x − c)^2` for any c will do. Low:
+    High: :math:`Var_D = \min_c E_D(x − c)^2`, so the largest :math:`E_D(x − c)^2` for any c is an upper bound. Low:
     :math:`Var_D = E_D(x − m)^2 − (m_D − m)^2`, with m the synthetic mean and :math:`m_D` the true one.
     """
     centre, low_mean, high_mean = mean(place, group, bound, weight)
     estimate = float(np.var(place[group.inside]))
-    (x,), (near, away), weights, moved = thinned([place], [weight], [group.near, group.away])
+    (x,), (near, away), weights, moved = merge_onto_grid([place], [weight], [group.near, group.away])
     bound += moved
     inward = bound / weight if centre > 0.5 else -bound / weight
     centres = {centre, *(c for times in (0.5, 1.0, 1.5) if (c := centre - times * inward) and 0.0 <= c <= 1.0)}
@@ -105,15 +106,15 @@ def variance(place: Floats, group: Group, bound: float, weight: float) -> Interv
 def covariance(
     places: tuple[Floats, Floats], group: Group, bound: float, weights: tuple[float, float], means: tuple[Interval, ...]
 ) -> Interval:
-    r"""The covariance of places in a group, from the largest and the smallest mean of :math:`(x − m_x)(y − m_y)` that a
-    table within the bound can have, with m the synthetic means.
+    r"""The covariance of places in a group, from the largest and smallest mean of :math:`(x − m_x)(y − m_y)` over all
+    tables within the bound, with m the synthetic means.
 
     :math:`Cov_D = E_D (x − m_x)(y − m_y) − (m_{x,D} − m_x)(m_{y,D} − m_y)`, and `means` are certified: the second term
-    is small, and at one of their ends.
+    is small, and extremal at their ends.
     """
     (m_x, *ends_x), (m_y, *ends_y) = means
     estimate = float(np.mean(((places[0] - m_x) * (places[1] - m_y))[group.inside]))
-    (x, y), (near, away), shares, moved = thinned(places, weights, [group.near, group.away])
+    (x, y), (near, away), shares, moved = merge_onto_grid(places, weights, [group.near, group.away])
     bound += moved
     corners = [(a - m_x) * (b - m_y) for a in (0.0, 1.0) for b in (0.0, 1.0)]
     low, high = min(corners), max(corners)
@@ -126,10 +127,10 @@ def covariance(
 
 
 def correlation(covariance: Interval, first: Interval, second: Interval) -> Interval:
-    """Covariance over the root of both variances: the ends of the quotient, all on one event. [−1, 1] if a variance
-    may be 0."""
+    """Covariance divided by the root of both variances, as interval arithmetic on one event; [−1, 1] if a variance may
+    be 0."""
     (cov, cov_low, cov_high), (v, v_low, v_high), (u, u_low, u_high) = covariance, first, second
-    if min(v, u) < CONSTANT:
+    if min(v, u) < MIN_VARIANCE:
         raise InputError("a column is constant in the synthetic rows, so a correlation with it is not defined.")
     estimate = cov / math.sqrt(v * u)
     small, large = math.sqrt(v_low * u_low), math.sqrt(v_high * u_high)

@@ -1,4 +1,4 @@
-"""How far each row is from the rows of which a condition is true, and from those of which it is not."""
+"""Distances of rows to the set where a condition holds, and to its complement."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from itertools import product
 
 import numpy as np
 
-from certsynth.answers.places import Apart, OfLabels, OnLine, Slab
+from certsynth.answers.places import KnownRows, OfLabels, OnLine, Slab
 from certsynth.answers.spans import Spans, negated
 from certsynth.base.arrays import Floats
 from certsynth.domain import Category, Column, Ordered
@@ -29,16 +29,16 @@ from certsynth.domain.condition import (
     Ternary,
 )
 
-MOST_TERMS = 64
-"""Ways to satisfy a condition that are looked at one by one; beyond that distances are lower bounds."""
+MAX_TERMS = 64
+"""Most conjunctions into which a condition is expanded; beyond that distances are lower bounds."""
 
-Place = OnLine | OfLabels | Slab | Apart
+Place = OnLine | OfLabels | Slab | KnownRows
 Term = tuple[Place, ...]
 
 
 @dataclass(frozen=True, slots=True)
 class Rest(Condition):
-    """True of the rows of which `part` is false or unknown, and false of the others."""
+    """True where `part` is false or unknown, and false elsewhere."""
 
     part: Condition
 
@@ -50,11 +50,11 @@ class Rest(Condition):
 
 
 class Nearness:
-    """Distances of rows to the sets that conditions make.
+    """Distances of rows to the sets that conditions define.
 
-    A condition is true, false or unknown of a row. *Satisfied* means true; the other rows are the *rest*, unknown ones
-    among them. Distances are exact for all conditions that compare single columns with constants. For others they are
-    lower bounds that are 0 on the set and 1-Lipschitz, which is all that a bound needs.
+    A condition is true, false or unknown for a row. *Satisfied* means true; all other rows, including unknown ones, are
+    the *rest*. Distances are exact for conditions that compare single columns with constants. For others they are lower
+    bounds that vanish on the set and are 1-Lipschitz, which suffices for a valid bound.
     """
 
     def __init__(self, columns: Mapping[str, Column], rows: Rows) -> None:
@@ -68,7 +68,7 @@ class Nearness:
         return self._distance(condition, sign=True, rest=True)
 
     def ends(self, condition: Condition, column: Ordered) -> tuple[float, float]:
-        """The lowest and the highest figure of the column among rows that satisfy the condition, as far as is known."""
+        """Bounds on the values of the column among rows that satisfy the condition."""
         low, high = float(column.low), float(column.high)
         pairs = []
         for term in self._terms(condition, sign=True, rest=False) or [()]:
@@ -77,7 +77,8 @@ class Nearness:
         return min((a for a, _ in pairs), default=low), max((b for _, b in pairs), default=high)
 
     def _distance(self, condition: Condition, *, sign: bool, rest: bool) -> Floats:
-        """To rows where the condition is true (`sign`) or else false; or to all others (`rest`)."""
+        """Distance to the rows where the condition is true (`sign`) or false (not `sign`); with `rest`, to all
+        others."""
         if isinstance(condition, Not):
             return self._distance(condition.part, sign=not sign, rest=rest)
         if isinstance(condition, Rest):
@@ -97,7 +98,7 @@ class Nearness:
         return reduce(np.maximum, (place.distance(self.rows) for place in term))
 
     def _terms(self, condition: Condition, *, sign: bool, rest: bool) -> list[Term] | None:
-        """Ways to get there, each a product of sets; None if there are too many. Impossible ones are left out."""
+        """The set as a union of products of sets, without empty ones; None if there are more than MAX_TERMS."""
         if isinstance(condition, Not):
             return self._terms(condition.part, sign=not sign, rest=rest)
         if isinstance(condition, Rest):
@@ -114,16 +115,16 @@ class Nearness:
             parts.append(found)
         if not _all(condition, sign=sign, rest=rest):
             terms = [term for part in parts for term in part]
-            return terms if len(terms) <= MOST_TERMS else None
+            return terms if len(terms) <= MAX_TERMS else None
         joined: list[Term] = [()]
         for ways in parts:
-            if len(joined) * len(ways) > MOST_TERMS:
+            if len(joined) * len(ways) > MAX_TERMS:
                 return None
-            joined = [term for a, b in product(joined, ways) if (term := _joined((*a, *b))) is not None]
+            joined = [term for a, b in product(joined, ways) if (term := _intersect((*a, *b))) is not None]
         return joined
 
     def place(self, atom: Atom, *, sign: bool, rest: bool) -> Place:
-        """The set of one comparison."""
+        """The set that one atom defines."""
         if isinstance(atom, Missing):
             return self._missing(self.columns[atom.name], is_missing=sign != rest)
         if isinstance(atom, SameLabel):
@@ -132,9 +133,11 @@ class Nearness:
             assert isinstance(second, Category)
             holds = atom.holds(self.rows)
             inside = holds > 0 if sign else holds < 0
-            return Apart(~inside if rest else inside, float(min(first.min_label_distance, second.min_label_distance)))
+            return KnownRows(
+                ~inside if rest else inside, float(min(first.min_label_distance, second.min_label_distance))
+            )
         assert isinstance(atom, (Comparison, Among))
-        place = self._compared(atom, sign=sign != rest)
+        place = self._comparison_set(atom, sign=sign != rest)
         return _with_missing(place) if rest else place
 
     def _missing(self, column: Column, *, is_missing: bool) -> Place:
@@ -145,8 +148,8 @@ class Nearness:
         members = np.arange(len(column.labels) + column.missing) >= len(column.labels)
         return OfLabels(column, members if is_missing else ~members)
 
-    def _compared(self, atom: Comparison | Among, *, sign: bool) -> Place:
-        """Rows without missing values of which it is true, or else false."""
+    def _comparison_set(self, atom: Comparison | Among, *, sign: bool) -> Place:
+        """The rows without missing values where the comparison is true (`sign`) or false."""
         if isinstance(atom, Comparison):
             form, op = atom.left.plus(atom.right, -1.0), atom.sign if sign else negated(atom.sign)
             borders: Sequence[float] = (0.0,)
@@ -166,7 +169,7 @@ class Nearness:
         flipped = {"<": ">", "<=": ">=", ">": "<", ">=": "<="}.get(op, op) if weight < 0 else op
         exact = [_border(border, form.constant, weight) for border in borders]
         spans = _spans(flipped, exact, whole=column.whole)
-        if _beyond(column, flipped, exact[0], sure=abs(weight) == 1 and not borders[0]):
+        if _is_outside(column, flipped, exact[0], sure=abs(weight) == 1 and not borders[0]):
             spans = Spans((), column.whole)
         return OnLine.make(column, spans, missing=False)
 
@@ -178,29 +181,29 @@ class Nearness:
 
 
 def _all(condition: Condition, *, sign: bool, rest: bool) -> bool:
-    """Whether all parts must do what is asked of the whole, or one is enough."""
+    """Whether the set is the intersection of the sets of the parts, rather than their union."""
     return isinstance(condition, And) == (sign != rest)
 
 
 def _spans(op: str, borders: Sequence[Fraction | float], *, whole: bool) -> Spans:
     if op in ("=", "!="):
         among = Spans.among(borders, whole=whole)
-        return among if op == "=" else _without(borders, whole=whole)
+        return among if op == "=" else _complement_of(borders, whole=whole)
     return Spans.of(op, borders[0], whole=whole)
 
 
-def _beyond(column: Ordered, op: str, border: Fraction | float, *, sure: bool) -> bool:
-    """Whether no value is strictly below the range, or above it: the closure of that set would hold an end of it.
+def _is_outside(column: Ordered, op: str, border: Fraction | float, *, sure: bool) -> bool:
+    """Whether the comparison excludes the whole range: `Spans` would keep an end of it, since it takes closures.
 
-    `sure`: a border that is no fraction of whole numbers is not off by rounding, either.
+    `sure` says that a float border is exact.
     """
     if not sure and not isinstance(border, Fraction):
         return False
     return (op == "<" and border <= column.low) or (op == ">" and border >= column.high)
 
 
-def _without(borders: Sequence[Fraction | float], *, whole: bool) -> Spans:
-    """All figures but these. One that is near to a whole number by rounding only is not taken off."""
+def _complement_of(borders: Sequence[Fraction | float], *, whole: bool) -> Spans:
+    """All values but these. A border that may be a whole number only after rounding is not removed."""
     sure = [border for border in borders if isinstance(border, Fraction)] if whole else []
     return Spans.among(sure, whole=whole).complement()
 
@@ -213,7 +216,7 @@ def _border(border: float, constant: float, weight: float) -> Fraction | float:
 
 
 def _with_missing(place: Place) -> Place:
-    """The set with what is missing added."""
+    """The set extended by the rows with missing values."""
     if isinstance(place, OnLine):
         return OnLine.make(place.column, place.spans, missing=True)
     if isinstance(place, OfLabels):
@@ -223,8 +226,8 @@ def _with_missing(place: Place) -> Place:
     return Slab(place.columns, place.weights, place.spans, missing=True)
 
 
-def _joined(places: Sequence[Place]) -> Term | None:
-    """A product of sets, those on the same column made one; None if it is empty."""
+def _intersect(places: Sequence[Place]) -> Term | None:
+    """Intersect sets on the same column and return the product; None if it is empty."""
     found: dict[str, Place] = {}
     others: list[Place] = []
     for place in places:

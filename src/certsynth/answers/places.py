@@ -1,6 +1,6 @@
-"""Sets of rows that a condition on one column, or on a sum of columns, makes; and how far rows are from them.
+"""Sets of rows defined by a condition on one column or on a sum of columns, and distances of rows to them.
 
-All distances here are of the metric that certificates speak of: the largest of the columns' own distances.
+All distances are in the metric of the certificates: the maximum of the columns' own distances.
 """
 
 from __future__ import annotations
@@ -19,13 +19,13 @@ from certsynth.errors import InputError
 
 
 def scale(column: Ordered) -> float:
-    """How far in the column's own units a step of length 1 in the metric leads: its range, divided by its weight."""
+    """Length in the column's own units of a distance of 1: its range divided by its weight."""
     return float((column.high - column.low) / column.weight)
 
 
 @dataclass(frozen=True, slots=True)
 class OnLine:
-    """Values of an ordered column in `spans`, and perhaps missing ones."""
+    """Values of an ordered column in `spans`, optionally with missing values."""
 
     column: Ordered
     spans: Spans
@@ -43,7 +43,7 @@ class OnLine:
         return OnLine(self.column, self.spans.intersection(other.spans), self.missing and other.missing)
 
     def distance(self, rows: Rows) -> Floats:
-        """Exact: along the line, or `weight` to and from what is missing."""
+        """Exact distances: along the line, and `weight` to and from missing values."""
         figures, weight = rows[self.column.name], float(self.column.weight)
         reach = scale(self.column)
         along = self.spans.distance(figures) / reach if reach else self.spans.distance(figures)
@@ -55,7 +55,7 @@ class OnLine:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class OfLabels:
-    """Some labels of a category: `members` has a flag for each, and one for missing where that is declared."""
+    """Some labels of a category: `members` has a flag for each label, and one for missing values if declared."""
 
     column: Category
     members: np.ndarray
@@ -68,7 +68,7 @@ class OfLabels:
         return OfLabels(self.column, self.members & other.members)
 
     def distance(self, rows: Rows) -> Floats:
-        """Exact: by the label metric where there is one, else `weight` from any other label."""
+        """Exact distances: by the label metric if there is one, else `weight` to any other label."""
         figures, column = rows[self.column.name], self.column
         codes = np.where(np.isnan(figures), len(column.labels), figures).astype(np.int64)
         return self._by_code()[codes]
@@ -87,10 +87,10 @@ class OfLabels:
 
 @dataclass(frozen=True, slots=True)
 class Slab:
-    """Rows in which a sum of several columns, Σ weights·x, lies in `spans`; `missing` takes in rows that lack one.
+    """Rows in which a sum of columns, Σ weights·x, lies in `spans`; `missing` includes rows where a term is missing.
 
-    The distance is a lower bound: a sum moves by at most `reach` = Σ |weight|·range/(weight of the column) over a
-    distance of 1. It is 0 on the set, and no two rows differ in it by more than they are apart.
+    The distance is a lower bound: over a distance of 1 a sum changes by at most `reach` = Σ |weight|·range/(weight of
+    the column). It is 0 on the set and 1-Lipschitz.
     """
 
     columns: tuple[Ordered, ...]
@@ -106,21 +106,21 @@ class Slab:
         reach = sum(abs(self.weights[c.name]) * scale(c) for c in self.columns)
         largest = sum(abs(self.weights[c.name]) * max(abs(float(c.low)), abs(float(c.high))) for c in self.columns)
         if not math.isfinite(reach + largest):
-            raise InputError("a sum of columns becomes too large for a number; use smaller multiples.")
+            raise InputError("a sum of columns is too large for a float; use smaller multiples.")
         total = sum((self.weights[c.name] * rows[c.name] for c in self.columns), np.zeros(()))
         away = self.spans.distance(total) / (reach or 1.0)
         absent = min((float(c.weight) for c in self.columns if c.missing), default=np.inf)
-        # Rows that lack a value are at least `absent` from rows that do not. So 0 there allows up to `absent` here,
-        # and `absent` there allows up to twice as much.
+        # Rows with a missing value are at least `absent` from rows without. To stay 1-Lipschitz, the distance may be at
+        # most `absent` here if it is 0 there, and at most twice that if it is `absent` there.
         away = np.minimum(away, absent if self.missing else 2 * absent)
         return np.where(np.isnan(total), 0.0 if self.missing else absent, away)
 
 
 @dataclass(frozen=True, slots=True)
-class Apart:
-    """A set of which only its rows are known, not how far others are: any other is `step` away, at least.
+class KnownRows:
+    """A set known only by its members: every other row is at least `step` away.
 
-    `step` is the smallest distance of two rows that differ in the columns that decide.
+    `step` is the smallest distance between two rows that differ in the columns of the condition.
     """
 
     inside: np.ndarray

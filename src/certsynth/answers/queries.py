@@ -1,6 +1,6 @@
-"""Queries as text: `mean(age)`, `fraction(age > 65 and region = "hills")`. Read without running anything.
+"""Parse queries such as `mean(age)` or `fraction(age > 65 and region = "hills")`. Nothing is executed.
 
-What stands in brackets is the language of rules (`certsynth.domain.expression`); here is only what goes around it.
+The arguments are in the language of rules (`certsynth.domain.expression`); this module parses what surrounds them.
 """
 
 from __future__ import annotations
@@ -15,12 +15,12 @@ from certsynth.domain.expression import MAX_CHARACTERS, BadExpression, Node, lis
 
 _HEAD = re.compile(r"[ \t\r\n]*([^\W\d]\w*)[ \t\r\n]*\(")
 _PIECE = re.compile(r"`[^`]*`|'[^']*'|\"[^\"]*\"|[^\W\d]\w*|\d\w*|.", re.DOTALL)
-"""Quotes that are doubled inside a text are two texts side by side, which comes to the same here."""
+"""A token. A doubled quote inside a text matches as two adjacent texts, which is equivalent here."""
 
 
 @dataclass(frozen=True, slots=True)
 class Form:
-    """What a statistic is asked with."""
+    """The arguments that a statistic takes."""
 
     arguments: tuple[str, ...]
     example: str
@@ -44,7 +44,7 @@ FORMS: Mapping[str, Form] = {
 
 @dataclass(frozen=True, slots=True)
 class Query:
-    """A statistic, its arguments, and the group of rows that it is asked of (none: all rows)."""
+    """A statistic, its arguments, and the condition for its group of rows (None: all rows)."""
 
     statistic: str
     arguments: tuple[Node, ...]
@@ -52,41 +52,44 @@ class Query:
 
 
 def parse(text: str) -> Query:
-    """A query, or `BadExpression`.
+    """Parse a query, or raise `BadExpression`.
 
     >>> parse("mean(income | age > 65)").statistic
     'mean'
     """
     if len(text) > MAX_CHARACTERS:
-        raise BadExpression(MAX_CHARACTERS, f"longer than {MAX_CHARACTERS:,} characters; ask for less at once.")
+        raise BadExpression(MAX_CHARACTERS, f"longer than {MAX_CHARACTERS:,} characters; shorten the query.")
     head = _HEAD.match(text)
     if head is None:
-        raise BadExpression(0, f"a query is a statistic and brackets, like mean(age); there are {', '.join(FORMS)}.")
+        raise BadExpression(
+            0,
+            f"a query is a statistic and its arguments, like mean(age); the statistics are {', '.join(FORMS)}.",
+        )
     name = head[1].lower()
     if name not in FORMS:
-        raise BadExpression(head.start(1), f"{head[1]!r:.60} is no statistic{meant(name, FORMS)}.")
+        raise BadExpression(head.start(1), f"{head[1]!r:.60} is not a statistic{name_suggestion(name, FORMS)}.")
     form = FORMS[name]
     body, end = _inside(text, head.end())
     if text[end:].strip():
-        raise BadExpression(end, "a query ends with its bracket; ask several in several texts.")
+        raise BadExpression(end, "a query ends with its closing bracket; write several queries as several texts.")
     (*pieces,), group = body
     if len(pieces) != len(form.arguments) or not all(text[a:b].strip() for a, b in pieces):
         raise BadExpression(head.end(), f"{name} takes {' and '.join(form.arguments)}, like {form.example}.")
     if group is not None and not form.grouped:
         can = " and ".join(each for each, known in FORMS.items() if known.grouped)
-        raise BadExpression(group[0], f"{name} knows no groups; {can} do, like mean(income | age > 65).")
+        raise BadExpression(group[0], f"{name} does not support groups; {can} do, like mean(income | age > 65).")
     if group is not None and not text[slice(*group)].strip():
         raise BadExpression(group[0], "a condition must follow, like mean(income | age > 65).")
     return Query(name, tuple(_read(text, a, b) for a, b in pieces), _read(text, *group) if group else None)
 
 
 def _read(text: str, start: int, end: int) -> Node:
-    """A part of the text, read where it stands: spaces before it keep the counting of characters right."""
+    """Parse a part of the text. Leading spaces keep its character positions."""
     return expression.parse(" " * start + text[start:end])
 
 
 def _inside(text: str, start: int) -> tuple[tuple[list[tuple[int, int]], tuple[int, int] | None], int]:
-    """Where the arguments begin and end, then where the group does, and where the bracket is closed."""
+    """Positions of the arguments and of the group, and the position after the closing bracket."""
     places: list[tuple[int, int]] = []
     group, depth, begun, at = None, 0, start, start
     while at < len(text):
@@ -105,11 +108,11 @@ def _inside(text: str, start: int) -> tuple[tuple[list[tuple[int, int]], tuple[i
         elif piece == "," and not depth and group is None:
             places.append((begun, at - 1))
             begun = at
-    raise BadExpression(len(text), "')' is missing: a query ends with its bracket.")
+    raise BadExpression(len(text), "')' is missing: a query ends with its closing bracket.")
 
 
 def names(node: Node) -> Iterator[expression.Name]:
-    """The columns that a part of a query names."""
+    """Yield the column names in a part of a query."""
     if isinstance(node, expression.Name):
         yield node
     for field in fields(node):
@@ -120,15 +123,17 @@ def names(node: Node) -> Iterator[expression.Name]:
 
 
 def check_names(query: Query, known: Sequence[str]) -> None:
-    """Refuse names that are no columns, and say which one may be meant."""
+    """Refuse names that are not columns, with a suggestion."""
     for part in (*query.arguments, *([query.group] if query.group else [])):
         for node in names(part):
             if node.name not in known:
-                raise BadExpression(node.at, f"no column is called {node.name!r:.60}{meant(node.name, known)}.")
+                raise BadExpression(
+                    node.at, f"no column is called {node.name!r:.60}{name_suggestion(node.name, known)}."
+                )
 
 
-def meant(name: str, known: Sequence[str] | Mapping[str, object]) -> str:
-    """The end of a message about a name that is not known: what may be meant, and what there is."""
+def name_suggestion(name: str, known: Sequence[str] | Mapping[str, object]) -> str:
+    """The end of a message about an unknown name: a similar name, if any, and the known ones."""
     lower = {each.casefold(): each for each in known}
     close = difflib.get_close_matches(name.casefold()[:100], [each for each in lower if len(each) <= 100], n=1)
     there = f"there are {list_names(known)}"

@@ -1,4 +1,4 @@
-"""Sets of figures on a line, as closed intervals; of whole numbers or of all."""
+"""Sets of numbers on a line as unions of closed intervals, of whole numbers or of reals."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ _NEGATED = {"=": "!=", "!=": "=", "<": ">=", ">=": "<", ">": "<=", "<=": ">"}
 
 @dataclass(frozen=True, slots=True)
 class Spans:
-    """Closed intervals in order, none touching the next. Where figures are not `whole`, a set stands for its closure:
-    what is bounded from above by being near to it is then bounded all the same.
+    """Disjoint closed intervals in increasing order. Unless values are `whole`, a set is represented by its closure,
+    which has the same distances.
 
     >>> Spans.of(">", 3, whole=True).intersection(Spans.of("<=", 6.5, whole=True)).pairs
     ((4.0, 6.0),)
@@ -29,7 +29,8 @@ class Spans:
 
     @classmethod
     def of(cls, sign: str, border: Fraction | float, *, whole: bool) -> Spans:
-        """The figures x with `x sign border`. A border that is a float may be off by rounding: then a little more."""
+        """The values x with `x sign border`. A float border may have a rounding error, so the set is widened by
+        that."""
         if sign == "!=":
             sure = whole and isinstance(border, (Fraction, int))
             return cls.of("=", border, whole=whole).complement() if sure else cls.everything(whole=whole)
@@ -54,7 +55,7 @@ class Spans:
 
     @classmethod
     def among(cls, borders: Iterable[Fraction | float], *, whole: bool) -> Spans:
-        """One of these figures."""
+        """The set of these values."""
         return cls._merged([pair for border in borders for pair in cls.of("=", border, whole=whole).pairs], whole)
 
     @classmethod
@@ -72,7 +73,7 @@ class Spans:
         ends = [-_INFINITE, *(high + step for _, high in self.pairs)]
         starts = [*(low - step for low, _ in self.pairs), _INFINITE]
         gaps = zip(ends, starts, strict=True)
-        # an interval that begins or ends nowhere leaves nothing on that side
+        # an interval that is unbounded on one side leaves nothing there
         return Spans._merged([(a, b) for a, b in gaps if a <= b and a < _INFINITE and b > -_INFINITE], self.whole)
 
     def intersection(self, other: Spans) -> Spans:
@@ -88,11 +89,11 @@ class Spans:
         return self.intersection(Spans(((float(low), float(high)),), self.whole))
 
     def distance(self, figures: Floats) -> Floats:
-        """How far figures are from the set; infinitely far if it is empty, NaN for NaN."""
+        """Distances of values to the set; infinite if it is empty, NaN for NaN."""
         if not self.pairs:
             return np.where(np.isnan(figures), np.nan, np.inf)
         starts, ends = (np.array(each) for each in zip(*self.pairs, strict=True))
-        below = np.searchsorted(starts, figures, side="right")  # so many intervals begin at or below a figure
+        below = np.searchsorted(starts, figures, side="right")  # the number of intervals that begin at or below a value
         left = figures - np.append(-np.inf, ends)[below]
         right = np.append(starts, np.inf)[below] - figures
         with np.errstate(invalid="ignore"):
@@ -101,5 +102,5 @@ class Spans:
 
 
 def negated(sign: str) -> str:
-    """The sign that holds of two figures where this one does not."""
+    """The comparison sign that holds exactly where this one does not."""
     return _NEGATED[sign]

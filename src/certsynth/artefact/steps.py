@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from fractions import Fraction
 
-from certsynth.certificate.skipping import FINENESS
+from certsynth.certificate.skipping import LOSS_UNITS
 from certsynth.mechanisms import Budget, Guarantee, Measurement, Neighbours, Sensitivity, Unit
 from certsynth.mechanisms.measure import sensitivity
 from certsynth.mechanisms.samplers import MAX_SCALE
@@ -21,8 +21,8 @@ WORTH = {
     COUNTED: Fraction(1),
     ADAPTING: Fraction(1),
     DISPLACEMENT: Fraction(1, MOVE_UNITS),
-    LOSS_OF_ROWS: Fraction(1, FINENESS),
-    LOSS_OF_SINGLES: Fraction(1, FINENESS),
+    LOSS_OF_ROWS: Fraction(1, LOSS_UNITS),
+    LOSS_OF_SINGLES: Fraction(1, LOSS_UNITS),
 }
 """What one unit of a step's integers stands for: rows, occupied cells, or rows times a distance."""
 

@@ -1,1 +1,1 @@
-"""What can be promised about emitted rows."""
+"""Certificates: bounds on how far emitted rows are from the private ones."""

@@ -1,4 +1,4 @@
-"""Two tables on one lattice or net: exact transport for every subset of columns, in parallel."""
+"""Compare two tables on a lattice or net: exact transport for every subset of columns, in parallel."""
 
 from __future__ import annotations
 
@@ -17,20 +17,20 @@ from certsynth.queries.fine import MOVE_UNITS, LatticeCounts, LatticeQuery
 from certsynth.queries.net import Net
 from certsynth.transport import Network, cheapest_flow, complete_bounds, difference
 
-COMPARING = "comparing the tables"
-"""What is being done, in words."""
+COMPARING_PHASE = "comparing the tables"
+"""Progress message while subsets are bounded or solved."""
 
 Task = tuple[Net, Ints, Ints, int] | tuple[Sequence[Cells], Ints, Ints, int]
-"""What a worker needs for one subset: both counts on a net; or what differs on a lattice (see `task_of`)."""
+"""Input of a worker for one subset: both counts on a net, or their difference on a lattice (see `task_of`)."""
 
 
 @dataclass(frozen=True, slots=True)
 class Distance:
-    """How far two tables are in one subset of columns: exact bounds on the lattice, and how far rows are from it.
+    """Distance of two tables in one subset of columns: bounds on the lattice, and mean distances of rows to it.
 
-    `upper` and `lower` bound the cheapest flow (equal if optimality was proved), `stretch` is that of the network, and
-    `rounded` how much too long distances may be besides. Of a `skipped` one it was enough to know a bound: it is not
-    the largest.
+    `upper` and `lower` bound the cost of the cheapest flow (equal if optimality was proved), `stretch` is the network's
+    factor over true distances, and `rounded` bounds the additional rounding of distances upwards. A `skipped` subset
+    has only an upper bound, which shows that it is not the largest.
     """
 
     upper: Fraction
@@ -47,17 +47,17 @@ class Distance:
 
     @property
     def all(self) -> Fraction:
-        """What rows are off at most: the flow, and the ways of both tables' rows to the lattice."""
+        """Upper bound on W1: the flow plus the mean distances of both tables' rows to the lattice."""
         return self.upper + self.first_moved + self.second_moved
 
 
 def distances(
     fine: LatticeQuery, first: LatticeCounts, second: LatticeCounts, *, progress: Progress = silent
 ) -> list[Distance]:
-    """One `Distance` for each subset, all of them solved. Both tables must have rows."""
+    """Solve every subset and return one `Distance` for each. Both tables must have rows."""
     grounds = fine.nets_by_subset()
     tasks = LazyTasks(len(grounds), lambda j: task_of(fine, first, second, j, grounds[j]))
-    answers = run(solved, tasks, work=work_of(fine), phase=COMPARING, progress=progress)
+    answers = run(solve_flow, tasks, work=work_of(fine), phase=COMPARING_PHASE, progress=progress)
     moved = zip(first.moved, second.moved, grounds, strict=True)
     ways = [
         (mean_moved(a, first.rows), mean_moved(b, second.rows), Fraction(net is not None, MOVE_UNITS))
@@ -67,20 +67,20 @@ def distances(
 
 
 def report_as_if_solved(fine: LatticeQuery, *, progress: Progress = silent) -> None:
-    """Report what `distances` reports, without rows to compare: an empty table must look like any other."""
+    """Report the same progress as `distances`, so that an empty table cannot be told from any other."""
     subsets = len(fine.marginals.subsets)
     for done in range(subsets + 1):
-        progress(COMPARING, done, subsets)
+        progress(COMPARING_PHASE, done, subsets)
 
 
 def work_of(fine: LatticeQuery) -> int:
-    """What solving all subsets takes, in units of `parallel.MIN_PROCESS_WORK`."""
+    """Estimated work of solving all subsets, in the units of `parallel.MIN_PROCESS_WORK`."""
     return sum(20 * size for size in fine.on_lattices.sizes()) + sum(1000 * len(net.nodes) for net in fine.nets)
 
 
 def task_of(fine: LatticeQuery, first: LatticeCounts, second: LatticeCounts, j: int, net: Net | None) -> Task:
-    """The j-th subset for a worker. On a lattice only cells in which the tables differ are sent: places and by how
-    much, as shares times a number, which comes last.
+    """The worker's input for the j-th subset. On a lattice only cells in which the tables differ are sent: their
+    indices and the differences, as integers over the common denominator that comes last.
     """
     ours, theirs = first.counts.blocks[j], second.counts.blocks[j]
     if net is not None:
@@ -90,15 +90,16 @@ def task_of(fine: LatticeQuery, first: LatticeCounts, second: LatticeCounts, j: 
     return fine.marginals.of(fine.marginals.subsets[j]), places, measure[places], per
 
 
-Solved = tuple[Fraction, Fraction, Fraction]
+FlowBounds = tuple[Fraction, Fraction, Fraction]
+"""Upper bound, lower bound (or an estimate), and stretch."""
 
 
-def solved(
+def solve_flow(
     ground: Net | Sequence[Cells], first: Ints, second: Ints, per: int, enough: Fraction = Fraction(0)
-) -> Solved:
-    """Bounds on the cheapest flow of a task, upper and lower, and the stretch of its network.
+) -> FlowBounds:
+    """Upper and lower bounds on the cheapest flow of a task, and the stretch of its network.
 
-    Where it is at most `enough` it need not be the cheapest on a lattice.
+    On a lattice, the solver may stop as soon as the flow costs at most `enough`.
     """
     if isinstance(ground, Net):
         upper, lower, per = complete_bounds(ground.ruler, ground.nodes, ground.hub_distances(), first, second)

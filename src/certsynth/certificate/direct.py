@@ -1,9 +1,9 @@
 r"""The direct certificate: the loss itself, released with a little noise.
 
-For a fixed synthetic table the loss of the private rows moves by at most 1/n when one row changes, so it can be
-released at almost no cost. docs/explanation/proofs has the proofs (sensitivity.md, direct.md); what they need of the
-code is done here: the number that gets noise is an exact integer, computed from flows whose optimality is proved, on
-lattices and networks that the schema alone fixes, or on nets that the schema and the synthetic table fix.
+For a fixed synthetic table the loss changes by at most 1/n when one private row changes, so it can be released at
+almost no cost. The proofs are in docs/explanation/proofs (sensitivity.md, direct.md). They require that the number that
+receives noise is an exact integer, computed from flows of proved optimality, on lattices and networks determined by the
+schema alone, or on nets determined by the schema and the synthetic table. This module ensures that.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 
 from certsynth.certificate.comparison import Distance, mean_moved
-from certsynth.certificate.skipping import FINENESS, loss_in_units
+from certsynth.certificate.skipping import LOSS_UNITS, loss_in_units
 from certsynth.errors import SolverFailed
 from certsynth.mechanisms.guarantee import Budget, Guarantee, Neighbours, Sensitivity
 from certsynth.mechanisms.samplers import Noise
@@ -23,18 +23,19 @@ from certsynth.queries.fine import MOVE_UNITS, LatticeCounts, LatticeQuery
 from certsynth.queries.marginals import Subset
 from certsynth.transport import stretch_of
 
-MOVED_WEIGHT = 16
-"""What rows were moved to the lattice gets up to so much less noise than the loss, as long as that adds no more than
-a thirty-second of a row to the sensitivity (see `moved_weight`)."""
+MAX_MOVED_WEIGHT = 16
+"""Largest factor by which the noise on distances to the lattice is smaller than that on the loss; the factor is limited
+so that it adds at most 1/32 of a row to the sensitivity (see `moved_weight`)."""
 
 SINGLE_SHARE = Fraction(1, 2)
-"""Of the budget and the failure probability, what the bound for single columns gets beside that for more.
+"""Share of the certificate's budget and failure probability for the bound on single columns.
 
-Means and shares of one column are what is asked most. With a quarter their bound was often no smaller than that for
-pairs: its noise was three times as large (California, ε = 1: 0.0073 to 0.0081, and 0.0045 with half)."""
+Means and shares of one column are the most frequent queries. With a share of 1/4 their bound was often no smaller than
+that for pairs, since its noise was three times as large (California, ε = 1: 0.0073 to 0.0081; 0.0045 with 1/2)."""
 
 COUNT_WEIGHT = Fraction(1, 4)
-"""Under add/remove the number of rows gets four times the noise of the loss: it only divides the loss."""
+"""Weight of the number of rows under add/remove: it receives four times the noise of the loss, which it only
+divides."""
 
 
 def certificate_shares(subsets: Sequence[Subset]) -> tuple[Fraction, Fraction]:
@@ -47,38 +48,38 @@ def certificate_shares(subsets: Sequence[Subset]) -> tuple[Fraction, Fraction]:
 
 
 def single_columns(fine: LatticeQuery) -> LatticeQuery:
-    """Each column of the subsets by itself, on the lattice for one column."""
+    """The query for each single column of the subsets, on the lattice for one column."""
     columns = sorted({j for subset in fine.marginals.subsets for j in subset})
     return LatticeQuery.of(fine.schema, [(j,) for j in columns])
 
 
 def loss_sensitivity(fine: LatticeQuery, synthetic_moved: Fraction, neighbours: Neighbours) -> int:
-    """The most that the loss changes between neighbours, in multiples of 1/FINENESS rows.
+    """Sensitivity of the loss, in multiples of 1/LOSS_UNITS rows.
 
-    `synthetic_moved` is how far the rows of the synthetic table are moved to the lattice, on average, in the subset
-    where that is most. It counts only under add/remove, where n·b_S changes with n.
+    `synthetic_moved` is the mean distance of the synthetic rows to the lattice, maximised over the subsets. It matters
+    only under add/remove, where n·b_S changes with n.
     """
     change = 1 + Fraction(fine.slack(), MOVE_UNITS)
     if neighbours is Neighbours.ADD_REMOVE:
         change += synthetic_moved
-    return math.ceil(FINENESS * change)
+    return math.ceil(LOSS_UNITS * change)
 
 
 def choice_sensitivity(fine: LatticeQuery, neighbours: Neighbours) -> int:
-    """The most that the loss of any synthetic table changes between neighbours: fixed by the schema."""
+    """Sensitivity of the loss of any synthetic table, determined by the schema."""
     if fine.wide:
-        raise ValueError("tables are chosen among by subsets that have a lattice")
+        raise ValueError("candidates can be compared only on subsets that have a lattice")
     return loss_sensitivity(fine, Fraction(fine.farthest(), MOVE_UNITS), neighbours)
 
 
 @dataclass(frozen=True, slots=True)
 class Query:
-    r"""The integers that get noise, and the most that they change together between neighbours.
+    r"""The integers that receive noise, and their joint sensitivity.
 
-    In multiples of 1/FINENESS rows: `losses`, n·(g_S + a_S + b_S) for each subset S or their maximum, where g_S is the
-    flow between the tables on the lattice, a_S and b_S what private and synthetic rows were moved on average; `moved`,
-    the largest n·a_S, times its weight, where a lower bound is wanted; `count`, the number of rows times COUNT_WEIGHT,
-    where it is hidden and was not measured before. `loss_sensitivity` is that of one loss alone.
+    In multiples of 1/LOSS_UNITS rows: `losses`, n·(g_S + a_S + b_S) for each subset S or their maximum, where g_S is
+    the flow between the tables on the lattice, and a_S and b_S are the mean distances of private and synthetic rows to
+    it; `moved`, the largest n·a_S times its weight, if a lower bound is needed; `count`, the number of rows times
+    COUNT_WEIGHT, if it is hidden and not measured yet. `loss_sensitivity` is that of a single loss.
     """
 
     losses: tuple[int, ...]
@@ -106,17 +107,18 @@ def exact_query(
 
     .. math:: n\,g_S = \sup_f \sum_i \bigl(f(x_i) - \textstyle\int f\,d\mu\bigr)
 
-    over functions of oscillation at most 1, so that one row more, less or other changes it by at most 1. What a row is
-    moved is at most `far`; on nets both together change by at most 1 and a little. Maxima change by no more than their
-    members, and rounding up keeps whole sensitivities. How far rows were moved is not asked on nets. Subsets that were
-    skipped are none that the maximum depends on. The number of rows is not asked for if it was `counted` before.
+    over functions of oscillation at most 1, so adding, removing or replacing one row changes it by at most 1. A row is
+    at most `far` from the lattice; on nets both terms together change by at most 1 plus `slack`. Maxima change by no
+    more than their members, and rounding up preserves integer sensitivities. Distances to the lattice are not queried
+    on nets. The maximum does not depend on skipped subsets. The number of rows is not queried if it was `counted`
+    before.
     """
     solved = [d for d in found if not d.skipped]
     if per_subset and len(solved) < len(found):
-        raise ValueError("each subset's own loss is wanted: none may be skipped")
+        raise ValueError("a loss per subset requires that no subset is skipped")
     if not all(d.proved for d in solved):
         raise SolverFailed(
-            "a transport problem was not solved to proved optimality, so that the noise it needs is not known; nothing "
+            "a transport problem was not solved to proved optimality, so the noise that it needs is unknown; nothing "
             "was released, and the budget of the certificate counts as spent."
         )
     two_sided = two_sided and not fine.wide
@@ -128,11 +130,11 @@ def exact_query(
     moved = count = None
     if two_sided:
         weight = moved_weight(fine)
-        moved = max(math.ceil(weight * FINENESS * rows * d.first_moved) for d in found)
-        changes.append(math.ceil(weight * FINENESS * far))
+        moved = max(math.ceil(weight * LOSS_UNITS * rows * d.first_moved) for d in found)
+        changes.append(math.ceil(weight * LOSS_UNITS * far))
     if neighbours is Neighbours.ADD_REMOVE and not counted:
-        count = int(FINENESS * COUNT_WEIGHT) * rows
-        changes.append(int(FINENESS * COUNT_WEIGHT))
+        count = int(LOSS_UNITS * COUNT_WEIGHT) * rows
+        changes.append(int(LOSS_UNITS * COUNT_WEIGHT))
     return Query(
         losses=tuple(losses),
         moved=moved,
@@ -143,17 +145,17 @@ def exact_query(
 
 
 def moved_weight(fine: LatticeQuery) -> int:
-    """How much less noise the summed distances to the lattice get than the loss: fixed by the schema."""
+    """Factor by which the noise on summed distances to the lattice is smaller than on the loss; fixed by the schema."""
     far = Fraction(fine.farthest(), MOVE_UNITS)
-    return max(1, min(MOVED_WEIGHT, math.floor(1 / (32 * far)))) if far else MOVED_WEIGHT
+    return max(1, min(MAX_MOVED_WEIGHT, math.floor(1 / (32 * far)))) if far else MAX_MOVED_WEIGHT
 
 
 @dataclass(frozen=True, slots=True)
 class Direct:
-    """Bounds on the loss in each subset (one entry if the maximum was asked for), all valid together.
+    """Bounds on the loss in each subset (a single entry for the maximum), all valid simultaneously.
 
-    `estimates` are the noisy losses, on average right; a bound is an estimate plus its slack. `noisy` has the integers
-    that all of it is computed from.
+    `estimates` are the noisy losses, which are unbiased; a bound is an estimate plus its slack. `noisy` holds the
+    integers from which everything else is computed.
     """
 
     subsets: tuple[tuple[str, ...], ...]
@@ -180,7 +182,7 @@ class Direct:
         return max(self.lowers)
 
 
-def released(
+def direct_certificate(
     fine: LatticeQuery,
     found: Sequence[Distance],
     rows: int,
@@ -193,11 +195,11 @@ def released(
     counted: NoisyScalars | None = None,
     noise: Noise | None = None,
 ) -> Direct:
-    """Bounds on the loss with confidence 1 − β, at the cost of `budget`, from exact distances of `rows` private rows to
-    the synthetic ones: they get noise here.
+    """Add noise to the exact distances between `rows` private rows and the synthetic ones, at the cost of `budget`, and
+    return bounds on the loss with confidence 1 − β.
 
-    Without `two_sided` all of β goes to the upper bounds, and the lower ones are 0; so it is where there are nets.
-    `counted` is a noisy number of rows from before: then none is asked for here.
+    Without `two_sided`, and always on nets, all of β goes to the upper bounds and the lower bounds are 0. `counted` is
+    a noisy number of rows measured earlier; then the number is not queried again.
     """
     two_sided = two_sided and not fine.wide
     query = exact_query(
@@ -225,11 +227,11 @@ def released(
     )
 
 
-def nothing(fine: LatticeQuery, synthetic: LatticeCounts) -> list[Distance]:
-    """Distances from a table without rows: none, times no rows."""
+def distances_to_empty(fine: LatticeQuery, synthetic: LatticeCounts) -> list[Distance]:
+    """Distances for a private table without rows, where n times any distance is 0."""
     zero, marginals = Fraction(0), fine.marginals
     grounds = zip(marginals.subsets, fine.nets_by_subset(), strict=True)
-    # What is done with the noisy answer must not tell an empty table from another: the stretch is the networks' own.
+    # Post-processing must not reveal that the table is empty, so the stretch is that of the actual networks.
     stretches = [stretch_of(marginals.of(subset)) if net is None else Fraction(1) for subset, net in grounds]
     moved = [mean_moved(m, synthetic.rows) for m in synthetic.moved]
     return [Distance(zero, zero, stretch, zero, b) for stretch, b in zip(stretches, moved, strict=True)]
@@ -247,12 +249,12 @@ def bounds(
     two_sided: bool,
     counted: NoisyScalars | None = None,
 ) -> Direct:
-    r"""What noisy values say about the loss: post-processing.
+    r"""Bounds on the loss from noisy values: post-processing.
 
-    `rows` is used under replace-one only, and `synthetic_moved`, what synthetic rows were moved on average at most, for
-    lower bounds only.
+    `rows` is used under replace-one only; `synthetic_moved`, the largest mean distance of synthetic rows to the
+    lattice, for lower bounds only.
 
-    With h the noiseless loss in rows and m ≥ a_S + b_S what rows were moved,
+    With h the noiseless loss in rows and m ≥ a_S + b_S,
 
     .. math:: h/n \ge \max_S W_1^S \ge h/n - 2m
 
@@ -262,22 +264,22 @@ def bounds(
     for_count = beta / 10 if hidden else Fraction(0)
     for_moved = beta / 10 if two_sided else Fraction(0)
     for_losses = (beta - for_count - for_moved) / ((1 + two_sided) * losses)
-    slack = Fraction(noisy.slack(for_losses), FINENESS)
-    values = [Fraction(v, FINENESS) for v in noisy.values]
+    slack = Fraction(noisy.slack(for_losses), LOSS_UNITS)
+    values = [Fraction(v, LOSS_UNITS) for v in noisy.values]
     least = most = Fraction(rows)
     if hidden:
         if counted is not None:
             n, error = Fraction(counted.values[0]), Fraction(counted.slack(for_count / 2))
         else:
-            n, error = values[-1] / COUNT_WEIGHT, Fraction(noisy.slack(for_count / 2), FINENESS) / COUNT_WEIGHT
+            n, error = values[-1] / COUNT_WEIGHT, Fraction(noisy.slack(for_count / 2), LOSS_UNITS) / COUNT_WEIGHT
         least, most = n - error, n + error
     upper = [_up((loss + slack) / least) if least >= 1 else 1.0 for loss in values[:losses]]
     lower = [0.0] * losses
     if two_sided and synthetic_moved is not None and least >= 1:
-        moved = (values[losses] + Fraction(noisy.slack(for_moved), FINENESS)) / moved_weight(fine) / least
+        moved = (values[losses] + Fraction(noisy.slack(for_moved), LOSS_UNITS)) / moved_weight(fine) / least
         moved = min(max(moved, Fraction(0)), Fraction(fine.farthest(), MOVE_UNITS))
         moved += synthetic_moved
-        cautious = [(loss - slack - Fraction(1, FINENESS)) / most for loss in values[:losses]]
+        cautious = [(loss - slack - Fraction(1, LOSS_UNITS)) / most for loss in values[:losses]]
         lower = [_down((loss - moved) / stretch - moved) for loss in cautious]
     middle = max((least + most) / 2, Fraction(1))
     names = fine.schema.names

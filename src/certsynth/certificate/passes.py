@@ -1,4 +1,4 @@
-"""Tables compared in passes over their rows: each counts as many subsets of columns as memory has room for."""
+"""Compare tables in passes over their rows, each of which counts as many subsets of columns as fit into memory."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 from certsynth.base.progress import Progress, silent
 from certsynth.certificate.comparison import Distance, distances, report_as_if_solved
-from certsynth.certificate.direct import nothing
+from certsynth.certificate.direct import distances_to_empty
 from certsynth.certificate.skipping import Largest, largest_distances, report_as_if_compared
 from certsynth.errors import InputError
 from certsynth.queries.fine import LatticeCounts, LatticeQuery
@@ -17,15 +17,15 @@ from certsynth.queries.marginals import Marginals
 from certsynth.queries.tally import Batch, Rows
 
 POINT_BYTES, NETWORK_BYTES = 40, 1500
-"""What a lattice point takes: counted in both tables, with what is made on the way; and in the network of a worker."""
+"""Bytes per lattice point: for the counts of both tables with temporaries, and for the network of a worker."""
 
 Batches = Callable[[], Iterable[Batch]]
 """Cleaned rows of a public table, from the start each time it is called."""
 
 
 @dataclass(frozen=True, slots=True)
-class Compared:
-    """How far some tables are from `rows` private rows, one list for each; and how many subsets had to be solved."""
+class Comparison:
+    """Distances of several tables from `rows` private rows, one list per table, and the number of subsets solved."""
 
     rows: int
     found: tuple[tuple[Distance, ...], ...]
@@ -34,37 +34,37 @@ class Compared:
 
 
 def passes_of(fine: LatticeQuery, memory: int) -> list[LatticeQuery]:
-    """The same subsets in groups that fit into so many bytes, as few as can be in their order."""
+    """Split the subsets, in order, into as few groups as possible that each fit into `memory` bytes."""
     blocks = list(zip(fine.marginals.subsets, points_each(fine), fine.nets_by_subset(), strict=True))
     room = memory - network_bytes([points for _, points, _ in blocks])
     groups: list[LatticeQuery] = []
     start, taken = 0, 0
     for j, (_, points, _) in enumerate(blocks):
         if j > start and taken + POINT_BYTES * points > room:
-            groups.append(_part(fine, start, j))
+            groups.append(_slice(fine, start, j))
             start, taken = j, 0
         taken += POINT_BYTES * points
-    return [*groups, _part(fine, start, len(blocks))]
+    return [*groups, _slice(fine, start, len(blocks))]
 
 
 def points_each(fine: LatticeQuery) -> list[int]:
-    """How many points each subset is counted on."""
+    """The number of lattice or net points of each subset."""
     sizes = zip(fine.marginals.sizes(), fine.nets_by_subset(), strict=True)
     return [size if net is None else net.size for size, net in sizes]
 
 
 def network_bytes(points: Sequence[int]) -> int:
-    """What networks take, one in each worker."""
+    """Bytes of the networks, one in each worker."""
     return NETWORK_BYTES * max(points, default=0) * min(len(points), os.cpu_count() or 1)
 
 
-def _part(fine: LatticeQuery, start: int, end: int) -> LatticeQuery:
+def _slice(fine: LatticeQuery, start: int, end: int) -> LatticeQuery:
     marginals = Marginals(cells=fine.marginals.cells, subsets=fine.marginals.subsets[start:end])
     nets = tuple(net for net in fine.nets_by_subset()[start:end] if net is not None)
     return dataclasses.replace(fine, marginals=marginals, nets=nets)
 
 
-def compared(
+def compare_tables(
     fine: LatticeQuery,
     private: Rows,
     tables: Sequence[Rows],
@@ -74,12 +74,12 @@ def compared(
     what: str = "synthetic table",
     purpose: str = "compare",
     progress: Progress = silent,
-) -> Compared:
-    """Exact distances of private rows to tables. Subsets that cannot be the largest are skipped, unless `every` one is
-    wanted. `what` is the word for the tables in messages, and `purpose` that for what is done with them.
+) -> Comparison:
+    """Compute exact distances of private rows to tables. Subsets that cannot have the largest distance are skipped
+    unless `every` is true. Messages call the tables `what` and the operation `purpose`.
 
-    Nets, where there are some, are made. Rows are asked once in each pass, and all readings must give the same rows.
-    The number of passes, and all that is reported as progress, follow from `fine`, the number of tables and `memory`.
+    Nets must have been built already. Rows are read once in each pass, and all passes must see the same rows. The
+    number of passes and the reported progress depend only on `fine`, the number of tables and `memory`.
     """
     groups, subsets = passes_of(fine, memory), len(fine.marginals.subsets)
     largest, rows = [Largest() for _ in tables], 0
@@ -89,14 +89,14 @@ def compared(
         for each, best, table in zip(found, largest, tables, strict=True):
             theirs = table(group)
             if not theirs.rows:
-                raise InputError(f"the {what} has no rows: there is nothing to {purpose}.")
-            ours = ours or private(group)  # not before it is known that there is something to compare them with
+                raise InputError(f"the {what} has no rows, so there is nothing to {purpose}.")
+            ours = ours or private(group)  # read private rows only if there is something to compare them with
             if group is not groups[0] and ours.rows != rows:
-                raise InputError("a table changes while it is read. Give a copy that stays as it is.")
+                raise InputError("a table changes while it is read. Give a fixed copy.")
             rows = ours.rows
-            after = _after(len(each), subsets, progress)
+            after = _offset_progress(len(each), subsets, progress)
             if not rows:
-                each += nothing(group, theirs)
+                each += distances_to_empty(group, theirs)
                 if every:
                     report_as_if_solved(group, progress=after)
                 else:
@@ -106,7 +106,7 @@ def compared(
             else:
                 each += largest_distances(group, ours, theirs, largest=best, total=subsets, progress=progress)
             del theirs
-    return Compared(
+    return Comparison(
         rows=rows,
         found=tuple(map(tuple, found)),
         solves=sum(best.solves for best in largest),
@@ -114,8 +114,8 @@ def compared(
     )
 
 
-def _after(done_before: int, subsets: int, progress: Progress) -> Progress:
-    """Progress of a part, told as that of the whole."""
+def _offset_progress(done_before: int, subsets: int, progress: Progress) -> Progress:
+    """Report the progress of one group as progress of the whole."""
 
     def tell(phase: str, done: int, total: int | None) -> None:
         progress(phase, done_before + done, subsets)

@@ -1,4 +1,4 @@
-"""The plug-in certificate: Eq. (4), evaluated on the rows that are emitted."""
+"""The plug-in certificate: Eq. (4), evaluated on the emitted rows."""
 
 from __future__ import annotations
 
@@ -26,22 +26,23 @@ from certsynth.transport.path import Order
 Proxy = Literal["transport", "path"]
 
 TRANSPORT_COLUMNS = 3
-"""Networks are built for at most this many columns at once; beyond, only the path loss is to be had."""
+"""Most columns of a transport network; for larger subsets only the path loss is available."""
 
 DISPLACEMENT_BETA = Fraction(1, 10)
-"""Of the failure probability, what the measured discretisation gets, where there is one."""
+"""Share of the failure probability for a measured discretisation, if there is one."""
 
 PILOT_DRAWS = 20
+"""Draws that determine the scales of the joint quantiles; independent of the draws that give the bounds."""
 
-DRAWN_AT_ONCE = 2**25
-"""Cells, times draws, that are in memory at a time: a quarter of a gigabyte, and a few times that on the way."""
+MAX_DRAWN_CELLS = 2**25
+"""Cells times draws held in memory at a time: a quarter of a gigabyte, plus temporaries of a few times that."""
 
-_OUTWARD = 1e-9  # more than all rounding of float sums that lead to a term
+_OUTWARD = 1e-9  # exceeds the rounding error of the float sums in a term
 
 
 @dataclass(frozen=True, slots=True)
 class Proxies:
-    """How the two proxy losses are to be computed: the hub (None: half the diameter) and the end of the path.
+    """Parameters of the two proxy losses: the hub (None: half the diameter) and the end of the path.
 
     The paper has |f| ≤ 1, so a hub at 1, and keeps the last partial sum in the path loss, at 1/k.
     """
@@ -50,12 +51,12 @@ class Proxies:
     end: Fraction = Fraction(0)
 
 
-PLAIN = Proxies()
+DEFAULT_PROXIES = Proxies()
 
 
 @dataclass(frozen=True, slots=True)
 class Terms:
-    """The three terms of the certificate of one marginal.
+    """The three terms of the certificate for one marginal.
 
     Paper: Eq. (4) [certificate], Eq. (11) [discretisation]
     """
@@ -66,13 +67,14 @@ class Terms:
 
     @property
     def bound(self) -> float:
-        """Their sum; no two distributions on a space of diameter 1 are further apart than 1."""
+        """Their sum, capped at 1, the diameter of the space."""
         return min(1.0, self.discretisation + self.privatisation + self.projection)
 
 
 @dataclass(frozen=True, slots=True)
 class Diagnostic:
-    """Is further optimisation worth it? The loss of the fit to ν beside that of the noise, which is that of the truth.
+    """Is further optimisation worthwhile? Compares the loss of the fit to ν with that of the noise, which is the loss
+    that the private rows themselves would have.
 
     Paper: section 5.3 [diagnostic]
     """
@@ -90,7 +92,7 @@ class Diagnostic:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class PlugIn:
-    """One certificate: for each subset of columns its terms, all valid together at `confidence`."""
+    """One certificate: the terms of each subset of columns, all valid simultaneously at `confidence`."""
 
     proxy: Proxy
     confidence: Fraction
@@ -104,7 +106,7 @@ class PlugIn:
 
     @property
     def worst(self) -> Terms:
-        """The terms of the subset that decides the bound."""
+        """The terms of the subset with the largest bound."""
         return max(self.terms, key=lambda terms: terms.bound)
 
 
@@ -118,29 +120,29 @@ def plug_in(
     draws: int,
     seed: int,
     displaced: NoisyScalars | None = None,
-    proxies: Proxies = PLAIN,
+    proxies: Proxies = DEFAULT_PROXIES,
     progress: Progress = silent,
 ) -> dict[Proxy, PlugIn]:
-    """Certificates for cleaned rows `table` on `subsets` of columns, with each proxy that can be computed.
+    """Certify cleaned rows `table` on `subsets` of columns, once for each proxy that can be computed.
 
-    Each subset is read off the last measurement that holds it, as a sum over the other columns of a table: a linear
-    map, so that the law of its error is known as well. By default subsets are those that were measured last.
+    Each subset is read off the last measurement that contains it, by summing a table over its other columns: a linear
+    map, so the distribution of its error is known as well. By default the subsets are those of the last measurement.
 
-    `displaced` is the noisy sum of the distances of private rows to the centres of their cells: where it is given, the
-    discretisation is what it says, and at most the worst case. It is for a single measurement: it knows no other cells.
+    `displaced` is the noisy sum of distances of private rows to the centres of their cells. If given, it determines the
+    discretisation, capped by the worst case. It requires a single measurement, since it refers to its cells.
 
-    `seed` starts the Monte Carlo draws of the noise's law, and nothing else. A release takes `seed.seed_of` its
-    measurements: whoever could choose it would choose the certificate.
+    `seed` seeds the Monte Carlo draws of the noise and nothing else. A release uses `seed.seed_of` its measurements: if
+    the seed could be chosen, so could the certificate.
 
     Paper: Definition 2 [proxy-loss], Lemma 1 [certificate-holds], appendix C [projections]
     """
     if displaced and len(measurements) > 1:
-        raise ValueError("the displacement is that of one measurement's cells, and says nothing of others")
+        raise ValueError("a displacement refers to the cells of a single measurement")
     subsets = measurements[-1].marginals.subsets if subsets is None else subsets
     possible: list[Proxy] = ["transport", "path"]
     if max(map(len, subsets)) > TRANSPORT_COLUMNS:
         possible.remove("transport")
-    drawn = _drawn(measurements, schema, table, subsets, possible, proxies, draws, seed, progress)
+    drawn = _simulate(measurements, schema, table, subsets, possible, proxies, draws, seed, progress)
     hidden = measurements[-1].strategy.neighbours is Neighbours.ADD_REMOVE
     return {
         proxy: _certificate(
@@ -160,11 +162,11 @@ def plug_in(
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _Table:
-    """One subset of columns as it was measured, with what its certificate is computed from.
+    """One measured subset of columns, with the inputs of its certificate.
 
-    Rows of `fixed` are signed measures: the measurement less the emitted rows, and the emitted rows alone. `away` is
-    the mean distance of emitted rows from the centres of their cells. `layer` tells the measurements of fixed cells (0)
-    from those whose cells may follow from the first one (1).
+    Rows of `fixed` are signed measures: the measurement minus the emitted rows, and the emitted rows alone. `away` is
+    the mean distance of emitted rows from the centres of their cells. `layer` is 0 for measurements on fixed cells and
+    1 for those whose cells may depend on the first measurement.
     """
 
     subset: Subset
@@ -176,14 +178,14 @@ class _Table:
 
     @property
     def shape(self) -> tuple[object, ...]:
-        """What tables share scales by: none across layers, since later ones may follow from the noise of the first."""
+        """Key of tables that share a scale: never across layers, since later cells may depend on the first noise."""
         return self.layer, *((c.size, c.span, c.off_line, c.weight, id(c.label_metric)) for c in self.cells)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class _Drawn:
-    """A `_Table` for each subset; the losses of its draws of noise, pilot draws and fixed measures, by proxy, a column
-    for each; and the estimated number of rows with draws of its error, which are those of the last measurement.
+class _Simulation:
+    """A `_Table` for each subset; by proxy, the losses of its noise draws, pilot draws and fixed measures, one column
+    per subset; and the estimated number of rows with draws of its error, both from the last measurement.
     """
 
     tables: list[_Table]
@@ -192,7 +194,7 @@ class _Drawn:
     rows_error: Floats
 
 
-def _drawn(
+def _simulate(
     measurements: Sequence[FullMeasurement],
     schema: Schema,
     table: Sequence[np.ndarray],
@@ -202,7 +204,7 @@ def _drawn(
     draws: int,
     seed: int,
     progress: Progress,
-) -> _Drawn:
+) -> _Simulation:
     pilot, final = (np.random.default_rng(s) for s in np.random.SeedSequence(seed).spawn(2))
     found: dict[Subset, _Table] = {}
     losses: dict[Proxy, dict[Subset, Floats]] = {proxy: {} for proxy in possible}
@@ -217,8 +219,8 @@ def _drawn(
         tables = _tables(measurement, schema, table, own, estimate, rows_used, min(at, 1))
         errors = []
         costs: dict[Proxy, list[Floats]] = {proxy: [] for proxy in possible}
-        batches = [(final, size) for size in at_once(marginals, draws)]
-        batches += [(pilot, size) for size in at_once(marginals, PILOT_DRAWS)]
+        batches = [(final, size) for size in draw_batches(marginals, draws)]
+        batches += [(pilot, size) for size in draw_batches(marginals, PILOT_DRAWS)]
         done, measures = 0, draws + PILOT_DRAWS + len(tables[0].fixed)
         for rng, size in [*batches, (None, len(tables[0].fixed))]:
             if rng is None:
@@ -226,11 +228,11 @@ def _drawn(
             else:
                 drawn, error = measurement.simulate(rng, size)
                 errors.append(error)
-                blocks = [_summed(marginals, drawn, s) for s in own]
+                blocks = [_marginal(marginals, drawn, s) for s in own]
                 del drawn
-            told = _part(progress, done, size, measures)
+            report = _scaled_progress(progress, done, size, measures)
             for proxy in possible:
-                costs[proxy].append(_losses(proxy, tables, blocks, proxies, told))
+                costs[proxy].append(_losses(proxy, tables, blocks, proxies, report))
             done += size
         for proxy in possible:
             losses[proxy] |= zip(own, np.concatenate(costs[proxy]).T, strict=True)
@@ -238,7 +240,7 @@ def _drawn(
         found |= zip(own, tables, strict=True)
     if total is None or len(found) < len(set(subsets)):
         raise ValueError("a subset of columns was not measured")
-    return _Drawn(
+    return _Simulation(
         tables=[found[subset] for subset in subsets],
         losses={proxy: np.column_stack([each[s] for s in subsets]) for proxy, each in losses.items()},
         rows=total[0],
@@ -246,19 +248,19 @@ def _drawn(
     )
 
 
-def at_once(marginals: Marginals, draws: int) -> list[int]:
-    """How many draws are made at a time, so that all tables of them fit into memory: fixed by the measurement, since
-    whoever verifies a release must draw the same.
+def draw_batches(marginals: Marginals, draws: int) -> list[int]:
+    """Batch sizes that sum to `draws` and fit into memory. They depend on the measurement alone, since verification
+    must repeat the same draws.
 
-    >>> at_once(Marginals(cells=(Cells(np.arange(1000), 999, 0),), subsets=((0,),)), 200)
+    >>> draw_batches(Marginals(cells=(Cells(np.arange(1000), 999, 0),), subsets=((0,),)), 200)
     [200]
     """
-    most = max(1, DRAWN_AT_ONCE // sum(marginals.sizes()))
+    most = max(1, MAX_DRAWN_CELLS // sum(marginals.sizes()))
     return [min(most, draws - start) for start in range(0, draws, most)]
 
 
-def _part(progress: Progress, before: int, measures: int, all_measures: int) -> Progress:
-    """Progress with some measures on every table, told as that with all of them."""
+def _scaled_progress(progress: Progress, before: int, measures: int, all_measures: int) -> Progress:
+    """Report progress on some of the measures as progress on all of them."""
 
     def tell(phase: str, done: int, total: int | None) -> None:
         progress(phase, before * (total or 0) + measures * done, None if total is None else all_measures * total)
@@ -266,7 +268,7 @@ def _part(progress: Progress, before: int, measures: int, all_measures: int) -> 
     return tell
 
 
-def _summed(marginals: Marginals, blocks: Sequence[Floats], subset: Subset) -> Floats:
+def _marginal(marginals: Marginals, blocks: Sequence[Floats], subset: Subset) -> Floats:
     found = marginals.marginal_on(blocks, subset)
     assert found is not None
     return found
@@ -281,7 +283,7 @@ def _tables(
     rows: float,
     layer: int,
 ) -> list[_Table]:
-    """A `_Table` for each subset that is read off one measurement, whose estimate is of so many `rows`."""
+    """A `_Table` for each subset read off one measurement; `rows` is the total of its estimate."""
     marginals = measurement.marginals
     codes = [c.to_cells(x, cells) for c, x, cells in zip(schema, table, marginals.cells, strict=True)]
     emitted = Marginals(cells=marginals.cells, subsets=tuple(own)).count([codes])
@@ -295,7 +297,7 @@ def _tables(
                 layer=layer,
                 cells=marginals.of(subset),
                 order=measurement.strategy.order,
-                fixed=np.vstack([_summed(marginals, estimate, subset) - rows * shares, shares]),
+                fixed=np.vstack([_marginal(marginals, estimate, subset) - rows * shares, shares]),
                 away=float(np.max([away[j] for j in subset], axis=0).mean()),
             )
         )
@@ -313,15 +315,16 @@ def _certificate(
     displaced: NoisyScalars | None,
     beta: Fraction,
 ) -> PlugIn:
-    r"""Put the terms together. Rows of `losses`: draws, pilot draws, the fit, and the emitted rows alone.
+    r"""Assemble the terms. Rows of `losses`: draws, pilot draws, the fit, and the emitted rows alone.
 
     Replace-one: n is known, and the terms are those of Eq. (4) divided by n. Add/remove: with n̂ the estimate of n,
 
     .. math:: n\,U(c_D/n, \mu) \le U(0, \eta) + U(\nu, \hat n\mu) + |n - \hat n|\,U(\mu, 0)
 
-    and n ≥ n̂ − t, where t bounds |n − n̂| and half of β pays for it. A measured discretisation takes its share of β
-    first. Cells of later measurements may depend on the noise of the first, so that draws of both together would not
-    be of the law of both: where tables of the first and of later ones are certified, each kind gets its share.
+    and n ≥ n̂ − t, where t bounds |n − n̂| at the cost of half of β. A measured discretisation takes its share of β
+    first. Cells of later measurements may depend on the noise of the first, so joint draws of both would not follow
+    their joint distribution: if tables of the first and of later measurements are certified, each kind gets its own
+    share of β.
     """
     noise, pilot, fit, alone = losses[:draws], losses[draws:-2], losses[-2], losses[-1]
     hidden = rows_error is not None
@@ -345,7 +348,7 @@ def _certificate(
         if least >= 1 and np.isfinite(quantiles[j]):
             privatisation = quantiles[j] / least
             projection = (fit[j] + (error * alone[j] if hidden else 0.0)) / least + table.away
-        else:  # nothing is known about a table that may be empty, or from too few draws
+        else:  # no bound follows if the table may be empty or the draws are too few
             privatisation, projection = 1.0, 0.0
         terms.append(Terms(_up(coarse), _up(privatisation), _up(projection)))
     names = schema.names
@@ -367,12 +370,12 @@ def _certificate(
 def _losses(
     proxy: Proxy, tables: Sequence[_Table], blocks: Sequence[Floats], proxies: Proxies, progress: Progress
 ) -> Floats:
-    """Losses of signed measures to 0: a column for each table, a row for each row of its block."""
+    """Losses of signed measures relative to 0: a column for each table, a row for each row of its block."""
     tasks = [(t.cells, block, proxies, t.order) for t, block in zip(tables, blocks, strict=True)]
     if proxy == "path":
         return np.column_stack([_path_losses(*task) for task in tasks])
     work = sum(block.size for block in blocks)
-    return np.column_stack(run(_transport_losses, tasks, work=work, phase="how large noise can be", progress=progress))
+    return np.column_stack(run(_transport_losses, tasks, work=work, phase="simulating the noise", progress=progress))
 
 
 def _transport_losses(cells: Sequence[Cells], block: Floats, proxies: Proxies, order: Order) -> Floats:
@@ -384,7 +387,7 @@ def _path_losses(cells: Sequence[Cells], block: Floats, proxies: Proxies, order:
 
 
 def _shared_scales(tables: Sequence[_Table], pilot: Floats) -> Floats:
-    """How large the loss of the noise is in each table, from draws of its own; tables of one shape share it."""
+    """Scale of the noise's loss in each table, from the pilot draws; tables of the same shape share it."""
     means = pilot.mean(axis=0)
     groups: dict[tuple[object, ...], list[float]] = {}
     for table, mean in zip(tables, means, strict=True):

@@ -1,4 +1,4 @@
-"""Quantiles that cover: by rank, over the noise and the draws together."""
+"""Quantile estimates with guaranteed coverage, by rank, over the noise and the draws jointly."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ from certsynth.base.arrays import Floats
 def rank_quantile(draws: Floats, beta: Fraction) -> float:
     r"""The ⌈(1−β)(B+1)⌉-th smallest of B draws; infinite if there are too few.
 
-    A value of the same law, independent of the draws, is below it with probability at least 1 − β: it is equally likely
-    to take any of the B + 1 ranks. The empirical (1−β)-quantile of the draws covers less.
+    An independent value with the same distribution is at most that with probability at least 1 − β: it is equally
+    likely to take any of the B + 1 ranks. The empirical (1−β)-quantile of the draws has less coverage.
 
     >>> rank_quantile(np.arange(1.0, 20.0), Fraction(1, 20)), rank_quantile(np.arange(1.0, 19.0), Fraction(1, 20))
     (19.0, inf)
@@ -24,7 +24,7 @@ def rank_quantile(draws: Floats, beta: Fraction) -> float:
 
 
 def joint_quantiles(draws: Floats, scales: Floats, beta: Fraction) -> Floats:
-    r"""One bound for each column of `draws`, all valid together with probability 1 − β.
+    r"""One bound for each column of `draws`, all valid simultaneously with probability 1 − β.
 
     .. math:: c_S \cdot q_{1-\beta}\bigl(\max_S Z_S / c_S\bigr)
 

@@ -1,4 +1,4 @@
-"""The seed of the draws that the plug-in certificate is computed with: it follows from the noisy integers."""
+"""The seed of the plug-in certificate's draws, derived from the noisy integers."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ _TAG = b"certsynth: draws of the noise's law, 1\n"
 
 
 def seed_of(measurements: Sequence[Measurement]) -> int:
-    """128 bits of a SHA-256 of the noisy integers and of the law of their noise.
+    """The first 128 bits of a SHA-256 over the noisy integers and the parameters of their noise.
 
-    Measurements have one seed, which anybody can compute and nobody can choose. What can be chosen once the noise is
-    drawn is not hashed: neither the synthetic rows, which differ from one `--seed` to the next, nor names and other
-    texts. docs/explanation/proofs/plug-in.md says what the rank argument needs of the hash.
+    Anybody can compute the seed of given measurements, and nobody can choose it. Whatever can still be chosen after the
+    noise is drawn is not hashed: neither the synthetic rows, which depend on `seed`, nor names and other texts.
+    docs/explanation/proofs/plug-in.md states what the rank argument assumes about the hash.
     """
     hashed = hashlib.sha256(_TAG)
     for m in measurements:

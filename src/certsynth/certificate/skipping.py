@@ -1,7 +1,7 @@
-"""The largest distance over all subsets of columns, without solving those that cannot be it.
+"""Find the largest distance over all subsets of columns without solving those that cannot have it.
 
-A cheap bound that is too large costs time, and nothing else: what gets noise is the same integer as if all subsets were
-solved (docs/explanation/proofs/direct.md).
+A loose bound costs only time: the integer that receives noise is the same as if all subsets were solved
+(docs/explanation/proofs/direct.md).
 """
 
 from __future__ import annotations
@@ -15,12 +15,12 @@ from certsynth.base.arrays import Ints
 from certsynth.base.parallel import LazyTasks, run
 from certsynth.base.progress import Progress, silent
 from certsynth.certificate.comparison import (
-    COMPARING,
+    COMPARING_PHASE,
     Distance,
-    Solved,
+    FlowBounds,
     Task,
     mean_moved,
-    solved,
+    solve_flow,
     task_of,
     work_of,
 )
@@ -28,35 +28,36 @@ from certsynth.domain import Cells
 from certsynth.queries.fine import MOVE_UNITS, LatticeCounts, LatticeQuery
 from certsynth.transport import coarse_points, finest_level, stretch_of, transport_upper_bound
 
-SOLVING = "solving what may be the largest distance"
-"""What is being done once there are bounds, in words."""
+SOLVING_PHASE = "solving what may be the largest distance"
+"""Progress message once all subsets are bounded."""
 
-FINENESS = 2**16
-"""Losses are queried in rows, rounded up to multiples of 1/FINENESS: little beside noise of at least one row."""
+LOSS_UNITS = 2**16
+"""Losses are measured in rows and rounded up to multiples of 1/LOSS_UNITS, which is small compared with noise of at
+least one row."""
 
-COARSER = ((3, 1_000), (2, 8_000))
-"""Bounds that are tried one after the other: on lattices of steps 8 and 4 times as long, for subsets of at least so
-many lattice points. On 256 × 256 points they take a hundredth and a thirtieth of the time of the flow."""
+COARSE_BOUNDS = ((3, 1_000), (2, 8_000))
+"""Successive bounds, each as (levels by which the lattice is coarsened, least lattice points of a subset): the steps
+are 8 and then 4 times as long. On 256 × 256 points they take 1/100 and 1/30 of the time of the flow."""
 
-LEAST_GAIN = 3
-"""A bound is not tried where its lattice has more points than a third of all: labels stay as they are."""
+MIN_POINT_RATIO = 3
+"""Least ratio of lattice points to coarse points at which a bound is worth computing: labels are not coarsened."""
 
-ROUND = 16
-"""Subsets that workers are given at a time: the sooner the largest is known the more are skipped, but they want several
-to work on. First comes the one that is most likely the largest, by itself."""
+SUBSETS_PER_ROUND = 16
+"""Subsets solved between two updates of the largest loss: fewer skip more work, but keep fewer workers busy. The most
+promising subset is solved first, alone."""
 
-SOON = 5
-"""How much less work it is to find a flow that is cheap enough than the cheapest."""
+EARLY_STOP_SPEEDUP = 5
+"""Estimated ratio of the work for an optimal flow to that for a flow that is cheap enough to skip the subset."""
 
 
 def loss_in_units(distance: Fraction, rows: int) -> int:
-    """What gets noise: a distance times the number of rows, in multiples of 1/FINENESS, rounded up."""
-    return math.ceil(FINENESS * rows * distance)
+    """The integer that receives noise: distance times rows, in multiples of 1/LOSS_UNITS, rounded up."""
+    return math.ceil(LOSS_UNITS * rows * distance)
 
 
 @dataclass(slots=True)
 class Largest:
-    """The largest loss so far, over all groups of subsets that were looked at; and how many flows that took."""
+    """The largest loss over all groups of subsets so far, and the number of flows solved and skipped."""
 
     loss: int = -1
     solves: int = 0
@@ -73,45 +74,45 @@ def largest_distances(
     total: int | None = None,
     progress: Progress = silent,
 ) -> list[Distance]:
-    """One `Distance` for each subset, where those that do not exceed the largest loss may be `skipped`.
+    """One `Distance` for each subset; those that do not exceed the largest loss may be `skipped`.
 
-    `largest` is what other subsets have shown already, and is brought up to date. How many subsets are left after the
-    first bounds depends on the rows: of that nothing is told as progress.
+    `largest` carries the result of earlier groups and is updated. The number of subsets left after the first bounds
+    depends on the rows, so it is not reported as progress.
     """
-    return _Race(fine, first, second, largest, _Steps(fine, largest, total, progress)).run()
+    return WorstSubsetSearch(fine, first, second, largest, _Steps(fine, largest, total, progress)).run()
 
 
 def report_as_if_compared(
     fine: LatticeQuery, *, largest: Largest, total: int | None = None, progress: Progress = silent
 ) -> None:
-    """Report what `largest_distances` reports, without rows to compare: an empty table must look like any other."""
+    """Report the same progress as `largest_distances`, so that an empty table cannot be told from any other."""
     steps = _Steps(fine, largest, total, progress)
     for part in (steps.small, steps.large):
         for done in range(len(part) + 1):
-            steps.report(COMPARING, done, len(part))
+            steps.report(COMPARING_PHASE, done, len(part))
     steps.report_solving()
 
 
 class _Steps:
-    """The order of the work as far as it is reported. It follows from the schema, the subsets and the nets alone.
+    """The reported steps of the search, which depend on the schema, the subsets and the nets alone.
 
-    Small subsets are solved at once: nets have no cheap bound, and small lattices none that is cheaper than the flow.
-    Of large ones a bound is computed. Each is one step of `total`. The rest depends on the rows, and is silent.
+    Small subsets are solved directly: nets have no cheap bound, and on small lattices no bound is cheaper than the
+    flow. Large ones are bounded. Each is one step of `total`. Later work depends on the rows and is not reported.
     """
 
     def __init__(self, fine: LatticeQuery, largest: Largest, total: int | None, progress: Progress) -> None:
         self.fine, self.grounds, self.sizes = fine, fine.nets_by_subset(), fine.marginals.sizes()
-        worth = [self.worth_bounding(j, *COARSER[0]) for j in range(len(self.sizes))]
+        worth = [self.worth_bounding(j, *COARSE_BOUNDS[0]) for j in range(len(self.sizes))]
         self.small, self.large = ([j for j, each in enumerate(worth) if each is large] for large in (False, True))
         self.largest, self.progress = largest, progress
         self.total = len(self.sizes) if total is None else total
 
     def worth_bounding(self, j: int, coarser: int, least: int) -> bool:
-        """Whether a bound is cheaper than the flow: the same for any rows."""
+        """Whether a bound is cheaper than the flow, whatever the rows."""
         if self.grounds[j] is not None or self.sizes[j] < least:
             return False
         cells = self.fine.marginals.of(self.fine.marginals.subsets[j])
-        return LEAST_GAIN * coarse_points(cells, _level(cells, coarser)) <= self.sizes[j]
+        return MIN_POINT_RATIO * coarse_points(cells, _level(cells, coarser)) <= self.sizes[j]
 
     def report(self, phase: str, done: int, total: int | None) -> None:
         if done:
@@ -120,11 +121,11 @@ class _Steps:
 
     def report_solving(self) -> None:
         if self.large:
-            self.progress(SOLVING, 0, None)
+            self.progress(SOLVING_PHASE, 0, None)
 
 
-class _Race:
-    """All subsets of one group, with what is known of each."""
+class WorstSubsetSearch:
+    """A search for the subset of one group with the largest loss, with the bounds known so far."""
 
     def __init__(
         self,
@@ -147,44 +148,44 @@ class _Race:
         self.share = work_of(fine) // max(len(self.sizes), 1)
 
     def run(self) -> list[Distance]:
-        self._solve(self.steps.small, self.steps.report)  # those left unsolved are no larger than the largest
+        self._solve(self.steps.small, self.steps.report)  # those left unsolved do not exceed the largest
         left: Sequence[int] = self.steps.large
-        self._bound(left, COARSER[0][0], self.steps.report)
+        self._bound(left, COARSE_BOUNDS[0][0], self.steps.report)
         self.steps.report_solving()
-        self._solve(self._promising(left)[:1])
-        for coarser, least in COARSER[1:]:
-            self._bound([j for j in self._promising(left) if self.steps.worth_bounding(j, coarser, least)], coarser)
-        while left := self._promising(left):
-            self._solve(left[:ROUND])
+        self._solve(self._undecided(left)[:1])
+        for coarser, least in COARSE_BOUNDS[1:]:
+            self._bound([j for j in self._undecided(left) if self.steps.worth_bounding(j, coarser, least)], coarser)
+        while left := self._undecided(left):
+            self._solve(left[:SUBSETS_PER_ROUND])
         self.largest.skips += len(self.sizes) - len(self.found)
         return [self.found.get(j) or self._skipped(j) for j in range(len(self.sizes))]
 
     def _loss(self, j: int, upper: Fraction) -> int:
         return loss_in_units(upper + sum(self.ways[j]), self.first.rows)
 
-    def _promising(self, left: Sequence[int]) -> list[int]:
-        """Those that may exceed the largest loss, the one that is most likely the largest first."""
-        open_to = [j for j in left if j not in self.found and self._loss(j, self.bounds[j]) > self.largest.loss]
-        return sorted(open_to, key=lambda j: (-self._loss(j, self.guesses[j]), j))
+    def _undecided(self, left: Sequence[int]) -> list[int]:
+        """Subsets that may still exceed the largest loss, by decreasing estimate."""
+        undecided = [j for j in left if j not in self.found and self._loss(j, self.bounds[j]) > self.largest.loss]
+        return sorted(undecided, key=lambda j: (-self._loss(j, self.guesses[j]), j))
 
-    def _room(self, j: int) -> Fraction:
-        """The largest distance that does not exceed the largest loss: `_loss` of it, and of no more, is that."""
-        return max(Fraction(self.largest.loss, FINENESS * self.first.rows) - sum(self.ways[j]), Fraction(0))
+    def _allowance(self, j: int) -> Fraction:
+        """The largest flow cost at which `_loss` of subset j does not exceed the largest loss."""
+        return max(Fraction(self.largest.loss, LOSS_UNITS * self.first.rows) - sum(self.ways[j]), Fraction(0))
 
     def _bound(self, subsets: Sequence[int], coarser: int, progress: Progress = silent) -> None:
         tasks = LazyTasks(len(subsets), lambda i: (*self._task(subsets[i]), coarser))
-        found = run(_estimated, tasks, work=self.share * len(tasks) // 8, phase=COMPARING, progress=progress)
+        found = run(_estimate_flow, tasks, work=self.share * len(tasks) // 8, phase=COMPARING_PHASE, progress=progress)
         for j, (upper, about, stretch) in zip(subsets, found, strict=True):
             self.bounds[j] = min(upper, self.bounds.get(j, upper))
             self.guesses[j], self.stretches[j] = about, stretch
 
     def _solve(self, subsets: Sequence[int], progress: Progress = silent) -> None:
-        rooms = [self._room(j) for j in subsets]
-        tasks = LazyTasks(len(subsets), lambda i: (*self._task(subsets[i]), rooms[i]))
-        work = self.share * len(tasks) // (SOON if self.largest.loss > 0 else 1)
-        found = run(solved, tasks, work=work, phase=COMPARING, progress=progress)
-        for j, room, (upper, lower, stretch) in zip(subsets, rooms, found, strict=True):
-            if upper <= room and upper > lower:
+        allowances = [self._allowance(j) for j in subsets]
+        tasks = LazyTasks(len(subsets), lambda i: (*self._task(subsets[i]), allowances[i]))
+        work = self.share * len(tasks) // (EARLY_STOP_SPEEDUP if self.largest.loss > 0 else 1)
+        found = run(solve_flow, tasks, work=work, phase=COMPARING_PHASE, progress=progress)
+        for j, allowance, (upper, lower, stretch) in zip(subsets, allowances, found, strict=True):
+            if upper <= allowance and upper > lower:
                 self.bounds[j], self.stretches[j] = upper, stretch
                 continue
             rounded = Fraction(self.grounds[j] is not None, MOVE_UNITS)
@@ -203,8 +204,8 @@ def _level(cells: Sequence[Cells], coarser: int) -> int:
     return max(finest_level(cells) - coarser, 0)
 
 
-def _estimated(cells: Sequence[Cells], places: Ints, values: Ints, per: int, coarser: int) -> Solved:
-    """A bound on the flow of a task, a guess, and the stretch of its network."""
+def _estimate_flow(cells: Sequence[Cells], places: Ints, values: Ints, per: int, coarser: int) -> FlowBounds:
+    """An upper bound on the flow of a task, an estimate, and the stretch of its network."""
     stretch = stretch_of(cells)
     found = transport_upper_bound(cells, places, values, level=_level(cells, coarser), stretch=stretch)
     return found.upper / per, found.about / per, stretch

@@ -1,6 +1,6 @@
-"""The command line: every command parses, calls one public function, and prints.
+"""The command line: each command parses its options, calls one public function, and prints the result.
 
-Nothing heavy is imported before a command needs it, so that `certsynth --help` is quick.
+Heavy modules are imported only by the commands that need them, so that `certsynth --help` stays fast.
 """
 
 from __future__ import annotations
@@ -16,10 +16,10 @@ __all__ = ["main"]
 @click.group("certsynth", cls=Commands, context_settings={"help_option_names": ["-h", "--help"]})
 @click.version_option(package_name="certsynth")
 def main() -> None:
-    """Private synthetic tables with a certificate of how far they are from the real rows.
+    """Private synthetic tables with a certificate of their distance from the real rows.
 
     Start with `certsynth demo`. With --json a command prints one JSON object and nothing else on standard output.
-    The exit code is 0 if all is done, 1 if a check failed, 2 for bad input.
+    The exit code is 0 for success, 1 if a check failed, and 2 for bad input.
     """
 
 

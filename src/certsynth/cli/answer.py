@@ -25,7 +25,7 @@ def command(folder: Path, queries: tuple[str, ...], as_json: bool) -> None:
     "cdf(age, 42)", "quantile(income, 0.9)", "median(age)", "variance(age)", "sd(age)", "covariance(age, income)",
     "correlation(age, income)", "count(age > 65)", "sum(income)".
 
-    No private row is needed. What the folder says is taken at its word; `certsynth verify` checks it.
+    No private row is needed. The contents of the folder are trusted; `certsynth verify` checks them.
     """
     from certsynth import Release
 
@@ -39,7 +39,7 @@ def command(folder: Path, queries: tuple[str, ...], as_json: bool) -> None:
 
 
 def lines(answers: Sequence[Answer]) -> list[str]:
-    """Answers in words: a sentence for one, a table for several."""
+    """Answers as text: a sentence for one, a table for several."""
     if len(answers) == 1:
         (only,) = answers
         return [f"{only}.", f"How: {only.how}."]

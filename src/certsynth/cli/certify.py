@@ -1,4 +1,4 @@
-"""certsynth certify: how far anybody's synthetic table is from the private rows."""
+"""certsynth certify: the distance of any synthetic table from the private rows."""
 
 from __future__ import annotations
 
@@ -17,15 +17,15 @@ if TYPE_CHECKING:
     from certsynth.algorithm.request import Named
 
 
-@click.command("certify", cls=options.GroupedCommand, short_help="How far anybody's synthetic table is, privately.")
+@click.command("certify", cls=options.GroupedCommand, short_help="Certify any synthetic table, privately.")
 @click.argument("private", type=options.TABLE)
 @click.argument("synthetic", type=options.FILE)
 @options.of(options.SchemaOptions, options.ReadingOptions, CertifyOptions, options.TalkOptions)
 def command(private: str, synthetic: Path, schema_file: Path, quiet: bool, as_json: bool, **choices: Any) -> None:
-    """Certify the table SYNTHETIC, wherever it comes from, against the rows of PRIVATE.
+    """Certify the table SYNTHETIC, whatever its origin, against the rows of PRIVATE.
 
-    The answer is differentially private for the rows of PRIVATE, and may be published. SYNTHETIC must be public
-    already, or have a privacy budget of its own, which adds to this one.
+    The answer is differentially private for the rows of PRIVATE and may be published. SYNTHETIC must already be public,
+    or have been made with a privacy budget of its own, which adds to this one.
     """
     from certsynth import Schema, certify
 
@@ -33,23 +33,23 @@ def command(private: str, synthetic: Path, schema_file: Path, quiet: bool, as_js
     schema, subsets = Schema.load(schema_file), options.read_workload(choices)
     with bars(quiet=quiet) as progress:
         found = certify(table, synthetic, schema, progress=progress, **choices)
-    options.say_what_is_not_counted(choices)
+    options.warn_of_missing_ledger(choices)
     if as_json:
-        words.print_json(result(found) | ledgers.told(choices["ledger"]))
+        words.print_json(result(found) | ledgers.ledger_json(choices["ledger"]))
     else:
         weighted = any(column.weight != 1 for column in schema)
         text = lines(found, subsets, each=bool(choices["per_subset"]), weighted=weighted)
-        click.echo("\n".join([*text, *ledgers.left(choices["ledger"])]))
+        click.echo("\n".join([*text, *ledgers.ledger_lines(choices["ledger"])]))
 
 
 def result(found: Certification) -> dict[str, Any]:
-    """A certification as JSON: `to_json`, with the budget as numbers."""
+    """A certification as JSON, with the budget as numbers."""
     answer = found.to_json()
     return answer | words.budget_numbers(answer["epsilon"], answer["delta"], answer["rho"])
 
 
 def lines(found: Certification, named: Named | None = None, *, each: bool, weighted: bool = False) -> list[str]:
-    """A certification in words; `named` are the subsets that were asked for, if not all."""
+    """A certification as text; `named` are the requested subsets, if not all."""
     answer = found.to_json()
     subsets, spent = answer["subsets"], words.budget(answer["epsilon"], answer["delta"], answer["rho"])
     text = [

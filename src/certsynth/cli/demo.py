@@ -1,4 +1,4 @@
-"""certsynth demo: the whole journey on a made-up table."""
+"""certsynth demo: a tour of all commands on a made-up table."""
 
 from __future__ import annotations
 
@@ -35,51 +35,55 @@ if TYPE_CHECKING:
 ROWS = 20_000
 EPSILON, CERTIFY_EPSILON, CAP = "1", "0.5", "2"
 PLANNED = ("identity", 8)
-"""Mechanism and resolution that the plan is about: all of them would take a minute."""
+"""The only mechanism and resolution that the demo plans: all of them would take a minute."""
 QUESTIONS = ("mean(age)", "mean(income)", "fraction(employed = true and region = 'harbour')")
-SHOWN = 12  # lines of a schema
-WIDTH = 100
+SCHEMA_LINES_SHOWN = 12  # lines of a schema
+LINE_WIDTH = 100
 
-PRIVATE = """{people} is the register of a made-up town: {rows:,} people, seven columns that depend on each other.
-Imagine that it is private."""
-DRAFT = """A schema says what a row may hold. This command drafts one from the rows, so the draft betrays them: the
-oldest person, every label. It carries the line draft = true, and release refuses it until a person has replaced each
-bound and label by public knowledge, and removed that line."""
-SCHEMA = """{schema} is what a person made of it. It is all that anybody must know beforehand:"""
-PLAN = """What noise does depends on the schema, the number of people and the budget epsilon, and on no row. So the
-error can be predicted before anything is spent. A small epsilon protects people more, and costs accuracy."""
-RELEASE = """The rows are counted, the counts get noise, and new rows are made that fit the noisy counts. Whatever
-one person's row holds, what comes out is about as likely. The certificate says how wrong the new rows can be."""
-VERIFY = """This needs no private row: the folder holds the noisy counts, and the certificate can be computed from
-them again."""
-CERTIFY = """{broken} is the town with every column shuffled by itself: each histogram is right, and every dependence
-is lost. One column at a time it looks perfect. The certificate for two columns at once exposes it."""
-EVALUATE = """The owner can compute the true error of the release. It is NOT private and must not leave the house.
-The certificate promises, at its confidence, that it is at most {bound}."""
-LEDGER = """Both were charged to the same ledger. It adds up what is spent on these rows, and refuses what would
-exceed the cap that was set for them."""
-ANSWERS = """Whoever gets the release can ask it. Each answer comes with the range in which the answer of the real
-people lies, at the certificate's confidence, for all such questions together."""
-REPORT = """Open {page} in a browser. It tells all this about the release, and works offline."""
+PRIVATE = """{people} is the register of a made-up town: {rows:,} people and seven dependent columns. Imagine that it
+is private."""
+DRAFT = """A schema says what a row may hold. This command drafts one from the rows, so the draft reveals private
+facts: the age of the oldest person, every label. It contains the line draft = true, and release refuses it until a
+person has replaced each bound and label by public knowledge and removed that line."""
+SCHEMA = """{schema} is the draft after a person has edited it. It is the only prior knowledge needed:"""
+PLAN = """The effect of the noise depends on the schema, the number of people and the budget epsilon, but on no row.
+So the error can be predicted before anything is spent. A smaller epsilon protects people better and costs
+accuracy."""
+RELEASE = """The rows are counted, noise is added to the counts, and new rows are fitted to the noisy counts. Any
+result is almost equally likely whatever a single person's row holds. The certificate bounds the error of the new
+rows."""
+VERIFY = """This needs no private row: the folder holds the noisy counts, from which the certificate can be
+recomputed."""
+CERTIFY = """{broken} is the town with each column shuffled independently: every histogram is right, and every
+dependence is lost. Column by column it looks perfect. The certificate for two columns at once exposes it."""
+EVALUATE = """The owner of the data can compute the true error of the release. It is NOT private and must not leave
+your organisation. The certificate guarantees, at its confidence, that it is at most {bound}."""
+LEDGER = """Both were charged to the same ledger. It adds up the budget spent on these rows, and refuses any request
+that would exceed their cap."""
+ANSWERS = """Anybody who has the release can query it. Each answer comes with an interval that contains the true value
+for the real people, at the certificate's confidence, simultaneously for all such queries."""
+REPORT = """Open {page} in a browser. It presents all of this about the release, and works offline."""
 
 
 class DemoOptions(options.TalkOptions, total=False):
-    """What the demo takes."""
+    """Options of the demo."""
 
     rows: Annotated[
-        int, Option("How many people live in the made-up town.", BASIC, default=ROWS, typed="whole", metavar="N")
+        int, Option("The number of people in the made-up town.", BASIC, default=ROWS, typed="whole", metavar="N")
     ]
     out: Annotated[
         Path,
-        Option("A folder for it; it must not exist yet.", OUTPUT, default=Path("demo"), typed="file", metavar="DIR"),
+        Option(
+            "The folder to create; it must not exist yet.", OUTPUT, default=Path("demo"), typed="file", metavar="DIR"
+        ),
     ]
 
 
-@click.command("demo", cls=options.GroupedCommand, short_help="The whole journey on a made-up table.")
+@click.command("demo", cls=options.GroupedCommand, short_help="A tour of all commands on a made-up table.")
 @options.of(DemoOptions, rows=click.IntRange(1, 1_000_000))
 @click.pass_context
 def command(ctx: click.Context, out: Path, rows: int, quiet: bool, as_json: bool) -> None:
-    """Go the whole way on a made-up table: schema, plan, release, verify, answer, certify, evaluate, report.
+    """Run all commands on a made-up table: schema, plan, release, verify, answer, certify, evaluate, report.
 
     It needs no input, takes less than a minute, and leaves the table, its schema and the release in a folder.
     """
@@ -92,11 +96,11 @@ def command(ctx: click.Context, out: Path, rows: int, quiet: bool, as_json: bool
         out.mkdir()
     except OSError as error:
         reason = error.strerror or "input/output error"
-        raise InputError(f"{out} cannot be made ({reason}); choose another --out.") from None
+        raise InputError(f"{out} cannot be created ({reason}); choose another --out.") from None
     try:
         result = journey(out, rows, quiet=quiet, tell=not as_json)
     except BaseException:
-        shutil.rmtree(out, ignore_errors=True)  # half a demo helps nobody
+        shutil.rmtree(out, ignore_errors=True)  # do not leave an incomplete demo
         raise
     if as_json:
         words.print_json(result)
@@ -105,22 +109,22 @@ def command(ctx: click.Context, out: Path, rows: int, quiet: bool, as_json: bool
 
 
 class Guide:
-    """Tells each step: its title, why it is done, the command that does it, and what comes out."""
+    """Prints each step: its title, its purpose, the command that performs it, and its output."""
 
     def __init__(self, *, silent: bool) -> None:
         self.silent, self.steps = silent, 0
 
     def step(self, title: str, why: str, command: str = "") -> None:
         self.steps += 1
-        shown = ["", f"── {self.steps}. {title}", *textwrap.wrap(why, WIDTH), ""]
+        shown = ["", f"── {self.steps}. {title}", *textwrap.wrap(why, LINE_WIDTH), ""]
         self._say([*shown, f"  $ certsynth {command}", ""] if command else shown)
 
     def show(self, lines: Sequence[str]) -> None:
-        self._say([textwrap.fill(line, WIDTH, initial_indent="  ", subsequent_indent="  ") for line in lines])
+        self._say([textwrap.fill(line, LINE_WIDTH, initial_indent="  ", subsequent_indent="  ") for line in lines])
 
     def quote(self, text: str) -> None:
-        """The beginning of a file."""
-        self._say([*(f"  │ {line}".rstrip() for line in text.splitlines()[:SHOWN]), "  │ …", ""])
+        """Print the beginning of a file."""
+        self._say([*(f"  │ {line}".rstrip() for line in text.splitlines()[:SCHEMA_LINES_SHOWN]), "  │ …", ""])
 
     def _say(self, lines: Sequence[str]) -> None:
         if not self.silent:
@@ -128,7 +132,7 @@ class Guide:
 
 
 class Journey:
-    """The steps of the demo in order. Each prints the command that does it, what it means and what comes out."""
+    """The steps of the demo in order. Each prints its command, its meaning and its output."""
 
     def __init__(self, out: Path, rows: int, *, quiet: bool, tell: bool) -> None:
         names = ("people.csv", "draft.toml", "schema.toml", "release", "shuffled.csv", "ledger.jsonl")
@@ -154,7 +158,7 @@ class Journey:
         from certsynth import demo
 
         self.guide.step("What a row may hold", DRAFT, f"schema {self.people} --out {self.draft}")
-        drafting.drafted(self.people, self.draft)
+        drafting.write_draft(self.people, self.draft)
         self.guide.quote(self.draft.read_text(encoding="utf-8"))
         self.schema_file.write_text(demo.SCHEMA, encoding="utf-8")
         self.guide.show([SCHEMA.format(schema=self.schema_file)])
@@ -253,6 +257,6 @@ def journey(out: Path, rows: int, *, quiet: bool, tell: bool) -> dict[str, Any]:
         "verify": verified,
         "answers": [answer.to_json() for answer in answers],
         "certify": certifying.result(certified),
-        **ledgers.told(steps.ledger),
+        **ledgers.ledger_json(steps.ledger),
         "evaluate": evaluated.to_json(),
     }

@@ -1,4 +1,4 @@
-"""certsynth evaluate: the true loss, for the owner's eyes."""
+"""certsynth evaluate: the true loss, for the data owner only."""
 
 from __future__ import annotations
 
@@ -16,17 +16,19 @@ if TYPE_CHECKING:
     from certsynth.algorithm.evaluate import Evaluation
     from certsynth.algorithm.request import Named
 
-WARNING = "note: what evaluate prints is NOT private. It is for the owner of the rows, and must not leave the house."
+WARNING = (
+    "note: the output of evaluate is NOT private. It is for the owner of the data and must not leave your organisation."
+)
 
 
-@click.command("evaluate", cls=options.GroupedCommand, short_help="How far it truly is. NOT private.")
+@click.command("evaluate", cls=options.GroupedCommand, short_help="The true loss. NOT private.")
 @click.argument("private", type=options.TABLE)
 @click.argument("synthetic", type=options.FILE)
 @options.of(options.SchemaOptions, options.ReadingOptions, EvaluateOptions, options.TalkOptions)
 def command(private: str, synthetic: Path, schema_file: Path, quiet: bool, as_json: bool, **choices: Any) -> None:
-    """Compute how far the table SYNTHETIC truly is from the rows of PRIVATE. NOT private.
+    """Compute the true distance of the table SYNTHETIC from the rows of PRIVATE. NOT private.
 
-    No noise is added: what it prints is for the owner of the rows, and must not leave the house.
+    No noise is added: the output is for the owner of the data and must not leave your organisation.
     """
     from certsynth import Schema, evaluate
 
@@ -42,7 +44,7 @@ def command(private: str, synthetic: Path, schema_file: Path, quiet: bool, as_js
 
 
 def lines(found: Evaluation, named: Named | None = None) -> list[str]:
-    """An evaluation in words; `named` are the subsets that were asked for, if not all."""
+    """An evaluation as text; `named` are the requested subsets, if not all."""
     answer = found.to_json()
     subsets = answer["subsets"]
     return [
@@ -51,6 +53,6 @@ def lines(found: Evaluation, named: Named | None = None) -> list[str]:
         f"({answer['value']:.4f} on the lattice).",
         f"On average over the subsets of columns it is at most {words.upward(answer['mean_upper'])}.",
         "",
-        f"The worst, of {len(subsets):,}:",
+        f"The worst of {words.counted(len(subsets), 'subset')}:",
         *words.worst(subsets, "upper", "lower"),
     ]

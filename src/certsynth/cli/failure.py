@@ -1,4 +1,4 @@
-"""What goes wrong, in one line each: a user never sees a traceback, and no line quotes what another library said."""
+"""Report every failure in one line: never a traceback, and never a message of another library."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from typing import Any, NoReturn
 
 import click
 
-from certsynth.cli.streams import flushed, keep_for_ourselves, tolerate_any_text
+from certsynth.cli.streams import flush_output, reserve_streams, tolerate_any_text
 from certsynth.errors import BudgetNote, CertsynthError, CheckFailed
 
 CHECK_FAILED, BAD_INPUT, INTERRUPTED = 1, 2, 130
@@ -24,7 +24,7 @@ _QUOTED_WORD = re.compile(r"""^(["'])([\w.-]+)\1$""")
 
 
 class Commands(click.Group):
-    """A group of commands whose failures are one line on stderr and an exit code."""
+    """A group of commands that report failures as one line on stderr and an exit code."""
 
     def main(
         self,
@@ -35,11 +35,11 @@ class Commands(click.Group):
         windows_expand_args: bool = True,
         **extra: Any,
     ) -> NoReturn:
-        """Parse, run, exit: click's own errors, too, are told in one line."""
+        """Parse, run and exit; click's own errors are reported in one line as well."""
         tolerate_any_text()
         if not os.environ.get(DEBUG):
-            keep_for_ourselves()
-        end_cleanly()
+            reserve_streams()
+        interrupt_on_sigterm()
         args = list(sys.argv[1:] if args is None else args) or ["--help"]
         try:
             code = super().main(
@@ -59,17 +59,17 @@ class Commands(click.Group):
             code = _fail(_sentence(error.format_message()), BAD_INPUT)
         except click.Abort:
             code = INTERRUPTED
-        except OSError as error:  # while help was printed: nothing else happens outside of `invoke`
+        except OSError as error:  # while printing help: everything else happens in `invoke`
             code = _fail(f"{_system(error)}.", BAD_INPUT)
         code = code if isinstance(code, int) else 0
-        sys.exit(code if flushed() else code or BAD_INPUT)
+        sys.exit(code if flush_output() else code or BAD_INPUT)
 
     def list_commands(self, ctx: click.Context) -> list[str]:
-        """In the order in which they were added: that of a journey."""
+        """In the order in which they were added, which is the order of use."""
         return list(self.commands)
 
     def invoke(self, ctx: click.Context) -> Any:
-        """Run a command; what it raises is told here, while it is known what had been written."""
+        """Run a command and report its errors while the context still knows what was written."""
         try:
             return super().invoke(ctx)
         except (click.exceptions.Exit, click.ClickException, click.Abort, BrokenPipeError):
@@ -88,13 +88,13 @@ class Commands(click.Group):
         except Exception as error:
             if os.environ.get(DEBUG):
                 raise
-            what = f"something went wrong inside certsynth ({type(error).__name__})"
+            what = f"internal error of certsynth ({type(error).__name__})"
             remedy = f"Set {DEBUG}=1 to see where, and report it."
             ctx.exit(_fail(f"{what}; {_left(ctx)}.{_budget(error)} {remedy}", BAD_INPUT))
 
 
-def end_cleanly() -> None:
-    """Let a polite request to end do what Ctrl-C does: nothing half-written stays, and the message is the same."""
+def interrupt_on_sigterm() -> None:
+    """Treat SIGTERM like Ctrl-C: partial output is removed, and the message is the same."""
 
     def interrupt(*_: object) -> NoReturn:
         raise KeyboardInterrupt
@@ -104,22 +104,22 @@ def end_cleanly() -> None:
 
 
 def note_target(path: str | os.PathLike[str]) -> None:
-    """Remember what a command is to write, for whatever happens to it. What is there already is not its work."""
+    """Remember the path that a command will write, for error messages, unless it exists already."""
     if not os.path.lexists(path):
         click.get_current_context().meta[_TARGET] = path
 
 
 def in_flags(text: str) -> str:
-    """A message of the library, which names Python arguments, with the flags of the command line in their place.
+    """Replace the Python arguments named in a message of the library by command-line flags.
 
-    `loss` becomes --loss, and `loss="path"` becomes --loss path. What is no option stays as it is.
+    `loss` becomes --loss, and `loss="path"` becomes --loss path. Other quoted words are unchanged.
     """
     ctx = click.get_current_context(silent=True)
     commands = getattr(ctx.find_root().command, "commands", {}) if ctx else {}
     own = commands.get(ctx.find_root().invoked_subcommand) if ctx else None
     flags = {
         parameter.name: parameter.opts[0]
-        for command in [*commands.values(), *([own] if own else [])]  # its own last: names may mean several things
+        for command in [*commands.values(), *([own] if own else [])]  # its own last, so that they take precedence
         for parameter in command.params
         if isinstance(parameter, click.Option)
     }
@@ -137,7 +137,7 @@ def in_flags(text: str) -> str:
 
 
 def say(text: str) -> None:
-    """One line of talk, on stderr. Paths and names are the user's own: none of them gets a second line."""
+    """Print one line on stderr. Control characters in paths and names are replaced, so that it stays one line."""
     click.echo("".join(c if c.isprintable() else " " if c.isspace() else "?" for c in text), err=True)
 
 
@@ -147,20 +147,20 @@ def _fail(message: str, code: int) -> int:
 
 
 def _system(error: OSError) -> str:
-    return f"the system says: {error.strerror or type(error).__name__}"
+    return f"system error: {error.strerror or type(error).__name__}"
 
 
 def _left(ctx: click.Context) -> str:
     target = ctx.meta.get(_TARGET)
-    return f"{target} is written" if target and os.path.lexists(target) else "nothing was written"
+    return f"{target} was written" if target and os.path.lexists(target) else "nothing was written"
 
 
 def _budget(error: BaseException) -> str:
-    """What became of the privacy budget, in our own words: notes of other libraries may quote cells."""
+    """The notes on the privacy budget. Notes of other libraries may quote cells and are ignored."""
     return "".join(f" {note}" for note in getattr(error, "__notes__", []) if isinstance(note, BudgetNote))
 
 
 def _sentence(text: str) -> str:
-    """A message of click's as the end of a line: from "No such option: --x" to "no such option: --x."."""
+    """Turn a message of click into the end of a line: "No such option: --x" becomes "no such option: --x."."""
     text = " ".join(text.split())
     return text[:1].lower() + text[1:] + ("" if text.endswith((".", "?", "!")) else ".")

@@ -1,4 +1,4 @@
-"""certsynth ledger: what has been spent on a data set."""
+"""certsynth ledger: the budget spent on a data set."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 class LedgerCommandOptions(options.JsonOptions, total=False):
-    """What a look at a ledger takes."""
+    """Options of the ledger command."""
 
     folders: Annotated[
         tuple[Path, ...],
@@ -31,14 +31,14 @@ class LedgerCommandOptions(options.JsonOptions, total=False):
     ]
 
 
-@click.command("ledger", cls=options.GroupedCommand, short_help="What has been spent on a data set.")
+@click.command("ledger", cls=options.GroupedCommand, short_help="The budget spent on a data set.")
 @click.argument("file", type=options.FILE)
 @options.of(LedgerCommandOptions)
 def command(file: Path, folders: tuple[Path, ...], as_json: bool) -> None:
-    """Show what has been spent on the data set of the ledger FILE, and check that nobody has changed it.
+    """Show the budget spent on the data set of the ledger FILE, and check that the file is intact.
 
-    The exit code is 1 if a line does not follow from the one before it, or if a release of --release is not in it.
-    Whoever can write the file can also put an old copy in its place: note the head elsewhere to be able to tell.
+    The exit code is 1 if a line does not follow from the one before it, or if a release given by --release is missing.
+    Anybody who can write the file can also replace it by an old copy: record the head elsewhere to detect that.
     """
     from certsynth import Ledger
     from certsynth.artefact.folder import manifest
@@ -49,7 +49,7 @@ def command(file: Path, folders: tuple[Path, ...], as_json: bool) -> None:
         try:
             charged = found.holds(manifest(folder))
         except OSError:
-            raise InputError(f"{folder} is not a release folder: it has no checksums that can be read.") from None
+            raise InputError(f"{folder} is not a release folder: it has no readable checksums.") from None
         if not charged:
             raise CheckFailed(f"{folder} was not charged to {file}: its checksums are not in it.")
     if as_json:
@@ -58,15 +58,15 @@ def command(file: Path, folders: tuple[Path, ...], as_json: bool) -> None:
         click.echo("\n".join([*lines(file, found), *(f"{folder}: charged to this ledger" for folder in folders)]))
 
 
-def told(file: Path | None) -> dict[str, Any]:
-    """What a command that has charged the ledger adds to its JSON."""
+def ledger_json(file: Path | None) -> dict[str, Any]:
+    """The entry that a command adds to its JSON after charging the ledger."""
     from certsynth import Ledger
 
     return {} if file is None else {"ledger": {k: v for k, v in Ledger.load(file).to_json().items() if k != "entries"}}
 
 
-def left(file: Path | None) -> list[str]:
-    """And to its words."""
+def ledger_lines(file: Path | None) -> list[str]:
+    """The line that a command prints after charging the ledger."""
     from certsynth import Ledger
     from certsynth.mechanisms.guarantee import decimal_text
 
@@ -74,11 +74,11 @@ def left(file: Path | None) -> list[str]:
         return []
     ledger = Ledger.load(file)
     spent = f"{ledger.unit} {decimal_text(ledger.spent)} of {decimal_text(ledger.cap)}"
-    return [f"ledger: {spent} is spent on {ledger.dataset!r} by now ({file})"]
+    return [f"ledger: {spent} spent on {ledger.dataset!r} so far ({file})"]
 
 
 def lines(file: Path, ledger: Ledger) -> list[str]:
-    """A ledger in words."""
+    """A ledger as text."""
     from certsynth.mechanisms.guarantee import decimal_text
 
     unit, step = str(ledger.unit), Fraction(1, 10**12)
@@ -89,7 +89,7 @@ def lines(file: Path, ledger: Ledger) -> list[str]:
                 ("cap", decimal_text(ledger.cap)),
                 ("spent", decimal_text(ledger.spent)),
                 ("left", decimal_text(ledger.remaining // step * step)),
-                *([("delta in all", decimal_text(ledger.delta))] if ledger.delta else []),
+                *([("total delta", decimal_text(ledger.delta))] if ledger.delta else []),
             ]
         ),
         "",
@@ -102,6 +102,6 @@ def lines(file: Path, ledger: Ledger) -> list[str]:
     if ledger.cut_off:
         text += [
             "",
-            f"  {words.counted(ledger.cut_off, 'line')} cut off by a crash, before any noise was drawn for it.",
+            f"  {words.counted(ledger.cut_off, 'line')} truncated by a crash, before any noise was drawn.",
         ]
     return [*text, "", f"every line follows from the one before it; head {ledger.head}"]

@@ -1,7 +1,7 @@
-"""The command line's options, built from their declarations, and how their texts are read.
+"""The command line's options, built from their declarations, and the parsing of their values.
 
-What an option means, and what is refused, stays with the library (`algorithm/options.py`). Declared here is what only
-the command line has.
+The meaning and checks of options are in the library (`algorithm/options.py`). This module declares only the options
+that exist on the command line alone.
 """
 
 from __future__ import annotations
@@ -24,21 +24,21 @@ if TYPE_CHECKING:
     from certsynth.domain import Schema
 
 NO_LEDGER = (
-    "note: no --ledger is given, so nothing adds up what is spent on these rows in all. What was spent on them before "
-    "adds to this."
+    "note: without --ledger, nothing keeps track of the total budget spent on these rows. Whatever was spent on them "
+    "before adds to this."
 )
 
 _F = TypeVar("_F", bound=Callable[..., Any])
 
 FILE = click.Path(path_type=Path)
 TABLE = click.Path()
-"""A table by whatever an engine knows it: a file as it is typed, a name, or a query."""
+"""A table: a path as typed, a name known to an engine, or a query."""
 
 _LOOKS_LIKE_SQL = re.compile(r"\s*(select|with|from|values|table)\s", re.IGNORECASE)
 
 
 class Names(click.ParamType):
-    """Column names with commas between them; a name with a comma in it goes in double quotes."""
+    """Comma-separated column names; a name that contains a comma is put in double quotes."""
 
     name = "A,B,…"
 
@@ -50,12 +50,12 @@ class Names(click.ParamType):
         except csv.Error:
             names = []
         if not all(names) or not names:
-            self.fail("give column names with commas between them, for example age,income.", param, ctx)
+            self.fail("give comma-separated column names, for example age,income.", param, ctx)
         return names
 
 
 class WholeOrAuto(click.ParamType):
-    """A whole number; anything else is left to the library to accept or refuse."""
+    """A whole number; any other text is passed to the library, which checks it."""
 
     name = "auto|K"
 
@@ -67,13 +67,13 @@ class WholeOrAuto(click.ParamType):
 
 
 class SchemaOptions(TypedDict, total=False):
-    """What describes the rows."""
+    """The schema of the rows."""
 
     schema_file: Required[
         Annotated[
             Path,
             Option(
-                "The schema: a TOML file that says what rows may hold.",
+                "The schema: a TOML file that describes the columns and their possible values.",
                 BASIC,
                 typed="file",
                 flag="schema",
@@ -84,13 +84,13 @@ class SchemaOptions(TypedDict, total=False):
 
 
 class ReadingOptions(TypedDict, total=False):
-    """Who reads the private rows, and whether a query selects them. `table` uses these."""
+    """The engine that reads the private rows, and whether a query selects them (see `table`)."""
 
     engine: Annotated[
         str,
         Option(
-            "Who reads Parquet files and runs the query: duckdb, here; or spark, where rows stay in its executors and "
-            "the private table may also be one that Spark knows by name.",
+            "The engine that reads Parquet files and runs the query: duckdb, locally; or spark, where rows stay in its "
+            "executors and the private table may also be the name of a Spark table.",
             BASIC,
             default="duckdb",
             check=OneOf(("duckdb", "spark")),
@@ -99,7 +99,7 @@ class ReadingOptions(TypedDict, total=False):
     sql: Annotated[
         bool,
         Option(
-            "The private table is given as a SQL query, a single SELECT, in place of a file.",
+            "The private table is given as a SQL query, a single SELECT, instead of a file.",
             BASIC,
             default=False,
             typed="flag",
@@ -108,8 +108,8 @@ class ReadingOptions(TypedDict, total=False):
     attach: Annotated[
         tuple[str, ...],
         Option(
-            "A database that the query of {sql} may read by this name: a DuckDB or SQLite file, postgres:… or mysql:…; "
-            "may be given several times.",
+            "A database that the query of {sql} may read under this name: a DuckDB or SQLite file, postgres:… or "
+            "mysql:…; may be given several times.",
             BASIC,
             metavar="NAME=DATABASE",
             repeatable=True,
@@ -118,7 +118,7 @@ class ReadingOptions(TypedDict, total=False):
 
 
 class JsonOptions(TypedDict, total=False):
-    """What every command has."""
+    """The option that every command has."""
 
     as_json: Annotated[
         bool, Option("Print one JSON object, and nothing else.", OUTPUT, default=False, typed="flag", flag="json")
@@ -126,13 +126,13 @@ class JsonOptions(TypedDict, total=False):
 
 
 class TalkOptions(JsonOptions, total=False):
-    """How much a command that takes time says."""
+    """Output options of commands that take time."""
 
     quiet: Annotated[bool, Option("No progress bars.", OUTPUT, default=False, typed="flag")]
 
 
 class GroupedOption(click.Option):
-    """An option that knows its declaration."""
+    """A click option with its declaration."""
 
     def __init__(self, *args: Any, declared: Declared, **settings: Any) -> None:
         super().__init__(*args, **settings)
@@ -140,17 +140,17 @@ class GroupedOption(click.Option):
 
 
 class GroupedCommand(click.Command):
-    """A command whose `--help` puts options under headings."""
+    """A command whose `--help` groups options under headings."""
 
     def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        for heading, options in grouped(self.get_params(ctx)).items():
+        for heading, options in group_options(self.get_params(ctx)).items():
             records = [record for option in options if (record := option.get_help_record(ctx))]
             with formatter.section(heading):
                 formatter.write_dl(records)
 
 
-def grouped(parameters: Iterable[click.Parameter]) -> dict[str, list[click.Option]]:
-    """Options by heading, in the order of the headings; `--help` goes with the last one."""
+def group_options(parameters: Iterable[click.Parameter]) -> dict[str, list[click.Option]]:
+    """Options by heading, in the order of the headings; `--help` is under the last one."""
     found: dict[str, list[click.Option]] = {heading: [] for heading in GROUPS}
     for each in parameters:
         if isinstance(each, click.Option):
@@ -170,7 +170,7 @@ _TYPES: dict[str, click.ParamType] = {
 
 
 def of(*options: type, **types: click.ParamType) -> Callable[[_F], _F]:
-    """Give a command all declared options that the command line has; `types` read some of them in another way."""
+    """Decorate a command with all declared options of the command line; `types` override the types of some."""
     known = {name: each for kind in options for name, each in declared(kind).items() if each.option.shell}
 
     def decorate(function: _F) -> _F:
@@ -205,25 +205,25 @@ def _option(each: Declared, known: Mapping[str, Declared], kind: click.ParamType
 
 
 def table(data: str, choices: dict[str, Any]) -> Any:
-    """What is read: a path, or what an engine will find. Takes the `ReadingOptions` out of the choices."""
+    """The table to read: a path, or a source that an engine opens. Removes the `ReadingOptions` from the choices."""
     from certsynth.errors import InputError
     from certsynth.sources import Unopened
 
     engine, query, attach = choices.pop("engine"), choices.pop("sql"), choices.pop("attach")
     if attach and (engine != "duckdb" or not query):
-        raise InputError("--attach is for a query that DuckDB runs: give --sql, and no other --engine.")
+        raise InputError("--attach applies to queries run by DuckDB: give --sql, and no other --engine.")
     databases = tuple((name, place) for name, _, place in (each.partition("=") for each in attach))
     if any(not name or not place for name, place in databases):
-        raise InputError("--attach wants NAME=DATABASE, like --attach town=town.duckdb.")
+        raise InputError("--attach needs NAME=DATABASE, like --attach town=town.duckdb.")
     if query or engine == "spark":
         return Unopened(data, engine, query, databases)
     if _LOOKS_LIKE_SQL.match(data) and not os.path.lexists(data):
-        raise InputError("that looks like a query, and there is no such file. Add --sql if it is one.")
+        raise InputError("this looks like a query, and there is no such file. Add --sql if it is a query.")
     return Path(data)
 
 
 def read_workload(choices: dict[str, Any]) -> list[list[str]] | None:
-    """The subsets that the file of `--workload` names, which take its place among the choices."""
+    """Read the subsets from the file of `--workload`, and replace its path in the choices by them."""
     from certsynth.domain.workload import load_workload
 
     file = choices["subsets"]
@@ -231,8 +231,9 @@ def read_workload(choices: dict[str, Any]) -> list[list[str]] | None:
     return choices["subsets"]
 
 
-def say_what_is_left_out(schema: Schema, choices: Mapping[str, Any]) -> None:
-    """Columns that no subset names are not released: say so before anything is spent. Bad arguments are told first."""
+def warn_of_omitted_columns(schema: Schema, choices: Mapping[str, Any]) -> None:
+    """Warn, before anything is spent, that columns outside all subsets are not released. Bad arguments are refused
+    first."""
     from certsynth.algorithm.request import checked_subsets, named_columns
 
     if (subsets := choices["subsets"]) is None:
@@ -243,12 +244,12 @@ def say_what_is_left_out(schema: Schema, choices: Mapping[str, Any]) -> None:
     if absent := [name for name in schema.names if name not in kept]:
         first = json.dumps(absent[0], ensure_ascii=False)
         say(
-            f"note: left out, since no subset of the workload names them: {', '.join(absent)}. Add [{first}] to the "
-            "workload to keep it."
+            f"note: columns omitted since no subset of the workload names them: {', '.join(absent)}. Add [{first}] to "
+            "the workload to keep it."
         )
 
 
-def say_what_is_not_counted(choices: Mapping[str, Any]) -> None:
-    """Without a ledger nobody adds up what is spent on the same rows: say so."""
+def warn_of_missing_ledger(choices: Mapping[str, Any]) -> None:
+    """Warn if no ledger keeps track of the total budget."""
     if choices["ledger"] is None:
         say(NO_LEDGER)

@@ -1,4 +1,4 @@
-"""certsynth plan: what certificate to expect, before a row is read or any budget spent."""
+"""certsynth plan: predict the certificate before any row is read or any budget spent."""
 
 from __future__ import annotations
 
@@ -21,22 +21,22 @@ from certsynth.cli.progress import bars
 if TYPE_CHECKING:
     from certsynth.planning.plan import Plan, Planned
 
-WIDTH = 100
-AROUND = 1  # resolutions on either side of a mechanism's best one that are shown; --json has all
-CHOSEN, BESIDE = "→", "°"
+LINE_WIDTH = 100
+NEIGHBOURING_RESOLUTIONS = 1  # shown on either side of a mechanism's best one; --json has all
+CHOSEN, REFERENCE = "→", "°"
 
-_NOT_RELEASE = {"rows", "quiet", "as_json"}  # what is not passed on to release: its --rows means another number
+_NOT_PASSED_ON = {"rows", "quiet", "as_json"}  # options not passed on to release, whose --rows has another meaning
 
-_READING = """{chosen} is what release would use. Discretisation is what the width of a cell can cost at worst,
-privatisation what noise costs at confidence {confidence}."""
-_DIRECT = """The plug-in certificate adds them up. The direct certificate, which is the one predicted, measures the rows
-that come out: their bound is mostly smaller than that."""
-_PLUG_IN = """The plug-in certificate adds them up, and what it costs to fit rows to noisy counts."""
-_PAPER = f"{BESIDE} is the paper's mechanism, shown for comparison and not chosen."
+_READING = """{chosen} marks the choice of release. Discretisation is the worst-case error due to the width of a cell,
+privatisation the error due to noise at confidence {confidence}."""
+_DIRECT = """The plug-in certificate adds the two. The direct certificate, which is the one predicted, measures the
+resulting rows: its bound is usually smaller than that sum."""
+_PLUG_IN = """The plug-in certificate adds the two, and the error of fitting rows to noisy counts."""
+_PAPER = f"{REFERENCE} is the paper's mechanism, shown for comparison and not chosen."
 
 
 class Rows(click.ParamType):
-    """A number of rows. A table's path is a likely slip: people expect to be asked for one."""
+    """A number of rows. The path of a table is a likely mistake, so the message explains that no table is read."""
 
     name = "N"
 
@@ -44,57 +44,57 @@ class Rows(click.ParamType):
         try:
             return int(value)
         except ValueError:
-            self.fail("give a number, how many rows the table has, like 10000; no table is read.", param, ctx)
+            self.fail("give the number of rows of the table, like 10000; no table is read.", param, ctx)
 
 
-@click.command("plan", cls=options.GroupedCommand, short_help="What certificate to expect, before anything is spent.")
+@click.command("plan", cls=options.GroupedCommand, short_help="Predict the certificate before anything is spent.")
 @options.of(options.SchemaOptions, PlanOptions, options.TalkOptions, rows=Rows())
 @click.pass_context
 def command(ctx: click.Context, schema_file: Path, quiet: bool, as_json: bool, **choices: Any) -> None:
-    """Predict the certificate of a release, and what release would choose. It reads no rows and spends nothing.
+    """Predict the certificate of a release and the choices that release would make. Reads no rows and spends nothing.
 
-    It draws the noise of every mechanism, and rehearses the best ones on made-up tables: this takes up to a minute or
-    two. What was planned before is remembered.
+    It simulates the noise of every mechanism and rehearses the best ones on made-up tables, which takes up to two
+    minutes. Earlier plans are cached.
     """
     from certsynth import Schema, plan
 
     schema = Schema.load(schema_file)
     options.read_workload(choices)
-    options.say_what_is_left_out(schema, choices)
+    options.warn_of_omitted_columns(schema, choices)
     with bars(quiet=quiet) as progress:
         found = plan(schema, progress=progress, **choices)
     if as_json:
         words.print_json(found.to_json())
     else:
-        click.echo("\n".join([*lines(found), "", following(ctx)]))
+        click.echo("\n".join([*lines(found), "", next_command(ctx)]))
 
 
 def lines(found: Plan) -> list[str]:
-    """A plan in words: what to expect first, then what was compared, and what would change."""
+    """A plan as text: the expected certificate, the comparison, and the effect of changes."""
     best = found.choice
     if best.dimension is not None:
         return _lines_of_dimensions(found)
     split = "" if found.split is None else f"; single columns get {words.percent(found.split)} of the budget for counts"
     text = [
-        *_wrapped(f"release would use {words.measured(best.mechanism, best.resolution)}{split}"),
-        *_wrapped(expectation(found)),
+        *_wrap(f"release would use {words.measured(best.mechanism, best.resolution)}{split}"),
+        *_wrap(expectation(found)),
         f"It would take about {duration(best.seconds)} and {best.memory_gb:.1f} GB of memory, on two cores.",
-        *_wrapped(f"privacy: {_budget(found)} under {found.neighbours} neighbours; planning spends nothing"),
+        *_wrap(f"privacy: {_budget(found)} under {found.neighbours} neighbours; planning spends nothing"),
     ]
     if found.neighbours == "add-remove":
-        text += _wrapped(
-            "note: under add-remove neighbours a release does not show how many rows there are, and chooses by a noisy "
-            "number of them, for a fiftieth of the budget. Plan with a public estimate."
+        text += _wrap(
+            "note: under add-remove neighbours a release does not reveal the number of rows, and chooses by a noisy "
+            "count, which costs a fiftieth of the budget. Plan with a public estimate."
         )
     if found.merged:
-        text += _wrapped(merging(found))
+        text += _wrap(merging(found))
     drawn = chart_of(found)
     return [
         *text,
         "",
         f"What was compared, for {words.counted(found.rows, 'row')} and {words.counted(found.columns, 'column')}:",
-        *compared(found),
-        *_wrapped(reading(found)),
+        *comparison_table(found),
+        *_wrap(reading(found)),
         "",
         *(["Predicted bound by resolution, on a logarithmic scale:", *drawn, ""] if drawn else []),
         "What would change:",
@@ -103,7 +103,7 @@ def lines(found: Plan) -> list[str]:
 
 
 def _lines_of_dimensions(found: Plan) -> list[str]:
-    """A plan whose choice is made by the rows: what to expect for each dimension that they may have."""
+    """A plan whose choice depends on the rows: the expected bound for each possible dimension."""
     head = ("  dimension of the rows", "resolution", "discretisation", "privatisation", "bound", "range")
     rows = [head] + [
         (
@@ -121,11 +121,11 @@ def _lines_of_dimensions(found: Plan) -> list[str]:
         f"release would choose among {words.counted(len(found.candidates), 'grid')} of all columns, privately, by how "
         f"many of their cells hold rows. The table says what bound to expect for statistics of {columns}, at "
         f"confidence {words.percent(found.confidence)}, if the rows lie on a set of some dimension: a few points (0), "
-        "a curve (1), a surface (2), and so on. This is a guess within a factor of 2 and not a promise."
+        "a curve (1), a surface (2), and so on. This is an estimate within a factor of 2 and not a promise."
     )
     return [
-        *_wrapped(text),
-        *_wrapped(f"privacy: {_budget(found)} under {found.neighbours} neighbours; planning spends nothing"),
+        *_wrap(text),
+        *_wrap(f"privacy: {_budget(found)} under {found.neighbours} neighbours; planning spends nothing"),
         "",
         *words.table(rows, text=1),
         "",
@@ -135,12 +135,12 @@ def _lines_of_dimensions(found: Plan) -> list[str]:
 
 
 def expectation(found: Plan) -> str:
-    """The certificate to expect, in a sentence that promises nothing."""
+    """The expected certificate in a sentence that makes clear that it is only a prediction."""
     best = found.choice
     source = words.counted(best.rehearsals, "made-up table") if best.rehearsals else "a model"
     prediction = f"This is a prediction from {source} and not a promise: the release gets a certificate of its own."
     if best.predicted_bound >= 1:
-        return f"Expect a certificate that says nothing: a bound of 1. {words.HELPS} {prediction}"
+        return f"Expect a vacuous certificate: a bound of 1. {words.HELPS} {prediction}"
     about, low, high = words.upward(best.predicted_bound), words.downward(best.low), words.upward(best.high)
     columns = words.columns_of(found.sparsity, None if found.workload is None else len(found.workload))
     return (
@@ -150,16 +150,16 @@ def expectation(found: Plan) -> str:
 
 
 def merging(found: Plan) -> str:
-    """Which labels noise leaves no room for, and what can be done."""
+    """Which labels will be counted in groups because of the noise, and the remedy."""
     each = [f"those of {m.column} ({m.labels:,}) in about {m.groups:,} groups" for m in found.merged]
     return (
         f"note: together with other columns labels are counted in groups: {', '.join(each)}. In the schema, merge "
-        'labels that few rows have, or say which are near to each other (kind = "tree"), for a smaller bound.'
+        'rare labels, or declare which are similar (kind = "tree"), for a smaller bound.'
     )
 
 
 def duration(seconds: float) -> str:
-    """A rough time in the unit that suits it.
+    """A rough duration in a suitable unit.
 
     >>> duration(4.9), duration(0.3), duration(200), duration(10_000)
     ('5 seconds', '1 second', '3 minutes', '3 hours')
@@ -172,13 +172,13 @@ def duration(seconds: float) -> str:
 
 
 def mechanisms(found: Plan) -> dict[str, list[Planned]]:
-    """Candidates by mechanism, the best mechanism first and one that is only shown last; resolutions rise."""
+    """Candidates by mechanism: the chosen one first, ineligible ones last; resolutions increase."""
     groups: dict[str, list[Planned]] = {}
     for each in sorted(found.candidates, key=lambda c: c.resolution or 0):
         groups.setdefault(each.mechanism, []).append(each)
 
     def rank(name: str) -> tuple[bool, bool, float]:
-        """The chosen one first, though another may be predicted to be as good: only a few are rehearsed."""
+        """The chosen one first, even if another has a smaller prediction: only a few are rehearsed."""
         return name != found.choice.mechanism, not groups[name][0].eligible, min(map(_bound, groups[name]))
 
     return {name: groups[name] for name in sorted(groups, key=rank)}
@@ -188,8 +188,8 @@ def _bound(each: Planned) -> float:
     return each.predicted_bound
 
 
-def compared(found: Plan) -> list[str]:
-    """The table of mechanisms and resolutions: of several mechanisms, what is around the best of each."""
+def comparison_table(found: Plan) -> list[str]:
+    """The table of mechanisms and resolutions; with several mechanisms, only those around the best of each."""
     groups = mechanisms(found)
     head = ("  mechanism", "resolution", "discretisation", "privatisation", "bound", "range", "secs", "GB")
     rows: list[tuple[str, ...]] = [head]
@@ -197,8 +197,8 @@ def compared(found: Plan) -> list[str]:
         shown = group
         if len(groups) > 1:
             best = group.index(found.choice if found.choice in group else min(group, key=_bound))
-            shown = group[max(0, best - AROUND) : best + AROUND + 1]
-        rows += [_row(each, CHOSEN if each == found.choice else " " if each.eligible else BESIDE) for each in shown]
+            shown = group[max(0, best - NEIGHBOURING_RESOLUTIONS) : best + NEIGHBOURING_RESOLUTIONS + 1]
+        rows += [_row(each, CHOSEN if each == found.choice else " " if each.eligible else REFERENCE) for each in shown]
     left_out = len(found.candidates) - (len(rows) - 1)
     return words.table(rows, text=1) + ([f"  … and {left_out} more, which --json has"] if left_out else [])
 
@@ -217,7 +217,7 @@ def _row(each: Planned, mark: str) -> tuple[str, ...]:
 
 
 def reading(found: Plan) -> str:
-    """How to read the table."""
+    """An explanation of the table."""
     parts = [_READING.format(chosen=CHOSEN, confidence=words.percent(found.confidence))]
     parts.append(_DIRECT if found.certificate == "direct" else _PLUG_IN)
     if not all(each.eligible for each in found.candidates):
@@ -226,7 +226,7 @@ def reading(found: Plan) -> str:
 
 
 def chart_of(found: Plan) -> list[str]:
-    """Predicted bounds of the best mechanisms, and of one that is only shown."""
+    """A chart of the predicted bounds of the best mechanisms, and of one shown for reference."""
     groups = mechanisms(found)
     names = [name for name, group in groups.items() if group[0].eligible][: len(MARKS) - 1]
     names += [name for name, group in groups.items() if not group[0].eligible][:1]
@@ -237,7 +237,7 @@ def chart_of(found: Plan) -> list[str]:
 
 
 def changes(found: Plan) -> list[str]:
-    """What else would be chosen, and the bound to expect of it."""
+    """The choice and expected bound under other settings."""
     best = found.choice
     rows = [("as planned", words.measured(best.mechanism, best.resolution), words.upward(best.predicted_bound))]
     rows += [
@@ -247,26 +247,26 @@ def changes(found: Plan) -> list[str]:
     return words.table(rows)
 
 
-def following(ctx: click.Context) -> str:
-    """The release with the options that were typed."""
+def next_command(ctx: click.Context) -> str:
+    """The release command with the options that were typed."""
     typed = []
     for option in ctx.command.params:
         name = str(option.name)
-        if name not in _NOT_RELEASE and ctx.get_parameter_source(name) is ParameterSource.COMMANDLINE:
+        if name not in _NOT_PASSED_ON and ctx.get_parameter_source(name) is ParameterSource.COMMANDLINE:
             value = ctx.params[name]
             typed += [option.opts[0], _names(value) if isinstance(value, list) else str(value)]
     return f"next: certsynth release DATA {shlex.join(typed)} --out release"
 
 
 def _names(names: Sequence[str]) -> str:
-    """As `options.Names` reads them."""
+    """Names in the form that `options.Names` parses."""
     line = io.StringIO()
     csv.writer(line, lineterminator="").writerow(names)
     return line.getvalue()
 
 
-def _wrapped(text: str) -> list[str]:
-    return textwrap.wrap(text, WIDTH)
+def _wrap(text: str) -> list[str]:
+    return textwrap.wrap(text, LINE_WIDTH)
 
 
 def _budget(found: Plan) -> str:

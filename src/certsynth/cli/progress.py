@@ -1,4 +1,4 @@
-"""Bars on stderr while something takes long; none if nobody is looking."""
+"""Progress bars on stderr; none if stderr is not a terminal."""
 
 from __future__ import annotations
 
@@ -8,17 +8,17 @@ from contextlib import contextmanager
 
 from certsynth.base.progress import Progress, silent
 
-_LOOKS_BACK = 24 * 3600.0
-"""Seconds from which it is told how long the rest will take: all that a phase has had. Pairs of columns differ a
-hundredfold in their work, and of the last half minute alone they would say now six minutes, now thirty."""
+_SPEED_WINDOW_SECONDS = 24 * 3600.0
+"""Window for estimating the remaining time: in effect the whole phase. Pairs of columns differ a hundredfold in their
+work, so an estimate from the last half minute would jump between six and thirty minutes."""
 
 
 @contextmanager
 def bars(*, quiet: bool = False) -> Iterator[Progress]:
-    """A `progress` callback that draws a bar for the phase that runs, and takes it away at the end.
+    """A `progress` callback that draws a bar for the current phase, and removes it at the end.
 
-    It shows how long the phase has taken and, where it is known how much there is to do, about how long it will yet. It
-    shows no other numbers: how many rows there are may be private.
+    It shows the elapsed time and, if the amount of work is known, an estimate of the remaining time. It shows no other
+    numbers, since the number of rows may be private.
     """
     if quiet or not sys.stderr.isatty():
         yield silent
@@ -36,7 +36,7 @@ def bars(*, quiet: bool = False) -> Iterator[Progress]:
         TimeRemainingColumn(compact=True),
     )
     with RichProgress(
-        *columns, console=Console(stderr=True), transient=True, speed_estimate_period=_LOOKS_BACK
+        *columns, console=Console(stderr=True), transient=True, speed_estimate_period=_SPEED_WINDOW_SECONDS
     ) as drawn:
         running: dict[str, TaskID] = {}
 

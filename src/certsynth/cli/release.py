@@ -34,13 +34,13 @@ def command(data: str, schema_file: Path, out: Path, quiet: bool, as_json: bool,
     table = options.table(data, choices)
     schema = Schema.load(schema_file)
     options.read_workload(choices)
-    options.say_what_is_left_out(schema, choices)
+    options.warn_of_omitted_columns(schema, choices)
     note_target(out)
     with bars(quiet=quiet) as progress:
         made = release(table, schema, out=out, progress=progress, **choices)
-    options.say_what_is_not_counted(choices)
+    options.warn_of_missing_ledger(choices)
     if as_json:
-        words.print_json(result(made, out) | ledgers.told(choices["ledger"]))
+        words.print_json(result(made, out) | ledgers.ledger_json(choices["ledger"]))
     else:
         click.echo("\n".join(lines(made, out, choices["ledger"])))
 
@@ -84,7 +84,7 @@ def lines(made: Release, out: Path, ledger: Path | None = None) -> list[str]:
         f"{out}: {words.counted(how.rows, 'synthetic row')}, {words.counted(len(made.schema), 'column')}",
         f"privacy: {spent} under {privacy.neighbours} neighbours; {known}",
         f"method: {method(how)}",
-        *ledgers.left(ledger),
+        *ledgers.ledger_lines(ledger),
         "",
         words.promise(
             certificate.bound,

@@ -1,4 +1,4 @@
-"""certsynth schema: a first schema, to be edited."""
+"""certsynth schema: draft a schema for editing."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from certsynth.domain import Schema
 
 HEADER = """\
-# A draft, made from rows: it shows their extremes and labels, so it is NOT private.
+# A draft made from rows: it shows their extremes and labels, so it is NOT private.
 # Replace every bound and every list of labels by what is publicly known (a code book, a form, common sense),
 # then remove the line draft = true. Until then certsynth reads no private row with it.
 
@@ -31,7 +31,7 @@ WARNING = (
 
 
 class DraftOptions(options.ReadingOptions, options.JsonOptions, total=False):
-    """What a draft takes."""
+    """Options of the schema command."""
 
     name: Annotated[str | None, Option("The name of the table (by default that of the file).", BASIC)]
     trees: Annotated[
@@ -47,7 +47,7 @@ class DraftOptions(options.ReadingOptions, options.JsonOptions, total=False):
     out: Annotated[
         Path,
         Option(
-            "Where to write it; never overwritten.",
+            "The file to write; an existing file is never overwritten.",
             OUTPUT,
             default=Path("schema.toml"),
             typed="file",
@@ -56,17 +56,17 @@ class DraftOptions(options.ReadingOptions, options.JsonOptions, total=False):
     ]
 
 
-@click.command("schema", cls=options.GroupedCommand, short_help="Draft a schema, to be edited.")
+@click.command("schema", cls=options.GroupedCommand, short_help="Draft a schema for editing.")
 @click.argument("data", type=options.TABLE)
 @options.of(DraftOptions)
 def command(data: str, out: Path, name: str | None, trees: tuple[str, ...], as_json: bool, **engine: Any) -> None:
-    """Draft a schema for DATA, to be edited before anything else.
+    """Draft a schema for DATA, which must be edited before use.
 
     A schema says what a row may hold, from public knowledge. The draft takes its bounds and labels from the rows
-    themselves: it is not private, and no release can be made with it as it is.
+    themselves, so it is not private, and no release can be made with it until it is edited.
     """
     named = [data] + [word for key, value in engine.items() for word in _as_typed(key, value)]
-    draft = drafted(options.table(data, engine), out, name=name, trees=trees)
+    draft = write_draft(options.table(data, engine), out, name=name, trees=trees)
     say(WARNING)
     if as_json:
         words.print_json({"out": str(out), "columns": list(draft.names), "draft": True})
@@ -78,14 +78,14 @@ def command(data: str, out: Path, name: str | None, trees: tuple[str, ...], as_j
 
 
 def _as_typed(option: str, value: Any) -> list[str]:
-    """A reading option as it stands on the command line, if it does. A place may hold a password."""
+    """A reading option as typed on the command line, without database locations, which may contain passwords."""
     if option == "attach":
         return [word for each in value for word in ("--attach", each.partition("=")[0] + "=…")]
     return [f"--{option}", value] if option == "engine" and value != "duckdb" else [f"--{option}"] * (value is True)
 
 
-def drafted(data: Any, out: Path, *, name: str | None = None, trees: Sequence[str] = ()) -> Schema:
-    """Write a draft for `data` to `out`."""
+def write_draft(data: Any, out: Path, *, name: str | None = None, trees: Sequence[str] = ()) -> Schema:
+    """Draft a schema for `data` and write it to `out`."""
     from certsynth.domain.labels import paths_of_codes, read_code_file
     from certsynth.errors import InputError
     from certsynth.sources.draft import draft_schema
@@ -93,10 +93,10 @@ def drafted(data: Any, out: Path, *, name: str | None = None, trees: Sequence[st
     if os.path.lexists(out):
         raise InputError(f"{out} exists already; a schema is never overwritten. Choose another --out.")
     listed: dict[str, tuple[str, ...]] = {}
-    for asked in trees:
-        column, equals, file = asked.partition("=")
+    for tree in trees:
+        column, equals, file = tree.partition("=")
         if not (column and equals and file):
-            raise InputError(f"--tree wants COLUMN=CODES, like --tree occupation=codes.csv; got {asked!r:.60}.")
+            raise InputError(f"--tree needs COLUMN=CODES, like --tree occupation=codes.csv; got {tree!r:.60}.")
         if column in listed:
             raise InputError(f"--tree names the column {column!r:.60} twice; give it one list of codes.")
         where = f"codes of {column!r:.60} in {file}"

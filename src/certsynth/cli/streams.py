@@ -1,4 +1,4 @@
-"""Standard streams that only certsynth writes to."""
+"""Standard streams reserved for certsynth's own output."""
 
 from __future__ import annotations
 
@@ -6,11 +6,11 @@ import os
 import sys
 
 
-def keep_for_ourselves() -> None:
-    """Let worker processes and native libraries write to nowhere: what they say may quote cells, or spoil the JSON.
+def reserve_streams() -> None:
+    """Discard output of worker processes and native libraries, which may quote cells or corrupt the JSON.
 
-    They write to the descriptors 1 and 2, which now lead nowhere; `sys.stdout` and `sys.stderr` get new ones.
-    Only for a process that is ours: streams that somebody has replaced, as tests do, are left alone.
+    They write to the descriptors 1 and 2, which are redirected to the null device; `sys.stdout` and `sys.stderr` get
+    new descriptors. Streams that a caller has replaced, as tests do, are left alone.
     """
     for stream, name, number in ((sys.__stdout__, "stdout", 1), (sys.__stderr__, "stderr", 2)):
         if stream is None or getattr(sys, name) is not stream or stream.closed:
@@ -30,10 +30,11 @@ def keep_for_ourselves() -> None:
         )
 
 
-def flushed() -> bool:
-    """Whether all that was printed has arrived. If not, it is dropped, so that Python does not complain at the end."""
+def flush_output() -> bool:
+    """Flush stdout and return whether that succeeded. If not, discard the rest, so that Python reports no error at
+    exit."""
     try:
-        if sys.stdout is not None:  # None: it was closed from the start
+        if sys.stdout is not None:  # None if it was closed at startup
             sys.stdout.flush()
     except OSError:
         nowhere = os.open(os.devnull, os.O_WRONLY)
@@ -44,7 +45,7 @@ def flushed() -> bool:
 
 
 def tolerate_any_text() -> None:
-    """A path or a terminal that is not UTF-8 must not break a message."""
+    """Print unencodable characters as ? instead of failing, for paths and terminals that are not UTF-8."""
     for stream in (sys.stdout, sys.stderr):
         if hasattr(stream, "reconfigure"):
             stream.reconfigure(errors="replace")

@@ -1,4 +1,4 @@
-"""certsynth verify: what anybody can check about a release, without the private rows."""
+"""certsynth verify: check a release without the private rows."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from certsynth.cli.failure import CHECK_FAILED, in_flags
 
 
 class VerifyOptions(options.JsonOptions, total=False):
-    """What a check takes."""
+    """Options of the verify command."""
 
     key: Annotated[
         Path | None,
@@ -26,9 +26,9 @@ class VerifyOptions(options.JsonOptions, total=False):
 @options.of(VerifyOptions)
 @click.pass_context
 def command(ctx: click.Context, folder: Path, key: Path | None, as_json: bool) -> None:
-    """Check the release folder DIR, without the private rows: every file, and all that can be computed again.
+    """Check the release folder DIR without the private rows: every file, and everything that can be recomputed.
 
-    It also says what cannot be checked from here. The exit code is 1 if a check fails.
+    It also lists what cannot be checked this way. The exit code is 1 if a check fails.
     """
     found = result(folder, key)
     if as_json:
@@ -40,7 +40,7 @@ def command(ctx: click.Context, folder: Path, key: Path | None, as_json: bool) -
 
 
 def result(folder: Path, key: Path | None = None) -> dict[str, Any]:
-    """What was checked and what cannot be. A folder with checksums that cannot be read as a release has failed."""
+    """The checks and their results. A folder with checksums that is not a readable release fails."""
     from certsynth import Release
     from certsynth.algorithm.verify import cannot_verify
     from certsynth.artefact.folder import SUMS, check_sums
@@ -48,7 +48,7 @@ def result(folder: Path, key: Path | None = None) -> dict[str, Any]:
     from certsynth.errors import InputError
 
     if key is not None:
-        PublicKey.load(key)  # a mistake with the key is none of the release
+        PublicKey.load(key)  # report a bad key before looking at the release
     try:
         made = Release.load(folder)
     except InputError as error:
@@ -67,7 +67,7 @@ def result(folder: Path, key: Path | None = None) -> dict[str, Any]:
 
 
 def lines(folder: Path, found: dict[str, Any]) -> list[str]:
-    """The same in words."""
+    """The result of the checks as text."""
     checks = found["checks"]
     width = max(len(check["name"]) for check in checks)
     text = [f"{'ok    ' if c['ok'] else 'FAILED'}  {c['name'].ljust(width)}  {c['detail']}" for c in checks]

@@ -1,4 +1,4 @@
-"""Results in words and small tables, and as JSON. Bounds are rounded so that what is printed is still true."""
+"""Results as sentences, small tables and JSON. Bounds are rounded so that the printed statements stay true."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ import click
 from certsynth.record.form import said_of
 from certsynth.record.record import CertificateRecord, DirectRecord, PlugInRecord
 
-SHOWN = 5  # subsets in a list: the rest are in the JSON
+SHOWN = 5  # subsets listed; the JSON has all
 
 HELPS = "More rows, fewer columns, a lower sparsity, a workload or a larger epsilon help."
 
@@ -28,7 +28,7 @@ _TERMS = {
 
 
 def print_json(result: Mapping[str, Any]) -> None:
-    """The one object on stdout. NaN is not JSON, and is an error here."""
+    """Print the result as the only object on stdout. NaN is not valid JSON and raises an error."""
     click.echo(json.dumps(result, indent=2, allow_nan=False))
 
 
@@ -47,7 +47,7 @@ def downward(value: float) -> str:
 
 
 def percent(share: float) -> str:
-    """A share in per cent, never rounded up: a confidence below 1 is not shown as 100 %.
+    """A share as a percentage, never rounded up: a confidence below 1 is not shown as 100 %.
 
     >>> percent(0.95), percent(0.9999999999999)
     ('95 %', '99.99999999 %')
@@ -57,7 +57,7 @@ def percent(share: float) -> str:
 
 
 def budget(epsilon: str | None, delta: str | None, rho: str | None) -> str:
-    """What is spent, in the decimals that the library gives: they are never too small.
+    """The budget spent, in the library's decimals, which are never rounded down.
 
     >>> budget("1", None, None)
     'epsilon 1'
@@ -68,18 +68,18 @@ def budget(epsilon: str | None, delta: str | None, rho: str | None) -> str:
 
 
 def budget_numbers(epsilon: str, delta: str | None, rho: str | None) -> dict[str, float | None]:
-    """ε, δ and ρ as numbers, for JSON; δ and ρ are null where privacy is pure."""
+    """ε, δ and ρ as numbers for JSON; δ and ρ are null for pure privacy."""
     texts = {"epsilon": epsilon, "delta": delta, "rho": rho}
     return {key: None if text is None else float(text) for key, text in texts.items()}
 
 
 def measured(mechanism: str, resolution: int | None) -> str:
-    """How counts got their noise, in how many cells."""
+    """The mechanism and the resolution of a measurement."""
     return f"{mechanism} at {'full detail' if resolution is None else f'resolution {resolution}'}"
 
 
 def columns_of(sparsity: int, named: int | None) -> str:
-    """The columns that a statistic may look at: so many at most, or those of a subset where `named` ones were.
+    """The columns that a statistic may use: at most `sparsity`, or those of one of the `named` subsets.
 
     >>> columns_of(2, None), columns_of(2, 1), columns_of(3, 6)
     ('at most 2 columns', 'the columns of the named subset', 'the columns of one of the 6 named subsets')
@@ -90,14 +90,14 @@ def columns_of(sparsity: int, named: int | None) -> str:
 
 
 def covered(subsets: Sequence[Mapping[str, Any]], named: object) -> str:
-    """The same for the subsets of an answer, which were `named` or are all of one size."""
+    """As `columns_of`, for the subsets of an answer, which were `named` or all have the same size."""
     return columns_of(max(len(s["columns"]) for s in subsets), None if named is None else len(subsets))
 
 
 def promise(bound: float, *, confidence: float, columns: str, weighted: bool = False) -> str:
-    """The certificate in a sentence, for statistics of these columns; some may count less than others."""
+    """The certificate in a sentence, for statistics of these columns, which may be `weighted`."""
     if bound >= 1:
-        return f"The certificate says nothing: the bound is 1, and no two tables are further apart. {HELPS}"
+        return f"The certificate is vacuous: the bound is 1, the largest possible distance. {HELPS}"
     return (
         f"With confidence {percent(confidence)}, no statistic of {columns} that is "
         f"1-Lipschitz on columns scaled to {'their weights' if weighted else 'length 1'} is off by more than "
@@ -126,7 +126,7 @@ def terms(certificate: CertificateRecord) -> list[str]:
 
 
 def worst(subsets: Sequence[Mapping[str, Any]], *keys: str) -> list[str]:
-    """The subsets of columns with the largest figures, by the first of `keys`; each key is a column of the table."""
+    """A table of the subsets with the largest values of the first of `keys`, with one column for each key."""
     ranked = sorted(subsets, key=lambda subset: [-subset[key] for key in keys])
     shown = {"bound": upward, "upper": upward, "lower": downward}
     rows = [("columns", *(key.replace("_", "-") for key in keys))]
@@ -153,7 +153,7 @@ def diagnostic(certificate: CertificateRecord) -> str:
 
 
 def table(rows: Iterable[tuple[str, ...]], *, text: int | None = None) -> list[str]:
-    """Rows as lines, columns in line; those after the first `text` ones hold numbers, and end in line."""
+    """Rows as aligned lines; columns after the first `text` hold numbers and are right-aligned."""
     rows = list(rows)
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
     text = len(widths) if text is None else text

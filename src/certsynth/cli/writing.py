@@ -1,4 +1,4 @@
-"""Small files that are never overwritten."""
+"""Write small files without overwriting."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ from certsynth.errors import InputError
 
 
 def write_once(path: Path, content: bytes) -> bool:
-    """Write a new file, whole or not at all; False if it is there already with this very content."""
+    """Write a new file completely or not at all; return False if it already exists with the same content."""
     try:
         if os.path.lexists(path):
             if path.is_file() and path.read_bytes() == content:
                 return False
-            raise InputError(f"{path} exists already and is another file; choose another --out.")
+            raise InputError(f"{path} already exists with different content; choose another --out.")
         with path.open("xb") as file:
             try:
                 file.write(content)

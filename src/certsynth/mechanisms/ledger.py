@@ -19,7 +19,7 @@ from pathlib import Path
 from types import NoneType
 from typing import Any
 
-from certsynth.algorithm.checks import MOST_DELTA, amount
+from certsynth.algorithm.checks import MAX_DELTA, amount
 from certsynth.base.html import block, paragraph, table
 from certsynth.errors import CheckFailed, InputError
 from certsynth.mechanisms.chain import Chain, open_chain
@@ -313,10 +313,10 @@ def _check_room(path: Path, charge: Charge, *, cap: Fraction, spent: Fraction, d
             f"{path}: {charge.unit} {decimal_text(charge.amount)} is more than is left, since {decimal_text(spent)} of "
             f"{decimal_text(cap)} is spent."
         )
-    if delta + charge.delta > MOST_DELTA:
+    if delta + charge.delta > MAX_DELTA:
         raise CheckFailed(
             f"{path}: delta would add up to {decimal_text(delta + charge.delta)}, and more than "
-            f"{decimal_text(MOST_DELTA)} protects nobody."
+            f"{decimal_text(MAX_DELTA)} protects nobody."
         )
 
 

@@ -1,6 +1,6 @@
-"""The only readers of private rows: files, data frames and DuckDB relations, as batches of raw columns.
+"""The only readers of private rows: files, data frames, DuckDB relations and Spark, as batches of raw columns.
 
-No message from here quotes a cell. Names of columns are not private; everything below them is.
+No message raised here quotes a cell. Column names are public; the values in the columns are private.
 """
 
 from __future__ import annotations
@@ -20,57 +20,57 @@ from certsynth.queries.tally import RowCount, Rows, T, Tally, tally_batches
 from certsynth.sources.duck import ParquetFiles, Query, Relation
 from certsynth.sources.files import CsvFile, open_file
 from certsynth.sources.frames import Frame
-from certsynth.sources.pushdown import PushedDown, can_be_asked, rows_would_travel
+from certsynth.sources.pushdown import PushedDown, has_known_engine, rows_are_remote
 from certsynth.sources.spark import SparkTable, is_spark
 from certsynth.sources.sql import Unopened
 from certsynth.sources.storage import refuse_ambiguous, storage_of_sql
 
-__all__ = ["NamedSource", "Source", "Unopened", "cleaned", "how_many", "open_source", "pushed_down", "rows_of"]
+__all__ = ["NamedSource", "Source", "Unopened", "cleaned", "count_rows", "open_source", "pushed_down", "rows_of"]
 
 
 class Source(Protocol):
     """A table whose rows can be read, more than once, in batches."""
 
     def batches(self, names: Sequence[str], *, rows: int = 500_000) -> Iterator[list[np.ndarray]]:
-        """Raw columns in the order of `names`, at most `rows` long; nulls masked, or None among objects.
+        """Yield raw columns in the order of `names`, at most `rows` long; nulls are masked, or None among objects.
 
-        A missing column is refused at the call, before any row is read.
+        A missing column is refused when this is called, before any row is read.
         """
         ...
 
     def size_hint(self) -> int | None:
-        """The number of rows if known without reading them: for progress bars, never for a release."""
+        """Return the number of rows if it is known without reading them: for progress bars, never for a release."""
         ...
 
 
 @runtime_checkable
-class Answering(Protocol):
-    """A source that can be asked where its rows are: they need not come here."""
+class TallyEngine(Protocol):
+    """A source that can evaluate tallies in its own engine, so that rows need not be transferred."""
 
     def answers(self, tally: Tally[Any, Any], schema: Schema) -> bool:
-        """Whether this can be asked there."""
+        """Whether the engine can evaluate this tally exactly."""
         ...
 
     def tallied(self, tally: Tally[Any, T], schema: Schema) -> T:
-        """What all rows together say."""
+        """Evaluate the tally over all rows."""
         ...
 
 
 class NamedSource(Source, Protocol):
-    """A source that knows what columns it has."""
+    """A source that lists its columns."""
 
     @property
     def names(self) -> tuple[str, ...]: ...
 
 
 def open_source(data: Any, *, what: str = "data") -> NamedSource:
-    """Whatever a user calls a table. `what` is the word for it in messages.
+    """Open a table in any of the supported forms. Messages call it `what`.
 
     >>> table = open_source(duckdb.sql("SELECT 'NA' AS country, 7 AS age"))
     >>> table.names, [column.tolist() for column in next(table.batches(["age", "country"]))]
     (('country', 'age'), [[7], ['NA']])
     """
-    if callable(getattr(type(data), "batches", None)):  # asked of the type: a frame may have a column of that name
+    if callable(getattr(type(data), "batches", None)):  # look at the type: a frame may have a column of that name
         return data
     if isinstance(data, (str, os.PathLike)):
         return open_file(Path(os.fsdecode(data)), what)
@@ -82,11 +82,11 @@ def open_source(data: Any, *, what: str = "data") -> NamedSource:
         table = SparkTable.open(data, what)
         return table if table.runs_python else PushedDown(table)
     frame = Frame.open(data, what)
-    return PushedDown(frame) if rows_would_travel(frame) else frame
+    return PushedDown(frame) if rows_are_remote(frame) else frame
 
 
 def pushed_down(data: Any, *, what: str = "data") -> NamedSource:
-    """A DuckDB relation, a Spark DataFrame or a lazy frame, to be counted in the engine's own language.
+    """Open a DuckDB relation, a Spark DataFrame or a lazy frame so that its own engine counts its rows.
 
     >>> pushed_down(duckdb.sql("SELECT 'NA' AS country, 7 AS age")).names
     ('country', 'age')
@@ -94,13 +94,13 @@ def pushed_down(data: Any, *, what: str = "data") -> NamedSource:
     source = open_source(data, what=what)
     if isinstance(source, PushedDown):
         return source
-    if can_be_asked(source):
+    if has_known_engine(source):
         return PushedDown(source)
     raise InputError(f"{what}: only a DuckDB relation, a Spark DataFrame or a lazy frame has an engine to count in.")
 
 
 def cleaned(source: Source, schema: Schema, *, rows: int = 500_000) -> Iterator[list[np.ndarray]]:
-    """Batches of cleaned columns, in the order of the schema; what the schema does not name is not read."""
+    """Yield batches of cleaned columns in schema order; columns that the schema does not name are not read."""
     if isinstance(source, (CsvFile, ParquetFiles, Query)):
         return source.cleaned(schema, rows=rows)
     batches = source.batches(schema.names, rows=rows)
@@ -108,15 +108,16 @@ def cleaned(source: Source, schema: Schema, *, rows: int = 500_000) -> Iterator[
 
 
 def rows_of(source: Source, schema: Schema, phase: str, *, hidden: bool = False, progress: Progress = silent) -> Rows:
-    """The table as something that can be asked. `phase` says what for; of its rows nothing is told if `hidden`.
+    """Return a function that evaluates tallies over the table, reporting progress under `phase`.
 
-    Types of a frame that cannot tell labels apart are refused at the call, before anything is asked or spent.
+    If `hidden`, progress does not reveal the number of rows. Column types that cannot distinguish the schema's labels
+    are refused when this is called, before any row is read or any budget spent.
     """
     _refuse_ambiguous(source, schema)
 
     def ask(tally: Tally[Any, T]) -> T:
-        if isinstance(source, Answering) and source.answers(tally, schema):
-            progress(phase, 0, None)  # how far the engine is, only it knows
+        if isinstance(source, TallyEngine) and source.answers(tally, schema):
+            progress(phase, 0, None)  # only the engine knows how far it is
             return source.tallied(tally, schema)
         total = None if hidden else source.size_hint()
         return tally_batches(
@@ -127,7 +128,7 @@ def rows_of(source: Source, schema: Schema, phase: str, *, hidden: bool = False,
 
 
 def _refuse_ambiguous(source: Any, schema: Schema) -> None:
-    """The types of a frame may have been guessed from its rows, also where DuckDB reads the frame."""
+    """Refuse ambiguous types of a frame, read directly or by DuckDB: they may have been guessed from its rows."""
     table = source.source if isinstance(source, PushedDown) else source
     if isinstance(table, Frame):
         refuse_ambiguous(schema, table.storages(schema.names), table.where)
@@ -136,8 +137,8 @@ def _refuse_ambiguous(source: Any, schema: Schema) -> None:
         refuse_ambiguous(schema, map(storage_of_sql, kinds), table.where)
 
 
-def how_many(source: Source, schema: Schema, phase: str) -> int:
-    """The number of rows. It takes a reading where it is not known: of one column, unless all of them will be kept."""
+def count_rows(source: Source, schema: Schema, phase: str) -> int:
+    """Count the rows. Unless the number is known, one column is read, or all columns if they will be cached."""
     known = source.size_hint()
     if known is not None:
         return known

@@ -1,7 +1,7 @@
-"""A first schema from rows, for a person to edit.
+"""A first schema drafted from rows, for a person to edit.
 
-It shows extremes and labels of the rows it was drafted from: a draft from private rows is not private. It
-says so of itself (`draft = true`), and its bounds have to be replaced by what the code book says.
+It shows extremes and labels of the rows, so a draft made from private rows is not private. It is marked as a draft
+(`draft = true`), and a person must replace its bounds and labels by those of the code book.
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 
 from certsynth.base.arrays import Floats
+from certsynth.base.days import to_days
 from certsynth.domain import Category, Column, Ordered, Schema
 from certsynth.domain.cleaning import Raw, as_days, as_labels, as_numbers
 from certsynth.domain.labels import check_text, tree_column
@@ -25,29 +26,35 @@ from certsynth.sources import open_source
 from certsynth.sources.files import CsvFile
 from certsynth.sources.reading import objects
 
-MANY_LABELS = 1_000
-KEPT_LABELS = 50  # of many: a list that a person can still edit
-MANY_COMMAS = 50  # distinct labels like 3,5: those are numbers, and no list of codes
-COUNTED_LABELS = 100_000  # a column with more distinct texts has no categories worth holding in memory
+MAX_LISTED_LABELS = 1_000
+"""Most distinct labels that a draft lists in full."""
 
-# Numbers and dates with holes often have a word for them. A category may mean it: NA is Namibia's code.
+SHORT_LIST_LABELS = 50
+"""Labels listed where there are more than MAX_LISTED_LABELS: a list that a person can still edit."""
+
+MAX_COMMA_LABELS = 50
+"""Distinct labels like 3,5 that may be codes; more of them are numbers with a decimal comma."""
+
+MAX_DISTINCT_LABELS = 100_000
+"""Most distinct labels held in memory: a column with more has no categories worth listing."""
+
+# Words for missing numbers and dates. In a category they may be labels: NA is Namibia's country code.
 _HOLES = frozenset({"", "na", "n/a", "nan", "nat", "null", "none", "."})
-_CODE = re.compile(r"\s*[+-]?0[0-9]")  # 00123 is a label: as a number it would lose its zeros
+_CODE = re.compile(r"\s*[+-]?0[0-9]")  # 00123 is a label: as a number it would lose its leading zeros
 _DECIMAL_COMMA = re.compile(r"\s*[+-]?[0-9][0-9. ]*,[0-9]+\s*")
 
-_EPOCH = datetime.date(1970, 1, 1).toordinal()
-_DAYS = (datetime.date.min.toordinal() - _EPOCH, datetime.date.max.toordinal() - _EPOCH)
-_INTEGERS = 2**53
-_LARGEST = 1e300
-_NOT_SO = np.full(1, np.nan)
+_DAY_RANGE = (to_days(datetime.date.min), to_days(datetime.date.max))
+_MAX_INTEGER = 2**53
+_MAX_NUMBER = 1e300
+_UNREADABLE = np.full(1, np.nan)
 
 
 def draft_schema(data: Any, name: str = "table", trees: Mapping[str, Sequence[str]] | None = None) -> Schema:
     """Draft a schema for a table: a path, a frame, a relation or an open source.
 
-    Whole numbers become integers, other numbers numbers, ISO dates dates, true and false booleans, and the
-    rest categories. Columns and labels that no schema may have (formulas, control characters) are left out. `trees`
-    has the paths of columns that hold codes of a tree.
+    Whole numbers become integers, other numbers become numbers, ISO dates become dates, true and false become booleans,
+    and everything else becomes categories. Columns and labels that no schema may have (formulas, control characters)
+    are left out. `trees` maps columns of hierarchical codes to the paths of their tree.
 
     >>> import duckdb
     >>> table = duckdb.sql("FROM (VALUES ('007', 34, 'true'), ('012', 7, '')) AS t(code, age, owner)")
@@ -80,7 +87,7 @@ def draft_schema(data: Any, name: str = "table", trees: Mapping[str, Sequence[st
     source = open_source(data)
     if isinstance(source, CsvFile):
         source.check_separator()
-    # Of names that differ in case only, a schema may have one.
+    # A schema may have only one of several names that differ in case alone.
     first: dict[str, str] = {}
     for title in filter(_allowed, source.names):
         first.setdefault(title.casefold(), title)
@@ -91,7 +98,7 @@ def draft_schema(data: Any, name: str = "table", trees: Mapping[str, Sequence[st
     for column_name in trees:
         if column_name not in names:
             raise InputError(f"column {column_name!r:.60} is not in the data, which has: {', '.join(names)}.")
-    seen = [_Seen(coded=column in trees) for column in names]
+    seen = [_ColumnSummary(coded=column in trees) for column in names]
     for batch in source.batches(names):
         for column, raw in zip(seen, batch, strict=True):
             column.look(raw)
@@ -104,7 +111,7 @@ def draft_schema(data: Any, name: str = "table", trees: Mapping[str, Sequence[st
 
 @dataclass(slots=True)
 class _Range:
-    """Whether all values so far can be read in one way, and from where to where they go."""
+    """Whether all values so far can be read in one way, and their smallest and largest finite value."""
 
     holds: bool = True
     low: float = np.inf
@@ -117,14 +124,14 @@ class _Range:
         self.high = float(finite.max(initial=self.high))
 
     def within(self, lowest: float, highest: float) -> tuple[float, float]:
-        """The range, cut to what a schema may say."""
+        """The range, clamped to what a schema allows."""
         low, high = (min(max(end, lowest), highest) for end in (self.low, self.high))
         return (low, high) if self.low <= self.high else (0.0, 1.0)
 
 
 @dataclass(slots=True)
-class _Seen:
-    """What the rows of one column have shown so far. If it is `coded`, numbers are labels, too."""
+class _ColumnSummary:
+    """A summary of the rows of one column read so far. If `coded`, numbers are labels as well."""
 
     coded: bool = False
     labels: Counter[str] = field(default_factory=Counter)
@@ -160,18 +167,18 @@ class _Seen:
         truths = {text.strip().lower() for text in texts} <= {"true", "false"}
         self._take(numbers=numbers, days=as_days(objects(texts)), truths=truths)
         for text, times in fresh.items():
-            if text in self.labels or len(self.labels) < COUNTED_LABELS:
+            if text in self.labels or len(self.labels) < MAX_DISTINCT_LABELS:
                 self.labels[str(text)] += times
             else:
                 self.crowded = True
 
-    def _take(self, *, numbers: Floats = _NOT_SO, days: Floats = _NOT_SO, truths: bool = False) -> None:
-        """Values that are there, read in each way: NaN where one cannot be read so."""
+    def _take(self, *, numbers: Floats = _UNREADABLE, days: Floats = _UNREADABLE, truths: bool = False) -> None:
+        """Add present values, read as numbers and as days: NaN where a value cannot be read that way."""
         if not (len(numbers) and len(days)):
             return
         self.empty = False
         self.truths &= truths
-        self.whole &= bool((numbers == np.floor(numbers)).all())  # infinities are clamped: they spoil nothing
+        self.whole &= bool((numbers == np.floor(numbers)).all())  # infinities are clamped later
         self.numbers.widen(numbers)
         self.days.widen(days)
 
@@ -182,44 +189,44 @@ class _Seen:
         if self.truths:
             return Category(name=name, missing=missing, kind="boolean", values=("false", "true"))
         if self.numbers.holds:
-            low, high = self.numbers.within(-_LARGEST, _LARGEST)
-            if self.whole and max(-low, high) <= _INTEGERS and high - low <= MAX_OFFSET:
-                low, high = _apart(int(low), int(high), _INTEGERS)
+            low, high = self.numbers.within(-_MAX_NUMBER, _MAX_NUMBER)
+            if self.whole and max(-low, high) <= _MAX_INTEGER and high - low <= MAX_OFFSET:
+                low, high = _separate_integers(int(low), int(high), _MAX_INTEGER)
                 return Ordered(name=name, missing=missing, kind="integer", low=low, high=high)
-            low, high = _apart_on_a_line(low, high)
+            low, high = _separate_numbers(low, high)
             return Ordered(name=name, missing=missing, kind="number", low=low, high=high)
         if self.days.holds:
-            low, high = self.days.within(*_DAYS)
-            low, high = _apart(int(low), int(high), _DAYS[1])
+            low, high = self.days.within(*_DAY_RANGE)
+            low, high = _separate_integers(int(low), int(high), _DAY_RANGE[1])
             return Ordered(name=name, missing=missing, kind="date", low=low, high=high)
-        if sum(_DECIMAL_COMMA.fullmatch(label) is not None for label in self.labels) > MANY_COMMAS:
+        if sum(_DECIMAL_COMMA.fullmatch(label) is not None for label in self.labels) > MAX_COMMA_LABELS:
             raise InputError(f"column {name!r}: its numbers have a decimal comma. Write them with a point, like 3.5.")
         return self._category(name)
 
     def of_codes(self, name: str, paths: Sequence[str]) -> Category:
-        """A tree of given codes; others, and words for holes that are no codes, are allowed if some were seen."""
+        """A tree column of the given codes; it allows other labels, and missing values, if the rows contain them."""
         unlisted = self.labels.keys() - {*tree_column(name, paths).values, *paths}
         holes = {text for text in unlisted if text.strip().lower() in _HOLES}
         other = self.crowded or unlisted > holes
         return tree_column(name, paths, missing=self.absent or bool(holes), other=other)
 
     def _category(self, name: str) -> Category:
-        many = len(self.labels) > MANY_LABELS
+        many = len(self.labels) > MAX_LISTED_LABELS
         often = sorted(self.labels, key=lambda label: (-self.labels[label], label))
-        listed = [label for label in often if _allowed(label)][: KEPT_LABELS if many else None]
+        listed = [label for label in often if _allowed(label)][: SHORT_LIST_LABELS if many else None]
         other = self.crowded or len(listed) < len(self.labels) or not listed
         values = sorted({*listed} - {Category.OTHER_LABEL} if other else listed) or ["value"]
         return Category(name=name, missing=self.absent, kind="category", values=tuple(values), other=other)
 
 
-def _apart(low: int, high: int, highest: int) -> tuple[int, int]:
-    """Bounds that differ: a schema's column has at least two values."""
+def _separate_integers(low: int, high: int, highest: int) -> tuple[int, int]:
+    """Make bounds differ: a column of a schema has at least two values."""
     if low < high:
         return low, high
     return (low, low + 1) if low < highest else (low - 1, low)
 
 
-def _apart_on_a_line(low: float, high: float) -> tuple[float, float]:
+def _separate_numbers(low: float, high: float) -> tuple[float, float]:
     if low < high:
         return low, high
     pad = max(1.0, abs(low) / 2)

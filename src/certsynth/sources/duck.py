@@ -1,4 +1,4 @@
-"""Rows by way of DuckDB: Parquet files, and relations that a user has at hand."""
+"""Rows read through DuckDB: Parquet files, and relations of the caller."""
 
 from __future__ import annotations
 
@@ -19,20 +19,33 @@ from certsynth.base.threads import in_threads, prefetch
 from certsynth.domain import Column, Ordered, Schema
 from certsynth.errors import InputError
 from certsynth.sources.lookup import Found
-from certsynth.sources.reading import BITE, TEXT_ROWS, gathered, objects, own_words, positions, refuse_twins
-from certsynth.sources.rowwise import MADE, refuse_other_queries, refuse_other_sources
-from certsynth.sources.stream import streamed
+from certsynth.sources.reading import (
+    CHUNK_ROWS,
+    MAX_TEXT_ROWS,
+    gather_columns,
+    mask_errors,
+    objects,
+    positions,
+    refuse_duplicate_names,
+)
+from certsynth.sources.rowwise import UNNAMED_PREFIX, refuse_other_queries, refuse_other_sources
+from certsynth.sources.stream import stream_batches
 
-MOST_ROWS = 10**12  # what a file says of itself may be anything
-MANY_ROWS = 2**20
-"""Rows from which on a thread reads ahead, while others count."""
+MAX_PARQUET_ROWS = 10**12
+"""Most rows that a file's metadata may claim: metadata may hold any number."""
 
-_OPTIONS = "hive_partitioning = false"  # folders called year=2020 are read here, and only where they are asked for
+MIN_PREFETCH_ROWS = 2**20
+"""From this many rows on, one thread reads ahead while others count."""
+
+_MIN_BATCH_ROWS = 2**16
+"""Batches with fewer rows than this are joined."""
+
+_OPTIONS = "hive_partitioning = false"  # partition folders such as year=2020 are read by `sources.lookup`
 _SETTINGS: dict[str, Any] = {
     "autoinstall_known_extensions": "false",
     "autoload_known_extensions": "false",
-    "temp_directory": "",  # private rows do not spill to the disk
-    "arrow_large_buffer_size": "true",  # texts of a batch may have more than 2 GB
+    "temp_directory": "",  # private rows must not spill to disk
+    "arrow_large_buffer_size": "true",  # the texts of a batch may exceed 2 GB
 }
 _DAMAGED = (
     "DuckDB cannot read it: it is damaged, or holds text that is not UTF-8, or memory ran out. Write the file again, "
@@ -45,7 +58,7 @@ _QUERY_FAILS = "the query fails while it runs, or needs more memory than there i
 
 @dataclass(frozen=True, slots=True)
 class Part:
-    """Files that are read by one query: they have the same columns, and folders of the same names above them."""
+    """Files read by one query: they have the same columns and the same partition values."""
 
     where: str
     files: tuple[str, ...]
@@ -55,9 +68,9 @@ class Part:
     rows: int
 
     def column(self, name: str) -> tuple[str, str] | None:
-        """SQL for a column and its type in DuckDB; None if it is the name of a folder.
+        """SQL for a column and its DuckDB type; None if it is a partition column.
 
-        Columns go by their place, c0, c1, …: DuckDB's names ignore case.
+        Columns are addressed by position, c0, c1, …: DuckDB's names ignore case.
         """
         return (f"c{self.names.index(name)}", self.types[self.names.index(name)]) if name in self.names else None
 
@@ -70,7 +83,7 @@ class Part:
 
 @dataclass(frozen=True, slots=True)
 class ParquetFiles:
-    """One Parquet file or many, read as one stream of rows: memory stays flat, and nothing but DuckDB is needed."""
+    """One or more Parquet files, read as one stream of rows in constant memory."""
 
     where: str
     names: tuple[str, ...]
@@ -78,35 +91,35 @@ class ParquetFiles:
 
     @classmethod
     def open(cls, found: Sequence[Found], where: str) -> ParquetFiles:
-        """Files that belong together. Of each only what it says of itself is read here."""
+        """Open files that form one table. Only their metadata are read here."""
         alone = len(found) == 1
         places = [where if alone else f"{where}: {each.path}" for each in found]
         for each, place in zip(found, places, strict=True):
             if not _is_parquet(each.path, place):
                 raise InputError(f"{place}: not a Parquet file. Check the file and its suffix.")
         files = [escape_glob(each.path, place) for each, place in zip(found, places, strict=True)]
-        abouts: list[_About] = []
+        metadata: list[_Metadata] = []
         with closing(connection()) as con:
             with suppress(Exception):
-                abouts = _abouts(con, found, files)
-            if not abouts:  # one by one, to tell which it is
+                metadata = _read_metadata(con, found, files)
+            if not metadata:  # one by one, to name the faulty file
                 for each, file, place in zip(found, files, places, strict=True):
-                    with own_words(f"{place}: {_DAMAGED}"):
-                        abouts += _abouts(con, [each], [file])
+                    with mask_errors(f"{place}: {_DAMAGED}"):
+                        metadata += _read_metadata(con, [each], [file])
         parts: list[Part] = []
-        for each, file, place, about in zip(found, files, places, abouts, strict=True):
-            refuse_twins(about.names, place)
+        for each, file, place, about in zip(found, files, places, metadata, strict=True):
+            refuse_duplicate_names(about.names, place)
             above = tuple((name, value) for name, value in each.above if name not in about.names)
             part = Part(place, (file,), about.names, about.types, above, about.rows)
             if parts:
                 _refuse_differences(parts[0], part)
-            if parts and _together(parts[-1], part):
+            if parts and _share_a_query(parts[-1], part):
                 last = parts.pop()
                 part = dataclasses.replace(part, where=where, files=last.files + part.files, rows=last.rows + part.rows)
             parts.append(part)
         names = (*parts[0].names, *(name for name, _ in parts[0].above))
-        refuse_twins(names, where)
-        if sum(part.rows for part in parts) >= MANY_ROWS:
+        refuse_duplicate_names(names, where)
+        if sum(part.rows for part in parts) >= MIN_PREFETCH_ROWS:
             _keep_freed_memory()
         return cls(where, names, tuple(parts))
 
@@ -127,46 +140,46 @@ class ParquetFiles:
                 raw: Sequence[np.ndarray], above: dict[str, str | None] = above, columns: list[Any] = columns
             ) -> list[np.ndarray]:
                 named = zip(names, columns, raw, strict=True)
-                return [values.copy() if column else _same(above[name], values) for name, column, values in named]
+                return [values.copy() if column else _repeat(above[name], values) for name, column, values in named]
 
-            yield from evened(self._read(part, chosen, (), take), rows)
+            yield from even_batches(self._read(part, chosen, (), take), rows)
 
     def cleaned(self, schema: Schema, *, rows: int = 500_000) -> Iterator[list[np.ndarray]]:
-        """Batches of cleaned columns: what `Column.clean` makes of `batches`, sooner.
+        """Yield batches of cleaned columns: equal to `Column.clean` of `batches`, but faster.
 
-        Texts of a column that lists them are turned into numbers by DuckDB: a million texts would be a million objects.
+        DuckDB turns listed texts into codes: a million texts would otherwise become a million Python objects.
         """
         positions(schema.names, self.names, self.where)
         batches = self._clean(tuple(schema))
-        return evened(prefetch(batches) if self.size_hint() >= MANY_ROWS else batches, rows)
+        return even_batches(prefetch(batches) if self.size_hint() >= MIN_PREFETCH_ROWS else batches, rows)
 
     def _clean(self, columns: Sequence[Column]) -> Generator[list[np.ndarray]]:
         for part in self.parts:
             above = dict(part.above)
-            ways = [_way(column, part.column(column.name), j, above) for j, column in enumerate(columns)]
-            yield from self._read(part, [way.sql for way in ways], ways, _cleaning(ways))
+            conversions = [_conversion(column, part.column(column.name), j, above) for j, column in enumerate(columns)]
+            yield from self._read(part, [each.sql for each in conversions], conversions, _converter(conversions))
 
     def _read(
         self,
         part: Part,
         chosen: Sequence[str],
-        ways: Sequence[_Way],
+        conversions: Sequence[_Conversion],
         take: Callable[[Sequence[np.ndarray]], list[np.ndarray]],
     ) -> Iterator[list[np.ndarray]]:
         seen = 0
-        with own_words(f"{part.where}: {_DAMAGED}"), closing(connection()) as con:
-            _list_texts(con, ways)
-            with closing(streamed(part.query(con, chosen), take)) as stream:
+        with mask_errors(f"{part.where}: {_DAMAGED}"), closing(connection()) as con:
+            _create_enums(con, conversions)
+            with closing(stream_batches(part.query(con, chosen), take)) as stream:
                 for batch in stream:
                     seen += len(batch[0])
                     yield batch
-            if seen != part.rows:  # not as many as the files say that they have
+            if seen != part.rows:  # differs from the number in the files' metadata
                 raise ValueError
 
 
 @dataclass(frozen=True, slots=True)
-class _Way:
-    """How a column becomes a cleaned one: what DuckDB is asked, and what is done with its answer."""
+class _Conversion:
+    """How a column is cleaned: the SQL that DuckDB evaluates, and how its result is converted."""
 
     column: Column
     sql: str
@@ -177,20 +190,20 @@ class _Way:
 
     def clean(self, raw: np.ndarray) -> np.ndarray:
         if self.same:
-            return self.column.clean(_same(self.same[0], raw[:1])).repeat(len(raw))
+            return self.column.clean(_repeat(self.same[0], raw[:1])).repeat(len(raw))
         if self.known is None:
             return self.column.clean(raw)
-        # Cleaned is what stands for a text: a listed one, none at all, or any other.
+        # `raw` holds codes of listed texts, then of null and of any other text; `known` has their cleaned values.
         return self.known[np.ma.getdata(raw)]
 
 
-def _way(column: Column, stands: tuple[str, str] | None, j: int, above: Mapping[str, str | None]) -> _Way:
-    """`stands`: SQL for the column and its type. If there is none, it is the name of a folder `above`."""
-    if stands is None:
-        return _Way(column, "NULL::VARCHAR", same=(above[column.name],))
-    place, kind = stands
+def _conversion(column: Column, source: tuple[str, str] | None, j: int, above: Mapping[str, str | None]) -> _Conversion:
+    """How to clean `column`, given SQL for it and its type, or None if it is a partition column of `above`."""
+    if source is None:
+        return _Conversion(column, "NULL::VARCHAR", same=(above[column.name],))
+    place, kind = source
     if kind == "DATE" and isinstance(column, Ordered) and column.kind == "date":
-        return _Way(column, f"CASE WHEN isfinite({place}) THEN {place} END")
+        return _Conversion(column, f"CASE WHEN isfinite({place}) THEN {place} END")
     texts = tuple(filter(_decodable, column.distinguished_texts or ()))
     if kind == "VARCHAR" and texts:
         other = "other"
@@ -200,49 +213,49 @@ def _way(column: Column, stands: tuple[str, str] | None, j: int, above: Mapping[
         name, many = f"texts{j}", len(texts)
         unlisted = f"CASE WHEN {place} IS NULL THEN {many} ELSE {many + 1} END"
         sql = f"coalesce(enum_code(TRY_CAST({place} AS {name})), {unlisted})::UINTEGER"
-        return _Way(column, sql, name, texts, known)
-    return _Way(column, readable(place, kind))
+        return _Conversion(column, sql, name, texts, known)
+    return _Conversion(column, readable(place, kind))
 
 
-def _cleaning(ways: Sequence[_Way]) -> Callable[[Sequence[np.ndarray]], list[np.ndarray]]:
+def _converter(conversions: Sequence[_Conversion]) -> Callable[[Sequence[np.ndarray]], list[np.ndarray]]:
     def take(raw: Sequence[np.ndarray]) -> list[np.ndarray]:
-        pairs = list(zip(ways, raw, strict=True))
+        pairs = list(zip(conversions, raw, strict=True))
         return in_threads(lambda pair: pair[0].clean(pair[1]), pairs, rows=len(raw[0]), spare=1)
 
     return take
 
 
-def _list_texts(con: duckdb.DuckDBPyConnection, ways: Sequence[_Way]) -> None:
-    """Make the types that tell listed texts apart."""
-    for way in ways:
-        if way.texts:
-            con.execute(f"CREATE OR REPLACE TYPE {way.kind} AS ENUM (SELECT unnest(?))", [list(way.texts)])
+def _create_enums(con: duckdb.DuckDBPyConnection, conversions: Sequence[_Conversion]) -> None:
+    """Create the ENUM types that encode listed texts."""
+    for each in conversions:
+        if each.texts:
+            con.execute(f"CREATE OR REPLACE TYPE {each.kind} AS ENUM (SELECT unnest(?))", [list(each.texts)])
 
 
 def _keep_freed_memory() -> None:
-    """Let the memory of a batch be taken up by the next one, where the system's allocator can learn that.
+    """Let the next batch reuse the memory of the last, where the allocator adapts to that.
 
-    The C library of Linux hands freed memory back when there is twice as much as the largest block that was freed
-    before, and each page of it that is asked for again is a fault: a tenth, or more, of what reading takes. A block
-    that is freed unused, and never filled, moves that limit to 32 MB. Elsewhere this does nothing.
+    glibc returns freed memory to the system once it exceeds twice the largest block freed so far, and every page
+    requested again faults: a tenth or more of the reading time. Freeing one large, untouched block raises that limit
+    to 32 MB. On other systems this has no effect.
     """
     np.empty(2**24, np.uint8)
 
 
-def _same(value: str | None, like: np.ndarray) -> np.ndarray:
+def _repeat(value: str | None, like: np.ndarray) -> np.ndarray:
     return objects([value] * len(like))
 
 
 def _decodable(text: str) -> bool:
-    """Whether a file can hold it at all."""
+    """Whether a text is valid Unicode, so that a file can hold it."""
     return not any("\ud800" <= letter <= "\udfff" for letter in text)
 
 
-def evened(batches: Iterable[list[np.ndarray]], rows: int) -> Iterator[list[np.ndarray]]:
-    """The same rows in batches of at most `rows`, of which none is tiny but the last, where types allow it.
+def even_batches(batches: Iterable[list[np.ndarray]], rows: int) -> Iterator[list[np.ndarray]]:
+    """Regroup rows into batches of at most `rows`; only the last may be shorter than _MIN_BATCH_ROWS.
 
     >>> parts = [[np.arange(a, b)] for a, b in [(0, 1), (1, 3), (3, 10)]]
-    >>> [batch.tolist() for (batch,) in evened(parts, 4)]
+    >>> [batch.tolist() for (batch,) in even_batches(parts, 4)]
     [[0, 1, 2, 3], [4, 5, 6, 7], [8, 9]]
     """
     held: list[list[np.ndarray]] = []
@@ -250,20 +263,17 @@ def evened(batches: Iterable[list[np.ndarray]], rows: int) -> Iterator[list[np.n
     for batch in batches:
         held.append(batch)
         size += len(batch[0])
-        if size < min(rows, _TINY):
+        if size < min(rows, _MIN_BATCH_ROWS):
             continue
-        whole, cut = _joined(held), size - size % rows if size > rows else size
+        whole, cut = _join(held), size - size % rows if size > rows else size
         for start in range(0, cut, rows):
             yield [values[start : min(start + rows, cut)] for values in whole]
         held, size = [[values[cut:] for values in whole]] if cut < size else [], size - cut
     if size:
-        yield _joined(held)
+        yield _join(held)
 
 
-_TINY = 2**16
-
-
-def _joined(batches: Sequence[list[np.ndarray]]) -> list[np.ndarray]:
+def _join(batches: Sequence[list[np.ndarray]]) -> list[np.ndarray]:
     if len(batches) == 1:
         return batches[0]
     columns = zip(*batches, strict=True)
@@ -271,21 +281,23 @@ def _joined(batches: Sequence[list[np.ndarray]]) -> list[np.ndarray]:
 
 
 @dataclass(frozen=True, slots=True)
-class _About:
-    """What a file says of itself."""
+class _Metadata:
+    """The metadata of a Parquet file."""
 
     names: tuple[str, ...]
     types: tuple[str, ...]
     rows: int
 
 
-def _abouts(con: duckdb.DuckDBPyConnection, found: Sequence[Found], files: Sequence[str]) -> list[_About]:
-    """For each file, asked of all at once. Those whose schemas are alike in every word are described once."""
+def _read_metadata(con: duckdb.DuckDBPyConnection, found: Sequence[Found], files: Sequence[str]) -> list[_Metadata]:
+    """Read the metadata of all files in one query. Files with identical schemas are described once."""
     trees: dict[str, list[Any]] = {}
-    for name, *node in con.execute(f"SELECT file_name, {_TOLD} FROM parquet_schema(?)", [list(files)]).fetchall():
+    for name, *node in con.execute(
+        f"SELECT file_name, {_SCHEMA_FIELDS} FROM parquet_schema(?)", [list(files)]
+    ).fetchall():
         trees.setdefault(name, []).append(tuple(node))
     counts = dict(con.execute("SELECT file_name, num_rows FROM parquet_file_metadata(?)", [list(files)]).fetchall())
-    abouts, described = [], dict[Any, tuple[str, ...]]()
+    metadata, described = [], dict[Any, tuple[str, ...]]()
     for each, file in zip(found, files, strict=True):
         path = each.path.absolute().as_posix()
         tree, rows = tuple(trees[path]), counts[path]
@@ -294,41 +306,41 @@ def _abouts(con: duckdb.DuckDBPyConnection, found: Sequence[Found], files: Seque
             described[tree] = tuple(str(column[1]) for column in about)
         # DuckDB renames columns that differ in case alone, so the names come from the file's own schema.
         names = _roots([(name, children) for name, children, *_ in tree])
-        if len(names) != len(described[tree]) or not 0 <= rows <= MOST_ROWS:
+        if len(names) != len(described[tree]) or not 0 <= rows <= MAX_PARQUET_ROWS:
             raise ValueError
-        abouts.append(_About(names, described[tree], int(rows)))
-    return abouts
+        metadata.append(_Metadata(names, described[tree], int(rows)))
+    return metadata
 
 
-_TOLD = "name, num_children, type, type_length, converted_type, scale, precision, logical_type"
+_SCHEMA_FIELDS = "name, num_children, type, type_length, converted_type, scale, precision, logical_type"
 
 
-def _together(first: Part, second: Part) -> bool:
-    """Whether one query can read both. DuckDB finds columns by their names there, whatever their case."""
+def _share_a_query(first: Part, second: Part) -> bool:
+    """Whether one query can read both parts. Across files DuckDB matches columns by name, ignoring case."""
     alike = first.names == second.names and first.types == second.types and first.above == second.above
     return alike and len({name.casefold() for name in first.names}) == len(first.names)
 
 
 def _refuse_differences(first: Part, part: Part) -> None:
-    """Columns must be the same in all files, and hold the same sort of values."""
+    """Refuse files that differ in their columns or in the class of values of a column."""
     ours, theirs = ({**dict(zip(p.names, p.types, strict=True)), **dict(p.above)} for p in (first, part))
     for name in ours:
         if name not in theirs:
             raise InputError(f"{part.where}: no column {name!r}, which other files have. Write all files alike.")
     for name in theirs:
         if name not in ours:
-            raise InputError(f"{part.where}: a column {name!r}, which other files have not. Write all files alike.")
+            raise InputError(f"{part.where}: a column {name!r}, which other files do not have. Write all files alike.")
     for name in part.names:
         if name in first.names:
-            one, other = (_sort(p.types[p.names.index(name)]) for p in (first, part))
-            if one != other and _NOTHING not in (one, other):
+            one, other = (_value_class(p.types[p.names.index(name)]) for p in (first, part))
+            if one != other and _NULL_TYPE not in (one, other):
                 raise InputError(f"{part.where}: column {name!r} holds {other}, in other files {one}. Write all alike.")
 
 
-def _sort(kind: str) -> str:
-    """Types that may stand for each other in several files, in a word.
+def _value_class(kind: str) -> str:
+    """The class of values of a DuckDB type: files of one table may mix types of the same class.
 
-    >>> [_sort(kind) for kind in ("TINYINT", "DECIMAL(9,2)", "VARCHAR", "TIMESTAMP WITH TIME ZONE", "INTEGER[]")]
+    >>> [_value_class(kind) for kind in ("TINYINT", "DECIMAL(9,2)", "VARCHAR", "TIMESTAMP WITH TIME ZONE", "INTEGER[]")]
     ['numbers', 'numbers', 'texts', 'times', 'lists or records']
     """
     if kind.endswith("]") or kind.startswith(_UNREADABLE):
@@ -337,20 +349,20 @@ def _sort(kind: str) -> str:
         return "times"
     if kind == "BOOLEAN":
         return "truths"
-    if kind == _NOTHING:  # all values were absent when it was written
+    if kind == _NULL_TYPE:  # the file was written with nulls only
         return kind
     return "numbers" if kind.endswith("INT") or kind.startswith(_NUMERIC) else "texts"
 
 
-_NOTHING = '"NULL"'
+_NULL_TYPE = '"NULL"'
 _NUMERIC = ("INTEGER", "UINTEGER", "FLOAT", "DOUBLE", "DECIMAL")
 
 
 @dataclass(frozen=True, slots=True)
 class Relation:
-    """A DuckDB relation. Each reading is one run of its query: two runs need not give the same order of rows.
+    """A DuckDB relation. Each pass runs its query anew, and the order of rows may differ between passes.
 
-    The engine holds the chosen columns while they are read, and its connection stays free for others.
+    DuckDB holds the chosen columns while they are read, so its connection stays free for other queries.
     """
 
     relation: duckdb.DuckDBPyRelation
@@ -362,10 +374,10 @@ class Relation:
 
     @classmethod
     def open(cls, relation: duckdb.DuckDBPyRelation, where: str) -> Relation:
-        """A relation whose query is row-wise, over a table with declared types. Nothing is run for it but its plan."""
-        with own_words(f"{where}: {_FAILS}"):
+        """Open a relation whose query is row-wise over a table with declared types. Only its plan is computed."""
+        with mask_errors(f"{where}: {_FAILS}"):
             names, types = tuple(relation.columns), tuple(str(kind) for kind in relation.types)
-        refuse_twins(names, where)
+        refuse_duplicate_names(names, where)
         return cls(relation, where, names, types, from_frame=_refuse_unless_rowwise(relation, where))
 
     fails = _FAILS
@@ -378,67 +390,67 @@ class Relation:
 
     def batches(self, names: Sequence[str], *, rows: int = 500_000) -> Iterator[list[np.ndarray]]:
         wanted = self.places(names)
-        return gathered(self._bites(wanted), range(len(wanted)), min(rows, TEXT_ROWS))
+        return gather_columns(self._chunks(wanted), range(len(wanted)), min(rows, MAX_TEXT_ROWS))
 
-    def _bites(self, wanted: Sequence[int]) -> Iterator[list[tuple[Any, ...]]]:
-        # Columns go by their place, #1, #2, …: DuckDB's names ignore case.
+    def _chunks(self, wanted: Sequence[int]) -> Iterator[list[tuple[Any, ...]]]:
+        # Columns are addressed by position, #1, #2, …: DuckDB's names ignore case.
         chosen = [f"{readable(f'#{i + 1}', self.types[i])} AS x{j}" for j, i in enumerate(wanted)]
-        with own_words(f"{self.where}: {self.fails}"):
-            rows = self.relation.project(", ".join(chosen)).iter_rows(BITE)
-            while bite := list(itertools.islice(rows, BITE)):
-                yield bite
+        with mask_errors(f"{self.where}: {self.fails}"):
+            rows = self.relation.project(", ".join(chosen)).iter_rows(CHUNK_ROWS)
+            while chunk := list(itertools.islice(rows, CHUNK_ROWS)):
+                yield chunk
 
 
 def _refuse_unless_rowwise(relation: duckdb.DuckDBPyRelation, where: str) -> bool:
-    """Analyse the query of a relation; whether it reads a frame whose types are Arrow's."""
+    """Refuse a relation whose query is not row-wise; return whether it reads a frame with Arrow types."""
 
     def ask(sql: str) -> list[tuple[Any, ...]]:
-        with own_words(f"{where}: {_FAILS}"):
+        with mask_errors(f"{where}: {_FAILS}"):
             found = relation.query("certsynth_relation", sql)
             return [] if found is None else found.fetchall()
 
-    with own_words(f"{where}: its query cannot be shown. {_IN_A_TABLE}"):
+    with mask_errors(f"{where}: its query cannot be shown. {_IN_A_TABLE}"):
         text = relation.sql_query()
     with closing(connection()) as con:
         seen = refuse_other_queries(text, parser(con), ask, where)
     ((_, plan),) = ask("EXPLAIN (FORMAT JSON) SELECT * FROM certsynth_relation")
     from_frame = refuse_other_sources(plan, where, logical=False)
-    held = any(name.startswith(MADE) for *_, name in seen.tables)
+    held = any(name.startswith(UNNAMED_PREFIX) for *_, name in seen.tables)
     if held and not from_frame and relation.type != "VALUE_LIST_RELATION":
         raise InputError(f"{where}: it holds rows whose query cannot be seen. {_IN_A_TABLE}")
     return from_frame
 
 
 def parser(con: duckdb.DuckDBPyConnection) -> Callable[[str], list[tuple[Any, ...]]]:
-    """The syntax tree of a SELECT, as JSON. Nothing is run for it, and no table looked up."""
+    """Return a function from SQL to its syntax tree as JSON. It runs nothing and looks up no table."""
     return lambda text: con.execute("SELECT json_serialize_sql(?)", [text]).fetchall()
 
 
 @dataclass(frozen=True, slots=True)
 class Query(Relation):
-    """A relation of a connection that nobody else uses: its rows come as a stream, as those of files do."""
+    """A relation on a private connection, so its rows can be streamed like those of files."""
 
     con: duckdb.DuckDBPyConnection
 
     fails = _QUERY_FAILS
 
     def places(self, names: Sequence[str]) -> list[int]:
-        if not set(names) & set(self.names):  # a CSV without a header has its first row for names: they are not told
+        if not set(names) & set(self.names):  # the names may be the first row of a CSV: do not quote them
             remedy = "Check what the query selects; a CSV file needs a header."
             raise InputError(f"{self.where}: no column {names[0]!r}, nor any other of the schema. {remedy}")
         return positions(names, self.names, self.where)
 
     def cleaned(self, schema: Schema, *, rows: int = 500_000) -> Iterator[list[np.ndarray]]:
-        """Batches of cleaned columns: what `Column.clean` makes of `batches`, sooner."""
+        """Yield batches of cleaned columns: equal to `Column.clean` of `batches`, but faster."""
         named = zip(schema, self.places(schema.names), strict=True)
-        ways = [_way(column, (f"#{i + 1}", self.types[i]), j, {}) for j, (column, i) in enumerate(named)]
-        return evened(self._clean(ways), rows)
+        conversions = [_conversion(column, (f"#{i + 1}", self.types[i]), j, {}) for j, (column, i) in enumerate(named)]
+        return even_batches(self._clean(conversions), rows)
 
-    def _clean(self, ways: Sequence[_Way]) -> Iterator[list[np.ndarray]]:
-        chosen = ", ".join(f"{way.sql} AS x{j}" for j, way in enumerate(ways))
-        with own_words(f"{self.where}: {self.fails}"):
-            _list_texts(self.con, ways)
-            with closing(streamed(self.relation.project(chosen), _cleaning(ways))) as stream:
+    def _clean(self, conversions: Sequence[_Conversion]) -> Iterator[list[np.ndarray]]:
+        chosen = ", ".join(f"{each.sql} AS x{j}" for j, each in enumerate(conversions))
+        with mask_errors(f"{self.where}: {self.fails}"):
+            _create_enums(self.con, conversions)
+            with closing(stream_batches(self.relation.project(chosen), _converter(conversions))) as stream:
                 yield from stream
 
 
@@ -450,10 +462,10 @@ _UNREADABLE = ("STRUCT", "MAP", "UNION", "BLOB", "VARIANT", "GEOMETRY")
 
 
 def readable(place: str, kind: str) -> str:
-    """SQL for a column of DuckDB type `kind` whose values can all be fetched, without pandas and pytz.
+    """SQL for a column of DuckDB type `kind` whose values can all be fetched without pandas and pytz.
 
-    Times are clamped to the years that Python has (a schema's dates lie there); an instant is read in UTC.
-    What no schema can describe is absent, and not even read.
+    Times are clamped to the years that Python supports, which contain every date of a schema; instants are read in UTC.
+    Types that no schema can describe become null and are not read.
 
     >>> readable("c0", "INTEGER"), readable("c0", "HUGEINT"), readable("c0", "INTEGER[]")
     ('c0', 'c0::VARCHAR', 'NULL::VARCHAR')
@@ -465,8 +477,8 @@ def readable(place: str, kind: str) -> str:
         years = f"WHEN {place} > DATE '9999-12-31' THEN {_LAST} WHEN {place} < DATE '0001-01-01' THEN {_FIRST}"
         return f"CASE WHEN NOT isfinite({place}) THEN NULL {years} ELSE {place}::TIMESTAMP END"
     if kind in ("TIMESTAMP_NS", "TIMESTAMPTZ_NS"):
-        # Cut off to microseconds: DuckDB's own cast rounds, and the last nanosecond of a day would be the next day. All
-        # of them are in Python's years, and an infinite one has no nanoseconds.
+        # Truncate to microseconds: DuckDB's cast rounds, which would move the last nanosecond of a day to the next day.
+        # All values lie in Python's years, and there are no infinite ones.
         return f"make_timestamp(epoch_ns({place}) // 1000 - (epoch_ns({place}) % 1000 < 0)::BIGINT)"
     if kind.startswith("TIMESTAMP"):
         clamped = f"least(greatest(epoch_us({place}), -62135596800000000), 253402300799999999)"
@@ -480,7 +492,7 @@ def readable(place: str, kind: str) -> str:
 
 
 def connection() -> duckdb.DuckDBPyConnection:
-    """A database of its own that fetches no extensions and writes nothing to the disk."""
+    """Connect to a new in-memory database that fetches no extensions and writes nothing to disk."""
     con = duckdb.connect(config=_SETTINGS)
     con.execute("SET enable_progress_bar = false")
     return con
@@ -497,7 +509,7 @@ def _is_parquet(path: Path, where: str) -> bool:
 
 
 def _roots(tree: Sequence[tuple[str, int | None]]) -> tuple[str, ...]:
-    """Names of the columns themselves, from a walk of the file's schema that lists parents before children.
+    """Names of the top-level columns, from a preorder listing of the file's schema.
 
     >>> _roots([("schema", 2), ("a", 1), ("list", 1), ("element", None), ("b", None)])
     ('a', 'b')

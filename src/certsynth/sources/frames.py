@@ -1,4 +1,4 @@
-"""Rows from memory: every data frame that narwhals knows."""
+"""Rows from memory: every data frame that narwhals supports."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ import narwhals as nw
 import numpy as np
 
 from certsynth.errors import InputError
-from certsynth.sources.reading import objects, own_words, positions, refuse_twins
+from certsynth.sources.reading import mask_errors, objects, positions, refuse_duplicate_names
 from certsynth.sources.storage import Storage, storage_of, storage_of_arrow
 
 _FAILS = "its query fails. Collect it by itself to see why."
@@ -23,7 +23,7 @@ SUPPORTED = "a CSV or Parquet file, a DuckDB relation, or a frame of pandas, pol
 
 @dataclass(frozen=True, slots=True)
 class Frame:
-    """A data frame. A lazy one is run once per reading, for the columns asked for."""
+    """A data frame. A lazy one is evaluated in every pass, for the requested columns only."""
 
     frame: nw.DataFrame[Any] | nw.LazyFrame[Any]
     where: str
@@ -39,27 +39,27 @@ class Frame:
         except Exception:
             if isinstance(frame, nw.LazyFrame):
                 raise InputError(f"{where}: {_FAILS}") from None
-            refuse_twins(_native_names(data), where)
+            refuse_duplicate_names(_native_names(data), where)
             raise InputError(f"{where}: not a table that can be read. Give {SUPPORTED}.") from None
         _refuse_guessing_scans(data, where)
-        refuse_twins(names, where)  # 1 and "1" are two columns to pandas, but not to a schema
+        refuse_duplicate_names(names, where)  # 1 and "1" are two columns to pandas, but not to a schema
         return cls(frame, where, names)
 
     @property
     def lazy(self) -> bool:
-        """Whether it is a query that is yet to be run."""
+        """Whether the frame is a query that has not been run."""
         return isinstance(self.frame, nw.LazyFrame)
 
     def storages(self, names: Sequence[str]) -> list[Storage]:
-        """What these columns are stored as; of categories, what their labels are."""
-        with own_words(f"{self.where}: {_FAILS}"):
+        """Storage classes of these columns; for categoricals, those of their labels."""
+        with mask_errors(f"{self.where}: {_FAILS}"):
             kinds = list(self.frame.collect_schema().dtypes())
         places = positions(names, self.names, self.where)
         labelled = (nw.Categorical, nw.Enum)
         return [self._storage_of_labels(i) if kinds[i] in labelled else storage_of(kinds[i]) for i in places]
 
     def _storage_of_labels(self, i: int) -> Storage:
-        """Of a pandas categorical or an Arrow dictionary. All other libraries have texts for labels."""
+        """Storage class of the labels of a pandas categorical or an Arrow dictionary; elsewhere labels are texts."""
         native = self.frame.to_native()
         with suppress(Exception):
             if not self.frame.implementation.is_pandas():
@@ -79,28 +79,28 @@ class Frame:
     def _read(self, wanted: Sequence[int], rows: int) -> Iterator[list[np.ndarray]]:
         frame = self.frame
         if isinstance(frame, nw.LazyFrame):
-            with own_words(f"{self.where}: {_FAILS}"):
+            with mask_errors(f"{self.where}: {_FAILS}"):
                 frame = frame.select(*(self.names[i] for i in wanted)).collect()
             wanted = range(len(wanted))
         for start in range(0, len(frame), rows):
             batch = []
             for i in wanted:
                 name = str(frame.columns[i])
-                with own_words(f"{self.where}: column {name!r} cannot be read. Convert it to text."):
+                with mask_errors(f"{self.where}: column {name!r} cannot be read. Convert it to text."):
                     batch.append(_raw(frame[start : start + rows, i]))
             yield batch
 
 
 def raw_columns(frame: nw.DataFrame[Any]) -> list[np.ndarray]:
-    """All columns of a frame in memory, for `Column.clean`."""
+    """All columns of an in-memory frame as arrays for `Column.clean`."""
     return [_raw(series) for series in frame.iter_columns()]
 
 
 def _refuse_guessing_scans(data: Any, where: str) -> None:
-    """A lazy frame of polars that reads CSV or JSON has types that were guessed from the first rows."""
+    """Refuse a polars lazy frame that scans CSV or JSON: its types were guessed from the first rows."""
     if type(data).__name__ != "LazyFrame" or not type(data).__module__.startswith("polars."):
         return
-    with own_words(f"{where}: {_FAILS}"):
+    with mask_errors(f"{where}: {_FAILS}"):
         plan = str(data.explain(optimized=False))
     if re.search(r"^\s*(Csv|NDJson) SCAN", plan, re.MULTILINE):
         remedy = "Give the CSV file itself, or a Parquet file with a stated type for each column"
@@ -108,14 +108,14 @@ def _refuse_guessing_scans(data: Any, where: str) -> None:
 
 
 def _native_names(data: Any) -> list[str]:
-    """Names of a frame that narwhals refuses: twins may be the reason."""
+    """Column names of a frame that narwhals refuses: duplicates may be the reason."""
     with suppress(Exception):
         return [str(name) for name in getattr(data, "column_names", None) or data.columns]
     return []
 
 
 def _raw(series: nw.Series[Any]) -> np.ndarray:
-    """One column for `Column.clean`: typed where a null can be told from every value, else Python objects."""
+    """One column for `Column.clean`: a typed array where nulls can be masked, else Python objects."""
     kind = series.dtype
     if kind.is_nested() or kind == nw.Binary:
         return objects([None] * len(series))
@@ -126,18 +126,18 @@ def _raw(series: nw.Series[Any]) -> np.ndarray:
         filled = series.fill_null(False if kind == nw.Boolean else 0).to_numpy()
         return np.ma.masked_array(filled, mask=absent)
     if kind == nw.Date or kind == nw.Datetime:
-        # The clock on the wall: a frame shows its times in their zone, and their day is the one it shows.
+        # Wall-clock time: a frame shows times in their zone, and the day is the one shown.
         zoned = getattr(kind, "time_zone", None) is not None
         return (series.dt.replace_time_zone(None) if zoned else series).to_numpy()
     if kind in (nw.Categorical, nw.Enum, nw.Unknown):
-        # Not to_numpy: of a pyarrow dictionary it makes nulls the first label.
+        # Not to_numpy: it turns nulls of a pyarrow dictionary into the first label.
         pairs = zip(series.to_list(), series.is_null().to_list(), strict=True)
         return objects([None if absent else _shown(value) for value, absent in pairs])
     return objects(series.to_list())
 
 
 def _shown(value: Any) -> Any:
-    """Labels such as pandas' intervals and periods are meant as they are printed; bytes, lists and maps are absent."""
+    """A label as it is printed, for types such as pandas intervals and periods; bytes, lists and maps are null."""
     if isinstance(value, (bytes, list, tuple, dict, np.ndarray)):
         return None
     return value if isinstance(value, (str, numbers.Number, datetime.date)) else str(value)

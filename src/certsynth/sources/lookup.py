@@ -1,4 +1,4 @@
-"""Which files a path means: itself, the Parquet files of a folder, or those that fit a pattern."""
+"""The files that a path stands for: the file itself, the Parquet files of a folder, or those matching a pattern."""
 
 from __future__ import annotations
 
@@ -18,30 +18,30 @@ _NULL = "__HIVE_DEFAULT_PARTITION__"
 
 @dataclass(frozen=True, slots=True)
 class Found:
-    """A file, and the columns that folders above it are named after, such as `year=2020`."""
+    """A file, and the partition columns named by its parent folders, such as `year=2020`."""
 
     path: Path
     above: tuple[tuple[str, str | None], ...] = ()
 
 
 def is_pattern(path: Path) -> bool:
-    """Whether it can be meant as one. What is there under that very name is meant itself."""
+    """Whether a path contains wildcards. Callers first check that no file has that literal name."""
     return any(sign in str(path) for sign in WILDCARDS)
 
 
-def in_folder(folder: Path, where: str) -> list[Found]:
-    """The Parquet files of a folder, and of folders in it that are called `column=value`, as Spark writes them."""
+def files_in_folder(folder: Path, where: str) -> list[Found]:
+    """The Parquet files of a folder and of its subfolders named `column=value`, as Spark writes them."""
     try:
         found = list(_inside(folder, folder))
     except OSError as error:
         raise InputError(f"{where}: cannot be read ({error.strerror}). Check the folder.") from None
     if not found:
-        raise InputError(f"{where}: is a directory with no Parquet file in it. Give a CSV or Parquet file.")
+        raise InputError(f"{where}: this folder has no Parquet file in it. Give a CSV or Parquet file.")
     return found
 
 
-def that_fit(pattern: Path, where: str) -> list[Found]:
-    """The Parquet files that fit a pattern, and those of folders that do. `**` stands for any folders."""
+def files_matching(pattern: Path, where: str) -> list[Found]:
+    """The Parquet files that match a pattern, and those of matching folders. `**` matches any folders."""
     fixed, rest = _split(pattern)
     fits = [Path(text) for text in glob.glob(str(Path(glob.escape(str(fixed)), *rest)), recursive=True)]  # noqa: PTH207
     found: dict[Path, Found] = {}
@@ -51,8 +51,8 @@ def that_fit(pattern: Path, where: str) -> list[Found]:
         inside = _inside(path, fixed) if path.is_dir() else _files(path, fixed)
         found |= {each.path: each for each in inside}
     if not found:
-        other = "what fits is not Parquet" if any(map(Path.is_file, fits)) else "no such file"
-        raise InputError(f"{where}: {other}. A pattern must fit files whose names end in {' or '.join(PARQUET)}.")
+        other = "the matching files are not Parquet" if any(map(Path.is_file, fits)) else "no such file"
+        raise InputError(f"{where}: {other}. A pattern must match files whose names end in {' or '.join(PARQUET)}.")
     return [found[path] for path in sorted(found)]
 
 
@@ -77,12 +77,12 @@ def _files(path: Path, top: Path) -> Iterator[Found]:
 
 
 def _hidden(name: str) -> bool:
-    """What tools write beside the rows: `_SUCCESS`, `_temporary`, `.part-0.crc`."""
+    """Whether tools write such files next to the rows: `_SUCCESS`, `_temporary`, `.part-0.crc`."""
     return name.startswith(("_", ".")) and name not in (".", "..")
 
 
 def _split(pattern: Path) -> tuple[Path, tuple[str, ...]]:
-    """The folders that are there under their very names, and the rest: only this is a pattern."""
+    """Split a path into the leading folders that exist literally, and the rest, which is the pattern."""
     fixed = Path(pattern.anchor)
     parts = pattern.relative_to(fixed).parts
     for j, part in enumerate(parts):

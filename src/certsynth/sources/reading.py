@@ -1,4 +1,4 @@
-"""What all readers share: names of columns, batches of them, and messages without cells."""
+"""Helpers that all readers share: column names, batches, and messages that quote no cell."""
 
 from __future__ import annotations
 
@@ -10,29 +10,31 @@ import numpy as np
 
 from certsynth.errors import InputError, did_you_mean
 
-# Python's collector walks every list that is alive, again and again: a million rows at once take six times as
-# long as a thousand times a thousand.
-BITE = 1_000
+CHUNK_ROWS = 1_000
+"""Rows held as Python lists at a time. The garbage collector visits every live list repeatedly: a million rows at once
+take six times as long as a thousand chunks of a thousand."""
 
-# A text is an object of 50 bytes and more: half a million rows of ten columns would take 300 MB.
-TEXT_ROWS = 100_000
+MAX_TEXT_ROWS = 100_000
+"""Most rows in a batch of Python objects. A text takes 50 bytes or more: half a million rows of ten columns would take
+300 MB."""
 
-_SHOWN = 20
+_MAX_NAMES_SHOWN = 20
+"""Most column names that a message lists."""
 
 
 def positions(names: Sequence[str], header: Sequence[str], where: str) -> list[int]:
-    """Where `names` stand in `header`; says which one is missing, and what there is instead."""
+    """Indices of `names` in `header`; the error names the first missing one and lists the columns."""
     place = {name: i for i, name in enumerate(header)}
     for name in names:
         if name not in place:
-            shown = ", ".join(map(repr, header[:_SHOWN])) + (", …" if len(header) > _SHOWN else "")
+            shown = ", ".join(map(repr, header[:_MAX_NAMES_SHOWN])) + (", …" if len(header) > _MAX_NAMES_SHOWN else "")
             remedy = "Correct the name in the schema or in the data."
             raise InputError(f"{where}: no column {name!r}; it has {shown}. {remedy}{did_you_mean(name, header)}")
     return [place[name] for name in names]
 
 
-def refuse_twins(header: Iterable[str], where: str) -> None:
-    """A name that stands twice is no name. Blank ones are not names, either: no schema can ask for them."""
+def refuse_duplicate_names(header: Iterable[str], where: str) -> None:
+    """Refuse a header with a duplicate name. Blank names are ignored: no schema can ask for them."""
     seen: set[str] = set()
     for name in header:
         if name and name in seen:
@@ -40,16 +42,18 @@ def refuse_twins(header: Iterable[str], where: str) -> None:
         seen.add(name)
 
 
-def gathered(bites: Iterable[Sequence[Sequence[Any]]], wanted: Sequence[int], rows: int) -> Iterator[list[np.ndarray]]:
-    """Columns of at most `rows` values from short lists of rows.
+def gather_columns(
+    chunks: Iterable[Sequence[Sequence[Any]]], wanted: Sequence[int], rows: int
+) -> Iterator[list[np.ndarray]]:
+    """Yield the `wanted` columns, at most `rows` values at a time, from short lists of rows.
 
-    >>> [[column.tolist() for column in batch] for batch in gathered([["ab", "cd"], ["ef"]], [1, 0], 2)]
+    >>> [[column.tolist() for column in batch] for batch in gather_columns([["ab", "cd"], ["ef"]], [1, 0], 2)]
     [[['b', 'd'], ['a', 'c']], [['f'], ['e']]]
     """
     held: list[list[Any]] = [[] for _ in wanted]
-    for bite in bites:
+    for chunk in chunks:
         for column, i in zip(held, wanted, strict=True):
-            column.extend([row[i] for row in bite])
+            column.extend([row[i] for row in chunk])
         while len(held[0]) >= rows:
             yield [objects(column[:rows]) for column in held]
             held = [column[rows:] for column in held]
@@ -58,15 +62,15 @@ def gathered(bites: Iterable[Sequence[Sequence[Any]]], wanted: Sequence[int], ro
 
 
 def objects(values: Sequence[Any]) -> np.ndarray:
-    """A flat array of Python objects, whatever they are: `np.array` would stack lists to a matrix."""
+    """A flat array of Python objects of any type; `np.array` would stack lists into a matrix."""
     return np.fromiter(values, dtype=object, count=len(values))
 
 
 @contextmanager
-def own_words(message: str) -> Iterator[None]:
-    """Errors of other libraries quote cells: whatever they say, `message` is said instead.
+def mask_errors(message: str) -> Iterator[None]:
+    """Replace any error by an InputError with `message`: errors of other libraries may quote cells.
 
-    A panic inside polars is no `Exception`, so that all are caught but what Python itself sends through a program.
+    A panic inside polars is not an `Exception`, so everything is caught except interrupts and exits.
     """
     try:
         yield

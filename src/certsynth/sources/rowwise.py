@@ -1,8 +1,8 @@
-"""Which DuckDB queries are row-wise: each row of the result comes from one row of one table, and from nothing else.
+"""Accept only row-wise DuckDB queries: each row of the result depends on one row of one table, and on nothing else.
 
-Then tables that differ in one row have results that differ in at most one row, and noise that hides a row of the result
-hides a row of the table. Everything is listed that may occur; what is not listed is refused. The syntax tree shows
-clauses, expressions and functions, and the plan that DuckDB makes of it shows where rows come from.
+Then tables that differ in one row have results that differ in at most one row, so noise that hides a row of the result
+hides a row of the table. Whatever is not on an allow-list is refused. The syntax tree shows clauses, expressions and
+functions; DuckDB's plan shows where rows come from.
 """
 
 from __future__ import annotations
@@ -16,14 +16,14 @@ from typing import Any
 from certsynth.errors import InputError
 
 Ask = Callable[[str], list[tuple[Any, ...]]]
-"""Runs SQL in the connection of a query. It is asked about the catalogue and about plans, never for rows."""
+"""Runs SQL on the connection of a query: catalogue lookups and plans only, never rows."""
 
 
-def words(text: str) -> frozenset[str]:
+def word_set(text: str) -> frozenset[str]:
     return frozenset(text.split())
 
 
-FUNCTIONS = words(
+FUNCTIONS = word_set(
     """
     + - * / // % ** ^ & | ~ << >> = != < > <= >= ! @ || ^@ ~~ !~~ ~~* !~~* ~~~ ->>
     abs acos acosh add array_contains array_extract array_has array_length ascii asin asinh atan atan2 atanh
@@ -47,17 +47,17 @@ FUNCTIONS = words(
     unicode upper week weekday weekofyear xor year yearweek
     """
 )
-"""Functions of one row's values. DuckDB calls more of them consistent, but not all are functions of values alone:
-`stats` tells extremes of the whole column, `vector_type` how a batch is stored, and `age` knows what day it is."""
+"""Functions of the values of one row. DuckDB marks more functions as consistent, but some depend on more than values:
+`stats` on extremes of the whole column, `vector_type` on how a batch is stored, and `age` on the current date."""
 
-_EXPRESSIONS = words(
+_EXPRESSIONS = word_set(
     "BETWEEN CASE CAST COLLATE COLUMN_REF COMPARISON CONJUNCTION CONSTANT FUNCTION OPERATOR PARAMETER "
     "POSITIONAL_REFERENCE STAR TYPE"
 )
-_PARTS = words("SELECT_NODE BASE_TABLE SUBQUERY TABLE_FUNCTION EXPRESSION_LIST EMPTY ORDER_MODIFIER")
-_ORDERS = words("ORDER_DEFAULT ASCENDING DESCENDING")
-_PLACES = frozenset({"rowid", "file_row_number", "file_index"})
-"""Columns that DuckDB makes up: where a row stands, which depends on the rows before it."""
+_PARTS = word_set("SELECT_NODE BASE_TABLE SUBQUERY TABLE_FUNCTION EXPRESSION_LIST EMPTY ORDER_MODIFIER")
+_ORDERS = word_set("ORDER_DEFAULT ASCENDING DESCENDING")
+_POSITION_COLUMNS = frozenset({"rowid", "file_row_number", "file_index"})
+"""Pseudo-columns with the position of a row, which depends on the rows before it."""
 
 _CLOCKS = frozenset({"current_date", "current_time", "current_timestamp", "localtime", "localtimestamp"})
 _PARQUET_READERS = frozenset({"read_parquet", "parquet_scan"})
@@ -65,20 +65,20 @@ _PARQUET_OPTIONS = {
     "binary_as_string": {"true", "false"},
     "hive_partitioning": {"true", "false"},
     "hive_types_autocast": {"false"},
-    # DuckDB writes these out where they have their defaults.
+    # DuckDB writes these out even at their defaults.
     "file_row_number": {"false"},
     "filename": {"true", "false"},
     "union_by_name": {"false"},
 }
-_PUBLIC = frozenset({"range", "generate_series"})
-_STEPS = words("PROJECTION FILTER ORDER_BY CTE CTE_SCAN EXPRESSION_GET")
-_LEAVES = words("SEQ_SCAN PARQUET_SCAN READ_PARQUET RANGE GENERATE_SERIES DUMMY_SCAN COLUMN_DATA_SCAN EMPTY_RESULT")
+_ROWLESS_FUNCTIONS = frozenset({"range", "generate_series"})
+_STEPS = word_set("PROJECTION FILTER ORDER_BY CTE CTE_SCAN EXPRESSION_GET")
+_LEAVES = word_set("SEQ_SCAN PARQUET_SCAN READ_PARQUET RANGE GENERATE_SERIES DUMMY_SCAN COLUMN_DATA_SCAN EMPTY_RESULT")
 _REMOTE = ("POSTGRES_", "MYSQL_", "SQLITE_")
 _ARROW = "PYTHON_ARROW_SCAN"
-MADE = "__duckdb_source_"
-"""How DuckDB calls what has no name in SQL: a frame, or rows that are held in memory."""
+UNNAMED_PREFIX = "__duckdb_source_"
+"""Prefix of the names that DuckDB gives to sources without one: a frame, or rows held in memory."""
 
-_DEEPEST_VIEW = 20
+_MAX_VIEW_DEPTH = 20
 
 _MANY = "one private row could change many rows of the result"
 _ONE_ROW_EACH = "Make a table or Parquet file in which one row is one person, and select from that."
@@ -101,7 +101,7 @@ _CLAUSES = {
 
 @dataclass(slots=True)
 class _Seen:
-    """What a query reads and calls, found in its tree."""
+    """The tables and functions found in the syntax tree of a query."""
 
     where: str
     ask: Ask
@@ -116,7 +116,7 @@ class _Seen:
 
 
 def refuse_other_queries(text: str, parse: Ask, ask: Ask, where: str) -> _Seen:
-    """Refuse a query that is not row-wise, by its text and by the views and macros of its connection."""
+    """Refuse a query that is not row-wise, judged by its text and the views and macros of its connection."""
     seen = _Seen(where, ask)
     _read(text, parse, seen)
     depth = 0
@@ -128,23 +128,23 @@ def refuse_other_queries(text: str, parse: Ask, ask: Ask, where: str) -> _Seen:
             if (found := views.get(table[-1].lower())) is not None:
                 _read_view(found, parse, inner)
         depth += 1
-        if depth > _DEEPEST_VIEW:
+        if depth > _MAX_VIEW_DEPTH:
             raise InputError(f"{where}: its views are nested too deeply. {_ONE_ROW_EACH}")
         seen.functions |= inner.functions
         seen.patterns += inner.patterns
         seen.tables += inner.tables
         pending = inner.tables
     if own := sorted(seen.functions & _macros(ask)):
-        raise InputError(f"{where}: {own[0]} is a macro of your own. Write what it does into the query.")
+        raise InputError(f"{where}: {own[0]} is a user-defined macro. Write its definition into the query.")
     for pattern in seen.patterns:
         _refuse_guessed_folders(pattern, ask, where)
     return seen
 
 
 def refuse_other_sources(plan: str, where: str, *, logical: bool) -> bool:
-    """Refuse a plan that reads anything but tables with declared types; whether it reads a frame of Arrow's types.
+    """Refuse a plan that reads anything but tables with declared types; return whether it reads an Arrow frame.
 
-    A logical plan shows the query's own steps. A physical one is optimised, so that only its leaves are looked at.
+    A logical plan shows the query's own steps. A physical plan is optimised, so only its leaves are checked.
     """
     arrow = False
     for name, is_leaf in _nodes(json.loads(plan)):
@@ -156,7 +156,7 @@ def refuse_other_sources(plan: str, where: str, *, logical: bool) -> bool:
             raise InputError(f"{where}: it reads files whose types DuckDB guesses from rows. {_capital(_STATED)}.")
         known = name in _LEAVES or name in _STEPS or name == _ARROW or name.startswith(_REMOTE)
         if not known and (is_leaf or logical):
-            raise InputError(f"{where}: {name} is no step that works row by row: {_MANY}. {_ONE_ROW_EACH}")
+            raise InputError(f"{where}: {name} does not work row by row: {_MANY}. {_ONE_ROW_EACH}")
     return arrow
 
 
@@ -171,9 +171,9 @@ def _nodes(tree: Any) -> Iterator[tuple[str, bool]]:
 
 
 def _read(text: str, parse: Ask, seen: _Seen) -> None:
-    """Walk through the tree of a query."""
-    told = parse(text)
-    tree: Any = json.loads(told[0][0]) if told else {"error": True}
+    """Check the syntax tree of a query and collect what it reads."""
+    parsed = parse(text)
+    tree: Any = json.loads(parsed[0][0]) if parsed else {"error": True}
     if tree.get("error", True) or len(tree["statements"]) != 1:
         raise InputError(f"{seen.where}: not a single SELECT that can be analysed. Select rows, and nothing else.")
     node = tree["statements"][0]["node"]
@@ -183,7 +183,7 @@ def _read(text: str, parse: Ask, seen: _Seen) -> None:
 
 
 def _read_view(sql: str, parse: Ask, seen: _Seen) -> None:
-    """A view has its SELECT after the first AS from which on it can be parsed: names may hold that word, too."""
+    """Read the SELECT of a view: the text after the first AS that parses, since names may contain that word."""
     for found in re.finditer(r"\bAS\b", sql, re.IGNORECASE):
         text = sql[found.end() :].strip().rstrip(";")
         if not json.loads(parse(text)[0][0]).get("error", True):
@@ -207,7 +207,7 @@ def _aggregates(ask: Ask) -> set[str]:
 
 
 def _is_plain(node: dict[str, Any]) -> bool:
-    """Whether it is SELECT * FROM a table, and nothing else."""
+    """Whether a query is just SELECT * FROM a table."""
     stars = [each.get("class") == "STAR" and not each["replace_list"] for each in node.get("select_list", [])]
     return stars == [True] and not node["where_clause"] and not node["modifiers"]
 
@@ -221,7 +221,7 @@ def _names_of_ctes(tree: Any) -> Iterator[str]:
 
 
 def _walk(tree: Any, seen: _Seen) -> None:
-    """Check every part of a tree. A part says what it is by its class, or by its type."""
+    """Check every node of a tree. The kind of a node is its class or its type."""
     if isinstance(tree, list):
         for each in tree:
             _walk(each, seen)
@@ -237,14 +237,14 @@ def _walk(tree: Any, seen: _Seen) -> None:
             raise seen.refuse(_CLAUSES.get(kind, f"a part of the kind {kind}"))
         _check_part(kind, tree, seen)
         if kind == "TABLE_FUNCTION":
-            return  # its arguments are constants, and checked
+            return  # its arguments are checked constants
     for each in tree.values():
         _walk(each, seen)
 
 
 def _check_part(kind: str, part: dict[str, Any], seen: _Seen) -> None:
     if part.get("sample"):
-        raise seen.refuse("a sample", "which rows are in it may depend on the others")
+        raise seen.refuse("a sample", "its rows may depend on each other")
     if kind == "SELECT_NODE":
         if part["group_expressions"] or part["group_sets"] or part["having"]:
             raise seen.refuse("GROUP BY or HAVING")
@@ -255,9 +255,9 @@ def _check_part(kind: str, part: dict[str, Any], seen: _Seen) -> None:
     elif kind == "BASE_TABLE":
         path = tuple(str(name) for name in part["qualified_name"]["path"])
         if part.get("at_clause"):
-            raise seen.refuse("AT", "a table of another time is another table", "Select from the table as it is.")
+            raise seen.refuse("AT", "a past version of a table is another table", "Select from the current table.")
         if len(path) == 1 and path[0].lower() in seen.ctes:
-            seen.tables.append(path)  # unless it is a table or view of that name: the plan shows which
+            seen.tables.append(path)  # or a table or view of that name: the plan shows which
         elif len(path) == 1 and path[0].lower().endswith(".parquet"):
             seen.patterns.append(path[0])
         elif len(path) == 1 and _is_file(path[0]):
@@ -273,14 +273,14 @@ def _is_file(name: str) -> bool:
 
 
 def _guessed(name: str, seen: _Seen) -> InputError:
-    """Files whose types would be guessed from rows.
+    """The error for a file whose types DuckDB would guess from rows.
 
-    `read_csv` is refused also where it is told everything: with `parallel = false` it silently drops the rest of a file
-    after a quote that is never closed (DuckDB 2.0), and certsynth reads CSV itself.
+    `read_csv` is refused even with all types stated: with `parallel = false` it silently drops the rest of a file after
+    an unclosed quote (DuckDB 2.0), and certsynth reads CSV itself.
     """
     if re.search(r"\.(duckdb|db|ddb)$", name.lower()):
         remedy = "Attach the database, as with --attach town=town.duckdb, and select from a table of it"
-        return InputError(f"{seen.where}: {name!r} is no table. {remedy}.")
+        return InputError(f"{seen.where}: {name!r} is not a table. {remedy}.")
     csv = re.search(r"\.[ct]sv(\.gz)?$", name.lower())
     whole = f"Give {name} itself in place of the query" + (", without --sql" if "SQL" in seen.where else "")
     remedy = f"{whole}." if csv and seen.plain else f"{whole}, or {_STATED}." if csv else f"{_capital(_STATED)}."
@@ -295,17 +295,17 @@ def _check_table_function(part: dict[str, Any], seen: _Seen) -> None:
         raise seen.refuse("WITH ORDINALITY")
     if len(called["qualified_name"]["path"]) != 1:
         raise seen.refuse(f"the table function {name}", "only some are known to work row by row")
-    if name in _PUBLIC:
+    if name in _ROWLESS_FUNCTIONS:
         if all(_constant(value) is not None for _, value in arguments):
             return
-        raise seen.refuse(f"{name} of what is no constant")
+        raise seen.refuse(f"{name} of something that is not a constant")
     paths = [path for key, value in arguments if not key for path in _paths(value)]
     if name not in _PARQUET_READERS:
         if name.startswith("read_"):
             raise _guessed(paths[0] if paths else name, seen)
         raise seen.refuse(f"the table function {name}", "only some are known to work row by row")
     if not paths or sum(not key for key, _ in arguments) != 1:
-        raise seen.refuse(f"{name} of no plain path", "its files are not known", "Write the path as a text.")
+        raise seen.refuse(f"{name} without a literal path", "its files are not known", "Write the path as a string.")
     options = {key: _constant(value) for key, value in arguments if key}
     for key, value in options.items():
         allowed = _PARQUET_OPTIONS.get(key, set())
@@ -317,7 +317,7 @@ def _check_table_function(part: dict[str, Any], seen: _Seen) -> None:
 
 
 def _arguments(called: dict[str, Any]) -> Iterator[tuple[str, dict[str, Any]]]:
-    """Arguments with their names, whether these were given by := or by =."""
+    """Arguments with their names, whether given by := or by =."""
     for argument in called["arguments"]:
         name, value = str(argument["name"]), argument["expression"]
         if not name and value["class"] == "COMPARISON" and value["left"]["class"] == "COLUMN_REF":
@@ -330,7 +330,7 @@ def _constant(value: dict[str, Any]) -> str | None:
 
 
 def _paths(value: dict[str, Any]) -> list[str]:
-    """A path, or a list of paths. There are none where it is anything else."""
+    """The literal path or list of paths of an argument; empty if it is anything else."""
     if value["class"] == "FUNCTION" and value["function_name"] == "list_value":
         found = [_constant(each) for _, each in _arguments(value)]
     else:
@@ -346,23 +346,25 @@ def _check_expression(kind: str, part: dict[str, Any], seen: _Seen) -> None:
         if name not in FUNCTIONS or len(part["qualified_name"]["path"]) != 1:
             if name in _aggregates(seen.ask):
                 raise seen.refuse(f"the aggregate {name.removesuffix('_star')}")
-            why = "only functions that are known to look at one row, and at nothing else, are run"
+            why = "only functions that are known to depend on a single row are run"
             raise seen.refuse(f"the function {name}", why, "Leave it out, or write its values to a Parquet file first.")
         if part["filter"] or part["distinct"] or part["export_state"] or part["order_bys"]["orders"]:
             raise seen.refuse("an aggregate")
         seen.functions.add(name)
     elif kind == "COLUMN_REF":
         name = str(part["column_names"][-1]).lower()
-        if name in _PLACES:
-            raise seen.refuse(f"the column {name}", "where a row stands depends on the rows before it", "Leave it out.")
+        if name in _POSITION_COLUMNS:
+            raise seen.refuse(
+                f"the column {name}", "the position of a row depends on the rows before it", "Leave it out."
+            )
         if name in _CLOCKS:
-            raise seen.refuse(name, "it changes while the query is run again and again", "Write a date in its place.")
+            raise seen.refuse(name, "it changes between runs of the query", "Write a fixed date instead.")
     elif kind == "STAR" and part["expr"] and part["expr"]["class"] != "CONSTANT":
         raise seen.refuse("COLUMNS with a condition", "it cannot be analysed", "Name the columns.")
 
 
 def _refuse_guessed_folders(pattern: str, ask: Ask, where: str) -> None:
-    """Folders called year=2020 become columns whose types DuckDB guesses from all of their names."""
+    """Refuse partition folders such as year=2020: DuckDB guesses their column types from all folder names."""
     quoted = pattern.replace("'", "''")
     found = [pattern, *(str(path) for (path,) in ask(f"SELECT file FROM glob('{quoted}')"))]
     if any("=" in folder for path in found for folder in re.split(r"[/\\]", path)[:-1]):

@@ -1,6 +1,6 @@
 """Rows that stay in Spark: its executors count, and only sums come back.
 
-Nothing here is needed without Spark: PySpark is imported only by whoever has it.
+PySpark is imported only inside functions that receive Spark objects or start a session.
 """
 
 from __future__ import annotations
@@ -23,15 +23,22 @@ from certsynth.domain.schema import Schema
 from certsynth.errors import InputError
 from certsynth.queries.tally import T, Tally
 from certsynth.sources.frames import raw_columns
-from certsynth.sources.reading import BITE, TEXT_ROWS, gathered, own_words, positions, refuse_twins
+from certsynth.sources.reading import (
+    CHUNK_ROWS,
+    MAX_TEXT_ROWS,
+    gather_columns,
+    mask_errors,
+    positions,
+    refuse_duplicate_names,
+)
 from certsynth.sources.spark_plan import refuse_other_plans
 
-HELD_ROWS = 60_000
-"""Rows that an executor gathers before they are counted: Spark hands over ten thousand at once, and counting so few
-costs more than their share. A task has one core of its executor, and more rows would be counted by threads."""
+ROWS_PER_COUNT = 60_000
+"""Rows that an executor gathers before counting them. Spark passes ten thousand at a time, too few to amortise the
+fixed cost of a count; a task has one core, and larger batches would be counted by several threads."""
 
-SENT_ENTRIES = 100_000
-"""Entries of a vector that an executor sends at once."""
+ENTRIES_PER_BATCH = 100_000
+"""Most entries of a vector in one Arrow batch that an executor returns."""
 
 _ENTRIES = "vector bigint, place bigint, value bigint"
 
@@ -40,21 +47,23 @@ _UNREADABLE = ("array", "map", "struct", "binary", "variant", "void", "udt", "ge
 
 _FAILS = "Spark cannot run its query. Run it by itself, for example with .count(), to see why."
 _WORKER = "certsynth cannot count these rows in an executor: a column cannot be read, or memory ran out."
-_OTHER_VERSION = "the executors have another version of certsynth. Install the same one there."
+_OTHER_VERSION = "the executors have a different version of certsynth. Install the same version there."
 _NEEDED = ("certsynth", "pyarrow", "pandas", "narwhals", "numpy", "numba", "duckdb", "scipy")
 _NO_SPARK = "Spark is not installed. Run: pip install 'certsynth[spark]'"
-_NO_JAVA = "Spark does not start. It needs Java 17 or newer: install it, or set JAVA_HOME. Check Spark's settings, too."
+_NO_JAVA = (
+    "Spark does not start. It needs Java 17 or newer: install it, or set JAVA_HOME. Check Spark's settings as well."
+)
 
 
 def is_spark(data: Any) -> bool:
-    """Whether this is a DataFrame of Spark, classic or Connect; known by its class, so that nothing is imported."""
+    """Whether `data` is a Spark DataFrame, classic or Connect, judged by its class so that nothing is imported."""
     homes = ("pyspark.sql.dataframe", "pyspark.sql.connect.dataframe")
     return any(kind.__name__ == "DataFrame" and kind.__module__ in homes for kind in type(data).__mro__)
 
 
 @dataclass(frozen=True, slots=True)
 class SparkTable:
-    """A DataFrame of Spark. Each reading is one run of its query."""
+    """A Spark DataFrame. Each pass runs its query anew."""
 
     frame: Any
     where: str
@@ -64,61 +73,60 @@ class SparkTable:
     @classmethod
     def open(cls, frame: Any, what: str) -> SparkTable:
         where = f"{what} (a Spark DataFrame)"
-        with _own_words(where):
+        with _mask_spark_errors(where):
             streams, about = bool(frame.isStreaming), list(frame.dtypes)
         if streams:
-            raise InputError(f"{where}: a stream has no end. Give a table.")
+            raise InputError(f"{where}: a stream does not end. Give a table.")
         names, types = (tuple(str(each[j]) for each in about) for j in range(2))
-        refuse_twins(names, where)
-        with _own_words(where):
+        refuse_duplicate_names(names, where)
+        with _mask_spark_errors(where):
             refuse_other_plans(frame, where)
         return cls(frame, where, names, types)
 
     @property
     def runs_python(self) -> bool:
-        """Whether PySpark has what it needs to hand rows to Python in the executors."""
+        """Whether the packages that PySpark needs to run Python in executors are installed."""
         return find_spec("pyarrow") is not None and find_spec("pandas") is not None
 
     def size_hint(self) -> int | None:
         return None  # counting would run the query
 
     def batches(self, names: Sequence[str], *, rows: int = 500_000) -> Iterator[list[np.ndarray]]:
-        """Rows that are brought here, partition by partition: what only needs sums asks by `tallied`."""
+        """Fetch rows, partition by partition. For sums use `tallied`, which fetches no rows."""
         wanted = positions(names, self.names, self.where)
-        return gathered(self._bites(wanted), range(len(wanted)), min(rows, TEXT_ROWS))
+        return gather_columns(self._chunks(wanted), range(len(wanted)), min(rows, MAX_TEXT_ROWS))
 
-    def _bites(self, wanted: Sequence[int]) -> Iterator[list[Any]]:
-        bite: list[Any] = []
-        with _own_words(self.where):
+    def _chunks(self, wanted: Sequence[int]) -> Iterator[list[Any]]:
+        chunk: list[Any] = []
+        with _mask_spark_errors(self.where):
             for row in self.chosen(wanted).toLocalIterator():
-                bite.append(row)
-                if len(bite) == BITE:
-                    yield bite
-                    bite = []
-        if bite:
-            yield bite
+                chunk.append(row)
+                if len(chunk) == CHUNK_ROWS:
+                    yield chunk
+                    chunk = []
+        if chunk:
+            yield chunk
 
     def chosen(self, wanted: Sequence[int]) -> Any:
-        """These columns as x0, x1, …, of types that can be read. They go by their place: Spark's names ignore case."""
+        """These columns as x0, x1, … in readable types, addressed by position since Spark's names ignore case."""
         placed = self.frame.toDF(*(f"c{i}" for i in range(len(self.names))))
         return placed.selectExpr(*(f"{readable(f'c{i}', self.types[i])} AS x{j}" for j, i in enumerate(wanted)))
 
     def answers(self, tally: Tally[Any, Any], schema: Schema) -> bool:
-        """Whether executors can be asked."""
+        """Executors can evaluate every tally."""
         return True
 
     def tallied(self, tally: Tally[Any, T], schema: Schema) -> T:
-        """Ask the executors: each partition tells its entries, Spark adds them up, and the sums come here.
+        """Evaluate a tally in the executors: each partition emits its entries, and Spark returns their sums.
 
-        Of a task that fails and is tried again, or that runs twice to be quicker, Spark keeps the output of one attempt
-        only, so that no row counts twice. A tally of some megabytes is sent once to each executor: PySpark broadcasts
-        functions that are that large.
+        If a task is retried or run speculatively, Spark keeps the output of one attempt only, so no row counts twice. A
+        tally of some megabytes is sent once to each executor, since PySpark broadcasts large functions.
         """
         wanted = positions(schema.names, self.names, self.where)
         sums = tally.begin()
-        with _own_words(self.where):
-            told = self.chosen(wanted).mapInArrow(_telling(tally, schema), _ENTRIES)
-            found = told.groupBy("vector", "place").sum("value").toArrow()
+        with _mask_spark_errors(self.where):
+            entries = self.chosen(wanted).mapInArrow(_partition_counter(tally, schema), _ENTRIES)
+            found = entries.groupBy("vector", "place").sum("value").toArrow()
             vectors, places, values = (column.to_numpy() for column in found.columns)
         order = np.argsort(vectors, kind="stable")
         starts = np.flatnonzero(np.diff(vectors[order], prepend=-1))
@@ -128,9 +136,9 @@ class SparkTable:
 
 
 def readable(place: str, kind: str) -> str:
-    """SQL for a column of Spark type `kind` that Arrow can carry. What no schema can describe is absent.
+    """SQL for a column of Spark type `kind` that Arrow supports. Types that no schema can describe become null.
 
-    An instant is read as the clock on the wall of the session's time zone, as Spark shows it.
+    An instant is read as wall-clock time in the session's time zone, as Spark shows it.
 
     >>> readable("c0", "bigint"), readable("c0", "timestamp"), readable("c0", "array<int>")
     ('c0', 'CAST(c0 AS TIMESTAMP_NTZ)', 'CAST(NULL AS STRING)')
@@ -143,45 +151,45 @@ def readable(place: str, kind: str) -> str:
     return place if kind in _NATIVE or kind.startswith(("decimal", "time(")) else f"CAST({place} AS STRING)"
 
 
-def _telling(tally: Tally[Any, Any], schema: Schema) -> Callable[[Iterable[Any]], Iterator[Any]]:
-    """What an executor does with a partition, to be sent there."""
+def _partition_counter(tally: Tally[Any, Any], schema: Schema) -> Callable[[Iterable[Any]], Iterator[Any]]:
+    """Return the function that counts a partition; it is sent to the executors."""
     ours = _version()
 
-    def told(batches: Iterable[Any]) -> Iterator[Any]:
+    def count(batches: Iterable[Any]) -> Iterator[Any]:
         if _version() not in (ours, None):
             raise InputError(_OTHER_VERSION)
-        return _told(batches, tally, schema)
+        return _count_partition(batches, tally, schema)
 
-    return told
+    return count
 
 
 def _version() -> str | None:
-    """Which certsynth this is; None where it was not installed, but sent along with the job."""
+    """The installed version of certsynth; None if the package was shipped with the job instead."""
     try:
         return version("certsynth")
     except PackageNotFoundError:
         return None
 
 
-def _told(batches: Iterable[Any], tally: Tally[Any, Any], schema: Schema) -> Iterator[Any]:
-    """The entries of a partition that comes as batches of Arrow. No message quotes a cell: Spark would log it."""
-    with own_words(_WORKER):
+def _count_partition(batches: Iterable[Any], tally: Tally[Any, Any], schema: Schema) -> Iterator[Any]:
+    """Yield the entries of a partition given as Arrow batches. No message quotes a cell: Spark would log it."""
+    with mask_errors(_WORKER):
         sums = None
         make: Callable[[Any], Any] = dict
-        for make, batch in _cleaned(batches, schema):  # noqa: B007 (the last one makes what is sent)
+        for make, batch in _clean_partition(batches, schema):  # noqa: B007 (the last constructor makes the output)
             sums = tally.begin() if sums is None else sums
             tally.add(sums, batch)
         if sums is None:  # a partition without rows
             return
         for vector, places, values in sums.entries():
             there = np.flatnonzero(values)
-            for start in range(0, len(there), SENT_ENTRIES):
-                part = there[start : start + SENT_ENTRIES]
+            for start in range(0, len(there), ENTRIES_PER_BATCH):
+                part = there[start : start + ENTRIES_PER_BATCH]
                 yield make({"vector": np.full(len(part), vector), "place": places[part], "value": values[part]})
 
 
-def _cleaned(batches: Iterable[Any], schema: Schema) -> Iterator[tuple[Callable[[Any], Any], list[np.ndarray]]]:
-    """Cleaned rows, many at once, each with what makes a batch of Arrow: nobody here imports it."""
+def _clean_partition(batches: Iterable[Any], schema: Schema) -> Iterator[tuple[Callable[[Any], Any], list[np.ndarray]]]:
+    """Yield cleaned rows in large batches, each with a constructor of Arrow batches: pyarrow is not imported here."""
     held: list[list[np.ndarray]] = []
     make: Callable[[Any], Any] = dict
     for batch in batches:
@@ -190,7 +198,7 @@ def _cleaned(batches: Iterable[Any], schema: Schema) -> Iterator[tuple[Callable[
         make = type(batch).from_pydict
         columns = raw_columns(nw.from_arrow(batch, backend="pyarrow"))
         held.append([column.clean(raw) for column, raw in zip(schema, columns, strict=True)])
-        if sum(len(part[0]) for part in held) >= HELD_ROWS:
+        if sum(len(part[0]) for part in held) >= ROWS_PER_COUNT:
             yield make, [np.concatenate(parts) for parts in zip(*held, strict=True)]
             held = []
     if held:
@@ -198,24 +206,24 @@ def _cleaned(batches: Iterable[Any], schema: Schema) -> Iterator[tuple[Callable[
 
 
 @contextmanager
-def _own_words(where: str, text: str = "") -> Iterator[None]:
-    """Spark's errors quote cells and come with pages of Java: one line in place of them.
+def _mask_spark_errors(where: str, text: str = "") -> Iterator[None]:
+    """Replace Spark's errors, which quote cells and Java stack traces, by one line.
 
-    `text`: what a user wrote, of which parts may be told.
+    `text` is the user's own query or path, parts of which a message may quote.
     """
     try:
         with warnings.catch_warnings(), _without_its_log():
-            warnings.simplefilter("ignore", FutureWarning)  # PySpark on versions of pandas, which is not used here
+            warnings.simplefilter("ignore", FutureWarning)  # PySpark's warnings about pandas versions
             yield
     except (KeyboardInterrupt, SystemExit, GeneratorExit, InputError):
         raise
     except BaseException as error:
-        raise InputError(f"{where}: {_unknown(error, text) or _reason(str(error))}") from None
+        raise InputError(f"{where}: {_explain_unknown_name(error, text) or _reason(str(error))}") from None
 
 
 @contextmanager
 def _without_its_log() -> Iterator[None]:
-    """PySpark itself prints the message of an error that comes from a query, with the cells that are in it."""
+    """Silence PySpark's own logging of query errors: it quotes cells."""
     from pyspark.logger import PySparkLogger
 
     loggers = [PySparkLogger.getLogger(name) for name in ("DataFrameQueryContextLogger", "SQLQueryContextLogger")]
@@ -229,19 +237,19 @@ def _without_its_log() -> Iterator[None]:
             logger.disabled = was
 
 
-def _unknown(error: BaseException, text: str) -> str | None:
-    """What Spark does not know, if it says so before a query runs; a name only if it stands in `text`."""
+def _explain_unknown_name(error: BaseException, text: str) -> str | None:
+    """Explain a name that Spark cannot resolve before it runs a query, if that name is part of `text`."""
     with suppress(Exception):
         condition = str(getattr(error, "getCondition", str)())
-        told: dict[str, Any] = getattr(error, "getMessageParameters", dict)()
-        for start, (key, words) in _UNKNOWN.items():
-            name = str(told.get(key, "")).replace("`", "")
+        parameters: dict[str, Any] = getattr(error, "getMessageParameters", dict)()
+        for start, (key, words) in _UNKNOWN_NAMES.items():
+            name = str(parameters.get(key, "")).replace("`", "")
             if condition.startswith(start) and (name in text or "{" not in words):
                 return words.format(repr(name))
     return None
 
 
-_UNKNOWN = {
+_UNKNOWN_NAMES = {
     "UNRESOLVED_COLUMN": ("objectName", "no column {} in what it reads. Check the query."),
     "AMBIGUOUS_REFERENCE": ("name", "column {} is in several tables. Say which one, like a.name."),
     "TABLE_OR_VIEW_NOT_FOUND": (
@@ -250,11 +258,11 @@ _UNKNOWN = {
     ),
     "PATH_NOT_FOUND": ("path", "no such file. Check the path."),
 }
-"""Spark's conditions, each with what it calls the name and what we say."""
+"""Spark's error conditions, each with the parameter that holds the name and our message."""
 
 
 def _reason(text: str) -> str:
-    """What Spark's error means, in our own words.
+    """Our message for an error of Spark.
 
     >>> _reason("… ModuleNotFoundError: No module named 'certsynth' …")[:45]
     "the executors' Python has no module certsynth"
@@ -270,13 +278,13 @@ def _reason(text: str) -> str:
 
 
 def spark_table(data: str, *, query: bool = False, what: str = "data") -> SparkTable:
-    """A Parquet file or folder, a table that Spark knows, or a query, in a session of one's own or that is running."""
+    """Open a Parquet file or folder, a catalogue table or a query, in the active session or a new one."""
     where = f"{what} (by Spark)"
     spark = _session(where)
     if query:
-        return SparkTable.open(_queried(spark, data, where), what)
+        return SparkTable.open(_run_query(spark, data, where), what)
     lower = data.lower()
-    with _own_words(f"{where}: {data}", data):
+    with _mask_spark_errors(f"{where}: {data}", data):
         if lower.endswith((".csv", ".csv.gz", ".tsv", ".tsv.gz")):
             frame = None
         elif lower.endswith((".parquet", ".pq", "/")) or set("*?[:") & set(data) or Path(data).is_dir():
@@ -284,23 +292,25 @@ def spark_table(data: str, *, query: bool = False, what: str = "data") -> SparkT
         else:
             frame = spark.table(data)
     if frame is None:
-        raise InputError(f"{where}: {data}: Spark's reader guesses what broken lines of CSV mean. Save it as Parquet.")
+        raise InputError(
+            f"{where}: {data}: Spark's CSV reader guesses the meaning of malformed lines. Save it as Parquet."
+        )
     return SparkTable.open(frame, what)
 
 
-def _queried(spark: Any, text: str, where: str) -> Any:
-    """A query that only reads. Spark's parser has a rule for those, to which a semicolon at the end is one too many."""
+def _run_query(spark: Any, text: str, where: str) -> Any:
+    """Run a query that only reads. Spark's parser for queries does not accept a final semicolon."""
     text = text.rstrip().removesuffix(";")
     try:
         spark._jsparkSession.sessionState().sqlParser().parseQuery(text)
     except Exception:
         raise InputError(f"{where}: not a single SELECT that Spark can read. Only queries are run.") from None
-    with _own_words(where, text):
+    with _mask_spark_errors(where, text):
         return spark.sql(text)
 
 
 def _session(where: str) -> Any:
-    """The session that runs, or a new one as Spark's own settings say; a new one tells nobody what it does."""
+    """The active session, or a new one with Spark's own settings, without UI and logs."""
     if find_spec("pyspark") is None:
         raise InputError(_NO_SPARK)
     try:
@@ -319,15 +329,15 @@ def _session(where: str) -> Any:
     except Exception:
         raise InputError(f"{where}: {_NO_JAVA}") from None
     if str(context.master).startswith("local") and "PYSPARK_PYTHON" not in os.environ:
-        context.pythonExec = sys.executable  # or it would be the first python3 on the path
+        context.pythonExec = sys.executable  # the default would be the first python3 on the path
     return spark
 
 
 _QUIET = {
-    "spark.ui.enabled": "false",  # it shows how many rows there are
+    "spark.ui.enabled": "false",  # it shows the number of rows
     "spark.eventLog.enabled": "false",  # so does this
     "spark.ui.showConsoleProgress": "false",
     "spark.log.level": "OFF",  # errors quote cells
-    "spark.sql.sources.partitionColumnTypeInference.enabled": "false",  # names of folders are texts
-    "spark.io.encryption.enabled": "true",  # sums pass through files of the executors on their way
+    "spark.sql.sources.partitionColumnTypeInference.enabled": "false",  # partition values are texts
+    "spark.io.encryption.enabled": "true",  # sums are shuffled through files of the executors
 }

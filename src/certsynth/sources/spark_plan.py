@@ -1,7 +1,7 @@
-"""Which plans of Spark are row-wise: each row of a DataFrame comes from one row of one table, and from nothing else.
+"""Accept only row-wise Spark plans: each row of a DataFrame depends on one row of one table, and on nothing else.
 
-The analysed plan has views and common tables in their places, and every aggregate, window and generator as a step of
-its own. Steps that work row by row are listed; all others are refused, and so are files whose types Spark guesses.
+The analysed plan has views and common table expressions expanded, and every aggregate, window and generator as a node
+of its own. Nodes on the allow-list work row by row; all others are refused, and so are files whose types Spark guesses.
 """
 
 from __future__ import annotations
@@ -10,17 +10,19 @@ from collections.abc import Iterator
 from typing import Any
 
 from certsynth.errors import InputError
-from certsynth.sources.rowwise import words
+from certsynth.sources.rowwise import word_set
 
-_STEPS = words(
+_STEPS = word_set(
     "Project Filter SubqueryAlias View Sort Repartition RepartitionByExpression RebalancePartitions ResolvedHint "
     "WithCTE CTERelationDef CTERelationRef"
 )
-_TABLES = words("LogicalRelation HiveTableRelation DataSourceV2Relation LogicalRDD LocalRelation OneRowRelation Range")
-"""Where rows come from. What an RDD was made by, and what a database does behind JDBC, cannot be seen."""
+_TABLES = word_set(
+    "LogicalRelation HiveTableRelation DataSourceV2Relation LogicalRDD LocalRelation OneRowRelation Range"
+)
+"""Sources of rows. How an RDD was computed, or what a database does behind JDBC, is not visible."""
 
 _DECLARING = ("ParquetFileFormat", "OrcFileFormat", "AvroFileFormat")
-"""File formats that say what types their columns have."""
+"""File formats that declare the types of their columns."""
 
 _WORDS = {
     "Aggregate": "an aggregate",
@@ -48,9 +50,9 @@ _FOLDERS = "spark.sql.sources.partitionColumnTypeInference.enabled"
 
 
 def refuse_other_plans(frame: Any, where: str) -> None:
-    """Refuse a DataFrame whose plan is not row-wise over a table with declared types. Nothing is run for it.
+    """Refuse a DataFrame whose plan is not row-wise over a table with declared types. Nothing is run.
 
-    A frame of Spark Connect has no plan here: it is taken as the table that it is.
+    The plan of a Spark Connect frame is not available here: such a frame is accepted as a table.
     """
     if ".connect." in type(frame).__module__:
         return
@@ -73,9 +75,7 @@ def _refuse_guessed_types(node: Any, where: str) -> None:
     kind = _name(relation.fileFormat())
     if not kind.endswith(_DECLARING):
         found = kind.removesuffix("FileFormat")
-        raise InputError(
-            f"{where}: what Spark reads from {found} depends on other rows than the one it reads. {_STATED}"
-        )
+        raise InputError(f"{where}: how Spark reads a row of {found} depends on other rows. {_STATED}")
     folders = [field.dataType().simpleString() for field in relation.partitionSchema().fields()]
     if node.catalogTable().isEmpty() and set(folders) - {"string"}:
         remedy = f"Set {_FOLDERS} to false, or read a table that declares them"
@@ -85,11 +85,11 @@ def _refuse_guessed_types(node: Any, where: str) -> None:
 def _refuse_other_expressions(expression: Any, where: str) -> None:
     name = _name(expression)
     if "UDF" in name:
-        raise InputError(f"{where}: it has a function of your own, which may look at many rows. {_ONE_ROW_EACH}")
+        raise InputError(f"{where}: it has a user-defined function, which may look at many rows. {_ONE_ROW_EACH}")
     if not expression.deterministic():
-        raise InputError(f"{where}: it has a function that is not of one row's values alone. {_ONE_ROW_EACH}")
+        raise InputError(f"{where}: it has a function that depends on more than the values of one row. {_ONE_ROW_EACH}")
     if name == "AttributeReference" and str(expression.name()) == "_metadata":
-        raise InputError(f"{where}: it has _metadata, and where a row stands depends on others. Leave it out.")
+        raise InputError(f"{where}: it has _metadata, and the position of a row depends on other rows. Leave it out.")
     for child in _each(expression.children()):
         _refuse_other_expressions(child, where)
 
@@ -101,7 +101,7 @@ def _nodes(plan: Any) -> Iterator[Any]:
 
 
 def _each(sequence: Any) -> Iterator[Any]:
-    """What a sequence of Scala holds."""
+    """Iterate over a Scala sequence."""
     iterator = sequence.iterator()
     while iterator.hasNext():
         yield iterator.next()

@@ -1,4 +1,4 @@
-"""Queries as tables: a single SELECT that DuckDB or Spark runs, and tables that Spark knows by name."""
+"""Queries as tables: a single SELECT run by DuckDB or Spark, and tables of Spark's catalogue."""
 
 from __future__ import annotations
 
@@ -14,20 +14,20 @@ import duckdb
 
 from certsynth.errors import InputError
 from certsynth.sources.duck import Query, connection, parser
-from certsynth.sources.reading import refuse_twins
+from certsynth.sources.reading import refuse_duplicate_names
 from certsynth.sources.rowwise import refuse_other_queries, refuse_other_sources
 from certsynth.sources.spark import SparkTable, spark_table
 
 Engine = Literal["duckdb", "spark"]
 
 _READS = frozenset({"SELECT_NODE", "SET_OPERATION_NODE", "RECURSIVE_CTE_NODE", "CTE_NODE"})
-"""What a query may be made of. A WITH may hold an INSERT or a COPY, and it is a SELECT all the same."""
+"""Node types allowed in a query. DuckDB classifies a WITH that contains an INSERT or a COPY as a SELECT."""
 
 _ONE_SELECT = "only a single SELECT is run"
 _FAILS = "DuckDB cannot run the query. Try it in DuckDB itself: a file, a column or a function may not be there."
 _REMOTE = ("postgres", "mysql")
 _TAKEN = ("main", "memory", "system", "temp")
-"""Names that DuckDB has for databases of its own."""
+"""Names that DuckDB reserves for its own databases."""
 
 _MEANINGS = {
     r'Referenced column "([^"]+)" not found': "no column {!r} in what it reads. Check the query.",
@@ -39,12 +39,12 @@ _MEANINGS = {
     r'No files found that match the pattern "([^"]+)"': "no file {!r}. Check the path.",
     r"File (\S+) requires the extension": "{!r} needs an extension of DuckDB that is not loaded. Fetch the file first.",
 }
-"""What DuckDB says before it runs a query, in our own words. A name is told if it stands in the query itself."""
+"""Patterns of DuckDB's binder errors with our messages. A name is quoted only if it is part of the query."""
 
 
 @dataclass(frozen=True, slots=True)
 class Unopened:
-    """A table that an engine finds, when rows are needed and not before: `text` is a query, or a name or path."""
+    """A table that an engine opens only when rows are needed: `text` is a query, a name or a path."""
 
     text: str
     engine: Engine = "duckdb"
@@ -54,22 +54,22 @@ class Unopened:
     def opened(self, what: str) -> Query | SparkTable:
         if self.engine == "spark":
             return spark_table(self.text, query=self.query, what=what)
-        return queried(self.text, self.attached, what=what)
+        return open_query(self.text, self.attached, what=what)
 
 
-def queried(text: str, attached: Sequence[tuple[str, str]] = (), *, what: str = "data") -> Query:
-    """What a row-wise query selects, by a DuckDB of our own that writes nothing, also not to a temporary file.
+def open_query(text: str, attached: Sequence[tuple[str, str]] = (), *, what: str = "data") -> Query:
+    """Open a row-wise query in a private DuckDB that writes nothing, not even temporary files.
 
-    `attached`: names of databases and where they are; they are opened for reading only.
+    `attached` lists names and locations of databases, which are opened read-only.
     """
     where = f"{what} (a SQL query)"
     con = connection()
-    con.execute("SET python_enable_replacements = false")  # or a table may be called like a variable of ours
+    con.execute("SET python_enable_replacements = false")  # else a table name could resolve to a Python variable
     statement = _refuse_writers(con, text, where)
     seen: set[str] = set()
     for name, database in attached:
         if name.lower() in {*_TAKEN, *seen}:
-            raise InputError(f"--attach {name}: the name is taken. Choose another.")
+            raise InputError(f"--attach {name}: this name is already taken. Choose another.")
         seen.add(name.lower())
         _attach(con, name, database)
 
@@ -90,12 +90,12 @@ def queried(text: str, attached: Sequence[tuple[str, str]] = (), *, what: str = 
     plans = dict(ask(f"EXPLAIN (FORMAT JSON) {statement}"))
     refuse_other_sources(plans["logical_plan"], where, logical=True)
     names, types = tuple(relation.columns), tuple(str(kind) for kind in relation.types)
-    refuse_twins(names, where)
+    refuse_duplicate_names(names, where)
     return Query(relation=relation, where=where, names=names, types=types, con=con)
 
 
 def _meaning(error: Exception, text: str) -> str:
-    """What DuckDB has against a query, as far as it is about the query's own text.
+    """Our message for a DuckDB error, as far as it concerns the query's own text.
 
     >>> _meaning(duckdb.BinderException('Binder Error: Referenced column "b" not found in FROM clause!'), "SELECT b")
     "no column 'b' in what it reads. Check the query."
@@ -107,7 +107,7 @@ def _meaning(error: Exception, text: str) -> str:
 
 
 def _refuse_writers(con: duckdb.DuckDBPyConnection, text: str, where: str) -> str:
-    """Refuse all but a single SELECT that only reads, at any depth. Nothing is run for it. The SELECT by itself."""
+    """Refuse anything but a single read-only SELECT, at any depth, and return it. Nothing is run."""
     try:
         statements = con.extract_statements(text)
     except duckdb.Error as error:
@@ -118,15 +118,15 @@ def _refuse_writers(con: duckdb.DuckDBPyConnection, text: str, where: str) -> st
     if not statements:
         raise InputError(f"{where}: it is empty, and {_ONE_SELECT}. Write one.")
     if len(statements) > 1 or statements[0].type == duckdb.StatementType.MULTI:
-        # So is a PIVOT without a list of values: its columns would be named after cells.
-        raise InputError(f"{where}: {_ONE_SELECT}. Leave out what comes before and after it; a PIVOT lists its values.")
+        # A PIVOT without a list of values is split in two as well: its columns would be named after cells.
+        raise InputError(f"{where}: {_ONE_SELECT}. Remove the other statements; a PIVOT must list its values.")
     if statements[0].type != duckdb.StatementType.SELECT:
         raise InputError(f"{where}: {_ONE_SELECT}, and this is another statement. Select rows, and change nothing.")
     if statements[0].named_parameters:
         raise InputError(f"{where}: it has a parameter without a value. Write the value into the query.")
     try:
-        told = con.execute("SELECT json_serialize_sql(?)", [statements[0].query]).fetchall()[0][0]
-        kinds = set(_kinds(json.loads(told)["statements"]))
+        serialized = con.execute("SELECT json_serialize_sql(?)", [statements[0].query]).fetchall()[0][0]
+        kinds = set(_kinds(json.loads(serialized)["statements"]))
     except Exception:
         kinds = {""}
     if not kinds or not kinds <= _READS:
@@ -135,7 +135,7 @@ def _refuse_writers(con: duckdb.DuckDBPyConnection, text: str, where: str) -> st
 
 
 def _kinds(tree: Any) -> Iterator[str]:
-    """The kinds of all nodes of a query, wherever they are."""
+    """The types of all nodes of a query, at any depth."""
     inner = tree.values() if isinstance(tree, dict) else tree if isinstance(tree, list) else ()
     if isinstance(tree, dict) and str(tree.get("type", "")).endswith("_NODE"):
         yield str(tree["type"])
@@ -144,10 +144,10 @@ def _kinds(tree: Any) -> Iterator[str]:
 
 
 def _attach(con: duckdb.DuckDBPyConnection, name: str, database: str) -> None:
-    """Attach a database for reading. Where it is may hold a password, and is not told."""
+    """Attach a database read-only. Its location may contain a password, so messages do not quote it."""
     where = f"--attach {name}"
     if not re.fullmatch(r"[A-Za-z_][A-Za-z0-9_]{0,60}", name):
-        raise InputError(f"--attach wants NAME=DATABASE with a name like town; got {name!r:.60}.")
+        raise InputError(f"--attach needs NAME=DATABASE with a name like town; got {name!r:.60}.")
     kind, colon, _ = database.partition(":")
     if not colon or kind.lower() not in _REMOTE:
         kind = _kind_of_file(Path(database), where)
@@ -160,16 +160,16 @@ def _attach(con: duckdb.DuckDBPyConnection, name: str, database: str) -> None:
             raise InputError(f"{where}: DuckDB's extension {kind} is not installed here. {remedy}") from None
     place = database.replace("'", "''").removeprefix(f"{kind}:")
     try:
-        if kind == "sqlite":  # its values have types of their own, whatever their column declares: all are read as text
+        if kind == "sqlite":  # values need not have the declared type: read all as text
             con.execute("SET GLOBAL sqlite_all_varchar = true")
         con.execute(f"ATTACH '{place}' AS \"{name}\" (READ_ONLY, TYPE {kind})")
     except Exception:
-        raise InputError(f"{where}: DuckDB cannot open this database. Check where it is.") from None
+        raise InputError(f"{where}: DuckDB cannot open this database. Check its location.") from None
 
 
 def _kind_of_file(path: Path, where: str) -> str:
     try:
-        if path.exists() and not path.is_file():  # a pipe would be waited for
+        if path.exists() and not path.is_file():  # reading a pipe would block
             raise InputError(f"{where}: not a regular file. Give a file, or postgres:… or mysql:….")
         with path.open("rb") as file:
             first = file.read(16)
@@ -184,7 +184,7 @@ def _kind_of_file(path: Path, where: str) -> str:
 
 
 def _first_line(error: Exception) -> str:
-    """What DuckDB says of the query's own text: what follows the first line may come from tables.
+    """The first line of a DuckDB error: later lines may quote tables.
 
     >>> _first_line(duckdb.ParserException('Parser Error: syntax error at or near "SELEC"\\n\\nLINE 1: SELEC'))
     'syntax error at or near "SELEC"'

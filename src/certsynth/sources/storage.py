@@ -1,8 +1,8 @@
-"""Types that a column of a frame is stored in, and labels that such a type cannot tell apart.
+"""Storage types of frame columns, and the schema labels that such a type cannot distinguish.
 
-Somebody chose the types of a frame, and often it was a reader that guessed them from rows: `007` is read as 7, until
-one row has `00X`. How a frame came to be cannot be seen. So a type is refused where labels that the schema lists would
-be read otherwise than as texts. That depends on the schema and on the type alone, never on a value.
+The types of a frame were often guessed from its rows: a reader turns `007` into 7 unless some row holds `00X`. The
+frame does not show how its types were chosen. So a type is refused if a label of the schema would be read differently
+from it than from text. That depends on the schema and the type alone, never on a value.
 """
 
 from __future__ import annotations
@@ -22,12 +22,12 @@ from certsynth.errors import InputError
 
 Storage = Literal["whole numbers", "floats", "truths", "times", "mixed objects", "texts"]
 
-EXACT_FLOATS = 2**53
-"""Up to here every whole number is a float of its own."""
+MAX_EXACT_FLOAT = 2**53
+"""Every whole number up to this magnitude is represented exactly by a float."""
 
 
 def storage_of(kind: nw.dtypes.DType) -> Storage:
-    """What a column of a frame holds, by its type."""
+    """The storage class of a narwhals type."""
     if kind == nw.Boolean:
         return "truths"
     if kind == nw.Object:
@@ -40,7 +40,7 @@ def storage_of(kind: nw.dtypes.DType) -> Storage:
 
 
 def storage_of_sql(kind: str) -> Storage:
-    """The same for a type of DuckDB.
+    """The storage class of a DuckDB type.
 
     >>> [storage_of_sql(kind) for kind in ("BIGINT", "DECIMAL(9,2)", "DOUBLE", "TIMESTAMP_S", "VARCHAR", "INTEGER[]")]
     ['whole numbers', 'whole numbers', 'floats', 'times', 'texts', 'texts']
@@ -58,7 +58,7 @@ def storage_of_sql(kind: str) -> Storage:
 
 
 def storage_of_arrow(kind: str) -> Storage:
-    """The same for a type of Arrow.
+    """The storage class of an Arrow type.
 
     >>> [storage_of_arrow(kind) for kind in ("int64", "double", "bool", "date32[day]", "string", "decimal128(9, 2)")]
     ['whole numbers', 'floats', 'truths', 'times', 'texts', 'whole numbers']
@@ -73,7 +73,7 @@ def storage_of_arrow(kind: str) -> Storage:
 
 
 def refuse_ambiguous(schema: Schema, storages: Iterable[Storage], where: str) -> None:
-    """Refuse columns whose listed labels would be read otherwise if they were stored as texts."""
+    """Refuse columns whose listed labels would be read differently if they were stored as text."""
     for column, storage in zip(schema, storages, strict=True):
         if is_ambiguous(column, storage):
             boolean = ' or make it a column of kind "boolean"' if storage == "truths" else ""
@@ -82,7 +82,7 @@ def refuse_ambiguous(schema: Schema, storages: Iterable[Storage], where: str) ->
 
 
 def is_ambiguous(column: Column, storage: Storage) -> bool:
-    """Whether one of the labels is read otherwise from this type than from a text.
+    """Whether some label is read differently from this storage type than from text.
 
     >>> from certsynth.domain import Category
     >>> codes = Category(name="code", values=("007", "12"))
@@ -102,7 +102,7 @@ def is_ambiguous(column: Column, storage: Storage) -> bool:
 
 
 def _reads_otherwise(label: str, *, exact: bool) -> bool:
-    """Whether a label is a number that is not written as that number is: 007, 1.50, 1e3, or too large for a float."""
+    """Whether a label is a number in a non-canonical spelling (007, 1.50, 1e3) or too large for an exact float."""
     value: Any
     try:
         value = int(label)
@@ -111,13 +111,13 @@ def _reads_otherwise(label: str, *, exact: bool) -> bool:
             value = float(label)
         except ValueError:
             return False
-    if not exact and math.isfinite(value) and abs(value) > EXACT_FLOATS:
+    if not exact and math.isfinite(value) and abs(value) > MAX_EXACT_FLOAT:
         return True
     return as_labels(np.array([value], dtype=object)) != [label]
 
 
 def _is_time(label: str) -> bool:
-    """Whether it is written as a date or time of that value is."""
+    """Whether a label is the canonical spelling of a date or time."""
     for kind in (datetime.date, datetime.datetime, datetime.time):
         with suppress(ValueError):
             if as_labels(np.array([kind.fromisoformat(label)], dtype=object)) == [label]:

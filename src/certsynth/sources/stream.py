@@ -1,6 +1,6 @@
-"""What a DuckDB query finds, as arrays, batch by batch while it runs: Arrow's C structs, read without pyarrow.
+"""Stream the result of a DuckDB query as arrays, batch by batch: Arrow's C structs, read without pyarrow.
 
-DuckDB's own way to arrays holds all rows of a query at once, and takes twice as long. The structs are those of the
+DuckDB's own conversion to NumPy holds the whole result at once and takes twice as long. The structs are those of the
 Arrow C data and stream interfaces (https://arrow.apache.org/docs/format/CDataInterface.html).
 """
 
@@ -82,13 +82,13 @@ _NUMBERS = {
 _TIMES = {b"tdD": "datetime64[D]", b"tsu:": "datetime64[us]"}
 
 
-def streamed(query: duckdb.DuckDBPyRelation, take: Callable[[Sequence[np.ndarray]], T]) -> Generator[T]:
-    """`take` of the columns of each batch of rows, in order.
+def stream_batches(query: duckdb.DuckDBPyRelation, take: Callable[[Sequence[np.ndarray]], T]) -> Generator[T]:
+    """Yield `take(columns)` for each batch of rows, in order.
 
-    The arrays are DuckDB's own memory, which is gone when `take` returns: what is to be kept must be copied. Nulls are
+    The arrays are views of DuckDB's memory, valid only until `take` returns: copy what must outlive it. Nulls are
     masked, or None among texts.
     """
-    capsule = query.__arrow_c_stream__()  # it owns the stream, and ends it
+    capsule = query.__arrow_c_stream__()  # owns the stream and releases it
     stream = _Stream.from_address(_pointer(capsule, b"arrow_array_stream"))
     schema = _Schema()
     _check(stream.get_schema(ctypes.byref(stream), ctypes.byref(schema)))
@@ -127,7 +127,7 @@ def _column(array: _Array, kind: bytes) -> np.ndarray:
     elif kind == b"U":
         return _texts(array)
     else:
-        raise ValueError("a type that is not asked for")
+        raise ValueError("unexpected Arrow type")
     if not array.null_count or not array.buffers[0]:
         return np.asarray(values)
     return np.ma.masked_array(values, mask=~_bits(array.buffers[0], offset, rows))
