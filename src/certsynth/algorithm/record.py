@@ -47,6 +47,7 @@ def record(this: Run, outcome: Outcome) -> Release:
         measurements=outcome.measured.measurements,
         table=outcome.fitted.table,
         releasable=this.means.spending.releasable,
+        rows=outcome.fitted.rows,
     )
 
 

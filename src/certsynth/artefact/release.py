@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -81,10 +81,11 @@ class Release:
     table: Table
     folder: Path | None = None
     releasable: bool = True
-    rows: Sequence[np.ndarray] = field(init=False)
+    rows: Sequence[np.ndarray] = ()
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "rows", cleaned_table(self.schema, self.table))
+        if not self.rows:
+            object.__setattr__(self, "rows", cleaned_table(self.schema, self.table))
 
     @property
     def document(self) -> dict[str, Any]:
@@ -155,7 +156,7 @@ class Release:
             (path / "croissant.json").write_bytes(croissant_bytes(self.schema, record, path))
 
         write_folder(folder, files, write_rows, sign=signer.sign if signer else None)
-        return Release(self.schema, record, self.measurements, table, folder)
+        return replace(self, folder=folder)
 
     @classmethod
     def load(cls, folder: str | Path) -> Release:
