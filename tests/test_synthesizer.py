@@ -68,7 +68,7 @@ def test_unknown_options_are_refused_and_none_is_changed():
 
 
 def test_without_fit_there_are_no_rows():
-    with pytest.raises(InputError, match=r"call fit\(data\) first"):
+    with pytest.raises(InputError, match=r"first call fit\(data\)"):
         made().sample()
     assert "nothing is spent" in made()._repr_html_()
     assert "\n" not in repr(made())
@@ -82,7 +82,7 @@ def test_fit_spends_once_and_again_only_if_asked(tmp_path):
     synthesizer = made(ledger=path, cap=9, dataset="rows")
     assert synthesizer.fit(native(60)) is synthesizer
     first = synthesizer.release_
-    with pytest.raises(InputError, match=r"is already fitted, and another fit spends .* fit\(data, refit=True\)"):
+    with pytest.raises(InputError, match=r"is already fitted, and another fit would spend .* fit\(data, refit=True\)"):
         synthesizer.fit(native(60))
     assert synthesizer.release_ is first
     assert Ledger.load(path).spent == 3
@@ -142,7 +142,7 @@ def test_sample_gives_the_certified_rows(tmp_path):
     pd.testing.assert_frame_equal(rows, Release.load(tmp_path / "out").to_pandas())
     assert synthesizer.sample(frame="polars").equals(synthesizer.release_.to_polars())
     assert synthesizer.certificate_.bound == synthesizer.release_.certificate.bound
-    with pytest.raises(InputError, match="seed is for new ones"):
+    with pytest.raises(InputError, match="seed applies to new rows"):
         synthesizer.sample(seed=1)
 
 

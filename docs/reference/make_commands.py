@@ -25,9 +25,9 @@ EXIT_CODES = """## Exit codes
 
 | code | meaning |
 |---|---|
-| 0 | all is done |
+| 0 | success |
 | 1 | a check failed: `verify` found something wrong, a ledger is full or was changed |
-| 2 | bad input, or something went wrong; nothing was written unless the line says so |
+| 2 | bad input or an internal error; nothing was written unless the line says so |
 | 130 | interrupted, by Ctrl-C or a polite request to end |
 
 A mistake gives one line on standard error. It names the file, the column or the option, and says what to do. It never

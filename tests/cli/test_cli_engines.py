@@ -53,7 +53,7 @@ def test_an_attached_database_has_a_name(run, parquet):
         (("SELECT a FROM b",), "this looks like a query, and there is no such file. Add --sql if it is a query."),
         (("people.csv", "--sql"), 'private data (a SQL query): syntax error at or near "people". That is a file: '),
         (("COPY (SELECT 1) TO 'x'", "--sql"), "private data (a SQL query): only a single SELECT is run, and this is"),
-        (("SELECT 1; SELECT 2", "--sql"), "private data (a SQL query): only a single SELECT is run. Leave out"),
+        (("SELECT 1; SELECT 2", "--sql"), "private data (a SQL query): only a single SELECT is run. Remove"),
         (("SELECT agee FROM 'people.parquet'", "--sql"), "(a SQL query): no column 'agee' in what it reads. Check the"),
         (("people.csv", "--attach", "t=x"), "--attach applies to queries run by DuckDB: give --sql, and no other"),
         (("SELECT 1", "--sql", "--attach", "town"), "--attach needs NAME=DATABASE, like --attach town=town.duckdb."),

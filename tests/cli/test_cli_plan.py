@@ -9,8 +9,8 @@ import pytest
 
 from certsynth import Schema, plan
 from certsynth.algorithm import plan as planning
-from certsynth.cli.chart import HEIGHT, chart
-from certsynth.cli.plan import WIDTH, duration, lines
+from certsynth.cli.chart import HEIGHT_LINES, chart
+from certsynth.cli.plan import LINE_WIDTH, duration, lines
 from certsynth.errors import InputError
 from certsynth.planning.plan import Plan, Planned, Variation
 
@@ -93,11 +93,11 @@ def test_compares_what_is_around_the_best_of_each_mechanism():
 def test_draws_bounds_by_resolution():
     said = lines(made_up())
     start = said.index("Predicted bound by resolution, on a logarithmic scale:") + 1
-    drawn = said[start : start + HEIGHT + 3]
+    drawn = said[start : start + HEIGHT_LINES + 3]
     assert drawn[-1].split() == ["●", "identity", "○", "haar", "△", "haar-noisy-total"]
     assert drawn[-2].split() == ["4", "6", "8", "12", "16", "24"]
     assert "".join(drawn[:-3]).count("●") == 6
-    bottom = drawn[HEIGHT - 1]
+    bottom = drawn[HEIGHT_LINES - 1]
     assert bottom.startswith("  0.0084 │")
     assert bottom.index("●", bottom.index("●") + 1) == drawn[-2].index("12")  # the second lowest is at 8
 
@@ -115,7 +115,7 @@ def test_stays_within_a_hundred_columns():
     slow = planned("haar-noisy-total", 1024, 1.0, seconds=12_345.0, memory_gb=123.4)
     told = {"definition": "", "epsilon": "0.899935267751", "delta": "0.000000088253", "rho": "0.024355970354"}
     for found in (made_up(), made_up(slow), made_up(neighbours="add-remove", privacy=told)):
-        assert max(map(len, lines(found))) <= WIDTH
+        assert max(map(len, lines(found))) <= LINE_WIDTH
 
 
 def test_a_plan_of_one_candidate_has_no_chart():
@@ -134,11 +134,11 @@ def test_a_bound_of_one_is_called_nothing():
 
 def test_says_what_a_hidden_number_of_rows_means():
     said = " ".join(lines(made_up(neighbours="add-remove")))
-    assert "chooses by a noisy number of them, for a fiftieth of the budget. Plan with a public estimate." in said
+    assert "chooses by a noisy count, which costs a fiftieth of the budget. Plan with a public estimate." in said
 
 
 def test_says_how_the_plug_in_certificate_adds_up():
-    assert "what it costs to fit rows" in " ".join(lines(made_up(certificate="plug-in")))
+    assert "the error of fitting rows" in " ".join(lines(made_up(certificate="plug-in")))
 
 
 def test_charts_have_no_marks_for_nothing():
@@ -149,7 +149,7 @@ def test_charts_have_no_marks_for_nothing():
 
 def test_small_differences_look_small():
     drawn = chart({"a": {4: 0.5, 8: 0.501}})
-    assert drawn[HEIGHT - 1].count("●") == 2
+    assert drawn[HEIGHT_LINES - 1].count("●") == 2
 
 
 def test_times_have_the_unit_that_suits_them():

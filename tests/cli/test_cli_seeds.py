@@ -67,7 +67,7 @@ def test_the_one_option_with_a_seed_says_that_noise_has_none():
         if isinstance(option, click.Option) and re.search("seed|random|noise|reproduc", f"{option.name} {option.opts}")
     ]
     assert [(name, option.name) for name, option in options] == [("release", "seed")]
-    assert "The noise has none" in str(options[0][1].help)
+    assert "The noise has no seed" in str(options[0][1].help)
 
 
 def test_no_environment_variable_is_read_but_those_that_are_known():

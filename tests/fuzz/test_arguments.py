@@ -169,7 +169,7 @@ def check_command(command: str, words: list[str], place: Path) -> int:
     before = {path.name for path in place.iterdir()}
     done = CliRunner().invoke(main, [command, *words])
     assert "Traceback" not in done.output
-    assert "went wrong inside" not in done.stderr, done.stderr
+    assert "internal error" not in done.stderr, done.stderr
     assert done.exit_code in (0, 1, 2), done.output
     if done.exit_code == 2:
         errors = [line for line in done.stderr.splitlines() if not line.startswith("note: ")]

@@ -67,7 +67,7 @@ def check_folder(folder: Path, *, sound: bool | None = False) -> None:
     """
     done = CliRunner().invoke(main, ["verify", str(folder)])
     shown = done.output + done.stderr
-    assert "went wrong inside" not in shown, shown
+    assert "internal error" not in shown, shown
     assert done.exit_code in ({0, 1, 2} if sound is None else {1, 2}), shown
     assert (done.exit_code == 0) == shown.endswith("checks passed.\n")
     if done.exit_code == 2:
@@ -77,7 +77,7 @@ def check_folder(folder: Path, *, sound: bool | None = False) -> None:
     page = folder.parent / "page.html"
     page.unlink(missing_ok=True)
     done = CliRunner().invoke(main, ["report", str(folder), "--out", str(page)])
-    assert "went wrong inside" not in done.stderr, done.stderr
+    assert "internal error" not in done.stderr, done.stderr
     assert done.exit_code in (0, 2)
     assert len(done.stderr.splitlines()) == (done.exit_code == 2)
     assert ELSEWHERE not in done.output + done.stderr

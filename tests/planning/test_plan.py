@@ -222,7 +222,7 @@ def test_rows_are_a_number_of_rows(rows: Any) -> None:
     [
         ({}, "give a privacy budget"),
         ({"delta": "1e-6"}, "`delta` needs `epsilon` or `rho`"),
-        ({"epsilon": 1, "delta": "1e-6", "rho": "0.1"}, "one too many"),
+        ({"epsilon": 1, "delta": "1e-6", "rho": "0.1"}, "at most two"),
         ({"epsilon": 0}, "above 0"),
         ({"rho": 0}, "above 0"),
         ({"epsilon": 1, "delta": 0}, "`delta` must be above 0"),

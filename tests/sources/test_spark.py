@@ -300,7 +300,9 @@ def test_no_cell_in_the_message_of(case: str, session: Any, capfd: pytest.Captur
 
 def test_another_version_in_the_executors_is_told(nasty: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(spark, "version", lambda name: "0.0.1")
-    with pytest.raises(InputError, match=r"the executors have a different version of certsynth\. Install the same one"):
+    with pytest.raises(
+        InputError, match=r"the executors have a different version of certsynth\. Install the same version"
+    ):
         ask(nasty.coalesce(1), nasty_schema(0, ["integers"]), RowCount())
 
 

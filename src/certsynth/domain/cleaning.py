@@ -21,11 +21,11 @@ from numba import njit
 from numpy.typing import NDArray
 
 from certsynth.base.arrays import Floats
+from certsynth.base.days import to_days
 
 Raw = NDArray[Any]
 """One column of raw values: any dtype, masked or not."""
 
-_EPOCH = datetime.date(1970, 1, 1).toordinal()
 _TRUE = frozenset({"true", "t", "yes", "y", "1"})
 _FALSE = frozenset({"false", "f", "no", "n", "0"})
 _TRUTH = {"true": 1.0, "false": 0.0}
@@ -129,8 +129,8 @@ def put_on_line(values, low, per, whole, reach, absent):  # type: ignore[no-unty
 def _objects(raw: Raw) -> list[Any]:
     """The values as Python objects; None if masked, not a time, or outside the years that Python supports."""
     if raw.dtype.kind == "M":
-        days = as_days(raw) + _EPOCH
-        known = (days >= datetime.date.min.toordinal()) & (days <= datetime.date.max.toordinal())
+        days = as_days(raw)
+        known = (days >= to_days(datetime.date.min)) & (days <= to_days(datetime.date.max))
         raw = np.where(known, np.ma.getdata(raw), np.datetime64("NaT")).astype("datetime64[us]")
     return raw.tolist()
 
@@ -160,7 +160,7 @@ def _day(value: Any) -> float:
     try:
         if not isinstance(value, datetime.date):  # a datetime is a date, too
             value = datetime.date.fromisoformat((_label(value) or "").strip()[:10])
-        return float(value.toordinal() - _EPOCH)
+        return float(to_days(value))
     except Exception:  # not a date; or pandas' NaT, which is a datetime without a day
         return math.nan
 

@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 
+from certsynth.base.days import from_days, to_days
 from certsynth.domain import Category, Column, Ordered
 from certsynth.report import bands, numerals
 from certsynth.report.calculator import label_numbers, line_numbers
@@ -30,7 +31,6 @@ KINDS = {
     "tree": "code in a tree",
     "metric": "label with distances",
 }
-_EPOCH = datetime.date(1970, 1, 1).toordinal()
 _EDGE = 1e-9  # numbers sit on lattices: no edge of a bin may be decided by the last bit of one
 _MONTHS = (1, 3, 6, 12, 24, 60, 120, 240, 600, 1200, 2400, 6000)
 
@@ -327,11 +327,11 @@ def _month_edges(column: Ordered) -> list[int]:
     days, low = column.reach + 1, int(column.low)
     if days <= MOST_BINS * 7:
         return [*range(0, days, 1 if days <= MOST_BINS else 7), days]
-    first, last = (datetime.date.fromordinal(low + d + _EPOCH) for d in (0, days - 1))
+    first, last = (from_days(low + d) for d in (0, days - 1))
     begin, end = (12 * d.year + d.month - 1 for d in (first, last))
     step = next((m for m in _MONTHS if (end - begin) / m < MOST_BINS - 1), 12_000)
     starts = [datetime.date(m // 12, m % 12 + 1, 1) for m in range(-(-(begin + 1) // step) * step, end + 1, step)]
-    return [0, *(start.toordinal() - _EPOCH - low for start in starts), days]
+    return [0, *(to_days(start) - low for start in starts), days]
 
 
 def _ticks(column: Ordered) -> list[Json]:
@@ -355,8 +355,8 @@ def _ticks(column: Ordered) -> list[Json]:
 
 
 def _years(column: Ordered) -> list[tuple[float, str]]:
-    first, last = (datetime.date.fromordinal(int(v) + _EPOCH).year for v in (column.low, column.high))
+    first, last = (from_days(int(v)).year for v in (column.low, column.high))
     step = math.ceil(numerals.step(max(last - first, 1) / 4))
     years = range(-(-(first + 1) // step) * step, last + 1, step)
-    starts = [(datetime.date(y, 1, 1).toordinal() - _EPOCH - int(column.low), y) for y in years]
+    starts = [(to_days(datetime.date(y, 1, 1)) - int(column.low), y) for y in years]
     return [(days / (column.reach + 1), str(y)) for days, y in starts]

@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-import datetime
 import math
 import re
 import unicodedata
 from decimal import ROUND_CEILING, ROUND_FLOOR, ROUND_HALF_UP, Decimal
 from fractions import Fraction
 
+from certsynth.base.days import from_days
+
 DIGITS = 4
 
-_EPOCH = datetime.date(1970, 1, 1).toordinal()
 _UP_TO = 15  # from 10^15 on, and below 10^-4, powers of ten are easier to read
 _POWERS = str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹")
 _STORED = re.compile(r"\d{1,200}(\.\d{1,40}|/[1-9]\d{0,200})?", re.ASCII)
@@ -175,7 +175,7 @@ def date(days: int) -> str:
     >>> date(0)
     '1970-01-01'
     """
-    return datetime.date.fromordinal(int(days) + _EPOCH).isoformat()
+    return from_days(int(days)).isoformat()
 
 
 def text(value: object, *, most: int = 80) -> str:
