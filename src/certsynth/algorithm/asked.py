@@ -12,7 +12,7 @@ from certsynth.algorithm.settings import Settings
 from certsynth.record.form import said_of
 from certsynth.record.record import AskedRecord, Record
 
-RECORDED = (
+RECORDED_OPTIONS = (
     "epsilon",
     "delta",
     "rho",
@@ -35,7 +35,7 @@ def asked_record(options: Mapping[str, Any], settings: Settings) -> AskedRecord:
     or not.
     """
     return AskedRecord(
-        **{name: options[name] for name in RECORDED},
+        **{name: options[name] for name in RECORDED_OPTIONS},
         certificate_share=settings.certificate_share,
         confidence=settings.confidence,
         public=options["public"] is not None,

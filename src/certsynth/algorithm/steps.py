@@ -22,10 +22,10 @@ from certsynth.algorithm.task import Task
 from certsynth.algorithm.values import Certified, Chosen, Counted, Fitted, Measured, Outcome
 from certsynth.artefact import Release, certificate_record, cleaned_table
 from certsynth.artefact.steps import (
-    COUNTED,
-    DISPLACEMENT,
     LOSS_OF_ROWS,
     LOSS_OF_SINGLES,
+    MEAN_DISPLACEMENT,
+    ROW_COUNT,
     Step,
     choice_name,
     measurement_name,
@@ -61,7 +61,7 @@ def count_rows(this: Run) -> Counted:
     )
     rows = max(noisy.values[0], 1)
     rounded = round(rows, 2 - len(str(rows)))  # two digits are enough for a plan, and such plans are found again
-    return Counted(Task(this.schema, settings, rounded), noisy, (Step.of_scalars(COUNTED, noisy),))
+    return Counted(Task(this.schema, settings, rounded), noisy, (Step.of_scalars(ROW_COUNT, noisy),))
 
 
 def choose(this: Run, task: Task) -> Chosen:
@@ -128,7 +128,7 @@ def certify(this: Run, counted: Counted, measured: Measured, fitted: Fitted) -> 
     plugged = plug_in_certificates(this, measured, fitted, displaced)
     whole, single = direct_certificates(this, counted, fitted, alone=not plugged)
     noisy = {
-        DISPLACEMENT: displaced,
+        MEAN_DISPLACEMENT: displaced,
         LOSS_OF_ROWS: whole and whole.noisy,
         LOSS_OF_SINGLES: single and single.noisy,
     }

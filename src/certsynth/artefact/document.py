@@ -12,14 +12,14 @@ from certsynth.errors import InputError
 from certsynth.record.form import from_json, json_schema
 from certsynth.record.record import FORMAT, Record
 
-EARLIER = "certsynth-certificate/1"
+EARLIER_FORMAT = "certsynth-certificate/1"
 """Certificates without the noisy integers of direct certificates and of the number of rows."""
 
 MAX_DEPTH = 16
 """Objects and lists within each other: a certificate has eight levels of them."""
 
-_LONGEST = 160  # characters of a complaint that are shown
-_TRIED = 20  # complaints that the clearest is taken from
+_MAX_MESSAGE_CHARACTERS = 160  # characters of a complaint that are shown
+_MAX_ERRORS_COMPARED = 20  # complaints that the clearest is taken from
 
 
 def to_json(document: Any) -> bytes:
@@ -31,13 +31,16 @@ def read_json(content: bytes, name: str) -> Any:
     """JSON that means the same to every reader: no key twice, no NaN, no number beyond floats, not nested deeply."""
     try:
         value = json.loads(
-            content.decode("utf-8"), object_pairs_hook=_object, parse_constant=_no_constant, parse_float=_finite
+            content.decode("utf-8"),
+            object_pairs_hook=_object_without_repeats,
+            parse_constant=_refuse_constant,
+            parse_float=_finite_float,
         )
-    except _Twice:
+    except _RepeatedKey:
         raise InputError(f"{name} has a key twice, so that readers may disagree on what it says.") from None
     except (ValueError, RecursionError):
         raise InputError(f"{name} is not valid JSON.") from None
-    if _too_deep(value):
+    if _is_too_deep(value):
         raise InputError(f"{name} is nested more deeply than any of its kind.")
     return value
 
@@ -58,10 +61,10 @@ def read_document(content: bytes) -> dict[str, Any]:
     if not isinstance(document, dict) or not isinstance(stated, str):
         raise InputError("certificate.json is not a certificate of certsynth: it does not say its format.")
     if stated != FORMAT:
-        if stated == EARLIER:
+        if stated == EARLIER_FORMAT:
             raise InputError(
-                f"certificate.json is of another version of certsynth: {EARLIER} does not hold what verify computes "
-                f"{FORMAT} from. Verify it with the version that made it, or make the release anew."
+                f"certificate.json is of another version of certsynth: {EARLIER_FORMAT} does not hold what verify "
+                f"computes {FORMAT} from. Verify it with the version that made it, or make the release anew."
             )
         known = "a certificate of another version of certsynth" if stated.startswith("certsynth-certificate/") else ""
         raise InputError(f"certificate.json is {known or 'not a certificate of certsynth'}; this one reads {FORMAT}.")
@@ -77,11 +80,15 @@ def form_problem(document: Any) -> str | None:
     """Where a certificate does not have its form, in words; None if it has."""
     import jsonschema  # only to verify: `certsynth --help` is quick
 
-    error = jsonschema.exceptions.best_match(itertools.islice(_validator().iter_errors(document), _TRIED))
+    error = jsonschema.exceptions.best_match(itertools.islice(_validator().iter_errors(document), _MAX_ERRORS_COMPARED))
     if error is None:
         return None
     where = ".".join(str(part) for part in error.absolute_path) or "the whole"
-    said = error.message if len(error.message) <= _LONGEST else error.message[:_LONGEST] + "…"
+    said = (
+        error.message
+        if len(error.message) <= _MAX_MESSAGE_CHARACTERS
+        else error.message[:_MAX_MESSAGE_CHARACTERS] + "…"
+    )
     return f"{where}: {said}"
 
 
@@ -92,29 +99,29 @@ def _validator() -> Any:
     return jsonschema.Draft202012Validator(certificate_schema())
 
 
-class _Twice(ValueError):
+class _RepeatedKey(ValueError):
     pass
 
 
-def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+def _object_without_repeats(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     made = dict(pairs)
     if len(made) < len(pairs):
-        raise _Twice
+        raise _RepeatedKey
     return made
 
 
-def _no_constant(text: str) -> None:
+def _refuse_constant(text: str) -> None:
     raise ValueError("not a JSON number")
 
 
-def _finite(text: str) -> float:
+def _finite_float(text: str) -> float:
     value = float(text)
     if not math.isfinite(value):
         raise ValueError("not a number that floats hold")
     return value
 
 
-def _too_deep(value: Any) -> bool:
+def _is_too_deep(value: Any) -> bool:
     """Whether lists and objects are nested beyond MAX_DEPTH: level by level, since recursion would be as deep."""
     level = [value]
     for _ in range(MAX_DEPTH):

@@ -23,7 +23,7 @@ from certsynth.errors import InputError
 
 SUMS = "SHA256SUMS"
 
-LARGEST = {
+MAX_FILE_BYTES = {
     SUMS: 2**16,
     SIGNATURE: 64,
     SIGNER: 2**12,
@@ -38,20 +38,20 @@ LARGEST = {
 }
 """The files of a release, and how many bytes each may have: nothing is read that is larger."""
 
-_MOST_FILES = 100
-_LINE = re.compile(r"([0-9a-f]{64})  ([^\x00-\x1f\x7f/\\]{1,255})")
+_MAX_FILES = 100
+_SUMS_LINE = re.compile(r"([0-9a-f]{64})  ([^\x00-\x1f\x7f/\\]{1,255})")
 
 _AT_FDCWD, _RENAME_NOREPLACE = -100, 1  # of Linux
 
 
 def check_target(target: Path) -> None:
     """Refuse a target that cannot be written, before anything is spent."""
-    _check_free(target)
+    _check_absent(target)
     parent = target.parent
     if not parent.is_dir():
         raise InputError(f"{parent} is not a folder; make it first, or choose another `out`.")
     try:  # whoever may do anything is still refused by some file systems: only trying tells
-        trial = _beside(target)
+        trial = _partial_path(target)
         trial.mkdir()
         trial.rmdir()
     except OSError:
@@ -70,7 +70,7 @@ def write_folder(
     `sign` makes the signature of the checksums, which is beside them.
     """
     check_target(target)
-    partial = _beside(target)
+    partial = _partial_path(target)
     try:
         sys.audit("certsynth.folder.make")
         partial.mkdir()
@@ -92,10 +92,10 @@ def write_folder(
             sync(path)
         sync(partial)
         sys.audit("certsynth.folder.rename")
-        _rename(partial, target)
+        _rename_into_place(partial, target)
     except OSError as error:
         if error.errno in (errno.EEXIST, errno.ENOTEMPTY, errno.ENOTDIR) and os.path.lexists(target):
-            _check_free(target)
+            _check_absent(target)
         reason = error.strerror or "input/output error"
         raise InputError(f"{target} was not written ({reason}); nothing is left behind.") from None
     finally:
@@ -116,9 +116,9 @@ def check_plain(folder: Path) -> None:
     try:
         with os.scandir(folder) as entries:
             for number, entry in enumerate(entries):
-                if number == _MOST_FILES:
-                    raise InputError(f"{folder} is not a release folder: it holds more than {_MOST_FILES} files.")
-                what, name = entry.stat(follow_symlinks=False), shown(entry.name)
+                if number == _MAX_FILES:
+                    raise InputError(f"{folder} is not a release folder: it holds more than {_MAX_FILES} files.")
+                what, name = entry.stat(follow_symlinks=False), printable_name(entry.name)
                 if stat.S_ISLNK(what.st_mode):
                     raise InputError(
                         f"{folder}: {name} is a link, and a release has none; copy the folder with what its links "
@@ -126,7 +126,7 @@ def check_plain(folder: Path) -> None:
                     )
                 if not stat.S_ISREG(what.st_mode):
                     raise InputError(f"{folder}: {name} is not a plain file, and a release holds nothing else.")
-                if what.st_size > LARGEST.get(entry.name, 2**40):
+                if what.st_size > MAX_FILE_BYTES.get(entry.name, 2**40):
                     raise InputError(f"{folder}: {name} is larger than any release's.")
     except OSError as error:
         raise InputError(f"{folder} cannot be read ({error.strerror or 'input/output error'}).") from None
@@ -135,7 +135,7 @@ def check_plain(folder: Path) -> None:
 def read_plain(folder: Path, name: str) -> bytes:
     """A small file of a release, which is one, whatever happened since it was looked at."""
     try:
-        return read_small_file(folder / name, max_bytes=LARGEST[name], follow_links=False)
+        return read_small_file(folder / name, max_bytes=MAX_FILE_BYTES[name], follow_links=False)
     except (OSError, FileTooLarge):
         raise InputError(
             f"{folder} is not a release folder: {name} cannot be read. Give a folder that `certsynth release` wrote."
@@ -154,21 +154,21 @@ def check_sums(folder: Path) -> list[str]:
     except UnicodeDecodeError:
         return [f"{SUMS} is not a text"]
     *lines, last = text.split("\n")
-    found = [_LINE.fullmatch(line) for line in lines]
+    found = [_SUMS_LINE.fullmatch(line) for line in lines]
     if last or not lines or not all(found):
         return [f"{SUMS} is not a list of checksums"]
     pairs = [(match[2], match[1]) for match in found if match]
     listed, present = dict(pairs), {path.name for path in folder.iterdir()} - {SUMS, SIGNATURE}
     problems = [f"{SUMS} lists a file twice"] if len(listed) < len(pairs) else []
-    problems += [f"{shown(name)} is not listed in {SUMS}" for name in present - set(listed)]
+    problems += [f"{printable_name(name)} is not listed in {SUMS}" for name in present - set(listed)]
     for name, stated in listed.items():
         if name not in present:
-            problems.append(f"{shown(name)} is missing")
-        elif name not in LARGEST:
-            problems.append(f"{shown(name)} is no file of a release: nothing is known about it")
+            problems.append(f"{printable_name(name)} is missing")
+        elif name not in MAX_FILE_BYTES:
+            problems.append(f"{printable_name(name)} is no file of a release: nothing is known about it")
         elif digest(folder / name) != stated:
             problems.append(f"{name} has been changed")
-    always = set(LARGEST) - {SUMS, SIGNATURE, SIGNER}
+    always = set(MAX_FILE_BYTES) - {SUMS, SIGNATURE, SIGNER}
     problems += [f"{name} is missing" for name in always - set(listed) - present]
     return sorted(problems)
 
@@ -178,36 +178,36 @@ def manifest(folder: Path) -> str:
     return digest(folder / SUMS)
 
 
-def shown(name: str) -> str:
+def printable_name(name: str) -> str:
     """A file's name as it may be printed, whatever somebody put into it."""
     return name if name.isprintable() else ascii(name)
 
 
-def _check_free(target: Path) -> None:
+def _check_absent(target: Path) -> None:
     if os.path.lexists(target):
         raise InputError(f"{target} exists already; a release is never overwritten. Choose another `out`.")
 
 
-def _beside(target: Path) -> Path:
+def _partial_path(target: Path) -> Path:
     """A hidden place beside the target; its name is cut so that it is no longer than names may be."""
     return target.parent / f".{target.name[:40]}.{secrets.token_hex(6)}.partial"
 
 
-def _rename(partial: Path, target: Path) -> None:
+def _rename_into_place(partial: Path, target: Path) -> None:
     """Rename, and never replace what has come to stand there in the meantime.
 
     A plain rename refuses a file, a link or a folder with something in it, and replaces a folder that is empty. Linux
     can refuse that, too; elsewhere an empty folder that somebody made at this very moment is lost, and nothing else.
     """
-    problem = _rename_to_nothing(partial, target)
+    problem = _rename_without_replacing(partial, target)
     if problem == errno.EEXIST:
         raise FileExistsError(errno.EEXIST, os.strerror(errno.EEXIST))
     if problem:
-        _check_free(target)
+        _check_absent(target)
         partial.rename(target)
 
 
-def _rename_to_nothing(partial: Path, target: Path) -> int:
+def _rename_without_replacing(partial: Path, target: Path) -> int:
     """0 if it is done, else the number of the system's reason: not every system and file system can do it."""
     if sys.platform != "linux":
         return errno.ENOSYS

@@ -25,14 +25,14 @@ def to_pandas(schema: Schema, table: Table, rows: Sequence[np.ndarray]) -> Any:
     try:
         import pandas as pd
     except ImportError:
-        _lacking("pandas")
+        _refuse_without("pandas")
 
     def series(column: Column, values: np.ma.MaskedArray[Any, Any], clean: np.ndarray) -> Any:
         absent = np.ma.getmaskarray(values)
         if (labels := _labels(column)) is not None:
             codes = np.where(absent, -1, np.where(absent, 0, clean).astype(np.int64))
             kind: Any = pd.Categorical
-            return kind.from_codes(codes, categories=list(labels), ordered=_in_order(column))
+            return kind.from_codes(codes, categories=list(labels), ordered=_is_ordered(column))
         if values.dtype.kind == "M":
             return np.where(absent, np.datetime64("NaT"), values.data).astype("datetime64[s]")
         if values.dtype.kind == "f":
@@ -50,18 +50,18 @@ def to_polars(schema: Schema, table: Table, rows: Sequence[np.ndarray]) -> Any:
     try:
         import polars as pl
     except ImportError:
-        _lacking("polars")
+        _refuse_without("polars")
 
     def series(column: Column, values: np.ma.MaskedArray[Any, Any], clean: np.ndarray) -> Any:
         absent = np.ma.getmaskarray(values)
         labels = _labels(column)
         present = values.data.copy() if labels is None else np.where(absent, 0, clean).astype(np.int64)
-        made = pl.Series(column.name, present)
+        indices = pl.Series(column.name, present)
         if absent.any():
-            made = made.set(pl.Series(absent), None)
+            indices = indices.set(pl.Series(absent), None)
         if labels is None:
-            return made
-        return pl.Series(column.name, list(labels), dtype=pl.Enum(list(labels))).gather(made)
+            return indices
+        return pl.Series(column.name, list(labels), dtype=pl.Enum(list(labels))).gather(indices)
 
     return pl.DataFrame(list(_columns(schema, table, rows, series).values()))
 
@@ -71,13 +71,15 @@ def to_arrow(schema: Schema, table: Table, rows: Sequence[np.ndarray]) -> Any:
     try:
         import pyarrow as pa
     except ImportError:
-        _lacking("pyarrow")
+        _refuse_without("pyarrow")
 
     def array(column: Column, values: np.ma.MaskedArray[Any, Any], clean: np.ndarray) -> Any:
         absent = np.ma.getmaskarray(values)
         if (labels := _labels(column)) is not None:
             codes = pa.array(np.where(absent, 0, clean).astype(np.int32), mask=absent)
-            return pa.DictionaryArray.from_arrays(codes, pa.array(list(labels), pa.string()), ordered=_in_order(column))
+            return pa.DictionaryArray.from_arrays(
+                codes, pa.array(list(labels), pa.string()), ordered=_is_ordered(column)
+            )
         return pa.array(values.data.copy(), mask=absent)
 
     return pa.table(_columns(schema, table, rows, array))
@@ -101,9 +103,9 @@ def _columns(
     schema: Schema,
     table: Table,
     rows: Sequence[np.ndarray],
-    made: Callable[[Column, np.ma.MaskedArray[Any, Any], np.ndarray], Any],
+    convert: Callable[[Column, np.ma.MaskedArray[Any, Any], np.ndarray], Any],
 ) -> dict[str, Any]:
-    return {c.name: made(c, table[c.name], clean) for c, clean in zip(schema, rows, strict=True)}
+    return {c.name: convert(c, table[c.name], clean) for c, clean in zip(schema, rows, strict=True)}
 
 
 def _labels(column: Column) -> tuple[str, ...] | None:
@@ -113,9 +115,9 @@ def _labels(column: Column) -> tuple[str, ...] | None:
     return column.values if isinstance(column, Ordered) and column.kind == "ordinal" else None
 
 
-def _in_order(column: Column) -> bool:
+def _is_ordered(column: Column) -> bool:
     return isinstance(column, Ordered)
 
 
-def _lacking(package: str) -> NoReturn:
+def _refuse_without(package: str) -> NoReturn:
     raise InputError(f"a frame of {package} needs the package {package}: pip install {package}.") from None

@@ -14,8 +14,8 @@ from certsynth.report import numerals, words
 from certsynth.report.columns import column_view
 from certsynth.report.view import column_bounds
 
-MOST_COLUMNS = 20
-MOST_SUBSETS = 20
+MAX_LISTED_COLUMNS = 20
+MAX_LISTED_SUBSETS = 20
 
 
 def release_html(schema: Schema, record: Record, rows: Table, folder: Path | None) -> str:
@@ -23,7 +23,7 @@ def release_html(schema: Schema, record: Record, rows: Table, folder: Path | Non
     certificate, size = record.certificate, numerals.count(record.release.rows)
     bounds = column_bounds(certificate, schema.names)
     shown = []
-    for column in schema.columns[:MOST_COLUMNS]:
+    for column in schema.columns[:MAX_LISTED_COLUMNS]:
         view = column_view(column, rows[column.name], bounds[column.name])
         fact = view["facts"][0] if view["facts"] else None
         own = "—"
@@ -66,7 +66,8 @@ def certificate_html(certificate: Bounds) -> str:
     """The bound, and that of each subset of columns."""
     subsets = certificate.subsets
     shown = [
-        [", ".join(map(numerals.text, columns)), numerals.upward(bound)] for columns, bound in subsets[:MOST_SUBSETS]
+        [", ".join(map(numerals.text, columns)), numerals.upward(bound)]
+        for columns, bound in subsets[:MAX_LISTED_SUBSETS]
     ]
     more = len(subsets) - len(shown)
     parts = [

@@ -17,11 +17,11 @@ from certsynth.errors import InputError
 
 SIGNER, SIGNATURE = "signer.pem", "SHA256SUMS.sig"
 
-REMEDY = "pip install 'certsynth[sign]'"
+INSTALL_COMMAND = "pip install 'certsynth[sign]'"
 
-MAX_KEY = 64 * 2**10  # bytes of a file with a key
+MAX_KEY_BYTES = 64 * 2**10  # bytes of a file with a key
 
-_SSH = b"ssh-ed25519"
+_SSH_KEY_TYPE = b"ssh-ed25519"
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,7 +39,7 @@ class PublicKey:
     @property
     def fingerprint(self) -> str:
         """As `ssh-keygen -lf` shows it."""
-        parts = (_SSH, self.raw)
+        parts = (_SSH_KEY_TYPE, self.raw)
         blob = b"".join(len(part).to_bytes(4, "big") + part for part in parts)
         return "SHA256:" + base64.b64encode(hashlib.sha256(blob).digest()).decode().rstrip("=")
 
@@ -61,7 +61,7 @@ class PublicKey:
     def load(cls, path: str | Path) -> PublicKey:
         """The key in a file, as the publisher gave it."""
         need_library()
-        content = _content(path, "`key`")
+        content = _read_key_file(path, "`key`")
         if b"PRIVATE KEY-----" in content:
             raise InputError(f"`key` {path} holds a private key; give the public one.")
         key = cls.parse(content)
@@ -98,7 +98,7 @@ class Signer:
         from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
         from cryptography.hazmat.primitives.serialization import load_pem_private_key, load_ssh_private_key
 
-        content = _content(path, "`sign`")
+        content = _read_key_file(path, "`sign`")
         if b"PUBLIC KEY-----" in content or content.startswith(b"ssh-"):
             raise InputError(f"`sign` {path} holds a public key; give the private one.")
         openssh = b"BEGIN OPENSSH PRIVATE KEY" in content
@@ -106,7 +106,7 @@ class Signer:
         try:
             key = (load_ssh_private_key if openssh else load_pem_private_key)(content, password=None)
         except Exception as error:  # whatever a text makes a parser raise, without what it says: the key is secret
-            if isinstance(error, TypeError) or b"ENCRYPTED" in content or (openssh and _locked(content)):
+            if isinstance(error, TypeError) or b"ENCRYPTED" in content or (openssh and _has_passphrase(content)):
                 raise InputError(
                     f"`sign` {path} is locked by a passphrase; give a key without one, for example one made by "
                     "openssl genpkey -algorithm ed25519."
@@ -146,19 +146,19 @@ def have_library() -> bool:
 
 def need_library() -> None:
     if not have_library():
-        raise InputError(f"signatures need the package cryptography: {REMEDY}.")
+        raise InputError(f"signatures need the package cryptography: {INSTALL_COMMAND}.")
 
 
-def _content(path: str | Path, option: str) -> bytes:
+def _read_key_file(path: str | Path, option: str) -> bytes:
     try:
-        return read_small_file(Path(path), max_bytes=MAX_KEY)
+        return read_small_file(Path(path), max_bytes=MAX_KEY_BYTES)
     except OSError as error:
         raise InputError(f"{option} {path}: {error.strerror or 'cannot be read'}. Check the path.") from None
     except FileTooLarge:
         raise InputError(f"{option} {path} is too large for a key. Check the path.") from None
 
 
-def _locked(content: bytes) -> bool:
+def _has_passphrase(content: bytes) -> bool:
     """Whether a key in OpenSSH's form names a cipher: its first field (PROTOCOL.key of OpenSSH)."""
     try:
         blob = base64.b64decode(b"".join(content.strip().splitlines()[1:-1]))

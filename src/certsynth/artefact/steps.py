@@ -13,14 +13,14 @@ from certsynth.mechanisms.scalars import NoisyScalars, is_calibrated
 from certsynth.queries.coding import MOVE_UNITS
 from certsynth.record.record import PrivacyRecord, SensitivityRecord, StepRecord
 
-COUNTED, ADAPTING = "number of rows", "choosing the resolution"
-DISPLACEMENT, LOSS_OF_ROWS, LOSS_OF_SINGLES = "mean displacement", "loss of the rows", "loss of single columns"
+ROW_COUNT, RESOLUTION_CHOICE = "number of rows", "choosing the resolution"
+MEAN_DISPLACEMENT, LOSS_OF_ROWS, LOSS_OF_SINGLES = "mean displacement", "loss of the rows", "loss of single columns"
 """Names of the steps that are neither measurements nor choices among tables, as a record has them."""
 
-WORTH = {
-    COUNTED: Fraction(1),
-    ADAPTING: Fraction(1),
-    DISPLACEMENT: Fraction(1, MOVE_UNITS),
+INTEGER_UNITS = {
+    ROW_COUNT: Fraction(1),
+    RESOLUTION_CHOICE: Fraction(1),
+    MEAN_DISPLACEMENT: Fraction(1, MOVE_UNITS),
     LOSS_OF_ROWS: Fraction(1, LOSS_UNITS),
     LOSS_OF_SINGLES: Fraction(1, LOSS_UNITS),
 }
@@ -77,7 +77,7 @@ class Step:
             sensitivity=None if changes is None else SensitivityRecord(changes.l1, changes.l2_squared),
             scale=self.scale,
             values=self.values,
-            worth=None if self.values is None else WORTH.get(self.on),
+            worth=None if self.values is None else INTEGER_UNITS.get(self.on),
         )
 
     @classmethod

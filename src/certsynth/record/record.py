@@ -67,7 +67,7 @@ NoPlugIn = Literal[
     "their error is not known without the rows"
 ]
 
-SOME = Limits({"minItems": 1})
+AT_LEAST_ONE = Limits({"minItems": 1})
 
 ONE_UNIT: Mapping[str, Any] = {
     "oneOf": [
@@ -78,7 +78,9 @@ ONE_UNIT: Mapping[str, Any] = {
 """Costs are counted in ε or in ρ."""
 
 
-def _if(key: str, holds: Mapping[str, Any], then: Mapping[str, Any], otherwise: Mapping[str, Any]) -> dict[str, Any]:
+def _conditional(
+    key: str, holds: Mapping[str, Any], then: Mapping[str, Any], otherwise: Mapping[str, Any]
+) -> dict[str, Any]:
     """What other keys are where a key is so, and what they are where it is not."""
     return {
         "if": {"properties": {key: holds}, "required": [key]},
@@ -140,7 +142,7 @@ class StepRecord:
 class PrivacyRecord:
     CONDITIONS: ClassVar = {
         "allOf": [
-            _if(
+            _conditional(
                 "rho",
                 {"type": "null"},
                 {
@@ -154,7 +156,9 @@ class PrivacyRecord:
                     "spent": {"items": {"required": ["rho"]}},
                 },
             ),
-            _if("neighbours", {"const": "add-remove"}, {"rows": {"type": "null"}}, {"rows": {"type": "integer"}}),
+            _conditional(
+                "neighbours", {"const": "add-remove"}, {"rows": {"type": "null"}}, {"rows": {"type": "integer"}}
+            ),
         ]
     }
 
@@ -173,7 +177,7 @@ class PrivacyRecord:
         "add-remove.",
         CROSS_CHECKED,
     )
-    spent: Annotated[tuple[StepRecord, ...], SOME] = said(
+    spent: Annotated[tuple[StepRecord, ...], AT_LEAST_ONE] = said(
         "The parts of the budget, in the order in which they were spent; they add up to the whole.", RECOMPUTED
     )
 
@@ -234,7 +238,7 @@ class LayerRecord:
 class MethodRecord:
     """What was measured, and how rows were fitted."""
 
-    CONDITIONS: ClassVar = _if(
+    CONDITIONS: ClassVar = _conditional(
         "projection",
         {"enum": ["particles", "simplex", "l1-ball"]},
         {"loss": {"type": "null"}},
@@ -242,7 +246,7 @@ class MethodRecord:
     )
 
     sparsity: Ways = said("How many columns a statistic may look at: the size of the largest subset.", RECOMPUTED)
-    workload: Annotated[tuple[Columns, ...], SOME] | None = said(
+    workload: Annotated[tuple[Columns, ...], AT_LEAST_ONE] | None = said(
         "The subsets of columns that were named; null if all of one size are covered.", CROSS_CHECKED
     )
     resolution: Resolution | None = said(
@@ -260,7 +264,7 @@ class MethodRecord:
         "The length of the longest path that cells are lined up along; null where they are too many for it.",
         RECOMPUTED,
     )
-    measured: Annotated[tuple[LayerRecord, ...], SOME] = said("The measurements, in order.", CROSS_CHECKED)
+    measured: Annotated[tuple[LayerRecord, ...], AT_LEAST_ONE] = said("The measurements, in order.", CROSS_CHECKED)
     projection: Literal["particles", "public", "full-grid", "drawn", "simplex", "l1-ball"] = said(
         "How rows were fitted to the noisy counts.", CROSS_CHECKED
     )
@@ -339,7 +343,7 @@ class PlugInRecord:
     bound: Bound = said("The largest bound of its subsets.", RECOMPUTED)
     confidence: Confidence = said("The probability that all of its bounds hold together.", RECOMPUTED)
     terms: PlugInTerms = said("What the largest bound is the sum of; a sum above 1 says no more than 1.", RECOMPUTED)
-    subsets: Annotated[tuple[PlugInSubset, ...], SOME] = said(
+    subsets: Annotated[tuple[PlugInSubset, ...], AT_LEAST_ONE] = said(
         "Every subset of columns that the certificate covers.", RECOMPUTED
     )
     diagnostic: DiagnosticRecord = said(
@@ -392,7 +396,7 @@ class CertificateRecord:
     direct one has all of it.
     """
 
-    CONDITIONS: ClassVar = _if(
+    CONDITIONS: ClassVar = _conditional(
         "no_plug_in", {"type": "null"}, {"plug_in": {"required": ["path"]}}, {"plug_in": {"maxProperties": 0}}
     )
 
@@ -405,7 +409,7 @@ class CertificateRecord:
     kind: Kind = said("Which of the two bounds is the smaller one.", RECOMPUTED)
     terms: PlugInTerms | DirectTerms = said("What the bound is the sum of.", RECOMPUTED)
     single_column_bound: Bound = said("The bound for statistics of one column: never above that for more.", RECOMPUTED)
-    subsets: Annotated[tuple[SubsetRecord, ...], SOME] = said(
+    subsets: Annotated[tuple[SubsetRecord, ...], AT_LEAST_ONE] = said(
         "The bound of each subset: the smaller of its plug-in bound and the direct bound.", RECOMPUTED
     )
     direct: DirectRecord | None = said(

@@ -36,7 +36,7 @@ def said_if_any(sentence: str, verified: Verified) -> Any:
     return dataclasses.field(default=None, kw_only=True, metadata={"said": Said(sentence, verified, optional=True)})
 
 
-def _same(value: Any) -> Any:
+def _unchanged(value: Any) -> Any:
     return value
 
 
@@ -53,29 +53,29 @@ class Form:
 
     schema: Mapping[str, Any]
     name: str | None = None
-    read: Callable[[Any], Any] = _same
-    write: Callable[[Any], Any] = _same
+    read: Callable[[Any], Any] = _unchanged
+    write: Callable[[Any], Any] = _unchanged
 
 
-def _text(pattern: str) -> dict[str, Any]:
+def _pattern(pattern: str) -> dict[str, Any]:
     return {"type": "string", "pattern": f"^{pattern}$(?!\\n)"}
 
 
-def _rational(text: str) -> Fraction:
+def _read_rational(text: str) -> Fraction:
     found = Fraction(text)
     if str(found) != text:
         raise ValueError("is not in lowest terms")
     return found
 
 
-def _hexadecimal(text: str) -> float:
+def _read_hexadecimal(text: str) -> float:
     found = float.fromhex(text)
     if not math.isfinite(found) or found.hex() != text:
         raise ValueError("is not written as a float is")
     return found
 
 
-_LARGEST = 2**63 - 1
+_MAX_INT64 = 2**63 - 1
 
 Name = Annotated[str, Form({"type": "string", "minLength": 1})]
 Columns = Annotated[
@@ -87,30 +87,34 @@ Columns = Annotated[
         list,
     ),
 ]
-Version = Annotated[str, Form(_text("[0-9A-Za-z.+!-]{1,64}"))]
-Identifier = Annotated[str, Form(_text("[a-z0-9-]{1,40}"))]
-Seed = Annotated[str, Form(_text("[0-9a-f]{32}"))]
-Sha256 = Annotated[str, Form(_text("[0-9a-f]{64}"))]
+Version = Annotated[str, Form(_pattern("[0-9A-Za-z.+!-]{1,64}"))]
+Identifier = Annotated[str, Form(_pattern("[a-z0-9-]{1,40}"))]
+Seed = Annotated[str, Form(_pattern("[0-9a-f]{32}"))]
+Sha256 = Annotated[str, Form(_pattern("[0-9a-f]{64}"))]
 Purpose = Annotated[
     str,
     Form(
-        _text(
+        _pattern(
             "(noisy marginals|noisy single columns|noisy marginals of [0-9]{1,4} columns|choosing among [0-9]{1,4} "
             "tables|number of rows|choosing the resolution|mean displacement|loss of the rows|loss of single columns)"
         )
     ),
 ]
-Rational = Annotated[Fraction, Form(_text("(0|[1-9][0-9]{0,199})(/[1-9][0-9]{0,199})?"), "rational", _rational, str)]
-Decimal = Annotated[str, Form(_text("(0|[1-9][0-9]{0,11})([.][0-9]{0,11}[1-9])?"), "decimal")]
+Rational = Annotated[
+    Fraction, Form(_pattern("(0|[1-9][0-9]{0,199})(/[1-9][0-9]{0,199})?"), "rational", _read_rational, str)
+]
+Decimal = Annotated[str, Form(_pattern("(0|[1-9][0-9]{0,11})([.][0-9]{0,11}[1-9])?"), "decimal")]
 """A decimal that is never below what it stands for: kept as it is written."""
-HexFloat = Annotated[float, Form(_text("0x1[.][0-9a-f]{13}p[+-][0-9]{1,4}"), "hexadecimal", _hexadecimal, float.hex)]
+HexFloat = Annotated[
+    float, Form(_pattern("0x1[.][0-9a-f]{13}p[+-][0-9]{1,4}"), "hexadecimal", _read_hexadecimal, float.hex)
+]
 Bound = Annotated[float, Form({"type": "number", "minimum": 0, "maximum": 1}, "bound", float)]
 Loss = Annotated[float, Form({"type": "number", "minimum": 0, "maximum": 1e300}, "loss", float)]
 Confidence = Annotated[float, Form({"type": "number", "minimum": 0.5, "exclusiveMaximum": 1}, "confidence", float)]
 Number = Annotated[float, Form({"type": "number", "minimum": -1e300, "maximum": 1e300}, read=float)]
-Count = Annotated[int, Form({"type": "integer", "minimum": 0, "maximum": _LARGEST}, "count")]
+Count = Annotated[int, Form({"type": "integer", "minimum": 0, "maximum": _MAX_INT64}, "count")]
 Square = Annotated[int, Form({"type": "integer", "minimum": 0, "maximum": 1e38})]
-Noisy = Annotated[int, Form({"type": "integer", "minimum": -_LARGEST - 1, "maximum": _LARGEST})]
+Noisy = Annotated[int, Form({"type": "integer", "minimum": -_MAX_INT64 - 1, "maximum": _MAX_INT64})]
 Resolution = Annotated[int, Form({"type": "integer", "minimum": 1, "maximum": 2048}, "resolution")]
 Ways = Annotated[int, Form({"type": "integer", "minimum": 1, "maximum": 1000})]
 Dimension = Annotated[int, Form({"type": "integer", "minimum": 0, "maximum": 1000})]

@@ -13,12 +13,12 @@ import numpy as np
 
 from certsynth.domain import Category, Column, Ordered
 from certsynth.report import bands, numerals
+from certsynth.report.binned_counts import BinnedCounts, bin_counts
 from certsynth.report.calculator import label_numbers, line_numbers
-from certsynth.report.heap import Heap, heap
 
-MOST_BINS = 40
+MAX_BINS = 40
 NUMBER_BINS = 32
-MOST_BARS = 12
+MAX_BARS = 12
 
 KINDS = {
     "integer": "whole number",
@@ -31,8 +31,8 @@ KINDS = {
     "metric": "label with distances",
 }
 _EPOCH = datetime.date(1970, 1, 1).toordinal()
-_EDGE = 1e-9  # numbers sit on lattices: no edge of a bin may be decided by the last bit of one
-_MONTHS = (1, 3, 6, 12, 24, 60, 120, 240, 600, 1200, 2400, 6000)
+_ROUNDING = 1e-9  # numbers sit on lattices: no edge of a bin may be decided by the last bit of one
+_BIN_MONTHS = (1, 3, 6, 12, 24, 60, 120, 240, 600, 1200, 2400, 6000)
 
 Json = dict[str, Any]
 
@@ -83,7 +83,7 @@ def _ordered_view(
     """A column on a line, and its median, which is shown last."""
     rows, (offsets, absent) = len(values), _offsets(column, values)
     average = _average(column, offsets)
-    spread, places = _spread(column, offsets, rows), heap(column, offsets, absent)
+    spread, places = _spread(column, offsets, rows), bin_counts(column, offsets, absent)
     if average is not None and not column.missing:
         spread["mean"] = _mean_mark(column, average, own)
     if spread["form"] == "histogram":
@@ -206,9 +206,9 @@ def _mean(column: Ordered, average: float | None, bound: float, *, present: int,
     return _fact(what, *numerals.around(value, width), width)
 
 
-def _median(column: Ordered, places: Heap, bound: float) -> Json:
+def _median(column: Ordered, places: BinnedCounts, bound: float) -> Json:
     """Where half of the values lie below, in the real rows: two values of the column, rounded outward."""
-    low, high = bands.quantile(places, bound, 0.5)
+    low, high = bands.quantile_range(places, bound, 0.5)
     what = "real median between" if not column.missing else "real median, of values present, between"
     if not column.whole:
         ends = [column.low + at * span(column) for at in (low, high)]
@@ -223,7 +223,7 @@ def _median(column: Ordered, places: Heap, bound: float) -> Json:
     return _fact(what, " and ".join(said), None, None)
 
 
-def _band(column: Ordered, places: Heap, bound: float) -> Json:
+def _band(column: Ordered, places: BinnedCounts, bound: float) -> Json:
     """Up to each place of the axis: the share of synthetic rows, and where that of the real rows lies.
 
     A step may stand for many values. `before` is the synthetic share up to the first of them, `share` up to the last.
@@ -231,10 +231,10 @@ def _band(column: Ordered, places: Heap, bound: float) -> Json:
     below, counts = places.places, np.cumsum([0, *places.counts])
 
     def up_to(end: float) -> float:
-        return int(counts[np.searchsorted(below, end + _EDGE, side="right")]) / max(places.rows, 1)
+        return int(counts[np.searchsorted(below, end + _ROUNDING, side="right")]) / max(places.rows, 1)
 
     steps = []
-    for left, right, least, largest in bands.band(column, places, bound):
+    for left, right, least, largest in bands.share_band(column, places, bound):
         first, last = left, right
         if column.whole:
             first, last = (
@@ -251,16 +251,16 @@ def _whiskers(bars: Sequence[Json], bound: float) -> None:
         bar["least"], bar["largest"] = max(0.0, bar["share"] - bound), min(1.0, bar["share"] + bound)
 
 
-def _whiskers_in_order(bars: Sequence[Json], column: Ordered, places: Heap, bound: float) -> None:
+def _whiskers_in_order(bars: Sequence[Json], column: Ordered, places: BinnedCounts, bound: float) -> None:
     """The same for values in an order, each of which is near to the next: a row moves there at little cost."""
     reach = max(column.reach, 1)
     for i, bar in enumerate(bars):
         away = np.append(np.abs(places.places - i / reach), 1.0)
         only = column.reach == 0
         there = np.append(np.where(np.abs(places.places - i / reach) < 0.5 / reach, 1.0 if only else 1 / reach, 0.0), 0)
-        bar["largest"] = bands.most(away, places, bound)
+        bar["largest"] = bands.max_share(away, places, bound)
         sure = only and not column.missing
-        bar["least"] = 1.0 if sure else max(0.0, 1 - bands.most(there, places, bound))
+        bar["least"] = 1.0 if sure else max(0.0, 1 - bands.max_share(there, places, bound))
 
 
 def _shares(column: Column, counts: Sequence[int], rows: int, bound: float) -> list[Json]:
@@ -278,12 +278,12 @@ def _bar(label: str, number: int, rows: int) -> Json:
 def _bars(labels: Sequence[str], counts: Sequence[int], rows: int) -> Json:
     """A bar for each label; where there are many, for the most frequent and one for all others."""
     order, rest = list(range(len(labels))), 0
-    if len(labels) > MOST_BARS:
+    if len(labels) > MAX_BARS:
         order = sorted(order, key=lambda i: (-counts[i], i))
-        rest = int(sum(counts[i] for i in order[MOST_BARS - 1 :]))
-        order = order[: MOST_BARS - 1]
+        rest = int(sum(counts[i] for i in order[MAX_BARS - 1 :]))
+        order = order[: MAX_BARS - 1]
     bars = [_bar(numerals.text(labels[i], most=40) or "(empty text)", counts[i], rows) for i in order]
-    if len(labels) > MOST_BARS:
+    if len(labels) > MAX_BARS:
         others = _bar(f"{len(labels) - len(order):,} other values", rest, rows)
         bars.append(others | {"together": True})
     return {"form": "bars", "bars": bars}
@@ -291,11 +291,11 @@ def _bars(labels: Sequence[str], counts: Sequence[int], rows: int) -> Json:
 
 def _spread(column: Ordered, offsets: np.ndarray, rows: int) -> Json:
     """A histogram: bins with their ends as parts of the axis, and places to write numbers at."""
-    if column.kind == "ordinal" and len(column.values) <= MOST_BARS:
+    if column.kind == "ordinal" and len(column.values) <= MAX_BARS:
         return _bars(column.values, np.bincount(offsets, minlength=len(column.values)).tolist(), rows)
     if column.kind == "number":
         edges = np.arange(NUMBER_BINS + 1) / NUMBER_BINS
-        codes = np.minimum((offsets + _EDGE) * NUMBER_BINS, NUMBER_BINS - 1).astype(np.int64)
+        codes = np.minimum((offsets + _ROUNDING) * NUMBER_BINS, NUMBER_BINS - 1).astype(np.int64)
     else:
         edges = np.array(_month_edges(column) if column.kind == "date" else _whole_edges(column.reach + 1))
         codes = np.searchsorted(edges, offsets.astype(np.int64), side="right") - 1
@@ -318,18 +318,18 @@ def _mean_mark(column: Ordered, average: float, bound: float) -> Json:
 
 
 def _whole_edges(values: int) -> list[int]:
-    width = max(1, math.ceil(numerals.step(values / MOST_BINS)))
+    width = max(1, math.ceil(numerals.step(values / MAX_BINS)))
     return [*range(0, values, width), values]
 
 
 def _month_edges(column: Ordered) -> list[int]:
     """Days, weeks, or the first days of months and years that lie within the column's range."""
     days, low = column.reach + 1, int(column.low)
-    if days <= MOST_BINS * 7:
-        return [*range(0, days, 1 if days <= MOST_BINS else 7), days]
+    if days <= MAX_BINS * 7:
+        return [*range(0, days, 1 if days <= MAX_BINS else 7), days]
     first, last = (datetime.date.fromordinal(low + d + _EPOCH) for d in (0, days - 1))
     begin, end = (12 * d.year + d.month - 1 for d in (first, last))
-    step = next((m for m in _MONTHS if (end - begin) / m < MOST_BINS - 1), 12_000)
+    step = next((m for m in _BIN_MONTHS if (end - begin) / m < MAX_BINS - 1), 12_000)
     starts = [datetime.date(m // 12, m % 12 + 1, 1) for m in range(-(-(begin + 1) // step) * step, end + 1, step)]
     return [0, *(start.toordinal() - _EPOCH - low for start in starts), days]
 

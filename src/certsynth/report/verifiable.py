@@ -1,4 +1,4 @@
-"""What anybody can check about a release, and what nobody can: sentences of `certsynth verify` and of the report."""
+"""Properties of a release that anybody can check, and those that nobody can, as `verify` and the report state them."""
 
 from __future__ import annotations
 
@@ -18,36 +18,36 @@ CHECKS = {
     "description": "the description for tools that read tables",
     "report": "this report, byte for byte",
 }
-"""By the name of the check."""
+"""Sentence for each check, by the name of the check."""
 
 _ADDING = {"epsilon": "and its parts add up", "rho": "its parts add up, and ρ means that ε and δ"}
 
-CANNOT = (
+UNVERIFIABLE = (
     "that the noisy counts are those of the real rows, with noise that was drawn as stated",
     "that the real rows were read as the schema says, are the rows that they are said to be, and are as many as stated",
     "that the budget was not spent elsewhere as well: other releases from the same rows add theirs",
     "that the confidence was chosen before the noise was drawn",
     "how the method was chosen and the rows were fitted: predictions and names, which no bound is made smaller by",
 )
-"""Whatever the release."""
+"""Properties that cannot be checked of any release."""
 
-CANNOT_OF_STEPS = {
+UNVERIFIABLE_BY_STEP = {
     "number of rows": "the noisy number of rows, which bounds are divided by where the true one is hidden",
     "mean displacement": "the noisy displacement that the plug-in certificate uses: it is only checked that rows can "
     "have it",
     "loss of the rows": "the noisy losses that the direct certificate starts from: only the owner of the real rows can "
     "compute the loss",
 }
-"""By what a step of the budget was spent on."""
+"""Properties that cannot be checked if the budget has this step, by the name of the step."""
 
 
 def can_verify(unit: str) -> list[str]:
-    """`unit`: what the budget is counted in, "epsilon" or "rho"."""
+    """List what can be checked; `unit` is the unit of the budget, "epsilon" or "rho"."""
     sign = {"epsilon": "ε", "rho": "ρ"}[unit]
     return [text.format(sign=sign, adding=_ADDING[unit]) for text in CHECKS.values()]
 
 
 def cannot_verify(record: Record) -> list[str]:
-    """What nobody can check of the release that has this record."""
+    """List what nobody can check about the release with this record."""
     made = {step.on for step in record.privacy.spent}
-    return [*CANNOT, *(text for what, text in CANNOT_OF_STEPS.items() if what in made)]
+    return [*UNVERIFIABLE, *(text for what, text in UNVERIFIABLE_BY_STEP.items() if what in made)]

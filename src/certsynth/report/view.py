@@ -26,16 +26,16 @@ from certsynth.report.calculator import calculator_view
 from certsynth.report.choice import choice_view
 from certsynth.report.columns import column_view, span
 
-MOST_PICTURES = 60
+MAX_DRAWN_COLUMNS = 60
 """Columns that are drawn; the others are listed."""
-MOST_SUBSETS = 60
+MAX_LISTED_SUBSETS = 60
 """Subsets that are listed, largest bound first; certificate.json has them all."""
-MOST_MAPPED = 60
+MAX_MAPPED_COLUMNS = 60
 """Columns up to which all pairs are drawn as a map."""
 
-LONG = 9
+MAX_EXACT_CHARACTERS = 9
 """Characters up to which a part of the budget has all its digits; longer ones are rounded up to four."""
-LEVELS = 6
+MAP_SHADES = 6
 """Shades of the map."""
 
 Json = dict[str, Any]
@@ -58,9 +58,9 @@ def view(record: Record, schema: Schema, table: Mapping[str, Any]) -> Json:
         "diagnostic": _diagnostic(certificate.plug_in),
         "choice": choice_view(record),
         "subsets": _subsets(certificate, schema),
-        "columns": {"drawn": columns[:MOST_PICTURES], "listed": columns[MOST_PICTURES:]},
-        "calculator": calculator_view(certificate, schema.names, numbers[:MOST_PICTURES]),
-        "calculator_text": words.calculator(len(schema), MOST_PICTURES),
+        "columns": {"drawn": columns[:MAX_DRAWN_COLUMNS], "listed": columns[MAX_DRAWN_COLUMNS:]},
+        "calculator": calculator_view(certificate, schema.names, numbers[:MAX_DRAWN_COLUMNS]),
+        "calculator_text": words.calculator(len(schema), MAX_DRAWN_COLUMNS),
         "rules_of_thumb": [
             {"statistic": what, "off": off, "example": example} for what, off, example in words.RULES_OF_THUMB
         ],
@@ -77,7 +77,7 @@ def view(record: Record, schema: Schema, table: Mapping[str, Any]) -> Json:
     }
 
 
-WOVEN = ("tree", "metric")
+KINDS_WITH_DISTANCES = ("tree", "metric")
 """Kinds of columns whose labels have distances of their own."""
 
 
@@ -92,7 +92,7 @@ def column_bounds(certificate: CertificateRecord, names: Sequence[str]) -> dict[
 
 def _promise(record: Record, schema: Schema, columns: Sequence[Json]) -> Json:
     certificate, sparsity = record.certificate, record.release.sparsity
-    complete = _complete(certificate, schema, sparsity)
+    complete = _covers_all_subsets(certificate, schema, sparsity)
     bound, single = certificate.bound, certificate.single_column_bound
     shown = {
         "bound": bound,
@@ -110,18 +110,20 @@ def _promise(record: Record, schema: Schema, columns: Sequence[Json]) -> Json:
         "plainly": words.plainly(shown),
         "statement": words.statement(shown),
         "in_plain_words": _examples(schema, columns, certificate, complete=complete),
-        "scaled": _scaled(schema),
+        "scaled": _scaling_text(schema),
     }
 
 
-def _scaled(schema: Schema) -> str:
+def _scaling_text(schema: Schema) -> str:
     """What is said of distances beyond the usual."""
-    kinds = {kind: [numerals.text(c.name) for c in schema if getattr(c, "kind", "") == kind] for kind in WOVEN}
+    kinds = {
+        kind: [numerals.text(c.name) for c in schema if getattr(c, "kind", "") == kind] for kind in KINDS_WITH_DISTANCES
+    }
     weights = {numerals.text(c.name): numerals.plain(float(c.weight)) for c in schema if c.weight != 1}
     return words.scaled(weights, *kinds.values())
 
 
-def _complete(certificate: CertificateRecord, schema: Schema, sparsity: int) -> bool:
+def _covers_all_subsets(certificate: CertificateRecord, schema: Schema, sparsity: int) -> bool:
     """Whether the subsets are all of `sparsity` columns, or only some that were asked for."""
     covered = {frozenset(subset.columns) for subset in certificate.subsets if len(subset.columns) == sparsity}
     return len(covered) == math.comb(len(schema), sparsity)
@@ -141,7 +143,7 @@ def _examples(schema: Schema, columns: Sequence[Json], certificate: CertificateR
     ranked = [(c, shown) for wanted in kinds for c, shown in lines if c.kind in wanted and not c.missing]
     if ranked:
         column, shown = ranked[0]
-        said.append(words.mean_example(shown, column.kind, numerals.plain(_whole(span(column)))))
+        said.append(words.mean_example(shown, column.kind, numerals.plain(_as_int_if_whole(span(column)))))
     shares = _share_example(schema, certificate, complete=complete)
     return said + ([shares] if shares else [])
 
@@ -158,8 +160,10 @@ def _share_example(schema: Schema, certificate: CertificateRecord, *, complete: 
     for subset in certificate.subsets:
         labels = [name for name in subset.columns if name in closest]
         together = max(together, len(labels))
-        off = max(off, _off_by(subset, labels, closest, certificate))
-        off_apart = max(off_apart, _off_by(subset, [name for name in labels if name not in near], closest, certificate))
+        off = max(off, _share_error(subset, labels, closest, certificate))
+        off_apart = max(
+            off_apart, _share_error(subset, [name for name in labels if name not in near], closest, certificate)
+        )
     if not together or (off >= 1 and (off_apart >= 1 or not off_apart)):
         return ""
     what = words.categories(together, complete=complete)
@@ -169,7 +173,7 @@ def _share_example(schema: Schema, certificate: CertificateRecord, *, complete: 
     return words.share_example(what, numerals.points(off_apart), names, numerals.points(off) if off < 1 else None)
 
 
-def _off_by(
+def _share_error(
     subset: SubsetRecord, labels: Sequence[str], closest: Mapping[str, Fraction], certificate: CertificateRecord
 ) -> float:
     """How far a share of rows with some labels in these columns of the subset can be off."""
@@ -182,7 +186,7 @@ def _off_by(
     return float(exact) if Fraction(repr(float(exact))) >= exact else math.nextafter(float(exact), math.inf)
 
 
-def _whole(value: float) -> float | int:
+def _as_int_if_whole(value: float) -> float | int:
     return int(value) if abs(value) < 2**53 and value == int(value) else value
 
 
@@ -204,7 +208,7 @@ def _privacy(record: Record, schema: Schema) -> Json:
         "neighbours_text": words.NEIGHBOURS.get(relation, relation),
         "unit": numerals.text(schema.unit, most=200),
         "rows": rows,
-        "ledger_text": words.ledger(_entry(record.ledger)),
+        "ledger_text": words.ledger(_entry_prefix(record.ledger)),
         "rows_text": words.HIDDEN_ROWS if rows is None else f"{numerals.count(rows)}, which is public",
         "synthetic_rows": numerals.count(record.release.rows),
         "spent": spent,
@@ -212,7 +216,7 @@ def _privacy(record: Record, schema: Schema) -> Json:
     }
 
 
-def _entry(stated: str | None) -> str | None:
+def _entry_prefix(stated: str | None) -> str | None:
     """The first digits of the hash of a line in a ledger."""
     return numerals.text(stated, most=13) if stated else None
 
@@ -226,8 +230,8 @@ def _spent(what: str, part: Fraction | None, whole: Fraction) -> Json:
     return {
         "on": on,
         "why": why,
-        "amount": exact if len(exact) <= LONG else numerals.upward(float(scaled)),
-        "rounded": len(exact) > LONG,
+        "amount": exact if len(exact) <= MAX_EXACT_CHARACTERS else numerals.upward(float(scaled)),
+        "rounded": len(exact) > MAX_EXACT_CHARACTERS,
         "part": float(part / whole),
         "share": numerals.share(part.numerator * whole.denominator, part.denominator * whole.numerator),
     }
@@ -333,17 +337,17 @@ def _subsets(certificate: CertificateRecord, schema: Schema) -> Json:
     alike = len({row[shown] for row in rows}) == 1
     ranked = sorted(rows, key=lambda row: (-row[shown], row["places"]))
     sizes = {len(row["columns"]) for row in rows}
-    mapped = sizes == {2} and 2 < len(schema) <= MOST_MAPPED and not alike
+    mapped = sizes == {2} and 2 < len(schema) <= MAX_MAPPED_COLUMNS and not alike
     what = words.subsets_of(sizes)
     return {
         "title": words.subsets_title(sizes),
         "number": len(rows),
         "has_plug_in": bool(found),
-        "caption": words.subsets_caption(what, len(rows), MOST_SUBSETS, plug_in=bool(found)),
+        "caption": words.subsets_caption(what, len(rows), MAX_LISTED_SUBSETS, plug_in=bool(found)),
         "shown": shown,
         "introduction": words.subsets_text(what, rows, uniform=uniform, alike=alike),
         "map": _map(rows, shown, schema.columns) if mapped else None,
-        "rows": ranked[:MOST_SUBSETS],
+        "rows": ranked[:MAX_LISTED_SUBSETS],
     }
 
 
@@ -362,7 +366,7 @@ def _map(rows: Sequence[Json], shown: str, columns: Sequence[Column]) -> Json:
                 "value": row[shown],
                 "text": row[f"{shown}_text"],
                 "short": numerals.short(row[shown]),
-                "level": min(LEVELS - 1, int(LEVELS * (row[shown] - low) / (high - low))) if high > low else 0,
+                "level": min(MAP_SHADES - 1, int(MAP_SHADES * (row[shown] - low) / (high - low))) if high > low else 0,
             }
             for row in rows
         ],

@@ -208,7 +208,7 @@ def categories(columns: int, *, complete: bool = True) -> str:
     return f"any {'category' if columns == 1 else 'combination of categories'} in the columns of one named subset"
 
 
-MOST_NAMED = 3
+MAX_NAMED_COLUMNS = 3
 """Columns that a sentence names; of more it says what they have in common."""
 
 
@@ -218,15 +218,10 @@ def share_example(what: str, points: str, near: Sequence[str] = (), points_near:
     said = f"The share of rows with {what}, or with any group of them, is right within ± {points} percentage points"
     if not near:
         return f"{said}."
-    which = (
-        _listed(near)
-        if len(near) <= MOST_NAMED
-        else f"one of the {len(near):,} columns whose labels are less than 1 apart"
-    )
+    many = len(near) > MAX_NAMED_COLUMNS
+    which = f"one of the {len(near):,} columns whose labels are less than 1 apart" if many else _listed(near)
     off = "it can be anything" if points_near is None else f"within ± {points_near}"
-    return (
-        f"{said}; where {which} {'is' if len(near) == 1 or len(near) > MOST_NAMED else 'are'} among the columns, {off}."
-    )
+    return f"{said}; where {which} {'is' if len(near) == 1 or many else 'are'} among the columns, {off}."
 
 
 def privacy(definition: str, stated: Mapping[str, str | None]) -> str:
