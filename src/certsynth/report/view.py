@@ -1,4 +1,4 @@
-"""A release as one plain dict: every number and every sentence of the report. Nothing is computed after this."""
+"""The view of a release: one plain dict with every number and sentence of the report. Later steps only lay it out."""
 
 from __future__ import annotations
 
@@ -27,22 +27,22 @@ from certsynth.report.choice import choice_view
 from certsynth.report.columns import column_view, span
 
 MAX_DRAWN_COLUMNS = 60
-"""Columns that are drawn; the others are listed."""
+"""Columns that have a chart; the others are listed, so that wide tables give a page of readable length."""
 MAX_LISTED_SUBSETS = 60
-"""Subsets that are listed, largest bound first; certificate.json has them all."""
+"""Subsets in the table, largest bound first; certificate.json has them all."""
 MAX_MAPPED_COLUMNS = 60
-"""Columns up to which all pairs are drawn as a map."""
+"""Columns up to which all pairs are drawn as a map: with more, cells are too small to see."""
 
 MAX_EXACT_CHARACTERS = 9
-"""Characters up to which a part of the budget has all its digits; longer ones are rounded up to four."""
+"""Characters up to which a part of the budget is shown exactly; longer ones are rounded up to four digits."""
 MAP_SHADES = 6
-"""Shades of the map."""
+"""Shades of the map: as many as can be told apart."""
 
 Json = dict[str, Any]
 
 
 def view(record: Record, schema: Schema, table: Mapping[str, Any]) -> Json:
-    """What the report says of the release that has this record."""
+    """Return everything that the report states about the release with this record."""
     certificate = record.certificate
     bounds = column_bounds(certificate, schema.names)
     columns = [column_view(c, table[c.name], bounds[c.name]) for c in schema]
@@ -82,7 +82,7 @@ KINDS_WITH_DISTANCES = ("tree", "metric")
 
 
 def column_bounds(certificate: CertificateRecord, names: Sequence[str]) -> dict[str, float]:
-    """For each column the smallest bound that covers it: a column is no further off than any subset that holds it."""
+    """Return the smallest bound of each column: the bound of a subset also holds for each of its columns."""
     bounds = dict.fromkeys(names, 1.0)
     for subset in certificate.subsets:
         for name in subset.columns:
@@ -115,7 +115,7 @@ def _promise(record: Record, schema: Schema, columns: Sequence[Json]) -> Json:
 
 
 def _scaling_text(schema: Schema) -> str:
-    """What is said of distances beyond the usual."""
+    """Explain weights and distances of labels that are not 1."""
     kinds = {
         kind: [numerals.text(c.name) for c in schema if getattr(c, "kind", "") == kind] for kind in KINDS_WITH_DISTANCES
     }
@@ -124,15 +124,15 @@ def _scaling_text(schema: Schema) -> str:
 
 
 def _covers_all_subsets(certificate: CertificateRecord, schema: Schema, sparsity: int) -> bool:
-    """Whether the subsets are all of `sparsity` columns, or only some that were asked for."""
+    """Whether the certificate covers every subset of `sparsity` columns, not only a named workload."""
     covered = {frozenset(subset.columns) for subset in certificate.subsets if len(subset.columns) == sparsity}
     return len(covered) == math.comb(len(schema), sparsity)
 
 
 def _examples(schema: Schema, columns: Sequence[Json], certificate: CertificateRecord, *, complete: bool) -> list[str]:
-    """What the bound says of this table: the mean of the first column that has one, and shares of categories.
+    """Explain the bound with this table: the mean of the first column that has one, and shares of categories.
 
-    `complete`: subsets of columns are all of one size.
+    `complete`: all subsets of one size are covered.
     """
     bound = certificate.bound
     if bound >= 1:
@@ -149,10 +149,10 @@ def _examples(schema: Schema, columns: Sequence[Json], certificate: CertificateR
 
 
 def _share_example(schema: Schema, certificate: CertificateRecord, *, complete: bool) -> str:
-    """What the bound says of shares of categories: of all columns of labels, and of those whose labels are 1 apart.
+    """Explain the bound with shares of categories: for all categorical columns, and for those whose labels are 1 apart.
 
-    Whether a row has some labels in the columns T of a subset changes by 1 over a distance of at least the smallest one
-    of two labels in T: its share is off by at most bound / that distance.
+    The indicator of some labels in the columns T of a subset changes by 1 over at least the smallest distance of two
+    labels in T, so its share is off by at most bound / that distance.
     """
     closest = {c.name: c.min_label_distance for c in schema if isinstance(c, Category)}
     near = [name for name, distance in closest.items() if distance < 1]
@@ -176,7 +176,7 @@ def _share_example(schema: Schema, certificate: CertificateRecord, *, complete: 
 def _share_error(
     subset: SubsetRecord, labels: Sequence[str], closest: Mapping[str, Fraction], certificate: CertificateRecord
 ) -> float:
-    """How far a share of rows with some labels in these columns of the subset can be off."""
+    """Bound the error of the share of rows that have given labels in these columns of the subset."""
     if not labels:
         return 0.0
     bound = subset.bound
@@ -194,7 +194,7 @@ def _privacy(record: Record, schema: Schema) -> Json:
     privacy, unit = record.privacy, record.privacy.unit
     budget = {"epsilon": privacy.epsilon, "delta": privacy.delta, "rho": privacy.rho}
     stated = {key: None if budget[key] is None else numerals.text(budget[key]) for key in words.SIGNS}
-    whole = numerals.rational(privacy.rho or privacy.epsilon) or Fraction(1)  # nothing is spent on a table of one cell
+    whole = numerals.rational(privacy.rho or privacy.epsilon) or Fraction(1)  # a table of one cell costs nothing
     relation, rows = privacy.neighbours, privacy.rows
     spent = [_spent(part.on, part.rho if part.epsilon is None else part.epsilon, whole) for part in privacy.spent]
     return {
@@ -217,12 +217,12 @@ def _privacy(record: Record, schema: Schema) -> Json:
 
 
 def _entry_prefix(stated: str | None) -> str | None:
-    """The first digits of the hash of a line in a ledger."""
+    """Shorten the hash of a ledger entry to its first digits."""
     return numerals.text(stated, most=13) if stated else None
 
 
 def _spent(what: str, part: Fraction | None, whole: Fraction) -> Json:
-    """Amounts are rounded up if at all: what was spent is never shown as less."""
+    """Return one part of the budget. Its amount is exact or rounded up, never down."""
     part = Fraction(0) if part is None else part
     on, why = words.SPENT.get(what, (numerals.text(what), ""))
     scaled = Decimal(-(-part.numerator * 10**12 // part.denominator)).scaleb(-12)
@@ -238,9 +238,9 @@ def _spent(what: str, part: Fraction | None, whole: Fraction) -> Json:
 
 
 def _meaning(privacy: PrivacyRecord) -> list[str]:
-    """What the guarantee means for one row. Odds are bounded by ε alone: with a δ, or another definition, they are not.
+    """Explain the guarantee for one row. Only pure ε bounds the odds; a δ, or another definition, does not.
 
-    ρ is told as (ε, δ) by a bound on what all outcomes together exceed, e^ε P + δ, so that is what is said.
+    ρ implies (ε, δ): the probability of any set of outcomes is at most e^ε P + δ, which is what the sentences say.
     """
     factor = numerals.odds(numerals.rational(privacy.epsilon))
     if privacy.delta is not None:
@@ -256,7 +256,7 @@ def _certificates_text(certificate: CertificateRecord) -> str:
 
 
 def _certificates(certificate: CertificateRecord) -> list[Json]:
-    """The certificates in the release with their terms: the direct ones first, then the plug-in ones."""
+    """List the certificates of the release with their terms: the direct ones first, then the plug-in ones."""
     found: list[tuple[str, DirectRecord | PlugInRecord | None]] = [
         ("direct", certificate.direct),
         ("single_column", certificate.single_column),
@@ -315,7 +315,7 @@ def _diagnostic(plug_in: PlugInRecords) -> Json | None:
 
 
 def _subsets(certificate: CertificateRecord, schema: Schema) -> Json:
-    """Every subset with its bound. Where one number covers them all, what tells them apart is the plug-in bound."""
+    """List subsets with their bounds. If all have the same bound, they are ranked by their plug-in bounds."""
     found = certificate.plug_in.tightest
     plug = {subset.columns: subset for subset in found.subsets} if found else {}
     rows: list[Json] = []
@@ -352,7 +352,7 @@ def _subsets(certificate: CertificateRecord, schema: Schema) -> Json:
 
 
 def _map(rows: Sequence[Json], shown: str, columns: Sequence[Column]) -> Json:
-    """All pairs as cells of a few levels, from the smallest value to the largest."""
+    """Return all pairs as cells in `MAP_SHADES` levels, from the smallest value to the largest."""
     smallest, largest = (f(rows, key=lambda row: row[shown]) for f in (min, max))
     low, high = smallest[shown], largest[shown]
     return {
@@ -376,7 +376,7 @@ def _map(rows: Sequence[Json], shown: str, columns: Sequence[Column]) -> Json:
 def _made_with(record: Record) -> list[Json]:
     made: list[tuple[str, Any]] = [("certsynth", record.certsynth), ("format of the certificate", record.format)]
     for key, value in said_of(record.release):
-        if value is None or (key == "growth" and value == "0"):  # weights that do not grow are no setting
+        if value is None or (key == "growth" and value == "0"):  # weights that do not grow are not listed
             continue
         in_words = {"measured": words.measured, "workload": len}
         made.append((key, in_words[key](value) if key in in_words else value))

@@ -1,4 +1,4 @@
-"""The sentences of the report. Numbers come in as text; a reader who knows no statistics should get through."""
+"""The sentences of the report, for readers without a statistical background. Numbers are passed in as text."""
 
 from __future__ import annotations
 
@@ -42,14 +42,14 @@ ONLY_PLUG_IN = (
 
 
 def only_direct(why: str) -> str:
-    """`why`: why there is no plug-in certificate."""
+    """Introduce a release without a plug-in certificate; `why` gives the reason."""
     return (
         "The release carries a direct certificate, and one for single columns: the distance of the rows was measured "
         f"itself. Beside them {why}."
     )
 
 
-# What it is made of: rows, noise or cells, which are the colours of the chart.
+# The role of each term of a certificate, which is its colour in the chart.
 TERMS = {
     "measured_loss": "rows",
     "slack": "noise",
@@ -153,7 +153,7 @@ SETTINGS = {
 
 
 def looks_at(sparsity: int, complete: bool = True) -> str:
-    """Which statistics the promise is about."""
+    """Say which columns a certified statistic may use."""
     if not complete:
         return "at the columns of one of the named subsets"
     return "at one column" if sparsity == 1 else f"at no more than {sparsity} columns"
@@ -174,7 +174,7 @@ def plainly(promise: Mapping[str, Any]) -> str:
 
 
 def scaled(weights: Mapping[str, str], trees: Sequence[str], metrics: Sequence[str]) -> str:
-    """How far values of columns are from each other, where that is not plain: texts of names and numbers."""
+    """Explain distances between values that are not the usual ones; names and numbers are passed in as text."""
     said = []
     if weights:
         each = ", ".join(f"“{name}” to {weight}" for name, weight in weights.items())
@@ -191,7 +191,7 @@ def _listed(names: Sequence[str]) -> str:
 
 
 def mean_example(column: Mapping[str, Any], kind: str, width: str) -> str:
-    """What the bound says about the mean of one column, which has no missing values."""
+    """Explain the bound with the mean of a column that has no missing values."""
     fact = column["facts"][0]
     measure = {"date": f"{width} days", "ordinal": f"{width} places"}.get(kind, width)
     extent = f"which has {column['range']}" if kind == "ordinal" else f"which runs from {column['range']}"
@@ -202,19 +202,25 @@ def mean_example(column: Mapping[str, Any], kind: str, width: str) -> str:
 
 
 def categories(columns: int, *, complete: bool = True) -> str:
-    """What shares are of. `complete`: any columns are covered together, up to this number; else those of one subset."""
+    """Name the groups whose shares are certified.
+
+    `complete`: any columns, up to this number, are covered together; otherwise only those of one named subset.
+    """
     if complete:
         return "any category" if columns == 1 else f"any combination of categories in up to {columns} columns"
     return f"any {'category' if columns == 1 else 'combination of categories'} in the columns of one named subset"
 
 
 MAX_NAMED_COLUMNS = 3
-"""Columns that a sentence names; of more it says what they have in common."""
+"""Columns that a sentence lists by name; more are described by their common property."""
 
 
 def share_example(what: str, points: str, near: Sequence[str] = (), points_near: str | None = None) -> str:
-    """`near`: columns whose labels are less than 1 apart. Shares with one of these are off by `points_near`; None: by
-    anything."""
+    """Explain the bound with shares of rows.
+
+    `near`: columns whose labels are less than 1 apart. Shares that involve one of them are off by at most
+    `points_near`; None: by anything.
+    """
     said = f"The share of rows with {what}, or with any group of them, is right within ± {points} percentage points"
     if not near:
         return f"{said}."
@@ -260,7 +266,7 @@ def odds(factor: str) -> str:
 
 
 def subsets_of(sizes: set[int]) -> str:
-    """Name for subsets of these sizes."""
+    """Name subsets of these sizes."""
     names = {1: "columns", 2: "pairs of columns", 3: "triples of columns"}
     if len(sizes) > 1:
         return "subsets of columns"
@@ -273,7 +279,10 @@ def subsets_title(sizes: set[int]) -> str:
 
 
 def subsets_text(what: str, rows: Sequence[Mapping[str, Any]], *, uniform: bool, alike: bool) -> str:
-    """`uniform`: one certified bound covers all; `alike`: the plug-in bounds do not tell them apart, either."""
+    """Introduce the table of subsets.
+
+    `uniform`: all have the same certified bound; `alike`: all have the same plug-in bound as well.
+    """
     number, bound, plug_in = f"{len(rows):,}", rows[0]["bound_text"], rows[0]["plug_in_text"]
     if len(rows) == 1:
         return f"There is one subset of columns; its bound is {bound}."
@@ -298,7 +307,7 @@ def subsets_caption(what: str, number: int, most: int, *, plug_in: bool = True) 
 
 
 def commands() -> list[dict[str, str]]:
-    """What to type; DIR is the folder that this report came in."""
+    """List commands that check the release; DIR is the folder that contains this report."""
     rows = [
         ("certsynth verify DIR", "re-checks the release without the private data"),
         ("certsynth verify DIR --key publisher.pem", "checks as well that the publisher signed it"),
@@ -316,20 +325,20 @@ SIGNATURE = (
 
 
 def answer(names: Sequence[str]) -> str:
-    """A command for a statistic of the table; `names`: columns that have a mean."""
+    """Return a command that answers a statistic of the table; `names` are the columns that have a mean."""
     plain = [name for name in names if name.isascii() and name.isidentifier()]
     return f'certsynth answer DIR "mean({plain[0] if plain else "COLUMN"})"'
 
 
 def ledger(entry: str | None) -> str:
-    """`entry`: the beginning of the hash of a line in the owner’s ledger."""
+    """Say whether the release was charged to a ledger; `entry` is a prefix of the hash of its entry."""
     if entry is None:
         return "not charged to a ledger: nothing here adds up what other releases from the same rows spent"
     return f"charged to a ledger of the owner, which adds up all releases from the same rows: entry {entry}"
 
 
 def rules(number: int) -> str:
-    """What the schema’s rules mean for the rows; nothing where there are none."""
+    """Explain what the schema’s rules mean for the rows; empty if there are none."""
     if not number:
         return ""
     which = "The schema has one rule" if number == 1 else f"The schema has {number:,} rules"
@@ -373,11 +382,11 @@ RULES_OF_THUMB = (
         "A tenth of the rows and a bound of 0.02: 0.25. Small groups say little.",
     ),
 )
-"""Statistic, ±, and an example. For columns of weight 1 without missing values, whose labels are 1 apart."""
+"""Statistic, largest error, and an example, for columns of weight 1 without missing values and with labels 1 apart."""
 
 
 def limits(privacy: PrivacyRecord, unit: str) -> list[dict[str, str]]:
-    """What the numbers on this page do not say."""
+    """List the limits of the guarantees on this page."""
     relation, number = _RELATIONS[privacy.neighbours == "replace-one"]
     sign, twice, many = _GROUPS[privacy.unit]
     if privacy.rows is not None:
@@ -391,13 +400,13 @@ def limits(privacy: PrivacyRecord, unit: str) -> list[dict[str, str]]:
     return [{"what": what, "text": text} for what, text in said]
 
 
-# What the budget is counted in, what two steps cost, and what m of them do: ρ grows with the square of the distance.
+# Unit of the budget, the cost of two neighbouring steps, and of m: ρ grows with the square of the distance.
 _GROUPS = {
     "epsilon": ("ε", "twice the ε", "m times the ε"),
     "rho": ("ρ", "four times the ρ", "m² times the ρ"),
 }
 
-# By whether the neighbours are replace-one: what the relation leaves open, and what n is.
+# By whether neighbours are replace-one: the limits of the relation, and the status of n.
 _RELATIONS = {
     True: (
         "Privacy is stated for replacing one row by any other. How many rows there are is not protected.",
@@ -473,7 +482,7 @@ def only_candidate(candidate: Mapping[str, Any]) -> str:
 
 
 def chosen(candidate: Mapping[str, Any], number: int, *, hidden: bool) -> str:
-    """`hidden`: the number of rows is private."""
+    """Explain a choice from public knowledge; `hidden`: the number of rows is private."""
     rows = "a noisy number of rows" if hidden else "the number of rows"
     return (
         f"From the schema, the budget and {rows} alone, {candidate['mechanism']} {place(candidate['resolution'])} was "
@@ -482,7 +491,7 @@ def chosen(candidate: Mapping[str, Any], number: int, *, hidden: bool) -> str:
 
 
 def adapted(candidate: Mapping[str, Any], number: int, dimension: int) -> str:
-    """The choice was a private one, by what the rows are like."""
+    """Explain a private choice of the resolution, which depends on the rows."""
     if number == 1:
         return f"There was nothing to weigh: one grid of all columns {place(candidate['resolution'])} was asked for."
     return (
@@ -502,7 +511,7 @@ def choice_caption(*, rehearsed: bool, above: int, top: str) -> str:
 
 
 def choice_described(lines: Sequence[Mapping[str, Any]], candidate: Mapping[str, Any]) -> str:
-    """The picture in words: both ends of each line, and what was chosen."""
+    """Describe the chart in words: both ends of each line, and the chosen candidate."""
     ends = [(line["mechanism"], line["points"][0], line["points"][-1]) for line in lines]
     said = [f"{m} {a['loss_text']} at {a['resolution']}, {b['loss_text']} at {b['resolution']}" for m, a, b in ends]
     what = f"{candidate['mechanism']} {place(candidate['resolution'])}, {candidate['loss_text']}"
@@ -523,7 +532,7 @@ CELLS = {
 
 
 def measured(layers: Sequence[LayerRecord]) -> str:
-    """The layers of a measurement, in one line."""
+    """Describe the layers of a measurement in one line."""
     said = []
     for layer in layers:
         ways = layer.columns_at_once
