@@ -1,6 +1,6 @@
-"""A release folder is whole or absent: written beside its target, synced, checksummed, renamed; never overwritten.
+"""Release folders, complete or absent: written next to the target, checksummed, synced, renamed; never overwritten.
 
-It holds plain files and nothing else, so that whoever reads one is led nowhere and waits for nothing.
+A folder holds regular files only: a reader follows no links and waits for no pipes.
 """
 
 from __future__ import annotations
@@ -36,21 +36,21 @@ MAX_FILE_BYTES = {
     "synthetic.csv": 2**40,
     "synthetic.parquet": 2**40,
 }
-"""The files of a release, and how many bytes each may have: nothing is read that is larger."""
+"""Files of a release with their maximum sizes in bytes: larger files are not read."""
 
 _MAX_FILES = 100
 _SUMS_LINE = re.compile(r"([0-9a-f]{64})  ([^\x00-\x1f\x7f/\\]{1,255})")
 
-_AT_FDCWD, _RENAME_NOREPLACE = -100, 1  # of Linux
+_AT_FDCWD, _RENAME_NOREPLACE = -100, 1  # constants of Linux
 
 
 def check_target(target: Path) -> None:
-    """Refuse a target that cannot be written, before anything is spent."""
+    """Raise InputError if the target cannot be written, before any budget is spent."""
     _check_absent(target)
     parent = target.parent
     if not parent.is_dir():
         raise InputError(f"{parent} is not a folder; make it first, or choose another `out`.")
-    try:  # whoever may do anything is still refused by some file systems: only trying tells
+    try:  # permissions do not tell: some file systems refuse even root
         trial = _partial_path(target)
         trial.mkdir()
         trial.rmdir()
@@ -65,9 +65,9 @@ def write_folder(
     *,
     sign: Callable[[bytes], bytes] | None = None,
 ) -> None:
-    """Write `files`, and what `others` writes into the folder it is given, then the checksums; all or nothing.
+    """Write `files`, let `others` write more into the folder, then write the checksums: all of it or nothing.
 
-    `sign` makes the signature of the checksums, which is beside them.
+    `sign` returns the signature of the checksums, which is stored in its own file.
     """
     check_target(target)
     partial = _partial_path(target)
@@ -109,7 +109,7 @@ def write_folder(
 
 
 def check_plain(folder: Path) -> None:
-    """Refuse a folder with anything but plain files of sane sizes, before any is opened."""
+    """Raise InputError unless the folder holds only regular files of plausible sizes; none of them is opened."""
     if not folder.is_dir():
         found = "it is a file. Give the folder that it lies in" if folder.is_file() else "there is no such folder"
         raise InputError(f"{folder} is not a release folder: {found}.")
@@ -133,7 +133,7 @@ def check_plain(folder: Path) -> None:
 
 
 def read_plain(folder: Path, name: str) -> bytes:
-    """A small file of a release, which is one, whatever happened since it was looked at."""
+    """Read a small file of a release. Type and size are rechecked: the file may have changed after `check_plain`."""
     try:
         return read_small_file(folder / name, max_bytes=MAX_FILE_BYTES[name], follow_links=False)
     except (OSError, FileTooLarge):
@@ -143,7 +143,7 @@ def read_plain(folder: Path, name: str) -> bytes:
 
 
 def check_sums(folder: Path) -> list[str]:
-    """What is wrong with the folder's files: none missing, none changed, none added, none that no release has."""
+    """List the problems of the folder's files: missing, changed, added, or unknown to any release."""
     try:
         check_plain(folder)
         text = read_plain(folder, SUMS).decode("utf-8")
@@ -174,12 +174,12 @@ def check_sums(folder: Path) -> list[str]:
 
 
 def manifest(folder: Path) -> str:
-    """The hash that stands for a whole release folder: that of its checksums."""
+    """Return the hash of the checksums, which identifies the whole release folder."""
     return digest(folder / SUMS)
 
 
 def printable_name(name: str) -> str:
-    """A file's name as it may be printed, whatever somebody put into it."""
+    """Return a file's name, escaped if it contains characters that cannot be printed."""
     return name if name.isprintable() else ascii(name)
 
 
@@ -189,15 +189,15 @@ def _check_absent(target: Path) -> None:
 
 
 def _partial_path(target: Path) -> Path:
-    """A hidden place beside the target; its name is cut so that it is no longer than names may be."""
+    """Return a hidden path next to the target; its name is shortened to stay within the limit of file systems."""
     return target.parent / f".{target.name[:40]}.{secrets.token_hex(6)}.partial"
 
 
 def _rename_into_place(partial: Path, target: Path) -> None:
-    """Rename, and never replace what has come to stand there in the meantime.
+    """Rename without replacing anything that appeared at the target in the meantime.
 
-    A plain rename refuses a file, a link or a folder with something in it, and replaces a folder that is empty. Linux
-    can refuse that, too; elsewhere an empty folder that somebody made at this very moment is lost, and nothing else.
+    A plain rename refuses a file, a link or a non-empty folder, but replaces an empty folder. Linux can refuse that,
+    too; elsewhere, only an empty folder created at this very moment can be lost.
     """
     problem = _rename_without_replacing(partial, target)
     if problem == errno.EEXIST:
@@ -208,7 +208,7 @@ def _rename_into_place(partial: Path, target: Path) -> None:
 
 
 def _rename_without_replacing(partial: Path, target: Path) -> int:
-    """0 if it is done, else the number of the system's reason: not every system and file system can do it."""
+    """Return 0 on success, else the errno: not every system and file system supports it."""
     if sys.platform != "linux":
         return errno.ENOSYS
     try:
@@ -220,6 +220,6 @@ def _rename_without_replacing(partial: Path, target: Path) -> int:
 
 
 def digest(path: Path) -> str:
-    """The SHA-256 of a file."""
+    """Return the SHA-256 of a file in hexadecimal."""
     with path.open("rb") as file:
         return hashlib.file_digest(file, "sha256").hexdigest()

@@ -1,7 +1,7 @@
-"""The rows of a release as data frames. Libraries are imported when they are asked for, and nowhere else.
+"""The rows of a release as data frames. Each library is imported only when its kind of frame is requested.
 
-Labels come with the whole list that the schema gives, in its order; values that may be missing come in types that can
-say so. Whatever is done to a frame, the release stays as it is.
+Labels carry the whole list of the schema, in its order; columns with missing values have nullable types. Frames are
+copies: changing one does not change the release.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ FRAMES: tuple[FrameKind, ...] = ("pandas", "polars", "arrow", "dict")
 
 
 def to_pandas(schema: Schema, table: Table, rows: Sequence[np.ndarray]) -> Any:
-    """`Int64` and `boolean` where values may be missing, else `int64` and `bool`; labels are categories."""
+    """Return a pandas frame: nullable `Int64` and `boolean` if values may be missing; labels are categories."""
     try:
         import pandas as pd
     except ImportError:
@@ -46,7 +46,7 @@ def to_pandas(schema: Schema, table: Table, rows: Sequence[np.ndarray]) -> Any:
 
 
 def to_polars(schema: Schema, table: Table, rows: Sequence[np.ndarray]) -> Any:
-    """Dates are `Date`, labels an `Enum` of all that the schema lists."""
+    """Return a polars frame: dates are `Date`, labels an `Enum` of all labels in the schema."""
     try:
         import polars as pl
     except ImportError:
@@ -67,7 +67,7 @@ def to_polars(schema: Schema, table: Table, rows: Sequence[np.ndarray]) -> Any:
 
 
 def to_arrow(schema: Schema, table: Table, rows: Sequence[np.ndarray]) -> Any:
-    """Dates are `date32`, labels dictionaries of all that the schema lists."""
+    """Return an Arrow table: dates are `date32`, labels dictionaries of all labels in the schema."""
     try:
         import pyarrow as pa
     except ImportError:
@@ -86,7 +86,7 @@ def to_arrow(schema: Schema, table: Table, rows: Sequence[np.ndarray]) -> Any:
 
 
 def to_frame(kind: FrameKind | None, schema: Schema, table: Table, rows: Sequence[np.ndarray]) -> Any:
-    """The rows as what was asked for; left open, a frame of pandas if that is installed, else a dict."""
+    """Return the rows as the requested kind of frame; by default pandas if it is installed, else a dict."""
     if kind is None:
         try:
             return to_pandas(schema, table, rows)
@@ -109,7 +109,7 @@ def _columns(
 
 
 def _labels(column: Column) -> tuple[str, ...] | None:
-    """All labels that a column can hold, in order: a cleaned value is the index of one. None for other columns."""
+    """Return all labels of a column in order (cleaned values are indices into them); None for other columns."""
     if isinstance(column, Category):
         return None if column.kind == "boolean" else column.labels
     return column.values if isinstance(column, Ordered) and column.kind == "ordinal" else None

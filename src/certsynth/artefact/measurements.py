@@ -1,4 +1,4 @@
-"""The noisy integers as a file, so that anybody can recompute the plug-in certificate."""
+"""measurements.npz: the noisy integers, from which anybody can recompute the plug-in certificate."""
 
 from __future__ import annotations
 
@@ -33,15 +33,15 @@ from certsynth.queries import Marginals
 MAX_BYTES = 4 * 2**30
 MAX_ABOUT_BYTES = 256 * 2**20
 MAX_HEADER_BYTES = 1024
-"""Bytes of an unpacked archive, of what it says of the measurements, and of what stands before an array."""
+"""Bytes of an unpacked archive, of its description of the measurements, and of the header of an array."""
 
-MAX_LATTICE_STEPS = 2**21  # of a column of a thousand values with a weight in thousandths
+MAX_LATTICE_STEPS = 2**21  # enough for a thousand values and a weight in thousandths
 MAX_GROWTH = 4
 MAX_TABLE_WEIGHT = 2**20
 
 
 def to_bytes(measurements: Sequence[Measurement], schema: Schema) -> bytes:
-    """Measurements as an .npz archive: the coefficients end to end, and how to read them."""
+    """Write measurements as an .npz archive: the concatenated coefficients, and a description of their layout."""
     buffer = io.BytesIO()
     flat = np.concatenate([*(block for m in measurements for block in m.coefficients), np.empty(0, np.int64)])
     arrays = {"coefficients": flat, "about": np.frombuffer(_about_bytes(measurements, schema), np.uint8)}
@@ -52,15 +52,15 @@ def to_bytes(measurements: Sequence[Measurement], schema: Schema) -> bytes:
 
 
 def _places(measurements: Sequence[Measurement]) -> Ints | None:
-    """Of a measurement that keeps few of its cells, which these are: it is always alone."""
+    """Return the cells that a sparse measurement keeps; None for others. A sparse measurement is the only one."""
     last = measurements[-1]
     return last.places if isinstance(last, SparseMeasurement) else None
 
 
 def is_as_written(content: bytes, measurements: Sequence[Measurement], schema: Schema) -> bool:
-    """Whether an archive that was read as these measurements says nothing else, and says it as `to_bytes` does.
+    """Whether an archive that was read as these measurements has exactly the content that `to_bytes` writes.
 
-    How it is compressed may depend on the machine, so that the bytes of the archive are not compared.
+    Compression may depend on the machine, so the bytes of the archive are not compared.
     """
     with zipfile.ZipFile(io.BytesIO(content)) as archive:
         sparse = ["places.npy"] if _places(measurements) is not None else []
@@ -90,14 +90,14 @@ def _about_bytes(measurements: Sequence[Measurement], schema: Schema) -> bytes:
 
 
 def from_bytes(content: bytes, schema: Schema) -> tuple[Measurement, ...]:
-    """Read measurements back; what does not fit the schema is refused."""
+    """Read measurements back; raise InputError if they do not fit the schema."""
     try:
         with zipfile.ZipFile(io.BytesIO(content)) as archive:
             sizes = {part.filename: part.file_size for part in archive.infolist()}
             if sum(sizes.values()) > MAX_BYTES or sizes["about.npy"] > MAX_ABOUT_BYTES:
                 raise InputError("measurements.npz is too large to be unpacked.")
         with np.load(io.BytesIO(content), allow_pickle=False) as arrays:
-            # Zeros pack well: coefficients are unpacked once it is known that there are as many as there should be.
+            # Zeros compress well, so the number of coefficients is checked before they are unpacked.
             described = json.loads(arrays["about"].tobytes())
             parts = [_read_description(part, schema) for part in described]
             needed = sum(length for lengths, _ in parts for length in lengths)
@@ -123,7 +123,7 @@ def from_bytes(content: bytes, schema: Schema) -> tuple[Measurement, ...]:
 def _read_description(
     about: dict[str, Any], schema: Schema
 ) -> tuple[list[int], Callable[[tuple[Ints, ...]], Measurement]]:
-    """How many coefficients each table of a measurement has, and what makes the measurement of them."""
+    """Return the number of coefficients of each table, and a function that makes the measurement from them."""
     names = {name: j for j, name in enumerate(schema.names)}
     neighbours = Neighbours(about["neighbours"])
     weights = tuple(about["weights"])
@@ -158,7 +158,7 @@ def _read_description(
 
 
 def _check_kept(about: dict[str, Any], strategy: Strategy, lengths: Sequence[int]) -> int:
-    """How many cells were kept of a grid that has more than are kept in full."""
+    """Check and return the number of cells that were kept of a sparse grid."""
     above, kept = about["above"], about["kept"]
     whole = all(type(number) is int and 0 <= number < 2**62 for number in (above, kept, *lengths))
     if not (isinstance(strategy, LowDimensional) and len(lengths) == 1 and whole and kept <= lengths[0]):
@@ -167,7 +167,7 @@ def _check_kept(about: dict[str, Any], strategy: Strategy, lengths: Sequence[int
 
 
 def _as_sparse(made: Measurement, places: Ints, above: int) -> SparseMeasurement:
-    """The same measurement of few cells, where they are: each once, in order, and above the threshold."""
+    """Convert to a sparse measurement: its cells must be distinct, in order, and above the threshold."""
     (values,), (cells,) = made.coefficients, made.marginals.sizes()
     assert isinstance(made.strategy, LowDimensional)
     inside = not len(places) or (places[0] >= 0 and places[-1] < cells and (np.diff(places) > 0).all())
@@ -179,8 +179,8 @@ def _as_sparse(made: Measurement, places: Ints, above: int) -> SparseMeasurement
 
 
 def _describe_cells(cells: Sequence[Cells], schema: Schema) -> dict[str, Any]:
-    """Even cells by their number; groups by the steps of their lattices, the points that they begin with, and which
-    labels go together.
+    """Describe even cells by their number; groups by the steps of their lattices, the first point of each group, and
+    the groups of labels.
     """
     even = [c.steps for c in cells if not isinstance(c, Groups)]
     if even:

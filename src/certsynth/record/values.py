@@ -1,4 +1,4 @@
-"""The single values of a record, each with its JSON form; and the sentences that fields carry."""
+"""The types of single values in a record, each with its JSON form, and the descriptions of fields."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ Verified = Literal["recomputed", "cross-checked", "on trust"]
 RECOMPUTED: Verified = "recomputed"
 CROSS_CHECKED: Verified = "cross-checked"
 ON_TRUST: Verified = "on trust"
-"""What `verify` does with a value: docs/reference/certificate.md explains the three."""
+"""How `verify` treats a value: docs/reference/certificate.md explains the three."""
 
 
 @dataclass(frozen=True, slots=True)
 class Said:
-    """What a field means, and how it is verified. An `optional` field is left out of the JSON where it is None."""
+    """The meaning of a field, and how it is verified. An `optional` field is omitted from the JSON if it is None."""
 
     sentence: str
     verified: Verified
@@ -27,12 +27,12 @@ class Said:
 
 
 def said(sentence: str, verified: Verified) -> Any:
-    """A field that is always there."""
+    """Declare a field that is always present."""
     return dataclasses.field(metadata={"said": Said(sentence, verified)})
 
 
 def said_if_any(sentence: str, verified: Verified) -> Any:
-    """A field that is left out where it is None; it stands after those that are always there, or by keyword."""
+    """Declare a field that is omitted if it is None; it is passed by keyword."""
     return dataclasses.field(default=None, kw_only=True, metadata={"said": Said(sentence, verified, optional=True)})
 
 
@@ -42,14 +42,14 @@ def _unchanged(value: Any) -> Any:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Limits:
-    """What a JSON Schema asks of a list, beside its entries."""
+    """JSON Schema constraints on a list, apart from its entries."""
 
     schema: Mapping[str, Any]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Form:
-    """The JSON form of a value: its schema, the `name` that others refer to it by, and the way there and back."""
+    """The JSON form of a value: its schema, its `name` in `$defs`, and functions that read and write it."""
 
     schema: Mapping[str, Any]
     name: str | None = None
@@ -104,7 +104,7 @@ Rational = Annotated[
     Fraction, Form(_pattern("(0|[1-9][0-9]{0,199})(/[1-9][0-9]{0,199})?"), "rational", _read_rational, str)
 ]
 Decimal = Annotated[str, Form(_pattern("(0|[1-9][0-9]{0,11})([.][0-9]{0,11}[1-9])?"), "decimal")]
-"""A decimal that is never below what it stands for: kept as it is written."""
+"""A decimal rounded up from the exact value, kept as text."""
 HexFloat = Annotated[
     float, Form(_pattern("0x1[.][0-9a-f]{13}p[+-][0-9]{1,4}"), "hexadecimal", _read_hexadecimal, float.hex)
 ]
@@ -127,7 +127,7 @@ _TYPES: dict[str, type | tuple[type, ...]] = {"string": str, "integer": int, "nu
 
 
 def fits(value: Any, schema: Mapping[str, Any]) -> bool:
-    """Whether JSON is what the schema of a single value allows."""
+    """Whether a JSON value satisfies the schema of a single value."""
     if isinstance(value, bool) or not isinstance(value, _TYPES[schema["type"]]):
         return False
     if isinstance(value, str):
