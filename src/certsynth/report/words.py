@@ -14,38 +14,39 @@ PROXIES = {"transport": "transport loss", "path": "path loss"}
 CERTIFICATES = {
     "direct": (
         "Direct certificate",
-        "The distance between real and synthetic rows itself, measured once with noise.",
+        "The distance between the real and the synthetic rows, measured once with noise.",
     ),
     "single_column": (
         "Direct certificate, single columns",
-        "The same for each column on its own: it covers statistics of one column.",
+        "The same for each column alone: it covers statistics of a single column.",
     ),
     "transport": (
         "Plug-in certificate, transport loss",
-        "From the noisy counts alone; anybody can recompute it. The worst subset of columns decides.",
+        "Computed from noisy measurements and the synthetic rows, so anybody can recompute it. The worst subset of "
+        "columns determines the bound.",
     ),
     "path": (
         "Plug-in certificate, path loss",
-        "The same with a simpler distance: quicker to compute, and looser as a rule.",
+        "The same with a simpler distance: faster to compute, but usually looser.",
     ),
 }
 
 SEVERAL = (
     "The release carries several certificates, and each is true at its own confidence. The bound on this page is the "
-    "smaller of the direct and the plug-in one; their failure probabilities are shares of one, so that choosing the "
-    "smaller is allowed."
+    "smaller of the direct and the plug-in one. The two share one failure probability, so choosing the smaller is "
+    "allowed."
 )
 ONLY_PLUG_IN = (
     "The release carries a plug-in certificate and no direct one: no budget was set aside for measuring the distance "
-    "itself. Where it is computed with two distances, the transport loss gives the bound."
+    "itself. If it is computed with two distances, the transport loss gives the bound."
 )
 
 
 def only_direct(why: str) -> str:
     """Introduce a release without a plug-in certificate; `why` gives the reason."""
     return (
-        "The release carries a direct certificate, and one for single columns: the distance of the rows was measured "
-        f"itself. Beside them {why}."
+        "The release carries a direct certificate, and one for single columns: the distance between the rows was "
+        f"itself measured. {why[:1].upper()}{why[1:]}."
     )
 
 
@@ -61,24 +62,24 @@ TERMS = {
 ROLES = {
     "rows": (
         "distance of the rows",
-        "Direct: the measured loss, with its noise, which may take it either way. Plug-in: the projection, how far the "
-        "synthetic rows are from the noisy counts.",
+        "Direct: the measured loss, including its noise, which may be positive or negative. Plug-in: the projection, "
+        "which is the distance of the synthetic rows from the noisy counts.",
     ),
     "noise": (
         "allowance for noise",
         "Direct: the slack, for the noise in that measurement. Plug-in: the privatisation, for the noise in the counts "
-        "(a quantile of its law).",
+        "(a quantile of its distribution).",
     ),
     "cells": (
         "coarseness of cells",
-        "Plug-in only: the discretisation. Values were counted in cells, and up to half a cell may be lost.",
+        "Plug-in only: the discretisation. Values were counted in cells, which can lose up to half a cell.",
     ),
 }
 
 SPENT = {
     "noisy single columns": (
         "the noisy single columns",
-        "how often each value occurs; which values are counted together is chosen from that",
+        "how often each value occurs; they determine which values are counted together",
     ),
     "noisy marginals of 2 columns": (
         "the noisy pairs of columns",
@@ -86,19 +87,19 @@ SPENT = {
     ),
     "number of rows": (
         "the noisy number of rows",
-        "how many rows the release is planned for, and what the direct certificate divides by",
+        "the number of rows that the release is planned for and that the direct certificate divides by",
     ),
     "choosing the resolution": (
         "the choice of the resolution",
-        "how fine a grid the rows’ own dimension allows: from how many of its cells hold rows",
+        "how fine a grid the rows’ own dimension allows, judged by how many of its cells hold rows",
     ),
     "noisy marginals": (
         "the noisy counts",
-        "what the synthetic rows are fitted to, and what a plug-in certificate is computed from",
+        "the synthetic rows are fitted to them, and a plug-in certificate is computed from them",
     ),
     "mean displacement": (
-        "the way to the centres of cells",
-        "one noisy number: how far real rows are from the centres of their cells, which a plug-in certificate counts",
+        "the distance to the centres of cells",
+        "one noisy number: how far real rows are from the centres of their cells, which a plug-in certificate includes",
     ),
     "loss of the rows": (
         "the distance of the synthetic rows",
@@ -114,17 +115,17 @@ SIGNS = {"epsilon": "ε", "delta": "δ", "rho": "ρ"}
 
 NEIGHBOURS = {
     "replace-one": "Two tables are neighbours if one row of the first is replaced by any other row (replace-one).",
-    "add-remove": "Two tables are neighbours if one of them has one row more than the other (add-remove).",
+    "add-remove": "Two tables are neighbours if one of them has one more row than the other (add-remove).",
 }
 
-HIDDEN_ROWS = "not published: under add-remove neighbours their number is itself private"
+HIDDEN_ROWS = "not published: under add-remove neighbours, the number of rows is itself private"
 
 VACUOUS = "A bound of 1 says nothing: it is true of any two tables. More rows, a larger budget or fewer columns help."
 
 VERDICTS = {
     False: (
         "The fit is as close to the measurement as the real rows are likely to be: optimising further would not help. "
-        "What is left is the noise."
+        "The remaining distance is noise."
     ),
     True: (
         "The fit is further from the measurement than the real rows are likely to be: optimising further, or another "
@@ -137,16 +138,16 @@ MAPPED = {"bound": "certified bound", "plug_in": "plug-in bound"}
 SETTINGS = {
     "format of the certificate": "format of the certificate",
     "sparsity": "sparsity (columns at once)",
-    "workload": "workload (subsets that were named)",
+    "workload": "workload (number of named subsets)",
     "resolution": "resolution (cells along a column)",
-    "dimension": "dimension of the rows that the grid suits, chosen privately",
-    "measured": "what was measured, in this order",
+    "dimension": "dimension of rows for which the grid is meant, chosen privately",
+    "measured": "measurements, in order",
     "mechanism": "mechanism (how counts are combined before noise)",
-    "growth": "growth (of weights, as a power of 2 for each finer level)",
+    "growth": "growth (of weights, as a power of 2 per finer level)",
     "order": "order of the cells",
     "projection": "projection (how rows were fitted)",
     "loss": "loss that was minimised",
-    "detail": "place of rows inside a cell",
+    "detail": "position of rows within a cell",
     "candidates": "candidate tables",
     "rows": "synthetic rows",
 }
@@ -168,8 +169,8 @@ def statement(promise: Mapping[str, Any]) -> str:
 
 def plainly(promise: Mapping[str, Any]) -> str:
     return (
-        f"Take any average or share that looks {promise['looks_at']} of the synthetic rows. How far that of the real "
-        f"rows can be from it is certified, with {promise['confidence_text']} confidence."
+        f"Take any average or share of the synthetic rows that looks {promise['looks_at']}. How far the same statistic "
+        f"of the real rows can be from it is certified, with {promise['confidence_text']} confidence."
     )
 
 
@@ -180,9 +181,11 @@ def scaled(weights: Mapping[str, str], trees: Sequence[str], metrics: Sequence[s
         each = ", ".join(f"“{name}” to {weight}" for name, weight in weights.items())
         said.append(f"Columns whose differences count less are scaled to their weight instead: {each}.")
     if trees:
-        said.append(f"Codes of {_listed(trees)} are as far apart as the tree has them, as a share of its longest way.")
+        said.append(f"Codes of {_listed(trees)} are as far apart as in the tree, as a share of its longest path.")
     if metrics:
-        said.append(f"Labels of {_listed(metrics)} are as far apart as the schema says, as a share of the largest.")
+        said.append(
+            f"Labels of {_listed(metrics)} are as far apart as the schema says, as a share of the largest distance."
+        )
     return " ".join(said)
 
 
@@ -234,14 +237,14 @@ def privacy(definition: str, stated: Mapping[str, str | None]) -> str:
     if stated["rho"] is None:
         return f"The release satisfies {definition} with ε = {stated['epsilon']}."
     return (
-        f"The release satisfies {definition} with ρ = {stated['rho']}, and with that (ε, δ)-differential privacy with "
+        f"The release satisfies {definition} with ρ = {stated['rho']}, and therefore (ε, δ)-differential privacy with "
         f"ε = {stated['epsilon']} and δ = {stated['delta']}."
     )
 
 
 def spent(sign: str, *, rounded: bool) -> str:
-    up = " Those with many digits are shown rounded up." if rounded else ""
-    return f"What {sign} was spent on. The parts add up.{up}"
+    up = " Parts with many digits are rounded up." if rounded else ""
+    return f"How {sign} was spent. The parts add up to the total.{up}"
 
 
 def outcomes(factor: str) -> str:
@@ -260,7 +263,7 @@ def delta(chance: str) -> str:
 
 def odds(factor: str) -> str:
     return (
-        "Whatever somebody knows already, what is published here changes the odds of any conclusion about a single row "
+        "Whatever somebody already knows, this release changes the odds of any conclusion about a single row "
         f"by a factor of at most {factor} (e to the power ε)."
     )
 
@@ -294,8 +297,8 @@ def subsets_text(what: str, rows: Sequence[Mapping[str, Any]], *, uniform: bool,
     if alike:
         return f"{covers} The plug-in bound of each is {plug_in}."
     return (
-        f"{covers} What tells them apart is the plug-in bound, computed for each: the larger it is, the less the noisy "
-        "counts say."
+        f"{covers} They differ in their plug-in bounds: the larger the plug-in bound, the less the noisy counts say "
+        "about the subset."
     )
 
 
@@ -309,18 +312,18 @@ def subsets_caption(what: str, number: int, most: int, *, plug_in: bool = True) 
 def commands() -> list[dict[str, str]]:
     """List commands that check the release; DIR is the folder that contains this report."""
     rows = [
-        ("certsynth verify DIR", "re-checks the release without the private data"),
-        ("certsynth verify DIR --key publisher.pem", "checks as well that the publisher signed it"),
-        ("sha256sum -c SHA256SUMS", "the checksums alone, inside the folder, with no software of ours"),
+        ("certsynth verify DIR", "checks the release without the private data"),
+        ("certsynth verify DIR --key publisher.pem", "also checks that the publisher signed it"),
+        ("sha256sum -c SHA256SUMS", "checks only the checksums, from inside the folder, without certsynth"),
         ("certsynth report DIR --out again.html", "writes this page again, byte for byte"),
     ]
     return [{"command": command, "what": what} for command, what in rows]
 
 
 SIGNATURE = (
-    "A release may be signed. Then the folder holds a signature of the checksums, and with them of every file in it, "
-    "this page as well. Ask the publisher for the public key in another way than with the release: anybody can sign "
-    "with a key of their own."
+    "A release may be signed. The folder then holds a signature of the checksums, and thereby of every file in it, "
+    "including this page. Obtain the public key from the publisher separately from the release: anybody can sign with "
+    "a key of their own."
 )
 
 
@@ -333,8 +336,8 @@ def answer(names: Sequence[str]) -> str:
 def ledger(entry: str | None) -> str:
     """Say whether the release was charged to a ledger; `entry` is a prefix of the hash of its entry."""
     if entry is None:
-        return "not charged to a ledger: nothing here adds up what other releases from the same rows spent"
-    return f"charged to a ledger of the owner, which adds up all releases from the same rows: entry {entry}"
+        return "not charged to a ledger: the budget of other releases from the same rows is not added up here"
+    return f"charged to the owner’s ledger, which adds up all releases from the same rows: entry {entry}"
 
 
 def rules(number: int) -> str:
@@ -343,9 +346,9 @@ def rules(number: int) -> str:
         return ""
     which = "The schema has one rule" if number == 1 else f"The schema has {number:,} rules"
     return (
-        f"{which} about what cannot stand together in a row, and no synthetic row breaks "
-        f"{'it' if number == 1 else 'any'}. Real rows may: they were not changed, and the bound compares with them as "
-        "they are."
+        f"{which} about values that cannot occur together in a row, and no synthetic row breaks "
+        f"{'it' if number == 1 else 'any'}. Real rows may: they were not changed, and the bound compares with "
+        "them unchanged."
     )
 
 
@@ -364,17 +367,17 @@ RULES_OF_THUMB = (
     (
         "share of rows up to a value, or in a range",
         "see the band under each histogram",
-        "Rows near the edge may have crossed it; those far away only if few did.",
+        "Many rows near the edge may have crossed it, but only a few from far away.",
     ),
     (
         "variance",
         "(2 × bound + bound²) × range², or less",
-        "2 × bound is multiplied by the longer way from the mean to an end of the range, as a part of it.",
+        "2 × bound is multiplied by the longer distance from the mean to an end of the range, as a share of the range.",
     ),
     (
         "covariance of two columns",
         "(2 × bound + bound²) × both ranges, or less",
-        "As for the variance, in the units of the one times those of the other.",
+        "As for the variance, in the product of the two units.",
     ),
     (
         "mean or share among the rows with a label, which are a share p of all rows",
@@ -392,7 +395,7 @@ def limits(privacy: PrivacyRecord, unit: str) -> list[dict[str, str]]:
     if privacy.rows is not None:
         number = number.format(rows=f"{privacy.rows:,}")
     person = (
-        f"What is protected is one row. The schema says: “{unit}”. Nothing here checks that. Somebody with m rows is "
+        f"The guarantee protects one row. The schema says: “{unit}”. Nothing here checks that. Somebody with m rows is "
         f"protected at {many} only, and a row that stands for several people protects them as one."
     )
     said = [("A row is not a person", person), ("Neighbours", relation.format(twice=twice)), ("What n is", number)]
@@ -422,9 +425,9 @@ _RELATIONS = {
 _LIMITS = (
     (
         "Averages only",
-        "The certificate speaks of averages over all rows, of functions that change no faster than the values do. It "
-        "does not speak of single rows, of extremes, or of a model’s coefficients. Inside a group that is a share p "
-        "of the rows, errors can be 1/p times larger, or more.",
+        "The certificate covers averages over all rows, of functions that change no faster than the values do. It "
+        "does not cover single rows, extremes, or a model’s coefficients. Within a group that is a share p of the "
+        "rows, errors can be 1/p times larger, or more.",
     ),
     (
         "Rows as the schema reads them",
@@ -438,12 +441,12 @@ _LIMITS = (
     ),
     (
         "Confidence",
-        "The probability is over the noise, before it was drawn. It covers all statistics at once, so that looking at "
-        "many of them, or choosing among them afterwards, is allowed.",
+        "The probability is over the noise, before it was drawn. It covers all statistics at once, so looking at many "
+        "of them, or choosing among them afterwards, is allowed.",
     ),
     (
         "Budgets add up",
-        "The {sign} on this page is that of this release alone. Other publications from the same rows add theirs.",
+        "The {sign} on this page is that of this release alone. Other publications from the same rows add to it.",
     ),
     (
         "Timing is out of scope",
@@ -454,14 +457,14 @@ _LIMITS = (
 
 MECHANISMS = {
     "identity": "Noise on every count.",
-    "haar": "Noise on how the halves of a line of cells differ, then the halves of the halves, and so on.",
+    "haar": "Noise on the difference between the halves of a line of cells, then of each half, and so on.",
     "haar-hilbert": "As haar, with the cells in the order of Hilbert’s curve, which keeps neighbours together.",
-    "haar-tour": "As haar, with the cells in the order of a tour that visits near ones together, in any metric.",
+    "haar-tour": "As haar, with the cells in the order of a tour that visits nearby cells in turn, in any metric.",
     "haar-weighted": "As haar-hilbert, with a larger part of the budget for the finer differences.",
     "quad-tree": "Noise on the counts of squares of all sizes, from a few large ones down to the cells.",
     "haar-noisy-total": "As haar, with noise on the total of each table as well: the mechanism of the paper.",
-    "low-dimensional": "Noise on every cell of one grid of all columns, of which those that stand out are kept.",
-    "low-dimensional-l1": "As low-dimensional, with negative counts kept as well: the way of the paper.",
+    "low-dimensional": "Noise on every cell of one grid of all columns; only cells that stand out are kept.",
+    "low-dimensional-l1": "As low-dimensional, with negative counts kept as well, as in the paper.",
 }
 
 CHOSEN_BEFORE, CHOSEN_PRIVATELY = "Chosen from public knowledge", "Chosen privately"
@@ -476,7 +479,7 @@ def place(resolution: int | None) -> str:
 
 def only_candidate(candidate: Mapping[str, Any]) -> str:
     return (
-        f"There was nothing to weigh: {candidate['mechanism']} {place(candidate['resolution'])} was the only "
+        f"There was no choice to make: {candidate['mechanism']} {place(candidate['resolution'])} was the only "
         f"candidate, with an expected loss of {candidate['loss_text']}."
     )
 
@@ -493,18 +496,18 @@ def chosen(candidate: Mapping[str, Any], number: int, *, hidden: bool) -> str:
 def adapted(candidate: Mapping[str, Any], number: int, dimension: int) -> str:
     """Explain a private choice of the resolution, which depends on the rows."""
     if number == 1:
-        return f"There was nothing to weigh: one grid of all columns {place(candidate['resolution'])} was asked for."
+        return f"There was no choice to make: one grid of all columns {place(candidate['resolution'])} was requested."
     return (
-        f"Among {number:,} grids, each for rows of another dimension, the one for {dimension}, "
-        f"{place(candidate['resolution'])}, was chosen privately by how many of its cells hold rows. Expected losses "
-        "are those of rows of each dimension."
+        f"Among {number:,} grids, each for rows of a different dimension, the one for dimension {dimension}, "
+        f"{place(candidate['resolution'])}, was chosen privately by how many of its cells hold rows. The expected loss "
+        "of each grid is for rows of its dimension."
     )
 
 
 def choice_caption(*, rehearsed: bool, above: int, top: str) -> str:
-    said = ["The expected loss is on the scale of the bound; it is a forecast and no promise."]
+    said = ["The expected loss is on the scale of the bound; it is a forecast, not a promise."]
     if rehearsed:
-        said.append("Filled marks were rehearsed on made-up tables, open ones come from a model.")
+        said.append("Filled marks were rehearsed on simulated tables; open ones come from a model.")
     if above:
         said.append(f"The scale ends at {top}: {above} of the candidates lie{'s' * (above == 1)} above it.")
     return " ".join(said)
