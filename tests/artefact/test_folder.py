@@ -19,7 +19,7 @@ from forging import copied
 
 from certsynth import Release, Schema
 from certsynth.artefact import folder as writing
-from certsynth.artefact.folder import LARGEST, check_sums, check_target, write_folder
+from certsynth.artefact.folder import MAX_FILE_BYTES, check_sums, check_target, write_folder
 from certsynth.domain import Ordered
 from certsynth.errors import InputError, SchemaError
 from small import NATIVE
@@ -32,9 +32,9 @@ FILES = {"a": b"1", "b": b"22"}
 
 def test_every_file_and_both_folders_are_synced_before_and_after_the_rename(tmp_path, monkeypatch):
     done: list[str] = []
-    sync, rename = writing.sync, writing._rename
+    sync, rename = writing.sync, writing._rename_into_place
     monkeypatch.setattr(writing, "sync", lambda path: (done.append(path.name), sync(path)))
-    monkeypatch.setattr(writing, "_rename", lambda a, b: (done.append("rename"), rename(a, b)))
+    monkeypatch.setattr(writing, "_rename_into_place", lambda a, b: (done.append("rename"), rename(a, b)))
     write_folder(tmp_path / "out", FILES, sign=lambda sums: b"s" * 64)
     *files, partial, renamed, parent = done
     assert sorted(files) == ["SHA256SUMS", "SHA256SUMS.sig", "a", "b"]
@@ -55,7 +55,7 @@ def test_the_signature_is_of_the_checksums_and_is_not_listed(tmp_path):
 def test_what_comes_to_stand_there_midway_is_left_as_it_is(tmp_path, monkeypatch, kind, kernel):
     """Somebody makes the target after it was looked at, and before the rename."""
     if not kernel:
-        monkeypatch.setattr(writing, "_rename_to_nothing", lambda *_: errno.ENOSYS)
+        monkeypatch.setattr(writing, "_rename_without_replacing", lambda *_: errno.ENOSYS)
     target, elsewhere = tmp_path / "out", tmp_path / "elsewhere"
     elsewhere.mkdir()
     (elsewhere / "mine").write_text("mine")
@@ -87,13 +87,13 @@ def test_what_comes_to_stand_there_midway_is_left_as_it_is(tmp_path, monkeypatch
 def test_the_kernel_refuses_an_empty_folder_that_a_plain_rename_would_replace(tmp_path):
     for name in ("one", "two", "three"):
         (tmp_path / name).mkdir()
-    assert writing._rename_to_nothing(tmp_path / "one", tmp_path / "two") in (errno.EEXIST, errno.EINVAL)
+    assert writing._rename_without_replacing(tmp_path / "one", tmp_path / "two") in (errno.EEXIST, errno.EINVAL)
     (tmp_path / "one").rename(tmp_path / "three")  # the control: POSIX lets it
     assert sorted(path.name for path in tmp_path.iterdir()) == ["three", "two"]
 
 
 @pytest.mark.parametrize("failure", [KeyboardInterrupt, MemoryError, RuntimeError, SystemExit, GeneratorExit])
-@pytest.mark.parametrize("step", ["others", "sign", "digest", "sync", "_rename"])
+@pytest.mark.parametrize("step", ["others", "sign", "digest", "sync", "_rename_into_place"])
 def test_nothing_is_left_whatever_happens_at_any_step(tmp_path, monkeypatch, failure, step):
     def fail(*_: object) -> bytes:
         raise failure
@@ -214,7 +214,7 @@ HAND = {
 
 @pytest.mark.filterwarnings("ignore:unclosed")
 @pytest.mark.parametrize("kind", HAND)
-@pytest.mark.parametrize("name", [*sorted(LARGEST), "another"])
+@pytest.mark.parametrize("name", [*sorted(MAX_FILE_BYTES), "another"])
 def test_nothing_but_plain_files_is_opened(received, tmp_path, monkeypatch, name, kind):
     """In place of any file, or beside them; with a pipe that a careless reader would wait for."""
     path = received / name
@@ -245,10 +245,10 @@ def test_a_pipe_that_appears_after_the_look_is_not_waited_for(received, monkeypa
         writing.read_plain(received, "report.html")
 
 
-@pytest.mark.parametrize("name", [name for name in LARGEST if name != "SHA256SUMS.sig"])
+@pytest.mark.parametrize("name", [name for name in MAX_FILE_BYTES if name != "SHA256SUMS.sig"])
 def test_a_file_that_is_absurdly_large_is_not_read(received, name):
     with (received / name).open("ab") as file:
-        file.truncate(LARGEST[name] + 1)  # a hole: it takes no room
+        file.truncate(MAX_FILE_BYTES[name] + 1)  # a hole: it takes no room
     with pytest.raises(InputError, match="larger than any release's"):
         Release.load(received)
     assert "larger than any release's" in "".join(check_sums(received))
@@ -313,7 +313,7 @@ def test_a_file_too_many_is_seen_listed_or_not(received, name):
     assert check_sums(received)
 
 
-@pytest.mark.parametrize("name", sorted(set(LARGEST) - {"SHA256SUMS", "SHA256SUMS.sig", "signer.pem"}))
+@pytest.mark.parametrize("name", sorted(set(MAX_FILE_BYTES) - {"SHA256SUMS", "SHA256SUMS.sig", "signer.pem"}))
 def test_a_file_too_few_is_seen_listed_or_not(received, name):
     (received / name).unlink()
     assert check_sums(received) == [f"{name} is missing"]

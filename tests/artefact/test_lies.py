@@ -15,9 +15,9 @@ from certsynth import Release
 from certsynth.mechanisms import Budget, Guarantee, Sensitivity, Unit
 from certsynth.mechanisms.guarantee import decimal_text
 from certsynth.mechanisms.samplers import calibrated_scale
-from certsynth.report.verifiable import CANNOT, CANNOT_OF_STEPS
+from certsynth.report.verifiable import UNVERIFIABLE, UNVERIFIABLE_BY_STEP
 
-COUNTS, ROWS, ELSEWHERE, CONFIDENCE, NAMES = CANNOT
+COUNTS, ROWS, ELSEWHERE, CONFIDENCE, NAMES = UNVERIFIABLE
 Lie = Callable[[Release], Release]
 
 
@@ -107,27 +107,27 @@ LIES: dict[str, tuple[str, str, Lie]] = {
     ),
     "more noisy rows": (
         "hidden rows",
-        CANNOT_OF_STEPS["number of rows"],
+        UNVERIFIABLE_BY_STEP["number of rows"],
         other_value("number of rows", lambda n: 5 * n),
     ),
     "no displacement": (
         "displacement",
-        CANNOT_OF_STEPS["mean displacement"],
+        UNVERIFIABLE_BY_STEP["mean displacement"],
         other_value("mean displacement", lambda value: 0),
     ),
     "a smaller displacement, hidden rows": (
         "rho, displacement, hidden rows",
-        CANNOT_OF_STEPS["mean displacement"],
+        UNVERIFIABLE_BY_STEP["mean displacement"],
         other_value("mean displacement", lambda value: value // 2),
     ),
     "a smaller loss": (
         "pairs",
-        CANNOT_OF_STEPS["loss of the rows"],
+        UNVERIFIABLE_BY_STEP["loss of the rows"],
         other_value("loss of the rows", lambda value: value // 3),
     ),
     "a smaller loss of single columns": (
         "rho, hidden rows",
-        CANNOT_OF_STEPS["loss of the rows"],
+        UNVERIFIABLE_BY_STEP["loss of the rows"],
         other_value("loss of single columns", lambda value: value // 3),
     ),
 }
@@ -150,7 +150,7 @@ def test_a_lie_that_cannot_be_seen_is_listed(variants, tmp_path, name):
 
 
 def test_every_sentence_stands_for_a_lie():
-    assert {sentence for _, sentence, _ in LIES.values()} == {*CANNOT, *CANNOT_OF_STEPS.values()}
+    assert {sentence for _, sentence, _ in LIES.values()} == {*UNVERIFIABLE, *UNVERIFIABLE_BY_STEP.values()}
 
 
 def test_the_keys_that_are_on_trust_are_these():

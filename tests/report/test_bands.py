@@ -10,8 +10,8 @@ from scipy.optimize import linprog
 
 from certsynth.domain import Category, Ordered
 from certsynth.report import bands, charts
+from certsynth.report.binned_counts import BinnedCounts, bin_counts
 from certsynth.report.columns import column_view
-from certsynth.report.heap import Heap, heap
 
 REACH = 7
 MISSING = Ordered(name="x", kind="integer", low=0, high=REACH, missing=True)
@@ -35,11 +35,11 @@ def extreme(counts: np.ndarray, bound: float, weights: np.ndarray) -> float:
     return -float(answer.fun)
 
 
-def heap_of(counts: np.ndarray, *, missing: bool) -> Heap:
+def binned_counts(counts: np.ndarray, *, missing: bool) -> BinnedCounts:
     on = counts[: REACH + 1]
     there = np.flatnonzero(on)
     absent = int(counts[REACH + 1 :].sum())
-    return Heap(
+    return BinnedCounts(
         codes=tuple(map(int, there)),
         counts=tuple(map(int, on[there])),
         per=float(REACH),
@@ -61,10 +61,10 @@ def cases(number: int = 25) -> list[tuple[np.ndarray, float, bool]]:
 
 @pytest.mark.parametrize(("counts", "bound", "missing"), cases())
 def test_shares_up_to_a_value_are_those_of_the_linear_program(counts: np.ndarray, bound: float, missing: bool) -> None:
-    found = heap_of(counts, missing=missing)
+    found = binned_counts(counts, missing=missing)
     for t in range(REACH + 1):
         inside = np.append(np.arange(REACH + 1) <= t, np.zeros(int(missing))).astype(float)
-        least, largest = bands.at_most(found, bound, t / REACH, 1 / REACH)
+        least, largest = bands.share_up_to(found, bound, t / REACH, 1 / REACH)
         exact = 1 - extreme(counts, bound, 1 - inside), extreme(counts, bound, inside)
         assert least <= exact[0] + 1e-12
         assert exact[1] - 1e-12 <= largest
@@ -74,11 +74,11 @@ def test_shares_up_to_a_value_are_those_of_the_linear_program(counts: np.ndarray
 @pytest.mark.parametrize(("counts", "bound", "missing"), cases())
 def test_quantiles_are_where_the_linear_program_lets_them_be(counts: np.ndarray, bound: float, missing: bool) -> None:
     """q can be above the median iff some table in reach has less than half of its values up to q; likewise below."""
-    found = heap_of(counts, missing=missing)
+    found = binned_counts(counts, missing=missing)
     if not found.counts:
         return
     for p in (0.25, 0.5, 0.9):
-        low, high = bands.quantile(found, bound, p)
+        low, high = bands.quantile_range(found, bound, p)
         for t in range(REACH + 1):
             excess = np.append(np.where(np.arange(REACH + 1) <= t, 1 - p, -p), np.zeros(int(missing)))
             can_be_below = extreme(counts, bound, excess) > 1e-6  # more than p of the values are up to t
@@ -92,12 +92,12 @@ def test_quantiles_are_where_the_linear_program_lets_them_be(counts: np.ndarray,
 @pytest.mark.parametrize(("counts", "bound", "missing"), cases())
 def test_the_drawn_band_holds_the_certified_shares(counts: np.ndarray, bound: float, missing: bool) -> None:
     column = replace(MISSING, missing=missing)
-    found = heap_of(counts, missing=missing)
-    steps = bands.band(column, found, bound)
+    found = binned_counts(counts, missing=missing)
+    steps = bands.share_band(column, found, bound)
     assert len(steps) == REACH + 1
     for t, (left, right, least, largest) in enumerate(steps):
         assert (left, right) == (t / (REACH + 1), (t + 1) / (REACH + 1))
-        exact = bands.at_most(found, bound, t / REACH, 1 / REACH)
+        exact = bands.share_up_to(found, bound, t / REACH, 1 / REACH)
         assert least <= exact[0]
         assert exact[1] <= largest
 
@@ -116,7 +116,7 @@ def test_many_values_are_put_together_and_the_band_is_wider_for_it(column: Order
     rng = np.random.default_rng(8)
     clean = rng.beta(2, 5, 3000)
     clean = np.floor(clean * column.reach + 0.5) if column.whole else clean
-    found = heap(column, clean, absent=0)
+    found = bin_counts(column, clean, absent=0)
     assert len(found.codes) <= 401
     assert found.moved > 0
     bound = 0.02
@@ -124,7 +124,7 @@ def test_many_values_are_put_together_and_the_band_is_wider_for_it(column: Order
     values = column.reach + 1 if column.whole else 1
     for way in (-1, 1):
         moved = np.clip(clean + way * shift, 0, column.reach)
-        for left, right, least, largest in bands.band(column, found, bound):
+        for left, right, least, largest in bands.share_band(column, found, bound):
             for part in (0.001, 0.3, 0.7, 0.999):
                 t = (left + part * (right - left)) * values
                 share = np.mean(moved <= (np.floor(t) if column.whole else t))
@@ -134,11 +134,11 @@ def test_many_values_are_put_together_and_the_band_is_wider_for_it(column: Order
 def test_a_band_that_is_too_narrow_would_be_seen() -> None:
     """The comparison with the linear program fails where the bound is taken for half of what it is."""
     counts, bound, missing = next(case for case in cases() if case[1] == 0.03)
-    found = heap_of(counts, missing=missing)
+    found = binned_counts(counts, missing=missing)
     gaps = []
     for t in range(REACH):
         inside = np.append(np.arange(REACH + 1) <= t, np.zeros(int(missing))).astype(float)
-        gaps.append(extreme(counts, bound, inside) - bands.at_most(found, bound / 2, t / REACH, 1 / REACH)[1])
+        gaps.append(extreme(counts, bound, inside) - bands.share_up_to(found, bound / 2, t / REACH, 1 / REACH)[1])
     assert max(gaps) > 0.01
 
 

@@ -15,8 +15,8 @@ from report_specimens import EVERY_KIND, WOVEN, document, record, render_report,
 from scipy.optimize import linprog
 
 from certsynth.report import bands
-from certsynth.report.calculator import pairs
-from certsynth.report.heap import Heap
+from certsynth.report.binned_counts import BinnedCounts
+from certsynth.report.calculator import pair_bounds
 
 ROUNDS = 400
 SLACK = 1e-7
@@ -148,12 +148,14 @@ def test_ranges_and_quantiles_are_those_of_the_drawn_bands(core: Page) -> None:
     )
     for (column, bound, p), quantile, share in zip(cases, quantiles, upto, strict=True):
         given = {key: column[key] for key in ("per", "absent", "missing", "moved")}
-        heap = Heap(codes=tuple(column["codes"]), counts=tuple(column["counts"]), **given)
+        binned = BinnedCounts(codes=tuple(column["codes"]), counts=tuple(column["counts"]), **given)
         scaled = bound / column["weight"]
-        assert (quantile["least"], quantile["largest"]) == pytest.approx(bands.quantile(heap, scaled, p), abs=1e-9)
+        assert (quantile["least"], quantile["largest"]) == pytest.approx(
+            bands.quantile_range(binned, scaled, p), abs=1e-9
+        )
         step = 1 / column["per"] if column["whole"] else 0.0
         t = round(p * column["per"]) / column["per"]
-        assert (share["least"], share["largest"]) == pytest.approx(bands.at_most(heap, scaled, t, step), abs=1e-9)
+        assert (share["least"], share["largest"]) == pytest.approx(bands.share_up_to(binned, scaled, t, step), abs=1e-9)
         assert quantile["least"] - 1e-9 <= quantile["value"] <= quantile["largest"] + 1e-9
         assert share["least"] - 1e-9 <= share["value"] <= share["largest"] + 1e-9
 
@@ -280,11 +282,11 @@ def test_pairs_are_those_that_the_certificate_covers() -> None:
     stated = document(EVERY_KIND, subsets=[["age", "income", "school"], ["age", "region"]])
     stated["certificate"]["subsets"][1]["bound"] = 0.01
     names = EVERY_KIND.names
-    found = pairs(record(stated).certificate, names)
+    found = pair_bounds(record(stated).certificate, names)
     three = stated["certificate"]["subsets"][0]["bound"]
     assert found == [[0, 1, three], [0, 3, three], [0, 5, 0.01], [1, 3, three]]
-    assert pairs(record(document(EVERY_KIND)).certificate, names) == document(EVERY_KIND)["certificate"]["bound"]
-    assert pairs(record(document(EVERY_KIND, sparsity=1)).certificate, names) == []
+    assert pair_bounds(record(document(EVERY_KIND)).certificate, names) == document(EVERY_KIND)["certificate"]["bound"]
+    assert pair_bounds(record(document(EVERY_KIND, sparsity=1)).certificate, names) == []
 
 
 @pytest.mark.parametrize("schema", [EVERY_KIND, WOVEN])

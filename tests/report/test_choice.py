@@ -10,7 +10,7 @@ import pytest
 from report_specimens import EVERY_KIND, candidate, candidates, document, record
 
 from certsynth.report import charts, numerals
-from certsynth.report.choice import CUT, MOST_LISTED, choice_view
+from certsynth.report.choice import MAX_LISTED_CANDIDATES, MAX_LOSS_RATIO, choice_view
 
 MECHANISMS = ("identity", "haar", "haar-hilbert", "haar-weighted", "quad-tree", "haar-noisy-total")
 RESOLUTIONS = (4, 6, 8, 12, 16, 24, 32, 48, 64, 96, 128)
@@ -92,7 +92,9 @@ def test_every_candidate_on_the_scale_has_its_mark() -> None:
         heights = [loss for _, loss in sorted(own.items()) if loss <= top]
         assert len(line["marks"]) == len(heights)
         for mark, loss in zip(line["marks"], heights, strict=True):
-            assert place(mark["y"]) == pytest.approx(charts.BASE - (charts.BASE - charts.TOP) * loss / top, abs=0.06)
+            assert place(mark["y"]) == pytest.approx(
+                charts.LINES_BASE - (charts.LINES_BASE - charts.LINES_TOP) * loss / top, abs=0.06
+            )
     ticks = [place(tick["x"]) for tick in drawn["ticks"]]
     assert ticks == sorted(ticks)
     assert ticks[-1] == 100
@@ -119,11 +121,11 @@ def test_hopeless_candidates_do_not_flatten_the_others() -> None:
     compared = [c for c in candidates() if c["mechanism"] == "identity"] + hopeless + [candidate("haar", 8, 0.09)]
     shown, drawn = seen(compared)["drawn"], picture(compared)
     least = min(c["predicted_loss"] for c in compared)
-    assert shown["ticks"][-1]["at"] <= 1.3 * CUT * least
+    assert shown["ticks"][-1]["at"] <= 1.3 * MAX_LOSS_RATIO * least
     assert f"ends at {shown['ticks'][-1]['label']}: 2 of the candidates lie above it" in shown["caption"]
     cut = next(line for line in drawn["lines"] if line["name"] == "haar")
     assert len(cut["marks"]) == len(cut["segments"]) == 1
-    assert place(cut["segments"][0]["y1"]) == charts.TOP
+    assert place(cut["segments"][0]["y1"]) == charts.LINES_TOP
     assert "ends at" not in seen(candidates(["identity"]))["drawn"]["caption"]
 
 
@@ -141,7 +143,7 @@ def test_the_scale_starts_at_nothing_and_holds_what_was_chosen(losses: tuple[flo
     assert 2 <= len(ticks) <= 6
     marks = [m for line in picture(compared)["lines"] for m in line["marks"]]
     assert [m["label"] is not None for m in marks] == [False, True]
-    assert all(charts.TOP <= place(m["y"]) <= charts.BASE for m in marks)
+    assert all(charts.LINES_TOP <= place(m["y"]) <= charts.LINES_BASE for m in marks)
 
 
 @pytest.mark.parametrize(
@@ -152,11 +154,11 @@ def test_names_at_the_ends_do_not_touch(losses: tuple[float, ...]) -> None:
     compared[0]["chosen"] = True
     lines = picture(compared)["lines"]
     heights = sorted(place(line["name_y"]) for line in lines)
-    assert all(b - a >= charts.APART - 0.11 for a, b in itertools.pairwise(heights))
-    assert heights[0] >= charts.TOP
-    assert heights[-1] <= charts.BASE
+    assert all(b - a >= charts.MIN_NAME_DISTANCE - 0.11 for a, b in itertools.pairwise(heights))
+    assert heights[0] >= charts.LINES_TOP
+    assert heights[-1] <= charts.LINES_BASE
     gone = [line["name"] for line in lines if line["from_y"] is None]
-    assert set(gone) == {m for m, x in zip(MECHANISMS, losses, strict=True) if x > CUT * losses[0] > 0}
+    assert set(gone) == {m for m, x in zip(MECHANISMS, losses, strict=True) if x > MAX_LOSS_RATIO * losses[0] > 0}
 
 
 def test_the_picture_is_told_in_words() -> None:
@@ -169,7 +171,7 @@ def test_the_picture_is_told_in_words() -> None:
 
 def test_long_lists_are_cut_and_say_so() -> None:
     shown = seen(candidates(MECHANISMS, range(2, 16)))
-    assert len(shown["rows"]) == MOST_LISTED
+    assert len(shown["rows"]) == MAX_LISTED_CANDIDATES
     assert "of 84" in shown["caption"]
 
 

@@ -148,7 +148,12 @@ def _label(page: Page, rng: Any, i: int, c: Any, j: int, d: Any, numbers: list[J
     query = None if c.kind == "boolean" else f"fraction({c.name} = '{numbers[i]['labels'][k]}')"
     controls = _control("label", i, label=k)
     return Asked(
-        controls, [c.name], lambda near: extremes(near, holds), lambda t: float(t @ holds), query, exact=c.web is None
+        controls,
+        [c.name],
+        lambda near: extremes(near, holds),
+        lambda t: float(t @ holds),
+        query,
+        exact=c.label_metric is None,
     )
 
 

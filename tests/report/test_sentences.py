@@ -112,7 +112,7 @@ def check_shares(page: Page, rng: np.random.Generator) -> float:
         return 0.0
     found = SHARES.search(said[0])
     assert found, said[0]
-    labels = {c.name: float(c.closest) for c in page.schema if isinstance(c, Category)}
+    labels = {c.name: float(c.min_label_distance) for c in page.schema if isinstance(c, Category)}
     tightest = 0.0
     for subset in page.document["certificate"]["subsets"]:
         names = [name for name in subset["columns"] if name in labels]

@@ -18,13 +18,20 @@ from scipy.optimize import linprog
 
 import certsynth
 from certsynth.artefact.datapackage import describe_package
-from certsynth.artefact.steps import ADAPTING, COUNTED, DISPLACEMENT, LOSS_OF_ROWS, LOSS_OF_SINGLES, measurement_name
+from certsynth.artefact.steps import (
+    LOSS_OF_ROWS,
+    LOSS_OF_SINGLES,
+    MEAN_DISPLACEMENT,
+    RESOLUTION_CHOICE,
+    ROW_COUNT,
+    measurement_name,
+)
 from certsynth.domain import Category, Ordered, Schema
 from certsynth.domain.rules import Rule
 from certsynth.report import charts, numerals, words
 from certsynth.report.columns import column_view
 from certsynth.report.verifiable import CHECKS
-from certsynth.report.view import MOST_PICTURES, MOST_SUBSETS
+from certsynth.report.view import MAX_DRAWN_COLUMNS, MAX_LISTED_SUBSETS
 
 
 def seen(schema: Schema = EVERY_KIND, **choices: Any) -> dict[str, Any]:
@@ -407,23 +414,29 @@ def test_what_can_and_cannot_be_verified_is_what_verify_says(tmp_path: Path) -> 
 
 
 def test_wide_tables_are_cut_and_say_so() -> None:
-    page = seen(wide(MOST_PICTURES + 5))
-    assert len(page["columns"]["drawn"]) == MOST_PICTURES
+    page = seen(wide(MAX_DRAWN_COLUMNS + 5))
+    assert len(page["columns"]["drawn"]) == MAX_DRAWN_COLUMNS
     assert len(page["columns"]["listed"]) == 5
-    assert len(page["subsets"]["rows"]) == MOST_SUBSETS
+    assert len(page["subsets"]["rows"]) == MAX_LISTED_SUBSETS
     assert "2,080" in page["subsets"]["caption"]
 
 
 def test_every_part_of_the_budget_is_told_in_words():
     """But for the choice among tables, whose name says it and has a number in it."""
     measured = {measurement_name(ways, sparsity) for sparsity in (1, 2, 3) for ways in range(1, sparsity + 1)}
-    assert set(words.SPENT) == measured | {COUNTED, ADAPTING, DISPLACEMENT, LOSS_OF_ROWS, LOSS_OF_SINGLES}
+    assert set(words.SPENT) == measured | {
+        ROW_COUNT,
+        RESOLUTION_CHOICE,
+        MEAN_DISPLACEMENT,
+        LOSS_OF_ROWS,
+        LOSS_OF_SINGLES,
+    }
 
 
 def test_parts_of_the_budget_can_be_told_apart():
-    parts = [{"amount": "0.1", "part": 0.1} for _ in range(charts.PARTS)]
+    parts = [{"amount": "0.1", "part": 0.1} for _ in range(charts.BUDGET_ROLES)]
     pieces = charts.budget({"sign": "ε", "spent": parts})
-    assert len({piece["role"] for piece in pieces}) == charts.PARTS
+    assert len({piece["role"] for piece in pieces}) == charts.BUDGET_ROLES
     style = (Path(charts.__file__).parent / "style.css").read_text(encoding="utf-8")
     fills = {line.split("{")[1] for line in style.splitlines() if re.match(r"(\.rows, )?\.part\d", line)}
-    assert len(fills) == charts.PARTS
+    assert len(fills) == charts.BUDGET_ROLES

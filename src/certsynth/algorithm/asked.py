@@ -1,4 +1,4 @@
-"""The options that a release was made with, as its record has them: `verify` derives the same settings from them."""
+"""The recorded options of a release, from which `verify` derives the same settings."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from certsynth.algorithm.settings import Settings
 from certsynth.record.form import said_of
 from certsynth.record.record import AskedRecord, Record
 
-RECORDED = (
+RECORDED_OPTIONS = (
     "epsilon",
     "delta",
     "rho",
@@ -26,16 +26,14 @@ RECORDED = (
     "preset",
     "candidates",
 )
-"""What is recorded as it was given. Of public rows only their presence is recorded; subsets of columns have a place of
-their own in the record."""
+"""Options that are recorded as given. For public rows only their presence is recorded; subsets of columns are recorded
+with the method."""
 
 
 def asked_record(options: Mapping[str, Any], settings: Settings) -> AskedRecord:
-    """Options in a form that `asked_options` reads back. Share and confidence are recorded as they hold, by default
-    or not.
-    """
+    """Record options in a form that `asked_options` reads back. Share and confidence include their defaults."""
     return AskedRecord(
-        **{name: options[name] for name in RECORDED},
+        **{name: options[name] for name in RECORDED_OPTIONS},
         certificate_share=settings.certificate_share,
         confidence=settings.confidence,
         public=options["public"] is not None,
@@ -43,7 +41,7 @@ def asked_record(options: Mapping[str, Any], settings: Settings) -> AskedRecord:
 
 
 def asked_options(record: Record) -> dict[str, Any]:
-    """The options as `release` had them, checked again one by one."""
+    """Return the options that `release` was given, checked again one by one."""
     given = {name: str(value) if isinstance(value, Fraction) else value for name, value in said_of(record.asked)}
     given |= {"subsets": record.release.workload, "public": True if record.asked.public else None}
     return checked(ReleaseOptions, given, call="release")

@@ -1,4 +1,4 @@
-"""The certificates of fitted rows, from what the steps before found: displacement, plug-in and direct."""
+"""The certificates of fitted rows, computed from the earlier steps: displacement, plug-in and direct."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ from certsynth.queries.displacement import Displacement, farthest
 
 
 def measure_displacement(this: Run, measured: Measured) -> NoisyScalars | None:
-    """Measure how far rows are from the centres of their cells, in sum; None if the settings leave it out.
+    """Measure the sum of the distances of rows from the centres of their cells; None if the settings omit it.
 
-    Otherwise the plug-in certificate takes the worst case. One row adds at most what the farthest value of a cell does.
+    Without it, the plug-in certificate uses the worst case. One row adds at most the largest distance within a cell.
     """
     settings, marginals = this.settings, measured.last.marginals
     if not settings.displacement_share or not (most := farthest(this.schema, marginals)):
@@ -35,7 +35,7 @@ def measure_displacement(this: Run, measured: Measured) -> NoisyScalars | None:
 def plug_in_certificates(
     this: Run, measured: Measured, fitted: Fitted, displaced: NoisyScalars | None
 ) -> Mapping[Proxy, PlugIn]:
-    """The paper's certificate for each proxy loss; none if the law of the measurements' errors is not known."""
+    """Return the paper's certificate for each proxy loss; none if the distribution of the noise's effect is unknown."""
     full, settings = as_full_measurements(measured.measurements), this.settings
     if full is None:
         return {}
@@ -56,9 +56,9 @@ def plug_in_certificates(
 def direct_certificates(
     this: Run, counted: Counted, fitted: Fitted, *, alone: bool
 ) -> tuple[Direct | None, Direct | None]:
-    """The noisy loss itself, of all subsets and of single columns; none if no budget is left for it.
+    """Measure the loss itself with noise, for all subsets and for single columns; None if it has no budget.
 
-    `alone`: there is no plug-in certificate, so that all of the failure probability is left.
+    `alone`: there is no plug-in certificate, so the direct one has the whole failure probability.
     """
     settings, means = this.settings, this.means
     if not settings.certificate_share:

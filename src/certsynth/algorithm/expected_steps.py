@@ -8,10 +8,10 @@ from fractions import Fraction
 from certsynth.algorithm.method import Method
 from certsynth.algorithm.settings import SPLITS, Settings
 from certsynth.artefact.steps import (
-    COUNTED,
-    DISPLACEMENT,
     LOSS_OF_ROWS,
     LOSS_OF_SINGLES,
+    MEAN_DISPLACEMENT,
+    ROW_COUNT,
     Expected,
     Step,
     choice_name,
@@ -50,7 +50,7 @@ def expected_steps(
         found.append(Expected(on, budget.amount * share, Sensitivity(changes, changes**2), numbers=numbers))
 
     if settings.count_share:
-        add(COUNTED, settings.count_share, 1)
+        add(ROW_COUNT, settings.count_share, 1)
     found += method.expected_choice(settings, compared)
     for m, (tables, _, share) in zip(measurements, settings.layers(split), strict=True):
         changes_of_all = sensitivity(m.marginals, m.strategy)
@@ -63,7 +63,7 @@ def expected_steps(
         choice = Sensitivity(change, change**2)
         found.append(Expected(choice_name(settings.candidates), cost.amount, choice, noised=False))
     if settings.displacement_share and (most := farthest(schema, last.marginals)):
-        add(DISPLACEMENT, settings.displacement_share, most)
+        add(MEAN_DISPLACEMENT, settings.displacement_share, most)
     if settings.certificate_share:
         for_all, for_single = certificate_shares(settings.subsets)
         add(LOSS_OF_ROWS, settings.certificate_share * for_all, _change(fine, settings, rows))
@@ -108,10 +108,10 @@ def values_problem(steps: Sequence[Step], rows: int | None) -> str:
     for on, noisy in named.items():
         if min(noisy.values) < -noisy.slack(NEGLIGIBLE_PROBABILITY):
             return f"the noisy value of {on} is further below 0 than noise goes"
-    counted, moved = named.get(COUNTED), named.get(DISPLACEMENT)
+    counted, moved = named.get(ROW_COUNT), named.get(MEAN_DISPLACEMENT)
     if moved is None or moved.sensitivity is None:
         return ""
     most = counted.values[0] + counted.slack(NEGLIGIBLE_PROBABILITY) if counted else rows or 0
     if moved.values[0] > most * moved.sensitivity.l1 + moved.slack(NEGLIGIBLE_PROBABILITY):
-        return f"the noisy value of {DISPLACEMENT} is larger than rows can make it"
+        return f"the noisy value of {MEAN_DISPLACEMENT} is larger than rows can make it"
     return ""

@@ -1,4 +1,4 @@
-"""The default method: single columns at full detail first, then tables of several columns in cells that follow."""
+"""The default method: single columns at full detail, then tables of several columns in cells derived from them."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from certsynth.projection.support import check_full_grid
 
 
 class Layered:
-    """Tables of all subsets that matter, fitted by particles or by a linear program."""
+    """Measure tables of all covered subsets; fit rows by particles or by a linear program."""
 
     name = "layered"
     defaults = Defaults()
@@ -46,7 +46,7 @@ class Layered:
         return replace(asked, projection=projection, loss=loss, detail=detail)
 
     def _loss(self, loss: str | None, projection: str, sparsity: int) -> str:
-        """What a linear program makes small."""
+        """Return the loss that a linear program minimises."""
         if loss is None:
             return self.linear_program_loss if sparsity <= TRANSPORT_COLUMNS else "path"
         if projection == "particles":
@@ -58,7 +58,7 @@ class Layered:
         return loss
 
     def fits_particles(self, settings: Settings) -> bool:
-        """Whether particles are the default: only the direct certificate can speak of what they write."""
+        """Whether particles are the default: their rows need the direct certificate."""
         return bool(settings.certificate_share)
 
     def check(self, schema: Schema, settings: Settings, *, memory: int | None) -> None:

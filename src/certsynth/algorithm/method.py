@@ -1,7 +1,7 @@
-"""What a method of measuring and fitting has to say: Algorithm 1 leaves room for more than one.
+"""The interface of a method of measuring and fitting, of which Algorithm 1 allows more than one.
 
-A method turns options into settings, chooses what to measure, measures it, fits rows to it, and predicts all that.
-Counting, certificates and the record are the same for all, and do not trust a method: see `steps.py`.
+A method turns options into settings, chooses what to measure, measures it, fits rows to it, and predicts the result.
+Counting, certificates and the record are common to all methods and do not trust them: see `steps.py`.
 """
 
 from __future__ import annotations
@@ -29,30 +29,30 @@ from certsynth.queries.fine import LatticeQuery
 
 
 class Method(Protocol):
-    """A way of measuring and fitting. One file or folder, and one line in `registry.py`."""
+    """A way of measuring and fitting: one file or folder, and one line in `registry.py`."""
 
     @property
     def name(self) -> str: ...
 
     def settings(self, schema: Schema, options: Mapping[str, Any]) -> Settings:
-        """Its settings, from options that were checked one by one; what it has no use for is refused."""
+        """Derive settings from options that were checked one by one; raise InputError for options that do not apply."""
         ...
 
     def check(self, schema: Schema, settings: Settings, *, memory: int | None) -> None:
-        """Refuse what cannot fit, with the numbers, before the data is opened."""
+        """Raise InputError, with the sizes, if the computation is too large; called before the data is opened."""
         ...
 
     def choose(self, task: Task, private: PrivateTable, means: Means) -> Chosen:
-        """Choose what to measure: from public knowledge, or with budget."""
+        """Choose what to measure, from public knowledge or with a part of the budget."""
         ...
 
     def expected_choice(self, settings: Settings, compared: int) -> list[Expected]:
-        """The steps that choosing among `compared` candidates must have taken, for `verify`."""
+        """Return the steps that a choice among `compared` candidates must consist of, for `verify`."""
         ...
 
     @property
     def states_dimension(self) -> bool:
-        """Whether a record says which dimension rows have."""
+        """Whether the record states the dimension of the rows."""
         ...
 
     def measure(self, task: Task, chosen: Chosen, private: PrivateTable, means: Means) -> tuple[Measurement, ...]:
@@ -64,13 +64,13 @@ class Method(Protocol):
         ...
 
     def plan(self, task: Task, *, memory: int | None, progress: Progress) -> Plan:
-        """What to expect, before a row is read."""
+        """Predict the result before any row is read."""
         ...
 
 
 @dataclass(frozen=True, slots=True)
 class Run:
-    """All that one release is made from. `asked` are the options as they were given, checked one by one."""
+    """The inputs of one release. `asked` are the given options, checked one by one."""
 
     method: Method
     asked: Mapping[str, Any]
@@ -89,13 +89,13 @@ def method_named(name: str) -> Method:
 
 
 def method_for(options: Mapping[str, Any]) -> Method:
-    """The method that options ask for, or that the record of a release says it was made with."""
+    """Return the method that the options of a release, given or recorded, select."""
     asked = (options[option] for option in ("mechanism", "preset") if options[option] in method_names(option))
     return method_named(next(asked, DEFAULT))
 
 
 def checked_settings(schema: Schema, options: Mapping[str, Any]) -> Settings:
-    """What options mean, with the defaults of the method that they ask for; what cannot be is refused."""
+    """Derive settings from options and the defaults of their method; raise InputError if they conflict."""
     settings = method_for(options).settings(schema, options)
     if settings.measurement_budget.amount <= 0:
         raise InputError("`certificate_share` leaves nothing for the rows themselves; lower it.")

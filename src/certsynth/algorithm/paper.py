@@ -1,4 +1,4 @@
-"""The paper's preset: one layer of even cells, Haar noise along a snake, weights that make the path loss small."""
+"""The paper's preset: one layer of even cells, Haar noise along a snake order, weights that minimise the path loss."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from certsynth.domain import Schema
 
 
 class Paper(Layered):
-    """Algorithm 1 as it is printed: every constant is the paper's.
+    """Algorithm 1 as printed, with all constants of the paper.
 
     Paper: Algorithm 1 [algorithm]
     """

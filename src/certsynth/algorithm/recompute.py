@@ -11,7 +11,7 @@ from certsynth.algorithm.asked import asked_options
 from certsynth.algorithm.method import checked_settings
 from certsynth.algorithm.settings import Settings
 from certsynth.artefact import Release
-from certsynth.artefact.steps import COUNTED, DISPLACEMENT, LOSS_OF_ROWS, LOSS_OF_SINGLES, step_on
+from certsynth.artefact.steps import LOSS_OF_ROWS, LOSS_OF_SINGLES, MEAN_DISPLACEMENT, ROW_COUNT, step_on
 from certsynth.base.progress import Progress, silent
 from certsynth.certificate.direct import Direct, bounds, certificate_shares, single_columns
 from certsynth.certificate.plug_in import PlugIn, Proxies, Proxy, plug_in
@@ -45,7 +45,7 @@ def recomputed(release: Release, rows: Sequence[np.ndarray], *, progress: Progre
         beta=how.plug_in_failure_probability,
         draws=how.draws,
         seed=seed_of(release.measurements),
-        displaced=step_on(release.record.privacy, DISPLACEMENT),
+        displaced=step_on(release.record.privacy, MEAN_DISPLACEMENT),
         proxies=stated_proxies(how),
         progress=progress,
     )
@@ -56,7 +56,7 @@ def recomputed_direct(release: Release, settings: Settings) -> tuple[Direct | No
     privacy = release.record.privacy
     fine = LatticeQuery.of(release.schema, settings.subsets, lattice_columns=settings.lattice_columns)
     beta = settings.direct_beta(alone=as_full_measurements(release.measurements) is None)
-    counted = step_on(privacy, COUNTED)
+    counted = step_on(privacy, ROW_COUNT)
     hidden = settings.neighbours is Neighbours.ADD_REMOVE
     shares = certificate_shares(settings.subsets)
     found: list[Direct | None] = []

@@ -1,4 +1,4 @@
-"""The last step: a release with its record, which says what was done, what it cost, and what is promised."""
+"""The last step: the release with its record, which states the method, its cost, and the certificate."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ from certsynth.record.record import (
 
 
 def record(this: Run, outcome: Outcome) -> Release:
-    """The release in memory. Nothing of the rows is in its record but what mechanisms gave out."""
+    """Return the release in memory. Its record contains only outputs of mechanisms and public knowledge."""
     made = Record(
         format=FORMAT,
         certsynth=importlib.metadata.version("certsynth"),
@@ -52,7 +52,7 @@ def record(this: Run, outcome: Outcome) -> Release:
 
 
 def _privacy(this: Run, outcome: Outcome) -> PrivacyRecord:
-    """What was spent: composed of what mechanisms returned."""
+    """Record the cost of the release, composed of the costs that mechanisms returned."""
     guarantee = Guarantee.composed(part.cost for part in outcome.spent)
     told: Mapping[str, Any] = this.settings.privacy.describe(guarantee.spent)
     return PrivacyRecord(
@@ -64,10 +64,10 @@ def _privacy(this: Run, outcome: Outcome) -> PrivacyRecord:
 
 
 def _method(this: Run, outcome: Outcome) -> MethodRecord:
-    """What was measured, and how rows were fitted."""
+    """Record the measurements and the method that fitted rows."""
     settings, measurement, layers = this.settings, outcome.measured.last, outcome.chosen.choice.layers
     strategy, workload = measurement.strategy, settings.workload(this.schema)
-    named: Mapping[str, Any] = {  # texts that the record has lists of
+    named: Mapping[str, Any] = {  # plain texts, which the record declares as literals
         "mechanism": strategy.name,
         "order": strategy.order,
         "projection": outcome.fitted.support,
@@ -90,7 +90,7 @@ def _method(this: Run, outcome: Outcome) -> MethodRecord:
 
 
 def _compared(chosen: Chosen) -> tuple[ComparedRecord, ...]:
-    """What the choice was made from."""
+    """Record all candidates of the choice."""
     return tuple(_compared_design(each, chosen=each is chosen.choice.best) for each in chosen.choice.designs)
 
 
@@ -108,7 +108,7 @@ def _compared_design(design: Design, *, chosen: bool) -> ComparedRecord:
 
 
 def _recompute(this: Run, measured: Measured) -> RecomputeRecord:
-    """What anybody needs to compute the plug-in certificate again."""
+    """Record the inputs that anybody needs to recompute the plug-in certificate."""
     proxies = this.settings.proxies(measured.resolution)
     return RecomputeRecord(
         plug_in_failure_probability=this.settings.plug_in_beta,

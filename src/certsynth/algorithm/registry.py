@@ -1,4 +1,4 @@
-"""The methods by name, one line for each. They are imported when they are needed, so that `--help` is quick."""
+"""The methods by name, one line each. They are imported on demand, so that `--help` starts quickly."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Literal
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """Where a method is, as module and name in it; and the option whose value, the method's name, asks for it."""
+    """The module and name of a method, and the option that selects it by the method's name."""
 
     module: str
     name: str
@@ -26,5 +26,5 @@ METHODS = {
 
 
 def method_names(option: str) -> tuple[str, ...]:
-    """The methods that an option asks for by name."""
+    """Return the names of the methods that an option selects."""
     return tuple(name for name, entry in METHODS.items() if entry.option == option)

@@ -1,8 +1,8 @@
 """Algorithm 1 of the paper in six steps: count, choose, measure, fit, certify, record.
 
-Each step returns a value with what it spent; the recorded guarantee is composed of these, never read off an argument.
-Whatever comes from private rows has passed a mechanism by the time that a step returns. The methods behind `choose`,
-`measure` and `fit` are listed in `registry.py`.
+Each step returns a value with its cost; the recorded guarantee is composed of these costs, never taken from an option.
+Everything that a step returns about private rows has passed through a mechanism. The methods behind `choose`, `measure`
+and `fit` are listed in `registry.py`.
 
 Paper: Algorithm 1 [algorithm]
 """
@@ -22,10 +22,10 @@ from certsynth.algorithm.task import Task
 from certsynth.algorithm.values import Certified, Chosen, Counted, Fitted, Measured, Outcome
 from certsynth.artefact import Release, certificate_record, cleaned_table
 from certsynth.artefact.steps import (
-    COUNTED,
-    DISPLACEMENT,
     LOSS_OF_ROWS,
     LOSS_OF_SINGLES,
+    MEAN_DISPLACEMENT,
+    ROW_COUNT,
     Step,
     choice_name,
     measurement_name,
@@ -34,7 +34,7 @@ from certsynth.mechanisms import Sensitivity, measure_scalars
 
 
 def run(this: Run) -> Release:
-    """Algorithm 1, from private rows to a release."""
+    """Run Algorithm 1, from private rows to a release."""
     counted = count_rows(this)
     chosen = choose(this, counted.task)
     measured = measure(this, counted.task, chosen)
@@ -44,7 +44,7 @@ def run(this: Run) -> Release:
 
 
 def count_rows(this: Run) -> Counted:
-    """How many rows to plan for: the true number where it is public, else one with noise.
+    """Return the number of rows to plan for: the true number if it is public, else a noisy one.
 
     Adding or removing one row changes the number by 1.
     """
@@ -60,19 +60,19 @@ def count_rows(this: Run) -> Counted:
         noise=this.means.spending,
     )
     rows = max(noisy.values[0], 1)
-    rounded = round(rows, 2 - len(str(rows)))  # two digits are enough for a plan, and such plans are found again
-    return Counted(Task(this.schema, settings, rounded), noisy, (Step.of_scalars(COUNTED, noisy),))
+    rounded = round(rows, 2 - len(str(rows)))  # two digits suffice for a plan, and make cached plans reusable
+    return Counted(Task(this.schema, settings, rounded), noisy, (Step.of_scalars(ROW_COUNT, noisy),))
 
 
 def choose(this: Run, task: Task) -> Chosen:
-    """Step 1: which tables to measure, in which cells, with which noise."""
+    """Step 1: choose the tables to measure, their cells and their noise."""
     return this.method.choose(task, this.private, this.means)
 
 
 def measure(this: Run, task: Task, chosen: Chosen) -> Measured:
     """Step 2: exact counts in, noisy integers out."""
     measurements = this.method.measure(task, chosen, this.private, this.means)
-    this.means.spending.reserve()  # also where nothing needed noise: it is a release of these rows all the same
+    this.means.spending.reserve()  # even if nothing needed noise, this is a release of these rows
     layers, sparsity = chosen.choice.layers, this.settings.sparsity
     costs = zip(layers, measurements, strict=True)
     spent = tuple(Step.of_measurement(measurement_name(layer.ways, sparsity), m) for layer, m in costs)
@@ -80,7 +80,7 @@ def measure(this: Run, task: Task, chosen: Chosen) -> Measured:
 
 
 def fit(this: Run, measured: Measured) -> Fitted:
-    """Step 3: rows that agree with the noisy integers. No private row is read, but to choose among candidates."""
+    """Step 3: fit rows to the noisy integers. Private rows are read only to choose among several candidates."""
     sys.audit("certsynth.rows.fit")
     settings, progress = this.settings, this.means.progress
     request = FitRequest(
@@ -102,7 +102,7 @@ def fit(this: Run, measured: Measured) -> Fitted:
 
 
 def _best_of(this: Run, candidates: Sequence[Fitted]) -> Fitted:
-    """A candidate with a small loss, chosen privately."""
+    """Choose a candidate with a small loss, privately."""
     share = this.settings.privacy.budget.share(this.settings.selection_share)
     this.means.spending.take(share)
     best, cost, change = choose_table(
@@ -119,7 +119,7 @@ def _best_of(this: Run, candidates: Sequence[Fitted]) -> Fitted:
 
 
 def certify(this: Run, counted: Counted, measured: Measured, fitted: Fitted) -> Certified:
-    """What can be promised about the rows that will be written: the smaller of a plug-in and a direct bound.
+    """Certify the rows that will be written: the bound is the smaller of a plug-in and a direct one.
 
     Paper: Eq. (4) [certificate]
     """
@@ -128,7 +128,7 @@ def certify(this: Run, counted: Counted, measured: Measured, fitted: Fitted) -> 
     plugged = plug_in_certificates(this, measured, fitted, displaced)
     whole, single = direct_certificates(this, counted, fitted, alone=not plugged)
     noisy = {
-        DISPLACEMENT: displaced,
+        MEAN_DISPLACEMENT: displaced,
         LOSS_OF_ROWS: whole and whole.noisy,
         LOSS_OF_SINGLES: single and single.noisy,
     }

@@ -11,12 +11,12 @@ from certsynth.domain import Schema
 
 @dataclass(frozen=True, slots=True)
 class Task:
-    """What planning and releasing work on. `rows` must be public: the true number only under replace-one."""
+    """The input of planning and releasing. `rows` must be public: the true number only under replace-one."""
 
     schema: Schema
     settings: Settings
     rows: int
 
     def with_settings(self, **changes: Any) -> Task:
-        """The same task with some settings changed."""
+        """Return the task with some settings changed."""
         return replace(self, settings=replace(self.settings, **changes))

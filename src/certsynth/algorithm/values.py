@@ -1,4 +1,4 @@
-"""What the steps of the algorithm hand on: each value carries what it spent."""
+"""Values that the steps of the algorithm pass on; each carries its cost."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from certsynth.record.record import CertificateRecord
 
 @dataclass(frozen=True, slots=True, eq=False)
 class PrivateTable:
-    """The private rows, which stay at their source: only sums come back. There is one way to ask for each purpose."""
+    """Access to the private rows, which stay at their source: only sums come back. Each purpose has its own query."""
 
     counting: Rows
     placing: Rows
@@ -31,9 +31,10 @@ class PrivateTable:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Means:
-    """What steps work with: generator, budget, memory, and who is told about progress.
+    """Resources of the steps: random generator, budget, memory in bytes, and the progress callback.
 
-    `rng` is for what needs no privacy. `spending` is the only way to noise, and never gives more than was asked for.
+    `rng` is for randomness that needs no privacy. `spending` is the only source of noise, and never exceeds the
+    requested budget.
     """
 
     rng: np.random.Generator
@@ -44,9 +45,9 @@ class Means:
 
 @dataclass(frozen=True, slots=True)
 class Chosen:
-    """What will be measured, what it was compared with, and what choosing it cost.
+    """The chosen design, the candidates, and the cost of choosing.
 
-    `dimension` is that of the rows, where the method estimated it.
+    `dimension` is that of the rows, if the method estimated it.
     """
 
     choice: Choice
@@ -56,7 +57,7 @@ class Chosen:
 
 @dataclass(frozen=True, slots=True)
 class Counted:
-    """The task with a public number of rows, and the noisy number where the true one is hidden."""
+    """The task with a public number of rows, and the noisy number if the true one is private."""
 
     task: Task
     noisy: NoisyScalars | None = None
@@ -65,7 +66,7 @@ class Counted:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Measured:
-    """The noisy integers, one layer after the other; `resolution` is that of the last layer."""
+    """The noisy integers of each layer in order; `resolution` is that of the last layer."""
 
     measurements: tuple[Measurement, ...]
     resolution: int | None
@@ -78,7 +79,7 @@ class Measured:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Fitted:
-    """The table as it will be written, `rows` as whoever reads it back cleans them, and where its points come from."""
+    """The table that will be written, its `rows` after reading back and cleaning, and the name of its support."""
 
     table: Table
     rows: Sequence[np.ndarray]
@@ -88,7 +89,7 @@ class Fitted:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Certified:
-    """What can be promised about the fitted rows."""
+    """The certificate of the fitted rows."""
 
     certificate: CertificateRecord
     spent: tuple[Step, ...]
@@ -96,7 +97,7 @@ class Certified:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Outcome:
-    """What all steps together found."""
+    """The results of all steps."""
 
     counted: Counted
     chosen: Chosen
@@ -106,6 +107,6 @@ class Outcome:
 
     @property
     def spent(self) -> tuple[Step, ...]:
-        """All parts of the budget, in the order in which they were spent."""
+        """The parts of the budget in the order in which they were spent."""
         steps = (self.counted, self.chosen, self.measured, self.fitted, self.certified)
         return tuple(part for step in steps for part in step.spent)

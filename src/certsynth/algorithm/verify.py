@@ -23,7 +23,7 @@ from certsynth.artefact.certificate import direct_record, path_length
 from certsynth.artefact.document import form_problem
 from certsynth.artefact.folder import SUMS, check_plain, check_sums, read_plain
 from certsynth.artefact.release import CSV, PARQUET, Release, croissant_bytes, package_bytes
-from certsynth.artefact.signature import REMEDY, SIGNATURE, SIGNER, PublicKey, have_library
+from certsynth.artefact.signature import INSTALL_COMMAND, SIGNATURE, SIGNER, PublicKey, have_library
 from certsynth.artefact.steps import Step, stated_steps
 from certsynth.artefact.table import read_table, written_as
 from certsynth.certificate.plug_in import PlugIn, Terms
@@ -39,7 +39,7 @@ from certsynth.record.form import to_json
 from certsynth.record.record import NO_PLUG_IN, DirectRecord, LayerRecord, PlugInRecord, PlugInTerms, TableRecord
 from certsynth.report import render_report, verifiable
 from certsynth.report.numerals import upward
-from certsynth.report.verifiable import CANNOT
+from certsynth.report.verifiable import UNVERIFIABLE
 
 _TOLERANCE = 1e-7  # allows for float differences between machines
 
@@ -60,16 +60,16 @@ def verify(release: Release, *, key: str | Path | None = None) -> list[Check]:
 def cannot_verify(release: Release | None, *, key: str | Path | None = None) -> list[str]:
     """What nobody can check with the folder alone, in words. Without a release, what holds of all."""
     if release is None:
-        return list(CANNOT)
+        return list(UNVERIFIABLE)
     try:
         said = verifiable.cannot_verify(release.record)
     except (KeyError, TypeError, ValueError, AttributeError):  # somebody else wrote it
-        said = list(CANNOT)
+        said = list(UNVERIFIABLE)
     folder = _folder(release)
     if not _signature_files(folder):
         said.append("who made it: the release is not signed")
     elif not have_library():
-        said.append(f"who made it: to check the signature, {REMEDY}")
+        said.append(f"who made it: to check the signature, {INSTALL_COMMAND}")
     elif key is None:
         said.append("who made it: anybody can sign with a key of their own; `key` says whose it must be")
     return said

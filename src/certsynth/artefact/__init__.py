@@ -1,4 +1,4 @@
-"""What is published: the release folder, how it is written, and how it is read. No private row is read here."""
+"""The published release folder: writing it and reading it back. Nothing here reads private rows."""
 
 from certsynth.artefact.certificate import certificate_record
 from certsynth.artefact.release import Release

@@ -1,4 +1,4 @@
-"""What a record states of both certificates."""
+"""Records of the direct and the plug-in certificate, as certificate.json states them."""
 
 from __future__ import annotations
 
@@ -24,8 +24,9 @@ from certsynth.transport import Path
 
 
 def path_length(measurement: Measurement) -> float | None:
-    """Of the longest path that cells are lined up along: the path loss, and wavelets, pay for it. None where cells are
-    too many to be lined up.
+    """Return the length of the longest path through the cells of a table, on which path loss and wavelets depend.
+
+    None if there are too many cells to order them.
 
     Paper: Theorem 2 [general-rates]
     """
@@ -38,9 +39,9 @@ def path_length(measurement: Measurement) -> float | None:
 def certificate_record(
     confidence: float, plug_in: Mapping[Proxy, PlugIn], direct: Direct | None = None, single: Direct | None = None
 ) -> CertificateRecord:
-    """The smaller of the direct and the plug-in bound, with both of them."""
+    """Record the smaller of the direct and the plug-in bound, and both certificates."""
     if not plug_in and not direct:
-        raise ValueError("there is nothing that certifies")
+        raise ValueError("neither a plug-in nor a direct certificate is given")
     plugged = PlugInRecords(**{proxy: plug_in_record(each) for proxy, each in plug_in.items()})
     whole, one = (direct_record(each) if each else None for each in (direct, single))
     plug = plugged.tightest
@@ -63,7 +64,7 @@ def certificate_record(
 
 
 def _subsets(plug: PlugInRecord | None, direct: Direct | None) -> tuple[SubsetRecord, ...]:
-    """Each with the smaller bound: the direct certificate has one for all."""
+    """Record each subset with the smaller of its plug-in bound and the direct bound, which is the same for all."""
     most = float(direct.bound) if direct else 1.0
     if plug is None:
         assert direct
@@ -72,7 +73,7 @@ def _subsets(plug: PlugInRecord | None, direct: Direct | None) -> tuple[SubsetRe
 
 
 def direct_record(direct: Direct) -> DirectRecord:
-    """A direct certificate as a record states it."""
+    """Convert a direct certificate to its record."""
     spent, estimate = direct.cost.spent, float(max(direct.estimates))
     return DirectRecord(
         bound=float(direct.bound),
@@ -83,7 +84,7 @@ def direct_record(direct: Direct) -> DirectRecord:
 
 
 def plug_in_record(plug: PlugIn) -> PlugInRecord:
-    """A plug-in certificate as a record states it."""
+    """Convert a plug-in certificate to its record."""
     diagnostic = plug.diagnostic
     return PlugInRecord(
         bound=float(plug.bound),

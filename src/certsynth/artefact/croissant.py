@@ -1,6 +1,6 @@
-"""The folder described in the Croissant format of MLCommons (JSON-LD), with the flag that says: synthetic data.
+"""croissant.json: the folder in the Croissant format of MLCommons (JSON-LD), with the flag for synthetic data.
 
-What a publisher alone can say is left out: a licence, an address, a date. Nothing in it depends on when or where.
+Only the publisher knows a licence, an address or a date, so these are left out: the text depends on the release alone.
 """
 
 from __future__ import annotations
@@ -21,12 +21,12 @@ PAPER = (
     'author={Donhauser, Konstantin and Lokna, Johan and Sanyal, Amartya and Boedihardjo, March and H{\\"o}nig, Robert '
     "and Yang, Fanny}}"
 )
-"""What the method is cited as: the rows themselves are their publisher's."""
+"""The citation of the method; the rows themselves belong to their publisher."""
 
 _ROWS = "rows"
 _TYPES = {"integer": "sc:Integer", "number": "sc:Float", "date": "sc:Date", "boolean": "sc:Boolean"}
 
-# Croissant 1.0 names the terms that a reader must know; one that is not used here does no harm.
+# The terms that Croissant 1.0 requires in the context, including those that are not used here.
 # fmt: off
 _OWN_TERMS = (
     "citeAs", "column", "equivalentProperty", "extract", "field", "fileObject", "fileProperty", "fileSet",
@@ -52,7 +52,7 @@ _CONTEXT: dict[str, Any] = {
 def describe_croissant(
     schema: Schema, record: Record, *, parquet: tuple[str, str], csv: tuple[str, str]
 ) -> dict[str, Any]:
-    """croissant.json: the two files, each a name with its SHA-256, their columns, and what kind of data it is."""
+    """Return croissant.json: the two files, each with its name and SHA-256, their columns, and the kind of data."""
     said = summary(schema, record)
     return {
         "@context": _CONTEXT,
@@ -60,7 +60,7 @@ def describe_croissant(
         "conformsTo": list(CONFORMS_TO),
         "name": f"Synthetic rows of: {schema.name}",
         "description": said,
-        "version": "1.0.0",  # a release is never overwritten: another one is another data set
+        "version": "1.0.0",  # a release is never overwritten: a new one is a new data set
         "keywords": ["synthetic data", "differential privacy", "certificate"],
         "citeAs": PAPER,
         "isLiveDataset": False,
@@ -81,7 +81,7 @@ def describe_croissant(
         "rai:dataUseCases": ["Statistics of few columns at once, each within the certified bound of the real one."],
         "distribution": [
             _file(*csv, "text/csv"),
-            _file(*parquet, "application/x-parquet"),  # as readers of Croissant know it
+            _file(*parquet, "application/x-parquet"),  # the media type that Croissant readers accept
         ],
         "recordSet": [
             {
@@ -109,7 +109,7 @@ def _file(name: str, digest: str, kind: str) -> dict[str, Any]:
 def _field(column: Column, file: str) -> dict[str, Any]:
     return {
         "@type": "cr:Field",
-        "@id": f"{_ROWS}/{urllib.parse.quote(column.name, safe='')}",  # an identifier has no spaces, a name may
+        "@id": f"{_ROWS}/{urllib.parse.quote(column.name, safe='')}",  # an identifier cannot contain spaces, a name can
         "name": column.name,
         "description": _meaning(column),
         "dataType": _TYPES.get(describe(column)["kind"], "sc:Text"),
@@ -118,7 +118,7 @@ def _field(column: Column, file: str) -> dict[str, Any]:
 
 
 def _meaning(column: Column) -> str:
-    """What a column may hold, in a few words; the labels themselves are listed elsewhere."""
+    """Describe the values of a column briefly; the labels themselves are listed in other files."""
     entries = describe(column)
     what = str(entries["kind"])
     if isinstance(column, Category) and column.kind != "boolean":

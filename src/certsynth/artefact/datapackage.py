@@ -1,4 +1,4 @@
-"""The folder described in the Frictionless Data Package format, for tools that read tables."""
+"""datapackage.json: the folder in the Frictionless Data Package format, for tools that read tables."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _TYPES = {"integer": "integer", "number": "number", "date": "date", "boolean": "
 
 
 def describe_package(schema: Schema, record: Record, *, parquet: str, csv: str) -> dict[str, Any]:
-    """datapackage.json: the two files, their columns, and in words what the rows are."""
+    """Return datapackage.json: the two files, their columns, and a description of the rows."""
     fields = [_field(column) for column in schema]
     return {
         "profile": "data-package",
@@ -35,13 +35,13 @@ def describe_package(schema: Schema, record: Record, *, parquet: str, csv: str) 
                 "path": parquet,
                 "format": "parquet",
                 "mediatype": "application/vnd.apache.parquet",
-            },  # no fields: the file has its types, and tools that read its nulls as NaN would find them at fault
+            },  # no fields: Parquet has its own types, and tools that read its nulls as NaN would report errors
         ],
     }
 
 
 def summary(schema: Schema, record: Record) -> str:
-    """What the rows are, what was spent on them and what is promised of them, in two sentences."""
+    """Describe the rows, the budget spent on them and their certificate in two sentences."""
     certificate, privacy = record.certificate, record.privacy
     return (
         f"Synthetic data, made under differential privacy ({_spent(privacy)}, {privacy.neighbours} neighbours). "
@@ -53,14 +53,14 @@ def summary(schema: Schema, record: Record) -> str:
 
 
 def _columns(how: MethodRecord) -> str:
-    """The columns that the certificate lets a statistic look at."""
+    """Describe the columns that a certified statistic may use."""
     if how.workload is None:
         return f"at most {how.sparsity} columns"
     return f"the columns of one of the {len(how.workload):,} subsets that certificate.json names"
 
 
 def _spent(privacy: PrivacyRecord) -> str:
-    """ε, and where noise is Gaussian the δ beside it and the ρ that both follow from."""
+    """Describe the budget: ε, and for Gaussian noise also δ, and the ρ that implies both."""
     if privacy.delta is None:
         return f"epsilon {privacy.epsilon}"
     return f"epsilon {privacy.epsilon} with delta {privacy.delta}, by zero-concentration with rho {privacy.rho}"

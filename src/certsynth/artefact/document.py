@@ -1,4 +1,4 @@
-"""certificate.json as text: read strictly into a record, and held against the JSON Schema of records."""
+"""certificate.json as text: strict reading into a record, and validation against the JSON Schema of records."""
 
 from __future__ import annotations
 
@@ -12,38 +12,41 @@ from certsynth.errors import InputError
 from certsynth.record.form import from_json, json_schema
 from certsynth.record.record import FORMAT, Record
 
-EARLIER = "certsynth-certificate/1"
-"""Certificates without the noisy integers of direct certificates and of the number of rows."""
+EARLIER_FORMAT = "certsynth-certificate/1"
+"""The format before this one, which lacks the noisy integers of direct certificates and of the number of rows."""
 
 MAX_DEPTH = 16
-"""Objects and lists within each other: a certificate has eight levels of them."""
+"""Levels of nested objects and lists that are accepted: a certificate has eight."""
 
-_LONGEST = 160  # characters of a complaint that are shown
-_TRIED = 20  # complaints that the clearest is taken from
+_MAX_MESSAGE_CHARACTERS = 160  # of a validation error that are shown
+_MAX_ERRORS_COMPARED = 20  # validation errors from which the clearest is chosen
 
 
 def to_json(document: Any) -> bytes:
-    """The bytes that a release holds. NaN is not JSON, and is an error here."""
+    """Return JSON as a release stores it. NaN is not JSON and raises a ValueError."""
     return (json.dumps(document, indent=2, ensure_ascii=False, allow_nan=False) + "\n").encode()
 
 
 def read_json(content: bytes, name: str) -> Any:
-    """JSON that means the same to every reader: no key twice, no NaN, no number beyond floats, not nested deeply."""
+    """Read JSON that is unambiguous: no repeated key, no NaN, no overflowing number, no deep nesting."""
     try:
         value = json.loads(
-            content.decode("utf-8"), object_pairs_hook=_object, parse_constant=_no_constant, parse_float=_finite
+            content.decode("utf-8"),
+            object_pairs_hook=_object_without_repeats,
+            parse_constant=_refuse_constant,
+            parse_float=_finite_float,
         )
-    except _Twice:
+    except _RepeatedKey:
         raise InputError(f"{name} has a key twice, so that readers may disagree on what it says.") from None
     except (ValueError, RecursionError):
         raise InputError(f"{name} is not valid JSON.") from None
-    if _too_deep(value):
+    if _is_too_deep(value):
         raise InputError(f"{name} is nested more deeply than any of its kind.")
     return value
 
 
 def read_record(content: bytes) -> Record:
-    """The record in certificate.json; what has another form is refused."""
+    """Read the record in certificate.json; raise InputError if it does not have the form of a certificate."""
     document = read_document(content)
     try:
         return from_json(Record, document)
@@ -52,16 +55,16 @@ def read_record(content: bytes) -> Record:
 
 
 def read_document(content: bytes) -> dict[str, Any]:
-    """certificate.json; what is something else altogether is refused."""
+    """Read certificate.json as JSON; raise InputError unless it states the format that this version reads."""
     document = read_json(content, "certificate.json")
     stated = document.get("format") if isinstance(document, dict) else None
     if not isinstance(document, dict) or not isinstance(stated, str):
         raise InputError("certificate.json is not a certificate of certsynth: it does not say its format.")
     if stated != FORMAT:
-        if stated == EARLIER:
+        if stated == EARLIER_FORMAT:
             raise InputError(
-                f"certificate.json is of another version of certsynth: {EARLIER} does not hold what verify computes "
-                f"{FORMAT} from. Verify it with the version that made it, or make the release anew."
+                f"certificate.json is of another version of certsynth: {EARLIER_FORMAT} does not hold what verify "
+                f"computes {FORMAT} from. Verify it with the version that made it, or make the release anew."
             )
         known = "a certificate of another version of certsynth" if stated.startswith("certsynth-certificate/") else ""
         raise InputError(f"certificate.json is {known or 'not a certificate of certsynth'}; this one reads {FORMAT}.")
@@ -69,19 +72,23 @@ def read_document(content: bytes) -> dict[str, Any]:
 
 
 def certificate_schema() -> dict[str, Any]:
-    """The JSON Schema of certificate.json (draft 2020-12); certificate.schema.json is a copy of it."""
+    """Return the JSON Schema of certificate.json (draft 2020-12); certificate.schema.json is a copy of it."""
     return json_schema(Record)
 
 
 def form_problem(document: Any) -> str | None:
-    """Where a certificate does not have its form, in words; None if it has."""
-    import jsonschema  # only to verify: `certsynth --help` is quick
+    """Describe the first violation of the JSON Schema; None if there is none."""
+    import jsonschema  # only `verify` needs it, and `certsynth --help` must start quickly
 
-    error = jsonschema.exceptions.best_match(itertools.islice(_validator().iter_errors(document), _TRIED))
+    error = jsonschema.exceptions.best_match(itertools.islice(_validator().iter_errors(document), _MAX_ERRORS_COMPARED))
     if error is None:
         return None
     where = ".".join(str(part) for part in error.absolute_path) or "the whole"
-    said = error.message if len(error.message) <= _LONGEST else error.message[:_LONGEST] + "…"
+    said = (
+        error.message
+        if len(error.message) <= _MAX_MESSAGE_CHARACTERS
+        else error.message[:_MAX_MESSAGE_CHARACTERS] + "…"
+    )
     return f"{where}: {said}"
 
 
@@ -92,30 +99,30 @@ def _validator() -> Any:
     return jsonschema.Draft202012Validator(certificate_schema())
 
 
-class _Twice(ValueError):
+class _RepeatedKey(ValueError):
     pass
 
 
-def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+def _object_without_repeats(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     made = dict(pairs)
     if len(made) < len(pairs):
-        raise _Twice
+        raise _RepeatedKey
     return made
 
 
-def _no_constant(text: str) -> None:
+def _refuse_constant(text: str) -> None:
     raise ValueError("not a JSON number")
 
 
-def _finite(text: str) -> float:
+def _finite_float(text: str) -> float:
     value = float(text)
     if not math.isfinite(value):
         raise ValueError("not a number that floats hold")
     return value
 
 
-def _too_deep(value: Any) -> bool:
-    """Whether lists and objects are nested beyond MAX_DEPTH: level by level, since recursion would be as deep."""
+def _is_too_deep(value: Any) -> bool:
+    """Whether lists and objects are nested beyond MAX_DEPTH. Not recursive: recursion would be just as deep."""
     level = [value]
     for _ in range(MAX_DEPTH):
         inner = [each for each in level if isinstance(each, (dict, list))]

@@ -1,6 +1,6 @@
-"""A release folder is whole or absent: written beside its target, synced, checksummed, renamed; never overwritten.
+"""Release folders, complete or absent: written next to the target, checksummed, synced, renamed; never overwritten.
 
-It holds plain files and nothing else, so that whoever reads one is led nowhere and waits for nothing.
+A folder holds regular files only: a reader follows no links and waits for no pipes.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from certsynth.errors import InputError
 
 SUMS = "SHA256SUMS"
 
-LARGEST = {
+MAX_FILE_BYTES = {
     SUMS: 2**16,
     SIGNATURE: 64,
     SIGNER: 2**12,
@@ -36,22 +36,22 @@ LARGEST = {
     "synthetic.csv": 2**40,
     "synthetic.parquet": 2**40,
 }
-"""The files of a release, and how many bytes each may have: nothing is read that is larger."""
+"""Files of a release with their maximum sizes in bytes: larger files are not read."""
 
-_MOST_FILES = 100
-_LINE = re.compile(r"([0-9a-f]{64})  ([^\x00-\x1f\x7f/\\]{1,255})")
+_MAX_FILES = 100
+_SUMS_LINE = re.compile(r"([0-9a-f]{64})  ([^\x00-\x1f\x7f/\\]{1,255})")
 
-_AT_FDCWD, _RENAME_NOREPLACE = -100, 1  # of Linux
+_AT_FDCWD, _RENAME_NOREPLACE = -100, 1  # constants of Linux
 
 
 def check_target(target: Path) -> None:
-    """Refuse a target that cannot be written, before anything is spent."""
-    _check_free(target)
+    """Raise InputError if the target cannot be written, before any budget is spent."""
+    _check_absent(target)
     parent = target.parent
     if not parent.is_dir():
         raise InputError(f"{parent} is not a folder; make it first, or choose another `out`.")
-    try:  # whoever may do anything is still refused by some file systems: only trying tells
-        trial = _beside(target)
+    try:  # permissions do not tell: some file systems refuse even root
+        trial = _partial_path(target)
         trial.mkdir()
         trial.rmdir()
     except OSError:
@@ -65,12 +65,12 @@ def write_folder(
     *,
     sign: Callable[[bytes], bytes] | None = None,
 ) -> None:
-    """Write `files`, and what `others` writes into the folder it is given, then the checksums; all or nothing.
+    """Write `files`, let `others` write more into the folder, then write the checksums: all of it or nothing.
 
-    `sign` makes the signature of the checksums, which is beside them.
+    `sign` returns the signature of the checksums, which is stored in its own file.
     """
     check_target(target)
-    partial = _beside(target)
+    partial = _partial_path(target)
     try:
         sys.audit("certsynth.folder.make")
         partial.mkdir()
@@ -92,10 +92,10 @@ def write_folder(
             sync(path)
         sync(partial)
         sys.audit("certsynth.folder.rename")
-        _rename(partial, target)
+        _rename_into_place(partial, target)
     except OSError as error:
         if error.errno in (errno.EEXIST, errno.ENOTEMPTY, errno.ENOTDIR) and os.path.lexists(target):
-            _check_free(target)
+            _check_absent(target)
         reason = error.strerror or "input/output error"
         raise InputError(f"{target} was not written ({reason}); nothing is left behind.") from None
     finally:
@@ -109,16 +109,16 @@ def write_folder(
 
 
 def check_plain(folder: Path) -> None:
-    """Refuse a folder with anything but plain files of sane sizes, before any is opened."""
+    """Raise InputError unless the folder holds only regular files of plausible sizes; none of them is opened."""
     if not folder.is_dir():
         found = "it is a file. Give the folder that it lies in" if folder.is_file() else "there is no such folder"
         raise InputError(f"{folder} is not a release folder: {found}.")
     try:
         with os.scandir(folder) as entries:
             for number, entry in enumerate(entries):
-                if number == _MOST_FILES:
-                    raise InputError(f"{folder} is not a release folder: it holds more than {_MOST_FILES} files.")
-                what, name = entry.stat(follow_symlinks=False), shown(entry.name)
+                if number == _MAX_FILES:
+                    raise InputError(f"{folder} is not a release folder: it holds more than {_MAX_FILES} files.")
+                what, name = entry.stat(follow_symlinks=False), printable_name(entry.name)
                 if stat.S_ISLNK(what.st_mode):
                     raise InputError(
                         f"{folder}: {name} is a link, and a release has none; copy the folder with what its links "
@@ -126,16 +126,16 @@ def check_plain(folder: Path) -> None:
                     )
                 if not stat.S_ISREG(what.st_mode):
                     raise InputError(f"{folder}: {name} is not a plain file, and a release holds nothing else.")
-                if what.st_size > LARGEST.get(entry.name, 2**40):
+                if what.st_size > MAX_FILE_BYTES.get(entry.name, 2**40):
                     raise InputError(f"{folder}: {name} is larger than any release's.")
     except OSError as error:
         raise InputError(f"{folder} cannot be read ({error.strerror or 'input/output error'}).") from None
 
 
 def read_plain(folder: Path, name: str) -> bytes:
-    """A small file of a release, which is one, whatever happened since it was looked at."""
+    """Read a small file of a release. Type and size are rechecked: the file may have changed after `check_plain`."""
     try:
-        return read_small_file(folder / name, max_bytes=LARGEST[name], follow_links=False)
+        return read_small_file(folder / name, max_bytes=MAX_FILE_BYTES[name], follow_links=False)
     except (OSError, FileTooLarge):
         raise InputError(
             f"{folder} is not a release folder: {name} cannot be read. Give a folder that `certsynth release` wrote."
@@ -143,7 +143,7 @@ def read_plain(folder: Path, name: str) -> bytes:
 
 
 def check_sums(folder: Path) -> list[str]:
-    """What is wrong with the folder's files: none missing, none changed, none added, none that no release has."""
+    """List the problems of the folder's files: missing, changed, added, or unknown to any release."""
     try:
         check_plain(folder)
         text = read_plain(folder, SUMS).decode("utf-8")
@@ -154,61 +154,61 @@ def check_sums(folder: Path) -> list[str]:
     except UnicodeDecodeError:
         return [f"{SUMS} is not a text"]
     *lines, last = text.split("\n")
-    found = [_LINE.fullmatch(line) for line in lines]
+    found = [_SUMS_LINE.fullmatch(line) for line in lines]
     if last or not lines or not all(found):
         return [f"{SUMS} is not a list of checksums"]
     pairs = [(match[2], match[1]) for match in found if match]
     listed, present = dict(pairs), {path.name for path in folder.iterdir()} - {SUMS, SIGNATURE}
     problems = [f"{SUMS} lists a file twice"] if len(listed) < len(pairs) else []
-    problems += [f"{shown(name)} is not listed in {SUMS}" for name in present - set(listed)]
+    problems += [f"{printable_name(name)} is not listed in {SUMS}" for name in present - set(listed)]
     for name, stated in listed.items():
         if name not in present:
-            problems.append(f"{shown(name)} is missing")
-        elif name not in LARGEST:
-            problems.append(f"{shown(name)} is no file of a release: nothing is known about it")
+            problems.append(f"{printable_name(name)} is missing")
+        elif name not in MAX_FILE_BYTES:
+            problems.append(f"{printable_name(name)} is no file of a release: nothing is known about it")
         elif digest(folder / name) != stated:
             problems.append(f"{name} has been changed")
-    always = set(LARGEST) - {SUMS, SIGNATURE, SIGNER}
+    always = set(MAX_FILE_BYTES) - {SUMS, SIGNATURE, SIGNER}
     problems += [f"{name} is missing" for name in always - set(listed) - present]
     return sorted(problems)
 
 
 def manifest(folder: Path) -> str:
-    """The hash that stands for a whole release folder: that of its checksums."""
+    """Return the hash of the checksums, which identifies the whole release folder."""
     return digest(folder / SUMS)
 
 
-def shown(name: str) -> str:
-    """A file's name as it may be printed, whatever somebody put into it."""
+def printable_name(name: str) -> str:
+    """Return a file's name, escaped if it contains characters that cannot be printed."""
     return name if name.isprintable() else ascii(name)
 
 
-def _check_free(target: Path) -> None:
+def _check_absent(target: Path) -> None:
     if os.path.lexists(target):
         raise InputError(f"{target} exists already; a release is never overwritten. Choose another `out`.")
 
 
-def _beside(target: Path) -> Path:
-    """A hidden place beside the target; its name is cut so that it is no longer than names may be."""
+def _partial_path(target: Path) -> Path:
+    """Return a hidden path next to the target; its name is shortened to stay within the limit of file systems."""
     return target.parent / f".{target.name[:40]}.{secrets.token_hex(6)}.partial"
 
 
-def _rename(partial: Path, target: Path) -> None:
-    """Rename, and never replace what has come to stand there in the meantime.
+def _rename_into_place(partial: Path, target: Path) -> None:
+    """Rename without replacing anything that appeared at the target in the meantime.
 
-    A plain rename refuses a file, a link or a folder with something in it, and replaces a folder that is empty. Linux
-    can refuse that, too; elsewhere an empty folder that somebody made at this very moment is lost, and nothing else.
+    A plain rename refuses a file, a link or a non-empty folder, but replaces an empty folder. Linux can refuse that,
+    too; elsewhere, only an empty folder created at this very moment can be lost.
     """
-    problem = _rename_to_nothing(partial, target)
+    problem = _rename_without_replacing(partial, target)
     if problem == errno.EEXIST:
         raise FileExistsError(errno.EEXIST, os.strerror(errno.EEXIST))
     if problem:
-        _check_free(target)
+        _check_absent(target)
         partial.rename(target)
 
 
-def _rename_to_nothing(partial: Path, target: Path) -> int:
-    """0 if it is done, else the number of the system's reason: not every system and file system can do it."""
+def _rename_without_replacing(partial: Path, target: Path) -> int:
+    """Return 0 on success, else the errno: not every system and file system supports it."""
     if sys.platform != "linux":
         return errno.ENOSYS
     try:
@@ -220,6 +220,6 @@ def _rename_to_nothing(partial: Path, target: Path) -> int:
 
 
 def digest(path: Path) -> str:
-    """The SHA-256 of a file."""
+    """Return the SHA-256 of a file in hexadecimal."""
     with path.open("rb") as file:
         return hashlib.file_digest(file, "sha256").hexdigest()

@@ -1,7 +1,7 @@
-"""The rows of a release as data frames. Libraries are imported when they are asked for, and nowhere else.
+"""The rows of a release as data frames. Each library is imported only when its kind of frame is requested.
 
-Labels come with the whole list that the schema gives, in its order; values that may be missing come in types that can
-say so. Whatever is done to a frame, the release stays as it is.
+Labels carry the whole list of the schema, in its order; columns with missing values have nullable types. Frames are
+copies: changing one does not change the release.
 """
 
 from __future__ import annotations
@@ -21,18 +21,18 @@ FRAMES: tuple[FrameKind, ...] = ("pandas", "polars", "arrow", "dict")
 
 
 def to_pandas(schema: Schema, table: Table, rows: Sequence[np.ndarray]) -> Any:
-    """`Int64` and `boolean` where values may be missing, else `int64` and `bool`; labels are categories."""
+    """Return a pandas frame: nullable `Int64` and `boolean` if values may be missing; labels are categories."""
     try:
         import pandas as pd
     except ImportError:
-        _lacking("pandas")
+        _refuse_without("pandas")
 
     def series(column: Column, values: np.ma.MaskedArray[Any, Any], clean: np.ndarray) -> Any:
         absent = np.ma.getmaskarray(values)
         if (labels := _labels(column)) is not None:
             codes = np.where(absent, -1, np.where(absent, 0, clean).astype(np.int64))
             kind: Any = pd.Categorical
-            return kind.from_codes(codes, categories=list(labels), ordered=_in_order(column))
+            return kind.from_codes(codes, categories=list(labels), ordered=_is_ordered(column))
         if values.dtype.kind == "M":
             return np.where(absent, np.datetime64("NaT"), values.data).astype("datetime64[s]")
         if values.dtype.kind == "f":
@@ -46,45 +46,47 @@ def to_pandas(schema: Schema, table: Table, rows: Sequence[np.ndarray]) -> Any:
 
 
 def to_polars(schema: Schema, table: Table, rows: Sequence[np.ndarray]) -> Any:
-    """Dates are `Date`, labels an `Enum` of all that the schema lists."""
+    """Return a polars frame: dates are `Date`, labels an `Enum` of all labels in the schema."""
     try:
         import polars as pl
     except ImportError:
-        _lacking("polars")
+        _refuse_without("polars")
 
     def series(column: Column, values: np.ma.MaskedArray[Any, Any], clean: np.ndarray) -> Any:
         absent = np.ma.getmaskarray(values)
         labels = _labels(column)
         present = values.data.copy() if labels is None else np.where(absent, 0, clean).astype(np.int64)
-        made = pl.Series(column.name, present)
+        indices = pl.Series(column.name, present)
         if absent.any():
-            made = made.set(pl.Series(absent), None)
+            indices = indices.set(pl.Series(absent), None)
         if labels is None:
-            return made
-        return pl.Series(column.name, list(labels), dtype=pl.Enum(list(labels))).gather(made)
+            return indices
+        return pl.Series(column.name, list(labels), dtype=pl.Enum(list(labels))).gather(indices)
 
     return pl.DataFrame(list(_columns(schema, table, rows, series).values()))
 
 
 def to_arrow(schema: Schema, table: Table, rows: Sequence[np.ndarray]) -> Any:
-    """Dates are `date32`, labels dictionaries of all that the schema lists."""
+    """Return an Arrow table: dates are `date32`, labels dictionaries of all labels in the schema."""
     try:
         import pyarrow as pa
     except ImportError:
-        _lacking("pyarrow")
+        _refuse_without("pyarrow")
 
     def array(column: Column, values: np.ma.MaskedArray[Any, Any], clean: np.ndarray) -> Any:
         absent = np.ma.getmaskarray(values)
         if (labels := _labels(column)) is not None:
             codes = pa.array(np.where(absent, 0, clean).astype(np.int32), mask=absent)
-            return pa.DictionaryArray.from_arrays(codes, pa.array(list(labels), pa.string()), ordered=_in_order(column))
+            return pa.DictionaryArray.from_arrays(
+                codes, pa.array(list(labels), pa.string()), ordered=_is_ordered(column)
+            )
         return pa.array(values.data.copy(), mask=absent)
 
     return pa.table(_columns(schema, table, rows, array))
 
 
 def to_frame(kind: FrameKind | None, schema: Schema, table: Table, rows: Sequence[np.ndarray]) -> Any:
-    """The rows as what was asked for; left open, a frame of pandas if that is installed, else a dict."""
+    """Return the rows as the requested kind of frame; by default pandas if it is installed, else a dict."""
     if kind is None:
         try:
             return to_pandas(schema, table, rows)
@@ -101,21 +103,21 @@ def _columns(
     schema: Schema,
     table: Table,
     rows: Sequence[np.ndarray],
-    made: Callable[[Column, np.ma.MaskedArray[Any, Any], np.ndarray], Any],
+    convert: Callable[[Column, np.ma.MaskedArray[Any, Any], np.ndarray], Any],
 ) -> dict[str, Any]:
-    return {c.name: made(c, table[c.name], clean) for c, clean in zip(schema, rows, strict=True)}
+    return {c.name: convert(c, table[c.name], clean) for c, clean in zip(schema, rows, strict=True)}
 
 
 def _labels(column: Column) -> tuple[str, ...] | None:
-    """All labels that a column can hold, in order: a cleaned value is the index of one. None for other columns."""
+    """Return all labels of a column in order (cleaned values are indices into them); None for other columns."""
     if isinstance(column, Category):
         return None if column.kind == "boolean" else column.labels
     return column.values if isinstance(column, Ordered) and column.kind == "ordinal" else None
 
 
-def _in_order(column: Column) -> bool:
+def _is_ordered(column: Column) -> bool:
     return isinstance(column, Ordered)
 
 
-def _lacking(package: str) -> NoReturn:
+def _refuse_without(package: str) -> NoReturn:
     raise InputError(f"a frame of {package} needs the package {package}: pip install {package}.") from None

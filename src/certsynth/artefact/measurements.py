@@ -1,4 +1,4 @@
-"""The noisy integers as a file, so that anybody can recompute the plug-in certificate."""
+"""measurements.npz: the noisy integers, from which anybody can recompute the plug-in certificate."""
 
 from __future__ import annotations
 
@@ -31,20 +31,20 @@ from certsynth.mechanisms.sparse import LowDimensional, SparseMeasurement, is_ke
 from certsynth.queries import Marginals
 
 MAX_BYTES = 4 * 2**30
-MAX_WORDS = 256 * 2**20
-MAX_HEADER = 1024
-"""Bytes of an unpacked archive, of what it says of the measurements, and of what stands before an array."""
+MAX_ABOUT_BYTES = 256 * 2**20
+MAX_HEADER_BYTES = 1024
+"""Bytes of an unpacked archive, of its description of the measurements, and of the header of an array."""
 
-MOST_STEPS = 2**21  # of a column of a thousand values with a weight in thousandths
-MOST_GROWTH = 4
-MOST_WEIGHT = 2**20
+MAX_LATTICE_STEPS = 2**21  # enough for a thousand values and a weight in thousandths
+MAX_GROWTH = 4
+MAX_TABLE_WEIGHT = 2**20
 
 
 def to_bytes(measurements: Sequence[Measurement], schema: Schema) -> bytes:
-    """Measurements as an .npz archive: the coefficients end to end, and how to read them."""
+    """Write measurements as an .npz archive: the concatenated coefficients, and a description of their layout."""
     buffer = io.BytesIO()
     flat = np.concatenate([*(block for m in measurements for block in m.coefficients), np.empty(0, np.int64)])
-    arrays = {"coefficients": flat, "about": np.frombuffer(_about(measurements, schema), np.uint8)}
+    arrays = {"coefficients": flat, "about": np.frombuffer(_about_bytes(measurements, schema), np.uint8)}
     if (places := _places(measurements)) is not None:
         arrays["places"] = places
     np.savez_compressed(buffer, allow_pickle=False, **arrays)
@@ -52,24 +52,24 @@ def to_bytes(measurements: Sequence[Measurement], schema: Schema) -> bytes:
 
 
 def _places(measurements: Sequence[Measurement]) -> Ints | None:
-    """Of a measurement that keeps few of its cells, which these are: it is always alone."""
+    """Return the cells that a sparse measurement keeps; None for others. A sparse measurement is the only one."""
     last = measurements[-1]
     return last.places if isinstance(last, SparseMeasurement) else None
 
 
 def is_as_written(content: bytes, measurements: Sequence[Measurement], schema: Schema) -> bool:
-    """Whether an archive that was read as these measurements says nothing else, and says it as `to_bytes` does.
+    """Whether an archive that was read as these measurements has exactly the content that `to_bytes` writes.
 
-    How it is compressed may depend on the machine, so that the bytes of the archive are not compared.
+    Compression may depend on the machine, so the bytes of the archive are not compared.
     """
     with zipfile.ZipFile(io.BytesIO(content)) as archive:
         sparse = ["places.npy"] if _places(measurements) is not None else []
         alone = sorted(archive.namelist()) == ["about.npy", "coefficients.npy", *sparse] and not archive.comment
     with np.load(io.BytesIO(content), allow_pickle=False) as arrays:
-        return alone and bool(arrays["about"].tobytes() == _about(measurements, schema))
+        return alone and bool(arrays["about"].tobytes() == _about_bytes(measurements, schema))
 
 
-def _about(measurements: Sequence[Measurement], schema: Schema) -> bytes:
+def _about_bytes(measurements: Sequence[Measurement], schema: Schema) -> bytes:
     about = [
         {
             "mechanism": m.strategy.name,
@@ -79,7 +79,7 @@ def _about(measurements: Sequence[Measurement], schema: Schema) -> bytes:
             "spent": str(m.cost.spent.amount),
             "scale": m.scale.hex(),
             "total": m.total,
-            "cells": _describe(m.marginals.cells, schema),
+            "cells": _describe_cells(m.marginals.cells, schema),
             "subsets": [[schema.names[j] for j in subset] for subset in m.marginals.subsets],
             "weights": list(m.marginals.weights),
             **({"above": m.above, "kept": len(m.places)} if isinstance(m, SparseMeasurement) else {}),
@@ -90,19 +90,19 @@ def _about(measurements: Sequence[Measurement], schema: Schema) -> bytes:
 
 
 def from_bytes(content: bytes, schema: Schema) -> tuple[Measurement, ...]:
-    """Read measurements back; what does not fit the schema is refused."""
+    """Read measurements back; raise InputError if they do not fit the schema."""
     try:
         with zipfile.ZipFile(io.BytesIO(content)) as archive:
             sizes = {part.filename: part.file_size for part in archive.infolist()}
-            if sum(sizes.values()) > MAX_BYTES or sizes["about.npy"] > MAX_WORDS:
+            if sum(sizes.values()) > MAX_BYTES or sizes["about.npy"] > MAX_ABOUT_BYTES:
                 raise InputError("measurements.npz is too large to be unpacked.")
         with np.load(io.BytesIO(content), allow_pickle=False) as arrays:
-            # Zeros pack well: coefficients are unpacked once it is known that there are as many as there should be.
+            # Zeros compress well, so the number of coefficients is checked before they are unpacked.
             described = json.loads(arrays["about"].tobytes())
-            parts = [_described(part, schema) for part in described]
+            parts = [_read_description(part, schema) for part in described]
             needed = sum(length for lengths, _ in parts for length in lengths)
             names = {"coefficients.npy", "places.npy"} & set(sizes)
-            if not parts or any(sizes[name] > 8 * needed + MAX_HEADER for name in names):
+            if not parts or any(sizes[name] > 8 * needed + MAX_HEADER_BYTES for name in names):
                 raise ValueError("the number of coefficients")
             flat, places = arrays["coefficients"], arrays["places"] if "places.npy" in names else None
         for array in (flat, places):
@@ -113,29 +113,31 @@ def from_bytes(content: bytes, schema: Schema) -> tuple[Measurement, ...]:
         sparse = ["above" in part for part in described]
         if any(sparse) != (places is not None) or (any(sparse) and len(made) > 1):
             raise ValueError("the places")
-        return made if places is None else (_sparse(made[0], places, described[0]["above"]),)
+        return made if places is None else (_as_sparse(made[0], places, described[0]["above"]),)
     except InputError:
         raise
     except Exception:
         raise InputError("measurements.npz does not fit the schema of the release.") from None
 
 
-def _described(about: dict[str, Any], schema: Schema) -> tuple[list[int], Callable[[tuple[Ints, ...]], Measurement]]:
-    """How many coefficients each table of a measurement has, and what makes the measurement of them."""
+def _read_description(
+    about: dict[str, Any], schema: Schema
+) -> tuple[list[int], Callable[[tuple[Ints, ...]], Measurement]]:
+    """Return the number of coefficients of each table, and a function that makes the measurement from them."""
     names = {name: j for j, name in enumerate(schema.names)}
     neighbours = Neighbours(about["neighbours"])
     weights = tuple(about["weights"])
-    if not all(type(weight) is int and 1 <= weight <= MOST_WEIGHT for weight in weights):
+    if not all(type(weight) is int and 1 <= weight <= MAX_TABLE_WEIGHT for weight in weights):
         raise ValueError("the weights")
     marginals = Marginals(
-        cells=_cells(about["cells"], schema),
+        cells=_read_cells(about["cells"], schema),
         subsets=tuple(tuple(names[name] for name in subset) for subset in about["subsets"]),
         weights=weights,
     )
     if weights and len(weights) != len(marginals.subsets):
         raise ValueError("the weights")
     growth = stored_rational(about["growth"])
-    if growth > MOST_GROWTH:
+    if growth > MAX_GROWTH:
         raise ValueError("the growth")
     strategy = strategy_named(about["mechanism"], neighbours=neighbours, growth=growth)
     spent = Budget(stored_rational(about["spent"]), Unit(about["unit"]))
@@ -146,7 +148,7 @@ def _described(about: dict[str, Any], schema: Schema) -> tuple[list[int], Callab
         raise ValueError("the total")
     lengths = [strategy.length(marginals.of(subset)) for subset in marginals.subsets]
     if "above" in about:
-        lengths = [_checked_kept(about, strategy, lengths)]
+        lengths = [_check_kept(about, strategy, lengths)]
     if not lengths:
         raise ValueError("the subsets")
     cost = Guarantee(spent=spent, neighbours=neighbours)
@@ -155,8 +157,8 @@ def _described(about: dict[str, Any], schema: Schema) -> tuple[list[int], Callab
     )
 
 
-def _checked_kept(about: dict[str, Any], strategy: Strategy, lengths: Sequence[int]) -> int:
-    """How many cells were kept of a grid that has more than are kept in full."""
+def _check_kept(about: dict[str, Any], strategy: Strategy, lengths: Sequence[int]) -> int:
+    """Check and return the number of cells that were kept of a sparse grid."""
     above, kept = about["above"], about["kept"]
     whole = all(type(number) is int and 0 <= number < 2**62 for number in (above, kept, *lengths))
     if not (isinstance(strategy, LowDimensional) and len(lengths) == 1 and whole and kept <= lengths[0]):
@@ -164,8 +166,8 @@ def _checked_kept(about: dict[str, Any], strategy: Strategy, lengths: Sequence[i
     return int(kept)
 
 
-def _sparse(made: Measurement, places: Ints, above: int) -> SparseMeasurement:
-    """The same measurement of few cells, where they are: each once, in order, and above the threshold."""
+def _as_sparse(made: Measurement, places: Ints, above: int) -> SparseMeasurement:
+    """Convert to a sparse measurement: its cells must be distinct, in order, and above the threshold."""
     (values,), (cells,) = made.coefficients, made.marginals.sizes()
     assert isinstance(made.strategy, LowDimensional)
     inside = not len(places) or (places[0] >= 0 and places[-1] < cells and (np.diff(places) > 0).all())
@@ -176,9 +178,9 @@ def _sparse(made: Measurement, places: Ints, above: int) -> SparseMeasurement:
     return SparseMeasurement(**fields, coefficients=(values,), places=places, above=above)
 
 
-def _describe(cells: Sequence[Cells], schema: Schema) -> dict[str, Any]:
-    """Even cells by their number; groups by the steps of their lattices, the points that they begin with, and which
-    labels go together.
+def _describe_cells(cells: Sequence[Cells], schema: Schema) -> dict[str, Any]:
+    """Describe even cells by their number; groups by the steps of their lattices, the first point of each group, and
+    the groups of labels.
     """
     even = [c.steps for c in cells if not isinstance(c, Groups)]
     if even:
@@ -193,23 +195,25 @@ def _describe(cells: Sequence[Cells], schema: Schema) -> dict[str, Any]:
     }
 
 
-def _cells(about: dict[str, Any], schema: Schema) -> tuple[Cells, ...]:
+def _read_cells(about: dict[str, Any], schema: Schema) -> tuple[Cells, ...]:
     if "resolution" in about:
         resolution = RESOLUTION("resolution", about["resolution"])
         if resolution is None:
             raise ValueError("the resolution")
         return tuple(column.cells(resolution) for column in schema)
     lattice, starts = about["lattice"], about["starts"]
-    if not all(type(steps) is int and 1 <= steps <= MOST_STEPS for steps in lattice.values()):
+    if not all(type(steps) is int and 1 <= steps <= MAX_LATTICE_STEPS for steps in lattice.values()):
         raise ValueError("the lattice")
     kin, heads = about["kin"], about["heads"]
     if not all(type(code) is int for codes in (starts, kin, heads) for column in codes.values() for code in column):
         raise ValueError("the groups")
     return tuple(
-        Groups.of(c.lattice(lattice[c.name]), _codes(starts, c.name), _codes(kin, c.name), _codes(heads, c.name))
+        Groups.of(
+            c.lattice(lattice[c.name]), _codes_of(starts, c.name), _codes_of(kin, c.name), _codes_of(heads, c.name)
+        )
         for c in schema
     )
 
 
-def _codes(stored: dict[str, list[int]], name: str) -> Ints | None:
+def _codes_of(stored: dict[str, list[int]], name: str) -> Ints | None:
     return np.array(stored[name], np.int64) if name in stored else None

@@ -1,4 +1,4 @@
-"""What a notebook shows of a release and of its certificate: a few lines of HTML, taken from the report."""
+"""Notebook display of a release and of its certificate: a short HTML summary of the report."""
 
 from __future__ import annotations
 
@@ -14,16 +14,17 @@ from certsynth.report import numerals, words
 from certsynth.report.columns import column_view
 from certsynth.report.view import column_bounds
 
-MOST_COLUMNS = 20
-MOST_SUBSETS = 20
+MAX_LISTED_COLUMNS = 20
+MAX_LISTED_SUBSETS = 20
+"""Rows of the two tables: a summary should fit on a screen."""
 
 
 def release_html(schema: Schema, record: Record, rows: Table, folder: Path | None) -> str:
-    """Name, size, privacy, the promise, and what it means of each column in its own units."""
+    """Show name, size, privacy, the certificate, and its bound for each column in the column's own units."""
     certificate, size = record.certificate, numerals.count(record.release.rows)
     bounds = column_bounds(certificate, schema.names)
     shown = []
-    for column in schema.columns[:MOST_COLUMNS]:
+    for column in schema.columns[:MAX_LISTED_COLUMNS]:
         view = column_view(column, rows[column.name], bounds[column.name])
         fact = view["facts"][0] if view["facts"] else None
         own = "—"
@@ -47,7 +48,7 @@ def release_html(schema: Schema, record: Record, rows: Table, folder: Path | Non
 
 
 class Bounds(Protocol):
-    """A certificate in short."""
+    """The fields of a certificate that are shown."""
 
     @property
     def bound(self) -> float: ...
@@ -63,10 +64,11 @@ class Bounds(Protocol):
 
 
 def certificate_html(certificate: Bounds) -> str:
-    """The bound, and that of each subset of columns."""
+    """Show the bound of the certificate and of each subset of columns."""
     subsets = certificate.subsets
     shown = [
-        [", ".join(map(numerals.text, columns)), numerals.upward(bound)] for columns, bound in subsets[:MOST_SUBSETS]
+        [", ".join(map(numerals.text, columns)), numerals.upward(bound)]
+        for columns, bound in subsets[:MAX_LISTED_SUBSETS]
     ]
     more = len(subsets) - len(shown)
     parts = [
@@ -81,7 +83,7 @@ def certificate_html(certificate: Bounds) -> str:
 
 
 def promise(certificate: CertificateRecord, how: MethodRecord) -> str:
-    """The sentence of the report."""
+    """State the certificate in the words of the report."""
     said = {
         "confidence_text": numerals.confidence(certificate.confidence),
         "looks_at": words.looks_at(how.sparsity, complete=how.workload is None),

@@ -1,4 +1,4 @@
-"""A release: the synthetic rows, the certificate, and the noisy measurement that anybody can check it with."""
+"""A release: the synthetic rows, the certificate, and the noisy measurements with which anybody can check it."""
 
 from __future__ import annotations
 
@@ -32,10 +32,10 @@ CSV, PARQUET = "synthetic.csv", "synthetic.parquet"
 
 @dataclass(frozen=True, slots=True)
 class Certificate:
-    """The certificate of a release, in short; `record` is all of it, and `details` the same as in certificate.json.
+    """A summary of a release's certificate; `record` is the whole certificate, and `details` its JSON.
 
-    `kind` says which of the two certificates gives the `bound`: "direct" or "plug-in". `subsets` has the columns and
-    the bound of every subset that is covered.
+    `kind` says which of the two certificates gives the `bound`: "direct" or "plug-in". `subsets` lists the columns and
+    the bound of every covered subset.
     """
 
     bound: float
@@ -58,7 +58,7 @@ class Certificate:
 
     @property
     def details(self) -> dict[str, Any]:
-        """All of it as JSON."""
+        """The whole certificate, as in certificate.json."""
         return {} if self.record is None else form.to_json(self.record)
 
     def _repr_html_(self) -> str:
@@ -67,11 +67,11 @@ class Certificate:
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
 class Release:
-    """A release: what `release` gives back, and what `Release.load` reads from a folder.
+    """A release, as `release` returns it and `Release.load` reads it from a folder.
 
-    `record` is what certificate.json holds, and `folder` where that lies, if it was written. The values of `table` are
-    those that are written, column by column, missing ones masked; `rows` are the same as whoever reads them back cleans
-    them, which is what is certified. `measurements` are the noisy counts. What was made with the noise of a test is not
+    `record` is the content of certificate.json, and `folder` the release folder, if it was written. `table` has the
+    written values, column by column, with missing ones masked; `rows` are the same values after reading them back and
+    cleaning, and are what is certified. `measurements` are the noisy counts. A release with test noise is not
     `releasable`.
     """
 
@@ -89,17 +89,17 @@ class Release:
 
     @property
     def document(self) -> dict[str, Any]:
-        """All of certificate.json, as JSON."""
+        """The whole of certificate.json, as JSON."""
         return form.to_json(self.record)
 
     @property
     def measurement(self) -> Measurement:
-        """The last measurement: of the largest subsets that the certificate is about."""
+        """The last measurement, whose tables have the most columns."""
         return self.measurements[-1]
 
     @property
     def subsets(self) -> tuple[Subset, ...]:
-        """What the certificate is about: the subsets that were named, or all of one size."""
+        """The subsets of columns that the certificate covers: the named workload, or all subsets of one size."""
         named = self.record.release.workload
         if named is None:
             return self.measurement.marginals.subsets
@@ -107,7 +107,7 @@ class Release:
 
     @property
     def certificate(self) -> Certificate:
-        """The certificate, in short."""
+        """A summary of the certificate."""
         return Certificate.of(self.record.certificate)
 
     def __repr__(self) -> str:
@@ -121,21 +121,21 @@ class Release:
         return release_html(self.schema, self.record, self.table, self.folder)
 
     def to_pandas(self) -> Any:
-        """The certified rows as a data frame of pandas."""
+        """Return the certified rows as a pandas data frame."""
         return frames.to_pandas(self.schema, self.table, self.rows)
 
     def to_polars(self) -> Any:
-        """The certified rows as a data frame of polars."""
+        """Return the certified rows as a polars data frame."""
         return frames.to_polars(self.schema, self.table, self.rows)
 
     def to_arrow(self) -> Any:
-        """The certified rows as a table of Arrow."""
+        """Return the certified rows as an Arrow table."""
         return frames.to_arrow(self.schema, self.table, self.rows)
 
     def save(self, folder: str | Path, *, sign: str | Path | Signer | None = None) -> Release:
-        """Write the release folder: whole or not at all, and never over another.
+        """Write the release folder, completely or not at all; an existing folder is never overwritten.
 
-        `sign` is the file of an Ed25519 private key that the folder is signed with.
+        `sign` is a file with an Ed25519 private key, with which the folder is signed.
         """
         if not all(m.releasable for m in self.measurements) or not self.releasable:
             raise UnsafeNoise("this release was made with test noise, which protects nobody; it is not written.")
@@ -160,7 +160,7 @@ class Release:
 
     @classmethod
     def load(cls, folder: str | Path) -> Release:
-        """Read a release folder. What it says is taken at its word; `verify` checks it."""
+        """Read a release folder without checking its claims; `verify` checks them."""
         folder = Path(folder)
         check_plain(folder)
         record = read_record(read_plain(folder, "certificate.json"))
@@ -175,9 +175,9 @@ class Release:
         )
 
     def verify(self, *, key: str | Path | None = None) -> list[dict[str, Any]]:
-        """Check the folder without the private data: a list of checks, each with a name, `ok` and a sentence.
+        """Check the folder without the private data; return a list of checks, each with a name, `ok` and a sentence.
 
-        With `key`, a file with an Ed25519 public key, the release must be signed by it.
+        With `key`, a file with an Ed25519 public key, the release must be signed with that key.
         """
         from certsynth.algorithm.verify import verify
 
@@ -193,13 +193,14 @@ class Release:
         bounds: tuple[float, float] | None = None,
         row_by_row: bool = False,
     ) -> Answer:
-        """A statistic with the interval that the true value is certified to be in.
+        """Answer a statistic, with an interval that is certified to contain the true value.
 
-        `query` is a text like `mean(age)` or `fraction(age > 65)`, or a function of `columns`, of which the average is
-        taken. A function gets arrays of synthetic values in the columns' own units and gives an array, or with
-        `row_by_row` it gets the values of one row and gives a number. How fast it changes is said by `slopes`, for each
-        column in its own units, or by `lipschitz`, for columns scaled to length 1 and the largest of their differences.
-        `bounds` are the values that it cannot exceed. That it is so is taken at its word.
+        `query` is a text like `mean(age)` or `fraction(age > 65)`, or a function of `columns` that is averaged over the
+        rows. A function takes arrays of synthetic values in the columns' own units and returns an array, or with
+        `row_by_row` takes the values of one row and returns a number. `slopes` bounds its rate of change in each
+        column, in the column's own units; alternatively `lipschitz` bounds it for columns scaled to length 1, with
+        respect to the largest of their differences. `bounds` are its smallest and largest possible values. These
+        claims are not checked.
         """
         clean = dict(zip(self.schema.names, self.rows, strict=True))
         basis = Basis.read(self.schema, self.table, clean, self.record)
@@ -216,18 +217,18 @@ class Release:
         )
 
     def cannot_verify(self, *, key: str | Path | None = None) -> list[str]:
-        """What nobody can check with the folder alone, in words: the checks say nothing about it."""
+        """List, in words, what the checks do not cover because nobody can check it from the folder alone."""
         from certsynth.algorithm.verify import cannot_verify
 
         return cannot_verify(self, key=key)
 
 
 def package_bytes(schema: Schema, record: Record) -> bytes:
-    """datapackage.json, which follows from the schema and the certificate."""
+    """Return datapackage.json, which is determined by the schema and the certificate."""
     return to_json(describe_package(schema, record, parquet=PARQUET, csv=CSV))
 
 
 def croissant_bytes(schema: Schema, record: Record, folder: Path) -> bytes:
-    """croissant.json, which follows from the schema, the certificate and the tables in the folder."""
+    """Return croissant.json, which is determined by the schema, the certificate and the tables in the folder."""
     named = {name: (name, digest(folder / name)) for name in (PARQUET, CSV)}
     return to_json(describe_croissant(schema, record, parquet=named[PARQUET], csv=named[CSV]))

@@ -1,7 +1,7 @@
-"""Who made a release: an Ed25519 signature over its checksums, which OpenSSL alone can check as well.
+"""The publisher's signature: an Ed25519 signature of the checksums, which OpenSSL can check as well.
 
 `signer.pem` is the public key; `SHA256SUMS.sig` holds the 64 bytes of the signature of SHA256SUMS. The package
-`cryptography` comes with the extra `sign`, and is imported when a key is used.
+`cryptography` is installed by the extra `sign`, and imported only when a key is used.
 """
 
 from __future__ import annotations
@@ -17,11 +17,11 @@ from certsynth.errors import InputError
 
 SIGNER, SIGNATURE = "signer.pem", "SHA256SUMS.sig"
 
-REMEDY = "pip install 'certsynth[sign]'"
+INSTALL_COMMAND = "pip install 'certsynth[sign]'"
 
-MAX_KEY = 64 * 2**10  # bytes of a file with a key
+MAX_KEY_BYTES = 64 * 2**10  # an Ed25519 key has less than 1 kB
 
-_SSH = b"ssh-ed25519"
+_SSH_KEY_TYPE = b"ssh-ed25519"
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,20 +32,20 @@ class PublicKey:
 
     @property
     def pem(self) -> bytes:
-        """As OpenSSL writes it: SubjectPublicKeyInfo, in which all Ed25519 keys begin alike (RFC 8410)."""
+        """The key as OpenSSL writes it: SubjectPublicKeyInfo with the fixed Ed25519 prefix (RFC 8410)."""
         text = base64.b64encode(bytes.fromhex("302a300506032b6570032100") + self.raw).decode()
         return f"-----BEGIN PUBLIC KEY-----\n{text}\n-----END PUBLIC KEY-----\n".encode()
 
     @property
     def fingerprint(self) -> str:
-        """As `ssh-keygen -lf` shows it."""
-        parts = (_SSH, self.raw)
+        """The fingerprint as `ssh-keygen -lf` shows it."""
+        parts = (_SSH_KEY_TYPE, self.raw)
         blob = b"".join(len(part).to_bytes(4, "big") + part for part in parts)
         return "SHA256:" + base64.b64encode(hashlib.sha256(blob).digest()).decode().rstrip("=")
 
     @classmethod
     def parse(cls, content: bytes) -> PublicKey | None:
-        """A public key from PEM, or from a line of OpenSSH; None if it is none of Ed25519."""
+        """Read a public key in PEM or OpenSSH format; None if it is not an Ed25519 key."""
         from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
         from cryptography.hazmat.primitives.serialization import load_pem_public_key, load_ssh_public_key
 
@@ -53,15 +53,15 @@ class PublicKey:
         key: Any
         try:
             key = load_ssh_public_key(content) if content.startswith(b"ssh-") else load_pem_public_key(content)
-        except Exception:  # whatever a text makes a parser raise
+        except Exception:  # a parser may raise anything on untrusted text
             return None
         return cls(key.public_bytes_raw()) if isinstance(key, Ed25519PublicKey) else None
 
     @classmethod
     def load(cls, path: str | Path) -> PublicKey:
-        """The key in a file, as the publisher gave it."""
+        """Read the publisher's key from a file."""
         need_library()
-        content = _content(path, "`key`")
+        content = _read_key_file(path, "`key`")
         if b"PRIVATE KEY-----" in content:
             raise InputError(f"`key` {path} holds a private key; give the public one.")
         key = cls.parse(content)
@@ -73,7 +73,7 @@ class PublicKey:
         return key
 
     def signed(self, content: bytes, signature: bytes) -> bool:
-        """Whether `signature` is this key's over `content`."""
+        """Whether `signature` is this key's signature of `content`."""
         from cryptography.exceptions import InvalidSignature
         from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
 
@@ -86,27 +86,27 @@ class PublicKey:
 
 @dataclass(frozen=True, slots=True)
 class Signer:
-    """A private key that was read, and is shown by nothing."""
+    """A private key, which neither `repr` nor pickling reveals."""
 
     public: PublicKey
     _private: Any = field(repr=False)
 
     @classmethod
     def load(cls, path: str | Path) -> Signer:
-        """The private key in a file: PEM as `openssl genpkey` writes it, or OpenSSH's own form, without passphrase."""
+        """Read a private key without passphrase: PEM as `openssl genpkey` writes it, or the OpenSSH format."""
         need_library()
         from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
         from cryptography.hazmat.primitives.serialization import load_pem_private_key, load_ssh_private_key
 
-        content = _content(path, "`sign`")
+        content = _read_key_file(path, "`sign`")
         if b"PUBLIC KEY-----" in content or content.startswith(b"ssh-"):
             raise InputError(f"`sign` {path} holds a public key; give the private one.")
         openssh = b"BEGIN OPENSSH PRIVATE KEY" in content
         key: Any
         try:
             key = (load_ssh_private_key if openssh else load_pem_private_key)(content, password=None)
-        except Exception as error:  # whatever a text makes a parser raise, without what it says: the key is secret
-            if isinstance(error, TypeError) or b"ENCRYPTED" in content or (openssh and _locked(content)):
+        except Exception as error:  # of any kind; its message is dropped, since the key is secret
+            if isinstance(error, TypeError) or b"ENCRYPTED" in content or (openssh and _has_passphrase(content)):
                 raise InputError(
                     f"`sign` {path} is locked by a passphrase; give a key without one, for example one made by "
                     "openssl genpkey -algorithm ed25519."
@@ -131,7 +131,7 @@ class Signer:
 
 
 def as_signer(sign: str | Path | Signer | None) -> Signer | None:
-    """A key that was read, or the file that it is in."""
+    """Return a signer, reading its key from a file if necessary."""
     return sign if sign is None or isinstance(sign, Signer) else Signer.load(sign)
 
 
@@ -146,20 +146,20 @@ def have_library() -> bool:
 
 def need_library() -> None:
     if not have_library():
-        raise InputError(f"signatures need the package cryptography: {REMEDY}.")
+        raise InputError(f"signatures need the package cryptography: {INSTALL_COMMAND}.")
 
 
-def _content(path: str | Path, option: str) -> bytes:
+def _read_key_file(path: str | Path, option: str) -> bytes:
     try:
-        return read_small_file(Path(path), max_bytes=MAX_KEY)
+        return read_small_file(Path(path), max_bytes=MAX_KEY_BYTES)
     except OSError as error:
         raise InputError(f"{option} {path}: {error.strerror or 'cannot be read'}. Check the path.") from None
     except FileTooLarge:
         raise InputError(f"{option} {path} is too large for a key. Check the path.") from None
 
 
-def _locked(content: bytes) -> bool:
-    """Whether a key in OpenSSH's form names a cipher: its first field (PROTOCOL.key of OpenSSH)."""
+def _has_passphrase(content: bytes) -> bool:
+    """Whether a key in OpenSSH format names a cipher in its first field (PROTOCOL.key of OpenSSH)."""
     try:
         blob = base64.b64decode(b"".join(content.strip().splitlines()[1:-1]))
     except ValueError:

@@ -1,4 +1,4 @@
-"""The steps of a release that read rows: what each cost, and the noise that paid for it."""
+"""The steps of a release that read rows, each with its cost and its noise."""
 
 from __future__ import annotations
 
@@ -13,29 +13,29 @@ from certsynth.mechanisms.scalars import NoisyScalars, is_calibrated
 from certsynth.queries.coding import MOVE_UNITS
 from certsynth.record.record import PrivacyRecord, SensitivityRecord, StepRecord
 
-COUNTED, ADAPTING = "number of rows", "choosing the resolution"
-DISPLACEMENT, LOSS_OF_ROWS, LOSS_OF_SINGLES = "mean displacement", "loss of the rows", "loss of single columns"
-"""Names of the steps that are neither measurements nor choices among tables, as a record has them."""
+ROW_COUNT, RESOLUTION_CHOICE = "number of rows", "choosing the resolution"
+MEAN_DISPLACEMENT, LOSS_OF_ROWS, LOSS_OF_SINGLES = "mean displacement", "loss of the rows", "loss of single columns"
+"""Names, in the record, of the steps that are neither measurements nor choices among tables."""
 
-WORTH = {
-    COUNTED: Fraction(1),
-    ADAPTING: Fraction(1),
-    DISPLACEMENT: Fraction(1, MOVE_UNITS),
+INTEGER_UNITS = {
+    ROW_COUNT: Fraction(1),
+    RESOLUTION_CHOICE: Fraction(1),
+    MEAN_DISPLACEMENT: Fraction(1, MOVE_UNITS),
     LOSS_OF_ROWS: Fraction(1, LOSS_UNITS),
     LOSS_OF_SINGLES: Fraction(1, LOSS_UNITS),
 }
-"""What one unit of a step's integers stands for: rows, occupied cells, or rows times a distance."""
+"""The quantity that 1 in a step's integers stands for: rows, occupied cells, or rows times a distance."""
 
 
 def measurement_name(ways: int, sparsity: int) -> str:
-    """The name of the step that measures tables of `ways` columns."""
+    """Return the name of the step that measures tables of `ways` columns."""
     if ways == sparsity:
         return "noisy marginals"
     return "noisy single columns" if ways == 1 else f"noisy marginals of {ways} columns"
 
 
 def choice_name(candidates: int) -> str:
-    """The name of the step that chooses one of several tables."""
+    """Return the name of the step that chooses one of several tables."""
     return f"choosing among {candidates} tables"
 
 
@@ -43,8 +43,8 @@ def choice_name(candidates: int) -> str:
 class Step:
     """A step that read rows.
 
-    `sensitivity` is the most that its integers change between neighbours. Noisy integers of a step of few values are
-    `values`; those of a measurement are in measurements.npz. A private choice has no noise, and so no scale.
+    `sensitivity` bounds the change of its integers between neighbours. `values` are the noisy integers of a step with
+    few of them; those of a measurement are in measurements.npz. A private choice adds no noise and has no scale.
     """
 
     on: str
@@ -63,7 +63,7 @@ class Step:
 
     @property
     def noisy(self) -> NoisyScalars:
-        """The values with the law of their noise, where there are some."""
+        """The noisy values with the distribution of their noise; ValueError if the step has none."""
         if self.values is None or self.scale is None or not 0 < self.scale <= MAX_SCALE:
             raise ValueError("a step without noisy values")
         return NoisyScalars(self.values, self.scale, self.cost, sensitivity=self.sensitivity)
@@ -77,7 +77,7 @@ class Step:
             sensitivity=None if changes is None else SensitivityRecord(changes.l1, changes.l2_squared),
             scale=self.scale,
             values=self.values,
-            worth=None if self.values is None else WORTH.get(self.on),
+            worth=None if self.values is None else INTEGER_UNITS.get(self.on),
         )
 
     @classmethod
@@ -96,20 +96,20 @@ class Step:
 
 
 def stated_steps(privacy: PrivacyRecord) -> list[Step]:
-    """The steps as a record states them."""
+    """Return the steps that a record states."""
     return [Step.of_record(each, Unit(privacy.unit), Neighbours(privacy.neighbours)) for each in privacy.spent]
 
 
 def step_on(privacy: PrivacyRecord, what: str) -> NoisyScalars | None:
-    """The noisy integers of a step, as stored; None where there was no such step."""
+    """Return the stored noisy integers of a step; None if there is no such step."""
     return next((step.noisy for step in stated_steps(privacy) if step.on == what), None)
 
 
 @dataclass(frozen=True, slots=True)
 class Expected:
-    """What a step must be, by the settings, the schema, the measurements and the synthetic rows.
+    """A step as settings, schema, measurements and synthetic rows determine it.
 
-    `numbers` is how many values it has. `noised` says whether it has a scale; `sensitivity` is None where it depends on
+    `numbers` is the number of its values. `noised` says whether it has a scale; `sensitivity` is None if it depends on
     a plan.
     """
 
@@ -120,7 +120,7 @@ class Expected:
     numbers: int = 0
 
     def problem(self, step: Step) -> str:
-        """What a stated step has that it cannot have, in words; nothing if it is as it must be."""
+        """Describe how a stated step differs from the expected one; empty if it does not."""
         spent = step.cost.spent
         if step.on != self.on:
             return f"the budget was spent on {step.on!r} where {self.on!r} was made"

@@ -1,4 +1,4 @@
-"""Synthetic tables on disk, by DuckDB. Only files that certsynth wrote are read here."""
+"""Synthetic tables on disk, written and read by DuckDB. Only files that certsynth wrote are accepted."""
 
 from __future__ import annotations
 
@@ -23,17 +23,17 @@ Table = Mapping[str, np.ma.MaskedArray[Any, Any]]
 
 
 def decoded_table(schema: Schema, clean: Sequence[np.ndarray]) -> Table:
-    """Cleaned columns as the values that are written."""
+    """Convert cleaned columns to the values that are written."""
     return {column.name: column.decode(x) for column, x in zip(schema, clean, strict=True)}
 
 
 def cleaned_table(schema: Schema, table: Table) -> list[np.ndarray]:
-    """Written values as whoever reads them cleans them: a number may come back different in its last bit."""
+    """Clean written values as a reader of the files does: the last bit of a number may differ from before."""
     return [column.clean(table[column.name]) for column in schema]
 
 
 def as_table(schema: Schema, raw: Sequence[Raw]) -> Table:
-    """Columns of a Parquet file that `write_table` made, as they were before: days are days again."""
+    """Convert columns of a Parquet file back to the table that `write_table` was given: dates are days again."""
     columns = [x.astype("datetime64[D]") if x.dtype.kind == "M" else x for x in raw]
     masked = [np.ma.masked_array(x, mask=np.ma.getmaskarray(x)) for x in columns]
     return dict(zip(schema.names, masked, strict=True))
@@ -54,15 +54,15 @@ def write_table(table: Table, *, parquet: Path, csv: Path) -> None:
         with _connection() as connection:
             connection.execute(query + "$path (FORMAT parquet, COMPRESSION zstd)", {"path": str(parquet)})
             connection.execute(query + "$path (FORMAT csv, HEADER)", {"path": str(csv)})
-    except duckdb.IOException:  # which says no more, and is no OSError
+    except duckdb.IOException:  # it has no details and is not an OSError
         raise OSError(errno.EIO, "the disk may be full, or a limit on the size of files was reached") from None
 
 
 def read_table(path: Path, schema: Schema) -> list[Raw]:
-    """The columns of a file that `write_table` made, as text if it is a CSV: these columns, and no other.
+    """Read the columns of a file that `write_table` wrote, as text if it is a CSV; other columns raise InputError.
 
-    What else a Parquet file may carry is refused: some readers would follow it. It may be somebody else's file: a pipe
-    is not waited for, a pattern in its name is not followed, and rows without end are not read.
+    Parquet metadata is refused, because some readers would act on it. The file is untrusted: pipes are refused, glob
+    patterns in its name are escaped, and the number of rows is limited.
     """
     names, wrong = schema.names, f"{path.name} is not a table with the schema's columns."
     if not path.is_file():
@@ -84,7 +84,7 @@ def read_table(path: Path, schema: Schema) -> list[Raw]:
             fetched = list(connection.execute(query, place).fetchnumpy().values())
     except InputError:
         raise
-    except Exception:  # DuckDB's own, and what it needs from others for types that no release has
+    except Exception:  # errors of DuckDB, and of libraries it needs for types that no release has
         raise InputError(wrong) from None
     columns = [np.asanyarray(values) for values in fetched]
     if path.suffix == ".csv":
@@ -97,12 +97,12 @@ def read_table(path: Path, schema: Schema) -> list[Raw]:
 
 
 def written_as(column: Column, texts: Raw, values: np.ma.MaskedArray[Any, Any]) -> bool:
-    """Whether texts of a CSV file are those of `values`: labels letter by letter, numbers to the last bit."""
+    """Whether the texts of a CSV file represent `values`: labels character by character, numbers to the last bit."""
     missing = np.ma.getmaskarray(values)
     if not np.array_equal(np.ma.getmaskarray(texts), missing):
         return False
     said, meant = np.ma.getdata(texts)[~missing], values.data[~missing]
-    if isinstance(column, Ordered) and column.kind == "number":  # DuckDB's own way to write them
+    if isinstance(column, Ordered) and column.kind == "number":  # in DuckDB's number format
         return all(map(_NUMBER.fullmatch, said)) and bool((said.astype(float) == meant).all())
     if isinstance(column, Category) and column.kind == "boolean":
         meant = np.where(meant, "true", "false")
@@ -112,7 +112,7 @@ def written_as(column: Column, texts: Raw, values: np.ma.MaskedArray[Any, Any]) 
 
 
 def _kind(column: Column) -> str:
-    """The type that DuckDB writes a column as."""
+    """Return the DuckDB type of a column."""
     if isinstance(column, Category):
         return "BOOLEAN" if column.kind == "boolean" else "VARCHAR"
     assert isinstance(column, Ordered)

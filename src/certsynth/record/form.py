@@ -1,4 +1,4 @@
-"""Records to JSON and back, and the JSON Schema of a record: by its fields, whatever they are."""
+"""Generic conversion of records to JSON and back, and to JSON Schema, driven by the fields of the dataclasses."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ NULL: Json = {"type": "null"}
 
 
 def said_of(record: Any) -> Iterator[tuple[str, Any]]:
-    """The names and values of a record's fields, in order, without those that are left out."""
+    """Yield the names and values of a record's fields in order, without optional ones that are None."""
     cls: Any = type(record)
     for name, _, about in _fields(cls):
         value = getattr(record, name)
@@ -26,14 +26,14 @@ def said_of(record: Any) -> Iterator[tuple[str, Any]]:
 
 
 def to_json(record: Any) -> Json:
-    """A record as JSON, key by key in the order of its fields."""
+    """Convert a record to JSON, with keys in the order of its fields."""
     cls: Any = type(record)
     known = {name: annotation for name, annotation, _ in _fields(cls)}
     return {name: _written(value, known[name]) for name, value in said_of(record)}
 
 
 def from_json(cls: type[T], value: Any, path: str = "") -> T:
-    """A record from JSON. A key too many or too few, or a value that cannot be, is a ValueError that says where."""
+    """Read a record from JSON. An unknown or missing key, or an invalid value, is a ValueError that names its path."""
     if not isinstance(value, Mapping):
         raise ValueError(f"{path or 'the whole'} is not an object")
     own: Any = cls
@@ -51,7 +51,7 @@ def from_json(cls: type[T], value: Any, path: str = "") -> T:
 
 
 def json_schema(cls: Any) -> Json:
-    """The JSON Schema of a record, with `$defs` for all that has a name."""
+    """Return the JSON Schema of a record, with `$defs` for all named types."""
     named: dict[str, Json] = {}
     whole = _object_schema(cls, named)
     return {**whole, "$defs": named}
@@ -59,13 +59,13 @@ def json_schema(cls: Any) -> Json:
 
 @functools.cache
 def _fields(cls: Any) -> tuple[tuple[str, Any, Said], ...]:
-    """Name, type and sentence of every field, in the order of declaration."""
+    """Return name, type and description of every field, in the order of declaration."""
     hints = get_type_hints(cls, include_extras=True)
     return tuple((f.name, hints[f.name], f.metadata["said"]) for f in dataclasses.fields(cls))
 
 
 def _options(annotation: Any) -> tuple[tuple[Any, ...], bool]:
-    """The types that a value may have, and whether it may be null."""
+    """Return the types that a value may have, and whether it may be null."""
     if get_origin(annotation) not in (Union, types.UnionType):
         return (annotation,), False
     found = get_args(annotation)
@@ -73,7 +73,7 @@ def _options(annotation: Any) -> tuple[tuple[Any, ...], bool]:
 
 
 def _form(annotation: Any) -> Form | None:
-    """The form of a single value; None for lists, records, and values from a list of their own."""
+    """Return the form of a single value; None for lists, records and literals."""
     marks = get_args(annotation)[1:] if get_origin(annotation) is Annotated else ()
     return next((mark for mark in marks if isinstance(mark, Form)), None)
 
@@ -87,13 +87,13 @@ def _is_record(annotation: Any) -> bool:
 
 
 def _entry(annotation: Any) -> Any:
-    """The type of the entries of a list; None for what is no list."""
+    """Return the type of a list's entries; None if it is not a list."""
     plain = _plain(annotation)
     return get_args(plain)[0] if get_origin(plain) is tuple else None
 
 
 def _limits(annotation: Any) -> Json:
-    """What else is asked of a list."""
+    """Return the JSON Schema constraints on a list as a whole."""
     marks = get_args(annotation)[1:] if get_origin(annotation) is Annotated else ()
     return next((dict(mark.schema) for mark in marks if isinstance(mark, Limits)), {})
 
@@ -119,7 +119,7 @@ def _read(value: Any, annotation: Any, path: str, *, null: bool = True) -> Any:
     options, may_be_null = _options(annotation)
     if value is None and may_be_null and null:
         return None
-    if len(options) > 1:  # records that have other keys
+    if len(options) > 1:  # records that differ in their keys
         keys = set(value) if isinstance(value, Mapping) else set()
         options = tuple(each for each in options if {name for name, *_ in _fields(each)} == keys)
         if not options:

@@ -1,4 +1,4 @@
-"""The record of a release, part by part as certificate.json has it: what was done, what it cost, what is promised."""
+"""The record of a release, with the structure of certificate.json: the method, its cost, and the certificate."""
 
 from __future__ import annotations
 
@@ -67,7 +67,7 @@ NoPlugIn = Literal[
     "their error is not known without the rows"
 ]
 
-SOME = Limits({"minItems": 1})
+AT_LEAST_ONE = Limits({"minItems": 1})
 
 ONE_UNIT: Mapping[str, Any] = {
     "oneOf": [
@@ -75,11 +75,13 @@ ONE_UNIT: Mapping[str, Any] = {
         {"required": ["rho"], "not": {"required": ["epsilon"]}},
     ]
 }
-"""Costs are counted in ε or in ρ."""
+"""Constraint: a cost is stated in exactly one of ε and ρ."""
 
 
-def _if(key: str, holds: Mapping[str, Any], then: Mapping[str, Any], otherwise: Mapping[str, Any]) -> dict[str, Any]:
-    """What other keys are where a key is so, and what they are where it is not."""
+def _conditional(
+    key: str, holds: Mapping[str, Any], then: Mapping[str, Any], otherwise: Mapping[str, Any]
+) -> dict[str, Any]:
+    """Constrain other keys, depending on whether `key` satisfies `holds`."""
     return {
         "if": {"properties": {key: holds}, "required": [key]},
         "then": {"properties": then},
@@ -90,7 +92,7 @@ def _if(key: str, holds: Mapping[str, Any], then: Mapping[str, Any], otherwise: 
 @dataclass(frozen=True, slots=True)
 class TableRecord:
     name: Name = said("The name of the table.", RECOMPUTED)
-    unit: Name = said("What one row is.", RECOMPUTED)
+    unit: Name = said("The unit that one row describes.", RECOMPUTED)
     columns: Columns = said("The columns that were released, in order.", RECOMPUTED)
 
 
@@ -102,36 +104,36 @@ class SensitivityRecord:
 
 @dataclass(frozen=True, slots=True)
 class StepRecord:
-    """A part of the budget, and the noise that it paid for."""
+    """A part of the budget, and the noise that was added for it."""
 
     CONDITIONS: ClassVar = ONE_UNIT
 
-    on: Purpose = said("What the part was spent on.", RECOMPUTED)
+    on: Purpose = said("The step on which this part was spent.", RECOMPUTED)
     epsilon: Rational | None = said_if_any(
-        "Its share of the budget as an exact rational, in ε, where noise is Laplace.", RECOMPUTED
+        "Its share of the budget as an exact rational, in ε, if noise is Laplace.", RECOMPUTED
     )
     rho: Rational | None = said_if_any(
-        "Its share of the budget as an exact rational, in ρ, where noise is Gaussian.", RECOMPUTED
+        "Its share of the budget as an exact rational, in ρ, if noise is Gaussian.", RECOMPUTED
     )
     sensitivity: SensitivityRecord | None = said(
-        "The most that the integers of the step change together between neighbours; null where grids are compared by "
-        "scores, each of which has its own.",
+        "The largest total change of the step's integers between neighbours; null if grids are compared by scores, "
+        "each of which has its own sensitivity.",
         RECOMPUTED,
     )
     scale: HexFloat | None = said(
-        "The scale of the noise as a hexadecimal float: the one that sensitivity and share give; null for a private "
-        "choice, which has no noise.",
+        "The scale of the noise as a hexadecimal float, as sensitivity and share determine it; null for a private "
+        "choice, which adds no noise.",
         RECOMPUTED,
     )
     values: Annotated[tuple[Noisy, ...], Limits({"minItems": 1, "maxItems": 2002})] | None = said(
-        "The noisy integers themselves: all that a step tells of the rows. Null where they are in measurements.npz, "
-        "and for a private choice. They must not be further below 0 than noise goes, nor a displacement above what "
-        "rows can make it.",
+        "The noisy integers themselves: all that the step reveals about the rows. Null if they are in "
+        "measurements.npz, and for a private choice. They must not be further below 0 than noise can take them, and a "
+        "displacement must not exceed the largest that rows can have.",
         ON_TRUST,
     )
     worth: Rational | None = said(
-        "What 1 in these integers stands for: rows, occupied cells, or rows times a distance; null where there are "
-        "none.",
+        "The quantity that 1 in these integers stands for: rows, occupied cells, or rows times a distance; null if "
+        "there are no integers.",
         RECOMPUTED,
     )
 
@@ -140,7 +142,7 @@ class StepRecord:
 class PrivacyRecord:
     CONDITIONS: ClassVar = {
         "allOf": [
-            _if(
+            _conditional(
                 "rho",
                 {"type": "null"},
                 {
@@ -154,66 +156,66 @@ class PrivacyRecord:
                     "spent": {"items": {"required": ["rho"]}},
                 },
             ),
-            _if("neighbours", {"const": "add-remove"}, {"rows": {"type": "null"}}, {"rows": {"type": "integer"}}),
+            _conditional(
+                "neighbours", {"const": "add-remove"}, {"rows": {"type": "null"}}, {"rows": {"type": "integer"}}
+            ),
         ]
     }
 
-    definition: Definition = said("Which definition of differential privacy the costs are counted in.", CROSS_CHECKED)
+    definition: Definition = said("The definition of differential privacy in which costs are stated.", CROSS_CHECKED)
     epsilon: Decimal = said(
-        "The ε of the whole release, never rounded down; with a delta, an ε that ρ means at that δ, or a larger one.",
+        "The ε of the whole release, never rounded down; with a delta, at least the ε that ρ implies at that δ.",
         RECOMPUTED,
     )
-    delta: Decimal | None = said("The δ that the ε is told at; null for pure privacy.", RECOMPUTED)
+    delta: Decimal | None = said("The δ at which ε is stated; null for pure privacy.", RECOMPUTED)
     rho: Decimal | None = said("The ρ of the whole release, never rounded down; null for pure privacy.", RECOMPUTED)
     neighbours: Relation = said(
         "Which tables are neighbours: one row replaced, or one row added or removed.", CROSS_CHECKED
     )
     rows: Count | None = said(
-        "How many rows the private table has, as the measurements have it; null where that is hidden, under "
-        "add-remove.",
+        "The number of rows of the private table, which must agree with the measurements; null under add-remove, "
+        "where it is private.",
         CROSS_CHECKED,
     )
-    spent: Annotated[tuple[StepRecord, ...], SOME] = said(
+    spent: Annotated[tuple[StepRecord, ...], AT_LEAST_ONE] = said(
         "The parts of the budget, in the order in which they were spent; they add up to the whole.", RECOMPUTED
     )
 
     @property
     def unit(self) -> Literal["epsilon", "rho"]:
-        """What the parts of the budget are counted in, and add up in."""
+        """The unit in which the parts of the budget are stated and add up."""
         return "epsilon" if self.rho is None else "rho"
 
 
 @dataclass(frozen=True, slots=True)
 class AskedRecord:
-    """The options as they were given."""
+    """The options of the release, as given."""
 
-    epsilon: Rational | None = said("The ε that was asked for; null where only ρ was.", CROSS_CHECKED)
-    delta: Rational | None = said("The δ that was asked for; null where none was.", CROSS_CHECKED)
-    rho: Rational | None = said("The ρ that was asked for; null where none was.", CROSS_CHECKED)
+    epsilon: Rational | None = said("The requested ε; null if only ρ was given.", CROSS_CHECKED)
+    delta: Rational | None = said("The requested δ; null if none was given.", CROSS_CHECKED)
+    rho: Rational | None = said("The requested ρ; null if none was given.", CROSS_CHECKED)
     sparsity: Ways | None = said(
-        "How many columns a statistic may look at; null where that was left open, or where subsets were named.",
+        "The requested number of columns that a statistic may use; null for the default, or if subsets were named.",
         CROSS_CHECKED,
     )
-    resolution: Resolution | None = said("The resolution that was asked for; null for the best one.", CROSS_CHECKED)
-    mechanism: Identifier | None = said(
-        "The mechanism that was asked for; null or auto for the best one.", CROSS_CHECKED
-    )
+    resolution: Resolution | None = said("The requested resolution; null for the best one.", CROSS_CHECKED)
+    mechanism: Identifier | None = said("The requested mechanism; null or auto for the best one.", CROSS_CHECKED)
     projection: Literal["auto", "particles", "public", "full-grid", "drawn"] = said(
-        "How rows were to be fitted.", ON_TRUST
+        "The requested way of fitting rows.", ON_TRUST
     )
-    loss: LossName | None = said("What a linear program was to make small; null where that was left open.", ON_TRUST)
-    rows: Count | None = said("How many rows were asked for; null for the default number.", CROSS_CHECKED)
-    neighbours: Relation = said("The neighbour relation that was asked for.", CROSS_CHECKED)
+    loss: LossName | None = said("The loss that a linear program was to minimise; null for the default.", ON_TRUST)
+    rows: Count | None = said("The requested number of rows; null for the default.", CROSS_CHECKED)
+    neighbours: Relation = said("The requested neighbour relation.", CROSS_CHECKED)
     preset: Identifier | None = said(
-        "The preset that was asked for; null for none. Shares of the budget and proxy losses must fit it.", ON_TRUST
+        "The requested preset; null for none. Shares of the budget and proxy losses must agree with it.", ON_TRUST
     )
-    candidates: Candidates = said("How many tables one was chosen from.", CROSS_CHECKED)
+    candidates: Candidates = said("The number of candidate tables.", CROSS_CHECKED)
     certificate_share: Rational = said(
-        "The share of the budget for the direct certificates; 0 where there are none.", CROSS_CHECKED
+        "The share of the budget for the direct certificates; 0 if there are none.", CROSS_CHECKED
     )
     confidence: Rational = said(
-        "The confidence of the whole certificate, which all slacks and quantiles must fit. That it was chosen before "
-        "the noise was drawn cannot be seen.",
+        "The confidence of the whole certificate, with which all slacks and quantiles must agree. Whether it was "
+        "chosen before the noise was drawn cannot be checked.",
         ON_TRUST,
     )
     public: bool = said("Whether public rows were given.", ON_TRUST)
@@ -221,46 +223,46 @@ class AskedRecord:
 
 @dataclass(frozen=True, slots=True)
 class LayerRecord:
-    columns_at_once: Ways = said("How many columns its widest table has.", RECOMPUTED)
+    columns_at_once: Ways = said("The number of columns of its widest table.", RECOMPUTED)
     cells: Literal["even", "points", "groups"] = said(
-        "Even cells, all points of the columns' lattices, or groups of such points.", CROSS_CHECKED
+        "The kind of cells: even cells, all points of the columns' lattices, or groups of such points.", CROSS_CHECKED
     )
     resolution: Resolution | None = said(
-        "Cells along a column, or the most groups of values; null for all values.", CROSS_CHECKED
+        "The number of cells along a column, or the largest number of groups of values; null for all values.",
+        CROSS_CHECKED,
     )
 
 
 @dataclass(frozen=True, slots=True)
 class MethodRecord:
-    """What was measured, and how rows were fitted."""
+    """The measurements, and the method that fitted rows."""
 
-    CONDITIONS: ClassVar = _if(
+    CONDITIONS: ClassVar = _conditional(
         "projection",
         {"enum": ["particles", "simplex", "l1-ball"]},
         {"loss": {"type": "null"}},
         {"loss": {"type": "string"}},
     )
 
-    sparsity: Ways = said("How many columns a statistic may look at: the size of the largest subset.", RECOMPUTED)
-    workload: Annotated[tuple[Columns, ...], SOME] | None = said(
+    sparsity: Ways = said("The number of columns that a statistic may use: the size of the largest subset.", RECOMPUTED)
+    workload: Annotated[tuple[Columns, ...], AT_LEAST_ONE] | None = said(
         "The subsets of columns that were named; null if all of one size are covered.", CROSS_CHECKED
     )
     resolution: Resolution | None = said(
         "Cells, or groups of values, along a column in the last measurement; null for all values.", CROSS_CHECKED
     )
     dimension: Dimension | None = said(
-        "The dimension of the rows that the grid of all columns suits, as it was chosen; null where that is not what "
-        "was measured.",
+        "The dimension of rows for which the grid of all columns was chosen; null if no such grid was measured.",
         ON_TRUST,
     )
-    mechanism: MechanismName = said("How counts were combined before they got noise.", RECOMPUTED)
-    growth: Decimal = said("By which power of 2 weights grow from level to level.", RECOMPUTED)
-    order: Literal["snake", "hilbert", "tour"] = said("The order that cells are lined up in.", RECOMPUTED)
+    mechanism: MechanismName = said("The mechanism: how counts were combined before noise was added.", RECOMPUTED)
+    growth: Decimal = said("The power of 2 by which weights grow from level to level.", RECOMPUTED)
+    order: Literal["snake", "hilbert", "tour"] = said("The order of the cells along the path.", RECOMPUTED)
     path_length: Loss | None = said(
-        "The length of the longest path that cells are lined up along; null where they are too many for it.",
+        "The length of the longest path through cells; null if there are too many cells to order them.",
         RECOMPUTED,
     )
-    measured: Annotated[tuple[LayerRecord, ...], SOME] = said("The measurements, in order.", CROSS_CHECKED)
+    measured: Annotated[tuple[LayerRecord, ...], AT_LEAST_ONE] = said("The measurements, in order.", CROSS_CHECKED)
     projection: Literal["particles", "public", "full-grid", "drawn", "simplex", "l1-ball"] = said(
         "How rows were fitted to the noisy counts.", CROSS_CHECKED
     )
@@ -273,29 +275,29 @@ class MethodRecord:
         "How many tables were made from the noisy counts, of which one was chosen.", CROSS_CHECKED
     )
     preset: Identifier | None = said("The preset that all was done by; null for none.", CROSS_CHECKED)
-    rows: EmittedRows = said("How many rows were emitted.", RECOMPUTED)
+    rows: EmittedRows = said("The number of emitted rows.", RECOMPUTED)
 
 
 @dataclass(frozen=True, slots=True)
 class ComparedRecord:
     mechanism: MechanismName = said("The mechanism.", ON_TRUST)
     resolution: Resolution | None = said("Its resolution; null for all values.", ON_TRUST)
-    discretisation: Loss = said("What a cell may lose.", ON_TRUST)
-    privatisation: Loss = said("What its noise costs on average.", ON_TRUST)
+    discretisation: Loss = said("The largest loss within a cell.", ON_TRUST)
+    privatisation: Loss = said("The expected loss due to its noise.", ON_TRUST)
     predicted_loss: Loss = said(
-        "The loss to expect; the smallest was chosen, of the rehearsed ones if there are any.", ON_TRUST
+        "The predicted loss; the smallest was chosen, among the rehearsed ones if there are any.", ON_TRUST
     )
-    rehearsals: Rehearsals = said("How often it was tried on made-up tables.", ON_TRUST)
-    chosen: bool = said("Whether it was chosen; one is.", CROSS_CHECKED)
+    rehearsals: Rehearsals = said("The number of rehearsals on simulated tables.", ON_TRUST)
+    chosen: bool = said("Whether it was chosen; exactly one is.", CROSS_CHECKED)
 
 
 @dataclass(frozen=True, slots=True)
 class PlugInTerms:
     NAME: ClassVar = "plug_in_terms"
 
-    discretisation: Loss = said("What is lost inside of a cell.", RECOMPUTED)
-    privatisation: Loss = said("What the noise adds, at the stated confidence.", RECOMPUTED)
-    projection: Loss = said("How far the emitted rows are from the noisy counts.", RECOMPUTED)
+    discretisation: Loss = said("The loss within cells.", RECOMPUTED)
+    privatisation: Loss = said("The loss due to noise, at the stated confidence.", RECOMPUTED)
+    projection: Loss = said("The distance of the emitted rows from the noisy counts.", RECOMPUTED)
 
 
 @dataclass(frozen=True, slots=True)
@@ -303,10 +305,11 @@ class DirectTerms:
     NAME: ClassVar = "direct_terms"
 
     measured_loss: Number = said(
-        "The noisy loss itself, from the noisy integer of its step; noise can take it below 0 or above 1.", RECOMPUTED
+        "The noisy loss, from the noisy integer of its step; noise can take it below 0 or above 1.", RECOMPUTED
     )
     slack: Number = said(
-        "What is added so that the bound holds at its confidence; the two add up to the bound.", RECOMPUTED
+        "The allowance for noise that makes the bound hold at its confidence; the two terms add up to the bound.",
+        RECOMPUTED,
     )
 
 
@@ -320,16 +323,16 @@ class SubsetRecord:
 class PlugInSubset:
     columns: Columns = said("The columns of the subset.", RECOMPUTED)
     bound: Bound = said("The bound for statistics of these columns.", RECOMPUTED)
-    terms: PlugInTerms = said("What this bound is the sum of.", RECOMPUTED)
+    terms: PlugInTerms = said("The terms that add up to this bound.", RECOMPUTED)
 
 
 @dataclass(frozen=True, slots=True)
 class DiagnosticRecord:
-    fit: Loss = said("How far the emitted rows are from the noisy counts, in the worst subset.", RECOMPUTED)
-    noise_mean: Loss = said("How far noise alone moves counts, on average over draws.", RECOMPUTED)
+    fit: Loss = said("The distance of the emitted rows from the noisy counts, in the worst subset.", RECOMPUTED)
+    noise_mean: Loss = said("The distance by which noise alone moves counts, averaged over draws.", RECOMPUTED)
     noise_low: Loss = said("The same, exceeded in 95 of 100 draws.", RECOMPUTED)
     noise_high: Loss = said("The same, exceeded in 5 of 100 draws.", RECOMPUTED)
-    worth_optimising: bool = said("Whether the fit is worse than what noise explains.", RECOMPUTED)
+    worth_optimising: bool = said("Whether the fit is worse than noise explains.", RECOMPUTED)
 
 
 @dataclass(frozen=True, slots=True)
@@ -338,12 +341,12 @@ class PlugInRecord:
 
     bound: Bound = said("The largest bound of its subsets.", RECOMPUTED)
     confidence: Confidence = said("The probability that all of its bounds hold together.", RECOMPUTED)
-    terms: PlugInTerms = said("What the largest bound is the sum of; a sum above 1 says no more than 1.", RECOMPUTED)
-    subsets: Annotated[tuple[PlugInSubset, ...], SOME] = said(
+    terms: PlugInTerms = said("The terms that add up to the largest bound; a sum above 1 is a bound of 1.", RECOMPUTED)
+    subsets: Annotated[tuple[PlugInSubset, ...], AT_LEAST_ONE] = said(
         "Every subset of columns that the certificate covers.", RECOMPUTED
     )
     diagnostic: DiagnosticRecord = said(
-        "Whether a better fit would help: the loss of the fit beside that of the noise.", RECOMPUTED
+        "Whether a better fit would help: the loss of the fit compared with that of the noise.", RECOMPUTED
     )
 
 
@@ -352,29 +355,29 @@ class DirectRecord:
     NAME: ClassVar = "direct"
     CONDITIONS: ClassVar = ONE_UNIT
 
-    bound: Bound = said("The noisy loss with its slack, between 0 and 1.", RECOMPUTED)
-    confidence: Confidence = said("The probability that it holds.", RECOMPUTED)
+    bound: Bound = said("The noisy loss plus its slack, clipped to between 0 and 1.", RECOMPUTED)
+    confidence: Confidence = said("The probability that the bound holds.", RECOMPUTED)
     epsilon: Decimal | None = said_if_any(
-        "What measuring it cost, never rounded down, in ε, where noise is Laplace.", RECOMPUTED
+        "The cost of measuring the loss, never rounded down, in ε, if noise is Laplace.", RECOMPUTED
     )
     rho: Decimal | None = said_if_any(
-        "What measuring it cost, never rounded down, in ρ, where noise is Gaussian.", RECOMPUTED
+        "The cost of measuring the loss, never rounded down, in ρ, if noise is Gaussian.", RECOMPUTED
     )
-    terms: DirectTerms = said("What the bound is the sum of.", RECOMPUTED)
+    terms: DirectTerms = said("The terms that add up to the bound.", RECOMPUTED)
 
 
 @dataclass(frozen=True, slots=True)
 class PlugInRecords:
-    """By their loss; there are none where the law of the error is not known."""
+    """The plug-in certificates by loss; none if the distribution of the error is unknown."""
 
     transport: PlugInRecord | None = said_if_any(
-        "With the transport loss; for subsets of at most three columns.", RECOMPUTED
+        "The certificate with the transport loss; for subsets of at most three columns.", RECOMPUTED
     )
-    path: PlugInRecord | None = said_if_any("With the paper's path loss.", RECOMPUTED)
+    path: PlugInRecord | None = said_if_any("The certificate with the paper's path loss.", RECOMPUTED)
 
     @property
     def tightest(self) -> PlugInRecord | None:
-        """The one with the transport loss where there is one: it is never the larger in practice."""
+        """The certificate with the transport loss if there is one: in practice it is never the larger."""
         return self.transport or self.path
 
     @property
@@ -387,52 +390,54 @@ class PlugInRecords:
 class CertificateRecord:
     """No 1-Lipschitz statistic of the columns of one of the subsets is off by more than `bound`.
 
-    The smaller of the direct and the plug-in bound, valid at `confidence`: each has its share of the failure
-    probability, so that choosing between them after looking is allowed. Where there is no plug-in certificate, the
-    direct one has all of it.
+    `bound` is the smaller of the direct and the plug-in bound, valid at `confidence`: each has its share of the failure
+    probability, so choosing the smaller after seeing both is allowed. Without a plug-in certificate, the direct one has
+    the whole failure probability.
     """
 
-    CONDITIONS: ClassVar = _if(
+    CONDITIONS: ClassVar = _conditional(
         "no_plug_in", {"type": "null"}, {"plug_in": {"required": ["path"]}}, {"plug_in": {"maxProperties": 0}}
     )
 
     bound: Bound = said(
-        "No 1-Lipschitz statistic of the columns of a subset is off by more: the smaller of the direct and the plug-in "
-        "bound.",
+        "No 1-Lipschitz statistic of the columns of a subset is off by more than this: the smaller of the direct and "
+        "the plug-in bound.",
         RECOMPUTED,
     )
     confidence: Confidence = said("The probability that all bounds hold.", CROSS_CHECKED)
-    kind: Kind = said("Which of the two bounds is the smaller one.", RECOMPUTED)
-    terms: PlugInTerms | DirectTerms = said("What the bound is the sum of.", RECOMPUTED)
-    single_column_bound: Bound = said("The bound for statistics of one column: never above that for more.", RECOMPUTED)
-    subsets: Annotated[tuple[SubsetRecord, ...], SOME] = said(
+    kind: Kind = said("Which of the two bounds is the smaller.", RECOMPUTED)
+    terms: PlugInTerms | DirectTerms = said("The terms that add up to the bound.", RECOMPUTED)
+    single_column_bound: Bound = said("The bound for statistics of one column: never above `bound`.", RECOMPUTED)
+    subsets: Annotated[tuple[SubsetRecord, ...], AT_LEAST_ONE] = said(
         "The bound of each subset: the smaller of its plug-in bound and the direct bound.", RECOMPUTED
     )
     direct: DirectRecord | None = said(
-        "The direct certificate, of all subsets together; null if there is none.", RECOMPUTED
+        "The direct certificate for all subsets together; null if there is none.", RECOMPUTED
     )
     single_column: DirectRecord | None = said(
-        "The direct certificate of single columns; null if there is none, or no subset has more columns.", RECOMPUTED
-    )
-    plug_in: PlugInRecords = said(
-        "The plug-in certificates, which anybody can compute again; none where the law of the error is not known.",
+        "The direct certificate for single columns; null if there is none, or if no subset has more than one column.",
         RECOMPUTED,
     )
-    no_plug_in: NoPlugIn | None = said("Why there is no plug-in certificate; null where there is one.", RECOMPUTED)
+    plug_in: PlugInRecords = said(
+        "The plug-in certificates, which anybody can recompute; none if the distribution of the error is unknown.",
+        RECOMPUTED,
+    )
+    no_plug_in: NoPlugIn | None = said(
+        "The reason why there is no plug-in certificate; null if there is one.", RECOMPUTED
+    )
 
 
 @dataclass(frozen=True, slots=True)
 class RecomputeRecord:
     plug_in_failure_probability: Rational = said(
-        "What the plug-in certificate may fail with; an exact rational.", RECOMPUTED
+        "The failure probability of the plug-in certificate; an exact rational.", RECOMPUTED
     )
-    draws: Draws = said("How many draws of the noise's law were simulated.", RECOMPUTED)
+    draws: Draws = said("The number of simulated draws of the noise.", RECOMPUTED)
     seed: Seed = said(
-        "The seed of these draws, which follows from the noisy integers of all measurements; it is no seed of the "
-        "noise.",
+        "The seed of these draws, derived from the noisy integers of all measurements; it is not a seed of the noise.",
         RECOMPUTED,
     )
-    hub: Rational | None = said("How far the hub of the transport loss is; null for half the diameter.", RECOMPUTED)
+    hub: Rational | None = said("The distance of the transport loss's hub; null for half the diameter.", RECOMPUTED)
     end: Rational = said("The weight of the last partial sum in the path loss.", RECOMPUTED)
 
 
@@ -447,34 +452,35 @@ ONE_CHOSEN = Limits(
 
 @dataclass(frozen=True, slots=True)
 class Record:
-    """All of certificate.json."""
+    """The whole of certificate.json."""
 
     HEAD: ClassVar = {
         "$schema": "https://json-schema.org/draft/2020-12/schema",
         "$id": "urn:certsynth:certificate:2",
         "title": "certificate.json of a release of certsynth",
-        "description": "What was done, what it cost and what is promised. Bounds are losses between 0 and 1, on "
+        "description": "The method, its cost and the certificate. Bounds are losses between 0 and 1, on "
         "columns scaled to length 1 or to their weights.",
     }
 
-    format: Format = said("Which form of certificate this is.", CROSS_CHECKED)
+    format: Format = said("The format of this certificate.", CROSS_CHECKED)
     certsynth: Version = said("The version of certsynth that made the release.", ON_TRUST)
-    table: TableRecord = said("What the rows are, as schema.toml says it.", RECOMPUTED)
-    privacy: PrivacyRecord = said("What was spent, and under which definition of privacy.", RECOMPUTED)
+    table: TableRecord = said("The released table, as described in schema.toml.", RECOMPUTED)
+    privacy: PrivacyRecord = said("The budget that was spent, and the definition of privacy.", RECOMPUTED)
     asked: AskedRecord = said(
-        "The options that the release was made with. Its settings follow from them: shares of the budget and of the "
-        "failure probability, draws, layers, and how rows are fitted.",
+        "The options of the release. They determine its settings: shares of the budget and of the failure probability, "
+        "draws, layers, and how rows are fitted.",
         CROSS_CHECKED,
     )
     release: MethodRecord = said("How the rows were made.", CROSS_CHECKED)
     compared: Annotated[tuple[ComparedRecord, ...], ONE_CHOSEN] = said(
-        "What was chosen from before any row was read: predictions, which promise nothing.", CROSS_CHECKED
+        "The candidates from which the method was chosen, with their predicted losses, which are not guarantees.",
+        CROSS_CHECKED,
     )
-    certificate: CertificateRecord = said("What is promised.", RECOMPUTED)
+    certificate: CertificateRecord = said("The certified bounds.", RECOMPUTED)
     recompute: RecomputeRecord = said(
-        "What the plug-in certificate is computed from, beside the noisy counts and the emitted rows.", CROSS_CHECKED
+        "The inputs of the plug-in certificate, besides the noisy counts and the emitted rows.", CROSS_CHECKED
     )
     ledger: Sha256 | None = said(
-        "The reservation in the owner's ledger that this release was charged to, as a SHA-256; null if there is none.",
+        "The SHA-256 of the reservation in the owner's ledger for this release; null if there is none.",
         ON_TRUST,
     )

@@ -1,4 +1,4 @@
-"""The single values of a record, each with its JSON form; and the sentences that fields carry."""
+"""The types of single values in a record, each with its JSON form, and the descriptions of fields."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ Verified = Literal["recomputed", "cross-checked", "on trust"]
 RECOMPUTED: Verified = "recomputed"
 CROSS_CHECKED: Verified = "cross-checked"
 ON_TRUST: Verified = "on trust"
-"""What `verify` does with a value: docs/reference/certificate.md explains the three."""
+"""How `verify` treats a value: docs/reference/certificate.md explains the three."""
 
 
 @dataclass(frozen=True, slots=True)
 class Said:
-    """What a field means, and how it is verified. An `optional` field is left out of the JSON where it is None."""
+    """The meaning of a field, and how it is verified. An `optional` field is omitted from the JSON if it is None."""
 
     sentence: str
     verified: Verified
@@ -27,55 +27,55 @@ class Said:
 
 
 def said(sentence: str, verified: Verified) -> Any:
-    """A field that is always there."""
+    """Declare a field that is always present."""
     return dataclasses.field(metadata={"said": Said(sentence, verified)})
 
 
 def said_if_any(sentence: str, verified: Verified) -> Any:
-    """A field that is left out where it is None; it stands after those that are always there, or by keyword."""
+    """Declare a field that is omitted if it is None; it is passed by keyword."""
     return dataclasses.field(default=None, kw_only=True, metadata={"said": Said(sentence, verified, optional=True)})
 
 
-def _same(value: Any) -> Any:
+def _unchanged(value: Any) -> Any:
     return value
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Limits:
-    """What a JSON Schema asks of a list, beside its entries."""
+    """JSON Schema constraints on a list, apart from its entries."""
 
     schema: Mapping[str, Any]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Form:
-    """The JSON form of a value: its schema, the `name` that others refer to it by, and the way there and back."""
+    """The JSON form of a value: its schema, its `name` in `$defs`, and functions that read and write it."""
 
     schema: Mapping[str, Any]
     name: str | None = None
-    read: Callable[[Any], Any] = _same
-    write: Callable[[Any], Any] = _same
+    read: Callable[[Any], Any] = _unchanged
+    write: Callable[[Any], Any] = _unchanged
 
 
-def _text(pattern: str) -> dict[str, Any]:
+def _pattern(pattern: str) -> dict[str, Any]:
     return {"type": "string", "pattern": f"^{pattern}$(?!\\n)"}
 
 
-def _rational(text: str) -> Fraction:
+def _read_rational(text: str) -> Fraction:
     found = Fraction(text)
     if str(found) != text:
         raise ValueError("is not in lowest terms")
     return found
 
 
-def _hexadecimal(text: str) -> float:
+def _read_hexadecimal(text: str) -> float:
     found = float.fromhex(text)
     if not math.isfinite(found) or found.hex() != text:
         raise ValueError("is not written as a float is")
     return found
 
 
-_LARGEST = 2**63 - 1
+_MAX_INT64 = 2**63 - 1
 
 Name = Annotated[str, Form({"type": "string", "minLength": 1})]
 Columns = Annotated[
@@ -87,30 +87,34 @@ Columns = Annotated[
         list,
     ),
 ]
-Version = Annotated[str, Form(_text("[0-9A-Za-z.+!-]{1,64}"))]
-Identifier = Annotated[str, Form(_text("[a-z0-9-]{1,40}"))]
-Seed = Annotated[str, Form(_text("[0-9a-f]{32}"))]
-Sha256 = Annotated[str, Form(_text("[0-9a-f]{64}"))]
+Version = Annotated[str, Form(_pattern("[0-9A-Za-z.+!-]{1,64}"))]
+Identifier = Annotated[str, Form(_pattern("[a-z0-9-]{1,40}"))]
+Seed = Annotated[str, Form(_pattern("[0-9a-f]{32}"))]
+Sha256 = Annotated[str, Form(_pattern("[0-9a-f]{64}"))]
 Purpose = Annotated[
     str,
     Form(
-        _text(
+        _pattern(
             "(noisy marginals|noisy single columns|noisy marginals of [0-9]{1,4} columns|choosing among [0-9]{1,4} "
             "tables|number of rows|choosing the resolution|mean displacement|loss of the rows|loss of single columns)"
         )
     ),
 ]
-Rational = Annotated[Fraction, Form(_text("(0|[1-9][0-9]{0,199})(/[1-9][0-9]{0,199})?"), "rational", _rational, str)]
-Decimal = Annotated[str, Form(_text("(0|[1-9][0-9]{0,11})([.][0-9]{0,11}[1-9])?"), "decimal")]
-"""A decimal that is never below what it stands for: kept as it is written."""
-HexFloat = Annotated[float, Form(_text("0x1[.][0-9a-f]{13}p[+-][0-9]{1,4}"), "hexadecimal", _hexadecimal, float.hex)]
+Rational = Annotated[
+    Fraction, Form(_pattern("(0|[1-9][0-9]{0,199})(/[1-9][0-9]{0,199})?"), "rational", _read_rational, str)
+]
+Decimal = Annotated[str, Form(_pattern("(0|[1-9][0-9]{0,11})([.][0-9]{0,11}[1-9])?"), "decimal")]
+"""A decimal rounded up from the exact value, kept as text."""
+HexFloat = Annotated[
+    float, Form(_pattern("0x1[.][0-9a-f]{13}p[+-][0-9]{1,4}"), "hexadecimal", _read_hexadecimal, float.hex)
+]
 Bound = Annotated[float, Form({"type": "number", "minimum": 0, "maximum": 1}, "bound", float)]
 Loss = Annotated[float, Form({"type": "number", "minimum": 0, "maximum": 1e300}, "loss", float)]
 Confidence = Annotated[float, Form({"type": "number", "minimum": 0.5, "exclusiveMaximum": 1}, "confidence", float)]
 Number = Annotated[float, Form({"type": "number", "minimum": -1e300, "maximum": 1e300}, read=float)]
-Count = Annotated[int, Form({"type": "integer", "minimum": 0, "maximum": _LARGEST}, "count")]
+Count = Annotated[int, Form({"type": "integer", "minimum": 0, "maximum": _MAX_INT64}, "count")]
 Square = Annotated[int, Form({"type": "integer", "minimum": 0, "maximum": 1e38})]
-Noisy = Annotated[int, Form({"type": "integer", "minimum": -_LARGEST - 1, "maximum": _LARGEST})]
+Noisy = Annotated[int, Form({"type": "integer", "minimum": -_MAX_INT64 - 1, "maximum": _MAX_INT64})]
 Resolution = Annotated[int, Form({"type": "integer", "minimum": 1, "maximum": 2048}, "resolution")]
 Ways = Annotated[int, Form({"type": "integer", "minimum": 1, "maximum": 1000})]
 Dimension = Annotated[int, Form({"type": "integer", "minimum": 0, "maximum": 1000})]
@@ -123,7 +127,7 @@ _TYPES: dict[str, type | tuple[type, ...]] = {"string": str, "integer": int, "nu
 
 
 def fits(value: Any, schema: Mapping[str, Any]) -> bool:
-    """Whether JSON is what the schema of a single value allows."""
+    """Whether a JSON value satisfies the schema of a single value."""
     if isinstance(value, bool) or not isinstance(value, _TYPES[schema["type"]]):
         return False
     if isinstance(value, str):

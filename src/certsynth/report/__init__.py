@@ -10,7 +10,7 @@ from certsynth.record.record import Record
 
 
 def render_report(record: Record, schema: Schema, table: Mapping[str, Any]) -> str:
-    """The page as HTML. It loads nothing from anywhere, and is the same for the same release, byte for byte."""
+    """Return the report as HTML. It loads no other resource, and the same release gives the same bytes."""
     from certsynth.report.html import render
     from certsynth.report.view import view
 

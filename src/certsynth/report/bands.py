@@ -1,4 +1,4 @@
-"""Where shares, and medians, of the real rows must lie, for the page: what `answers/` computes, on few places."""
+"""Certified ranges of shares and medians for the report: the bounds of `answers/`, on binned counts."""
 
 from __future__ import annotations
 
@@ -10,70 +10,72 @@ from certsynth.answers import quantiles
 from certsynth.answers.kernels import largest_share
 from certsynth.base.arrays import Floats
 from certsynth.domain import Ordered
-from certsynth.report.heap import Heap
+from certsynth.report.binned_counts import BinnedCounts
 
-MOST_STEPS = 96
-"""Steps of a drawn band."""
+MAX_BAND_STEPS = 96
+"""Steps of a drawn band: enough that each is a few pixels wide."""
 
-_SLACK = 4e-9  # for numbers that are off their lattice by their last bits, and for sums of floats
+_ROUNDING_SLACK = 4e-9  # for values that are off their lattice by a rounding error, and for sums of floats
 
 Band = list[tuple[float, float, float, float]]
 
 
-def budget(heap: Heap, bound: float) -> float:
-    """How far rows may have been moved from the places of the heap, on average; `bound` is for the column."""
-    return min(1.0, bound + heap.moved + _SLACK)
+def max_mean_distance(binned: BinnedCounts, bound: float) -> float:
+    """Bound the mean distance between the real rows and the binned values; `bound` is that of the column."""
+    return min(1.0, bound + binned.moved + _ROUNDING_SLACK)
 
 
-def most(gaps: Floats, heap: Heap, bound: float) -> float:
-    """The largest share of the real rows in a set that rows have these distances from: those of the places of the
-    heap, and last of what is missing."""
-    shares = np.array([*heap.counts, heap.absent], float) / max(heap.rows, 1)
-    return min(1.0, largest_share(gaps, budget(heap, bound), shares) + _SLACK)
+def max_share(gaps: Floats, binned: BinnedCounts, bound: float) -> float:
+    """Return the largest share of the real rows that can lie in a set.
 
-
-def at_most(heap: Heap, bound: float, t: float, step: float) -> tuple[float, float]:
-    """Least and largest share of the real rows with a value up to t, out of all; missing ones are not.
-
-    `step` is the distance of t to the next value of the column, and 0 where there is one right above.
+    `gaps` are the distances to the set from each bin, and last from a missing value.
     """
-    places = heap.places
+    shares = np.array([*binned.counts, binned.absent], float) / max(binned.rows, 1)
+    return min(1.0, largest_share(gaps, max_mean_distance(binned, bound), shares) + _ROUNDING_SLACK)
+
+
+def share_up_to(binned: BinnedCounts, bound: float, t: float, step: float) -> tuple[float, float]:
+    """Return the least and the largest share of all real rows that have a value up to t; missing values do not count.
+
+    `step` is the distance from t to the next value of the column, and 0 if the column is continuous.
+    """
+    places = binned.places
     inside = places <= t + 1e-9
     up = np.append(np.where(inside, 0.0, places - t), 1.0)
     out = np.append(np.where(inside, t + step - places, 0.0), 0.0)
-    if t >= 1:  # nothing lies above: only what is missing is not in the set
-        if not heap.missing:
+    if t >= 1:  # no value lies above: only missing values are outside the set
+        if not binned.missing:
             return 1.0, 1.0
         out = np.append(np.ones(len(places)), 0.0)
-    return 1 - most(np.maximum(out, 0.0), heap, bound), most(up, heap, bound)
+    return 1 - max_share(np.maximum(out, 0.0), binned, bound), max_share(up, binned, bound)
 
 
-def band(column: Ordered, heap: Heap, bound: float) -> Band:
-    """Steps (from, to, least, largest): between two places of the axis, the share up to there is between two shares.
+def share_band(column: Ordered, binned: BinnedCounts, bound: float) -> Band:
+    """Return steps (from, to, least, largest): the share of the real rows up to any point of the step is in this range.
 
-    Places are parts of the axis of the column's histogram, on which every whole number has a length.
+    Points are fractions of the axis of the column's histogram, on which every whole number has a width.
     """
     if column.whole:
         values, reach = column.reach + 1, max(column.reach, 1)
-        width = -(-values // MOST_STEPS)
+        width = -(-values // MAX_BAND_STEPS)
         edges = [*range(0, values, width), values]
         ends = [((a / reach), (b - 1) / reach, a / values, b / values) for a, b in itertools.pairwise(edges)]
         step = 1 / reach
     else:
-        ends = [(i / MOST_STEPS, (i + 1) / MOST_STEPS) * 2 for i in range(MOST_STEPS)]
+        ends = [(i / MAX_BAND_STEPS, (i + 1) / MAX_BAND_STEPS) * 2 for i in range(MAX_BAND_STEPS)]
         step = 0.0
     steps = []
     for first, last, left, right in ends:
-        least = at_most(heap, bound, first, step)[0]
-        largest = at_most(heap, bound, last, step)[1]
+        least = share_up_to(binned, bound, first, step)[0]
+        largest = share_up_to(binned, bound, last, step)[1]
         steps.append((left, right, least, largest))
     return steps
 
 
-def quantile(heap: Heap, bound: float, p: float) -> tuple[float, float]:
-    """Places between which the p-quantile of the values that are there lies in the real rows."""
-    if not heap.counts:
+def quantile_range(binned: BinnedCounts, bound: float, p: float) -> tuple[float, float]:
+    """Return the ends of the range that holds the p-quantile of the real rows' values; missing values do not count."""
+    if not binned.counts:
         return 0.0, 1.0
-    shares = np.array(heap.counts, float) / heap.rows
-    low, high = quantiles.quantile(heap.places, shares, p, budget(heap, bound))
+    shares = np.array(binned.counts, float) / binned.rows
+    low, high = quantiles.quantile(binned.places, shares, p, max_mean_distance(binned, bound))
     return max(low, 0.0), min(high, 1.0)

@@ -1,4 +1,4 @@
-"""What the calculator of the page works on: counts of the synthetic values, column by column, and bounds of pairs."""
+"""The data of the report's calculator: counts of the synthetic values of each column, and bounds of pairs."""
 
 from __future__ import annotations
 
@@ -9,34 +9,34 @@ from typing import Any
 from certsynth.domain import Category, Ordered
 from certsynth.record.record import CertificateRecord
 from certsynth.report import numerals
-from certsynth.report.heap import Heap
+from certsynth.report.binned_counts import BinnedCounts
 
-MOST_TEXT = 200_000
-"""Bytes of labels that all columns together carry into the page."""
-LEAST_TEXT = 600
-"""What a column may carry in any case."""
+MAX_LABEL_BYTES = 200_000
+"""Bytes of labels in the page, for all columns together: it keeps the page small enough to open quickly."""
+MIN_COLUMN_LABEL_BYTES = 600
+"""Bytes of labels that every column may use, however many columns there are."""
 
 Json = dict[str, Any]
 
 
-def line_numbers(column: Ordered, heap: Heap, bound: float) -> Json:
-    """A column on a line; `bound` is what is promised of it."""
+def line_numbers(column: Ordered, binned: BinnedCounts, bound: float) -> Json:
+    """Return the calculator's data for an ordered column with this certified bound."""
     return {
-        **_common(column, bound, heap.rows, heap.absent),
+        **_common(column, bound, binned.rows, binned.absent),
         "line": True,
         "whole": column.whole,
         "low": column.low,
         "high": column.high,
-        "per": heap.per,
-        "codes": list(heap.codes),
-        "counts": list(heap.counts),
-        "moved": heap.moved,
+        "per": binned.per,
+        "codes": list(binned.codes),
+        "counts": list(binned.counts),
+        "moved": binned.moved,
         "labels": [numerals.text(v, most=40) or "(empty text)" for v in column.values],
     }
 
 
 def label_numbers(column: Category, counts: Sequence[int], absent: int, bound: float) -> Json:
-    """Labels with their counts, the most frequent first; `room_for` says how many the page can carry."""
+    """Return the calculator's data for a categorical column: its labels with their counts, most frequent first."""
     order = sorted(range(len(column.labels)), key=lambda i: (-counts[i], i))
     return {
         **_common(column, bound, int(sum(counts)) + absent, absent),
@@ -61,17 +61,17 @@ def _common(column: Ordered | Category, bound: float, rows: int, absent: int) ->
 
 
 def calculator_view(certificate: CertificateRecord, names: Sequence[str], columns: Sequence[Json]) -> Json:
-    """All that the calculator is given: `columns` are those drawn, the first of `names`."""
-    room = max(MOST_TEXT // max(len(columns), 1), LEAST_TEXT)
+    """Return all data of the calculator; `columns` are the columns that are drawn, the first of `names`."""
+    room = max(MAX_LABEL_BYTES // max(len(columns), 1), MIN_COLUMN_LABEL_BYTES)
     return {
         "confidence": numerals.confidence(certificate.confidence),
-        "columns": [_cut(column, room) for column in columns],
-        "pairs": pairs(certificate, names[: len(columns)]),
+        "columns": [_drop_rarest_labels(column, room) for column in columns],
+        "pairs": pair_bounds(certificate, names[: len(columns)]),
     }
 
 
-def _cut(column: Json, room: int) -> Json:
-    """Without the rarest labels of a category, where there are too many; those in an order go by their places then."""
+def _drop_rarest_labels(column: Json, room: int) -> Json:
+    """Drop the rarest labels of a category that exceed `room` bytes; an ordered column then shows positions instead."""
     lengths = itertools.accumulate(len(label.encode()) + 12 for label in column["labels"])
     kept = sum(length <= room for length in lengths)
     if kept >= len(column["labels"]):
@@ -82,8 +82,8 @@ def _cut(column: Json, room: int) -> Json:
     return column | cut | {"left": len(column["labels"]) - kept}
 
 
-def pairs(certificate: CertificateRecord, names: Sequence[str]) -> float | list[list[float]]:
-    """The bound of each pair that a subset of the certificate holds: one number, if it is that of all pairs."""
+def pair_bounds(certificate: CertificateRecord, names: Sequence[str]) -> float | list[list[float]]:
+    """Return the bound of each pair that a certified subset contains: one number if all pairs have the same."""
     place = {name: i for i, name in enumerate(names)}
     found: dict[tuple[int, int], float] = {}
     for subset in certificate.subsets:

@@ -1,6 +1,6 @@
-"""Where the marks of a chart go. Numbers only: the template writes the SVG, so that every text is escaped there.
+"""Positions of the marks of each chart. Numbers only: the template writes the SVG and escapes every text.
 
-Charts are as wide as the page leaves room for, so horizontal places are percentages and texts keep their size.
+Charts are as wide as the page allows, so horizontal positions are percentages and text keeps its size.
 """
 
 from __future__ import annotations
@@ -12,29 +12,29 @@ from typing import Any
 
 Json = dict[str, Any]
 
-BLOCK = 60
-"""Height of one certificate in the chart of terms."""
+CERTIFICATE_HEIGHT = 60
+"""Height of one certificate in the chart of terms, in pixels."""
 VACUOUS = "no bar: a bound of 1 says nothing"
 TOO_LONG = "no bar: too long for this scale"
-LABELLED = 13.0
-"""A piece of a bar gets its number written into it from this many per cent on."""
-LETTERS = 7
-"""A longer number needs a longer piece."""
-PARTS = 6
-"""Kinds of pieces that can be told apart in the bar of the budget; more than that are hardly ever spent on."""
-FAR = 2.5
-"""A bar with the path loss that is longer than this many times the others is left out."""
-ORDER = ("rows", "noise", "cells")
-"""What a bar is made of, from the left: the distances can be compared."""
-NUMBERED = 12
-"""Columns up to which the map has numbers in its cells."""
-TOP, BASE = 24, 244
-"""Heights at which the chart of lines ends and begins."""
-INSET = 0.04
-"""The first mark of a line stands so far from the axis."""
-APART = 17
-"""Least distance of the names at the ends of lines."""
-MARKS = (
+MIN_LABELLED_PERCENT = 13.0
+"""Width of a bar's segment, in per cent of the chart, from which its number is written into it."""
+LABEL_CHARACTERS = 7
+"""Characters that fit into a segment of that width; longer text needs a proportionally wider one."""
+BUDGET_ROLES = 6
+"""Colours of the budget bar; a release rarely has more parts, and further parts share the last colour."""
+MAX_PATH_RATIO = 2.5
+"""The bar of the path loss is omitted if it is more than this many times as long as the longest other bar."""
+ROLE_ORDER = ("rows", "noise", "cells")
+"""Segments of a bar from the left: distances of rows come first, so that they can be compared."""
+MAX_NUMBERED_COLUMNS = 12
+"""Columns up to which the map shows numbers in its cells."""
+LINES_TOP, LINES_BASE = 24, 244
+"""Vertical positions of the top and of the axis of the line chart, in pixels from above."""
+FIRST_MARK_INSET = 0.04
+"""Distance of a line's first mark from the vertical axis, as a fraction of the width."""
+MIN_NAME_DISTANCE = 17
+"""Vertical distance between the names at the ends of lines, in pixels: about one line of text."""
+MARK_PATHS = (
     "M-4 0a4 4 0 1 0 8 0a4 4 0 1 0-8 0z",
     "M-3.5-3.5h7v7h-7z",
     "M0-5l5 5l-5 5l-5-5z",
@@ -42,54 +42,54 @@ MARKS = (
     "M0 4.8l4.8-8h-9.6z",
     "M-5-2.2h10v4.4h-10z",
 )
-"""A shape for each line, around the origin, so that lines need no colours."""
-HIGH, UNDER, ROW = 88, 72, 24
-"""Heights of a histogram, of the band under it, and of one bar of a category."""
+"""SVG paths of the marks, one for each line, centred at the origin: lines are distinct without colour."""
+HISTOGRAM_HEIGHT, BAND_HEIGHT, BAR_ROW_HEIGHT = 88, 72, 24
+"""Heights of a histogram, of the band below it, and of one bar of a category, in pixels."""
 
 
 def percent(part: float) -> str:
-    """A place on an axis, short and always the same."""
+    """Format a fraction of an axis as a percentage with at most two decimals."""
     return f"{100 * part:.2f}".rstrip("0").rstrip(".") + "%"
 
 
 def stacked(certificates: Sequence[Mapping[str, Any]]) -> Json:
-    """Bars of terms, all to one scale and in one order. What has no bar says why."""
-    longest = _longest(certificates)
+    """Lay out one stacked bar of terms per certificate, on a common scale. A certificate without a bar states why."""
+    longest = _longest_bound(certificates)
     bars = []
     for i, each in enumerate(certificates):
         why_not = VACUOUS if each["vacuous"] else TOO_LONG if each["bound"] > longest else None
-        pieces = [] if why_not else _stack(each, longest)
-        bars.append({"top": i * BLOCK, "pieces": pieces, "why_not": why_not, "certificate": each})
-    return {"height": len(certificates) * BLOCK - 14, "bars": bars}
+        pieces = [] if why_not else _stacked_pieces(each, longest)
+        bars.append({"top": i * CERTIFICATE_HEIGHT, "pieces": pieces, "why_not": why_not, "certificate": each})
+    return {"height": len(certificates) * CERTIFICATE_HEIGHT - 14, "bars": bars}
 
 
-def _stack(certificate: Mapping[str, Any], longest: float) -> list[Json]:
-    """A noisy loss can be negative, and terms can add up to more than 1: pieces lie between 0 and the bound."""
+def _stacked_pieces(certificate: Mapping[str, Any], longest: float) -> list[Json]:
+    """Clip segments to between 0 and the bound: a noisy loss can be negative, and terms can add up to more than 1."""
     pieces, total = [], 0.0
-    for term in sorted(certificate["terms"], key=lambda term: ORDER.index(term["role"])):
+    for term in sorted(certificate["terms"], key=lambda term: ROLE_ORDER.index(term["role"])):
         start, total = (min(max(x, 0.0), certificate["bound"]) for x in (total, total + term["value"]))
         if total > start:
             width = (total - start) / longest
-            text = term["text"] if 100 * width >= LABELLED else None
+            text = term["text"] if 100 * width >= MIN_LABELLED_PERCENT else None
             pieces.append(_piece(start / longest, width, term["role"], text))
     return pieces
 
 
-def _longest(certificates: Sequence[Mapping[str, Any]]) -> float:
-    """The bound that fills the width: the largest, unless it is that of the path loss and would hide the others."""
+def _longest_bound(certificates: Sequence[Mapping[str, Any]]) -> float:
+    """Return the bound that fills the width: the largest, unless it is the path loss's and would dwarf the others."""
     bounds = {c["key"]: c["bound"] for c in certificates if not c["vacuous"]}
     others = max((bound for key, bound in bounds.items() if key != "path"), default=0.0)
     path = bounds.get("path", 0.0)
-    return others if others and path > FAR * others else max(path, others) or 1.0
+    return others if others and path > MAX_PATH_RATIO * others else max(path, others) or 1.0
 
 
 def budget(privacy: Mapping[str, Any]) -> list[Json]:
-    """One bar, cut into what was spent on what."""
+    """Lay out one bar with a segment for each part of the budget."""
     pieces, start = [], 0.0
     for i, part in enumerate(privacy["spent"]):
         text = f"{privacy['sign']} {part['amount']}"
-        fits = 100 * part["part"] >= LABELLED * max(1.0, len(text) / LETTERS)
-        pieces.append(_piece(start, part["part"], f"part{min(i, PARTS - 1)}", text if fits else None))
+        fits = 100 * part["part"] >= MIN_LABELLED_PERCENT * max(1.0, len(text) / LABEL_CHARACTERS)
+        pieces.append(_piece(start, part["part"], f"part{min(i, BUDGET_ROLES - 1)}", text if fits else None))
         start += part["part"]
     return pieces
 
@@ -105,9 +105,9 @@ def _piece(start: float, width: float, role: str, text: str | None) -> Json:
 
 
 def heat(pairs: Mapping[str, Any]) -> Json:
-    """The lower triangle of all pairs, as wide as the page: rows have names, and the diagonal has their numbers."""
+    """Lay out the lower triangle of all pairs, as wide as the page: rows are named, the diagonal numbers columns."""
     names = pairs["columns"]
-    numbered = len(names) <= NUMBERED
+    numbered = len(names) <= MAX_NUMBERED_COLUMNS
     high, wide = 30 if numbered else 16, 1 / len(names)
     cells = [
         {
@@ -141,86 +141,89 @@ def heat(pairs: Mapping[str, Any]) -> Json:
 
 
 def lines(shown: Mapping[str, Any]) -> Json:
-    """Lines with marks; the one that was chosen is drawn last, on top of the others."""
-    drawn = [_line(line, MARKS[i % len(MARKS)], shown) for i, line in enumerate(shown["lines"])]
-    _name_the_ends(drawn)
+    """Lay out lines with marks; the chosen mechanism's line is drawn last, on top of the others."""
+    drawn = [_line(line, MARK_PATHS[i % len(MARK_PATHS)], shown) for i, line in enumerate(shown["lines"])]
+    _place_names(drawn)
     return {
-        "height": BASE + 42,
-        "base": BASE,
-        "rules": [{"y": f"{_up(tick['at'], shown):.1f}", "label": tick["label"]} for tick in shown["ticks"]],
-        "ticks": [{"x": percent(_across(k, shown)), "label": f"{k:,}"} for k in shown["resolutions"]],
+        "height": LINES_BASE + 42,
+        "base": LINES_BASE,
+        "rules": [{"y": f"{_height_of(tick['at'], shown):.1f}", "label": tick["label"]} for tick in shown["ticks"]],
+        "ticks": [{"x": percent(_place_of(k, shown)), "label": f"{k:,}"} for k in shown["resolutions"]],
         "lines": sorted(drawn, key=lambda line: line["chosen"]),
     }
 
 
 def _line(line: Mapping[str, Any], mark: str, shown: Mapping[str, Any]) -> Json:
-    spots = [(_across(p["resolution"], shown), _up(p["loss"], shown)) for p in line["points"]]
+    spots = [(_place_of(p["resolution"], shown), _height_of(p["loss"], shown)) for p in line["points"]]
     return {
         "name": line["mechanism"],
         "mark": mark,
         "chosen": line["chosen"],
-        "segments": [cut for a, b in itertools.pairwise(spots) if (cut := _below_the_top(a, b))],
+        "segments": [cut for a, b in itertools.pairwise(spots) if (cut := _clip_to_scale(a, b))],
         "marks": [
             {"x": percent(x), "y": f"{y:.1f}", "filled": p["rehearsals"] > 0, "label": _label(x, y, p)}
             for p, (x, y) in zip(line["points"], spots, strict=True)
-            if y >= TOP - 0.5
+            if y >= LINES_TOP - 0.5
         ],
         "end": spots[-1],
     }
 
 
-def _across(resolution: int, shown: Mapping[str, Any]) -> float:
-    """Place on the axis of resolutions, which is logarithmic: they grow by factors."""
+def _place_of(resolution: int, shown: Mapping[str, Any]) -> float:
+    """Return the horizontal position of a resolution on the logarithmic axis."""
     first, last = shown["resolutions"][0], shown["resolutions"][-1]
     part = math.log(resolution / first) / math.log(last / first)  # exactly 1 at the right
-    return 1 - (1 - INSET) * (1 - part)
+    return 1 - (1 - FIRST_MARK_INSET) * (1 - part)
 
 
-def _up(loss: float, shown: Mapping[str, Any]) -> float:
+def _height_of(loss: float, shown: Mapping[str, Any]) -> float:
     part = float(loss / shown["ticks"][-1]["at"])  # exactly 1 at the top
-    return BASE - (BASE - TOP) * part
+    return LINES_BASE - (LINES_BASE - LINES_TOP) * part
 
 
-def _below_the_top(a: tuple[float, float], b: tuple[float, float]) -> Json | None:
-    """The part of a segment that is on the scale."""
-    if min(a[1], b[1]) >= TOP:
+def _clip_to_scale(a: tuple[float, float], b: tuple[float, float]) -> Json | None:
+    """Return the part of a segment that lies below the top of the chart, or None."""
+    if min(a[1], b[1]) >= LINES_TOP:
         ends = (a, b)
-    elif max(a[1], b[1]) <= TOP:
+    elif max(a[1], b[1]) <= LINES_TOP:
         return None
     else:
-        leaves = a[0] + (b[0] - a[0]) * (TOP - a[1]) / (b[1] - a[1])
-        ends = (a, (leaves, TOP)) if a[1] > TOP else ((leaves, TOP), b)
+        leaves = a[0] + (b[0] - a[0]) * (LINES_TOP - a[1]) / (b[1] - a[1])
+        ends = (a, (leaves, LINES_TOP)) if a[1] > LINES_TOP else ((leaves, LINES_TOP), b)
     (x1, y1), (x2, y2) = ends
     return {"x1": percent(x1), "y1": f"{y1:.1f}", "x2": percent(x2), "y2": f"{y2:.1f}"}
 
 
 def _label(x: float, y: float, point: Mapping[str, Any]) -> Json | None:
-    """What is written at the chosen mark: under it, where there is room and no better line."""
+    """Label the chosen mark with its loss: below it if there is room, where no better line passes."""
     if not point["chosen"]:
         return None
     return {
-        "y": f"{y + 22 if y + 22 < BASE - 4 else y - 12:.1f}",
+        "y": f"{y + 22 if y + 22 < LINES_BASE - 4 else y - 12:.1f}",
         "anchor": "start" if x < 0.3 else "end" if x > 0.7 else "middle",
         "text": point["loss_text"],
     }
 
 
-def _name_the_ends(drawn: Sequence[Json]) -> None:
-    """Names right of the lines, as near to their ends as they can be without touching; lines that left come first."""
+def _place_names(drawn: Sequence[Json]) -> None:
+    """Place names to the right of the lines, as near to their ends as possible without overlapping.
+
+    Lines that leave the chart at the top come first.
+    """
     ranked = sorted(drawn, key=lambda line: line["end"][1])
-    places = [min(max(line["end"][1], TOP), BASE) for line in ranked]
+    places = [min(max(line["end"][1], LINES_TOP), LINES_BASE) for line in ranked]
     for i in range(1, len(places)):
-        places[i] = max(places[i], places[i - 1] + APART)
+        places[i] = max(places[i], places[i - 1] + MIN_NAME_DISTANCE)
     for i in reversed(range(len(places))):
-        places[i] = min(places[i], BASE - APART * (len(places) - 1 - i))
+        places[i] = min(places[i], LINES_BASE - MIN_NAME_DISTANCE * (len(places) - 1 - i))
     for line, place in zip(ranked, places, strict=True):
         x, y = line["end"]
         line["name_y"] = f"{place:.1f}"
-        line["from_y"] = f"{y:.1f}" if y >= TOP and x == 1 else None
+        line["from_y"] = f"{y:.1f}" if y >= LINES_TOP and x == 1 else None
 
 
 def spread(column: Mapping[str, Any]) -> Json:
-    """The picture of one column; a missing value stands apart from the others."""
+    """Lay out the chart of one column; missing values are set apart from the others."""
     shape = column["spread"]
     return _bars(shape) if shape["form"] == "bars" else _histogram(shape)
 
@@ -235,7 +238,7 @@ def _bars(shape: Mapping[str, Any]) -> Json:
         label = bar["label"]
         rows.append(
             {
-                "y": i * ROW + (8 if apart else 0),
+                "y": i * BAR_ROW_HEIGHT + (8 if apart else 0),
                 "width": percent(width),
                 "least": percent(0.37 + bar["least"] / largest * 0.46),
                 "largest": percent(0.37 + bar["largest"] / largest * 0.46),
@@ -245,11 +248,11 @@ def _bars(shape: Mapping[str, Any]) -> Json:
                 "role": "apart" if apart else "together" if bar.get("together") else "value",
             }
         )
-    return {"form": "bars", "height": len(rows) * ROW + (8 if missing else 0), "rows": rows}
+    return {"form": "bars", "height": len(rows) * BAR_ROW_HEIGHT + (8 if missing else 0), "rows": rows}
 
 
 def _histogram(shape: Mapping[str, Any]) -> Json:
-    """Bars whose areas are shares: a bin that is cut off at the end of the range is narrower, not lower."""
+    """Lay out bars whose areas are shares: a bin cut off at the end of the range is narrower, not lower."""
     missing, mean = shape.get("missing"), shape.get("mean")
     room = 0.84 if missing else 1.0
     widths = sorted(b["to"] - b["from"] for b in shape["bins"])
@@ -257,28 +260,28 @@ def _histogram(shape: Mapping[str, Any]) -> Json:
     heights = [b["share"] * usual / (b["to"] - b["from"]) for b in shape["bins"]]
     tallest = max(heights + ([missing["share"]] if missing else [])) or 1.0
     bins = [
-        {"x": percent(b["from"] * room), "width": percent((b["to"] - b["from"]) * room), **_standing(h / tallest)}
+        {"x": percent(b["from"] * room), "width": percent((b["to"] - b["from"]) * room), **_rising_bar(h / tallest)}
         for b, h in zip(shape["bins"], heights, strict=True)
         if h > 0
     ]
     ticks = [{"x": percent(t["at"] * room), "label": t["label"], "anchor": _anchor(t["at"])} for t in shape["ticks"]]
     return {
         "form": "histogram",
-        "height": HIGH + UNDER + 46,
-        "base": HIGH,
-        "under": HIGH + 18,
-        "bottom": HIGH + 18 + UNDER,
+        "height": HISTOGRAM_HEIGHT + BAND_HEIGHT + 46,
+        "base": HISTOGRAM_HEIGHT,
+        "under": HISTOGRAM_HEIGHT + 18,
+        "bottom": HISTOGRAM_HEIGHT + 18 + BAND_HEIGHT,
         "end": percent(room),
         "bins": bins,
         "ticks": ticks,
         "mean": mean and {key: percent(mean[key] * room) for key in ("at", "from", "to")},
-        "missing": missing and _standing(missing["share"] / tallest) | {"text": missing["share_text"]},
+        "missing": missing and _rising_bar(missing["share"] / tallest) | {"text": missing["share_text"]},
         "band": _band(shape["band"]["steps"]) | {"width": percent(room)},
     }
 
 
 def _band(steps: Sequence[Mapping[str, float]]) -> Json:
-    """Paths in a box of 1000 by 100: the band, never too narrow, and the line of the synthetic rows."""
+    """Return paths in a 1000 by 100 box: the band, rounded outward, and the line of the synthetic rows."""
     ends = [round(1000 * step["to"]) for step in steps]
     upper = [math.floor(10 * 100 * (1 - step["largest"])) / 10 for step in steps]
     lower = [math.ceil(10 * 100 * (1 - step["least"])) / 10 for step in steps]
@@ -291,9 +294,9 @@ def _steps(heights: Sequence[float], ends: Sequence[int]) -> str:
     return "".join(f"V{y:g}H{x}" for y, x in zip(heights, ends, strict=True))
 
 
-def _standing(part: float) -> Json:
-    height = max(1.0, part * (HIGH - 2)) if part > 0 else 0.0
-    return {"y": f"{HIGH - height:.1f}", "height": f"{height:.1f}"}
+def _rising_bar(part: float) -> Json:
+    height = max(1.0, part * (HISTOGRAM_HEIGHT - 2)) if part > 0 else 0.0
+    return {"y": f"{HISTOGRAM_HEIGHT - height:.1f}", "height": f"{height:.1f}"}
 
 
 def _anchor(at: float) -> str:

@@ -9,16 +9,16 @@ from typing import Any
 from certsynth.record.record import ComparedRecord, Record
 from certsynth.report import numerals, words
 
-MOST_LISTED = 60
-"""Candidates that are listed, best first; certificate.json has them all."""
-CUT = 4
-"""The scale ends at so many times the smallest loss: hopeless candidates would flatten all others."""
+MAX_LISTED_CANDIDATES = 60
+"""Candidates in the table, best first; certificate.json has them all."""
+MAX_LOSS_RATIO = 4
+"""The scale ends at this multiple of the smallest loss: much worse candidates would flatten all other lines."""
 
 Json = dict[str, Any]
 
 
 def choice_view(record: Record) -> Json:
-    """Every candidate with its terms. There are lines to draw only where resolutions differ."""
+    """Return every candidate with its terms, and lines to draw if resolutions differ."""
     found = sorted(map(_candidate, record.compared), key=_best_first)
     (chosen,) = (each for each in found if each["chosen"])
     drawn = _drawn(found, chosen)
@@ -32,8 +32,8 @@ def choice_view(record: Record) -> Json:
         "introduction": f"{words.MORE_CELLS} {said}" if drawn else said,
         "drawn": drawn,
         "number": len(found),
-        "caption": words.choice_table(len(found), MOST_LISTED),
-        "rows": found[:MOST_LISTED],
+        "caption": words.choice_table(len(found), MAX_LISTED_CANDIDATES),
+        "rows": found[:MAX_LISTED_CANDIDATES],
         "mechanisms": [{"name": m, "text": words.MECHANISMS[m]} for m in _names(found) if m in words.MECHANISMS],
     }
 
@@ -64,18 +64,18 @@ def _best_first(candidate: Json) -> tuple[float, str, int]:
 
 
 def _names(found: Sequence[Json]) -> list[str]:
-    """Mechanisms in the order of `words.MECHANISMS`, and unknown ones after them."""
+    """List mechanisms in the order of `words.MECHANISMS`, then unknown ones."""
     there = {each["mechanism"] for each in found}
     return [m for m in words.MECHANISMS if m in there] + sorted(there - set(words.MECHANISMS))
 
 
 def _drawn(found: Sequence[Json], chosen: Json) -> Json | None:
-    """A line for each mechanism, and a scale from 0 that holds what is worth comparing."""
+    """Return a line for each mechanism, and a scale from 0 up to the losses worth comparing."""
     resolutions = sorted({each["resolution"] for each in found if each["resolution"] is not None})
     if len(resolutions) < 2 or any(each["resolution"] is None for each in found):
         return None
     losses = [each["loss"] for each in found]
-    ticks = _ticks(min(max(losses), max(CUT * min(losses), chosen["loss"])))
+    ticks = _ticks(min(max(losses), max(MAX_LOSS_RATIO * min(losses), chosen["loss"])))
     above = sum(loss > ticks[-1]["at"] for loss in losses)
     lines = [
         {
@@ -96,7 +96,7 @@ def _drawn(found: Sequence[Json], chosen: Json) -> Json | None:
 
 
 def _ticks(largest: float) -> list[Json]:
-    """Round numbers from 0 up to the first that is not below `largest`."""
+    """Return round numbers from 0 up to the first that is at least `largest`."""
     largest = largest or 1.0  # a table of one cell loses nothing
     step = numerals.step(largest / 4)
     values = [float(f"{i * step:.12g}") for i in range(math.ceil(largest / step) + 1)]

@@ -1,4 +1,4 @@
-"""One column of the synthetic table: how its values are spread, and what its bound means in its own units."""
+"""The report's view of one column: the distribution of its values, and its bound in the column's own units."""
 
 from __future__ import annotations
 
@@ -14,12 +14,13 @@ import numpy as np
 from certsynth.base.days import from_days, to_days
 from certsynth.domain import Category, Column, Ordered
 from certsynth.report import bands, numerals
+from certsynth.report.binned_counts import BinnedCounts, bin_counts
 from certsynth.report.calculator import label_numbers, line_numbers
-from certsynth.report.heap import Heap, heap
 
-MOST_BINS = 40
+MAX_BINS = 40
 NUMBER_BINS = 32
-MOST_BARS = 12
+MAX_BARS = 12
+"""Bins of a histogram of integers or dates, bins of a histogram of numbers, and bars of a categorical column."""
 
 KINDS = {
     "integer": "whole number",
@@ -31,15 +32,15 @@ KINDS = {
     "tree": "code in a tree",
     "metric": "label with distances",
 }
-_EDGE = 1e-9  # numbers sit on lattices: no edge of a bin may be decided by the last bit of one
-_MONTHS = (1, 3, 6, 12, 24, 60, 120, 240, 600, 1200, 2400, 6000)
+_ROUNDING = 1e-9  # values sit on lattices: a rounding error must not decide a bin
+_BIN_MONTHS = (1, 3, 6, 12, 24, 60, 120, 240, 600, 1200, 2400, 6000)
 
 Json = dict[str, Any]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _Shown:
-    """What the page shows of a column: facts, a picture, numbers for the calculator; and how many values are absent."""
+    """Facts, chart and calculator data of a column, and the number of missing values."""
 
     facts: list[Json]
     spread: Json
@@ -48,9 +49,11 @@ class _Shown:
 
 
 def column_view(column: Column, values: np.ma.MaskedArray[Any, Any], bound: float) -> Json:
-    """Name, kind, range, facts and the picture of one column, for which `bound` is certified."""
+    """Return name, kind, range, facts and chart of one column, for which `bound` is certified."""
     values, rows = np.ma.asarray(values), len(values)
-    own = min(1.0, bound / float(column.weight))  # distances of a light column count less, so less is certified
+    own = min(
+        1.0, bound / float(column.weight)
+    )  # the distances of a column with a small weight count less, so its own bound is larger
     if isinstance(column, Ordered):
         shown, last, kind = *_ordered_view(column, values, bound, own), str(column.kind)
     elif isinstance(column, Category):
@@ -80,10 +83,10 @@ def column_view(column: Column, values: np.ma.MaskedArray[Any, Any], bound: floa
 def _ordered_view(
     column: Ordered, values: np.ma.MaskedArray[Any, Any], bound: float, own: float
 ) -> tuple[_Shown, list[Json]]:
-    """A column on a line, and its median, which is shown last."""
+    """Return the view of an ordered column, and its median, which is shown last."""
     rows, (offsets, absent) = len(values), _offsets(column, values)
     average = _average(column, offsets)
-    spread, places = _spread(column, offsets, rows), heap(column, offsets, absent)
+    spread, places = _spread(column, offsets, rows), bin_counts(column, offsets, absent)
     if average is not None and not column.missing:
         spread["mean"] = _mean_mark(column, average, own)
     if spread["form"] == "histogram":
@@ -96,7 +99,7 @@ def _ordered_view(
 
 
 def _category_view(column: Category, values: np.ma.MaskedArray[Any, Any], bound: float) -> _Shown:
-    """A column of labels: a share changes by 1 over the smallest distance of two labels."""
+    """View a categorical column: a share changes by 1 over the smallest distance of two labels."""
     rows, (counts, absent) = len(values), _label_counts(column, values)
     own = min(1.0, bound / float(column.min_label_distance))
     spread = _bars(column.labels, counts, rows)
@@ -116,7 +119,7 @@ def _label_counts(column: Column, values: np.ma.MaskedArray[Any, Any]) -> tuple[
 
 
 def _offsets(column: Ordered, values: np.ma.MaskedArray[Any, Any]) -> tuple[np.ndarray, int]:
-    """Cleaned values that are there, and the number of those that are not."""
+    """Return the cleaned values that are present, and the number of missing ones."""
     if column.kind == "ordinal":
         counts, absent = _label_counts(column, values)
         return np.repeat(np.arange(len(counts)), counts), absent
@@ -141,7 +144,7 @@ def _range(column: Column) -> str:
 
 
 def _described(spread: Json) -> str:
-    """The picture in words, for those who hear the page."""
+    """Describe the chart in words, for screen readers."""
     if spread["form"] == "bars":
         bars = spread["bars"] + ([spread["missing"]] if "missing" in spread else [])
         each = [f"{bar['label']} {bar['share_text']} ({_certified(bar)})" for bar in bars]
@@ -164,12 +167,12 @@ def _fact(what: str, value: str | None, plus_minus: str | None, number: float | 
 
 
 def span(column: Ordered) -> float:
-    """high − low in the column's own units: days for dates, places for ordinals."""
+    """Return high − low in the column's own units: days for dates, positions for ordinals."""
     return float(column.high) - float(column.low)
 
 
 def _average(column: Ordered, offsets: np.ndarray) -> float | None:
-    """Mean offset over the values that are there; exactly rounded, so that it is the same on every machine."""
+    """Return the mean offset of the values present, correctly rounded, so that it is the same on every machine."""
     if not len(offsets):
         return None
     total = math.fsum(offsets.tolist()) if column.kind == "number" else int(offsets.astype(np.int64).sum())
@@ -177,14 +180,14 @@ def _average(column: Ordered, offsets: np.ndarray) -> float | None:
 
 
 def _mean(column: Ordered, average: float | None, bound: float, *, present: int, rows: int) -> Json:
-    r"""The mean, and how far that of the real rows can be from it.
+    r"""Return the mean, and how far the mean of the real rows can be from it.
 
-    With missing values, of which a share 1 − p is in the synthetic rows, the mean of the others is within
+    If a share 1 − p of the synthetic values is missing, the real mean of the values present is within
 
     .. math:: \frac{bound}{p - bound} \cdot (high - low)
 
-    since x ↦ x − (synthetic mean), and 0 where missing, is 1-Lipschitz, and so is being there. The text also allows for
-    the mean that is shown being a rounded one.
+    because x ↦ x − (synthetic mean), and 0 if missing, is 1-Lipschitz, and so is the indicator of being present. The
+    text also allows for the rounding of the mean shown.
     """
     what = {"date": "mean date", "ordinal": "mean place in list"}.get(column.kind, "mean")
     if column.missing:
@@ -206,9 +209,9 @@ def _mean(column: Ordered, average: float | None, bound: float, *, present: int,
     return _fact(what, *numerals.around(value, width), width)
 
 
-def _median(column: Ordered, places: Heap, bound: float) -> Json:
-    """Where half of the values lie below, in the real rows: two values of the column, rounded outward."""
-    low, high = bands.quantile(places, bound, 0.5)
+def _median(column: Ordered, places: BinnedCounts, bound: float) -> Json:
+    """Return the range that holds the median of the real rows: two values of the column, rounded outward."""
+    low, high = bands.quantile_range(places, bound, 0.5)
     what = "real median between" if not column.missing else "real median, of values present, between"
     if not column.whole:
         ends = [column.low + at * span(column) for at in (low, high)]
@@ -223,18 +226,18 @@ def _median(column: Ordered, places: Heap, bound: float) -> Json:
     return _fact(what, " and ".join(said), None, None)
 
 
-def _band(column: Ordered, places: Heap, bound: float) -> Json:
-    """Up to each place of the axis: the share of synthetic rows, and where that of the real rows lies.
+def _band(column: Ordered, places: BinnedCounts, bound: float) -> Json:
+    """Return the share of synthetic rows up to each point of the axis, and the range of the real share.
 
-    A step may stand for many values. `before` is the synthetic share up to the first of them, `share` up to the last.
+    A step may cover many values: `before` is the synthetic share up to the first of them, `share` up to the last.
     """
     below, counts = places.places, np.cumsum([0, *places.counts])
 
     def up_to(end: float) -> float:
-        return int(counts[np.searchsorted(below, end + _EDGE, side="right")]) / max(places.rows, 1)
+        return int(counts[np.searchsorted(below, end + _ROUNDING, side="right")]) / max(places.rows, 1)
 
     steps = []
-    for left, right, least, largest in bands.band(column, places, bound):
+    for left, right, least, largest in bands.share_band(column, places, bound):
         first, last = left, right
         if column.whole:
             first, last = (
@@ -246,21 +249,21 @@ def _band(column: Ordered, places: Heap, bound: float) -> Json:
 
 
 def _whiskers(bars: Sequence[Json], bound: float) -> None:
-    """Where the share of the real rows lies; `bound` is what a share can be off by."""
+    """Add the range of the real share to each bar; `bound` is the largest error of a share."""
     for bar in bars:
         bar["least"], bar["largest"] = max(0.0, bar["share"] - bound), min(1.0, bar["share"] + bound)
 
 
-def _whiskers_in_order(bars: Sequence[Json], column: Ordered, places: Heap, bound: float) -> None:
-    """The same for values in an order, each of which is near to the next: a row moves there at little cost."""
+def _whiskers_in_order(bars: Sequence[Json], column: Ordered, places: BinnedCounts, bound: float) -> None:
+    """Add the real share's range to each bar of an ordered column: moving a row to the next value is cheap."""
     reach = max(column.reach, 1)
     for i, bar in enumerate(bars):
         away = np.append(np.abs(places.places - i / reach), 1.0)
         only = column.reach == 0
         there = np.append(np.where(np.abs(places.places - i / reach) < 0.5 / reach, 1.0 if only else 1 / reach, 0.0), 0)
-        bar["largest"] = bands.most(away, places, bound)
+        bar["largest"] = bands.max_share(away, places, bound)
         sure = only and not column.missing
-        bar["least"] = 1.0 if sure else max(0.0, 1 - bands.most(there, places, bound))
+        bar["least"] = 1.0 if sure else max(0.0, 1 - bands.max_share(there, places, bound))
 
 
 def _shares(column: Column, counts: Sequence[int], rows: int, bound: float) -> list[Json]:
@@ -276,26 +279,26 @@ def _bar(label: str, number: int, rows: int) -> Json:
 
 
 def _bars(labels: Sequence[str], counts: Sequence[int], rows: int) -> Json:
-    """A bar for each label; where there are many, for the most frequent and one for all others."""
+    """Return a bar for each label; with more than `MAX_BARS`, for the most frequent, and one for all others."""
     order, rest = list(range(len(labels))), 0
-    if len(labels) > MOST_BARS:
+    if len(labels) > MAX_BARS:
         order = sorted(order, key=lambda i: (-counts[i], i))
-        rest = int(sum(counts[i] for i in order[MOST_BARS - 1 :]))
-        order = order[: MOST_BARS - 1]
+        rest = int(sum(counts[i] for i in order[MAX_BARS - 1 :]))
+        order = order[: MAX_BARS - 1]
     bars = [_bar(numerals.text(labels[i], most=40) or "(empty text)", counts[i], rows) for i in order]
-    if len(labels) > MOST_BARS:
+    if len(labels) > MAX_BARS:
         others = _bar(f"{len(labels) - len(order):,} other values", rest, rows)
         bars.append(others | {"together": True})
     return {"form": "bars", "bars": bars}
 
 
 def _spread(column: Ordered, offsets: np.ndarray, rows: int) -> Json:
-    """A histogram: bins with their ends as parts of the axis, and places to write numbers at."""
-    if column.kind == "ordinal" and len(column.values) <= MOST_BARS:
+    """Return a histogram: bins with their ends as fractions of the axis, and the ticks of the axis."""
+    if column.kind == "ordinal" and len(column.values) <= MAX_BARS:
         return _bars(column.values, np.bincount(offsets, minlength=len(column.values)).tolist(), rows)
     if column.kind == "number":
         edges = np.arange(NUMBER_BINS + 1) / NUMBER_BINS
-        codes = np.minimum((offsets + _EDGE) * NUMBER_BINS, NUMBER_BINS - 1).astype(np.int64)
+        codes = np.minimum((offsets + _ROUNDING) * NUMBER_BINS, NUMBER_BINS - 1).astype(np.int64)
     else:
         edges = np.array(_month_edges(column) if column.kind == "date" else _whole_edges(column.reach + 1))
         codes = np.searchsorted(edges, offsets.astype(np.int64), side="right") - 1
@@ -310,7 +313,7 @@ def _spread(column: Ordered, offsets: np.ndarray, rows: int) -> Json:
 
 
 def _mean_mark(column: Ordered, average: float, bound: float) -> Json:
-    """Where on the axis the mean is, and the part of it that the real mean is promised to lie in."""
+    """Return the position of the mean on the axis, and the certified range of the real mean."""
     length, half = (1.0, 0.0) if column.kind == "number" else (column.reach + 1.0, 0.5)
     reach = 1.0 if column.kind == "number" else float(column.reach)
     low, high = max(0.0, average - bound * reach), min(reach, average + bound * reach)
@@ -318,24 +321,24 @@ def _mean_mark(column: Ordered, average: float, bound: float) -> Json:
 
 
 def _whole_edges(values: int) -> list[int]:
-    width = max(1, math.ceil(numerals.step(values / MOST_BINS)))
+    width = max(1, math.ceil(numerals.step(values / MAX_BINS)))
     return [*range(0, values, width), values]
 
 
 def _month_edges(column: Ordered) -> list[int]:
-    """Days, weeks, or the first days of months and years that lie within the column's range."""
+    """Return bin edges: days, weeks, or the first days of months and years within the column's range."""
     days, low = column.reach + 1, int(column.low)
-    if days <= MOST_BINS * 7:
-        return [*range(0, days, 1 if days <= MOST_BINS else 7), days]
+    if days <= MAX_BINS * 7:
+        return [*range(0, days, 1 if days <= MAX_BINS else 7), days]
     first, last = (from_days(low + d) for d in (0, days - 1))
     begin, end = (12 * d.year + d.month - 1 for d in (first, last))
-    step = next((m for m in _MONTHS if (end - begin) / m < MOST_BINS - 1), 12_000)
+    step = next((m for m in _BIN_MONTHS if (end - begin) / m < MAX_BINS - 1), 12_000)
     starts = [datetime.date(m // 12, m % 12 + 1, 1) for m in range(-(-(begin + 1) // step) * step, end + 1, step)]
     return [0, *(to_days(start) - low for start in starts), days]
 
 
 def _ticks(column: Ordered) -> list[Json]:
-    """The ends of the range, and round numbers that are well inside."""
+    """Return the ends of the range, and round numbers that are not close to them."""
     if column.kind == "ordinal":
         ends, inner = [numerals.text(v, most=20) for v in (column.values[0], column.values[-1])], []
     elif column.kind == "date":

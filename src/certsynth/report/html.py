@@ -1,4 +1,4 @@
-"""The page: the view, the places of the marks, and a template that escapes whatever it is given."""
+"""Rendering of the report: the view, the layout of its charts, and a template that escapes every value."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ from certsynth.report import charts, words
 
 @dataclass(frozen=True, slots=True)
 class Inline:
-    """A file beside the template that goes into the page as it is, and the hash by which the page allows it."""
+    """A file that is inlined into the page verbatim, with the hash by which the content security policy allows it."""
 
     text: Markup
     sha256: str
 
 
 def render(view: Mapping[str, Any]) -> str:
-    """One self-contained page of HTML for what `certsynth.report.view.view` returned."""
+    """Render one self-contained HTML page from the result of `certsynth.report.view.view`."""
     pairs = view["subsets"]["map"]
     drawn = {
         "terms": charts.stacked(view["certificates"]),
@@ -47,7 +47,9 @@ def render(view: Mapping[str, Any]) -> str:
 def inline(name: str) -> Inline:
     text = files("certsynth.report").joinpath(name).read_text(encoding="utf-8")
     digest = base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()
-    return Inline(text=Markup(text), sha256=f"'sha256-{digest}'")  # a file of ours: nothing of a release is in it
+    return Inline(
+        text=Markup(text), sha256=f"'sha256-{digest}'"
+    )  # a file of this package: it contains nothing from a release
 
 
 @functools.cache
@@ -63,6 +65,6 @@ def _template() -> jinja2.Template:
         "sort_keys": True,
         "separators": (",", ":"),
         "allow_nan": False,
-        "ensure_ascii": False,  # six letters for one make a page twice as long in some scripts
+        "ensure_ascii": False,  # six characters for one would double the page in some scripts
     }
     return environment.get_template("template.html.j2")

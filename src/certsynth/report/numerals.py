@@ -1,4 +1,4 @@
-"""Numbers and names as a reader sees them: four significant digits, thousands apart, bounds never rounded down."""
+"""Formatting of numbers and names: four significant digits, thousands separated, bounds never rounded down."""
 
 from __future__ import annotations
 
@@ -10,18 +10,19 @@ from fractions import Fraction
 
 from certsynth.base.days import from_days
 
-DIGITS = 4
+SIGNIFICANT_DIGITS = 4
+"""Digits of a rounded number: a change of its last digit is below 0.1%."""
 
-_UP_TO = 15  # from 10^15 on, and below 10^-4, powers of ten are easier to read
-_POWERS = str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹")
-_STORED = re.compile(r"\d{1,200}(\.\d{1,40}|/[1-9]\d{0,200})?", re.ASCII)
+_MAX_EXPONENT = 15  # from 10^15, and below 10^-4, numbers are shown as powers of ten
+_SUPERSCRIPTS = str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹")
+_STORED_NUMBER = re.compile(r"\d{1,200}(\.\d{1,40}|/[1-9]\d{0,200})?", re.ASCII)
 _BIDI = frozenset("\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069")
 
 
 def figure(value: float) -> str:
-    """A number rounded to the nearest: four significant digits, and all of those before the point.
+    """Round a number to the nearest with four significant digits, keeping all digits before the point.
 
-    The first rounding, to twelve digits, makes ties fall the same way whatever the last bits of `value` are.
+    Rounding to twelve digits first makes ties independent of rounding errors in `value`.
 
     >>> figure(0.0625000001), figure(43.21987), figure(-27643.4), figure(0), figure(2.5e-7)
     ('0.06250', '43.22', '−27,643', '0', '2.500 × 10⁻⁷')
@@ -30,7 +31,7 @@ def figure(value: float) -> str:
 
 
 def around(value: float, off: float) -> tuple[str, str]:
-    """A number as `figure` shows it, and how far something may be from what is shown if it is within `off` of it.
+    """Format a number as `figure` does, and how far from that figure anything within `off` of the number can be.
 
     >>> around(42.8123, 0.4), around(0.5, 0.25)
     (('42.81', '0.4023'), ('0.5000', '0.2500'))
@@ -41,7 +42,7 @@ def around(value: float, off: float) -> tuple[str, str]:
 
 
 def upward(value: float) -> str:
-    """A bound: as `figure`, but never below the number.
+    """Format a bound as `figure` does, but never below the number.
 
     >>> upward(0.02498901), upward(1.0), upward(0.0), upward(0.99999)
     ('0.02499', '1', '0', '1')
@@ -50,7 +51,7 @@ def upward(value: float) -> str:
 
 
 def short(value: float) -> str:
-    """A bound for a small place: two digits after the point, three if it is small, and never below the number.
+    """Format a bound briefly: two decimals, three if it is below 0.1, and never below the number.
 
     >>> short(0.1816), short(0.02498), short(0.00001), short(1.0)
     ('0.19', '0.025', '0.001', '1')
@@ -62,7 +63,7 @@ def short(value: float) -> str:
 
 
 def downward(value: float) -> str:
-    """As `figure`, but never above the number.
+    """Format a number as `figure` does, but never above it.
 
     >>> downward(0.0249899), downward(-3.00001)
     ('0.02498', '−3.001')
@@ -71,13 +72,13 @@ def downward(value: float) -> str:
 
 
 def plain(value: float) -> str:
-    """A number of the schema: all its digits, and no more.
+    """Format a number of the schema with exactly its own digits.
 
     >>> plain(150000.0), plain(-0.5), plain(9920), plain(1e300)
     ('150,000', '−0.5', '9,920', '1 × 10³⁰⁰')
     """
     exact = Decimal(repr(value)).normalize()
-    if exact and not -DIGITS <= exact.adjusted() < _UP_TO:
+    if exact and not -SIGNIFICANT_DIGITS <= exact.adjusted() < _MAX_EXPONENT:
         return _power(exact)
     return f"{exact:,f}".replace("-", "−")
 
@@ -87,7 +88,7 @@ def count(value: int) -> str:
 
 
 def confidence(value: float) -> str:
-    """A probability that is promised: never rounded up.
+    """Format the confidence of a certificate, never rounded up.
 
     >>> confidence(0.95), confidence(0.964), confidence(0.999999)
     ('95%', '96.4%', '99.99%')
@@ -96,7 +97,7 @@ def confidence(value: float) -> str:
 
 
 def points(value: float) -> str:
-    """A bound on a share, in percentage points; more than 100 of them say no more than 100.
+    """Format a bound on a share in percentage points, at most 100.
 
     >>> points(0.0249890)
     '2.499'
@@ -105,7 +106,7 @@ def points(value: float) -> str:
 
 
 def share(part: int, whole: int) -> str:
-    """A share in percent, to one decimal.
+    """Format a share in percent to one decimal.
 
     >>> share(1, 3), share(0, 5), share(1, 10_000), share(5, 5)
     ('33.3%', '0%', '<0.1%', '100%')
@@ -117,8 +118,8 @@ def share(part: int, whole: int) -> str:
 
 
 def share_around(part: int, whole: int, off: float) -> tuple[str, str]:
-    """A share as `share` shows it, and how many percentage points something may be from what is shown if it is within
-    `off` of it.
+    """Format a share as `share` does, and by how many percentage points anything within `off` of the share can differ
+    from that figure.
 
     >>> share_around(1, 3, 0.01), share_around(0, 5, 0.01), share_around(1, 10_000, 0.01)
     (('33.3%', '1.034'), ('0%', '1'), ('<0.1%', '1.090'))
@@ -131,7 +132,7 @@ def share_around(part: int, whole: int, off: float) -> tuple[str, str]:
 
 
 def outward(value: float, *, up: bool) -> str:
-    """An end of a range of shares, in percent, to one decimal and away from the middle.
+    """Format an end of a range of shares in percent, rounded outward to one decimal.
 
     >>> outward(0.12345, up=True), outward(0.12345, up=False), outward(1.0, up=True)
     ('12.4%', '12.3%', '100%')
@@ -141,7 +142,7 @@ def outward(value: float, *, up: bool) -> str:
 
 
 def odds(epsilon: Fraction) -> str:
-    """e to the power ε, never shown as less.
+    """Format e to the power ε, rounded up.
 
     >>> odds(Fraction(1)), odds(Fraction(1000))
     ('2.719', '1.971 × 10⁴³⁴')
@@ -151,7 +152,7 @@ def odds(epsilon: Fraction) -> str:
 
 
 def chance(value: Fraction) -> str:
-    """A small probability, never shown as less.
+    """Format a small probability as "1 in n", rounded up.
 
     >>> chance(Fraction(1, 10**6)), chance(Fraction(3, 1000))
     ('1 in 1,000,000', '1 in 333')
@@ -160,7 +161,7 @@ def chance(value: Fraction) -> str:
 
 
 def step(least: float) -> float:
-    """The smallest of 1, 2, 2.5, 5 times a power of ten that is not below `least`: the numbers on an axis.
+    """Return the smallest of 1, 2, 2.5, 5 times a power of ten that is at least `least`: the step of an axis.
 
     >>> step(0.07), step(3), step(20)
     (0.1, 5.0, 20.0)
@@ -170,7 +171,7 @@ def step(least: float) -> float:
 
 
 def date(days: int) -> str:
-    """A day, counted from 1970-01-01.
+    """Format a day, given as the number of days since 1970-01-01.
 
     >>> date(0)
     '1970-01-01'
@@ -179,7 +180,7 @@ def date(days: int) -> str:
 
 
 def text(value: object, *, most: int = 80) -> str:
-    """A name or label to be shown: cut to `most` characters, with nothing in it that could reorder or hide others.
+    """Shorten a name or label to `most` characters and replace characters that could reorder or hide text.
 
     >>> text("a" * 9, most=5), text("a\\u202eb\\x00")
     ('aaaa…', 'a\\ufffdb\\ufffd')
@@ -196,16 +197,16 @@ def _rounded(value: Decimal, rounding: str) -> str:
     near = _quantized(value, rounding)
     if near == near.to_integral_value() and abs(near) == 1:
         return f"{near:.0f}".replace("-", "−")
-    if not -DIGITS <= near.adjusted() < _UP_TO:
+    if not -SIGNIFICANT_DIGITS <= near.adjusted() < _MAX_EXPONENT:
         return _power(near)
     return f"{near:,f}".replace("-", "−")
 
 
 def _quantized(value: Decimal, rounding: str) -> Decimal:
-    """`value` with four significant digits; digits before the point are all kept up to 10^15."""
+    """Round `value` to four significant digits; below 10^15, digits before the point are all kept."""
     for _ in range(2):  # 9.99996 becomes 10.0000 and then 10.00
-        last = value.adjusted() - (DIGITS - 1)
-        if value.adjusted() < _UP_TO:
+        last = value.adjusted() - (SIGNIFICANT_DIGITS - 1)
+        if value.adjusted() < _MAX_EXPONENT:
             last = min(last, 0)
         value = value.quantize(Decimal(1).scaleb(last), rounding)
     return value
@@ -213,15 +214,15 @@ def _quantized(value: Decimal, rounding: str) -> Decimal:
 
 def _power(value: Decimal) -> str:
     exponent = value.adjusted()
-    return f"{value.scaleb(-exponent):f} × 10{str(exponent).translate(_POWERS)}".replace("-", "−")
+    return f"{value.scaleb(-exponent):f} × 10{str(exponent).translate(_SUPERSCRIPTS)}".replace("-", "−")
 
 
 def rational(text: str) -> Fraction:
-    """A number as a release stores it: decimals, or digits over digits; nothing that takes long to read.
+    """Read a number as a release stores it: a decimal or a fraction, of limited length.
 
     >>> rational("0.25"), rational("19/20")
     (Fraction(1, 4), Fraction(19, 20))
     """
-    if not _STORED.fullmatch(text):
+    if not _STORED_NUMBER.fullmatch(text):
         raise ValueError("not a stored number")
     return Fraction(text)

@@ -1,53 +1,53 @@
-"""What anybody can check about a release, and what nobody can: sentences of `certsynth verify` and of the report."""
+"""Properties of a release that anybody can check, and those that nobody can, as `verify` and the report state them."""
 
 from __future__ import annotations
 
 from certsynth.record.record import Record
 
 CHECKS = {
-    "files": "every file is the one that was published (checksums)",
+    "files": "every file has its published checksum",
     "certificate form": "certificate.json has the form of a certificate",
-    "schema": "the schema is the one that the certificate speaks of",
-    "rows": "the rows hold only values that the schema allows and break none of its rules, the same in both files",
-    "measurements": "the noisy counts are there, whole, and of the stated columns",
-    "privacy": "every step has its share of the {sign} that is stated and the noise that this needs, {adding}",
-    "method": "mechanism, resolution and subsets of columns are the stated ones",
+    "schema": "the schema is the one that the certificate refers to",
+    "rows": "the rows are the same in both files, hold only values that the schema allows, and break none of its rules",
+    "measurements": "the noisy counts are complete and those of the stated columns",
+    "privacy": "every step has its share of the stated {sign} and the noise that this share requires, {adding}",
+    "method": "mechanism, resolution and subsets of columns are as stated",
     "plug-in certificate": "the plug-in certificate, recomputed from the noisy counts and the synthetic rows",
     "direct certificate": "the direct certificate, recomputed from its noisy losses",
     "bound": "the bound is the smaller of its parts, and their failure probabilities fit into one",
     "description": "the description for tools that read tables",
     "report": "this report, byte for byte",
 }
-"""By the name of the check."""
+"""Sentence for each check, by the name of the check."""
 
-_ADDING = {"epsilon": "and its parts add up", "rho": "its parts add up, and ρ means that ε and δ"}
+_ADDING = {"epsilon": "and its parts add up", "rho": "its parts add up, and ρ implies the stated ε and δ"}
 
-CANNOT = (
-    "that the noisy counts are those of the real rows, with noise that was drawn as stated",
-    "that the real rows were read as the schema says, are the rows that they are said to be, and are as many as stated",
-    "that the budget was not spent elsewhere as well: other releases from the same rows add theirs",
+UNVERIFIABLE = (
+    "that the noisy counts are those of the real rows, with noise drawn as stated",
+    "that the real rows were read as the schema says, are the rows they are claimed to be, and are as many as stated",
+    "that no other release from the same rows spent budget as well: the budgets would add up",
     "that the confidence was chosen before the noise was drawn",
-    "how the method was chosen and the rows were fitted: predictions and names, which no bound is made smaller by",
+    "how the method was chosen and the rows were fitted: predictions and names, which cannot make a bound smaller",
 )
-"""Whatever the release."""
+"""Properties that cannot be checked of any release."""
 
-CANNOT_OF_STEPS = {
-    "number of rows": "the noisy number of rows, which bounds are divided by where the true one is hidden",
-    "mean displacement": "the noisy displacement that the plug-in certificate uses: it is only checked that rows can "
+UNVERIFIABLE_BY_STEP = {
+    "number of rows": "the noisy number of rows, by which bounds are divided if the true number is private",
+    "mean displacement": "the noisy displacement that the plug-in certificate uses: the only check is that rows can "
     "have it",
-    "loss of the rows": "the noisy losses that the direct certificate starts from: only the owner of the real rows can "
-    "compute the loss",
+    "loss of the rows": "the noisy losses from which the direct certificate is computed: only the owner of the real "
+    "rows can compute the loss",
 }
-"""By what a step of the budget was spent on."""
+"""Properties that cannot be checked if the budget has this step, by the name of the step."""
 
 
 def can_verify(unit: str) -> list[str]:
-    """`unit`: what the budget is counted in, "epsilon" or "rho"."""
+    """List what can be checked; `unit` is the unit of the budget, "epsilon" or "rho"."""
     sign = {"epsilon": "ε", "rho": "ρ"}[unit]
     return [text.format(sign=sign, adding=_ADDING[unit]) for text in CHECKS.values()]
 
 
 def cannot_verify(record: Record) -> list[str]:
-    """What nobody can check of the release that has this record."""
+    """List what nobody can check about the release with this record."""
     made = {step.on for step in record.privacy.spent}
-    return [*CANNOT, *(text for what, text in CANNOT_OF_STEPS.items() if what in made)]
+    return [*UNVERIFIABLE, *(text for what, text in UNVERIFIABLE_BY_STEP.items() if what in made)]

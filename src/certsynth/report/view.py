@@ -1,4 +1,4 @@
-"""A release as one plain dict: every number and every sentence of the report. Nothing is computed after this."""
+"""The view of a release: one plain dict with every number and sentence of the report. Later steps only lay it out."""
 
 from __future__ import annotations
 
@@ -26,23 +26,23 @@ from certsynth.report.calculator import calculator_view
 from certsynth.report.choice import choice_view
 from certsynth.report.columns import column_view, span
 
-MOST_PICTURES = 60
-"""Columns that are drawn; the others are listed."""
-MOST_SUBSETS = 60
-"""Subsets that are listed, largest bound first; certificate.json has them all."""
-MOST_MAPPED = 60
-"""Columns up to which all pairs are drawn as a map."""
+MAX_DRAWN_COLUMNS = 60
+"""Columns that have a chart; the others are listed, so that wide tables give a page of readable length."""
+MAX_LISTED_SUBSETS = 60
+"""Subsets in the table, largest bound first; certificate.json has them all."""
+MAX_MAPPED_COLUMNS = 60
+"""Columns up to which all pairs are drawn as a map: with more, cells are too small to see."""
 
-LONG = 9
-"""Characters up to which a part of the budget has all its digits; longer ones are rounded up to four."""
-LEVELS = 6
-"""Shades of the map."""
+MAX_EXACT_CHARACTERS = 9
+"""Characters up to which a part of the budget is shown exactly; longer ones are rounded up to four digits."""
+MAP_SHADES = 6
+"""Shades of the map: as many as can be told apart."""
 
 Json = dict[str, Any]
 
 
 def view(record: Record, schema: Schema, table: Mapping[str, Any]) -> Json:
-    """What the report says of the release that has this record."""
+    """Return everything that the report states about the release with this record."""
     certificate = record.certificate
     bounds = column_bounds(certificate, schema.names)
     columns = [column_view(c, table[c.name], bounds[c.name]) for c in schema]
@@ -58,9 +58,9 @@ def view(record: Record, schema: Schema, table: Mapping[str, Any]) -> Json:
         "diagnostic": _diagnostic(certificate.plug_in),
         "choice": choice_view(record),
         "subsets": _subsets(certificate, schema),
-        "columns": {"drawn": columns[:MOST_PICTURES], "listed": columns[MOST_PICTURES:]},
-        "calculator": calculator_view(certificate, schema.names, numbers[:MOST_PICTURES]),
-        "calculator_text": words.calculator(len(schema), MOST_PICTURES),
+        "columns": {"drawn": columns[:MAX_DRAWN_COLUMNS], "listed": columns[MAX_DRAWN_COLUMNS:]},
+        "calculator": calculator_view(certificate, schema.names, numbers[:MAX_DRAWN_COLUMNS]),
+        "calculator_text": words.calculator(len(schema), MAX_DRAWN_COLUMNS),
         "rules_of_thumb": [
             {"statistic": what, "off": off, "example": example} for what, off, example in words.RULES_OF_THUMB
         ],
@@ -77,12 +77,12 @@ def view(record: Record, schema: Schema, table: Mapping[str, Any]) -> Json:
     }
 
 
-WOVEN = ("tree", "metric")
+KINDS_WITH_DISTANCES = ("tree", "metric")
 """Kinds of columns whose labels have distances of their own."""
 
 
 def column_bounds(certificate: CertificateRecord, names: Sequence[str]) -> dict[str, float]:
-    """For each column the smallest bound that covers it: a column is no further off than any subset that holds it."""
+    """Return the smallest bound of each column: the bound of a subset also holds for each of its columns."""
     bounds = dict.fromkeys(names, 1.0)
     for subset in certificate.subsets:
         for name in subset.columns:
@@ -92,7 +92,7 @@ def column_bounds(certificate: CertificateRecord, names: Sequence[str]) -> dict[
 
 def _promise(record: Record, schema: Schema, columns: Sequence[Json]) -> Json:
     certificate, sparsity = record.certificate, record.release.sparsity
-    complete = _complete(certificate, schema, sparsity)
+    complete = _covers_all_subsets(certificate, schema, sparsity)
     bound, single = certificate.bound, certificate.single_column_bound
     shown = {
         "bound": bound,
@@ -110,27 +110,29 @@ def _promise(record: Record, schema: Schema, columns: Sequence[Json]) -> Json:
         "plainly": words.plainly(shown),
         "statement": words.statement(shown),
         "in_plain_words": _examples(schema, columns, certificate, complete=complete),
-        "scaled": _scaled(schema),
+        "scaled": _scaling_text(schema),
     }
 
 
-def _scaled(schema: Schema) -> str:
-    """What is said of distances beyond the usual."""
-    kinds = {kind: [numerals.text(c.name) for c in schema if getattr(c, "kind", "") == kind] for kind in WOVEN}
+def _scaling_text(schema: Schema) -> str:
+    """Explain weights and distances of labels that are not 1."""
+    kinds = {
+        kind: [numerals.text(c.name) for c in schema if getattr(c, "kind", "") == kind] for kind in KINDS_WITH_DISTANCES
+    }
     weights = {numerals.text(c.name): numerals.plain(float(c.weight)) for c in schema if c.weight != 1}
     return words.scaled(weights, *kinds.values())
 
 
-def _complete(certificate: CertificateRecord, schema: Schema, sparsity: int) -> bool:
-    """Whether the subsets are all of `sparsity` columns, or only some that were asked for."""
+def _covers_all_subsets(certificate: CertificateRecord, schema: Schema, sparsity: int) -> bool:
+    """Whether the certificate covers every subset of `sparsity` columns, not only a named workload."""
     covered = {frozenset(subset.columns) for subset in certificate.subsets if len(subset.columns) == sparsity}
     return len(covered) == math.comb(len(schema), sparsity)
 
 
 def _examples(schema: Schema, columns: Sequence[Json], certificate: CertificateRecord, *, complete: bool) -> list[str]:
-    """What the bound says of this table: the mean of the first column that has one, and shares of categories.
+    """Explain the bound with this table: the mean of the first column that has one, and shares of categories.
 
-    `complete`: subsets of columns are all of one size.
+    `complete`: all subsets of one size are covered.
     """
     bound = certificate.bound
     if bound >= 1:
@@ -141,16 +143,16 @@ def _examples(schema: Schema, columns: Sequence[Json], certificate: CertificateR
     ranked = [(c, shown) for wanted in kinds for c, shown in lines if c.kind in wanted and not c.missing]
     if ranked:
         column, shown = ranked[0]
-        said.append(words.mean_example(shown, column.kind, numerals.plain(_whole(span(column)))))
+        said.append(words.mean_example(shown, column.kind, numerals.plain(_as_int_if_whole(span(column)))))
     shares = _share_example(schema, certificate, complete=complete)
     return said + ([shares] if shares else [])
 
 
 def _share_example(schema: Schema, certificate: CertificateRecord, *, complete: bool) -> str:
-    """What the bound says of shares of categories: of all columns of labels, and of those whose labels are 1 apart.
+    """Explain the bound with shares of categories: for all categorical columns, and for those whose labels are 1 apart.
 
-    Whether a row has some labels in the columns T of a subset changes by 1 over a distance of at least the smallest one
-    of two labels in T: its share is off by at most bound / that distance.
+    The indicator of some labels in the columns T of a subset changes by 1 over at least the smallest distance of two
+    labels in T, so its share is off by at most bound / that distance.
     """
     closest = {c.name: c.min_label_distance for c in schema if isinstance(c, Category)}
     near = [name for name, distance in closest.items() if distance < 1]
@@ -158,8 +160,10 @@ def _share_example(schema: Schema, certificate: CertificateRecord, *, complete: 
     for subset in certificate.subsets:
         labels = [name for name in subset.columns if name in closest]
         together = max(together, len(labels))
-        off = max(off, _off_by(subset, labels, closest, certificate))
-        off_apart = max(off_apart, _off_by(subset, [name for name in labels if name not in near], closest, certificate))
+        off = max(off, _share_error(subset, labels, closest, certificate))
+        off_apart = max(
+            off_apart, _share_error(subset, [name for name in labels if name not in near], closest, certificate)
+        )
     if not together or (off >= 1 and (off_apart >= 1 or not off_apart)):
         return ""
     what = words.categories(together, complete=complete)
@@ -169,10 +173,10 @@ def _share_example(schema: Schema, certificate: CertificateRecord, *, complete: 
     return words.share_example(what, numerals.points(off_apart), names, numerals.points(off) if off < 1 else None)
 
 
-def _off_by(
+def _share_error(
     subset: SubsetRecord, labels: Sequence[str], closest: Mapping[str, Fraction], certificate: CertificateRecord
 ) -> float:
-    """How far a share of rows with some labels in these columns of the subset can be off."""
+    """Bound the error of the share of rows that have given labels in these columns of the subset."""
     if not labels:
         return 0.0
     bound = subset.bound
@@ -182,7 +186,7 @@ def _off_by(
     return float(exact) if Fraction(repr(float(exact))) >= exact else math.nextafter(float(exact), math.inf)
 
 
-def _whole(value: float) -> float | int:
+def _as_int_if_whole(value: float) -> float | int:
     return int(value) if abs(value) < 2**53 and value == int(value) else value
 
 
@@ -190,7 +194,7 @@ def _privacy(record: Record, schema: Schema) -> Json:
     privacy, unit = record.privacy, record.privacy.unit
     budget = {"epsilon": privacy.epsilon, "delta": privacy.delta, "rho": privacy.rho}
     stated = {key: None if budget[key] is None else numerals.text(budget[key]) for key in words.SIGNS}
-    whole = numerals.rational(privacy.rho or privacy.epsilon) or Fraction(1)  # nothing is spent on a table of one cell
+    whole = numerals.rational(privacy.rho or privacy.epsilon) or Fraction(1)  # a table of one cell costs nothing
     relation, rows = privacy.neighbours, privacy.rows
     spent = [_spent(part.on, part.rho if part.epsilon is None else part.epsilon, whole) for part in privacy.spent]
     return {
@@ -204,7 +208,7 @@ def _privacy(record: Record, schema: Schema) -> Json:
         "neighbours_text": words.NEIGHBOURS.get(relation, relation),
         "unit": numerals.text(schema.unit, most=200),
         "rows": rows,
-        "ledger_text": words.ledger(_entry(record.ledger)),
+        "ledger_text": words.ledger(_entry_prefix(record.ledger)),
         "rows_text": words.HIDDEN_ROWS if rows is None else f"{numerals.count(rows)}, which is public",
         "synthetic_rows": numerals.count(record.release.rows),
         "spent": spent,
@@ -212,13 +216,13 @@ def _privacy(record: Record, schema: Schema) -> Json:
     }
 
 
-def _entry(stated: str | None) -> str | None:
-    """The first digits of the hash of a line in a ledger."""
+def _entry_prefix(stated: str | None) -> str | None:
+    """Shorten the hash of a ledger entry to its first digits."""
     return numerals.text(stated, most=13) if stated else None
 
 
 def _spent(what: str, part: Fraction | None, whole: Fraction) -> Json:
-    """Amounts are rounded up if at all: what was spent is never shown as less."""
+    """Return one part of the budget. Its amount is exact or rounded up, never down."""
     part = Fraction(0) if part is None else part
     on, why = words.SPENT.get(what, (numerals.text(what), ""))
     scaled = Decimal(-(-part.numerator * 10**12 // part.denominator)).scaleb(-12)
@@ -226,17 +230,17 @@ def _spent(what: str, part: Fraction | None, whole: Fraction) -> Json:
     return {
         "on": on,
         "why": why,
-        "amount": exact if len(exact) <= LONG else numerals.upward(float(scaled)),
-        "rounded": len(exact) > LONG,
+        "amount": exact if len(exact) <= MAX_EXACT_CHARACTERS else numerals.upward(float(scaled)),
+        "rounded": len(exact) > MAX_EXACT_CHARACTERS,
         "part": float(part / whole),
         "share": numerals.share(part.numerator * whole.denominator, part.denominator * whole.numerator),
     }
 
 
 def _meaning(privacy: PrivacyRecord) -> list[str]:
-    """What the guarantee means for one row. Odds are bounded by ε alone: with a δ, or another definition, they are not.
+    """Explain the guarantee for one row. Only pure ε bounds the odds; a δ, or another definition, does not.
 
-    ρ is told as (ε, δ) by a bound on what all outcomes together exceed, e^ε P + δ, so that is what is said.
+    ρ implies (ε, δ): the probability of any set of outcomes is at most e^ε P + δ, which is what the sentences say.
     """
     factor = numerals.odds(numerals.rational(privacy.epsilon))
     if privacy.delta is not None:
@@ -252,7 +256,7 @@ def _certificates_text(certificate: CertificateRecord) -> str:
 
 
 def _certificates(certificate: CertificateRecord) -> list[Json]:
-    """The certificates in the release with their terms: the direct ones first, then the plug-in ones."""
+    """List the certificates of the release with their terms: the direct ones first, then the plug-in ones."""
     found: list[tuple[str, DirectRecord | PlugInRecord | None]] = [
         ("direct", certificate.direct),
         ("single_column", certificate.single_column),
@@ -311,7 +315,7 @@ def _diagnostic(plug_in: PlugInRecords) -> Json | None:
 
 
 def _subsets(certificate: CertificateRecord, schema: Schema) -> Json:
-    """Every subset with its bound. Where one number covers them all, what tells them apart is the plug-in bound."""
+    """List subsets with their bounds. If all have the same bound, they are ranked by their plug-in bounds."""
     found = certificate.plug_in.tightest
     plug = {subset.columns: subset for subset in found.subsets} if found else {}
     rows: list[Json] = []
@@ -333,22 +337,22 @@ def _subsets(certificate: CertificateRecord, schema: Schema) -> Json:
     alike = len({row[shown] for row in rows}) == 1
     ranked = sorted(rows, key=lambda row: (-row[shown], row["places"]))
     sizes = {len(row["columns"]) for row in rows}
-    mapped = sizes == {2} and 2 < len(schema) <= MOST_MAPPED and not alike
+    mapped = sizes == {2} and 2 < len(schema) <= MAX_MAPPED_COLUMNS and not alike
     what = words.subsets_of(sizes)
     return {
         "title": words.subsets_title(sizes),
         "number": len(rows),
         "has_plug_in": bool(found),
-        "caption": words.subsets_caption(what, len(rows), MOST_SUBSETS, plug_in=bool(found)),
+        "caption": words.subsets_caption(what, len(rows), MAX_LISTED_SUBSETS, plug_in=bool(found)),
         "shown": shown,
         "introduction": words.subsets_text(what, rows, uniform=uniform, alike=alike),
         "map": _map(rows, shown, schema.columns) if mapped else None,
-        "rows": ranked[:MOST_SUBSETS],
+        "rows": ranked[:MAX_LISTED_SUBSETS],
     }
 
 
 def _map(rows: Sequence[Json], shown: str, columns: Sequence[Column]) -> Json:
-    """All pairs as cells of a few levels, from the smallest value to the largest."""
+    """Return all pairs as cells in `MAP_SHADES` levels, from the smallest value to the largest."""
     smallest, largest = (f(rows, key=lambda row: row[shown]) for f in (min, max))
     low, high = smallest[shown], largest[shown]
     return {
@@ -362,7 +366,7 @@ def _map(rows: Sequence[Json], shown: str, columns: Sequence[Column]) -> Json:
                 "value": row[shown],
                 "text": row[f"{shown}_text"],
                 "short": numerals.short(row[shown]),
-                "level": min(LEVELS - 1, int(LEVELS * (row[shown] - low) / (high - low))) if high > low else 0,
+                "level": min(MAP_SHADES - 1, int(MAP_SHADES * (row[shown] - low) / (high - low))) if high > low else 0,
             }
             for row in rows
         ],
@@ -372,7 +376,7 @@ def _map(rows: Sequence[Json], shown: str, columns: Sequence[Column]) -> Json:
 def _made_with(record: Record) -> list[Json]:
     made: list[tuple[str, Any]] = [("certsynth", record.certsynth), ("format of the certificate", record.format)]
     for key, value in said_of(record.release):
-        if value is None or (key == "growth" and value == "0"):  # weights that do not grow are no setting
+        if value is None or (key == "growth" and value == "0"):  # weights that do not grow are not listed
             continue
         in_words = {"measured": words.measured, "workload": len}
         made.append((key, in_words[key](value) if key in in_words else value))

@@ -1,4 +1,4 @@
-"""The sentences of the report. Numbers come in as text; a reader who knows no statistics should get through."""
+"""The sentences of the report, for readers without a statistical background. Numbers are passed in as text."""
 
 from __future__ import annotations
 
@@ -14,42 +14,43 @@ PROXIES = {"transport": "transport loss", "path": "path loss"}
 CERTIFICATES = {
     "direct": (
         "Direct certificate",
-        "The distance between real and synthetic rows itself, measured once with noise.",
+        "The distance between the real and the synthetic rows, measured once with noise.",
     ),
     "single_column": (
         "Direct certificate, single columns",
-        "The same for each column on its own: it covers statistics of one column.",
+        "The same for each column alone: it covers statistics of a single column.",
     ),
     "transport": (
         "Plug-in certificate, transport loss",
-        "From the noisy counts alone; anybody can recompute it. The worst subset of columns decides.",
+        "Computed from noisy measurements and the synthetic rows, so anybody can recompute it. The worst subset of "
+        "columns determines the bound.",
     ),
     "path": (
         "Plug-in certificate, path loss",
-        "The same with a simpler distance: quicker to compute, and looser as a rule.",
+        "The same with a simpler distance: faster to compute, but usually looser.",
     ),
 }
 
 SEVERAL = (
     "The release carries several certificates, and each is true at its own confidence. The bound on this page is the "
-    "smaller of the direct and the plug-in one; their failure probabilities are shares of one, so that choosing the "
-    "smaller is allowed."
+    "smaller of the direct and the plug-in one. The two share one failure probability, so choosing the smaller is "
+    "allowed."
 )
 ONLY_PLUG_IN = (
     "The release carries a plug-in certificate and no direct one: no budget was set aside for measuring the distance "
-    "itself. Where it is computed with two distances, the transport loss gives the bound."
+    "itself. If it is computed with two distances, the transport loss gives the bound."
 )
 
 
 def only_direct(why: str) -> str:
-    """`why`: why there is no plug-in certificate."""
+    """Introduce a release without a plug-in certificate; `why` gives the reason."""
     return (
-        "The release carries a direct certificate, and one for single columns: the distance of the rows was measured "
-        f"itself. Beside them {why}."
+        "The release carries a direct certificate, and one for single columns: the distance between the rows was "
+        f"itself measured. {why[:1].upper()}{why[1:]}."
     )
 
 
-# What it is made of: rows, noise or cells, which are the colours of the chart.
+# The role of each term of a certificate, which is its colour in the chart.
 TERMS = {
     "measured_loss": "rows",
     "slack": "noise",
@@ -61,24 +62,24 @@ TERMS = {
 ROLES = {
     "rows": (
         "distance of the rows",
-        "Direct: the measured loss, with its noise, which may take it either way. Plug-in: the projection, how far the "
-        "synthetic rows are from the noisy counts.",
+        "Direct: the measured loss, including its noise, which may be positive or negative. Plug-in: the projection, "
+        "which is the distance of the synthetic rows from the noisy counts.",
     ),
     "noise": (
         "allowance for noise",
         "Direct: the slack, for the noise in that measurement. Plug-in: the privatisation, for the noise in the counts "
-        "(a quantile of its law).",
+        "(a quantile of its distribution).",
     ),
     "cells": (
         "coarseness of cells",
-        "Plug-in only: the discretisation. Values were counted in cells, and up to half a cell may be lost.",
+        "Plug-in only: the discretisation. Values were counted in cells, which can lose up to half a cell.",
     ),
 }
 
 SPENT = {
     "noisy single columns": (
         "the noisy single columns",
-        "how often each value occurs; which values are counted together is chosen from that",
+        "how often each value occurs; they determine which values are counted together",
     ),
     "noisy marginals of 2 columns": (
         "the noisy pairs of columns",
@@ -86,19 +87,19 @@ SPENT = {
     ),
     "number of rows": (
         "the noisy number of rows",
-        "how many rows the release is planned for, and what the direct certificate divides by",
+        "the number of rows that the release is planned for and that the direct certificate divides by",
     ),
     "choosing the resolution": (
         "the choice of the resolution",
-        "how fine a grid the rows’ own dimension allows: from how many of its cells hold rows",
+        "how fine a grid the rows’ own dimension allows, judged by how many of its cells hold rows",
     ),
     "noisy marginals": (
         "the noisy counts",
-        "what the synthetic rows are fitted to, and what a plug-in certificate is computed from",
+        "the synthetic rows are fitted to them, and a plug-in certificate is computed from them",
     ),
     "mean displacement": (
-        "the way to the centres of cells",
-        "one noisy number: how far real rows are from the centres of their cells, which a plug-in certificate counts",
+        "the distance to the centres of cells",
+        "one noisy number: how far real rows are from the centres of their cells, which a plug-in certificate includes",
     ),
     "loss of the rows": (
         "the distance of the synthetic rows",
@@ -114,17 +115,17 @@ SIGNS = {"epsilon": "ε", "delta": "δ", "rho": "ρ"}
 
 NEIGHBOURS = {
     "replace-one": "Two tables are neighbours if one row of the first is replaced by any other row (replace-one).",
-    "add-remove": "Two tables are neighbours if one of them has one row more than the other (add-remove).",
+    "add-remove": "Two tables are neighbours if one of them has one more row than the other (add-remove).",
 }
 
-HIDDEN_ROWS = "not published: under add-remove neighbours their number is itself private"
+HIDDEN_ROWS = "not published: under add-remove neighbours, the number of rows is itself private"
 
 VACUOUS = "A bound of 1 says nothing: it is true of any two tables. More rows, a larger budget or fewer columns help."
 
 VERDICTS = {
     False: (
         "The fit is as close to the measurement as the real rows are likely to be: optimising further would not help. "
-        "What is left is the noise."
+        "The remaining distance is noise."
     ),
     True: (
         "The fit is further from the measurement than the real rows are likely to be: optimising further, or another "
@@ -137,23 +138,23 @@ MAPPED = {"bound": "certified bound", "plug_in": "plug-in bound"}
 SETTINGS = {
     "format of the certificate": "format of the certificate",
     "sparsity": "sparsity (columns at once)",
-    "workload": "workload (subsets that were named)",
+    "workload": "workload (number of named subsets)",
     "resolution": "resolution (cells along a column)",
-    "dimension": "dimension of the rows that the grid suits, chosen privately",
-    "measured": "what was measured, in this order",
+    "dimension": "dimension of rows for which the grid is meant, chosen privately",
+    "measured": "measurements, in order",
     "mechanism": "mechanism (how counts are combined before noise)",
-    "growth": "growth (of weights, as a power of 2 for each finer level)",
+    "growth": "growth (of weights, as a power of 2 per finer level)",
     "order": "order of the cells",
     "projection": "projection (how rows were fitted)",
     "loss": "loss that was minimised",
-    "detail": "place of rows inside a cell",
+    "detail": "position of rows within a cell",
     "candidates": "candidate tables",
     "rows": "synthetic rows",
 }
 
 
 def looks_at(sparsity: int, complete: bool = True) -> str:
-    """Which statistics the promise is about."""
+    """Say which columns a certified statistic may use."""
     if not complete:
         return "at the columns of one of the named subsets"
     return "at one column" if sparsity == 1 else f"at no more than {sparsity} columns"
@@ -168,21 +169,23 @@ def statement(promise: Mapping[str, Any]) -> str:
 
 def plainly(promise: Mapping[str, Any]) -> str:
     return (
-        f"Take any average or share that looks {promise['looks_at']} of the synthetic rows. How far that of the real "
-        f"rows can be from it is certified, with {promise['confidence_text']} confidence."
+        f"Take any average or share of the synthetic rows that looks {promise['looks_at']}. How far the same statistic "
+        f"of the real rows can be from it is certified, with {promise['confidence_text']} confidence."
     )
 
 
 def scaled(weights: Mapping[str, str], trees: Sequence[str], metrics: Sequence[str]) -> str:
-    """How far values of columns are from each other, where that is not plain: texts of names and numbers."""
+    """Explain distances between values that are not the usual ones; names and numbers are passed in as text."""
     said = []
     if weights:
         each = ", ".join(f"“{name}” to {weight}" for name, weight in weights.items())
         said.append(f"Columns whose differences count less are scaled to their weight instead: {each}.")
     if trees:
-        said.append(f"Codes of {_listed(trees)} are as far apart as the tree has them, as a share of its longest way.")
+        said.append(f"Codes of {_listed(trees)} are as far apart as in the tree, as a share of its longest path.")
     if metrics:
-        said.append(f"Labels of {_listed(metrics)} are as far apart as the schema says, as a share of the largest.")
+        said.append(
+            f"Labels of {_listed(metrics)} are as far apart as the schema says, as a share of the largest distance."
+        )
     return " ".join(said)
 
 
@@ -191,7 +194,7 @@ def _listed(names: Sequence[str]) -> str:
 
 
 def mean_example(column: Mapping[str, Any], kind: str, width: str) -> str:
-    """What the bound says about the mean of one column, which has no missing values."""
+    """Explain the bound with the mean of a column that has no missing values."""
     fact = column["facts"][0]
     measure = {"date": f"{width} days", "ordinal": f"{width} places"}.get(kind, width)
     extent = f"which has {column['range']}" if kind == "ordinal" else f"which runs from {column['range']}"
@@ -202,45 +205,46 @@ def mean_example(column: Mapping[str, Any], kind: str, width: str) -> str:
 
 
 def categories(columns: int, *, complete: bool = True) -> str:
-    """What shares are of. `complete`: any columns are covered together, up to this number; else those of one subset."""
+    """Name the groups whose shares are certified.
+
+    `complete`: any columns, up to this number, are covered together; otherwise only those of one named subset.
+    """
     if complete:
         return "any category" if columns == 1 else f"any combination of categories in up to {columns} columns"
     return f"any {'category' if columns == 1 else 'combination of categories'} in the columns of one named subset"
 
 
-MOST_NAMED = 3
-"""Columns that a sentence names; of more it says what they have in common."""
+MAX_NAMED_COLUMNS = 3
+"""Columns that a sentence lists by name; more are described by their common property."""
 
 
 def share_example(what: str, points: str, near: Sequence[str] = (), points_near: str | None = None) -> str:
-    """`near`: columns whose labels are less than 1 apart. Shares with one of these are off by `points_near`; None: by
-    anything."""
+    """Explain the bound with shares of rows.
+
+    `near`: columns whose labels are less than 1 apart. Shares that involve one of them are off by at most
+    `points_near`; None: by anything.
+    """
     said = f"The share of rows with {what}, or with any group of them, is right within ± {points} percentage points"
     if not near:
         return f"{said}."
-    which = (
-        _listed(near)
-        if len(near) <= MOST_NAMED
-        else f"one of the {len(near):,} columns whose labels are less than 1 apart"
-    )
+    many = len(near) > MAX_NAMED_COLUMNS
+    which = f"one of the {len(near):,} columns whose labels are less than 1 apart" if many else _listed(near)
     off = "it can be anything" if points_near is None else f"within ± {points_near}"
-    return (
-        f"{said}; where {which} {'is' if len(near) == 1 or len(near) > MOST_NAMED else 'are'} among the columns, {off}."
-    )
+    return f"{said}; where {which} {'is' if len(near) == 1 or many else 'are'} among the columns, {off}."
 
 
 def privacy(definition: str, stated: Mapping[str, str | None]) -> str:
     if stated["rho"] is None:
         return f"The release satisfies {definition} with ε = {stated['epsilon']}."
     return (
-        f"The release satisfies {definition} with ρ = {stated['rho']}, and with that (ε, δ)-differential privacy with "
+        f"The release satisfies {definition} with ρ = {stated['rho']}, and therefore (ε, δ)-differential privacy with "
         f"ε = {stated['epsilon']} and δ = {stated['delta']}."
     )
 
 
 def spent(sign: str, *, rounded: bool) -> str:
-    up = " Those with many digits are shown rounded up." if rounded else ""
-    return f"What {sign} was spent on. The parts add up.{up}"
+    up = " Parts with many digits are rounded up." if rounded else ""
+    return f"How {sign} was spent. The parts add up to the total.{up}"
 
 
 def outcomes(factor: str) -> str:
@@ -259,13 +263,13 @@ def delta(chance: str) -> str:
 
 def odds(factor: str) -> str:
     return (
-        "Whatever somebody knows already, what is published here changes the odds of any conclusion about a single row "
+        "Whatever somebody already knows, this release changes the odds of any conclusion about a single row "
         f"by a factor of at most {factor} (e to the power ε)."
     )
 
 
 def subsets_of(sizes: set[int]) -> str:
-    """Name for subsets of these sizes."""
+    """Name subsets of these sizes."""
     names = {1: "columns", 2: "pairs of columns", 3: "triples of columns"}
     if len(sizes) > 1:
         return "subsets of columns"
@@ -278,7 +282,10 @@ def subsets_title(sizes: set[int]) -> str:
 
 
 def subsets_text(what: str, rows: Sequence[Mapping[str, Any]], *, uniform: bool, alike: bool) -> str:
-    """`uniform`: one certified bound covers all; `alike`: the plug-in bounds do not tell them apart, either."""
+    """Introduce the table of subsets.
+
+    `uniform`: all have the same certified bound; `alike`: all have the same plug-in bound as well.
+    """
     number, bound, plug_in = f"{len(rows):,}", rows[0]["bound_text"], rows[0]["plug_in_text"]
     if len(rows) == 1:
         return f"There is one subset of columns; its bound is {bound}."
@@ -290,8 +297,8 @@ def subsets_text(what: str, rows: Sequence[Mapping[str, Any]], *, uniform: bool,
     if alike:
         return f"{covers} The plug-in bound of each is {plug_in}."
     return (
-        f"{covers} What tells them apart is the plug-in bound, computed for each: the larger it is, the less the noisy "
-        "counts say."
+        f"{covers} They differ in their plug-in bounds: the larger the plug-in bound, the less the noisy counts say "
+        "about the subset."
     )
 
 
@@ -303,45 +310,45 @@ def subsets_caption(what: str, number: int, most: int, *, plug_in: bool = True) 
 
 
 def commands() -> list[dict[str, str]]:
-    """What to type; DIR is the folder that this report came in."""
+    """List commands that check the release; DIR is the folder that contains this report."""
     rows = [
-        ("certsynth verify DIR", "re-checks the release without the private data"),
-        ("certsynth verify DIR --key publisher.pem", "checks as well that the publisher signed it"),
-        ("sha256sum -c SHA256SUMS", "the checksums alone, inside the folder, with no software of ours"),
+        ("certsynth verify DIR", "checks the release without the private data"),
+        ("certsynth verify DIR --key publisher.pem", "also checks that the publisher signed it"),
+        ("sha256sum -c SHA256SUMS", "checks only the checksums, from inside the folder, without certsynth"),
         ("certsynth report DIR --out again.html", "writes this page again, byte for byte"),
     ]
     return [{"command": command, "what": what} for command, what in rows]
 
 
 SIGNATURE = (
-    "A release may be signed. Then the folder holds a signature of the checksums, and with them of every file in it, "
-    "this page as well. Ask the publisher for the public key in another way than with the release: anybody can sign "
-    "with a key of their own."
+    "A release may be signed. The folder then holds a signature of the checksums, and thereby of every file in it, "
+    "including this page. Obtain the public key from the publisher separately from the release: anybody can sign with "
+    "a key of their own."
 )
 
 
 def answer(names: Sequence[str]) -> str:
-    """A command for a statistic of the table; `names`: columns that have a mean."""
+    """Return a command that answers a statistic of the table; `names` are the columns that have a mean."""
     plain = [name for name in names if name.isascii() and name.isidentifier()]
     return f'certsynth answer DIR "mean({plain[0] if plain else "COLUMN"})"'
 
 
 def ledger(entry: str | None) -> str:
-    """`entry`: the beginning of the hash of a line in the owner’s ledger."""
+    """Say whether the release was charged to a ledger; `entry` is a prefix of the hash of its entry."""
     if entry is None:
-        return "not charged to a ledger: nothing here adds up what other releases from the same rows spent"
-    return f"charged to a ledger of the owner, which adds up all releases from the same rows: entry {entry}"
+        return "not charged to a ledger: the budget of other releases from the same rows is not added up here"
+    return f"charged to the owner’s ledger, which adds up all releases from the same rows: entry {entry}"
 
 
 def rules(number: int) -> str:
-    """What the schema’s rules mean for the rows; nothing where there are none."""
+    """Explain what the schema’s rules mean for the rows; empty if there are none."""
     if not number:
         return ""
     which = "The schema has one rule" if number == 1 else f"The schema has {number:,} rules"
     return (
-        f"{which} about what cannot stand together in a row, and no synthetic row breaks "
-        f"{'it' if number == 1 else 'any'}. Real rows may: they were not changed, and the bound compares with them as "
-        "they are."
+        f"{which} about values that cannot occur together in a row, and no synthetic row breaks "
+        f"{'it' if number == 1 else 'any'}. Real rows may: they were not changed, and the bound compares with "
+        "them unchanged."
     )
 
 
@@ -360,17 +367,17 @@ RULES_OF_THUMB = (
     (
         "share of rows up to a value, or in a range",
         "see the band under each histogram",
-        "Rows near the edge may have crossed it; those far away only if few did.",
+        "Many rows near the edge may have crossed it, but only a few from far away.",
     ),
     (
         "variance",
         "(2 × bound + bound²) × range², or less",
-        "2 × bound is multiplied by the longer way from the mean to an end of the range, as a part of it.",
+        "2 × bound is multiplied by the longer distance from the mean to an end of the range, as a share of the range.",
     ),
     (
         "covariance of two columns",
         "(2 × bound + bound²) × both ranges, or less",
-        "As for the variance, in the units of the one times those of the other.",
+        "As for the variance, in the product of the two units.",
     ),
     (
         "mean or share among the rows with a label, which are a share p of all rows",
@@ -378,17 +385,17 @@ RULES_OF_THUMB = (
         "A tenth of the rows and a bound of 0.02: 0.25. Small groups say little.",
     ),
 )
-"""Statistic, ±, and an example. For columns of weight 1 without missing values, whose labels are 1 apart."""
+"""Statistic, largest error, and an example, for columns of weight 1 without missing values and with labels 1 apart."""
 
 
 def limits(privacy: PrivacyRecord, unit: str) -> list[dict[str, str]]:
-    """What the numbers on this page do not say."""
+    """List the limits of the guarantees on this page."""
     relation, number = _RELATIONS[privacy.neighbours == "replace-one"]
     sign, twice, many = _GROUPS[privacy.unit]
     if privacy.rows is not None:
         number = number.format(rows=f"{privacy.rows:,}")
     person = (
-        f"What is protected is one row. The schema says: “{unit}”. Nothing here checks that. Somebody with m rows is "
+        f"The guarantee protects one row. The schema says: “{unit}”. Nothing here checks that. Somebody with m rows is "
         f"protected at {many} only, and a row that stands for several people protects them as one."
     )
     said = [("A row is not a person", person), ("Neighbours", relation.format(twice=twice)), ("What n is", number)]
@@ -396,13 +403,13 @@ def limits(privacy: PrivacyRecord, unit: str) -> list[dict[str, str]]:
     return [{"what": what, "text": text} for what, text in said]
 
 
-# What the budget is counted in, what two steps cost, and what m of them do: ρ grows with the square of the distance.
+# Unit of the budget, the cost of two neighbouring steps, and of m: ρ grows with the square of the distance.
 _GROUPS = {
     "epsilon": ("ε", "twice the ε", "m times the ε"),
     "rho": ("ρ", "four times the ρ", "m² times the ρ"),
 }
 
-# By whether the neighbours are replace-one: what the relation leaves open, and what n is.
+# By whether neighbours are replace-one: the limits of the relation, and the status of n.
 _RELATIONS = {
     True: (
         "Privacy is stated for replacing one row by any other. How many rows there are is not protected.",
@@ -418,9 +425,9 @@ _RELATIONS = {
 _LIMITS = (
     (
         "Averages only",
-        "The certificate speaks of averages over all rows, of functions that change no faster than the values do. It "
-        "does not speak of single rows, of extremes, or of a model’s coefficients. Inside a group that is a share p "
-        "of the rows, errors can be 1/p times larger, or more.",
+        "The certificate covers averages over all rows, of functions that change no faster than the values do. It "
+        "does not cover single rows, extremes, or a model’s coefficients. Within a group that is a share p of the "
+        "rows, errors can be 1/p times larger, or more.",
     ),
     (
         "Rows as the schema reads them",
@@ -434,12 +441,12 @@ _LIMITS = (
     ),
     (
         "Confidence",
-        "The probability is over the noise, before it was drawn. It covers all statistics at once, so that looking at "
-        "many of them, or choosing among them afterwards, is allowed.",
+        "The probability is over the noise, before it was drawn. It covers all statistics at once, so looking at many "
+        "of them, or choosing among them afterwards, is allowed.",
     ),
     (
         "Budgets add up",
-        "The {sign} on this page is that of this release alone. Other publications from the same rows add theirs.",
+        "The {sign} on this page is that of this release alone. Other publications from the same rows add to it.",
     ),
     (
         "Timing is out of scope",
@@ -450,14 +457,14 @@ _LIMITS = (
 
 MECHANISMS = {
     "identity": "Noise on every count.",
-    "haar": "Noise on how the halves of a line of cells differ, then the halves of the halves, and so on.",
+    "haar": "Noise on the difference between the halves of a line of cells, then of each half, and so on.",
     "haar-hilbert": "As haar, with the cells in the order of Hilbert’s curve, which keeps neighbours together.",
-    "haar-tour": "As haar, with the cells in the order of a tour that visits near ones together, in any metric.",
+    "haar-tour": "As haar, with the cells in the order of a tour that visits nearby cells in turn, in any metric.",
     "haar-weighted": "As haar-hilbert, with a larger part of the budget for the finer differences.",
     "quad-tree": "Noise on the counts of squares of all sizes, from a few large ones down to the cells.",
     "haar-noisy-total": "As haar, with noise on the total of each table as well: the mechanism of the paper.",
-    "low-dimensional": "Noise on every cell of one grid of all columns, of which those that stand out are kept.",
-    "low-dimensional-l1": "As low-dimensional, with negative counts kept as well: the way of the paper.",
+    "low-dimensional": "Noise on every cell of one grid of all columns; only cells that stand out are kept.",
+    "low-dimensional-l1": "As low-dimensional, with negative counts kept as well, as in the paper.",
 }
 
 CHOSEN_BEFORE, CHOSEN_PRIVATELY = "Chosen from public knowledge", "Chosen privately"
@@ -472,13 +479,13 @@ def place(resolution: int | None) -> str:
 
 def only_candidate(candidate: Mapping[str, Any]) -> str:
     return (
-        f"There was nothing to weigh: {candidate['mechanism']} {place(candidate['resolution'])} was the only "
+        f"There was no choice to make: {candidate['mechanism']} {place(candidate['resolution'])} was the only "
         f"candidate, with an expected loss of {candidate['loss_text']}."
     )
 
 
 def chosen(candidate: Mapping[str, Any], number: int, *, hidden: bool) -> str:
-    """`hidden`: the number of rows is private."""
+    """Explain a choice from public knowledge; `hidden`: the number of rows is private."""
     rows = "a noisy number of rows" if hidden else "the number of rows"
     return (
         f"From the schema, the budget and {rows} alone, {candidate['mechanism']} {place(candidate['resolution'])} was "
@@ -487,27 +494,27 @@ def chosen(candidate: Mapping[str, Any], number: int, *, hidden: bool) -> str:
 
 
 def adapted(candidate: Mapping[str, Any], number: int, dimension: int) -> str:
-    """The choice was a private one, by what the rows are like."""
+    """Explain a private choice of the resolution, which depends on the rows."""
     if number == 1:
-        return f"There was nothing to weigh: one grid of all columns {place(candidate['resolution'])} was asked for."
+        return f"There was no choice to make: one grid of all columns {place(candidate['resolution'])} was requested."
     return (
-        f"Among {number:,} grids, each for rows of another dimension, the one for {dimension}, "
-        f"{place(candidate['resolution'])}, was chosen privately by how many of its cells hold rows. Expected losses "
-        "are those of rows of each dimension."
+        f"Among {number:,} grids, each for rows of a different dimension, the one for dimension {dimension}, "
+        f"{place(candidate['resolution'])}, was chosen privately by how many of its cells hold rows. The expected loss "
+        "of each grid is for rows of its dimension."
     )
 
 
 def choice_caption(*, rehearsed: bool, above: int, top: str) -> str:
-    said = ["The expected loss is on the scale of the bound; it is a forecast and no promise."]
+    said = ["The expected loss is on the scale of the bound; it is a forecast, not a promise."]
     if rehearsed:
-        said.append("Filled marks were rehearsed on made-up tables, open ones come from a model.")
+        said.append("Filled marks were rehearsed on simulated tables; open ones come from a model.")
     if above:
         said.append(f"The scale ends at {top}: {above} of the candidates lie{'s' * (above == 1)} above it.")
     return " ".join(said)
 
 
 def choice_described(lines: Sequence[Mapping[str, Any]], candidate: Mapping[str, Any]) -> str:
-    """The picture in words: both ends of each line, and what was chosen."""
+    """Describe the chart in words: both ends of each line, and the chosen candidate."""
     ends = [(line["mechanism"], line["points"][0], line["points"][-1]) for line in lines]
     said = [f"{m} {a['loss_text']} at {a['resolution']}, {b['loss_text']} at {b['resolution']}" for m, a, b in ends]
     what = f"{candidate['mechanism']} {place(candidate['resolution'])}, {candidate['loss_text']}"
@@ -528,7 +535,7 @@ CELLS = {
 
 
 def measured(layers: Sequence[LayerRecord]) -> str:
-    """The layers of a measurement, in one line."""
+    """Describe the layers of a measurement in one line."""
     said = []
     for layer in layers:
         ways = layer.columns_at_once

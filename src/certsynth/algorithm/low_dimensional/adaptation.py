@@ -14,7 +14,7 @@ from certsynth.algorithm.low_dimensional.grids import Grid, design_of, possible_
 from certsynth.algorithm.settings import Settings
 from certsynth.algorithm.task import Task
 from certsynth.algorithm.values import Chosen
-from certsynth.artefact.steps import ADAPTING, Step
+from certsynth.artefact.steps import RESOLUTION_CHOICE, Step
 from certsynth.mechanisms import Budget, Guarantee, Sensitivity
 from certsynth.mechanisms.scalars import measure_scalars
 from certsynth.mechanisms.selection import choose_by_ratio
@@ -49,7 +49,7 @@ def _by_score(
         sensitivities=[grid.sensitivity for grid in found],
         epsilon=budget.amount,
     )
-    return best, Step(ADAPTING, Guarantee(budget, settings.neighbours))
+    return best, Step(RESOLUTION_CHOICE, Guarantee(budget, settings.neighbours))
 
 
 def _by_noisy_sizes(
@@ -65,4 +65,4 @@ def _by_noisy_sizes(
     )
     epsilon = float(settings.measurement_budget.amount)
     scores = [grid.paper_score(size, epsilon) for grid, size in zip(found, noisy.values, strict=True)]
-    return int(np.argmin(scores)), Step.of_scalars(ADAPTING, noisy)
+    return int(np.argmin(scores)), Step.of_scalars(RESOLUTION_CHOICE, noisy)

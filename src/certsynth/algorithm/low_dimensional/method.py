@@ -16,7 +16,7 @@ from certsynth.algorithm.settings import Defaults, Settings, common_settings
 from certsynth.algorithm.sizes import check_grid
 from certsynth.algorithm.task import Task
 from certsynth.algorithm.values import Chosen, Means, PrivateTable
-from certsynth.artefact.steps import ADAPTING, Expected
+from certsynth.artefact.steps import RESOLUTION_CHOICE, Expected
 from certsynth.artefact.table import Table, decoded_table
 from certsynth.base.progress import Progress
 from certsynth.domain import Schema
@@ -110,8 +110,8 @@ class LowDimensional:
             return []
         amount = settings.privacy.budget.amount * settings.choice_share
         if not self.signed:  # scores, each with a sensitivity of its own
-            return [Expected(ADAPTING, amount, None, noised=False)]
-        return [Expected(ADAPTING, amount, Sensitivity(compared, compared), numbers=compared)]
+            return [Expected(RESOLUTION_CHOICE, amount, None, noised=False)]
+        return [Expected(RESOLUTION_CHOICE, amount, Sensitivity(compared, compared), numbers=compared)]
 
     def measure(self, task: Task, chosen: Chosen, private: PrivateTable, means: Means) -> tuple[Measurement, ...]:
         (layer,) = chosen.choice.layers
