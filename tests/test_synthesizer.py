@@ -16,7 +16,7 @@ from sklearn.exceptions import NotFittedError
 from sklearn.utils.validation import check_is_fitted
 
 from certsynth import CertifiedSynthesizer, Ledger, Release, Schema, evaluate, release
-from certsynth.algorithm import steps
+from certsynth.algorithm import certificates
 from certsynth.algorithm.sample import BY_WAY, Sample
 from certsynth.algorithm.sample import sample as more_rows
 from certsynth.artefact.document import read_record
@@ -107,7 +107,7 @@ def test_a_fit_that_failed_after_noise_was_drawn_counts_and_one_before_does_not(
         raise MemoryError
 
     with monkeypatch.context() as patch:
-        patch.setattr(steps, "plug_in", fail)
+        patch.setattr(certificates, "plug_in", fail)
         with pytest.raises(MemoryError):
             synthesizer.fit(native(60))
     with pytest.raises(InputError, match="has spent its budget in a fit that failed"):

@@ -118,7 +118,7 @@ def _no_work(monkeypatch: pytest.MonkeyPatch, place: Path) -> None:
     monkeypatch.chdir(place)
     monkeypatch.setattr(releasing, "run", stop)
     monkeypatch.setattr(certification, "direct_bounds", stop)
-    monkeypatch.setattr(evaluation, "compared", stop)
+    monkeypatch.setattr(evaluation, "compare_tables", stop)
     monkeypatch.setattr(plan, "choose", stop)
     monkeypatch.setattr(sql, "spark_table", stop)  # it would take half a minute to start
 
