@@ -367,8 +367,8 @@ NOT_ROWWISE = {
     "SELECT monotonically_increasing_id() AS x FROM t": "a function that depends on more than the values of one row",
     "WITH u AS (SELECT DISTINCT x FROM t) SELECT x FROM u": "it has DISTINCT",
     "SELECT x FROM seen": "it has DISTINCT or dropDuplicates",
-    "SELECT * FROM csv.`{csv}`": "what Spark reads from CSV depends on other rows",
-    "SELECT * FROM json.`{json}`": "what Spark reads from Json depends on other rows",
+    "SELECT * FROM csv.`{csv}`": "how Spark reads a row of CSV depends on other rows",
+    "SELECT * FROM json.`{json}`": "how Spark reads a row of Json depends on other rows",
     "SELECT * FROM parquet.`{folders}`": "guesses types from the names of its folders. Set spark.sql.sources.partition",
 }
 
