@@ -19,8 +19,16 @@ LEFT_OUT = {"quiet", "memory"}
 """Options that change no byte."""
 
 
+QUICK_STEP = 3
+"""One of this many cases is run by `make test`, all of them by `make test-all`: a change of shape runs the script."""
+
+
 @pytest.mark.parametrize(
-    "case", [pytest.param(case, id=case.name, marks=pytest.mark.slow if case.slow else ()) for case in CASES]
+    "case",
+    [
+        pytest.param(case, id=case.name, marks=pytest.mark.slow if case.slow or place % QUICK_STEP else ())
+        for place, case in enumerate(CASES)
+    ],
 )
 def test_every_byte_is_as_it_was(case: Case) -> None:
     environment, stored = frozen_bytes.load()
@@ -61,7 +69,7 @@ def test_every_command_and_every_option_of_release_and_every_mechanism_is_frozen
         assert f'"{name}"' in text or f'"{name} ' in text, name
     asked = " ".join(case.options for case in CASES if isinstance(case, Released))
     for option in main.commands["release"].params:
-        flag = f"--{option.name}".replace("_", "-")
+        flag = option.opts[0]
         if option.name in {"data", "schema_file", "out", "seed", "as_json", "quiet", "engine", "sql", "attach"}:
             continue  # given by every case, or by the case of a query, or without an effect on bytes
         assert flag in asked, flag

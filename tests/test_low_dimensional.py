@@ -152,7 +152,7 @@ def test_an_archive_of_few_cells_that_claims_all_is_refused(made: Release) -> No
     """`places` without a threshold, and a threshold without `places`."""
     content = measurements.to_bytes(made.measurements, made.schema)
     assert measurements.is_as_written(content, made.measurements, made.schema)
-    about = json.loads(measurements._about(made.measurements, made.schema))
+    about = json.loads(measurements._about_bytes(made.measurements, made.schema))
     for key in ("above", "kept"):
         import io
 

@@ -38,7 +38,7 @@ def test_releases_the_named_columns_and_says_what_is_left_out(asked, run):
     document = json.loads((asked / "out" / "certificate.json").read_text())
     assert document["release"]["workload"] == [["age", "region"], ["age"]]
     assert [subset["columns"] for subset in document["certificate"]["subsets"]] == [["age", "region"], ["age"]]
-    assert "subsets that were named" in (asked / "out" / "report.html").read_text()
+    assert "named subsets" in (asked / "out" / "report.html").read_text()
     assert "2 subsets" in (asked / "out" / "datapackage.json").read_text()
     assert run("verify", "out").code == 0
 
