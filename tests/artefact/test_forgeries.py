@@ -368,6 +368,9 @@ LEAST = dict.fromkeys(KINDS, 25)
 def test_every_coherent_forgery_is_seen_in_a_folder_written_anew(variants, tmp_path, kind):
     made = Release.load(variants(kind).folder)
     for j, (name, change) in enumerate(forgeries(made.document)):
-        other = forged(made, change)
+        try:
+            other = forged(made, change)
+        except ValueError:  # no certificate has that form: such a folder is not even read
+            continue
         if other.record != made.record:
             assert refused(tmp_path / str(j), other), name
