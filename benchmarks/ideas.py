@@ -37,7 +37,7 @@ from certsynth.algorithm.options import ReleaseOptions
 from certsynth.algorithm.task import Task
 from certsynth.artefact.table import decoded_table, write_table
 from certsynth.base import parallel
-from certsynth.mechanisms import Budget, Measurement, Neighbours, Sensitivity, strategy_named
+from certsynth.mechanisms import Budget, FullMeasurement, Neighbours, Sensitivity, strategy_named
 from certsynth.mechanisms.measure import estimate, unit_variances
 from certsynth.mechanisms.samplers import NoisyIntegers, calibrated_scale, simulate
 from certsynth.planning.choice import choose
@@ -331,7 +331,7 @@ def _move(rows, row, column, value, patience, begin, others, offsets, weight, re
     return moved
 
 
-def shrunk_pairs(measurements: Sequence[Measurement]) -> tuple[list[list[np.ndarray]], float]:
+def shrunk_pairs(measurements: Sequence[FullMeasurement]) -> tuple[list[list[np.ndarray]], float]:
     """Estimates of all layers, of pairs with their interactions shrunk."""
     (single, pairs), total = estimate(measurements)
     marginals, unit = measurements[1].marginals, measurements[1].variance

@@ -29,10 +29,10 @@ from certsynth.artefact.table import decoded_table, write_table
 from certsynth.domain import Ordered
 from certsynth.mechanisms import Budget, Neighbours, Unit, strategy_named
 from certsynth.mechanisms.concentrated import rho_of
-from certsynth.mechanisms.registry import GROWTHS
-from certsynth.planning.choice import SPLIT, candidate
-from certsynth.planning.noise import blank, noise_losses
-from certsynth.planning.tables import made_up
+from certsynth.mechanisms.registry import WEIGHT_GROWTHS
+from certsynth.planning.choice import FIRST_SPLIT, predict_design
+from certsynth.planning.noise import blank_measurement, noise_losses
+from certsynth.planning.tables import make_up_table
 from certsynth.queries import Marginals
 from run import TABLES, integers, main
 from survey import DATA, LABELS, NUMBERS, TRAVEL
@@ -91,13 +91,15 @@ def privatisation(folder: Path) -> None:
         line = f"{name:>18}"
         for budget in budgets:
             found = []
-            for growth in GROWTHS.get(name, (None,)):
+            for growth in WEIGHT_GROWTHS.get(name, (None,)):
                 strategy = strategy_named(name, neighbours=Neighbours.REPLACE_ONE, growth=growth)
                 draws = 20 if growth is not None else 100
-                losses = noise_losses([blank(marginals, strategy, budget)], rows=195_665, draws=draws, most=10)[0]
+                losses = noise_losses(
+                    [blank_measurement(marginals, strategy, budget)], rows=195_665, draws=draws, most=10
+                )[0]
                 found.append((float(np.mean(losses)), strategy))
             best = min(found, key=lambda each: each[0])[1]
-            losses = noise_losses([blank(marginals, best, budget)], rows=195_665, draws=100, most=10)[0]
+            losses = noise_losses([blank_measurement(marginals, best, budget)], rows=195_665, draws=100, most=10)[0]
             line += f" {best.growth!s:>7} {np.quantile(losses, 0.9):9.5f}"
         print(line, flush=True)
 
@@ -147,7 +149,11 @@ def rate(folder: Path) -> None:
         strategies = [strategy_named(name, neighbours=Neighbours.REPLACE_ONE) for name in names]
         best = []
         for n in sizes:
-            found = [(candidate(Task(schema, settings, n), s, k, SPLIT).predicted, k) for k in grid for s in strategies]
+            found = [
+                (predict_design(Task(schema, settings, n), s, k, FIRST_SPLIT).predicted, k)
+                for k in grid
+                for s in strategies
+            ]
             best.append(min(found)[1])
         slope = np.polyfit(np.log(sizes), np.log(best), 1)[0]
         print(f"s = {sparsity}: planned k {best} for n = {sizes}, slope {slope:.2f} (theory {1 / sparsity:.2f})")
@@ -157,7 +163,7 @@ def rate(folder: Path) -> None:
             each = []
             for run in range(RUNS):
                 path = folder / f"{sparsity}-{n}-{run}.parquet"
-                table = decoded_table(columns, made_up(columns, n, strength=0.6, rng=rng))
+                table = decoded_table(columns, make_up_table(columns, n, strength=0.6, rng=rng))
                 write_table(table, parquet=path, csv=path.with_suffix(".csv"))
                 each.append(upper(path, columns, sparsity, epsilon=1)[0])
             losses.append(float(np.mean(each)))
@@ -172,7 +178,7 @@ def many(folder: Path) -> None:
     """Twenty columns, 190 pairs, 100,000 made-up rows, ε = 1: pure noise, and Gaussian noise at δ = 1e-6."""
     schema, rng = wide(20), np.random.default_rng(0)
     path = folder / "wide.parquet"
-    table = decoded_table(schema, made_up(schema, 100_000, strength=0.6, rng=rng))
+    table = decoded_table(schema, make_up_table(schema, 100_000, strength=0.6, rng=rng))
     write_table(table, parquet=path, csv=path.with_suffix(".csv"))
     print(f"{'δ':>6} {'choice':>20} {'predicted':>10} {'plan s':>7} {'loss':>8} {'bound':>8} {'release s':>10}")
     for delta in (None, DELTA):
