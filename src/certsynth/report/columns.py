@@ -90,7 +90,7 @@ def _ordered_view(
     if average is not None and not column.missing:
         spread["mean"] = _mean_mark(column, average, own)
     if spread["form"] == "histogram":
-        spread["band"] = _band(column, places, own)
+        spread["band"] = _band(column, offsets, places, own)
     else:
         _whiskers_in_order(spread["bars"], column, places, own)
     facts = [_mean(column, average, own, present=len(offsets), rows=rows)]
@@ -226,24 +226,26 @@ def _median(column: Ordered, places: BinnedCounts, bound: float) -> Json:
     return _fact(what, " and ".join(said), None, None)
 
 
-def _band(column: Ordered, places: BinnedCounts, bound: float) -> Json:
+def _band(column: Ordered, offsets: np.ndarray, places: BinnedCounts, bound: float) -> Json:
     """Return the share of synthetic rows up to each point of the axis, and the range of the real share.
 
-    A step may cover many values: `before` is the synthetic share up to the first of them, `share` up to the last.
+    A step may cover many values: the synthetic share up to any of them lies between `before` and `share`. It is counted
+    from the rows themselves, since binning may have moved them past the end of a step.
     """
-    below, counts = places.places, np.cumsum([0, *places.counts])
+    reach = max(column.reach, 1) if column.whole else 1
+    values = np.sort(offsets.astype(float)) / reach
+    slack = 0.0 if column.whole else _ROUNDING  # a value at the end of a step may be on either side of it
 
     def up_to(end: float) -> float:
-        return int(counts[np.searchsorted(below, end + _ROUNDING, side="right")]) / max(places.rows, 1)
+        return int(np.searchsorted(values, end, side="right")) / max(places.rows, 1)
 
     steps = []
     for left, right, least, largest in bands.share_band(column, places, bound):
         first, last = left, right
         if column.whole:
-            first, last = (
-                (at * (column.reach + 1) - less) / max(column.reach, 1) for at, less in ((left, 0), (right, 1))
-            )
-        shares = {"before": up_to(first), "share": up_to(last)}
+            first, last = (round(at * (column.reach + 1)) - less for at, less in ((left, 0), (right, 1)))
+            first, last = first / reach, last / reach
+        shares = {"before": up_to(first - slack), "share": up_to(last + slack)}
         steps.append({"from": left, "to": right, "least": least, **shares, "largest": largest})
     return {"steps": steps}
 
