@@ -262,7 +262,7 @@ def compare(page: Page, asked: Asked, low: float, high: float, tally: Counter[st
         return
     c = next(c for c in page.schema if c.name == asked.names[0])
     ends = [end(str(each), c) for each in (found.low, found.high)]
-    digits = 2e-3 * max(abs(low), abs(high)) + 2e-7  # the page adds a slack for sums of floats
+    digits = 2e-3 * max(abs(low), abs(high)) + 1e-7
     whole = 1.0 if isinstance(c, Ordered) and c.kind == "date" else 0.0  # rounded outward to days, by either
     assert low <= ends[0] + 1e-6 * abs(low) + 1e-7 + whole, (asked.query, low, found)
     assert high >= ends[1] - 1e-6 * abs(high) - 1e-7 - whole, (asked.query, high, found)
