@@ -13,9 +13,11 @@ figures of results folders next to each other.
 from __future__ import annotations
 
 import argparse
+import itertools
 import json
 import shutil
 import sys
+import tempfile
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -98,55 +100,62 @@ class Prepared:
         schema.write_text(table.toml, encoding="utf-8")
         return cls(table, rows, data, schema, work)
 
-    def request(self, ask: str, options: dict[str, Any]) -> dict[str, Any]:
+    def plan_request(self, options: dict[str, Any]) -> dict[str, Any]:
+        return self._request("plan", options) | {"rows": len(self.rows.training)}
+
+    def release_request(self, options: dict[str, Any], seed: int) -> dict[str, Any]:
+        out = self.work / "release"
+        shutil.rmtree(out, ignore_errors=True)
+        return self._request("release", options) | {"data": str(self.data), "seed": seed, "out": str(out)}
+
+    def _request(self, ask: str, options: dict[str, Any]) -> dict[str, Any]:
         return {"ask": ask, "schema": str(self.schema), "options": {"epsilon": EPSILON, **options}}
 
 
 def one_plan(bench: Bench, prepared: Prepared, mode: str) -> dict[str, Any]:
     known = get_type_hints(PlanOptions)
     options = {name: value for name, value in (MODES[mode] | bench.options).items() if name in known}
-    request = prepared.request("plan", options) | {"rows": len(prepared.rows.training)}
-    return bench.ask(prepared.work, request)
+    return bench.ask(prepared.work, prepared.plan_request(options))
 
 
 def one_release(bench: Bench, prepared: Prepared, mode: str, seed: int) -> dict[str, Any]:
     """Release once, and measure the rows."""
-    out = prepared.work / "release"
-    shutil.rmtree(out, ignore_errors=True)
-    request = prepared.request("release", MODES[mode] | bench.options)
-    found = bench.ask(prepared.work, request | {"data": str(prepared.data), "seed": seed, "out": str(out)})
+    request = prepared.release_request(MODES[mode] | bench.options, seed)
+    found = bench.ask(prepared.work, request)
     if found["outcome"] == "done":
-        measured = measure(prepared.table, prepared.rows, prepared.data, out / "synthetic.parquet")
-        found["measures"] = measured
+        synthetic = Path(request["out"]) / "synthetic.parquet"
+        found["measures"] = measure(prepared.table, prepared.rows, prepared.data, synthetic)
     return found
 
 
 def run(bench: Bench, tables: Sequence[str], modes: Sequence[str], *, seeds: int, plans: bool = True) -> None:
     """Seed by seed, so that a benchmark that is stopped has something to say about every table."""
-    warm = False
-    for seed in range(1, seeds + 1):
-        for key in tables:
-            prepared: Prepared | None = None
-            for mode in modes:
-                files = {"plan": bench.file(key, mode, "plan")} if plans else {}
-                files |= {"release": bench.file(key, mode, f"seed-{seed}")}
-                for what, path in files.items():
-                    if path.exists():
-                        continue
-                    if not warm:  # what a checkout compiles at its first run is not counted
-                        few = Prepared.of(TABLES["california-few"], bench.results / "work")
-                        for ask in (one_plan(bench, few, mode), one_release(bench, few, mode, 0)):
-                            if ask["outcome"] != "done":
-                                raise SystemExit(f"{ask['outcome']}: {ask['error']}")
-                        warm = True
-                    prepared = prepared or Prepared.of(TABLES[key], bench.results / "work")
-                    if what == "plan":
-                        found = one_plan(bench, prepared, mode)
-                    else:
-                        found = one_release(bench, prepared, mode, seed)
-                    asked = {"table": key, "mode": mode, "variant": bench.variant, "options": bench.options}
-                    bench.keep(path, {**asked, "ask": what, "seed": seed, **found})
-                    print(f"{path.stem}: {page.line(found)}", flush=True)
+    is_warm = False
+    for seed, key in itertools.product(range(1, seeds + 1), tables):
+        asked = [(mode, what) for mode in modes for what in (("plan", "release") if plans else ("release",))]
+        files = {
+            (mode, what): bench.file(key, mode, what if what == "plan" else f"seed-{seed}") for mode, what in asked
+        }
+        todo = {each: path for each, path in files.items() if not path.exists()}
+        if not todo:
+            continue
+        with tempfile.TemporaryDirectory() as work:
+            if not is_warm:
+                warm_up(bench, Path(work))
+                is_warm = True
+            prepared = Prepared.of(TABLES[key], Path(work))
+            for (mode, what), path in todo.items():
+                planning = what == "plan"
+                found = one_plan(bench, prepared, mode) if planning else one_release(bench, prepared, mode, seed)
+                setting = {"table": key, "mode": mode, "variant": bench.variant, "options": bench.options}
+                bench.keep(path, {**setting, "ask": what, "seed": seed, **found})
+                print(f"{path.stem}: {page.line(found)}", flush=True)
+
+
+def warm_up(bench: Bench, work: Path) -> None:
+    """A checkout compiles at its first run; that is not counted."""
+    few = Prepared.of(TABLES["california-few"], work)
+    bench.ask(work, few.release_request(MODES["pure-add"], 0))
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
