@@ -10,14 +10,17 @@ import json
 import sys
 import time
 from pathlib import Path
-from typing import Any
+from typing import Any, get_type_hints
 
 import certsynth
 from certsynth import Schema, plan, release
+from certsynth.algorithm.options import PlanOptions
 
 
 def planned(request: dict[str, Any], schema: Schema) -> dict[str, Any]:
-    found = plan(schema, rows=request["rows"], **request["options"])
+    known = get_type_hints(PlanOptions)
+    options = {name: value for name, value in request["options"].items() if name in known}
+    found = plan(schema, rows=request["rows"], **options)
     choice = found.choice
     return {"predicted": choice.predicted_bound, "low": choice.low, "high": choice.high, "plan": found.to_json()}
 

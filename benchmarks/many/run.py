@@ -21,10 +21,9 @@ import tempfile
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, get_type_hints
+from typing import Any
 
 import certsynth
-from certsynth.algorithm.options import PlanOptions
 from many import page
 from many.measures import measure
 from many.tables import TABLES, Rows, Table
@@ -113,9 +112,7 @@ class Prepared:
 
 
 def one_plan(bench: Bench, prepared: Prepared, mode: str) -> dict[str, Any]:
-    known = get_type_hints(PlanOptions)
-    options = {name: value for name, value in (MODES[mode] | bench.options).items() if name in known}
-    return bench.ask(prepared.work, prepared.plan_request(options))
+    return bench.ask(prepared.work, prepared.plan_request(MODES[mode] | bench.options))
 
 
 def one_release(bench: Bench, prepared: Prepared, mode: str, seed: int) -> dict[str, Any]:
