@@ -2,8 +2,9 @@
 
 Total variation: ordered columns are cut into 32 cells of equal width between the bounds of the schema (fewer if they
 have fewer values), every label is a cell, and so is "missing".
-Correlations: Pearson's, of all pairs of columns; labels count by their place in the schema's list, missing values as
-the number after the last. A column that is constant in one table has correlation 0 there.
+Correlations: Pearson's, of all pairs of columns, and the same of ranks (Spearman's); labels count by their place in the
+schema's list, missing values as the number after the last. A column that is constant in one table has correlation 0
+there.
 Area under the curve: gradient boosting (scikit-learn's defaults) is trained on synthetic rows and tested on held-out
 real ones, with all columns but the target coded in the same way.
 L1 of PrivPGD: all columns as numbers, cut into 32 cells of equal width between the smallest and the largest value of
@@ -18,6 +19,7 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
+from scipy.stats import rankdata
 from sklearn.ensemble import HistGradientBoostingClassifier
 from sklearn.metrics import roc_auc_score
 from threadpoolctl import threadpool_limits
@@ -48,6 +50,7 @@ def measure(table: Table, rows: Rows, private: Path, synthetic: Path, *, lattice
         "variation mean": float(np.mean(apart)),
         "variation largest": max(apart),
         "correlation error": correlation_error(real, ours),
+        "rank correlation error": correlation_error(*([rankdata(x) for x in side] for side in (real, ours))),
     }
     if table.target and rows.held_out is not None:
         found["AUC"] = area_under_curve(table, made, rows.held_out)

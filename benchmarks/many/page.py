@@ -18,6 +18,7 @@ MEASURES = {
     "W1 mean": "W1 mean",
     "variation mean": "variation of pairs",
     "correlation error": "correlations off by",
+    "rank correlation error": "rank correlations",
     "AUC": "AUC",
     "L1 largest": "L1 largest",
     "L1 mean": "L1 mean",
