@@ -29,8 +29,13 @@ def released(request: dict[str, Any], schema: Schema) -> dict[str, Any]:
     made = release(request["data"], schema, seed=request["seed"], out=request["out"], **request["options"])
     document = made.document
     worst = max(made.certificate.subsets, key=lambda subset: subset[1])
-    document["certificate"].pop("subsets", None)  # long, and all of it is in the folder
-    return {"bound": made.certificate.bound, "worst bound": worst[0], "document": document}
+    return {"bound": made.certificate.bound, "worst bound": worst[0], "document": without_lists(document)}
+
+
+def without_lists(document: dict[str, Any]) -> dict[str, Any]:
+    """A document without its lists by subset, which are long; the measures name every pair."""
+    kept = {name: value for name, value in document.items() if name != "subsets"}
+    return {name: without_lists(value) if isinstance(value, dict) else value for name, value in kept.items()}
 
 
 def main() -> None:
