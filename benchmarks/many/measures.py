@@ -25,7 +25,7 @@ from sklearn.metrics import roc_auc_score
 from threadpoolctl import threadpool_limits
 
 from certsynth import Schema, evaluate
-from many.tables import Column, Rows, Table
+from many.tables import Column, Rows, Table, in_even_cells
 
 CELLS = 32
 
@@ -73,12 +73,6 @@ def in_cells(column: Column, values: np.ndarray) -> np.ndarray:
     cells = CELLS if column.kind == "number" else min(CELLS, int(width))
     place = np.clip((values - column.low) * cells / width, 0, cells - 1).astype(np.int64)
     return np.where(absent, cells, place)
-
-
-def in_even_cells(values: np.ndarray, real: np.ndarray) -> np.ndarray:
-    """The cell of each value, by the smallest and largest real value."""
-    low, high = real.min(), real.max()
-    return np.clip((values - low) * CELLS / (high - low), 0, CELLS - 1).astype(np.int64)
 
 
 def variations(first: Codes, second: Codes) -> list[float]:

@@ -14,8 +14,8 @@ import pytest
 
 from certsynth import Schema
 from many import page, run
-from many.measures import area_under_curve, correlation_error, in_cells, in_even_cells, measure, variations
-from many.tables import DATA, TABLES, Column, Rows, Table
+from many.measures import area_under_curve, correlation_error, in_cells, measure, variations
+from many.tables import DATA, TABLES, Column, Rows, Table, in_even_cells
 
 SMALL_COLUMNS = (
     Column("a", "integer", 0, 63, missing=True),
