@@ -1,8 +1,8 @@
 """What the calculator says, read back from its sentences: it holds for the extreme tables, and is what `answer` says.
 
 The scripts of the page run in node, on made-up releases. Every statistic, column and control is tried. Where the page
-uses the formula of `answer`, both intervals are the same but for the digits shown. That of the page is narrower by no more
-than a billionth of the range, to which neither is exact.
+uses the formula of `answer`, both intervals are the same but for the digits shown. That of the page is narrower by no
+more than a billionth of the range, to which neither is exact.
 """
 
 from __future__ import annotations
@@ -266,7 +266,7 @@ def compare(page: Page, asked: Asked, low: float, high: float, tally: Counter[st
     ends = [end(str(each), c) for each in (found.low, found.high)]
     digits = 2e-3 * max(abs(low), abs(high)) + 1e-7
     whole = 1.0 if isinstance(c, Ordered) and c.kind == "date" else 0.0  # rounded outward to days, by either
-    # Both raise a bound by 1e-12, and search or round outward by some multiple of that part of the range, not by the same.
+    # Both raise a bound by 1e-12, and round outward by other multiples of that part of the range.
     spread = (float(c.high - c.low) if isinstance(c, Ordered) else 1.0) ** (2 if "variance" in asked.query else 1)
     narrower = 1e-7 + whole + (1e-9 * spread if "fraction" not in asked.query and "cdf" not in asked.query else 0.0)
     assert low <= ends[0] + 1e-6 * abs(low) + narrower, (asked.query, low, found)
