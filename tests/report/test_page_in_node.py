@@ -2,7 +2,7 @@
 
 The scripts of the page run in node, on made-up releases. Every statistic, column and control is tried. Where the page
 uses the formula of `answer`, both intervals are the same but for the digits shown. That of the page is narrower by no
-more than a billionth of the range, to which neither is exact.
+more than a billionth of the range, by which `answer` moves its ends outward.
 """
 
 from __future__ import annotations
@@ -264,11 +264,12 @@ def compare(page: Page, asked: Asked, low: float, high: float, tally: Counter[st
         return
     c = next(c for c in page.schema if c.name == asked.names[0])
     ends = [end(str(each), c) for each in (found.low, found.high)]
-    digits = 2e-3 * max(abs(low), abs(high)) + 1e-7
+    share = "fraction" in asked.query or "cdf" in asked.query or isinstance(c, Category)
+    span = 1.0 if share else float(c.high - c.low) ** (2 if "variance" in asked.query else 1)
+    outward = 1.1e-9 * span  # `answer` moves its ends outward by a billionth of the range
+    digits = 2e-3 * max(abs(low), abs(high)) + 1e-7 + outward
     whole = 1.0 if isinstance(c, Ordered) and c.kind == "date" else 0.0  # rounded outward to days, by either
-    # Both raise a bound by 1e-12, and round outward by other multiples of that part of the range.
-    spread = (float(c.high - c.low) if isinstance(c, Ordered) else 1.0) ** (2 if "variance" in asked.query else 1)
-    narrower = 1e-7 + whole + (1e-9 * spread if "fraction" not in asked.query and "cdf" not in asked.query else 0.0)
+    narrower = 1e-7 + whole + outward
     assert low <= ends[0] + 1e-6 * abs(low) + narrower, (asked.query, low, found)
     assert high >= ends[1] - 1e-6 * abs(high) - narrower, (asked.query, high, found)
     tally["as `answer`"] += 1
