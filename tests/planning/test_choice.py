@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 
 from certsynth import plan, sources
-from certsynth.algorithm.layers import LayerSpec, measure_layers
+from certsynth.algorithm.layers import LayerSpec, max_label_groups, measure_layers
 from certsynth.algorithm.options import AUTO_MECHANISMS
 from certsynth.algorithm.task import Task
 from certsynth.domain import Category, Ordered, Schema
@@ -420,6 +420,33 @@ def test_an_answer_to_another_question_is_not_taken(forged, stored, remembered, 
     stored["asked"] = stored["asked"].replace(old, new)
     stored["answer"]["best"] = len(stored["answer"]["candidates"]) - 1
     assert figures(forged(stored)) == figures(remembered[2])
+
+
+# ------------------------------------------------------------ many labels
+
+
+def many_labels(count: int) -> Schema:
+    return Schema((Category(name="code", values=tuple(f"c{i}" for i in range(count))), Ordered("age", low=0, high=99)))
+
+
+@pytest.mark.parametrize(("resolution", "merged"), [(4, False), (128, True)])
+def test_merged_labels_lose_what_part_of_them_is_merged(resolution: int, merged: bool) -> None:
+    schema = many_labels(2_000)
+    settings = settled(schema, epsilon=1)
+    strategy = strategy_named("identity", neighbours=settings.neighbours)
+    found = predict_design(Task(schema, settings, 50_000), strategy, resolution, FIRST_SPLIT)
+    groups = max_label_groups(found.layers[-1], 50_000)
+    assert (groups < 2_000) is merged
+    assert found.discretisation == pytest.approx(1 - groups / 2_000 if merged else 1 / (2 * resolution))
+
+
+@pytest.mark.usefixtures("no_cache")
+def test_lines_do_not_get_finer_at_the_cost_of_merged_labels() -> None:
+    """Cells of a table of labels and a line were as many at every resolution, so that the finest had seemed best."""
+    schema = many_labels(2_000)
+    best = first_guess(Task(schema, settled(schema, epsilon=1), 5_000))
+    assert best.resolution is not None
+    assert best.resolution <= 16
 
 
 # ------------------------------------------------------------ what theory says
