@@ -165,11 +165,14 @@ def self_test(draws: list[list[int]], *, size: int, rate: Fraction) -> None:
     The bounds are eight standard errors wide: a correct sampler fails once in 10^14 starts.
     """
     values, n = np.array(draws, dtype=float), len(draws)
-    largest = np.arange(math.ceil(4 * size / rate) + 400)  # further out there is less than 10^−15
-    points = (2.0 * largest + 1) ** size - (2.0 * np.maximum(largest, 0.5) - 1) ** size  # vectors z with this max|z|
-    weights = points / points[-1] * np.exp(float(rate) * (largest[-1] - largest))
-    mean, square = np.average(largest, weights=weights), np.average(largest.astype(float) ** 2, weights=weights)
-    # The variance of each z_i is below E max|z|². Written so that NaN fails.
-    centred = n > 0 and (np.abs(values.mean(axis=0)) <= 8 * math.sqrt(square / n)).all()
-    if not (centred and abs(np.abs(values).max(axis=1).mean() - mean) <= 8 * math.sqrt((square - mean**2) / n)):
+    radii = np.arange(math.ceil(4 * size / rate) + 400, dtype=float)  # further out there is less than 10^−15
+    fall = np.exp(float(rate) * (radii[-1] - radii))
+    cube, inner = (2 * radii + 1) ** size, (2 * np.maximum(radii, 0.5) - 1) ** size
+    variance = np.average(radii * (radii + 1) / 3, weights=cube * fall)
+    shell = (cube - inner) * fall  # vectors z with max|z| equal to a radius, times their probability
+    mean = np.average(radii, weights=shell)
+    spread = np.average((radii - mean) ** 2, weights=shell)
+    # Written so that NaN fails.
+    centred = n > 0 and (np.abs(values.mean(axis=0)) <= 8 * math.sqrt(variance / n)).all()
+    if not (centred and abs(np.abs(values).max(axis=1).mean() - mean) <= 8 * math.sqrt(spread / n)):
         raise UnsafeNoise("noise for several integers at once failed its start-up test: nothing is released.")

@@ -21,8 +21,8 @@ import numpy as np
 
 from certsynth.base.arrays import Floats, read_only
 
-_BLOCKS = 2**14
-_DEPTH = 120.0  # the blocks end where weights are below e^−120 of the largest
+_BLOCKS = 2**13
+_DEPTH = 60.0  # the blocks end where weights are below e^−60 of the largest
 _MARGIN = 1e-8  # relative; far above the rounding of all floats here, for up to 10^6 integers
 
 
@@ -68,7 +68,7 @@ class _Blocks:
             q = -np.expm1(jointly * np.log1p(-share))
         # Beyond the blocks only radii above t count; their weights fall at least as fast as by the slope at `end`.
         beyond = self.chance_of_end * math.exp(self.slope * max(t + 1 - self.end, 0)) / -math.expm1(self.slope)
-        return float(self.chance @ q) + beyond
+        return float((self.chance * q).sum()) + beyond
 
 
 @functools.lru_cache(maxsize=16)
@@ -81,7 +81,10 @@ def _blocks(size: int, scale: float) -> _Blocks:
     width = 2 ** max(0, math.ceil(math.log2((reach - start) / _BLOCKS)))
     start -= start % width
     first = start + width * np.arange(math.ceil((reach - start) / width) + 1, dtype=float)
-    logarithm = size * np.log1p(2 * (first - middle) / (2 * middle + 1)) - (first - middle) / scale
+    away, at_middle = first - middle, 2 * middle + 1
+    far_below = np.log(2 * first + 1) - math.log(at_middle)
+    near = np.log1p(np.maximum(2 * away / at_middle, -0.75))
+    logarithm = size * np.where(first < middle / 2, far_below, near) - away / scale
     slope = size / (first + 0.5) - 1 / scale
     by_left_tangent = logarithm[:-1] + _log_geometric_sum(slope[:-1], width)
     by_right_tangent = logarithm[1:] - slope[1:] + _log_geometric_sum(-slope[1:], width)
