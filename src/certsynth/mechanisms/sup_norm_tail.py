@@ -23,6 +23,7 @@ from certsynth.base.arrays import Floats, read_only
 
 _BLOCKS = 2**13
 _DEPTH = 60.0  # the blocks end where weights are below e^−60 of the largest
+_LEAST_PROBABILITY = Fraction(1, 10**300)  # smaller ones are not floats
 _MARGIN = 1e-8  # relative; far above the rounding of all floats here, for up to 10^6 integers
 
 
@@ -34,8 +35,8 @@ def sup_norm_quantile(
     The maximum is over the first `jointly` values, or all; with `both_sides`, it is that of |z_i|. By symmetry the same
     t holds for −z.
     """
-    if beta <= 0:
-        raise ValueError("noise has no quantile at probability 0")
+    if beta < _LEAST_PROBABILITY:
+        raise ValueError("the probability that noise is larger must not be so close to 0")
     blocks = _blocks(size, scale)
     jointly, most = size if jointly is None else jointly, float(beta) * (1 - _MARGIN)
     low, high = -1, blocks.end
@@ -47,7 +48,7 @@ def sup_norm_quantile(
             low = middle
         else:
             high = middle
-    return high
+    return high + (high >> 40)  # beyond 2^53 floats skip integers, by far less than this
 
 
 @dataclass(frozen=True, slots=True, eq=False)
