@@ -12,7 +12,6 @@ from certsynth.certificate.plug_in import MAX_DRAWN_CELLS, PILOT_DRAWS
 from certsynth.certificate.skipping import COARSE_BOUNDS
 from certsynth.domain import Schema
 from certsynth.errors import InputError, TooLarge
-from certsynth.projection.particles import MANY_PARTICLES
 from certsynth.projection.synthesis import max_particles
 from certsynth.queries import Marginals
 from certsynth.queries.fine import LatticeQuery
@@ -74,7 +73,7 @@ def size_of_release(
         fitting = 13 * (plug_in.cells / 10_000) ** 1.5
     else:
         particles = min(rows, max_particles(tables)) if max(map(len, marginals.subsets)) > 1 else 0
-        fitting = (0.6e-6 if particles >= MANY_PARTICLES else 1.4e-6) * tables * particles
+        fitting = 0.3e-6 * tables * particles
     comparing = held = 0.0
     if fine is not None:
         points, nodes = fine.on_lattices.sizes(), nodes_per_net(len(fine.wide))
