@@ -103,7 +103,7 @@ DRAWS = {
     "certsynth.planning.tables": "made-up tables",
     "certsynth.projection.emit": "the order of emitted rows, and values inside a cell",
     "certsynth.projection.repair": "which rows exchange values so that rules are obeyed",
-    "certsynth.projection.particles": "which swaps are offered",
+    "certsynth.projection.particles": "which swaps are proposed, and among which rows of over-full cells",
     "certsynth.projection.support": "which public rows are taken",
     "certsynth.projection.synthesis": "where particles start, the order of emitted rows, and values inside a cell",
     "certsynth.queries.net": "which points of a public table are nodes, with a fixed seed",

@@ -21,17 +21,19 @@ from certsynth.domain.covering import covering_level
 Indices = NDArray[np.uint32]
 """32 bits, so that more of them fit into the cache; unsigned, so that numba omits the test for negative indices."""
 
+TARGET_ERROR = 1.0
+"""The error that noise gives the rows that were measured: a view with a larger one is fitted further."""
+
 MAX_BLIND_SWEEPS = 10
 SETTLED_GAIN = 0.01
-"""Sweeps of swaps between random rows, at most, and the gain of a sweep per view, as a share of the error that noise
-alone leaves, below which these stop. A sweep proposes half as many swaps as there are values, so that each value takes
-part in one on average."""
+"""Sweeps of swaps between random rows, at most, and the gain in error per view below which they stop. A sweep proposes
+half as many swaps as there are values, so that each value takes part in one on average."""
 
 MAX_GUIDED_ROUNDS = 80
 MAX_IDLE_VISITS = 3
-IDLE_GAIN = 0.003
-"""Rounds of guided swaps, at most; and the visits of a view in a row that gain less than IDLE_GAIN, in the same unit,
-after which it is visited no more: other views stand in the way."""
+IDLE_GAIN = 0.02
+"""Rounds of guided swaps, at most. A visit is idle if it does not lower the least error of its view so far by this
+share; after so many idle visits a view is left alone: other views, or the values of its columns, stand in the way."""
 
 PREFETCH_PROPOSALS = 4
 """Prefetch distance: rows are touched this many proposals ahead of use, to hide memory latency."""
@@ -102,7 +104,7 @@ def fit(start: Ints, views: Sequence[View], rng: np.random.Generator, *, progres
     proposals = -(-count * columns // 2)
     total = MAX_BLIND_SWEEPS + MAX_GUIDED_ROUNDS
     for sweep in range(MAX_BLIND_SWEEPS):
-        if state.errors().mean() <= 1:
+        if state.errors().mean() <= TARGET_ERROR:
             break
         first, second = rng.integers(count, size=(2, proposals), dtype=np.int32)
         column = rng.integers(columns, size=proposals, dtype=np.int32)
@@ -116,11 +118,11 @@ def fit(start: Ints, views: Sequence[View], rng: np.random.Generator, *, progres
 
 
 def _finest(views: Sequence[View]) -> dict[tuple[int, ...], int]:
-    """The index of the view with the most places of each set of columns."""
+    """The index of the view with the most places, and of those with the least noise, of each set of columns."""
     found: dict[tuple[int, ...], int] = {}
     for index, view in enumerate(views):
-        best = found.setdefault(view.columns, index)
-        if len(view.target) > len(views[best].target):
+        best = views[found.setdefault(view.columns, index)]
+        if (len(view.target), -view.noise) > (len(best.target), -best.noise):
             found[view.columns] = index
     return {columns: index for columns, index in found.items() if len(columns) > 1}
 
@@ -132,11 +134,12 @@ def _guide(state: _State, finest: Mapping[tuple[int, ...], int], rng: np.random.
     them. Rows of over-full cells are likely to be.
     """
     idle = dict.fromkeys(finest.values(), 0)
+    least = {index: state.error(index) for index in idle}
     room = np.empty(len(state.rows), np.int32)
     for done in range(MAX_GUIDED_ROUNDS):
         visited = False
         for columns, index in finest.items():
-            if idle[index] == MAX_IDLE_VISITS or state.error(index) <= 1:
+            if idle[index] == MAX_IDLE_VISITS or state.error(index) <= TARGET_ERROR:
                 continue
             visited = True
             entries = np.array([state.entry(column, index) for column in columns], np.uint32)
@@ -144,11 +147,13 @@ def _guide(state: _State, finest: Mapping[tuple[int, ...], int], rng: np.random.
             found = _overfull_rows(
                 state.rows, np.array(columns), entries, state.offsets, state.residual, state.target, numbers, room
             )
-            gain = 0.0
             for column in columns:
                 first, second = rng.permutation(room[:found])[: found // 2 * 2].reshape(2, -1)
-                gain -= _sweep(state.rows, first, second, np.full(len(first), column, np.int32), *state.arrays())
-            idle[index] = idle[index] + 1 if gain < IDLE_GAIN else 0
+                _sweep(state.rows, first, second, np.full(len(first), column, np.int32), *state.arrays())
+            if (error := state.error(index)) < (1 - IDLE_GAIN) * least[index]:
+                least[index] = error
+            else:
+                idle[index] += 1
         if not visited:
             return
         progress("fitting", MAX_BLIND_SWEEPS + done + 1, MAX_BLIND_SWEEPS + MAX_GUIDED_ROUNDS)
