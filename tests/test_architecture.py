@@ -101,6 +101,7 @@ DRAWS = {
     "certsynth.planning.outlook": "made-up tables",
     "certsynth.planning.rehearsal": "a rehearsal without data",
     "certsynth.planning.tables": "made-up tables",
+    "certsynth.projection.diagnostic": "the size of the noise, by Monte Carlo, with a fixed seed",
     "certsynth.projection.emit": "the order of emitted rows, and values inside a cell",
     "certsynth.projection.repair": "which rows exchange values so that rules are obeyed",
     "certsynth.projection.particles": "which swaps are proposed, and among which rows of over-full cells",

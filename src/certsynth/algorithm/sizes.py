@@ -28,8 +28,8 @@ MAX_OTHER_DRAWS = 16
 EXPECTED_LARGE_SOLVES = 12
 """Approximate number of subsets with many lattice points that are solved before bounds rule out all others."""
 
-FIT_SECONDS = 3e-7
-"""Seconds per table and particle to fit rows, at most: where noise exceeds most counts. Elsewhere it is a third."""
+FIT_SECONDS = 4.5e-7
+"""Seconds per table and particle to fit rows, at most: where noise exceeds most counts. Elsewhere it is a quarter."""
 
 BYTES_PER_NODE = 20_000
 """Bytes per node of a net while two tables are compared on it, at most."""

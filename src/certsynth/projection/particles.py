@@ -30,7 +30,7 @@ SETTLED_GAIN = 0.01
 half as many swaps as there are values, so that each value takes part in one on average."""
 
 MAX_GUIDED_ROUNDS = 80
-MAX_IDLE_VISITS = 3
+MAX_IDLE_VISITS = 6
 IDLE_GAIN = 0.02
 """Rounds of guided swaps, at most. A visit is idle if it does not lower the least error of its view so far by this
 share; after so many idle visits a view is left alone: other views, or the values of its columns, stand in the way."""
