@@ -200,10 +200,16 @@ def inverse_variance(data: Data, seed: int, _: Any) -> Rows:
     return synthetic(data, seed, patch.object(particles._State, "of", heavier))
 
 
-@idea()
-def no_temperature(data: Data, seed: int, _: Any) -> Rows:
-    """No swap that raises the error is ever taken."""
-    return synthetic(data, seed, patch.multiple(particles, START_TEMPERATURE=1e-9, END_TEMPERATURE=1e-9))
+@idea(0.0, 0.7, 2.0, tables=ALL)
+def target_error(data: Data, seed: int, error: float) -> Rows:
+    """Views are fitted to this multiple of their noise, squared."""
+    return synthetic(data, seed, patch.object(particles, "TARGET_ERROR", error))
+
+
+@idea(tables=ALL)
+def blind_swaps(data: Data, seed: int, _: Any) -> Rows:
+    """Swaps between random rows alone, until a sweep gains little."""
+    return synthetic(data, seed, patch.multiple(particles, MAX_GUIDED_ROUNDS=0, MAX_BLIND_SWEEPS=40, TARGET_ERROR=0.0))
 
 
 @idea()
@@ -260,7 +266,7 @@ def column_share(data: Data, seed: int, share: Fraction) -> Rows:
 
 @idea(tables=CALIFORNIA)
 def public_start(data: Data, seed: int, _: Any) -> Rows:
-    """Particles start in the order of public rows (Alabama), and without heat."""
+    """Particles start in the order of public rows (Alabama)."""
     return synthetic(data, seed, public=cleaned_rows(ALABAMA, data.schema))
 
 
@@ -273,18 +279,13 @@ def fit_by_moves(start: np.ndarray, views: Sequence[View], rng: np.random.Genera
     views = [*views, *_single_columns(start, views)]
     state = particles._State.of(start, views, single_columns=True)
     held = state.rows.copy()
-    lengths = [len(view.target) for view in views]
-    unit = float(np.mean(np.sqrt(state.weight / lengths)))
-    for sweep in range(particles.COOLING_SWEEPS + particles.MAX_SETTLING_SWEEPS):
-        cooling = (particles.END_TEMPERATURE / particles.START_TEMPERATURE) ** (sweep / (particles.COOLING_SWEEPS - 1))
-        heat = particles.START_TEMPERATURE * cooling * unit if sweep < particles.COOLING_SWEEPS else 0.0
+    for _ in range(particles.MAX_BLIND_SWEEPS):
+        if state.errors().mean() <= particles.TARGET_ERROR:
+            break
         row, like = rng.integers(count, size=(2, count * columns), dtype=np.int32)
         column = rng.integers(columns, size=count * columns, dtype=np.int32)
         value = held[like, column]  # as often as it should occur
-        patience = rng.standard_exponential(count * columns, dtype=np.float32) * np.float32(heat)
-        gain = -_move(state.rows, row, column, value, patience, *state.arrays())
-        if sweep >= particles.COOLING_SWEEPS and gain < particles.SETTLED_GAIN * len(lengths):
-            break
+        _move(state.rows, row, column, value, *state.arrays())
     return state.codes()
 
 
@@ -301,7 +302,7 @@ def _single_columns(start: np.ndarray, views: Sequence[View]) -> list[View]:
 
 
 @njit(fastmath=True)
-def _move(rows, row, column, value, patience, begin, others, offsets, weight, residual):
+def _move(rows, row, column, value, begin, others, offsets, weight, residual):
     """Offer row[t] the value value[t] in column[t], one after the other. Returns the change of the error in all."""
     touched = np.empty((weight.shape[0], 2), np.uint32)
     moved = 0.0
@@ -322,7 +323,7 @@ def _move(rows, row, column, value, patience, begin, others, offsets, weight, re
             change += weight[e] * (2.0 * (residual[at + into] - residual[at + out]) + 2.0)
             touched[count, 0], touched[count, 1] = at + out, at + into
             count += 1
-        if change < patience[t]:
+        if change < 0.0:
             rows[i, j] = b
             moved += change
             for m in range(count):

@@ -203,9 +203,9 @@ def hanging_together(columns: int, rows: int) -> tuple[Schema, list[np.ndarray]]
 
 def scaling(folder: Path) -> None:
     """The fit by columns, particles and rows, k = 8: linear in pairs × particles, and it never sees the rows."""
-    print("processor seconds of counting the rows and of fitting; nanoseconds to a pair, a particle and a sweep")
+    print("processor seconds of counting the rows and of fitting; nanoseconds per pair and particle")
     names = f"{'columns':>8} {'pairs':>6} {'particles':>10} {'rows':>10}"
-    print(f"{names} {'counting':>9} {'fit':>8} {'sweeps':>7} {'ns':>6}")
+    print(f"{names} {'counting':>9} {'fit':>8} {'rounds':>7} {'ns':>6}")
     few, many = 25_000, 100_000
     cases = [(d, few, many) for d in (5, 10, 20, 40)] + [(10, 2 * few, many), (10, 4 * few, many)]
     for columns, count, rows in [*cases, (10, few, 10 * many)]:
@@ -216,11 +216,11 @@ def scaling(folder: Path) -> None:
         counts = marginals.count([codes])
         counting = time.process_time() - start
         strategy = strategy_named("identity", neighbours=Neighbours.REPLACE_ONE)
-        seconds, sweeps = fitting(measure(counts, strategy, budget=Budget(Fraction(1))), generated, count)
+        seconds, rounds = fitting(measure(counts, strategy, budget=Budget(Fraction(1))), generated, count)
         pairs = len(marginals.subsets)
-        each = 1e9 * seconds / (pairs * count * sweeps)
+        each = 1e9 * seconds / (pairs * count)
         sizes = f"{columns:>8} {pairs:>6} {count:>10,} {rows:>10,}"
-        print(f"{sizes} {counting:9.1f} {seconds:8.1f} {sweeps:>7} {each:6.0f}", flush=True)
+        print(f"{sizes} {counting:9.1f} {seconds:8.1f} {rounds:>7} {each:6.0f}", flush=True)
     generated, table = hanging_together(20, many)
     path = folder / "generated.parquet"
     values = {name: np.ma.masked_array(x) for name, x in zip(generated.names, table, strict=True)}
@@ -231,18 +231,18 @@ def scaling(folder: Path) -> None:
 
 
 def fitting(measurement: Measurement, columns: Schema, count: int) -> tuple[float, int]:
-    """Processor seconds that so many particles are fitted for, and the number of sweeps."""
-    seconds, sweeps = [], []
+    """Processor seconds that so many particles are fitted for, and the number of blind sweeps and guided rounds."""
+    seconds, rounds = [], []
 
     def timed(*args: Any, progress: Any, **keywords: Any) -> np.ndarray:
         start = time.process_time()
-        result = particles.fit(*args, progress=lambda *_: sweeps.append(1), **keywords)
+        result = particles.fit(*args, progress=lambda *_: rounds.append(1), **keywords)
         seconds.append(time.process_time() - start)
         return result
 
     with patch.object(synthesis, "fit", timed):
         synthesis.synthesise([measurement], columns, count, np.random.default_rng(0))
-    return seconds[0], len(sweeps)
+    return seconds[0], len(rounds) - 1  # the last report is of the end
 
 
 def optimum(folder: Path) -> None:

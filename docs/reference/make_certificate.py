@@ -16,7 +16,8 @@ HEAD = """# certificate.json, key by key
 
 Every release folder has a `certificate.json`. Its form is fixed by a JSON Schema (draft 2020-12), which comes with the
 package as `certsynth/artefact/certificate.schema.json`. `certsynth verify` holds a certificate against it: every key
-must be there, and no other. The text must be UTF-8, name no key twice, and hold no NaN and no infinity.
+must be there, and no other, except for keys that are said to be absent in some cases. The text must be UTF-8, name no
+key twice, and hold no NaN and no infinity.
 
 Numbers that must be exact are texts: a *rational* is digits, or digits over digits, like `19/20`; a *decimal* is never
 below what it stands for. Bounds are losses from 0 to 1.

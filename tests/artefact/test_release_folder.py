@@ -11,6 +11,7 @@ import sys
 import tracemalloc
 import zipfile
 from collections.abc import Callable
+from dataclasses import replace
 from fractions import Fraction
 from pathlib import Path
 from typing import Any
@@ -54,6 +55,7 @@ def test_verifies_without_the_private_file(folder):
     names = ["files", "certificate form", "schema", "rows", "measurements", "privacy", "method"]
     assert [c["name"] for c in checks] == [
         *names,
+        "fit",
         "plug-in certificate",
         "direct certificate",
         "bound",
@@ -156,6 +158,24 @@ def test_a_changed_byte_is_seen(variants, tmp_path, name):
     assert not all(c["ok"] for c in checks)
 
 
+def test_a_folder_of_an_earlier_version_that_states_no_fit_is_read_and_verified(variants, tmp_path):
+    made = variants("pairs")
+    assert made.fit is not None
+    replace(made, record=replace(made.record, fit=None), folder=None).save(tmp_path / "earlier")
+    earlier = Release.load(tmp_path / "earlier")
+    assert earlier.fit is None
+    assert "fit" not in earlier.document
+    assert all(c["ok"] for c in earlier.verify())
+
+
+@pytest.mark.parametrize("name", ["one column", "single columns without direct certificate"])
+def test_without_noisy_tables_of_several_columns_no_fit_is_stated(variants, tmp_path, name):
+    made = variants(name)
+    assert made.fit is None
+    other = variants("pairs").document["fit"]
+    assert not tampered(made, tmp_path / "forged", lambda d: d.update(fit=other))["fit"]
+
+
 @pytest.mark.parametrize(
     ("change", "check"),
     [
@@ -167,6 +187,11 @@ def test_a_changed_byte_is_seen(variants, tmp_path, name):
         (lambda d: d["privacy"]["spent"][0].update(epsilon="1/10"), "privacy"),
         (lambda d: d["privacy"].update(neighbours="add-remove"), "privacy"),
         (lambda d: d["release"].update(rows=801), "rows"),
+        (lambda d: d["fit"]["furthest"][0].update(misfit=0.5), "fit"),
+        (lambda d: d["fit"]["furthest"].pop(0), "fit"),
+        (lambda d: d["fit"]["furthest"].reverse(), "fit"),
+        (lambda d: d["fit"].update(tables=1), "fit"),
+        (lambda d: d["fit"]["functions"].append({"source": "age", "derived": "sex", "share": 0.01}), "fit"),
         (lambda d: d.pop("recompute"), "plug-in certificate"),
         (lambda d: d["recompute"].update(draws=10**12), "plug-in certificate"),
     ],

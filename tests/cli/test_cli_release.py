@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 
 import click
@@ -12,7 +13,9 @@ from certsynth.algorithm import release as releasing
 from certsynth.algorithm.options import MECHANISMS
 from certsynth.cli import main
 from certsynth.cli.options import NO_LEDGER
+from certsynth.cli.release import fit_lines
 from certsynth.mechanisms import Neighbours
+from certsynth.record.record import FitRecord, FunctionRecord, MisfitRecord
 
 GOOD = ("release", "people.csv", "--schema", "schema.toml", "--epsilon", "1", "--out", "out")
 PINNED = (*GOOD, "--resolution", "4", "--mechanism", "identity")
@@ -32,6 +35,22 @@ def test_writes_a_release_and_says_so_in_words(town, run):
     for word in ("discretisation", "privatisation", "projection", "age × region", "noisy counts"):
         assert word in done.out
     assert rest[-1] == "next: certsynth verify out"
+    (fit,) = [line for line in rest if line.startswith("fit: ")]
+    assert re.fullmatch(r"fit: rows are within \d+\.\d times the noise of all 3 tables; furthest: \w+ × \w+", fit)
+
+
+def test_suggests_to_declare_a_column_that_looks_like_a_function():
+    fit = FitRecord(
+        1,
+        (MisfitRecord(("code", "group"), 1.02),),
+        (FunctionRecord("code", "group", 0.0), FunctionRecord("a", "b", 0.01)),
+    )
+    assert fit_lines(fit) == [
+        "fit: rows are within 1.1 times the noise of the only table; furthest: code × group",
+        "note: group looks like a function of code: declare it as derived in the schema",
+        "note: b looks like a function of a: declare it as derived in the schema",
+    ]
+    assert fit_lines(None) == []
 
 
 def test_prints_one_json_object_with_the_promised_keys(town, run):
@@ -43,6 +62,7 @@ def test_prints_one_json_object_with_the_promised_keys(town, run):
     certificate = result["certificate"]
     assert certificate == json.loads((town / "out" / "certificate.json").read_text())["certificate"]
     assert {"bound", "confidence", "kind", "terms", "subsets", "single_column_bound"} <= set(certificate)
+    assert result["fit"] == json.loads((town / "out" / "certificate.json").read_text())["fit"]
     assert {tuple(subset["columns"]) for subset in certificate["subsets"]} == {
         ("age", "region"),
         ("age", "employed"),

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 import polars as pl
 import pytest
-from report_specimens import EVERY_KIND, RHO, WOVEN, document, record, spent_on, table, view, wide
+from report_specimens import EVERY_KIND, RHO, WOVEN, document, record, render_report, spent_on, table, view, wide
 from scipy.optimize import linprog
 
 import certsynth
@@ -189,6 +189,23 @@ def test_what_is_spent_on_something_new_is_still_shown() -> None:
     stated["privacy"]["spent"].append(spent_on("choosing among 4 tables", epsilon="1/3"))
     shown = view(stated, EVERY_KIND, table(EVERY_KIND))["privacy"]["spent"][-1]
     assert (shown["on"], shown["amount"]) == ("choosing among 4 tables", "0.3334")
+
+
+def test_the_fit_names_the_furthest_tables_and_likely_functions() -> None:
+    stated = document(EVERY_KIND)
+    assert view(stated, EVERY_KIND, table(EVERY_KIND))["fit"] is None
+    furthest = [{"columns": ["a\u202eb", "c"], "misfit": 1.2345}, {"columns": ["c", "d", "e"], "misfit": 0.5}]
+    functions = [{"source": "code\n", "derived": "group", "share": 0.01}]
+    stated["fit"] = {"tables": 1_200, "furthest": furthest, "functions": functions}
+    fit = view(stated, EVERY_KIND, table(EVERY_KIND))["fit"]
+    assert fit == {
+        "sentence": "The rows are within 1.3 times the noise of all 1,200 tables; furthest: a\ufffdb × c.",
+        "furthest": [{"columns": "a\ufffdb × c", "misfit": "1.235"}, {"columns": "c × d × e", "misfit": "0.5000"}],
+        "functions": ["group looks like a function of code\ufffd: declare it as derived in the schema."],
+    }
+    page = render_report(stated, EVERY_KIND, table(EVERY_KIND))
+    assert fit["sentence"] in page
+    assert fit["functions"][0] in page
 
 
 @pytest.mark.parametrize(("worth", "words"), [(False, "would not help"), (True, "could give a better table")])

@@ -10,11 +10,12 @@ from certsynth.algorithm.asked import asked_record
 from certsynth.algorithm.method import Run
 from certsynth.algorithm.values import Chosen, Measured, Outcome
 from certsynth.artefact import Release
-from certsynth.artefact.certificate import path_length
+from certsynth.artefact.certificate import fit_record, path_length
 from certsynth.certificate.seed import seed_of
 from certsynth.mechanisms import Guarantee, Neighbours
 from certsynth.mechanisms.guarantee import decimal_text
 from certsynth.planning.choice import Design
+from certsynth.projection.diagnostic import diagnose_fit
 from certsynth.record.record import (
     FORMAT,
     ComparedRecord,
@@ -38,6 +39,7 @@ def record(this: Run, outcome: Outcome) -> Release:
         release=_method(this, outcome),
         compared=_compared(outcome.chosen),
         certificate=outcome.certified.certificate,
+        fit=fit_record(diagnose_fit(outcome.measured.measurements, this.schema, outcome.fitted.rows)),
         recompute=_recompute(this, outcome.measured),
         ledger=this.means.spending.reservation,
     )

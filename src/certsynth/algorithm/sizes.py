@@ -12,7 +12,6 @@ from certsynth.certificate.plug_in import MAX_DRAWN_CELLS, PILOT_DRAWS
 from certsynth.certificate.skipping import COARSE_BOUNDS
 from certsynth.domain import Schema
 from certsynth.errors import InputError, TooLarge
-from certsynth.projection.particles import MANY_PARTICLES
 from certsynth.projection.synthesis import max_particles
 from certsynth.queries import Marginals
 from certsynth.queries.fine import LatticeQuery
@@ -28,6 +27,9 @@ MAX_OTHER_DRAWS = 16
 
 EXPECTED_LARGE_SOLVES = 12
 """Approximate number of subsets with many lattice points that are solved before bounds rule out all others."""
+
+FIT_SECONDS = 4.5e-7
+"""Seconds per table and particle to fit rows, at most: where noise exceeds most counts. Elsewhere it is a quarter."""
 
 BYTES_PER_NODE = 20_000
 """Bytes per node of a net while two tables are compared on it, at most."""
@@ -74,7 +76,7 @@ def size_of_release(
         fitting = 13 * (plug_in.cells / 10_000) ** 1.5
     else:
         particles = min(rows, max_particles(tables)) if max(map(len, marginals.subsets)) > 1 else 0
-        fitting = (0.6e-6 if particles >= MANY_PARTICLES else 1.4e-6) * tables * particles
+        fitting = FIT_SECONDS * tables * particles
     comparing = held = 0.0
     if fine is not None:
         points, nodes = fine.on_lattices.sizes(), nodes_per_net(len(fine.wide))

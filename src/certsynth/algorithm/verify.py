@@ -19,7 +19,7 @@ from certsynth.algorithm.method import method_named
 from certsynth.algorithm.recompute import recomputed, recomputed_direct, stated_proxies, stated_settings
 from certsynth.algorithm.settings import Settings
 from certsynth.artefact import measurements as archive
-from certsynth.artefact.certificate import direct_record, path_length
+from certsynth.artefact.certificate import direct_record, fit_record, path_length
 from certsynth.artefact.document import form_problem
 from certsynth.artefact.folder import SUMS, check_plain, check_sums, read_plain
 from certsynth.artefact.release import CSV, PARQUET, Release, croissant_bytes, package_bytes
@@ -34,10 +34,11 @@ from certsynth.errors import CertsynthError, InputError
 from certsynth.mechanisms import Budget, Measurement, Neighbours, Unit, as_full_measurements
 from certsynth.mechanisms.concentrated import epsilon_of
 from certsynth.mechanisms.guarantee import decimal_text
+from certsynth.projection.diagnostic import diagnose_fit
 from certsynth.queries.marginals import Subset
 from certsynth.record.form import to_json
 from certsynth.record.record import NO_PLUG_IN, DirectRecord, LayerRecord, PlugInRecord, PlugInTerms, TableRecord
-from certsynth.report import render_report, verifiable
+from certsynth.report import render_report, verifiable, words
 from certsynth.report.numerals import upward
 from certsynth.report.verifiable import UNVERIFIABLE
 
@@ -90,6 +91,7 @@ def _checks(release: Release) -> Iterator[tuple[str, bool, str]]:
         ("measurements", _measurements),
         ("privacy", _privacy),
         ("method", _method),
+        ("fit", _fit),
         ("plug-in certificate", _plug_in),
         ("direct certificate", _direct),
         ("bound", _bound),
@@ -303,6 +305,24 @@ def _same_length(stated: float | None, true: float | None) -> bool:
     if stated is None or true is None:
         return stated is true
     return math.isclose(stated, true, rel_tol=_TOLERANCE)
+
+
+def _fit(release: Release) -> Answer:
+    """The same computation, from the noisy integers and the emitted rows."""
+    stated = release.record.fit
+    if stated is None:
+        return True, "nothing is stated of how close the rows are to the noisy counts"
+    found = fit_record(diagnose_fit(release.measurements, release.schema, release.rows))
+    if found is None:
+        return False, "the distance from tables of several columns is stated, and there are none to compare with"
+    if stated.tables != found.tables or [m.columns for m in stated.furthest] != [m.columns for m in found.furthest]:
+        return False, "other tables are stated than those that the rows are furthest from"
+    if not _close(*([m.misfit for m in fit.furthest] for fit in (stated, found))):
+        return False, "the recomputed distances from the noisy counts differ from those stated"
+    pairs = [[(f.source, f.derived) for f in fit.functions] for fit in (stated, found)]
+    if pairs[0] != pairs[1] or not _close(*([f.share for f in fit.functions] for fit in (stated, found))):
+        return False, "the recomputed pairs that look like functions differ from those stated"
+    return True, f"recomputed from the noisy integers and the emitted rows: {words.fit(found)}"
 
 
 def _plug_in(release: Release) -> Answer:

@@ -8,12 +8,16 @@ from certsynth.certificate.direct import Direct
 from certsynth.certificate.plug_in import PlugIn, Proxy, Terms
 from certsynth.mechanisms import FullMeasurement, Measurement
 from certsynth.mechanisms.guarantee import decimal_text
+from certsynth.projection.diagnostic import FitDiagnostic
 from certsynth.record.record import (
     NO_PLUG_IN,
     CertificateRecord,
     DiagnosticRecord,
     DirectRecord,
     DirectTerms,
+    FitRecord,
+    FunctionRecord,
+    MisfitRecord,
     PlugInRecord,
     PlugInRecords,
     PlugInSubset,
@@ -101,6 +105,17 @@ def plug_in_record(plug: PlugIn) -> PlugInRecord:
             noise_high=float(diagnostic.noise_high),
             worth_optimising=bool(diagnostic.worth_optimising),
         ),
+    )
+
+
+def fit_record(found: FitDiagnostic | None) -> FitRecord | None:
+    """Convert the diagnostic of a fit to its record."""
+    if found is None:
+        return None
+    return FitRecord(
+        tables=found.tables,
+        furthest=tuple(MisfitRecord(each.columns, each.misfit) for each in found.furthest),
+        functions=tuple(FunctionRecord(each.source, each.derived, each.share) for each in found.functions),
     )
 
 

@@ -23,7 +23,7 @@ from certsynth.errors import UnsafeNoise
 from certsynth.mechanisms import Measurement
 from certsynth.queries.marginals import Subset
 from certsynth.record import form
-from certsynth.record.record import CertificateRecord, Record
+from certsynth.record.record import CertificateRecord, FitRecord, Record
 from certsynth.report import render_report
 from certsynth.report.numerals import upward
 
@@ -104,6 +104,11 @@ class Release:
         if named is None:
             return self.measurement.marginals.subsets
         return tuple(tuple(self.schema.names.index(name) for name in names) for names in named)
+
+    @property
+    def fit(self) -> FitRecord | None:
+        """How close the rows are to the noisy tables of several columns, and pairs that look like functions."""
+        return self.record.fit
 
     @property
     def certificate(self) -> Certificate:

@@ -13,7 +13,8 @@ from certsynth.cli import options, words
 from certsynth.cli.failure import note_target
 from certsynth.cli.progress import bars
 from certsynth.record.form import to_json
-from certsynth.record.record import MethodRecord
+from certsynth.record.record import FitRecord, MethodRecord
+from certsynth.report import words as report_words
 
 if TYPE_CHECKING:
     from certsynth.artefact import Release
@@ -56,6 +57,7 @@ def result(made: Release, out: Path) -> dict[str, Any]:
         "release": to_json(record.release),
         "privacy": to_json(privacy),
         "certificate": to_json(record.certificate),
+        "fit": None if record.fit is None else to_json(record.fit),
     }
 
 
@@ -64,6 +66,13 @@ def method(how: MethodRecord) -> str:
     loss = "" if how.loss is None else f", {how.loss} loss"
     dimension = "" if how.dimension is None else f", for rows of dimension {how.dimension}"
     return f"{words.measured(how.mechanism, how.resolution)}{dimension}, projection {how.projection}{loss}"
+
+
+def fit_lines(fit: FitRecord | None) -> list[str]:
+    """How close the rows are to the noisy tables, in one line, and one for each pair that looks like a function."""
+    if fit is None:
+        return []
+    return [f"fit: {report_words.fit(fit)}", *(f"note: {each}" for each in report_words.likely_functions(fit))]
 
 
 def lines(made: Release, out: Path, ledger: Path | None = None) -> list[str]:
@@ -101,6 +110,7 @@ def lines(made: Release, out: Path, ledger: Path | None = None) -> list[str]:
         *words.worst(subsets, *figures),
         "",
         words.diagnostic(certificate),
+        *fit_lines(made.record.fit),
         "",
         f"next: certsynth verify {out}",
     ]

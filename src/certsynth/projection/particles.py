@@ -5,7 +5,7 @@ docs/explanation/projection.md gives the reason for each choice, and what else w
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -21,20 +21,19 @@ from certsynth.domain.covering import covering_level
 Indices = NDArray[np.uint32]
 """32 bits, so that more of them fit into the cache; unsigned, so that numba omits the test for negative indices."""
 
-START_TEMPERATURE, END_TEMPERATURE = 25.0, 2.5
-"""Temperatures at the start and end of cooling, in units of the error's change by a typical swap when the residuals are
-as large as the noise."""
+TARGET_ERROR = 1.0
+"""The error that noise gives the rows that were measured: a view with a larger one is fitted further."""
 
-COOLING_SWEEPS = 40
-MAX_SETTLING_SWEEPS = 20
+MAX_BLIND_SWEEPS = 10
 SETTLED_GAIN = 0.01
-"""Sweeps at falling temperature; sweeps at zero temperature after them, at most; and the gain of a sweep per view, as a
-share of the error that noise alone leaves, below which these stop. A sweep proposes half as many swaps as there are
-values, so that each value takes part in one on average."""
+"""Sweeps of swaps between random rows, at most, and the gain in error per view below which they stop. A sweep proposes
+half as many swaps as there are values, so that each value takes part in one on average."""
 
-MANY_PARTICLES, COOLING_SWEEPS_OF_MANY = 10_000, 12
-"""Number of rows from which fewer sweeps at falling temperature suffice, and their number
-(docs/explanation/projection.md)."""
+MAX_GUIDED_ROUNDS = 80
+MAX_IDLE_VISITS = 6
+IDLE_GAIN = 0.02
+"""Rounds of guided swaps, at most. A visit is idle if it does not lower the least error of its view so far by this
+share; after so many idle visits a view is left alone: other views, or the values of its columns, stand in the way."""
 
 PREFETCH_PROPOSALS = 4
 """Prefetch distance: rows are touched this many proposals ahead of use, to hide memory latency."""
@@ -87,39 +86,77 @@ def _merge_codes(cells: Cells, parts: int) -> Ints:
     return np.unique(np.concatenate([line, parts + woven, alone]), return_inverse=True)[1]
 
 
-def fit(
-    start: Ints, views: Sequence[View], rng: np.random.Generator, *, hot: bool = True, progress: Progress = silent
-) -> Ints:
-    r"""Swap values between the rows of `start` until all views are close to their targets.
+def fit(start: Ints, views: Sequence[View], rng: np.random.Generator, *, progress: Progress = silent) -> Ints:
+    r"""Swap values between the rows of `start` until every view is as close to its target as its noise warrants.
 
-    .. math:: \sum_{views} \|N\,target - counts\|^2 / (N\,noise)^2
+    The error of a view is
 
-    decreases: every view is weighted by its noise. Swaps keep the distribution of each column. Early on, some that
-    increase the error are accepted (simulated annealing) unless `hot` is false, which preserves what `start` knows
-    beyond the views as far as they allow.
+    .. math:: \|N\,target - counts\|^2 / (N\,noise)^2
+
+    which is about 1 for the rows that were measured, so fitting further would follow the noise. Swaps keep the
+    distribution of each column, and only those that decrease the sum of all errors are made. Swaps between random rows
+    stop when the mean error is 1; guided swaps then mend the views that are still further away.
     """
     count, columns = start.shape
     if count < 2 or not views:
         return start
     state = _State.of(start, views)
-    unit = float(np.mean([w / np.sqrt(len(v.target) * w) for v, w in zip(views, state.weight, strict=True)]))
     proposals = -(-count * columns // 2)
-    cooling = COOLING_SWEEPS_OF_MANY if hot and count >= MANY_PARTICLES else COOLING_SWEEPS
-    for sweep in range(cooling + MAX_SETTLING_SWEEPS):
-        heat = (
-            START_TEMPERATURE * (END_TEMPERATURE / START_TEMPERATURE) ** (sweep / (cooling - 1)) * unit
-            if hot and sweep < cooling
-            else 0.0
-        )
+    total = MAX_BLIND_SWEEPS + MAX_GUIDED_ROUNDS
+    for sweep in range(MAX_BLIND_SWEEPS):
+        if state.errors().mean() <= TARGET_ERROR:
+            break
         first, second = rng.integers(count, size=(2, proposals), dtype=np.int32)
         column = rng.integers(columns, size=proposals, dtype=np.int32)
-        patience = rng.standard_exponential(proposals, dtype=np.float32) * np.float32(heat)
-        gain = -_sweep(state.rows, first, second, column, patience, *state.arrays())
-        progress("fitting", sweep + 1, cooling + MAX_SETTLING_SWEEPS)
-        if not heat and gain < SETTLED_GAIN * len(views):
+        gain = -_sweep(state.rows, first, second, column, *state.arrays())
+        progress("fitting", sweep + 1, total)
+        if gain < SETTLED_GAIN * len(views):
             break
-    progress("fitting", cooling + MAX_SETTLING_SWEEPS, cooling + MAX_SETTLING_SWEEPS)
+    _guide(state, _finest(views), rng, progress)
+    progress("fitting", total, total)
     return state.codes()
+
+
+def _finest(views: Sequence[View]) -> dict[tuple[int, ...], int]:
+    """The index of the view with the most places, and of those with the least noise, of each set of columns."""
+    found: dict[tuple[int, ...], int] = {}
+    for index, view in enumerate(views):
+        best = views[found.setdefault(view.columns, index)]
+        if (len(view.target), -view.noise) > (len(best.target), -best.noise):
+            found[view.columns] = index
+    return {columns: index for columns, index in found.items() if len(columns) > 1}
+
+
+def _guide(state: _State, finest: Mapping[tuple[int, ...], int], rng: np.random.Generator, progress: Progress) -> None:
+    """Mend views that are further from their targets than noise: swap values among rows of over-full cells.
+
+    Where one column is almost a function of another, few rows are wrong, and two random rows hardly ever are two of
+    them. Rows of over-full cells are likely to be.
+    """
+    idle = dict.fromkeys(finest.values(), 0)
+    least = {index: state.error(index) for index in idle}
+    room = np.empty(len(state.rows), np.int32)
+    for done in range(MAX_GUIDED_ROUNDS):
+        visited = False
+        for columns, index in finest.items():
+            if idle[index] == MAX_IDLE_VISITS or state.error(index) <= TARGET_ERROR:
+                continue
+            visited = True
+            entries = np.array([state.entry(column, index) for column in columns], np.uint32)
+            numbers = rng.random(len(state.rows), np.float32)
+            found = _overfull_rows(
+                state.rows, np.array(columns), entries, state.offsets, state.residual, state.target, numbers, room
+            )
+            for column in columns:
+                first, second = rng.permutation(room[:found])[: found // 2 * 2].reshape(2, -1)
+                _sweep(state.rows, first, second, np.full(len(first), column, np.int32), *state.arrays())
+            if (error := state.error(index)) < (1 - IDLE_GAIN) * least[index]:
+                least[index] = error
+            else:
+                idle[index] += 1
+        if not visited:
+            return
+        progress("fitting", MAX_BLIND_SWEEPS + done + 1, MAX_BLIND_SWEEPS + MAX_GUIDED_ROUNDS)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -137,7 +174,9 @@ class _State:
     view: Ints
     others: tuple[tuple[Indices, Indices], ...]  # the other columns of each entry's view, and its index in their lines
     offsets: Indices
+    places: Ints  # position in `residual` where each view begins
     weight: Floats  # of views
+    target: Floats
     residual: Floats  # counts of the rows minus their targets
 
     @classmethod
@@ -175,12 +214,27 @@ class _State:
             offsets=np.concatenate([table.ravel() for table in tables]).astype(np.uint32),
             # Counts are whole numbers: even without noise they miss each target by up to about half a row.
             weight=np.array([1 / ((count * v.noise) ** 2 + len(v.target) / 4) for v in views]),
+            places=np.cumsum([0, *(len(view.target) for view in views)]),
+            target=np.concatenate([count * view.target for view in views]),
             residual=np.concatenate(residual),
         )
 
     def arrays(self) -> tuple[Any, ...]:
         """The arguments of `_sweep` after the rows and the proposals."""
         return self.begin, self.others, self.offsets, self.weight[self.view], self.residual
+
+    def errors(self) -> Floats:
+        """The error of each view: about 1 for the rows that were measured."""
+        return np.add.reduceat(self.residual**2, self.places[:-1]) * self.weight
+
+    def error(self, index: int) -> float:
+        """The error of one view."""
+        residual = self.residual[self.places[index] : self.places[index + 1]]
+        return float(residual @ residual * self.weight[index])
+
+    def entry(self, column: int, index: int) -> int:
+        """The index of a view in the lines of one of its columns."""
+        return int(np.searchsorted(self.view[self.begin[column] : self.begin[column + 1]], index))
 
     def codes(self) -> Ints:
         """The rows in the coding of `start`, after all swaps."""
@@ -211,7 +265,6 @@ def _sweep(
     first: NDArray[np.int32],
     second: NDArray[np.int32],
     column: NDArray[np.int32],
-    patience: NDArray[np.float32],
     begin: Indices,
     others: tuple[tuple[Indices, Indices], ...],
     offsets: Indices,
@@ -220,7 +273,7 @@ def _sweep(
 ) -> float:
     """Propose swaps one after the other: rows first[t] and second[t] exchange their values of column[t].
 
-    A swap is made if it changes the error by less than patience[t]. Returns the total change of the error.
+    A swap is made if it decreases the error. Returns the total change of the error.
     """
     touched = np.empty((weight.shape[0] + 1, 4), np.uint32)
     moved = 0.0
@@ -247,7 +300,7 @@ def _sweep(
             touched[count, 0], touched[count, 1] = i_at + a_at, h_at + b_at
             touched[count, 2], touched[count, 3] = i_at + b_at, h_at + a_at
             count += np.uint64(counts)
-        if change < patience[t]:
+        if change < 0.0:
             rows[i, j], rows[h, j] = b, a
             moved += change
             for m in range(count):
@@ -256,3 +309,30 @@ def _sweep(
                 residual[touched[m, 2]] += 1.0
                 residual[touched[m, 3]] += 1.0
     return moved
+
+
+@njit(cache=True, nogil=True)
+def _overfull_rows(
+    rows: Indices,
+    columns: Ints,
+    entries: Indices,
+    offsets: Indices,
+    residual: Floats,
+    target: Floats,
+    numbers: NDArray[np.float32],
+    found: NDArray[np.int32],
+) -> int:
+    """List rows in cells of a view that hold more rows than their target, and return how many there are.
+
+    A row is listed with probability min(1, 2·excess/count): twice as many rows of each cell as are to leave it.
+    """
+    count = 0
+    for i in range(rows.shape[0]):
+        at = np.uint64(0)
+        for m in range(columns.shape[0]):
+            at += offsets[rows[i, columns[m]] + entries[m]]
+        excess = residual[at]
+        if excess > 0.0 and numbers[i] * (excess + target[at]) < 2.0 * excess:
+            found[count] = i
+            count += 1
+    return count

@@ -78,7 +78,7 @@ def synthesise(
     held = [np.repeat(np.arange(len(mass)), multiplicities(mass, count)) for mass in masses]
     known = None if public is None else [c.to_cells(x, g) for c, x, g in zip(schema, public, fine, strict=True)]
     start = _initial_rows(held, known, rng)
-    fitted = fit(start, _make_views(layers[int(detailed) :], base), rng, hot=public is None, progress=progress)
+    fitted = fit(start, _make_views(layers[int(detailed) :], base), rng, progress=progress)
     copies = multiplicities(np.full(count, 1 / count), rows)
     codes = rng.permutation(np.repeat(fitted, copies, axis=0), axis=0)
 

@@ -436,6 +436,38 @@ class CertificateRecord:
 
 
 @dataclass(frozen=True, slots=True)
+class MisfitRecord:
+    columns: Columns = said("The columns of the table.", RECOMPUTED)
+    misfit: Loss = said(
+        "The distance of the emitted rows from its noisy counts, as a multiple of the distance that noise gives the "
+        "real rows: about 1 for those.",
+        RECOMPUTED,
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class FunctionRecord:
+    source: Name = said("The column that seems to determine the other.", RECOMPUTED)
+    derived: Name = said("The column that looks like a function of it.", RECOMPUTED)
+    share: Loss = said("The estimated share of the rows that contradict the function.", RECOMPUTED)
+
+
+@dataclass(frozen=True, slots=True)
+class FitRecord:
+    """How close the emitted rows are to the noisy tables. No bound depends on it."""
+
+    tables: Count = said("The number of noisy tables of several columns.", RECOMPUTED)
+    furthest: Annotated[tuple[MisfitRecord, ...], Limits({"minItems": 1, "maxItems": 5})] = said(
+        "The tables that the rows are furthest from, the furthest first.", RECOMPUTED
+    )
+    functions: Annotated[tuple[FunctionRecord, ...], Limits({"maxItems": 5})] = said(
+        "Pairs of columns whose noisy counts look like a function. If it is one, declaring it in the schema saves "
+        "budget.",
+        RECOMPUTED,
+    )
+
+
+@dataclass(frozen=True, slots=True)
 class RecomputeRecord:
     plug_in_failure_probability: Rational = said(
         "The failure probability of the plug-in certificate; an exact rational.", RECOMPUTED
@@ -485,6 +517,11 @@ class Record:
         CROSS_CHECKED,
     )
     certificate: CertificateRecord = said("The certified bounds.", RECOMPUTED)
+    fit: FitRecord | None = said_if_any(
+        "How close the rows are to the noisy counts; absent if no table of several columns has all its counts, and in "
+        "releases of earlier versions.",
+        RECOMPUTED,
+    )
     recompute: RecomputeRecord = said(
         "The inputs of the plug-in certificate, besides the noisy counts and the emitted rows.", CROSS_CHECKED
     )

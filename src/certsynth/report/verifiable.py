@@ -12,6 +12,7 @@ CHECKS = {
     "measurements": "the noisy counts are complete and those of the stated columns",
     "privacy": "every step has its share of the stated {sign} and the noise that this share requires, {adding}",
     "method": "mechanism, resolution and subsets of columns are as stated",
+    "fit": "how close the rows are to the noisy counts, recomputed",
     "plug-in certificate": "the plug-in certificate, recomputed from the noisy counts and the synthetic rows",
     "direct certificate": "the direct certificate, recomputed from its noisy losses",
     "bound": "the bound is the smaller of its parts, and their failure probabilities fit into one",

@@ -14,6 +14,7 @@ from certsynth.record.record import (
     CertificateRecord,
     DirectRecord,
     DirectTerms,
+    FitRecord,
     PlugInRecord,
     PlugInRecords,
     PlugInTerms,
@@ -56,6 +57,7 @@ def view(record: Record, schema: Schema, table: Mapping[str, Any]) -> Json:
         "certificates_text": _certificates_text(certificate),
         "certificates": _certificates(certificate),
         "diagnostic": _diagnostic(certificate.plug_in),
+        "fit": _fit(record.fit),
         "choice": choice_view(record),
         "subsets": _subsets(certificate, schema),
         "columns": {"drawn": columns[:MAX_DRAWN_COLUMNS], "listed": columns[MAX_DRAWN_COLUMNS:]},
@@ -311,6 +313,18 @@ def _diagnostic(plug_in: PlugInRecords) -> Json | None:
             }
             for proxy, each in plug_in.by_loss.items()
         ],
+    }
+
+
+def _fit(fit: FitRecord | None) -> Json | None:
+    if fit is None:
+        return None
+    return {
+        "sentence": f"The {words.fit(fit)}.",
+        "furthest": [
+            {"columns": words.table_name(each.columns), "misfit": numerals.figure(each.misfit)} for each in fit.furthest
+        ],
+        "functions": [f"{each}." for each in words.likely_functions(fit)],
     }
 
 
