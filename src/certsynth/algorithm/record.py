@@ -12,12 +12,15 @@ from certsynth.algorithm.values import Chosen, Measured, Outcome
 from certsynth.artefact import Release
 from certsynth.artefact.certificate import path_length
 from certsynth.certificate.seed import seed_of
+from certsynth.domain import Schema
+from certsynth.domain.derivation import Lookup
 from certsynth.mechanisms import Guarantee, Neighbours
 from certsynth.mechanisms.guarantee import decimal_text
 from certsynth.planning.choice import Design
 from certsynth.record.record import (
     FORMAT,
     ComparedRecord,
+    DerivedRecord,
     LayerRecord,
     MethodRecord,
     PrivacyRecord,
@@ -32,7 +35,7 @@ def record(this: Run, outcome: Outcome) -> Release:
     made = Record(
         format=FORMAT,
         certsynth=importlib.metadata.version("certsynth"),
-        table=TableRecord(this.schema.name, this.schema.unit, tuple(this.schema.names)),
+        table=table_record(this.schema),
         privacy=_privacy(this, outcome),
         asked=asked_record(this.asked, this.settings),
         release=_method(this, outcome),
@@ -51,6 +54,15 @@ def record(this: Run, outcome: Outcome) -> Release:
     )
 
 
+def table_record(schema: Schema) -> TableRecord:
+    """Record the table that a schema describes."""
+    derived = tuple(
+        DerivedRecord(f.column.name, f.sources, "map" if isinstance(f.function, Lookup) else "expression")
+        for f in schema.formulas
+    )
+    return TableRecord(schema.name, schema.unit, tuple(schema.names), derived=derived or None)
+
+
 def _privacy(this: Run, outcome: Outcome) -> PrivacyRecord:
     """Record the cost of the release, composed of the costs that mechanisms returned."""
     guarantee = Guarantee.composed(part.cost for part in outcome.spent)
@@ -66,7 +78,8 @@ def _privacy(this: Run, outcome: Outcome) -> PrivacyRecord:
 def _method(this: Run, outcome: Outcome) -> MethodRecord:
     """Record the measurements and the method that fitted rows."""
     settings, measurement, layers = this.settings, outcome.measured.last, outcome.chosen.choice.layers
-    strategy, workload = measurement.strategy, settings.workload(this.schema)
+    strategy, names = measurement.strategy, this.schema.names
+    workload = tuple(tuple(names[j] for j in subset) for subset in settings.covered) if settings.named else None
     named: Mapping[str, Any] = {  # plain texts, which the record declares as literals
         "mechanism": strategy.name,
         "order": strategy.order,
@@ -74,8 +87,8 @@ def _method(this: Run, outcome: Outcome) -> MethodRecord:
         "loss": settings.loss,
     }
     return MethodRecord(
-        sparsity=settings.sparsity,
-        workload=None if workload is None else tuple(map(tuple, workload)),
+        sparsity=max(map(len, settings.covered)),
+        workload=workload,
         resolution=outcome.measured.resolution,
         dimension=outcome.chosen.dimension,
         growth=decimal_text(strategy.growth),
