@@ -109,8 +109,8 @@ def checked_settings(schema: Schema, options: Mapping[str, Any]) -> Settings:
     if schema.derivations:
         if not settings.certificate_share:
             raise InputError(
-                f"{sorted(schema.derived)[0]!r} is derived, and only the direct certificate covers derived columns: let "
-                "`certificate_share` be above 0, or remove the entry derived from the schema."
+                f"column {min(schema.derived)!r} is derived, and only the direct certificate covers derived columns: "
+                "let `certificate_share` be above 0, or remove the entry derived from the schema."
             )
         own = method.settings(schema.measured, measured_options(schema, options))
         settings = replace(own, certified=settings.subsets)

@@ -130,8 +130,8 @@ def measured_subsets(schema: Schema, named: Named) -> list[list[str]]:
         size = min(len(names), len(needed))
         if math.comb(len(needed), size) > MAX_SUBSETS:
             raise InputError(
-                f"a subset of the workload has derived columns that depend on {len(needed)} others, too many to measure "
-                "together: name fewer columns in it."
+                f"a subset of the workload has derived columns that depend on {len(needed)} others, too many to "
+                "measure together: name fewer columns in it."
             )
         found.update(dict.fromkeys(itertools.combinations(needed, size)))
     return [list(names) for names in found]

@@ -121,8 +121,8 @@ def sample(
     through = _bound_through_release(release, clean, progress)
     if through is None and schema.derivations:
         raise InputError(
-            "new rows with derived columns are certified by comparing them with the released rows, for which these have "
-            "too many columns or labels: use the released rows, or remove the entries derived from the schema."
+            "new rows with derived columns are certified by comparing them with the released rows, for which these "
+            "have too many columns or labels: use the released rows, or remove the entries derived from the schema."
         )
     return Sample(
         table=to_frame(frame, schema, table, clean),

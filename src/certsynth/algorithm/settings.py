@@ -54,10 +54,12 @@ class Settings:
     """The checked settings of a release. An open setting is None if the data or the plan determine it.
 
     `subsets` are those that are measured; `named` says that they were listed explicitly, otherwise they are all subsets
-    of one size. `certified` are the subsets that the certificate covers, if the schema has derived columns: these are
-    not measured, so positions in `certified` refer to the schema, and those in `subsets` to its measured columns. `method` names the method; `detail` says where values are placed inside their cells;
-    `choice_share` is the share of the budget for choosing what to measure; `as_printed` selects the proxy losses as
-    printed in the paper; `lattice_columns` is the largest subset that the direct certificate compares on a lattice.
+    of one size. `method` names the method; `detail` says where values are placed inside their cells; `choice_share` is
+    the share of the budget for choosing what to measure; `as_printed` selects the proxy losses as printed in the paper;
+    `lattice_columns` is the largest subset that the direct certificate compares on a lattice.
+
+    If the schema has derived columns, `certified` are the subsets that the certificate covers. Positions in `certified`
+    are those in the schema; positions in `subsets`, those in its measured part.
     """
 
     privacy: Privacy

@@ -21,7 +21,6 @@ from certsynth.algorithm.record import record
 from certsynth.algorithm.task import Task
 from certsynth.algorithm.values import Certified, Chosen, Counted, Fitted, Measured, Outcome
 from certsynth.artefact import Release, certificate_record, cleaned_table
-from certsynth.artefact.table import with_derived
 from certsynth.artefact.steps import (
     LOSS_OF_ROWS,
     LOSS_OF_SINGLES,
@@ -31,6 +30,7 @@ from certsynth.artefact.steps import (
     choice_name,
     measurement_name,
 )
+from certsynth.artefact.table import with_derived
 from certsynth.mechanisms import Sensitivity, measure_scalars
 
 

@@ -16,8 +16,8 @@ from certsynth.algorithm.checks import MAX_DELTA, exact_rational
 from certsynth.algorithm.expected_steps import expected_steps, split_of, steps_problem, values_problem
 from certsynth.algorithm.fitting import support_name
 from certsynth.algorithm.method import method_named
-from certsynth.algorithm.record import table_record
 from certsynth.algorithm.recompute import recomputed, recomputed_direct, stated_proxies, stated_settings
+from certsynth.algorithm.record import table_record
 from certsynth.algorithm.settings import Settings
 from certsynth.artefact import measurements as archive
 from certsynth.artefact.certificate import direct_record, path_length

@@ -102,8 +102,8 @@ class TableRecord:
     unit: Name = said("The unit that one row describes.", RECOMPUTED)
     columns: Columns = said("The columns that were released, in order.", RECOMPUTED)
     derived: Annotated[tuple[DerivedRecord, ...], AT_LEAST_ONE] | None = said_if_any(
-        "The derived columns, if there are any: they were not measured, but computed from other synthetic columns. Only "
-        "the direct certificate covers them.",
+        "The derived columns, if there are any: they were not measured, but computed from other synthetic columns. "
+        "Only the direct certificate covers them.",
         RECOMPUTED,
     )
 
