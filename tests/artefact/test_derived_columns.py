@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 from dataclasses import replace
 from pathlib import Path
@@ -13,6 +14,7 @@ from forging import copied
 
 from certsynth import CertifiedSynthesizer, Release, Schema, certify, evaluate, plan, release
 from certsynth.algorithm.request import measured_subsets
+from certsynth.artefact.document import to_json
 from certsynth.artefact.table import write_table
 from certsynth.domain import Rule
 from certsynth.errors import InputError
@@ -143,6 +145,19 @@ def test_a_folder_with_other_derived_values_is_refused(tmp_path: Path):
         copied(made, tmp_path / "plain", schema_toml=plain.to_toml().encode())
 
 
+def test_a_certificate_that_claims_more_columns_at_once_is_refused(tmp_path: Path):
+    """Derived columns are in no measurement, so their subsets are checked against what was asked for."""
+    made = release(derived(100), DERIVED, out=tmp_path / "out", **QUICK)
+    document = made.document
+    document["release"]["sparsity"] = 3
+    bound = document["certificate"]["direct"]["bound"]
+    triples = [list(names) for names in itertools.combinations(DERIVED.names, 3)]
+    document["certificate"]["subsets"] = [{"columns": names, "bound": bound} for names in triples]
+    checks = {c["name"]: c for c in copied(made, tmp_path / "copy", certificate_json=to_json(document))}
+    assert checks["bound"]["ok"], "control: the bounds fit each other"
+    assert checks["method"]["detail"] == "the subsets of columns are not those that were asked for"
+
+
 @pytest.mark.parametrize("form", ["csv", "parquet", "lazy frame"])
 def test_every_reader_counts_the_measured_columns(form: str, tmp_path: Path):
     data = derived(150)
@@ -217,13 +232,14 @@ def test_certify_and_evaluate_need_no_sources():
 
 
 def test_a_plan_is_of_all_columns():
-    found = plan(DERIVED, rows=200, epsilon=3, resolution=3, mechanism="identity")
-    assert (found.columns, found.sparsity, found.workload) == (5, 2, None)
-    part = plan(NATIVE, rows=200, epsilon=3, resolution=3, mechanism="identity")
+    asked: dict[str, Any] = {"rows": 200, "epsilon": 3, "mechanism": "identity"}
+    found = plan(DERIVED, columns=["kind", "c"], **asked)
+    assert (found.columns, found.sparsity, found.workload) == (2, 2, None)
+    part = plan(NATIVE, columns=["c"], **asked)
     assert found.choice.predicted_bound == part.choice.predicted_bound, "nothing more is measured"
     assert found.choice.seconds >= part.choice.seconds
-    named = plan(DERIVED, rows=200, epsilon=3, resolution=3, mechanism="identity", subsets=[["kind", "a"], ["c"]])
-    assert (named.columns, named.workload) == (3, [["kind", "a"], ["c"]])
+    named = plan(DERIVED, subsets=[["kind"], ["c"]], **asked)
+    assert (named.columns, named.workload) == (2, [["kind"], ["c"]])
 
 
 def test_samples_have_derived_columns_and_a_bound_that_covers_them():

@@ -276,6 +276,8 @@ def _method(release: Release) -> Answer:
         return False, "some subsets of columns were not measured, and no workload says so"
     if len({j for subset in covered for j in subset}) != columns:
         return False, "the workload leaves out a column of the release"
+    if covered != settings.covered:
+        return False, "the subsets of columns are not those that were asked for"
     resolutions = {how.resolution, how.measured[-1].resolution, chosen.resolution}
     if chosen.mechanism != how.mechanism or len(resolutions) > 1:
         return False, "the mechanism or resolution is not the one that was chosen"
