@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 import datetime
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from certsynth import Schema
 from certsynth.artefact.table import with_derived
+from certsynth.domain.derivation import read_derivation
 from certsynth.errors import SchemaError
 
 INDUSTRY = """
@@ -408,3 +412,37 @@ def test_maps_outside_the_schemas_folder_are_refused(tmp_path: Path):
 def test_rules_on_measured_columns_stay_with_them():
     schema = Schema.parse(HOURS + year("hours * 52") + '[[rule]]\nimpossible = "hours > 80"\n')
     assert len(schema.measured.constraints) == 1
+
+
+TEXTS = st.sampled_from(
+    ["farm", "mine", "shop", "goods", "services", "", "hours", "group", "industry", "1", "nan", "\x00"]
+)
+VALUES = st.one_of(
+    TEXTS, st.text(max_size=5), st.integers(), st.floats(), st.booleans(), st.dates(), st.none(), st.lists(TEXTS)
+)
+ENTRIES = st.one_of(
+    VALUES,
+    st.fixed_dictionaries({"from": VALUES, "map": st.one_of(VALUES, st.dictionaries(TEXTS, VALUES, max_size=5))}),
+    st.fixed_dictionaries(
+        {"from": st.just("industry"), "map": st.fixed_dictionaries(dict.fromkeys(("farm", "mine", "shop"), TEXTS))}
+    ),
+    st.fixed_dictionaries(
+        {"expression": st.one_of(VALUES, st.sampled_from(["hours", "hours * 2", "group", "hours > 3"]))}
+    ),
+)
+
+
+@given(entry=ENTRIES, column=st.sampled_from(["industry", "group", "hours"]))
+def test_whatever_is_written_is_refused_in_one_line_or_kept(entry: object, column: str):
+    plain = Schema.parse(INDUSTRY + GROUP + HOURS)
+    try:
+        schema = replace(plain, derivations=(read_derivation(entry, column, None),))
+    except SchemaError as error:
+        message = str(error)
+    else:
+        message = ""
+    if message:
+        assert "\n" not in message
+        return
+    assert Schema.parse(schema.to_toml()) == schema
+    assert len(derive(schema, industry=["shop"], group=["goods"], hours=[7])[column]) == 1
