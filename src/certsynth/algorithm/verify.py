@@ -397,20 +397,21 @@ def _bound(release: Release) -> Answer:
     """The headline is the smaller of its parts, and their failure probabilities make up one."""
     stated = release.record.certificate
     direct, single, plug = stated.direct, stated.single_column, stated.plug_in.tightest
+    own = {s.columns: s.bound for s in plug.subsets} if plug else {}
+    covered = [tuple(release.schema.names[j] for j in subset) for subset in release.subsets]
+    complete = set(covered) <= set(own)  # derived columns are not in the plug-in certificate
     leading: DirectRecord | PlugInRecord | None = direct
-    if plug and (direct is None or (direct.bound >= plug.bound and not release.schema.derivations)):
+    if plug and (direct is None or (direct.bound >= plug.bound and complete)):
         leading = plug
     if leading is None:
         return False, "there is nothing that certifies"
     least = min([leading.bound] + ([single.bound] if single else []))
     if not _close([stated.bound], [leading.bound]) or not _close([stated.single_column_bound], [least]):
-        return False, "the stated bound is not the smaller of the direct and the plug-in bound that cover all subsets"
+        return False, "the stated bound is not the smaller one of those that cover all subsets"
     kind = "direct" if leading is direct else "plug-in"
     if stated.kind != kind or stated.terms != leading.terms:
         return False, "the stated kind or terms are not those of the smaller bound"
-    names, most = release.schema.names, direct.bound if direct else 1.0
-    own = {s.columns: s.bound for s in plug.subsets} if plug else {}
-    covered = [tuple(names[j] for j in subset) for subset in release.subsets]
+    most = direct.bound if direct else 1.0
     for subset, columns in zip(stated.subsets, covered, strict=True):
         if subset.columns != columns or not _close([subset.bound], [min(own.get(columns, 1.0), most)]):
             return False, "the bound of a subset is not the smaller of its parts"
@@ -419,7 +420,7 @@ def _bound(release: Release) -> Answer:
     failure = sum(1 - part.confidence for part in (plug, direct, single) if part)
     if abs(failure - (1 - stated.confidence)) > 1e-12:
         return False, "the parts fail together with another probability than the stated confidence allows"
-    why = "the only part that covers derived columns" if release.schema.derivations else "the smaller of its parts"
+    why = "the smaller of its parts" if complete or not plug else "the only part that covers all subsets"
     return True, f"{upward(stated.bound)} ({kind}) at confidence {stated.confidence!r}: {why}"
 
 
