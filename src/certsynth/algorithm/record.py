@@ -13,7 +13,6 @@ from certsynth.artefact import Release
 from certsynth.artefact.certificate import path_length
 from certsynth.certificate.seed import seed_of
 from certsynth.domain import Schema
-from certsynth.domain.derivation import Lookup
 from certsynth.mechanisms import Guarantee, Neighbours
 from certsynth.mechanisms.guarantee import decimal_text
 from certsynth.planning.choice import Design
@@ -56,9 +55,10 @@ def record(this: Run, outcome: Outcome) -> Release:
 
 def table_record(schema: Schema) -> TableRecord:
     """Record the table that a schema describes."""
+    mapped = {each.column for each in schema.derivations if each.expression is None}
     derived = tuple(
-        DerivedRecord(f.column.name, f.sources, "map" if isinstance(f.function, Lookup) else "expression")
-        for f in schema.formulas
+        DerivedRecord(name, sources, "map" if name in mapped else "expression")
+        for name, sources in schema.sources.items()
     )
     return TableRecord(schema.name, schema.unit, tuple(schema.names), derived=derived or None)
 

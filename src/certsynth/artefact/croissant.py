@@ -55,7 +55,7 @@ def describe_croissant(
 ) -> dict[str, Any]:
     """Return croissant.json: the two files, each with its name and SHA-256, their columns, and the kind of data."""
     said = summary(schema, record)
-    sources = {formula.column.name: formula.sources for formula in schema.formulas}
+    sources = schema.sources
     return {
         "@context": _CONTEXT,
         "@type": "sc:Dataset",

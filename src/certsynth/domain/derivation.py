@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import datetime
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from graphlib import CycleError, TopologicalSorter
 from pathlib import Path
 from typing import Any
 
@@ -287,28 +288,14 @@ def _labels(column: Column) -> tuple[str, ...]:
     return column.values
 
 
-def _in_order(formulas: Iterable[Formula]) -> tuple[Formula, ...]:
+def _in_order(formulas: Sequence[Formula]) -> tuple[Formula, ...]:
     """Each formula after those of the derived columns that it reads."""
-    waiting = {formula.column.name: formula for formula in formulas}
-    ordered: list[Formula] = []
-    while waiting:
-        ready = [formula for formula in waiting.values() if not any(name in waiting for name in formula.sources)]
-        if not ready:
-            raise SchemaError(
-                f"the columns {list_names(_circle(waiting))} are derived from each other in a circle: remove the entry "
-                "derived from one of them."
-            )
-        ordered += ready
-        for formula in ready:
-            del waiting[formula.column.name]
-    return tuple(ordered)
-
-
-def _circle(waiting: Mapping[str, Formula]) -> list[str]:
-    """Columns that are derived from each other in a circle, each from the next."""
-    path: list[str] = []
-    name = next(iter(waiting))
-    while name not in path:
-        path.append(name)
-        name = next(source for source in waiting[name].sources if source in waiting)
-    return path[path.index(name) :]
+    known = {formula.column.name: formula for formula in formulas}
+    try:
+        order = list(TopologicalSorter({name: formula.sources for name, formula in known.items()}).static_order())
+    except CycleError as error:
+        circle = list_names(name for name in known if name in error.args[1])
+        raise SchemaError(
+            f"the columns {circle} are derived from each other in a circle: remove the entry derived from one of them."
+        ) from None
+    return tuple(known[name] for name in order if name in known)

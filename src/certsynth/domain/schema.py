@@ -104,7 +104,7 @@ class Schema:
 
     def _refuse_rules_on_derived(self) -> None:
         """Rows are repaired before derived columns are computed, so rules must be about the other columns."""
-        sources = {formula.column.name: formula.sources for formula in self.formulas}
+        sources = self.sources
         for constraint in self.constraints:
             for name in constraint.columns:
                 if name in sources:
@@ -160,6 +160,12 @@ class Schema:
     def derived(self) -> frozenset[str]:
         """The names of the derived columns."""
         return frozenset(each.column for each in self.derivations)
+
+    @property
+    def sources(self) -> dict[str, tuple[str, ...]]:
+        """The columns that each derived column is computed from, in the order of the schema."""
+        found = {formula.column.name: formula.sources for formula in self.formulas}
+        return {name: found[name] for name in self.names if name in found}
 
     @property
     def measured(self) -> Schema:

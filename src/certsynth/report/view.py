@@ -66,10 +66,7 @@ def view(record: Record, schema: Schema, table: Mapping[str, Any]) -> Json:
         ],
         "rules": words.rules(len(schema.rules)),
         "derived": words.derived(
-            [
-                (numerals.text(formula.column.name), [numerals.text(name) for name in formula.sources])
-                for formula in schema.formulas
-            ]
+            [(numerals.text(name), list(map(numerals.text, sources))) for name, sources in schema.sources.items()]
         ),
         "verify": {
             "commands": words.commands(),
