@@ -56,16 +56,16 @@ def expected_steps(
         changes_of_all = sensitivity(m.marginals, m.strategy)
         amount = settings.measurement_budget.amount * share if changes_of_all else Fraction(0)
         found.append(Expected(measurement_name(max(map(len, tables)), settings.sparsity), amount, changes_of_all))
-    fine = LatticeQuery.of(schema, settings.subsets, lattice_columns=settings.lattice_columns)
+    fine = LatticeQuery.of(schema, settings.covered, lattice_columns=settings.lattice_columns)
     if settings.candidates > 1:
         change = choice_sensitivity(fine, settings.neighbours)
         cost = cost_of_choice(budget.share(settings.selection_share))
         choice = Sensitivity(change, change**2)
         found.append(Expected(choice_name(settings.candidates), cost.amount, choice, noised=False))
-    if settings.displacement_share and (most := farthest(schema, last.marginals)):
+    if settings.displacement_share and (most := farthest(schema.measured, last.marginals)):
         add(MEAN_DISPLACEMENT, settings.displacement_share, most)
     if settings.certificate_share:
-        for_all, for_single = certificate_shares(settings.subsets)
+        for_all, for_single = certificate_shares(settings.covered)
         add(LOSS_OF_ROWS, settings.certificate_share * for_all, _change(fine, settings, rows))
         if for_single:
             add(LOSS_OF_SINGLES, settings.certificate_share * for_single, _change(single_columns(fine), settings, rows))

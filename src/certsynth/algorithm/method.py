@@ -8,13 +8,14 @@ from __future__ import annotations
 
 import importlib
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Protocol
 
 import numpy as np
 
 from certsynth.algorithm.fitting import FitRequest
 from certsynth.algorithm.registry import DEFAULT, METHODS, method_names
+from certsynth.algorithm.request import measured_options
 from certsynth.algorithm.settings import Settings
 from certsynth.algorithm.task import Task
 from certsynth.algorithm.values import Chosen, Means, PrivateTable
@@ -70,7 +71,11 @@ class Method(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Run:
-    """The inputs of one release. `asked` are the given options, checked one by one."""
+    """The inputs of one release. `asked` are the given options, checked one by one.
+
+    `schema` and `lattice` are of all columns; `settings`, `public` rows and the tables to be counted, of the measured
+    ones.
+    """
 
     method: Method
     asked: Mapping[str, Any]
@@ -95,8 +100,20 @@ def method_for(options: Mapping[str, Any]) -> Method:
 
 
 def checked_settings(schema: Schema, options: Mapping[str, Any]) -> Settings:
-    """Derive settings from options and the defaults of their method; raise InputError if they conflict."""
-    settings = method_for(options).settings(schema, options)
+    """Derive settings from options and the defaults of their method; raise InputError if they conflict.
+
+    A method sees the measured columns only; the certificate covers the derived ones as well.
+    """
+    method = method_for(options)
+    settings = method.settings(schema, options)
+    if schema.derivations:
+        if not settings.certificate_share:
+            raise InputError(
+                f"column {min(schema.derived)!r} is derived, and only the direct certificate covers derived columns: "
+                "let `certificate_share` be above 0, or remove the entry derived from the schema."
+            )
+        own = method.settings(schema.measured, measured_options(schema, options))
+        settings = replace(own, certified=settings.subsets)
     if settings.measurement_budget.amount <= 0:
         raise InputError("`certificate_share` leaves nothing for the rows themselves; lower it.")
     return settings

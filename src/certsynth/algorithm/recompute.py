@@ -39,9 +39,9 @@ def recomputed(release: Release, rows: Sequence[np.ndarray], *, progress: Progre
     how = release.record.recompute
     return plug_in(
         full,
-        release.schema,
-        rows,
-        subsets=release.subsets,
+        release.schema.measured,
+        release.schema.measured_part(rows),
+        subsets=stated_settings(release).subsets if release.schema.derivations else release.subsets,
         beta=how.plug_in_failure_probability,
         draws=how.draws,
         seed=seed_of(release.measurements),
@@ -54,11 +54,11 @@ def recomputed(release: Release, rows: Sequence[np.ndarray], *, progress: Progre
 def recomputed_direct(release: Release, settings: Settings) -> tuple[Direct | None, Direct | None]:
     """The direct certificates from their noisy losses: of all subsets together, and of single columns."""
     privacy = release.record.privacy
-    fine = LatticeQuery.of(release.schema, settings.subsets, lattice_columns=settings.lattice_columns)
+    fine = LatticeQuery.of(release.schema, settings.covered, lattice_columns=settings.lattice_columns)
     beta = settings.direct_beta(alone=as_full_measurements(release.measurements) is None)
     counted = step_on(privacy, ROW_COUNT)
     hidden = settings.neighbours is Neighbours.ADD_REMOVE
-    shares = certificate_shares(settings.subsets)
+    shares = certificate_shares(settings.covered)
     found: list[Direct | None] = []
     for what, share, bare in zip((LOSS_OF_ROWS, LOSS_OF_SINGLES), shares, (fine, single_columns(fine)), strict=True):
         noisy = step_on(privacy, what)

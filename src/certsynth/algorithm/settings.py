@@ -53,10 +53,13 @@ DIRECT_BETA = Fraction(9, 10)
 class Settings:
     """The checked settings of a release. An open setting is None if the data or the plan determine it.
 
-    `subsets` are those that the certificate covers; `named` says that they were listed explicitly, otherwise they are
-    all subsets of one size. `method` names the method; `detail` says where values are placed inside their cells;
-    `choice_share` is the share of the budget for choosing what to measure; `as_printed` selects the proxy losses as
-    printed in the paper; `lattice_columns` is the largest subset that the direct certificate compares on a lattice.
+    `subsets` are those that are measured; `named` says that they were listed explicitly, otherwise they are all subsets
+    of one size. `method` names the method; `detail` says where values are placed inside their cells; `choice_share` is
+    the share of the budget for choosing what to measure; `as_printed` selects the proxy losses as printed in the paper;
+    `lattice_columns` is the largest subset that the direct certificate compares on a lattice.
+
+    If the schema has derived columns, `certified` are the subsets that the certificate covers. Positions in `certified`
+    are those in the schema; positions in `subsets`, those in its measured part.
     """
 
     privacy: Privacy
@@ -77,10 +80,16 @@ class Settings:
     choice_share: Fraction = Fraction(0)
     as_printed: bool = False
     lattice_columns: int = LATTICE_COLUMNS
+    certified: tuple[Subset, ...] | None = None
+
+    @property
+    def covered(self) -> tuple[Subset, ...]:
+        """The subsets of the schema's columns that the certificate covers."""
+        return self.subsets if self.certified is None else self.certified
 
     @property
     def sparsity(self) -> int:
-        """The largest number of columns that a statistic may use: the size of the largest subset."""
+        """The largest number of columns of a measured subset."""
         return max(map(len, self.subsets))
 
     def workload(self, schema: Schema) -> list[list[str]] | None:

@@ -50,7 +50,7 @@ def certificate_record(
     whole, one = (direct_record(each) if each else None for each in (direct, single))
     plug = plugged.tightest
     leading: PlugInRecord | DirectRecord | None = plug
-    if whole and (plug is None or whole.bound < plug.bound):
+    if whole and (plug is None or whole.bound < plug.bound or not _covers(plug, direct)):
         leading = whole
     assert leading
     return CertificateRecord(
@@ -67,13 +67,18 @@ def certificate_record(
     )
 
 
+def _covers(plug: PlugInRecord, direct: Direct | None) -> bool:
+    """Whether the plug-in certificate covers all subsets: subsets with derived columns have the direct one only."""
+    return direct is None or set(direct.subsets) <= {subset.columns for subset in plug.subsets}
+
+
 def _subsets(plug: PlugInRecord | None, direct: Direct | None) -> tuple[SubsetRecord, ...]:
     """Record each subset with the smaller of its plug-in bound and the direct bound, which is the same for all."""
-    most = float(direct.bound) if direct else 1.0
-    if plug is None:
-        assert direct
-        return tuple(SubsetRecord(tuple(columns), most) for columns in direct.subsets)
-    return tuple(SubsetRecord(subset.columns, min(subset.bound, most)) for subset in plug.subsets)
+    own = {subset.columns: subset.bound for subset in plug.subsets} if plug else {}
+    if direct is None:
+        return tuple(SubsetRecord(columns, bound) for columns, bound in own.items())
+    most = float(direct.bound)
+    return tuple(SubsetRecord(columns, min(own.get(columns, 1.0), most)) for columns in map(tuple, direct.subsets))
 
 
 def direct_record(direct: Direct) -> DirectRecord:

@@ -90,10 +90,22 @@ def _conditional(
 
 
 @dataclass(frozen=True, slots=True)
+class DerivedRecord:
+    column: Name = said("The derived column.", RECOMPUTED)
+    sources: Columns = said("The columns that it is computed from.", RECOMPUTED)
+    by: Literal["map", "expression"] = said("How it is computed; schema.toml has the map or expression.", RECOMPUTED)
+
+
+@dataclass(frozen=True, slots=True)
 class TableRecord:
     name: Name = said("The name of the table.", RECOMPUTED)
     unit: Name = said("The unit that one row describes.", RECOMPUTED)
     columns: Columns = said("The columns that were released, in order.", RECOMPUTED)
+    derived: Annotated[tuple[DerivedRecord, ...], AT_LEAST_ONE] | None = said_if_any(
+        "The derived columns, if there are any: they were not measured, but computed from other synthetic columns. "
+        "Only the direct certificate covers them.",
+        RECOMPUTED,
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -351,7 +363,7 @@ class PlugInRecord:
     confidence: Confidence = said("The probability that all of its bounds hold together.", RECOMPUTED)
     terms: PlugInTerms = said("The terms that add up to the largest bound; a sum above 1 is a bound of 1.", RECOMPUTED)
     subsets: Annotated[tuple[PlugInSubset, ...], AT_LEAST_ONE] = said(
-        "Every subset of columns that the certificate covers.", RECOMPUTED
+        "Every subset of columns that the certificate covers: only measured columns.", RECOMPUTED
     )
     diagnostic: DiagnosticRecord = said(
         "Whether a better fit would help: the loss of the fit compared with that of the noise.", RECOMPUTED
@@ -409,15 +421,15 @@ class CertificateRecord:
 
     bound: Bound = said(
         "No 1-Lipschitz statistic of the columns of a subset is off by more than this: the smaller of the direct and "
-        "the plug-in bound.",
+        "the plug-in bound; the direct one if there are derived columns.",
         RECOMPUTED,
     )
     confidence: Confidence = said("The probability that all bounds hold.", CROSS_CHECKED)
-    kind: Kind = said("Which of the two bounds is the smaller.", RECOMPUTED)
+    kind: Kind = said("Which of the two bounds it is.", RECOMPUTED)
     terms: PlugInTerms | DirectTerms = said("The terms that add up to the bound.", RECOMPUTED)
     single_column_bound: Bound = said("The bound for statistics of one column: never above `bound`.", RECOMPUTED)
     subsets: Annotated[tuple[SubsetRecord, ...], AT_LEAST_ONE] = said(
-        "The bound of each subset: the smaller of its plug-in bound and the direct bound.", RECOMPUTED
+        "The bound of each subset: the smaller of its plug-in bound, if it has one, and the direct bound.", RECOMPUTED
     )
     direct: DirectRecord | None = said(
         "The direct certificate for all subsets together; null if there is none.", RECOMPUTED

@@ -38,6 +38,10 @@ SEVERAL = (
     "smaller of the direct and the plug-in one. The two share one failure probability, so choosing the smaller is "
     "allowed."
 )
+SEVERAL_WITH_DERIVED = (
+    "The release carries several certificates, and each is true at its own confidence. The bound on this page is the "
+    "direct one. The plug-in certificate covers measured columns only, not those that are derived from others."
+)
 ONLY_PLUG_IN = (
     "The release carries a plug-in certificate and no direct one: no budget was set aside for measuring the distance "
     "itself. If it is computed with two distances, the transport loss gives the bound."
@@ -382,6 +386,18 @@ def rules(number: int) -> str:
     return (
         f"{which} about values that cannot occur together in a row, and no synthetic row breaks "
         f"{'it' if number == 1 else 'any'}. Real rows may: they were not changed, and the bound compares with "
+        "them unchanged."
+    )
+
+
+def derived(columns: Sequence[tuple[str, Sequence[str]]]) -> str:
+    """Explain derived columns, given with the columns that each is computed from; empty if there are none."""
+    if not columns:
+        return ""
+    named = "; ".join(f"{name} from {' and '.join(sources)}" for name, sources in columns)
+    return (
+        f"Derived columns were not measured. They are computed from other columns of each synthetic row, as the schema "
+        f"says: {named}. Real rows need not follow the schema here: they were not changed, and the bound compares with "
         "them unchanged."
     )
 
