@@ -106,7 +106,7 @@ def values_problem(steps: Sequence[Step], rows: int | None) -> str:
     """
     named = {step.on: step.noisy for step in steps if step.values is not None}
     for on, noisy in named.items():
-        if min(noisy.values) < -noisy.slack(NEGLIGIBLE_PROBABILITY):
+        if min(noisy.values) < -noisy.joint_slack(NEGLIGIBLE_PROBABILITY):
             return f"the noisy value of {on} is further below 0 than noise goes"
     counted, moved = named.get(ROW_COUNT), named.get(MEAN_DISPLACEMENT)
     if moved is None or moved.sensitivity is None:

@@ -8,7 +8,7 @@ from fractions import Fraction
 from certsynth.certificate.skipping import LOSS_UNITS
 from certsynth.mechanisms import Budget, Guarantee, Measurement, Neighbours, Sensitivity, Unit
 from certsynth.mechanisms.measure import sensitivity
-from certsynth.mechanisms.samplers import MAX_SCALE
+from certsynth.mechanisms.samplers import MAX_SCALE, is_sup_norm
 from certsynth.mechanisms.scalars import NoisyScalars, is_calibrated
 from certsynth.queries.coding import MOVE_UNITS
 from certsynth.record.record import PrivacyRecord, SensitivityRecord, StepRecord
@@ -74,7 +74,10 @@ class Step:
             on=self.on,
             epsilon=spent.amount if spent.unit is Unit.EPSILON else None,
             rho=spent.amount if spent.unit is Unit.RHO else None,
-            sensitivity=None if changes is None else SensitivityRecord(changes.l1, changes.l2_squared),
+            noise="sup-norm" if self.scale is not None and is_sup_norm(changes, spent.unit) else None,
+            sensitivity=None
+            if changes is None
+            else SensitivityRecord(changes.l1, changes.l2_squared, each=changes.each),
             scale=self.scale,
             values=self.values,
             worth=None if self.values is None else INTEGER_UNITS.get(self.on),
@@ -89,7 +92,7 @@ class Step:
         return cls(
             on=stated.on,
             cost=Guarantee(Budget(amount, unit), neighbours),
-            sensitivity=None if changes is None else Sensitivity(changes.l1, changes.l2_squared),
+            sensitivity=None if changes is None else Sensitivity(changes.l1, changes.l2_squared, changes.each),
             scale=stated.scale,
             values=stated.values,
         )
@@ -110,7 +113,7 @@ class Expected:
     """A step as settings, schema, measurements and synthetic rows determine it.
 
     `numbers` is the number of its values. `noised` says whether it has a scale; `sensitivity` is None if it depends on
-    a plan.
+    a plan, and has the change of `each` integer if noise is drawn for all of them together.
     """
 
     on: str
@@ -118,6 +121,11 @@ class Expected:
     sensitivity: Sensitivity | None
     noised: bool = True
     numbers: int = 0
+
+    @classmethod
+    def together(cls, on: str, amount: Fraction, *, change: int, numbers: int) -> Expected:
+        """A step of `measure_together`: `numbers` integers, each of which changes by at most `change`."""
+        return cls(on, amount, Sensitivity.of_each(change, numbers), numbers=numbers)
 
     def problem(self, step: Step) -> str:
         """Describe how a stated step differs from the expected one; empty if it does not."""

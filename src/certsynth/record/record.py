@@ -100,6 +100,9 @@ class TableRecord:
 class SensitivityRecord:
     l1: Count = said("The sum of the changes of all integers.", RECOMPUTED)
     l2_squared: Square = said("The sum of the squares of these changes.", RECOMPUTED)
+    each: Count | None = said_if_any(
+        "The largest change of each single integer, where noise is drawn for all of them together.", RECOMPUTED
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,10 +113,15 @@ class StepRecord:
 
     on: Purpose = said("The step on which this part was spent.", RECOMPUTED)
     epsilon: Rational | None = said_if_any(
-        "Its share of the budget as an exact rational, in ε, if noise is Laplace.", RECOMPUTED
+        "Its share of the budget as an exact rational, in ε, if noise is Laplace or of the sup norm.", RECOMPUTED
     )
     rho: Rational | None = said_if_any(
         "Its share of the budget as an exact rational, in ρ, if noise is Gaussian.", RECOMPUTED
+    )
+    noise: Literal["sup-norm"] | None = said_if_any(
+        "The distribution of the noise, if it is that of the sup norm: the probability of a vector falls with its "
+        "largest entry, and the scale follows from the largest change of each integer. Otherwise Laplace or Gaussian.",
+        RECOMPUTED,
     )
     sensitivity: SensitivityRecord | None = said(
         "The largest total change of the step's integers between neighbours; null if grids are compared by scores, "
@@ -125,7 +133,7 @@ class StepRecord:
         "choice, which adds no noise.",
         RECOMPUTED,
     )
-    values: Annotated[tuple[Noisy, ...], Limits({"minItems": 1, "maxItems": 2002})] | None = said(
+    values: Annotated[tuple[Noisy, ...], Limits({"minItems": 1, "maxItems": 10_000})] | None = said(
         "The noisy integers themselves: all that the step reveals about the rows. Null if they are in "
         "measurements.npz, and for a private choice. They must not be further below 0 than noise can take them, and a "
         "displacement must not exceed the largest that rows can have.",
