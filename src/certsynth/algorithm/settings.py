@@ -56,7 +56,9 @@ class Settings:
     `subsets` are those that the certificate covers; `named` says that they were listed explicitly, otherwise they are
     all subsets of one size. `method` names the method; `detail` says where values are placed inside their cells;
     `choice_share` is the share of the budget for choosing what to measure; `as_printed` selects the proxy losses as
-    printed in the paper; `lattice_columns` is the largest subset that the direct certificate compares on a lattice.
+    printed in the paper; `plug_in` says whether a plug-in certificate can be computed; `target` is the position of the
+    column whose tables are always measured; `lattice_columns` is the largest subset that the direct certificate
+    compares on a lattice.
     """
 
     privacy: Privacy
@@ -75,6 +77,8 @@ class Settings:
     method: str = "layered"
     detail: Detail = "spread"
     choice_share: Fraction = Fraction(0)
+    plug_in: bool = True
+    target: int | None = None
     as_printed: bool = False
     lattice_columns: int = LATTICE_COLUMNS
 
