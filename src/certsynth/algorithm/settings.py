@@ -55,8 +55,9 @@ class Settings:
 
     `subsets` are those that are measured; `named` says that they were listed explicitly, otherwise they are all subsets
     of one size. `method` names the method; `detail` says where values are placed inside their cells; `choice_share` is
-    the share of the budget for choosing what to measure; `as_printed` selects the proxy losses as printed in the paper;
-    `lattice_columns` is the largest subset that the direct certificate compares on a lattice.
+    the share of the budget for choosing what to measure; `plug_in` says whether a plug-in certificate can be computed;
+    `target` is the position of the column whose tables are always measured; `as_printed` selects the proxy losses as
+    printed in the paper; `lattice_columns` is the largest subset that the direct certificate compares on a lattice.
 
     If the schema has derived columns, `certified` are the subsets that the certificate covers. Positions in `certified`
     are those in the schema; positions in `subsets`, those in its measured part.
@@ -78,6 +79,8 @@ class Settings:
     method: str = "layered"
     detail: Detail = "spread"
     choice_share: Fraction = Fraction(0)
+    plug_in: bool = True
+    target: int | None = None
     as_printed: bool = False
     lattice_columns: int = LATTICE_COLUMNS
     certified: tuple[Subset, ...] | None = None

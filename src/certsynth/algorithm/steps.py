@@ -13,7 +13,12 @@ import sys
 from collections.abc import Sequence
 from dataclasses import replace
 
-from certsynth.algorithm.certificates import direct_certificates, measure_displacement, plug_in_certificates
+from certsynth.algorithm.certificates import (
+    direct_certificates,
+    measure_displacement,
+    plug_in_certificates,
+    reason_for_no_plug_in,
+)
 from certsynth.algorithm.certify import choose_table
 from certsynth.algorithm.fitting import FitRequest, Fitting
 from certsynth.algorithm.method import Run
@@ -138,6 +143,8 @@ def certify(this: Run, counted: Counted, measured: Measured, fitted: Fitted) -> 
         LOSS_OF_SINGLES: single and single.noisy,
     }
     return Certified(
-        certificate_record(float(this.settings.confidence), plugged, whole, single),
+        certificate_record(
+            float(this.settings.confidence), plugged, whole, single, no_plug_in=reason_for_no_plug_in(this.settings)
+        ),
         tuple(Step.of_scalars(what, each) for what, each in noisy.items() if each),
     )

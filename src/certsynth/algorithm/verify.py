@@ -12,11 +12,18 @@ from typing import Any
 
 import numpy as np
 
+from certsynth.algorithm.certificates import reason_for_no_plug_in
 from certsynth.algorithm.checks import MAX_DELTA, exact_rational
-from certsynth.algorithm.expected_steps import expected_steps, split_of, steps_problem, values_problem
+from certsynth.algorithm.expected_steps import expected_steps, steps_problem, values_problem
 from certsynth.algorithm.fitting import support_name
 from certsynth.algorithm.method import method_named
-from certsynth.algorithm.recompute import recomputed, recomputed_direct, stated_proxies, stated_settings
+from certsynth.algorithm.recompute import (
+    recomputed,
+    recomputed_direct,
+    stated_layers,
+    stated_proxies,
+    stated_settings,
+)
 from certsynth.algorithm.record import table_record
 from certsynth.algorithm.settings import Settings
 from certsynth.artefact import measurements as archive
@@ -38,7 +45,7 @@ from certsynth.mechanisms.guarantee import decimal_text
 from certsynth.projection.diagnostic import diagnose_fit
 from certsynth.queries.marginals import Subset
 from certsynth.record.form import to_json
-from certsynth.record.record import NO_PLUG_IN, DirectRecord, LayerRecord, PlugInRecord, PlugInTerms
+from certsynth.record.record import DirectRecord, LayerRecord, PlugInRecord, PlugInTerms
 from certsynth.report import render_report, verifiable, words
 from certsynth.report.numerals import upward
 from certsynth.report.verifiable import UNVERIFIABLE
@@ -232,10 +239,14 @@ def _privacy(release: Release) -> Answer:
     settings, steps = stated_settings(release), stated_steps(privacy)
     if [step.to_record() for step in steps] != list(privacy.spent):
         return False, "the parts of the budget are not written as certsynth writes them"
-    split = split_of(settings, made)
-    compared = len(release.record.compared)
     expected = expected_steps(
-        method_named(settings.method), settings, release.schema, made, release.rows, compared=compared, split=split
+        method_named(settings.method),
+        settings,
+        release.schema,
+        made,
+        release.rows,
+        compared=len(release.record.compared),
+        layers=stated_layers(release, settings),
     )
     if problem := steps_problem(steps, expected) or values_problem(steps, privacy.rows):
         return False, problem
@@ -293,9 +304,11 @@ def _method(release: Release) -> Answer:
         return False, "rows were put elsewhere inside of their cells than for such a certificate"
     if problem := _unlike_asked(release, settings):
         return False, problem
-    layers = settings.layers(split_of(settings, release.measurements))
-    measured = [(m.marginals.subsets, part.cells) for m, part in zip(release.measurements, how.measured, strict=True)]
-    if measured != [(tables, kind) for tables, kind, _ in layers]:
+    layers = stated_layers(release, settings)
+    if len(layers) != len(how.measured) or not all(
+        layer.is_measured(m.marginals, part.cells)
+        for layer, m, part in zip(layers, release.measurements, how.measured, strict=True)
+    ):
         return False, "other tables were measured, or in other cells, than such a release measures"
     return True, f"{how.mechanism}, as measured, and as chosen among {len(compared)}"
 
@@ -344,11 +357,12 @@ def _plug_in(release: Release) -> Answer:
     """The same computation, from the noisy integers and the emitted rows."""
     certificate, how = release.record.certificate, release.record.recompute
     stated = certificate.plug_in.by_loss
-    if as_full_measurements(release.measurements) is None:
-        return not stated and certificate.no_plug_in == NO_PLUG_IN, "there is none, and the certificate says why"
+    settings = stated_settings(release)
+    if as_full_measurements(release.measurements) is None or not settings.plug_in:
+        right = not stated and certificate.no_plug_in == reason_for_no_plug_in(settings)
+        return right, "there is none, and the certificate says why"
     if certificate.no_plug_in is not None:
         return False, "it is said that there is none"
-    settings = stated_settings(release)
     if (how.draws, how.plug_in_failure_probability) != (settings.draws, settings.plug_in_beta):
         return False, "draws or failure probability are not those for the stated confidence"
     if how.seed != f"{seed_of(release.measurements):032x}":

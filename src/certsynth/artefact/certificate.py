@@ -18,6 +18,7 @@ from certsynth.record.record import (
     FitRecord,
     FunctionRecord,
     MisfitRecord,
+    NoPlugIn,
     PlugInRecord,
     PlugInRecords,
     PlugInSubset,
@@ -41,9 +42,17 @@ def path_length(measurement: Measurement) -> float | None:
 
 
 def certificate_record(
-    confidence: float, plug_in: Mapping[Proxy, PlugIn], direct: Direct | None = None, single: Direct | None = None
+    confidence: float,
+    plug_in: Mapping[Proxy, PlugIn],
+    direct: Direct | None = None,
+    single: Direct | None = None,
+    *,
+    no_plug_in: NoPlugIn = NO_PLUG_IN,
 ) -> CertificateRecord:
-    """Record the smaller of the direct and the plug-in bound, and both certificates."""
+    """Record the smaller of the direct and the plug-in bound, and both certificates.
+
+    `no_plug_in` is the reason if there is no plug-in certificate.
+    """
     if not plug_in and not direct:
         raise ValueError("neither a plug-in nor a direct certificate is given")
     plugged = PlugInRecords(**{proxy: plug_in_record(each) for proxy, each in plug_in.items()})
@@ -63,7 +72,7 @@ def certificate_record(
         direct=whole,
         single_column=one,
         plug_in=plugged,
-        no_plug_in=None if plug_in else NO_PLUG_IN,
+        no_plug_in=None if plug_in else no_plug_in,
     )
 
 

@@ -101,10 +101,8 @@ class Release:
     def subsets(self) -> tuple[Subset, ...]:
         """The subsets of columns that the certificate covers: the named workload, or all subsets of one size."""
         named = self.record.release.workload
-        if named is None and self.schema.derivations:  # which are not measured
-            return all_subsets(self.schema, self.record.release.sparsity)
         if named is None:
-            return self.measurement.marginals.subsets
+            return all_subsets(self.schema, self.record.release.sparsity)
         return tuple(tuple(self.schema.names.index(name) for name in names) for names in named)
 
     @property

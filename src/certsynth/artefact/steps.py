@@ -7,19 +7,21 @@ from fractions import Fraction
 
 from certsynth.certificate.skipping import LOSS_UNITS
 from certsynth.mechanisms import Budget, Guarantee, Measurement, Neighbours, Sensitivity, Unit
+from certsynth.mechanisms.dependence import SCORE_UNITS
 from certsynth.mechanisms.measure import sensitivity
 from certsynth.mechanisms.samplers import MAX_SCALE, is_sup_norm
 from certsynth.mechanisms.scalars import NoisyScalars, is_calibrated
 from certsynth.queries.coding import MOVE_UNITS
 from certsynth.record.record import PrivacyRecord, SensitivityRecord, StepRecord
 
-ROW_COUNT, RESOLUTION_CHOICE = "number of rows", "choosing the resolution"
+ROW_COUNT, RESOLUTION_CHOICE, PAIR_SCORES = "number of rows", "choosing the resolution", "scores of pairs"
 MEAN_DISPLACEMENT, LOSS_OF_ROWS, LOSS_OF_SINGLES = "mean displacement", "loss of the rows", "loss of single columns"
 """Names, in the record, of the steps that are neither measurements nor choices among tables."""
 
 INTEGER_UNITS = {
     ROW_COUNT: Fraction(1),
     RESOLUTION_CHOICE: Fraction(1),
+    PAIR_SCORES: Fraction(1, 2 * SCORE_UNITS),
     MEAN_DISPLACEMENT: Fraction(1, MOVE_UNITS),
     LOSS_OF_ROWS: Fraction(1, LOSS_UNITS),
     LOSS_OF_SINGLES: Fraction(1, LOSS_UNITS),

@@ -45,6 +45,7 @@ NO_PLUG_IN: Final = (
     "there is no plug-in certificate: of a grid with so many cells only those that stand out are kept, and the law of "
     "their error is not known without the rows"
 )
+PAIRS_LEFT_OUT: Final = "there is no plug-in certificate: it would say nothing about pairs that were not measured"
 
 Format = Literal["certsynth-certificate/2"]
 Definition = Literal["pure epsilon-differential privacy", "zero-concentrated differential privacy"]
@@ -64,7 +65,8 @@ MechanismName = Literal[
 ]
 NoPlugIn = Literal[
     "there is no plug-in certificate: of a grid with so many cells only those that stand out are kept, and the law of "
-    "their error is not known without the rows"
+    "their error is not known without the rows",
+    "there is no plug-in certificate: it would say nothing about pairs that were not measured",
 ]
 
 AT_LEAST_ONE = Limits({"minItems": 1})
