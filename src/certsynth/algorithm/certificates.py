@@ -6,7 +6,6 @@ from collections.abc import Mapping
 
 from certsynth.algorithm.certify import direct_bounds
 from certsynth.algorithm.method import Run
-from certsynth.algorithm.settings import Settings
 from certsynth.algorithm.values import Counted, Fitted, Measured
 from certsynth.certificate.direct import Direct
 from certsynth.certificate.plug_in import PlugIn, Proxy, plug_in
@@ -14,7 +13,6 @@ from certsynth.certificate.seed import seed_of
 from certsynth.mechanisms import Sensitivity, as_full_measurements
 from certsynth.mechanisms.scalars import NoisyScalars, measure_scalars
 from certsynth.queries.displacement import Displacement, farthest
-from certsynth.record.record import NO_PLUG_IN, PAIRS_LEFT_OUT, NoPlugIn
 
 
 def measure_displacement(this: Run, measured: Measured) -> NoisyScalars | None:
@@ -56,11 +54,6 @@ def plug_in_certificates(
         proxies=settings.proxies(measured.resolution),
         progress=this.means.progress,
     )
-
-
-def reason_for_no_plug_in(settings: Settings) -> NoPlugIn:
-    """The reason that is recorded if there is no plug-in certificate."""
-    return NO_PLUG_IN if settings.plug_in else PAIRS_LEFT_OUT
 
 
 def direct_certificates(

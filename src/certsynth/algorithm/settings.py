@@ -17,6 +17,7 @@ from certsynth.mechanisms.concentrated import Privacy
 from certsynth.projection.emit import Detail
 from certsynth.queries.fine import LATTICE_COLUMNS
 from certsynth.queries.marginals import Subset, maximal_subsets, subsets_within
+from certsynth.record.record import NO_PLUG_IN, PAIRS_LEFT_OUT, NoPlugIn
 
 CellKind = Literal["even", "points", "groups"]
 """Cells of equal width; all points of the columns' lattices; groups of those points."""
@@ -112,6 +113,11 @@ class Settings:
     def plug_in_beta(self) -> Fraction:
         """Failure probability of the plug-in certificate: all of β if it is the only one."""
         return self.beta * (1 - DIRECT_BETA) if self.certificate_share else self.beta
+
+    @property
+    def reason_for_no_plug_in(self) -> NoPlugIn:
+        """The reason that is recorded if there is no plug-in certificate."""
+        return NO_PLUG_IN if self.plug_in else PAIRS_LEFT_OUT
 
     def direct_beta(self, *, alone: bool) -> Fraction:
         """Total failure probability of the direct certificates: all of β if there is no plug-in certificate."""

@@ -17,7 +17,6 @@ from certsynth.algorithm.certificates import (
     direct_certificates,
     measure_displacement,
     plug_in_certificates,
-    reason_for_no_plug_in,
 )
 from certsynth.algorithm.certify import choose_table
 from certsynth.algorithm.fitting import FitRequest, Fitting
@@ -144,7 +143,7 @@ def certify(this: Run, counted: Counted, measured: Measured, fitted: Fitted) -> 
     }
     return Certified(
         certificate_record(
-            float(this.settings.confidence), plugged, whole, single, no_plug_in=reason_for_no_plug_in(this.settings)
+            float(this.settings.confidence), plugged, whole, single, no_plug_in=this.settings.reason_for_no_plug_in
         ),
         tuple(Step.of_scalars(what, each) for what, each in noisy.items() if each),
     )

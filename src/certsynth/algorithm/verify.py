@@ -12,7 +12,6 @@ from typing import Any
 
 import numpy as np
 
-from certsynth.algorithm.certificates import reason_for_no_plug_in
 from certsynth.algorithm.checks import MAX_DELTA, exact_rational
 from certsynth.algorithm.expected_steps import expected_steps, steps_problem, values_problem
 from certsynth.algorithm.fitting import support_name
@@ -359,7 +358,7 @@ def _plug_in(release: Release) -> Answer:
     stated = certificate.plug_in.by_loss
     settings = stated_settings(release)
     if as_full_measurements(release.measurements) is None or not settings.plug_in:
-        right = not stated and certificate.no_plug_in == reason_for_no_plug_in(settings)
+        right = not stated and certificate.no_plug_in == settings.reason_for_no_plug_in
         return right, "there is none, and the certificate says why"
     if certificate.no_plug_in is not None:
         return False, "it is said that there is none"
