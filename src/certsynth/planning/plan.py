@@ -33,7 +33,7 @@ from certsynth.planning.noise import noise_losses
 from certsynth.planning.outlook import OUTLOOK_SEED, Outlook, expect_bound, is_rehearsed
 from certsynth.planning.rehearsal import certificate_slack, rehearse, rehearsed_loss
 from certsynth.planning.subsample import subsample
-from certsynth.planning.tables import strengths
+from certsynth.planning.tables import ORDINARY
 from certsynth.queries.fine import LatticeQuery
 from certsynth.queries.marginals import all_subsets
 
@@ -273,7 +273,7 @@ def _variation(task: Task) -> tuple[Design, float | None]:
     if not is_rehearsed(settings, guess) or len(settings.subsets) > MAX_REHEARSED_SUBSETS:
         return guess, None
     few, layers_of_few, subsets = subsample(task.schema, guess.layers, settings.subsets)
-    made = rehearse(few, layers_of_few, task.rows, strength=strengths(2)[1], seed=OUTLOOK_SEED)
+    made = rehearse(few, layers_of_few, task.rows, kind=ORDINARY, seed=OUTLOOK_SEED)
     return guess, rehearsed_loss(few, subsets, made) + certificate_slack(task)
 
 
