@@ -95,10 +95,10 @@ def _rehearse(task: Task, design: Design, progress: Progress) -> Outlook:
         for i, kind in enumerate(kinds(tables))
     ]
     found = run(_rehearsed_loss, tasks, work=10**9, phase="rehearsing the release", progress=progress)
-    return _outlook_of(found, certificate_slack(task))
+    return outlook_of(found, certificate_slack(task))
 
 
-def _outlook_of(losses: Sequence[float], slack: float) -> Outlook:
+def outlook_of(losses: Sequence[float], slack: float) -> Outlook:
     """The outlook for a real table, given the losses of made-up ones.
 
     A real table differs from made-up ones in its loss, and its certificate has noise. Both are rarely large at once, so
@@ -134,9 +134,7 @@ def _add_plug_in_terms(task: Task, design: Design, privatisation: float) -> Outl
     marginals = blank_layers(task.schema, design.layers, 0)[-1].marginals
     bounds = []
     for i, kind in enumerate(kinds(5)):
-        table = make_up_table(
-            task.schema, _MADE_UP_ROWS, kind=kind, rng=np.random.default_rng(OUTLOOK_SEED + i)
-        )
+        table = make_up_table(task.schema, _MADE_UP_ROWS, kind=kind, rng=np.random.default_rng(OUTLOOK_SEED + i))
         written = [c.centres(g)[c.to_cells(x, g)] for c, x, g in zip(task.schema, table, marginals.cells, strict=True)]
         inside = design.discretisation
         if task.settings.displacement_share:

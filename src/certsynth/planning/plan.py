@@ -238,7 +238,7 @@ def _variations(task: Task, best: Design, predicted: float, progress: Progress) 
     if (half := halved(settings.privacy)) is not None:
         variants.append(("half of epsilon", fixed.with_settings(privacy=half)))
     if len(settings.subsets) >= MIN_SUBSETS_FOR_OTHER_NOISE:
-        change, other = _other_noise(settings.privacy)
+        change, other = other_noise(settings.privacy)
         if other is not None:
             variants.append((change, fixed.with_settings(privacy=other)))
     variants += _other_sparsities(task)
@@ -281,7 +281,7 @@ def _ratio(expected: float, planned: float) -> float:
     return expected / planned if planned else 1.0
 
 
-def _other_noise(privacy: Privacy) -> tuple[str, Privacy | None]:
+def other_noise(privacy: Privacy) -> tuple[str, Privacy | None]:
     """The same ε with the other noise: the scale of Gaussian noise grows with the square root of the number of tables,
     that of Laplace noise with the number.
     """

@@ -241,6 +241,9 @@ class AskedRecord:
         ON_TRUST,
     )
     public: bool = said("Whether public rows were given.", ON_TRUST)
+    target: Name | None = said_if_any(
+        "The column whose pairs were to be measured in any case; absent if none was named.", CROSS_CHECKED
+    )
 
 
 @dataclass(frozen=True, slots=True)

@@ -32,7 +32,8 @@ class Adaptive(Layered):
     def settings(self, schema: Schema, options: Mapping[str, Any]) -> Settings:
         settings = replace(super().settings(schema, {**options, "mechanism": None}), method=self.name)
         _check(settings)
-        return replace(settings, choice_share=SCORE_SHARES[settings.privacy.budget.unit], plug_in=False)
+        share = SCORE_SHARES[settings.privacy.budget.unit]
+        return replace(settings, choice_share=share, plug_in=False, target=_target(schema, options["target"]))
 
     def choose(self, task: Task, private: PrivateTable, means: Means) -> Chosen:
         first, noisy = measure_scores(task.schema, task.settings, private.counting, noise=means.spending)
@@ -62,6 +63,15 @@ class Adaptive(Layered):
 
     def plan(self, task: Task, *, memory: int | None, progress: Progress) -> Plan:
         return plan_adaptive(task, memory=memory, progress=progress)
+
+
+def _target(schema: Schema, name: str | None) -> int | None:
+    """The position of the target column."""
+    if name is None:
+        return None
+    if name not in schema.names:
+        raise InputError(f"`target` names the column {name!r}, which is not among those that are measured.")
+    return schema.names.index(name)
 
 
 def _check(settings: Settings) -> None:
