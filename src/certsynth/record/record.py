@@ -259,6 +259,15 @@ class LayerRecord:
 
 
 @dataclass(frozen=True, slots=True)
+class PairRecord:
+    columns: Columns = said("The two columns.", RECOMPUTED)
+    groups: Resolution = said("The largest number of groups of values along a column.", RECOMPUTED)
+    dependence: Loss = said(
+        "The noisy share of rows that are elsewhere than if the columns were independent, beyond chance.", RECOMPUTED
+    )
+
+
+@dataclass(frozen=True, slots=True)
 class MethodRecord:
     """The measurements, and the method that fitted rows."""
 
@@ -301,6 +310,10 @@ class MethodRecord:
     )
     preset: Identifier | None = said("The preset that all was done by; null for none.", CROSS_CHECKED)
     rows: EmittedRows = said("The number of emitted rows.", RECOMPUTED)
+    pairs: Annotated[tuple[PairRecord, ...], AT_LEAST_ONE] | None = said_if_any(
+        "The pairs of columns that were measured because private scores were large; absent if scores were not used.",
+        RECOMPUTED,
+    )
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,7 +6,14 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from certsynth.algorithm.adaptive.choice import SCORE_SHARES, as_design, candidate_pairs, choose_layers, measure_scores
+from certsynth.algorithm.adaptive.choice import (
+    SCORE_SHARES,
+    as_design,
+    candidate_pairs,
+    choose_layers,
+    measure_scores,
+    noisy_dependence,
+)
 from certsynth.algorithm.adaptive.plan import plan_adaptive
 from certsynth.algorithm.layered import Layered
 from certsynth.algorithm.layers import measure_layers
@@ -37,8 +44,14 @@ class Adaptive(Layered):
 
     def choose(self, task: Task, private: PrivateTable, means: Means) -> Chosen:
         first, noisy = measure_scores(task.schema, task.settings, private.counting, noise=means.spending)
-        design = as_design(choose_layers(task.schema, task.settings, first, noisy.values))
-        return Chosen(Choice(design, (design,)), spent=(Step.of_scalars(PAIR_SCORES, noisy),), measurements=(first,))
+        dependence = noisy_dependence(task.schema, task.settings, first, noisy.values)
+        design = as_design(choose_layers(task.schema, task.settings, first, dependence))
+        return Chosen(
+            Choice(design, (design,)),
+            spent=(Step.of_scalars(PAIR_SCORES, noisy),),
+            measurements=(first,),
+            dependence=dict(zip(candidate_pairs(task.settings), dependence.tolist(), strict=True)),
+        )
 
     def measure(self, task: Task, chosen: Chosen, private: PrivateTable, means: Means) -> tuple[Measurement, ...]:
         layers, made = chosen.choice.layers, chosen.measurements
@@ -56,9 +69,17 @@ class Adaptive(Layered):
         if full is None or scores is None:
             raise ValueError("an adaptive release without its scores")
         whole = settings.measurement_budget.amount
+        dependence = noisy_dependence(schema, settings, full[0], scores.values)
+        known = dict(zip(candidate_pairs(settings), dependence.tolist(), strict=True))
         return tuple(
-            ExpectedLayer(layer.subsets, layer.cells, layer.budget.amount / whole, layer.weights)
-            for layer in choose_layers(schema, settings, full[0], scores.values)
+            ExpectedLayer(
+                tables=layer.subsets,
+                cells=layer.cells,
+                share=layer.budget.amount / whole,
+                weights=layer.weights,
+                dependence=tuple(known[pair] for pair in layer.subsets if pair in known),
+            )
+            for layer in choose_layers(schema, settings, full[0], dependence)
         )
 
     def plan(self, task: Task, *, memory: int | None, progress: Progress) -> Plan:

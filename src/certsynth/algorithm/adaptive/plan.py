@@ -14,6 +14,7 @@ from certsynth.algorithm.adaptive.choice import (
     candidate_pairs,
     choose_layers,
     measure_scores,
+    noisy_dependence,
 )
 from certsynth.algorithm.layers import measure_layers
 from certsynth.algorithm.settings import Settings
@@ -84,7 +85,8 @@ def _rehearsed_loss(schema: Schema, settings: Settings, rows: int, kind: TableKi
     table = make_up_table(schema, fewer, kind=kind, rng=rng)
     scaled, noise, source = _scaled(settings, Fraction(rows, fewer)), SimulatedNoise(rng), in_memory(table)
     singles, scores = measure_scores(schema, scaled, source, noise=noise)
-    layers = choose_layers(schema, scaled, singles, scores.values)
+    dependence = noisy_dependence(schema, scaled, singles, scores.values)
+    layers = choose_layers(schema, scaled, singles, dependence)
     made = measure_layers(source, schema, layers, noise=noise, made=[singles])
     return certified_loss(schema, settings.subsets, Rehearsal(table, synthesise(made, schema, fewer, rng)))
 
