@@ -33,7 +33,7 @@ from certsynth.planning.choice import (
     first_guess,
     predict_design,
 )
-from certsynth.planning.tables import make_up_table
+from certsynth.planning.tables import ORDINARY, TableKind, make_up_table
 from certsynth.queries.tally import in_memory
 from small import NATIVE, NoNoise, settled
 
@@ -52,8 +52,8 @@ def few(monkeypatch: pytest.MonkeyPatch) -> None:
 def quick(monkeypatch: pytest.MonkeyPatch) -> None:
     """Rehearsals that say something about what was to be rehearsed, in no time."""
 
-    def loss(schema: Schema, subsets: Any, layers: Sequence[LayerSpec], rows: int, strength: float, seed: int) -> float:
-        return strength / (layers[-1].resolution or 1) / rows
+    def loss(schema: Schema, subsets: Any, layers: Sequence[LayerSpec], rows: int, kind: TableKind, seed: int) -> float:
+        return kind.strength / (layers[-1].resolution or 1) / rows
 
     monkeypatch.setattr(planning, "_rehearsed_loss", loss)
 
@@ -540,7 +540,7 @@ def test_a_layer_that_is_planned_is_like_the_one_that_is_measured() -> None:
     """Same subsets, and as many cells as groups will have at most; noise of the same scale where these are even."""
     settings = settled(NATIVE, sparsity=2, resolution=3, mechanism="identity")
     layers = choose(Task(NATIVE, settings, 500)).layers
-    table = make_up_table(NATIVE, 500, strength=0.6, rng=np.random.default_rng(0))
+    table = make_up_table(NATIVE, 500, kind=ORDINARY, rng=np.random.default_rng(0))
     measured = measure_layers(in_memory(table), NATIVE, layers, noise=NoNoise())
     for blank, made in zip(blank_layers(NATIVE, layers, 500), measured, strict=True):
         assert blank.marginals.subsets == made.marginals.subsets

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import importlib.metadata
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 from certsynth.algorithm.asked import asked_record
@@ -17,12 +17,14 @@ from certsynth.mechanisms import Guarantee, Neighbours
 from certsynth.mechanisms.guarantee import decimal_text
 from certsynth.planning.choice import Design
 from certsynth.projection.diagnostic import diagnose_fit
+from certsynth.queries.marginals import Subset
 from certsynth.record.record import (
     FORMAT,
     ComparedRecord,
     DerivedRecord,
     LayerRecord,
     MethodRecord,
+    PairRecord,
     PrivacyRecord,
     RecomputeRecord,
     Record,
@@ -101,8 +103,27 @@ def _method(this: Run, outcome: Outcome) -> MethodRecord:
         candidates=settings.candidates,
         preset=settings.preset,
         rows=len(outcome.fitted.rows[0]),
+        pairs=_pairs(this.schema.measured, outcome.chosen),
         **named,
     )
+
+
+def _pairs(schema: Schema, chosen: Chosen) -> tuple[PairRecord, ...] | None:
+    """Record the pairs that were chosen by their dependence."""
+    known = chosen.dependence
+    return pair_records(
+        schema, ((s, layer.resolution, known[s]) for layer in chosen.choice.layers for s in layer.subsets if s in known)
+    )
+
+
+def pair_records(schema: Schema, pairs: Iterable[tuple[Subset, int | None, float]]) -> tuple[PairRecord, ...] | None:
+    """Pairs with their groups and dependence, the most dependent first; None if there are none."""
+    found = [
+        PairRecord(tuple(schema.names[j] for j in subset), groups, dependence)
+        for subset, groups, dependence in sorted(pairs, key=lambda pair: (-pair[2], pair[0]))
+        if groups is not None
+    ]
+    return tuple(found) or None
 
 
 def _compared(chosen: Chosen) -> tuple[ComparedRecord, ...]:

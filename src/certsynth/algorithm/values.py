@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
 from fractions import Fraction
 
 import numpy as np
@@ -50,13 +50,15 @@ class Means:
 class Chosen:
     """The chosen design, the candidates, and the cost of choosing.
 
-    `dimension` is that of the rows, if the method estimated it; `measurements` are those made in order to choose.
+    `dimension` is that of the rows, if the method estimated it; `measurements` are those made in order to choose,
+    and `dependence` is the noisy dependence of the pairs that were chosen by it.
     """
 
     choice: Choice
     dimension: int | None = None
     spent: tuple[Step, ...] = ()
     measurements: tuple[FullMeasurement, ...] = ()
+    dependence: Mapping[Subset, float] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,13 +73,14 @@ class Counted:
 @dataclass(frozen=True, slots=True)
 class ExpectedLayer:
     """A layer as settings and earlier noisy integers determine it: its tables, kind of cells, and share of the
-    measurement budget, and the weights of its tables if these are chosen.
+    measurement budget, and the weights and noisy dependence of its tables if these are chosen.
     """
 
     tables: tuple[Subset, ...]
     cells: CellKind
     share: Fraction
     weights: tuple[int, ...] = ()
+    dependence: tuple[float, ...] = ()
 
     @property
     def ways(self) -> int:

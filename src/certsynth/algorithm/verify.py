@@ -23,7 +23,7 @@ from certsynth.algorithm.recompute import (
     stated_proxies,
     stated_settings,
 )
-from certsynth.algorithm.record import table_record
+from certsynth.algorithm.record import pair_records, table_record
 from certsynth.algorithm.settings import Settings
 from certsynth.artefact import measurements as archive
 from certsynth.artefact.certificate import direct_record, fit_record, path_length
@@ -44,7 +44,7 @@ from certsynth.mechanisms.guarantee import decimal_text
 from certsynth.projection.diagnostic import diagnose_fit
 from certsynth.queries.marginals import Subset
 from certsynth.record.form import to_json
-from certsynth.record.record import DirectRecord, LayerRecord, PlugInRecord, PlugInTerms
+from certsynth.record.record import DirectRecord, LayerRecord, PairRecord, PlugInRecord, PlugInTerms
 from certsynth.report import render_report, verifiable, words
 from certsynth.report.numerals import upward
 from certsynth.report.verifiable import UNVERIFIABLE
@@ -309,7 +309,21 @@ def _method(release: Release) -> Answer:
         for layer, m, part in zip(layers, release.measurements, how.measured, strict=True)
     ):
         return False, "other tables were measured, or in other cells, than such a release measures"
+    pairs = [
+        (subset, part.resolution, dependence)
+        for layer, part in zip(layers, how.measured, strict=True)
+        for subset, dependence in zip(layer.tables, layer.dependence, strict=False)
+    ]
+    if not _same_pairs(how.pairs, pair_records(release.schema.measured, pairs)):
+        return False, "the pairs that were chosen, or their dependence, are not those that the noisy scores give"
     return True, f"{how.mechanism}, as measured, and as chosen among {len(compared)}"
+
+
+def _same_pairs(stated: Sequence[PairRecord] | None, true: Sequence[PairRecord] | None) -> bool:
+    stated, true = stated or (), true or ()
+    if [(pair.columns, pair.groups) for pair in stated] != [(pair.columns, pair.groups) for pair in true]:
+        return False
+    return _close([pair.dependence for pair in stated], [pair.dependence for pair in true])
 
 
 def _unlike_asked(release: Release, settings: Settings) -> str:

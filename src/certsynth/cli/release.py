@@ -65,6 +65,9 @@ def method(how: MethodRecord) -> str:
     """What was measured and how rows were fitted, in one line."""
     loss = "" if how.loss is None else f", {how.loss} loss"
     dimension = "" if how.dimension is None else f", for rows of dimension {how.dimension}"
+    if how.pairs is not None:
+        tables = words.counted(len(how.pairs), "pair")
+        return f"adaptive: {tables} of columns measured, chosen by private scores; projection {how.projection}"
     return f"{words.measured(how.mechanism, how.resolution)}{dimension}, projection {how.projection}{loss}"
 
 

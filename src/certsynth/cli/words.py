@@ -76,6 +76,8 @@ def budget_numbers(epsilon: str, delta: str | None, rho: str | None) -> dict[str
 
 def measured(mechanism: str, resolution: int | None) -> str:
     """The mechanism and the resolution of a measurement."""
+    if mechanism == "adaptive":
+        return "adaptive, with pairs of columns chosen by private scores"
     return f"{mechanism} at {'full detail' if resolution is None else f'resolution {resolution}'}"
 
 

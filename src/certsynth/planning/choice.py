@@ -33,7 +33,7 @@ from certsynth.planning.cache import load_or_make
 from certsynth.planning.noise import best_strategy, blank_measurement, noise_losses
 from certsynth.planning.rehearsal import MAX_REHEARSAL_ROWS, rehearse, rehearsed_loss
 from certsynth.planning.subsample import subsample
-from certsynth.planning.tables import strengths
+from certsynth.planning.tables import TableKind, kinds
 from certsynth.projection.support import fits_full_grid
 from certsynth.queries import Marginals
 from certsynth.queries.marginals import Subset
@@ -395,9 +395,9 @@ def _rehearse(task: Task, designs: Sequence[Design], progress: Progress) -> list
     if len(short) == 1:
         return list(designs)
     tasks = [
-        (task.schema, task.settings.subsets, each.layers, task.rows, strength, seed)
+        (task.schema, task.settings.subsets, each.layers, task.rows, kind, seed)
         for each in short
-        for seed, strength in enumerate(strengths(REHEARSALS_PER_DESIGN))
+        for seed, kind in enumerate(kinds(REHEARSALS_PER_DESIGN))
     ]
     # Rehearsing ten pairs takes as long as starting a process.
     work = len(tasks) * min(task.rows, MAX_REHEARSAL_ROWS) * len(task.settings.subsets) * 2
@@ -413,7 +413,7 @@ def _rehearse(task: Task, designs: Sequence[Design], progress: Progress) -> list
 
 
 def _rehearsed_loss(
-    schema: Schema, subsets: Sequence[Subset], layers: Sequence[LayerSpec], rows: int, strength: float, seed: int
+    schema: Schema, subsets: Sequence[Subset], layers: Sequence[LayerSpec], rows: int, kind: TableKind, seed: int
 ) -> float:
     schema, layers, subsets = subsample(schema, layers, subsets)
-    return rehearsed_loss(schema, subsets, rehearse(schema, layers, rows, strength=strength, seed=seed))
+    return rehearsed_loss(schema, subsets, rehearse(schema, layers, rows, kind=kind, seed=seed))

@@ -241,6 +241,9 @@ class AskedRecord:
         ON_TRUST,
     )
     public: bool = said("Whether public rows were given.", ON_TRUST)
+    target: Name | None = said_if_any(
+        "The column whose pairs were to be measured in any case; absent if none was named.", CROSS_CHECKED
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -252,6 +255,15 @@ class LayerRecord:
     resolution: Resolution | None = said(
         "The number of cells along a column, or the largest number of groups of values; null for all values.",
         CROSS_CHECKED,
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class PairRecord:
+    columns: Columns = said("The two columns.", RECOMPUTED)
+    groups: Resolution = said("The largest number of groups of values along a column.", RECOMPUTED)
+    dependence: Loss = said(
+        "The noisy share of rows that are elsewhere than if the columns were independent, beyond chance.", RECOMPUTED
     )
 
 
@@ -298,6 +310,10 @@ class MethodRecord:
     )
     preset: Identifier | None = said("The preset that all was done by; null for none.", CROSS_CHECKED)
     rows: EmittedRows = said("The number of emitted rows.", RECOMPUTED)
+    pairs: Annotated[tuple[PairRecord, ...], AT_LEAST_ONE] | None = said_if_any(
+        "The pairs of columns that were measured because private scores were large; absent if scores were not used.",
+        RECOMPUTED,
+    )
 
 
 @dataclass(frozen=True, slots=True)

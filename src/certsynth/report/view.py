@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from decimal import Decimal
 from fractions import Fraction
 from typing import Any
@@ -393,12 +393,23 @@ def _map(rows: Sequence[Json], shown: str, columns: Sequence[Column]) -> Json:
     }
 
 
+_IN_WORDS: Mapping[str, Callable[[Any], Any]] = {
+    "measured": words.measured,
+    "workload": len,
+    "pairs": words.chosen_pairs,
+}
+
+
 def _made_with(record: Record) -> list[Json]:
     made: list[tuple[str, Any]] = [("certsynth", record.certsynth), ("format of the certificate", record.format)]
     for key, value in said_of(record.release):
         if value is None or (key == "growth" and value == "0"):  # weights that do not grow are not listed
             continue
-        in_words = {"measured": words.measured, "workload": len}
+        in_words: Mapping[str, Callable[[Any], Any]] = {
+            "measured": words.measured,
+            "workload": len,
+            "pairs": words.chosen_pairs,
+        }
         made.append((key, in_words[key](value) if key in in_words else value))
     return [{"what": words.SETTINGS.get(key, key), "value": _setting(value)} for key, value in made]
 

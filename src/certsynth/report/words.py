@@ -6,7 +6,7 @@ import math
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from certsynth.record.record import FitRecord, LayerRecord, PrivacyRecord
+from certsynth.record.record import FitRecord, LayerRecord, PairRecord, PrivacyRecord
 from certsynth.report.numerals import text
 
 KINDS = {"direct": "direct certificate", "plug-in": "plug-in certificate"}
@@ -188,7 +188,11 @@ SETTINGS = {
     "detail": "position of rows within a cell",
     "candidates": "candidate tables",
     "rows": "synthetic rows",
+    "pairs": "pairs of columns measured, chosen by private scores",
 }
+
+MAX_NAMED_PAIRS = 5
+"""Chosen pairs that the report names, at most; certificate.json lists all."""
 
 
 def looks_at(sparsity: int, complete: bool = True) -> str:
@@ -582,6 +586,14 @@ CELLS = {
     "points": "value by value",
     "groups": "in at most {resolution} groups of neighbouring values",
 }
+
+
+def chosen_pairs(pairs: Sequence[PairRecord]) -> str:
+    """Describe the pairs that were measured because of their scores, in one line."""
+    named = [f"{' × '.join(pair.columns)} ({pair.dependence:.3f})" for pair in pairs[:MAX_NAMED_PAIRS]]
+    more = f", and {len(pairs) - len(named):,} more" if len(pairs) > len(named) else ""
+    share = "the noisy share of rows elsewhere than if columns were independent"
+    return f"{len(pairs):,}; those that depend most, with {share}: {', '.join(named)}{more}"
 
 
 def measured(layers: Sequence[LayerRecord]) -> str:

@@ -29,6 +29,9 @@ LOSS_POWER = 2
 WEIGHT_POWER = 0.5
 """Tables get weights that grow with this power of their expected loss."""
 
+PREFERENCE = 2.0
+"""Factor on the weight of pairs that are always measured."""
+
 NOISE_LEVELS = 16
 SIZES_PER_DOUBLING = 4
 """Noise levels at which the loss of each table is computed, and the numbers of tables that are tried per doubling."""
@@ -140,7 +143,7 @@ def allocate(
     best: tuple[float, list[MeasuredPair]] | None = None
     for size in _sizes(max(1, int(first.sum())), count):
         chosen = order[:size]
-        share = costs[chosen] ** WEIGHT_POWER
+        share = costs[chosen] ** WEIGHT_POWER * np.where(first[chosen], PREFERENCE, 1.0)
         weights = np.maximum(np.rint(MAX_TABLE_WEIGHT * share / share.max()), 1)
         norm = math.sqrt(float((weights**2).sum())) if gaussian else float(weights.sum())
         losses, resolutions = model.losses(least * norm / weights, chosen)

@@ -15,6 +15,7 @@ from certsynth.algorithm.adaptive.scores import (
 )
 from certsynth.algorithm.layers import LayerSpec, measure_layers
 from certsynth.algorithm.settings import Settings
+from certsynth.base.arrays import Floats
 from certsynth.domain import Schema
 from certsynth.mechanisms import FullMeasurement, Neighbours, Sensitivity, Unit, strategy_named
 from certsynth.mechanisms.dependence import excess_rows, measure_dependence
@@ -61,17 +62,21 @@ def _single_columns(settings: Settings) -> LayerSpec:
     return LayerSpec(columns, "points", None, plain, settings.measurement_budget.share(SINGLE_SHARE))
 
 
+def noisy_dependence(schema: Schema, settings: Settings, singles: FullMeasurement, scores: Sequence[int]) -> Floats:
+    """The estimated share of the rows that are elsewhere than if the columns of each pair were independent."""
+    tables = scored_tables(schema, singles, candidate_pairs(settings))
+    found: Floats = excess_rows(scores, references(singles, tables)) / max(singles.estimate()[1], 1.0)
+    return found
+
+
 def choose_layers(
-    schema: Schema, settings: Settings, singles: FullMeasurement, scores: Sequence[int]
+    schema: Schema, settings: Settings, singles: FullMeasurement, dependence: Floats
 ) -> tuple[LayerSpec, ...]:
     """The layers to measure: single columns, then the chosen pairs, those in finer cells first.
 
     This is a function of noisy numbers and the settings alone, so anybody can repeat it.
     """
     pairs, budget = candidate_pairs(settings), settings.measurement_budget.share(1 - SINGLE_SHARE)
-    tables = scored_tables(schema, singles, pairs)
-    rows = max(singles.estimate()[1], 1.0)
-    dependence = excess_rows(scores, references(singles, tables)) / rows
     cells = {resolution: cells_at(schema, singles, resolution) for resolution in RESOLUTIONS}
     expected = {resolution: expected_counts(singles, own) for resolution, own in cells.items()}
     gaussian, moves = budget.unit is Unit.RHO, 2 if settings.neighbours is Neighbours.REPLACE_ONE else 1

@@ -6,7 +6,14 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from certsynth.algorithm.adaptive.choice import SCORE_SHARES, as_design, candidate_pairs, choose_layers, measure_scores
+from certsynth.algorithm.adaptive.choice import (
+    SCORE_SHARES,
+    as_design,
+    candidate_pairs,
+    choose_layers,
+    measure_scores,
+    noisy_dependence,
+)
 from certsynth.algorithm.adaptive.plan import plan_adaptive
 from certsynth.algorithm.layered import Layered
 from certsynth.algorithm.layers import measure_layers
@@ -32,12 +39,19 @@ class Adaptive(Layered):
     def settings(self, schema: Schema, options: Mapping[str, Any]) -> Settings:
         settings = replace(super().settings(schema, {**options, "mechanism": None}), method=self.name)
         _check(settings)
-        return replace(settings, choice_share=SCORE_SHARES[settings.privacy.budget.unit], plug_in=False)
+        share = SCORE_SHARES[settings.privacy.budget.unit]
+        return replace(settings, choice_share=share, plug_in=False, target=_target(schema, options["target"]))
 
     def choose(self, task: Task, private: PrivateTable, means: Means) -> Chosen:
         first, noisy = measure_scores(task.schema, task.settings, private.counting, noise=means.spending)
-        design = as_design(choose_layers(task.schema, task.settings, first, noisy.values))
-        return Chosen(Choice(design, (design,)), spent=(Step.of_scalars(PAIR_SCORES, noisy),), measurements=(first,))
+        dependence = noisy_dependence(task.schema, task.settings, first, noisy.values)
+        design = as_design(choose_layers(task.schema, task.settings, first, dependence))
+        return Chosen(
+            Choice(design, (design,)),
+            spent=(Step.of_scalars(PAIR_SCORES, noisy),),
+            measurements=(first,),
+            dependence=dict(zip(candidate_pairs(task.settings), dependence.tolist(), strict=True)),
+        )
 
     def measure(self, task: Task, chosen: Chosen, private: PrivateTable, means: Means) -> tuple[Measurement, ...]:
         layers, made = chosen.choice.layers, chosen.measurements
@@ -55,13 +69,30 @@ class Adaptive(Layered):
         if full is None or scores is None:
             raise ValueError("an adaptive release without its scores")
         whole = settings.measurement_budget.amount
+        dependence = noisy_dependence(schema, settings, full[0], scores.values)
+        known = dict(zip(candidate_pairs(settings), dependence.tolist(), strict=True))
         return tuple(
-            ExpectedLayer(layer.subsets, layer.cells, layer.budget.amount / whole, layer.weights)
-            for layer in choose_layers(schema, settings, full[0], scores.values)
+            ExpectedLayer(
+                tables=layer.subsets,
+                cells=layer.cells,
+                share=layer.budget.amount / whole,
+                weights=layer.weights,
+                dependence=tuple(known[pair] for pair in layer.subsets if pair in known),
+            )
+            for layer in choose_layers(schema, settings, full[0], dependence)
         )
 
     def plan(self, task: Task, *, memory: int | None, progress: Progress) -> Plan:
         return plan_adaptive(task, memory=memory, progress=progress)
+
+
+def _target(schema: Schema, name: str | None) -> int | None:
+    """The position of the target column."""
+    if name is None:
+        return None
+    if name not in schema.names:
+        raise InputError(f"`target` names the column {name!r}, which is not among those that are measured.")
+    return schema.names.index(name)
 
 
 def _check(settings: Settings) -> None:
