@@ -93,6 +93,7 @@ UPWARD = {("certsynth.artefact.release", "certsynth.algorithm.verify")}
 DRAWS = {
     "certsynth.certificate.plug_in": "the law of the noise, by Monte Carlo",
     "certsynth.demo": "a made-up town",
+    "certsynth.algorithm.adaptive.plan": "a rehearsal without data",
     "certsynth.algorithm.fitting": "the generator for what needs no privacy, handed on",
     "certsynth.algorithm.values": "the same",
     "certsynth.mechanisms.measure": "the law of the noise, by Monte Carlo",

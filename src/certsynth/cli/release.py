@@ -14,7 +14,6 @@ from certsynth.cli.failure import note_target
 from certsynth.cli.progress import bars
 from certsynth.record.form import to_json
 from certsynth.record.record import FitRecord, MethodRecord, TableRecord
-from certsynth.report import words as report_words
 
 if TYPE_CHECKING:
     from certsynth.artefact import Release
@@ -75,6 +74,8 @@ def fit_lines(fit: FitRecord | None) -> list[str]:
     """How close the rows are to the noisy tables, in one line, and one for each pair that looks like a function."""
     if fit is None:
         return []
+    from certsynth.report import words as report_words
+
     return [f"fit: {report_words.fit(fit)}", *(f"note: {each}" for each in report_words.likely_functions(fit))]
 
 
