@@ -42,6 +42,13 @@ GAUSSIAN: dict[str, dict[str, Any]] = {
     "rho, hidden rows": {"rho": "0.1", "neighbours": "add-remove", "rows": 150},
     "rho, displacement": {"rho": 8, "certificate_share": 0},
     "rho, displacement, hidden rows": {"rho": 8, "certificate_share": 0, "neighbours": "add-remove", "rows": 150},
+    "rho, adaptive, hidden rows": {
+        "rho": "0.1",
+        "mechanism": "adaptive",
+        "resolution": None,
+        "neighbours": "add-remove",
+        "rows": 150,
+    },
     "delta, displacement, particles": {
         "epsilon": 30,
         "delta": "1e-6",
@@ -78,6 +85,7 @@ VARIANTS: dict[str, dict[str, Any]] = {
     "low-dimensional": {"mechanism": "low-dimensional-l1", "columns": ["a", "c"], "resolution": None},
     "workload, the paper": {"preset": "paper", "mechanism": None, "subsets": [["a"], ["b", "c"]]},
     "derived columns": {"derived": True},
+    "adaptive": {"mechanism": "adaptive", "resolution": None},
 } | GAUSSIAN
 """ε = 3 unless said otherwise."""
 

@@ -95,6 +95,10 @@ SPENT = {
         "the noisy number of rows",
         "the number of rows that the release is planned for and that the direct certificate divides by",
     ),
+    "scores of pairs": (
+        "the noisy scores of pairs",
+        "how far each pair of columns is from independent columns; they determine which pairs are measured",
+    ),
     "choosing the resolution": (
         "the choice of the resolution",
         "how fine a grid the rows’ own dimension allows, judged by how many of its cells hold rows",
