@@ -16,7 +16,7 @@ import numpy as np
 from certsynth import Release
 from certsynth.algorithm.fitting import support_name
 from certsynth.algorithm.recompute import recomputed_direct, stated_settings
-from certsynth.artefact.certificate import certificate_record
+from certsynth.artefact.certificate import certificate_record, fit_record
 from certsynth.artefact.folder import check_sums, write_folder
 from certsynth.artefact.steps import step_on
 from certsynth.certificate.plug_in import plug_in
@@ -24,6 +24,7 @@ from certsynth.certificate.seed import seed_of
 from certsynth.errors import InputError
 from certsynth.mechanisms.concentrated import epsilon_of, rho_of
 from certsynth.mechanisms.guarantee import decimal_text
+from certsynth.projection.diagnostic import diagnose_fit
 from certsynth.record.form import from_json, to_json
 from certsynth.record.record import Record
 from certsynth.report.verifiable import CHECKS
@@ -206,7 +207,7 @@ def restated(made: Release, document: Json) -> Release:
 
 
 def retold(made: Release, **asked: Any) -> Release:
-    """The release with both certificates computed again from what it holds, as `release` computes them.
+    """The release with both certificates and the fit computed again from what it holds, as `release` computes them.
 
     What follows from the options is told anew as well.
 
@@ -225,6 +226,8 @@ def retold(made: Release, **asked: Any) -> Release:
     plugged = plug_in(made.measurements, made.schema, made.rows, **how)
     confidence = float(settings.confidence)
     document["certificate"] = to_json(certificate_record(confidence, plugged, whole, single))
+    if fit := fit_record(diagnose_fit(made.measurements, made.schema, made.rows)):
+        document["fit"] = to_json(fit)
     how_made, public = document["release"], document["asked"]["public"]
     how_made.update(
         projection=support_name(settings.projection, made.measurement.marginals, public=public),

@@ -187,7 +187,7 @@ def put(document: dict[str, Any], path: Path, value: Any) -> Any:
 def free(path: Path, wrong: Any) -> bool:
     """Names are any texts, noisy values any numbers."""
     last = named(path).rsplit(".", 1)[-1]
-    texts = ("name", "unit", "columns", "workload[]")
+    texts = ("name", "unit", "columns", "workload[]", "source", "derived")
     numbers = ("measured_loss", "slack", "values")
     if isinstance(wrong, str):
         return last in texts

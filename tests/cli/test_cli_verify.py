@@ -14,7 +14,7 @@ from certsynth.cli.options import NO_LEDGER
 def test_verifies_without_the_private_rows(folder, run):
     done = run("verify", "release")
     assert (done.code, done.err) == (0, "")
-    assert done.out.splitlines()[-1] == "release: all 12 checks passed."
+    assert done.out.splitlines()[-1] == "release: all 13 checks passed."
     result = run("verify", "release", "--json").json
     assert result["ok"] is True
     assert all(check["ok"] and check["name"] and check["detail"] for check in result["checks"])
@@ -159,7 +159,7 @@ def test_signs_and_verifies(town, key, run):
     assert "key.pem" not in done.out
     said = run("verify", "signed", "--key", "key.pub")
     assert said.code == 0
-    assert said.out.splitlines()[-1] == "signed: all 13 checks passed."
+    assert said.out.splitlines()[-1] == "signed: all 14 checks passed."
     assert "who made it" not in said.out
     bare = run("verify", "signed", "--json").json
     assert bare["ok"]
