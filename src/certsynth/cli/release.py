@@ -14,7 +14,6 @@ from certsynth.cli.failure import note_target
 from certsynth.cli.progress import bars
 from certsynth.record.form import to_json
 from certsynth.record.record import FitRecord, MethodRecord
-from certsynth.report import words as report_words
 
 if TYPE_CHECKING:
     from certsynth.artefact import Release
@@ -70,6 +69,8 @@ def method(how: MethodRecord) -> str:
 
 def fit_lines(fit: FitRecord | None) -> list[str]:
     """How close the rows are to the noisy tables, in one line, and one for each pair that looks like a function."""
+    from certsynth.report import words as report_words  # imports what --help does without
+
     if fit is None:
         return []
     return [f"fit: {report_words.fit(fit)}", *(f"note: {each}" for each in report_words.likely_functions(fit))]
