@@ -2,7 +2,7 @@ PYTHON ?= python3
 BIN := .venv/bin
 INSTALLED := .venv/.installed
 
-.PHONY: setup demo test test-all lint docs bench bench-scale race audits paper clean
+.PHONY: setup demo test test-all lint docs bench bench-scale race many audits paper clean
 
 setup: $(INSTALLED)
 
@@ -46,6 +46,11 @@ bench-scale: setup
 # and a race that was stopped goes on.
 race: setup
 	PYTHONPATH=benchmarks $(BIN)/python -m race $(RACE)
+
+# Hours for all tables; `make many MANY="adult --modes pure-add --seeds 1"` takes minutes. What is done is kept in
+# build/many/results, and goes on: remove a file there to measure it again.
+many: setup
+	PYTHONPATH=benchmarks $(BIN)/python -m many $(MANY)
 
 # Some twenty minutes. The judge has an environment of its own in build/audits/venv, without certsynth.
 audits: setup

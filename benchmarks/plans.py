@@ -32,7 +32,7 @@ from certsynth.mechanisms.concentrated import rho_of
 from certsynth.mechanisms.registry import WEIGHT_GROWTHS
 from certsynth.planning.choice import FIRST_SPLIT, predict_design
 from certsynth.planning.noise import blank_measurement, noise_losses
-from certsynth.planning.tables import make_up_table
+from certsynth.planning.tables import ORDINARY, make_up_table
 from certsynth.queries import Marginals
 from run import TABLES, integers, main
 from survey import DATA, LABELS, NUMBERS, TRAVEL
@@ -163,7 +163,7 @@ def rate(folder: Path) -> None:
             each = []
             for run in range(RUNS):
                 path = folder / f"{sparsity}-{n}-{run}.parquet"
-                table = decoded_table(columns, make_up_table(columns, n, strength=0.6, rng=rng))
+                table = decoded_table(columns, make_up_table(columns, n, kind=ORDINARY, rng=rng))
                 write_table(table, parquet=path, csv=path.with_suffix(".csv"))
                 each.append(upper(path, columns, sparsity, epsilon=1)[0])
             losses.append(float(np.mean(each)))
@@ -178,7 +178,7 @@ def many(folder: Path) -> None:
     """Twenty columns, 190 pairs, 100,000 made-up rows, ε = 1: pure noise, and Gaussian noise at δ = 1e-6."""
     schema, rng = wide(20), np.random.default_rng(0)
     path = folder / "wide.parquet"
-    table = decoded_table(schema, make_up_table(schema, 100_000, strength=0.6, rng=rng))
+    table = decoded_table(schema, make_up_table(schema, 100_000, kind=ORDINARY, rng=rng))
     write_table(table, parquet=path, csv=path.with_suffix(".csv"))
     print(f"{'δ':>6} {'choice':>20} {'predicted':>10} {'plan s':>7} {'loss':>8} {'bound':>8} {'release s':>10}")
     for delta in (None, DELTA):

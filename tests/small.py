@@ -85,6 +85,26 @@ values = ["x", "y"]
 )
 """All values lie on every lattice used, so that the true loss is known exactly."""
 
+DERIVED = Schema.parse(
+    """
+[[column]]
+name = "kind"
+kind = "category"
+values = ["p", "q"]
+derived = { from = "c", map = { x = "q", y = "p" } }
+
+[[column]]
+name = "sum"
+kind = "integer"
+low = 0
+high = 10
+missing = true
+derived = { expression = "a + b" }
+"""
+    + NATIVE.to_toml().partition("\n\n")[2]
+)
+"""The columns of `NATIVE`, with two that are derived from them in front."""
+
 
 REGIONS = [f"region {i}" for i in range(40)]
 CODES = ["farm", "farm/crops", "farm/cattle", "works", "works/steel", "works/steel/wire", "works/cars", "trade"]
@@ -182,6 +202,13 @@ def native(rows: int, *, seed: int = 0) -> pl.DataFrame:
     b = np.where(rng.random(rows) < 0.1, -1, np.minimum(a, 4))
     frame = pl.DataFrame({"a": a, "b": b, "c": np.where(rng.random(rows) < 0.3, "x", "y") if rows else []})
     return frame.with_columns(pl.when(pl.col("b") < 0).then(None).otherwise(pl.col("b")).alias("b"))
+
+
+def derived(rows: int, *, seed: int = 0) -> pl.DataFrame:
+    """A table of the `DERIVED` schema that obeys its map and its expression."""
+    frame = native(rows, seed=seed)
+    kind = pl.col("c").replace_strict({"x": "q", "y": "p"}, return_dtype=pl.String)
+    return frame.with_columns(kind=kind, sum=pl.col("a") + pl.col("b"))
 
 
 def workers(rows: int, *, seed: int = 0) -> pl.DataFrame:

@@ -96,6 +96,7 @@ DRAWS = {
     "certsynth.algorithm.values": "the same",
     "certsynth.mechanisms.measure": "the law of the noise, by Monte Carlo",
     "certsynth.mechanisms.samplers": "the law of the noise, by Monte Carlo",
+    "certsynth.mechanisms.sup_norm": "the law of the noise, for rehearsals",
     "certsynth.algorithm.release": "the generator for what needs no privacy",
     "certsynth.planning.noise": "what noise alone does",
     "certsynth.planning.outlook": "made-up tables",
@@ -330,6 +331,7 @@ def random_numbers_only_where_listed(modules: Modules) -> list[str]:
 
 
 UNSEEDED = {"ExactNoise", "calibrated_scale", "_mechanism", "_opendp", "choose_least", "choose_by_ratio", "flip"}
+UNSEEDED |= {"draw_sup_norm", "_draw", "draw_radius", "draw_geometric", "flip_logarithm", "Radius"}
 UNSEEDED |= {"_permute_and_flip", "secret_words", "rare_noise", "rare_cells", "excess", "geometric", "_decided"}
 
 

@@ -209,10 +209,11 @@ def test_contributing_is_short():
 
 @pytest.mark.parametrize("page", ["README.md", "docs/how-to/kinds.md"])
 def test_every_schema_that_a_page_shows_can_be_read(page, tmp_path):
-    """A square table that a page shows is the file that its schema names."""
+    """A square table or a map that a page shows is the file that its schema names."""
     found = _BLOCK.findall((ROOT / page).read_text(encoding="utf-8"))
-    for text in (text for language, text in found if language == "text" and text.startswith(",")):
-        (tmp_path / "minutes.csv").write_text(text, encoding="utf-8")
+    for start, name in ((",", "minutes.csv"), ("industry,sector", "sectors.csv")):
+        for text in (text for language, text in found if language == "text" and text.startswith(start)):
+            (tmp_path / name).write_text(text, encoding="utf-8")
     schemas = [text for language, text in found if language == "toml" and "[[column]]" in text]
     assert len(schemas) >= 2
     for schema in schemas:

@@ -20,7 +20,7 @@ from certsynth.mechanisms import Budget, Measurement, Sensitivity, Unit
 from certsynth.mechanisms.samplers import NoisyIntegers
 from certsynth.planning.choice import choose
 from certsynth.planning.plan import Plan
-from certsynth.planning.tables import make_up_table
+from certsynth.planning.tables import ORDINARY, make_up_table
 from certsynth.queries.tally import in_memory
 from certsynth.sources import cleaned, open_source
 from small import MIXED, NATIVE, FixedOutput, NoNoise, people, planned, settled
@@ -329,7 +329,7 @@ MANY = Schema(
 
 
 def many(rows: int) -> list[np.ndarray]:
-    return make_up_table(MANY, rows, strength=0.6, rng=np.random.default_rng(7))
+    return make_up_table(MANY, rows, kind=ORDINARY, rng=np.random.default_rng(7))
 
 
 @pytest.mark.parametrize(("epsilon", "all_alone"), [("0.05", False), pytest.param(50, True, marks=pytest.mark.slow)])

@@ -13,7 +13,8 @@ import numpy as np
 import pytest
 
 from certsynth import Release, Schema, certify, evaluate, release
-from certsynth.domain import Ordered
+from certsynth.domain import Category, Ordered
+from certsynth.domain.derivation import Derivation
 from small import SeededNoise
 
 DATA = Path(os.environ.get("CERTSYNTH_DATA", Path(__file__).parents[1] / "../shared/data"))
@@ -121,3 +122,53 @@ def test_the_bound_of_a_release_is_close_to_its_true_loss(tmp_path):
         true = evaluate(CALIFORNIA, tmp_path / str(run) / "synthetic.parquet", SCHEMA)
         gaps.append(made.certificate.bound - true.upper)
     assert sum(gaps) / len(gaps) <= 5 / (78_266 * 0.025)
+
+
+ADULT = DATA / "adult.parquet"
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(not ADULT.exists(), reason="adult.parquet is not in the folder that CERTSYNTH_DATA names")
+@pytest.mark.parametrize("neighbours", ["replace-one", "add-remove"])
+def test_a_derived_column_of_adult_is_free_and_a_wrong_map_is_seen(neighbours, tmp_path):
+    """The number of an education level follows from its label, which is added to the table by its code."""
+    table = tmp_path / "adult.parquet"
+    query = """SELECT *, 'e' || "education-num" AS education FROM read_parquet($from) USING SAMPLE reservoir(20000 ROWS)
+        REPEATABLE (1)"""
+    duckdb.execute(f"COPY ({query}) TO $to (FORMAT parquet)", {"from": str(ADULT), "to": str(table)})
+    number = Ordered(name="education-num", low=0, high=15)
+    labels = tuple(f"e{i}" for i in range(16))
+    others = (
+        Category(name="education", values=labels),
+        Category(name="occupation", values=tuple(map(str, range(15)))),
+        Category(name="marital-status", values=tuple(map(str, range(7)))),
+    )
+    asked = {
+        "epsilon": 1,
+        "neighbours": neighbours,
+        "rows": 20_000,
+        "seed": 2,
+        "resolution": 16,
+        "mechanism": "identity",
+    }
+
+    def derived(order):
+        pairs = tuple(zip(labels, map(str, order), strict=True))
+        each = Derivation(column="education-num", source="education", pairs=pairs)
+        return Schema((*others, number), derivations=(each,))
+
+    right = release(table, derived(range(16)), noise=SeededNoise(), **asked)
+    without = release(table, Schema(others), noise=SeededNoise(), **asked)
+    wrong = release(table, derived(range(15, -1, -1)), noise=SeededNoise(), **asked)
+    for name in ("education", "occupation", "marital-status"):
+        assert right.table[name].tolist() == without.table[name].tolist(), "nothing is spent on the derived column"
+    assert [step.scale for step in right.record.privacy.spent[:-2]] == [
+        step.scale for step in without.record.privacy.spent[:-2]
+    ]
+    alone, pair = (
+        evaluate(table, right.to_polars(), right.schema, subsets=[names])
+        for names in (["education"], ["education", "education-num"])
+    )
+    assert pair.upper == pytest.approx(alone.upper, abs=1e-9)
+    assert right.certificate.bound == pytest.approx(without.certificate.bound, abs=0.01)
+    assert wrong.certificate.bound > 0.25 > 2 * right.certificate.bound

@@ -14,13 +14,17 @@ from forging import VARIANTS
 
 from certsynth import Release, release
 from certsynth.planning import choice
-from small import NATIVE, native
+from small import DERIVED, NATIVE, derived, native
 
 
 def unclipped(folder: Path, asked: dict[str, Any]) -> Release:
-    """A release whose direct bounds are above 0. Once in a hundred times noise makes one 0, and half of that is 0."""
+    """A release whose direct bounds are above 0. Once in a hundred times noise makes one 0, and half of that is 0.
+
+    With "derived": True the table has derived columns.
+    """
+    whole = asked.pop("derived", False)
     for trial in range(8):
-        made = release(native(200), NATIVE, **asked)
+        made = release(derived(200), DERIVED, **asked) if whole else release(native(200), NATIVE, **asked)
         parts = [made.document["certificate"][key] for key in ("direct", "single_column")]
         if trial == 7 or all(part is None or part["bound"] > 0 for part in parts):
             break

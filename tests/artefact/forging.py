@@ -77,6 +77,7 @@ VARIANTS: dict[str, dict[str, Any]] = {
     "workload, displacement": {"epsilon": 40, "certificate_share": 0, "subsets": [["c"], ["a", "b"], ["a"]]},
     "low-dimensional": {"mechanism": "low-dimensional-l1", "columns": ["a", "c"], "resolution": None},
     "workload, the paper": {"preset": "paper", "mechanism": None, "subsets": [["a"], ["b", "c"]]},
+    "derived columns": {"derived": True},
 } | GAUSSIAN
 """ε = 3 unless said otherwise."""
 

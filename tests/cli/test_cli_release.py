@@ -278,3 +278,25 @@ def test_hides_the_number_of_rows_under_add_remove(town, run):
     assert done.code == 0, done.err
     assert "how many rows the table has stays hidden" in done.out
     assert "150" not in done.out
+
+
+def test_a_derived_column_goes_from_a_csv_file_to_a_verified_release(town, run):
+    """The map is read beside the schema; the release needs no file but its own."""
+    header, *rows = (town / "people.csv").read_text().splitlines()
+    place = header.split(",").index("employed")
+    (town / "people.csv").write_text(
+        "\n".join([f"{header},works", *(f"{row},{row.split(',')[place]}" for row in rows)])
+    )
+    works = '\n[[column]]\nname = "works"\nkind = "category"\nvalues = ["yes", "no"]\nmissing = true\n'
+    works += 'derived = { from = "employed", map = "works.csv" }\n'
+    (town / "schema.toml").write_text((town / "schema.toml").read_text() + works)
+    (town / "works.csv").write_text("employed,works\ntrue,yes\nfalse,no\n")
+    done = run(*PINNED)
+    assert (done.code, done.err) == (0, f"{NO_LEDGER}\n")
+    assert "derived, not measured: works from employed" in done.out
+    assert run(*GOOD[:-1], "other", "--columns", "age,works").error == (
+        "'works' is derived from 'employed', which is left out: add 'employed' to --columns, or leave 'works' out."
+    )
+    (town / "works.csv").unlink()
+    assert run("verify", "out").code == 0
+    assert run("answer", "out", "fraction(works = 'yes')").code == 0

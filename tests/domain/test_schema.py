@@ -219,12 +219,12 @@ REFUSED = {
     "unknown entry": (
         column(INTEGER + "\nmax = 3"),
         "column 'age'",
-        "no entry 'max'; it may have high, low, missing",
+        "no entry 'max'; it may have derived, high, low, missing",
     ),
     "values of an integer": (
         column(INTEGER + '\nvalues = ["a"]'),
         "column 'age'",
-        "it may have high, low, missing",
+        "it may have derived, high, low, missing",
     ),
     "missing that is a word": (
         column(INTEGER + '\nmissing = "yes"'),
@@ -281,7 +281,7 @@ REFUSED = {
     "a formula as path": (paths("=1/a"), "column 'age'", "start with a letter"),
     "other as code": (paths("a/other") + "other = true", "column 'age'", "rename it"),
     "no paths": (column(TREE), "column 'age'", "needs values = ["),
-    "distances of a tree": (paths("a") + "distances = [[0]]", "column 'age'", "it may have missing, other, values"),
+    "distances of a tree": (paths("a") + "distances = [[0]]", "column 'age'", "it may have derived, missing, other"),
     **{
         f"the distance {given:.20}": (column(METRIC + between(a_b=given)), "column 'age'", RULE_OF_DISTANCES)
         for given in (

@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 
 from certsynth import plan, sources
-from certsynth.algorithm.layers import LayerSpec, measure_layers
+from certsynth.algorithm.layers import LayerSpec, max_label_groups, measure_layers
 from certsynth.algorithm.options import AUTO_MECHANISMS
 from certsynth.algorithm.task import Task
 from certsynth.domain import Category, Ordered, Schema
@@ -33,7 +33,7 @@ from certsynth.planning.choice import (
     first_guess,
     predict_design,
 )
-from certsynth.planning.tables import make_up_table
+from certsynth.planning.tables import ORDINARY, TableKind, make_up_table
 from certsynth.queries.tally import in_memory
 from small import NATIVE, NoNoise, settled
 
@@ -52,8 +52,8 @@ def few(monkeypatch: pytest.MonkeyPatch) -> None:
 def quick(monkeypatch: pytest.MonkeyPatch) -> None:
     """Rehearsals that say something about what was to be rehearsed, in no time."""
 
-    def loss(schema: Schema, subsets: Any, layers: Sequence[LayerSpec], rows: int, strength: float, seed: int) -> float:
-        return strength / (layers[-1].resolution or 1) / rows
+    def loss(schema: Schema, subsets: Any, layers: Sequence[LayerSpec], rows: int, kind: TableKind, seed: int) -> float:
+        return kind.strength / (layers[-1].resolution or 1) / rows
 
     monkeypatch.setattr(planning, "_rehearsed_loss", loss)
 
@@ -422,6 +422,33 @@ def test_an_answer_to_another_question_is_not_taken(forged, stored, remembered, 
     assert figures(forged(stored)) == figures(remembered[2])
 
 
+# ------------------------------------------------------------ many labels
+
+
+def many_labels(count: int) -> Schema:
+    return Schema((Category(name="code", values=tuple(f"c{i}" for i in range(count))), Ordered("age", low=0, high=99)))
+
+
+@pytest.mark.parametrize(("resolution", "merged"), [(4, False), (128, True)])
+def test_merged_labels_lose_what_part_of_them_is_merged(resolution: int, merged: bool) -> None:
+    schema = many_labels(2_000)
+    settings = settled(schema, epsilon=1)
+    strategy = strategy_named("identity", neighbours=settings.neighbours)
+    found = predict_design(Task(schema, settings, 50_000), strategy, resolution, FIRST_SPLIT)
+    groups = max_label_groups(found.layers[-1], 50_000)
+    assert (groups < 2_000) is merged
+    assert found.discretisation == pytest.approx(1 - groups / 2_000 if merged else 1 / (2 * resolution))
+
+
+@pytest.mark.usefixtures("no_cache")
+def test_lines_do_not_get_finer_at_the_cost_of_merged_labels() -> None:
+    """Cells of a table of labels and a line were as many at every resolution, so that the finest had seemed best."""
+    schema = many_labels(2_000)
+    best = first_guess(Task(schema, settled(schema, epsilon=1), 5_000))
+    assert best.resolution is not None
+    assert best.resolution <= 16
+
+
 # ------------------------------------------------------------ what theory says
 
 
@@ -513,7 +540,7 @@ def test_a_layer_that_is_planned_is_like_the_one_that_is_measured() -> None:
     """Same subsets, and as many cells as groups will have at most; noise of the same scale where these are even."""
     settings = settled(NATIVE, sparsity=2, resolution=3, mechanism="identity")
     layers = choose(Task(NATIVE, settings, 500)).layers
-    table = make_up_table(NATIVE, 500, strength=0.6, rng=np.random.default_rng(0))
+    table = make_up_table(NATIVE, 500, kind=ORDINARY, rng=np.random.default_rng(0))
     measured = measure_layers(in_memory(table), NATIVE, layers, noise=NoNoise())
     for blank, made in zip(blank_layers(NATIVE, layers, 500), measured, strict=True):
         assert blank.marginals.subsets == made.marginals.subsets

@@ -22,7 +22,7 @@ from certsynth.mechanisms.samplers import NoisyIntegers
 from certsynth.planning import choice as choosing
 from certsynth.planning.cache import CACHE_VARIABLE
 from certsynth.planning.plan import REFERENCE_MECHANISM, Plan
-from certsynth.planning.tables import make_up_table
+from certsynth.planning.tables import ORDINARY, make_up_table
 from small import NATIVE, NoNoise, native
 
 PAIR = Schema((Ordered("a", low=0, high=40), Category("b", values=("x", "y"), missing=True)))
@@ -151,7 +151,7 @@ def table(schema: Schema, rows: int) -> pl.DataFrame:
     """Any table of the schema: what it holds must not matter."""
     if schema is NATIVE:
         return native(rows)
-    made = decoded_table(schema, make_up_table(schema, rows, strength=0.6, rng=np.random.default_rng(5)))
+    made = decoded_table(schema, make_up_table(schema, rows, kind=ORDINARY, rng=np.random.default_rng(5)))
     return pl.DataFrame({name: column.tolist() for name, column in made.items()})
 
 

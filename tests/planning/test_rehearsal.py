@@ -25,6 +25,7 @@ from certsynth.planning.rehearsal import (
     rehearsed_loss,
     worst_subsets,
 )
+from certsynth.planning.tables import ORDINARY
 from certsynth.queries.fine import LatticeQuery
 from certsynth.queries.marginals import all_subsets
 from certsynth.queries.tally import in_memory
@@ -74,7 +75,7 @@ def test_noise_is_as_large_a_share_of_the_rows_as_on_the_full_table(measured, sp
     layers = layers_of(TRIPLE, sparsity, neighbours=neighbours, **{unit.value: "1/3"})
     full = [m.scale for m in blank_layers(TRIPLE, layers, 0)]
     for n in (500, 10**4, 10**6):
-        made = rehearse(TRIPLE, layers, n, strength=0.6, seed=1)
+        made = rehearse(TRIPLE, layers, n, kind=ORDINARY, seed=1)
         fewer = len(made.table[0])
         assert fewer == len(made.rows[0]) == min(n, FEWER)
         _, measurements = measured.pop()
@@ -87,7 +88,7 @@ def test_noise_is_as_large_a_share_of_the_rows_as_on_the_full_table(measured, sp
 @pytest.mark.parametrize("unit", list(Unit))
 def test_the_budget_is_stretched_exactly(measured, unit: Unit) -> None:
     layers = layers_of(PAIR, 2, **{unit.value: "1/3"})
-    rehearse(PAIR, layers, 7_777, strength=0.6, seed=1)
+    rehearse(PAIR, layers, 7_777, kind=ORDINARY, seed=1)
     ((scaled, _),) = measured
     ratio = Fraction(7_777, FEWER)
     for before, after in zip(layers, scaled, strict=True):
@@ -101,11 +102,11 @@ def test_more_tables_are_rehearsed_on_fewer_rows(monkeypatch, measured) -> None:
     monkeypatch.setattr(rehearsal, "MAX_TABLE_ROWS", 1_200)
     for schema, sparsity, fewer in ((TRIPLE, 1, 1_000), (PAIR, 2, 1_000), (TRIPLE, 2, 400), (TRIPLE, 3, 300)):
         layers = layers_of(schema, sparsity, epsilon=1)
-        assert len(rehearse(schema, layers, 10**5, strength=0.6, seed=1).table[0]) == fewer
+        assert len(rehearse(schema, layers, 10**5, kind=ORDINARY, seed=1).table[0]) == fewer
 
 
 def test_the_noise_of_a_rehearsal_is_never_released(measured) -> None:
-    rehearse(PAIR, layers_of(PAIR, 2, epsilon=1), 10**4, strength=0.6, seed=1)
+    rehearse(PAIR, layers_of(PAIR, 2, epsilon=1), 10**4, kind=ORDINARY, seed=1)
     ((_, measurements),) = measured
     assert not any(m.releasable for m in measurements)
 
@@ -115,7 +116,7 @@ def test_the_noise_of_a_rehearsal_is_never_released(measured) -> None:
 
 def test_the_same_seed_gives_the_same_rehearsal() -> None:
     layers = layers_of(PAIR, 2, epsilon=1)
-    first, again, other = (rehearse(PAIR, layers, 5_000, strength=0.6, seed=seed) for seed in (1, 1, 2))
+    first, again, other = (rehearse(PAIR, layers, 5_000, kind=ORDINARY, seed=seed) for seed in (1, 1, 2))
     for mine, same, another in zip(
         first.table + first.rows, again.table + again.rows, other.table + other.rows, strict=True
     ):
@@ -139,7 +140,7 @@ def test_slack_is_what_a_direct_certificate_adds(asked: dict[str, Any]) -> None:
     """With noise of 0 a certificate is the loss plus its slack; and the loss is about what a rehearsal says."""
     asked = {"sparsity": 2} | asked
     settings = settled(TRIPLE, **asked)
-    made = rehearse(TRIPLE, layers_of(TRIPLE, **asked), 4_000, strength=0.6, seed=1)
+    made = rehearse(TRIPLE, layers_of(TRIPLE, **asked), 4_000, kind=ORDINARY, seed=1)
     fine = LatticeQuery.all_subsets(TRIPLE, sparsity=settings.sparsity)
     whole, _ = direct_bounds(
         fine,
@@ -170,7 +171,7 @@ def test_losses_fall_as_epsilon_grows(sparsity: int) -> None:
     losses = []
     for epsilon in ("0.1", 1, 10, 100):
         layers = layers_of(PAIR, sparsity, epsilon=epsilon, resolution=16)
-        made = [rehearse(PAIR, layers, 1_000, strength=0.6, seed=seed) for seed in range(3)]
+        made = [rehearse(PAIR, layers, 1_000, kind=ORDINARY, seed=seed) for seed in range(3)]
         losses.append(float(np.mean([rehearsed_loss(PAIR, all_subsets(PAIR, sparsity), each) for each in made])))
     assert losses == sorted(losses, reverse=True)
     assert losses[0] > 10 * losses[-1]
@@ -187,7 +188,7 @@ def reversed_line(table: list[np.ndarray]) -> list[np.ndarray]:
 @pytest.mark.parametrize(("change", "least", "most"), [(same, 0, 0), (reversed_line, 0.05, 1)])
 def test_a_loss_is_nothing_only_between_equal_tables(change: Callable, least: float, most: float) -> None:
     """The second is the control: a column that is turned around."""
-    table = rehearse(PAIR, layers_of(PAIR, 2, epsilon=1), 500, strength=0.6, seed=1).table
+    table = rehearse(PAIR, layers_of(PAIR, 2, epsilon=1), 500, kind=ORDINARY, seed=1).table
     made = Rehearsal(table, change(table))
     assert least <= rehearsed_loss(PAIR, all_subsets(PAIR, 2), made) <= most
 
@@ -211,4 +212,4 @@ def test_budgets_of_a_rehearsal_are_made_up() -> None:
     """A stretched budget may be beyond any that can be asked for: it is spent on no real row."""
     plain = strategy_named("identity", neighbours=Neighbours.REPLACE_ONE)
     layers = [LayerSpec(all_subsets(PAIR, 1), "points", None, plain, Budget(Fraction(50)))]
-    assert len(rehearse(PAIR, layers, 10**7, strength=0.6, seed=1).rows[0]) == FEWER
+    assert len(rehearse(PAIR, layers, 10**7, kind=ORDINARY, seed=1).rows[0]) == FEWER

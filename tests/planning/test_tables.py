@@ -8,7 +8,18 @@ import numpy as np
 import pytest
 
 from certsynth.domain import Category, Column, Ordered, Schema
-from certsynth.planning.tables import MAX_MISSING_SHARE, SHAPE_PROBABILITIES, STRENGTHS, make_up_table, strengths
+from certsynth.planning.tables import (
+    KINDS,
+    LOOSE,
+    MAX_MISSING_SHARE,
+    ORDINARY,
+    SHAPE_PROBABILITIES,
+    STRONG,
+    TIED,
+    TableKind,
+    kinds,
+    make_up_table,
+)
 
 FAR = 2**40  # the most that a schema may reach
 
@@ -55,7 +66,7 @@ def test_values_are_those_of_the_schema(name: str, missing: bool) -> None:
     schema = Schema((column,))
     assert Schema.parse(schema.to_toml()) == schema
     for seed, rows in itertools.product(range(12), (0, 1, 60)):
-        (values,) = make_up_table(schema, rows, strength=0.6, rng=np.random.default_rng(seed))
+        (values,) = make_up_table(schema, rows, kind=ORDINARY, rng=np.random.default_rng(seed))
         assert values.shape == (rows,)
         again = column.clean(column.decode(values))
         assert again.dtype == values.dtype
@@ -71,15 +82,15 @@ def test_a_value_that_the_schema_does_not_allow_is_seen() -> None:
         assert not np.array_equal(column.clean(np.ma.masked_invalid(values + 3)), values)
 
 
-@pytest.mark.parametrize("strength", STRENGTHS)
-def test_the_same_seed_gives_the_same_table(strength: float) -> None:
+@pytest.mark.parametrize("kind", KINDS)
+def test_the_same_seed_gives_the_same_table(kind: TableKind) -> None:
     columns = (
         with_missing(COLUMNS["a number"], True),
         Ordered("y", low=0, high=100),
         Category("z", values=ranks(4), other=True),
     )
     first, again, other = (
-        make_up_table(Schema(columns), 200, strength=strength, rng=np.random.default_rng(seed)) for seed in (1, 1, 2)
+        make_up_table(Schema(columns), 200, kind=kind, rng=np.random.default_rng(seed)) for seed in (1, 1, 2)
     )
     for mine, same, another in zip(first, again, other, strict=True):
         assert np.array_equal(mine, same, equal_nan=True)
@@ -90,7 +101,7 @@ def test_some_values_are_missing_where_they_may_be() -> None:
     column = with_missing(COLUMNS["a category of four labels"], True)
     shares = []
     for seed in range(40):
-        (values,) = make_up_table(Schema((column,)), 2_000, strength=0.6, rng=np.random.default_rng(seed))
+        (values,) = make_up_table(Schema((column,)), 2_000, kind=ORDINARY, rng=np.random.default_rng(seed))
         shares.append(np.mean(values == 4))
     assert max(shares) < 1.3 * MAX_MISSING_SHARE
     assert np.mean(shares) == pytest.approx(MAX_MISSING_SHARE / 2, rel=0.4)
@@ -101,7 +112,7 @@ def test_tables_are_of_all_kinds() -> None:
     column = COLUMNS["an integer of a hundred values"]
     largest, used = [], []
     for seed in range(60):
-        (values,) = make_up_table(Schema((column,)), 3_000, strength=0.6, rng=np.random.default_rng(seed))
+        (values,) = make_up_table(Schema((column,)), 3_000, kind=ORDINARY, rng=np.random.default_rng(seed))
         counts = np.bincount(values.astype(int), minlength=101)
         largest.append(counts.max() / 3_000)
         used.append((counts > 0).sum())
@@ -124,11 +135,11 @@ def told(first: np.ndarray, second: np.ndarray) -> float:
     return float(np.sum(joint[here] * np.log(joint[here] / apart[here])))
 
 
-def mean_told(strength: float, *, shuffled: bool = False) -> float:
+def mean_told(kind: TableKind, *, shuffled: bool = False) -> float:
     found = []
     for seed in range(60):
         rng = np.random.default_rng(seed)
-        first, second = make_up_table(PAIR, 2_000, strength=strength, rng=rng)
+        first, second = make_up_table(PAIR, 2_000, kind=kind, rng=rng)
         found.append(told(first, rng.permutation(second) if shuffled else second))
     return float(np.mean(found))
 
@@ -136,15 +147,52 @@ def mean_told(strength: float, *, shuffled: bool = False) -> float:
 def test_columns_depend_on_each_other_the_more_the_stronger() -> None:
     """At strength 0, and after a shuffle, two columns tell nothing beyond chance: 25 degrees of freedom at most."""
     chance = 25 / (2 * 2_000)
-    none, weak, middle, strong = (mean_told(strength) for strength in (0.0, *STRENGTHS))
-    shuffled = mean_told(STRENGTHS[-1], shuffled=True)
+    none, weak, middle, strong, tied = (
+        mean_told(kind) for kind in (TableKind(0.0, 0.0, 0.0), LOOSE, ORDINARY, STRONG, TIED)
+    )
+    shuffled = mean_told(LOOSE, shuffled=True)
     assert max(none, shuffled) < chance
     assert none == pytest.approx(shuffled, rel=0.1)
-    assert 1.1 * none < weak < middle < strong
+    assert 1.1 * none < weak < middle < strong < tied
     assert middle > 1.8 * none
-    assert strong > 4 * none
+    assert tied > 50 * none
 
 
-def test_strengths_are_handed_out_in_turn() -> None:
-    assert strengths(0) == []
-    assert strengths(5) == [*STRENGTHS, *STRENGTHS[:2]]
+def test_a_tied_column_is_almost_a_function_of_another() -> None:
+    """The most frequent value given the other column is the value of most rows; without ties it is not."""
+    schema = Schema(tuple(Category(name, values=ranks(6)) for name in "xy"))
+
+    def predicted(tied: float) -> float:
+        found = []
+        for seed in range(30):
+            table = make_up_table(
+                schema, 2_000, kind=TableKind(0.6, tied=tied, lumped=0.0), rng=np.random.default_rng(seed)
+            )
+            joint = np.zeros((6, 6))
+            np.add.at(joint, tuple(table), 1 / 2_000)
+            found.append(joint.max(axis=1).sum())
+        return float(np.median(found))
+
+    assert predicted(tied=0.0) < 0.6 < 0.75 < predicted(tied=1.0)
+
+
+@pytest.mark.parametrize("name", ["an integer of a hundred values", "a number", "a category of four labels"])
+def test_in_a_lumped_column_most_rows_have_few_values(name: str) -> None:
+    """The share of rows in the fullest tenth of the range, or with the most frequent label."""
+
+    def fullest(lumped: float) -> float:
+        found = []
+        for seed in range(60):
+            column, kind = COLUMNS[name], TableKind(0.6, tied=0.0, lumped=lumped)
+            (values,) = make_up_table(Schema((column,)), 1_000, kind=kind, rng=np.random.default_rng(seed))
+            whole = isinstance(column, Category)
+            counts = np.bincount(values) if whole else np.histogram(values, bins=10, range=(0, column.reach))[0]
+            found.append(counts.max() / 1_000)
+        return float(np.mean(found))
+
+    assert fullest(1.0) > 1.1 * fullest(0.0)
+
+
+def test_kinds_are_handed_out_in_turn() -> None:
+    assert kinds(0) == []
+    assert kinds(5) == [*KINDS, KINDS[0]]

@@ -25,6 +25,7 @@ RECORDED_OPTIONS = (
     "neighbours",
     "preset",
     "candidates",
+    "target",
 )
 """Options that are recorded as given. For public rows only their presence is recorded; subsets of columns are recorded
 with the method."""

@@ -20,11 +20,11 @@ def measure_displacement(this: Run, measured: Measured) -> NoisyScalars | None:
 
     Without it, the plug-in certificate uses the worst case. One row adds at most the largest distance within a cell.
     """
-    settings, marginals = this.settings, measured.last.marginals
-    if not settings.displacement_share or not (most := farthest(this.schema, marginals)):
+    settings, marginals, schema = this.settings, measured.last.marginals, this.schema.measured
+    if not settings.displacement_share or not (most := farthest(schema, marginals)):
         return None
     return measure_scalars(
-        [this.private.displacing(Displacement(this.schema, marginals))],
+        [this.private.displacing(Displacement(schema, marginals))],
         sensitivity=Sensitivity(most, most**2),
         budget=settings.privacy.budget.share(settings.displacement_share),
         neighbours=settings.neighbours,
@@ -35,14 +35,17 @@ def measure_displacement(this: Run, measured: Measured) -> NoisyScalars | None:
 def plug_in_certificates(
     this: Run, measured: Measured, fitted: Fitted, displaced: NoisyScalars | None
 ) -> Mapping[Proxy, PlugIn]:
-    """Return the paper's certificate for each proxy loss; none if the distribution of the noise's effect is unknown."""
+    """Return the paper's certificate for each proxy loss; none if the distribution of the noise's effect is unknown.
+
+    It covers the measured subsets: private rows need not obey the formulas of derived columns.
+    """
     full, settings = as_full_measurements(measured.measurements), this.settings
-    if full is None:
+    if full is None or not settings.plug_in:
         return {}
     return plug_in(
         full,
-        this.schema,
-        fitted.rows,
+        this.schema.measured,
+        this.schema.measured_part(fitted.rows),
         subsets=settings.subsets,
         beta=settings.plug_in_beta,
         draws=settings.draws,

@@ -6,7 +6,8 @@ from collections.abc import Sequence
 from fractions import Fraction
 
 from certsynth.algorithm.method import Method
-from certsynth.algorithm.settings import SPLITS, Settings
+from certsynth.algorithm.settings import Settings
+from certsynth.algorithm.values import ExpectedLayer
 from certsynth.artefact.steps import (
     LOSS_OF_ROWS,
     LOSS_OF_SINGLES,
@@ -38,10 +39,10 @@ def expected_steps(
     rows: Batch,
     *,
     compared: int,
-    split: Fraction,
+    layers: Sequence[ExpectedLayer],
 ) -> list[Expected]:
     """The steps that spend the budget, in order. `rows` are the cleaned synthetic rows, `compared` is the number of
-    plans compared, and `split` is the share of the measurement budget for single columns.
+    plans compared, and `layers` are what such a release measures.
     """
     budget, last = settings.privacy.budget, measurements[-1]
     found: list[Expected] = []
@@ -52,20 +53,20 @@ def expected_steps(
     if settings.count_share:
         add(ROW_COUNT, settings.count_share, 1)
     found += method.expected_choice(settings, compared)
-    for m, (tables, _, share) in zip(measurements, settings.layers(split), strict=True):
+    for m, layer in zip(measurements, layers, strict=True):
         changes_of_all = sensitivity(m.marginals, m.strategy)
-        amount = settings.measurement_budget.amount * share if changes_of_all else Fraction(0)
-        found.append(Expected(measurement_name(max(map(len, tables)), settings.sparsity), amount, changes_of_all))
-    fine = LatticeQuery.of(schema, settings.subsets, lattice_columns=settings.lattice_columns)
+        amount = settings.measurement_budget.amount * layer.share if changes_of_all else Fraction(0)
+        found.append(Expected(measurement_name(layer.ways, settings.sparsity), amount, changes_of_all))
+    fine = LatticeQuery.of(schema, settings.covered, lattice_columns=settings.lattice_columns)
     if settings.candidates > 1:
         change = choice_sensitivity(fine, settings.neighbours)
         cost = cost_of_choice(budget.share(settings.selection_share))
         choice = Sensitivity(change, change**2)
         found.append(Expected(choice_name(settings.candidates), cost.amount, choice, noised=False))
-    if settings.displacement_share and (most := farthest(schema, last.marginals)):
+    if settings.displacement_share and (most := farthest(schema.measured, last.marginals)):
         add(MEAN_DISPLACEMENT, settings.displacement_share, most)
     if settings.certificate_share:
-        for_all, for_single = certificate_shares(settings.subsets)
+        for_all, for_single = certificate_shares(settings.covered)
         add(LOSS_OF_ROWS, settings.certificate_share * for_all, _change(fine, settings, rows))
         if for_single:
             add(LOSS_OF_SINGLES, settings.certificate_share * for_single, _change(single_columns(fine), settings, rows))
@@ -78,17 +79,6 @@ def _change(fine: LatticeQuery, settings: Settings, rows: Batch) -> int:
     if settings.neighbours is Neighbours.ADD_REMOVE:
         moved = fine.with_nets([rows]).mean_moved(rows)
     return loss_sensitivity(fine, moved, settings.neighbours)
-
-
-def split_of(settings: Settings, measurements: Sequence[Measurement]) -> Fraction:
-    """The split of the measurement budget among layers, inferred from their costs; a layer without cost fits any."""
-    budget = settings.measurement_budget.amount
-    spent = [m.cost.spent.amount for m in measurements]
-    for split in SPLITS:
-        shares = [share for *_, share in settings.layers(split)]
-        if len(shares) == len(spent) and all(not a or a == budget * s for a, s in zip(spent, shares, strict=True)):
-            return split
-    return SPLITS[0]
 
 
 def steps_problem(steps: Sequence[Step], expected: Sequence[Expected]) -> str:
@@ -106,7 +96,7 @@ def values_problem(steps: Sequence[Step], rows: int | None) -> str:
     """
     named = {step.on: step.noisy for step in steps if step.values is not None}
     for on, noisy in named.items():
-        if min(noisy.values) < -noisy.slack(NEGLIGIBLE_PROBABILITY):
+        if min(noisy.values) < -noisy.joint_slack(NEGLIGIBLE_PROBABILITY):
             return f"the noisy value of {on} is further below 0 than noise goes"
     counted, moved = named.get(ROW_COUNT), named.get(MEAN_DISPLACEMENT)
     if moved is None or moved.sensitivity is None:

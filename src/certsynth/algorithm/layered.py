@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from fractions import Fraction
 from typing import Any
 
 from certsynth.algorithm.fitting import FitRequest, fit_table
 from certsynth.algorithm.layers import measure_layers
-from certsynth.algorithm.settings import Defaults, Settings, common_settings
+from certsynth.algorithm.settings import SPLITS, Defaults, Settings, common_settings
 from certsynth.algorithm.sizes import check_program, check_size
 from certsynth.algorithm.task import Task
-from certsynth.algorithm.values import Chosen, Means, PrivateTable
+from certsynth.algorithm.values import Chosen, ExpectedLayer, Means, PrivateTable
 from certsynth.artefact.steps import Expected
 from certsynth.artefact.table import Table
 from certsynth.base.progress import Progress
@@ -19,6 +20,7 @@ from certsynth.certificate.plug_in import TRANSPORT_COLUMNS
 from certsynth.domain import Schema
 from certsynth.errors import InputError
 from certsynth.mechanisms import Measurement
+from certsynth.mechanisms.scalars import NoisyScalars
 from certsynth.planning.choice import RESOLUTIONS, choose, tables_at
 from certsynth.planning.plan import Plan, plan_layers
 from certsynth.projection.emit import Detail
@@ -75,6 +77,11 @@ class Layered:
     def expected_choice(self, settings: Settings, compared: int) -> list[Expected]:
         return []  # plans are made from public knowledge
 
+    def expected_layers(
+        self, schema: Schema, settings: Settings, measurements: Sequence[Measurement], scores: NoisyScalars | None
+    ) -> tuple[ExpectedLayer, ...]:
+        return tuple(ExpectedLayer(*layer) for layer in settings.layers(split_of(settings, measurements)))
+
     def measure(self, task: Task, chosen: Chosen, private: PrivateTable, means: Means) -> tuple[Measurement, ...]:
         return tuple(measure_layers(private.counting, task.schema, chosen.choice.layers, noise=means.spending))
 
@@ -83,6 +90,17 @@ class Layered:
 
     def plan(self, task: Task, *, memory: int | None, progress: Progress) -> Plan:
         return plan_layers(task, memory=memory, progress=progress)
+
+
+def split_of(settings: Settings, measurements: Sequence[Measurement]) -> Fraction:
+    """The split of the measurement budget among layers, inferred from their costs; a layer without cost fits any."""
+    budget = settings.measurement_budget.amount
+    spent = [m.cost.spent.amount for m in measurements]
+    for split in SPLITS:
+        shares = [share for *_, share in settings.layers(split)]
+        if len(shares) == len(spent) and all(not a or a == budget * s for a, s in zip(spent, shares, strict=True)):
+            return split
+    return SPLITS[0]
 
 
 def _check_public(projection: str, *, public: bool) -> None:

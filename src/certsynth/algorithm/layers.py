@@ -33,8 +33,9 @@ class LayerSpec:
     """One layer of measurements: tables of these subsets of columns, at the cost of `budget`.
 
     `cells` are even ones, `resolution` to the unit length; all points of the columns' lattices; or groups of the first
-    layer's points, chosen by its noisy counts of single columns: at most `resolution` groups to a line, and more groups
-    of labels where noise allows.
+    layer's points, chosen by its noisy counts of single columns: at most `resolution` groups to a line, and at most
+    `label_groups` of labels, by default as many as noise allows. `weights` of the tables are those of `Marginals`; by
+    default they grow with the cost of noise on each table.
     """
 
     subsets: tuple[Subset, ...]
@@ -42,6 +43,8 @@ class LayerSpec:
     resolution: int | None
     strategy: Strategy
     budget: Budget
+    weights: tuple[int, ...] = ()
+    label_groups: int | None = None
 
     @property
     def ways(self) -> int:
@@ -50,11 +53,19 @@ class LayerSpec:
 
 
 def measure_layers(
-    rows: Rows, schema: Schema, layers: Sequence[LayerSpec], *, noise: Noise | None
+    rows: Rows,
+    schema: Schema,
+    layers: Sequence[LayerSpec],
+    *,
+    noise: Noise | None,
+    made: Sequence[FullMeasurement] = (),
 ) -> list[FullMeasurement]:
-    """Measure one layer after the other. Cells of a layer depend on the noisy counts of earlier ones, not on rows."""
-    made: list[FullMeasurement] = []
-    for layer in layers:
+    """Measure one layer after the other, after those that are `made` already; returns all.
+
+    Cells of a layer depend on the noisy counts of earlier ones, not on rows.
+    """
+    made = list(made)
+    for layer in layers[len(made) :]:
         marginals = weighted_marginals(_cells(schema, layer, made), layer)
         counts = rows(CellCounts(schema, marginals))
         made.append(measure(counts, layer.strategy, budget=layer.budget, noise=noise))
@@ -69,7 +80,7 @@ def _cells(schema: Schema, layer: LayerSpec, before: Sequence[FullMeasurement]) 
     if layer.cells == "even":
         return tuple(column.cells(k) for column in schema)
     noisy, rows = before[0].estimate()
-    labels = max_label_groups(layer, rows)
+    labels = layer.label_groups or max_label_groups(layer, rows)
     return tuple(
         group_cells(column, points, known, counts, labels if isinstance(column, Category) else k)
         for column, points, known, counts in zip(
@@ -93,6 +104,8 @@ def max_label_groups(layer: LayerSpec, rows: float) -> int:
 
 def weighted_marginals(cells: tuple[Cells, ...], layer: LayerSpec) -> Marginals:
     """The marginals of a layer, with weights that grow with the cost of noise on each table."""
+    if layer.weights:
+        return Marginals(cells=cells, subsets=layer.subsets, weights=layer.weights)
     if not layer.strategy.shares_total:  # the paper's mechanism weights all tables equally
         return Marginals(cells=cells, subsets=layer.subsets)
     costs = noise_costs(cells, layer.subsets)

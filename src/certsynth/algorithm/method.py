@@ -8,24 +8,31 @@ from __future__ import annotations
 
 import importlib
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Protocol
 
 import numpy as np
 
 from certsynth.algorithm.fitting import FitRequest
-from certsynth.algorithm.registry import DEFAULT, METHODS, method_names
+from certsynth.algorithm.registry import ADAPTIVE, DEFAULT, METHODS, method_names
+from certsynth.algorithm.request import checked_subsets, measured_options
 from certsynth.algorithm.settings import Settings
 from certsynth.algorithm.task import Task
-from certsynth.algorithm.values import Chosen, Means, PrivateTable
+from certsynth.algorithm.values import Chosen, ExpectedLayer, Means, PrivateTable
 from certsynth.artefact.steps import Expected
 from certsynth.artefact.table import Table
 from certsynth.base.progress import Progress
 from certsynth.domain import Schema
 from certsynth.errors import InputError
 from certsynth.mechanisms import Measurement
+from certsynth.mechanisms.scalars import NoisyScalars
 from certsynth.planning.plan import Plan
 from certsynth.queries.fine import LatticeQuery
+from certsynth.queries.marginals import subsets_within
+
+MIN_ADAPTIVE_PAIRS = 60
+"""Pairs from which the adaptive method is the default: with fewer, measuring all of them costs little
+(docs/explanation/adaptive.md)."""
 
 
 class Method(Protocol):
@@ -50,6 +57,12 @@ class Method(Protocol):
         """Return the steps that a choice among `compared` candidates must consist of, for `verify`."""
         ...
 
+    def expected_layers(
+        self, schema: Schema, settings: Settings, measurements: Sequence[Measurement], scores: NoisyScalars | None
+    ) -> tuple[ExpectedLayer, ...]:
+        """Return what such a release measures, for `verify`; `scores` are the noisy scores that it chose by, if any."""
+        ...
+
     @property
     def states_dimension(self) -> bool:
         """Whether the record states the dimension of the rows."""
@@ -70,7 +83,11 @@ class Method(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Run:
-    """The inputs of one release. `asked` are the given options, checked one by one."""
+    """The inputs of one release. `asked` are the given options, checked one by one.
+
+    `schema` and `lattice` are of all columns; `settings`, `public` rows and the tables to be counted, of the measured
+    ones.
+    """
 
     method: Method
     asked: Mapping[str, Any]
@@ -88,15 +105,50 @@ def method_named(name: str) -> Method:
     return method
 
 
-def method_for(options: Mapping[str, Any]) -> Method:
-    """Return the method that the options of a release, given or recorded, select."""
-    asked = (options[option] for option in ("mechanism", "preset") if options[option] in method_names(option))
-    return method_named(next(asked, DEFAULT))
+def method_for(schema: Schema, options: Mapping[str, Any]) -> Method:
+    """Return the method that the options of a release, given or recorded, select.
+
+    If they leave it open, it is the adaptive one for many pairs of columns.
+    """
+    asked = [options[option] for option in ("mechanism", "preset") if options[option] in method_names(option)]
+    if asked:
+        return method_named(asked[0])
+    return method_named(ADAPTIVE if _suits_adaptive(schema, options) else DEFAULT)
+
+
+def _suits_adaptive(schema: Schema, options: Mapping[str, Any]) -> bool:
+    """Whether the adaptive method applies and there are many pairs: a rule that depends on public knowledge alone."""
+    left_open = {
+        "mechanism": ("auto",),
+        "preset": (),
+        "resolution": (),
+        "projection": ("auto", "particles"),
+        "loss": (),
+    }
+    if any(options[name] not in (None, *values) for name, values in left_open.items()):
+        return False
+    if options["certificate_share"] == 0 or len(schema) < 2:
+        return False
+    subsets = checked_subsets(schema, options["sparsity"], options["subsets"])
+    return max(map(len, subsets)) == 2 and len(subsets_within(subsets, 2)) >= MIN_ADAPTIVE_PAIRS
 
 
 def checked_settings(schema: Schema, options: Mapping[str, Any]) -> Settings:
-    """Derive settings from options and the defaults of their method; raise InputError if they conflict."""
-    settings = method_for(options).settings(schema, options)
+    """Derive settings from options and the defaults of their method; raise InputError if they conflict.
+
+    A method sees the measured columns only; the certificate covers the derived ones as well.
+    """
+    measured = measured_options(schema, options) if schema.derivations else options
+    method = method_for(schema.measured, measured)
+    settings = method.settings(schema, options)
+    if schema.derivations:
+        if not settings.certificate_share:
+            raise InputError(
+                f"column {min(schema.derived)!r} is derived, and only the direct certificate covers derived columns: "
+                "let `certificate_share` be above 0, or remove the entry derived from the schema."
+            )
+        own = method.settings(schema.measured, measured)
+        settings = replace(own, certified=settings.subsets)
     if settings.measurement_budget.amount <= 0:
         raise InputError("`certificate_share` leaves nothing for the rows themselves; lower it.")
     return settings

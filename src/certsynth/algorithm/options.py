@@ -171,11 +171,22 @@ class MethodOptions(TypedDict, total=False):
             "How noise is added to counts: identity (cell by cell), haar (as wavelets along a winding path), "
             "haar-hilbert (along a Hilbert curve), haar-weighted (the same, with weighted levels), quad-tree (as "
             "nested squares), haar-tour (along a tour, for any metric), haar-noisy-total (as in the paper); auto, the "
-            "default, chooses the best of the first five. low-dimensional is for statistics of all columns at once if "
+            "default, chooses the best of the first five, or adaptive: single columns are measured first, then those "
+            "pairs of columns that depend on each other, by private scores; it is the default for twelve columns and "
+            "more. low-dimensional is for statistics of all columns at once if "
             "rows lie on a curve, a surface or a few points: it uses one grid of all columns, as fine as that allows; "
             "low-dimensional-l1 is the variant of the paper.",
             MADE,
             check=OneOf(("auto", *MECHANISMS)),
+        ),
+    ]
+    target: Annotated[
+        str | None,
+        Option(
+            "The column that models will predict: its pairs with all other columns are always measured, and with less "
+            "noise, even if many pairs are not.",
+            MADE,
+            metavar="COLUMN",
         ),
     ]
     projection: Annotated[

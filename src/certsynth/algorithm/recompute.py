@@ -8,10 +8,11 @@ from fractions import Fraction
 import numpy as np
 
 from certsynth.algorithm.asked import asked_options
-from certsynth.algorithm.method import checked_settings
+from certsynth.algorithm.method import checked_settings, method_named
 from certsynth.algorithm.settings import Settings
+from certsynth.algorithm.values import ExpectedLayer
 from certsynth.artefact import Release
-from certsynth.artefact.steps import LOSS_OF_ROWS, LOSS_OF_SINGLES, MEAN_DISPLACEMENT, ROW_COUNT, step_on
+from certsynth.artefact.steps import LOSS_OF_ROWS, LOSS_OF_SINGLES, MEAN_DISPLACEMENT, PAIR_SCORES, ROW_COUNT, step_on
 from certsynth.base.progress import Progress, silent
 from certsynth.certificate.direct import Direct, bounds, certificate_shares, single_columns
 from certsynth.certificate.plug_in import PlugIn, Proxies, Proxy, plug_in
@@ -26,6 +27,14 @@ def stated_settings(release: Release) -> Settings:
     return checked_settings(release.schema, asked_options(release.record))
 
 
+def stated_layers(release: Release, settings: Settings) -> tuple[ExpectedLayer, ...]:
+    """The layers that such a release measures, given the noisy integers that it chose them by."""
+    scores = step_on(release.record.privacy, PAIR_SCORES)
+    return method_named(settings.method).expected_layers(
+        release.schema.measured, settings, release.measurements, scores
+    )
+
+
 def recomputed(release: Release, rows: Sequence[np.ndarray], *, progress: Progress = silent) -> dict[Proxy, PlugIn]:
     """The plug-in certificate of cleaned `rows`, with the draws of the noise that the release's own was computed with;
     none where only cells that stand out are known.
@@ -34,14 +43,14 @@ def recomputed(release: Release, rows: Sequence[np.ndarray], *, progress: Progre
 
     Paper: Lemma 1 [certificate-holds]
     """
-    if (full := as_full_measurements(release.measurements)) is None:
+    if (full := as_full_measurements(release.measurements)) is None or not stated_settings(release).plug_in:
         return {}
     how = release.record.recompute
     return plug_in(
         full,
-        release.schema,
-        rows,
-        subsets=release.subsets,
+        release.schema.measured,
+        release.schema.measured_part(rows),
+        subsets=stated_settings(release).subsets if release.schema.derivations else release.subsets,
         beta=how.plug_in_failure_probability,
         draws=how.draws,
         seed=seed_of(release.measurements),
@@ -54,11 +63,12 @@ def recomputed(release: Release, rows: Sequence[np.ndarray], *, progress: Progre
 def recomputed_direct(release: Release, settings: Settings) -> tuple[Direct | None, Direct | None]:
     """The direct certificates from their noisy losses: of all subsets together, and of single columns."""
     privacy = release.record.privacy
-    fine = LatticeQuery.of(release.schema, settings.subsets, lattice_columns=settings.lattice_columns)
-    beta = settings.direct_beta(alone=as_full_measurements(release.measurements) is None)
+    fine = LatticeQuery.of(release.schema, settings.covered, lattice_columns=settings.lattice_columns)
+    alone = not settings.plug_in or as_full_measurements(release.measurements) is None
+    beta = settings.direct_beta(alone=alone)
     counted = step_on(privacy, ROW_COUNT)
     hidden = settings.neighbours is Neighbours.ADD_REMOVE
-    shares = certificate_shares(settings.subsets)
+    shares = certificate_shares(settings.covered)
     found: list[Direct | None] = []
     for what, share, bare in zip((LOSS_OF_ROWS, LOSS_OF_SINGLES), shares, (fine, single_columns(fine)), strict=True):
         noisy = step_on(privacy, what)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import importlib.metadata
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 from certsynth.algorithm.asked import asked_record
@@ -12,15 +12,19 @@ from certsynth.algorithm.values import Chosen, Measured, Outcome
 from certsynth.artefact import Release
 from certsynth.artefact.certificate import fit_record, path_length
 from certsynth.certificate.seed import seed_of
+from certsynth.domain import Schema
 from certsynth.mechanisms import Guarantee, Neighbours
 from certsynth.mechanisms.guarantee import decimal_text
 from certsynth.planning.choice import Design
 from certsynth.projection.diagnostic import diagnose_fit
+from certsynth.queries.marginals import Subset
 from certsynth.record.record import (
     FORMAT,
     ComparedRecord,
+    DerivedRecord,
     LayerRecord,
     MethodRecord,
+    PairRecord,
     PrivacyRecord,
     RecomputeRecord,
     Record,
@@ -30,16 +34,17 @@ from certsynth.record.record import (
 
 def record(this: Run, outcome: Outcome) -> Release:
     """Return the release in memory. Its record contains only outputs of mechanisms and public knowledge."""
+    own = this.schema.measured_part(outcome.fitted.rows)
     made = Record(
         format=FORMAT,
         certsynth=importlib.metadata.version("certsynth"),
-        table=TableRecord(this.schema.name, this.schema.unit, tuple(this.schema.names)),
+        table=table_record(this.schema),
         privacy=_privacy(this, outcome),
         asked=asked_record(this.asked, this.settings),
         release=_method(this, outcome),
         compared=_compared(outcome.chosen),
         certificate=outcome.certified.certificate,
-        fit=fit_record(diagnose_fit(outcome.measured.measurements, this.schema, outcome.fitted.rows)),
+        fit=fit_record(diagnose_fit(outcome.measured.measurements, this.schema.measured, own)),
         recompute=_recompute(this, outcome.measured),
         ledger=this.means.spending.reservation,
     )
@@ -51,6 +56,16 @@ def record(this: Run, outcome: Outcome) -> Release:
         releasable=this.means.spending.releasable,
         rows=outcome.fitted.rows,
     )
+
+
+def table_record(schema: Schema) -> TableRecord:
+    """Record the table that a schema describes."""
+    mapped = {each.column for each in schema.derivations if each.expression is None}
+    derived = tuple(
+        DerivedRecord(name, sources, "map" if name in mapped else "expression")
+        for name, sources in schema.sources.items()
+    )
+    return TableRecord(schema.name, schema.unit, tuple(schema.names), derived=derived or None)
 
 
 def _privacy(this: Run, outcome: Outcome) -> PrivacyRecord:
@@ -68,7 +83,8 @@ def _privacy(this: Run, outcome: Outcome) -> PrivacyRecord:
 def _method(this: Run, outcome: Outcome) -> MethodRecord:
     """Record the measurements and the method that fitted rows."""
     settings, measurement, layers = this.settings, outcome.measured.last, outcome.chosen.choice.layers
-    strategy, workload = measurement.strategy, settings.workload(this.schema)
+    strategy, names = measurement.strategy, this.schema.names
+    workload = tuple(tuple(names[j] for j in subset) for subset in settings.covered) if settings.named else None
     named: Mapping[str, Any] = {  # plain texts, which the record declares as literals
         "mechanism": strategy.name,
         "order": strategy.order,
@@ -76,8 +92,8 @@ def _method(this: Run, outcome: Outcome) -> MethodRecord:
         "loss": settings.loss,
     }
     return MethodRecord(
-        sparsity=settings.sparsity,
-        workload=None if workload is None else tuple(map(tuple, workload)),
+        sparsity=max(map(len, settings.covered)),
+        workload=workload,
         resolution=outcome.measured.resolution,
         dimension=outcome.chosen.dimension,
         growth=decimal_text(strategy.growth),
@@ -87,8 +103,27 @@ def _method(this: Run, outcome: Outcome) -> MethodRecord:
         candidates=settings.candidates,
         preset=settings.preset,
         rows=len(outcome.fitted.rows[0]),
+        pairs=_pairs(this.schema.measured, outcome.chosen),
         **named,
     )
+
+
+def _pairs(schema: Schema, chosen: Chosen) -> tuple[PairRecord, ...] | None:
+    """Record the pairs that were chosen by their dependence."""
+    known = chosen.dependence
+    return pair_records(
+        schema, ((s, layer.resolution, known[s]) for layer in chosen.choice.layers for s in layer.subsets if s in known)
+    )
+
+
+def pair_records(schema: Schema, pairs: Iterable[tuple[Subset, int | None, float]]) -> tuple[PairRecord, ...] | None:
+    """Pairs with their groups and dependence, the most dependent first; None if there are none."""
+    found = [
+        PairRecord(tuple(schema.names[j] for j in subset), groups, dependence)
+        for subset, groups, dependence in sorted(pairs, key=lambda pair: (-pair[2], pair[0]))
+        if groups is not None
+    ]
+    return tuple(found) or None
 
 
 def _compared(chosen: Chosen) -> tuple[ComparedRecord, ...]:

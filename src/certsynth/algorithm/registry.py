@@ -15,12 +15,14 @@ class Entry:
     option: Literal["mechanism", "preset"] | None = None
 
 
-DEFAULT = "layered"
+DEFAULT, ADAPTIVE = "layered", "adaptive"
+"""The methods among which the default is chosen: measure all tables, or those pairs that are worth it."""
 
 METHODS = {
     DEFAULT: Entry("certsynth.algorithm.layered", "LAYERED"),
     "paper": Entry("certsynth.algorithm.paper", "PAPER", "preset"),
     "low-dimensional": Entry("certsynth.algorithm.low_dimensional.method", "ON_SIMPLEX", "mechanism"),
+    ADAPTIVE: Entry("certsynth.algorithm.adaptive.method", "ADAPTIVE", "mechanism"),
     "low-dimensional-l1": Entry("certsynth.algorithm.low_dimensional.method", "IN_L1_BALL", "mechanism"),
 }
 

@@ -11,7 +11,7 @@ import numpy as np
 from certsynth.algorithm.declaration import takes
 from certsynth.algorithm.method import Run, checked_settings, method_named
 from certsynth.algorithm.options import ReleaseOptions
-from certsynth.algorithm.request import select_final_columns
+from certsynth.algorithm.request import select_released_columns
 from certsynth.algorithm.settings import Settings
 from certsynth.algorithm.sizes import check_lattice
 from certsynth.algorithm.steps import run
@@ -48,7 +48,7 @@ def release(data: Any, schema: Schema, **options: Unpack[ReleaseOptions]) -> Rel
 
     Paper: Algorithm 1 [algorithm], Definition 1 [differential-privacy]
     """
-    schema = select_final_columns(schema, options["columns"], options["subsets"])
+    schema = select_released_columns(schema, options["columns"], options["subsets"])
     settings = checked_settings(schema, options)
     out, memory, progress = options["out"], options["memory"], options["progress"]
     signer = as_signer(options["sign"])
@@ -86,8 +86,8 @@ def release(data: Any, schema: Schema, **options: Unpack[ReleaseOptions]) -> Rel
 
 def _checked_lattice(schema: Schema, settings: Settings, memory: int | None) -> LatticeQuery:
     """The query of the direct certificate. What cannot fit is refused, before the data is opened."""
-    method_named(settings.method).check(schema, settings, memory=memory)
-    lattice = LatticeQuery.of(schema, settings.subsets, lattice_columns=settings.lattice_columns)
+    method_named(settings.method).check(schema.measured, settings, memory=memory)
+    lattice = LatticeQuery.of(schema, settings.covered, lattice_columns=settings.lattice_columns)
     if settings.certificate_share or settings.candidates > 1:
         check_lattice(lattice, memory=memory)
     return lattice
@@ -99,15 +99,15 @@ def _private_table(data: Any, schema: Schema, settings: Settings, progress: Prog
     source.batches(schema.names)  # reads nothing yet, and tells at once if a column is not there
     hidden = settings.neighbours is Neighbours.ADD_REMOVE
     counting, placing, displacing = (
-        rows_of(source, schema, phase, hidden=hidden, progress=progress)
-        for phase in (COUNTING, PLACING_PHASE, DISPLACED)
+        rows_of(source, columns, phase, hidden=hidden, progress=progress)
+        for columns, phase in ((schema.measured, COUNTING), (schema, PLACING_PHASE), (schema.measured, DISPLACED))
     )
     return PrivateTable(counting, placing, displacing, count=lambda: count_rows(source, schema, COUNTING))
 
 
 def read_public(public: Any, schema: Schema) -> list[np.ndarray]:
-    """Cleaned public rows, read before any budget is spent."""
-    batches = list(cleaned(open_source(public, what="public data"), schema))
+    """Cleaned public rows of the measured columns, read before any budget is spent."""
+    batches = list(cleaned(open_source(public, what="public data"), schema.measured))
     if not sum(len(batch[0]) for batch in batches):
         raise InputError("the public data has no rows: leave `public` out.")
     return [np.concatenate(columns) for columns in zip(*batches, strict=True)]

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import itertools
+import math
+from collections.abc import Mapping, Sequence
 from fractions import Fraction
 from typing import Any
 
 from certsynth.algorithm.checks import MAX_DELTA
 from certsynth.domain import Schema
+from certsynth.domain.workload import MAX_SUBSETS
 from certsynth.errors import InputError, did_you_mean
 from certsynth.mechanisms import Budget, Unit
 from certsynth.mechanisms.concentrated import Privacy, delta_of, epsilon_of, rho_of
@@ -87,6 +90,51 @@ def select_final_columns(schema: Schema, columns: Sequence[str] | None, named: N
             "the line draft = true."
         )
     return named_columns(schema.select(columns) if columns else schema, named)
+
+
+def select_released_columns(schema: Schema, columns: Sequence[str] | None, named: Named | None) -> Schema:
+    """As `select_final_columns`; also refuse derived columns without the columns that they are computed from."""
+    kept = select_final_columns(schema, columns, named)
+    for formula in schema.formulas:
+        name, lacking = formula.column.name, [each for each in formula.sources if each not in kept.names]
+        if name in kept.names and lacking:
+            where = "`columns`" if columns and lacking[0] not in columns else "a subset of the workload"
+            raise InputError(
+                f"{name!r} is derived from {lacking[0]!r}, which is left out: add {lacking[0]!r} to {where}, or leave "
+                f"{name!r} out."
+            )
+    return kept
+
+
+def measured_options(schema: Schema, options: Mapping[str, Any]) -> dict[str, Any]:
+    """The options of a release for the measured columns of its schema alone."""
+    sparsity, named = options["sparsity"], options["subsets"]
+    return {
+        **options,
+        "sparsity": None if sparsity is None else min(sparsity, len(schema.measured)),
+        "subsets": None if named is None else measured_subsets(schema, named),
+    }
+
+
+def measured_subsets(schema: Schema, named: Named) -> list[list[str]]:
+    """The subsets of measured columns for a workload: a derived column is replaced by those that determine it.
+
+    If these make a subset larger, all its parts of the former size are taken.
+    """
+    roots = {name: {name} for name in schema.names if name not in schema.derived}
+    for formula in schema.formulas:
+        roots[formula.column.name] = set().union(*(roots[source] for source in formula.sources))
+    found: dict[tuple[str, ...], None] = {}
+    for names in named:
+        needed = sorted(set().union(*(roots[name] for name in names)), key=schema.names.index)
+        size = min(len(names), len(needed))
+        if math.comb(len(needed), size) > MAX_SUBSETS:
+            raise InputError(
+                f"a subset of the workload has derived columns that depend on {len(needed)} others, too many to "
+                "measure together: name fewer columns in it."
+            )
+        found.update(dict.fromkeys(itertools.combinations(needed, size)))
+    return [list(names) for names in found]
 
 
 def checked_budget(epsilon: Fraction | None, delta: Fraction | None = None, rho: Fraction | None = None) -> Privacy:

@@ -19,7 +19,7 @@ from certsynth.artefact.certificate import certificate_record
 from certsynth.artefact.frames import FrameKind, to_frame
 from certsynth.artefact.notebook import certificate_html
 from certsynth.artefact.release import Certificate
-from certsynth.artefact.table import cleaned_table
+from certsynth.artefact.table import cleaned_table, with_derived
 from certsynth.base.html import block, paragraph
 from certsynth.base.progress import Progress, silent
 from certsynth.certificate.passes import compare_tables
@@ -43,7 +43,7 @@ class Sample:
     .. math:: W(D, \mu) \le disc + \frac{U(0, \eta) + U(\nu, n\mu)}{n} \quad\text{for all } \mu,
 
     so outside E all bounds computed with the same draws hold, for the release and for any number of samples, however
-    these are chosen. Its confidence is that of the plug-in part of the release.
+    these are chosen. Its confidence is that of the plug-in part of the release. It does not cover derived columns.
 
     `through_release` is the bound of the certified rows plus the exact distance from them to these: the triangle
     inequality. It has the confidence of the release, and is None if that distance is too expensive to compute. This is
@@ -61,13 +61,20 @@ class Sample:
 
     @property
     def bound(self) -> float:
-        """The smaller of the two bounds; choosing it is valid since both hold simultaneously at `confidence`."""
+        """The smaller of the two bounds; choosing it is valid since both hold simultaneously at `confidence`.
+
+        With derived columns it is that of `through_release`, which alone covers them.
+        """
         return self.best.bound
 
     @property
     def best(self) -> Certificate:
-        through = self.through_release
-        return through if through and through.bound < self.certificate.bound else self.certificate
+        plug, through = self.certificate, self.through_release
+        if through is None:
+            return plug
+        covered = {columns for columns, _ in plug.subsets}
+        complete = all(columns in covered for columns, _ in through.subsets)
+        return plug if complete and plug.bound <= through.bound else through
 
     def __repr__(self) -> str:
         plug, through = self.certificate, self.through_release
@@ -102,19 +109,26 @@ def sample(
     settings = stated_settings(release)
     how = Fitting.from_settings(settings, release.measurement)
     rng = np.random.default_rng(seed)
-    request = FitRequest(release.measurements, schema, how, number, rng, public=public, progress=progress)
-    table, _ = method_named(settings.method).fit(request)
+    request = FitRequest(release.measurements, schema.measured, how, number, rng, public=public, progress=progress)
+    fitted, _ = method_named(settings.method).fit(request)
+    table = with_derived(schema, fitted)
     clean = cleaned_table(schema, table)
     stated = release.record.certificate
     if stated.plug_in.tightest is None:
         raise InputError(f"new rows cannot be certified: {stated.no_plug_in}.")
     beta = release.record.recompute.plug_in_failure_probability
     plugged = certificate_record(float(1 - beta), recomputed(release, clean, progress=progress))
+    through = _bound_through_release(release, clean, progress)
+    if through is None and schema.derivations:
+        raise InputError(
+            "new rows with derived columns are certified by comparing them with the released rows, for which these "
+            "have too many columns or labels: use the released rows, or remove the entries derived from the schema."
+        )
     return Sample(
         table=to_frame(frame, schema, table, clean),
         rows=number,
         certificate=Certificate.of(plugged),
-        through_release=_bound_through_release(release, clean, progress),
+        through_release=through,
         confidence=release.certificate.confidence,
     )
 

@@ -17,6 +17,7 @@ from certsynth.mechanisms.concentrated import Privacy
 from certsynth.projection.emit import Detail
 from certsynth.queries.fine import LATTICE_COLUMNS
 from certsynth.queries.marginals import Subset, maximal_subsets, subsets_within
+from certsynth.record.record import NO_PLUG_IN, PAIRS_LEFT_OUT, NoPlugIn
 
 CellKind = Literal["even", "points", "groups"]
 """Cells of equal width; all points of the columns' lattices; groups of those points."""
@@ -53,10 +54,14 @@ DIRECT_BETA = Fraction(9, 10)
 class Settings:
     """The checked settings of a release. An open setting is None if the data or the plan determine it.
 
-    `subsets` are those that the certificate covers; `named` says that they were listed explicitly, otherwise they are
-    all subsets of one size. `method` names the method; `detail` says where values are placed inside their cells;
-    `choice_share` is the share of the budget for choosing what to measure; `as_printed` selects the proxy losses as
+    `subsets` are those that are measured; `named` says that they were listed explicitly, otherwise they are all subsets
+    of one size. `method` names the method; `detail` says where values are placed inside their cells; `choice_share` is
+    the share of the budget for choosing what to measure; `plug_in` says whether a plug-in certificate can be computed;
+    `target` is the position of the column whose tables are always measured; `as_printed` selects the proxy losses as
     printed in the paper; `lattice_columns` is the largest subset that the direct certificate compares on a lattice.
+
+    If the schema has derived columns, `certified` are the subsets that the certificate covers. Positions in `certified`
+    are those in the schema; positions in `subsets`, those in its measured part.
     """
 
     privacy: Privacy
@@ -75,12 +80,20 @@ class Settings:
     method: str = "layered"
     detail: Detail = "spread"
     choice_share: Fraction = Fraction(0)
+    plug_in: bool = True
+    target: int | None = None
     as_printed: bool = False
     lattice_columns: int = LATTICE_COLUMNS
+    certified: tuple[Subset, ...] | None = None
+
+    @property
+    def covered(self) -> tuple[Subset, ...]:
+        """The subsets of the schema's columns that the certificate covers."""
+        return self.subsets if self.certified is None else self.certified
 
     @property
     def sparsity(self) -> int:
-        """The largest number of columns that a statistic may use: the size of the largest subset."""
+        """The largest number of columns of a measured subset."""
         return max(map(len, self.subsets))
 
     def workload(self, schema: Schema) -> list[list[str]] | None:
@@ -100,6 +113,11 @@ class Settings:
     def plug_in_beta(self) -> Fraction:
         """Failure probability of the plug-in certificate: all of β if it is the only one."""
         return self.beta * (1 - DIRECT_BETA) if self.certificate_share else self.beta
+
+    @property
+    def reason_for_no_plug_in(self) -> NoPlugIn:
+        """The reason that is recorded if there is no plug-in certificate."""
+        return NO_PLUG_IN if self.plug_in else PAIRS_LEFT_OUT
 
     def direct_beta(self, *, alone: bool) -> Fraction:
         """Total failure probability of the direct certificates: all of β if there is no plug-in certificate."""

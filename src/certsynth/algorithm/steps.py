@@ -13,7 +13,11 @@ import sys
 from collections.abc import Sequence
 from dataclasses import replace
 
-from certsynth.algorithm.certificates import direct_certificates, measure_displacement, plug_in_certificates
+from certsynth.algorithm.certificates import (
+    direct_certificates,
+    measure_displacement,
+    plug_in_certificates,
+)
 from certsynth.algorithm.certify import choose_table
 from certsynth.algorithm.fitting import FitRequest, Fitting
 from certsynth.algorithm.method import Run
@@ -30,6 +34,7 @@ from certsynth.artefact.steps import (
     choice_name,
     measurement_name,
 )
+from certsynth.artefact.table import with_derived
 from certsynth.mechanisms import Sensitivity, measure_scalars
 
 
@@ -51,7 +56,7 @@ def count_rows(this: Run) -> Counted:
     settings = this.settings
     exact = this.private.count()
     if not settings.count_share:
-        return Counted(Task(this.schema, settings, exact))
+        return Counted(Task(this.schema.measured, settings, exact))
     noisy = measure_scalars(
         [exact],
         sensitivity=Sensitivity(1, 1),
@@ -61,7 +66,7 @@ def count_rows(this: Run) -> Counted:
     )
     rows = max(noisy.values[0], 1)
     rounded = round(rows, 2 - len(str(rows)))  # two digits suffice for a plan, and make cached plans reusable
-    return Counted(Task(this.schema, settings, rounded), noisy, (Step.of_scalars(ROW_COUNT, noisy),))
+    return Counted(Task(this.schema.measured, settings, rounded), noisy, (Step.of_scalars(ROW_COUNT, noisy),))
 
 
 def choose(this: Run, task: Task) -> Chosen:
@@ -80,12 +85,15 @@ def measure(this: Run, task: Task, chosen: Chosen) -> Measured:
 
 
 def fit(this: Run, measured: Measured) -> Fitted:
-    """Step 3: fit rows to the noisy integers. Private rows are read only to choose among several candidates."""
+    """Step 3: fit rows to the noisy integers. Private rows are read only to choose among several candidates.
+
+    Derived columns are computed from the fitted ones, after rules are obeyed.
+    """
     sys.audit("certsynth.rows.fit")
     settings, progress = this.settings, this.means.progress
     request = FitRequest(
         measured.measurements,
-        this.schema,
+        this.schema.measured,
         Fitting.from_settings(settings, measured.last),
         settings.emitted_rows(measured.last),
         this.means.rng,
@@ -94,7 +102,8 @@ def fit(this: Run, measured: Measured) -> Fitted:
     )
     candidates = []
     for j in range(settings.candidates):
-        table, support = this.method.fit(replace(request, other_loss=j % 2 == 1))
+        measured_columns, support = this.method.fit(replace(request, other_loss=j % 2 == 1))
+        table = with_derived(this.schema, measured_columns)
         candidates.append(Fitted(table, cleaned_table(this.schema, table), support))
         if settings.candidates > 1:
             progress("candidates", j + 1, settings.candidates)
@@ -133,6 +142,8 @@ def certify(this: Run, counted: Counted, measured: Measured, fitted: Fitted) -> 
         LOSS_OF_SINGLES: single and single.noisy,
     }
     return Certified(
-        certificate_record(float(this.settings.confidence), plugged, whole, single),
+        certificate_record(
+            float(this.settings.confidence), plugged, whole, single, no_plug_in=this.settings.reason_for_no_plug_in
+        ),
         tuple(Step.of_scalars(what, each) for what, each in noisy.items() if each),
     )

@@ -2,19 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from fractions import Fraction
 
 import numpy as np
 
+from certsynth.algorithm.settings import CellKind
 from certsynth.algorithm.task import Task
 from certsynth.artefact.steps import Step
 from certsynth.artefact.table import Table
 from certsynth.base.progress import Progress
-from certsynth.mechanisms import Measurement
+from certsynth.mechanisms import FullMeasurement, Measurement
 from certsynth.mechanisms.scalars import NoisyScalars
 from certsynth.mechanisms.spending import Spending
 from certsynth.planning.choice import Choice
+from certsynth.queries.marginals import Marginals, Subset
 from certsynth.queries.tally import Rows
 from certsynth.record.record import CertificateRecord
 
@@ -47,12 +50,15 @@ class Means:
 class Chosen:
     """The chosen design, the candidates, and the cost of choosing.
 
-    `dimension` is that of the rows, if the method estimated it.
+    `dimension` is that of the rows, if the method estimated it; `measurements` are those made in order to choose,
+    and `dependence` is the noisy dependence of the pairs that were chosen by it.
     """
 
     choice: Choice
     dimension: int | None = None
     spent: tuple[Step, ...] = ()
+    measurements: tuple[FullMeasurement, ...] = ()
+    dependence: Mapping[Subset, float] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,6 +68,27 @@ class Counted:
     task: Task
     noisy: NoisyScalars | None = None
     spent: tuple[Step, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class ExpectedLayer:
+    """A layer as settings and earlier noisy integers determine it: its tables, kind of cells, and share of the
+    measurement budget, and the weights and noisy dependence of its tables if these are chosen.
+    """
+
+    tables: tuple[Subset, ...]
+    cells: CellKind
+    share: Fraction
+    weights: tuple[int, ...] = ()
+    dependence: tuple[float, ...] = ()
+
+    @property
+    def ways(self) -> int:
+        return max(map(len, self.tables))
+
+    def is_measured(self, marginals: Marginals, cells: str) -> bool:
+        """Whether these marginals, in cells of this kind, are those of the layer."""
+        return (marginals.subsets, cells) == (self.tables, self.cells) and self.weights in ((), marginals.weights)
 
 
 @dataclass(frozen=True, slots=True, eq=False)

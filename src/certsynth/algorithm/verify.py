@@ -13,10 +13,17 @@ from typing import Any
 import numpy as np
 
 from certsynth.algorithm.checks import MAX_DELTA, exact_rational
-from certsynth.algorithm.expected_steps import expected_steps, split_of, steps_problem, values_problem
+from certsynth.algorithm.expected_steps import expected_steps, steps_problem, values_problem
 from certsynth.algorithm.fitting import support_name
 from certsynth.algorithm.method import method_named
-from certsynth.algorithm.recompute import recomputed, recomputed_direct, stated_proxies, stated_settings
+from certsynth.algorithm.recompute import (
+    recomputed,
+    recomputed_direct,
+    stated_layers,
+    stated_proxies,
+    stated_settings,
+)
+from certsynth.algorithm.record import pair_records, table_record
 from certsynth.algorithm.settings import Settings
 from certsynth.artefact import measurements as archive
 from certsynth.artefact.certificate import direct_record, fit_record, path_length
@@ -25,7 +32,7 @@ from certsynth.artefact.folder import SUMS, check_plain, check_sums, read_plain
 from certsynth.artefact.release import CSV, PARQUET, Release, croissant_bytes, package_bytes
 from certsynth.artefact.signature import INSTALL_COMMAND, SIGNATURE, SIGNER, PublicKey, have_library
 from certsynth.artefact.steps import Step, stated_steps
-from certsynth.artefact.table import read_table, written_as
+from certsynth.artefact.table import read_table, with_derived, written_as
 from certsynth.certificate.plug_in import PlugIn, Terms
 from certsynth.certificate.seed import seed_of
 from certsynth.domain import Cells, Column, Groups, Ordered, Schema
@@ -37,7 +44,7 @@ from certsynth.mechanisms.guarantee import decimal_text
 from certsynth.projection.diagnostic import diagnose_fit
 from certsynth.queries.marginals import Subset
 from certsynth.record.form import to_json
-from certsynth.record.record import NO_PLUG_IN, DirectRecord, LayerRecord, PlugInRecord, PlugInTerms, TableRecord
+from certsynth.record.record import DirectRecord, LayerRecord, PairRecord, PlugInRecord, PlugInTerms
 from certsynth.report import render_report, verifiable, words
 from certsynth.report.numerals import upward
 from certsynth.report.verifiable import UNVERIFIABLE
@@ -126,8 +133,8 @@ def _schema(release: Release) -> Answer:
         return False, "schema.toml is not written as certsynth writes that schema"
     if schema.draft:
         return False, "schema.toml is a draft, of which no release is made"
-    if table != TableRecord(schema.name, schema.unit, tuple(schema.names)):
-        return False, "the certificate is of a table with another name, unit or columns"
+    if table != table_record(schema):
+        return False, "the certificate is of a table with another name, unit or columns, or derives them otherwise"
     return True, f"{_counted(len(schema), 'column')}, as the certificate says"
 
 
@@ -143,6 +150,10 @@ def _rows(release: Release) -> Answer:
     broken = broken_rule(schema.constraints, schema.columns, release.table)
     if broken is not None:
         return False, f"{PARQUET}: a row violates rule {broken.number} of the schema"
+    derived = with_derived(schema, {c.name: release.table[c.name] for c in schema.measured})
+    for name in sorted(schema.derived):
+        if not _equal(derived[name], release.table[name]):
+            return False, f"{PARQUET}: column {name!r} is not derived as the schema says"
     for column, texts in zip(schema, read_table(_folder(release) / CSV, schema), strict=True):
         if not written_as(column, texts, release.table[column.name]):
             return False, f"{CSV}: column {column.name!r} differs from {PARQUET}"
@@ -161,14 +172,21 @@ def _allowed(column: Column, values: Values, back: Values) -> bool:
     return bool((present == back.data[~missing]).all())
 
 
+def _equal(first: Values, second: Values) -> bool:
+    """Whether two columns hold the same values, and lack the same."""
+    missing = np.ma.getmaskarray(first)
+    same = np.array_equal(missing, np.ma.getmaskarray(second))
+    return same and bool((first.data[~missing] == second.data[~missing]).all())
+
+
 def _measurements(release: Release) -> Answer:
     """measurements.npz holds the noisy integers and how to read them, word by word, and what is said to be measured."""
-    made, said = release.measurements, release.record.release.measured
-    if not archive.is_as_written(read_plain(_folder(release), "measurements.npz"), made, release.schema):
+    made, said, schema = release.measurements, release.record.release.measured, release.schema.measured
+    if not archive.is_as_written(read_plain(_folder(release), "measurements.npz"), made, schema):
         return False, "measurements.npz is not written as certsynth writes these measurements"
     if not all(_in_order(m.marginals.subsets) for m in made):
         return False, "a measurement names a subset of columns twice, or its columns out of order"
-    if not all(_as_said(m, part, release.schema) for m, part in zip(made, said, strict=True)):
+    if not all(_as_said(m, part, schema) for m, part in zip(made, said, strict=True)):
         return False, "the certificate says that something else was measured"
     counts = sum(len(block) for m in made for block in m.coefficients)
     tables = sum(len(m.marginals.subsets) for m in made)
@@ -220,10 +238,14 @@ def _privacy(release: Release) -> Answer:
     settings, steps = stated_settings(release), stated_steps(privacy)
     if [step.to_record() for step in steps] != list(privacy.spent):
         return False, "the parts of the budget are not written as certsynth writes them"
-    split = split_of(settings, made)
-    compared = len(release.record.compared)
     expected = expected_steps(
-        method_named(settings.method), settings, release.schema, made, release.rows, compared=compared, split=split
+        method_named(settings.method),
+        settings,
+        release.schema,
+        made,
+        release.rows,
+        compared=len(release.record.compared),
+        layers=stated_layers(release, settings),
     )
     if problem := steps_problem(steps, expected) or values_problem(steps, privacy.rows):
         return False, problem
@@ -253,7 +275,7 @@ def _method(release: Release) -> Answer:
     how, last, settings = release.record.release, release.measurement, stated_settings(release)
     compared = release.record.compared
     (chosen,) = [each for each in compared if each.chosen]
-    said = how.mechanism, how.growth, how.order, how.sparsity, len(how.measured)
+    said = how.mechanism, how.growth, how.order, settings.sparsity, len(how.measured)
     true = last.strategy.name, decimal_text(last.strategy.growth), last.strategy.order
     if said != (*true, max(map(len, last.marginals.subsets)), len(release.measurements)):
         return False, "the mechanism is not the one of the measurements"
@@ -266,6 +288,8 @@ def _method(release: Release) -> Answer:
         return False, "some subsets of columns were not measured, and no workload says so"
     if len({j for subset in covered for j in subset}) != columns:
         return False, "the workload leaves out a column of the release"
+    if covered != settings.covered:
+        return False, "the subsets of columns are not those that were asked for"
     resolutions = {how.resolution, how.measured[-1].resolution, chosen.resolution}
     if chosen.mechanism != how.mechanism or len(resolutions) > 1:
         return False, "the mechanism or resolution is not the one that was chosen"
@@ -279,11 +303,27 @@ def _method(release: Release) -> Answer:
         return False, "rows were put elsewhere inside of their cells than for such a certificate"
     if problem := _unlike_asked(release, settings):
         return False, problem
-    layers = settings.layers(split_of(settings, release.measurements))
-    measured = [(m.marginals.subsets, part.cells) for m, part in zip(release.measurements, how.measured, strict=True)]
-    if measured != [(tables, kind) for tables, kind, _ in layers]:
+    layers = stated_layers(release, settings)
+    if len(layers) != len(how.measured) or not all(
+        layer.is_measured(m.marginals, part.cells)
+        for layer, m, part in zip(layers, release.measurements, how.measured, strict=True)
+    ):
         return False, "other tables were measured, or in other cells, than such a release measures"
+    pairs = [
+        (subset, part.resolution, dependence)
+        for layer, part in zip(layers, how.measured, strict=True)
+        for subset, dependence in zip(layer.tables, layer.dependence, strict=False)
+    ]
+    if not _same_pairs(how.pairs, pair_records(release.schema.measured, pairs)):
+        return False, "the pairs that were chosen, or their dependence, are not those that the noisy scores give"
     return True, f"{how.mechanism}, as measured, and as chosen among {len(compared)}"
+
+
+def _same_pairs(stated: Sequence[PairRecord] | None, true: Sequence[PairRecord] | None) -> bool:
+    stated, true = stated or (), true or ()
+    if [(pair.columns, pair.groups) for pair in stated] != [(pair.columns, pair.groups) for pair in true]:
+        return False
+    return _close([pair.dependence for pair in stated], [pair.dependence for pair in true])
 
 
 def _unlike_asked(release: Release, settings: Settings) -> str:
@@ -312,7 +352,8 @@ def _fit(release: Release) -> Answer:
     stated = release.record.fit
     if stated is None:
         return True, "nothing is stated of how close the rows are to the noisy counts"
-    found = fit_record(diagnose_fit(release.measurements, release.schema, release.rows))
+    schema = release.schema
+    found = fit_record(diagnose_fit(release.measurements, schema.measured, schema.measured_part(release.rows)))
     if found is None:
         return False, "the distance from tables of several columns is stated, and there are none to compare with"
     if stated.tables != found.tables or [m.columns for m in stated.furthest] != [m.columns for m in found.furthest]:
@@ -329,11 +370,12 @@ def _plug_in(release: Release) -> Answer:
     """The same computation, from the noisy integers and the emitted rows."""
     certificate, how = release.record.certificate, release.record.recompute
     stated = certificate.plug_in.by_loss
-    if as_full_measurements(release.measurements) is None:
-        return not stated and certificate.no_plug_in == NO_PLUG_IN, "there is none, and the certificate says why"
+    settings = stated_settings(release)
+    if as_full_measurements(release.measurements) is None or not settings.plug_in:
+        right = not stated and certificate.no_plug_in == settings.reason_for_no_plug_in
+        return right, "there is none, and the certificate says why"
     if certificate.no_plug_in is not None:
         return False, "it is said that there is none"
-    settings = stated_settings(release)
     if (how.draws, how.plug_in_failure_probability) != (settings.draws, settings.plug_in_beta):
         return False, "draws or failure probability are not those for the stated confidence"
     if how.seed != f"{seed_of(release.measurements):032x}":
@@ -403,29 +445,31 @@ def _bound(release: Release) -> Answer:
     """The headline is the smaller of its parts, and their failure probabilities make up one."""
     stated = release.record.certificate
     direct, single, plug = stated.direct, stated.single_column, stated.plug_in.tightest
+    own = {s.columns: s.bound for s in plug.subsets} if plug else {}
+    covered = [tuple(release.schema.names[j] for j in subset) for subset in release.subsets]
+    complete = set(covered) <= set(own)  # derived columns are not in the plug-in certificate
     leading: DirectRecord | PlugInRecord | None = direct
-    if plug and (direct is None or direct.bound >= plug.bound):
+    if plug and (direct is None or (direct.bound >= plug.bound and complete)):
         leading = plug
     if leading is None:
         return False, "there is nothing that certifies"
     least = min([leading.bound] + ([single.bound] if single else []))
     if not _close([stated.bound], [leading.bound]) or not _close([stated.single_column_bound], [least]):
-        return False, "the stated bound is not the smaller of the direct and the plug-in bound"
+        return False, "the stated bound is not the smaller one of those that cover all subsets"
     kind = "direct" if leading is direct else "plug-in"
     if stated.kind != kind or stated.terms != leading.terms:
         return False, "the stated kind or terms are not those of the smaller bound"
-    names, most = release.schema.names, direct.bound if direct else 1.0
-    own = [(s.columns, s.bound) for s in plug.subsets] if plug else []
-    own = own or [(tuple(names[j] for j in subset), 1.0) for subset in release.subsets]
-    for subset, (columns, bound) in zip(stated.subsets, own, strict=True):
-        if subset.columns != columns or not _close([subset.bound], [min(bound, most)]):
+    most = direct.bound if direct else 1.0
+    for subset, columns in zip(stated.subsets, covered, strict=True):
+        if subset.columns != columns or not _close([subset.bound], [min(own.get(columns, 1.0), most)]):
             return False, "the bound of a subset is not the smaller of its parts"
     if stated.confidence != float(release.record.asked.confidence):
         return False, "the stated confidence is not the one that was asked for"
     failure = sum(1 - part.confidence for part in (plug, direct, single) if part)
     if abs(failure - (1 - stated.confidence)) > 1e-12:
         return False, "the parts fail together with another probability than the stated confidence allows"
-    return True, f"{upward(stated.bound)} ({kind}) at confidence {stated.confidence!r}: the smaller of its parts"
+    why = "the smaller of its parts" if complete or not plug else "the only part that covers all subsets"
+    return True, f"{upward(stated.bound)} ({kind}) at confidence {stated.confidence!r}: {why}"
 
 
 def _description(release: Release) -> Answer:

@@ -91,8 +91,8 @@ class Basis:
     def bound(self, names: Iterable[str]) -> float:
         """The smallest bound that covers statistics of these columns: that of any subset that holds them all.
 
-        A little is added: bounds and distances are floats. A number that is written has another place than the one
-        that was certified, by its last bit, which is a larger part of a short range that is far from 0.
+        A little is added: bounds and distances are floats, and a number that is written has another place than the one
+        that was certified.
         """
         wanted = frozenset(names)
         found = [s.bound for s in self.certificate.subsets if wanted <= frozenset(s.columns)]
@@ -100,8 +100,8 @@ class Basis:
             raise InputError(self._not_covered(sorted(wanted, key=self.schema.names.index)))
         if len(wanted) == 1:
             found.append(self.certificate.single_column_bound)
-        last_bits = max(_last_bit(self.columns[name]) for name in wanted)
-        return min(1.0, min(found) * (1 + 1e-9) + 1e-12 + last_bits)
+        last_bits = max(last_bit(self.columns[name]) for name in wanted)
+        return min(1.0, raise_bound(min(found)) + last_bits)
 
     def _not_covered(self, names: Sequence[str]) -> str:
         listed = ", ".join(f"{name!r:.60}" for name in names)
@@ -117,8 +117,14 @@ class Basis:
         )
 
 
-def _last_bit(column: Column) -> float:
-    """Twice the largest gap between adjacent floats in a numeric column, as a distance."""
+def raise_bound(bound: float) -> float:
+    """Add more to a bound than sums of many floats can be off by; `calculator.js` adds the same."""
+    return bound * (1 + 1e-9) + 1e-12
+
+
+def last_bit(column: Column) -> float:
+    """Twice the largest gap between adjacent floats in a numeric column, as a distance: a large part of a short range
+    that is far from 0."""
     if not isinstance(column, Ordered) or column.whole or not span(column) > 0:
         return 0.0
     return 2 * math.ulp(max(abs(column.low), abs(column.high))) / span(column) * float(column.weight)

@@ -18,6 +18,7 @@ from certsynth.record.record import (
     FitRecord,
     FunctionRecord,
     MisfitRecord,
+    NoPlugIn,
     PlugInRecord,
     PlugInRecords,
     PlugInSubset,
@@ -41,16 +42,24 @@ def path_length(measurement: Measurement) -> float | None:
 
 
 def certificate_record(
-    confidence: float, plug_in: Mapping[Proxy, PlugIn], direct: Direct | None = None, single: Direct | None = None
+    confidence: float,
+    plug_in: Mapping[Proxy, PlugIn],
+    direct: Direct | None = None,
+    single: Direct | None = None,
+    *,
+    no_plug_in: NoPlugIn = NO_PLUG_IN,
 ) -> CertificateRecord:
-    """Record the smaller of the direct and the plug-in bound, and both certificates."""
+    """Record the smaller of the direct and the plug-in bound, and both certificates.
+
+    `no_plug_in` is the reason if there is no plug-in certificate.
+    """
     if not plug_in and not direct:
         raise ValueError("neither a plug-in nor a direct certificate is given")
     plugged = PlugInRecords(**{proxy: plug_in_record(each) for proxy, each in plug_in.items()})
     whole, one = (direct_record(each) if each else None for each in (direct, single))
     plug = plugged.tightest
     leading: PlugInRecord | DirectRecord | None = plug
-    if whole and (plug is None or whole.bound < plug.bound):
+    if whole and (plug is None or whole.bound < plug.bound or not _covers(plug, direct)):
         leading = whole
     assert leading
     return CertificateRecord(
@@ -63,17 +72,22 @@ def certificate_record(
         direct=whole,
         single_column=one,
         plug_in=plugged,
-        no_plug_in=None if plug_in else NO_PLUG_IN,
+        no_plug_in=None if plug_in else no_plug_in,
     )
+
+
+def _covers(plug: PlugInRecord, direct: Direct | None) -> bool:
+    """Whether the plug-in certificate covers all subsets: subsets with derived columns have the direct one only."""
+    return direct is None or set(direct.subsets) <= {subset.columns for subset in plug.subsets}
 
 
 def _subsets(plug: PlugInRecord | None, direct: Direct | None) -> tuple[SubsetRecord, ...]:
     """Record each subset with the smaller of its plug-in bound and the direct bound, which is the same for all."""
-    most = float(direct.bound) if direct else 1.0
-    if plug is None:
-        assert direct
-        return tuple(SubsetRecord(tuple(columns), most) for columns in direct.subsets)
-    return tuple(SubsetRecord(subset.columns, min(subset.bound, most)) for subset in plug.subsets)
+    own = {subset.columns: subset.bound for subset in plug.subsets} if plug else {}
+    if direct is None:
+        return tuple(SubsetRecord(columns, bound) for columns, bound in own.items())
+    most = float(direct.bound)
+    return tuple(SubsetRecord(columns, min(own.get(columns, 1.0), most)) for columns in map(tuple, direct.subsets))
 
 
 def direct_record(direct: Direct) -> DirectRecord:

@@ -6,6 +6,7 @@ Only the publisher knows a licence, an address or a date, so these are left out:
 from __future__ import annotations
 
 import urllib.parse
+from collections.abc import Sequence
 from typing import Any
 
 from certsynth.artefact.datapackage import summary
@@ -54,6 +55,7 @@ def describe_croissant(
 ) -> dict[str, Any]:
     """Return croissant.json: the two files, each with its name and SHA-256, their columns, and the kind of data."""
     said = summary(schema, record)
+    sources = schema.sources
     return {
         "@context": _CONTEXT,
         "@type": "sc:Dataset",
@@ -89,7 +91,7 @@ def describe_croissant(
                 "@id": _ROWS,
                 "name": _ROWS,
                 "description": f"{record.release.rows:,} synthetic rows; both files hold the same.",
-                "field": [_field(column, parquet[0]) for column in schema],
+                "field": [_field(column, sources.get(column.name, ()), parquet[0]) for column in schema],
             }
         ],
     }
@@ -106,12 +108,12 @@ def _file(name: str, digest: str, kind: str) -> dict[str, Any]:
     }
 
 
-def _field(column: Column, file: str) -> dict[str, Any]:
+def _field(column: Column, sources: Sequence[str], file: str) -> dict[str, Any]:
     return {
         "@type": "cr:Field",
         "@id": f"{_ROWS}/{urllib.parse.quote(column.name, safe='')}",  # an identifier cannot contain spaces, a name can
         "name": column.name,
-        "description": _meaning(column),
+        "description": _meaning(column) + (f"; derived from {' and '.join(sources)}" if sources else ""),
         "dataType": _TYPES.get(describe(column)["kind"], "sc:Text"),
         "source": {"fileObject": {"@id": file}, "extract": {"column": column.name}},
     }

@@ -21,7 +21,7 @@ from certsynth.artefact.table import Table, as_table, cleaned_table, read_table,
 from certsynth.domain import Schema
 from certsynth.errors import UnsafeNoise
 from certsynth.mechanisms import Measurement
-from certsynth.queries.marginals import Subset
+from certsynth.queries.marginals import Subset, all_subsets
 from certsynth.record import form
 from certsynth.record.record import CertificateRecord, FitRecord, Record
 from certsynth.report import render_report
@@ -102,7 +102,7 @@ class Release:
         """The subsets of columns that the certificate covers: the named workload, or all subsets of one size."""
         named = self.record.release.workload
         if named is None:
-            return self.measurement.marginals.subsets
+            return all_subsets(self.schema, self.record.release.sparsity)
         return tuple(tuple(self.schema.names.index(name) for name in names) for names in named)
 
     @property
@@ -148,7 +148,7 @@ class Release:
         record, table = self.record, self.table
         files = {
             "certificate.json": to_json(form.to_json(record)),
-            "measurements.npz": measurements.to_bytes(self.measurements, self.schema),
+            "measurements.npz": measurements.to_bytes(self.measurements, self.schema.measured),
             "schema.toml": self.schema.to_toml().encode(),
             "report.html": render_report(record, self.schema, table).encode(),
             "datapackage.json": package_bytes(self.schema, record),
@@ -174,7 +174,7 @@ class Release:
         return cls(
             schema=schema,
             record=record,
-            measurements=measurements.from_bytes(content, schema),
+            measurements=measurements.from_bytes(content, schema.measured),
             table=as_table(schema, read_table(folder / PARQUET, schema)),
             folder=folder,
         )

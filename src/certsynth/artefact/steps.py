@@ -7,19 +7,21 @@ from fractions import Fraction
 
 from certsynth.certificate.skipping import LOSS_UNITS
 from certsynth.mechanisms import Budget, Guarantee, Measurement, Neighbours, Sensitivity, Unit
+from certsynth.mechanisms.dependence import SCORE_UNITS
 from certsynth.mechanisms.measure import sensitivity
-from certsynth.mechanisms.samplers import MAX_SCALE
+from certsynth.mechanisms.samplers import MAX_SCALE, is_sup_norm
 from certsynth.mechanisms.scalars import NoisyScalars, is_calibrated
 from certsynth.queries.coding import MOVE_UNITS
 from certsynth.record.record import PrivacyRecord, SensitivityRecord, StepRecord
 
-ROW_COUNT, RESOLUTION_CHOICE = "number of rows", "choosing the resolution"
+ROW_COUNT, RESOLUTION_CHOICE, PAIR_SCORES = "number of rows", "choosing the resolution", "scores of pairs"
 MEAN_DISPLACEMENT, LOSS_OF_ROWS, LOSS_OF_SINGLES = "mean displacement", "loss of the rows", "loss of single columns"
 """Names, in the record, of the steps that are neither measurements nor choices among tables."""
 
 INTEGER_UNITS = {
     ROW_COUNT: Fraction(1),
     RESOLUTION_CHOICE: Fraction(1),
+    PAIR_SCORES: Fraction(1, 2 * SCORE_UNITS),
     MEAN_DISPLACEMENT: Fraction(1, MOVE_UNITS),
     LOSS_OF_ROWS: Fraction(1, LOSS_UNITS),
     LOSS_OF_SINGLES: Fraction(1, LOSS_UNITS),
@@ -74,7 +76,10 @@ class Step:
             on=self.on,
             epsilon=spent.amount if spent.unit is Unit.EPSILON else None,
             rho=spent.amount if spent.unit is Unit.RHO else None,
-            sensitivity=None if changes is None else SensitivityRecord(changes.l1, changes.l2_squared),
+            noise="sup-norm" if self.scale is not None and is_sup_norm(changes, spent.unit) else None,
+            sensitivity=None
+            if changes is None
+            else SensitivityRecord(changes.l1, changes.l2_squared, each=changes.each),
             scale=self.scale,
             values=self.values,
             worth=None if self.values is None else INTEGER_UNITS.get(self.on),
@@ -89,7 +94,7 @@ class Step:
         return cls(
             on=stated.on,
             cost=Guarantee(Budget(amount, unit), neighbours),
-            sensitivity=None if changes is None else Sensitivity(changes.l1, changes.l2_squared),
+            sensitivity=None if changes is None else Sensitivity(changes.l1, changes.l2_squared, changes.each),
             scale=stated.scale,
             values=stated.values,
         )
@@ -110,7 +115,7 @@ class Expected:
     """A step as settings, schema, measurements and synthetic rows determine it.
 
     `numbers` is the number of its values. `noised` says whether it has a scale; `sensitivity` is None if it depends on
-    a plan.
+    a plan, and has the change of `each` integer if noise is drawn for all of them together.
     """
 
     on: str
@@ -118,6 +123,11 @@ class Expected:
     sensitivity: Sensitivity | None
     noised: bool = True
     numbers: int = 0
+
+    @classmethod
+    def together(cls, on: str, amount: Fraction, *, change: int, numbers: int) -> Expected:
+        """A step of `measure_together`: `numbers` integers, each of which changes by at most `change`."""
+        return cls(on, amount, Sensitivity.of_each(change, numbers), numbers=numbers)
 
     def problem(self, step: Step) -> str:
         """Describe how a stated step differs from the expected one; empty if it does not."""

@@ -15,6 +15,7 @@ from certsynth.algorithm.options import MAX_ROWS
 from certsynth.base.paths import escape_glob
 from certsynth.domain import Category, Column, Ordered, Schema
 from certsynth.domain.cleaning import Raw
+from certsynth.domain.derivation import derive_columns
 from certsynth.errors import InputError
 
 _NUMBER = re.compile(r"-?[0-9]+([.][0-9]+)?(e[+-]?[0-9]+)?")
@@ -25,6 +26,14 @@ Table = Mapping[str, np.ma.MaskedArray[Any, Any]]
 def decoded_table(schema: Schema, clean: Sequence[np.ndarray]) -> Table:
     """Convert cleaned columns to the values that are written."""
     return {column.name: column.decode(x) for column, x in zip(schema, clean, strict=True)}
+
+
+def with_derived(schema: Schema, table: Table) -> Table:
+    """Complete a table of the measured columns by the derived ones, in the order of the schema."""
+    if not schema.derivations:
+        return table
+    whole = {**table, **derive_columns(schema.formulas, schema.columns, table)}
+    return {name: whole[name] for name in schema.names}
 
 
 def cleaned_table(schema: Schema, table: Table) -> list[np.ndarray]:

@@ -13,7 +13,7 @@ from certsynth.cli import options, words
 from certsynth.cli.failure import note_target
 from certsynth.cli.progress import bars
 from certsynth.record.form import to_json
-from certsynth.record.record import FitRecord, MethodRecord
+from certsynth.record.record import FitRecord, MethodRecord, TableRecord
 
 if TYPE_CHECKING:
     from certsynth.artefact import Release
@@ -64,6 +64,9 @@ def method(how: MethodRecord) -> str:
     """What was measured and how rows were fitted, in one line."""
     loss = "" if how.loss is None else f", {how.loss} loss"
     dimension = "" if how.dimension is None else f", for rows of dimension {how.dimension}"
+    if how.pairs is not None:
+        tables = words.counted(len(how.pairs), "pair")
+        return f"adaptive: {tables} of columns measured, chosen by private scores; projection {how.projection}"
     return f"{words.measured(how.mechanism, how.resolution)}{dimension}, projection {how.projection}{loss}"
 
 
@@ -76,6 +79,12 @@ def fit_lines(fit: FitRecord | None) -> list[str]:
     return [f"fit: {report_words.fit(fit)}", *(f"note: {each}" for each in report_words.likely_functions(fit))]
 
 
+def derived_lines(table: TableRecord) -> list[str]:
+    """The derived columns in one line, if there are any."""
+    columns = [f"{each.column} from {' and '.join(each.sources)}" for each in table.derived or ()]
+    return [f"derived, not measured: {', '.join(columns)}"] if columns else []
+
+
 def lines(made: Release, out: Path, ledger: Path | None = None) -> list[str]:
     """A release in words."""
     how, privacy, certificate = made.record.release, made.record.privacy, made.record.certificate
@@ -83,7 +92,7 @@ def lines(made: Release, out: Path, ledger: Path | None = None) -> list[str]:
     figures, spent = ["bound"], words.budget(privacy.epsilon, privacy.delta, privacy.rho)
     if plug_in := certificate.plug_in.tightest:
         by_columns = {subset.columns: subset.bound for subset in plug_in.subsets}
-        subsets = [subset | {"plug_in": by_columns[subset["columns"]]} for subset in subsets]
+        subsets = [subset | {"plug_in": by_columns.get(subset["columns"])} for subset in subsets]
         figures.append("plug_in")
     known = (
         f"that the table has {words.counted(privacy.rows, 'row')} is public"
@@ -94,6 +103,7 @@ def lines(made: Release, out: Path, ledger: Path | None = None) -> list[str]:
         f"{out}: {words.counted(how.rows, 'synthetic row')}, {words.counted(len(made.schema), 'column')}",
         f"privacy: {spent} under {privacy.neighbours} neighbours; {known}",
         f"method: {method(how)}",
+        *derived_lines(made.record.table),
         *ledgers.ledger_lines(ledger),
         "",
         words.promise(

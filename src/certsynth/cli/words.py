@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Iterable, Mapping, Sequence
 from decimal import ROUND_CEILING, ROUND_FLOOR, Decimal
 from typing import Any
@@ -75,6 +76,8 @@ def budget_numbers(epsilon: str, delta: str | None, rho: str | None) -> dict[str
 
 def measured(mechanism: str, resolution: int | None) -> str:
     """The mechanism and the resolution of a measurement."""
+    if mechanism == "adaptive":
+        return "adaptive, with pairs of columns chosen by private scores"
     return f"{mechanism} at {'full detail' if resolution is None else f'resolution {resolution}'}"
 
 
@@ -126,12 +129,18 @@ def terms(certificate: CertificateRecord) -> list[str]:
 
 
 def worst(subsets: Sequence[Mapping[str, Any]], *keys: str) -> list[str]:
-    """A table of the subsets with the largest values of the first of `keys`, with one column for each key."""
-    ranked = sorted(subsets, key=lambda subset: [-subset[key] for key in keys])
+    """A table of the subsets with the largest values of the first of `keys`, with one column for each key.
+
+    A value that is None is shown as a dash, and comes first: nothing is known of it.
+    """
+    ranked = sorted(subsets, key=lambda subset: [-math.inf if subset[key] is None else -subset[key] for key in keys])
     shown = {"bound": upward, "upper": upward, "lower": downward}
     rows = [("columns", *(key.replace("_", "-") for key in keys))]
     rows += [
-        (" × ".join(subset["columns"]), *(shown.get(key, upward)(subset[key]) for key in keys))
+        (
+            " × ".join(subset["columns"]),
+            *("–" if subset[key] is None else shown.get(key, upward)(subset[key]) for key in keys),
+        )
         for subset in ranked[:SHOWN]
     ]
     return table(rows)

@@ -202,7 +202,7 @@ def _read_matrix_file(
     name = check_text(entry["matrix"], f"{where}: matrix")
     if "distances" in entry or "values" in entry:
         raise SchemaError(f"{where}: the matrix file has labels and distances; leave values and distances out.")
-    rows = read_code_file(_file_next_to_schema(name, folder, f"{where}: matrix"), f"{where}: matrix")
+    rows = read_code_file(file_next_to_schema(name, folder, f"{where}: matrix"), f"{where}: matrix")
     if len(rows) - 1 > MAX_MATRIX_LABELS:
         raise SchemaError(f"{where}: a matrix of {len(rows) - 1} labels; at most {MAX_MATRIX_LABELS} are supported.")
     header, body = ([label.strip() for label in rows[0][1:]], rows[1:]) if rows else ([], [])
@@ -215,7 +215,7 @@ def _read_matrix_file(
     return values, tuple(tuple(_read_distance(value, where) for value in row[1:]) for row in body)
 
 
-def _file_next_to_schema(name: str, folder: Path | None, where: str) -> Path:
+def file_next_to_schema(name: str, folder: Path | None, where: str) -> Path:
     """A file next to the schema. Other places are refused: a schema may come from anybody."""
     if folder is None:
         raise SchemaError(f"{where}: a schema without a file of its own cannot name another; write the values into it.")

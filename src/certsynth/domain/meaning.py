@@ -50,6 +50,15 @@ class Reader:
         """The condition that a text expresses; raises `BadExpression` if it is invalid."""
         return self.condition(expression.parse(text))
 
+    def read_sum(self, text: str) -> tuple[Linear, bool]:
+        """The number or date that a text expresses, as a sum of columns, and whether it is a date."""
+        value = self.summand(expression.parse(text))
+        if value.is_constant:
+            raise BadExpression(value.at, "this is a constant; name a column.")
+        if value.dates < 0:
+            raise BadExpression(value.at, "a date cannot be negative; date - date is a number of days.")
+        return value.sum, value.dates == 1
+
     def condition(self, node: Node) -> Condition:
         match node:
             case expression.Not(part=part):

@@ -13,9 +13,13 @@ from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from certsynth.base.days import from_days, to_days
 from certsynth.base.files import FileTooLarge, read_small_file
 from certsynth.domain.column import PATH_SEPARATOR, Category, Column, Ordered
+from certsynth.domain.derivation import Derivation, Formula, read_derivation, read_formulas
+from certsynth.domain.expression import list_names
 from certsynth.domain.labels import (
     MAX_TREE_CODES,
     all_codes,
@@ -29,7 +33,7 @@ from certsynth.domain.rules import Constraint, Rule, read_constraints, read_rule
 from certsynth.errors import SchemaError, did_you_mean
 
 KINDS = ("integer", "number", "date", "ordinal", "category", "boolean", "tree", "metric")
-_COMMON = {"name", "kind", "missing", "weight"}
+_COMMON = {"name", "kind", "missing", "weight", "derived"}
 _ALLOWED = {
     "integer": {"low", "high"},
     "number": {"low", "high"},
@@ -56,6 +60,8 @@ _DRAFT = "A schema is a TOML file that you write; `certsynth schema DATA` drafts
 _DOTLESS = re.compile(r""" "(?:[^"\\\n]|\\.)*"? | '[^'\n]*'? | \#[^\n]* | [0-9]\.[0-9] """, re.VERBOSE)
 MAX_DOTS_PER_LINE = 16
 
+_BARE_KEY = re.compile(r"[A-Za-z0-9_-]+")
+
 MAX_COLUMNS_SHOWN = 10
 """Most columns that the repr of a schema names."""
 
@@ -65,7 +71,8 @@ class Schema:
     """The columns of a table in order, with its name, the unit of privacy and the rules.
 
     Make one with `load` or `parse`. `len` is the number of columns, and iteration yields them. A `draft` was made from
-    rows, and is refused by `release`. `constraints` are the compiled rules.
+    rows, and is refused by `release`. `constraints` are the compiled rules, and `formulas` the compiled `derivations`,
+    in an order in which they can be computed.
     """
 
     columns: tuple[Column, ...]
@@ -73,7 +80,9 @@ class Schema:
     unit: str = "one row is one person"
     draft: bool = False
     rules: tuple[Rule, ...] = ()
+    derivations: tuple[Derivation, ...] = ()
     constraints: tuple[Constraint, ...] = field(init=False, repr=False, compare=False)
+    formulas: tuple[Formula, ...] = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
         if not self.columns:
@@ -90,10 +99,23 @@ class Schema:
                 )
             seen[name.casefold()] = name
         object.__setattr__(self, "constraints", read_constraints(self.rules, self.columns))
+        object.__setattr__(self, "formulas", read_formulas(self.derivations, self.columns))
+        self._refuse_rules_on_derived()
+
+    def _refuse_rules_on_derived(self) -> None:
+        """Rows are repaired before derived columns are computed, so rules must be about the other columns."""
+        sources = self.sources
+        for constraint in self.constraints:
+            for name in constraint.columns:
+                if name in sources:
+                    raise SchemaError(
+                        f"rule {constraint.number} mentions {name!r}, which is derived: write the rule for "
+                        f"{list_names(sources[name])} instead."
+                    )
 
     @classmethod
     def load(cls, path: str | Path) -> Schema:
-        """Read a schema from a TOML file. Files that it names (of distances) are looked for next to it."""
+        """Read a schema from a TOML file. Files that it names (distances, maps) are looked for next to it."""
         path = Path(path)
         if path.name.lower().endswith(_TABLES):
             raise SchemaError(f"schema {path}: that is a table. {_DRAFT}")
@@ -134,6 +156,30 @@ class Schema:
         """The names of the columns, in order."""
         return tuple(column.name for column in self.columns)
 
+    @property
+    def derived(self) -> frozenset[str]:
+        """The names of the derived columns."""
+        return frozenset(each.column for each in self.derivations)
+
+    @property
+    def sources(self) -> dict[str, tuple[str, ...]]:
+        """The columns that each derived column is computed from, in the order of the schema."""
+        found = {formula.column.name: formula.sources for formula in self.formulas}
+        return {name: found[name] for name in self.names if name in found}
+
+    @property
+    def measured(self) -> Schema:
+        """The schema without its derived columns: what a release measures and fits."""
+        if not self.derivations:
+            return self
+        kept = tuple(column for column in self.columns if column.name not in self.derived)
+        return replace(self, columns=kept, derivations=())
+
+    def measured_part(self, rows: Sequence[np.ndarray]) -> list[np.ndarray]:
+        """The columns of `measured` among cleaned rows of all columns."""
+        derived = self.derived
+        return [values for name, values in zip(self.names, rows, strict=True) if name not in derived]
+
     def __iter__(self) -> Iterator[Column]:
         return iter(self.columns)
 
@@ -141,7 +187,10 @@ class Schema:
         return len(self.columns)
 
     def select(self, names: Sequence[str]) -> Schema:
-        """The schema of some columns, in the order given, with the rules that mention no other."""
+        """The schema of some columns, in the order given, with the rules that mention no other.
+
+        A derived column whose sources are not all selected becomes an ordinary one.
+        """
         known = dict(zip(self.names, self.columns, strict=True))
         for name in names:
             if name not in known:
@@ -149,16 +198,20 @@ class Schema:
                 raise SchemaError(f"column {name!r} is not in the schema, which has: {', '.join(self.names)}.{near}")
         about = zip(self.rules, self.constraints, strict=True)
         rules = tuple(rule for rule, constraint in about if set(constraint.columns) <= set(names))
-        return replace(self, columns=tuple(known[name] for name in names), rules=rules)
+        whole = {formula.column.name for formula in self.formulas if set(formula.sources) <= set(names)} & set(names)
+        derivations = tuple(each for each in self.derivations if each.column in whole)
+        return replace(self, columns=tuple(known[name] for name in names), rules=rules, derivations=derivations)
 
     def to_toml(self) -> str:
         """The schema as TOML, which `Schema.parse` reads back to an equal one."""
         lines = ["[table]", f"name = {_to_toml(self.name)}", f"unit = {_to_toml(self.unit)}"]
         if self.draft:
             lines.append("draft = true")
+        derived = {each.column: {"derived": each.entries()} for each in self.derivations}
         for column in self.columns:
             lines += ["", "[[column]]"]
-            lines += [f"{key} = {_to_toml(value)}" for key, value in describe(column).items()]
+            entries = describe(column) | derived.get(column.name, {})
+            lines += [f"{key} = {_to_toml(value)}" for key, value in entries.items()]
         for rule in self.rules:
             lines += ["", "[[rule]]"]
             lines += [f"{key} = {_to_toml(text)}" for key, text in rule.entries().items()]
@@ -218,6 +271,11 @@ def _read_schema(document: Mapping[str, Any], where: str, folder: Path | None) -
         unit=check_text(table.get("unit", "one row is one person"), f"{where}: [table] unit"),
         draft=draft,
         rules=read_rules(document.get("rule", []), where),
+        derivations=tuple(
+            read_derivation(entry["derived"], column.name, folder)
+            for entry, column in zip(columns, read, strict=True)
+            if "derived" in entry
+        ),
     )
 
 
@@ -308,4 +366,10 @@ def _to_toml(value: Any) -> str:
         return json.dumps(value, ensure_ascii=False)  # a JSON string without control characters is a TOML string
     if isinstance(value, list):
         return "[" + ", ".join(_to_toml(v) for v in value) + "]"
+    if isinstance(value, dict):
+        return "{ " + ", ".join(f"{_to_toml_key(key)} = {_to_toml(v)}" for key, v in value.items()) + " }"
     return value.isoformat() if isinstance(value, datetime.date) else repr(value)
+
+
+def _to_toml_key(key: str) -> str:
+    return key if _BARE_KEY.fullmatch(key) else _to_toml(key)

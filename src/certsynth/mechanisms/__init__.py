@@ -3,7 +3,7 @@
 from certsynth.mechanisms.guarantee import Budget, Guarantee, Neighbours, Sensitivity, Unit
 from certsynth.mechanisms.measure import FullMeasurement, Measurement, as_full_measurements, measure
 from certsynth.mechanisms.registry import strategy_named
-from certsynth.mechanisms.scalars import measure_scalars
+from certsynth.mechanisms.scalars import NoisyScalars, measure_scalars, measure_together
 from certsynth.mechanisms.strategy import Strategy
 
 __all__ = [
@@ -12,11 +12,13 @@ __all__ = [
     "Guarantee",
     "Measurement",
     "Neighbours",
+    "NoisyScalars",
     "Sensitivity",
     "Strategy",
     "Unit",
     "as_full_measurements",
     "measure",
     "measure_scalars",
+    "measure_together",
     "strategy_named",
 ]

@@ -31,12 +31,15 @@ def reconcile(blocks: Sequence[Floats], marginals: Marginals, variances: Varianc
     """
     lead = blocks[0].shape[:-1]
     shaped = [b.reshape(*lead, *marginals.shape(s)) for b, s in zip(blocks, marginals.subsets, strict=True)]
+    own_memory: set[int] = set()  # blocks that are copies by now, and may be changed in place
     for shared, holders in overlaps(marginals.subsets):
         seen = [shaped[j].sum(axis=_outside(marginals.subsets[j], shared, len(lead)), keepdims=True) for j in holders]
         weights = np.array([1 / variances[j, shared] for j in holders])
         best = np.tensordot(weights / weights.sum(), [counts.reshape(*lead, -1) for counts in seen], axes=1)
         for j, own in zip(holders, seen, strict=True):
-            shaped[j] = shaped[j] + (best.reshape(own.shape) - own) * (own.size / shaped[j].size)
+            change = (best.reshape(own.shape) - own) * (own.size / shaped[j].size)
+            shaped[j] = np.add(shaped[j], change, out=shaped[j] if j in own_memory else None)
+            own_memory.add(j)
     return [b.reshape(*lead, -1) for b in shaped]
 
 

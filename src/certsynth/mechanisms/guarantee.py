@@ -44,18 +44,26 @@ class Budget:
 class Sensitivity:
     """The largest change of a vector of integers between neighbours: its L1 norm, and the square of its L2 norm.
 
-    Sensitivities of several vectors computed from the same table add up.
+    `each`, if given, bounds the change of every single integer, and asks for noise that is calibrated to it: sup-norm
+    noise for ε. Sensitivities of several vectors computed from the same table add up; their sum has no `each`.
     """
 
     l1: int
     l2_squared: int
+    each: int | None = None
+
+    @classmethod
+    def of_each(cls, change: int, count: int) -> Sensitivity:
+        """The sensitivity of `count` integers, each of which changes by at most `change`: all may change at once."""
+        return cls(count * change, count * change**2, each=change)
 
     def __add__(self, other: Sensitivity) -> Sensitivity:
         return Sensitivity(self.l1 + other.l1, self.l2_squared + other.l2_squared)
 
     def __mul__(self, weight: int) -> Sensitivity:
         """The sensitivity of the same integers, each multiplied by `weight`."""
-        return Sensitivity(self.l1 * weight, self.l2_squared * weight**2)
+        each = None if self.each is None else self.each * weight
+        return Sensitivity(self.l1 * weight, self.l2_squared * weight**2, each)
 
     def __bool__(self) -> bool:
         return self.l1 > 0

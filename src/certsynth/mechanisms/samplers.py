@@ -1,7 +1,7 @@
 """Exact noise for releases, and simulated draws of the same law for Monte Carlo.
 
-The two never mix: `ExactNoise` takes its randomness from the operating system through OpenDP and has no seed;
-`simulate` is seeded, and serves only to estimate the size of noise.
+The two never mix: `ExactNoise` takes its randomness from the operating system, through OpenDP but for sup-norm noise,
+and has no seed; `simulate` is seeded, and serves only to estimate the size of noise.
 """
 
 from __future__ import annotations
@@ -20,6 +20,7 @@ from certsynth.base.arrays import Floats, Ints, read_only
 from certsynth.errors import TooLarge, UnsafeNoise
 from certsynth.mechanisms.guarantee import Budget, Sensitivity, Unit
 from certsynth.mechanisms.rare import Tail, rare_noise, secret_words
+from certsynth.mechanisms.sup_norm import draw_sup_norm, simulate_sup_norm
 
 OLDEST_SAFE_OPENDP = (0, 14, 2)  # earlier samplers are biased
 MAX_SCALE = 2.0**56  # a float's smallest uniform is 2^−53: no draw is beyond 37 scales, which is below 2^62
@@ -37,7 +38,7 @@ class NoisyIntegers:
 
 
 class Noise(Protocol):
-    """Adds noise to integers: discrete Laplace for ε, discrete Gaussian for ρ.
+    """Adds noise to integers: discrete Laplace for ε, or sup-norm noise if each change is bounded; Gaussian for ρ.
 
     `releasable`: whether the result protects privacy, so that it may be published.
     """
@@ -58,7 +59,7 @@ class Noise(Protocol):
 
 
 class ExactNoise:
-    r"""Noise drawn by OpenDP.
+    r"""Independent noise drawn by OpenDP, and sup-norm noise by `sup_norm.py`.
 
     .. math:: P(Z = z) \propto e^{-|z|/scale} \text{ for } \varepsilon, \quad e^{-z^2/2 scale^2} \text{ for } \rho
     """
@@ -66,9 +67,12 @@ class ExactNoise:
     releasable = True
 
     def add(self, values: Ints, *, sensitivity: Sensitivity, budget: Budget) -> NoisyIntegers:
-        if min(sensitivity.l1, sensitivity.l2_squared) < 1 or budget.amount <= 0:
+        if min(sensitivity.l1, sensitivity.l2_squared, _change(sensitivity)) < 1 or budget.amount <= 0:
             raise ValueError("noise needs a sensitivity of at least 1 and a positive budget")
         scale = calibrated_scale(sensitivity, budget)
+        if is_sup_norm(sensitivity, budget.unit):
+            drawn = draw_sup_norm(len(values), 1 / Fraction(scale))
+            return NoisyIntegers(values=read_only(_sums(values, drawn)), scale=scale, spent=budget)
         try:
             noisy = _mechanism(budget.unit, scale)(values.tolist())
         except Exception:  # OpenDP's messages may contain counts
@@ -91,21 +95,35 @@ class SimulatedNoise:
 
     def add(self, values: Ints, *, sensitivity: Sensitivity, budget: Budget) -> NoisyIntegers:
         scale = calibrated_scale(sensitivity, budget)
+        if is_sup_norm(sensitivity, budget.unit):
+            return NoisyIntegers(values + simulate_sup_norm(self.rng, len(values), scale), scale, budget)
         return NoisyIntegers(values + simulate(self.rng, budget.unit, scale, values.shape), scale, budget)
 
     def rare(self, cells: int, tail: Tail) -> tuple[Ints, Ints]:
         return rare_noise(cells, tail, lambda count: np.frombuffer(self.rng.bytes(8 * count), np.uint64))
 
 
+def is_sup_norm(sensitivity: Sensitivity | None, unit: Unit) -> bool:
+    """Whether integers of this sensitivity get sup-norm noise: in ε, if the change of each is bounded."""
+    return unit is Unit.EPSILON and sensitivity is not None and sensitivity.each is not None
+
+
 def calibrated_scale(sensitivity: Sensitivity, budget: Budget) -> float:
-    """The smallest float scale, about, that meets the budget by exact arithmetic and by OpenDP's own privacy map."""
+    """The smallest float scale, about, that meets the budget by exact arithmetic and by OpenDP's own privacy map.
+
+    OpenDP has no map for sup-norm noise.
+    """
+    sup_norm = is_sup_norm(sensitivity, budget.unit)
     if budget.unit is Unit.EPSILON:
-        scale = float(Fraction(sensitivity.l1) / budget.amount)
+        scale = float(Fraction(_change(sensitivity)) / budget.amount)
     else:
         scale = math.sqrt(Fraction(sensitivity.l2_squared) / (2 * budget.amount))
-    if scale > MAX_SCALE:
+    width = float(sensitivity.l1 / budget.amount) if sup_norm else scale  # sup-norm noise is count · scale wide, about
+    if width > MAX_SCALE:
         raise TooLarge("the noise would not fit into 64 bits: raise the budget, or measure fewer marginals.")
-    while not is_enough(scale, sensitivity, budget) or _opendp_cost(scale, sensitivity, budget.unit) > budget.amount:
+    while not is_enough(scale, sensitivity, budget) or (
+        not sup_norm and _opendp_cost(scale, sensitivity, budget.unit) > budget.amount
+    ):
         scale = math.nextafter(scale, math.inf)
     return scale
 
@@ -113,12 +131,23 @@ def calibrated_scale(sensitivity: Sensitivity, budget: Budget) -> float:
 def is_enough(scale: float, sensitivity: Sensitivity, budget: Budget) -> bool:
     """Whether noise of this scale on integers of this sensitivity costs at most the budget, in exact arithmetic.
 
-    Δ₁/scale ≤ ε, or Δ₂²/(2·scale²) ≤ ρ.
+    Δ₁/scale ≤ ε, or Δ₂²/(2·scale²) ≤ ρ; for sup-norm noise the largest change of one integer over scale ≤ ε.
     """
     exact = Fraction(scale)
     if budget.unit is Unit.EPSILON:
-        return sensitivity.l1 <= budget.amount * exact
+        return _change(sensitivity) <= budget.amount * exact
     return sensitivity.l2_squared <= 2 * budget.amount * exact**2
+
+
+def _change(sensitivity: Sensitivity) -> int:
+    """The change that noise for ε is calibrated to: in the sup norm if that is bounded, else in L1."""
+    return sensitivity.l1 if sensitivity.each is None else sensitivity.each
+
+
+def _sums(values: Ints, noise: list[int]) -> Ints:
+    """Sums, cut at the ends of 64-bit integers, as OpenDP cuts them."""
+    low, high = -(2**63), 2**63 - 1
+    return np.array([min(max(value + z, low), high) for value, z in zip(values.tolist(), noise, strict=True)], np.int64)
 
 
 def _opendp_cost(scale: float, sensitivity: Sensitivity, unit: Unit) -> Fraction:

@@ -9,7 +9,8 @@ from fractions import Fraction
 import numpy as np
 
 from certsynth.mechanisms.guarantee import Budget, Guarantee, Neighbours, Sensitivity
-from certsynth.mechanisms.samplers import ExactNoise, Noise, is_enough, tail_quantile
+from certsynth.mechanisms.samplers import ExactNoise, Noise, is_enough, is_sup_norm, tail_quantile
+from certsynth.mechanisms.sup_norm_tail import sup_norm_quantile
 
 _ROUNDING = 1e-9  # relative; OpenDP's own map may ask for a few floats more than exact rationals do
 
@@ -24,9 +25,25 @@ class NoisyScalars:
     releasable: bool = True
     sensitivity: Sensitivity | None = None
 
+    @property
+    def sup_norm(self) -> bool:
+        """Whether the noise was drawn for all values at once, with P(z) ∝ exp(−max|z|/scale)."""
+        return is_sup_norm(self.sensitivity, self.cost.spent.unit)
+
     def slack(self, beta: Fraction) -> int:
         """A value exceeds its noisy one by more than this with probability at most β; likewise it falls below it."""
+        if self.sup_norm:
+            return sup_norm_quantile(len(self.values), self.scale, beta, jointly=1)
         return tail_quantile(self.cost.spent.unit, self.scale, beta)
+
+    def joint_slack(self, beta: Fraction, *, both_sides: bool = False) -> int:
+        """Some value exceeds its noisy one by more than this with probability at most β; likewise below it.
+
+        With `both_sides`, some value differs from its noisy one by more than this, in either direction.
+        """
+        if self.sup_norm:
+            return sup_norm_quantile(len(self.values), self.scale, beta, both_sides=both_sides)
+        return tail_quantile(self.cost.spent.unit, self.scale, beta / (len(self.values) * (1 + both_sides)))
 
 
 def measure_scalars(
@@ -47,6 +64,22 @@ def measure_scalars(
         releasable=noise.releasable,
         sensitivity=sensitivity,
     )
+
+
+def measure_together(
+    values: Sequence[int],
+    *,
+    change: int,
+    budget: Budget,
+    neighbours: Neighbours,
+    noise: Noise | None = None,
+) -> NoisyScalars:
+    """Measure `values`, each of which changes by at most `change` between neighbours, at the cost of `budget` in all.
+
+    In ε the noise is that of the sup norm, in ρ it is Gaussian; bounds on all values together are in `joint_slack`.
+    """
+    sensitivity = Sensitivity.of_each(change, len(values))
+    return measure_scalars(values, sensitivity=sensitivity, budget=budget, neighbours=neighbours, noise=noise)
 
 
 def is_calibrated(scale: float, sensitivity: Sensitivity, budget: Budget) -> bool:

@@ -33,7 +33,7 @@ from certsynth.planning.cache import load_or_make
 from certsynth.planning.noise import best_strategy, blank_measurement, noise_losses
 from certsynth.planning.rehearsal import MAX_REHEARSAL_ROWS, rehearse, rehearsed_loss
 from certsynth.planning.subsample import subsample
-from certsynth.planning.tables import strengths
+from certsynth.planning.tables import TableKind, kinds
 from certsynth.projection.support import fits_full_grid
 from certsynth.queries import Marginals
 from certsynth.queries.marginals import Subset
@@ -53,6 +53,10 @@ MAX_REHEARSED_DESIGNS, REHEARSALS_PER_DESIGN = 3, 2
 
 MAX_REHEARSED_RATIO = 1.3
 """Predicted loss up to which a design is rehearsed, as a multiple of the smallest."""
+
+MIN_MERGED_LABELS = 1_000
+"""Labels of a column from which a design is charged for merging them: the charge was tried on 2,000 labels only, and on
+Adult (41 countries) it would change the resolution without a gain."""
 
 _SPLIT_DRAWS = 12  # noise draws for comparing splits
 _GROWTH_RESOLUTION = 16  # resolution at which the growth of weights is chosen for all
@@ -126,7 +130,7 @@ def choose(task: Task, *, memory: int | None = None, progress: Progress = silent
     Choices are cached on disk.
     """
     question = {
-        "choice": 8,
+        "choice": 9,
         "schema": task.schema.to_toml(),
         "budget": [str(task.settings.measurement_budget.amount), task.settings.measurement_budget.unit],
         "neighbours": task.settings.neighbours,
@@ -266,7 +270,7 @@ def predict_design(
     kind, model = layers[-1].cells, _model(task.settings)
     inside = 0.0
     if resolution is not None and kind != "points":
-        inside = max(float(_worst_cell_loss(column, resolution, kind == "groups")) for column in task.schema)
+        inside = max(float(_cell_loss(column, layers[-1], task.rows)) for column in task.schema)
     privatisation = float(noise[-1].mean())
     single = float(noise[0].mean()) if len(layers) > 1 else 0.0
     return Design(layers, split, inside, privatisation, model.loss(inside, privatisation, single))
@@ -321,17 +325,25 @@ def _even_groups(column: Column, known: Cells, layer: LayerSpec, rows: int) -> G
     return Groups.of(lattice, np.unique(np.arange(most) * line // most))
 
 
-def _worst_cell_loss(column: Column, resolution: int, native: bool) -> Fraction:
+def _cell_loss(column: Column, layer: LayerSpec, rows: int) -> Fraction:
     """The largest distance of a value to the position of its cell; 0 in groups of one value.
 
-    Many labels in few groups are taken to lose as much as a line: labels of a group differ about as much as neighbours.
+    Very many labels that are merged lose the mean distance of a label to the one that represents it, which is larger
+    the finer the lines are: more labels are merged then. Other labels are taken to lose as much as a line, and so are
+    labels with a metric of their own, since those of a group differ about as much as neighbours.
     """
-    if not native:
+    resolution = layer.resolution
+    assert resolution is not None
+    if layer.cells != "groups":
         return discretisation(column, column.cells(resolution))
-    points = len(column.labels) if isinstance(column, Category) else 0
-    if isinstance(column, Ordered):
-        points = column.reach + 1 if column.whole else resolution + 1
-    return Fraction(1, 2 * resolution) if points > resolution else Fraction(0)
+    half_a_cell = Fraction(1, 2 * resolution)
+    if isinstance(column, Category):
+        labels, lost = len(column.labels), Fraction(0)
+        if labels >= MIN_MERGED_LABELS and column.label_metric is None:
+            lost = column.weight * max(labels - max_label_groups(layer, rows), 0) / labels
+        return max(lost, half_a_cell if labels > resolution else Fraction(0))
+    values = column.reach + 1 if isinstance(column, Ordered) and column.whole else resolution + 1
+    return half_a_cell if values > resolution else Fraction(0)
 
 
 def _resolutions(task: Task) -> Sequence[int]:
@@ -383,9 +395,9 @@ def _rehearse(task: Task, designs: Sequence[Design], progress: Progress) -> list
     if len(short) == 1:
         return list(designs)
     tasks = [
-        (task.schema, task.settings.subsets, each.layers, task.rows, strength, seed)
+        (task.schema, task.settings.subsets, each.layers, task.rows, kind, seed)
         for each in short
-        for seed, strength in enumerate(strengths(REHEARSALS_PER_DESIGN))
+        for seed, kind in enumerate(kinds(REHEARSALS_PER_DESIGN))
     ]
     # Rehearsing ten pairs takes as long as starting a process.
     work = len(tasks) * min(task.rows, MAX_REHEARSAL_ROWS) * len(task.settings.subsets) * 2
@@ -401,7 +413,7 @@ def _rehearse(task: Task, designs: Sequence[Design], progress: Progress) -> list
 
 
 def _rehearsed_loss(
-    schema: Schema, subsets: Sequence[Subset], layers: Sequence[LayerSpec], rows: int, strength: float, seed: int
+    schema: Schema, subsets: Sequence[Subset], layers: Sequence[LayerSpec], rows: int, kind: TableKind, seed: int
 ) -> float:
     schema, layers, subsets = subsample(schema, layers, subsets)
-    return rehearsed_loss(schema, subsets, rehearse(schema, layers, rows, strength=strength, seed=seed))
+    return rehearsed_loss(schema, subsets, rehearse(schema, layers, rows, kind=kind, seed=seed))

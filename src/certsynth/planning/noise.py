@@ -24,6 +24,7 @@ from certsynth.transport import Network, Path, path_loss, transport_loss
 _MAX_DRAWS, _MAX_TABLES = 4, 3  # noise draws averaged, and tables on which noise costs most, compared
 _MIN_LINE_DRAWS = 16  # noise draws for single columns, which are quick
 _MAX_SOLVED_CELLS = 30_000  # cells × draws × tables: losses on many cells vary little
+_LINE_DRAWS_PER_SOLVE = 8  # noise is drawn for all tables at once: fewer draws if a table has very many cells
 
 
 def blank_measurement(marginals: Marginals, strategy: Strategy, budget: Budget) -> FullMeasurement:
@@ -50,7 +51,8 @@ def noise_losses(
     solved = _MAX_SOLVED_CELLS // max(max(m.marginals.sizes()) for m in measurements)
     most = max(1, min(_MAX_TABLES, solved)) if most is None else most
     draws = max(1, min(_MAX_DRAWS, solved // most)) if draws is None else draws
-    noise, _ = simulate_all(measurements, np.random.default_rng(0), max(draws, _MIN_LINE_DRAWS))
+    line_draws = max(draws, min(_MIN_LINE_DRAWS, max(_MAX_DRAWS, _LINE_DRAWS_PER_SOLVE * solved)))
+    noise, _ = simulate_all(measurements, np.random.default_rng(0), line_draws)
     found = []
     for measurement, blocks in zip(measurements, noise, strict=True):
         marginals = measurement.marginals
@@ -58,7 +60,7 @@ def noise_losses(
         weights = np.array([marginals.weight(j) for j in range(len(costs))])
         by_cost = np.argsort(-costs / weights, kind="stable")
         order = np.union1d(by_cost[:most], by_cost[-1:])  # the last as well, in case the estimated costs mislead
-        used = max(draws, _MIN_LINE_DRAWS) if max(map(len, marginals.subsets)) == 1 else draws
+        used = line_draws if max(map(len, marginals.subsets)) == 1 else draws
         losses = [_losses(blocks[j][:used] / max(rows, 1), marginals, int(j), measurement.strategy) for j in order]
         found.append(np.max(losses, axis=0))
     return found

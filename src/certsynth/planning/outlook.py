@@ -1,7 +1,8 @@
-"""The bound to expect of a design: a median and a range, from made-up tables."""
+"""The bound to expect of a design, with a range, from made-up tables; calibrated on real ones."""
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -16,15 +17,23 @@ from certsynth.domain import Schema
 from certsynth.planning.choice import Design, blank_layers
 from certsynth.planning.rehearsal import certificate_slack, certified_loss, rehearse
 from certsynth.planning.subsample import subsample
-from certsynth.planning.tables import make_up_table, strengths
+from certsynth.planning.tables import KINDS, TableKind, kinds, make_up_table
 from certsynth.queries import Marginals
 from certsynth.queries.displacement import sum_displacement
 from certsynth.queries.fine import MOVE_UNITS
 from certsynth.queries.marginals import Subset
 
-REAL_LOSS_FACTOR, RANGE_FACTOR = 0.92, 1.25
-"""Loss of real survey tables divided by that of made-up ones; and the factor by which the expected range extends beyond
-the smallest and the largest rehearsed loss."""
+REAL_LOSS_FACTOR = 0.95
+"""Loss of a real table divided by that of made-up ones of its schema, both on average over tables."""
+
+REAL_LOSS_RANGE = 1.6
+"""Factor by which the loss of a real table may differ from the expected one, either way: nine of ten differ by less."""
+
+NOISE_RANGE = 0.95
+"""Largest noise of a direct certificate in nine of ten releases, as a share of its slack."""
+
+PLUG_IN_RANGE = 1.25
+"""Factor by which the range of a plug-in bound extends beyond the smallest and the largest bound of made-up tables."""
 
 SPREAD_CELL_FACTOR, SPREAD_NOISE_FACTOR = 0.7, 0.4
 """Expected loss of a linear program's rows, spread inside even cells: multiples of the worst loss inside a cell and of
@@ -33,12 +42,18 @@ the loss by noise."""
 OUTLOOK_SEED = 100
 """First seed of the made-up tables, which differ from those that the choice was made on."""
 
+MAX_SUBSETS_FOR_MORE_TABLES = 100
+"""Subsets up to which a release is rehearsed on two made-up tables of each kind; beyond, on one."""
+
 _MADE_UP_ROWS = 2_000  # rows of a made-up table that is only read, not released
 
 
 @dataclass(frozen=True, slots=True)
 class Outlook:
-    """The expected bound with its range, the slack it includes, and the number of rehearsals it is based on."""
+    """The expected bound with its range, the slack it includes, and the number of rehearsals it is based on.
+
+    The range from `low` to `high` is meant to hold for nine of ten releases of real tables.
+    """
 
     middle: float
     low: float
@@ -76,25 +91,40 @@ def expect_bound(
 def _rehearse(task: Task, design: Design, progress: Progress) -> Outlook:
     tables = _rehearsal_count(len(task.settings.subsets))
     tasks = [
-        (task.schema, task.settings.subsets, design.layers, task.rows, strength, OUTLOOK_SEED + i)
-        for i, strength in enumerate(strengths(tables))
+        (task.schema, task.settings.subsets, design.layers, task.rows, kind, OUTLOOK_SEED + i)
+        for i, kind in enumerate(kinds(tables))
     ]
     found = run(_rehearsed_loss, tasks, work=10**9, phase="rehearsing the release", progress=progress)
-    losses, extra = REAL_LOSS_FACTOR * np.array(found), certificate_slack(task)
-    low, high = losses.min() / RANGE_FACTOR + extra / 2, losses.max() * RANGE_FACTOR + 2 * extra
-    return Outlook(float(np.median(losses)) + extra, float(low), float(high), extra, tables)
+    return outlook_of(found, certificate_slack(task))
+
+
+def outlook_of(losses: Sequence[float], slack: float) -> Outlook:
+    """The outlook for a real table, given the losses of made-up ones.
+
+    A real table differs from made-up ones in its loss, and its certificate has noise. Both are rarely large at once, so
+    their squares are added.
+    """
+    loss = REAL_LOSS_FACTOR * _geometric_mean(losses)
+    below, above = loss - loss / REAL_LOSS_RANGE, loss * REAL_LOSS_RANGE - loss
+    low, high = (math.hypot(each, NOISE_RANGE * slack) for each in (below, above))
+    middle = loss + slack
+    return Outlook(middle, middle - low, middle + high, slack, len(losses))
+
+
+def _geometric_mean(losses: Sequence[float]) -> float:
+    return math.exp(np.log(losses).mean()) if min(losses) > 0 else float(np.median(losses))
 
 
 def _rehearsed_loss(
-    schema: Schema, subsets: Sequence[Subset], layers: Sequence[LayerSpec], rows: int, strength: float, seed: int
+    schema: Schema, subsets: Sequence[Subset], layers: Sequence[LayerSpec], rows: int, kind: TableKind, seed: int
 ) -> float:
     schema, layers, subsets = subsample(schema, layers, subsets)
-    return certified_loss(schema, subsets, rehearse(schema, layers, rows, strength=strength, seed=seed))
+    return certified_loss(schema, subsets, rehearse(schema, layers, rows, kind=kind, seed=seed))
 
 
 def _rehearsal_count(subsets: int) -> int:
     """Number of made-up tables to rehearse on, given the number of subsets that the certificate covers."""
-    return 5 if subsets <= 30 else 4 if subsets <= 100 else 3
+    return 2 * len(KINDS) if subsets <= MAX_SUBSETS_FOR_MORE_TABLES else len(KINDS)
 
 
 def _add_plug_in_terms(task: Task, design: Design, privatisation: float) -> Outlook:
@@ -103,10 +133,8 @@ def _add_plug_in_terms(task: Task, design: Design, privatisation: float) -> Outl
     """
     marginals = blank_layers(task.schema, design.layers, 0)[-1].marginals
     bounds = []
-    for i, strength in enumerate(strengths(5)):
-        table = make_up_table(
-            task.schema, _MADE_UP_ROWS, strength=strength, rng=np.random.default_rng(OUTLOOK_SEED + i)
-        )
+    for i, kind in enumerate(kinds(5)):
+        table = make_up_table(task.schema, _MADE_UP_ROWS, kind=kind, rng=np.random.default_rng(OUTLOOK_SEED + i))
         written = [c.centres(g)[c.to_cells(x, g)] for c, x, g in zip(task.schema, table, marginals.cells, strict=True)]
         inside = design.discretisation
         if task.settings.displacement_share:
@@ -114,7 +142,7 @@ def _add_plug_in_terms(task: Task, design: Design, privatisation: float) -> Outl
         bounds.append(
             inside + privatisation + design.privatisation + _mean_displacement(task.schema, marginals, written)
         )
-    return Outlook(float(np.median(bounds)), min(bounds) / RANGE_FACTOR, max(bounds) * RANGE_FACTOR)
+    return Outlook(float(np.median(bounds)), min(bounds) / PLUG_IN_RANGE, max(bounds) * PLUG_IN_RANGE)
 
 
 def _mean_displacement(schema: Schema, marginals: Marginals, table: Sequence[np.ndarray]) -> float:

@@ -33,7 +33,7 @@ from certsynth.planning.noise import noise_losses
 from certsynth.planning.outlook import OUTLOOK_SEED, Outlook, expect_bound, is_rehearsed
 from certsynth.planning.rehearsal import certificate_slack, rehearse, rehearsed_loss
 from certsynth.planning.subsample import subsample
-from certsynth.planning.tables import strengths
+from certsynth.planning.tables import ORDINARY
 from certsynth.queries.fine import LatticeQuery
 from certsynth.queries.marginals import all_subsets
 
@@ -238,7 +238,7 @@ def _variations(task: Task, best: Design, predicted: float, progress: Progress) 
     if (half := halved(settings.privacy)) is not None:
         variants.append(("half of epsilon", fixed.with_settings(privacy=half)))
     if len(settings.subsets) >= MIN_SUBSETS_FOR_OTHER_NOISE:
-        change, other = _other_noise(settings.privacy)
+        change, other = other_noise(settings.privacy)
         if other is not None:
             variants.append((change, fixed.with_settings(privacy=other)))
     variants += _other_sparsities(task)
@@ -273,7 +273,7 @@ def _variation(task: Task) -> tuple[Design, float | None]:
     if not is_rehearsed(settings, guess) or len(settings.subsets) > MAX_REHEARSED_SUBSETS:
         return guess, None
     few, layers_of_few, subsets = subsample(task.schema, guess.layers, settings.subsets)
-    made = rehearse(few, layers_of_few, task.rows, strength=strengths(2)[1], seed=OUTLOOK_SEED)
+    made = rehearse(few, layers_of_few, task.rows, kind=ORDINARY, seed=OUTLOOK_SEED)
     return guess, rehearsed_loss(few, subsets, made) + certificate_slack(task)
 
 
@@ -281,7 +281,7 @@ def _ratio(expected: float, planned: float) -> float:
     return expected / planned if planned else 1.0
 
 
-def _other_noise(privacy: Privacy) -> tuple[str, Privacy | None]:
+def other_noise(privacy: Privacy) -> tuple[str, Privacy | None]:
     """The same ε with the other noise: the scale of Gaussian noise grows with the square root of the number of tables,
     that of Laplace noise with the number.
     """

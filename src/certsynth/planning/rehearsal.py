@@ -19,7 +19,7 @@ from certsynth.mechanisms import Guarantee, Sensitivity, Unit
 from certsynth.mechanisms.samplers import SimulatedNoise, calibrated_scale
 from certsynth.mechanisms.scalars import NoisyScalars
 from certsynth.planning.noise import network_of
-from certsynth.planning.tables import make_up_table
+from certsynth.planning.tables import TableKind, make_up_table
 from certsynth.projection.synthesis import MAX_PARTICLES, synthesise
 from certsynth.queries import Marginals
 from certsynth.queries.fine import LATTICE_COLUMNS, MOVE_UNITS, LatticeQuery
@@ -28,10 +28,10 @@ from certsynth.queries.net import MIN_NODES
 from certsynth.queries.tally import in_memory
 from certsynth.transport import transport_loss
 
-MAX_REHEARSAL_ROWS, MIN_REHEARSAL_ROWS = 12_000, 8_000
+MAX_REHEARSAL_ROWS, MIN_REHEARSAL_ROWS = 40_000, 8_000
 """Rows of a rehearsal, at most and at least: fewer for more tables. The noise is scaled down with the rows."""
 
-MAX_TABLE_ROWS = 400_000
+MAX_TABLE_ROWS = 800_000
 """Tables of several columns × rows of a rehearsal, at most, as long as MIN_REHEARSAL_ROWS remain."""
 
 COARSE_STEPS, FINE_STEPS = {1: 64, 2: 16, 3: 8}, {1: 256, 2: 64, 3: 16}
@@ -54,14 +54,14 @@ class Rehearsal:
     rows: list[np.ndarray]
 
 
-def rehearse(schema: Schema, layers: Sequence[LayerSpec], rows: int, *, strength: float, seed: int) -> Rehearsal:
+def rehearse(schema: Schema, layers: Sequence[LayerSpec], rows: int, *, kind: TableKind, seed: int) -> Rehearsal:
     """Release a made-up table that represents one of `rows` rows."""
     rows = max(rows, 1)
     tables = sum(len(subset) > 1 for layer in layers for subset in layer.subsets) or 1
     particles = min(rows, MAX_REHEARSAL_ROWS, max(MIN_REHEARSAL_ROWS, MAX_TABLE_ROWS // tables))
     fewer = particles if _rows_fill_label_tables(schema, layers, particles) else min(rows, MAX_PARTICLES)
     rng = np.random.default_rng([seed, fewer])
-    table = make_up_table(schema, fewer, strength=strength, rng=rng)
+    table = make_up_table(schema, fewer, kind=kind, rng=rng)
     scaled = [
         replace(layer, budget=layer.budget.share(_budget_factor(layer, Fraction(rows, fewer)))) for layer in layers
     ]

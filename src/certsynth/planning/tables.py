@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 import numpy as np
 from scipy.special import ndtr
@@ -14,8 +15,29 @@ from certsynth.domain.covering import tour
 HIDDEN_TRAITS = 3
 """Number of hidden traits of a row, on which columns depend."""
 
-STRENGTHS = (0.35, 0.6, 0.85)
-"""Largest correlation of a column with the hidden traits, by table."""
+
+@dataclass(frozen=True, slots=True)
+class TableKind:
+    """What a made-up table is like.
+
+    `strength` is the largest correlation of a column with the hidden traits, `tied` the probability that a column is
+    almost a function of an earlier one, and `lumped` the probability that most rows of a column have few values: most
+    have the same, or values fill a small part of the range.
+    """
+
+    strength: float
+    tied: float
+    lumped: float
+
+
+LOOSE, ORDINARY = TableKind(0.35, 0.0, 0.0), TableKind(0.6, 0.1, 0.2)
+STRONG, TIED = TableKind(0.85, 0.3, 0.3), TableKind(0.7, 0.7, 0.5)
+
+KINDS = (ORDINARY, STRONG, TIED, LOOSE)
+"""From columns that hardly depend on each other to columns that are almost functions of others."""
+
+TIE_NOISE = (0.01, 0.2)
+"""Smallest and largest share of noise in the score of a column that is tied to another."""
 
 MAX_DISTRIBUTION_POINTS = 1024
 """Intervals of the grid on which the distribution of a column with more values is made, at most."""
@@ -27,33 +49,45 @@ SHAPE_PROBABILITIES, SHAPE_PROBABILITIES_OF_MANY = (0.2, 0.25, 0.3, 0.25), (0.1,
 """Probabilities that a column is smooth, heaped, cut off, or consists of codes; and the same for a column of very many
 values."""
 
+LABEL_EVENNESS, LUMPED_LABEL_EVENNESS = 0.7, 0.4
+"""Parameters of the Dirichlet distribution of label shares: the smaller, the more rows have one label."""
+
+HEAP_SHARES, NARROW_SPREADS = (0.3, 0.95), (0.01, 0.3)
+"""For a lumped column: the smallest and the largest share of rows with the commonest value, and the smallest and the
+largest mean distance of values from one end of the range, as a share of the range."""
+
 MAX_MISSING_SHARE = 0.1
 """Share of missing values, at most."""
 
 
-def make_up_table(schema: Schema, rows: int, *, strength: float, rng: np.random.Generator) -> list[np.ndarray]:
+def make_up_table(schema: Schema, rows: int, *, kind: TableKind, rng: np.random.Generator) -> list[np.ndarray]:
     """Make up a table of the schema, as cleaned columns.
 
-    A row has a few hidden traits, and each column a score that depends on some of them. A column's values are assigned
-    in the order of the scores, with frequencies from a random distribution. That distribution is smooth, heaped on some
-    values, cut off at one end, or concentrated on few of many codes, whose order need not follow the score.
+    A row has a few hidden traits, and each column a score that depends on some of them, or almost only on the score of
+    an earlier column. A column's values are assigned in the order of the scores, with frequencies from a random
+    distribution. That distribution is smooth, heaped on some values, cut off at one end, concentrated on few of many
+    codes, whose order need not follow the score, or lumped.
     """
     traits = rng.standard_normal((rows, HIDDEN_TRAITS))
-    table = []
+    table: list[np.ndarray] = []
+    scores: list[Floats] = []
     for column in schema:
         loadings = rng.standard_normal(HIDDEN_TRAITS) * (rng.random(HIDDEN_TRAITS) < 0.7)
         loadings[rng.integers(HIDDEN_TRAITS)] += rng.choice([-1.0, 1.0])
-        tied = strength * np.sqrt(rng.random())
-        scores = traits @ (tied * loadings / np.linalg.norm(loadings))
-        scores = scores + np.sqrt(1 - tied**2) * rng.standard_normal(rows)
-        table.append(_make_up_column(column, ndtr(scores), rng))
+        apart = np.sqrt(1 - (kind.strength * np.sqrt(rng.random())) ** 2)
+        follows = traits @ (loadings / np.linalg.norm(loadings))
+        if scores and rng.random() < kind.tied:
+            apart = np.exp(rng.uniform(*np.log(TIE_NOISE)))
+            follows = scores[rng.integers(len(scores))] * rng.choice([-1.0, 1.0])
+        scores.append(np.sqrt(1 - apart**2) * follows + apart * rng.standard_normal(rows))
+        table.append(_make_up_column(column, ndtr(scores[-1]), rng.random() < kind.lumped, rng))
     return table
 
 
-def _make_up_column(column: Column, level: Floats, rng: np.random.Generator) -> np.ndarray:
+def _make_up_column(column: Column, level: Floats, lumped: bool, rng: np.random.Generator) -> np.ndarray:
     """Values of one column for rows with these levels (quantiles of their scores)."""
     if isinstance(column, Category):
-        shares = rng.dirichlet(np.full(len(column.labels), 0.7))
+        shares = _draw_shares(len(column.labels), lumped, rng)
         order = rng.permutation(len(shares))
         if column.label_metric is not None:  # near labels have similar scores
             order = np.roll(tour([column.lattice(1)])[: len(shares)], rng.integers(len(shares)))
@@ -61,7 +95,7 @@ def _make_up_column(column: Column, level: Floats, rng: np.random.Generator) -> 
     assert isinstance(column, Ordered)
     points = min(column.reach, MAX_DISTRIBUTION_POINTS) + 1 if column.whole else MAX_DISTRIBUTION_POINTS + 1
     places = np.arange(points) / max(points - 1, 1)
-    shares, order, smooth = _draw_distribution(points, places, rng)
+    shares, order, smooth = _draw_distribution(points, places, lumped, rng)
     if points < column.reach + 1 or not column.whole:  # values lie near their points, not on them
         places = places + (rng.random(points) - 0.5) / MAX_DISTRIBUTION_POINTS
     values = places[_points_at(shares, order, level)]
@@ -71,13 +105,23 @@ def _make_up_column(column: Column, level: Floats, rng: np.random.Generator) -> 
     return _remove_some(column, np.rint(values) if column.whole else values, np.nan, rng)
 
 
-def _draw_distribution(points: int, places: Floats, rng: np.random.Generator) -> tuple[Floats, Ints, bool]:
+def _draw_shares(points: int, lumped: bool, rng: np.random.Generator) -> Floats:
+    """Arbitrary shares of a few points."""
+    shares = rng.gamma(LUMPED_LABEL_EVENNESS if lumped else LABEL_EVENNESS, size=points) + np.finfo(float).tiny
+    return shares / shares.sum()
+
+
+def _draw_distribution(
+    points: int, places: Floats, lumped: bool, rng: np.random.Generator
+) -> tuple[Floats, Ints, bool]:
     """Draw the share of each point, the order of points by score, and whether values between points occur as well."""
     if points < MIN_SHAPED_POINTS:
-        return rng.dirichlet(np.full(points, 0.7)), np.arange(points), False
+        return _draw_shares(points, lumped, rng), np.arange(points), False
     a, b = rng.uniform(0.7, 4.0, 2)
     shares = np.maximum(places, 0.5 / points) ** (a - 1) * np.maximum(1 - places, 0.5 / points) ** (b - 1)
     shares, order = shares / shares.sum(), np.arange(points)
+    if lumped:
+        return _lump(shares, places, rng), order, True
     kind = rng.choice(
         ["smooth", "heaped", "cut off", "codes"],
         p=SHAPE_PROBABILITIES if points <= MAX_DISTRIBUTION_POINTS else SHAPE_PROBABILITIES_OF_MANY,
@@ -98,6 +142,22 @@ def _draw_distribution(points: int, places: Floats, rng: np.random.Generator) ->
     return shares / shares.sum(), order, kind == "smooth"
 
 
+def _lump(shares: Floats, places: Floats, rng: np.random.Generator) -> Floats:
+    """Shares with one very common point, or squeezed towards one end of the range, or both."""
+    heaped, narrow = [(True, False), (False, True), (True, True)][rng.integers(3)]
+    if narrow:
+        spread = np.exp(rng.uniform(*np.log(NARROW_SPREADS)))
+        middle = rng.uniform(0, 2 * spread)
+        shares = shares * np.exp(-np.abs(places - middle) / spread)
+        shares = (shares[::-1] if rng.random() < 0.25 else shares) / shares.sum()
+    if heaped:
+        share = rng.uniform(*HEAP_SHARES)
+        heap = 0 if rng.random() < 0.5 else np.searchsorted(np.cumsum(shares), rng.random())
+        shares = shares * (1 - share)
+        shares[min(heap, len(shares) - 1)] += share
+    return shares
+
+
 def _points_at(shares: Floats, order: Ints, level: Floats) -> Ints:
     """The point of each level, where points occupy their shares of [0, 1] in this order."""
     ends = np.cumsum(shares[order])
@@ -111,6 +171,6 @@ def _remove_some(column: Column, values: np.ndarray, absent: float, rng: np.rand
     return values
 
 
-def strengths(tables: int) -> Sequence[float]:
-    """Dependence strengths of `tables` made-up tables: each of STRENGTHS as often as any other, as far as possible."""
-    return [STRENGTHS[i % len(STRENGTHS)] for i in range(tables)]
+def kinds(tables: int) -> Sequence[TableKind]:
+    """Kinds of `tables` made-up tables: each of KINDS as often as any other, as far as possible."""
+    return [KINDS[i % len(KINDS)] for i in range(tables)]

@@ -45,6 +45,7 @@ NO_PLUG_IN: Final = (
     "there is no plug-in certificate: of a grid with so many cells only those that stand out are kept, and the law of "
     "their error is not known without the rows"
 )
+PAIRS_LEFT_OUT: Final = "there is no plug-in certificate: it would say nothing about pairs that were not measured"
 
 Format = Literal["certsynth-certificate/2"]
 Definition = Literal["pure epsilon-differential privacy", "zero-concentrated differential privacy"]
@@ -64,7 +65,8 @@ MechanismName = Literal[
 ]
 NoPlugIn = Literal[
     "there is no plug-in certificate: of a grid with so many cells only those that stand out are kept, and the law of "
-    "their error is not known without the rows"
+    "their error is not known without the rows",
+    "there is no plug-in certificate: it would say nothing about pairs that were not measured",
 ]
 
 AT_LEAST_ONE = Limits({"minItems": 1})
@@ -90,16 +92,31 @@ def _conditional(
 
 
 @dataclass(frozen=True, slots=True)
+class DerivedRecord:
+    column: Name = said("The derived column.", RECOMPUTED)
+    sources: Columns = said("The columns that it is computed from.", RECOMPUTED)
+    by: Literal["map", "expression"] = said("How it is computed; schema.toml has the map or expression.", RECOMPUTED)
+
+
+@dataclass(frozen=True, slots=True)
 class TableRecord:
     name: Name = said("The name of the table.", RECOMPUTED)
     unit: Name = said("The unit that one row describes.", RECOMPUTED)
     columns: Columns = said("The columns that were released, in order.", RECOMPUTED)
+    derived: Annotated[tuple[DerivedRecord, ...], AT_LEAST_ONE] | None = said_if_any(
+        "The derived columns, if there are any: they were not measured, but computed from other synthetic columns. "
+        "Only the direct certificate covers them.",
+        RECOMPUTED,
+    )
 
 
 @dataclass(frozen=True, slots=True)
 class SensitivityRecord:
     l1: Count = said("The sum of the changes of all integers.", RECOMPUTED)
     l2_squared: Square = said("The sum of the squares of these changes.", RECOMPUTED)
+    each: Count | None = said_if_any(
+        "The largest change of each single integer, where noise is drawn for all of them together.", RECOMPUTED
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,10 +127,15 @@ class StepRecord:
 
     on: Purpose = said("The step on which this part was spent.", RECOMPUTED)
     epsilon: Rational | None = said_if_any(
-        "Its share of the budget as an exact rational, in ε, if noise is Laplace.", RECOMPUTED
+        "Its share of the budget as an exact rational, in ε, if noise is Laplace or of the sup norm.", RECOMPUTED
     )
     rho: Rational | None = said_if_any(
         "Its share of the budget as an exact rational, in ρ, if noise is Gaussian.", RECOMPUTED
+    )
+    noise: Literal["sup-norm"] | None = said_if_any(
+        "The distribution of the noise, if it is that of the sup norm: the probability of a vector falls with its "
+        "largest entry, and the scale follows from the largest change of each integer. Otherwise Laplace or Gaussian.",
+        RECOMPUTED,
     )
     sensitivity: SensitivityRecord | None = said(
         "The largest total change of the step's integers between neighbours; null if grids are compared by scores, "
@@ -125,7 +147,7 @@ class StepRecord:
         "choice, which adds no noise.",
         RECOMPUTED,
     )
-    values: Annotated[tuple[Noisy, ...], Limits({"minItems": 1, "maxItems": 2002})] | None = said(
+    values: Annotated[tuple[Noisy, ...], Limits({"minItems": 1, "maxItems": 10_000})] | None = said(
         "The noisy integers themselves: all that the step reveals about the rows. Null if they are in "
         "measurements.npz, and for a private choice. They must not be further below 0 than noise can take them, and a "
         "displacement must not exceed the largest that rows can have.",
@@ -219,6 +241,9 @@ class AskedRecord:
         ON_TRUST,
     )
     public: bool = said("Whether public rows were given.", ON_TRUST)
+    target: Name | None = said_if_any(
+        "The column whose pairs were to be measured in any case; absent if none was named.", CROSS_CHECKED
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -230,6 +255,15 @@ class LayerRecord:
     resolution: Resolution | None = said(
         "The number of cells along a column, or the largest number of groups of values; null for all values.",
         CROSS_CHECKED,
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class PairRecord:
+    columns: Columns = said("The two columns.", RECOMPUTED)
+    groups: Resolution = said("The largest number of groups of values along a column.", RECOMPUTED)
+    dependence: Loss = said(
+        "The noisy share of rows that are elsewhere than if the columns were independent, beyond chance.", RECOMPUTED
     )
 
 
@@ -276,6 +310,10 @@ class MethodRecord:
     )
     preset: Identifier | None = said("The preset that all was done by; null for none.", CROSS_CHECKED)
     rows: EmittedRows = said("The number of emitted rows.", RECOMPUTED)
+    pairs: Annotated[tuple[PairRecord, ...], AT_LEAST_ONE] | None = said_if_any(
+        "The pairs of columns that were measured because private scores were large; absent if scores were not used.",
+        RECOMPUTED,
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -343,7 +381,7 @@ class PlugInRecord:
     confidence: Confidence = said("The probability that all of its bounds hold together.", RECOMPUTED)
     terms: PlugInTerms = said("The terms that add up to the largest bound; a sum above 1 is a bound of 1.", RECOMPUTED)
     subsets: Annotated[tuple[PlugInSubset, ...], AT_LEAST_ONE] = said(
-        "Every subset of columns that the certificate covers.", RECOMPUTED
+        "Every subset of columns that the certificate covers: only measured columns.", RECOMPUTED
     )
     diagnostic: DiagnosticRecord = said(
         "Whether a better fit would help: the loss of the fit compared with that of the noise.", RECOMPUTED
@@ -401,15 +439,15 @@ class CertificateRecord:
 
     bound: Bound = said(
         "No 1-Lipschitz statistic of the columns of a subset is off by more than this: the smaller of the direct and "
-        "the plug-in bound.",
+        "the plug-in bound; the direct one if there are derived columns.",
         RECOMPUTED,
     )
     confidence: Confidence = said("The probability that all bounds hold.", CROSS_CHECKED)
-    kind: Kind = said("Which of the two bounds is the smaller.", RECOMPUTED)
+    kind: Kind = said("Which of the two bounds it is.", RECOMPUTED)
     terms: PlugInTerms | DirectTerms = said("The terms that add up to the bound.", RECOMPUTED)
     single_column_bound: Bound = said("The bound for statistics of one column: never above `bound`.", RECOMPUTED)
     subsets: Annotated[tuple[SubsetRecord, ...], AT_LEAST_ONE] = said(
-        "The bound of each subset: the smaller of its plug-in bound and the direct bound.", RECOMPUTED
+        "The bound of each subset: the smaller of its plug-in bound, if it has one, and the direct bound.", RECOMPUTED
     )
     direct: DirectRecord | None = said(
         "The direct certificate for all subsets together; null if there is none.", RECOMPUTED

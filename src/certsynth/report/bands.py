@@ -7,6 +7,7 @@ import itertools
 import numpy as np
 
 from certsynth.answers import quantiles
+from certsynth.answers.basis import raise_bound
 from certsynth.answers.kernels import largest_share
 from certsynth.base.arrays import Floats
 from certsynth.domain import Ordered
@@ -15,14 +16,14 @@ from certsynth.report.binned_counts import BinnedCounts
 MAX_BAND_STEPS = 96
 """Steps of a drawn band: enough that each is a few pixels wide."""
 
-_ROUNDING_SLACK = 4e-9  # for values that are off their lattice by a rounding error, and for sums of floats
+_ROUNDING = 1e-12  # more than a sum of the shares of all bins is off by
 
 Band = list[tuple[float, float, float, float]]
 
 
 def max_mean_distance(binned: BinnedCounts, bound: float) -> float:
     """Bound the mean distance between the real rows and the binned values; `bound` is that of the column."""
-    return min(1.0, bound + binned.moved + _ROUNDING_SLACK)
+    return min(1.0, raise_bound(bound) + binned.moved + binned.slack)
 
 
 def max_share(gaps: Floats, binned: BinnedCounts, bound: float) -> float:
@@ -31,7 +32,7 @@ def max_share(gaps: Floats, binned: BinnedCounts, bound: float) -> float:
     `gaps` are the distances to the set from each bin, and last from a missing value.
     """
     shares = np.array([*binned.counts, binned.absent], float) / max(binned.rows, 1)
-    return min(1.0, largest_share(gaps, max_mean_distance(binned, bound), shares) + _ROUNDING_SLACK)
+    return min(1.0, largest_share(gaps, max_mean_distance(binned, bound), shares) + _ROUNDING)
 
 
 def share_up_to(binned: BinnedCounts, bound: float, t: float, step: float) -> tuple[float, float]:

@@ -2,25 +2,29 @@
 // What a bound means for a statistic. Plain functions of numbers: columns are those of calculator.py, lines have
 // length 1, and every result is rounded outward. b is a bound, L how steep a function is: its average is off by at most L·b.
 const certified = (() => {
-  const SLACK = 4e-9; // for sums of floats, and for numbers that are off their lattice by their last bits
+  const ROUNDING = 1e-12;
+
+  // A bound, raised as `answer` raises it: more than sums of a few hundred floats can be off by. All else follows from
+  // the raised bound, so that a short distance divides both by the same amount.
+  const raised = (bound) => bound * (1 + 1e-9) + ROUNDING;
 
   // How far rows of a column may be moved on average, with the line as the unit.
-  const budget = (column, bound) => Math.min(1, bound / column.weight + (column.moved || 0) + SLACK);
+  const budget = (column, bound) => Math.min(1, raised(bound) / column.weight + (column.moved || 0) + (column.slack || 0));
 
   const places = (column) => column.codes.map((code) => Math.min(1, code / column.per));
 
   // The largest share that rows at these distances from a set can have in it: the nearest move in until it is spent.
   const most = (gaps, counts, rows, spend) => {
     const order = gaps.map((_, i) => i).sort((a, b) => gaps[a] - gaps[b]);
-    let share = 0;
+    let inside = 0; // a whole number, so it has no rounding error
     let left = spend;
     for (const i of order) {
       const cost = (gaps[i] * counts[i]) / rows;
-      if (cost > left) return Math.min(1, share + left / gaps[i] + SLACK);
-      share += counts[i] / rows;
+      if (cost > left) return Math.min(1, inside / rows + left / gaps[i]);
+      inside += counts[i];
       left -= cost;
     }
-    return Math.min(1, share + SLACK);
+    return Math.min(1, inside / rows);
   };
 
   // The share of all rows with a value from..to, as places on the line. `step`: how far the next value is.
@@ -127,24 +131,24 @@ const certified = (() => {
 
   // The share of rows with a label, or with any group of them: `nearest` is the distance of two labels.
   const label = (column, bound, i) =>
-    around(column.counts[i] / column.rows, Math.min(1, bound / column.closest + SLACK), 0, 1);
+    around(column.counts[i] / column.rows, Math.min(1, raised(bound) / column.closest), 0, 1);
 
   // The share of rows with labels in two columns.
-  const combination = (x, y, bound) => Math.min(1, bound / Math.min(x.closest, y.closest) + SLACK);
+  const combination = (x, y, bound) => Math.min(1, raised(bound) / Math.min(x.closest, y.closest));
 
   // Inside the rows with label i of `group`: a share of a label of another column.
   const shareWithin = (group, i, other, bound) =>
     within(
-      bound / Math.min(group.closest, other.closest) + SLACK,
+      raised(bound) / Math.min(group.closest, other.closest),
       group.counts[i] / group.rows,
-      bound / group.closest + SLACK
+      raised(bound) / group.closest
     );
 
   // Inside the rows with label i of `group`: the mean of a column. Where values can be missing, those are left out.
   const meanWithin = (group, i, column, bound) => {
-    const spend = Math.max(bound / group.closest, budget(column, bound)) + SLACK;
+    const spend = Math.max(raised(bound) / group.closest, budget(column, bound));
     const share = (group.counts[i] - column.absent) / group.rows;
-    return within(spend, share, column.missing ? spend : bound / group.closest + SLACK);
+    return within(spend, share, column.missing ? spend : raised(bound) / group.closest);
   };
 
   // Texts: four digits, never rounded inward.
@@ -177,6 +181,6 @@ const certified = (() => {
 
   return {
     range, quantile, mean, variance, covariance, label, combination, shareWithin, meanWithin, moments, present,
-    up, down, figure, SLACK,
+    up, down, figure, ROUNDING,
   };
 })();

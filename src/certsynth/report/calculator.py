@@ -31,6 +31,7 @@ def line_numbers(column: Ordered, binned: BinnedCounts, bound: float) -> Json:
         "codes": list(binned.codes),
         "counts": list(binned.counts),
         "moved": binned.moved,
+        "slack": binned.slack,
         "labels": [numerals.text(v, most=40) or "(empty text)" for v in column.values],
     }
 

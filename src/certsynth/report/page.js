@@ -27,7 +27,7 @@
     if (x > 0 && x < 1 && round === up) value += Math.abs(value) * LAST_BITS;
     if (x > 0 && x < 1 && round === down) value -= Math.abs(value) * LAST_BITS;
     if (c.kind === "date") {
-      const added = certified.SLACK * span(c); // no more than was added to the ends
+      const added = certified.ROUNDING * span(c) + (x > 0 && x < 1 ? Math.abs(value) * LAST_BITS : 0); // no more than was added to the ends
       const whole = round === up ? Math.ceil(value - added) : round === down ? Math.floor(value + added) : Math.round(value);
       return dated(Math.min(c.high, Math.max(c.low, whole)));
     }

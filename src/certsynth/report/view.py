@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from decimal import Decimal
 from fractions import Fraction
 from typing import Any
@@ -54,7 +54,7 @@ def view(record: Record, schema: Schema, table: Mapping[str, Any]) -> Json:
         "width": numerals.count(len(schema)),
         "promise": _promise(record, schema, columns),
         "privacy": _privacy(record, schema),
-        "certificates_text": _certificates_text(certificate),
+        "certificates_text": _certificates_text(certificate, derived=bool(schema.derivations)),
         "certificates": _certificates(certificate),
         "diagnostic": _diagnostic(certificate.plug_in),
         "fit": _fit(record.fit),
@@ -67,6 +67,9 @@ def view(record: Record, schema: Schema, table: Mapping[str, Any]) -> Json:
             {"statistic": what, "off": off, "example": example} for what, off, example in words.RULES_OF_THUMB
         ],
         "rules": words.rules(len(schema.rules)),
+        "derived": words.derived(
+            [(numerals.text(name), list(map(numerals.text, sources))) for name, sources in schema.sources.items()]
+        ),
         "verify": {
             "commands": words.commands(),
             "can": verifiable.can_verify(record.privacy.unit),
@@ -251,9 +254,11 @@ def _meaning(privacy: PrivacyRecord) -> list[str]:
     return [words.odds(factor)] if pure else []
 
 
-def _certificates_text(certificate: CertificateRecord) -> str:
+def _certificates_text(certificate: CertificateRecord, *, derived: bool) -> str:
     if certificate.plug_in.tightest is None:
         return words.only_direct(numerals.text(certificate.no_plug_in, most=400))
+    if derived:
+        return words.SEVERAL_WITH_DERIVED
     return words.SEVERAL if certificate.direct else words.ONLY_PLUG_IN
 
 
@@ -332,9 +337,10 @@ def _subsets(certificate: CertificateRecord, schema: Schema) -> Json:
     """List subsets with their bounds. If all have the same bound, they are ranked by their plug-in bounds."""
     found = certificate.plug_in.tightest
     plug = {subset.columns: subset for subset in found.subsets} if found else {}
+    blank = [term | {"text": "–"} for term in _terms(found.terms)] if found else []
     rows: list[Json] = []
     for subset in certificate.subsets:
-        own = plug[subset.columns] if found else None
+        own = plug.get(subset.columns)
         rows.append(
             {
                 "columns": [numerals.text(name) for name in subset.columns],
@@ -342,8 +348,8 @@ def _subsets(certificate: CertificateRecord, schema: Schema) -> Json:
                 "bound": subset.bound,
                 "bound_text": numerals.upward(subset.bound),
                 "plug_in": own.bound if own else 1.0,
-                "plug_in_text": numerals.upward(own.bound if own else 1.0),
-                "terms": _terms(own.terms) if own else [],
+                "plug_in_text": "–" if found and not own else numerals.upward(own.bound if own else 1.0),
+                "terms": _terms(own.terms) if own else blank,
             }
         )
     uniform = len(rows) > 1 and len({row["bound"] for row in rows}) == 1
@@ -387,12 +393,23 @@ def _map(rows: Sequence[Json], shown: str, columns: Sequence[Column]) -> Json:
     }
 
 
+_IN_WORDS: Mapping[str, Callable[[Any], Any]] = {
+    "measured": words.measured,
+    "workload": len,
+    "pairs": words.chosen_pairs,
+}
+
+
 def _made_with(record: Record) -> list[Json]:
     made: list[tuple[str, Any]] = [("certsynth", record.certsynth), ("format of the certificate", record.format)]
     for key, value in said_of(record.release):
         if value is None or (key == "growth" and value == "0"):  # weights that do not grow are not listed
             continue
-        in_words = {"measured": words.measured, "workload": len}
+        in_words: Mapping[str, Callable[[Any], Any]] = {
+            "measured": words.measured,
+            "workload": len,
+            "pairs": words.chosen_pairs,
+        }
         made.append((key, in_words[key](value) if key in in_words else value))
     return [{"what": words.SETTINGS.get(key, key), "value": _setting(value)} for key, value in made]
 

@@ -6,7 +6,7 @@ import math
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from certsynth.record.record import FitRecord, LayerRecord, PrivacyRecord
+from certsynth.record.record import FitRecord, LayerRecord, PairRecord, PrivacyRecord
 from certsynth.report.numerals import text
 
 KINDS = {"direct": "direct certificate", "plug-in": "plug-in certificate"}
@@ -37,6 +37,10 @@ SEVERAL = (
     "The release carries several certificates, and each is true at its own confidence. The bound on this page is the "
     "smaller of the direct and the plug-in one. The two share one failure probability, so choosing the smaller is "
     "allowed."
+)
+SEVERAL_WITH_DERIVED = (
+    "The release carries several certificates, and each is true at its own confidence. The bound on this page is the "
+    "direct one. The plug-in certificate covers measured columns only, not those that are derived from others."
 )
 ONLY_PLUG_IN = (
     "The release carries a plug-in certificate and no direct one: no budget was set aside for measuring the distance "
@@ -184,7 +188,11 @@ SETTINGS = {
     "detail": "position of rows within a cell",
     "candidates": "candidate tables",
     "rows": "synthetic rows",
+    "pairs": "pairs of columns measured, chosen by private scores",
 }
+
+MAX_NAMED_PAIRS = 5
+"""Chosen pairs that the report names, at most; certificate.json lists all."""
 
 
 def looks_at(sparsity: int, complete: bool = True) -> str:
@@ -386,6 +394,18 @@ def rules(number: int) -> str:
     )
 
 
+def derived(columns: Sequence[tuple[str, Sequence[str]]]) -> str:
+    """Explain derived columns, given with the columns that each is computed from; empty if there are none."""
+    if not columns:
+        return ""
+    named = "; ".join(f"{name} from {' and '.join(sources)}" for name, sources in columns)
+    return (
+        f"Derived columns were not measured. They are computed from other columns of each synthetic row, as the schema "
+        f"says: {named}. Real rows need not follow the schema here: they were not changed, and the bound compares with "
+        "them unchanged."
+    )
+
+
 def calculator(columns: int, most: int) -> str:
     said = "Choose a statistic and columns, and read off how far the synthetic rows can be from the real ones."
     return said if columns <= most else f"{said} The first {most} of the {columns:,} columns can be chosen."
@@ -566,6 +586,14 @@ CELLS = {
     "points": "value by value",
     "groups": "in at most {resolution} groups of neighbouring values",
 }
+
+
+def chosen_pairs(pairs: Sequence[PairRecord]) -> str:
+    """Describe the pairs that were measured because of their scores, in one line."""
+    named = [f"{' × '.join(pair.columns)} ({pair.dependence:.3f})" for pair in pairs[:MAX_NAMED_PAIRS]]
+    more = f", and {len(pairs) - len(named):,} more" if len(pairs) > len(named) else ""
+    share = "the noisy share of rows elsewhere than if columns were independent"
+    return f"{len(pairs):,}; those that depend most, with {share}: {', '.join(named)}{more}"
 
 
 def measured(layers: Sequence[LayerRecord]) -> str:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from fractions import Fraction
 from typing import Any
@@ -15,13 +15,14 @@ from certsynth.algorithm.request import checked_budget
 from certsynth.algorithm.settings import Defaults, Settings, common_settings
 from certsynth.algorithm.sizes import check_grid
 from certsynth.algorithm.task import Task
-from certsynth.algorithm.values import Chosen, Means, PrivateTable
+from certsynth.algorithm.values import Chosen, ExpectedLayer, Means, PrivateTable
 from certsynth.artefact.steps import RESOLUTION_CHOICE, Expected
 from certsynth.artefact.table import Table, decoded_table
 from certsynth.base.progress import Progress
 from certsynth.domain import Schema
 from certsynth.errors import InputError
 from certsynth.mechanisms import Measurement, Sensitivity, Unit
+from certsynth.mechanisms.scalars import NoisyScalars
 from certsynth.mechanisms.sparse import LowDimensional as GridStrategy
 from certsynth.mechanisms.sparse import measure_sparse
 from certsynth.planning.plan import Plan
@@ -112,6 +113,11 @@ class LowDimensional:
         if not self.signed:  # scores, each with a sensitivity of its own
             return [Expected(RESOLUTION_CHOICE, amount, None, noised=False)]
         return [Expected(RESOLUTION_CHOICE, amount, Sensitivity(compared, compared), numbers=compared)]
+
+    def expected_layers(
+        self, schema: Schema, settings: Settings, measurements: Sequence[Measurement], scores: NoisyScalars | None
+    ) -> tuple[ExpectedLayer, ...]:
+        return tuple(ExpectedLayer(*layer) for layer in settings.layers(Fraction(1)))
 
     def measure(self, task: Task, chosen: Chosen, private: PrivateTable, means: Means) -> tuple[Measurement, ...]:
         (layer,) = chosen.choice.layers

@@ -1,0 +1,104 @@
+"""Choose the pairs of columns to measure, from noisy single columns and noisy scores."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from fractions import Fraction
+
+from certsynth.algorithm.adaptive.allocation import LossModel, allocate, noise_levels
+from certsynth.algorithm.adaptive.scores import (
+    MAX_LABEL_GROUPS,
+    cells_at,
+    expected_counts,
+    references,
+    scored_tables,
+)
+from certsynth.algorithm.layers import LayerSpec, measure_layers
+from certsynth.algorithm.settings import Settings
+from certsynth.base.arrays import Floats
+from certsynth.domain import Schema
+from certsynth.mechanisms import FullMeasurement, Neighbours, Sensitivity, Unit, strategy_named
+from certsynth.mechanisms.dependence import excess_rows, measure_dependence
+from certsynth.mechanisms.samplers import Noise, calibrated_scale, standard_deviation
+from certsynth.mechanisms.scalars import NoisyScalars
+from certsynth.planning.choice import Design
+from certsynth.queries.marginals import CellCounts, Subset, subsets_within
+from certsynth.queries.tally import Rows
+
+SCORE_SHARES = {Unit.EPSILON: Fraction(2, 25), Unit.RHO: Fraction(3, 100)}
+"""Share of the budget for the scores of pairs."""
+
+SINGLE_SHARE = Fraction(1, 5)
+"""Share of the measurement budget for single columns."""
+
+RESOLUTIONS = (24, 12, 6)
+"""Groups of a line among which each pair has its own number, finest first."""
+
+
+def candidate_pairs(settings: Settings) -> tuple[Subset, ...]:
+    """The pairs that are scored: those that the certificate covers."""
+    return subsets_within(settings.subsets, 2)
+
+
+def measure_scores(
+    schema: Schema, settings: Settings, rows: Rows, *, noise: Noise
+) -> tuple[FullMeasurement, NoisyScalars]:
+    """Measure single columns, then the scores of all pairs relative to them."""
+    (singles,) = measure_layers(rows, schema, [_single_columns(settings)], noise=noise)
+    tables = scored_tables(schema, singles, candidate_pairs(settings))
+    noisy = measure_dependence(
+        rows(CellCounts(schema, tables)),
+        references(singles, tables),
+        budget=settings.privacy.budget.share(settings.choice_share),
+        neighbours=settings.neighbours,
+        noise=noise,
+    )
+    return singles, noisy
+
+
+def _single_columns(settings: Settings) -> LayerSpec:
+    plain = strategy_named("identity", neighbours=settings.neighbours)
+    columns = subsets_within(settings.subsets, 1)
+    return LayerSpec(columns, "points", None, plain, settings.measurement_budget.share(SINGLE_SHARE))
+
+
+def noisy_dependence(schema: Schema, settings: Settings, singles: FullMeasurement, scores: Sequence[int]) -> Floats:
+    """The estimated share of the rows that are elsewhere than if the columns of each pair were independent."""
+    tables = scored_tables(schema, singles, candidate_pairs(settings))
+    found: Floats = excess_rows(scores, references(singles, tables)) / max(singles.estimate()[1], 1.0)
+    return found
+
+
+def choose_layers(
+    schema: Schema, settings: Settings, singles: FullMeasurement, dependence: Floats
+) -> tuple[LayerSpec, ...]:
+    """The layers to measure: single columns, then the chosen pairs, those in finer cells first.
+
+    This is a function of noisy numbers and the settings alone, so anybody can repeat it.
+    """
+    pairs, budget = candidate_pairs(settings), settings.measurement_budget.share(1 - SINGLE_SHARE)
+    cells = {resolution: cells_at(schema, singles, resolution) for resolution in RESOLUTIONS}
+    expected = {resolution: expected_counts(singles, own) for resolution, own in cells.items()}
+    gaussian, moves = budget.unit is Unit.RHO, 2 if settings.neighbours is Neighbours.REPLACE_ONE else 1
+    least = standard_deviation(calibrated_scale(Sensitivity(moves, moves), budget), budget.unit)
+    levels = noise_levels(least, len(pairs), gaussian=gaussian)
+    model = LossModel.of(pairs, dependence, cells, expected, levels)
+    chosen = allocate(pairs, model, gaussian=gaussian, always=lambda pair: settings.target in pair)
+    plain = strategy_named("identity", neighbours=settings.neighbours)
+    power = 2 if gaussian else 1
+    whole = sum(pair.weight**power for pair in chosen)
+    layers = [_single_columns(settings)]
+    for resolution in RESOLUTIONS:
+        own = [pair for pair in chosen if pair.resolution == resolution]
+        if own:
+            share = Fraction(sum(pair.weight**power for pair in own), whole)
+            subsets, weights = tuple(pair.subset for pair in own), tuple(pair.weight for pair in own)
+            layers.append(
+                LayerSpec(subsets, "groups", resolution, plain, budget.share(share), weights, MAX_LABEL_GROUPS)
+            )
+    return tuple(layers)
+
+
+def as_design(layers: tuple[LayerSpec, ...]) -> Design:
+    """The layers as the only design: its loss was weighed table by table, and is not predicted as a whole."""
+    return Design(layers, SINGLE_SHARE, discretisation=0.0, privatisation=0.0, predicted=0.0)

@@ -1,0 +1,125 @@
+"""Plan an adaptive release: rehearse it on made-up tables, scores included."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Sequence
+from fractions import Fraction
+
+import numpy as np
+
+from certsynth.algorithm.adaptive.choice import (
+    SCORE_SHARES,
+    SINGLE_SHARE,
+    candidate_pairs,
+    choose_layers,
+    measure_scores,
+    noisy_dependence,
+)
+from certsynth.algorithm.layers import measure_layers
+from certsynth.algorithm.settings import Settings
+from certsynth.algorithm.sizes import Size, size_of_release
+from certsynth.algorithm.task import Task
+from certsynth.base.parallel import run
+from certsynth.base.progress import Progress
+from certsynth.domain import Schema
+from certsynth.mechanisms import Budget, Unit
+from certsynth.mechanisms.samplers import SimulatedNoise
+from certsynth.planning.outlook import OUTLOOK_SEED, outlook_of
+from certsynth.planning.plan import Plan, Planned, Variation, halved, other_noise
+from certsynth.planning.rehearsal import MAX_REHEARSAL_ROWS, Rehearsal, certificate_slack, certified_loss
+from certsynth.planning.tables import KINDS, TableKind, make_up_table
+from certsynth.projection.synthesis import synthesise
+from certsynth.queries import Marginals
+from certsynth.queries.fine import LatticeQuery
+from certsynth.queries.tally import in_memory
+
+TYPICAL_GROUPS = 12
+"""Groups of a line for which time and memory are estimated."""
+
+
+def plan_adaptive(task: Task, *, memory: int | None, progress: Progress) -> Plan:
+    """Plan an adaptive release. Which pairs it measures depends on the rows, so it is rehearsed as a whole."""
+    settings = task.settings
+    losses = _rehearsed_losses(task, KINDS, progress)
+    found = outlook_of(losses, certificate_slack(task))
+    size = _size(task)
+    choice = Planned(
+        mechanism="adaptive",
+        growth="0",
+        resolution=None,
+        discretisation=0.0,
+        privatisation=0.0,
+        predicted_bound=min(1.0, found.middle),
+        low=min(1.0, found.low),
+        high=min(1.0, found.high),
+        rehearsals=len(losses),
+        seconds=round(size.seconds, 1),
+        memory_gb=round(size.bytes / 2**30, 2),
+    )
+    return Plan(
+        rows=task.rows,
+        columns=len(task.schema),
+        sparsity=settings.sparsity,
+        workload=settings.workload(task.schema),
+        confidence=float(settings.confidence),
+        privacy=settings.privacy.describe(settings.privacy.budget),
+        neighbours=str(settings.neighbours),
+        certificate="direct",
+        split=float(SINGLE_SHARE),
+        choice=choice,
+        candidates=(choice,),
+        variations=tuple(_variations(task, losses[0], choice.predicted_bound, progress)),
+    )
+
+
+def _rehearsed_losses(task: Task, kinds: Sequence[TableKind], progress: Progress) -> list[float]:
+    tasks = [(task.schema, task.settings, task.rows, kind, OUTLOOK_SEED + i) for i, kind in enumerate(kinds)]
+    return run(_rehearsed_loss, tasks, work=10**9, phase="rehearsing the release", progress=progress)
+
+
+def _rehearsed_loss(schema: Schema, settings: Settings, rows: int, kind: TableKind, seed: int) -> float:
+    """The loss of an adaptive release of a made-up table of fewer rows, with noise scaled down accordingly."""
+    fewer = min(rows, MAX_REHEARSAL_ROWS)
+    rng = np.random.default_rng([seed, fewer])
+    table = make_up_table(schema, fewer, kind=kind, rng=rng)
+    scaled, noise, source = _scaled(settings, Fraction(rows, fewer)), SimulatedNoise(rng), in_memory(table)
+    singles, scores = measure_scores(schema, scaled, source, noise=noise)
+    dependence = noisy_dependence(schema, scaled, singles, scores.values)
+    layers = choose_layers(schema, scaled, singles, dependence)
+    made = measure_layers(source, schema, layers, noise=noise, made=[singles])
+    return certified_loss(schema, settings.subsets, Rehearsal(table, synthesise(made, schema, fewer, rng)))
+
+
+def _scaled(settings: Settings, ratio: Fraction) -> Settings:
+    """Settings with a budget that keeps the noise, as a share of the rows, the same when there are `ratio` times
+    fewer.
+    """
+    budget = settings.privacy.budget
+    factor = ratio if budget.unit is Unit.EPSILON else ratio**2
+    larger = Budget(budget.amount * factor, budget.unit)
+    return dataclasses.replace(settings, privacy=dataclasses.replace(settings.privacy, budget=larger))
+
+
+def _variations(task: Task, now: float, predicted: float, progress: Progress) -> list[Variation]:
+    """Twice the rows, half of ε, and the other noise, rehearsed on one made-up table and scaled."""
+    privacy = task.settings.privacy
+    half, (change, other) = halved(privacy), other_noise(privacy)
+    others = [("twice the rows", dataclasses.replace(task, rows=2 * task.rows))]
+    others += [("half of epsilon", task.with_settings(privacy=half))] if half else []
+    if other:
+        share = SCORE_SHARES[other.budget.unit]
+        others.append((change, task.with_settings(privacy=other, choice_share=share)))
+    found = []
+    for change, varied in others:
+        (loss,) = _rehearsed_losses(varied, KINDS[:1], progress)
+        slack, slack_now = certificate_slack(varied), certificate_slack(task)
+        ratio = (loss + slack) / (now + slack_now)
+        found.append(Variation(change, "adaptive", None, min(1.0, predicted * ratio)))
+    return found
+
+
+def _size(task: Task) -> Size:
+    even = Marginals.even(task.schema, candidate_pairs(task.settings), resolution=TYPICAL_GROUPS)
+    fine = LatticeQuery.of(task.schema, task.settings.subsets)
+    return size_of_release(task.schema, even, fine, rows=task.rows, draws=0)
