@@ -10,11 +10,11 @@ import numpy as np
 
 from certsynth.algorithm.adaptive.choice import (
     SCORE_SHARES,
-    SINGLE_SHARE,
     candidate_pairs,
     choose_layers,
     measure_scores,
     noisy_dependence,
+    single_share,
 )
 from certsynth.algorithm.layers import measure_layers
 from certsynth.algorithm.settings import Settings
@@ -66,7 +66,7 @@ def plan_adaptive(task: Task, *, memory: int | None, progress: Progress) -> Plan
         privacy=settings.privacy.describe(settings.privacy.budget),
         neighbours=str(settings.neighbours),
         certificate="direct",
-        split=float(SINGLE_SHARE),
+        split=float(single_share(settings)),
         choice=choice,
         candidates=(choice,),
         variations=tuple(_variations(task, losses[0], choice.predicted_bound, progress)),
@@ -85,7 +85,7 @@ def _rehearsed_loss(schema: Schema, settings: Settings, rows: int, kind: TableKi
     table = make_up_table(schema, fewer, kind=kind, rng=rng)
     scaled, noise, source = _scaled(settings, Fraction(rows, fewer)), SimulatedNoise(rng), in_memory(table)
     singles, scores = measure_scores(schema, scaled, source, noise=noise)
-    dependence = noisy_dependence(schema, scaled, singles, scores.values)
+    dependence = noisy_dependence(schema, scaled, singles, scores)
     layers = choose_layers(schema, scaled, singles, dependence)
     made = measure_layers(source, schema, layers, noise=noise, made=[singles])
     return certified_loss(schema, settings.subsets, Rehearsal(table, synthesise(made, schema, fewer, rng)))
