@@ -14,6 +14,7 @@ from certsynth.domain import Schema
 from certsynth.domain.possible import check_rules
 from certsynth.planning.cache import load_or_make
 from certsynth.planning.plan import Plan
+from certsynth.planning.share import settle_share
 from certsynth.queries.fine import LatticeQuery
 
 
@@ -37,10 +38,10 @@ def plan(schema: Schema, **options: Unpack[PlanOptions]) -> Plan:
     def planned() -> Plan:
         if settings.certificate_share:
             check_lattice(LatticeQuery.of(schema, settings.subsets), memory=memory)
-        task = Task(schema, settings, options["rows"])
+        task = settle_share(Task(schema, settings, options["rows"]))
         return method_named(settings.method).plan(task, memory=memory, progress=progress)
 
-    question = {"plan": 11, "schema": schema.to_toml()}
+    question = {"plan": 12, "schema": schema.to_toml()}
     question |= {name: None if value is None else str(value) for name, value in options.items() if name != "progress"}
     found = load_or_make(question, lambda: planned().to_json())
     try:

@@ -56,7 +56,8 @@ class Settings:
     `subsets` are those that the certificate covers; `named` says that they were listed explicitly, otherwise they are
     all subsets of one size. `method` names the method; `detail` says where values are placed inside their cells;
     `choice_share` is the share of the budget for choosing what to measure; `as_printed` selects the proxy losses as
-    printed in the paper; `lattice_columns` is the largest subset that the direct certificate compares on a lattice.
+    printed in the paper; `lattice_columns` is the largest subset that the direct certificate compares on a lattice;
+    `share_is_open` says that the certificate's share is still to be chosen, once there is a number of rows to plan for.
     """
 
     privacy: Privacy
@@ -77,6 +78,7 @@ class Settings:
     choice_share: Fraction = Fraction(0)
     as_printed: bool = False
     lattice_columns: int = LATTICE_COLUMNS
+    share_is_open: bool = False
 
     @property
     def sparsity(self) -> int:

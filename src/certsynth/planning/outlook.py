@@ -134,9 +134,7 @@ def _add_plug_in_terms(task: Task, design: Design, privatisation: float) -> Outl
     marginals = blank_layers(task.schema, design.layers, 0)[-1].marginals
     bounds = []
     for i, kind in enumerate(kinds(5)):
-        table = make_up_table(
-            task.schema, _MADE_UP_ROWS, kind=kind, rng=np.random.default_rng(OUTLOOK_SEED + i)
-        )
+        table = make_up_table(task.schema, _MADE_UP_ROWS, kind=kind, rng=np.random.default_rng(OUTLOOK_SEED + i))
         written = [c.centres(g)[c.to_cells(x, g)] for c, x, g in zip(task.schema, table, marginals.cells, strict=True)]
         inside = design.discretisation
         if task.settings.displacement_share:
