@@ -60,8 +60,8 @@ def test_says_first_what_to_expect():
     said = " ".join(rest)
     assert said.startswith(
         "Expect a bound of about 0.0084, between 0.0041 and 0.0167 for nine of ten tables, for statistics of at most 2 "
-        "columns, at confidence 95 %. This is a prediction from 5 made-up tables and not a promise: the release gets a certificate "
-        "of its own. It would take about 5 seconds and 0.4 GB of memory, on two cores. "
+        "columns, at confidence 95 %. This is a prediction from 5 made-up tables and not a promise: the release gets a "
+        "certificate of its own. It would take about 5 seconds and 0.4 GB of memory, on two cores. "
         "privacy: epsilon 1 under replace-one neighbours; planning spends nothing"
     )
 

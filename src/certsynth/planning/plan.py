@@ -31,7 +31,7 @@ from certsynth.planning.choice import (
 )
 from certsynth.planning.noise import noise_losses
 from certsynth.planning.outlook import OUTLOOK_SEED, Outlook, expect_bound, is_rehearsed
-from certsynth.planning.rehearsal import certificate_slack, rehearse, rehearsed_loss
+from certsynth.planning.rehearsal import certified_bound, rehearse, rehearsed_loss
 from certsynth.planning.subsample import subsample
 from certsynth.planning.tables import ORDINARY
 from certsynth.queries.fine import LatticeQuery
@@ -278,7 +278,7 @@ def _variation(task: Task) -> tuple[Design, float | None]:
         return guess, None
     few, layers_of_few, subsets = subsample(task.schema, guess.layers, settings.subsets)
     made = rehearse(few, layers_of_few, task.rows, kind=ORDINARY, seed=OUTLOOK_SEED)
-    return guess, rehearsed_loss(few, subsets, made) + certificate_slack(task)
+    return guess, certified_bound(task, rehearsed_loss(few, subsets, made))
 
 
 def _ratio(expected: float, planned: float) -> float:

@@ -7,7 +7,7 @@ from fractions import Fraction
 from certsynth.algorithm.task import Task
 from certsynth.planning.cache import load_or_make
 from certsynth.planning.choice import first_guess, predict_design
-from certsynth.planning.rehearsal import certificate_slack
+from certsynth.planning.rehearsal import certified_bound
 
 CERTIFICATE_SHARES = (Fraction(1, 20), Fraction(1, 10), Fraction(1, 5), Fraction(3, 10))
 """Candidate shares of the budget for the direct certificate."""
@@ -53,5 +53,5 @@ def _best_share(task: Task) -> Fraction:
     for share in CERTIFICATE_SHARES:
         other = task.with_settings(certificate_share=share)
         loss = predict_design(other, guess.strategy, guess.resolution, guess.split).predicted
-        bounds[share] = loss + certificate_slack(other)
+        bounds[share] = certified_bound(other, loss)
     return next(share for share in CERTIFICATE_SHARES if bounds[share] <= MAX_BOUND_RATIO * min(bounds.values()))
