@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import importlib
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Protocol
 
 import numpy as np
@@ -80,6 +80,10 @@ class Run:
     private: PrivateTable
     means: Means
     public: Sequence[np.ndarray] | None = None
+
+    def with_settings(self, settings: Settings) -> Run:
+        """The same inputs with settings in which nothing is open."""
+        return replace(self, settings=settings)
 
 
 def method_named(name: str) -> Method:

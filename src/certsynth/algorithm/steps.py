@@ -37,7 +37,7 @@ from certsynth.planning.share import settle_share
 def run(this: Run) -> Release:
     """Run Algorithm 1, from private rows to a release."""
     counted = count_rows(this)
-    this = replace(this, settings=counted.task.settings)
+    this = this.with_settings(counted.task.settings)
     chosen = choose(this, counted.task)
     measured = measure(this, counted.task, chosen)
     fitted = fit(this, measured)
