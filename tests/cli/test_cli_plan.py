@@ -56,7 +56,7 @@ def test_says_first_what_to_expect():
     first, *rest = lines(made_up())
     assert first == ("release would use identity at resolution 12; single columns get 37.5 % of the budget for counts")
     with_share = " ".join(lines(made_up(certificate_share=0.1)))
-    assert "get 37.5 % of the budget for counts; the certificate gets 10 % of the whole Expect" in with_share
+    assert "get 37.5 % of the budget for counts; the certificate gets 10 % of the whole budget Expect" in with_share
     said = " ".join(rest)
     assert said.startswith(
         "Expect a bound of about 0.0084, between 0.0041 and 0.0167 for nine of ten tables, for statistics of at most 2 "

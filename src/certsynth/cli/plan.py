@@ -76,7 +76,7 @@ def lines(found: Plan) -> list[str]:
         return _lines_of_dimensions(found)
     split = "" if found.split is None else f"; single columns get {words.percent(found.split)} of the budget for counts"
     share = (
-        f"; the certificate gets {words.percent(found.certificate_share)} of the whole"
+        f"; the certificate gets {words.percent(found.certificate_share)} of the whole budget"
         if found.certificate_share
         else ""
     )
