@@ -40,7 +40,9 @@ class Adaptive(Layered):
         settings = replace(super().settings(schema, {**options, "mechanism": None}), method=self.name)
         _check(settings)
         share = SCORE_SHARES[settings.privacy.budget.unit]
-        return replace(settings, choice_share=share, plug_in=False, target=_target(schema, options["target"]))
+        return replace(
+            settings, choice_share=share, plug_in=False, share_is_open=False, target=_target(schema, options["target"])
+        )
 
     def choose(self, task: Task, private: PrivateTable, means: Means) -> Chosen:
         first, noisy = measure_scores(task.schema, task.settings, private.counting, noise=means.spending)

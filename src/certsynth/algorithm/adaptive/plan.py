@@ -25,7 +25,7 @@ from certsynth.base.progress import Progress
 from certsynth.domain import Schema
 from certsynth.mechanisms import Budget, Unit
 from certsynth.mechanisms.samplers import SimulatedNoise
-from certsynth.planning.outlook import OUTLOOK_SEED, outlook_of
+from certsynth.planning.outlook import OUTLOOK_SEED, geometric_mean, outlook_of
 from certsynth.planning.plan import Plan, Planned, Variation, halved, other_noise
 from certsynth.planning.rehearsal import MAX_REHEARSAL_ROWS, Rehearsal, certificate_slack, certified_loss
 from certsynth.planning.tables import KINDS, TableKind, make_up_table
@@ -42,7 +42,7 @@ def plan_adaptive(task: Task, *, memory: int | None, progress: Progress) -> Plan
     """Plan an adaptive release. Which pairs it measures depends on the rows, so it is rehearsed as a whole."""
     settings = task.settings
     losses = _rehearsed_losses(task, KINDS, progress)
-    found = outlook_of(losses, certificate_slack(task))
+    found = outlook_of(task, geometric_mean(losses), len(losses))
     size = _size(task)
     choice = Planned(
         mechanism="adaptive",
