@@ -15,6 +15,7 @@ START, END = "<!-- modules -->", "<!-- end of modules -->"
 FOLDERS = (
     "",
     "algorithm",
+    "algorithm/adaptive",
     "algorithm/low_dimensional",
     "domain",
     "sources",

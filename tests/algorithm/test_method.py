@@ -7,12 +7,16 @@ import os
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 
+from certsynth.algorithm.declaration import checked
 from certsynth.algorithm.method import method_for, method_named
+from certsynth.algorithm.options import ReleaseOptions
 from certsynth.algorithm.registry import DEFAULT, METHODS, method_names
+from small import cube
 
 TESTS = Path(__file__).parents[1]
 
@@ -75,16 +79,22 @@ def test_a_toy_method_is_one_file_and_one_line(tmp_path: Path) -> None:
     assert planned["choice"]["predicted_bound"] > 0
 
 
+def left_open(**options: Any) -> dict[str, Any]:
+    """Options as they are after checking, with nothing asked for but `options`."""
+    return checked(ReleaseOptions, {"epsilon": 1} | options)
+
+
 @pytest.mark.parametrize("name", METHODS)
 def test_methods_go_by_their_names(name: str) -> None:
     assert method_named(name).name == name
     option = METHODS[name].option
-    asked = {"mechanism": None, "preset": None}
-    assert method_for(asked).name == DEFAULT
+    schema = cube(3)
+    assert method_for(schema, left_open()).name == DEFAULT
     if option is not None:
         assert name in method_names(option)
-        assert method_for(asked | {option: name}).name == name
+        assert method_for(schema, left_open(**{option: name})).name == name
 
 
 def test_a_mechanism_that_is_asked_for_goes_before_the_preset() -> None:
-    assert method_for({"mechanism": "low-dimensional", "preset": "paper"}).name == "low-dimensional"
+    asked = left_open(mechanism="low-dimensional", preset="paper")
+    assert method_for(cube(3), asked).name == "low-dimensional"

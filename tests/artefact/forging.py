@@ -42,6 +42,13 @@ GAUSSIAN: dict[str, dict[str, Any]] = {
     "rho, hidden rows": {"rho": "0.1", "neighbours": "add-remove", "rows": 150},
     "rho, displacement": {"rho": 8, "certificate_share": 0},
     "rho, displacement, hidden rows": {"rho": 8, "certificate_share": 0, "neighbours": "add-remove", "rows": 150},
+    "rho, adaptive, hidden rows": {
+        "rho": "0.1",
+        "mechanism": "adaptive",
+        "resolution": None,
+        "neighbours": "add-remove",
+        "rows": 150,
+    },
     "delta, displacement, particles": {
         "epsilon": 30,
         "delta": "1e-6",
@@ -78,6 +85,7 @@ VARIANTS: dict[str, dict[str, Any]] = {
     "low-dimensional": {"mechanism": "low-dimensional-l1", "columns": ["a", "c"], "resolution": None},
     "workload, the paper": {"preset": "paper", "mechanism": None, "subsets": [["a"], ["b", "c"]]},
     "derived columns": {"derived": True},
+    "adaptive": {"mechanism": "adaptive", "resolution": None},
 } | GAUSSIAN
 """ε = 3 unless said otherwise."""
 
@@ -227,7 +235,8 @@ def retold(made: Release, **asked: Any) -> Release:
     plugged = plug_in(made.measurements, made.schema, made.rows, **how)
     confidence = float(settings.confidence)
     document["certificate"] = to_json(certificate_record(confidence, plugged, whole, single))
-    if fit := fit_record(diagnose_fit(made.measurements, made.schema, made.rows)):
+    own = made.schema.measured_part(made.rows)
+    if fit := fit_record(diagnose_fit(made.measurements, made.schema.measured, own)):
         document["fit"] = to_json(fit)
     how_made, public = document["release"], document["asked"]["public"]
     how_made.update(

@@ -505,10 +505,13 @@ def test_the_parts_of_the_budget_are_those_of_the_measurements_and_the_rest(vari
     privacy, unit = made.document["privacy"], made.measurement.cost.spent.unit
     assert (privacy["rho"] is None) == (privacy["delta"] is None) == (unit is Unit.EPSILON)
     parts = [Fraction(part[unit]) for part in privacy["spent"]]
-    assert all(set(part) == {"on", unit, "sensitivity", "scale", "values", "worth"} for part in privacy["spent"])
+    keys = {"on", unit, "sensitivity", "scale", "values", "worth"}
+    scored = [part for part in privacy["spent"] if part["on"] == "scores of pairs"]
+    assert all(set(part) == keys for part in privacy["spent"] if part not in scored)
+    assert all(set(part) == keys | ({"noise"} if unit is Unit.EPSILON else set()) for part in scored)
     hidden = privacy["neighbours"] == "add-remove"
     assert [part["on"] for part in privacy["spent"]].count("number of rows") == hidden
-    others = hidden + ("choosing the resolution" in [part["on"] for part in privacy["spent"]])
+    others = hidden + len(scored) + ("choosing the resolution" in [part["on"] for part in privacy["spent"]])
     assert parts[others:][: len(made.measurements)] == [m.cost.spent.amount for m in made.measurements]
     if unit is Unit.EPSILON:
         assert sum(parts) == Fraction(privacy["epsilon"]) == VARIANTS[name].get("epsilon", 3)

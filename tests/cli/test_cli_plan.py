@@ -228,6 +228,7 @@ def test_passes_on_every_option(town, run, monkeypatch):
         "sparsity": 1,
         "resolution": 8,
         "mechanism": "quad-tree",
+        "target": "sex",
         "projection": "drawn",
         "loss": "path",
         "certificate_share": "0.1",
@@ -278,7 +279,7 @@ NO_NUMBER = (
             ["--mechanism", "magic"],
             "invalid value for '--mechanism': 'magic' is not one of 'auto', 'identity', 'haar', 'haar-hilbert', "
             "'haar-weighted', 'quad-tree', 'haar-tour', 'haar-noisy-total', "
-            "'low-dimensional', 'low-dimensional-l1'. See certsynth plan --help.",
+            "'low-dimensional', 'adaptive', 'low-dimensional-l1'. See certsynth plan --help.",
         ),
         (["--resolution", "fine"], "--resolution must be auto or a whole number from 1 to 1024; got 'fine'."),
         (["--confidence", "1"], "--confidence must be at least 0.5 and below 1, for example 0.95; got '1'."),

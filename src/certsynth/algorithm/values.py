@@ -73,13 +73,14 @@ class Counted:
 @dataclass(frozen=True, slots=True)
 class ExpectedLayer:
     """A layer as settings and earlier noisy integers determine it: its tables, kind of cells, and share of the
-    measurement budget, and the weights and noisy dependence of its tables if these are chosen.
+    measurement budget, and the weights, resolution and noisy dependence of its tables if these are chosen.
     """
 
     tables: tuple[Subset, ...]
     cells: CellKind
     share: Fraction
     weights: tuple[int, ...] = ()
+    resolution: int | None = None
     dependence: tuple[float, ...] = ()
 
     @property

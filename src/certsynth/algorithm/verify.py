@@ -311,8 +311,8 @@ def _method(release: Release) -> Answer:
     ):
         return False, "other tables were measured, or in other cells, than such a release measures"
     pairs = [
-        (subset, part.resolution, dependence)
-        for layer, part in zip(layers, how.measured, strict=True)
+        (subset, layer.resolution, dependence)
+        for layer in layers
         for subset, dependence in zip(layer.tables, layer.dependence, strict=False)
     ]
     if not _same_pairs(how.pairs, pair_records(release.schema.measured, pairs)):

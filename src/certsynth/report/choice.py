@@ -7,7 +7,8 @@ from collections.abc import Sequence
 from typing import Any
 
 from certsynth.record.record import ComparedRecord, Record
-from certsynth.report import numerals, words
+from certsynth.report import choice_words as words
+from certsynth.report import numerals
 
 MAX_LISTED_CANDIDATES = 60
 """Candidates in the table, best first; certificate.json has them all."""
@@ -27,6 +28,8 @@ def choice_view(record: Record) -> Json:
     dimension = record.release.dimension
     if dimension is not None:
         said = words.adapted(chosen, len(found), dimension)
+    if record.release.pairs is not None:
+        said = words.chosen_by_scores(len(record.release.pairs))
     return {
         "title": _title(record),
         "introduction": f"{words.MORE_CELLS} {said}" if drawn else said,
@@ -39,7 +42,7 @@ def choice_view(record: Record) -> Json:
 
 
 def _title(record: Record) -> str:
-    if record.release.dimension is not None:
+    if record.release.dimension is not None or record.release.pairs is not None:
         return words.CHOSEN_PRIVATELY
     return words.CHOSEN_BEFORE if record.privacy.rows is not None else words.CHOSEN_BY_NOISY_ROWS
 

@@ -406,12 +406,7 @@ def _made_with(record: Record) -> list[Json]:
     for key, value in said_of(record.release):
         if value is None or (key == "growth" and value == "0"):  # weights that do not grow are not listed
             continue
-        in_words: Mapping[str, Callable[[Any], Any]] = {
-            "measured": words.measured,
-            "workload": len,
-            "pairs": words.chosen_pairs,
-        }
-        made.append((key, in_words[key](value) if key in in_words else value))
+        made.append((key, _IN_WORDS[key](value) if key in _IN_WORDS else value))
     return [{"what": words.SETTINGS.get(key, key), "value": _setting(value)} for key, value in made]
 
 

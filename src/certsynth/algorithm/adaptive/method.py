@@ -79,6 +79,7 @@ class Adaptive(Layered):
                 cells=layer.cells,
                 share=layer.budget.amount / whole,
                 weights=layer.weights,
+                resolution=layer.resolution,
                 dependence=tuple(known[pair] for pair in layer.subsets if pair in known),
             )
             for layer in choose_layers(schema, settings, full[0], dependence)
