@@ -216,7 +216,7 @@ def restated(made: Release, document: Json) -> Release:
 
 
 def retold(made: Release, **asked: Any) -> Release:
-    """The release with both certificates computed again from what it holds, as `release` computes them.
+    """The release with both certificates and the fit computed again from what it holds, as `release` computes them.
 
     What follows from the options is told anew as well.
 
@@ -235,9 +235,9 @@ def retold(made: Release, **asked: Any) -> Release:
     plugged = plug_in(made.measurements, made.schema, made.rows, **how)
     confidence = float(settings.confidence)
     document["certificate"] = to_json(certificate_record(confidence, plugged, whole, single))
-    measured = made.schema.measured
-    fit = fit_record(diagnose_fit(made.measurements, measured, made.schema.measured_part(made.rows)))
-    document["fit"] = to_json(fit)
+    own = made.schema.measured_part(made.rows)
+    if fit := fit_record(diagnose_fit(made.measurements, made.schema.measured, own)):
+        document["fit"] = to_json(fit)
     how_made, public = document["release"], document["asked"]["public"]
     how_made.update(
         projection=support_name(settings.projection, made.measurement.marginals, public=public),

@@ -55,11 +55,13 @@ def made_up(best: Planned | None = None, **other: object) -> Plan:
 def test_says_first_what_to_expect():
     first, *rest = lines(made_up())
     assert first == ("release would use identity at resolution 12; single columns get 37.5 % of the budget for counts")
+    with_share = " ".join(lines(made_up(certificate_share=0.1)))
+    assert "get 37.5 % of the budget for counts; the certificate gets 10 % of the whole budget Expect" in with_share
     said = " ".join(rest)
     assert said.startswith(
-        "Expect a bound of about 0.0084, likely between 0.0041 and 0.0167, for statistics of at most 2 columns, at "
-        "confidence 95 %. This is a prediction from 5 made-up tables and not a promise: the release gets a certificate "
-        "of its own. It would take about 5 seconds and 0.4 GB of memory, on two cores. "
+        "Expect a bound of about 0.0084, between 0.0041 and 0.0167 for nine of ten tables, for statistics of at most 2 "
+        "columns, at confidence 95 %. This is a prediction from 5 made-up tables and not a promise: the release gets a "
+        "certificate of its own. It would take about 5 seconds and 0.4 GB of memory, on two cores. "
         "privacy: epsilon 1 under replace-one neighbours; planning spends nothing"
     )
 

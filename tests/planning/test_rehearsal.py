@@ -14,12 +14,21 @@ from certsynth.algorithm.layers import LayerSpec, measure_layers
 from certsynth.algorithm.settings import DIRECT_BETA
 from certsynth.algorithm.task import Task
 from certsynth.domain import Category, Ordered, Schema
-from certsynth.mechanisms import Budget, Measurement, Neighbours, Unit, strategy_named
+from certsynth.mechanisms import (
+    Budget,
+    Measurement,
+    Neighbours,
+    Sensitivity,
+    Unit,
+    measure_scalars,
+    strategy_named,
+)
 from certsynth.planning import rehearsal
 from certsynth.planning.choice import FIRST_SPLIT, blank_layers, predict_design
 from certsynth.planning.rehearsal import (
     Rehearsal,
     certificate_slack,
+    certified_bound,
     certified_loss,
     rehearse,
     rehearsed_loss,
@@ -142,6 +151,15 @@ def test_slack_is_what_a_direct_certificate_adds(asked: dict[str, Any]) -> None:
     settings = settled(TRIPLE, **asked)
     made = rehearse(TRIPLE, layers_of(TRIPLE, **asked), 4_000, kind=ORDINARY, seed=1)
     fine = LatticeQuery.all_subsets(TRIPLE, sparsity=settings.sparsity)
+    counted = None
+    if settings.count_share:
+        counted = measure_scalars(
+            [len(made.table[0])],
+            sensitivity=Sensitivity(1, 1),
+            budget=settings.privacy.budget.share(settings.count_share),
+            neighbours=settings.neighbours,
+            noise=NoNoise(),
+        )
     whole, _ = direct_bounds(
         fine,
         in_memory(made.table),
@@ -150,14 +168,25 @@ def test_slack_is_what_a_direct_certificate_adds(asked: dict[str, Any]) -> None:
         beta=settings.beta * DIRECT_BETA,
         neighbours=settings.neighbours,
         two_sided=False,
+        counted=counted,
         noise=NoNoise(),
     )
-    assert whole.bound == 1 or whole.bound - whole.estimates[0] == pytest.approx(
-        certificate_slack(Task(TRIPLE, settings, len(made.table[0]))),
-        rel=0.3 if settings.neighbours == "add-remove" else 0.1,
-    )
+    task = Task(TRIPLE, settings, len(made.table[0]))
+    assert whole.bound == pytest.approx(certified_bound(task, whole.estimates[0]), rel=0.02)
+    assert certified_bound(task, 0.0) == certificate_slack(task)
     found = certified_loss(TRIPLE, settings.subsets, made)
     assert found == pytest.approx(whole.estimates[0], rel=0.25, abs=0.003 if settings.sparsity < 3 else 0.15)
+
+
+def test_a_hidden_number_of_rows_stretches_the_loss_of_few() -> None:
+    """The certificate divides by the smallest number that they may have. A public number stretches nothing."""
+    for neighbours, rows, least, most in (
+        ("replace-one", 900, 0.999, 1.001),
+        ("add-remove", 900, 1.3, 2),
+        ("add-remove", 90_000, 1, 1.01),
+    ):
+        task = Task(PAIR, settled(PAIR, epsilon=1, neighbours=neighbours), rows)
+        assert least < (certified_bound(task, 0.2) - certified_bound(task, 0.1)) / 0.1 < most
 
 
 def test_more_rows_leave_less_slack() -> None:

@@ -173,7 +173,7 @@ def test_a_tied_column_is_almost_a_function_of_another() -> None:
             found.append(joint.max(axis=1).sum())
         return float(np.median(found))
 
-    assert predicted(tied=0.0) < 0.6 < 0.75 < predicted(tied=1.0)
+    assert predicted(tied=0.0) < 0.6 < 0.7 < predicted(tied=1.0)
 
 
 @pytest.mark.parametrize("name", ["an integer of a hundred values", "a number", "a category of four labels"])

@@ -45,7 +45,8 @@ class Layered:
             loss = self._loss(loss, projection, asked.sparsity)
         # Emit cell centres if only the plug-in certificate applies (it charges every offset); else spread values.
         detail: Detail = "spread" if asked.certificate_share else "centre"
-        return replace(asked, projection=projection, loss=loss, detail=detail)
+        is_open = options["certificate_share"] is None and bool(asked.certificate_share)
+        return replace(asked, projection=projection, loss=loss, detail=detail, share_is_open=is_open)
 
     def _loss(self, loss: str | None, projection: str, sparsity: int) -> str:
         """Return the loss that a linear program minimises."""

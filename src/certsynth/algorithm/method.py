@@ -98,6 +98,10 @@ class Run:
     means: Means
     public: Sequence[np.ndarray] | None = None
 
+    def with_settings(self, settings: Settings) -> Run:
+        """The same inputs with settings in which nothing is open."""
+        return replace(self, settings=settings)
+
 
 def method_named(name: str) -> Method:
     entry = METHODS[name]

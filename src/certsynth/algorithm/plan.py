@@ -16,6 +16,7 @@ from certsynth.domain import Schema
 from certsynth.domain.possible import check_rules
 from certsynth.planning.cache import load_or_make
 from certsynth.planning.plan import Plan, Planned
+from certsynth.planning.share import settle_share
 from certsynth.queries.fine import LatticeQuery
 
 
@@ -39,11 +40,11 @@ def plan(schema: Schema, **options: Unpack[PlanOptions]) -> Plan:
     def planned() -> Plan:
         if settings.certificate_share:
             check_lattice(LatticeQuery.of(schema, settings.covered), memory=memory)
-        task = Task(schema.measured, settings, options["rows"])
+        task = settle_share(Task(schema.measured, settings, options["rows"]))
         made = method_named(settings.method).plan(task, memory=memory, progress=progress)
         return _with_derived(made, schema, settings) if schema.derivations else made
 
-    question = {"plan": 11, "schema": schema.to_toml()}
+    question = {"plan": 12, "schema": schema.to_toml()}
     question |= {name: None if value is None else str(value) for name, value in options.items() if name != "progress"}
     found = load_or_make(question, lambda: planned().to_json())
     try:

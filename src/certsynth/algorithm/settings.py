@@ -58,7 +58,8 @@ class Settings:
     of one size. `method` names the method; `detail` says where values are placed inside their cells; `choice_share` is
     the share of the budget for choosing what to measure; `plug_in` says whether a plug-in certificate can be computed;
     `target` is the position of the column whose tables are always measured; `as_printed` selects the proxy losses as
-    printed in the paper; `lattice_columns` is the largest subset that the direct certificate compares on a lattice.
+    printed in the paper; `lattice_columns` is the largest subset that the direct certificate compares on a lattice;
+    `share_is_open` says that the certificate's share is still to be chosen, once there is a number of rows to plan for.
 
     If the schema has derived columns, `certified` are the subsets that the certificate covers. Positions in `certified`
     are those in the schema; positions in `subsets`, those in its measured part.
@@ -84,6 +85,7 @@ class Settings:
     target: int | None = None
     as_printed: bool = False
     lattice_columns: int = LATTICE_COLUMNS
+    share_is_open: bool = False
     certified: tuple[Subset, ...] | None = None
 
     @property

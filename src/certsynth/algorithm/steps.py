@@ -36,11 +36,13 @@ from certsynth.artefact.steps import (
 )
 from certsynth.artefact.table import with_derived
 from certsynth.mechanisms import Sensitivity, measure_scalars
+from certsynth.planning.share import settle_share
 
 
 def run(this: Run) -> Release:
     """Run Algorithm 1, from private rows to a release."""
     counted = count_rows(this)
+    this = this.with_settings(counted.task.settings)
     chosen = choose(this, counted.task)
     measured = measure(this, counted.task, chosen)
     fitted = fit(this, measured)
@@ -51,12 +53,13 @@ def run(this: Run) -> Release:
 def count_rows(this: Run) -> Counted:
     """Return the number of rows to plan for: the true number if it is public, else a noisy one.
 
-    Adding or removing one row changes the number by 1.
+    Adding or removing one row changes the number by 1. If the certificate's share of the budget is open, it is settled
+    here, because it depends on that number.
     """
     settings = this.settings
     exact = this.private.count()
     if not settings.count_share:
-        return Counted(Task(this.schema.measured, settings, exact))
+        return Counted(settle_share(Task(this.schema.measured, settings, exact)))
     noisy = measure_scalars(
         [exact],
         sensitivity=Sensitivity(1, 1),
@@ -66,7 +69,8 @@ def count_rows(this: Run) -> Counted:
     )
     rows = max(noisy.values[0], 1)
     rounded = round(rows, 2 - len(str(rows)))  # two digits suffice for a plan, and make cached plans reusable
-    return Counted(Task(this.schema.measured, settings, rounded), noisy, (Step.of_scalars(ROW_COUNT, noisy),))
+    task = settle_share(Task(this.schema.measured, settings, rounded))
+    return Counted(task, noisy, (Step.of_scalars(ROW_COUNT, noisy),))
 
 
 def choose(this: Run, task: Task) -> Chosen:

@@ -45,7 +45,8 @@ from certsynth.projection.diagnostic import diagnose_fit
 from certsynth.queries.marginals import Subset
 from certsynth.record.form import to_json
 from certsynth.record.record import DirectRecord, LayerRecord, PairRecord, PlugInRecord, PlugInTerms
-from certsynth.report import render_report, verifiable, words
+from certsynth.report import render_report, verifiable
+from certsynth.report.fit import closeness
 from certsynth.report.numerals import upward
 from certsynth.report.verifiable import UNVERIFIABLE
 
@@ -363,7 +364,7 @@ def _fit(release: Release) -> Answer:
     pairs = [[(f.source, f.derived) for f in fit.functions] for fit in (stated, found)]
     if pairs[0] != pairs[1] or not _close(*([f.share for f in fit.functions] for fit in (stated, found))):
         return False, "the recomputed pairs that look like functions differ from those stated"
-    return True, f"recomputed from the noisy integers and the emitted rows: {words.fit(found)}"
+    return True, f"recomputed from the noisy integers and the emitted rows: {closeness(found)}"
 
 
 def _plug_in(release: Release) -> Answer:

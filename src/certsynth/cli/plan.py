@@ -75,8 +75,13 @@ def lines(found: Plan) -> list[str]:
     if best.dimension is not None:
         return _lines_of_dimensions(found)
     split = "" if found.split is None else f"; single columns get {words.percent(found.split)} of the budget for counts"
+    share = (
+        f"; the certificate gets {words.percent(found.certificate_share)} of the whole budget"
+        if found.certificate_share
+        else ""
+    )
     text = [
-        *_wrap(f"release would use {words.measured(best.mechanism, best.resolution)}{split}"),
+        *_wrap(f"release would use {words.measured(best.mechanism, best.resolution)}{split}{share}"),
         *_wrap(expectation(found)),
         f"It would take about {duration(best.seconds)} and {best.memory_gb:.1f} GB of memory, on two cores.",
         *_wrap(f"privacy: {_budget(found)} under {found.neighbours} neighbours; planning spends nothing"),
@@ -143,8 +148,11 @@ def expectation(found: Plan) -> str:
         return f"Expect a vacuous certificate: a bound of 1. {words.HELPS} {prediction}"
     about, low, high = words.upward(best.predicted_bound), words.downward(best.low), words.upward(best.high)
     columns = words.columns_of(found.sparsity, None if found.workload is None else len(found.workload))
+    likely = (
+        f"between {low} and {high} for nine of ten tables" if best.rehearsals else f"likely between {low} and {high}"
+    )
     return (
-        f"Expect a bound of about {about}, likely between {low} and {high}, for statistics of {columns}, at confidence "
+        f"Expect a bound of about {about}, {likely}, for statistics of {columns}, at confidence "
         f"{words.percent(found.confidence)}. {prediction}"
     )
 

@@ -72,11 +72,11 @@ def method(how: MethodRecord) -> str:
 
 def fit_lines(fit: FitRecord | None) -> list[str]:
     """How close the rows are to the noisy tables, in one line, and one for each pair that looks like a function."""
+    from certsynth.report.fit import closeness, likely_functions  # imports what --help does without
+
     if fit is None:
         return []
-    from certsynth.report import words as report_words
-
-    return [f"fit: {report_words.fit(fit)}", *(f"note: {each}" for each in report_words.likely_functions(fit))]
+    return [f"fit: {closeness(fit)}", *(f"note: {each}" for each in likely_functions(fit))]
 
 
 def derived_lines(table: TableRecord) -> list[str]:

@@ -72,7 +72,7 @@ def measure_dependence(
     )
 
 
-def excess_rows(noisy: Sequence[int], references: Sequence[Reference]) -> Floats:
+def excess_rows(noisy: Ints, references: Sequence[Reference]) -> Floats:
     """Estimate how many rows of each table are elsewhere than expected, beyond chance: not below 0."""
     chance = np.array([reference.chance() for reference in references])
-    return np.maximum((np.array(noisy, float) - chance) / (2 * SCORE_UNITS), 0.0)
+    return np.maximum((noisy - chance) / (2 * SCORE_UNITS), 0.0)

@@ -33,7 +33,7 @@ from certsynth.planning.cache import load_or_make
 from certsynth.planning.noise import best_strategy, blank_measurement, noise_losses
 from certsynth.planning.rehearsal import MAX_REHEARSAL_ROWS, rehearse, rehearsed_loss
 from certsynth.planning.subsample import subsample
-from certsynth.planning.tables import TableKind, kinds
+from certsynth.planning.tables import KINDS, TableKind, kinds
 from certsynth.projection.support import fits_full_grid
 from certsynth.queries import Marginals
 from certsynth.queries.marginals import Subset
@@ -48,8 +48,8 @@ FIRST_SPLIT = Fraction(1, 4)
 """Share of the measurement budget that single columns get while designs are compared, if wider tables are measured,
 too."""
 
-MAX_REHEARSED_DESIGNS, REHEARSALS_PER_DESIGN = 3, 2
-"""Designs that are rehearsed, at most, and the made-up tables that each is rehearsed on."""
+MAX_REHEARSED_DESIGNS, REHEARSALS_PER_DESIGN = 3, len(KINDS)
+"""Designs that are rehearsed, at most, and the made-up tables that each is rehearsed on: one of each kind."""
 
 MAX_REHEARSED_RATIO = 1.3
 """Predicted loss up to which a design is rehearsed, as a multiple of the smallest."""
@@ -83,7 +83,7 @@ class Model:
 WORST_CASE = Model(inside=1.0, noise=2.0)
 """Rows at the centres of even cells, fitted to noisy counts: the fit may be as far from the counts as the data are."""
 
-TYPICAL = Model(inside=0.149, noise=0.118, single=0.62, least=0.0017, inside_power=1.5, noise_power=0.7)
+TYPICAL = Model(inside=0.175, noise=0.27, single=0.71, least=0.0014, inside_power=1.37, noise_power=0.84)
 """Particles. The numbers were fitted to the losses of six survey tables (docs/explanation/planning.md)."""
 
 
@@ -130,7 +130,7 @@ def choose(task: Task, *, memory: int | None = None, progress: Progress = silent
     Choices are cached on disk.
     """
     question = {
-        "choice": 9,
+        "choice": 11,
         "schema": task.schema.to_toml(),
         "budget": [str(task.settings.measurement_budget.amount), task.settings.measurement_budget.unit],
         "neighbours": task.settings.neighbours,
@@ -403,7 +403,9 @@ def _rehearse(task: Task, designs: Sequence[Design], progress: Progress) -> list
     work = len(tasks) * min(task.rows, MAX_REHEARSAL_ROWS) * len(task.settings.subsets) * 2
     found = run(_rehearsed_loss, tasks, work=work, phase="rehearsing", progress=progress)
     losses = np.reshape(found, (len(short), REHEARSALS_PER_DESIGN))
-    means, promised = losses.mean(axis=1), np.array([c.predicted for c in short])
+    least = np.finfo(float).tiny  # a loss may be 0
+    means = np.exp(np.log(np.maximum(losses, least)).mean(axis=1))
+    promised = np.array([c.predicted for c in short])
     off = float(np.median(means / promised))
     done = [
         replace(c, predicted=float(np.sqrt(mean * off * c.predicted)), rehearsed=tuple(map(float, each)))

@@ -14,8 +14,8 @@ from certsynth.algorithm.task import Task
 from certsynth.base.parallel import run
 from certsynth.base.progress import Progress, silent
 from certsynth.domain import Schema
-from certsynth.planning.choice import Design, blank_layers
-from certsynth.planning.rehearsal import certificate_slack, certified_loss, rehearse
+from certsynth.planning.choice import Design, blank_layers, predict_design
+from certsynth.planning.rehearsal import certificate_slack, certified_bound, certified_loss, rehearse
 from certsynth.planning.subsample import subsample
 from certsynth.planning.tables import KINDS, TableKind, kinds, make_up_table
 from certsynth.queries import Marginals
@@ -23,8 +23,9 @@ from certsynth.queries.displacement import sum_displacement
 from certsynth.queries.fine import MOVE_UNITS
 from certsynth.queries.marginals import Subset
 
-REAL_LOSS_FACTOR = 0.95
-"""Loss of a real table divided by that of made-up ones of its schema, both on average over tables."""
+MODELLED_SPARSITY = 2
+"""Sparsity for which the expected loss is the geometric mean of what rehearsals and the model say; for others the model
+was not fitted."""
 
 REAL_LOSS_RANGE = 1.6
 """Factor by which the loss of a real table may differ from the expected one, either way: nine of ten differ by less."""
@@ -95,23 +96,27 @@ def _rehearse(task: Task, design: Design, progress: Progress) -> Outlook:
         for i, kind in enumerate(kinds(tables))
     ]
     found = run(_rehearsed_loss, tasks, work=10**9, phase="rehearsing the release", progress=progress)
-    return outlook_of(found, certificate_slack(task))
+    loss = geometric_mean(found)
+    if task.settings.sparsity == MODELLED_SPARSITY:
+        modelled = predict_design(task, design.strategy, design.resolution, design.split).predicted
+        loss = math.sqrt(loss * modelled)
+    return outlook_of(task, loss, tables)
 
 
-def outlook_of(losses: Sequence[float], slack: float) -> Outlook:
-    """The outlook for a real table, given the losses of made-up ones.
+def outlook_of(task: Task, loss: float, rehearsals: int) -> Outlook:
+    """The outlook for a real table, given the loss that real tables have on average.
 
-    A real table differs from made-up ones in its loss, and its certificate has noise. Both are rarely large at once, so
-    their squares are added.
+    A table has another loss than the average, and its certificate has noise. Both are rarely large at once, so their
+    squares are added.
     """
-    loss = REAL_LOSS_FACTOR * _geometric_mean(losses)
-    below, above = loss - loss / REAL_LOSS_RANGE, loss * REAL_LOSS_RANGE - loss
-    low, high = (math.hypot(each, NOISE_RANGE * slack) for each in (below, above))
-    middle = loss + slack
-    return Outlook(middle, middle - low, middle + high, slack, len(losses))
+    slack, low, middle, high = (
+        certified_bound(task, each) for each in (0.0, loss / REAL_LOSS_RANGE, loss, loss * REAL_LOSS_RANGE)
+    )
+    below, above = (math.hypot(each, NOISE_RANGE * slack) for each in (middle - low, high - middle))
+    return Outlook(middle, middle - below, middle + above, slack, rehearsals)
 
 
-def _geometric_mean(losses: Sequence[float]) -> float:
+def geometric_mean(losses: Sequence[float]) -> float:
     return math.exp(np.log(losses).mean()) if min(losses) > 0 else float(np.median(losses))
 
 

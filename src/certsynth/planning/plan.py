@@ -31,7 +31,7 @@ from certsynth.planning.choice import (
 )
 from certsynth.planning.noise import noise_losses
 from certsynth.planning.outlook import OUTLOOK_SEED, Outlook, expect_bound, is_rehearsed
-from certsynth.planning.rehearsal import certificate_slack, rehearse, rehearsed_loss
+from certsynth.planning.rehearsal import certified_bound, rehearse, rehearsed_loss
 from certsynth.planning.subsample import subsample
 from certsynth.planning.tables import ORDINARY
 from certsynth.queries.fine import LatticeQuery
@@ -57,9 +57,10 @@ class Planned:
     """A mechanism at a resolution, and what to expect of it.
 
     `discretisation` is the worst loss inside a cell, `privatisation` the loss by noise on the certified tables at the
-    plan's confidence, `predicted_bound` the expected certificate and `low` to `high` its expected range. `rehearsals`
-    is the number of made-up tables it was rehearsed on; if it is 0, a model predicts the bound. If there is a
-    `dimension`, the figures are for rows on a set of that dimension.
+    plan's confidence, `predicted_bound` the expected certificate and `low` to `high` the range in which nine of ten
+    real tables are expected. `rehearsals` is the number of made-up tables it was rehearsed on; if it is 0, a model
+    predicts the bound, and the range is rougher. If there is a `dimension`, the figures are for rows on a set of that
+    dimension.
     """
 
     mechanism: str
@@ -100,7 +101,8 @@ class Merged:
 class Plan:
     """What `release` would choose for a table of this schema and size, the alternatives, and what to expect.
 
-    `columns` is the number of columns released, and `workload` lists the subsets of them that were named.
+    `columns` is the number of columns released, `workload` lists the subsets of them that were named, and
+    `certificate_share` is the share of the budget for the direct certificate.
     """
 
     rows: int
@@ -116,6 +118,7 @@ class Plan:
     candidates: tuple[Planned, ...]
     variations: tuple[Variation, ...]
     merged: tuple[Merged, ...] = ()
+    certificate_share: float = 0.0
 
     def to_json(self) -> dict[str, Any]:
         """The output of `certsynth plan --json`."""
@@ -155,6 +158,7 @@ def plan_layers(task: Task, *, memory: int | None, progress: Progress) -> Plan:
         candidates=tuple(sorted(planned.values(), key=lambda c: (c.mechanism, c.resolution or 0))),
         variations=tuple(_variations(task, choice.best, outlooks[choice.best].middle, progress)),
         merged=tuple(_merged(task.schema, choice.layers, task.rows)),
+        certificate_share=float(settings.certificate_share),
     )
 
 
@@ -274,7 +278,7 @@ def _variation(task: Task) -> tuple[Design, float | None]:
         return guess, None
     few, layers_of_few, subsets = subsample(task.schema, guess.layers, settings.subsets)
     made = rehearse(few, layers_of_few, task.rows, kind=ORDINARY, seed=OUTLOOK_SEED)
-    return guess, rehearsed_loss(few, subsets, made) + certificate_slack(task)
+    return guess, certified_bound(task, rehearsed_loss(few, subsets, made))
 
 
 def _ratio(expected: float, planned: float) -> float:

@@ -161,15 +161,24 @@ def certified_loss(schema: Schema, subsets: Sequence[Subset], made: Rehearsal) -
 
 
 def certificate_slack(task: Task) -> float:
-    """What the direct certificate adds to the loss to cover its noise."""
+    """The bound of the direct certificate for rows without loss: what covers its noise."""
+    return certified_bound(task, 0.0)
+
+
+def certified_bound(task: Task, loss: float) -> float:
+    """The bound of the direct certificate for rows with this loss, if all its noise were 0.
+
+    If the number of rows is hidden, the certificate divides by the smallest number that they may have: the bound grows
+    faster than the loss.
+    """
     fine = LatticeQuery.of(task.schema, [max(task.settings.subsets, key=len)])
-    zero = Fraction(0)
-    nothing = [Distance(upper=zero, lower=zero, stretch=Fraction(1), first_moved=zero, second_moved=zero)]
+    zero, exact = Fraction(0), Fraction(loss)
+    found_loss = [Distance(upper=exact, lower=exact, stretch=Fraction(1), first_moved=zero, second_moved=zero)]
     counted = None
     if task.settings.count_share:
         counted = _noiseless_scalars([task.rows], Sensitivity(1, 1), task.settings, task.settings.count_share)
     query = exact_query(
-        fine, nothing, task.rows, neighbours=task.settings.neighbours, two_sided=False, counted=counted is not None
+        fine, found_loss, task.rows, neighbours=task.settings.neighbours, two_sided=False, counted=counted is not None
     )
     share = 1 - SINGLE_SHARE if task.settings.sparsity > 1 else Fraction(1)
     found = bounds(

@@ -49,7 +49,7 @@ SHAPE_PROBABILITIES, SHAPE_PROBABILITIES_OF_MANY = (0.2, 0.25, 0.3, 0.25), (0.1,
 """Probabilities that a column is smooth, heaped, cut off, or consists of codes; and the same for a column of very many
 values."""
 
-LABEL_EVENNESS, LUMPED_LABEL_EVENNESS = 0.7, 0.4
+LABEL_EVENNESS, LUMPED_LABEL_EVENNESS = 2.0, 0.5
 """Parameters of the Dirichlet distribution of label shares: the smaller, the more rows have one label."""
 
 HEAP_SHARES, NARROW_SPREADS = (0.3, 0.95), (0.01, 0.3)

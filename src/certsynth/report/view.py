@@ -26,6 +26,7 @@ from certsynth.report import numerals, verifiable, words
 from certsynth.report.calculator import calculator_view
 from certsynth.report.choice import choice_view
 from certsynth.report.columns import column_view, span
+from certsynth.report.fit import closeness, likely_functions, table_name
 
 MAX_DRAWN_COLUMNS = 60
 """Columns that have a chart; the others are listed, so that wide tables give a page of readable length."""
@@ -325,11 +326,11 @@ def _fit(fit: FitRecord | None) -> Json | None:
     if fit is None:
         return None
     return {
-        "sentence": f"The {words.fit(fit)}.",
+        "sentence": f"The {closeness(fit)}.",
         "furthest": [
-            {"columns": words.table_name(each.columns), "misfit": numerals.figure(each.misfit)} for each in fit.furthest
+            {"columns": table_name(each.columns), "misfit": numerals.figure(each.misfit)} for each in fit.furthest
         ],
-        "functions": [f"{each}." for each in words.likely_functions(fit)],
+        "functions": [f"{each}." for each in likely_functions(fit)],
     }
 
 

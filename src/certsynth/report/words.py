@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from certsynth.record.record import FitRecord, LayerRecord, PairRecord, PrivacyRecord
-from certsynth.report.numerals import text
+from certsynth.record.record import LayerRecord, PairRecord, PrivacyRecord
 
 KINDS = {"direct": "direct certificate", "plug-in": "plug-in certificate"}
 
@@ -142,38 +140,6 @@ VERDICTS = {
         "set of points to put weight on, could give a better table from the same measurement, at no cost in privacy."
     ),
 }
-
-
-def fit(found: FitRecord) -> str:
-    """How close the rows are to the noisy tables.
-
-    >>> from certsynth.record.record import FitRecord, MisfitRecord
-    >>> fit(FitRecord(91, (MisfitRecord(("age", "sex"), 1.12),), ()))
-    'rows are within 1.2 times the noise of all 91 tables; furthest: age × sex'
-    """
-    furthest = found.furthest[0]
-    times = f"{math.ceil(10 * furthest.misfit) / 10:,.1f}"
-    tables = "the only table" if found.tables == 1 else f"all {found.tables:,} tables"
-    return f"rows are within {times} times the noise of {tables}; furthest: {table_name(furthest.columns)}"
-
-
-def table_name(columns: Sequence[str]) -> str:
-    return " × ".join(text(name) for name in columns)
-
-
-def likely_functions(found: FitRecord) -> list[str]:
-    """A suggestion for each pair of columns whose noisy counts look like a function.
-
-    >>> from certsynth.record.record import FitRecord, FunctionRecord, MisfitRecord
-    >>> furthest, likely = MisfitRecord(("code", "group"), 0.5), FunctionRecord("code", "group", 0.003)
-    >>> likely_functions(FitRecord(1, (furthest,), (likely,)))
-    ['group looks like a function of code: declare it as derived in the schema']
-    """
-    return [
-        f"{text(each.derived)} looks like a function of {text(each.source)}: declare it as derived in the schema"
-        for each in found.functions
-    ]
-
 
 MAPPED = {"bound": "certified bound", "plug_in": "plug-in bound"}
 

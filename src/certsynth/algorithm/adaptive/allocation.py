@@ -17,10 +17,10 @@ from certsynth.base.arrays import Floats, Ints
 from certsynth.domain import Cells
 from certsynth.queries.marginals import Subset
 
-NOISE_LOSS_FACTOR = 0.8
+NOISE_LOSS_FACTOR = 0.4
 """Expected loss by noise, as a multiple of the noise's standard deviation summed over cells."""
 
-CELL_LOSS_FACTOR = 0.15
+CELL_LOSS_FACTOR = 1.0
 """Expected loss inside cells, as a multiple of the dependence divided by the number of groups of a line."""
 
 LOSS_POWER = 2

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import math
 from fractions import Fraction
+
+import numpy as np
 
 from certsynth.algorithm.adaptive.allocation import LossModel, allocate, noise_levels
 from certsynth.algorithm.adaptive.scores import (
@@ -28,8 +30,13 @@ from certsynth.queries.tally import Rows
 SCORE_SHARES = {Unit.EPSILON: Fraction(2, 25), Unit.RHO: Fraction(3, 100)}
 """Share of the budget for the scores of pairs."""
 
-SINGLE_SHARE = Fraction(1, 5)
-"""Share of the measurement budget for single columns."""
+SINGLE_PERCENT_SQUARED, MAX_SINGLE_PERCENT = 30, 50
+"""The square of the percentage of the measurement budget for single columns, for each of them; and the percentage, at
+most. Twice as many columns get √2 times the share: noise on each grows in the end, but more slowly."""
+
+CAUTION = Fraction(1, 4)
+"""Probability with which a score is larger than the true one by more than is subtracted from all scores: with many
+pairs, the largest scores are those with the largest noise."""
 
 RESOLUTIONS = (24, 12, 6)
 """Groups of a line among which each pair has its own number, finest first."""
@@ -59,14 +66,23 @@ def measure_scores(
 def _single_columns(settings: Settings) -> LayerSpec:
     plain = strategy_named("identity", neighbours=settings.neighbours)
     columns = subsets_within(settings.subsets, 1)
-    return LayerSpec(columns, "points", None, plain, settings.measurement_budget.share(SINGLE_SHARE))
+    return LayerSpec(columns, "points", None, plain, settings.measurement_budget.share(single_share(settings)))
 
 
-def noisy_dependence(schema: Schema, settings: Settings, singles: FullMeasurement, scores: Sequence[int]) -> Floats:
-    """The estimated share of the rows that are elsewhere than if the columns of each pair were independent."""
+def noisy_dependence(schema: Schema, settings: Settings, singles: FullMeasurement, scores: NoisyScalars) -> Floats:
+    """The estimated share of the rows that are elsewhere than if the columns of each pair were independent: rather too
+    small than too large.
+    """
     tables = scored_tables(schema, singles, candidate_pairs(settings))
-    found: Floats = excess_rows(scores, references(singles, tables)) / max(singles.estimate()[1], 1.0)
+    cautious = np.array(scores.values) - scores.slack(CAUTION)
+    found: Floats = excess_rows(cautious, references(singles, tables)) / max(singles.estimate()[1], 1.0)
     return found
+
+
+def single_share(settings: Settings) -> Fraction:
+    """Share of the measurement budget for single columns."""
+    columns = len(subsets_within(settings.subsets, 1))
+    return Fraction(min(MAX_SINGLE_PERCENT, math.isqrt(SINGLE_PERCENT_SQUARED * columns)), 100)
 
 
 def choose_layers(
@@ -76,7 +92,7 @@ def choose_layers(
 
     This is a function of noisy numbers and the settings alone, so anybody can repeat it.
     """
-    pairs, budget = candidate_pairs(settings), settings.measurement_budget.share(1 - SINGLE_SHARE)
+    pairs, budget = candidate_pairs(settings), settings.measurement_budget.share(1 - single_share(settings))
     cells = {resolution: cells_at(schema, singles, resolution) for resolution in RESOLUTIONS}
     expected = {resolution: expected_counts(singles, own) for resolution, own in cells.items()}
     gaussian, moves = budget.unit is Unit.RHO, 2 if settings.neighbours is Neighbours.REPLACE_ONE else 1
@@ -99,6 +115,6 @@ def choose_layers(
     return tuple(layers)
 
 
-def as_design(layers: tuple[LayerSpec, ...]) -> Design:
+def as_design(settings: Settings, layers: tuple[LayerSpec, ...]) -> Design:
     """The layers as the only design: its loss was weighed table by table, and is not predicted as a whole."""
-    return Design(layers, SINGLE_SHARE, discretisation=0.0, privatisation=0.0, predicted=0.0)
+    return Design(layers, single_share(settings), discretisation=0.0, privatisation=0.0, predicted=0.0)

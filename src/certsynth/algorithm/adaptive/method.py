@@ -40,12 +40,14 @@ class Adaptive(Layered):
         settings = replace(super().settings(schema, {**options, "mechanism": None}), method=self.name)
         _check(settings)
         share = SCORE_SHARES[settings.privacy.budget.unit]
-        return replace(settings, choice_share=share, plug_in=False, target=_target(schema, options["target"]))
+        return replace(
+            settings, choice_share=share, plug_in=False, share_is_open=False, target=_target(schema, options["target"])
+        )
 
     def choose(self, task: Task, private: PrivateTable, means: Means) -> Chosen:
         first, noisy = measure_scores(task.schema, task.settings, private.counting, noise=means.spending)
-        dependence = noisy_dependence(task.schema, task.settings, first, noisy.values)
-        design = as_design(choose_layers(task.schema, task.settings, first, dependence))
+        dependence = noisy_dependence(task.schema, task.settings, first, noisy)
+        design = as_design(task.settings, choose_layers(task.schema, task.settings, first, dependence))
         return Chosen(
             Choice(design, (design,)),
             spent=(Step.of_scalars(PAIR_SCORES, noisy),),
@@ -69,7 +71,7 @@ class Adaptive(Layered):
         if full is None or scores is None:
             raise ValueError("an adaptive release without its scores")
         whole = settings.measurement_budget.amount
-        dependence = noisy_dependence(schema, settings, full[0], scores.values)
+        dependence = noisy_dependence(schema, settings, full[0], scores)
         known = dict(zip(candidate_pairs(settings), dependence.tolist(), strict=True))
         return tuple(
             ExpectedLayer(

@@ -10,11 +10,11 @@ import numpy as np
 
 from certsynth.algorithm.adaptive.choice import (
     SCORE_SHARES,
-    SINGLE_SHARE,
     candidate_pairs,
     choose_layers,
     measure_scores,
     noisy_dependence,
+    single_share,
 )
 from certsynth.algorithm.layers import measure_layers
 from certsynth.algorithm.settings import Settings
@@ -25,7 +25,7 @@ from certsynth.base.progress import Progress
 from certsynth.domain import Schema
 from certsynth.mechanisms import Budget, Unit
 from certsynth.mechanisms.samplers import SimulatedNoise
-from certsynth.planning.outlook import OUTLOOK_SEED, outlook_of
+from certsynth.planning.outlook import OUTLOOK_SEED, geometric_mean, outlook_of
 from certsynth.planning.plan import Plan, Planned, Variation, halved, other_noise
 from certsynth.planning.rehearsal import MAX_REHEARSAL_ROWS, Rehearsal, certificate_slack, certified_loss
 from certsynth.planning.tables import KINDS, TableKind, make_up_table
@@ -42,7 +42,7 @@ def plan_adaptive(task: Task, *, memory: int | None, progress: Progress) -> Plan
     """Plan an adaptive release. Which pairs it measures depends on the rows, so it is rehearsed as a whole."""
     settings = task.settings
     losses = _rehearsed_losses(task, KINDS, progress)
-    found = outlook_of(losses, certificate_slack(task))
+    found = outlook_of(task, geometric_mean(losses), len(losses))
     size = _size(task)
     choice = Planned(
         mechanism="adaptive",
@@ -66,7 +66,7 @@ def plan_adaptive(task: Task, *, memory: int | None, progress: Progress) -> Plan
         privacy=settings.privacy.describe(settings.privacy.budget),
         neighbours=str(settings.neighbours),
         certificate="direct",
-        split=float(SINGLE_SHARE),
+        split=float(single_share(settings)),
         choice=choice,
         candidates=(choice,),
         variations=tuple(_variations(task, losses[0], choice.predicted_bound, progress)),
@@ -85,7 +85,7 @@ def _rehearsed_loss(schema: Schema, settings: Settings, rows: int, kind: TableKi
     table = make_up_table(schema, fewer, kind=kind, rng=rng)
     scaled, noise, source = _scaled(settings, Fraction(rows, fewer)), SimulatedNoise(rng), in_memory(table)
     singles, scores = measure_scores(schema, scaled, source, noise=noise)
-    dependence = noisy_dependence(schema, scaled, singles, scores.values)
+    dependence = noisy_dependence(schema, scaled, singles, scores)
     layers = choose_layers(schema, scaled, singles, dependence)
     made = measure_layers(source, schema, layers, noise=noise, made=[singles])
     return certified_loss(schema, settings.subsets, Rehearsal(table, synthesise(made, schema, fewer, rng)))
