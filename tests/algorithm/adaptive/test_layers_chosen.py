@@ -20,6 +20,7 @@ from certsynth.algorithm.settings import Settings
 from certsynth.domain import Schema
 from certsynth.mechanisms import Budget, FullMeasurement, Neighbours, Sensitivity, Unit
 from certsynth.mechanisms.samplers import NoisyIntegers
+from certsynth.mechanisms.scalars import NoisyScalars
 from certsynth.queries.tally import in_memory
 from small import EVERY_KIND, MIXED, NATIVE, FixedOutput, SeededNoise, cube, native, people, settled, workers
 
@@ -39,7 +40,7 @@ def adaptive(schema: Schema, **asked: Any) -> Settings:
     return settled(schema, mechanism="adaptive", **asked)
 
 
-def chosen(schema: Schema, settings: Settings, singles: FullMeasurement, scores: tuple[int, ...]) -> Any:
+def chosen(schema: Schema, settings: Settings, singles: FullMeasurement, scores: NoisyScalars) -> Any:
     return choose_layers(schema, settings, singles, noisy_dependence(schema, settings, singles, scores))
 
 
@@ -59,7 +60,7 @@ def test_all_steps_cost_the_budget_exactly(neighbours, budget, asked):
     settings = adaptive(schema, **{budget: "1/3"}, neighbours=neighbours, **ASKED[asked])
     rows = in_memory(table(400, 5, 1))
     singles, scores = measure_scores(schema, settings, rows, noise=SeededNoise(1))
-    layers = chosen(schema, settings, singles, scores.values)
+    layers = chosen(schema, settings, singles, scores)
     made = measure_layers(rows, schema, layers, noise=SeededNoise(2), made=[singles])
     assert made[0] is singles
     whole = settings.privacy.budget.amount
@@ -126,7 +127,7 @@ def test_layers_depend_on_noisy_numbers_alone(neighbours, budget):
         singles, scores = measure_scores(schema, settings, in_memory(rows), noise=noise)
         for column in rows:
             column.fill(np.nan)
-        found.append(chosen(schema, settings, singles, scores.values))
+        found.append(chosen(schema, settings, singles, scores))
     assert same_layers(found[0], found[1])
     assert not same_layers(found[0], found[2])
 
@@ -134,7 +135,7 @@ def test_layers_depend_on_noisy_numbers_alone(neighbours, budget):
 def test_repeating_the_choice_gives_the_same_layers():
     schema, settings = cube(6), adaptive(cube(6), epsilon=1)
     singles, scores = measure_scores(schema, settings, in_memory(table(500, 6, 3)), noise=SeededNoise(4))
-    first, second = (chosen(schema, settings, singles, scores.values) for _ in range(2))
+    first, second = (chosen(schema, settings, singles, scores) for _ in range(2))
     assert same_layers(first, second)
 
 
@@ -145,12 +146,10 @@ def test_the_pair_that_depends_most_is_measured():
     rows = [rng.random(20_000) for _ in range(5)]
     rows.append(rows[2].copy())
     singles, scores = measure_scores(schema, settings, in_memory(rows), noise=SeededNoise(1))
-    layers = chosen(schema, settings, singles, scores.values)
+    layers = chosen(schema, settings, singles, scores)
     measured = {pair for layer in layers[1:] for pair in layer.subsets}
     assert (2, 5) in measured
-    dependence = dict(
-        zip(candidate_pairs(settings), noisy_dependence(schema, settings, singles, scores.values), strict=True)
-    )
+    dependence = dict(zip(candidate_pairs(settings), noisy_dependence(schema, settings, singles, scores), strict=True))
     assert max(dependence, key=dependence.__getitem__) == (2, 5)
 
 
