@@ -175,9 +175,9 @@ def test_excess_rows_are_rows_beyond_chance() -> None:
     """A table whose rows lie all elsewhere than expected has as many excess rows as rows, less what chance explains."""
     reference = Reference(np.array([1000, 0]), (np.arange(2),), (SCORE_UNITS,))
     assert reference.score(np.array([0, 1000])) == 2 * 1000 * SCORE_UNITS
-    (found,) = excess_rows([reference.score(np.array([0, 1000]))], [reference])
+    (found,) = excess_rows(np.array([reference.score(np.array([0, 1000]))]), [reference])
     assert found == pytest.approx(1000 - reference.chance() / (2 * SCORE_UNITS))
-    assert excess_rows([-5], [reference]).tolist() == [0.0]
+    assert excess_rows(np.array([-5]), [reference]).tolist() == [0.0]
 
 
 @pytest.mark.parametrize("weights", [(SCORE_UNITS - 1,), (SCORE_UNITS + 1,), (-1, SCORE_UNITS + 1)])

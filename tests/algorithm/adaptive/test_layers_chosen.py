@@ -1,0 +1,177 @@
+"""Layers of an adaptive release: a function of noisy numbers, with costs that add up to the budget exactly."""
+
+from __future__ import annotations
+
+import dataclasses
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+import polars as pl
+import pytest
+
+from certsynth import release
+from certsynth.algorithm.adaptive.choice import candidate_pairs, choose_layers, measure_scores, noisy_dependence
+from certsynth.algorithm.declaration import checked
+from certsynth.algorithm.layers import LayerSpec, measure_layers
+from certsynth.algorithm.method import MIN_ADAPTIVE_PAIRS, method_for
+from certsynth.algorithm.options import ReleaseOptions
+from certsynth.algorithm.settings import Settings
+from certsynth.domain import Schema
+from certsynth.mechanisms import Budget, FullMeasurement, Neighbours, Sensitivity, Unit
+from certsynth.mechanisms.samplers import NoisyIntegers
+from certsynth.mechanisms.scalars import NoisyScalars
+from certsynth.queries.tally import in_memory
+from small import EVERY_KIND, MIXED, NATIVE, FixedOutput, SeededNoise, cube, native, people, settled, workers
+
+BUDGETS = {"epsilon": Unit.EPSILON, "rho": Unit.RHO}
+
+
+def table(rows: int, columns: int, seed: int) -> list[np.ndarray]:
+    """Numbers of which each depends on the one before it."""
+    rng = np.random.default_rng(seed)
+    found = [rng.random(rows)]
+    for _ in range(columns - 1):
+        found.append((found[-1] + 0.2 * rng.random(rows)) % 1)
+    return found
+
+
+def adaptive(schema: Schema, **asked: Any) -> Settings:
+    return settled(schema, mechanism="adaptive", **asked)
+
+
+def chosen(schema: Schema, settings: Settings, singles: FullMeasurement, scores: NoisyScalars) -> Any:
+    return choose_layers(schema, settings, singles, noisy_dependence(schema, settings, singles, scores))
+
+
+ASKED: dict[str, dict[str, Any]] = {
+    "all pairs": {},
+    "a workload": {"subsets": [["x0", "x1"], ["x1", "x3"], ["x2", "x3"], ["x4"]]},
+    "a target": {"target": "x2"},
+}
+
+
+@pytest.mark.parametrize("asked", ASKED)
+@pytest.mark.parametrize("budget", BUDGETS)
+@pytest.mark.parametrize("neighbours", list(Neighbours))
+def test_all_steps_cost_the_budget_exactly(neighbours, budget, asked):
+    """In exact rationals: scores, layers, certificate, and the number of rows if it is hidden."""
+    schema = cube(5)
+    settings = adaptive(schema, **{budget: "1/3"}, neighbours=neighbours, **ASKED[asked])
+    rows = in_memory(table(400, 5, 1))
+    singles, scores = measure_scores(schema, settings, rows, noise=SeededNoise(1))
+    layers = chosen(schema, settings, singles, scores)
+    made = measure_layers(rows, schema, layers, noise=SeededNoise(2), made=[singles])
+    assert made[0] is singles
+    whole = settings.privacy.budget.amount
+    assert whole == Fraction(1, 3)
+    spent = [scores.cost.spent.amount, *(m.cost.spent.amount for m in made)]
+    assert [m.cost.spent for m in made] == [layer.budget for layer in layers]
+    assert sum(spent) + whole * (settings.certificate_share + settings.count_share) == whole
+    assert (settings.count_share > 0) == (neighbours is Neighbours.ADD_REMOVE)
+    assert {pair for layer in layers[1:] for pair in layer.subsets} <= set(candidate_pairs(settings))
+    if "target" in ASKED[asked]:
+        assert {(0, 2), (1, 2), (2, 3), (2, 4)} <= {pair for layer in layers for pair in layer.subsets}
+
+
+RELEASED: dict[str, tuple[Schema, pl.DataFrame, dict[str, Any]]] = {
+    "missing values": (NATIVE, native(150), {}),
+    "a workload": (NATIVE, native(150), {"subsets": [["a", "b"], ["c"]]}),
+    "public rows": (NATIVE, native(150), {"public": native(40, seed=9)}),
+    "columns of several kinds": (MIXED, people(150), {}),
+    "a rule": (EVERY_KIND, workers(100), {"columns": ["age", "hired", "grade"]}),
+}
+
+
+@pytest.mark.parametrize("case", RELEASED)
+@pytest.mark.parametrize("budget", BUDGETS)
+@pytest.mark.parametrize("neighbours", list(Neighbours))
+def test_a_release_states_costs_that_add_up_to_the_budget_exactly(neighbours, budget, case):
+    schema, rows, asked = RELEASED[case]
+    made = release(
+        rows, schema, mechanism="adaptive", neighbours=neighbours, rows=60, seed=1, **{budget: "0.7"}, **asked
+    )
+    spent = made.document["privacy"]["spent"]
+    assert sum(Fraction(step[budget]) for step in spent) == Fraction(7, 10)
+    assert [step["on"] for step in spent].count("scores of pairs") == 1
+    assert len([step for step in spent if step["on"].startswith("noisy")]) == len(made.measurements) >= 2
+    assert made.document["release"]["pairs"]
+
+
+class Given(FixedOutput):
+    """The same noisy numbers whatever the rows are, and large scores."""
+
+    def add(self, values: np.ndarray, *, sensitivity: Sensitivity, budget: Budget) -> NoisyIntegers:
+        made = super().add(values, sensitivity=sensitivity, budget=budget)
+        scores = len(values) == 15
+        return dataclasses.replace(made, values=made.values * (10**6 if scores else 1))
+
+
+def same_layers(first: tuple[LayerSpec, ...], second: tuple[LayerSpec, ...]) -> bool:
+    keys = ("subsets", "cells", "resolution", "budget", "weights", "label_groups")
+    return [[getattr(a, k) for k in keys] for a in first] == [[getattr(b, k) for k in keys] for b in second]
+
+
+@pytest.mark.parametrize("budget", BUDGETS)
+@pytest.mark.parametrize("neighbours", list(Neighbours))
+def test_layers_depend_on_noisy_numbers_alone(neighbours, budget):
+    """Tables with nothing in common, held to the same noisy numbers, have the same layers; other numbers have others.
+
+    The rows are gone before layers are chosen.
+    """
+    schema = cube(6)
+    settings = adaptive(schema, **{budget: 1}, neighbours=neighbours)
+    found = []
+    for seed, noise in ((1, Given(5)), (2, Given(5)), (1, Given(6))):
+        rows = table(300, 6, seed)
+        singles, scores = measure_scores(schema, settings, in_memory(rows), noise=noise)
+        for column in rows:
+            column.fill(np.nan)
+        found.append(chosen(schema, settings, singles, scores))
+    assert same_layers(found[0], found[1])
+    assert not same_layers(found[0], found[2])
+
+
+def test_repeating_the_choice_gives_the_same_layers():
+    schema, settings = cube(6), adaptive(cube(6), epsilon=1)
+    singles, scores = measure_scores(schema, settings, in_memory(table(500, 6, 3)), noise=SeededNoise(4))
+    first, second = (chosen(schema, settings, singles, scores) for _ in range(2))
+    assert same_layers(first, second)
+
+
+def test_the_pair_that_depends_most_is_measured():
+    """Two columns are equal and the others independent."""
+    rng = np.random.default_rng(0)
+    schema, settings = cube(6), adaptive(cube(6), epsilon=1, neighbours="add-remove")
+    rows = [rng.random(20_000) for _ in range(5)]
+    rows.append(rows[2].copy())
+    singles, scores = measure_scores(schema, settings, in_memory(rows), noise=SeededNoise(1))
+    layers = chosen(schema, settings, singles, scores)
+    measured = {pair for layer in layers[1:] for pair in layer.subsets}
+    assert (2, 5) in measured
+    dependence = dict(zip(candidate_pairs(settings), noisy_dependence(schema, settings, singles, scores), strict=True))
+    assert max(dependence, key=dependence.__getitem__) == (2, 5)
+
+
+@pytest.mark.parametrize("columns", range(2, 16))
+def test_the_default_is_adaptive_from_a_public_number_of_pairs_on(columns):
+    given = checked(ReleaseOptions, {"epsilon": 1})
+    pairs = columns * (columns - 1) // 2
+    assert (method_for(cube(columns), given).name == "adaptive") == (pairs >= MIN_ADAPTIVE_PAIRS)
+
+
+OTHERS: list[dict[str, Any]] = [
+    {"sparsity": 1},
+    {"sparsity": 3},
+    {"certificate_share": 0},
+    {"resolution": 8},
+    {"mechanism": "haar"},
+    {"projection": "drawn"},
+    {"preset": "paper"},
+    {"subsets": [["x0", "x1"], ["x2"]]},
+]
+
+
+@pytest.mark.parametrize("asked", OTHERS, ids=str)
+def test_options_of_other_methods_are_no_reason_for_the_adaptive_one(asked):
+    assert method_for(cube(20), checked(ReleaseOptions, {"epsilon": 1} | asked)).name != "adaptive"
