@@ -122,19 +122,24 @@ def choice(folder: Path) -> None:
 def prediction(folder: Path) -> None:
     """The predicted bound with its range, and the bounds that releases get: ε = 1, pure and with δ = 1e-6."""
     print(f"{'':>18} {'δ':>6} {'rows':>7} {'predicted':>10} {'low':>8} {'high':>8} {'obtained':>9} {'ratio':>6} plan s")
+    inside, factors = [], []
     for name, (path, schema) in tables().items():
         for delta in (None, DELTA):
             rows, start = rows_of(path), time.perf_counter()
             expected = plan(schema, rows=rows, epsilon=1, delta=delta).choice
             seconds = time.perf_counter() - start
             found = [upper(path, schema, epsilon=1, delta=delta)[1] for _ in range(max(2, RUNS // 2))]
-            inside = "" if all(expected.low <= bound <= expected.high for bound in found) else "  outside"
+            within = [expected.low <= bound <= expected.high for bound in found]
             predicted = expected.predicted_bound
+            inside += within
+            mark = "" if all(within) else "  outside"
+            factors += [max(bound / predicted, predicted / bound) for bound in found]
             print(
                 f"{name:>18} {delta or '':>6} {rows:7} {predicted:10.4f} {expected.low:8.4f} {expected.high:8.4f} "
-                f"{np.mean(found):9.4f} {predicted / np.mean(found):6.2f} {seconds:6.1f}{inside}",
+                f"{np.mean(found):9.4f} {predicted / np.mean(found):6.2f} {seconds:6.1f}{mark}",
                 flush=True,
             )
+    print(f"inside the range: {sum(inside)} of {len(inside)}; largest factor {max(factors):.2f}")
 
 
 def rate(folder: Path) -> None:

@@ -22,6 +22,7 @@ from certsynth.artefact.steps import (
     LOSS_OF_ROWS,
     LOSS_OF_SINGLES,
     MEAN_DISPLACEMENT,
+    PAIR_SCORES,
     RESOLUTION_CHOICE,
     ROW_COUNT,
     measurement_name,
@@ -444,6 +445,7 @@ def test_every_part_of_the_budget_is_told_in_words():
     assert set(words.SPENT) == measured | {
         ROW_COUNT,
         RESOLUTION_CHOICE,
+        PAIR_SCORES,
         MEAN_DISPLACEMENT,
         LOSS_OF_ROWS,
         LOSS_OF_SINGLES,
