@@ -31,7 +31,7 @@ from certsynth.mechanisms import FullMeasurement, Strategy, strategy_named
 from certsynth.mechanisms.registry import WEIGHT_GROWTHS
 from certsynth.planning.cache import load_or_make
 from certsynth.planning.noise import best_strategy, blank_measurement, noise_losses
-from certsynth.planning.rehearsal import MAX_REHEARSAL_ROWS, rehearse, rehearsed_loss
+from certsynth.planning.rehearsal import rehearse, rehearsed_loss
 from certsynth.planning.subsample import subsample
 from certsynth.planning.tables import KINDS, TableKind, kinds
 from certsynth.projection.support import fits_full_grid
@@ -50,6 +50,9 @@ too."""
 
 MAX_REHEARSED_DESIGNS, REHEARSALS_PER_DESIGN = 3, len(KINDS)
 """Designs that are rehearsed, at most, and the made-up tables that each is rehearsed on: one of each kind."""
+
+MAX_COMPARED_ROWS = 12_000
+"""Rows of a rehearsal, at most, if its loss is only compared with that of others: few rows add as much to all."""
 
 MAX_REHEARSED_RATIO = 1.3
 """Predicted loss up to which a design is rehearsed, as a multiple of the smallest."""
@@ -400,7 +403,7 @@ def _rehearse(task: Task, designs: Sequence[Design], progress: Progress) -> list
         for seed, kind in enumerate(kinds(REHEARSALS_PER_DESIGN))
     ]
     # Rehearsing ten pairs takes as long as starting a process.
-    work = len(tasks) * min(task.rows, MAX_REHEARSAL_ROWS) * len(task.settings.subsets) * 2
+    work = len(tasks) * min(task.rows, MAX_COMPARED_ROWS) * len(task.settings.subsets) * 2
     found = run(_rehearsed_loss, tasks, work=work, phase="rehearsing", progress=progress)
     losses = np.reshape(found, (len(short), REHEARSALS_PER_DESIGN))
     least = np.finfo(float).tiny  # a loss may be 0
@@ -418,4 +421,5 @@ def _rehearsed_loss(
     schema: Schema, subsets: Sequence[Subset], layers: Sequence[LayerSpec], rows: int, kind: TableKind, seed: int
 ) -> float:
     schema, layers, subsets = subsample(schema, layers, subsets)
-    return rehearsed_loss(schema, subsets, rehearse(schema, layers, rows, kind=kind, seed=seed))
+    made = rehearse(schema, layers, rows, kind=kind, seed=seed, most=MAX_COMPARED_ROWS)
+    return rehearsed_loss(schema, subsets, made)

@@ -54,11 +54,13 @@ class Rehearsal:
     rows: list[np.ndarray]
 
 
-def rehearse(schema: Schema, layers: Sequence[LayerSpec], rows: int, *, kind: TableKind, seed: int) -> Rehearsal:
-    """Release a made-up table that represents one of `rows` rows."""
+def rehearse(
+    schema: Schema, layers: Sequence[LayerSpec], rows: int, *, kind: TableKind, seed: int, most: int | None = None
+) -> Rehearsal:
+    """Release a made-up table that represents one of `rows` rows; it has at most `most`, if that is enough."""
     rows = max(rows, 1)
     tables = sum(len(subset) > 1 for layer in layers for subset in layer.subsets) or 1
-    particles = min(rows, MAX_REHEARSAL_ROWS, max(MIN_REHEARSAL_ROWS, MAX_TABLE_ROWS // tables))
+    particles = min(rows, most or MAX_REHEARSAL_ROWS, max(MIN_REHEARSAL_ROWS, MAX_TABLE_ROWS // tables))
     fewer = particles if _rows_fill_label_tables(schema, layers, particles) else min(rows, MAX_PARTICLES)
     rng = np.random.default_rng([seed, fewer])
     table = make_up_table(schema, fewer, kind=kind, rng=rng)
