@@ -23,7 +23,7 @@ from certsynth.artefact.steps import Expected
 from certsynth.artefact.table import Table
 from certsynth.base.progress import Progress
 from certsynth.domain import Schema
-from certsynth.errors import InputError
+from certsynth.errors import InputError, did_you_mean
 from certsynth.mechanisms import Measurement
 from certsynth.mechanisms.scalars import NoisyScalars
 from certsynth.planning.plan import Plan
@@ -142,6 +142,11 @@ def checked_settings(schema: Schema, options: Mapping[str, Any]) -> Settings:
 
     A method sees the measured columns only; the certificate covers the derived ones as well.
     """
+    if (target := options["target"]) is not None and target not in schema.names:
+        raise InputError(
+            f"`target` names {target!r:.60}, which is not a column of the schema: choose from "
+            f"{', '.join(schema.names)}.{did_you_mean(target, schema.names)}"
+        )
     measured = measured_options(schema, options) if schema.derivations else options
     method = method_for(schema.measured, measured)
     settings = method.settings(schema, options)

@@ -104,6 +104,16 @@ def test_options_that_do_not_apply_are_refused_in_one_line(call, mistake):
     assert "\n" not in str(refused.value)
 
 
+@pytest.mark.parametrize("mechanism", ["auto", "identity", "adaptive"])
+def test_a_target_that_is_no_column_is_refused_whatever_the_method(mechanism):
+    with pytest.raises(InputError, match="not a column of the schema"):
+        plan(NATIVE, rows=100, epsilon=1, mechanism=mechanism, target="nobody")
+
+
+def test_the_plan_states_the_share_of_the_certificate():
+    assert 0 < plan(NATIVE, rows=100, epsilon=1, mechanism="adaptive").certificate_share < 1
+
+
 # ------------------------------------------------------------------------------------------------- forgeries
 
 

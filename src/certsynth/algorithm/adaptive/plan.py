@@ -67,6 +67,7 @@ def plan_adaptive(task: Task, *, memory: int | None, progress: Progress) -> Plan
         neighbours=str(settings.neighbours),
         certificate="direct",
         split=float(single_share(settings)),
+        certificate_share=float(settings.certificate_share),
         choice=choice,
         candidates=(choice,),
         variations=tuple(_variations(task, losses[0], choice.predicted_bound, progress)),
