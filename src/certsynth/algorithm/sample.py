@@ -43,7 +43,8 @@ class Sample:
     .. math:: W(D, \mu) \le disc + \frac{U(0, \eta) + U(\nu, n\mu)}{n} \quad\text{for all } \mu,
 
     so outside E all bounds computed with the same draws hold, for the release and for any number of samples, however
-    these are chosen. Its confidence is that of the plug-in part of the release. It does not cover derived columns.
+    these are chosen. Its confidence is that of the plug-in part of the release. It does not cover derived columns,
+    and is None if the release has none.
 
     `through_release` is the bound of the certified rows plus the exact distance from them to these: the triangle
     inequality. It has the confidence of the release, and is None if that distance is too expensive to compute. This is
@@ -54,7 +55,7 @@ class Sample:
 
     table: Any
     rows: int
-    certificate: Certificate
+    certificate: Certificate | None
     through_release: Certificate | None
     confidence: float
     """Probability that the release's own bound and both bounds of all samples hold simultaneously."""
@@ -70,8 +71,8 @@ class Sample:
     @property
     def best(self) -> Certificate:
         plug, through = self.certificate, self.through_release
-        if through is None:
-            return plug
+        if plug is None or through is None:
+            return next(each for each in (plug, through) if each is not None)
         covered = {columns for columns, _ in plug.subsets}
         complete = all(columns in covered for columns, _ in through.subsets)
         return plug if complete and plug.bound <= through.bound else through
@@ -79,9 +80,10 @@ class Sample:
     def __repr__(self) -> str:
         plug, through = self.certificate, self.through_release
         also = f"; {BY_WAY} {upward(through.bound)} with confidence {through.confidence!r}" if through else ""
+        own = f"plug-in {upward(plug.bound)} with confidence {plug.confidence!r}" if plug else "no plug-in certificate"
         return (
             f"Sample({self.rows:,} rows, off by at most {upward(self.bound)} with confidence {self.confidence!r}: "
-            f"plug-in {upward(plug.bound)} with confidence {plug.confidence!r}{also})"
+            f"{own}{also})"
         )
 
     def _repr_html_(self) -> str:
@@ -114,11 +116,15 @@ def sample(
     table = with_derived(schema, fitted)
     clean = cleaned_table(schema, table)
     stated = release.record.certificate
-    if stated.plug_in.tightest is None:
-        raise InputError(f"new rows cannot be certified: {stated.no_plug_in}.")
+    again = recomputed(release, clean, progress=progress)
     beta = release.record.recompute.plug_in_failure_probability
-    plugged = certificate_record(float(1 - beta), recomputed(release, clean, progress=progress))
+    plugged = certificate_record(float(1 - beta), again) if again else None
     through = _bound_through_release(release, clean, progress)
+    if through is None and plugged is None:
+        raise InputError(
+            f"new rows cannot be certified: {stated.no_plug_in}; and there are too many columns or labels to compare "
+            "them with the released rows."
+        )
     if through is None and schema.derivations:
         raise InputError(
             "new rows with derived columns are certified by comparing them with the released rows, for which these "
@@ -127,7 +133,7 @@ def sample(
     return Sample(
         table=to_frame(frame, schema, table, clean),
         rows=number,
-        certificate=Certificate.of(plugged),
+        certificate=None if plugged is None else Certificate.of(plugged),
         through_release=through,
         confidence=release.certificate.confidence,
     )

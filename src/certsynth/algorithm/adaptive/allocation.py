@@ -17,7 +17,7 @@ from certsynth.base.arrays import Floats, Ints
 from certsynth.domain import Cells
 from certsynth.queries.marginals import Subset
 
-NOISE_LOSS_FACTOR = 0.4
+NOISE_LOSS_FACTOR = 0.25
 """Expected loss by noise, as a multiple of the noise's standard deviation summed over cells."""
 
 CELL_LOSS_FACTOR = 1.0

@@ -75,8 +75,8 @@ def noisy_dependence(schema: Schema, settings: Settings, singles: FullMeasuremen
     """
     tables = scored_tables(schema, singles, candidate_pairs(settings))
     cautious = np.array(scores.values) - scores.slack(CAUTION)
-    found: Floats = excess_rows(cautious, references(singles, tables)) / max(singles.estimate()[1], 1.0)
-    return found
+    share = excess_rows(cautious, references(singles, tables)) / max(singles.estimate()[1], 1.0)
+    return np.minimum(share, 1.0)
 
 
 def single_share(settings: Settings) -> Fraction:
