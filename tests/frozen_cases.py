@@ -308,6 +308,8 @@ def cases() -> list[Case]:
             for name in strategies
             if name != "haar-noisy-total"
         ),
+        Released("adaptive", "--epsilon 5 --mechanism adaptive --target a", told=True),
+        Released("adaptive, rho, add-remove", f"--rho 2 --mechanism adaptive {hidden}", table="staff"),
         Released("low-dimensional", "--epsilon 5 --mechanism low-dimensional", table="curve", told=True),
         Released("low-dimensional, a grid", "--epsilon 5 --mechanism low-dimensional --resolution 4", table="curve"),
         *(

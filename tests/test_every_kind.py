@@ -16,13 +16,12 @@ import pytest
 
 from certsynth import Release, Schema, certify, evaluate, release
 from certsynth.algorithm import settings
-from certsynth.algorithm.options import MECHANISMS
 from certsynth.artefact.table import cleaned_table, decoded_table
 from certsynth.domain import Category, Column, Ordered
 from certsynth.domain.schema import describe
 from certsynth.errors import SchemaError
 from certsynth.mechanisms import Neighbours
-from certsynth.mechanisms.registry import GRID_STRATEGIES
+from certsynth.mechanisms.registry import TABLE_STRATEGIES
 from small import EVERY_KIND, SURE, SeededNoise, emitted, workers
 
 FEW = ["income", "job", "colour"]
@@ -73,8 +72,7 @@ SWEPT = [
         id=f"{mechanism}, {neighbours}, {projection}, {budget}, {share}",
         marks=pytest.mark.slow,
     )
-    for mechanism in MECHANISMS
-    if mechanism not in GRID_STRATEGIES
+    for mechanism in TABLE_STRATEGIES
     for neighbours in Neighbours
     for projection in ("particles", "drawn")
     for budget in ({"epsilon": 100}, {"rho": 100})

@@ -97,6 +97,7 @@ def test_passes_on_every_option(town, run, monkeypatch):
         "sparsity": 1,
         "resolution": 8,
         "mechanism": "haar",
+        "target": "age",
         "projection": "public",
         "loss": "path",
         "public": Path("public.csv"),
@@ -277,7 +278,7 @@ def test_hides_the_number_of_rows_under_add_remove(town, run):
     done = run(*PINNED, "--neighbours", "add-remove", "--rows", 40)
     assert done.code == 0, done.err
     assert "how many rows the table has stays hidden" in done.out
-    assert "150" not in done.out
+    assert not re.search(r"(?<![\d.,])150(?!\d)", done.out)  # figures such as 0.4150 occur by chance
 
 
 def test_a_derived_column_goes_from_a_csv_file_to_a_verified_release(town, run):

@@ -16,7 +16,6 @@ from scipy.stats import ks_2samp
 
 import generators as gen
 import oracles
-from certsynth.algorithm.options import MECHANISMS
 from certsynth.domain import Groups
 from certsynth.domain.covering import tour
 from certsynth.mechanisms import (
@@ -35,7 +34,7 @@ from certsynth.mechanisms.haar import Haar
 from certsynth.mechanisms.identity import Identity
 from certsynth.mechanisms.measure import coefficients, estimate, sensitivity, simulate_all, unit_variances
 from certsynth.mechanisms.quad_tree import QuadTree
-from certsynth.mechanisms.registry import GRID_STRATEGIES, WEIGHT_GROWTHS
+from certsynth.mechanisms.registry import TABLE_STRATEGIES, WEIGHT_GROWTHS
 from certsynth.mechanisms.samplers import NoisyIntegers
 from certsynth.mechanisms.strategy import level_weights
 from certsynth.queries.marginals import Counts, Marginals
@@ -44,7 +43,7 @@ from certsynth.transport.path import Order
 
 module = sys.modules[Measurement.__module__]  # its name in the package is that of the function
 REPLACE, ADD = Neighbours.REPLACE_ONE, Neighbours.ADD_REMOVE
-EVERY = [strategy_named(name, neighbours=n) for name in MECHANISMS if name not in GRID_STRATEGIES for n in Neighbours]
+EVERY = [strategy_named(name, neighbours=n) for name in TABLE_STRATEGIES for n in Neighbours]
 """All that measure several tables; those of one grid are in test_sparse.py."""
 GROWN = [
     pytest.param(

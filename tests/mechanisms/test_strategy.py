@@ -13,22 +13,22 @@ import pytest
 
 import generators as gen
 import oracles
-from certsynth.algorithm.options import MECHANISMS
 from certsynth.domain import Cells, Groups
 from certsynth.errors import InputError
 from certsynth.mechanisms import Neighbours, Sensitivity, Strategy, strategy_named
 from certsynth.mechanisms.haar import Haar
 from certsynth.mechanisms.identity import Identity
 from certsynth.mechanisms.quad_tree import QuadTree
-from certsynth.mechanisms.registry import WEIGHT_GROWTHS
+from certsynth.mechanisms.registry import GRID_STRATEGIES, TABLE_STRATEGIES, WEIGHT_GROWTHS
 from certsynth.mechanisms.strategy import level_weights
 from certsynth.transport.hilbert import hilbert_order
 
 SIZES = range(1, 34)
 REPLACE, ADD = Neighbours.REPLACE_ONE, Neighbours.ADD_REMOVE
+NAMES = (*TABLE_STRATEGIES, *GRID_STRATEGIES)
 EVERY = [
     strategy_named(name, neighbours=n, growth=growth)
-    for name in MECHANISMS
+    for name in NAMES
     for n in Neighbours
     for growth in WEIGHT_GROWTHS.get(name, (None,))
 ]
@@ -454,7 +454,7 @@ def test_weights_of_levels_are_whole_and_grow_as_they_should(growth: Fraction) -
 
 @pytest.mark.parametrize("name", ["", "HAAR", "gauss", "x" * 500])
 def test_an_unknown_mechanism_is_refused_with_the_choices(name: str) -> None:
-    with pytest.raises(InputError, match=", ".join(MECHANISMS)) as caught:
+    with pytest.raises(InputError, match=", ".join(NAMES)) as caught:
         strategy_named(name, neighbours=REPLACE)
     assert len(str(caught.value)) < 210
 
@@ -463,7 +463,7 @@ def test_names_lead_back_to_their_strategy() -> None:
     for strategy in EVERY:
         again = strategy_named(strategy.name, neighbours=strategy.neighbours, growth=strategy.growth)
         assert again == strategy
-    assert {strategy.name for strategy in EVERY} == set(MECHANISMS)
+    assert {strategy.name for strategy in EVERY} == set(NAMES)
 
 
 def test_without_a_growth_named_the_default_is_one_of_those_tried() -> None:

@@ -11,16 +11,15 @@ import pytest
 
 import generators as gen
 from certsynth.algorithm.layers import LayerSpec, noise_costs, weighted_marginals
-from certsynth.algorithm.options import MECHANISMS
 from certsynth.domain import Cells
 from certsynth.mechanisms import Budget, Neighbours, Sensitivity, Strategy, Unit, measure, strategy_named
 from certsynth.mechanisms.measure import coefficients, sensitivity
-from certsynth.mechanisms.registry import GRID_STRATEGIES
+from certsynth.mechanisms.registry import TABLE_STRATEGIES
 from certsynth.queries.marginals import Marginals
 from certsynth.transport import Network, transport_loss
 from small import NoNoise
 
-EVERY = [strategy_named(name, neighbours=n) for name in MECHANISMS if name not in GRID_STRATEGIES for n in Neighbours]
+EVERY = [strategy_named(name, neighbours=n) for name in TABLE_STRATEGIES for n in Neighbours]
 """All that measure several tables; those of one grid are in test_sparse.py."""
 CELLS = (gen.line(3), gen.labels(4), gen.line(2, missing=True))
 WEIGHED = Marginals(cells=CELLS, subsets=((0, 1), (1, 2), (2,)), weights=(7, 3, 64))

@@ -12,7 +12,7 @@ from certsynth.mechanisms import Budget, Neighbours, Sensitivity, Unit, strategy
 from certsynth.mechanisms.concentrated import Privacy
 from certsynth.mechanisms.samplers import calibrated_scale, standard_deviation
 from certsynth.planning.choice import blank_layers
-from certsynth.planning.plan import _other_noise
+from certsynth.planning.plan import other_noise
 from certsynth.planning.subsample import MAX_PLANNED_TABLES, subsample
 from certsynth.queries.marginals import all_subsets
 
@@ -65,13 +65,13 @@ def test_a_workload_without_what_lies_in_some_columns_is_planned_as_it_is():
     assert np.isclose(float(thin[0].budget.amount), len(thin[0].subsets) / len(chain))
 
 
-def test_the_other_noise_is_told_where_there_are_many_tables():
+def test_theother_noise_is_told_where_there_are_many_tables():
     """Gaussian noise grows with the root of the number of tables: where there are many it helps, and plans say so."""
     pure = Privacy(Budget(Fraction(1)), epsilon=Fraction(1))
-    change, gaussian = _other_noise(pure)
+    change, gaussian = other_noise(pure)
     assert change == "delta 1e-06"
     assert gaussian is not None
-    assert _other_noise(gaussian) == ("without delta", pure)
+    assert other_noise(gaussian) == ("without delta", pure)
     for columns, least in ((50, 15), (100, 30)):
         tables = columns * (columns - 1) // 2
         scales = [calibrated_scale(Sensitivity(2 * tables, 2 * tables), p.budget) for p in (pure, gaussian)]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from fractions import Fraction
 
-from certsynth.algorithm.options import MECHANISMS
+from certsynth.algorithm.options import AUTO_MECHANISMS
 from certsynth.errors import InputError
 from certsynth.mechanisms.guarantee import Neighbours
 from certsynth.mechanisms.haar import Haar
@@ -15,6 +15,9 @@ from certsynth.mechanisms.strategy import Strategy
 
 GRID_STRATEGIES = ("low-dimensional", "low-dimensional-l1")
 """Strategies for one grid of all columns; the second is the paper's."""
+
+TABLE_STRATEGIES = (*AUTO_MECHANISMS, "haar-tour", "haar-noisy-total")
+"""Strategies for tables of some columns."""
 
 WEIGHT_GROWTHS = {
     "haar-weighted": tuple(Fraction(i, 8) for i in range(1, 6)),
@@ -45,4 +48,6 @@ def strategy_named(name: str, *, neighbours: Neighbours, growth: Fraction | None
         return Haar(neighbours, noisy_total=True)
     if name in GRID_STRATEGIES:
         return LowDimensional(neighbours, signed=name == GRID_STRATEGIES[1])
-    raise InputError(f"there is no mechanism {name!r:.40}; choose one of: {', '.join(MECHANISMS)}.")
+    raise InputError(
+        f"there is no mechanism {name!r:.40}; choose one of: {', '.join((*TABLE_STRATEGIES, *GRID_STRATEGIES))}."
+    )
