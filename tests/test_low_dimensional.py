@@ -110,9 +110,10 @@ def test_statistics_of_all_columns_have_answers(made: Release) -> None:
     assert whole.low <= table.max(axis=1).mean() <= whole.high
 
 
-def test_new_rows_are_refused_with_the_reason(made: Release) -> None:
-    with pytest.raises(InputError, match="stand out"):
-        sample(made, 100)
+def test_new_rows_have_the_bound_by_way_of_the_released_rows(made: Release) -> None:
+    new = sample(made, 100)
+    assert new.certificate is None  # the law of the error is unknown, so there is no plug-in certificate
+    assert new.bound >= made.certificate.bound
 
 
 def _changed(made: Release, folder: Path, **arrays: Any) -> list[str]:

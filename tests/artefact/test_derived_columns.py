@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import json
+from collections.abc import Iterable
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -63,7 +64,12 @@ def measured_names(made: Release) -> set[str]:
     return {names[j] for m in made.measurements for subset in m.marginals.subsets for j in subset}
 
 
-@pytest.mark.parametrize("kind", KINDS)
+def quick_half(kinds: Iterable[str]) -> list[Any]:
+    """Every second kind; `make test-all` takes the others, too."""
+    return [pytest.param(kind, marks=[pytest.mark.slow] if i % 2 else []) for i, kind in enumerate(kinds)]
+
+
+@pytest.mark.parametrize("kind", quick_half(KINDS))
 def test_a_release_obeys_and_verifies_and_measures_no_derived_column(kind: str, tmp_path: Path):
     release(derived(200), DERIVED, out=tmp_path / "out", **{**QUICK, **KINDS[kind]})
     made = Release.load(tmp_path / "out")
