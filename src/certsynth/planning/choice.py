@@ -402,8 +402,8 @@ def _rehearse(task: Task, designs: Sequence[Design], progress: Progress) -> list
         for each in short
         for seed, kind in enumerate(kinds(REHEARSALS_PER_DESIGN))
     ]
-    # Rehearsing ten pairs takes as long as starting a process.
-    work = len(tasks) * min(task.rows, MAX_COMPARED_ROWS) * len(task.settings.subsets) * 2
+    # Rehearsing twenty pairs takes as long as starting a process.
+    work = len(tasks) * min(task.rows, MAX_COMPARED_ROWS) * len(task.settings.subsets) // 2
     found = run(_rehearsed_loss, tasks, work=work, phase="rehearsing", progress=progress)
     losses = np.reshape(found, (len(short), REHEARSALS_PER_DESIGN))
     least = np.finfo(float).tiny  # a loss may be 0

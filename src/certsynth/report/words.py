@@ -103,7 +103,7 @@ SPENT = {
     ),
     "noisy marginals": (
         "the noisy counts",
-        "the synthetic rows are fitted to them, and a plug-in certificate is computed from them",
+        "the synthetic rows are fitted to them, and the plug-in certificate, if there is one, is computed from them",
     ),
     "mean displacement": (
         "the distance to the centres of cells",
@@ -305,7 +305,7 @@ def subsets_text(what: str, rows: Sequence[Mapping[str, Any]], *, uniform: bool,
         return f"Each of the {number} {what} has a bound of its own, and all of them hold together."
     covers = f"One certified bound, {bound}, covers all {number} {what}."
     if alike and rows[0]["plug_in"] >= 1:
-        return f"{covers} The plug-in bound of each is 1, which says nothing."
+        return f"{covers} There is no plug-in bound below 1, which says nothing."
     if alike:
         return f"{covers} The plug-in bound of each is {plug_in}."
     return (
