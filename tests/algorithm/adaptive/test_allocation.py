@@ -39,7 +39,7 @@ def objective(model: LossModel, chosen: list[MeasuredPair], *, gaussian: bool) -
             level = float(model.levels[0]) * norm / pair.weight
             loss = np.interp(level, model.levels, model.noise[r, :, p])
             loss += allocation.CELL_LOSS_FACTOR * model.dependence[p] / pair.resolution
-        total += loss ** (allocation.LOSS_POWER_IF_GAUSSIAN if gaussian else allocation.LOSS_POWER)
+        total += loss**allocation.LOSS_POWER
     return total
 
 

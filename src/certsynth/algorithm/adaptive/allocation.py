@@ -17,14 +17,14 @@ from certsynth.base.arrays import Floats, Ints
 from certsynth.domain import Cells
 from certsynth.queries.marginals import Subset
 
-NOISE_LOSS_FACTOR = 0.25
+NOISE_LOSS_FACTOR = 0.4
 """Expected loss by noise, as a multiple of the noise's standard deviation summed over cells."""
 
 CELL_LOSS_FACTOR = 1.0
 """Expected loss inside cells, as a multiple of the dependence divided by the number of groups of a line."""
 
-LOSS_POWER, LOSS_POWER_IF_GAUSSIAN = 3, 2
-"""Losses enter the objective with this power, so that large ones count most: the more so where noise is larger."""
+LOSS_POWER = 2
+"""Losses enter the objective with this power, so that large ones count most."""
 
 WEIGHT_POWER = 0.5
 """Tables get weights that grow with this power of their expected loss."""
@@ -134,13 +134,12 @@ def allocate(
     `always`, and the best number of them is sought. At least one is measured.
     """
     count, least = len(pairs), float(model.levels[0])
-    power = LOSS_POWER_IF_GAUSSIAN if gaussian else LOSS_POWER
     middle = np.full(count, least * (math.sqrt(count / 3) if gaussian else count / 3))
     costs = np.maximum(model.losses(middle, np.arange(count))[0], 1e-12)
-    merit = model.dependence**power / costs**WEIGHT_POWER
+    merit = model.dependence**LOSS_POWER / costs**WEIGHT_POWER
     first = np.array([always(pair) for pair in pairs], bool)
     order = np.lexsort((-merit, ~first))
-    left_out = np.append(np.cumsum((model.dependence**power)[order][::-1])[::-1], 0.0)
+    left_out = np.append(np.cumsum((model.dependence**LOSS_POWER)[order][::-1])[::-1], 0.0)
     best: tuple[float, list[MeasuredPair]] | None = None
     for size in _sizes(max(1, int(first.sum())), count):
         chosen = order[:size]
@@ -148,7 +147,7 @@ def allocate(
         weights = np.maximum(np.rint(MAX_TABLE_WEIGHT * share / share.max()), 1)
         norm = math.sqrt(float((weights**2).sum())) if gaussian else float(weights.sum())
         losses, resolutions = model.losses(least * norm / weights, chosen)
-        objective = float((losses**power).sum() + left_out[size])
+        objective = float((losses**LOSS_POWER).sum() + left_out[size])
         if best is None or objective < best[0]:
             found = zip(chosen.tolist(), resolutions.tolist(), weights.tolist(), strict=True)
             best = objective, [MeasuredPair(pairs[p], model.resolutions[r], int(w)) for p, r, w in found]

@@ -48,7 +48,7 @@ def references(singles: FullMeasurement, tables: Marginals) -> list[Reference]:
 
     A coarse scale counts twice as much as the next finer one: a row in the wrong half is twice as far away.
     """
-    columns, noise = expected_counts(singles, tables.cells), _noise_variances(singles, tables.cells)
+    columns = expected_counts(singles, tables.cells)
     rows = columns[0].sum()
     found = []
     for pair in tables.subsets:
@@ -58,22 +58,8 @@ def references(singles: FullMeasurement, tables: Marginals) -> list[Reference]:
             shape = tuple(map(count_places, way))
             codes.append(np.ravel_multi_index(np.meshgrid(*way, indexing="ij"), shape).ravel())
             a, b = (sum_by_group(part, columns[j], places) for part, j, places in zip(way, pair, shape, strict=True))
-            of_a, of_b = (
-                sum_by_group(part, noise[j], places) for part, j, places in zip(way, pair, shape, strict=True)
-            )
-            # Rows fall into places by chance, and the expected counts have the noise of both columns.
-            spread = np.outer(a, b) / rows + (np.outer(of_a, b**2) + np.outer(a**2, of_b)) / rows**2
-            variances.append(spread.ravel())
+            variances.append(np.outer(a, b).ravel() / rows)  # rows fall into places by chance
         weights = [int(SCORE_UNITS * 2.0**-depth / (2 - 2.0 ** (1 - len(codes)))) for depth in range(len(codes))]
         weights[0] += SCORE_UNITS - sum(weights)
         found.append(Reference(expected, tuple(codes), tuple(weights), tuple(variances)))
-    return found
-
-
-def _noise_variances(singles: FullMeasurement, cells: Sequence[Cells]) -> list[Floats]:
-    """Variance of the noise on the counts of single columns in these cells: that of one value times their number."""
-    found = []
-    for j, (points, own) in enumerate(zip(singles.marginals.cells, cells, strict=True)):
-        values = np.bincount(coarse_codes(points, own), minlength=own.size)
-        found.append(values * singles.variance / singles.marginals.weight(j) ** 2)
     return found
