@@ -279,6 +279,7 @@ def test_plan_and_release_speak_of_the_same_grids(made: Release) -> None:
     assert [each.resolution for each in planned.candidates] == [c["resolution"] for c in made.document["compared"]]
     assert {each.dimension for each in planned.candidates} >= {0, 1, 4}
     assert planned.choice == planned.candidates[-1]
+    assert planned.certificate_share == float(made.record.asked.certificate_share)
     (chosen,) = [each for each in planned.candidates if each.resolution == made.document["release"]["resolution"]]
     assert chosen.low / 2 < made.certificate.bound < 2 * chosen.high
 

@@ -48,6 +48,8 @@ def made_up(best: Planned | None = None, **other: object) -> Plan:
             Variation("twice the rows", "identity", 16, 0.0066),
             Variation("sparsity 1", "haar", None, 0.001),
         ),
+        "merged": (),
+        "certificate_share": 0.0,
     }
     return Plan(**(known | other))
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
@@ -117,8 +117,38 @@ class Plan:
     choice: Planned
     candidates: tuple[Planned, ...]
     variations: tuple[Variation, ...]
-    merged: tuple[Merged, ...] = ()
-    certificate_share: float = 0.0
+    merged: tuple[Merged, ...]
+    certificate_share: float
+
+    @classmethod
+    def of(
+        cls,
+        task: Task,
+        *,
+        choice: Planned,
+        candidates: Iterable[Planned],
+        variations: Iterable[Variation],
+        split: Fraction | None = None,
+        merged: Iterable[Merged] = (),
+    ) -> Plan:
+        """The plan of a task: what was asked for, and what is expected of it."""
+        settings = task.settings
+        return cls(
+            rows=task.rows,
+            columns=len(task.schema),
+            sparsity=settings.sparsity,
+            workload=settings.workload(task.schema),
+            confidence=float(settings.confidence),
+            privacy=settings.privacy.describe(settings.privacy.budget),
+            neighbours=str(settings.neighbours),
+            certificate="direct" if settings.certificate_share else "plug-in",
+            split=None if split is None else float(split),
+            choice=choice,
+            candidates=tuple(candidates),
+            variations=tuple(variations),
+            merged=tuple(merged),
+            certificate_share=float(settings.certificate_share),
+        )
 
     def to_json(self) -> dict[str, Any]:
         """The output of `certsynth plan --json`."""
@@ -139,26 +169,17 @@ class Plan:
 
 def plan_layers(task: Task, *, memory: int | None, progress: Progress) -> Plan:
     """Plan a release that measures tables layer by layer."""
-    settings = task.settings
     choice = choose(task, memory=memory, progress=progress)
     terms = _privatisation_terms(task, choice, progress)
     outlooks = _outlooks(task, choice.best, terms, progress)
     planned = {each: _describe(task, each, terms[each], outlooks[each]) for each in terms}
-    return Plan(
-        rows=task.rows,
-        columns=len(task.schema),
-        sparsity=settings.sparsity,
-        workload=settings.workload(task.schema),
-        confidence=float(settings.confidence),
-        privacy=settings.privacy.describe(settings.privacy.budget),
-        neighbours=str(settings.neighbours),
-        certificate="direct" if settings.certificate_share else "plug-in",
-        split=float(choice.best.split) if len(choice.layers) > 1 else None,
+    return Plan.of(
+        task,
         choice=planned[choice.best],
-        candidates=tuple(sorted(planned.values(), key=lambda c: (c.mechanism, c.resolution or 0))),
-        variations=tuple(_variations(task, choice.best, outlooks[choice.best].middle, progress)),
-        merged=tuple(_merged(task.schema, choice.layers, task.rows)),
-        certificate_share=float(settings.certificate_share),
+        candidates=sorted(planned.values(), key=lambda c: (c.mechanism, c.resolution or 0)),
+        variations=_variations(task, choice.best, outlooks[choice.best].middle, progress),
+        split=choice.best.split if len(choice.layers) > 1 else None,
+        merged=_merged(task.schema, choice.layers, task.rows),
     )
 
 

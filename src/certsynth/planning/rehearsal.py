@@ -15,7 +15,7 @@ from certsynth.algorithm.task import Task
 from certsynth.certificate.comparison import Distance, distances
 from certsynth.certificate.direct import SINGLE_SHARE, bounds, exact_query
 from certsynth.domain import Category, Cells, Schema
-from certsynth.mechanisms import Guarantee, Sensitivity, Unit
+from certsynth.mechanisms import Budget, Guarantee, Sensitivity, Unit
 from certsynth.mechanisms.samplers import SimulatedNoise, calibrated_scale
 from certsynth.mechanisms.scalars import NoisyScalars
 from certsynth.planning.noise import network_of
@@ -64,9 +64,7 @@ def rehearse(
     fewer = particles if _rows_fill_label_tables(schema, layers, particles) else min(rows, MAX_PARTICLES)
     rng = np.random.default_rng([seed, fewer])
     table = make_up_table(schema, fewer, kind=kind, rng=rng)
-    scaled = [
-        replace(layer, budget=layer.budget.share(_budget_factor(layer, Fraction(rows, fewer)))) for layer in layers
-    ]
+    scaled = [replace(layer, budget=scaled_budget(layer.budget, Fraction(rows, fewer))) for layer in layers]
     measurements = measure_layers(in_memory(table), schema, scaled, noise=SimulatedNoise(rng))
     return Rehearsal(table, synthesise(measurements, schema, fewer, rng, particles=particles))
 
@@ -79,9 +77,9 @@ def _rows_fill_label_tables(schema: Schema, layers: Sequence[LayerSpec], rows: i
     return rows >= MIN_ROWS_PER_LABEL_CELL * max(math.prod(labels[j] for j in subset) for subset in layers[-1].subsets)
 
 
-def _budget_factor(layer: LayerSpec, ratio: Fraction) -> Fraction:
-    """Factor on a budget that keeps the noise, as a share of the rows, the same when there are `ratio` times fewer."""
-    return ratio if layer.budget.unit is Unit.EPSILON else ratio**2
+def scaled_budget(budget: Budget, ratio: Fraction) -> Budget:
+    """The budget that keeps the noise, as a share of the rows, the same when there are `ratio` times fewer."""
+    return budget.share(ratio if budget.unit is Unit.EPSILON else ratio**2)
 
 
 def rehearsed_loss(schema: Schema, subsets: Sequence[Subset], made: Rehearsal) -> float:

@@ -23,11 +23,16 @@ from certsynth.algorithm.task import Task
 from certsynth.base.parallel import run
 from certsynth.base.progress import Progress
 from certsynth.domain import Schema
-from certsynth.mechanisms import Budget, Unit
 from certsynth.mechanisms.samplers import SimulatedNoise
 from certsynth.planning.outlook import OUTLOOK_SEED, geometric_mean, outlook_of
 from certsynth.planning.plan import Plan, Planned, Variation, halved, other_noise
-from certsynth.planning.rehearsal import MAX_REHEARSAL_ROWS, Rehearsal, certificate_slack, certified_loss
+from certsynth.planning.rehearsal import (
+    MAX_REHEARSAL_ROWS,
+    Rehearsal,
+    certificate_slack,
+    certified_loss,
+    scaled_budget,
+)
 from certsynth.planning.tables import KINDS, TableKind, make_up_table
 from certsynth.projection.synthesis import synthesise
 from certsynth.queries import Marginals
@@ -40,7 +45,6 @@ TYPICAL_GROUPS = 12
 
 def plan_adaptive(task: Task, *, memory: int | None, progress: Progress) -> Plan:
     """Plan an adaptive release. Which pairs it measures depends on the rows, so it is rehearsed as a whole."""
-    settings = task.settings
     losses = _rehearsed_losses(task, KINDS, progress)
     found = outlook_of(task, geometric_mean(losses), len(losses))
     size = _size(task)
@@ -57,20 +61,12 @@ def plan_adaptive(task: Task, *, memory: int | None, progress: Progress) -> Plan
         seconds=round(size.seconds, 1),
         memory_gb=round(size.bytes / 2**30, 2),
     )
-    return Plan(
-        rows=task.rows,
-        columns=len(task.schema),
-        sparsity=settings.sparsity,
-        workload=settings.workload(task.schema),
-        confidence=float(settings.confidence),
-        privacy=settings.privacy.describe(settings.privacy.budget),
-        neighbours=str(settings.neighbours),
-        certificate="direct",
-        split=float(single_share(settings)),
-        certificate_share=float(settings.certificate_share),
+    return Plan.of(
+        task,
         choice=choice,
-        candidates=(choice,),
-        variations=tuple(_variations(task, losses[0], choice.predicted_bound, progress)),
+        candidates=[choice],
+        variations=_variations(task, losses[0], choice.predicted_bound, progress),
+        split=single_share(task.settings),
     )
 
 
@@ -84,22 +80,14 @@ def _rehearsed_loss(schema: Schema, settings: Settings, rows: int, kind: TableKi
     fewer = min(rows, MAX_REHEARSAL_ROWS)
     rng = np.random.default_rng([seed, fewer])
     table = make_up_table(schema, fewer, kind=kind, rng=rng)
-    scaled, noise, source = _scaled(settings, Fraction(rows, fewer)), SimulatedNoise(rng), in_memory(table)
+    budget = scaled_budget(settings.privacy.budget, Fraction(rows, fewer))
+    scaled = dataclasses.replace(settings, privacy=dataclasses.replace(settings.privacy, budget=budget))
+    noise, source = SimulatedNoise(rng), in_memory(table)
     singles, scores = measure_scores(schema, scaled, source, noise=noise)
     dependence = noisy_dependence(schema, scaled, singles, scores)
     layers = choose_layers(schema, scaled, singles, dependence)
     made = measure_layers(source, schema, layers, noise=noise, made=[singles])
     return certified_loss(schema, settings.subsets, Rehearsal(table, synthesise(made, schema, fewer, rng)))
-
-
-def _scaled(settings: Settings, ratio: Fraction) -> Settings:
-    """Settings with a budget that keeps the noise, as a share of the rows, the same when there are `ratio` times
-    fewer.
-    """
-    budget = settings.privacy.budget
-    factor = ratio if budget.unit is Unit.EPSILON else ratio**2
-    larger = Budget(budget.amount * factor, budget.unit)
-    return dataclasses.replace(settings, privacy=dataclasses.replace(settings.privacy, budget=larger))
 
 
 def _variations(task: Task, now: float, predicted: float, progress: Progress) -> list[Variation]:

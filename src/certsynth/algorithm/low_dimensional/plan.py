@@ -29,20 +29,7 @@ def plan_grids(task: Task) -> Plan:
     for change, other in others:
         worst = _expected(other, possible_grids(other)[-1])
         variations.append(Variation(change, worst.mechanism, worst.resolution, worst.predicted_bound))
-    return Plan(
-        rows=task.rows,
-        columns=len(task.schema),
-        sparsity=task.settings.sparsity,
-        workload=None,
-        confidence=float(task.settings.confidence),
-        privacy=task.settings.privacy.describe(task.settings.privacy.budget),
-        neighbours=str(task.settings.neighbours),
-        certificate="direct",
-        split=None,
-        choice=planned[-1],
-        candidates=tuple(planned),
-        variations=tuple(variations),
-    )
+    return Plan.of(task, choice=planned[-1], candidates=planned, variations=variations)
 
 
 def _expected(task: Task, grid: Grid) -> Planned:
