@@ -21,14 +21,12 @@ SCORE_UNITS = 64
 class Reference:
     """What a table is compared with: expected counts of its cells, which must be public, at some scales.
 
-    Each of the `scales` maps cells to places; its entry of `weights` is what an unexpected row adds to the score there,
-    and its entry of `variances` the variance of the difference at each place if the columns are independent.
+    Each of the `scales` maps cells to places; its entry of `weights` is what an unexpected row adds to the score there.
     """
 
     expected: Ints
     scales: tuple[Ints, ...]
     weights: tuple[int, ...]
-    variances: tuple[Floats, ...]
 
     def __post_init__(self) -> None:
         if sum(self.weights) != SCORE_UNITS or min(self.weights) < 0:
@@ -44,9 +42,12 @@ class Reference:
         return found
 
     def chance(self) -> float:
-        """The score to expect if the columns are independent: about √(2v/π) for each difference of variance v."""
-        both = zip(self.weights, self.variances, strict=True)
-        return sum(weight * float(np.sqrt(2 / np.pi * variance).sum()) for weight, variance in both)
+        """The score to expect of rows that are drawn at random as expected: about √(2t/π) for each expected count t."""
+        found = 0.0
+        for codes, weight in zip(self.scales, self.weights, strict=True):
+            counts = np.bincount(codes, weights=self.expected)
+            found += weight * float(np.sqrt(2 / np.pi * counts).sum())
+        return found
 
 
 def score_change(neighbours: Neighbours) -> int:
@@ -72,6 +73,6 @@ def measure_dependence(
 
 
 def excess_rows(noisy: Ints, references: Sequence[Reference]) -> Floats:
-    """Estimate how many rows of each table are elsewhere than expected, beyond chance and noise: not below 0."""
+    """Estimate how many rows of each table are elsewhere than expected, beyond chance: not below 0."""
     chance = np.array([reference.chance() for reference in references])
     return np.maximum((noisy - chance) / (2 * SCORE_UNITS), 0.0)

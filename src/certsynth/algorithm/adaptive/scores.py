@@ -53,13 +53,11 @@ def references(singles: FullMeasurement, tables: Marginals) -> list[Reference]:
     found = []
     for pair in tables.subsets:
         expected = np.rint(np.outer(*(columns[j] for j in pair)).ravel() / rows).astype(np.int64)
-        codes, variances = [], []
+        codes = []
         for way in scales(tables.of(pair))[::-1]:
             shape = tuple(map(count_places, way))
             codes.append(np.ravel_multi_index(np.meshgrid(*way, indexing="ij"), shape).ravel())
-            a, b = (sum_by_group(part, columns[j], places) for part, j, places in zip(way, pair, shape, strict=True))
-            variances.append(np.outer(a, b).ravel() / rows)  # rows fall into places by chance
         weights = [int(SCORE_UNITS * 2.0**-depth / (2 - 2.0 ** (1 - len(codes)))) for depth in range(len(codes))]
         weights[0] += SCORE_UNITS - sum(weights)
-        found.append(Reference(expected, tuple(codes), tuple(weights), tuple(variances)))
+        found.append(Reference(expected, tuple(codes), tuple(weights)))
     return found
