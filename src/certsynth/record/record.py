@@ -405,6 +405,36 @@ class DirectRecord:
 
 
 @dataclass(frozen=True, slots=True)
+class StatisticsRecord:
+    """Bounds on averages that need not be smooth, as shares of rows. All hold together with the rest of the certificate.
+
+    They are measured on lattices that the schema determines: shares of one column and moments of one column on that of
+    single columns, all others on that of pairs.
+    """
+
+    share_of_one_column: Bound = said(
+        "The largest error of the share of rows in any interval of an ordered column, with or without its missing "
+        "values, or in any set of labels.",
+        RECOMPUTED,
+    )
+    share_of_two_columns: Bound | None = said(
+        "The same for boxes: a set of one column and a set of another, of which one is a single label if both columns "
+        "have labels. Null if no subset has two columns.",
+        RECOMPUTED,
+    )
+    group_total: Bound | None = said(
+        "The largest error of the mean of (y - b) over rows in a set of another column, where other rows count as 0, y "
+        "is the place of a value in its column's range, and b is its synthetic mean. Null if there is no such pair.",
+        RECOMPUTED,
+    )
+    moment: Bound | None = said(
+        "The largest error of the means of (x - a), (x - a) squared and (x - a)(y - b), where x and y are places in "
+        "the columns' ranges, and a and b are their synthetic means. Null if no column is ordered.",
+        RECOMPUTED,
+    )
+
+
+@dataclass(frozen=True, slots=True)
 class PlugInRecords:
     """The plug-in certificates by loss; none if the distribution of the error is unknown."""
 
@@ -462,6 +492,9 @@ class CertificateRecord:
     )
     no_plug_in: NoPlugIn | None = said(
         "The reason why there is no plug-in certificate; null if there is one.", RECOMPUTED
+    )
+    statistics: StatisticsRecord | None = said_if_any(
+        "Bounds on shares, group totals and moments; absent without a direct certificate.", RECOMPUTED
     )
 
 
