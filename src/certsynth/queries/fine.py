@@ -102,6 +102,14 @@ class LatticeQuery:
         nets = iter(self.nets)
         return [next(nets) if len(subset) > self.lattice_columns else None for subset in self.marginals.subsets]
 
+    def counts_like(self, other: LatticeQuery) -> bool:
+        """Whether both count the same subsets on the same lattices."""
+        ours, theirs = self.marginals, other.marginals
+        return ours.subsets == theirs.subsets and all(
+            a.steps == b.steps and np.array_equal(a.places, b.places)
+            for a, b in zip(ours.cells, theirs.cells, strict=True)
+        )
+
     def count(self, batches: Iterable[Batch]) -> LatticeCounts:
         """Count cleaned rows that come in batches."""
         return tally_batches(batches, self)
