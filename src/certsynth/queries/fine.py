@@ -21,8 +21,9 @@ from certsynth.queries.marginals import Counts, Marginals, Subset, all_subsets
 from certsynth.queries.net import LEVEL_SLACK, MAX_SCANNED_ROWS, Net, nodes_per_net
 from certsynth.queries.tally import Batch, tally_batches, zeros
 
-DEFAULT_STEPS = {1: 1024, 2: 256, 3: 32}
-"""Default lattice steps to the unit length, by the number of columns of the widest table."""
+DEFAULT_STEPS = {1: 1280, 2: 256, 3: 32}
+"""Default lattice steps to the unit length, by the number of columns of the widest table. That of single columns is five
+times `DETAIL_STEPS`: an odd multiple, so that every cell of a measured column consists of whole cells of the lattice."""
 
 PLACING_PHASE = "placing rows on the lattice"
 """Name of the phase in which rows are counted on the lattice, for progress reports."""
