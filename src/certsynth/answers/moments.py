@@ -11,8 +11,9 @@ from dataclasses import dataclass
 import numpy as np
 
 from certsynth.answers import lifts
+from certsynth.answers.claims import Interval
 from certsynth.answers.kernels import largest_mean, largest_total, merge_onto_grid
-from certsynth.answers.shares import EMPTY, Interval
+from certsynth.answers.shares import EMPTY
 from certsynth.base.arrays import Floats
 from certsynth.errors import InputError
 

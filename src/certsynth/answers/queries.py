@@ -30,15 +30,15 @@ class Form:
 FORMS: Mapping[str, Form] = {
     "mean": Form(("a column",), "mean(age)", grouped=True),
     "sum": Form(("a column",), "sum(income)"),
-    "variance": Form(("a column",), "variance(age)"),
-    "sd": Form(("a column",), "sd(age)"),
-    "covariance": Form(("a column", "a column"), "covariance(age, income)"),
-    "correlation": Form(("a column", "a column"), "correlation(age, income)"),
+    "variance": Form(("a column",), "variance(age)", grouped=True),
+    "sd": Form(("a column",), "sd(age)", grouped=True),
+    "covariance": Form(("a column", "a column"), "covariance(age, income)", grouped=True),
+    "correlation": Form(("a column", "a column"), "correlation(age, income)", grouped=True),
     "cdf": Form(("a column", "a value"), "cdf(age, 42)"),
     "fraction": Form(("a condition",), "fraction(age > 65)", grouped=True),
     "count": Form(("a condition",), "count(age > 65)"),
-    "quantile": Form(("a column", "a share"), "quantile(age, 0.9)"),
-    "median": Form(("a column",), "median(age)"),
+    "quantile": Form(("a column", "a share"), "quantile(age, 0.9)", grouped=True),
+    "median": Form(("a column",), "median(age)", grouped=True),
 }
 
 

@@ -1,0 +1,55 @@
+"""Definitions shared by bounds on shares, group totals and moments and by the answers that use them, in integers.
+
+Functions of rows are computed at lattice points and take integer values, in multiples of 1/UNITS. Claims and proofs are
+in docs/explanation/proofs/statistics.md.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from certsynth.base.arrays import Ints
+from certsynth.domain import Cells
+
+UNITS = 2**20
+"""Units in which places on a line and the values of functions are measured: the whole line is this long."""
+
+
+def is_line(cells: Cells) -> bool:
+    """Whether a set of the column is an interval, with or without the missing value; otherwise it is any set of points."""
+    return len(cells.places) > 0
+
+
+def places_in_units(cells: Cells) -> Ints:
+    """For each point on the line its place, rounded down: 0 is the column's low, UNITS its high, whatever its weight.
+
+    >>> places_in_units(Cells(places=np.arange(4), steps=3, off_line=1)).tolist()
+    [0, 349525, 699050, 1048576]
+    """
+    # Python integers, since weights may have large denominators. The last point may lie just above the column's high.
+    length = cells.steps * cells.weight.numerator
+    scale = UNITS * cells.weight.denominator
+    return np.minimum([scale * place // length for place in cells.places.tolist()], UNITS).astype(np.int64)
+
+
+def centre(cells: Cells, counts: Ints) -> int:
+    """The mean place of the synthetic rows that are on the line, rounded down; the middle if there are none."""
+    on_line = counts[: len(cells.places)]
+    rows = int(on_line.sum())
+    return int(on_line @ places_in_units(cells)) // rows if rows else UNITS // 2
+
+
+def offsets(cells: Cells, counts: Ints) -> Ints:
+    """For each point, place − centre of these synthetic counts; 0 for the missing value."""
+    found = np.zeros(cells.size, dtype=np.int64)
+    found[: len(cells.places)] = places_in_units(cells) - centre(cells, counts)
+    return found
+
+
+def product(first: Ints, second: Ints) -> Ints:
+    """The product of two functions in units, rounded down. It is 0 if either is.
+
+    >>> product(np.array([-3, UNITS]), np.array([1, 5])).tolist()
+    [-1, 5]
+    """
+    return np.asarray(first * second // UNITS)
