@@ -28,13 +28,12 @@ def mean(rows: Selection, column: Ordered) -> tuple[float, Claim]:
         least, most = found.mean()
         how = "the certified shares of rows above each value, added up"
         claims.append(Claim(least - found.off, most + found.off, error, how))
-    estimate = float(np.mean(place(column, rows.basis.rows[column.name])[rows.near.inside]))
-    return estimate, intersect([claim.cut(low, high) for claim in claims])
+    return rows.near.average(rows.places(column)), intersect([claim.cut(low, high) for claim in claims])
 
 
 def _by_distance(rows: Selection, column: Ordered) -> Claim:
     """The mean is an average of a Lipschitz function. A group that allows only part of the range is a shorter column."""
-    figures, (low, high) = rows.basis.rows[column.name], rows.ends(column)
+    figures, (low, high) = rows.rows.rows[column.name], rows.ends(column)
     width, length = high - low, span(column) or 1.0
     shift = (low - float(column.low)) / length
     whole = rows.near.whole
@@ -110,8 +109,7 @@ def _around_centre(lattice: Lattice, column: Ordered, deviation: Range, error: f
 
 def total(rows: Selection, column: Ordered, *, ends: Range) -> tuple[float, Claim]:
     """E[value · 1_rows] for all rows with a value, where value = ends[0] + place · (ends[1] − ends[0])."""
-    where = place(column, rows.basis.rows[column.name])
-    estimate, low, high = moments.total(where, rows.near, rows.bound, float(column.weight), ends=ends)
+    estimate, low, high = moments.total(rows.places(column), rows.near, rows.bound, float(column.weight), ends=ends)
     how = "the mean of the column, with 0 for missing values, that a table within the bound can have"
     claims = [Claim(low, high, rows.bound, how)]
     lattice, error = rows.basis.lattice(column.name), rows.basis.moment_error

@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
 
 from certsynth.answers.boxes import Errors, Products
-from certsynth.answers.claims import conditional
+from certsynth.answers.claims import Range, conditional
 from certsynth.answers.lattices import Lattice, Points, figures_of_codes, off_lattice
-from certsynth.base.arrays import Floats
+from certsynth.base.arrays import Floats, Ints
 from certsynth.domain import Ordered
 from certsynth.queries.statistics import UNITS, places_in_units
 
@@ -23,7 +22,7 @@ class Bands:
     """`low[i]` and `high[i]` bound the share of the group's rows at point i of the column's line or above it.
 
     `places` are the points in [0, 1]; a value is at most `off` from its point. Point i stands for the values from
-    `first[i]` to `last[i]`.
+    `first[i]` to `last[i]`. `inner` and `outer` are the group's points, and `group` bounds its share of all rows.
     """
 
     places: Floats
@@ -32,6 +31,9 @@ class Bands:
     last: Floats
     low: Floats
     high: Floats
+    inner: Cumulated
+    outer: Cumulated
+    group: tuple[float, float]
 
     @classmethod
     def of(cls, lattice: Lattice, inner: Points, outer: Points, errors: Errors, group: tuple[float, float]) -> Bands:
@@ -40,10 +42,10 @@ class Bands:
         column, cells = lattice.columns[0], lattice.cells[0]
         assert isinstance(column, Ordered)
         line = len(cells.places)
-        low_below, low_above = _cumulated(lattice, inner[:line].reshape(line, -1), errors, -1.0)
-        high_below, high_above = _cumulated(lattice, outer[:line].reshape(line, -1), errors, 1.0)
-        above = np.maximum(low_above, 0.0), np.minimum(high_above, group[1])
-        below = np.maximum(low_below, 0.0), np.minimum(high_below, group[1])
+        sure, maybe = (Cumulated.of(lattice, each[:line].reshape(line, -1), errors) for each in (inner, outer))
+        every = np.arange(line + 1)
+        above = sure.between(every, line)[0], maybe.between(every, line)[1]
+        below = sure.between(0, every)[0], maybe.between(0, every)[1]
         low, high = conditional(above, below, group)
         low[0] = high[0] = 1.0
         low[-1] = high[-1] = 0.0
@@ -55,19 +57,32 @@ class Bands:
             last=last,
             low=np.maximum.accumulate(low[::-1])[::-1],
             high=np.minimum.accumulate(high),
+            inner=sure,
+            outer=maybe,
+            group=group,
         )
 
-    def mean(self, function: Callable[[Floats], Floats] | None = None) -> tuple[float, float]:
-        r"""The range of the mean of a function of the place of points, by default the place itself.
+    def mean(self) -> tuple[float, float]:
+        r"""The range of the mean place of points, :math:`p_0 + \sum_{i ≥ 1} (p_i − p_{i−1}) P(\text{point } ≥ i)`."""
+        steps, start = np.diff(self.places), float(self.places[0])
+        return start + float(np.dot(steps, self.low[1:-1])), start + float(np.dot(steps, self.high[1:-1]))
 
-        .. math:: E f = f(p_0) + \sum_{i ≥ 1} (f(p_i) − f(p_{i−1})) P(\text{point } ≥ i)
+    def mean_square(self, centre: float) -> tuple[float, float]:
+        """The range of the mean of (p − centre)² over points p.
+
+        The points nearest to the centre are an interval, however many: the share of rows outside of it is certified as
+        that of an interval, and as the sum of those below and above.
         """
-        values = self.places if function is None else function(self.places)
-        steps = np.diff(values)
-        low, high = self.low[1:-1], self.high[1:-1]
-        least = float(np.dot(np.maximum(steps, 0.0), low) - np.dot(np.maximum(-steps, 0.0), high))
-        most = float(np.dot(np.maximum(steps, 0.0), high) - np.dot(np.maximum(-steps, 0.0), low))
-        return float(values[0]) + least, float(values[0]) + most
+        order = np.argsort(np.abs(self.places - centre), kind="stable")
+        squares = (self.places[order] - centre) ** 2
+        start, end = np.minimum.accumulate(order)[:-1], np.maximum.accumulate(order)[:-1] + 1
+        inside = self.inner.between(start, end)[0], self.outer.between(start, end)[1]
+        outside = self.inner.beyond(start, end)[0], self.outer.beyond(start, end)[1]
+        low, high = conditional(outside, inside, self.group)
+        low = np.maximum(low, self.low[end] + 1.0 - self.high[start])
+        high = np.minimum(high, self.high[end] + 1.0 - self.low[start])
+        steps = np.diff(squares)
+        return float(squares[0] + np.dot(steps, low)), float(squares[0] + np.dot(steps, high))
 
     def quantile(self, p: float) -> tuple[float, float]:
         """The lowest and the highest value that a p-quantile can be, under any convention."""
@@ -76,20 +91,39 @@ class Bands:
         return float(self.first[over[-1]]), float(self.last[under[0] - 1])
 
 
-def _cumulated(lattice: Lattice, points: Points, errors: Errors, sign: float) -> tuple[Floats, Floats]:
-    """For i = 0, 1, …: the shares of the group's rows below point i of the line, and of those at it or above, plus `sign`
-    times the error of each. A run of points with the same set of the other column is one product below every i."""
-    counts = lattice.counts[: len(points)].reshape(points.shape)
-    mass = np.append(0.0, np.cumsum(np.where(points, counts, 0).sum(axis=1))) / lattice.rows
-    starts = np.flatnonzero(np.append(True, (points[1:] != points[:-1]).any(axis=1)))
-    each = np.array([_interval_error(lattice, points[start], errors) for start in starts])
-    begun = np.zeros(len(points) + 1)
-    begun[starts + 1] = each
-    ended = np.zeros(len(points) + 1)
-    ended[np.append(starts[1:], len(points)) - 1] = each
-    below = mass + sign * np.cumsum(begun)
-    above = mass[-1] - mass + sign * np.cumsum(ended[::-1])[::-1]
-    return below, above
+@dataclass(frozen=True, slots=True, eq=False)
+class Cumulated:
+    """Shares of synthetic rows at some points, by intervals of the first column, and their errors.
+
+    `mass[i]` is the share below point i of the line. A run of points with the same set of the other column is one
+    product: `begun[i]` adds up the errors of the runs that begin below point i, `ended[i]` of those that end there.
+    """
+
+    mass: Floats
+    begun: Floats
+    ended: Floats
+
+    @classmethod
+    def of(cls, lattice: Lattice, points: Points, errors: Errors) -> Cumulated:
+        counts = lattice.counts[: len(points)].reshape(points.shape)
+        mass = np.append(0.0, np.cumsum(np.where(points, counts, 0).sum(axis=1))) / lattice.rows
+        starts = np.flatnonzero(np.append(True, (points[1:] != points[:-1]).any(axis=1)))
+        each = np.array([_interval_error(lattice, points[start], errors) for start in starts])
+        begun, ended = np.zeros(len(points) + 1), np.zeros(len(points) + 1)
+        begun[starts + 1] = each
+        ended[np.append(starts[1:], len(points))] = each
+        return cls(mass, np.cumsum(begun), np.cumsum(ended))
+
+    def between(self, start: Ints | int, end: Ints | int) -> Range:
+        """The range of the private share from point `start` to before point `end`."""
+        found = self.mass[end] - self.mass[start]
+        error = np.where(np.less(start, end), self.begun[end] - self.ended[start], 0.0)
+        return np.maximum(found - error, 0.0), found + error
+
+    def beyond(self, start: Ints, end: Ints) -> Range:
+        """The range of the private share below point `start` and from point `end` on."""
+        below, above = self.between(0, start), self.between(end, len(self.mass) - 1)
+        return below[0] + above[0], below[1] + above[1]
 
 
 def _interval_error(lattice: Lattice, pattern: np.ndarray, errors: Errors) -> float:

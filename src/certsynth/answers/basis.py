@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from certsynth.answers.boxes import Errors
+from certsynth.answers.kernels import merge_rows
 from certsynth.answers.lattices import Lattice, Points, has_monotone_codes
 from certsynth.answers.nearness import Nearness
 from certsynth.base.arrays import Floats
@@ -44,6 +45,19 @@ class _Figures(dict[str, Floats]):
             found = np.where(np.isnan(written) & ~np.isnan(clean), float(column.low), written)
         self[name] = found
         return found
+
+
+@dataclass(frozen=True, eq=False)
+class Distinct:
+    """Distinct combinations of values of some columns, and their shares of all rows."""
+
+    columns: Mapping[str, Column]
+    rows: Mapping[str, Floats]
+    shares: Floats
+
+    @cached_property
+    def nearness(self) -> Nearness:
+        return Nearness(self.columns, self.rows)
 
 
 @dataclass(frozen=True, eq=False)
@@ -89,6 +103,18 @@ class Basis:
     @cached_property
     def nearness(self) -> Nearness:
         return Nearness(self.columns, self.rows)
+
+    @cached_property
+    def _distinct(self) -> dict[tuple[str, ...], Distinct]:
+        return {}
+
+    def distinct(self, names: Iterable[str]) -> Distinct:
+        """The distinct combinations of values of some columns among the rows, and their shares."""
+        wanted = tuple(sorted(set(names)))
+        if wanted not in self._distinct:
+            arrays, shares = merge_rows(*(self.rows[name] for name in wanted))
+            self._distinct[wanted] = Distinct(self.columns, dict(zip(wanted, arrays, strict=True)), shares)
+        return self._distinct[wanted]
 
     # ------------------------------------------------------------ bounds on shares, group totals and moments
 

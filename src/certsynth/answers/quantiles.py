@@ -8,9 +8,8 @@ import numpy as np
 
 from certsynth.answers.basis import place
 from certsynth.answers.claims import Claim, intersect
-from certsynth.answers.kernels import largest_total, merge_rows
+from certsynth.answers.kernels import largest_total
 from certsynth.answers.lattices import figures_of_codes, lattice_of
-from certsynth.answers.nearness import Nearness
 from certsynth.answers.selection import Selection
 from certsynth.base.arrays import Floats
 from certsynth.domain import Ordered
@@ -19,9 +18,10 @@ from certsynth.domain.condition import And, Comparison, Condition, Linear
 
 def quantile_of(rows: Selection, column: Ordered, p: float) -> tuple[float, Claim]:
     """The p-quantile of the synthetic rows in the column's own units, and a claim about that of the private rows."""
-    present = rows.basis.rows[column.name][rows.near.inside]
-    values, counts = np.unique(present, return_counts=True)
-    estimate = float(values[np.searchsorted(np.cumsum(counts) / len(present), p - 1e-12)])
+    figures = rows.rows.rows[column.name]
+    values, which = np.unique(figures[rows.near.inside], return_inverse=True)
+    mass = np.cumsum(np.bincount(which, rows.near.shares[rows.near.inside]))
+    estimate = float(values[min(np.searchsorted(mass, (p - 1e-12) * mass[-1]), len(values) - 1)])
     how = "the lowest and the highest quantile that a table within the bound can have"
     ends = _of_all(rows, column, p) if rows.group is None else _within(rows, column, p)
     claims = [Claim(*ends, rows.bound, how)]
@@ -34,9 +34,10 @@ def quantile_of(rows: Selection, column: Ordered, p: float) -> tuple[float, Clai
 
 
 def _of_all(rows: Selection, column: Ordered, p: float) -> tuple[float, float]:
-    figures, low, high = rows.basis.rows[column.name], float(column.low), float(column.high)
-    values, counts = np.unique(figures[~np.isnan(figures)], return_counts=True)
-    ends = quantile(place(column, values), counts / len(figures), p, rows.bound / float(column.weight))
+    figures, low, high = rows.rows.rows[column.name], float(column.low), float(column.high)
+    order = np.argsort(figures)[: np.count_nonzero(~np.isnan(figures))]  # missing values come last
+    where, shares = place(column, figures[order]), rows.rows.shares[order]
+    ends = quantile(where, shares, p, rows.bound / float(column.weight))
     least, most = (low + x * (high - low) for x in ends)
     if column.whole:
         slack = 1e-6 + 1e-15 * (high - low + abs(low))  # converting to a place and back may change the last bits
@@ -47,12 +48,9 @@ def _of_all(rows: Selection, column: Ordered, p: float) -> tuple[float, float]:
 def _within(rows: Selection, column: Ordered, p: float) -> tuple[float, float]:
     r"""The quantiles of tables within the bound in a group A: at most v if no table has
     :math:`E[(1_{y > v} − (1 − p)) 1_A] ≥ 0`, and at least v alike. Thresholds v are those of the lattice."""
-    condition, basis = rows.condition, rows.basis
+    condition = rows.condition
     assert condition is not None
-    names = sorted(rows.names)
-    arrays, weights = merge_rows(*(basis.rows[name] for name in names))
-    near = Nearness(basis.columns, dict(zip(names, arrays, strict=True)))
-    away = near.rest(condition)
+    near, weights, away = rows.rows.nearness, rows.near.shares, rows.near.away
     first, last = figures_of_codes(column, lattice_of(column, 1))
 
     def possible(sign: str, value: float, gain: float) -> bool:

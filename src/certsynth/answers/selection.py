@@ -6,10 +6,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
+import numpy as np
+
 from certsynth.answers import shares
 from certsynth.answers.bands import Bands
-from certsynth.answers.basis import Basis
+from certsynth.answers.basis import Basis, Distinct, place
 from certsynth.answers.moments import Group
+from certsynth.base.arrays import Floats
 from certsynth.domain import Column, Ordered
 from certsynth.domain.condition import And, Condition, Missing, Not
 
@@ -40,13 +43,22 @@ class Selection:
         return self.basis.bound(self.names)
 
     @cached_property
+    def rows(self) -> Distinct:
+        """The distinct synthetic rows, of the columns that matter."""
+        return self.basis.distinct(self.names)
+
+    @cached_property
     def near(self) -> Group:
-        """The rows, and the distances of all rows to them and to the rest."""
-        if self.condition is None:
-            return Group.all(self.basis.size)
-        near = self.basis.nearness
-        inside = self.condition.holds(self.basis.rows) > 0
-        return Group(inside, near.satisfied(self.condition), near.rest(self.condition))
+        """The selected rows among the distinct ones, and the distances of all to them and to the rest."""
+        size, shares, condition = len(self.rows.shares), self.rows.shares, self.condition
+        if condition is None:
+            return Group(shares, np.ones(size, bool), np.zeros(size), np.full(size, np.inf))
+        near = self.rows.nearness
+        return Group(shares, condition.holds(self.rows.rows) > 0, near.satisfied(condition), near.rest(condition))
+
+    def places(self, column: Ordered) -> Floats:
+        """The places in [0, 1] of the distinct rows."""
+        return place(column, self.rows.rows[column.name])
 
     @cached_property
     def share(self) -> tuple[float, float]:

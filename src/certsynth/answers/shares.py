@@ -34,8 +34,9 @@ def _by_distance(basis: Basis, condition: Condition) -> Claim:
     r"""P(condition): at most :math:`\min_τ E_μ (1 − d(x, A)/τ)^+ + b/τ` with A the rows that satisfy it; at least 1
     minus the same bound for all other rows, including those where it is unknown."""
     bound = basis.bound(condition.columns)
-    high = largest_share(basis.nearness.satisfied(condition), bound)
-    low = 1.0 - largest_share(basis.nearness.rest(condition), bound)
+    rows = basis.distinct(condition.columns)
+    high = largest_share(rows.nearness.satisfied(condition), bound, rows.shares)
+    low = 1.0 - largest_share(rows.nearness.rest(condition), bound, rows.shares)
     return Claim(max(low, 0.0), high, bound, WITHIN_DISTANCE)
 
 
@@ -60,10 +61,10 @@ def share_within(basis: Basis, condition: Condition, group: Condition) -> tuple[
     inside, among = condition.holds(basis.rows) > 0, group.holds(basis.rows) > 0
     if not among.any():
         raise InputError(EMPTY)
-    near, away = basis.nearness, basis.nearness.rest(group)
     both, other = And((condition, group)), And((Rest(condition), group))
-    bound = basis.bound(both.columns)
-    (to_both, to_other, away), weights = merge_rows(near.satisfied(both), near.satisfied(other), away)
+    bound, rows = basis.bound(both.columns), basis.distinct(both.columns)
+    distances = [rows.nearness.satisfied(both), rows.nearness.satisfied(other), rows.nearness.rest(group)]
+    (to_both, to_other, away), weights = merge_rows(*distances, shares=rows.shares)
     high = largest_mean(lifts.indicator(to_both, to_other), away, weights, bound, low=0.0, high=1.0)
     low = 1.0 - largest_mean(lifts.indicator(to_other, to_both), away, weights, bound, low=0.0, high=1.0)
     claims = [Claim(max(low, 0.0), min(high, 1.0), bound, f"{WITHIN_DISTANCE} of the group")]

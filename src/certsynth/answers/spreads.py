@@ -7,7 +7,6 @@ import math
 import numpy as np
 
 from certsynth.answers import averages, moments
-from certsynth.answers.basis import place
 from certsynth.answers.claims import Claim, intersect, quotient
 from certsynth.answers.lattices import Lattice, off_lattice
 from certsynth.answers.selection import Selection
@@ -23,8 +22,7 @@ Range = tuple[float, float]
 
 def variance(rows: Selection, column: Ordered) -> tuple[float, Claim]:
     """The variance of the synthetic rows, and a claim about that of the private rows."""
-    where, weight = place(column, rows.basis.rows[column.name]), float(column.weight)
-    estimate, low, high = moments.variance(where, rows.near, rows.bound, weight)
+    estimate, low, high = moments.variance(rows.places(column), rows.near, rows.bound, float(column.weight))
     how = "the largest and the smallest variance that a table within the bound can have, or a little beyond"
     claims = [Claim(low, high, rows.bound, how)]
     mean = averages.mean(rows, column)[1]
@@ -57,12 +55,10 @@ def _by_bands(rows: Selection, column: Ordered, mean: Claim) -> list[Claim]:
         return []
     bands, error = found
     ends = mean.low - bands.off, mean.high + bands.off
-
-    def square(c: float) -> Range:
-        return bands.mean(lambda x: (x - c) ** 2)
-
-    most = min(square(float(c))[1] for c in np.linspace(*ends, CENTRES))
-    least = max(square(c)[0] - max((end - c) ** 2 for end in ends) for c in (*ends, sum(ends) / 2))
+    centres = [float(c) for c in np.linspace(*ends, CENTRES)]
+    squares = [bands.mean_square(c) for c in centres]
+    most = min(high for _, high in squares)
+    least = max(low - max((end - c) ** 2 for end in ends) for c, (low, _) in zip(centres, squares, strict=True))
     return [_off_points(least, most, bands.off, error, "the certified shares of rows above each value, added up")]
 
 
@@ -77,7 +73,7 @@ def covariance(
 ) -> tuple[float, Claim, tuple[float, Claim], tuple[float, Claim]]:
     """The covariance of the synthetic rows, a claim about that of the private rows, and both variances."""
     columns = (first, second)
-    places = tuple(place(column, rows.basis.rows[column.name]) for column in columns)
+    places = rows.places(first), rows.places(second)
     weights = float(first.weight), float(second.weight)
     alone = [Selection(rows.basis, (column,)) if rows.condition is None else rows for column in columns]
     means = [averages.mean(each, column) for each, column in zip(alone, columns, strict=True)]
