@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
-from certsynth.answers import functions, moments, quantiles, queries, shares
+from certsynth.answers import functions, moments, quantiles, shares, silence
 from certsynth.answers.answer import Answer, Value, day, outward
 from certsynth.answers.basis import Basis, place, span
 from certsynth.answers.moments import Group
-from certsynth.answers.queries import Query
+from certsynth.answers.queries import Difference, Query
 from certsynth.answers.shares import Interval
 from certsynth.domain import Category, Column, Ordered
 from certsynth.domain.condition import And, Comparison, Condition, Linear, Missing, Not
@@ -28,7 +28,8 @@ OVER_PRESENT = " over rows with a value"
 class _Found:
     """An interval, its unit and its possible range [least, most].
 
-    `column` is set if the values are converted to its dates, labels or whole numbers; `counted` if they count rows.
+    `column` is set if the values are converted to its dates, labels or whole numbers; `counted` if they are whole.
+    `nothing` says why the interval is the whole range, if the evaluation knows a reason.
     """
 
     interval: Interval
@@ -39,24 +40,34 @@ class _Found:
     most: float = math.inf
     column: Ordered | None = None
     counted: bool = False
+    nothing: str = ""
 
 
-def answer(basis: Basis, text: str) -> Answer:
-    """Answer a query, or raise an `InputError` that says what to write instead."""
-    if not isinstance(text, str):
-        raise InputError('a query is a text such as "mean(age)", or a function with its columns.')
-    shown = " ".join(text.split())
-    try:
-        query = queries.parse(text)
-        queries.check_names(query, basis.schema.names)
-        with np.errstate(over="ignore", invalid="ignore"):  # results that are not finite are refused below
-            found = getattr(_Evaluator(basis, query), query.statistic)()
-        if not all(map(math.isfinite, found.interval)):
-            raise InputError("the answer is too large for a float; ask for a smaller multiple of the column.")
-    except InputError as error:
-        raise InputError(f"{shown[:80]}: {error}") from None
+def evaluate(basis: Basis, query: Query) -> _Found:
+    """Evaluate one statistic, or raise an `InputError` that says what to write instead."""
+    return finite(lambda: getattr(_Evaluator(basis, query), query.statistic)())
+
+
+def evaluate_share(basis: Basis, condition: Condition, group: Node | None) -> _Found:
+    """The share of rows that satisfy a condition, as `fraction` evaluates it."""
+    return finite(lambda: _Evaluator(basis, Query("fraction", (), group)).share_of(condition))
+
+
+def finite(evaluation: Callable[[], _Found]) -> _Found:
+    with np.errstate(over="ignore", invalid="ignore"):  # results that are not finite are refused below
+        found = evaluation()
+    if not all(map(math.isfinite, found.interval)):
+        raise InputError("the answer is too large for a float; ask for a smaller multiple of the column.")
+    return found
+
+
+def to_answer(basis: Basis, query: Query | Difference, found: _Found, shown: str) -> Answer:
+    """The answer in its own units; `shown` is the text of the query."""
     estimate, low, high = _in_units(found)
-    return Answer(shown, estimate, low, high, basis.confidence, found.how, found.unit, found.bound)
+    nothing = ""
+    if silence.is_whole_range(found.interval, found.least, found.most):
+        nothing = found.nothing or silence.reason(basis, query, found.bound)
+    return Answer(shown, estimate, low, high, basis.confidence, found.how, found.unit, found.bound, nothing)
 
 
 def answer_function(
@@ -92,7 +103,7 @@ def _in_units(found: _Found) -> tuple[Value, Value, Value]:
     if column is None:
         return float(min(max(estimate, low), high)), float(low), float(high)
     if column.kind == "date":
-        slack = 1e-6 if float(low).is_integer() and float(high).is_integer() else 0.0
+        slack = 1e-3 if all(float(end).is_integer() for end in found.interval[1:]) else 0.0
         return day(math.floor(estimate + 0.5)), day(math.floor(low + slack)), day(math.ceil(high - slack))
     if column.kind == "ordinal":
         return tuple(column.values[round(x)] for x in (estimate, low, high))  # type: ignore[return-value]
@@ -111,7 +122,9 @@ class _Evaluator:
     # ------------------------------------------------------------ shares
 
     def fraction(self) -> _Found:
-        condition = self.reader.condition(self.query.arguments[0])
+        return self.share_of(self.reader.condition(self.query.arguments[0]))
+
+    def share_of(self, condition: Condition) -> _Found:
         if self.group is None:
             bound = self.basis.bound(condition.columns)
             return self._share(shares.share(self.basis, condition, bound), bound)
