@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import functools
 import itertools
-from collections import Counter
 from fractions import Fraction
 
 import numpy as np
@@ -18,10 +17,10 @@ from certsynth.certificate.comparison import Distance, distances
 from certsynth.certificate.direct import (
     COUNT_WEIGHT,
     LOSS_UNITS,
-    SINGLE_SHARE,
     bounds,
     distances_to_empty,
     exact_query,
+    joint_sensitivity,
     moved_weight,
 )
 from certsynth.domain import Schema
@@ -154,7 +153,7 @@ def test_no_pair_of_neighbours_moves_the_query_by_more_than_its_sensitivity(case
                     losses = [abs(x - y) for x, y in zip(query.losses, other.losses, strict=True)]
                     assert sum(changes) <= query.sensitivity.l1
                     assert sum(change**2 for change in changes) <= query.sensitivity.l2_squared
-                    assert max(losses) <= query.loss_sensitivity
+                    assert all(change <= most for change, most in zip(changes, query.changes, strict=True))
                     largest, pairs = max(largest, *losses), pairs + 1
     assert pairs > 200
     assert largest >= LOSS_UNITS  # one row can move the loss by a whole row: the sensitivity is not padded
@@ -166,9 +165,9 @@ def test_the_stated_sensitivity_counts_every_coordinate():
     query = _query(fine, [(1.0, 0)], theirs, Neighbours.REPLACE_ONE, per_subset=True)
     assert moved_weight(fine) == 1
     loss, moved = LOSS_UNITS + LOSS_UNITS // 4, LOSS_UNITS // 4
-    assert query.sensitivity == Sensitivity(2 * loss + moved, 2 * loss**2 + moved**2)
+    assert query.sensitivity == Sensitivity(2 * loss + moved, 2 * loss**2 + moved**2, each=loss)
     upper = _query(fine, [(1.0, 0)], theirs, Neighbours.REPLACE_ONE, per_subset=True, two_sided=False)
-    assert upper.sensitivity == Sensitivity(2 * loss, 2 * loss**2)
+    assert upper.sensitivity == Sensitivity(2 * loss, 2 * loss**2, each=loss)
     assert upper.values == query.losses
 
 
@@ -207,27 +206,41 @@ def test_both_bounds_hold_as_often_as_they_say(schema, table, neighbours, budget
     assert failures(LyingNoise(40)) > allowed
 
 
-@pytest.mark.parametrize("runs", [10_000, pytest.param(200_000, marks=pytest.mark.slow)])
-@pytest.mark.parametrize("share", [1 - SINGLE_SHARE, SINGLE_SHARE], ids=["subsets", "single columns"])
+@pytest.mark.parametrize("runs", [2_000, pytest.param(50_000, marks=pytest.mark.slow)])
 @pytest.mark.parametrize("unit", list(Unit))
 @pytest.mark.parametrize("neighbours", list(Neighbours))
-def test_the_bound_of_a_release_is_too_low_no_more_often_than_it_says(neighbours, unit, share, runs):
-    """The noise alone, many times; where the number of rows is known the slack is no larger than it must be."""
-    rows, beta = 600, Fraction(1, 20) * DIRECT_BETA * share
+def test_some_bound_of_a_release_is_too_low_no_more_often_than_it_says(neighbours, unit, runs):
+    """The noise alone, many times; where the number of rows is known the slack is no larger than it must be in ε."""
+    rows, beta = 600, Fraction(1, 20) * DIRECT_BETA
     fine = LatticeQuery.of(WOVEN, [(0, 1)])
-    loss, count = LOSS_UNITS * rows * 3 // 10, int(LOSS_UNITS * COUNT_WEIGHT)
     hidden = neighbours is Neighbours.ADD_REMOVE
-    change = Sensitivity(LOSS_UNITS + hidden * count, LOSS_UNITS**2 + hidden * count**2)
-    budget = Budget(Fraction(1, 10) * share, unit)
-    noised = ExactNoise().add(np.repeat([loss, count * rows], runs), sensitivity=change, budget=budget)
+    count = int(LOSS_UNITS * COUNT_WEIGHT)
+    exact = np.array([LOSS_UNITS * rows * 3 // 10] * 4 + [count * rows] * hidden)
+    change = joint_sensitivity([LOSS_UNITS] * 4 + [count] * hidden)
+    budget = Budget(Fraction(1, 10), unit)
     failures = 0
-    for noisy_loss, noisy_count in noised.values.reshape(2, runs).T.tolist():
-        values = (noisy_loss, noisy_count) if hidden else (noisy_loss,)
-        noisy = NoisyScalars(values, noised.scale, Guarantee(budget, neighbours))
-        made = bounds(fine, None, noisy, rows=rows, beta=beta, losses=1, stretch=Fraction(1), two_sided=False)
-        failures += made.bound < 0.3
+    noise = ExactNoise()
+    for _ in range(runs):
+        noised = noise.add(exact, sensitivity=change, budget=budget)
+        noisy = NoisyScalars(
+            tuple(noised.values.tolist()), noised.scale, Guarantee(budget, neighbours), sensitivity=change
+        )
+        made = bounds(
+            fine,
+            None,
+            noisy,
+            rows=rows,
+            beta=beta,
+            losses=1,
+            stretch=Fraction(1),
+            two_sided=False,
+            single=True,
+            statistics=("share_of_one_column", "moment"),
+        )
+        failures += min(made.bound, made.single.bound, *(each.bound for each in made.statistics.values())) < 0.3
     assert failures <= failures_allowed(runs, float(beta))
-    assert hidden or runs - failures <= failures_allowed(runs, float(1 - beta))
+    if unit is Unit.EPSILON and not hidden:
+        assert runs - failures <= failures_allowed(runs, float(1 - beta))
 
 
 @pytest.mark.parametrize("unit", list(Unit))
@@ -274,7 +287,7 @@ def test_the_query_without_noise_is_the_true_loss():
     private, synthetic = people(400), people(300, seed=7)
     true = evaluate(private, synthetic, MIXED)
     made = certify(private, synthetic, MIXED, epsilon=1, noise=NoNoise())
-    assert max(made.whole.estimates) == pytest.approx(true.upper, abs=2e-5)
+    assert made.direct.whole.estimate == pytest.approx(true.upper, abs=2e-5)
     assert made.bound > true.upper
     assert made.lower < true.lower
 
@@ -315,7 +328,7 @@ def test_a_single_column_is_never_bounded_worse_than_a_pair_that_holds_it():
     """Its own noise may say more: then the bound of the pairs serves."""
     for seed in range(20):
         made = certify(native(30), native(20, seed=2), NATIVE, epsilon=2, noise=SeededNoise(seed))
-        assert made.single_column_bound == min(made.single.bound, made.bound)
+        assert made.single_column_bound == min(made.direct.single.bound, made.bound)
 
 
 def test_a_solver_that_stops_early_is_caught_before_the_noise(monkeypatch):
@@ -353,11 +366,8 @@ def test_refuses_a_synthetic_table_without_rows():
 def test_the_budget_is_the_sum_of_what_the_mechanisms_returned():
     made = certify(native(30), native(20), NATIVE, epsilon="0.7")
     assert made.cost.spent == Budget(Fraction(7, 10))
-    parts = [made.whole.cost.spent.amount, made.single.cost.spent.amount]
-    assert Counter(parts) == Counter([Fraction(7, 20), Fraction(7, 20)])
     gaussian = certify(native(30), native(20), NATIVE, rho="0.7")
     assert gaussian.cost.spent == Budget(Fraction(7, 10), Unit.RHO)
-    assert Counter([gaussian.whole.cost.spent.amount, gaussian.single.cost.spent.amount]) == Counter(parts)
 
 
 @pytest.mark.parametrize("neighbours", list(Neighbours))

@@ -100,7 +100,7 @@ def document(
     whole = _direct(direct, 0.964, {unit: decimal_text(amount / 25)}) if direct else None
     one = _direct(single, 0.991, {unit: decimal_text(amount / 100)}) if direct and single else None
     return {
-        "format": "certsynth-certificate/2",
+        "format": "certsynth-certificate/3",
         "certsynth": "0.1.0",
         "table": {"name": schema.name, "unit": schema.unit, "columns": list(schema.names)},
         "privacy": {

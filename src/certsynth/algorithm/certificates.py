@@ -56,16 +56,14 @@ def plug_in_certificates(
     )
 
 
-def direct_certificates(
-    this: Run, counted: Counted, fitted: Fitted, *, alone: bool
-) -> tuple[Direct | None, Direct | None]:
-    """Measure the loss itself with noise, for all subsets and for single columns; None if it has no budget.
+def direct_certificate(this: Run, counted: Counted, fitted: Fitted, *, alone: bool) -> Direct | None:
+    """Measure the losses and the errors of statistics themselves, with noise; None if there is no budget for it.
 
     `alone`: there is no plug-in certificate, so the direct one has the whole failure probability.
     """
     settings, means = this.settings, this.means
     if not settings.certificate_share:
-        return None, None
+        return None
     return direct_bounds(
         this.lattice,
         this.private.placing,

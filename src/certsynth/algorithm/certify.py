@@ -6,7 +6,7 @@ import hashlib
 import json
 import sys
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import Any, Unpack
 
@@ -16,16 +16,20 @@ from certsynth.algorithm.declaration import takes
 from certsynth.algorithm.options import CertifyOptions
 from certsynth.algorithm.request import DEFAULT_CONFIDENCE, checked_budget, checked_subsets, select_final_columns
 from certsynth.algorithm.sizes import allowed_memory, check_lattice
+from certsynth.artefact.certificate import statistics_record
 from certsynth.base.progress import Progress, silent
+from certsynth.certificate.coverage import statistic_queries
 from certsynth.certificate.direct import (
     Direct,
-    certificate_shares,
+    SingleColumns,
+    bounds_single_columns,
     choice_sensitivity,
     direct_certificate,
     exact_query,
     single_columns,
 )
-from certsynth.certificate.passes import Batches, compare_tables
+from certsynth.certificate.passes import Batches, Comparison, collect_statistics, compare_tables
+from certsynth.certificate.statistics import StatisticMaxima
 from certsynth.domain import Schema
 from certsynth.mechanisms import Budget, Guarantee, Neighbours
 from certsynth.mechanisms.concentrated import Privacy, pure_epsilon
@@ -36,6 +40,7 @@ from certsynth.mechanisms.selection import choose_least, cost_of_choice
 from certsynth.mechanisms.spending import Spending
 from certsynth.queries.fine import PLACING_PHASE, LatticeQuery
 from certsynth.queries.tally import Rows, T, Tally, in_memory, tally_batches
+from certsynth.record.record import StatisticsRecord
 from certsynth.sources import cleaned, open_source, rows_of
 
 
@@ -43,39 +48,43 @@ from certsynth.sources import cleaned, open_source, rows_of
 class Certification:
     """Bounds on the distance of a synthetic table from the private one, all valid with probability `confidence`."""
 
-    whole: Direct
-    single: Direct | None
+    direct: Direct
     confidence: Fraction
     privacy: Privacy
 
     @property
     def cost(self) -> Guarantee:
         """The privacy cost of this certification."""
-        return Guarantee.composed([self.whole.cost] + ([self.single.cost] if self.single else []))
+        return self.direct.cost
 
     @property
     def bound(self) -> float:
-        """Upper bound on the error of every statistic of the covered subsets."""
-        return self.whole.bound
+        """Upper bound on the error of every smooth statistic of the covered subsets."""
+        return self.direct.bound
 
     @property
     def lower(self) -> float:
-        """Lower bound on the loss; a subset is at least as far off as each of its columns."""
-        return max([self.whole.lower] + ([self.single.lower] if self.single else []))
+        """Lower bound on the loss."""
+        return self.direct.lower
 
     @property
     def single_column_bound(self) -> float:
         """Upper bound for statistics of one column, which is no further off than any subset that contains it."""
-        if self.single is None:
-            return self.bound
-        return min(self.bound, self.single.bound)
+        single = self.direct.single
+        return self.bound if single is None else min(self.bound, single.bound)
+
+    @property
+    def statistics(self) -> StatisticsRecord:
+        """Upper bounds on the errors of shares, group totals and moments."""
+        return statistics_record(self.direct)
 
     def to_json(self) -> dict[str, Any]:
         """The output of `certsynth certify --json`, with the budget as exact texts."""
-        whole = self.whole
-        each = list(zip(whole.bounds, whole.lowers, strict=True))
+        direct = self.direct
+        each = direct.losses
         if len(each) == 1:  # the maximum bounds every subset from above, and none from below
-            each = [(whole.bound, whole.lower if len(whole.subsets) == 1 else 0.0)] * len(whole.subsets)
+            lower = direct.lower if len(direct.subsets) == 1 else 0.0
+            each = (replace(direct.whole, lower=lower),) * len(direct.subsets)
         return {
             "bound": self.bound,
             "lower": min(self.lower, self.bound),
@@ -83,9 +92,13 @@ class Certification:
             **self.privacy.describe(self.cost.spent),
             "neighbours": str(self.cost.neighbours),
             "single_column_bound": self.single_column_bound,
+            "statistics": {
+                name: {"bound": figure.bound, "lower": min(figure.lower, figure.bound)}
+                for name, figure in direct.statistics.items()
+            },
             "subsets": [
-                {"columns": list(columns), "bound": upper, "lower": lower}
-                for columns, (upper, lower) in zip(whole.subsets, each, strict=True)
+                {"columns": list(columns), "bound": loss.bound, "lower": loss.lower}
+                for columns, loss in zip(direct.subsets, each, strict=True)
             ],
         }
 
@@ -122,7 +135,7 @@ def certify(data: Any, synthetic: Any, schema: Schema, **options: Unpack[Certify
         sys.audit("certsynth.data.open")
         theirs = open_source(synthetic, what="synthetic table")
         ours = open_source(data, what="private data")
-        whole, single = direct_bounds(
+        direct = direct_bounds(
             fine,
             rows_of(ours, schema, PLACING_PHASE, hidden=neighbours is Neighbours.ADD_REMOVE, progress=progress),
             lambda: cleaned(theirs, schema),
@@ -134,7 +147,7 @@ def certify(data: Any, synthetic: Any, schema: Schema, **options: Unpack[Certify
             memory=memory,
             progress=progress,
         )
-        found = Certification(whole=whole, single=single, confidence=confidence, privacy=privacy)
+        found = Certification(direct=direct, confidence=confidence, privacy=privacy)
         spending.commit(hashlib.sha256(json.dumps(found.to_json(), sort_keys=True).encode()).hexdigest())
     return found
 
@@ -153,42 +166,53 @@ def direct_bounds(
     noise: Noise | None = None,
     memory: int | None = None,
     progress: Progress = silent,
-) -> tuple[Direct, Direct | None]:
-    """Direct certificates for the subsets of `fine` and, if these have more than one column, for single columns.
+) -> Direct:
+    """The direct certificate for the subsets of `fine`, for single columns, and for shares, totals and moments.
 
     `counted` is the noisy number of rows, if it is hidden and was measured earlier.
     """
-    for_all, for_single = certificate_shares(fine.marginals.subsets)
-    queries = [(fine, for_all, per_subset)]
-    if for_single:
-        queries.append((single_columns(fine), for_single, False))
-    answers = []
-    for bare, share, each in queries:
-        query = bare.with_nets(synthetic())  # never the private rows
-        compared = compare_tables(
+    table, memory = _public(synthetic), allowed_memory(memory)
+    statistics = StatisticMaxima()
+    wanted = list(statistic_queries(fine.schema, fine.marginals.subsets))
+
+    def compare(query: LatticeQuery, *, every: bool = False) -> Comparison:
+        """Losses of a query, and in the same pass the statistics on its lattice."""
+        shared = next((each for each in wanted if each.counts_like(query)), None)
+        if shared is not None:
+            wanted.remove(shared)
+        return compare_tables(
             query,
             private,
-            [_public(synthetic)],
-            memory=allowed_memory(memory),
-            every=each,
+            [table],
+            memory=memory,
+            every=every,
+            statistics=statistics if shared is not None else None,
             purpose="certify",
             progress=progress,
         )
-        answers.append(
-            direct_certificate(
-                query,
-                compared.found[0],
-                compared.rows,
-                budget=budget.share(share),
-                beta=beta * share,
-                neighbours=neighbours,
-                per_subset=each,
-                two_sided=two_sided,
-                counted=counted,
-                noise=noise,
-            )
-        )
-    return answers[0], answers[1] if len(answers) > 1 else None
+
+    fine = fine.with_nets(synthetic())  # never the private rows
+    compared = compare(fine, every=per_subset)
+    single = None
+    if bounds_single_columns(fine.marginals.subsets):
+        columns = single_columns(fine)
+        single = SingleColumns(columns, compare(columns).found[0])
+    for query in wanted:
+        collect_statistics(query, private, table, statistics, memory=memory, progress=progress)
+    return direct_certificate(
+        fine,
+        compared.found[0],
+        compared.rows,
+        budget=budget,
+        beta=beta,
+        neighbours=neighbours,
+        single=single,
+        statistics=statistics.losses,
+        per_subset=per_subset,
+        two_sided=two_sided,
+        counted=counted,
+        noise=noise,
+    )
 
 
 def _public(batches: Batches) -> Rows:

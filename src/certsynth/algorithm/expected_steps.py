@@ -9,8 +9,7 @@ from certsynth.algorithm.method import Method
 from certsynth.algorithm.settings import Settings
 from certsynth.algorithm.values import ExpectedLayer
 from certsynth.artefact.steps import (
-    LOSS_OF_ROWS,
-    LOSS_OF_SINGLES,
+    ERRORS_OF_ROWS,
     MEAN_DISPLACEMENT,
     ROW_COUNT,
     Expected,
@@ -18,7 +17,15 @@ from certsynth.artefact.steps import (
     choice_name,
     measurement_name,
 )
-from certsynth.certificate.direct import certificate_shares, choice_sensitivity, loss_sensitivity, single_columns
+from certsynth.certificate.coverage import statistic_names
+from certsynth.certificate.direct import (
+    bounds_single_columns,
+    choice_sensitivity,
+    joint_sensitivity,
+    loss_sensitivity,
+    single_columns,
+)
+from certsynth.certificate.skipping import LOSS_UNITS
 from certsynth.domain import Schema
 from certsynth.mechanisms import Measurement, Neighbours, Sensitivity
 from certsynth.mechanisms.measure import sensitivity
@@ -66,10 +73,12 @@ def expected_steps(
     if settings.displacement_share and (most := farthest(schema.measured, last.marginals)):
         add(MEAN_DISPLACEMENT, settings.displacement_share, most)
     if settings.certificate_share:
-        for_all, for_single = certificate_shares(settings.covered)
-        add(LOSS_OF_ROWS, settings.certificate_share * for_all, _change(fine, settings, rows))
-        if for_single:
-            add(LOSS_OF_SINGLES, settings.certificate_share * for_single, _change(single_columns(fine), settings, rows))
+        changes = [_change(fine, settings, rows)]
+        if bounds_single_columns(settings.covered):
+            changes.append(_change(single_columns(fine), settings, rows))
+        changes += [LOSS_UNITS] * len(statistic_names(schema, settings.covered))
+        share = budget.amount * settings.certificate_share
+        found.append(Expected(ERRORS_OF_ROWS, share, joint_sensitivity(changes), numbers=len(changes)))
     return found
 
 

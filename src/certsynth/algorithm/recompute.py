@@ -12,9 +12,10 @@ from certsynth.algorithm.method import checked_settings, method_named
 from certsynth.algorithm.settings import Settings
 from certsynth.algorithm.values import ExpectedLayer
 from certsynth.artefact import Release
-from certsynth.artefact.steps import LOSS_OF_ROWS, LOSS_OF_SINGLES, MEAN_DISPLACEMENT, PAIR_SCORES, ROW_COUNT, step_on
+from certsynth.artefact.steps import ERRORS_OF_ROWS, MEAN_DISPLACEMENT, PAIR_SCORES, ROW_COUNT, step_on
 from certsynth.base.progress import Progress, silent
-from certsynth.certificate.direct import Direct, bounds, certificate_shares, single_columns
+from certsynth.certificate.coverage import statistic_names
+from certsynth.certificate.direct import Direct, bounds, bounds_single_columns
 from certsynth.certificate.plug_in import PlugIn, Proxies, Proxy, plug_in
 from certsynth.certificate.seed import seed_of
 from certsynth.mechanisms import Neighbours, as_full_measurements
@@ -60,35 +61,26 @@ def recomputed(release: Release, rows: Sequence[np.ndarray], *, progress: Progre
     )
 
 
-def recomputed_direct(release: Release, settings: Settings) -> tuple[Direct | None, Direct | None]:
-    """The direct certificates from their noisy losses: of all subsets together, and of single columns."""
+def recomputed_direct(release: Release, settings: Settings) -> Direct | None:
+    """The direct certificate from its noisy integers; None if there is none."""
     privacy = release.record.privacy
+    if (noisy := step_on(privacy, ERRORS_OF_ROWS)) is None:
+        return None
     fine = LatticeQuery.of(release.schema, settings.covered, lattice_columns=settings.lattice_columns)
     alone = not settings.plug_in or as_full_measurements(release.measurements) is None
-    beta = settings.direct_beta(alone=alone)
-    counted = step_on(privacy, ROW_COUNT)
-    hidden = settings.neighbours is Neighbours.ADD_REMOVE
-    shares = certificate_shares(settings.covered)
-    found: list[Direct | None] = []
-    for what, share, bare in zip((LOSS_OF_ROWS, LOSS_OF_SINGLES), shares, (fine, single_columns(fine)), strict=True):
-        noisy = step_on(privacy, what)
-        if noisy is None:
-            found.append(None)
-            continue
-        found.append(
-            bounds(
-                bare,
-                None,
-                noisy,
-                rows=0 if hidden else privacy.rows or 0,
-                beta=beta * share,
-                losses=1,
-                stretch=Fraction(1),
-                two_sided=False,
-                counted=counted,
-            )
-        )
-    return found[0], found[1]
+    return bounds(
+        fine,
+        None,
+        noisy,
+        rows=0 if settings.neighbours is Neighbours.ADD_REMOVE else privacy.rows or 0,
+        beta=settings.direct_beta(alone=alone),
+        losses=1,
+        stretch=Fraction(1),
+        two_sided=False,
+        single=bounds_single_columns(settings.covered),
+        statistics=statistic_names(release.schema, settings.covered),
+        counted=step_on(privacy, ROW_COUNT),
+    )
 
 
 def stated_proxies(how: RecomputeRecord) -> Proxies:

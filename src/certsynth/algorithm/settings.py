@@ -210,7 +210,7 @@ class Settings:
 class Defaults:
     """Defaults of a method for open options."""
 
-    certificate_share: Fraction = Fraction(1, 20)
+    certificate_share: Fraction = Fraction(2, 25)
     confidence: Fraction = DEFAULT_CONFIDENCE
     mechanism: str | None = None
 

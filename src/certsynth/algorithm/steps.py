@@ -14,7 +14,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from certsynth.algorithm.certificates import (
-    direct_certificates,
+    direct_certificate,
     measure_displacement,
     plug_in_certificates,
 )
@@ -26,8 +26,7 @@ from certsynth.algorithm.task import Task
 from certsynth.algorithm.values import Certified, Chosen, Counted, Fitted, Measured, Outcome
 from certsynth.artefact import Release, certificate_record, cleaned_table
 from certsynth.artefact.steps import (
-    LOSS_OF_ROWS,
-    LOSS_OF_SINGLES,
+    ERRORS_OF_ROWS,
     MEAN_DISPLACEMENT,
     ROW_COUNT,
     Step,
@@ -139,15 +138,11 @@ def certify(this: Run, counted: Counted, measured: Measured, fitted: Fitted) -> 
     displaced = measure_displacement(this, measured)
     sys.audit("certsynth.certificate.compute")
     plugged = plug_in_certificates(this, measured, fitted, displaced)
-    whole, single = direct_certificates(this, counted, fitted, alone=not plugged)
-    noisy = {
-        MEAN_DISPLACEMENT: displaced,
-        LOSS_OF_ROWS: whole and whole.noisy,
-        LOSS_OF_SINGLES: single and single.noisy,
-    }
+    direct = direct_certificate(this, counted, fitted, alone=not plugged)
+    noisy = {MEAN_DISPLACEMENT: displaced, ERRORS_OF_ROWS: direct and direct.noisy}
     return Certified(
         certificate_record(
-            float(this.settings.confidence), plugged, whole, single, no_plug_in=this.settings.reason_for_no_plug_in
+            float(this.settings.confidence), plugged, direct, no_plug_in=this.settings.reason_for_no_plug_in
         ),
         tuple(Step.of_scalars(what, each) for what, each in noisy.items() if each),
     )

@@ -26,7 +26,7 @@ from certsynth.algorithm.recompute import (
 from certsynth.algorithm.record import pair_records, table_record
 from certsynth.algorithm.settings import Settings
 from certsynth.artefact import measurements as archive
-from certsynth.artefact.certificate import direct_record, fit_record, path_length
+from certsynth.artefact.certificate import direct_record, fit_record, path_length, statistics_record
 from certsynth.artefact.document import form_problem
 from certsynth.artefact.folder import SUMS, check_plain, check_sums, read_plain
 from certsynth.artefact.release import CSV, PARQUET, Release, croissant_bytes, package_bytes
@@ -423,23 +423,26 @@ def _figures(terms: Terms | PlugInTerms) -> list[float]:
 def _direct(release: Release) -> Answer:
     """The same computation, from the noisy losses: slack and bound follow from them, the confidence and the schema."""
     stated = release.record.certificate
-    whole, single = recomputed_direct(release, stated_settings(release))
-    for said, found in ((stated.direct, whole), (stated.single_column, single)):
+    direct = recomputed_direct(release, stated_settings(release))
+    figures = (direct.whole, direct.single) if direct else (None, None)
+    for said, found in zip((stated.direct, stated.single_column), figures, strict=True):
         if (said is None) != (found is None):
             return False, "there is a direct certificate too many, or one too few"
-        if said is None or found is None:
+        if said is None or found is None or direct is None:
             continue
-        again = direct_record(found)
+        again = direct_record(direct, found)
         if (said.confidence, said.epsilon, said.rho) != (again.confidence, again.epsilon, again.rho):
-            return False, f"the confidence or the {found.cost.spent.unit} is not its share of the whole"
+            return False, f"the confidence or the {direct.cost.spent.unit} is not its share of the whole"
         if not _close([said.bound], [again.bound]):
             return False, "a recomputed bound differs from the one stated"
         terms = [[each.terms.measured_loss, each.terms.slack] for each in (said, again)]
         if not _close(*terms):
             return False, "the recomputed loss or slack differs from the one stated"
-    if whole is None:
+    if stated.statistics != (statistics_record(direct) if direct else None):
+        return False, "a recomputed bound on shares, totals or moments differs from the one stated"
+    if direct is None:
         return True, "there is none, and nothing was spent on it"
-    return True, f"recomputed from its noisy loss: {upward(whole.bound)}"
+    return True, f"recomputed from its noisy integers: {upward(direct.bound)}"
 
 
 def _bound(release: Release) -> Answer:
@@ -466,7 +469,7 @@ def _bound(release: Release) -> Answer:
             return False, "the bound of a subset is not the smaller of its parts"
     if stated.confidence != float(release.record.asked.confidence):
         return False, "the stated confidence is not the one that was asked for"
-    failure = sum(1 - part.confidence for part in (plug, direct, single) if part)
+    failure = sum(1 - part.confidence for part in (plug, direct) if part)
     if abs(failure - (1 - stated.confidence)) > 1e-12:
         return False, "the parts fail together with another probability than the stated confidence allows"
     why = "the smaller of its parts" if complete or not plug else "the only part that covers all subsets"

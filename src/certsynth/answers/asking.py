@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 
 import numpy as np
 
-from certsynth.answers import averages, functions, moments, quantiles, queries, shares, spreads
+from certsynth.answers import averages, functions, moments, quantiles, shares, silence, spreads
 from certsynth.answers.answer import Answer, Value, day, outward
 from certsynth.answers.basis import Basis, span
 from certsynth.answers.claims import Claim, Interval
-from certsynth.answers.queries import Query
+from certsynth.answers.queries import Difference, Query
 from certsynth.answers.selection import Selection
 from certsynth.domain import Category, Column, Ordered
 from certsynth.domain.condition import Comparison, Condition, Linear
@@ -20,15 +20,13 @@ from certsynth.domain.expression import BadExpression, Chain, Constant, Name, No
 from certsynth.domain.meaning import Reader
 from certsynth.errors import InputError
 
-NOTHING = "tables within the bounds of this release have every possible value of it"
-
 
 @dataclass(frozen=True, slots=True)
 class _Found:
     """An interval, its unit and its possible range [least, most].
 
-    `column` is set if the values are converted to its dates, labels or whole numbers; `counted` if they count rows.
-    `nothing` says why, and what would help, if the interval is the whole range.
+    `column` is set if the values are converted to its dates, labels or whole numbers; `counted` if they are whole.
+    `nothing` says why the interval is the whole range, if the evaluation knows a reason.
     """
 
     interval: Interval
@@ -42,22 +40,31 @@ class _Found:
     nothing: str = ""
 
 
-def answer(basis: Basis, text: str) -> Answer:
-    """Answer a query, or raise an `InputError` that says what to write instead."""
-    if not isinstance(text, str):
-        raise InputError('a query is a text such as "mean(age)", or a function with its columns.')
-    shown = " ".join(text.split())
-    try:
-        query = queries.parse(text)
-        queries.check_names(query, basis.schema.names)
-        with np.errstate(over="ignore", invalid="ignore"):  # results that are not finite are refused below
-            found = _Evaluator(basis, query).evaluate()
-        if not all(map(math.isfinite, found.interval)):
-            raise InputError("the answer is too large for a float; ask for a smaller multiple of the column.")
-    except InputError as error:
-        raise InputError(f"{shown[:80]}: {error}") from None
+def evaluate(basis: Basis, query: Query) -> _Found:
+    """Evaluate one statistic, or raise an `InputError` that says what to write instead."""
+    return finite(lambda: getattr(_Evaluator(basis, query), query.statistic)())
+
+
+def evaluate_share(basis: Basis, condition: Condition, group: Node | None) -> _Found:
+    """The share of rows that satisfy a condition, as `fraction` evaluates it."""
+    return finite(lambda: _Evaluator(basis, Query("fraction", (), group)).share_of(condition))
+
+
+def finite(evaluation: Callable[[], _Found]) -> _Found:
+    with np.errstate(over="ignore", invalid="ignore"):  # results that are not finite are refused below
+        found = evaluation()
+    if not all(map(math.isfinite, found.interval)):
+        raise InputError("the answer is too large for a float; ask for a smaller multiple of the column.")
+    return found
+
+
+def to_answer(basis: Basis, query: Query | Difference, found: _Found, shown: str) -> Answer:
+    """The answer in its own units; `shown` is the text of the query."""
     estimate, low, high = _in_units(found)
-    return Answer(shown, estimate, low, high, basis.confidence, found.how, found.unit, found.bound)
+    nothing = ""
+    if silence.is_whole_range(found.interval, found.least, found.most):
+        nothing = found.nothing or silence.reason(basis, query, found.bound)
+    return Answer(shown, estimate, low, high, basis.confidence, found.how, found.unit, found.bound, nothing)
 
 
 def answer_function(
@@ -93,7 +100,7 @@ def _in_units(found: _Found) -> tuple[Value, Value, Value]:
     if column is None:
         return float(min(max(estimate, low), high)), float(low), float(high)
     if column.kind == "date":
-        slack = 1e-6 if float(low).is_integer() and float(high).is_integer() else 0.0
+        slack = 1e-3 if all(float(end).is_integer() for end in found.interval[1:]) else 0.0
         return day(math.floor(estimate + 0.5)), day(math.floor(low + slack)), day(math.ceil(high - slack))
     if column.kind == "ordinal":
         return tuple(column.values[round(x)] for x in (estimate, low, high))  # type: ignore[return-value]
@@ -109,24 +116,12 @@ class _Evaluator:
         self.reader = Reader(list(basis.schema))
         self.group = self.reader.condition(query.group) if query.group else None
 
-    def evaluate(self) -> _Found:
-        found: _Found = getattr(self, self.query.statistic)()
-        return replace(found, nothing=self._why_nothing(found))
-
-    def _why_nothing(self, found: _Found) -> str:
-        """Why the interval is all that is possible, and what would help; empty if it says something."""
-        _, low, high = found.interval
-        slack = 1e-9 * (found.most - found.least)
-        if not found.least < found.most or low > found.least + slack or high < found.most - slack:
-            return ""
-        if self.group is not None:
-            return f"{NOTHING}: the group may be too rare; ask about a larger group, or release with a larger ε or more rows"
-        return f"{NOTHING}; release with a larger ε, more rows, or a workload that names only the columns that matter"
-
     # ------------------------------------------------------------ shares
 
     def fraction(self) -> _Found:
-        condition = self.reader.condition(self.query.arguments[0])
+        return self.share_of(self.reader.condition(self.query.arguments[0]))
+
+    def share_of(self, condition: Condition) -> _Found:
         if self.group is None:
             return self._share(shares.share(self.basis, condition))
         return self._share(shares.share_within(self.basis, condition, self.group))

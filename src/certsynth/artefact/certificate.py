@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import Any
 
-from certsynth.certificate.direct import Direct
+from certsynth.certificate.coverage import STATISTICS
+from certsynth.certificate.direct import Direct, Figure
 from certsynth.certificate.plug_in import PlugIn, Proxy, Terms
 from certsynth.mechanisms import FullMeasurement, Measurement
 from certsynth.mechanisms.guarantee import decimal_text
@@ -23,6 +25,7 @@ from certsynth.record.record import (
     PlugInRecords,
     PlugInSubset,
     PlugInTerms,
+    StatisticsRecord,
     SubsetRecord,
 )
 from certsynth.transport import Path
@@ -45,7 +48,6 @@ def certificate_record(
     confidence: float,
     plug_in: Mapping[Proxy, PlugIn],
     direct: Direct | None = None,
-    single: Direct | None = None,
     *,
     no_plug_in: NoPlugIn = NO_PLUG_IN,
 ) -> CertificateRecord:
@@ -56,7 +58,8 @@ def certificate_record(
     if not plug_in and not direct:
         raise ValueError("neither a plug-in nor a direct certificate is given")
     plugged = PlugInRecords(**{proxy: plug_in_record(each) for proxy, each in plug_in.items()})
-    whole, one = (direct_record(each) if each else None for each in (direct, single))
+    whole = direct_record(direct, direct.whole) if direct else None
+    one = direct_record(direct, direct.single) if direct and direct.single else None
     plug = plugged.tightest
     leading: PlugInRecord | DirectRecord | None = plug
     if whole and (plug is None or whole.bound < plug.bound or not _covers(plug, direct)):
@@ -73,6 +76,7 @@ def certificate_record(
         single_column=one,
         plug_in=plugged,
         no_plug_in=None if plug_in else no_plug_in,
+        statistics=statistics_record(direct) if direct else None,
     )
 
 
@@ -90,15 +94,21 @@ def _subsets(plug: PlugInRecord | None, direct: Direct | None) -> tuple[SubsetRe
     return tuple(SubsetRecord(columns, min(own.get(columns, 1.0), most)) for columns in map(tuple, direct.subsets))
 
 
-def direct_record(direct: Direct) -> DirectRecord:
-    """Convert a direct certificate to its record."""
-    spent, estimate = direct.cost.spent, float(max(direct.estimates))
+def direct_record(direct: Direct, loss: Figure) -> DirectRecord:
+    """Convert a loss of a direct certificate to its record."""
+    spent = direct.cost.spent
     return DirectRecord(
-        bound=float(direct.bound),
+        bound=float(loss.bound),
         confidence=float(direct.confidence),
-        terms=DirectTerms(measured_loss=estimate, slack=float(direct.bound) - estimate),
+        terms=DirectTerms(measured_loss=loss.estimate, slack=float(loss.bound) - loss.estimate),
         **{str(spent.unit): decimal_text(spent.amount)},
     )
+
+
+def statistics_record(direct: Direct) -> StatisticsRecord:
+    """Convert the bounds on errors of statistics to their record."""
+    bounds: Mapping[str, Any] = dict.fromkeys(STATISTICS) | {k: each.bound for k, each in direct.statistics.items()}
+    return StatisticsRecord(**bounds)
 
 
 def plug_in_record(plug: PlugIn) -> PlugInRecord:

@@ -12,8 +12,8 @@ from certsynth.errors import InputError
 from certsynth.record.form import from_json, json_schema
 from certsynth.record.record import FORMAT, Record
 
-EARLIER_FORMAT = "certsynth-certificate/1"
-"""The format before this one, which lacks the noisy integers of direct certificates and of the number of rows."""
+EARLIER_FORMATS = ("certsynth-certificate/1", "certsynth-certificate/2")
+"""The formats before this one, which lack noisy integers that `verify` computes bounds from."""
 
 MAX_DEPTH = 16
 """Levels of nested objects and lists that are accepted: a certificate has eight."""
@@ -61,9 +61,9 @@ def read_document(content: bytes) -> dict[str, Any]:
     if not isinstance(document, dict) or not isinstance(stated, str):
         raise InputError("certificate.json is not a certificate of certsynth: it does not say its format.")
     if stated != FORMAT:
-        if stated == EARLIER_FORMAT:
+        if stated in EARLIER_FORMATS:
             raise InputError(
-                f"certificate.json is of another version of certsynth: {EARLIER_FORMAT} does not hold what verify "
+                f"certificate.json is of another version of certsynth: {stated} does not hold what verify "
                 f"computes {FORMAT} from. Verify it with the version that made it, or make the release anew."
             )
         known = "a certificate of another version of certsynth" if stated.startswith("certsynth-certificate/") else ""

@@ -15,7 +15,7 @@ from certsynth.queries.coding import MOVE_UNITS
 from certsynth.record.record import PrivacyRecord, SensitivityRecord, StepRecord
 
 ROW_COUNT, RESOLUTION_CHOICE, PAIR_SCORES = "number of rows", "choosing the resolution", "scores of pairs"
-MEAN_DISPLACEMENT, LOSS_OF_ROWS, LOSS_OF_SINGLES = "mean displacement", "loss of the rows", "loss of single columns"
+MEAN_DISPLACEMENT, ERRORS_OF_ROWS = "mean displacement", "errors of the rows"
 """Names, in the record, of the steps that are neither measurements nor choices among tables."""
 
 INTEGER_UNITS = {
@@ -23,8 +23,7 @@ INTEGER_UNITS = {
     RESOLUTION_CHOICE: Fraction(1),
     PAIR_SCORES: Fraction(1, 2 * SCORE_UNITS),
     MEAN_DISPLACEMENT: Fraction(1, MOVE_UNITS),
-    LOSS_OF_ROWS: Fraction(1, LOSS_UNITS),
-    LOSS_OF_SINGLES: Fraction(1, LOSS_UNITS),
+    ERRORS_OF_ROWS: Fraction(1, LOSS_UNITS),
 }
 """The quantity that 1 in a step's integers stands for: rows, occupied cells, or rows times a distance."""
 

@@ -1,16 +1,17 @@
-r"""The direct certificate: the loss itself, released with a little noise.
+r"""The direct certificate: the loss itself, and the largest errors of shares, totals and moments, with a little noise.
 
-For a fixed synthetic table the loss changes by at most 1/n when one private row changes, so it can be released at
-almost no cost. The proofs are in docs/explanation/proofs (sensitivity.md, direct.md). They require that the number that
-receives noise is an exact integer, computed from flows of proved optimality, on lattices and networks determined by the
-schema alone, or on nets determined by the schema and the synthetic table. This module ensures that.
+For a fixed synthetic table each of these numbers changes by at most 1/n when one private row changes, so they can be
+released at almost no cost, all with one draw of sup-norm noise. The proofs are in docs/explanation/proofs
+(sensitivity.md, direct.md, statistics.md). They require that a number that receives noise is an exact integer, computed
+from flows of proved optimality, on lattices and networks determined by the schema alone, or on nets determined by the
+schema and the synthetic table. This module ensures that.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from fractions import Fraction
 
 from certsynth.certificate.comparison import Distance, mean_moved
@@ -20,37 +21,26 @@ from certsynth.mechanisms.guarantee import Budget, Guarantee, Neighbours, Sensit
 from certsynth.mechanisms.samplers import Noise
 from certsynth.mechanisms.scalars import NoisyScalars, measure_scalars
 from certsynth.queries.fine import MOVE_UNITS, LatticeCounts, LatticeQuery
-from certsynth.queries.marginals import Subset
+from certsynth.queries.marginals import Subset, subsets_within
 from certsynth.transport import stretch_of
 
 MAX_MOVED_WEIGHT = 16
 """Largest factor by which the noise on distances to the lattice is smaller than that on the loss; the factor is limited
 so that it adds at most 1/32 of a row to the sensitivity (see `moved_weight`)."""
 
-SINGLE_SHARE = Fraction(1, 2)
-"""Share of the certificate's budget and failure probability for the bound on single columns.
-
-Means and shares of one column are the most frequent queries. With a share of 1/4 their bound was often no smaller than
-that for pairs, since its noise was three times as large (California, ε = 1: 0.0073 to 0.0081; 0.0045 with 1/2)."""
-
 COUNT_WEIGHT = Fraction(1, 4)
 """Weight of the number of rows under add/remove: it receives four times the noise of the loss, which it only
 divides."""
 
 
-def certificate_shares(subsets: Sequence[Subset]) -> tuple[Fraction, Fraction]:
-    """Shares of the budget, and of the failure probability, for all subsets together and for single columns.
-
-    Where no subset has more than one column, single columns need no certificate of their own.
-    """
-    single = SINGLE_SHARE if any(len(subset) > 1 for subset in subsets) else Fraction(0)
-    return 1 - single, single
-
-
 def single_columns(fine: LatticeQuery) -> LatticeQuery:
     """The query for each single column of the subsets, on the lattice for one column."""
-    columns = sorted({j for subset in fine.marginals.subsets for j in subset})
-    return LatticeQuery.of(fine.schema, [(j,) for j in columns])
+    return LatticeQuery.of(fine.schema, subsets_within(fine.marginals.subsets, 1))
+
+
+def bounds_single_columns(subsets: Sequence[Subset]) -> bool:
+    """Whether single columns have a loss of their own: where no subset is wider, that of all subsets is the same."""
+    return any(len(subset) > 1 for subset in subsets)
 
 
 def loss_sensitivity(fine: LatticeQuery, synthetic_moved: Fraction, neighbours: Neighbours) -> int:
@@ -74,23 +64,48 @@ def choice_sensitivity(fine: LatticeQuery, neighbours: Neighbours) -> int:
 
 @dataclass(frozen=True, slots=True)
 class Query:
-    r"""The integers that receive noise, and their joint sensitivity.
+    r"""The integers that receive noise, and the change of each between neighbours.
 
     In multiples of 1/LOSS_UNITS rows: `losses`, n·(g_S + a_S + b_S) for each subset S or their maximum, where g_S is
     the flow between the tables on the lattice, and a_S and b_S are the mean distances of private and synthetic rows to
-    it; `moved`, the largest n·a_S times its weight, if a lower bound is needed; `count`, the number of rows times
-    COUNT_WEIGHT, if it is hidden and not measured yet. `loss_sensitivity` is that of a single loss.
+    it; `single`, the same maximum over single columns; `statistics`, the largest errors of shares, totals and moments,
+    by name; `moved`, the largest n·a_S times its weight, if a lower bound is needed; `count`, the number of rows times
+    COUNT_WEIGHT, if it is hidden and not measured yet.
     """
 
     losses: tuple[int, ...]
-    moved: int | None
-    count: int | None
-    loss_sensitivity: int
-    sensitivity: Sensitivity
+    changes: tuple[int, ...]
+    single: int | None = None
+    statistics: Mapping[str, int] = field(default_factory=dict)
+    moved: int | None = None
+    count: int | None = None
 
     @property
     def values(self) -> tuple[int, ...]:
-        return (*self.losses, *(value for value in (self.moved, self.count) if value is not None))
+        others = (self.single, *self.statistics.values(), self.moved, self.count)
+        return (*self.losses, *(value for value in others if value is not None))
+
+    @property
+    def sensitivity(self) -> Sensitivity:
+        return joint_sensitivity(self.changes)
+
+    @property
+    def loss_sensitivity(self) -> int:
+        """The sensitivity of a single loss."""
+        return self.changes[0]
+
+
+def joint_sensitivity(changes: Sequence[int]) -> Sensitivity:
+    """The sensitivity of integers that get noise together, given the largest change of each."""
+    return Sensitivity(sum(changes), sum(change**2 for change in changes), each=max(changes))
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class SingleColumns:
+    """The query for single columns, and their distances."""
+
+    fine: LatticeQuery
+    found: Sequence[Distance]
 
 
 def exact_query(
@@ -99,6 +114,8 @@ def exact_query(
     rows: int,
     *,
     neighbours: Neighbours,
+    single: SingleColumns | None = None,
+    statistics: Mapping[str, int] | None = None,
     per_subset: bool = False,
     two_sided: bool = True,
     counted: bool = False,
@@ -111,22 +128,18 @@ def exact_query(
     at most `far` from the lattice; on nets both terms together change by at most 1 plus `slack`. Maxima change by no
     more than their members, and rounding up preserves integer sensitivities. Distances to the lattice are not queried
     on nets. The maximum does not depend on skipped subsets. The number of rows is not queried if it was `counted`
-    before.
+    before. `statistics` are exact maxima in multiples of 1/LOSS_UNITS rows, each of which changes by at most one row.
     """
-    solved = [d for d in found if not d.skipped]
-    if per_subset and len(solved) < len(found):
+    if per_subset and any(d.skipped for d in found):
         raise ValueError("a loss per subset requires that no subset is skipped")
-    if not all(d.proved for d in solved):
-        raise SolverFailed(
-            "a transport problem was not solved to proved optimality, so the noise that it needs is unknown; nothing "
-            "was released, and the budget of the certificate counts as spent."
-        )
     two_sided = two_sided and not fine.wide
     far = Fraction(fine.farthest(), MOVE_UNITS)
-    losses = [loss_in_units(d.all, rows) for d in solved]
-    losses = losses if per_subset else [max(losses)]
-    of_one_loss = loss_sensitivity(fine, max(d.second_moved for d in found), neighbours)
-    changes = [of_one_loss] * len(losses)
+    losses = _losses(found, rows) if per_subset else [max(_losses(found, rows))]
+    changes = [_loss_change(fine, found, neighbours)] * len(losses)
+    if single is not None:
+        changes.append(_loss_change(single.fine, single.found, neighbours))
+    statistics = statistics or {}
+    changes += [LOSS_UNITS] * len(statistics)
     moved = count = None
     if two_sided:
         weight = moved_weight(fine)
@@ -137,11 +150,26 @@ def exact_query(
         changes.append(int(LOSS_UNITS * COUNT_WEIGHT))
     return Query(
         losses=tuple(losses),
+        changes=tuple(changes),
+        single=None if single is None else max(_losses(single.found, rows)),
+        statistics=statistics,
         moved=moved,
         count=count,
-        loss_sensitivity=of_one_loss,
-        sensitivity=Sensitivity(sum(changes), sum(change**2 for change in changes)),
     )
+
+
+def _losses(found: Sequence[Distance], rows: int) -> list[int]:
+    solved = [d for d in found if not d.skipped]
+    if not all(d.proved for d in solved):
+        raise SolverFailed(
+            "a transport problem was not solved to proved optimality, so the noise that it needs is unknown; nothing "
+            "was released, and the budget of the certificate counts as spent."
+        )
+    return [loss_in_units(d.all, rows) for d in solved]
+
+
+def _loss_change(fine: LatticeQuery, found: Sequence[Distance], neighbours: Neighbours) -> int:
+    return loss_sensitivity(fine, max(d.second_moved for d in found), neighbours)
 
 
 def moved_weight(fine: LatticeQuery) -> int:
@@ -151,17 +179,27 @@ def moved_weight(fine: LatticeQuery) -> int:
 
 
 @dataclass(frozen=True, slots=True)
-class Direct:
-    """Bounds on the loss in each subset (a single entry for the maximum), all valid simultaneously.
+class Figure:
+    """A noisy number as a share of rows, with bounds on its exact value. The estimate is unbiased."""
 
-    `estimates` are the noisy losses, which are unbiased; a bound is an estimate plus its slack. `noisy` holds the
-    integers from which everything else is computed.
+    estimate: float
+    bound: float
+    lower: float = 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class Direct:
+    """Bounds on the loss in each subset (a single entry for the maximum) and in single columns, and on the errors of
+    `statistics`, all valid simultaneously.
+
+    `single` is None if no subset has more than one column. `noisy` holds the integers from which everything else is
+    computed.
     """
 
     subsets: tuple[tuple[str, ...], ...]
-    bounds: tuple[float, ...]
-    lowers: tuple[float, ...]
-    estimates: tuple[float, ...]
+    losses: tuple[Figure, ...]
+    single: Figure | None
+    statistics: Mapping[str, Figure]
     confidence: Fraction
     noisy: NoisyScalars
 
@@ -174,12 +212,17 @@ class Direct:
         return self.noisy.releasable
 
     @property
+    def whole(self) -> Figure:
+        """The largest loss of all subsets."""
+        return Figure(*(max(getattr(each, name) for each in self.losses) for name in ("estimate", "bound", "lower")))
+
+    @property
     def bound(self) -> float:
-        return max(self.bounds)
+        return self.whole.bound
 
     @property
     def lower(self) -> float:
-        return max(self.lowers)
+        return self.whole.lower
 
 
 def direct_certificate(
@@ -190,16 +233,18 @@ def direct_certificate(
     budget: Budget,
     beta: Fraction,
     neighbours: Neighbours,
+    single: SingleColumns | None = None,
+    statistics: Mapping[str, int] | None = None,
     per_subset: bool = False,
     two_sided: bool = True,
     counted: NoisyScalars | None = None,
     noise: Noise | None = None,
 ) -> Direct:
-    """Add noise to the exact distances between `rows` private rows and the synthetic ones, at the cost of `budget`, and
-    return bounds on the loss with confidence 1 − β.
+    """Add noise to the exact distances between `rows` private rows and the synthetic ones, and to the largest errors
+    of `statistics`, at the cost of `budget`; return bounds that hold together with confidence 1 − β.
 
-    Without `two_sided`, and always on nets, all of β goes to the upper bounds and the lower bounds are 0. `counted` is
-    a noisy number of rows measured earlier; then the number is not queried again.
+    Without `two_sided`, and always on nets, all of β goes to the upper bounds and the lower bounds are 0.
+    `counted` is a noisy number of rows measured earlier; then the number is not queried again.
     """
     two_sided = two_sided and not fine.wide
     query = exact_query(
@@ -207,6 +252,8 @@ def direct_certificate(
         found,
         rows,
         neighbours=neighbours,
+        single=single,
+        statistics=statistics,
         per_subset=per_subset,
         two_sided=two_sided,
         counted=counted is not None,
@@ -223,6 +270,8 @@ def direct_certificate(
         losses=len(query.losses),
         stretch=max(d.stretch for d in found),
         two_sided=two_sided,
+        single=single is not None,
+        statistics=tuple(query.statistics),
         counted=counted,
     )
 
@@ -247,50 +296,62 @@ def bounds(
     losses: int,
     stretch: Fraction,
     two_sided: bool,
+    single: bool = False,
+    statistics: Sequence[str] = (),
     counted: NoisyScalars | None = None,
 ) -> Direct:
-    r"""Bounds on the loss from noisy values: post-processing.
+    r"""Bounds on losses and errors from noisy values: post-processing.
 
     `rows` is used under replace-one only; `synthetic_moved`, the largest mean distance of synthetic rows to the
-    lattice, for lower bounds only.
+    lattice, for lower bounds only. `losses`, `single` and `statistics` say what the values are, in this order.
 
     With h the noiseless loss in rows and m ≥ a_S + b_S,
 
     .. math:: h/n \ge \max_S W_1^S \ge h/n - 2m
 
-    and the failure probability β pays for the slack of h (both sides if `two_sided`, and all losses), for m and for n.
+    One slack holds for all values together: on one side, or on both if there are lower bounds. The event on which it
+    does covers m as well, and n if it is one of the values; otherwise a hidden n has its own share of β.
     """
     hidden = noisy.cost.neighbours is Neighbours.ADD_REMOVE
-    for_count = beta / 10 if hidden else Fraction(0)
-    for_moved = beta / 10 if two_sided else Fraction(0)
-    for_losses = (beta - for_count - for_moved) / ((1 + two_sided) * losses)
-    slack = Fraction(noisy.slack(for_losses), LOSS_UNITS)
+    for_count = beta / 10 if hidden and counted is not None else Fraction(0)
+    slack = Fraction(noisy.joint_slack(beta - for_count, both_sides=two_sided), LOSS_UNITS)
     values = [Fraction(v, LOSS_UNITS) for v in noisy.values]
     least = most = Fraction(rows)
     if hidden:
         if counted is not None:
             n, error = Fraction(counted.values[0]), Fraction(counted.slack(for_count / 2))
         else:
-            n, error = values[-1] / COUNT_WEIGHT, Fraction(noisy.slack(for_count / 2), LOSS_UNITS) / COUNT_WEIGHT
+            n, error = values[-1] / COUNT_WEIGHT, slack / COUNT_WEIGHT
         least, most = n - error, n + error
-    upper = [_up((loss + slack) / least) if least >= 1 else 1.0 for loss in values[:losses]]
-    lower = [0.0] * losses
-    if two_sided and synthetic_moved is not None and least >= 1:
-        moved = (values[losses] + Fraction(noisy.slack(for_moved), LOSS_UNITS)) / moved_weight(fine) / least
-        moved = min(max(moved, Fraction(0)), Fraction(fine.farthest(), MOVE_UNITS))
-        moved += synthetic_moved
-        cautious = [(loss - slack - Fraction(1, LOSS_UNITS)) / most for loss in values[:losses]]
-        lower = [_down((loss - moved) / stretch - moved) for loss in cautious]
     middle = max((least + most) / 2, Fraction(1))
+
+    def figure(value: Fraction) -> Figure:
+        upper = _up((value + slack) / least) if least >= 1 else 1.0
+        lower = _down((value - slack - Fraction(1, LOSS_UNITS)) / most) if two_sided and least >= 1 else 0.0
+        return Figure(float(value / middle), upper, lower)
+
+    found = [figure(value) for value in values[: losses + single + len(statistics)]]
+    first = losses + single + len(statistics)
+    moved = None
+    if two_sided and synthetic_moved is not None and least >= 1:
+        moved = (values[first] + slack) / moved_weight(fine) / least
+        moved = min(max(moved, Fraction(0)), Fraction(fine.farthest(), MOVE_UNITS)) + synthetic_moved
     names = fine.schema.names
     return Direct(
         subsets=tuple(tuple(names[j] for j in subset) for subset in fine.marginals.subsets),
-        bounds=tuple(upper),
-        lowers=tuple(lower),
-        estimates=tuple(float(loss / middle) for loss in values[:losses]),
+        losses=tuple(_of_true_distances(each, moved, stretch) for each in found[:losses]),
+        single=_of_true_distances(found[losses], None, stretch) if single else None,
+        statistics=dict(zip(statistics, found[losses + single :], strict=True)),
         confidence=1 - beta,
         noisy=noisy,
     )
+
+
+def _of_true_distances(loss: Figure, moved: Fraction | None, stretch: Fraction) -> Figure:
+    """A loss whose lower bound holds for distances of the rows themselves; 0 if it is unknown how far rows moved."""
+    if moved is None:
+        return replace(loss, lower=0.0)
+    return replace(loss, lower=_down((Fraction(loss.lower) - moved) / stretch - moved))
 
 
 def _up(value: Fraction) -> float:

@@ -11,6 +11,7 @@ from certsynth.base.progress import Progress, silent
 from certsynth.certificate.comparison import Distance, distances, report_as_if_solved
 from certsynth.certificate.direct import distances_to_empty
 from certsynth.certificate.skipping import Largest, largest_distances, report_as_if_compared
+from certsynth.certificate.statistics import StatisticMaxima
 from certsynth.errors import InputError
 from certsynth.queries.fine import LatticeCounts, LatticeQuery
 from certsynth.queries.marginals import Marginals
@@ -71,12 +72,14 @@ def compare_tables(
     *,
     memory: int,
     every: bool = False,
+    statistics: StatisticMaxima | None = None,
     what: str = "synthetic table",
     purpose: str = "compare",
     progress: Progress = silent,
 ) -> Comparison:
     """Compute exact distances of private rows to tables. Subsets that cannot have the largest distance are skipped
-    unless `every` is true. Messages call the tables `what` and the operation `purpose`.
+    unless `every` is true. `statistics` collects the largest errors of the last table's statistics from the same
+    counts. Messages call the tables `what` and the operation `purpose`.
 
     Nets must have been built already. Rows are read once in each pass, and all passes must see the same rows. The
     number of passes and the reported progress depend only on `fine`, the number of tables and `memory`.
@@ -94,6 +97,8 @@ def compare_tables(
             if group is not groups[0] and ours.rows != rows:
                 raise InputError("a table changes while it is read. Give a fixed copy.")
             rows = ours.rows
+            if statistics is not None:
+                statistics.update(group, ours, theirs, total=subsets, progress=progress)
             after = _offset_progress(len(each), subsets, progress)
             if not rows:
                 each += distances_to_empty(group, theirs)
@@ -112,6 +117,21 @@ def compare_tables(
         solves=sum(best.solves for best in largest),
         passes=len(groups),
     )
+
+
+def collect_statistics(
+    query: LatticeQuery,
+    private: Rows,
+    table: Rows,
+    statistics: StatisticMaxima,
+    *,
+    memory: int,
+    progress: Progress = silent,
+) -> None:
+    """Collect the largest errors of statistics whose lattice is not that of a loss."""
+    for group in passes_of(query, memory):
+        total = len(query.marginals.subsets)
+        statistics.update(group, private(group), table(group), total=total, progress=progress)
 
 
 def _offset_progress(done_before: int, subsets: int, progress: Progress) -> Progress:

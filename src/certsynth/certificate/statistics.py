@@ -17,7 +17,7 @@ from certsynth.certificate.shares import largest_box_error, largest_share_error
 from certsynth.certificate.skipping import LOSS_UNITS
 from certsynth.certificate.totals import largest_moment_error, largest_total_error, product_moment_error
 from certsynth.queries.fine import LatticeCounts, LatticeQuery
-from certsynth.queries.statistics import UNITS, is_line
+from certsynth.queries.statistics import UNITS, is_line, merge_points, share_cells
 from certsynth.transport import difference
 
 STATISTICS_PHASE = "comparing shares, group totals and moments"
@@ -80,7 +80,8 @@ class StatisticMaxima:
         lines = sum(map(is_line, cells))
         errors, totals = {}, {}
         if len(cells) == 1:
-            errors["share_of_one_column"] = largest_share_error(*cells, measure)
+            sets = share_cells(list(fine.schema)[fine.marginals.subsets[j][0]], cells[0])
+            errors["share_of_one_column"] = largest_share_error(sets, merge_points(sets, measure))
             if lines:
                 totals["moment"] = largest_moment_error(*cells, *blocks)
         elif len(cells) == 2:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -11,6 +12,7 @@ from certsynth.algorithm.options import CertifyOptions
 from certsynth.cli import ledger as ledgers
 from certsynth.cli import options, words
 from certsynth.cli.progress import bars
+from certsynth.report import statistics
 
 if TYPE_CHECKING:
     from certsynth.algorithm.certify import Certification
@@ -52,7 +54,11 @@ def lines(found: Certification, named: Named | None = None, *, each: bool, weigh
     """A certification as text; `named` are the requested subsets, if not all."""
     answer = found.to_json()
     subsets, spent = answer["subsets"], words.budget(answer["epsilon"], answer["delta"], answer["rho"])
+    other = statistics.other_figures(found.statistics)
     text = [
+        statistics.promise(found.statistics, words.percent(answer["confidence"])),
+        *_lower_figures(answer["statistics"]),
+        *([other] if other else []),
         words.promise(
             answer["bound"],
             confidence=answer["confidence"],
@@ -66,3 +72,13 @@ def lines(found: Certification, named: Named | None = None, *, each: bool, weigh
     if each:
         text += ["", f"The largest bounds, of {len(subsets):,}:", *words.worst(subsets, "bound", "lower")]
     return text
+
+
+def _lower_figures(found: Mapping[str, Mapping[str, float]]) -> list[str]:
+    """Errors of shares that are certain, if there are any: they show that a table is wrong."""
+    kinds = {"share_of_one_column": "one column", "share_of_two_columns": "two columns"}
+    return [
+        f"Some share of {of} is off by at least {words.downward(found[name]['lower'])}."
+        for name, of in kinds.items()
+        if name in found and found[name]["lower"] > 0
+    ]

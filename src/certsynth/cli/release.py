@@ -13,7 +13,8 @@ from certsynth.cli import options, words
 from certsynth.cli.failure import note_target
 from certsynth.cli.progress import bars
 from certsynth.record.form import to_json
-from certsynth.record.record import FitRecord, MethodRecord, TableRecord
+from certsynth.record.record import CertificateRecord, FitRecord, MethodRecord, TableRecord
+from certsynth.report import statistics
 
 if TYPE_CHECKING:
     from certsynth.artefact import Release
@@ -85,6 +86,15 @@ def derived_lines(table: TableRecord) -> list[str]:
     return [f"derived, not measured: {', '.join(columns)}"] if columns else []
 
 
+def statistics_lines(certificate: CertificateRecord) -> list[str]:
+    """The certified errors of shares, group totals and moments; nothing if there are none."""
+    found = certificate.statistics
+    if found is None:
+        return []
+    other = statistics.other_figures(found)
+    return [statistics.promise(found, words.percent(certificate.confidence)), *([other] if other else [])]
+
+
 def lines(made: Release, out: Path, ledger: Path | None = None) -> list[str]:
     """A release in words."""
     how, privacy, certificate = made.record.release, made.record.privacy, made.record.certificate
@@ -106,6 +116,7 @@ def lines(made: Release, out: Path, ledger: Path | None = None) -> list[str]:
         *derived_lines(made.record.table),
         *ledgers.ledger_lines(ledger),
         "",
+        *statistics_lines(certificate),
         words.promise(
             certificate.bound,
             confidence=certificate.confidence,

@@ -13,7 +13,9 @@ from certsynth.algorithm.layers import LayerSpec, measure_layers
 from certsynth.algorithm.settings import DIRECT_BETA, Settings
 from certsynth.algorithm.task import Task
 from certsynth.certificate.comparison import Distance, distances
-from certsynth.certificate.direct import SINGLE_SHARE, bounds, exact_query
+from certsynth.certificate.coverage import statistic_names
+from certsynth.certificate.direct import bounds, bounds_single_columns, exact_query, joint_sensitivity
+from certsynth.certificate.skipping import LOSS_UNITS
 from certsynth.domain import Category, Cells, Schema
 from certsynth.mechanisms import Budget, Guarantee, Sensitivity, Unit
 from certsynth.mechanisms.samplers import SimulatedNoise, calibrated_scale
@@ -177,16 +179,18 @@ def certified_bound(task: Task, loss: float) -> float:
     counted = None
     if task.settings.count_share:
         counted = _noiseless_scalars([task.rows], Sensitivity(1, 1), task.settings, task.settings.count_share)
+    settings = task.settings
     query = exact_query(
-        fine, found_loss, task.rows, neighbours=task.settings.neighbours, two_sided=False, counted=counted is not None
+        fine, found_loss, task.rows, neighbours=settings.neighbours, two_sided=False, counted=counted is not None
     )
-    share = 1 - SINGLE_SHARE if task.settings.sparsity > 1 else Fraction(1)
+    others = bounds_single_columns(settings.subsets) + len(statistic_names(task.schema, settings.subsets))
+    changes = joint_sensitivity([*query.changes, *[LOSS_UNITS] * others])
     found = bounds(
         fine,
         None,
-        _noiseless_scalars(query.values, query.sensitivity, task.settings, task.settings.certificate_share * share),
+        _noiseless_scalars([*query.values, *[0] * others], changes, settings, settings.certificate_share),
         rows=task.rows,
-        beta=task.settings.beta * DIRECT_BETA * share,
+        beta=settings.beta * DIRECT_BETA,
         losses=1,
         stretch=Fraction(1),
         two_sided=False,
@@ -200,4 +204,5 @@ def _noiseless_scalars(
 ) -> NoisyScalars:
     """The measurement of scalars with a share of the budget, if all its noise were 0."""
     spent = settings.privacy.budget.share(share)
-    return NoisyScalars(tuple(values), calibrated_scale(sensitivity, spent), Guarantee(spent, settings.neighbours))
+    cost = Guarantee(spent, settings.neighbours)
+    return NoisyScalars(tuple(values), calibrated_scale(sensitivity, spent), cost, sensitivity=sensitivity)

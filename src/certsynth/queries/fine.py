@@ -21,8 +21,9 @@ from certsynth.queries.marginals import Counts, Marginals, Subset, all_subsets
 from certsynth.queries.net import LEVEL_SLACK, MAX_SCANNED_ROWS, Net, nodes_per_net
 from certsynth.queries.tally import Batch, tally_batches, zeros
 
-DEFAULT_STEPS = {1: 1024, 2: 256, 3: 32}
-"""Default lattice steps to the unit length, by the number of columns of the widest table."""
+DEFAULT_STEPS = {1: 1280, 2: 256, 3: 32}
+"""Default lattice steps to the unit length, by the number of columns of the widest table. That of single columns is five
+times `DETAIL_STEPS`: an odd multiple, so that every cell of a measured column consists of whole cells of the lattice."""
 
 PLACING_PHASE = "placing rows on the lattice"
 """Name of the phase in which rows are counted on the lattice, for progress reports."""
@@ -101,6 +102,14 @@ class LatticeQuery:
         """For each subset its net, or None if it has a lattice."""
         nets = iter(self.nets)
         return [next(nets) if len(subset) > self.lattice_columns else None for subset in self.marginals.subsets]
+
+    def counts_like(self, other: LatticeQuery) -> bool:
+        """Whether both count the same subsets on the same lattices."""
+        ours, theirs = self.marginals, other.marginals
+        return ours.subsets == theirs.subsets and all(
+            a.steps == b.steps and np.array_equal(a.places, b.places)
+            for a, b in zip(ours.cells, theirs.cells, strict=True)
+        )
 
     def count(self, batches: Iterable[Batch]) -> LatticeCounts:
         """Count cleaned rows that come in batches."""

@@ -9,7 +9,8 @@ from __future__ import annotations
 import numpy as np
 
 from certsynth.base.arrays import Ints
-from certsynth.domain import Cells
+from certsynth.domain import Cells, Column
+from certsynth.domain.cells import Groups
 
 UNITS = 2**20
 """Units in which places on a line and the values of functions are measured: the whole line is this long."""
@@ -18,6 +19,28 @@ UNITS = 2**20
 def is_line(cells: Cells) -> bool:
     """Whether the column is ordered: its sets are intervals, with or without the missing value, else any sets."""
     return len(cells.places) > 0
+
+
+def share_cells(column: Column, lattice: Cells) -> Cells:
+    """The cells whose intervals and sets are the sets of one column: lattice points, or groups of them.
+
+    A column with more values than are measured one by one is measured on the coarser lattice of `Column.detail`. The
+    share of a part of its cells depends on how values are spread inside, so that its sets consist of whole cells.
+    """
+    detail = column.detail()
+    if not is_line(lattice) or not column.covering_radius(detail):
+        return lattice
+    codes = column.to_lattice(column.on_lattice(lattice), detail)[0][: len(lattice.places)]
+    return Groups.of(lattice, np.flatnonzero(np.diff(codes, prepend=-1)))
+
+
+def merge_points(cells: Cells, counts: Ints) -> Ints:
+    """Counts of lattice points, added up in the groups of `share_cells`."""
+    if not isinstance(cells, Groups):
+        return counts
+    merged = np.zeros(cells.size, dtype=np.int64)
+    np.add.at(merged, cells.code(np.arange(cells.lattice.size)), counts)
+    return merged
 
 
 def places_in_units(cells: Cells) -> Ints:

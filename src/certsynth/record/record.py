@@ -39,7 +39,7 @@ from certsynth.record.values import (
     said_if_any,
 )
 
-FORMAT: Final = "certsynth-certificate/2"
+FORMAT: Final = "certsynth-certificate/3"
 
 NO_PLUG_IN: Final = (
     "there is no plug-in certificate: of a grid with so many cells only those that stand out are kept, and the law of "
@@ -47,7 +47,7 @@ NO_PLUG_IN: Final = (
 )
 PAIRS_LEFT_OUT: Final = "there is no plug-in certificate: it would say nothing about pairs that were not measured"
 
-Format = Literal["certsynth-certificate/2"]
+Format = Literal["certsynth-certificate/3"]
 Definition = Literal["pure epsilon-differential privacy", "zero-concentrated differential privacy"]
 Relation = Literal["replace-one", "add-remove"]
 LossName = Literal["path", "transport"]
@@ -394,19 +394,25 @@ class DirectRecord:
     CONDITIONS: ClassVar = ONE_UNIT
 
     bound: Bound = said("The noisy loss plus its slack, clipped to between 0 and 1.", RECOMPUTED)
-    confidence: Confidence = said("The probability that the bound holds.", RECOMPUTED)
+    confidence: Confidence = said(
+        "The probability that all bounds of the direct certificate hold together.", RECOMPUTED
+    )
     epsilon: Decimal | None = said_if_any(
-        "The cost of measuring the loss, never rounded down, in ε, if noise is Laplace.", RECOMPUTED
+        "The cost of measuring the loss together with all other errors, never rounded down, in ε, if noise is that of "
+        "the sup norm.",
+        RECOMPUTED,
     )
     rho: Decimal | None = said_if_any(
-        "The cost of measuring the loss, never rounded down, in ρ, if noise is Gaussian.", RECOMPUTED
+        "The cost of measuring the loss together with all other errors, never rounded down, in ρ, if noise is "
+        "Gaussian.",
+        RECOMPUTED,
     )
     terms: DirectTerms = said("The terms that add up to the bound.", RECOMPUTED)
 
 
 @dataclass(frozen=True, slots=True)
 class StatisticsRecord:
-    """Bounds on averages that need not be smooth, as shares of rows. All hold together with the rest of the certificate.
+    """Bounds on averages that need not be smooth. All hold together with the rest of the certificate.
 
     They are measured on lattices that the schema determines: shares of one column and moments of one column on that of
     single columns, all others on that of pairs.

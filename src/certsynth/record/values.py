@@ -96,8 +96,8 @@ Purpose = Annotated[
     Form(
         _pattern(
             "(noisy marginals|noisy single columns|noisy marginals of [0-9]{1,4} columns|choosing among [0-9]{1,4} "
-            "tables|number of rows|choosing the resolution|scores of pairs|mean displacement|loss of the rows|loss of "
-            "single columns)"
+            "tables|number of rows|choosing the resolution|scores of pairs|mean displacement|errors of the "
+            "rows)"
         )
     ),
 ]

@@ -14,7 +14,7 @@ CHECKS = {
     "method": "mechanism, resolution and subsets of columns are as stated",
     "fit": "how close the rows are to the noisy counts, recomputed",
     "plug-in certificate": "the plug-in certificate, recomputed from the noisy counts and the synthetic rows",
-    "direct certificate": "the direct certificate, recomputed from its noisy losses",
+    "direct certificate": "the direct certificate, recomputed from its noisy integers",
     "bound": "the bound is the smaller of its parts, and their failure probabilities fit into one",
     "description": "the description for tools that read tables",
     "report": "this report, byte for byte",
@@ -36,8 +36,8 @@ UNVERIFIABLE_BY_STEP = {
     "number of rows": "the noisy number of rows, by which bounds are divided if the true number is private",
     "mean displacement": "the noisy displacement that the plug-in certificate uses: the only check is that rows can "
     "have it",
-    "loss of the rows": "the noisy losses from which the direct certificate is computed: only the owner of the real "
-    "rows can compute the loss",
+    "errors of the rows": "the noisy errors from which the direct certificate is computed: only the owner of the real "
+    "rows can compute the errors",
 }
 """Properties that cannot be checked if the budget has this step, by the name of the step."""
 

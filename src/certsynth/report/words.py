@@ -109,13 +109,9 @@ SPENT = {
         "the distance to the centres of cells",
         "one noisy number: how far real rows are from the centres of their cells, which a plug-in certificate includes",
     ),
-    "loss of the rows": (
-        "the distance of the synthetic rows",
-        "one noisy number, from which the direct certificate is computed",
-    ),
-    "loss of single columns": (
-        "the distance of single columns",
-        "one noisy number, for statistics of one column",
+    "errors of the rows": (
+        "the errors of the synthetic rows",
+        "a few noisy numbers, from which all bounds of the direct certificate are computed",
     ),
 }
 
