@@ -7,10 +7,12 @@ from collections.abc import Mapping, Sequence
 from fractions import Fraction
 from typing import Any
 
+from certsynth.answers.noisy_cells import CellTable, NoisyCells
 from certsynth.certificate.coverage import STATISTICS
 from certsynth.certificate.direct import Direct, Figure
 from certsynth.certificate.noisy_cells import cell_slacks
 from certsynth.certificate.plug_in import PlugIn, Proxy, Terms
+from certsynth.domain import Schema
 from certsynth.mechanisms import FullMeasurement, Measurement
 from certsynth.mechanisms.guarantee import decimal_text
 from certsynth.projection.diagnostic import FitDiagnostic
@@ -129,6 +131,23 @@ def cells_record(direct: Direct, measurements: Sequence[Measurement], beta: Frac
         fewest_rows=math.floor(direct.fewest_rows),
         most_rows=math.ceil(direct.most_rows),
     )
+
+
+def noisy_cells(schema: Schema, record: CertificateRecord, measurements: Sequence[Measurement]) -> NoisyCells:
+    """The tables of a release with bounds on their noisy counts; `schema` is that of the measured columns."""
+    if record.cells is None:
+        return NoisyCells()
+    columns, tables = list(schema), []
+    for each in record.cells.slacks:
+        made = measurements[each.measurement - 1]
+        marginals = made.marginals
+        for j, (subset, block) in enumerate(zip(marginals.subsets, made.coefficients, strict=True)):
+            shape, weight = marginals.shape(subset), marginals.weight(j)
+            if len(block) == math.prod(shape):
+                slack = math.nextafter(each.slack / weight, math.inf)
+                named = tuple(columns[i] for i in subset)
+                tables.append(CellTable(named, tuple(marginals.of(subset)), (block / weight).reshape(shape), slack))
+    return NoisyCells(tables, int(record.cells.fewest_rows), int(record.cells.most_rows))
 
 
 def plug_in_record(plug: PlugIn) -> PlugInRecord:
