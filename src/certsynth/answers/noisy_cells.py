@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import functools
 import math
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
@@ -115,7 +115,7 @@ class NoisyCells:
     fewest_rows: int = 0
     most_rows: int = 0
 
-    def tables_of(self, names: Sequence[str]) -> list[CellTable]:
+    def tables_of(self, names: Iterable[str]) -> list[CellTable]:
         """The tables of exactly these columns, if there are rows at all."""
         wanted = set(names)
         return [t for t in self.tables if {c.name for c in t.columns} == wanted] if self.fewest_rows >= 1 else []
