@@ -6,12 +6,12 @@ of them, and an *outer* point of one that holds for some.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
-from certsynth.answers.nearness import Boxes
+from certsynth.answers.nearness import Box, Boxes
 from certsynth.answers.places import OfLabels, OnLine
 from certsynth.base.arrays import Floats, Ints
 from certsynth.domain import Cells, Column, Groups, Ordered
@@ -21,6 +21,10 @@ from certsynth.queries.thresholds import least_floats
 
 Points = np.ndarray
 """A flag for each point of a lattice, with one axis for each column."""
+
+
+Code = Callable[[Column, np.ndarray, Cells], Ints]
+"""Codes of cleaned values of a column on some cells; they never decrease along a line."""
 
 
 def codes_of(column: Column, clean: np.ndarray, cells: Cells) -> Ints:
@@ -76,45 +80,52 @@ class Lattice:
 
     def inner_and_outer(self, boxes: Boxes) -> tuple[Points, Points]:
         """The points where a condition holds for all values, and those where it holds for some."""
-        return ~self._touched(boxes.rest), self._touched(boxes.satisfied)
-
-    def _touched(self, boxes: Sequence[Mapping[str, OnLine | OfLabels]]) -> Points:
-        """The points with a value in the union of the boxes."""
-        found = np.zeros(self.counts.shape, bool)
-        for box in boxes:
-            inside = np.ones(self.counts.shape, bool)
-            for axis, (column, cells) in enumerate(zip(self.columns, self.cells, strict=True)):
-                if column.name in box:
-                    members = touched(box[column.name], cells)
-                    inside &= np.expand_dims(members, tuple(i for i in range(len(self.cells)) if i != axis))
-            found |= inside
-        return found
+        return inner_and_outer(self.columns, self.cells, boxes, codes_of)
 
 
-def touched(place: OnLine | OfLabels, cells: Cells) -> np.ndarray:
-    """The points of a column's lattice that stand for some value of the set."""
-    if isinstance(place, OfLabels):
-        return place.members
-    first, last = figures_of_codes(place.column, cells)
+def inner_and_outer(
+    columns: Sequence[Column], cells: Sequence[Cells], boxes: Boxes, code: Code
+) -> tuple[Points, Points]:
+    """The points of some cells where a condition holds for all values, and those where it holds for some."""
+    return ~_touched(columns, cells, boxes.rest, code), _touched(columns, cells, boxes.satisfied, code)
+
+
+def _touched(columns: Sequence[Column], cells: Sequence[Cells], boxes: Sequence[Box], code: Code) -> Points:
+    """The points with a value in the union of the boxes."""
+    shape = tuple(each.size for each in cells)
+    found = np.zeros(shape, bool)
+    for box in boxes:
+        inside = np.ones(shape, bool)
+        for axis, (column, each) in enumerate(zip(columns, cells, strict=True)):
+            if column.name in box:
+                members = _touched_by_set(box[column.name], each, code)
+                inside &= np.expand_dims(members, tuple(i for i in range(len(shape)) if i != axis))
+        found |= inside
+    return found
+
+
+def _touched_by_set(place: OnLine | OfLabels, cells: Cells, code: Code) -> np.ndarray:
+    """The points of a column that stand for some value of the set."""
     found = np.zeros(cells.size, bool)
+    if isinstance(place, OfLabels):
+        found[code(place.column, np.flatnonzero(place.members), cells)] = True
+        return found
+    first, last = figures_of_codes(place.column, cells, code)
     for low, high in place.spans.pairs:
         found[: len(first)] |= (first <= high) & (low <= last)
     found[len(first) :] = place.missing
     return found
 
 
-def figures_of_codes(column: Ordered, cells: Cells) -> tuple[Floats, Floats]:
+def figures_of_codes(column: Ordered, cells: Cells, code: Code = codes_of) -> tuple[Floats, Floats]:
     """For each point on the line the least and the largest value that it stands for; for numbers a little beyond, as
     places of values are rounded."""
     line, reach = len(cells.places), float(column.reach)
-
-    def code(values: Floats) -> Ints:
-        return codes_of(column, np.clip(values, 0.0, reach), cells)
-
     if column.whole and line == column.reach + 1:
         least = np.arange(line, dtype=float)
     else:
-        least = np.append(0.0, np.maximum(least_floats(code, np.arange(1, line)), 0.0))
+        found = least_floats(lambda values: code(column, np.clip(values, 0.0, reach), cells), np.arange(1, line))
+        least = np.append(0.0, np.maximum(found, 0.0))
     if column.whole:
         return least + float(column.low), np.append(least[1:] - 1.0, reach) + float(column.low)
     low, high = float(column.low), float(column.high)

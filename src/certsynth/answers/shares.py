@@ -9,6 +9,7 @@ from certsynth.answers.basis import Basis
 from certsynth.answers.boxes import error
 from certsynth.answers.claims import Claim, conditional, intersect
 from certsynth.answers.kernels import largest_mean, largest_share, merge_rows
+from certsynth.answers.lattices import inner_and_outer
 from certsynth.answers.nearness import Rest
 from certsynth.domain.condition import And, Condition
 from certsynth.errors import InputError
@@ -26,7 +27,7 @@ CERTIFIED = {
 
 def share(basis: Basis, condition: Condition) -> tuple[float, Claim]:
     """The synthetic share of rows that satisfy a condition, and a claim about the private one."""
-    claims = [_by_distance(basis, condition), *_by_boxes(basis, condition)]
+    claims = [_by_distance(basis, condition), *_by_boxes(basis, condition), *_by_noisy_counts(basis, condition)]
     return float(np.mean(condition.holds(basis.rows) > 0)), intersect(claims)
 
 
@@ -56,6 +57,22 @@ def _by_boxes(basis: Basis, condition: Condition) -> list[Claim]:
     return [Claim(low, high, bound, CERTIFIED[columns]).cut(0.0, 1.0)]
 
 
+def _by_noisy_counts(basis: Basis, condition: Condition) -> list[Claim]:
+    """P(condition) from the noisy counts of cells: those where it holds for all values, and where it holds for some."""
+    boxes = basis.boxes(condition) if basis.noisy.tables else None
+    if boxes is None:
+        return []
+    claims = []
+    for table in basis.noisy.tables_of(sorted(boxes.names)):
+        points = inner_and_outer(
+            table.columns, table.cells, boxes, lambda column, clean, cells: column.to_cells(clean, cells)
+        )
+        low, high = basis.noisy.share(table, *points)
+        how = "the noisy counts of the cells, plus and minus the most that noise can be"
+        claims.append(Claim(low, high, (high - low) / 2, how).cut(0.0, 1.0))
+    return claims
+
+
 def share_within(basis: Basis, condition: Condition, group: Condition) -> tuple[float, Claim]:
     """The synthetic share of a group's rows that satisfy a condition, and a claim about the private one."""
     inside, among = condition.holds(basis.rows) > 0, group.holds(basis.rows) > 0
@@ -68,7 +85,7 @@ def share_within(basis: Basis, condition: Condition, group: Condition) -> tuple[
     high = largest_mean(lifts.indicator(to_both, to_other), away, weights, bound, low=0.0, high=1.0)
     low = 1.0 - largest_mean(lifts.indicator(to_other, to_both), away, weights, bound, low=0.0, high=1.0)
     claims = [Claim(max(low, 0.0), min(high, 1.0), bound, f"{WITHIN_DISTANCE} of the group")]
-    if basis.certificate.statistics is not None:
+    if basis.certificate.statistics is not None or basis.noisy.tables:
         parts = [share(basis, each)[1] for each in (both, other, group)]
         a, c, whole = ((np.array(claim.low), np.array(claim.high)) for claim in parts)
         least, most = conditional(a, c, (float(whole[0]), float(whole[1])))

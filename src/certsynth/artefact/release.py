@@ -11,6 +11,7 @@ import numpy as np
 
 from certsynth.answers import Answer, Basis, TableAnswer, answer, answer_function
 from certsynth.artefact import frames, measurements
+from certsynth.artefact.certificate import noisy_cells
 from certsynth.artefact.croissant import describe_croissant
 from certsynth.artefact.datapackage import describe_package
 from certsynth.artefact.document import read_record, to_json
@@ -209,7 +210,8 @@ class Release:
         largest possible values. These claims are not checked.
         """
         clean = dict(zip(self.schema.names, self.rows, strict=True))
-        basis = Basis.read(self.schema, self.table, clean, self.record)
+        noisy = noisy_cells(self.schema.measured, self.record.certificate, self.measurements)
+        basis = Basis.read(self.schema, self.table, clean, self.record, noisy=noisy)
         if not callable(query):
             return answer(basis, query)
         return answer_function(
