@@ -176,18 +176,14 @@ class Basis:
             return None
         return self.nearness.boxes(condition)
 
-    def points(self, condition: Condition, *, first: str | None = None) -> tuple[Lattice, Points, Points] | None:
-        """A lattice, and the points on it where a condition holds for all values and for some; None if the condition
-        depends on more than two columns together, or compares columns with each other.
+    def points(self, boxes: Boxes, *, first: str | None = None) -> tuple[Lattice, Points, Points] | None:
+        """A lattice, and the points on it where a condition holds for all values and for some; None if nothing is
+        certified about its columns together.
 
         `first`: a column that the lattice must have, as its first.
         """
-        boxes = self.boxes(condition)
-        if boxes is None or self.certificate.statistics is None:
-            return None
         names = sorted(boxes.names - {first}, key=self.schema.names.index)
-        names = names if first is None else [first, *names]
-        lattice = self.lattice(*(names or condition.columns[:1]), shares=True)
+        lattice = self.lattice(*(names if first is None else [first, *names]), shares=True)
         return None if lattice is None else (lattice, *lattice.inner_and_outer(boxes))
 
     # ------------------------------------------------------------ bounds on the distance

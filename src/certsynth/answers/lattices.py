@@ -8,12 +8,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 
 import numpy as np
 
 from certsynth.answers.nearness import Box, Boxes
 from certsynth.answers.places import OfLabels, OnLine
-from certsynth.base.arrays import Floats, Ints
+from certsynth.base.arrays import Floats, Ints, read_only
 from certsynth.domain import Cells, Column, Groups, Ordered
 from certsynth.queries.fine import DEFAULT_STEPS
 from certsynth.queries.statistics import UNITS, share_cells
@@ -38,6 +39,11 @@ def has_monotone_codes(column: Column) -> bool:
     """Whether codes never decrease with the value: on longer ranges their integers overflow."""
     steps = max(DEFAULT_STEPS[1], DEFAULT_STEPS[2])
     return not isinstance(column, Ordered) or 4 * column.reach * steps * column.weight.numerator < 2**62
+
+
+def codes_of_cells(column: Column, clean: np.ndarray, cells: Cells) -> Ints:
+    """The codes of cleaned values on measured cells."""
+    return column.to_cells(clean, cells)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -117,6 +123,7 @@ def _touched_by_set(place: OnLine | OfLabels, cells: Cells, code: Code) -> np.nd
     return found
 
 
+@lru_cache(maxsize=256)
 def figures_of_codes(column: Ordered, cells: Cells, code: Code = codes_of) -> tuple[Floats, Floats]:
     """For each point on the line the least and the largest value that it stands for; for numbers a little beyond, as
     places of values are rounded."""
@@ -126,12 +133,12 @@ def figures_of_codes(column: Ordered, cells: Cells, code: Code = codes_of) -> tu
     else:
         found = least_floats(lambda values: code(column, np.clip(values, 0.0, reach), cells), np.arange(1, line))
         least = np.append(0.0, np.maximum(found, 0.0))
-    if column.whole:
-        return least + float(column.low), np.append(least[1:] - 1.0, reach) + float(column.low)
     low, high = float(column.low), float(column.high)
+    if column.whole:
+        return read_only(least + low), read_only(np.append(least[1:] - 1.0, reach) + low)
     slack = 1e-9 * (high - low) + 8 * float(np.spacing(max(abs(low), abs(high))))
     first, last = low + least * (high - low) - slack, low + np.append(least[1:], 1.0) * (high - low) + slack
-    return np.maximum(first, low), np.minimum(last, high)
+    return read_only(np.maximum(first, low)), read_only(np.minimum(last, high))
 
 
 def off_lattice(column: Ordered, cells: Cells) -> float:
