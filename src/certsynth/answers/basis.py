@@ -10,10 +10,13 @@ from typing import Any
 
 import numpy as np
 
+from certsynth.answers.boxes import Errors
+from certsynth.answers.kernels import merge_rows
+from certsynth.answers.lattices import Lattice, Points, has_monotone_codes
 from certsynth.answers.nearness import Nearness
 from certsynth.base.arrays import Floats
 from certsynth.domain import Category, Column, Ordered, Schema
-from certsynth.domain.condition import figures
+from certsynth.domain.condition import Condition, figures
 from certsynth.errors import InputError
 from certsynth.record.record import CertificateRecord, Record
 
@@ -42,6 +45,19 @@ class _Figures(dict[str, Floats]):
             found = np.where(np.isnan(written) & ~np.isnan(clean), float(column.low), written)
         self[name] = found
         return found
+
+
+@dataclass(frozen=True, eq=False)
+class Distinct:
+    """Distinct combinations of values of some columns, and their shares of all rows."""
+
+    columns: Mapping[str, Column]
+    rows: Mapping[str, Floats]
+    shares: Floats
+
+    @cached_property
+    def nearness(self) -> Nearness:
+        return Nearness(self.columns, self.rows)
 
 
 @dataclass(frozen=True, eq=False)
@@ -88,6 +104,74 @@ class Basis:
     def nearness(self) -> Nearness:
         return Nearness(self.columns, self.rows)
 
+    @cached_property
+    def _distinct(self) -> dict[tuple[str, ...], Distinct]:
+        return {}
+
+    def distinct(self, names: Iterable[str]) -> Distinct:
+        """The distinct combinations of values of some columns among the rows, and their shares."""
+        wanted = tuple(sorted(set(names)))
+        if wanted not in self._distinct:
+            arrays, shares = merge_rows(*(self.rows[name] for name in wanted))
+            self._distinct[wanted] = Distinct(self.columns, dict(zip(wanted, arrays, strict=True)), shares)
+        return self._distinct[wanted]
+
+    # ------------------------------------------------------------ bounds on shares, group totals and moments
+
+    @cached_property
+    def errors(self) -> Errors:
+        """The certified errors of shares; infinite where there is no bound."""
+        known = self.certificate.statistics
+        if known is None:
+            return Errors(math.inf, math.inf)
+        return Errors(raise_bound(known.share_of_one_column), _raised(known.share_of_two_columns))
+
+    @property
+    def group_error(self) -> float:
+        """The certified error of group totals; infinite if there is no bound."""
+        known = self.certificate.statistics
+        return math.inf if known is None else _raised(known.group_total)
+
+    @property
+    def moment_error(self) -> float:
+        """The certified error of means, squares and products; infinite if there is no bound."""
+        known = self.certificate.statistics
+        return math.inf if known is None else _raised(known.moment)
+
+    @cached_property
+    def _lattices(self) -> dict[tuple[str, ...], Lattice]:
+        return {}
+
+    def lattice(self, *names: str) -> Lattice | None:
+        """The synthetic rows on the lattice of one or two columns; None if nothing is certified on it.
+
+        Callers ask for `bound` of the same columns first, so that some subset of the certificate contains them.
+        """
+        columns = [self.columns[name] for name in names]
+        if self.certificate.statistics is None or len(names) > 2 or not all(map(has_monotone_codes, columns)):
+            return None
+        if len(names) == 2 and math.isinf(self.errors.two):
+            return None
+        if names not in self._lattices:
+            self._lattices[names] = Lattice.count(columns, self.clean)
+        return self._lattices[names]
+
+    def points(self, condition: Condition, *, first: str | None = None) -> tuple[Lattice, Points, Points] | None:
+        """A lattice, and the points on it where a condition holds for all values and for some; None if the condition
+        depends on more than two columns together, or compares columns with each other.
+
+        `first`: a column that the lattice must have, as its first.
+        """
+        boxes = None if self.certificate.statistics is None else self.nearness.boxes(condition)
+        if boxes is None:
+            return None
+        names = sorted(boxes.names - {first}, key=self.schema.names.index)
+        names = names if first is None else [first, *names]
+        lattice = self.lattice(*(names or condition.columns[:1]))
+        return None if lattice is None else (lattice, *lattice.inner_and_outer(boxes))
+
+    # ------------------------------------------------------------ bounds on the distance
+
     def bound(self, names: Iterable[str]) -> float:
         """The smallest bound that covers statistics of these columns: that of any subset that holds them all.
 
@@ -120,6 +204,10 @@ class Basis:
 def raise_bound(bound: float) -> float:
     """Add more to a bound than sums of many floats can be off by; `calculator.js` adds the same."""
     return bound * (1 + 1e-9) + 1e-12
+
+
+def _raised(bound: float | None) -> float:
+    return math.inf if bound is None else raise_bound(bound)
 
 
 def last_bit(column: Column) -> float:

@@ -48,15 +48,15 @@ class Form:
 FORMS: Mapping[str, Form] = {
     "mean": Form(("a column",), "mean(age)", grouped=True),
     "sum": Form(("a column",), "sum(income)"),
-    "variance": Form(("a column",), "variance(age)"),
-    "sd": Form(("a column",), "sd(age)"),
-    "covariance": Form(("a column", "a column"), "covariance(age, income)"),
-    "correlation": Form(("a column", "a column"), "correlation(age, income)"),
+    "variance": Form(("a column",), "variance(age)", grouped=True),
+    "sd": Form(("a column",), "sd(age)", grouped=True),
+    "covariance": Form(("a column", "a column"), "covariance(age, income)", grouped=True),
+    "correlation": Form(("a column", "a column"), "correlation(age, income)", grouped=True),
     "cdf": Form(("a column", "a value"), "cdf(age, 42)"),
     "fraction": Form(("a condition",), "fraction(age > 65)", grouped=True),
     "count": Form(("a condition",), "count(age > 65)"),
-    "quantile": Form(("a column", "a share"), "quantile(age, 0.9)"),
-    "median": Form(("a column",), "median(age)"),
+    "quantile": Form(("a column", "a share"), "quantile(age, 0.9)", grouped=True),
+    "median": Form(("a column",), "median(age)", grouped=True),
     "table": Form(
         ("one or more columns",), "table(region, employed)", grouped=True, cells=True, least=1, most=MAX_TABLE_ARGUMENTS
     ),
@@ -164,8 +164,11 @@ def _statistic(text: str, head: re.Match[str]) -> tuple[Query, int]:
     if not form.fits(len(pieces)) or not all(text[a:b].strip() for a, b in pieces):
         raise BadExpression(head.end(), f"{name} takes {' and '.join(form.arguments)}, like {form.example}.")
     if group is not None and not form.grouped:
-        can = " and ".join(each for each, known in FORMS.items() if known.grouped and not known.cells)
-        raise BadExpression(group[0], f"{name} does not support groups; {can} do, like mean(income | age > 65).")
+        *can, last = (each for each, known in FORMS.items() if known.grouped and not known.cells)
+        raise BadExpression(
+            group[0],
+            f"{name} does not support groups; {', '.join(can)} and {last} do, like mean(income | age > 65).",
+        )
     if group is not None and not text[slice(*group)].strip():
         raise BadExpression(group[0], "a condition must follow, like mean(income | age > 65).")
     arguments = tuple(_read(text, a, b) for a, b in pieces)

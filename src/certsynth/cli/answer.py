@@ -66,7 +66,7 @@ def _statistic_lines(answers: Sequence[Answer]) -> list[str]:
     return [
         *words.table(rows, text=1),
         "",
+        *silent,
         f"With confidence {words.percent(answers[0].confidence)}, every true value lies between low and high, all at "
         "once.",
-        *silent,
     ]

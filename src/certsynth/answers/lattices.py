@@ -1,0 +1,117 @@
+"""Synthetic rows on the lattices of the bounds on shares, group totals and moments, and conditions as sets of their points.
+
+A point of a lattice stands for all values that are coded by it. A condition holds for all of them (an *inner* point), for
+some of them or for none; *outer* points are those where it holds for some value.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from certsynth.answers.nearness import Boxes
+from certsynth.answers.places import OfLabels, OnLine
+from certsynth.base.arrays import Floats, Ints
+from certsynth.domain import Cells, Column, Ordered
+from certsynth.queries.fine import DEFAULT_STEPS
+from certsynth.queries.statistics import UNITS
+from certsynth.queries.thresholds import least_floats
+
+Points = np.ndarray
+"""A flag for each point of a lattice, with one axis for each column."""
+
+
+def lattice_of(column: Column, columns: int) -> Cells:
+    """The lattice of a column in bounds on statistics of one or of two columns."""
+    return column.lattice(DEFAULT_STEPS[columns])
+
+
+def has_monotone_codes(column: Column) -> bool:
+    """Whether codes never decrease with the value: on longer ranges their integers overflow."""
+    steps = max(DEFAULT_STEPS[1], DEFAULT_STEPS[2])
+    return not isinstance(column, Ordered) or 4 * column.reach * steps * column.weight.numerator < 2**62
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Lattice:
+    """The numbers of synthetic rows at the points of the lattice of one or two columns."""
+
+    columns: tuple[Column, ...]
+    cells: tuple[Cells, ...]
+    counts: Ints
+
+    @classmethod
+    def count(cls, columns: Sequence[Column], clean: Mapping[str, np.ndarray]) -> Lattice:
+        cells = tuple(lattice_of(column, len(columns)) for column in columns)
+        codes = [c.to_lattice(clean[c.name], lattice)[0] for c, lattice in zip(columns, cells, strict=True)]
+        sizes = tuple(lattice.size for lattice in cells)
+        flat = np.ravel_multi_index(tuple(codes), sizes)
+        return cls(tuple(columns), cells, np.bincount(flat, minlength=int(np.prod(sizes))).reshape(sizes))
+
+    @property
+    def native(self) -> tuple[bool, ...]:
+        """For each column whether it has a point for each value, as it then has on the finer lattice of one column."""
+        return tuple(not c.covering_radius(lattice) for c, lattice in zip(self.columns, self.cells, strict=True))
+
+    @property
+    def rows(self) -> int:
+        return int(self.counts.sum())
+
+    def share(self, points: Points) -> float:
+        """The share of synthetic rows at these points."""
+        return float(self.counts[points].sum() / self.rows)
+
+    def inner_and_outer(self, boxes: Boxes) -> tuple[Points, Points]:
+        """The points where a condition holds for all values, and those where it holds for some."""
+        return ~self._touched(boxes.rest), self._touched(boxes.satisfied)
+
+    def _touched(self, boxes: Sequence[Mapping[str, OnLine | OfLabels]]) -> Points:
+        """The points with a value in the union of the boxes."""
+        found = np.zeros(self.counts.shape, bool)
+        for box in boxes:
+            inside = np.ones(self.counts.shape, bool)
+            for axis, (column, cells) in enumerate(zip(self.columns, self.cells, strict=True)):
+                if column.name in box:
+                    members = touched(box[column.name], cells)
+                    inside &= np.expand_dims(members, tuple(i for i in range(len(self.cells)) if i != axis))
+            found |= inside
+        return found
+
+
+def touched(place: OnLine | OfLabels, cells: Cells) -> np.ndarray:
+    """The points of a column's lattice that stand for some value of the set."""
+    if isinstance(place, OfLabels):
+        return place.members
+    first, last = figures_of_codes(place.column, cells)
+    found = np.zeros(cells.size, bool)
+    for low, high in place.spans.pairs:
+        found[: len(first)] |= (first <= high) & (low <= last)
+    found[len(first) :] = place.missing
+    return found
+
+
+def figures_of_codes(column: Ordered, cells: Cells) -> tuple[Floats, Floats]:
+    """For each point on the line the least and the largest value that it stands for; for numbers a little beyond, as
+    places of values are rounded."""
+    line, reach = len(cells.places), float(column.reach)
+
+    def code(values: Floats) -> Ints:
+        return column.to_lattice(np.clip(values, 0.0, reach), cells)[0]
+
+    if column.whole and line == column.reach + 1:
+        least = np.arange(line, dtype=float)
+    else:
+        least = np.append(0.0, np.maximum(least_floats(code, np.arange(1, line)), 0.0))
+    if column.whole:
+        return least + float(column.low), np.append(least[1:] - 1.0, reach) + float(column.low)
+    low, high = float(column.low), float(column.high)
+    slack = 1e-9 * (high - low) + 8 * float(np.spacing(max(abs(low), abs(high))))
+    first, last = low + least * (high - low) - slack, low + np.append(least[1:], 1.0) * (high - low) + slack
+    return np.maximum(first, low), np.minimum(last, high)
+
+
+def off_lattice(column: Ordered, cells: Cells) -> float:
+    """The largest difference between the place of a value in [0, 1] and that of its point in units."""
+    return float(column.covering_radius(cells) / column.weight) + 1.0 / UNITS
