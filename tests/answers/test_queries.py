@@ -59,7 +59,8 @@ PAIR = World("a", "b")
         ("mean(-d)", "the negative of a date, or a sum with one, has no mean; date - date does."),
         ("fraction(a)", "this is a value, not a condition; compare it with something, like x >= 0."),
         ("fraction(a > 1 | )", "a condition must follow, like mean(income | age > 65)."),
-        ("count(a > 1 | b > 1)", "count does not support groups; mean, variance, sd,"),
+        ("count(a > 1 | b > 1)", "count does not support groups; mean, variance, sd, "
+         "covariance, correlation, fraction, quantile, median do, like mean(income | age > 65)."),
         ("fraction(a > 1 and b > 1 and c = 'x')", "'a', 'b', 'c' are 3 columns, and this release certifies statistics "
          "of at most 2; ask about fewer at once, or release with a larger `sparsity`."),
         ("mean(a | a > 99)", "no synthetic row satisfies the condition, so nothing can be said about the rows that do; "

@@ -32,7 +32,7 @@ def mean(rows: Selection, column: Ordered) -> tuple[float, Claim]:
 
 
 def _by_distance(rows: Selection, column: Ordered) -> Claim:
-    """The mean is an average of a Lipschitz function. A group that allows only part of the range is a shorter column."""
+    """Places are Lipschitz functions. In a group that allows only part of the range the column is that much shorter."""
     figures, (low, high) = rows.rows.rows[column.name], rows.ends(column)
     width, length = high - low, span(column) or 1.0
     shift = (low - float(column.low)) / length

@@ -1,4 +1,4 @@
-"""Bands: certified ranges of the share of a group's rows with a value above each threshold, and statistics that follow."""
+"""Bands: certified ranges of the share of a group's rows above each value, and the statistics that follow from them."""
 
 from __future__ import annotations
 

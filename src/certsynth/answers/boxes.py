@@ -1,4 +1,4 @@
-r"""Certified errors of shares of sets of lattice points: the number of boxes that a set consists of, times the error of one.
+r"""Certified errors of shares of sets of lattice points: the error of one box, times the number of boxes.
 
 The certificate bounds the error of every interval or label set of one column (:math:`J_1`) and of every box of two
 columns (J). A set that is a disjoint union of r of them has at most r times the error, and so has its complement.

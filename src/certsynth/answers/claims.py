@@ -15,8 +15,8 @@ Interval = tuple[float, float, float]
 
 @dataclass(frozen=True, slots=True)
 class Claim:
-    """A statistic of the private rows lies between `low` and `high` if the certificate holds. `bound` is the bound of the
-    certificate that this rests on, and `how` explains it."""
+    """If the certificate holds, a statistic of the private rows lies between `low` and `high`. `bound` is the bound of
+    the certificate that this follows from, and `how` explains it."""
 
     low: float
     high: float
@@ -39,8 +39,8 @@ class Claim:
 def intersect(claims: Sequence[Claim]) -> Claim:
     """What all claims say together. All bounds of a certificate hold on one event, so every claim does.
 
-    If two claims contradict each other, the certificate fails: the result is then an interval that contains all of them,
-    since an error would tell that.
+    If two claims contradict each other, the certificate does not hold. The result is then an interval that contains all
+    of them: an error would reveal that.
 
     >>> intersect([Claim(0.1, 0.5, 0.01, "one"), Claim(0.2, 0.6, 0.02, "two")])
     Claim(low=0.2, high=0.5, bound=0.02, how='low end: two; high end: one')
@@ -63,8 +63,8 @@ Range = tuple[Floats, Floats]
 def conditional(part: Range, rest: Range, whole: tuple[float, float]) -> Range:
     r"""The range of a/(a + c) where a is in `part`, c in `rest` and a + c in `whole`, elementwise.
 
-    The quotient rises with a and falls with c: it is largest at the largest a with the least c that the sum allows. It is
-    anything in [0, 1] where a + c may be 0.
+    The quotient rises with a and falls with c: it is largest at the largest a with the least c that the sum allows.
+    Where a + c may be 0, it may be anything in [0, 1].
     """
 
     def largest(a: Range, c: Range) -> Floats:

@@ -1,7 +1,7 @@
-"""Synthetic rows on the lattices of the bounds on shares, group totals and moments, and conditions as sets of their points.
+"""Synthetic rows on the lattices of bounds on shares, group totals and moments, and conditions as sets of points.
 
-A point of a lattice stands for all values that are coded by it. A condition holds for all of them (an *inner* point), for
-some of them or for none; *outer* points are those where it holds for some value.
+A point of a lattice stands for all values that have its code. It is an *inner* point of a condition that holds for all
+of them, and an *outer* point of one that holds for some.
 """
 
 from __future__ import annotations

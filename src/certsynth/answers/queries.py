@@ -164,11 +164,8 @@ def _statistic(text: str, head: re.Match[str]) -> tuple[Query, int]:
     if not form.fits(len(pieces)) or not all(text[a:b].strip() for a, b in pieces):
         raise BadExpression(head.end(), f"{name} takes {' and '.join(form.arguments)}, like {form.example}.")
     if group is not None and not form.grouped:
-        *can, last = (each for each, known in FORMS.items() if known.grouped and not known.cells)
-        raise BadExpression(
-            group[0],
-            f"{name} does not support groups; {', '.join(can)} and {last} do, like mean(income | age > 65).",
-        )
+        can = ", ".join(each for each, known in FORMS.items() if known.grouped and not known.cells)
+        raise BadExpression(group[0], f"{name} does not support groups; {can} do, like mean(income | age > 65).")
     if group is not None and not text[slice(*group)].strip():
         raise BadExpression(group[0], "a condition must follow, like mean(income | age > 65).")
     arguments = tuple(_read(text, a, b) for a, b in pieces)

@@ -63,7 +63,7 @@ def _by_bands(rows: Selection, column: Ordered, mean: Claim) -> list[Claim]:
 
 
 def _off_points(least: float, most: float, off: float, error: float, how: str) -> Claim:
-    """From the variance of points to that of values, which are at most `off` away: deviations differ by at most that."""
+    """From the variance of points to that of values, at most `off` away: standard deviations differ by at most that."""
     low, high = math.sqrt(max(least, 0.0)), math.sqrt(max(most, 0.0))
     return Claim(max(low - off, 0.0) ** 2, (high + off) ** 2, error, how)
 
@@ -79,7 +79,7 @@ def covariance(
     means = [averages.mean(each, column) for each, column in zip(alone, columns, strict=True)]
     spreads = [variance(each, column) for each, column in zip(alone, columns, strict=True)]
     middles = tuple((estimate, claim.low, claim.high) for estimate, claim in means)
-    estimate, low, high = moments.covariance(places, rows.near, rows.bound, weights, middles)  # type: ignore[arg-type]
+    estimate, low, high = moments.covariance(places, rows.near, rows.bound, weights, middles)
     how = "the largest and the smallest covariance that a table within the bound can have, or a little beyond"
     claims = [Claim(low, high, rows.bound, how)]
     deviations = math.sqrt(spreads[0][1].high), math.sqrt(spreads[1][1].high)

@@ -2,17 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import math
+from collections.abc import Mapping, Sequence
+from fractions import Fraction
 from typing import Any
 
 from certsynth.certificate.coverage import STATISTICS
 from certsynth.certificate.direct import Direct, Figure
+from certsynth.certificate.noisy_cells import cell_slacks
 from certsynth.certificate.plug_in import PlugIn, Proxy, Terms
 from certsynth.mechanisms import FullMeasurement, Measurement
 from certsynth.mechanisms.guarantee import decimal_text
 from certsynth.projection.diagnostic import FitDiagnostic
 from certsynth.record.record import (
     NO_PLUG_IN,
+    CellSlackRecord,
+    CellsRecord,
     CertificateRecord,
     DiagnosticRecord,
     DirectRecord,
@@ -48,6 +53,7 @@ def certificate_record(
     confidence: float,
     plug_in: Mapping[Proxy, PlugIn],
     direct: Direct | None = None,
+    cells: CellsRecord | None = None,
     *,
     no_plug_in: NoPlugIn = NO_PLUG_IN,
 ) -> CertificateRecord:
@@ -77,6 +83,7 @@ def certificate_record(
         plug_in=plugged,
         no_plug_in=None if plug_in else no_plug_in,
         statistics=statistics_record(direct) if direct else None,
+        cells=cells,
     )
 
 
@@ -109,6 +116,19 @@ def statistics_record(direct: Direct) -> StatisticsRecord:
     """Convert the bounds on errors of statistics to their record."""
     bounds: Mapping[str, Any] = dict.fromkeys(STATISTICS) | {k: each.bound for k, each in direct.statistics.items()}
     return StatisticsRecord(**bounds)
+
+
+def cells_record(direct: Direct, measurements: Sequence[Measurement], beta: Fraction) -> CellsRecord | None:
+    """Record bounds on the noise of single cells; None if no measurement has noise on every cell."""
+    slacks = cell_slacks(measurements, beta)
+    if not slacks:
+        return None
+    return CellsRecord(
+        confidence=float(1 - beta),
+        slacks=tuple(CellSlackRecord(layer + 1, slack) for layer, slack in slacks.items()),
+        fewest_rows=math.floor(direct.fewest_rows),
+        most_rows=math.ceil(direct.most_rows),
+    )
 
 
 def plug_in_record(plug: PlugIn) -> PlugInRecord:

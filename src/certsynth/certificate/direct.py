@@ -192,7 +192,8 @@ class Direct:
     """Bounds on the loss in each subset (a single entry for the maximum) and in single columns, and on the errors of
     `statistics`, all valid simultaneously.
 
-    `single` is None if no subset has more than one column. `noisy` holds the integers from which everything else is
+    `single` is None if no subset has more than one column. The number of rows lies between `fewest_rows` and
+    `most_rows`, on the same event. `noisy` holds the integers from which everything else is
     computed.
     """
 
@@ -200,6 +201,8 @@ class Direct:
     losses: tuple[Figure, ...]
     single: Figure | None
     statistics: Mapping[str, Figure]
+    fewest_rows: Fraction
+    most_rows: Fraction
     confidence: Fraction
     noisy: NoisyScalars
 
@@ -342,6 +345,8 @@ def bounds(
         losses=tuple(_of_true_distances(each, moved, stretch) for each in found[:losses]),
         single=_of_true_distances(found[losses], None, stretch) if single else None,
         statistics=dict(zip(statistics, found[losses + single :], strict=True)),
+        fewest_rows=least,
+        most_rows=most,
         confidence=1 - beta,
         noisy=noisy,
     )
