@@ -139,11 +139,12 @@ class Basis:
         return math.inf if known is None else _raised(known.moment)
 
     @cached_property
-    def _lattices(self) -> dict[tuple[str, ...], Lattice]:
+    def _lattices(self) -> dict[tuple[tuple[str, ...], bool], Lattice]:
         return {}
 
-    def lattice(self, *names: str) -> Lattice | None:
-        """The synthetic rows on the lattice of one or two columns; None if nothing is certified on it.
+    def lattice(self, *names: str, shares: bool = False) -> Lattice | None:
+        """The synthetic rows on the lattice of one or two columns, for group totals and moments or for `shares`; None
+        if nothing is certified on it.
 
         Callers ask for `bound` of the same columns first, so that some subset of the certificate contains them.
         """
@@ -152,9 +153,11 @@ class Basis:
             return None
         if len(names) == 2 and math.isinf(self.errors.two):
             return None
-        if names not in self._lattices:
-            self._lattices[names] = Lattice.count(columns, self.clean)
-        return self._lattices[names]
+        key = names, shares and len(names) == 1
+        if key not in self._lattices:
+            of_one = Lattice.of_shares(columns[0], self.clean) if key[1] else None
+            self._lattices[key] = of_one or Lattice.of(columns, self.clean)
+        return self._lattices[key]
 
     def points(self, condition: Condition, *, first: str | None = None) -> tuple[Lattice, Points, Points] | None:
         """A lattice, and the points on it where a condition holds for all values and for some; None if the condition
@@ -167,7 +170,7 @@ class Basis:
             return None
         names = sorted(boxes.names - {first}, key=self.schema.names.index)
         names = names if first is None else [first, *names]
-        lattice = self.lattice(*(names or condition.columns[:1]))
+        lattice = self.lattice(*(names or condition.columns[:1]), shares=True)
         return None if lattice is None else (lattice, *lattice.inner_and_outer(boxes))
 
     # ------------------------------------------------------------ bounds on the distance

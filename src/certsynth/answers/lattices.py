@@ -14,18 +14,20 @@ import numpy as np
 from certsynth.answers.nearness import Boxes
 from certsynth.answers.places import OfLabels, OnLine
 from certsynth.base.arrays import Floats, Ints
-from certsynth.domain import Cells, Column, Ordered
+from certsynth.domain import Cells, Column, Groups, Ordered
 from certsynth.queries.fine import DEFAULT_STEPS
-from certsynth.queries.statistics import UNITS
+from certsynth.queries.statistics import UNITS, share_cells
 from certsynth.queries.thresholds import least_floats
 
 Points = np.ndarray
 """A flag for each point of a lattice, with one axis for each column."""
 
 
-def lattice_of(column: Column, columns: int) -> Cells:
-    """The lattice of a column in bounds on statistics of one or of two columns."""
-    return column.lattice(DEFAULT_STEPS[columns])
+def codes_of(column: Column, clean: np.ndarray, cells: Cells) -> Ints:
+    """The codes of cleaned values on a lattice, or on groups of its points."""
+    if isinstance(cells, Groups):
+        return cells.code(column.to_lattice(clean, cells.lattice)[0])
+    return column.to_lattice(clean, cells)[0]
 
 
 def has_monotone_codes(column: Column) -> bool:
@@ -43,17 +45,26 @@ class Lattice:
     counts: Ints
 
     @classmethod
-    def count(cls, columns: Sequence[Column], clean: Mapping[str, np.ndarray]) -> Lattice:
-        cells = tuple(lattice_of(column, len(columns)) for column in columns)
-        codes = [c.to_lattice(clean[c.name], lattice)[0] for c, lattice in zip(columns, cells, strict=True)]
+    def of(cls, columns: Sequence[Column], clean: Mapping[str, np.ndarray]) -> Lattice:
+        """The lattice of group totals and moments, and of shares of two columns."""
+        return cls._count(columns, [column.lattice(DEFAULT_STEPS[len(columns)]) for column in columns], clean)
+
+    @classmethod
+    def of_shares(cls, column: Column, clean: Mapping[str, np.ndarray]) -> Lattice:
+        """The points, or groups of points, whose sets are those of shares of one column."""
+        return cls._count([column], [share_cells(column, column.lattice(DEFAULT_STEPS[1]))], clean)
+
+    @classmethod
+    def _count(cls, columns: Sequence[Column], cells: Sequence[Cells], clean: Mapping[str, np.ndarray]) -> Lattice:
+        codes = [codes_of(column, clean[column.name], each) for column, each in zip(columns, cells, strict=True)]
         sizes = tuple(lattice.size for lattice in cells)
         flat = np.ravel_multi_index(tuple(codes), sizes)
-        return cls(tuple(columns), cells, np.bincount(flat, minlength=int(np.prod(sizes))).reshape(sizes))
+        return cls(tuple(columns), tuple(cells), np.bincount(flat, minlength=int(np.prod(sizes))).reshape(sizes))
 
     @property
     def native(self) -> tuple[bool, ...]:
-        """For each column whether it has a point for each value, as it then has on the finer lattice of one column."""
-        return tuple(not c.covering_radius(lattice) for c, lattice in zip(self.columns, self.cells, strict=True))
+        """For each column whether it has a point for each value, as it then has for shares of that column alone."""
+        return tuple(not c.covering_radius(cells) for c, cells in zip(self.columns, self.cells, strict=True))
 
     @property
     def rows(self) -> int:
@@ -98,7 +109,7 @@ def figures_of_codes(column: Ordered, cells: Cells) -> tuple[Floats, Floats]:
     line, reach = len(cells.places), float(column.reach)
 
     def code(values: Floats) -> Ints:
-        return column.to_lattice(np.clip(values, 0.0, reach), cells)[0]
+        return codes_of(column, np.clip(values, 0.0, reach), cells)
 
     if column.whole and line == column.reach + 1:
         least = np.arange(line, dtype=float)
@@ -113,5 +124,9 @@ def figures_of_codes(column: Ordered, cells: Cells) -> tuple[Floats, Floats]:
 
 
 def off_lattice(column: Ordered, cells: Cells) -> float:
-    """The largest difference between the place of a value in [0, 1] and that of its point in units."""
-    return float(column.covering_radius(cells) / column.weight) + 1.0 / UNITS
+    """The largest difference between the place of a value in [0, 1] and that of its point, or group of points."""
+    if isinstance(cells, Groups):
+        radius = cells.radius + column.covering_radius(cells.lattice)
+    else:
+        radius = column.covering_radius(cells)
+    return float(radius / column.weight) + 1.0 / UNITS

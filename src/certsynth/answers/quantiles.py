@@ -9,11 +9,12 @@ import numpy as np
 from certsynth.answers.basis import place
 from certsynth.answers.claims import Claim, intersect
 from certsynth.answers.kernels import largest_total
-from certsynth.answers.lattices import figures_of_codes, lattice_of
+from certsynth.answers.lattices import figures_of_codes
 from certsynth.answers.selection import Selection
 from certsynth.base.arrays import Floats
 from certsynth.domain import Ordered
 from certsynth.domain.condition import And, Comparison, Condition, Linear
+from certsynth.queries.fine import DEFAULT_STEPS
 
 
 def quantile_of(rows: Selection, column: Ordered, p: float) -> tuple[float, Claim]:
@@ -51,7 +52,7 @@ def _within(rows: Selection, column: Ordered, p: float) -> tuple[float, float]:
     condition = rows.condition
     assert condition is not None
     near, weights, away = rows.rows.nearness, rows.near.shares, rows.near.away
-    first, last = figures_of_codes(column, lattice_of(column, 1))
+    first, last = figures_of_codes(column, column.lattice(DEFAULT_STEPS[1]))
 
     def possible(sign: str, value: float, gain: float) -> bool:
         """Whether some table has at least a share 1 − `gain` of the group's rows on that side of the value."""
