@@ -78,8 +78,9 @@ def recomputed_direct(release: Release, settings: Settings) -> Direct | None:
 def certificate_for_one_question(release: Release, used: frozenset[str]) -> CertificateRecord:
     """A certificate that makes claims about the `used` numbers only, and holds for these with the stated confidence.
 
-    The whole failure probability is that of the noise of these numbers: no other number, no noisy cell and no plug-in
-    certificate has a share of it. `used` must be chosen without looking at the noisy numbers. All other bounds are 1.
+    Noisy cells keep their share of the failure probability. All the rest is that of the noise of these numbers: no
+    other number and no plug-in certificate has a share of it. `used` must be chosen without looking at the noisy
+    numbers. All other bounds are 1.
 
     Proof: docs/explanation/proofs/answers.md
     """
@@ -90,7 +91,8 @@ def certificate_for_one_question(release: Release, used: frozenset[str]) -> Cert
             "this release has no direct certificate, so there is no tighter interval for one question alone; leave out "
             "`alone`."
         )
-    direct = _direct_bounds(release, settings, noisy, settings.beta, used=len(used))
+    beta = settings.beta - (settings.cell_beta if stated.cells is not None else 0)
+    direct = _direct_bounds(release, settings, noisy, beta, used=len(used))
     losses = {LOSS: direct.bound, LOSS_OF_ONE_COLUMN: direct.single.bound if direct.single else direct.bound}
     known = {name: bound for name, bound in losses.items() if name in used}
     figures: dict[str, Any] = dict.fromkeys(STATISTICS)
@@ -102,7 +104,6 @@ def certificate_for_one_question(release: Release, used: frozenset[str]) -> Cert
         single_column_bound=min(whole, known.get(LOSS_OF_ONE_COLUMN, 1.0)),
         subsets=tuple(replace(subset, bound=whole) for subset in stated.subsets),
         statistics=StatisticsRecord(**figures),
-        cells=None,
     )
 
 

@@ -14,6 +14,7 @@ from certsynth.answers.boxes import Errors
 from certsynth.answers.kernels import merge_rows
 from certsynth.answers.lattices import Lattice, Points, has_monotone_codes
 from certsynth.answers.nearness import Nearness
+from certsynth.answers.noisy_cells import NoisyCells
 from certsynth.base.arrays import Floats
 from certsynth.domain import Category, Column, Ordered, Schema
 from certsynth.domain.condition import Condition, figures
@@ -75,6 +76,7 @@ class Basis:
     certificate: CertificateRecord
     private_rows: int | None = None
     named: bool = False
+    noisy_cells: NoisyCells = field(default_factory=NoisyCells)
     columns: Mapping[str, Column] = field(init=False)
     rows: Mapping[str, Floats] = field(init=False)
 
@@ -83,14 +85,22 @@ class Basis:
         object.__setattr__(self, "rows", _Figures(self))
 
     @classmethod
-    def read(cls, schema: Schema, table: Table, clean: Mapping[str, np.ndarray], record: Record) -> Basis:
+    def read(
+        cls,
+        schema: Schema,
+        table: Table,
+        clean: Mapping[str, np.ndarray],
+        record: Record,
+        noisy_cells: NoisyCells | None = None,
+    ) -> Basis:
         """From the record of a release. It may be somebody else's: its columns may be others than the schema's."""
         certificate = record.certificate
         if not all(set(subset.columns) <= set(schema.names) for subset in certificate.subsets):
             raise InputError("certificate.json is not one that certsynth writes; run certsynth verify.")
         if not len(next(iter(clean.values()))):
             raise InputError("the release has no rows, so there is nothing to ask.")
-        return cls(schema, table, clean, certificate, record.privacy.rows, record.release.workload is not None)
+        named = record.release.workload is not None
+        return cls(schema, table, clean, certificate, record.privacy.rows, named, noisy_cells or NoisyCells())
 
     @property
     def confidence(self) -> float:

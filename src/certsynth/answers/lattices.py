@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from certsynth.answers.nearness import Boxes
+from certsynth.answers.nearness import Box, Boxes
 from certsynth.answers.places import OfLabels, OnLine
 from certsynth.base.arrays import Floats, Ints
 from certsynth.domain import Cells, Column, Groups, Ordered
@@ -76,25 +76,36 @@ class Lattice:
 
     def inner_and_outer(self, boxes: Boxes) -> tuple[Points, Points]:
         """The points where a condition holds for all values, and those where it holds for some."""
-        return ~self._touched(boxes.rest), self._touched(boxes.satisfied)
+        return inner_and_outer(self.columns, self.cells, boxes)
 
-    def _touched(self, boxes: Sequence[Mapping[str, OnLine | OfLabels]]) -> Points:
-        """The points with a value in the union of the boxes."""
-        found = np.zeros(self.counts.shape, bool)
-        for box in boxes:
-            inside = np.ones(self.counts.shape, bool)
-            for axis, (column, cells) in enumerate(zip(self.columns, self.cells, strict=True)):
-                if column.name in box:
-                    members = touched(box[column.name], cells)
-                    inside &= np.expand_dims(members, tuple(i for i in range(len(self.cells)) if i != axis))
-            found |= inside
-        return found
+
+def inner_and_outer(columns: Sequence[Column], cells: Sequence[Cells], boxes: Boxes) -> tuple[Points, Points]:
+    """The combinations of cells where a condition holds for all values, and those where it holds for some."""
+    return ~_touched_by_any(columns, cells, boxes.rest), _touched_by_any(columns, cells, boxes.satisfied)
+
+
+def _touched_by_any(columns: Sequence[Column], cells: Sequence[Cells], boxes: Sequence[Box]) -> Points:
+    """The combinations of cells with a value in the union of the boxes."""
+    shape = tuple(each.size for each in cells)
+    found = np.zeros(shape, bool)
+    for box in boxes:
+        inside = np.ones(shape, bool)
+        for axis, (column, each) in enumerate(zip(columns, cells, strict=True)):
+            if column.name in box:
+                members = touched(box[column.name], each)
+                inside &= np.expand_dims(members, tuple(i for i in range(len(cells)) if i != axis))
+        found |= inside
+    return found
 
 
 def touched(place: OnLine | OfLabels, cells: Cells) -> np.ndarray:
-    """The points of a column's lattice that stand for some value of the set."""
+    """The cells of a column that stand for some value of the set."""
     if isinstance(place, OfLabels):
-        return place.members
+        if not isinstance(cells, Groups):
+            return place.members
+        found = np.zeros(cells.size, bool)
+        found[cells.code(np.flatnonzero(place.members))] = True
+        return found
     first, last = figures_of_codes(place.column, cells)
     found = np.zeros(cells.size, bool)
     for low, high in place.spans.pairs:

@@ -9,6 +9,7 @@ from certsynth.answers.basis import Basis
 from certsynth.answers.boxes import error
 from certsynth.answers.claims import Claim, conditional, intersect
 from certsynth.answers.kernels import largest_mean, largest_share, merge_rows
+from certsynth.answers.lattices import has_monotone_codes, inner_and_outer
 from certsynth.answers.nearness import Rest
 from certsynth.domain.condition import And, Condition
 from certsynth.errors import InputError
@@ -24,9 +25,12 @@ CERTIFIED = {
 }
 
 
+NOISY_COUNTS = "the noisy counts of cells, plus and minus the largest error that their noise can have"
+
+
 def share(basis: Basis, condition: Condition) -> tuple[float, Claim]:
     """The synthetic share of rows that satisfy a condition, and a claim about the private one."""
-    claims = [_by_distance(basis, condition), *_by_boxes(basis, condition)]
+    claims = [_by_distance(basis, condition), *_by_boxes(basis, condition), *_by_noisy_cells(basis, condition)]
     return float(np.mean(condition.holds(basis.rows) > 0)), intersect(claims)
 
 
@@ -54,6 +58,21 @@ def _by_boxes(basis: Basis, condition: Condition) -> list[Claim]:
     columns = len(lattice.columns)
     bound = basis.errors.one if columns == 1 else basis.errors.two
     return [Claim(low, high, bound, CERTIFIED[columns]).cut(0.0, 1.0)]
+
+
+def _by_noisy_cells(basis: Basis, condition: Condition) -> list[Claim]:
+    """P(condition) from the noisy counts of the cells of its columns, in every table that was measured of them."""
+    boxes = basis.nearness.boxes(condition)
+    if boxes is None:
+        return []
+    claims = []
+    for table in basis.noisy_cells.tables_of(boxes.names):
+        if not all(map(has_monotone_codes, table.columns)):
+            continue
+        inner, outer = inner_and_outer(table.columns, table.cells, boxes)
+        low, high = basis.noisy_cells.share(table, inner, outer)
+        claims.append(Claim(low, high, (high - low) / 2, NOISY_COUNTS))
+    return claims
 
 
 def share_within(basis: Basis, condition: Condition, group: Condition) -> tuple[float, Claim]:

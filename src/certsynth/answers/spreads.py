@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 
 import numpy as np
 
@@ -12,7 +13,7 @@ from certsynth.answers.lattices import Lattice, off_lattice
 from certsynth.answers.selection import Selection
 from certsynth.base.arrays import Ints
 from certsynth.domain import Ordered
-from certsynth.queries.statistics import UNITS, centre, offsets, product
+from certsynth.queries.statistics import UNITS, centre, offsets, places_in_units, product
 
 CENTRES = 9
 """Centres for which the mean square is bounded from above; the least bound is one for the variance."""
@@ -85,6 +86,9 @@ def covariance(
     deviations = math.sqrt(spreads[0][1].high), math.sqrt(spreads[1][1].high)
     if rows.group is None:
         claims += _product_by_moment(rows, columns, (means[0][1], means[1][1]), deviations)
+    else:
+        claims += _product_by_group_totals(rows, columns, (means[0][1], means[1][1]), deviations)
+        claims += _product_by_group_totals(rows, columns[::-1], (means[1][1], means[0][1]), deviations[::-1])
     most = deviations[0] * deviations[1]  # by the Cauchy–Schwarz inequality
     return estimate, intersect([claim.cut(-most, most) for claim in claims]), spreads[0], spreads[1]
 
@@ -104,11 +108,57 @@ def _product_by_moment(
         _deviation(mean, centre(cells, counts), off)
         for mean, cells, counts, off in zip(means, lattice.cells, margins, offs, strict=True)
     ]
+    return [_without_means(products, away, offs, deviations, error, "the certified errors of means and of products")]
+
+
+def _product_by_group_totals(
+    rows: Selection, columns: tuple[Ordered, Ordered], means: tuple[Claim, Claim], deviations: Range
+) -> list[Claim]:
+    """E[(x − c)(y − b) 1_A] for a group A of x: a weighted sum of group totals of y.
+
+    On each run of A the function x − c rises. It is a sum of indicators of intervals that end with the run, whose
+    weights add up to its positive part at the last point, less such a sum for intervals that begin with the run.
+    """
+    group, error = rows.group, rows.basis.group_error
+    assert group is not None
+    boxes = rows.basis.nearness.boxes(group)
+    x, y = columns
+    if boxes is None or boxes.names != {x.name} or math.isinf(error):
+        return []
+    lattice = rows.basis.lattice(x.name, y.name)
+    if lattice is None:
+        return []
+    line = len(lattice.cells[0].places)
+    inner, outer = (points[:line, 0] for points in lattice.inner_and_outer(boxes))
+    if (inner != outer).any():
+        return []
+    middle = (means[0].low + means[0].high) / 2
+    values = np.where(inner, places_in_units(lattice.cells[0]) / UNITS - middle, 0.0)
+    starts, ends = inner & ~np.append(False, inner[:-1]), inner & ~np.append(inner[1:], False)
+    weight = float(np.maximum(values[ends], 0.0).sum() + np.maximum(-values[starts], 0.0).sum())
+    margin = lattice.counts.sum(axis=0)
+    away = offsets(lattice.cells[1], margin) / UNITS
+    found = float(values @ lattice.counts[:line] @ away / lattice.rows)
+    products = quotient((found - weight * error, found + weight * error), rows.share)
+    offs = [off_lattice(column, cells) for column, cells in zip(columns, lattice.cells, strict=True)]
+    shifts = [
+        (means[0].low - offs[0] - middle, means[0].high + offs[0] - middle),
+        _deviation(means[1], centre(lattice.cells[1], margin), offs[1]),
+    ]
+    how = "the certified errors of group totals, added up, and of means"
+    return [_without_means(products, shifts, offs, deviations, error, how)]
+
+
+def _without_means(
+    products: Range, away: Sequence[Range], offs: Sequence[float], deviations: Range, error: float, how: str
+) -> Claim:
+    """The covariance of values, from the mean product of points and the ranges of their means.
+
+    |Cov(x, y) − Cov(x′, y′)| ≤ |Cov(x − x′, y)| + |Cov(x′, y − y′)|, with x′ and y′ the points.
+    """
     shifts = [a * b for a in away[0] for b in away[1]]
-    # |Cov(x, y) − Cov(x′, y′)| ≤ |Cov(x − x′, y)| + |Cov(x′, y − y′)|, with x′ and y′ the points
     moved = offs[0] * deviations[1] + offs[1] * (deviations[0] + offs[0])
-    how = "the certified errors of means and of products"
-    return [Claim(products[0] - max(shifts) - moved, products[1] - min(shifts) + moved, error, how)]
+    return Claim(products[0] - max(shifts) - moved, products[1] - min(shifts) + moved, error, how)
 
 
 def _mean_product(lattice: Lattice, values: Ints, error: float, share: Range) -> Range:

@@ -12,6 +12,7 @@ import numpy as np
 from certsynth.answers import Answer, Basis, TableAnswer, answer, answer_function
 from certsynth.answers.alone import numbers_for_function, numbers_for_text
 from certsynth.artefact import frames, measurements
+from certsynth.artefact.certificate import noisy_cells
 from certsynth.artefact.croissant import describe_croissant
 from certsynth.artefact.datapackage import describe_package
 from certsynth.artefact.document import read_record, to_json
@@ -213,7 +214,8 @@ class Release:
         All answers hold simultaneously. With `alone`, the interval is narrower, but valid for this question only.
         """
         clean = dict(zip(self.schema.names, self.rows, strict=True))
-        basis = Basis.read(self.schema, self.table, clean, self.record)
+        cells = noisy_cells(self.schema.measured, self.record.certificate, self.measurements)
+        basis = Basis.read(self.schema, self.table, clean, self.record, cells)
         if alone:
             basis = self._basis_for_one_question(basis, query, columns)
         if not callable(query):
