@@ -260,7 +260,7 @@ WIDTHS = [
     ("mean(age | age > 50)", 4.0, "shares of rows above each value"),
     ("median(age)", 1.0, "certified shares"),
     ("median(age | c = 'a')", 6.0, "certified shares"),
-    ("variance(age)", 48.0, "added up"),
+    ("variance(age)", 24.0, "of squares"),
     ("covariance(age, pay)", 8_600.0, "products"),
 ]  # fmt: skip
 
