@@ -155,7 +155,8 @@ no statistics without a direct certificate."""
 @pytest.mark.parametrize("name", [*STRICT[:1], *(pytest.param(name, marks=pytest.mark.slow) for name in STRICT[1:])])
 def test_the_form_is_strict(variants, name):
     """No key may be absent, and none be added anywhere; no value be of another type."""
-    document = json.loads((variants(name).folder / "certificate.json").read_text())
+    document = shortened(json.loads((variants(name).folder / "certificate.json").read_text()))
+    assert form_problem(document) is None
     tried = 0
 
     def places(value: Any, path: Path = ()) -> Iterator[tuple[Path, Any]]:
@@ -179,13 +180,21 @@ def test_the_form_is_strict(variants, name):
                 assert allowed or form_problem(put(document, path, wrong)) is not None, (path, wrong)
                 tried += 1
     for path, value in leaves(document):
-        if is_alike(path):
-            continue
-        for wrong in ([], {}, {"value": value}, "\u202e", "1\n", -1, 1e301, 10**400):
+        for wrong in ({"value": value}, "1\n", -1, 10**400, *((), ([], {}, "\u202e", 1e301))[name != STRICT[0]]):
             if not free(path, wrong):
                 assert form_problem(put(document, path, wrong)) is not None, (path, wrong)
                 tried += 1
     assert tried > 300
+
+
+def shortened(value: Any, path: Path = ()) -> Any:
+    """A document with one entry of every list whose entries are alike: the chosen one, if one was."""
+    if isinstance(value, dict):
+        return {key: shortened(part, (*path, key)) for key, part in value.items()}
+    if isinstance(value, list):
+        first = [each for each in value if isinstance(each, dict) and each.get("chosen")] or value
+        return [shortened(part, (*path, i)) for i, part in enumerate(first) if not is_alike((*path, i))]
+    return value
 
 
 def put(document: dict[str, Any], path: Path, value: Any) -> Any:
@@ -264,6 +273,8 @@ FORGED = (
 )
 """Checks that do not only compare the certificate with the pages that follow from it, which a forger writes anew."""
 
+CHECK_FORM = verify._form
+
 TOLD = [*STRICT, "candidates", "low-dimensional"]
 
 
@@ -281,7 +292,7 @@ def quickly(monkeypatch):
 
     for module in (recompute, forging):
         monkeypatch.setattr(module, "plug_in", remembered)
-    for check in ("_files", "_report", "_description"):
+    for check in ("_files", "_form", "_report", "_description"):
         monkeypatch.setattr(verify, check, lambda release: (True, ""))
     read, tables = verify.read_table, {}
 
@@ -359,8 +370,9 @@ UNUSUAL = {
 
 
 def found(made: Release) -> list[str]:
-    """The first check that fails, if one does."""
-    return list(itertools.islice((name for name, ok, _ in verify._checks(made) if not ok and name in FORGED), 1))
+    """The first check that fails, if one does. That of the form is the slowest, and so it comes last."""
+    seen = list(itertools.islice((name for name, ok, _ in verify._checks(made) if not ok and name in FORGED), 1))
+    return seen or ([] if CHECK_FORM(made)[0] else ["certificate form"])
 
 
 # ------------------------------------------------------------ texts that are no certificate

@@ -520,7 +520,9 @@ def test_the_parts_of_the_budget_are_those_of_the_measurements_and_the_rest(vari
     else:
         assert sum(parts) <= Fraction(privacy["rho"]) < sum(parts) + Fraction(1, 10**12)
     assert on.count("errors of the rows") == (made.document["certificate"]["direct"] is not None)
-    assert ("mean displacement" in on) == (not made.document["certificate"]["direct"] and "preset" not in VARIANTS[name])
+    assert ("mean displacement" in on) == (
+        not made.document["certificate"]["direct"] and "preset" not in VARIANTS[name]
+    )
 
 
 # ------------------------------------------------------------ forged measurements
