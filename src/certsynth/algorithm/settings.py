@@ -46,8 +46,9 @@ SHARE_GROWTH = 2
 """Factor by which the share of the budget grows with each column of a table, if all tables of 2, 3, … columns are
 measured."""
 
-DIRECT_BETA = Fraction(9, 10)
-"""Share of the failure probability for the direct certificate; the rest is for the plug-in certificate."""
+PLUG_IN_BETA, CELL_BETA = Fraction(1, 10), Fraction(1, 10)
+"""Shares of the failure probability for the plug-in certificate and for the noisy counts of single cells, if there is a
+direct certificate, which has the rest."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,7 +115,12 @@ class Settings:
     @property
     def plug_in_beta(self) -> Fraction:
         """Failure probability of the plug-in certificate: all of β if it is the only one."""
-        return self.beta * (1 - DIRECT_BETA) if self.certificate_share else self.beta
+        return self.beta * PLUG_IN_BETA if self.certificate_share else self.beta
+
+    @property
+    def cell_beta(self) -> Fraction:
+        """Failure probability of the bounds on noisy cells."""
+        return self.beta * CELL_BETA
 
     @property
     def reason_for_no_plug_in(self) -> NoPlugIn:
@@ -122,8 +128,8 @@ class Settings:
         return NO_PLUG_IN if self.plug_in else PAIRS_LEFT_OUT
 
     def direct_beta(self, *, alone: bool) -> Fraction:
-        """Total failure probability of the direct certificates: all of β if there is no plug-in certificate."""
-        return self.beta if alone else self.beta * DIRECT_BETA
+        """Failure probability of the direct certificate; `alone`: there is no plug-in certificate."""
+        return self.beta * (1 - CELL_BETA - (0 if alone else PLUG_IN_BETA))
 
     @property
     def draws(self) -> int:
@@ -210,7 +216,7 @@ class Settings:
 class Defaults:
     """Defaults of a method for open options."""
 
-    certificate_share: Fraction = Fraction(2, 25)
+    certificate_share: Fraction = Fraction(9, 100)
     confidence: Fraction = DEFAULT_CONFIDENCE
     mechanism: str | None = None
 

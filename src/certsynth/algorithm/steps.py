@@ -25,6 +25,7 @@ from certsynth.algorithm.record import record
 from certsynth.algorithm.task import Task
 from certsynth.algorithm.values import Certified, Chosen, Counted, Fitted, Measured, Outcome
 from certsynth.artefact import Release, certificate_record, cleaned_table
+from certsynth.artefact.certificate import cells_record
 from certsynth.artefact.steps import (
     ERRORS_OF_ROWS,
     MEAN_DISPLACEMENT,
@@ -140,9 +141,11 @@ def certify(this: Run, counted: Counted, measured: Measured, fitted: Fitted) -> 
     plugged = plug_in_certificates(this, measured, fitted, displaced)
     direct = direct_certificate(this, counted, fitted, alone=not plugged)
     noisy = {MEAN_DISPLACEMENT: displaced, ERRORS_OF_ROWS: direct and direct.noisy}
+    settings = this.settings
+    cells = cells_record(direct, measured.measurements, settings.cell_beta) if direct else None
     return Certified(
         certificate_record(
-            float(this.settings.confidence), plugged, direct, no_plug_in=this.settings.reason_for_no_plug_in
+            float(settings.confidence), plugged, direct, cells, no_plug_in=settings.reason_for_no_plug_in
         ),
         tuple(Step.of_scalars(what, each) for what, each in noisy.items() if each),
     )

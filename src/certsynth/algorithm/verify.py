@@ -24,9 +24,9 @@ from certsynth.algorithm.recompute import (
     stated_settings,
 )
 from certsynth.algorithm.record import pair_records, table_record
-from certsynth.algorithm.settings import Settings
+from certsynth.algorithm.settings import CELL_BETA, Settings
 from certsynth.artefact import measurements as archive
-from certsynth.artefact.certificate import direct_record, fit_record, path_length, statistics_record
+from certsynth.artefact.certificate import cells_record, direct_record, fit_record, path_length, statistics_record
 from certsynth.artefact.document import form_problem
 from certsynth.artefact.folder import SUMS, check_plain, check_sums, read_plain
 from certsynth.artefact.release import CSV, PARQUET, Release, croissant_bytes, package_bytes
@@ -448,6 +448,9 @@ def _direct(release: Release) -> Answer:
             return False, "the recomputed loss or slack differs from the one stated"
     if not _same_bounds(stated.statistics, statistics_record(direct) if direct else None):
         return False, "a recomputed bound on shares, totals or moments differs from the one stated"
+    beta = stated_settings(release).cell_beta
+    if stated.cells != (cells_record(direct, release.measurements, beta) if direct else None):
+        return False, "a recomputed bound on the noise of single cells differs from the one stated"
     if direct is None:
         return True, "there is none, and nothing was spent on it"
     return True, f"recomputed from its noisy integers: {upward(direct.bound)}"
@@ -485,8 +488,9 @@ def _bound(release: Release) -> Answer:
             return False, "the bound of a subset is not the smaller of its parts"
     if stated.confidence != float(release.record.asked.confidence):
         return False, "the stated confidence is not the one that was asked for"
-    failure = sum(1 - part.confidence for part in (plug, direct) if part)
-    if abs(failure - (1 - stated.confidence)) > 1e-12:
+    failure = sum(1 - part.confidence for part in (plug, direct, stated.cells) if part)
+    spare = (1 - stated.confidence) * float(CELL_BETA) if direct and not stated.cells else 0.0
+    if abs(failure + spare - (1 - stated.confidence)) > 1e-12:
         return False, "the parts fail together with another probability than the stated confidence allows"
     why = "the smaller of its parts" if complete or not plug else "the only part that covers all subsets"
     return True, f"{upward(stated.bound)} ({kind}) at confidence {stated.confidence!r}: {why}"

@@ -2,17 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import math
+from collections.abc import Mapping, Sequence
+from fractions import Fraction
 from typing import Any
 
+from certsynth.answers.noisy_cells import CellNoise, CellTable, NoisyCells
 from certsynth.certificate.coverage import STATISTICS
 from certsynth.certificate.direct import Direct, Figure
 from certsynth.certificate.plug_in import PlugIn, Proxy, Terms
+from certsynth.domain import Schema
 from certsynth.mechanisms import FullMeasurement, Measurement
 from certsynth.mechanisms.guarantee import decimal_text
+from certsynth.mechanisms.identity import Identity
 from certsynth.projection.diagnostic import FitDiagnostic
 from certsynth.record.record import (
     NO_PLUG_IN,
+    CellsRecord,
     CertificateRecord,
     DiagnosticRecord,
     DirectRecord,
@@ -48,6 +54,7 @@ def certificate_record(
     confidence: float,
     plug_in: Mapping[Proxy, PlugIn],
     direct: Direct | None = None,
+    cells: CellsRecord | None = None,
     *,
     no_plug_in: NoPlugIn = NO_PLUG_IN,
 ) -> CertificateRecord:
@@ -77,6 +84,7 @@ def certificate_record(
         plug_in=plugged,
         no_plug_in=None if plug_in else no_plug_in,
         statistics=statistics_record(direct) if direct else None,
+        cells=cells,
     )
 
 
@@ -109,6 +117,48 @@ def statistics_record(direct: Direct) -> StatisticsRecord:
     """Convert the bounds on errors of statistics to their record."""
     bounds: Mapping[str, Any] = dict.fromkeys(STATISTICS) | {k: each.bound for k, each in direct.statistics.items()}
     return StatisticsRecord(**bounds)
+
+
+def cells_record(direct: Direct, measurements: Sequence[Measurement], beta: Fraction) -> CellsRecord | None:
+    """Record bounds on the noise of single cells; None if no measurement has noise on every cell."""
+    if not any(map(has_noisy_cells, measurements)):
+        return None
+    return CellsRecord(
+        confidence=float(1 - beta),
+        failure_probability=beta,
+        measurements=tuple(i for i, made in enumerate(measurements, start=1) if has_noisy_cells(made)),
+        fewest_rows=math.floor(direct.fewest_rows),
+        most_rows=math.ceil(direct.most_rows),
+    )
+
+
+def has_noisy_cells(made: Measurement) -> bool:
+    """Whether noise was added to every cell of a measurement, so that its counts have bounds of their own."""
+    return isinstance(made, FullMeasurement) and isinstance(made.strategy, Identity)
+
+
+def noisy_cells(schema: Schema, record: CertificateRecord, measurements: Sequence[Measurement]) -> NoisyCells:
+    """The tables of a release whose noisy counts have bounds; `schema` is that of the measured columns.
+
+    Half of the failure probability is for single columns, of which most questions are, and half for other tables.
+    """
+    if record.cells is None:
+        return NoisyCells()
+    columns = list(schema)
+    found = [measurements[i - 1] for i in record.cells.measurements if i <= len(measurements)]
+    widths = [len(subset) for made in found for subset in made.marginals.subsets]
+    of_single, of_others = widths.count(1), len(widths) - widths.count(1)
+    share = float(record.cells.failure_probability) / ((of_single > 0) + (of_others > 0) or 1)
+    tables = []
+    for made in found:
+        marginals, noise = made.marginals, CellNoise(made.cost.spent.unit.value, made.scale)
+        for j, (subset, block) in enumerate(zip(marginals.subsets, made.coefficients, strict=True)):
+            shape, weight = marginals.shape(subset), marginals.weight(j)
+            if len(block) == math.prod(shape):  # a single cell of a public number of rows has none
+                counts, named = (block / weight).reshape(shape), tuple(columns[i] for i in subset)
+                beta = share / (of_single if len(subset) == 1 else of_others)
+                tables.append(CellTable(named, tuple(marginals.of(subset)), counts, noise, weight, beta))
+    return NoisyCells(tables, int(record.cells.fewest_rows), int(record.cells.most_rows))
 
 
 def plug_in_record(plug: PlugIn) -> PlugInRecord:

@@ -73,12 +73,12 @@ def _largest_box(table, line, second_line, least):  # type: ignore[no-untyped-de
     intervals that cannot exceed the largest error so far are skipped.
     """
     sums = np.zeros((line + 1, table.shape[1] + (second_line > 0)), np.int64)
-    single = np.zeros_like(sums[0])
-    zero = np.zeros_like(single)
+    single, zero = np.zeros(sums.shape[1], np.int64), np.zeros(sums.shape[1], np.int64)
     alone = np.zeros(line + 1, np.int64)  # errors of single rows, summed
     for i in range(line):
         _cumulate(table[i], second_line, single)
-        sums[i + 1] = sums[i] + single
+        for c in range(len(single)):
+            sums[i + 1, c] = sums[i, c] + single[c]
         alone[i + 1] = alone[i] + _best_set(single, zero, zero, second_line, 0)
     best = least
     for missing in range(1 + table.shape[0] - line):
@@ -104,13 +104,9 @@ def _largest_box(table, line, second_line, least):  # type: ignore[no-untyped-de
 @njit(cache=True, nogil=True)
 def _cumulate(row, second_line, into):  # type: ignore[no-untyped-def]
     """Prefix sums along the line, beginning with 0, then the points off the line as they are."""
-    if second_line == 0:
-        into[:] = row
-        return
-    into[0] = 0
-    for c in range(second_line):
-        into[c + 1] = into[c] + row[c]
-    into[second_line + 1 :] = row[second_line:]
+    shift = 1 if second_line else 0
+    for c in range(len(row)):
+        into[c + shift] = row[c] + (into[c] if c < second_line else 0)
 
 
 @njit(cache=True, nogil=True)

@@ -14,7 +14,7 @@ from functools import partial
 from certsynth.base.progress import Progress, silent
 from certsynth.base.threads import in_threads
 from certsynth.certificate.shares import largest_box_error, largest_share_error
-from certsynth.certificate.skipping import LOSS_UNITS, SUBSETS_PER_ROUND
+from certsynth.certificate.skipping import LOSS_UNITS
 from certsynth.certificate.totals import largest_moment_error, largest_total_error, product_moment_error
 from certsynth.queries.fine import LatticeCounts, LatticeQuery
 from certsynth.queries.statistics import UNITS, is_line, merge_points, share_cells
@@ -22,6 +22,9 @@ from certsynth.transport import difference
 
 STATISTICS_PHASE = "comparing shares, group totals and moments"
 """Progress message while these are compared."""
+
+SUBSETS_PER_ROUND = 64
+"""Subsets compared between two updates of the maxima, by all cores."""
 
 
 @dataclass(slots=True)

@@ -10,7 +10,7 @@ from fractions import Fraction
 import numpy as np
 
 from certsynth.algorithm.layers import LayerSpec, measure_layers
-from certsynth.algorithm.settings import DIRECT_BETA, Settings
+from certsynth.algorithm.settings import Settings
 from certsynth.algorithm.task import Task
 from certsynth.certificate.comparison import Distance, distances
 from certsynth.certificate.coverage import statistic_names
@@ -190,7 +190,7 @@ def certified_bound(task: Task, loss: float) -> float:
         None,
         _noiseless_scalars([*query.values, *[0] * others], changes, settings, settings.certificate_share),
         rows=task.rows,
-        beta=settings.beta * DIRECT_BETA,
+        beta=settings.direct_beta(alone=not settings.plug_in),
         losses=1,
         stretch=Fraction(1),
         two_sided=False,

@@ -22,8 +22,8 @@ from certsynth.queries.net import LEVEL_SLACK, MAX_SCANNED_ROWS, Net, nodes_per_
 from certsynth.queries.tally import Batch, tally_batches, zeros
 
 DEFAULT_STEPS = {1: 1280, 2: 256, 3: 32}
-"""Default lattice steps to the unit length, by the number of columns of the widest table. That of single columns is five
-times `DETAIL_STEPS`: an odd multiple, so that every cell of a measured column consists of whole cells of the lattice."""
+"""Default lattice steps to the unit length, by the number of columns of the widest table. For single columns it is five
+times `DETAIL_STEPS`, an odd multiple, so that every measured cell consists of whole cells of the lattice."""
 
 PLACING_PHASE = "placing rows on the lattice"
 """Name of the phase in which rows are counted on the lattice, for progress reports."""

@@ -49,10 +49,10 @@ def places_in_units(cells: Cells) -> Ints:
     >>> places_in_units(Cells(places=np.arange(4), steps=3, off_line=1)).tolist()
     [0, 349525, 699050, 1048576]
     """
-    # Python integers, since weights may have large denominators. The last point may lie just above the column's high.
+    # Weights are multiples of 1/1000 and lattices have at most 4096 steps, so this fits into 64 bits. The last point of
+    # an even grid may lie just above the column's high.
     length = cells.steps * cells.weight.numerator
-    scale = UNITS * cells.weight.denominator
-    return np.minimum([scale * place // length for place in cells.places.tolist()], UNITS).astype(np.int64)
+    return np.minimum(UNITS * cells.weight.denominator * cells.places // length, UNITS)
 
 
 def centre(cells: Cells, counts: Ints) -> int:

@@ -441,6 +441,21 @@ class StatisticsRecord:
 
 
 @dataclass(frozen=True, slots=True)
+class CellsRecord:
+    """Noisy counts whose noise was added cell by cell: bounds on them follow from its distribution."""
+
+    confidence: Confidence = said("The probability that all of these bounds hold together.", RECOMPUTED)
+    failure_probability: Rational = said(
+        "One minus the confidence, exactly: half of it is for single columns.", RECOMPUTED
+    )
+    measurements: Annotated[tuple[Count, ...], AT_LEAST_ONE] = said(
+        "The measurements with noise on every cell, counted from 1 in their order.", RECOMPUTED
+    )
+    fewest_rows: Number = said("The private table has no fewer rows, with the rest of the certificate.", RECOMPUTED)
+    most_rows: Number = said("The private table has no more rows, with the rest of the certificate.", RECOMPUTED)
+
+
+@dataclass(frozen=True, slots=True)
 class PlugInRecords:
     """The plug-in certificates by loss; none if the distribution of the error is unknown."""
 
@@ -501,6 +516,11 @@ class CertificateRecord:
     )
     statistics: StatisticsRecord | None = said_if_any(
         "Bounds on shares, group totals and moments; absent without a direct certificate.", RECOMPUTED
+    )
+    cells: CellsRecord | None = said_if_any(
+        "Noisy counts that have bounds of their own; absent without a direct certificate, and if no measurement has "
+        "noise on every cell.",
+        RECOMPUTED,
     )
 
 
