@@ -214,8 +214,8 @@ class Release:
         All answers hold simultaneously. With `alone`, the interval is narrower, but valid for this question only.
         """
         clean = dict(zip(self.schema.names, self.rows, strict=True))
-        cells = noisy_cells(self.schema.measured, self.record.certificate, self.measurements)
-        basis = Basis.read(self.schema, self.table, clean, self.record, cells)
+        noisy = noisy_cells(self.schema.measured, self.record.certificate, self.measurements)
+        basis = Basis.read(self.schema, self.table, clean, self.record, noisy=noisy)
         if alone:
             basis = self._basis_for_one_question(basis, query, columns)
         if not callable(query):
