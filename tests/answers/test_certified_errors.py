@@ -133,7 +133,7 @@ class ExactCells:
     def tables(self) -> list[ExactCells]:
         return [self]
 
-    def tables_of(self, names: list[str]) -> list[ExactCells]:
+    def tables_of(self, names: frozenset[str]) -> list[ExactCells]:
         return [self] if set(names) == {column.name for column in self.columns} else []
 
     def share(self, _: ExactCells, inner: np.ndarray, outer: np.ndarray) -> tuple[float, float]:
@@ -160,7 +160,7 @@ def test_shares_are_between_the_inner_and_the_outer_cells_of_measured_tables() -
         table = {each.name: each.decode(clean[each.name]) for each in columns}
         certificate = stated([(tuple(world.schema.names), 1.0)], single=1.0)
         noisy: Any = ExactCells(columns, cells, counts)
-        found = answer(Basis(world.schema, table, clean, certificate, 30, noisy=noisy), f"fraction({text})")
+        found = answer(Basis(world.schema, table, clean, certificate, 30, noisy_cells=noisy), f"fraction({text})")
         assert found.low - 1e-9 <= private[truth > 0].sum() / 30 <= found.high + 1e-9, text
         asked, narrow = asked + 1, narrow + (found.low == pytest.approx(found.high, abs=1e-6))
     assert narrow > 30

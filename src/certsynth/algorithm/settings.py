@@ -216,7 +216,7 @@ class Settings:
 class Defaults:
     """Defaults of a method for open options."""
 
-    certificate_share: Fraction = Fraction(2, 25)
+    certificate_share: Fraction = Fraction(9, 100)
     confidence: Fraction = DEFAULT_CONFIDENCE
     mechanism: str | None = None
 

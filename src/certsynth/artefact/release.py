@@ -210,8 +210,8 @@ class Release:
         largest possible values. These claims are not checked.
         """
         clean = dict(zip(self.schema.names, self.rows, strict=True))
-        noisy = noisy_cells(self.schema.measured, self.record.certificate, self.measurements)
-        basis = Basis.read(self.schema, self.table, clean, self.record, noisy=noisy)
+        cells = noisy_cells(self.schema.measured, self.record.certificate, self.measurements)
+        basis = Basis.read(self.schema, self.table, clean, self.record, cells)
         if not callable(query):
             return answer(basis, query)
         return answer_function(
