@@ -160,7 +160,7 @@ def test_shares_are_between_the_inner_and_the_outer_cells_of_measured_tables() -
         table = {each.name: each.decode(clean[each.name]) for each in columns}
         certificate = stated([(tuple(world.schema.names), 1.0)], single=1.0)
         noisy: Any = ExactCells(columns, cells, counts)
-        found = answer(Basis(world.schema, table, clean, certificate, 30, noisy_cells=noisy), f"fraction({text})")
+        found = answer(Basis(world.schema, table, clean, certificate, 30, noisy=noisy), f"fraction({text})")
         assert found.low - 1e-9 <= private[truth > 0].sum() / 30 <= found.high + 1e-9, text
         asked, narrow = asked + 1, narrow + (found.low == pytest.approx(found.high, abs=1e-6))
     assert narrow > 30
@@ -260,7 +260,7 @@ WIDTHS = [
     ("mean(age | age > 50)", 4.0, "shares of rows above each value"),
     ("median(age)", 1.0, "certified shares"),
     ("median(age | c = 'a')", 6.0, "certified shares"),
-    ("variance(age)", 48.0, "added up"),
+    ("variance(age)", 24.0, "of squares"),
     ("covariance(age, pay)", 8_600.0, "products"),
 ]  # fmt: skip
 

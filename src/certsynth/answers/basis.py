@@ -65,7 +65,7 @@ class Distinct:
 class Basis:
     """`clean` and `table` are the same rows, cleaned and as they are written. `certificate` is that of
     the record. `private_rows` is the number of private rows where it is public. `named`: the subsets of columns
-    were chosen. `noisy_cells`: the noisy counts that have bounds of their own.
+    were chosen. `noisy`: the noisy counts that have bounds of their own.
 
     All bounds of one certificate hold together, at its confidence: that is why any number of answers does.
     """
@@ -76,7 +76,7 @@ class Basis:
     certificate: CertificateRecord
     private_rows: int | None = None
     named: bool = False
-    noisy_cells: NoisyCells = field(default_factory=NoisyCells)
+    noisy: NoisyCells = field(default_factory=NoisyCells)
     columns: Mapping[str, Column] = field(init=False)
     rows: Mapping[str, Floats] = field(init=False)
 
@@ -91,7 +91,8 @@ class Basis:
         table: Table,
         clean: Mapping[str, np.ndarray],
         record: Record,
-        noisy_cells: NoisyCells | None = None,
+        *,
+        noisy: NoisyCells | None = None,
     ) -> Basis:
         """From the record of a release. It may be somebody else's: its columns may be others than the schema's."""
         certificate = record.certificate
@@ -100,7 +101,7 @@ class Basis:
         if not len(next(iter(clean.values()))):
             raise InputError("the release has no rows, so there is nothing to ask.")
         named = record.release.workload is not None
-        return cls(schema, table, clean, certificate, record.privacy.rows, named, noisy_cells or NoisyCells())
+        return cls(schema, table, clean, certificate, record.privacy.rows, named, noisy or NoisyCells())
 
     @property
     def confidence(self) -> float:

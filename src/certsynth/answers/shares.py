@@ -23,7 +23,6 @@ CERTIFIED = {
     1: "the synthetic share plus and minus the certified error of shares of one column",
     2: "the synthetic share plus and minus the certified error of shares of two columns",
 }
-NOISY_COUNTS = "the noisy counts of cells, plus and minus the largest error that their noise can have"
 
 
 def share(basis: Basis, condition: Condition) -> tuple[float, Claim]:
@@ -66,10 +65,11 @@ def _by_boxes(basis: Basis, boxes: Boxes) -> list[Claim]:
 def _by_noisy_counts(basis: Basis, boxes: Boxes) -> list[Claim]:
     """The share from the noisy counts of the cells where a condition holds for all values, and for some."""
     claims = []
-    for table in basis.noisy_cells.tables_of(boxes.names):
+    for table in basis.noisy.tables_of(sorted(boxes.names)):
         points = inner_and_outer(table.columns, table.cells, boxes, codes_of_cells)
-        low, high = basis.noisy_cells.share(table, *points)
-        claims.append(Claim(low, high, (high - low) / 2, NOISY_COUNTS).cut(0.0, 1.0))
+        low, high = basis.noisy.share(table, *points)
+        how = "the noisy counts of the cells, plus and minus the most that noise can be"
+        claims.append(Claim(low, high, (high - low) / 2, how).cut(0.0, 1.0))
     return claims
 
 
@@ -97,7 +97,7 @@ def share_within(basis: Basis, condition: Condition, group: Condition) -> tuple[
     high = largest_mean(lifts.indicator(to_both, to_other), away, weights, bound, low=0.0, high=1.0)
     low = 1.0 - largest_mean(lifts.indicator(to_other, to_both), away, weights, bound, low=0.0, high=1.0)
     claims = [Claim(max(low, 0.0), min(high, 1.0), bound, f"{WITHIN_DISTANCE} of the group")]
-    if basis.certificate.statistics is not None or basis.noisy_cells.tables:
+    if basis.certificate.statistics is not None or basis.noisy.tables:
         parts = [share(basis, each)[1] for each in (both, other, group)]
         a, c, whole = ((np.array(claim.low), np.array(claim.high)) for claim in parts)
         least, most = conditional(a, c, (float(whole[0]), float(whole[1])))
