@@ -133,7 +133,7 @@ class ExactCells:
     def tables(self) -> list[ExactCells]:
         return [self]
 
-    def tables_of(self, names: list[str]) -> list[ExactCells]:
+    def tables_of(self, names: frozenset[str]) -> list[ExactCells]:
         return [self] if set(names) == {column.name for column in self.columns} else []
 
     def share(self, _: ExactCells, inner: np.ndarray, outer: np.ndarray) -> tuple[float, float]:
