@@ -49,6 +49,19 @@ def distances(draw: st.DrawFn, count: int) -> tuple[tuple[Fraction, ...], ...]:
 
 
 @st.composite
+def stepped(draw: st.DrawFn, name: str, missing: bool, weight: Fraction, kind: str) -> Ordered:
+    """A column with a step, of up to six decimals."""
+    scale = 10 ** draw(st.integers(0, 6)) if kind == "number" else 1
+    low, step, last = draw(st.integers(-(10**6), 10**6)), draw(st.integers(2, 10**4)), draw(st.integers(1, 10**4))
+    ends: list[int | float] = [low, low + step * last]
+    if kind == "number":
+        ends = [end / scale for end in ends]
+    return Ordered(
+        name=name, missing=missing, weight=weight, kind=kind, low=ends[0], high=ends[1], step=Fraction(step, scale)
+    )
+
+
+@st.composite
 def columns(draw: st.DrawFn) -> Column:
     name, missing, weight = draw(safe.filter(bool)), draw(st.booleans()), draw(st.just(Fraction(1)) | weights)
     kind = draw(st.sampled_from(KINDS))
@@ -77,6 +90,8 @@ def columns(draw: st.DrawFn) -> Column:
         "number": st.floats(-1e300, 1e300),
         "date": st.dates().map(lambda day: day.toordinal() - EPOCH),
     }[kind]
+    if kind in ("integer", "number") and draw(st.booleans()):
+        return draw(stepped(name, missing, weight, kind))
     low, high = sorted(draw(st.tuples(bound, bound).filter(lambda ends: ends[0] != ends[1])))
     return Ordered(name=name, missing=missing, weight=weight, kind=kind, low=low, high=high)
 
@@ -167,6 +182,32 @@ REFUSED = {
         "low must be below high",
     ),
     "low equal to high": (column('kind = "number"\nlow = 1.0\nhigh = 1'), "column 'age'", "code book"),
+    "a step that misses high": (
+        column('kind = "number"\nlow = 0\nhigh = 1\nstep = 0.3'),
+        "column 'age'",
+        "set high to 0.9 or 1.2",
+    ),
+    "half a step": (column('kind = "integer"\nlow = 0\nhigh = 9\nstep = 0.5'), "column 'age'", "like 100"),
+    "a step of 0": (column('kind = "number"\nlow = 0\nhigh = 9\nstep = 0'), "column 'age'", "above 0, like 0.01"),
+    "a step below 0": (column('kind = "integer"\nlow = 0\nhigh = 9\nstep = -3'), "column 'age'", "at least 1"),
+    "a step as text": (column('kind = "number"\nlow = 0\nhigh = 9\nstep = "1"'), "column 'age'", "a number above 0"),
+    "a step of no number": (column('kind = "number"\nlow = 0\nhigh = 9\nstep = nan'), "column 'age'", "above 0"),
+    "a step beyond high": (column('kind = "integer"\nlow = 0\nhigh = 9\nstep = 10'), "column 'age'", "a smaller one"),
+    "too small a step": (
+        column('kind = "number"\nlow = 0\nhigh = 1\nstep = 1e-13'),
+        "column 'age'",
+        "choose a larger step",
+    ),
+    "too many digits": (
+        column('kind = "number"\nlow = 100000000000.1\nhigh = 100000000000.5\nstep = 0.0001'),
+        "column 'age'",
+        "leave out step",
+    ),
+    "a step between days": (
+        column('kind = "date"\nlow = 2020-01-01\nhigh = 2020-02-01\nstep = 7'),
+        "column 'age'",
+        "has no entry 'step'",
+    ),
     "missing low": (column('kind = "integer"\nhigh = 3'), "column 'age'", "needs low"),
     "missing high": (column('kind = "date"\nlow = 2020-01-01'), "column 'age'", "needs high"),
     "bool as bound": (

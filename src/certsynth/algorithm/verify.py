@@ -168,7 +168,7 @@ def _allowed(column: Column, values: Values, back: Values) -> bool:
     if not np.array_equal(missing, np.ma.getmaskarray(back)):
         return False
     present = values.data[~missing]
-    if isinstance(column, Ordered) and column.kind == "number":  # the last bit may change on the way
+    if isinstance(column, Ordered) and column.last_index is None:  # the last bit may change on the way
         return bool(((present >= column.low) & (present <= column.high)).all())
     return bool((present == back.data[~missing]).all())
 

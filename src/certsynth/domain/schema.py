@@ -17,7 +17,7 @@ import numpy as np
 
 from certsynth.base.days import from_days, to_days
 from certsynth.base.files import FileTooLarge, read_small_file
-from certsynth.domain.column import PATH_SEPARATOR, Category, Column, Ordered
+from certsynth.domain.column import PATH_SEPARATOR, Category, Column, Ordered, exact_decimal
 from certsynth.domain.derivation import Derivation, Formula, read_derivation, read_formulas
 from certsynth.domain.expression import list_names
 from certsynth.domain.labels import (
@@ -35,8 +35,8 @@ from certsynth.errors import SchemaError, did_you_mean
 KINDS = ("integer", "number", "date", "ordinal", "category", "boolean", "tree", "metric")
 _COMMON = {"name", "kind", "missing", "weight", "derived"}
 _ALLOWED = {
-    "integer": {"low", "high"},
-    "number": {"low", "high"},
+    "integer": {"low", "high", "step"},
+    "number": {"low", "high", "step"},
     "date": {"low", "high"},
     "ordinal": {"values"},
     "category": {"values", "other"},
@@ -49,6 +49,9 @@ _ALLOWED = {
 MAX_BYTES = 16 * 2**20
 MAX_COLUMNS = 1_000
 MAX_CODE_PAIRS = 4 * MAX_TREE_CODES**2  # pairs of codes whose distances are kept, over all columns: 800 MB
+MAX_DECIMAL = (
+    2**48
+)  # a bound of a column with a step, in units of its last decimal: rounding errors stay below half of it
 MAX_OFFSET = 2**40  # from low to high: offsets × steps × weights stay below 2^63
 WEIGHT_PARTS = 1_000  # a weight is a multiple of 1/1000
 _TABLES = (".csv", ".csv.gz", ".tsv", ".tsv.gz", ".parquet", ".pq")
@@ -230,6 +233,8 @@ def describe(column: Column) -> dict[str, Any]:
             entries["high"] = from_days(int(column.high))
         else:
             entries["low"], entries["high"] = column.low, column.high
+            if column.step is not None:
+                entries["step"] = int(column.step) if column.whole else plain_number(column.step)
     elif isinstance(column, Category):
         entries["kind"] = column.kind
         if column.kind != "boolean":
@@ -318,7 +323,8 @@ def _read_column(entry: Any, where: str, folder: Path | None) -> Column:
         raise SchemaError(f'{where}: more than 2^40 values between low and high; use kind = "number".')
     if kind == "number" and not math.isfinite(high - low):
         raise SchemaError(f"{where}: high − low is too large for a number; choose narrower bounds.")
-    return Ordered(name=name, missing=missing, weight=weight, kind=kind, low=low, high=high)
+    column = Ordered(name=name, missing=missing, weight=weight, kind=kind, low=low, high=high)
+    return replace(column, step=_read_step(entry["step"], column, where)) if "step" in entry else column
 
 
 def _shorten(text: str) -> str:
@@ -357,6 +363,30 @@ def _read_bound(entry: Mapping[str, Any], end: str, kind: str, where: str) -> in
     if not abs(value) <= 1e300:  # also refuses NaN, and an int too large for a float
         raise SchemaError(f"{where}: {end} must be a number between −1e300 and 1e300.")
     return value if kind == "integer" else float(value)
+
+
+def _read_step(value: Any, column: Ordered, where: str) -> Fraction | None:
+    """The gap between neighbouring values; None if it is 1 in a column of integers, which is no different from none."""
+    is_number = isinstance(value, int if column.whole else (int, float)) and not isinstance(value, bool)
+    if not is_number or not 0 < value <= 1e300:
+        rule = "a whole number of at least 1, like 100" if column.whole else "a number above 0, like 0.01"
+        raise SchemaError(f"{where}: step must be {rule}.")
+    low, high, step = map(exact_decimal, (column.low, column.high, value))
+    if step > high - low:
+        raise SchemaError(
+            f"{where}: step is larger than high − low, so low would be the only value; choose a smaller one."
+        )
+    if above := (high - low) % step:
+        ends = [plain_number(end) for end in (high - above, high - above + step)]
+        raise SchemaError(
+            f"{where}: high must be low plus a whole number of steps; set high to {ends[0]} or {ends[1]}, or change step."
+        )
+    scale = math.lcm(low.denominator, step.denominator)
+    if max(abs(low), abs(high)) * scale > MAX_DECIMAL or scale > 10**15:
+        raise SchemaError(f"{where}: low, high and step have too many digits; round them, or leave out step.")
+    if (high - low) / step > MAX_OFFSET:
+        raise SchemaError(f"{where}: more than 2^40 steps between low and high; choose a larger step.")
+    return None if column.whole and step == 1 else step
 
 
 def _to_toml(value: Any) -> str:

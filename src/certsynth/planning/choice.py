@@ -345,8 +345,8 @@ def _cell_loss(column: Column, layer: LayerSpec, rows: int) -> Fraction:
         if labels >= MIN_MERGED_LABELS and column.label_metric is None:
             lost = column.weight * max(labels - max_label_groups(layer, rows), 0) / labels
         return max(lost, half_a_cell if labels > resolution else Fraction(0))
-    values = column.reach + 1 if isinstance(column, Ordered) and column.whole else resolution + 1
-    return half_a_cell if values > resolution else Fraction(0)
+    last = column.last_index if isinstance(column, Ordered) else None
+    return half_a_cell if last is None or last + 1 > resolution else Fraction(0)
 
 
 def _resolutions(task: Task) -> Sequence[int]:
