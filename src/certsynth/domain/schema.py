@@ -379,7 +379,7 @@ def _read_step(value: Any, column: Ordered, where: str) -> Fraction | None:
     if above := (high - low) % step:
         ends = [plain_number(end) for end in (high - above, high - above + step)]
         raise SchemaError(
-            f"{where}: high must be low plus a whole number of steps; set high to {ends[0]} or {ends[1]}, or change step."
+            f"{where}: high must be low plus a whole number of steps; set it to {ends[0]} or {ends[1]}, or change step."
         )
     scale = math.lcm(low.denominator, step.denominator)
     if max(abs(low), abs(high)) * scale > MAX_DECIMAL or scale > 10**15:
