@@ -123,6 +123,25 @@ def test_cells_and_lattices_of_steps_hold_values_that_exist(column: Ordered) -> 
                 assert (away == 0).all() == (not column.covering_radius(lattice))
 
 
+@pytest.mark.parametrize("weight", [Fraction(1), Fraction(2, 7)])
+@pytest.mark.parametrize("last", [9, 1_024, 1_025, 9_910, 100_000])
+def test_special_values_are_measured_alone_and_no_cell_straddles_a_band(last: int, weight: Fraction) -> None:
+    special, bands = (0.0, float(last // 3), float(last)), (float(last // 2), float(last // 3 + 1))
+    column = Ordered(name="x", high=last, weight=weight, missing=True, special=special, bands=tuple(sorted(bands)))
+    cells, values = column.points(), np.arange(last + 1.0)
+    codes = column.to_cells(values, cells)
+    assert (np.diff(codes) >= 0).all()
+    assert set(codes) == set(range(len(cells.places)))
+    for value in special:
+        assert values[codes == codes[int(value)]].tolist() == [value]
+        assert column.centres(cells)[codes[int(value)]] == value
+    for band in bands:
+        assert codes[int(band)] > codes[int(band) - 1]
+    plain = Ordered(name="x", high=last, weight=weight, missing=True)
+    assert cells.size <= plain.detail().size + 2 * len(special) + len(bands)
+    assert discretisation(column, cells) <= discretisation(plain, plain.points())
+
+
 def test_distance_from_the_centre_agrees_with_the_definition() -> None:
     for column in (
         integers(7, missing=True),

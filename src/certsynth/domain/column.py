@@ -77,6 +77,10 @@ class Column(ABC):
             else self.lattice(min(math.ceil(DETAIL_STEPS / self.weight), MAX_LATTICE_STEPS))
         )
 
+    def points(self) -> Groups:
+        """The finest cells that a release measures: the points of `detail`, each by itself."""
+        return Groups.of(self.detail(), None)
+
     def to_cells(self, clean: np.ndarray, cells: Cells) -> Ints:
         """The code of the measured cell of each cleaned value."""
         if isinstance(cells, Groups):
@@ -140,6 +144,9 @@ class Ordered(Column):
 
     With a `step`, in integers and numbers, only low, low + step, … exist. Any other value is cleaned to the nearest of
     these; offsets and distances are the same as without a step.
+
+    `special` values are measured and written by themselves, and groups of values do not extend across the first value
+    of a band. Both are cleaned values in ascending order; they change no distance.
     """
 
     kind: OrderedKind = "integer"
@@ -147,6 +154,8 @@ class Ordered(Column):
     high: int | float = 1
     values: tuple[str, ...] = ()
     step: Fraction | None = None
+    special: tuple[float, ...] = ()
+    bands: tuple[float, ...] = ()
 
     @property
     def whole(self) -> bool:
@@ -220,6 +229,30 @@ class Ordered(Column):
         low = exact_decimal(self.low)
         scale = math.lcm(low.denominator, self.step.denominator)  # both sides of the division are exact floats
         return np.asarray((int(low * scale) + index * int(self.step * scale)) / float(scale))
+
+    @property
+    def cuts(self) -> Ints:
+        """The indices at which a group of values must begin: bands, special values, and those after special values."""
+        if not self.special and not self.bands:
+            return np.empty(0, np.int64)
+        special, bands = (self.index(np.array(values, dtype=float)) for values in (self.special, self.bands))
+        cuts = np.unique(np.concatenate([special, special + 1, bands]))
+        return cuts[(cuts > 0) & (cuts <= (self.last_index or 0))]
+
+    def points(self) -> Groups:
+        detail, cuts, last = self.detail(), self.cuts, self.last_index
+        if last is None or not len(cuts) or not self.covering_radius(detail):
+            return Groups.of(detail, None)
+        starts, _ = self.nearest_indices(detail)
+        return Groups.of(self.lattice(last), np.union1d(starts, cuts))
+
+    def nearest_indices(self, lattice: Cells) -> tuple[Ints, Ints]:
+        """For each lattice point on the line, the first and the last index of the values nearest to it."""
+        last = self.last_index
+        assert last is not None
+        per, steps = max(last, 1) * self.weight.denominator, 2 * lattice.steps * self.weight.numerator
+        first = [max(0, -((per - 2 * per * int(place)) // steps)) for place in lattice.places]
+        return np.array(first, np.int64), np.array([*(index - 1 for index in first[1:]), last], np.int64)
 
     def nearest(self, figures: Floats) -> Floats:
         """The value of the column nearest to each integer or number; NaN stays."""

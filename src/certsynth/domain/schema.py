@@ -35,10 +35,10 @@ from certsynth.errors import SchemaError, did_you_mean
 KINDS = ("integer", "number", "date", "ordinal", "category", "boolean", "tree", "metric")
 _COMMON = {"name", "kind", "missing", "weight", "derived"}
 _ALLOWED = {
-    "integer": {"low", "high", "step"},
-    "number": {"low", "high", "step"},
-    "date": {"low", "high"},
-    "ordinal": {"values"},
+    "integer": {"low", "high", "step", "special", "bands"},
+    "number": {"low", "high", "step", "special", "bands"},
+    "date": {"low", "high", "special", "bands"},
+    "ordinal": {"values", "special", "bands"},
     "category": {"values", "other"},
     "boolean": set(),
     "tree": {"values", "other"},
@@ -53,6 +53,8 @@ MAX_DECIMAL = (
     2**48
 )  # a bound of a column with a step, in units of its last decimal: rounding errors stay below half of it
 MAX_OFFSET = 2**40  # from low to high: offsets × steps × weights stay below 2^63
+MAX_CUT_VALUES = 100_000  # values of a column with special values or bands: a release numbers them all
+MAX_CUTS = 64  # special values of a column, and bands
 WEIGHT_PARTS = 1_000  # a weight is a multiple of 1/1000
 _TABLES = (".csv", ".csv.gz", ".tsv", ".tsv.gz", ".parquet", ".pq")
 _DRAFT = "A schema is a TOML file that you write; `certsynth schema DATA` drafts one."
@@ -242,6 +244,10 @@ def describe(column: Column) -> dict[str, Any]:
             entries["other"] = column.other
         if column.kind == "metric":
             entries["distances"] = [[plain_number(distance) for distance in row] for row in column.distances]
+    if isinstance(column, Ordered):
+        for key, cuts in (("special", column.special), ("bands", column.bands)):
+            if cuts:
+                entries[key] = column.decode(np.array(cuts)).tolist()
     if column.weight != 1:
         entries["weight"] = float(column.weight)
     entries["missing"] = column.missing
@@ -313,9 +319,10 @@ def _read_column(entry: Any, where: str, folder: Path | None) -> Column:
         return labelled_column(entry, where, folder, Category(name=name, missing=missing, weight=weight, kind=kind))
     if kind == "ordinal":
         values = check_values(entry, where)
-        return Ordered(
+        ordinal = Ordered(
             name=name, missing=missing, weight=weight, kind="ordinal", low=0, high=len(values) - 1, values=values
         )
+        return _with_cuts(entry, ordinal, where)
     low, high = (_read_bound(entry, end, kind, where) for end in ("low", "high"))
     if not low < high:
         raise SchemaError(f"{where}: low must be below high. Give the bounds that the code book allows.")
@@ -324,7 +331,9 @@ def _read_column(entry: Any, where: str, folder: Path | None) -> Column:
     if kind == "number" and not math.isfinite(high - low):
         raise SchemaError(f"{where}: high − low is too large for a number; choose narrower bounds.")
     column = Ordered(name=name, missing=missing, weight=weight, kind=kind, low=low, high=high)
-    return replace(column, step=_read_step(entry["step"], column, where)) if "step" in entry else column
+    if "step" in entry:
+        column = replace(column, step=_read_step(entry["step"], column, where))
+    return _with_cuts(entry, column, where)
 
 
 def _shorten(text: str) -> str:
@@ -387,6 +396,51 @@ def _read_step(value: Any, column: Ordered, where: str) -> Fraction | None:
     if (high - low) / step > MAX_OFFSET:
         raise SchemaError(f"{where}: more than 2^40 steps between low and high; choose a larger step.")
     return None if column.whole and step == 1 else step
+
+
+def _with_cuts(entry: Mapping[str, Any], column: Ordered, where: str) -> Ordered:
+    """The column with the special values and bands of its entry, if it has any."""
+    if not {"special", "bands"} & set(entry):
+        return column
+    last = column.last_index
+    if last is None:
+        raise SchemaError(
+            f"{where}: special and bands need values that can be told apart; add a step, like step = 0.01."
+        )
+    if last > MAX_CUT_VALUES:
+        raise SchemaError(
+            f"{where}: special and bands are for at most {MAX_CUT_VALUES:,} values between low and high; "
+            f"choose a {'larger ' if column.step else ''}step or narrower bounds."
+        )
+    special = _read_cuts(entry, "special", column, where)
+    bands = _read_cuts(entry, "bands", column, where)
+    if bands and bands[0] == 0:
+        raise SchemaError(f"{where}: bands lists the first value of each band but the lowest; remove the lowest value.")
+    return replace(column, special=special, bands=bands)
+
+
+def _read_cuts(entry: Mapping[str, Any], key: str, column: Ordered, where: str) -> tuple[float, ...]:
+    """A list of values of the column, cleaned and in order."""
+    listed = entry.get(key, [])
+    if not isinstance(listed, list) or len(listed) > MAX_CUTS:
+        raise SchemaError(f"{where}: {key} is a list of at most {MAX_CUTS} values of the column.")
+    if column.kind == "date":
+        listed = [_read_bound({key: value}, key, "date", where) + 0.0 for value in listed]
+        clean = np.array(listed) - column.low
+    else:
+        wanted: type | tuple[type, ...] = {"integer": int, "ordinal": str}.get(column.kind, (int, float))
+        if not all(isinstance(value, wanted) and not isinstance(value, bool) for value in listed):
+            kind = "labels in quotes" if column.kind == "ordinal" else "numbers"
+            raise SchemaError(f"{where}: {key} must be a list of {kind}.")
+        clean = column.clean(np.array(listed, dtype=object))
+    back = column.clean(column.decode(clean)) if len(clean) else clean
+    written = [from_days(int(x)) for x in listed] if column.kind == "date" else listed
+    if len(clean) and list(column.decode(back).tolist()) != written:
+        raise SchemaError(f"{where}: {key} lists something that is not a value of the column; correct it.")
+    found = tuple(sorted(clean.tolist()))
+    if len(set(found)) < len(found):
+        raise SchemaError(f"{where}: {key} lists a value twice; remove one of the two.")
+    return found
 
 
 def _to_toml(value: Any) -> str:

@@ -322,10 +322,12 @@ def _even_groups(column: Column, known: Cells, layer: LayerSpec, rows: int) -> G
     assert isinstance(known, Groups)
     assert layer.resolution is not None
     lattice = known.lattice
-    if not (line := len(lattice.places)):
-        return group_cells(column, lattice, known, np.ones(lattice.size), max_label_groups(layer, rows))
-    most = min(layer.resolution, line)
-    return Groups.of(lattice, np.unique(np.arange(most) * line // most))
+    if not len(lattice.places):
+        return group_cells(column, known, known, np.ones(lattice.size), max_label_groups(layer, rows))
+    starts = column.points().starts
+    most = min(layer.resolution, len(starts))
+    even = starts[np.arange(most) * len(starts) // most]
+    return Groups.of(lattice, np.union1d(even, column.cuts) if isinstance(column, Ordered) else np.unique(even))
 
 
 def _cell_loss(column: Column, layer: LayerSpec, rows: int) -> Fraction:
