@@ -435,7 +435,8 @@ class StatisticsRecord:
     )
     moment: Bound | None = said(
         "The largest error of the means of (x - a), (x - a) squared and (x - a)(y - b), where x and y are places in "
-        "the columns' ranges, and a and b are their synthetic means. Null if no column is ordered.",
+        "the columns' ranges, and a and b are their synthetic means, as a share of the range of these functions' "
+        "values. Null if no column is ordered.",
         RECOMPUTED,
     )
 
@@ -585,7 +586,7 @@ class Record:
 
     HEAD: ClassVar = {
         "$schema": "https://json-schema.org/draft/2020-12/schema",
-        "$id": "urn:certsynth:certificate:2",
+        "$id": "urn:certsynth:certificate:3",
         "title": "certificate.json of a release of certsynth",
         "description": "The method, its cost and the certificate. Bounds are losses between 0 and 1, on "
         "columns scaled to length 1 or to their weights.",
