@@ -6,17 +6,18 @@ import hashlib
 import json
 import sys
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any, Unpack
 
 import numpy as np
 
 from certsynth.algorithm.declaration import takes
+from certsynth.algorithm.exceptions import EXCEPTION_SHARE, ExceptionChoice, number_of_exceptions
 from certsynth.algorithm.options import CertifyOptions
 from certsynth.algorithm.request import DEFAULT_CONFIDENCE, checked_budget, checked_subsets, select_final_columns
 from certsynth.algorithm.sizes import allowed_memory, check_lattice
-from certsynth.artefact.certificate import statistics_record
+from certsynth.artefact.certificate import exceptions_record, statistics_record
 from certsynth.base.progress import Progress, silent
 from certsynth.certificate.coverage import statistic_queries
 from certsynth.certificate.direct import (
@@ -28,9 +29,17 @@ from certsynth.certificate.direct import (
     exact_query,
     single_columns,
 )
-from certsynth.certificate.passes import Batches, Comparison, collect_statistics, compare_tables
+from certsynth.certificate.passes import (
+    TABLE_CHANGES,
+    Batches,
+    Comparison,
+    collect_statistics,
+    compare_tables,
+    part_of,
+)
 from certsynth.certificate.statistics import StatisticMaxima
 from certsynth.domain import Schema
+from certsynth.errors import InputError
 from certsynth.mechanisms import Budget, Guarantee, Neighbours
 from certsynth.mechanisms.concentrated import Privacy, pure_epsilon
 from certsynth.mechanisms.ledger import Account
@@ -40,7 +49,8 @@ from certsynth.mechanisms.selection import choose_least, cost_of_choice
 from certsynth.mechanisms.spending import Spending
 from certsynth.queries.fine import PLACING_PHASE, LatticeQuery
 from certsynth.queries.tally import Rows, T, Tally, in_memory, tally_batches
-from certsynth.record.record import StatisticsRecord
+from certsynth.record.form import to_json
+from certsynth.record.record import ExceptionsRecord, StatisticsRecord
 from certsynth.sources import cleaned, open_source, rows_of
 
 
@@ -51,11 +61,13 @@ class Certification:
     direct: Direct
     confidence: Fraction
     privacy: Privacy
+    choice: Guarantee | None = None
+    """The part of the cost for choosing exceptions."""
 
     @property
     def cost(self) -> Guarantee:
         """The privacy cost of this certification."""
-        return self.direct.cost
+        return self.direct.cost if self.choice is None else Guarantee.composed([self.choice, self.direct.cost])
 
     @property
     def bound(self) -> float:
@@ -78,13 +90,14 @@ class Certification:
         """Upper bounds on the errors of shares, group totals and moments."""
         return statistics_record(self.direct)
 
+    @property
+    def exceptions(self) -> ExceptionsRecord | None:
+        """Subsets of columns with a bound of their own, and the bound of all others."""
+        return exceptions_record(self.direct)
+
     def to_json(self) -> dict[str, Any]:
         """The output of `certsynth certify --json`, with the budget as exact texts."""
-        direct = self.direct
-        each = direct.losses
-        if len(each) == 1:  # the maximum bounds every subset from above, and none from below
-            lower = direct.lower if len(direct.subsets) == 1 else 0.0
-            each = (replace(direct.whole, lower=lower),) * len(direct.subsets)
+        direct, exceptions = self.direct, self.exceptions
         return {
             "bound": self.bound,
             "lower": min(self.lower, self.bound),
@@ -98,8 +111,9 @@ class Certification:
             },
             "subsets": [
                 {"columns": list(columns), "bound": loss.bound, "lower": loss.lower}
-                for columns, loss in zip(direct.subsets, each, strict=True)
+                for columns, loss in zip(direct.subsets, direct.of_each_subset, strict=True)
             ],
+            **({} if exceptions is None else {"exceptions": to_json(exceptions)}),
         }
 
 
@@ -124,6 +138,9 @@ def certify(data: Any, synthetic: Any, schema: Schema, **options: Unpack[Certify
     fine = LatticeQuery.of(schema, subsets, steps=options["lattice"])
     memory, progress = options["memory"], options["progress"]
     check_lattice(fine, memory=memory)
+    exceptions = number_of_exceptions(options["exceptions"], subsets, default=False)
+    if exceptions and options["per_subset"]:
+        raise InputError("with `per_subset` every subset has a bound of its own already: leave `exceptions` out.")
     spending = Spending(
         privacy.charge(neighbours),
         privacy.budget,
@@ -131,6 +148,9 @@ def certify(data: Any, synthetic: Any, schema: Schema, **options: Unpack[Certify
         account=Account.of(options["ledger"], cap=options["cap"], dataset=options["dataset"], table=schema.name),
         noise=options["noise"],
     )
+    choice = None
+    if exceptions:
+        choice = ExceptionChoice(exceptions, privacy.budget.share(EXCEPTION_SHARE), neighbours, spending)
     with spending:
         sys.audit("certsynth.data.open")
         theirs = open_source(synthetic, what="synthetic table")
@@ -139,15 +159,16 @@ def certify(data: Any, synthetic: Any, schema: Schema, **options: Unpack[Certify
             fine,
             rows_of(ours, schema, PLACING_PHASE, hidden=neighbours is Neighbours.ADD_REMOVE, progress=progress),
             lambda: cleaned(theirs, schema),
-            budget=privacy.budget,
+            budget=privacy.budget.share(1 - exceptions * EXCEPTION_SHARE),
             beta=1 - confidence,
             neighbours=neighbours,
             per_subset=options["per_subset"],
+            exceptions=choice,
             noise=spending,
             memory=memory,
             progress=progress,
         )
-        found = Certification(direct=direct, confidence=confidence, privacy=privacy)
+        found = Certification(direct, confidence, privacy, choice=None if choice is None else choice.cost)
         spending.commit(hashlib.sha256(json.dumps(found.to_json(), sort_keys=True).encode()).hexdigest())
     return found
 
@@ -161,6 +182,7 @@ def direct_bounds(
     beta: Fraction,
     neighbours: Neighbours,
     per_subset: bool = False,
+    exceptions: ExceptionChoice | None = None,
     two_sided: bool = True,
     counted: NoisyScalars | None = None,
     noise: Noise | None = None,
@@ -169,10 +191,11 @@ def direct_bounds(
 ) -> Direct:
     """The direct certificate for the subsets of `fine`, for single columns, and for shares, totals and moments.
 
-    `counted` is the noisy number of rows, if it is hidden and was measured earlier.
+    `counted` is the noisy number of rows, if it is hidden and was measured earlier. With `exceptions`, the errors of
+    shares are compared first, by which these are chosen; then the losses of all other subsets, and theirs.
     """
     table, memory = _public(synthetic), allowed_memory(memory)
-    statistics = StatisticMaxima()
+    statistics = StatisticMaxima(errors=None if exceptions is None else {})
     wanted = list(statistic_queries(fine.schema, fine.marginals.subsets))
 
     def compare(query: LatticeQuery, *, every: bool = False) -> Comparison:
@@ -192,7 +215,21 @@ def direct_bounds(
         )
 
     fine = fine.with_nets(synthetic())  # never the private rows
-    compared = compare(fine, every=per_subset)
+    subsets = fine.marginals.subsets
+    chosen: tuple[int, ...] = ()
+    if exceptions is not None:
+        for query in [each for each in wanted if not set(subsets).isdisjoint(each.marginals.subsets)]:
+            wanted.remove(query)
+            collect_statistics(query, private, table, statistics, memory=memory, progress=progress)
+        assert statistics.errors is not None
+        chosen = exceptions.choose([statistics.errors[subset] for subset in subsets])
+    others = [j for j in range(len(subsets)) if j not in chosen]
+    parts = [others, sorted(chosen)] if chosen else [others]
+    compared = [compare(part_of(fine, part), every=per_subset) for part in parts]
+    rows = compared[0].rows
+    if any(each.rows != rows for each in compared):
+        raise InputError(TABLE_CHANGES)
+    found = {j: d for part, each in zip(parts, compared, strict=True) for j, d in zip(part, each.found[0], strict=True)}
     single = None
     if bounds_single_columns(fine.marginals.subsets):
         columns = single_columns(fine)
@@ -201,14 +238,15 @@ def direct_bounds(
         collect_statistics(query, private, table, statistics, memory=memory, progress=progress)
     return direct_certificate(
         fine,
-        compared.found[0],
-        compared.rows,
+        [found[j] for j in range(len(subsets))],
+        rows,
         budget=budget,
         beta=beta,
         neighbours=neighbours,
         single=single,
         statistics=statistics.losses,
         per_subset=per_subset,
+        exceptions=chosen,
         two_sided=two_sided,
         counted=counted,
         noise=noise,

@@ -74,13 +74,24 @@ def recomputed_direct(release: Release, settings: Settings) -> Direct | None:
         noisy,
         rows=0 if settings.neighbours is Neighbours.ADD_REMOVE else privacy.rows or 0,
         beta=settings.direct_beta(alone=alone),
-        losses=1,
+        losses=2 if settings.exceptions else 1,
         stretch=Fraction(1),
         two_sided=False,
+        exceptions=stated_exceptions(release, settings),
         single=bounds_single_columns(settings.covered),
         statistics=statistic_names(release.schema, settings.covered),
         counted=step_on(privacy, ROW_COUNT),
     )
+
+
+def stated_exceptions(release: Release, settings: Settings) -> tuple[int, ...]:
+    """The positions of the exceptions among the covered subsets; ValueError if there cannot be these."""
+    stated, names = release.record.certificate.exceptions, release.schema.names
+    columns = () if stated is None else stated.subsets
+    covered = [tuple(names[j] for j in subset) for subset in settings.covered]
+    if len(columns) != settings.exceptions or len(set(columns)) != len(columns):
+        raise ValueError("not the number of exceptions that such a release has")
+    return tuple(covered.index(each) for each in columns)
 
 
 def stated_proxies(how: RecomputeRecord) -> Proxies:

@@ -17,6 +17,7 @@ from certsynth.certificate.shares import largest_box_error, largest_share_error
 from certsynth.certificate.skipping import LOSS_UNITS
 from certsynth.certificate.totals import largest_moment_error, largest_total_error, product_moment_error
 from certsynth.queries.fine import LatticeCounts, LatticeQuery
+from certsynth.queries.marginals import Subset
 from certsynth.queries.statistics import UNITS, is_line, merge_points, share_cells
 from certsynth.transport import difference
 
@@ -26,18 +27,23 @@ STATISTICS_PHASE = "comparing shares, group totals and moments"
 SUBSETS_PER_ROUND = 64
 """Subsets compared between two updates of the maxima, by all cores."""
 
+SHARES = ("share_of_one_column", "share_of_two_columns")
+"""Names of the errors of shares: a subset has one of them."""
+
 
 @dataclass(slots=True)
 class StatisticMaxima:
     """The largest errors so far, in multiples of 1/LOSS_UNITS rows, rounded up: the integers that receive noise.
 
-    A maximum over nothing is None; whether it is depends on the schema and the subsets alone.
+    A maximum over nothing is None; whether it is depends on the schema and the subsets alone. If `errors` is a dict, it
+    collects the largest error of a share for each subset as well, and then no box is skipped because of other subsets.
     """
 
     share_of_one_column: int | None = None
     share_of_two_columns: int | None = None
     group_total: int | None = None
     moment: int | None = None
+    errors: dict[Subset, int] | None = None
     done: int = field(default=0, repr=False)
 
     @property
@@ -65,7 +71,9 @@ class StatisticMaxima:
         for start in range(0, count, SUBSETS_PER_ROUND):
             part = range(start, min(start + SUBSETS_PER_ROUND, count))
             compare = partial(self._compare, fine, private, synthetic)
-            for found in in_threads(compare, part, rows=sum(sizes[j] for j in part)):
+            for j, found in zip(part, in_threads(compare, part, rows=sum(sizes[j] for j in part)), strict=True):
+                if self.errors is not None:
+                    self.errors[fine.marginals.subsets[j]] = max(found[name] for name in SHARES if name in found)
                 for name, loss in found.items():
                     setattr(self, name, max(loss, getattr(self, name) or 0))
                 self.done += 1
@@ -85,7 +93,9 @@ class StatisticMaxima:
             if lines:
                 totals["moment"] = largest_moment_error(*cells, *blocks)
         elif len(cells) == 2:
-            least = (self.share_of_two_columns or 0) * synthetic.rows // share_unit
+            least = 0
+            if self.errors is None:
+                least = (self.share_of_two_columns or 0) * synthetic.rows // share_unit
             errors["share_of_two_columns"] = largest_box_error(*cells, measure, least=least)
             if lines:
                 totals["group_total"] = largest_total_error(*cells, *blocks)
