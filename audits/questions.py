@@ -330,22 +330,33 @@ class Asker:
     def _variance(self) -> Question | None:
         return self._spread("variance", lambda variance: variance)
 
+    def _variance_in_group(self) -> Question | None:
+        return self._spread("variance", lambda variance: variance, grouped=True)
+
     def _sd(self) -> Question | None:
         return self._spread("sd", lambda variance: math.sqrt(max(variance, 0.0)))
 
-    def _spread(self, statistic: str, shown: Callable[[float], float]) -> Question | None:
+    def _group(self, inside: np.ndarray, names: list[str], *, grouped: bool) -> tuple[str, np.ndarray, tuple[str, ...]]:
+        """The text of a random group with its bar, the rows that are in it as well, and all columns."""
+        if not grouped:
+            return "", inside, tuple(names)
+        text, among, more = condition(self.rng, self.world, 1)
+        return f" | {text}", inside & (among > 0), tuple(sorted({*names, *more}))
+
+    def _spread(self, statistic: str, shown: Callable[[float], float], *, grouped: bool = False) -> Question | None:
         each = self._pick(self.numbers)
         if each is None:
             return None
         values = self.world.figures[each.name] - float(each.low)
-        inside = ~np.isnan(values)
+        group, inside, columns = self._group(~np.isnan(values), [each.name], grouped=grouped)
 
         def value(table: Floats) -> float | None:
             mean = average(table, values, inside)
             return None if mean is None else shown(average(table, (values - mean) ** 2, inside) or 0.0)
 
         search = lambda near: spreads(near, values, inside)  # noqa: E731
-        return Question(f"{statistic}({each.name})", statistic, (each.name,), search, value, least=0.0)
+        form = f"{statistic} in a group" if grouped else statistic
+        return Question(f"{statistic}({each.name}{group})", form, columns, search, value, least=0.0)
 
     def _covariance(self) -> Question | None:
         return self._together("covariance")
@@ -353,13 +364,16 @@ class Asker:
     def _correlation(self) -> Question | None:
         return self._together("correlation")
 
-    def _together(self, statistic: str) -> Question | None:
+    def _correlation_in_group(self) -> Question | None:
+        return self._together("correlation", grouped=True)
+
+    def _together(self, statistic: str, *, grouped: bool = False) -> Question | None:
         if len(self.numbers) < 2:
             return None
         columns = [self.numbers[i] for i in self.rng.choice(len(self.numbers), 2, replace=False)]
         pair = [each.name for each in columns]
         x, y = (self.world.figures[each.name] - float(each.low) for each in columns)
-        inside = ~np.isnan(x) & ~np.isnan(y)
+        group, inside, names = self._group(~np.isnan(x) & ~np.isnan(y), pair, grouped=grouped)
 
         def value(table: Floats) -> float | None:
             means = average(table, x, inside), average(table, y, inside)
@@ -376,8 +390,8 @@ class Asker:
             more = spreads(near, x, inside)[:4] if statistic == "correlation" else []
             return products(near, x, y, inside) + more
 
-        text = f"{statistic}({pair[0]}, {pair[1]})"
-        return Question(text, statistic, tuple(pair), search, value)
+        text, form = f"{statistic}({pair[0]}, {pair[1]}{group})", f"{statistic} in a group" if grouped else statistic
+        return Question(text, form, names, search, value)
 
     # ------------------------------------------------------------ quantiles
 
@@ -387,13 +401,16 @@ class Asker:
     def _median(self) -> Question | None:
         return self._quantiles(None)
 
-    def _quantiles(self, asked: float | None) -> Question | None:
+    def _median_in_group(self) -> Question | None:
+        return self._quantiles(None, grouped=True)
+
+    def _quantiles(self, asked: float | None, *, grouped: bool = False) -> Question | None:
         each = self._pick(self.ordered)
         if each is None:
             return None
         p, values = asked or 0.5, self.world.figures[each.name]
-        there = ~np.isnan(values)
-        levels = np.unique(values[there])
+        levels = np.unique(values[~np.isnan(values)])
+        group, there, names = self._group(~np.isnan(values), [each.name], grouped=grouped)
 
         def value(table: Floats) -> float | None:
             share = float(table @ there)
@@ -411,9 +428,9 @@ class Asker:
                 tables.append(near.best(np.where(there, below - p, 0.0)))
             return tables
 
-        text = f"median({each.name})" if asked is None else f"quantile({each.name}, {p})"
-        form = "median" if asked is None else "quantile"
-        return Question(text, form, (each.name,), search, value, least=float(levels[0]), most=float(levels[-1]))
+        text = f"median({each.name}{group})" if asked is None else f"quantile({each.name}, {p})"
+        form = "median in a group" if grouped else "median" if asked is None else "quantile"
+        return Question(text, form, names, search, value, least=float(levels[0]), most=float(levels[-1]))
 
     # ------------------------------------------------------------ functions of the user's
 
@@ -454,6 +471,7 @@ FORMS = tuple(
     for name in vars(Asker)
     if name[1:] in {
         "fraction", "fraction_in_group", "count", "cdf", "mean", "mean_in_group", "mean_of_two", "sum_of_two", "sum",
-        "variance", "sd", "covariance", "correlation", "quantile", "median", "function",
+        "variance", "sd", "covariance", "correlation", "quantile", "median", "function", "variance_in_group",
+        "correlation_in_group", "median_in_group",
     }
 )  # fmt: skip

@@ -17,6 +17,8 @@ import numpy as np
 
 from certsynth.domain import Category, Column, Ordered, Schema
 
+MOST_VALUES = 50
+"""Values of a column of whole numbers up to which all are possible."""
 MOST_PRICES = 60
 """Halvings of the interval of prices."""
 
@@ -24,12 +26,15 @@ Floats = np.ndarray
 
 
 def possible(column: Column, rng: np.random.Generator) -> Floats:
-    """The cleaned values that rows may have: all of them, or some of those of a number."""
+    """The cleaned values that rows may have: all of them, or some of those of a number or of a long range."""
     if isinstance(column, Ordered) and not column.whole:
         inner = rng.uniform(0, 1, 2) if rng.integers(2) else np.array([0.25, 0.5])
         return np.append(np.sort([0.0, *inner, 1.0]), [np.nan] * column.missing)
     if isinstance(column, Ordered):
-        return np.append(np.arange(column.reach + 1.0), [np.nan] * column.missing)
+        some = np.arange(column.reach + 1.0)
+        if column.reach > MOST_VALUES:
+            some = np.unique([0.0, *rng.integers(0, column.reach + 1, 3), column.reach])
+        return np.append(some, [np.nan] * column.missing)
     assert isinstance(column, Category)
     return np.arange(len(column.labels) + column.missing)
 

@@ -228,3 +228,17 @@ def some_rows(rng: np.random.Generator, size: int, *, rows: int = 12) -> np.ndar
     """Counts of a few rows, some alike."""
     likely = rng.dirichlet(np.full(size, 0.1))
     return rng.multinomial(rows, likely)
+
+
+def small(schema: Schema = TINY, *, bound: float = 0.05, subsets=None, rows: int | None = 8, named=False) -> Basis:
+    """Eight rows with every kind of column; every pair is certified, or what is said."""
+    rng = np.random.default_rng(0)
+    clean = {c.name: rng.choice(possible(c)[: 3 if c.name != "a" else 6], 8) for c in schema}
+    names = schema.names
+    subsets = subsets or [(x, y) for i, x in enumerate(names) for y in names[i + 1 :]]
+    certificate = stated([(tuple(s), bound) for s in subsets], single=bound / 2)
+    table = {c.name: c.decode(clean[c.name]) for c in schema}
+    return Basis(schema, table, clean, certificate, rows, named)
+
+
+SMALL = small()

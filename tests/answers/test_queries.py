@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime
+import json
 from dataclasses import replace
 from decimal import Decimal
 
@@ -11,29 +12,15 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from answering import TINY, World, possible, stated
+from answering import SMALL, TINY, World, small
 from certsynth import Schema
-from certsynth.answers import Answer, Basis, answer, answer_function
+from certsynth.answers import Answer, Basis, TableAnswer, answer, answer_function
 from certsynth.answers.queries import FORMS, parse
 from certsynth.domain import expression
 from certsynth.errors import CertsynthError, InputError
 from certsynth.record.record import SubsetRecord
 
 PAIR = World("a", "b")
-
-
-def small(schema: Schema = TINY, *, bound: float = 0.05, subsets=None, rows: int | None = 8, named=False) -> Basis:
-    """Eight rows with every kind of column; every pair is certified, or what is said."""
-    rng = np.random.default_rng(0)
-    clean = {c.name: rng.choice(possible(c)[: 3 if c.name != "a" else 6], 8) for c in schema}
-    names = schema.names
-    subsets = subsets or [(x, y) for i, x in enumerate(names) for y in names[i + 1 :]]
-    certificate = stated([(tuple(s), bound) for s in subsets], single=bound / 2)
-    table = {c.name: c.decode(clean[c.name]) for c in schema}
-    return Basis(schema, table, clean, certificate, rows, named)
-
-
-SMALL = small()
 
 
 @pytest.mark.parametrize(
@@ -72,7 +59,8 @@ SMALL = small()
         ("mean(-d)", "the negative of a date, or a sum with one, has no mean; date - date does."),
         ("fraction(a)", "this is a value, not a condition; compare it with something, like x >= 0."),
         ("fraction(a > 1 | )", "a condition must follow, like mean(income | age > 65)."),
-        ("count(a > 1 | b > 1)", "count does not support groups; mean and fraction do, like mean(income | age > 65)."),
+        ("count(a > 1 | b > 1)", "count does not support groups; mean, variance, sd, "
+         "covariance, correlation, fraction, quantile, median do, like mean(income | age > 65)."),
         ("fraction(a > 1 and b > 1 and c = 'x')", "'a', 'b', 'c' are 3 columns, and this release certifies statistics "
          "of at most 2; ask about fewer at once, or release with a larger `sparsity`."),
         ("mean(a | a > 99)", "no synthetic row satisfies the condition, so nothing can be said about the rows that do; "
@@ -199,7 +187,7 @@ WORDS = [
 ]  # fmt: skip
 
 
-def asked(basis: Basis, query: str) -> tuple[Answer | None, str]:
+def asked(basis: Basis, query: str) -> tuple[Answer | TableAnswer | None, str]:
     """The answer, or what is said instead of one."""
     try:
         return answer(basis, query), ""
@@ -210,11 +198,37 @@ def asked(basis: Basis, query: str) -> tuple[Answer | None, str]:
 @given(st.lists(st.sampled_from(WORDS), max_size=14).map(" ".join) | st.text(max_size=60))
 @settings(max_examples=1500, deadline=None, derandomize=True)
 def test_whatever_is_asked_there_is_an_answer_or_one_line(text):
+    check_answer_or_line(text)
+
+
+def check_answer_or_line(text: str) -> None:
     found, complaint = asked(SMALL, text)
     if found is None:
         assert "\n" not in complaint
         return
-    assert found.low <= found.estimate <= found.high or isinstance(found.estimate, str)
+    cells = [cell for _, cell in found.rows] if isinstance(found, TableAnswer) else [found]
+    for cell in cells:
+        assert cell.low <= cell.estimate <= cell.high or isinstance(cell.estimate, str)
+    assert str(found)
+    json.dumps(found.to_json(), allow_nan=False)
+
+
+STATISTICS = st.sampled_from(
+    ["mean({})", "median({})", "sd({})", "variance({})", "quantile({}, 0.3)", "fraction({} is missing)", "cdf({}, 1)",
+     "covariance({}, a)", "correlation(n, {})", "sum({})", "count({} = 1)", "table({})", "table(c, {})",
+     "histogram({})", "histogram({}, 3)", "histogram({} | a > 0)", "mean({} | b > 1)", "fraction({} | a > 0)"]
+)  # fmt: skip
+
+
+@given(
+    st.tuples(STATISTICS, st.sampled_from(TINY.names)),
+    st.sampled_from([" - ", "-", " + ", " − ", " ", "*", " - -", " - 2*"]),
+    st.tuples(STATISTICS, st.sampled_from(TINY.names)),
+)
+@settings(max_examples=500, deadline=None, derandomize=True)
+def test_two_statistics_with_anything_between_have_an_answer_or_one_line(first, sign, second):
+    check_answer_or_line(first[0].format(first[1]))
+    check_answer_or_line(first[0].format(first[1]) + sign + second[0].format(second[1]))
 
 
 def conditions() -> st.SearchStrategy[str]:

@@ -18,7 +18,7 @@ def test_one_answer_is_a_sentence_or_an_object(folder, run):
     assert done.out.startswith("mean(age) = ")
     assert " with confidence 95 %.\nHow: " in done.out
     found = run("answer", "release", "mean(age)", "--json").json
-    assert set(found) == {"query", "estimate", "low", "high", "confidence", "unit", "how", "bound"}
+    assert set(found) == {"query", "estimate", "low", "high", "confidence", "unit", "how", "bound", "says_nothing"}
     assert found["query"] == "mean(age)"
     assert found["low"] <= found["estimate"] <= found["high"]
 
@@ -33,6 +33,57 @@ def test_several_answers_are_a_table_or_a_list(folder, run):
     assert [each["query"] for each in found["answers"]] == list(queries)
 
 
+def test_a_difference_is_answered_like_a_statistic(folder, run):
+    done = run("answer", "release", "fraction(age >= 30) - fraction(age >= 60)")
+    assert done.out.startswith("fraction(age >= 30) - fraction(age >= 60) = 0.")
+    found = run("answer", "release", "mean(age | employed) - mean(age | not employed)", "--json").json
+    assert found["unit"] == "age"
+    assert found["low"] <= found["estimate"] <= found["high"]
+
+
+def test_a_table_of_shares_is_aligned_or_an_object(folder, run):
+    lines = run("answer", "release", "table(region, employed)").out.splitlines()
+    assert lines[0].startswith("table(region, employed): with confidence 95 %, every true share lies between")
+    assert lines[1].split() == ["region", "employed", "share", "low", "high"]
+    assert len({len(line) for line in lines[1:-1]}) == 1
+    assert lines[-1].startswith("How: for each cell ")
+    found = run("answer", "release", "histogram(age, 4)", "--json").json
+    assert found["columns"] == ["age"]
+    assert len(found["cells"]) == 4
+    assert all(cell["low"] <= cell["estimate"] <= cell["high"] for cell in found["cells"])
+
+
+def test_statistics_come_before_tables_of_shares(folder, run):
+    queries = ("histogram(age)", "mean(age)", "table(employed)", "median(age)")
+    lines = run("answer", "release", *queries).out.splitlines()
+    assert lines[0].split() == ["query", "estimate", "low", "high"]
+    starts = [line.split(":")[0] for line in lines if ": with confidence" in line]
+    assert starts == ["histogram(age)", "table(employed)"]
+    found = run("answer", "release", *queries, "--json").json["answers"]
+    assert [each["query"] for each in found] == list(queries)
+
+
+def test_nothing_is_said_in_words(folder, run):
+    query = "correlation(age, age)"
+    assert run("answer", "release", query).error.endswith("the same column twice; ask for its variance.")
+    path = folder / "certificate.json"
+    document = json.loads(path.read_text())
+    for subset in document["certificate"]["subsets"]:
+        subset["bound"] = 1.0
+    document["certificate"]["single_column_bound"] = 1.0
+    path.write_text(json.dumps(document))
+    done = run("answer", "release", "mean(age)")
+    assert re.fullmatch(
+        r"mean\(age\) = \d+, but the certificate says nothing about it: its bound for this column is 1, the largest "
+        r"possible; more rows or a larger ε would help, and so would fewer columns or a workload\.\n",
+        done.out,
+    )
+    several = run("answer", "release", "mean(age)", "fraction(employed)").out
+    assert several.splitlines()[1].split()[-2:] == ["–", "–"]
+    assert "The certificate says nothing about fraction(employed): its bound" in several
+    assert run("answer", "release", "mean(age)", "--json").json["says_nothing"].startswith("its bound")
+
+
 @pytest.mark.parametrize(
     ("query", "line"),
     [
@@ -45,6 +96,25 @@ def test_several_answers_are_a_table_or_a_list(folder, run):
             "fraction(age > 1 and employed and region = 'hills')",
             "'age', 'region', 'employed' are 3 columns, and this release certifies statistics of at most 2; ask about "
             "fewer at once, or release with a larger --sparsity.",
+        ),
+        (
+            "mean(age) + mean(age)",
+            "at character 11: statistics cannot be added, only subtracted; ask for each in a query of its own, or for "
+            "the mean of a sum, like mean(income + rent).",
+        ),
+        (
+            "mean(age) - fraction(employed)",
+            "at character 13: a value (age) minus a share has no unit; subtract statistics of the same kind, like "
+            "mean(income | sex = 'f') - mean(income | sex = 'm').",
+        ),
+        (
+            "table(age, region, employed)",
+            "'age', 'region', 'employed' are 3 columns, and this release certifies statistics of at most 2; ask about "
+            "fewer at once, or release with a larger --sparsity.",
+        ),
+        (
+            "histogram(age, many)",
+            "at character 16: no column is called 'many'; there are 'age', 'region', 'employed'.",
         ),
         (
             "mean(age | age > 100)",
@@ -75,7 +145,7 @@ def test_a_certificate_that_makes_no_sense_is_refused(folder, run, bad):
 def test_what_the_page_tells_people_to_type_works(folder, run, capsys):
     blocks = re.findall(r"^```(\w+)\n(.*?)^```", PAGE.read_text(encoding="utf-8"), re.DOTALL | re.MULTILINE)
     lines = [line for kind, text in blocks if kind == "sh" for line in text.splitlines()]
-    assert len(lines) == 2
+    assert len(lines) == 4
     for line in lines:
         assert run(*shlex.split(line)[1:]).code == 0
     known: dict[str, object] = {}

@@ -22,7 +22,8 @@ class Answer:
     between `low` and `high` with the `confidence` of the certificate, simultaneously for all answers of one release.
 
     Values are numbers in the column's own units, shares from 0 to 1, dates, or labels of an ordinal; `unit` says
-    which. `how` explains the interval, and `bound` is the bound of the certificate that was used.
+    which. `how` explains the interval, and `bound` is the bound of the certificate that was used. Where the interval
+    holds all possible values, `says_nothing` states why, and what would help; else it is empty.
     """
 
     query: str
@@ -33,15 +34,27 @@ class Answer:
     how: str
     unit: str
     bound: float
+    says_nothing: str = ""
 
     def shown(self) -> tuple[str, str, str]:
         """Estimate, low and high as texts, with the precision that the width justifies; the interval is rounded
         outward."""
+        return self.shown_with(self.last_digit)
+
+    @property
+    def last_digit(self) -> Decimal:
+        """The last digit that the width justifies: a power of ten; 1 for values that are not floats."""
+        if not isinstance(self.low, (int, float)) or not isinstance(self.high, (int, float)):
+            return Decimal(1)
+        low, high = Decimal(repr(self.low)), Decimal(repr(self.high))
+        return _digits(high - low, high)
+
+    def shown_with(self, digits: Decimal) -> tuple[str, str, str]:
+        """As `shown`, with these digits."""
         values = self.estimate, self.low, self.high
         if not any(isinstance(value, float) for value in values):
             return str(self.estimate), str(self.low), str(self.high)
         estimate, low_number, high_number = (Decimal(repr(value)) for value in values)
-        digits = _digits(high_number - low_number, high_number)
         near = estimate.quantize(digits, ROUND_HALF_EVEN) if digits < 1 else estimate.to_integral_value()
         down, up = _rounded(low_number, digits, ROUND_FLOOR), _rounded(high_number, digits, ROUND_CEILING)
         return f"{near:f}", f"{down:f}", f"{up:f}"
@@ -53,6 +66,8 @@ class Answer:
         mean(age) = 42.81, between 42.41 and 43.21 with confidence 95 %
         """
         estimate, low, high = self.shown()
+        if self.says_nothing:
+            return f"{self.query} = {estimate}, but the certificate says nothing about it: {self.says_nothing}"
         return f"{self.query} = {estimate}, between {low} and {high} with confidence {percent(self.confidence)}"
 
     def to_json(self) -> dict[str, Any]:
@@ -67,6 +82,7 @@ class Answer:
             "unit": self.unit,
             "how": self.how,
             "bound": self.bound,
+            "says_nothing": self.says_nothing or None,
         }
 
 

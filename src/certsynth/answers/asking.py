@@ -3,32 +3,30 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
-from certsynth.answers import functions, moments, quantiles, queries, shares
+from certsynth.answers import averages, functions, moments, quantiles, shares, silence, spreads
 from certsynth.answers.answer import Answer, Value, day, outward
-from certsynth.answers.basis import Basis, place, span
-from certsynth.answers.moments import Group
-from certsynth.answers.queries import Query
-from certsynth.answers.shares import Interval
+from certsynth.answers.basis import Basis, span
+from certsynth.answers.claims import Claim, Interval
+from certsynth.answers.queries import Difference, Query
+from certsynth.answers.selection import Selection
 from certsynth.domain import Category, Column, Ordered
-from certsynth.domain.condition import And, Comparison, Condition, Linear, Missing, Not
+from certsynth.domain.condition import Comparison, Condition, Linear
 from certsynth.domain.expression import BadExpression, Chain, Constant, Name, Node
 from certsynth.domain.meaning import Reader
 from certsynth.errors import InputError
-
-SHARE = "the largest and the smallest share that a table within the bound can have"
-OVER_PRESENT = " over rows with a value"
 
 
 @dataclass(frozen=True, slots=True)
 class _Found:
     """An interval, its unit and its possible range [least, most].
 
-    `column` is set if the values are converted to its dates, labels or whole numbers; `counted` if they count rows.
+    `column` is set if the values are converted to its dates, labels or whole numbers; `counted` if they are whole.
+    `nothing` says why the interval is the whole range, if the evaluation knows a reason.
     """
 
     interval: Interval
@@ -39,24 +37,34 @@ class _Found:
     most: float = math.inf
     column: Ordered | None = None
     counted: bool = False
+    nothing: str = ""
 
 
-def answer(basis: Basis, text: str) -> Answer:
-    """Answer a query, or raise an `InputError` that says what to write instead."""
-    if not isinstance(text, str):
-        raise InputError('a query is a text such as "mean(age)", or a function with its columns.')
-    shown = " ".join(text.split())
-    try:
-        query = queries.parse(text)
-        queries.check_names(query, basis.schema.names)
-        with np.errstate(over="ignore", invalid="ignore"):  # results that are not finite are refused below
-            found = getattr(_Evaluator(basis, query), query.statistic)()
-        if not all(map(math.isfinite, found.interval)):
-            raise InputError("the answer is too large for a float; ask for a smaller multiple of the column.")
-    except InputError as error:
-        raise InputError(f"{shown[:80]}: {error}") from None
+def evaluate(basis: Basis, query: Query) -> _Found:
+    """Evaluate one statistic, or raise an `InputError` that says what to write instead."""
+    return finite(lambda: getattr(_Evaluator(basis, query), query.statistic)())
+
+
+def evaluate_share(basis: Basis, condition: Condition, group: Node | None) -> _Found:
+    """The share of rows that satisfy a condition, as `fraction` evaluates it."""
+    return finite(lambda: _Evaluator(basis, Query("fraction", (), group)).share_of(condition))
+
+
+def finite(evaluation: Callable[[], _Found]) -> _Found:
+    with np.errstate(over="ignore", invalid="ignore"):  # results that are not finite are refused below
+        found = evaluation()
+    if not all(map(math.isfinite, found.interval)):
+        raise InputError("the answer is too large for a float; ask for a smaller multiple of the column.")
+    return found
+
+
+def to_answer(basis: Basis, query: Query | Difference, found: _Found, shown: str) -> Answer:
+    """The answer in its own units; `shown` is the text of the query."""
     estimate, low, high = _in_units(found)
-    return Answer(shown, estimate, low, high, basis.confidence, found.how, found.unit, found.bound)
+    nothing = ""
+    if silence.is_whole_range(found.interval, found.least, found.most):
+        nothing = found.nothing or silence.reason(basis, query, found.bound)
+    return Answer(shown, estimate, low, high, basis.confidence, found.how, found.unit, found.bound, nothing)
 
 
 def answer_function(
@@ -92,7 +100,7 @@ def _in_units(found: _Found) -> tuple[Value, Value, Value]:
     if column is None:
         return float(min(max(estimate, low), high)), float(low), float(high)
     if column.kind == "date":
-        slack = 1e-6 if float(low).is_integer() and float(high).is_integer() else 0.0
+        slack = 1e-3 if all(float(end).is_integer() for end in found.interval[1:]) else 0.0
         return day(math.floor(estimate + 0.5)), day(math.floor(low + slack)), day(math.ceil(high - slack))
     if column.kind == "ordinal":
         return tuple(column.values[round(x)] for x in (estimate, low, high))  # type: ignore[return-value]
@@ -111,19 +119,18 @@ class _Evaluator:
     # ------------------------------------------------------------ shares
 
     def fraction(self) -> _Found:
-        condition = self.reader.condition(self.query.arguments[0])
+        return self.share_of(self.reader.condition(self.query.arguments[0]))
+
+    def share_of(self, condition: Condition) -> _Found:
         if self.group is None:
-            bound = self.basis.bound(condition.columns)
-            return self._share(shares.share(self.basis, condition, bound), bound)
-        bound = self.basis.bound({*condition.columns, *self.group.columns})
-        return self._share(shares.share_within(self.basis, condition, self.group, bound), bound, " of the group")
+            return self._share(shares.share(self.basis, condition))
+        return self._share(shares.share_within(self.basis, condition, self.group))
 
     def count(self) -> _Found:
         rows = self._private_rows("count", "fraction")
-        condition = self.reader.condition(self.query.arguments[0])
-        bound = self.basis.bound(condition.columns)
-        interval = tuple(rows * x for x in shares.share(self.basis, condition, bound))
-        return _Found(interval, bound, f"the number of rows times {SHARE}", "rows", 0.0, float(rows), counted=True)  # type: ignore[arg-type]
+        found = self._share(shares.share(self.basis, self.reader.condition(self.query.arguments[0])))
+        how = f"the number of rows times {found.how}"
+        return _Found(_times(found.interval, rows), found.bound, how, "rows", 0.0, float(rows), counted=True)
 
     def cdf(self) -> _Found:
         first, second = self.query.arguments
@@ -131,12 +138,12 @@ class _Evaluator:
         if isinstance(column, Category):
             raise BadExpression(first.at, _no(column, "has no order", f"fraction({_written(column)} = …)"))
         condition = self.reader.condition(Chain(first.at, (first, second), ("<=",)))
-        bound = self.basis.bound(condition.columns)
         also = "; rows without a value count as above it" if column.missing else ""
-        return self._share(shares.share(self.basis, condition, bound), bound, also)
+        return self._share(shares.share(self.basis, condition), also)
 
-    def _share(self, interval: Interval, bound: float, also: str = "") -> _Found:
-        return _Found(interval, bound, SHARE + also, "share", 0.0, 1.0)
+    def _share(self, found: tuple[float, Claim], also: str = "") -> _Found:
+        estimate, claim = found
+        return _Found(claim.around(estimate), claim.bound, claim.how + also, "share", 0.0, 1.0)
 
     # ------------------------------------------------------------ means
 
@@ -152,61 +159,48 @@ class _Evaluator:
         (name, factor), *_ = form.weights.items()
         column = self.basis.columns[name]
         assert isinstance(column, Ordered)
-        condition = self._present((column,), self.group)
-        low, high = float(column.low), float(column.high)
-        if self.group is not None:
-            low, high = self.basis.nearness.ends(self.group, column)
-        names = {name, *(condition.columns if condition else ())}
-        bound, group = self.basis.bound(names), self._rows_of(condition)
-        width = high - low
-        if width > 0:
-            figures = self.basis.rows[name]
-            where = np.where(np.isnan(figures), 0.5, np.clip((figures - low) / width, 0.0, 1.0))
-            weight = float(column.weight) * width / span(column)
-            interval = moments.mean(where, group, bound, weight)
-        else:
-            interval = (0.0, 0.0, 0.0)
-        least, most = sorted(factor * x + form.constant for x in (low, high))
-        figures_of = tuple(factor * (low + x * width) + form.constant for x in interval)
-        estimate, *rest = figures_of
-        how = (
-            "the bound times the column's range" if group.whole else f"the largest and the smallest mean{self._over()}"
-        )
+        rows = self._select(column)
+        estimate, claim = averages.mean(rows, column)
+        shift = factor * float(column.low) + form.constant
+        estimate, claim = factor * span(column) * estimate + shift, claim.scaled(factor * span(column), shift)
+        least, most = sorted(factor * x + form.constant for x in rows.ends(column))
         unit = "date" if dates else _unit(form, self.basis.columns)
-        return _Found((estimate, min(rest), max(rest)), bound, how, unit, least, most, column if dates else None)
-
-    def _over(self) -> str:
-        where = " of the group's rows with a value" if self.group is not None else OVER_PRESENT
-        return f"{where} that a table within the bound can have"
+        column_of_dates = column if dates else None
+        return _Found(claim.around(estimate), claim.bound, claim.how, unit, least, most, column_of_dates)
 
     def _mean_of_sum(self, node: Node, form: Linear) -> _Found:
-        """The mean of a sum is the sum of the means, each with the bound of its own column."""
+        """The mean of a sum is the sum of the means, each with the bounds of its own column."""
         columns = [column for name in form.weights if isinstance(column := self.basis.columns[name], Ordered)]
         if self.group is not None or any(column.missing for column in columns):
             raise BadExpression(
                 node.at, "the mean of a sum needs all rows, and columns without missing values; ask column by column."
             )
-        estimate, error, bound, least, most = form.constant, 0.0, 0.0, form.constant, form.constant
+        estimate, low, high, bound, least, most = (
+            form.constant,
+            form.constant,
+            form.constant,
+            0.0,
+            form.constant,
+            form.constant,
+        )
         for column in columns:
-            factor, own = form.weights[column.name], self.basis.bound([column.name])
-            estimate += factor * float(np.mean(self.basis.rows[column.name]))
-            error += abs(factor) * span(column) / float(column.weight) * own
+            factor = form.weights[column.name]
+            mean, claim = averages.mean(self._select(column), column)
+            own = claim.scaled(factor * span(column), factor * float(column.low))
+            estimate += factor * (float(column.low) + span(column) * mean)
+            low, high, bound = low + own.low, high + own.high, max(bound, own.bound)
             least += min(factor * column.low, factor * column.high)
             most += max(factor * column.low, factor * column.high)
-            bound = max(bound, own)
-        if not math.isfinite(error + least + most):
+        if not math.isfinite(low + high + least + most):
             raise BadExpression(node.at, "this number is too large.")
-        interval = estimate, max(least, estimate - error), min(most, estimate + error)
-        how = "the bounds of the single columns times their ranges, added up"
-        return _Found(interval, bound, how, _unit(form, self.basis.columns), least, most)
+        how = "the certified means of the single columns, added up"
+        return _Found((estimate, low, high), bound, how, _unit(form, self.basis.columns), least, most)
 
     def _share_of_true(self, column: Category) -> _Found:
-        condition, group = _is_true(column), self._present((column,), self.group)
-        bound = self.basis.bound({column.name, *(group.columns if group else ())})
+        group = self._select(column).condition
         if group is None:
-            return self._share(shares.share(self.basis, condition, bound), bound)
-        interval = shares.share_within(self.basis, condition, group, bound)
-        return self._share(interval, bound, " of the group's rows with a value" if self.group else OVER_PRESENT)
+            return self._share(shares.share(self.basis, _is_true(column)))
+        return self._share(shares.share_within(self.basis, _is_true(column), group))
 
     def sum(self) -> _Found:
         rows = self._private_rows("sum", "mean")
@@ -220,76 +214,51 @@ class _Evaluator:
         if len(columns) == 1 and columns[0].missing:
             return self._sum_of_present(form, rows)
         found = self.mean()
-        interval = tuple(rows * x for x in found.interval)
         how = f"the number of rows times the mean: {found.how}"
-        return _Found(interval, found.bound, how, found.unit, rows * found.least, rows * found.most)  # type: ignore[arg-type]
+        return _Found(_times(found.interval, rows), found.bound, how, found.unit, rows * found.least, rows * found.most)
 
     def _sum_of_present(self, form: Linear, rows: int) -> _Found:
         ((name, factor),) = form.weights.items()
         column = self.basis.columns[name]
         assert isinstance(column, Ordered)
-        bound, group = self.basis.bound([name]), self._rows_of(self._present((column,), None))
         first, last = (factor * float(end) + form.constant for end in (column.low, column.high))
-        where = place(column, self.basis.rows[name])
-        interval = moments.total(where, group, bound, float(column.weight), ends=(first, last))
+        estimate, claim = averages.total(self._select(column), column, ends=(first, last))
         least, most = rows * min(first, last, 0.0), rows * max(first, last, 0.0)
-        over = self._over()[len(OVER_PRESENT) :]
-        how = f"the number of rows times the mean of the column, with 0 for missing values{over}"
-        return _Found(tuple(rows * x for x in interval), bound, how, _unit(form, self.basis.columns), least, most)  # type: ignore[arg-type]
+        how = f"the number of rows times {claim.how}"
+        interval = _times(claim.around(estimate), rows)
+        return _Found(interval, claim.bound, how, _unit(form, self.basis.columns), least, most)
 
     # ------------------------------------------------------------ spread
 
     def variance(self) -> _Found:
         column = self._number(self.query.arguments[0])
-        bound, group, interval = self._variance(column)
+        estimate, claim = spreads.variance(self._select(column), column)
         square = span(column) * span(column)
-        how = "the largest and the smallest variance" + (OVER_PRESENT if not group.whole else "")
-        how += " that a table within the bound can have, or a little beyond"
         unit = f"{'days' if column.kind == 'date' else column.name}²"
-        return _Found(_times(interval, square), bound, how, unit, 0.0, square / 4)
+        return _Found(_times(claim.around(estimate), square), claim.bound, claim.how, unit, 0.0, square / 4)
 
     def sd(self) -> _Found:
         found = self.variance()
         roots = tuple(math.sqrt(max(x, 0.0)) for x in found.interval)
-        how, unit = f"the root of {found.how}", found.unit.removesuffix("²")
+        how, unit = f"the root of the variance: {found.how}", found.unit.removesuffix("²")
         return _Found(roots, found.bound, how, unit, 0.0, math.sqrt(found.most))  # type: ignore[arg-type]
-
-    def _variance(self, column: Ordered) -> tuple[float, Group, Interval]:
-        bound, group = self.basis.bound([column.name]), self._rows_of(self._present((column,), None))
-        where = place(column, self.basis.rows[column.name])
-        return bound, group, moments.variance(where, group, bound, float(column.weight))
 
     def covariance(self) -> _Found:
         first, second = self._pair()
-        bound, _, _, interval = self._together(first, second)
+        estimate, claim, *_ = spreads.covariance(self._select(first, second), first, second)
         units = span(first) * span(second)
-        how = "the largest and the smallest covariance that a table within the bound can have, or a little beyond"
-        unit = f"{first.name} × {second.name}"
-        return _Found(_times(interval, units), bound, how + self._pairwise(first, second), unit, -units / 4, units / 4)
+        unit, how = f"{first.name} × {second.name}", claim.how + self._pairwise(first, second)
+        return _Found(_times(claim.around(estimate), units), claim.bound, how, unit, -units / 4, units / 4)
 
     def correlation(self) -> _Found:
         first, second = self._pair()
-        bound, *spreads, covariance = self._together(first, second)
-        interval = moments.correlation(covariance, *spreads)
+        estimate, claim, *spread = spreads.covariance(self._select(first, second), first, second)
+        interval = moments.correlation(claim.around(estimate), *(each.around(known) for known, each in spread))
         how = "the certified covariance divided by the certified deviations" + self._pairwise(first, second)
-        return _Found(interval, bound, how, "number", -1.0, 1.0)
+        return _Found(interval, claim.bound, how, "number", -1.0, 1.0)
 
     def _pairwise(self, first: Ordered, second: Ordered) -> str:
         return "; over rows with both values" if first.missing or second.missing else ""
-
-    def _together(self, first: Ordered, second: Ordered) -> tuple[float, Interval, Interval, Interval]:
-        """Both variances and the covariance, over the rows that have both values."""
-        bound, condition = self.basis.bound([first.name, second.name]), self._present((first, second), None)
-        group, columns = self._rows_of(condition), (first, second)
-        places = place(first, self.basis.rows[first.name]), place(second, self.basis.rows[second.name])
-        weights = float(first.weight), float(second.weight)
-        bounds = [bound, bound] if condition else [self.basis.bound([column.name]) for column in columns]
-        each = list(zip(places, bounds, weights, strict=True))
-        means = tuple(moments.mean(x, group, b, w) for x, b, w in each)
-        spreads = [moments.variance(x, group, b, w) for x, b, w in each]
-        estimate, low, high = moments.covariance(places, group, bound, weights, means)
-        most = math.sqrt(spreads[0][2] * spreads[1][2])  # by the Cauchy–Schwarz inequality
-        return bound, spreads[0], spreads[1], (estimate, max(low, -most), min(high, most))
 
     # ------------------------------------------------------------ quantiles
 
@@ -307,23 +276,13 @@ class _Evaluator:
         column = self._column(node)
         if not isinstance(column, Ordered):
             raise BadExpression(node.at, _no(column, "has no order", f"fraction({_written(column)} = …)"))
-        figures, low, high = self.basis.rows[column.name], float(column.low), float(column.high)
-        bound, weight = self.basis.bound([column.name]), float(column.weight)
-        present = figures[~np.isnan(figures)]
-        if not len(present):
-            raise InputError(shares.EMPTY)
-        how = "the lowest and the highest quantile" + (OVER_PRESENT if column.missing else "")
-        how += " that a table within the bound can have"
-        values, counts = np.unique(present, return_counts=True)
-        estimate = float(values[np.searchsorted(np.cumsum(counts) / len(present), p - 1e-12)])
-        ends = quantiles.quantile(place(column, values), counts / len(figures), p, bound / weight)
-        least, most = (low + x * (high - low) for x in ends)
-        if column.whole:
-            slack = 1e-6 + 1e-15 * (high - low + abs(low))  # converting to a place and back may change the last bits
-            least, most = math.ceil(least - slack), math.floor(most + slack)
-        interval: Interval = estimate, min(least, estimate), max(most, estimate)
+        rows = self._select(column)
+        estimate, claim = quantiles.quantile_of(rows, column, p)
+        interval: Interval = estimate, min(claim.low, estimate), max(claim.high, estimate)
+        how = claim.how + ("; over rows with a value" if column.missing else "")
         unit = {"date": "date", "ordinal": f"label of {column.name}"}.get(column.kind, column.name)
-        return _Found(interval, bound, how, unit, low, high, column if column.whole else None)
+        whole = column if column.whole else None
+        return _Found(interval, claim.bound, how, unit, *rows.ends(column), whole)
 
     # ------------------------------------------------------------ parts
 
@@ -359,17 +318,8 @@ class _Evaluator:
             raise BadExpression(node.at, "the negative of a date, or a sum with one, has no mean; date - date does.")
         return Linear(weights, value.sum.constant), value.dates
 
-    def _present(self, columns: Sequence[Column], group: Condition | None) -> Condition | None:
-        """The condition that selects rows of the group with values in `columns`; None if it selects all rows."""
-        parts: list[Condition] = [Not(Missing(column.name)) for column in columns if column.missing]
-        parts += [group] if group is not None else []
-        return And(tuple(parts)) if parts else None
-
-    def _rows_of(self, condition: Condition | None) -> Group:
-        if condition is None:
-            return Group.all(self.basis.size)
-        near = self.basis.nearness
-        return Group(condition.holds(self.basis.rows) > 0, near.satisfied(condition), near.rest(condition))
+    def _select(self, *columns: Column) -> Selection:
+        return Selection(self.basis, columns, self.group)
 
     def _private_rows(self, statistic: str, instead: str) -> int:
         if self.basis.private_rows is None:

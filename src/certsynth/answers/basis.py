@@ -10,10 +10,14 @@ from typing import Any
 
 import numpy as np
 
+from certsynth.answers.boxes import Errors
+from certsynth.answers.kernels import merge_rows
+from certsynth.answers.lattices import Lattice, Points, has_monotone_codes
 from certsynth.answers.nearness import Nearness
+from certsynth.answers.noisy_cells import NoisyCells
 from certsynth.base.arrays import Floats
 from certsynth.domain import Category, Column, Ordered, Schema
-from certsynth.domain.condition import figures
+from certsynth.domain.condition import Condition, figures
 from certsynth.errors import InputError
 from certsynth.record.record import CertificateRecord, Record
 
@@ -45,6 +49,19 @@ class _Figures(dict[str, Floats]):
 
 
 @dataclass(frozen=True, eq=False)
+class Distinct:
+    """Distinct combinations of values of some columns, and their shares of all rows."""
+
+    columns: Mapping[str, Column]
+    rows: Mapping[str, Floats]
+    shares: Floats
+
+    @cached_property
+    def nearness(self) -> Nearness:
+        return Nearness(self.columns, self.rows)
+
+
+@dataclass(frozen=True, eq=False)
 class Basis:
     """`clean` and `table` are the same rows, cleaned and as they are written. `certificate` is that of
     the record. `private_rows` is the number of private rows where it is public. `named`: the subsets of columns
@@ -59,6 +76,7 @@ class Basis:
     certificate: CertificateRecord
     private_rows: int | None = None
     named: bool = False
+    noisy_cells: NoisyCells = field(default_factory=NoisyCells)
     columns: Mapping[str, Column] = field(init=False)
     rows: Mapping[str, Floats] = field(init=False)
 
@@ -67,14 +85,22 @@ class Basis:
         object.__setattr__(self, "rows", _Figures(self))
 
     @classmethod
-    def read(cls, schema: Schema, table: Table, clean: Mapping[str, np.ndarray], record: Record) -> Basis:
+    def read(
+        cls,
+        schema: Schema,
+        table: Table,
+        clean: Mapping[str, np.ndarray],
+        record: Record,
+        noisy_cells: NoisyCells | None = None,
+    ) -> Basis:
         """From the record of a release. It may be somebody else's: its columns may be others than the schema's."""
         certificate = record.certificate
         if not all(set(subset.columns) <= set(schema.names) for subset in certificate.subsets):
             raise InputError("certificate.json is not one that certsynth writes; run certsynth verify.")
         if not len(next(iter(clean.values()))):
             raise InputError("the release has no rows, so there is nothing to ask.")
-        return cls(schema, table, clean, certificate, record.privacy.rows, record.release.workload is not None)
+        named = record.release.workload is not None
+        return cls(schema, table, clean, certificate, record.privacy.rows, named, noisy_cells or NoisyCells())
 
     @property
     def confidence(self) -> float:
@@ -87,6 +113,77 @@ class Basis:
     @cached_property
     def nearness(self) -> Nearness:
         return Nearness(self.columns, self.rows)
+
+    @cached_property
+    def _distinct(self) -> dict[tuple[str, ...], Distinct]:
+        return {}
+
+    def distinct(self, names: Iterable[str]) -> Distinct:
+        """The distinct combinations of values of some columns among the rows, and their shares."""
+        wanted = tuple(sorted(set(names)))
+        if wanted not in self._distinct:
+            arrays, shares = merge_rows(*(self.rows[name] for name in wanted))
+            self._distinct[wanted] = Distinct(self.columns, dict(zip(wanted, arrays, strict=True)), shares)
+        return self._distinct[wanted]
+
+    # ------------------------------------------------------------ bounds on shares, group totals and moments
+
+    @cached_property
+    def errors(self) -> Errors:
+        """The certified errors of shares; infinite where there is no bound."""
+        known = self.certificate.statistics
+        if known is None:
+            return Errors(math.inf, math.inf)
+        return Errors(raise_bound(known.share_of_one_column), _raised(known.share_of_two_columns))
+
+    @property
+    def group_error(self) -> float:
+        """The certified error of group totals; infinite if there is no bound."""
+        known = self.certificate.statistics
+        return math.inf if known is None else _raised(known.group_total)
+
+    @property
+    def moment_error(self) -> float:
+        """The certified error of means, squares and products; infinite if there is no bound."""
+        known = self.certificate.statistics
+        return math.inf if known is None else _raised(known.moment)
+
+    @cached_property
+    def _lattices(self) -> dict[tuple[tuple[str, ...], bool], Lattice]:
+        return {}
+
+    def lattice(self, *names: str, shares: bool = False) -> Lattice | None:
+        """The synthetic rows on the lattice of one or two columns, for group totals and moments or for `shares`; None
+        if nothing is certified on it.
+
+        Callers ask for `bound` of the same columns first, so that some subset of the certificate contains them.
+        """
+        columns = [self.columns[name] for name in names]
+        if self.certificate.statistics is None or len(names) > 2 or not all(map(has_monotone_codes, columns)):
+            return None
+        if len(names) == 2 and math.isinf(self.errors.two):
+            return None
+        key = names, shares and len(names) == 1
+        if key not in self._lattices:
+            of_one = Lattice.of_shares(columns[0], self.clean) if key[1] else None
+            self._lattices[key] = of_one or Lattice.of(columns, self.clean)
+        return self._lattices[key]
+
+    def points(self, condition: Condition, *, first: str | None = None) -> tuple[Lattice, Points, Points] | None:
+        """A lattice, and the points on it where a condition holds for all values and for some; None if the condition
+        depends on more than two columns together, or compares columns with each other.
+
+        `first`: a column that the lattice must have, as its first.
+        """
+        boxes = None if self.certificate.statistics is None else self.nearness.boxes(condition)
+        if boxes is None:
+            return None
+        names = sorted(boxes.names - {first}, key=self.schema.names.index)
+        names = names if first is None else [first, *names]
+        lattice = self.lattice(*(names or condition.columns[:1]), shares=True)
+        return None if lattice is None else (lattice, *lattice.inner_and_outer(boxes))
+
+    # ------------------------------------------------------------ bounds on the distance
 
     def bound(self, names: Iterable[str]) -> float:
         """The smallest bound that covers statistics of these columns: that of any subset that holds them all.
@@ -120,6 +217,10 @@ class Basis:
 def raise_bound(bound: float) -> float:
     """Add more to a bound than sums of many floats can be off by; `calculator.js` adds the same."""
     return bound * (1 + 1e-9) + 1e-12
+
+
+def _raised(bound: float | None) -> float:
+    return math.inf if bound is None else raise_bound(bound)
 
 
 def last_bit(column: Column) -> float:

@@ -153,14 +153,14 @@ def merge_rows(*arrays: Floats, shares: Floats | None = None) -> tuple[list[Floa
 
 
 def merge_onto_grid(
-    places: Sequence[Floats], weights: Sequence[float], others: Sequence[Floats]
+    places: Sequence[Floats], weights: Sequence[float], others: Sequence[Floats], shares: Floats
 ) -> tuple[list[Floats], list[Floats], Floats, float]:
     r"""Merge equal rows; if too many remain, round places to an even grid and merge again.
 
     The last number is the mean distance by which rows were moved, to be added to the bound. That suffices: each lift is
     λ-Lipschitz in the places for fixed distances to the group, so its mean grows by at most λ times that distance.
     """
-    joined, shares = merge_rows(*places, *others)
+    joined, shares = merge_rows(*places, *others, shares=shares)
     if len(shares) <= MAX_EXACT_ROWS:
         return joined[: len(places)], joined[len(places) :], shares, 0.0
     steps = GRID_STEPS[len(places)]

@@ -11,8 +11,9 @@ from dataclasses import dataclass
 import numpy as np
 
 from certsynth.answers import lifts
+from certsynth.answers.claims import Interval
 from certsynth.answers.kernels import largest_mean, largest_total, merge_onto_grid
-from certsynth.answers.shares import EMPTY, Interval
+from certsynth.answers.shares import EMPTY
 from certsynth.base.arrays import Floats
 from certsynth.errors import InputError
 
@@ -22,9 +23,10 @@ MIN_VARIANCE = 1e-24
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Group:
-    """The rows of a group, and the distance of each row to the group (`near`) and to its complement (`away`, infinite
-    if that is empty)."""
+    """Distinct rows and their shares, which of them are in a group, and the distance of each row to the group (`near`)
+    and to its complement (`away`, infinite if that is empty)."""
 
+    shares: Floats
     inside: np.ndarray
     near: Floats
     away: Floats
@@ -33,22 +35,22 @@ class Group:
         if not self.inside.any():
             raise InputError(EMPTY)
 
-    @classmethod
-    def all(cls, rows: int) -> Group:
-        return cls(np.ones(rows, bool), np.zeros(rows), np.full(rows, np.inf))
-
     @property
     def whole(self) -> bool:
         """Whether the group contains every possible row."""
         return bool(np.isinf(self.away).all())
 
+    def average(self, values: Floats) -> float:
+        """The mean of a function of the rows over the group."""
+        return float(np.average(values[self.inside], weights=self.shares[self.inside]))
+
 
 def mean(place: Floats, group: Group, bound: float, weight: float) -> Interval:
     """The mean place in a group. For all rows the error is at most bound/weight: places are 1/weight-Lipschitz."""
-    estimate = float(np.mean(place[group.inside]))
+    estimate = group.average(place)
     if group.whole:
         return estimate, max(0.0, estimate - bound / weight), min(1.0, estimate + bound / weight)
-    (x,), (near, away), weights, moved = merge_onto_grid([place], [weight], [group.near, group.away])
+    (x,), (near, away), weights, moved = merge_onto_grid([place], [weight], [group.near, group.away], group.shares)
     bound += moved
     high = largest_mean(lifts.convex(np.asarray, x, near, weight), away, weights, bound, low=0.0, high=1.0)
     low = 1.0 - largest_mean(lifts.convex(np.asarray, 1.0 - x, near, weight), away, weights, bound, low=0.0, high=1.0)
@@ -65,7 +67,7 @@ def total(place: Floats, group: Group, bound: float, weight: float, *, ends: tup
     if not size:
         return 0.0, 0.0, 0.0
     first, last = (end / size for end in ends)
-    (x,), (near, away), weights, moved = merge_onto_grid([place], [weight], [group.near, group.away])
+    (x,), (near, away), weights, moved = merge_onto_grid([place], [weight], [group.near, group.away], group.shares)
     bound += moved
 
     def value(z: Floats) -> Floats:
@@ -73,7 +75,7 @@ def total(place: Floats, group: Group, bound: float, weight: float, *, ends: tup
 
     most = largest_total(lifts.convex(value, x, near, weight), away, weights, bound, span=2.0)
     least = -largest_total(lifts.convex(lambda z: -value(z), x, near, weight), away, weights, bound, span=2.0)
-    estimate = float(np.mean(np.where(group.inside, value(place), 0.0)))
+    estimate = float(np.dot(group.shares, np.where(group.inside, value(place), 0.0)))
     return estimate * size, max(least * size, least_value), min(most * size, most_value)
 
 
@@ -84,8 +86,8 @@ def variance(place: Floats, group: Group, bound: float, weight: float) -> Interv
     :math:`Var_D = E_D(x − m)^2 − (m_D − m)^2`, with m the synthetic mean and :math:`m_D` the true one.
     """
     centre, low_mean, high_mean = mean(place, group, bound, weight)
-    estimate = float(np.var(place[group.inside]))
-    (x,), (near, away), weights, moved = merge_onto_grid([place], [weight], [group.near, group.away])
+    estimate = group.average((place - group.average(place)) ** 2)
+    (x,), (near, away), weights, moved = merge_onto_grid([place], [weight], [group.near, group.away], group.shares)
     bound += moved
     inward = bound / weight if centre > 0.5 else -bound / weight
     centres = {centre, *(c for times in (0.5, 1.0, 1.5) if (c := centre - times * inward) and 0.0 <= c <= 1.0)}
@@ -113,15 +115,15 @@ def covariance(
     is small, and extremal at their ends.
     """
     (m_x, *ends_x), (m_y, *ends_y) = means
-    estimate = float(np.mean(((places[0] - m_x) * (places[1] - m_y))[group.inside]))
-    (x, y), (near, away), shares, moved = merge_onto_grid(places, weights, [group.near, group.away])
+    estimate = group.average((places[0] - m_x) * (places[1] - m_y))
+    (x, y), (near, away), merged, moved = merge_onto_grid(places, weights, [group.near, group.away], group.shares)
     bound += moved
     corners = [(a - m_x) * (b - m_y) for a in (0.0, 1.0) for b in (0.0, 1.0)]
     low, high = min(corners), max(corners)
     up = lifts.deviations((x, y), (m_x, m_y), near, weights)
-    most = largest_mean(up, away, shares, bound, low=low, high=high)
+    most = largest_mean(up, away, merged, bound, low=low, high=high)
     down = lifts.deviations((1.0 - x, y), (1.0 - m_x, m_y), near, weights)
-    least = -largest_mean(down, away, shares, bound, low=-high, high=-low)
+    least = -largest_mean(down, away, merged, bound, low=-high, high=-low)
     shifts = [(a - m_x) * (b - m_y) for a in ends_x for b in ends_y]
     return estimate, max(-0.25, least - max(shifts)), min(0.25, most - min(shifts))
 

@@ -34,6 +34,21 @@ MAX_TERMS = 64
 
 Place = OnLine | OfLabels | Slab | KnownRows
 Term = tuple[Place, ...]
+Box = Mapping[str, OnLine | OfLabels]
+"""A product of sets of single columns, by name; columns that are not named have any value."""
+
+
+@dataclass(frozen=True, slots=True)
+class Boxes:
+    """The rows that satisfy a condition, and the rest, each as a union of boxes. Both contain their borders."""
+
+    satisfied: tuple[Box, ...]
+    rest: tuple[Box, ...]
+
+    @property
+    def names(self) -> frozenset[str]:
+        """The columns on which the truth of the condition depends."""
+        return frozenset(name for box in (*self.satisfied, *self.rest) for name in box)
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,6 +81,22 @@ class Nearness:
 
     def rest(self, condition: Condition) -> Floats:
         return self._distance(condition, sign=True, rest=True)
+
+    def boxes(self, condition: Condition) -> Boxes | None:
+        """The condition as unions of boxes; None if it compares columns with each other, or has too many parts."""
+        both = [self._terms(condition, sign=True, rest=rest) for rest in (False, True)]
+        unions: list[tuple[Box, ...]] = []
+        for terms in both:
+            if terms is None:
+                return None
+            union = []
+            for term in terms:
+                sets = [place for place in term if isinstance(place, (OnLine, OfLabels))]
+                if len(sets) < len(term):
+                    return None
+                union.append({place.column.name: place for place in sets if not place.full})
+            unions.append(tuple(union))
+        return Boxes(*unions)
 
     def ends(self, condition: Condition, column: Ordered) -> tuple[float, float]:
         """Bounds on the values of the column among rows that satisfy the condition."""

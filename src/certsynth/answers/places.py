@@ -39,6 +39,12 @@ class OnLine:
     def empty(self) -> bool:
         return not self.spans.pairs and not self.missing
 
+    @property
+    def full(self) -> bool:
+        """Whether every value of the column is in the set."""
+        ends = ((float(self.column.low), float(self.column.high)),)
+        return self.spans.pairs == ends and self.missing == self.column.missing
+
     def intersection(self, other: OnLine) -> OnLine:
         return OnLine(self.column, self.spans.intersection(other.spans), self.missing and other.missing)
 
@@ -63,6 +69,11 @@ class OfLabels:
     @property
     def empty(self) -> bool:
         return not self.members.any()
+
+    @property
+    def full(self) -> bool:
+        """Whether every label of the column is in the set, and missing values if there may be any."""
+        return bool(self.members.all())
 
     def intersection(self, other: OfLabels) -> OfLabels:
         return OfLabels(self.column, self.members & other.members)

@@ -2,9 +2,86 @@
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 
+from certsynth.answers.basis import place
+from certsynth.answers.claims import Claim, intersect
+from certsynth.answers.kernels import largest_total
+from certsynth.answers.lattices import figures_of_codes
+from certsynth.answers.selection import Selection
 from certsynth.base.arrays import Floats
+from certsynth.domain import Ordered
+from certsynth.domain.condition import And, Comparison, Condition, Linear
+from certsynth.queries.fine import DEFAULT_STEPS
+
+
+def quantile_of(rows: Selection, column: Ordered, p: float) -> tuple[float, Claim]:
+    """The p-quantile of the synthetic rows in the column's own units, and a claim about that of the private rows."""
+    figures = rows.rows.rows[column.name]
+    values, which = np.unique(figures[rows.near.inside], return_inverse=True)
+    mass = np.cumsum(np.bincount(which, rows.near.shares[rows.near.inside]))
+    estimate = float(values[min(np.searchsorted(mass, (p - 1e-12) * mass[-1]), len(values) - 1)])
+    how = "the lowest and the highest quantile that a table within the bound can have"
+    ends = _of_all(rows, column, p) if rows.group is None else _within(rows, column, p)
+    claims = [Claim(*ends, rows.bound, how)]
+    if (bands := rows.bands(column)) is not None:
+        found, error = bands
+        how = "the values at which the certified shares of rows below and above decide"
+        claims.append(Claim(*found.quantile(p), error, how))
+    least, most = rows.ends(column)
+    return estimate, intersect([claim.cut(least, most) for claim in claims])
+
+
+def _of_all(rows: Selection, column: Ordered, p: float) -> tuple[float, float]:
+    figures, low, high = rows.rows.rows[column.name], float(column.low), float(column.high)
+    order = np.argsort(figures)[: np.count_nonzero(~np.isnan(figures))]  # missing values come last
+    where, shares = place(column, figures[order]), rows.rows.shares[order]
+    ends = quantile(where, shares, p, rows.bound / float(column.weight))
+    least, most = (low + x * (high - low) for x in ends)
+    if column.whole:
+        slack = 1e-6 + 1e-15 * (high - low + abs(low))  # converting to a place and back may change the last bits
+        least, most = math.ceil(least - slack), math.floor(most + slack)
+    return float(least), float(most)
+
+
+def _within(rows: Selection, column: Ordered, p: float) -> tuple[float, float]:
+    r"""The quantiles of tables within the bound in a group A: at most v if no table has
+    :math:`E[(1_{y > v} − (1 − p)) 1_A] ≥ 0`, and at least v alike. Thresholds v are those of the lattice."""
+    condition = rows.condition
+    assert condition is not None
+    near, weights, away = rows.rows.nearness, rows.near.shares, rows.near.away
+    first, last = figures_of_codes(column, column.lattice(DEFAULT_STEPS[1]))
+
+    def possible(sign: str, value: float, gain: float) -> bool:
+        """Whether some table has at least a share 1 − `gain` of the group's rows on that side of the value."""
+        beyond: Condition = Comparison(Linear({column.name: 1.0}), sign, Linear({}, value))
+        there, other = (near.satisfied(And((each, condition))) for each in (beyond, _opposite(beyond)))
+
+        def lift(steepness: float) -> Floats:
+            return np.maximum(gain - steepness * there, gain - 1.0 - steepness * other)
+
+        return largest_total(lift, away, weights, rows.bound, span=1.0) >= 0.0
+
+    high = _bisect(len(last), lambda i: possible(">", float(last[i]), p))
+    low = _bisect(len(first), lambda i: possible("<", float(first[len(first) - 1 - i]), 1.0 - p))
+    return float(first[len(first) - 1 - low]), float(last[high])
+
+
+def _opposite(comparison: Condition) -> Condition:
+    assert isinstance(comparison, Comparison)
+    return Comparison(comparison.left, "<=" if comparison.sign == ">" else ">=", comparison.right)
+
+
+def _bisect(size: int, possible: object) -> int:
+    """The least index at which a monotone test fails; the last index must fail."""
+    assert callable(possible)
+    low, high = 0, size - 1
+    while low < high:
+        middle = (low + high) // 2
+        low, high = (middle + 1, high) if possible(middle) else (low, middle)
+    return low
 
 
 def quantile(places: Floats, shares: Floats, p: float, budget: float) -> tuple[float, float]:

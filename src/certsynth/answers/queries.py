@@ -8,37 +8,61 @@ from __future__ import annotations
 import difflib
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, field, fields
 
 from certsynth.domain import expression
 from certsynth.domain.expression import MAX_CHARACTERS, BadExpression, Node, list_names
 
 _HEAD = re.compile(r"[ \t\r\n]*([^\W\d]\w*)[ \t\r\n]*\(")
+_WORD = re.compile(r"[^\W\d]\w*")
 _PIECE = re.compile(r"`[^`]*`|'[^']*'|\"[^\"]*\"|[^\W\d]\w*|\d\w*|.", re.DOTALL)
 """A token. A doubled quote inside a text matches as two adjacent texts, which is equivalent here."""
 
 
+MAX_TABLE_ARGUMENTS = 16
+DIFFERENCE_EXAMPLE = "mean(income | sex = 'f') - mean(income | sex = 'm')"
+_DASHES = "\u2010\u2011\u2012\u2013\u2014\u2212"
+"""Dashes and the typographical minus, which word processors put in place of `-`."""
+_OPERATORS = "-+*/" + _DASHES
+
+
 @dataclass(frozen=True, slots=True)
 class Form:
-    """The arguments that a statistic takes."""
+    """The arguments that a statistic takes. The last one may be left out or repeated, so that there are at least
+    `least` and at most `most` of them; by default exactly those that are listed. `cells`: the answer is a table."""
 
     arguments: tuple[str, ...]
     example: str
     grouped: bool = False
+    cells: bool = False
+    least: int | None = None
+    most: int | None = None
+
+    def fits(self, number: int) -> bool:
+        """Whether this number of arguments is allowed."""
+        listed = len(self.arguments)
+        least, most = (listed if end is None else end for end in (self.least, self.most))
+        return least <= number <= most
 
 
 FORMS: Mapping[str, Form] = {
     "mean": Form(("a column",), "mean(age)", grouped=True),
     "sum": Form(("a column",), "sum(income)"),
-    "variance": Form(("a column",), "variance(age)"),
-    "sd": Form(("a column",), "sd(age)"),
-    "covariance": Form(("a column", "a column"), "covariance(age, income)"),
-    "correlation": Form(("a column", "a column"), "correlation(age, income)"),
+    "variance": Form(("a column",), "variance(age)", grouped=True),
+    "sd": Form(("a column",), "sd(age)", grouped=True),
+    "covariance": Form(("a column", "a column"), "covariance(age, income)", grouped=True),
+    "correlation": Form(("a column", "a column"), "correlation(age, income)", grouped=True),
     "cdf": Form(("a column", "a value"), "cdf(age, 42)"),
     "fraction": Form(("a condition",), "fraction(age > 65)", grouped=True),
     "count": Form(("a condition",), "count(age > 65)"),
-    "quantile": Form(("a column", "a share"), "quantile(age, 0.9)"),
-    "median": Form(("a column",), "median(age)"),
+    "quantile": Form(("a column", "a share"), "quantile(age, 0.9)", grouped=True),
+    "median": Form(("a column",), "median(age)", grouped=True),
+    "table": Form(
+        ("one or more columns",), "table(region, employed)", grouped=True, cells=True, least=1, most=MAX_TABLE_ARGUMENTS
+    ),
+    "histogram": Form(
+        ("a column", "optionally a number of bins"), "histogram(age, 10)", grouped=True, cells=True, least=1
+    ),
 }
 
 
@@ -49,13 +73,25 @@ class Query:
     statistic: str
     arguments: tuple[Node, ...]
     group: Node | None = None
+    group_text: str = field(default="", compare=False)
 
 
-def parse(text: str) -> Query:
+@dataclass(frozen=True, slots=True)
+class Difference:
+    """The first statistic minus the second, which begins at character `at`."""
+
+    first: Query
+    second: Query
+    at: int = field(compare=False)
+
+
+def parse(text: str) -> Query | Difference:
     """Parse a query, or raise `BadExpression`.
 
     >>> parse("mean(income | age > 65)").statistic
     'mean'
+    >>> parse("mean(income) - median(income)").second.statistic
+    'median'
     """
     if len(text) > MAX_CHARACTERS:
         raise BadExpression(MAX_CHARACTERS, f"longer than {MAX_CHARACTERS:,} characters; shorten the query.")
@@ -65,22 +101,77 @@ def parse(text: str) -> Query:
             0,
             f"a query is a statistic and its arguments, like mean(age); the statistics are {', '.join(FORMS)}.",
         )
+    first, end = _statistic(text, head)
+    sign, at = _next_character(text, end)
+    if not sign:
+        return first
+    if sign != "-":
+        raise BadExpression(end if sign not in _OPERATORS else at, _after_a_statistic(sign))
+    _refuse_cells(first, head.start(1))
+    head = _HEAD.match(text, at + 1)
+    if head is None:
+        raise BadExpression(at + 1, f"a statistic must follow '-', like {DIFFERENCE_EXAMPLE}.")
+    second, end = _statistic(text, head)
+    _refuse_cells(second, head.start(1))
+    sign, at = _next_character(text, end)
+    if sign and sign in _OPERATORS:
+        raise BadExpression(at, "a difference has two statistics; ask for the others in queries of their own.")
+    if sign:
+        raise BadExpression(end, _after_a_statistic(sign))
+    return Difference(first, second, head.start(1))
+
+
+def _next_character(text: str, start: int) -> tuple[str, int]:
+    """The next character that is not a space, and its position; an empty text at the end."""
+    rest = text[start:].lstrip()
+    return rest[:1], len(text) - len(rest)
+
+
+def _after_a_statistic(sign: str) -> str:
+    """What to write instead of this character after the closing bracket of a statistic."""
+    if sign in _DASHES:
+        return "this dash is not a minus; write '-'."
+    if sign == "+":
+        return (
+            "statistics cannot be added, only subtracted; ask for each in a query of its own, or for the mean of a "
+            "sum, like mean(income + rent)."
+        )
+    if sign in "*/":
+        return (
+            "statistics cannot be multiplied or divided, only subtracted; ask for each in a query of its own, or for a "
+            "share within a group, like fraction(employed | age > 65)."
+        )
+    return "a query ends with its closing bracket; write several queries as several texts."
+
+
+def _refuse_cells(query: Query, at: int) -> None:
+    if FORMS[query.statistic].cells:
+        raise BadExpression(
+            at,
+            f"{query.statistic} has many cells, which cannot be subtracted; subtract shares, like "
+            "fraction(employed | age > 65) - fraction(employed | age <= 65).",
+        )
+
+
+def _statistic(text: str, head: re.Match[str]) -> tuple[Query, int]:
+    """Parse one statistic that begins with `head`; return it and the position after its closing bracket."""
     name = head[1].lower()
     if name not in FORMS:
         raise BadExpression(head.start(1), f"{head[1]!r:.60} is not a statistic{name_suggestion(name, FORMS)}.")
     form = FORMS[name]
     body, end = _inside(text, head.end())
-    if text[end:].strip():
-        raise BadExpression(end, "a query ends with its closing bracket; write several queries as several texts.")
     (*pieces,), group = body
-    if len(pieces) != len(form.arguments) or not all(text[a:b].strip() for a, b in pieces):
+    if not form.fits(len(pieces)) or not all(text[a:b].strip() for a, b in pieces):
         raise BadExpression(head.end(), f"{name} takes {' and '.join(form.arguments)}, like {form.example}.")
     if group is not None and not form.grouped:
-        can = " and ".join(each for each, known in FORMS.items() if known.grouped)
+        can = ", ".join(each for each, known in FORMS.items() if known.grouped and not known.cells)
         raise BadExpression(group[0], f"{name} does not support groups; {can} do, like mean(income | age > 65).")
     if group is not None and not text[slice(*group)].strip():
         raise BadExpression(group[0], "a condition must follow, like mean(income | age > 65).")
-    return Query(name, tuple(_read(text, a, b) for a, b in pieces), _read(text, *group) if group else None)
+    arguments = tuple(_read(text, a, b) for a, b in pieces)
+    if group is None:
+        return Query(name, arguments), end
+    return Query(name, arguments, _read(text, *group), " ".join(text[slice(*group)].split())), end
 
 
 def _read(text: str, start: int, end: int) -> Node:
@@ -115,21 +206,31 @@ def names(node: Node) -> Iterator[expression.Name]:
     """Yield the column names in a part of a query."""
     if isinstance(node, expression.Name):
         yield node
-    for field in fields(node):
-        value = getattr(node, field.name)
+    for each in fields(node):
+        value = getattr(node, each.name)
         for part in value if isinstance(value, tuple) else (value,):
             if isinstance(part, Node):
                 yield from names(part)
 
 
-def check_names(query: Query, known: Sequence[str]) -> None:
+def check_names(query: Query | Difference, known: Sequence[str]) -> None:
     """Refuse names that are not columns, with a suggestion."""
+    if isinstance(query, Difference):
+        check_names(query.first, known)
+        check_names(query.second, known)
+        return
     for part in (*query.arguments, *([query.group] if query.group else [])):
         for node in names(part):
             if node.name not in known:
                 raise BadExpression(
                     node.at, f"no column is called {node.name!r:.60}{name_suggestion(node.name, known)}."
                 )
+
+
+def written_name(name: str) -> str:
+    """A column's name as it is written in queries."""
+    plain = _WORD.fullmatch(name) and name not in expression.KEYWORDS and name != "where"
+    return name if plain else f"`{name.replace('`', '``')}`"
 
 
 def name_suggestion(name: str, known: Sequence[str] | Mapping[str, object]) -> str:

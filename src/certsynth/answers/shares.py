@@ -6,38 +6,91 @@ import numpy as np
 
 from certsynth.answers import lifts
 from certsynth.answers.basis import Basis
+from certsynth.answers.boxes import error
+from certsynth.answers.claims import Claim, conditional, intersect
 from certsynth.answers.kernels import largest_mean, largest_share, merge_rows
+from certsynth.answers.lattices import has_monotone_codes, inner_and_outer
 from certsynth.answers.nearness import Rest
 from certsynth.domain.condition import And, Condition
 from certsynth.errors import InputError
-
-Interval = tuple[float, float, float]
-"""Estimate, low and high."""
 
 EMPTY = (
     "no synthetic row satisfies the condition, so nothing can be said about the rows that do; ask for fraction(…) of "
     "it to see how rare they may be."
 )
+WITHIN_DISTANCE = "the largest and the smallest share that a table within the bound can have"
+CERTIFIED = {
+    1: "the synthetic share plus and minus the certified error of shares of one column",
+    2: "the synthetic share plus and minus the certified error of shares of two columns",
+}
 
 
-def share(basis: Basis, condition: Condition, bound: float) -> Interval:
+NOISY_COUNTS = "the noisy counts of cells, plus and minus the largest error that their noise can have"
+
+
+def share(basis: Basis, condition: Condition) -> tuple[float, Claim]:
+    """The synthetic share of rows that satisfy a condition, and a claim about the private one."""
+    claims = [_by_distance(basis, condition), *_by_boxes(basis, condition), *_by_noisy_cells(basis, condition)]
+    return float(np.mean(condition.holds(basis.rows) > 0)), intersect(claims)
+
+
+def _by_distance(basis: Basis, condition: Condition) -> Claim:
     r"""P(condition): at most :math:`\min_τ E_μ (1 − d(x, A)/τ)^+ + b/τ` with A the rows that satisfy it; at least 1
     minus the same bound for all other rows, including those where it is unknown."""
-    estimate = float(np.mean(condition.holds(basis.rows) > 0))
-    high = largest_share(basis.nearness.satisfied(condition), bound)
-    low = 1.0 - largest_share(basis.nearness.rest(condition), bound)
-    return estimate, max(low, 0.0), high
+    bound = basis.bound(condition.columns)
+    rows = basis.distinct(condition.columns)
+    high = largest_share(rows.nearness.satisfied(condition), bound, rows.shares)
+    low = 1.0 - largest_share(rows.nearness.rest(condition), bound, rows.shares)
+    return Claim(max(low, 0.0), high, bound, WITHIN_DISTANCE)
 
 
-def share_within(basis: Basis, condition: Condition, group: Condition, bound: float) -> Interval:
-    """P(condition | group): the largest and the smallest share over all tables within the bound."""
+def _by_boxes(basis: Basis, condition: Condition) -> list[Claim]:
+    """P(condition) is between the share of inner points less its error and that of outer points plus its error.
+
+    A comparison of a sum of columns is no union of few boxes: only the distance bounds it.
+    """
+    found = basis.points(condition)
+    if found is None:
+        return []
+    lattice, inner, outer = found
+    low = lattice.share(inner) - error(lattice, inner, basis.errors)
+    high = lattice.share(outer) + error(lattice, outer, basis.errors)
+    columns = len(lattice.columns)
+    bound = basis.errors.one if columns == 1 else basis.errors.two
+    return [Claim(low, high, bound, CERTIFIED[columns]).cut(0.0, 1.0)]
+
+
+def _by_noisy_cells(basis: Basis, condition: Condition) -> list[Claim]:
+    """P(condition) from the noisy counts of the cells of its columns, in every table that was measured of them."""
+    boxes = basis.nearness.boxes(condition)
+    if boxes is None:
+        return []
+    claims = []
+    for table in basis.noisy_cells.tables_of(boxes.names):
+        if not all(map(has_monotone_codes, table.columns)):
+            continue
+        inner, outer = inner_and_outer(table.columns, table.cells, boxes)
+        low, high = basis.noisy_cells.share(table, inner, outer)
+        claims.append(Claim(low, high, (high - low) / 2, NOISY_COUNTS))
+    return claims
+
+
+def share_within(basis: Basis, condition: Condition, group: Condition) -> tuple[float, Claim]:
+    """The synthetic share of a group's rows that satisfy a condition, and a claim about the private one."""
     inside, among = condition.holds(basis.rows) > 0, group.holds(basis.rows) > 0
     if not among.any():
         raise InputError(EMPTY)
-    near, away = basis.nearness, basis.nearness.rest(group)
-    both = near.satisfied(And((condition, group)))
-    other = near.satisfied(And((Rest(condition), group)))
-    (both, other, away), weights = merge_rows(both, other, away)
-    high = largest_mean(lifts.indicator(both, other), away, weights, bound, low=0.0, high=1.0)
-    low = 1.0 - largest_mean(lifts.indicator(other, both), away, weights, bound, low=0.0, high=1.0)
-    return float(np.mean(inside[among])), max(low, 0.0), min(high, 1.0)
+    both, other = And((condition, group)), And((Rest(condition), group))
+    bound, rows = basis.bound(both.columns), basis.distinct(both.columns)
+    distances = [rows.nearness.satisfied(both), rows.nearness.satisfied(other), rows.nearness.rest(group)]
+    (to_both, to_other, away), weights = merge_rows(*distances, shares=rows.shares)
+    high = largest_mean(lifts.indicator(to_both, to_other), away, weights, bound, low=0.0, high=1.0)
+    low = 1.0 - largest_mean(lifts.indicator(to_other, to_both), away, weights, bound, low=0.0, high=1.0)
+    claims = [Claim(max(low, 0.0), min(high, 1.0), bound, f"{WITHIN_DISTANCE} of the group")]
+    if basis.certificate.statistics is not None:
+        parts = [share(basis, each)[1] for each in (both, other, group)]
+        a, c, whole = ((np.array(claim.low), np.array(claim.high)) for claim in parts)
+        least, most = conditional(a, c, (float(whole[0]), float(whole[1])))
+        how = "the certified shares of the group's rows that satisfy the condition, and of those that do not"
+        claims.append(Claim(float(least), float(most), parts[0].bound, how).cut(0.0, 1.0))
+    return float(np.mean(inside[among])), intersect(claims)

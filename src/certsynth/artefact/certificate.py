@@ -7,16 +7,17 @@ from collections.abc import Mapping, Sequence
 from fractions import Fraction
 from typing import Any
 
+from certsynth.answers.noisy_cells import CellNoise, CellTable, NoisyCells
 from certsynth.certificate.coverage import STATISTICS
 from certsynth.certificate.direct import Direct, Figure
-from certsynth.certificate.noisy_cells import cell_slacks
 from certsynth.certificate.plug_in import PlugIn, Proxy, Terms
+from certsynth.domain import Schema
 from certsynth.mechanisms import FullMeasurement, Measurement
 from certsynth.mechanisms.guarantee import decimal_text
+from certsynth.mechanisms.identity import Identity
 from certsynth.projection.diagnostic import FitDiagnostic
 from certsynth.record.record import (
     NO_PLUG_IN,
-    CellSlackRecord,
     CellsRecord,
     CertificateRecord,
     DiagnosticRecord,
@@ -132,15 +133,41 @@ def exceptions_record(direct: Direct) -> ExceptionsRecord | None:
 
 def cells_record(direct: Direct, measurements: Sequence[Measurement], beta: Fraction) -> CellsRecord | None:
     """Record bounds on the noise of single cells; None if no measurement has noise on every cell."""
-    slacks = cell_slacks(measurements, beta)
-    if not slacks:
+    if not any(map(has_noisy_cells, measurements)):
         return None
     return CellsRecord(
         confidence=float(1 - beta),
-        slacks=tuple(CellSlackRecord(layer + 1, slack) for layer, slack in slacks.items()),
+        failure_probability=beta,
+        measurements=tuple(i for i, made in enumerate(measurements, start=1) if has_noisy_cells(made)),
         fewest_rows=math.floor(direct.fewest_rows),
         most_rows=math.ceil(direct.most_rows),
     )
+
+
+def has_noisy_cells(made: Measurement) -> bool:
+    """Whether noise was added to every cell of a measurement, so that its counts have bounds of their own."""
+    return isinstance(made, FullMeasurement) and isinstance(made.strategy, Identity)
+
+
+def noisy_cells(schema: Schema, record: CertificateRecord, measurements: Sequence[Measurement]) -> NoisyCells:
+    """The tables of a release whose noisy counts have bounds; `schema` is that of the measured columns.
+
+    The failure probability is shared equally by all tables.
+    """
+    if record.cells is None:
+        return NoisyCells()
+    columns = list(schema)
+    found = [measurements[i - 1] for i in record.cells.measurements if i <= len(measurements)]
+    beta = float(record.cells.failure_probability) / max(sum(len(made.marginals.subsets) for made in found), 1)
+    tables = []
+    for made in found:
+        marginals, noise = made.marginals, CellNoise(made.cost.spent.unit.value, made.scale)
+        for j, (subset, block) in enumerate(zip(marginals.subsets, made.coefficients, strict=True)):
+            shape, weight = marginals.shape(subset), marginals.weight(j)
+            if len(block) == math.prod(shape):  # a single cell of a public number of rows has none
+                counts, named = (block / weight).reshape(shape), tuple(columns[i] for i in subset)
+                tables.append(CellTable(named, tuple(marginals.of(subset)), counts, noise, weight, beta))
+    return NoisyCells(tables, int(record.cells.fewest_rows), int(record.cells.most_rows))
 
 
 def plug_in_record(plug: PlugIn) -> PlugInRecord:

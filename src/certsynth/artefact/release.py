@@ -9,8 +9,9 @@ from typing import Any
 
 import numpy as np
 
-from certsynth.answers import Answer, Basis, answer, answer_function
+from certsynth.answers import Answer, Basis, TableAnswer, answer, answer_function
 from certsynth.artefact import frames, measurements
+from certsynth.artefact.certificate import noisy_cells
 from certsynth.artefact.croissant import describe_croissant
 from certsynth.artefact.datapackage import describe_package
 from certsynth.artefact.document import read_record, to_json
@@ -197,18 +198,20 @@ class Release:
         slopes: Mapping[str, float] | None = None,
         bounds: tuple[float, float] | None = None,
         row_by_row: bool = False,
-    ) -> Answer:
+    ) -> Answer | TableAnswer:
         """Answer a statistic, with an interval that is certified to contain the true value.
 
-        `query` is a text like `mean(age)` or `fraction(age > 65)`, or a function of `columns` that is averaged over the
-        rows. A function takes arrays of synthetic values in the columns' own units and returns an array, or with
-        `row_by_row` takes the values of one row and returns a number. `slopes` bounds its rate of change in each
-        column, in the column's own units; alternatively `lipschitz` bounds it for columns scaled to length 1, with
-        respect to the largest of their differences. `bounds` are its smallest and largest possible values. These
-        claims are not checked.
+        `query` is a text like `mean(age)`, `fraction(age > 65)` or the difference of two such statistics, or a function
+        of `columns` that is averaged over the rows. `table(region, employed)` and `histogram(age)` return a
+        `TableAnswer` with an answer for each cell. A function takes arrays of synthetic values in the columns' own
+        units and returns an array, or with `row_by_row` takes the values of one row and returns a number. `slopes`
+        bounds its rate of change in each column, in the column's own units; alternatively `lipschitz` bounds it for
+        columns scaled to length 1, with respect to the largest of their differences. `bounds` are its smallest and
+        largest possible values. These claims are not checked.
         """
         clean = dict(zip(self.schema.names, self.rows, strict=True))
-        basis = Basis.read(self.schema, self.table, clean, self.record)
+        cells = noisy_cells(self.schema.measured, self.record.certificate, self.measurements)
+        basis = Basis.read(self.schema, self.table, clean, self.record, cells)
         if not callable(query):
             return answer(basis, query)
         return answer_function(

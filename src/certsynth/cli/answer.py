@@ -11,7 +11,7 @@ import click
 from certsynth.cli import options, words
 
 if TYPE_CHECKING:
-    from certsynth.answers import Answer
+    from certsynth.answers import Answer, TableAnswer
 
 
 @click.command("answer", cls=options.GroupedCommand, short_help="Statistics with certified error bars.")
@@ -23,7 +23,9 @@ def command(folder: Path, queries: tuple[str, ...], as_json: bool) -> None:
 
     Queries are texts in quotes: "mean(age)", "mean(income | age > 65)", "fraction(age > 65 and region = 'hills')",
     "cdf(age, 42)", "quantile(income, 0.9)", "median(age)", "variance(age)", "sd(age)", "covariance(age, income)",
-    "correlation(age, income)", "count(age > 65)", "sum(income)".
+    "correlation(age, income)", "count(age > 65)", "sum(income)"; the difference of two of these, such as
+    "mean(income | sex = 'f') - mean(income | sex = 'm')"; and tables of shares: "table(region, employed)",
+    "histogram(age)", "histogram(age, 10)".
 
     No private row is needed. The contents of the folder are trusted; `certsynth verify` checks them.
     """
@@ -38,15 +40,33 @@ def command(folder: Path, queries: tuple[str, ...], as_json: bool) -> None:
         click.echo("\n".join(lines(answers)))
 
 
-def lines(answers: Sequence[Answer]) -> list[str]:
-    """Answers as text: a sentence for one, a table for several."""
+def lines(answers: Sequence[Answer | TableAnswer]) -> list[str]:
+    """Answers as text: a sentence for one statistic, a table for several; after these the tables of shares."""
+    from certsynth.answers import Answer, TableAnswer
+
+    statistics = [each for each in answers if isinstance(each, Answer)]
+    blocks = [_statistic_lines(statistics)] if statistics else []
+    blocks += [[str(each), f"How: {each.how}."] for each in answers if isinstance(each, TableAnswer)]
+    return [line for i, block in enumerate(blocks) for line in ([""] * (i > 0) + block)]
+
+
+def _statistic_lines(answers: Sequence[Answer]) -> list[str]:
     if len(answers) == 1:
         (only,) = answers
-        return [f"{only}.", f"How: {only.how}."]
-    rows = [("query", "estimate", "low", "high"), *((each.query, *each.shown()) for each in answers)]
+        return [f"{only}."] if only.says_nothing else [f"{only}.", f"How: {only.how}."]
+    rows = [("query", "estimate", "low", "high")]
+    for each in answers:
+        estimate, low, high = each.shown()
+        rows.append((each.query, estimate, *(("–", "–") if each.says_nothing else (low, high))))
+    silent = [
+        f"The certificate says nothing about {each.query}: {each.says_nothing}."
+        for each in answers
+        if each.says_nothing
+    ]
     return [
         *words.table(rows, text=1),
         "",
         f"With confidence {words.percent(answers[0].confidence)}, every true value lies between low and high, all at "
         "once.",
+        *silent,
     ]

@@ -27,7 +27,7 @@ from certsynth.cli.progress import bars
 if TYPE_CHECKING:
     from certsynth.algorithm.certify import Certification
     from certsynth.algorithm.evaluate import Evaluation
-    from certsynth.answers import Answer
+    from certsynth.answers import Answer, TableAnswer
     from certsynth.artefact import Release
     from certsynth.domain import Schema
     from certsynth.planning.plan import Plan
@@ -193,7 +193,7 @@ class Journey:
         self.guide.show(verifying.lines(self.folder, verified))
         return verified
 
-    def answer(self, made: Release) -> list[Answer]:
+    def answer(self, made: Release) -> list[Answer | TableAnswer]:
         questions = " ".join(f'"{question}"' for question in QUESTIONS)
         self.guide.step("Answers with error bars", ANSWERS, f"answer {self.folder} {questions}")
         answers = [made.answer(question) for question in QUESTIONS]

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from decimal import ROUND_CEILING, ROUND_FLOOR, Decimal
 from typing import Any
 
 import click
 
+from certsynth.base.text import table
 from certsynth.record.form import said_of
 from certsynth.record.record import CertificateRecord, DirectRecord, ExceptionsRecord, PlugInRecord
 from certsynth.report import exceptions as exceptions_of
@@ -169,18 +170,3 @@ def diagnostic(certificate: CertificateRecord) -> str:
     else:
         remedy = "A better fit would not bring them closer to the truth: what is left is noise."
     return f"{far} {noise} {remedy}"
-
-
-def table(rows: Iterable[tuple[str, ...]], *, text: int | None = None) -> list[str]:
-    """Rows as aligned lines; columns after the first `text` hold numbers and are right-aligned."""
-    rows = list(rows)
-    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
-    text = len(widths) if text is None else text
-    return [
-        "  "
-        + "  ".join(
-            cell.ljust(width) if j < text else cell.rjust(width)
-            for j, (cell, width) in enumerate(zip(row, widths, strict=True))
-        ).rstrip()
-        for row in rows
-    ]

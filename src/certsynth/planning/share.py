@@ -9,7 +9,7 @@ from certsynth.planning.cache import load_or_make
 from certsynth.planning.choice import first_guess, predict_design
 from certsynth.planning.rehearsal import certified_bound
 
-CERTIFICATE_SHARES = (Fraction(2, 25), Fraction(3, 20), Fraction(1, 4), Fraction(2, 5))
+CERTIFICATE_SHARES = (Fraction(9, 100), Fraction(3, 20), Fraction(1, 4), Fraction(2, 5))
 """Candidate shares of the budget for the direct certificate."""
 
 MAX_BOUND_RATIO = 1.15
@@ -30,7 +30,7 @@ def settle_share(task: Task) -> Task:
     if not settings.share_is_open or settings.cells(settings.sparsity) != "groups":
         return task
     question = {
-        "share": 2,
+        "share": 3,
         "schema": task.schema.to_toml(),
         "budget": [str(settings.privacy.budget.amount), settings.privacy.budget.unit],
         "confidence": str(settings.confidence),

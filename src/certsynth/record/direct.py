@@ -14,6 +14,7 @@ from certsynth.record.values import (
     Confidence,
     Count,
     Number,
+    Rational,
     said,
 )
 
@@ -49,22 +50,13 @@ class StatisticsRecord:
 
 
 @dataclass(frozen=True, slots=True)
-class CellSlackRecord:
-    measurement: Count = said("The measurement, counted from 1 in their order.", RECOMPUTED)
-    slack: Count = said(
-        "No noisy integer of that measurement is further from the exact one: the count of its cell, times the weight "
-        "of its table.",
-        RECOMPUTED,
-    )
-
-
-@dataclass(frozen=True, slots=True)
 class CellsRecord:
-    """Bounds on the noise of single cells: they hold together with the rest of the certificate."""
+    """Noisy counts whose noise was added cell by cell: bounds on them follow from its distribution."""
 
-    confidence: Confidence = said("The probability that all of these slacks hold together.", RECOMPUTED)
-    slacks: Annotated[tuple[CellSlackRecord, ...], AT_LEAST_ONE] = said(
-        "The measurements with noise on every cell.", RECOMPUTED
+    confidence: Confidence = said("The probability that all of these bounds hold together.", RECOMPUTED)
+    failure_probability: Rational = said("One minus the confidence, exactly; all tables share it.", RECOMPUTED)
+    measurements: Annotated[tuple[Count, ...], AT_LEAST_ONE] = said(
+        "The measurements with noise on every cell, counted from 1 in their order.", RECOMPUTED
     )
     fewest_rows: Number = said("The private table has no fewer rows, with the rest of the certificate.", RECOMPUTED)
     most_rows: Number = said("The private table has no more rows, with the rest of the certificate.", RECOMPUTED)

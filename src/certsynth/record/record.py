@@ -6,7 +6,6 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Annotated, Any, ClassVar, Final, Literal
 
-from certsynth.record.direct import CellSlackRecord as CellSlackRecord
 from certsynth.record.direct import CellsRecord, ExceptionsRecord, StatisticsRecord
 from certsynth.record.values import (
     AT_LEAST_ONE,
@@ -478,8 +477,8 @@ class CertificateRecord:
         "Bounds on shares, group totals and moments; absent without a direct certificate.", RECOMPUTED
     )
     cells: CellsRecord | None = said_if_any(
-        "Bounds on the noise of single cells; absent without a direct certificate, and if no measurement has noise on "
-        "every cell.",
+        "Noisy counts that have bounds of their own; absent without a direct certificate, and if no measurement has "
+        "noise on every cell.",
         RECOMPUTED,
     )
     exceptions: ExceptionsRecord | None = said_if_any(

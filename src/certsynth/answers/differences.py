@@ -1,0 +1,147 @@
+"""The difference of two statistics of one release, with an interval."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from certsynth.answers.answer import outward
+from certsynth.answers.asking import _Found, evaluate, evaluate_share
+from certsynth.answers.basis import Basis
+from certsynth.answers.nearness import Rest
+from certsynth.answers.queries import Difference, Query
+from certsynth.domain.condition import And, Condition, Not
+from certsynth.domain.expression import BadExpression, Chain
+from certsynth.domain.meaning import Reader
+from certsynth.errors import InputError
+
+_WHOLE = ("count", "quantile", "median")
+_SQUARES = ("variance", "covariance")
+
+
+def evaluate_difference(basis: Basis, difference: Difference) -> _Found:
+    """Evaluate both statistics and subtract their intervals: both hold on the same event.
+
+    Equal statistics differ by 0. Shares of the same rows differ by the share of rows that satisfy the first condition
+    alone, minus that of rows that satisfy the second alone; the intersection of both intervals is used.
+    """
+    first, second = evaluate(basis, difference.first), evaluate(basis, difference.second)
+    unit = _unit(difference, first, second)
+    if difference.first == difference.second:
+        found = _subtract(first, second)
+        return replace(found, interval=(0.0, 0.0, 0.0), how="both statistics are the same", unit=unit)
+    found = replace(_subtract(first, second), unit=unit)
+    if (tighter := _by_set_differences(basis, difference)) is not None:
+        found = _intersect(found, tighter)
+    if all(query.statistic in _WHOLE for query in (difference.first, difference.second)):
+        whole = (first.counted or first.column is not None) and (second.counted or second.column is not None)
+        found = replace(found, counted=whole)
+    return found
+
+
+def _subtract(first: _Found, second: _Found) -> _Found:
+    """First minus second, by interval arithmetic; ends are widened by the rounding errors of both."""
+    low_1, high_1 = outward(*first.interval[1:], least=first.least, most=first.most)
+    low_2, high_2 = outward(*second.interval[1:], least=second.least, most=second.most)
+    how = (
+        f"the ends of both intervals, subtracted; each is {first.how}"
+        if first.how == second.how
+        else f"the ends of both intervals, subtracted; the first is {first.how}; the second is {second.how}"
+    )
+    return _Found(
+        (first.interval[0] - second.interval[0], low_1 - high_2, high_1 - low_2),
+        max(first.bound, second.bound),
+        how,
+        first.unit,
+        first.least - second.most,
+        first.most - second.least,
+    )
+
+
+def _intersect(first: _Found, second: _Found) -> _Found:
+    """Both intervals of one value; rounding must not make them disjoint."""
+    estimate, low, high = first.interval
+    low, high = max(low, second.interval[1]), min(high, second.interval[2])
+    if low < first.interval[1] + 1e-12 and high > first.interval[2] - 1e-12:
+        return first
+    how = "the shares of rows that satisfy only one of the two conditions, subtracted"
+    return replace(first, interval=(estimate, min(low, estimate), max(high, estimate)), how=how, bound=second.bound)
+
+
+def _by_set_differences(basis: Basis, difference: Difference) -> _Found | None:
+    """P(A | G) − P(B | G) = P(A without B | G) − P(B without A | G). None for other statistics, and for columns that
+    the certificate does not cover together."""
+    first, second = difference.first, difference.second
+    if first.group != second.group:
+        return None
+    conditions = [_condition_of_share(basis, query) for query in (first, second)]
+    one, other = conditions
+    if one is None or other is None:
+        return None
+    try:
+        only_one = evaluate_share(basis, _without(basis, one, other), first.group)
+        only_other = evaluate_share(basis, _without(basis, other, one), first.group)
+    except InputError:
+        return None
+    return _subtract(only_one, only_other)
+
+
+def _condition_of_share(basis: Basis, query: Query) -> Condition | None:
+    """The condition whose share a statistic is; None if it is not a share."""
+    reader = Reader(list(basis.schema))
+    if query.statistic == "fraction":
+        return reader.condition(query.arguments[0])
+    if query.statistic == "cdf":
+        column, value = query.arguments
+        return reader.condition(Chain(column.at, (column, value), ("<=",)))
+    return None
+
+
+def _without(basis: Basis, inside: Condition, outside: Condition) -> Condition:
+    """Rows that satisfy the first condition, and for which the second is false or unknown."""
+    known = not any(basis.columns[name].missing for name in outside.columns)
+    return And((inside, Not(outside) if known else Rest(outside)))
+
+
+def _unit(difference: Difference, first: _Found, second: _Found) -> str:
+    """The unit of the difference, or an error that names both units."""
+    kinds = _kind(difference.first, first), _kind(difference.second, second)
+    if "label" in kinds:
+        raise BadExpression(
+            difference.at if kinds[0] != "label" else 0,
+            "labels cannot be subtracted; ask for each quantile by itself, or for a difference of shares.",
+        )
+    if kinds[0] != kinds[1]:
+        raise BadExpression(
+            difference.at,
+            f"{_described(kinds[0], first)} minus {_described(kinds[1], second)} has no unit; subtract statistics of "
+            "the same kind, like mean(income | sex = 'f') - mean(income | sex = 'm').",
+        )
+    if kinds[0] == "date":
+        return "days"
+    return first.unit if first.unit == second.unit else "number"
+
+
+def _kind(query: Query, found: _Found) -> str:
+    """What a statistic measures: only statistics of the same kind can be subtracted. Values of two columns can, as in
+    `mean(income - rent)`."""
+    if found.column is not None and found.column.kind in ("date", "ordinal"):
+        return "date" if found.column.kind == "date" else "label"
+    if found.unit == "share" and query.statistic in ("fraction", "cdf", "mean"):
+        return "share"
+    if query.statistic == "count":
+        return "rows"
+    if query.statistic == "correlation":
+        return "correlation"
+    return "square" if query.statistic in _SQUARES else "value"
+
+
+def _described(kind: str, found: _Found) -> str:
+    names = {
+        "date": "a date",
+        "share": "a share",
+        "rows": "a number of rows",
+        "correlation": "a correlation",
+        "square": f"a variance or covariance ({found.unit:.60})",
+        "value": f"a value ({found.unit:.60})",
+    }
+    return names[kind]

@@ -1,0 +1,143 @@
+"""Synthetic rows on the lattices of bounds on shares, group totals and moments, and conditions as sets of points.
+
+A point of a lattice stands for all values that have its code. It is an *inner* point of a condition that holds for all
+of them, and an *outer* point of one that holds for some.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from certsynth.answers.nearness import Box, Boxes
+from certsynth.answers.places import OfLabels, OnLine
+from certsynth.base.arrays import Floats, Ints
+from certsynth.domain import Cells, Column, Groups, Ordered
+from certsynth.queries.fine import DEFAULT_STEPS
+from certsynth.queries.statistics import UNITS, share_cells
+from certsynth.queries.thresholds import least_floats
+
+Points = np.ndarray
+"""A flag for each point of a lattice, with one axis for each column."""
+
+
+def codes_of(column: Column, clean: np.ndarray, cells: Cells) -> Ints:
+    """The codes of cleaned values on a lattice, or on groups of its points."""
+    if isinstance(cells, Groups):
+        return cells.code(column.to_lattice(clean, cells.lattice)[0])
+    return column.to_lattice(clean, cells)[0]
+
+
+def has_monotone_codes(column: Column) -> bool:
+    """Whether codes never decrease with the value: on longer ranges their integers overflow."""
+    steps = max(DEFAULT_STEPS[1], DEFAULT_STEPS[2])
+    return not isinstance(column, Ordered) or 4 * column.reach * steps * column.weight.numerator < 2**62
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Lattice:
+    """The numbers of synthetic rows at the points of the lattice of one or two columns."""
+
+    columns: tuple[Column, ...]
+    cells: tuple[Cells, ...]
+    counts: Ints
+
+    @classmethod
+    def of(cls, columns: Sequence[Column], clean: Mapping[str, np.ndarray]) -> Lattice:
+        """The lattice of group totals and moments, and of shares of two columns."""
+        return cls._count(columns, [column.lattice(DEFAULT_STEPS[len(columns)]) for column in columns], clean)
+
+    @classmethod
+    def of_shares(cls, column: Column, clean: Mapping[str, np.ndarray]) -> Lattice:
+        """The points, or groups of points, whose sets are those of shares of one column."""
+        return cls._count([column], [share_cells(column, column.lattice(DEFAULT_STEPS[1]))], clean)
+
+    @classmethod
+    def _count(cls, columns: Sequence[Column], cells: Sequence[Cells], clean: Mapping[str, np.ndarray]) -> Lattice:
+        codes = [codes_of(column, clean[column.name], each) for column, each in zip(columns, cells, strict=True)]
+        sizes = tuple(lattice.size for lattice in cells)
+        flat = np.ravel_multi_index(tuple(codes), sizes)
+        return cls(tuple(columns), tuple(cells), np.bincount(flat, minlength=int(np.prod(sizes))).reshape(sizes))
+
+    @property
+    def native(self) -> tuple[bool, ...]:
+        """For each column whether it has a point for each value, as it then has for shares of that column alone."""
+        return tuple(not c.covering_radius(cells) for c, cells in zip(self.columns, self.cells, strict=True))
+
+    @property
+    def rows(self) -> int:
+        return int(self.counts.sum())
+
+    def share(self, points: Points) -> float:
+        """The share of synthetic rows at these points."""
+        return float(self.counts[points].sum() / self.rows)
+
+    def inner_and_outer(self, boxes: Boxes) -> tuple[Points, Points]:
+        """The points where a condition holds for all values, and those where it holds for some."""
+        return inner_and_outer(self.columns, self.cells, boxes)
+
+
+def inner_and_outer(columns: Sequence[Column], cells: Sequence[Cells], boxes: Boxes) -> tuple[Points, Points]:
+    """The combinations of cells where a condition holds for all values, and those where it holds for some."""
+    return ~_touched_by_any(columns, cells, boxes.rest), _touched_by_any(columns, cells, boxes.satisfied)
+
+
+def _touched_by_any(columns: Sequence[Column], cells: Sequence[Cells], boxes: Sequence[Box]) -> Points:
+    """The combinations of cells with a value in the union of the boxes."""
+    shape = tuple(each.size for each in cells)
+    found = np.zeros(shape, bool)
+    for box in boxes:
+        inside = np.ones(shape, bool)
+        for axis, (column, each) in enumerate(zip(columns, cells, strict=True)):
+            if column.name in box:
+                members = touched(box[column.name], each)
+                inside &= np.expand_dims(members, tuple(i for i in range(len(cells)) if i != axis))
+        found |= inside
+    return found
+
+
+def touched(place: OnLine | OfLabels, cells: Cells) -> np.ndarray:
+    """The cells of a column that stand for some value of the set."""
+    if isinstance(place, OfLabels):
+        if not isinstance(cells, Groups):
+            return place.members
+        found = np.zeros(cells.size, bool)
+        found[cells.code(np.flatnonzero(place.members))] = True
+        return found
+    first, last = figures_of_codes(place.column, cells)
+    found = np.zeros(cells.size, bool)
+    for low, high in place.spans.pairs:
+        found[: len(first)] |= (first <= high) & (low <= last)
+    found[len(first) :] = place.missing
+    return found
+
+
+def figures_of_codes(column: Ordered, cells: Cells) -> tuple[Floats, Floats]:
+    """For each point on the line the least and the largest value that it stands for; for numbers a little beyond, as
+    places of values are rounded."""
+    line, reach = len(cells.places), float(column.reach)
+
+    def code(values: Floats) -> Ints:
+        return codes_of(column, np.clip(values, 0.0, reach), cells)
+
+    if column.whole and line == column.reach + 1:
+        least = np.arange(line, dtype=float)
+    else:
+        least = np.append(0.0, np.maximum(least_floats(code, np.arange(1, line)), 0.0))
+    if column.whole:
+        return least + float(column.low), np.append(least[1:] - 1.0, reach) + float(column.low)
+    low, high = float(column.low), float(column.high)
+    slack = 1e-9 * (high - low) + 8 * float(np.spacing(max(abs(low), abs(high))))
+    first, last = low + least * (high - low) - slack, low + np.append(least[1:], 1.0) * (high - low) + slack
+    return np.maximum(first, low), np.minimum(last, high)
+
+
+def off_lattice(column: Ordered, cells: Cells) -> float:
+    """The largest difference between the place of a value in [0, 1] and that of its point, or group of points."""
+    if isinstance(cells, Groups):
+        radius = cells.radius + column.covering_radius(cells.lattice)
+    else:
+        radius = column.covering_radius(cells)
+    return float(radius / column.weight) + 1.0 / UNITS

@@ -1,0 +1,86 @@
+"""The rows that a statistic refers to: those of its group that have values in its columns."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+
+from certsynth.answers import shares
+from certsynth.answers.bands import Bands
+from certsynth.answers.basis import Basis, Distinct, place
+from certsynth.answers.moments import Group
+from certsynth.base.arrays import Floats
+from certsynth.domain import Column, Ordered
+from certsynth.domain.condition import And, Condition, Missing, Not
+
+
+@dataclass(frozen=True, eq=False)
+class Selection:
+    """Rows that satisfy `group` (None: all rows) and have values in `columns`."""
+
+    basis: Basis
+    columns: Sequence[Column]
+    group: Condition | None = None
+
+    @cached_property
+    def condition(self) -> Condition | None:
+        """The condition that selects these rows; None if it selects all."""
+        parts: list[Condition] = [Not(Missing(column.name)) for column in self.columns if column.missing]
+        parts += [self.group] if self.group is not None else []
+        return And(tuple(parts)) if parts else None
+
+    @cached_property
+    def names(self) -> frozenset[str]:
+        named = self.condition.columns if self.condition is not None else ()
+        return frozenset([*(column.name for column in self.columns), *named])
+
+    @cached_property
+    def bound(self) -> float:
+        """The bound on the distance of tables with these columns."""
+        return self.basis.bound(self.names)
+
+    @cached_property
+    def rows(self) -> Distinct:
+        """The distinct synthetic rows, of the columns that matter."""
+        return self.basis.distinct(self.names)
+
+    @cached_property
+    def near(self) -> Group:
+        """The selected rows among the distinct ones, and the distances of all to them and to the rest."""
+        size, shares, condition = len(self.rows.shares), self.rows.shares, self.condition
+        if condition is None:
+            return Group(shares, np.ones(size, bool), np.zeros(size), np.full(size, np.inf))
+        near = self.rows.nearness
+        return Group(shares, condition.holds(self.rows.rows) > 0, near.satisfied(condition), near.rest(condition))
+
+    def places(self, column: Ordered) -> Floats:
+        """The places in [0, 1] of the distinct rows."""
+        return place(column, self.rows.rows[column.name])
+
+    @cached_property
+    def share(self) -> tuple[float, float]:
+        """The certified range of the share of these rows among all."""
+        if self.condition is None:
+            return 1.0, 1.0
+        claim = shares.share(self.basis, self.condition)[1]
+        return claim.low, claim.high
+
+    def ends(self, column: Ordered) -> tuple[float, float]:
+        """The least and the largest value of the column that the group allows."""
+        if self.group is None:
+            return float(column.low), float(column.high)
+        return self.basis.nearness.ends(self.group, column)
+
+    def bands(self, column: Ordered) -> tuple[Bands, float] | None:
+        """The bands of a column among these rows, and the error of shares that they rest on."""
+        basis = self.basis
+        condition = self.condition if self.condition is not None else Not(Missing(column.name))
+        found = basis.points(condition, first=column.name)
+        if found is None:
+            return None
+        lattice, inner, outer = found
+        error = basis.errors.one if len(lattice.columns) == 1 else basis.errors.two
+        return Bands.of(lattice, inner, outer, basis.errors, self.share), error
