@@ -195,7 +195,7 @@ def direct_bounds(
     shares are compared first, by which these are chosen; then the losses of all other subsets, and theirs.
     """
     table, memory = _public(synthetic), allowed_memory(memory)
-    statistics = StatisticMaxima(errors=None if exceptions is None else {})
+    statistics = StatisticMaxima(scores=None if exceptions is None else {})
     wanted = list(statistic_queries(fine.schema, fine.marginals.subsets))
 
     def compare(query: LatticeQuery, *, every: bool = False) -> Comparison:
@@ -221,8 +221,8 @@ def direct_bounds(
         for query in [each for each in wanted if not set(subsets).isdisjoint(each.marginals.subsets)]:
             wanted.remove(query)
             collect_statistics(query, private, table, statistics, memory=memory, progress=progress)
-        assert statistics.errors is not None
-        chosen = exceptions.choose([statistics.errors[subset] for subset in subsets])
+        assert statistics.scores is not None
+        chosen = exceptions.choose([statistics.scores[subset] for subset in subsets])
     others = [j for j in range(len(subsets)) if j not in chosen]
     parts = [others, sorted(chosen)] if chosen else [others]
     compared = [compare(part_of(fine, part), every=per_subset) for part in parts]

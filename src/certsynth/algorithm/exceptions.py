@@ -42,7 +42,7 @@ def number_of_exceptions(asked: int | None, subsets: Sequence[Subset], *, defaul
         return DEFAULT_EXCEPTIONS if default and narrow and pairs >= MIN_DEFAULT_PAIRS else 0
     if asked and not narrow:
         raise InputError(
-            f"`exceptions` are for subsets of at most {EXCEPTION_COLUMNS} columns; let it be 0, or cover fewer columns "
+            f"`exceptions` is for subsets of at most {EXCEPTION_COLUMNS} columns; let it be 0, or cover fewer columns "
             "at once."
         )
     if asked and asked >= len(subsets):

@@ -13,7 +13,7 @@ from functools import partial
 
 from certsynth.base.progress import Progress, silent
 from certsynth.base.threads import in_threads
-from certsynth.certificate.shares import largest_box_error, largest_share_error
+from certsynth.certificate.shares import largest_box_error, largest_set_error, largest_share_error
 from certsynth.certificate.skipping import LOSS_UNITS
 from certsynth.certificate.totals import largest_moment_error, largest_total_error, product_moment_error
 from certsynth.queries.fine import LatticeCounts, LatticeQuery
@@ -27,23 +27,25 @@ STATISTICS_PHASE = "comparing shares, group totals and moments"
 SUBSETS_PER_ROUND = 64
 """Subsets compared between two updates of the maxima, by all cores."""
 
-SHARES = ("share_of_one_column", "share_of_two_columns")
-"""Names of the errors of shares: a subset has one of them."""
+SCORE = "score"
+"""Name of the number by which exceptions are chosen, among the losses of one subset."""
 
 
 @dataclass(slots=True)
 class StatisticMaxima:
     """The largest errors so far, in multiples of 1/LOSS_UNITS rows, rounded up: the integers that receive noise.
 
-    A maximum over nothing is None; whether it is depends on the schema and the subsets alone. If `errors` is a dict, it
-    collects the largest error of a share for each subset as well, and then no box is skipped because of other subsets.
+    A maximum over nothing is None; whether it is depends on the schema and the subsets alone. If `scores` is a dict, it
+    collects a number in the same units for each subset, which changes by at most one row as well: the largest error of
+    a share over a set or box, or over any set of cells if both columns have labels, which comes closer to their loss.
+    Then no box is skipped because of other subsets.
     """
 
     share_of_one_column: int | None = None
     share_of_two_columns: int | None = None
     group_total: int | None = None
     moment: int | None = None
-    errors: dict[Subset, int] | None = None
+    scores: dict[Subset, int] | None = None
     done: int = field(default=0, repr=False)
 
     @property
@@ -72,8 +74,8 @@ class StatisticMaxima:
             part = range(start, min(start + SUBSETS_PER_ROUND, count))
             compare = partial(self._compare, fine, private, synthetic)
             for j, found in zip(part, in_threads(compare, part, rows=sum(sizes[j] for j in part)), strict=True):
-                if self.errors is not None:
-                    self.errors[fine.marginals.subsets[j]] = max(found[name] for name in SHARES if name in found)
+                if self.scores is not None:
+                    self.scores[fine.marginals.subsets[j]] = found.pop(SCORE)
                 for name, loss in found.items():
                     setattr(self, name, max(loss, getattr(self, name) or 0))
                 self.done += 1
@@ -94,7 +96,7 @@ class StatisticMaxima:
                 totals["moment"] = largest_moment_error(*cells, *blocks)
         elif len(cells) == 2:
             least = 0
-            if self.errors is None:
+            if self.scores is None:
                 least = (self.share_of_two_columns or 0) * synthetic.rows // share_unit
             errors["share_of_two_columns"] = largest_box_error(*cells, measure, least=least)
             if lines:
@@ -103,6 +105,8 @@ class StatisticMaxima:
                 totals["moment"] = product_moment_error(*cells, *blocks)
         else:
             raise ValueError("shares, group totals and moments are of one or two columns")
+        if self.scores is not None:
+            errors[SCORE] = largest_set_error(measure) if len(cells) == 2 and not lines else max(errors.values())
         return {name: -(-share_unit * error // synthetic.rows) for name, error in errors.items()} | {
             name: -(-LOSS_UNITS * error // (synthetic.rows * UNITS)) for name, error in totals.items()
         }
