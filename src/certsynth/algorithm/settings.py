@@ -47,7 +47,7 @@ SHARE_GROWTH = 2
 """Factor by which the share of the budget grows with each column of a table, if all tables of 2, 3, … columns are
 measured."""
 
-PLUG_IN_BETA, CELL_BETA = Fraction(1, 10), Fraction(1, 20)
+PLUG_IN_BETA, CELL_BETA = Fraction(1, 10), Fraction(1, 10)
 """Shares of the failure probability for the plug-in certificate and for the noisy counts of single cells, if there is a
 direct certificate, which has the rest."""
 

@@ -62,7 +62,7 @@ def _by_group_total(rows: Selection, column: Ordered) -> list[Claim]:
     """E[(y − b) 1_A], divided by P(A), for a group A of one other column."""
     group, error = rows.group, rows.basis.group_error
     assert group is not None
-    boxes = rows.basis.nearness.boxes(group)
+    boxes = rows.basis.boxes(group)
     if boxes is None or column.name in boxes.names or len(boxes.names) != 1 or math.isinf(error):
         return []
     lattice = rows.basis.lattice(column.name, *boxes.names)

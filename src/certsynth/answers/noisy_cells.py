@@ -17,6 +17,7 @@ import functools
 import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from statistics import NormalDist
 from typing import Literal
 
 import numpy as np
@@ -42,8 +43,10 @@ class CellNoise:
 
 @functools.lru_cache(maxsize=4096)
 def _largest_sum(unit: str, scale: float, cells: int, log_odds: float) -> float:
-    if unit == "rho":  # discrete Gaussian noise is sub-Gaussian with its own scale
-        return scale * math.sqrt(2 * cells * log_odds) * (1 + 1e-9)
+    if unit == "rho":
+        if cells == 1 and log_odds < 700:  # P(Z > t) ≤ P(N ≥ t) for whole t and a normal variable N of the same scale
+            return math.ceil(-NormalDist(0.0, scale).inv_cdf(math.exp(-log_odds)) * (1 + 1e-9))
+        return scale * math.sqrt(2 * cells * log_odds) * (1 + 1e-9)  # discrete Gaussian noise is sub-Gaussian
     if cells == 1:  # P(Z > t) = p^(⌊t⌋+1)/(1 + p) < e^(−t/scale)
         return scale * log_odds * (1 + 1e-9)
     rates = np.arange(1, _TRIED_RATES) / (_TRIED_RATES * scale)

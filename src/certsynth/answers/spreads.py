@@ -121,7 +121,7 @@ def _product_by_group_totals(
     """
     group, error = rows.group, rows.basis.group_error
     assert group is not None
-    boxes = rows.basis.nearness.boxes(group)
+    boxes = rows.basis.boxes(group)
     x, y = columns
     if boxes is None or boxes.names != {x.name} or math.isinf(error):
         return []

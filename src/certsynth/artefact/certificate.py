@@ -152,13 +152,15 @@ def has_noisy_cells(made: Measurement) -> bool:
 def noisy_cells(schema: Schema, record: CertificateRecord, measurements: Sequence[Measurement]) -> NoisyCells:
     """The tables of a release whose noisy counts have bounds; `schema` is that of the measured columns.
 
-    The failure probability is shared equally by all tables.
+    Half of the failure probability is for single columns, of which most questions are, and half for other tables.
     """
     if record.cells is None:
         return NoisyCells()
     columns = list(schema)
     found = [measurements[i - 1] for i in record.cells.measurements if i <= len(measurements)]
-    beta = float(record.cells.failure_probability) / max(sum(len(made.marginals.subsets) for made in found), 1)
+    widths = [len(subset) for made in found for subset in made.marginals.subsets]
+    of_single, of_others = widths.count(1), len(widths) - widths.count(1)
+    share = float(record.cells.failure_probability) / ((of_single > 0) + (of_others > 0) or 1)
     tables = []
     for made in found:
         marginals, noise = made.marginals, CellNoise(made.cost.spent.unit.value, made.scale)
@@ -166,6 +168,7 @@ def noisy_cells(schema: Schema, record: CertificateRecord, measurements: Sequenc
             shape, weight = marginals.shape(subset), marginals.weight(j)
             if len(block) == math.prod(shape):  # a single cell of a public number of rows has none
                 counts, named = (block / weight).reshape(shape), tuple(columns[i] for i in subset)
+                beta = share / (of_single if len(subset) == 1 else of_others)
                 tables.append(CellTable(named, tuple(marginals.of(subset)), counts, noise, weight, beta))
     return NoisyCells(tables, int(record.cells.fewest_rows), int(record.cells.most_rows))
 

@@ -54,7 +54,9 @@ class CellsRecord:
     """Noisy counts whose noise was added cell by cell: bounds on them follow from its distribution."""
 
     confidence: Confidence = said("The probability that all of these bounds hold together.", RECOMPUTED)
-    failure_probability: Rational = said("One minus the confidence, exactly; all tables share it.", RECOMPUTED)
+    failure_probability: Rational = said(
+        "One minus the confidence, exactly: half of it is for single columns.", RECOMPUTED
+    )
     measurements: Annotated[tuple[Count, ...], AT_LEAST_ONE] = said(
         "The measurements with noise on every cell, counted from 1 in their order.", RECOMPUTED
     )
