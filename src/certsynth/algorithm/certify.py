@@ -8,12 +8,13 @@ import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
+from functools import partial
 from typing import Any, Unpack
 
 import numpy as np
 
 from certsynth.algorithm.declaration import takes
-from certsynth.algorithm.exceptions import EXCEPTION_SHARE, ExceptionChoice, number_of_exceptions
+from certsynth.algorithm.exceptions import EXCEPTION_SHARE, ExceptionChoice, number_of_exceptions, scoring_query
 from certsynth.algorithm.options import CertifyOptions
 from certsynth.algorithm.request import DEFAULT_CONFIDENCE, checked_budget, checked_subsets, select_final_columns
 from certsynth.algorithm.sizes import allowed_memory, check_lattice
@@ -27,6 +28,7 @@ from certsynth.certificate.direct import (
     choice_sensitivity,
     direct_certificate,
     exact_query,
+    flow_losses,
     single_columns,
 )
 from certsynth.certificate.passes import (
@@ -191,41 +193,32 @@ def direct_bounds(
 ) -> Direct:
     """The direct certificate for the subsets of `fine`, for single columns, and for shares, totals and moments.
 
-    `counted` is the noisy number of rows, if it is hidden and was measured earlier. With `exceptions`, the errors of
-    shares are compared first, by which these are chosen; then the losses of all other subsets, and theirs.
+    `counted` is the noisy number of rows, if it is hidden and was measured earlier. `exceptions` are chosen first, by
+    losses on a coarse lattice; then the losses of all other subsets are compared, and theirs.
     """
     table, memory = _public(synthetic), allowed_memory(memory)
-    statistics = StatisticMaxima(scores=None if exceptions is None else {})
+    statistics = StatisticMaxima()
     wanted = list(statistic_queries(fine.schema, fine.marginals.subsets))
+    compare_with_table = partial(
+        compare_tables, private=private, tables=[table], memory=memory, purpose="certify", progress=progress
+    )
 
-    def compare(query: LatticeQuery, *, every: bool = False) -> Comparison:
-        """Losses of a query, and in the same pass the statistics on its lattice."""
+    def compare(query: LatticeQuery, *parts: Sequence[int], every: bool = False) -> list[Comparison]:
+        """Losses of the parts of a query, and in the same passes the statistics on its lattice."""
         shared = next((each for each in wanted if each.counts_like(query)), None)
         if shared is not None:
             wanted.remove(shared)
-        return compare_tables(
-            query,
-            private,
-            [table],
-            memory=memory,
-            every=every,
-            statistics=statistics if shared is not None else None,
-            purpose="certify",
-            progress=progress,
-        )
+        collected = statistics if shared is not None else None
+        return [compare_with_table(part_of(query, part), every=every, statistics=collected) for part in parts]
 
     fine = fine.with_nets(synthetic())  # never the private rows
-    subsets = fine.marginals.subsets
+    positions = range(len(fine.marginals.subsets))
     chosen: tuple[int, ...] = ()
     if exceptions is not None:
-        for query in [each for each in wanted if not set(subsets).isdisjoint(each.marginals.subsets)]:
-            wanted.remove(query)
-            collect_statistics(query, private, table, statistics, memory=memory, progress=progress)
-        assert statistics.scores is not None
-        chosen = exceptions.choose([statistics.scores[subset] for subset in subsets])
-    others = [j for j in range(len(subsets)) if j not in chosen]
-    parts = [others, sorted(chosen)] if chosen else [others]
-    compared = [compare(part_of(fine, part), every=per_subset) for part in parts]
+        coarse = compare_with_table(scoring_query(fine), every=True)
+        chosen = exceptions.choose(flow_losses(coarse.found[0], coarse.rows))
+    parts = [[j for j in positions if j not in chosen], *([sorted(chosen)] if chosen else [])]
+    compared = compare(fine, *parts, every=per_subset)
     rows = compared[0].rows
     if any(each.rows != rows for each in compared):
         raise InputError(TABLE_CHANGES)
@@ -233,12 +226,13 @@ def direct_bounds(
     single = None
     if bounds_single_columns(fine.marginals.subsets):
         columns = single_columns(fine)
-        single = SingleColumns(columns, compare(columns).found[0])
+        (alone,) = compare(columns, range(len(columns.marginals.subsets)))
+        single = SingleColumns(columns, alone.found[0])
     for query in wanted:
         collect_statistics(query, private, table, statistics, memory=memory, progress=progress)
     return direct_certificate(
         fine,
-        [found[j] for j in range(len(subsets))],
+        [found[j] for j in positions],
         rows,
         budget=budget,
         beta=beta,

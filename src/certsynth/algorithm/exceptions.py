@@ -1,4 +1,4 @@
-"""Exceptions of a certificate: subsets of columns, chosen privately for their large errors, with their own bound.
+"""Exceptions of a certificate: subsets of columns, chosen privately for their large losses, with their own bound.
 
 One bad pair would otherwise ruin the bound of all others. A bad choice costs tightness, never truth: see
 docs/explanation/proofs/direct.md.
@@ -16,16 +16,21 @@ from certsynth.mechanisms import Budget, Guarantee, Neighbours, Sensitivity
 from certsynth.mechanisms.concentrated import pure_epsilon
 from certsynth.mechanisms.selection import choose_largest, cost_of_choice
 from certsynth.mechanisms.spending import Spending
+from certsynth.queries.fine import LatticeQuery
 from certsynth.queries.marginals import Subset
 
 EXCEPTION_SHARE = Fraction(1, 100)
 """Share of the budget for choosing one exception."""
 
 EXCEPTION_COLUMNS = 2
-"""Columns of a subset, at most, if exceptions are chosen: errors of shares are known for single columns and pairs."""
+"""Columns of a subset, at most, if exceptions are chosen: all subsets are solved in order to choose."""
 
 DEFAULT_EXCEPTIONS, MIN_DEFAULT_PAIRS = 3, 100
 """Exceptions of a release by default, and the least number of pairs at which it has any."""
+
+SCORE_STEPS = 16
+"""Steps to the unit length of the lattice on which losses are compared in order to choose exceptions. Solving all pairs
+of fifty columns on it takes a few seconds, and it ranks them as finer lattices do."""
 
 SCORE_SENSITIVITY = Sensitivity(LOSS_UNITS, LOSS_UNITS**2)
 """The largest change of a score between neighbours: one row."""
@@ -51,6 +56,11 @@ def number_of_exceptions(asked: int | None, subsets: Sequence[Subset], *, defaul
             f"{asked}."
         )
     return asked
+
+
+def scoring_query(fine: LatticeQuery) -> LatticeQuery:
+    """The query for the same subsets on a coarse lattice; its flows are the scores by which exceptions are chosen."""
+    return LatticeQuery.of(fine.schema, fine.marginals.subsets, steps=SCORE_STEPS)
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -167,14 +167,22 @@ def _parts(found: Sequence[Distance], exceptions: Sequence[int]) -> list[Sequenc
     return [[d for j, d in enumerate(found) if j not in exceptions], [found[j] for j in exceptions]]
 
 
+def flow_losses(found: Sequence[Distance], rows: int) -> list[int]:
+    """n·g_S for each subset, in multiples of 1/LOSS_UNITS rows, each of which changes by at most one row."""
+    return [loss_in_units(d.upper, rows) for d in _proved(found)]
+
+
 def _losses(found: Sequence[Distance], rows: int) -> list[int]:
-    solved = [d for d in found if not d.skipped]
+    return [loss_in_units(d.all, rows) for d in _proved([d for d in found if not d.skipped])]
+
+
+def _proved(solved: Sequence[Distance]) -> Sequence[Distance]:
     if not all(d.proved for d in solved):
         raise SolverFailed(
             "a transport problem was not solved to proved optimality, so the noise that it needs is unknown; nothing "
             "was released, and the budget of the certificate counts as spent."
         )
-    return [loss_in_units(d.all, rows) for d in solved]
+    return solved
 
 
 def _loss_change(fine: LatticeQuery, found: Sequence[Distance], neighbours: Neighbours) -> int:

@@ -57,11 +57,6 @@ def largest_box_error(first: Cells, second: Cells, difference: Ints, *, least: i
     return int(_largest_box(np.ascontiguousarray(table), lines[0], lines[1], least))
 
 
-def largest_set_error(difference: Ints) -> int:
-    """The largest |sum of `difference` over any set of cells|."""
-    return max(int(difference.sum(where=difference > 0)), -int(difference.sum(where=difference < 0)))
-
-
 def _largest_row_or_column(table: Ints) -> int:
     """The largest |sum| over one point of one column and any set of points of the other."""
     positive = np.maximum(table, 0)

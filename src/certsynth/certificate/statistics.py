@@ -9,15 +9,15 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, field
+from fractions import Fraction
 from functools import partial
 
 from certsynth.base.progress import Progress, silent
 from certsynth.base.threads import in_threads
-from certsynth.certificate.shares import largest_box_error, largest_set_error, largest_share_error
+from certsynth.certificate.shares import largest_box_error, largest_share_error
 from certsynth.certificate.skipping import LOSS_UNITS
 from certsynth.certificate.totals import largest_moment_error, largest_total_error, product_moment_error
 from certsynth.queries.fine import LatticeCounts, LatticeQuery
-from certsynth.queries.marginals import Subset
 from certsynth.queries.statistics import UNITS, is_line, merge_points, share_cells
 from certsynth.transport import difference
 
@@ -27,25 +27,18 @@ STATISTICS_PHASE = "comparing shares, group totals and moments"
 SUBSETS_PER_ROUND = 64
 """Subsets compared between two updates of the maxima, by all cores."""
 
-SCORE = "score"
-"""Name of the number by which exceptions are chosen, among the losses of one subset."""
-
 
 @dataclass(slots=True)
 class StatisticMaxima:
     """The largest errors so far, in multiples of 1/LOSS_UNITS rows, rounded up: the integers that receive noise.
 
-    A maximum over nothing is None; whether it is depends on the schema and the subsets alone. If `scores` is a dict, it
-    collects a number in the same units for each subset, which changes by at most one row as well: the largest error of
-    a share over a set or box, or over any set of cells if both columns have labels, which comes closer to their loss.
-    Then no box is skipped because of other subsets.
+    A maximum over nothing is None; whether it is depends on the schema and the subsets alone.
     """
 
     share_of_one_column: int | None = None
     share_of_two_columns: int | None = None
     group_total: int | None = None
     moment: int | None = None
-    scores: dict[Subset, int] | None = None
     done: int = field(default=0, repr=False)
 
     @property
@@ -73,9 +66,7 @@ class StatisticMaxima:
         for start in range(0, count, SUBSETS_PER_ROUND):
             part = range(start, min(start + SUBSETS_PER_ROUND, count))
             compare = partial(self._compare, fine, private, synthetic)
-            for j, found in zip(part, in_threads(compare, part, rows=sum(sizes[j] for j in part)), strict=True):
-                if self.scores is not None:
-                    self.scores[fine.marginals.subsets[j]] = found.pop(SCORE)
+            for found in in_threads(compare, part, rows=sum(sizes[j] for j in part)):
                 for name, loss in found.items():
                     setattr(self, name, max(loss, getattr(self, name) or 0))
                 self.done += 1
@@ -88,16 +79,15 @@ class StatisticMaxima:
         measure, _ = difference(*blocks)
         share_unit = LOSS_UNITS * math.gcd(private.rows, synthetic.rows)
         lines = sum(map(is_line, cells))
-        errors, totals = {}, {}
+        errors: dict[str, int] = {}
+        totals: dict[str, int | Fraction] = {}
         if len(cells) == 1:
             sets = share_cells(list(fine.schema)[fine.marginals.subsets[j][0]], cells[0])
             errors["share_of_one_column"] = largest_share_error(sets, merge_points(sets, measure))
             if lines:
                 totals["moment"] = largest_moment_error(*cells, *blocks)
         elif len(cells) == 2:
-            least = 0
-            if self.scores is None:
-                least = (self.share_of_two_columns or 0) * synthetic.rows // share_unit
+            least = (self.share_of_two_columns or 0) * synthetic.rows // share_unit
             errors["share_of_two_columns"] = largest_box_error(*cells, measure, least=least)
             if lines:
                 totals["group_total"] = largest_total_error(*cells, *blocks)
@@ -105,8 +95,6 @@ class StatisticMaxima:
                 totals["moment"] = product_moment_error(*cells, *blocks)
         else:
             raise ValueError("shares, group totals and moments are of one or two columns")
-        if self.scores is not None:
-            errors[SCORE] = largest_set_error(measure) if len(cells) == 2 and not lines else max(errors.values())
         return {name: -(-share_unit * error // synthetic.rows) for name, error in errors.items()} | {
             name: -(-LOSS_UNITS * error // (synthetic.rows * UNITS)) for name, error in totals.items()
         }

@@ -69,7 +69,7 @@ class ExceptionsRecord:
     """Subsets of columns with a bound of their own, which does not widen the bound of all others."""
 
     subsets: Annotated[tuple[Columns, ...], AT_LEAST_ONE] = said(
-        "The exceptions, in the order in which they were chosen privately, by the largest errors of their shares. They "
+        "The exceptions, in the order in which they were chosen privately, by their losses on a coarse lattice. They "
         "must be covered and distinct; whether they were chosen so cannot be checked.",
         ON_TRUST,
     )
