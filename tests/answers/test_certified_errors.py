@@ -133,7 +133,7 @@ class ExactCells:
     def tables(self) -> list[ExactCells]:
         return [self]
 
-    def tables_of(self, names: list[str]) -> list[ExactCells]:
+    def tables_of(self, names: frozenset[str]) -> list[ExactCells]:
         return [self] if set(names) == {column.name for column in self.columns} else []
 
     def share(self, _: ExactCells, inner: np.ndarray, outer: np.ndarray) -> tuple[float, float]:
@@ -260,7 +260,7 @@ WIDTHS = [
     ("mean(age | age > 50)", 4.0, "shares of rows above each value"),
     ("median(age)", 1.0, "certified shares"),
     ("median(age | c = 'a')", 6.0, "certified shares"),
-    ("variance(age)", 48.0, "added up"),
+    ("variance(age)", 24.0, "of squares"),
     ("covariance(age, pay)", 8_600.0, "products"),
 ]  # fmt: skip
 

@@ -94,6 +94,12 @@ def test_every_value_is_in_one_bin(column, most):
             assert (same.holds({"x": values}) == reader.condition(each.condition).holds({"x": values})).all()
 
 
+def test_a_cell_that_the_group_excludes_is_empty():
+    found = tabulated("histogram(a | a >= 0)")
+    assert [cell.high for _, cell in found.rows[:2]] == [0.0, 0.0]
+    assert all(cell.high > 0 for _, cell in found.rows[2:])
+
+
 def test_labels_of_bins_are_what_people_read():
     def labels(query):
         return [labels[0] for labels, _ in tabulated(query).rows]

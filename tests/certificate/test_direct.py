@@ -12,7 +12,7 @@ import pytest
 
 import certsynth.transport.flow as flow
 from certsynth import certify, evaluate
-from certsynth.algorithm.settings import DIRECT_BETA
+from certsynth.algorithm.settings import CELL_BETA, PLUG_IN_BETA
 from certsynth.certificate.comparison import Distance, distances
 from certsynth.certificate.direct import (
     COUNT_WEIGHT,
@@ -211,7 +211,7 @@ def test_both_bounds_hold_as_often_as_they_say(schema, table, neighbours, budget
 @pytest.mark.parametrize("neighbours", list(Neighbours))
 def test_some_bound_of_a_release_is_too_low_no_more_often_than_it_says(neighbours, unit, runs):
     """The noise alone, many times; where the number of rows is known the slack is no larger than it must be in ε."""
-    rows, beta = 600, Fraction(1, 20) * DIRECT_BETA
+    rows, beta = 600, Fraction(1, 20) * (1 - CELL_BETA - PLUG_IN_BETA)
     fine = LatticeQuery.of(WOVEN, [(0, 1)])
     hidden = neighbours is Neighbours.ADD_REMOVE
     count = int(LOSS_UNITS * COUNT_WEIGHT)

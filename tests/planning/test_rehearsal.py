@@ -11,7 +11,6 @@ import pytest
 
 from certsynth.algorithm.certify import direct_bounds
 from certsynth.algorithm.layers import LayerSpec, measure_layers
-from certsynth.algorithm.settings import DIRECT_BETA
 from certsynth.algorithm.task import Task
 from certsynth.domain import Category, Ordered, Schema
 from certsynth.mechanisms import (
@@ -160,22 +159,22 @@ def test_slack_is_what_a_direct_certificate_adds(asked: dict[str, Any]) -> None:
             neighbours=settings.neighbours,
             noise=NoNoise(),
         )
-    whole, _ = direct_bounds(
+    direct = direct_bounds(
         fine,
         in_memory(made.table),
         lambda: [made.rows],
         budget=settings.privacy.budget.share(settings.certificate_share),
-        beta=settings.beta * DIRECT_BETA,
+        beta=settings.direct_beta(alone=not settings.plug_in),
         neighbours=settings.neighbours,
         two_sided=False,
         counted=counted,
         noise=NoNoise(),
     )
     task = Task(TRIPLE, settings, len(made.table[0]))
-    assert whole.bound == pytest.approx(certified_bound(task, whole.estimates[0]), rel=0.02)
+    assert direct.bound == pytest.approx(certified_bound(task, direct.whole.estimate), rel=0.02)
     assert certified_bound(task, 0.0) == certificate_slack(task)
     found = certified_loss(TRIPLE, settings.subsets, made)
-    assert found == pytest.approx(whole.estimates[0], rel=0.25, abs=0.003 if settings.sparsity < 3 else 0.15)
+    assert found == pytest.approx(direct.whole.estimate, rel=0.25, abs=0.003 if settings.sparsity < 3 else 0.15)
 
 
 def test_a_hidden_number_of_rows_stretches_the_loss_of_few() -> None:

@@ -40,6 +40,7 @@ from certsynth.artefact.release import CSV, PARQUET, Release, croissant_bytes, p
 from certsynth.artefact.signature import INSTALL_COMMAND, SIGNATURE, SIGNER, PublicKey, have_library
 from certsynth.artefact.steps import Step, stated_steps
 from certsynth.artefact.table import read_table, with_derived, written_as
+from certsynth.certificate.coverage import STATISTICS
 from certsynth.certificate.plug_in import PlugIn, Terms
 from certsynth.certificate.seed import seed_of
 from certsynth.domain import Cells, Column, Groups, Ordered, Schema
@@ -58,6 +59,7 @@ from certsynth.record.record import (
     PairRecord,
     PlugInRecord,
     PlugInTerms,
+    StatisticsRecord,
 )
 from certsynth.report import render_report, verifiable
 from certsynth.report.fit import closeness
@@ -182,7 +184,7 @@ def _allowed(column: Column, values: Values, back: Values) -> bool:
     if not np.array_equal(missing, np.ma.getmaskarray(back)):
         return False
     present = values.data[~missing]
-    if isinstance(column, Ordered) and column.kind == "number":  # the last bit may change on the way
+    if isinstance(column, Ordered) and column.last_index is None:  # the last bit may change on the way
         return bool(((present >= column.low) & (present <= column.high)).all())
     return bool((present == back.data[~missing]).all())
 
@@ -221,8 +223,22 @@ def _as_said(made: Measurement, said: LayerRecord, schema: Schema) -> bool:
     if len(groups) < len(cells):
         return False
     if kind == "points":
-        return all(c.size == c.lattice.size for c in groups)
-    return kind == "groups" and most is not None and all(len(c.starts) <= most for c in groups)
+        return all(_has_points(own, column, most) for own, column in zip(groups, schema, strict=True))
+    return (
+        kind == "groups"
+        and most is not None
+        and all(len(own.starts) <= max(most, _min_groups(column)) for own, column in zip(groups, schema, strict=True))
+    )
+
+
+def _has_points(cells: Groups, column: Column, resolution: int | None) -> bool:
+    """Whether cells are the finest that a release measures, at full detail or on a lattice."""
+    return _same(cells, column.points()) if resolution is None else cells.size == cells.lattice.size
+
+
+def _min_groups(column: Column) -> int:
+    """The least number of groups on the line that the schema allows."""
+    return 1 + len(column.cuts) if isinstance(column, Ordered) else 1
 
 
 def _same(first: Cells, second: Cells) -> bool:
@@ -452,7 +468,7 @@ def _direct(release: Release) -> Answer:
         terms = [[each.terms.measured_loss, each.terms.slack] for each in (said, again)]
         if not _close(*terms):
             return False, "the recomputed loss or slack differs from the one stated"
-    if stated.statistics != (statistics_record(direct) if direct else None):
+    if not _same_bounds(stated.statistics, statistics_record(direct) if direct else None):
         return False, "a recomputed bound on shares, totals or moments differs from the one stated"
     if not _same_exceptions(stated.exceptions, exceptions_record(direct) if direct else None):
         return False, "the recomputed bound of the exceptions, or of all other subsets, differs from the one stated"
@@ -469,6 +485,14 @@ def _same_exceptions(said: ExceptionsRecord | None, found: ExceptionsRecord | No
         return said is found
     bounds = ([each.bound, each.bound_of_others] for each in (said, found))
     return said.subsets == found.subsets and _close(*bounds)
+
+
+def _same_bounds(said: StatisticsRecord | None, found: StatisticsRecord | None) -> bool:
+    """Whether bounds on shares, group totals and moments are the same: each is there in both or in neither."""
+    if said is None or found is None:
+        return said is found
+    pairs = [(getattr(said, name), getattr(found, name)) for name in STATISTICS]
+    return all((a is None) == (b is None) and (a is None or _close([a], [b])) for a, b in pairs)
 
 
 def _bound(release: Release) -> Answer:

@@ -11,6 +11,7 @@ from certsynth.answers.claims import Claim, conditional, intersect
 from certsynth.answers.kernels import largest_mean, largest_share, merge_rows
 from certsynth.answers.lattices import codes_of_cells, inner_and_outer
 from certsynth.answers.nearness import Boxes, Rest
+from certsynth.base.arrays import Floats
 from certsynth.domain.condition import And, Condition
 from certsynth.errors import InputError
 
@@ -94,8 +95,14 @@ def share_within(basis: Basis, condition: Condition, group: Condition) -> tuple[
     bound, rows = basis.bound(both.columns), basis.distinct(both.columns)
     distances = [rows.nearness.satisfied(both), rows.nearness.satisfied(other), rows.nearness.rest(group)]
     (to_both, to_other, away), weights = merge_rows(*distances, shares=rows.shares)
-    high = largest_mean(lifts.indicator(to_both, to_other), away, weights, bound, low=0.0, high=1.0)
-    low = 1.0 - largest_mean(lifts.indicator(to_other, to_both), away, weights, bound, low=0.0, high=1.0)
+
+    def largest(to: Floats, elsewhere: Floats) -> float:
+        """The largest share of the group's rows there; 0 if no row can be there."""
+        if np.isinf(to).all():
+            return 0.0
+        return largest_mean(lifts.indicator(to, elsewhere), away, weights, bound, low=0.0, high=1.0)
+
+    high, low = largest(to_both, to_other), 1.0 - largest(to_other, to_both)
     claims = [Claim(max(low, 0.0), min(high, 1.0), bound, f"{WITHIN_DISTANCE} of the group")]
     if basis.certificate.statistics is not None or basis.noisy.tables:
         parts = [share(basis, each)[1] for each in (both, other, group)]
