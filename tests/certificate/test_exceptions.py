@@ -13,12 +13,11 @@ import pytest
 
 from certsynth import Schema, certify, release
 from certsynth.algorithm import exceptions as rules
-from certsynth.algorithm.exceptions import ExceptionChoice, number_of_exceptions
-from certsynth.certificate.comparison import distances
-from certsynth.certificate.direct import exact_query, loss_sensitivity
+from certsynth.algorithm.exceptions import ExceptionChoice, number_of_exceptions, scoring_query
+from certsynth.certificate.comparison import Distance, distances
+from certsynth.certificate.direct import exact_query, flow_losses, loss_sensitivity
 from certsynth.certificate.skipping import LOSS_UNITS
-from certsynth.certificate.statistics import StatisticMaxima
-from certsynth.errors import InputError
+from certsynth.errors import InputError, SolverFailed
 from certsynth.mechanisms import Budget, Neighbours, Unit
 from certsynth.queries.fine import LatticeCounts, LatticeQuery
 from certsynth.queries.marginals import all_subsets
@@ -63,11 +62,9 @@ def neighbours_of(rows: Rows) -> list[Rows]:
     return found
 
 
-def scores_of(fine: LatticeQuery, private: LatticeCounts, synthetic: LatticeCounts) -> list[int]:
-    maxima = StatisticMaxima(scores={})
-    maxima.update(fine, private, synthetic)
-    assert maxima.scores is not None
-    return [maxima.scores[subset] for subset in fine.marginals.subsets]
+def scores_of(fine: LatticeQuery, private: Rows, synthetic: Rows) -> list[int]:
+    query = scoring_query(fine)
+    return flow_losses(distances(query, count(query, private), count(query, synthetic)), len(private))
 
 
 @pytest.mark.parametrize("synthetic", [(0,), (0, 5, 11), (3, 3, 8)])
@@ -78,10 +75,10 @@ def test_no_neighbours_move_a_score_or_one_of_the_two_losses_by_more_than_a_row(
     tables = [t for size in range(3) for t in itertools.combinations_with_replacement(range(len(DOMAIN)), size)]
     found: dict[Rows, list[int]] = {}
     for rows in tables:
-        ours = count(fine, rows)
-        numbers = scores_of(fine, ours, theirs)
+        numbers = [0] * len(PAIRS)  # n times any distance
         if rows:
-            solved = distances(fine, ours, theirs)
+            numbers = scores_of(fine, rows, synthetic)
+            solved = distances(fine, count(fine, rows), theirs)
             for apart in range(len(PAIRS)):
                 query = exact_query(
                     fine, solved, len(rows), neighbours=Neighbours.ADD_REMOVE, exceptions=(apart,), two_sided=False
@@ -97,32 +94,19 @@ def test_no_neighbours_move_a_score_or_one_of_the_two_losses_by_more_than_a_row(
     assert max(changes) == LOSS_UNITS
 
 
-def test_scores_do_not_depend_on_other_subsets():
-    rng = np.random.default_rng(0)
-    fine = LatticeQuery.of(TINY, PAIRS)
-    for _ in range(20):
-        tables = [tuple(rng.integers(len(DOMAIN), size=rng.integers(1, 9)).tolist()) for _ in range(2)]
-        together = scores_of(fine, *(count(fine, rows) for rows in tables))
-        alone = [LatticeQuery.of(TINY, [subset]) for subset in PAIRS]
-        assert together == [scores_of(one, *(count(one, rows) for rows in tables))[0] for one in alone]
+def test_scores_are_flows_on_a_coarse_lattice():
+    """Columns of up to 16 steps keep their values; labels stay as they are."""
+    columns = {"few": 'kind = "integer"\nlow = 0\nhigh = 12', "many": 'kind = "number"\nlow = 0\nhigh = 1'}
+    columns["labels"] = 'kind = "category"\nvalues = ["x", "y", "z"]'
+    schema = Schema.parse("\n".join(f'[[column]]\nname = "{name}"\n{kind}\n' for name, kind in columns.items()))
+    sizes = [cells.size for cells in scoring_query(LatticeQuery.of(schema, all_subsets(schema, 2))).marginals.cells]
+    assert sizes == [13, 17, 3]
 
 
-def test_the_score_of_two_columns_of_labels_is_their_loss():
-    """A box has a single label of one of them, and misses an error that is spread over many."""
-    labels = Schema.parse(
-        "\n".join(f'[[column]]\nname = "{name}"\nkind = "category"\nvalues = {[*"abcdefgh"]}\n' for name in ("x", "y"))
-    )
-    fine = LatticeQuery.of(labels, [(0, 1)])
-    codes = np.arange(8)
-    private, synthetic = (fine.count([[codes, codes[::step]]]) for step in (1, -1))
-    maxima = StatisticMaxima(scores={})
-    maxima.update(fine, private, synthetic)
-    assert maxima.scores == {(0, 1): 8 * LOSS_UNITS}
-    assert maxima.share_of_two_columns == LOSS_UNITS
-    (loss,) = exact_query(
-        fine, distances(fine, private, synthetic), 8, neighbours=Neighbours.REPLACE_ONE, two_sided=False
-    ).losses
-    assert loss == 8 * LOSS_UNITS
+def test_a_flow_without_proof_is_no_score():
+    unproved = Distance(Fraction(1, 2), Fraction(1, 3), Fraction(1), Fraction(0), Fraction(0))
+    with pytest.raises(SolverFailed, match="proved optimality"):
+        flow_losses([unproved], 10)
 
 
 # ------------------------------------------------------------ the rule and its refusals

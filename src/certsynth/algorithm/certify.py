@@ -214,13 +214,14 @@ def direct_bounds(
     fine = fine.with_nets(synthetic())  # never the private rows
     positions = range(len(fine.marginals.subsets))
     chosen: tuple[int, ...] = ()
+    scored = []
     if exceptions is not None:
-        coarse = compare_with_table(scoring_query(fine), every=True)
-        chosen = exceptions.choose(flow_losses(coarse.found[0], coarse.rows))
+        scored = [compare_with_table(scoring_query(fine), every=True)]
+        chosen = exceptions.choose(flow_losses(scored[0].found[0], scored[0].rows))
     parts = [[j for j in positions if j not in chosen], *([sorted(chosen)] if chosen else [])]
     compared = compare(fine, *parts, every=per_subset)
     rows = compared[0].rows
-    if any(each.rows != rows for each in compared):
+    if any(each.rows != rows for each in scored + compared):
         raise InputError(TABLE_CHANGES)
     found = {j: d for part, each in zip(parts, compared, strict=True) for j, d in zip(part, each.found[0], strict=True)}
     single = None

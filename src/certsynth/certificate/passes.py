@@ -91,6 +91,8 @@ def compare_tables(
     """
     groups, subsets = passes_of(fine, memory), len(fine.marginals.subsets)
     largest, rows = [Largest() for _ in tables], 0
+    if statistics is not None:
+        statistics.done = 0
     found: list[list[Distance]] = [[] for _ in tables]
     for group in groups:
         ours: LatticeCounts | None = None
@@ -134,6 +136,7 @@ def collect_statistics(
     progress: Progress = silent,
 ) -> None:
     """Collect the largest errors of statistics whose lattice is not that of a loss."""
+    statistics.done = 0
     for group in passes_of(query, memory):
         total = len(query.marginals.subsets)
         statistics.update(group, private(group), table(group), total=total, progress=progress)
