@@ -8,6 +8,8 @@ from dataclasses import dataclass
 from itertools import pairwise, product
 from math import prod
 
+import numpy as np
+
 from certsynth.answers.answer import day
 from certsynth.answers.asking import evaluate, to_answer
 from certsynth.answers.basis import Basis
@@ -104,12 +106,12 @@ def _check_size(cells: int, columns: Sequence[Column]) -> None:
 
 def bins_of(column: Column, most: int | None) -> list[Bin]:
     """Disjoint sets that hold all values of a column: its labels, or at most `most` ranges of equal width, by default
-    DEFAULT_BINS. A missing value is a set of its own."""
+    its bands, or else DEFAULT_BINS. A missing value is a set of its own."""
     if isinstance(column, Category):
         bins = [_of_label(column, i) for i in range(len(column.labels))]
     else:
         assert isinstance(column, Ordered)
-        starts = _equal_starts(column, most)
+        starts = _equal_starts(column, most) if most is not None or not column.bands else _band_starts(column)
         bins = _ranges(column, starts) if column.whole else _intervals(column, starts)
     if column.missing:
         name = written_name(column.name)
@@ -117,17 +119,21 @@ def bins_of(column: Column, most: int | None) -> list[Bin]:
     return bins
 
 
+def _band_starts(column: Ordered) -> list[float]:
+    """The first values of the column's bands, but of the lowest."""
+    return [float(start) for start in column.figures_at(column.index(np.array(column.bands, dtype=float)))]
+
+
 def _equal_starts(column: Ordered, most: int | None) -> list[float]:
     """The first values of at most `most` bins of equal width, but of the lowest. By default each label of an ordinal
     is a bin."""
     if most is None:
         most = len(column.values) if column.kind == "ordinal" else DEFAULT_BINS
-    if column.whole:
-        low, high = int(column.low), int(column.high)
-        width = -(-(high - low + 1) // most)
-        return [float(start) for start in range(low + width, high + 1, width)]
-    low_number, length = float(column.low), float(column.high) - float(column.low)
-    return [float(f"{low_number + length * i / most:.{_BORDER_DIGITS}g}") for i in range(1, most)]
+    if (last := column.last_index) is not None:
+        width = -(-(last + 1) // most)
+        return [float(start) for start in column.figures_at(np.arange(width, last + 1, width))]
+    low, length = float(column.low), float(column.high) - float(column.low)
+    return [float(f"{low + length * i / most:.{_BORDER_DIGITS}g}") for i in range(1, most)]
 
 
 def _of_label(column: Category, index: int) -> Bin:
@@ -144,10 +150,10 @@ def _equal(column: Column, value: bool | float | str) -> Node:
 
 def _ranges(column: Ordered, starts: Sequence[float]) -> list[Bin]:
     """Ranges of consecutive values; `starts` are the first values of all but the lowest."""
-    name = written_name(column.name)
+    name, gap = written_name(column.name), int(column.step or 1)
     firsts = [int(column.low), *(int(start) for start in starts)]
     bins = []
-    for first, last in zip(firsts, [*(start - 1 for start in firsts[1:]), int(column.high)], strict=True):
+    for first, last in zip(firsts, [*(start - gap for start in firsts[1:]), int(column.high)], strict=True):
         (one, shown_one), (other, shown_other) = (_value(column, x) for x in (first, last))
         if first == last:
             bins.append(Bin(_bare(column, first), f"{name} = {shown_one}", _equal(column, one)))

@@ -16,6 +16,7 @@ from certsynth.record.values import (
     Number,
     Rational,
     said,
+    said_if_any,
 )
 
 
@@ -47,6 +48,14 @@ class StatisticsRecord:
         "the columns' ranges, and a and b are their synthetic means, as a share of the range of these functions' "
         "values. Null if no column is ordered.",
         RECOMPUTED,
+    )
+
+    band_of_one_column: Bound | None = said_if_any(
+        "The largest error of the share of rows in any interval of bands of a column; absent if no column has bands.",
+        RECOMPUTED,
+    )
+    band_of_two_columns: Bound | None = said_if_any(
+        "The same for two columns: intervals of bands, sets of labels, and whole columns without bands.", RECOMPUTED
     )
 
 
