@@ -115,6 +115,14 @@ SPENT = {
     ),
 }
 
+CHOOSING_EXCEPTIONS = "subsets of columns with large losses, which get a bound of their own"
+
+
+def spent_on_choice(name: str) -> tuple[str, str]:
+    """Describe a step by its own name if it is a private choice."""
+    return name, CHOOSING_EXCEPTIONS if "exception" in name else ""
+
+
 SIGNS = {"epsilon": "ε", "delta": "δ", "rho": "ρ"}
 
 NEIGHBOURS = {
