@@ -20,6 +20,7 @@ import os
 import sys
 import tempfile
 from collections import Counter
+from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from pathlib import Path
@@ -118,12 +119,16 @@ def every_row() -> list[tuple[np.ndarray, ...]]:
 
 @dataclass(frozen=True, slots=True)
 class Part:
-    """Something that a release spent on: by how much its integers differ, at what scale; or only what it says."""
+    """Something that a release spent on: by how much its integers differ, at what scale; or only what it says.
+
+    With `sup_norm` noise is drawn for all of its integers at once, with P(z) ∝ exp(−max|z|/scale).
+    """
 
     what: str
     shifts: np.ndarray
     scale: float
     stated: Fraction
+    sup_norm: bool = False
 
     @property
     def told_only(self) -> bool:
@@ -133,6 +138,8 @@ class Part:
         if self.told_only:
             return self.stated
         scale = Fraction(self.scale)
+        if self.sup_norm:
+            return Fraction(int(np.abs(self.shifts).max())) / scale
         if unit == "epsilon":
             return Fraction(int(np.abs(self.shifts).sum())) / scale
         return Fraction(int((self.shifts.astype(object) ** 2).sum())) / (2 * scale**2)
@@ -173,22 +180,29 @@ def parts_of(folder: Path) -> tuple[dict[str, Any], list[Part]]:
 
 
 def _other(step: dict[str, Any], stated: Fraction, hidden: bool, made: Release) -> Part:
-    """A step of one noisy integer, at the scale that the folder has; a private choice is taken at its word."""
-    what = step["on"]
+    """A step of few noisy integers, at the scale that the folder has; a private choice is taken at its word."""
+    what, sup_norm = step["on"], step.get("noise") == "sup-norm"
     if step["scale"] is None:
         return Part(what, np.zeros(0, int), 1.0, stated)
     if what == "number of rows":
-        most = 1
+        most = [1]
     elif what == "mean displacement":
-        most = farthest(SCHEMA, made.measurement.marginals)
-    else:
-        subsets = [(j,) for j in range(len(SCHEMA))] if "single" in what else made.subsets
-        fine = LatticeQuery.of(SCHEMA, subsets)
-        change = 1 + Fraction(fine.farthest(), MOVE_UNITS)
-        if hidden:  # what synthetic rows are moved counts once more
-            change += Fraction(max(fine.count([made.rows]).moved), MOVE_UNITS * len(made.rows[0]))
-        most = math.ceil(LOSS_UNITS * change)
-    return Part(what, np.array([most]), float.fromhex(step["scale"]), stated)
+        most = [farthest(SCHEMA, made.measurement.marginals)]
+    else:  # losses of all subsets and of single columns; then errors of shares, totals and moments, a row each
+        columns = sorted({(j,) for subset in made.subsets for j in subset})
+        wide = any(len(subset) > 1 for subset in made.subsets)
+        most = [_loss_change(subsets, hidden, made) for subsets in (made.subsets, *([columns] if wide else []))]
+        most += [LOSS_UNITS] * (len(step["values"]) - len(most))
+    assert len(most) == len(step["values"])
+    return Part(what, np.array(most), float.fromhex(step["scale"]), stated, sup_norm)
+
+
+def _loss_change(subsets: Sequence[Any], hidden: bool, made: Release) -> int:
+    fine = LatticeQuery.of(SCHEMA, subsets)
+    change = 1 + Fraction(fine.farthest(), MOVE_UNITS)
+    if hidden:  # what synthetic rows are moved counts once more
+        change += Fraction(max(fine.count([made.rows]).moved), MOVE_UNITS * len(made.rows[0]))
+    return math.ceil(LOSS_UNITS * change)
 
 
 def by_loss_distribution(parts: list[Part], unit: str, delta: float) -> tuple[float, int]:
@@ -200,6 +214,9 @@ def by_loss_distribution(parts: list[Part], unit: str, delta: float) -> tuple[fl
             laws = [(pld.from_privacy_parameters(common.DifferentialPrivacyParameters(epsilon), INTERVAL), 1)]
             if unit == "rho" and "choosing" not in part.what:
                 laws = [(_gaussian(1 / math.sqrt(2 * part.stated)), 1)]
+        elif part.sup_norm:  # no more is known of the law of its loss than that it is at most this
+            most = common.DifferentialPrivacyParameters(float(part.spent(unit)))
+            laws = [(pld.from_privacy_parameters(most, INTERVAL), 1)]
         else:
             laws = [
                 (_law(int(shift), part.scale, unit), times)

@@ -22,9 +22,8 @@ import polars as pl
 from joblib import Parallel, delayed
 
 from certsynth import Release, Schema, release
-from certsynth.certificate.comparison import distances
-from certsynth.certificate.direct import LOSS_UNITS, distances_to_empty, exact_query
-from certsynth.mechanisms import Budget, Measurement, Sensitivity, Unit
+from certsynth.algorithm.certify import direct_bounds
+from certsynth.mechanisms import Budget, Guarantee, Measurement, Sensitivity, Unit
 from certsynth.mechanisms.guarantee import Neighbours
 from certsynth.mechanisms.measure import coefficients
 from certsynth.mechanisms.samplers import ExactNoise, NoisyIntegers, SimulatedNoise, calibrated_scale, simulate
@@ -77,6 +76,15 @@ def _schema(columns: int, kind: str) -> Schema:
 # ------------------------------------------------------------ broken on purpose
 
 
+class NoNoise:
+    """The exact integers, for whoever knows the rows."""
+
+    releasable = False
+
+    def add(self, values: np.ndarray, *, sensitivity: Sensitivity, budget: Budget) -> NoisyIntegers:
+        return NoisyIntegers(values=values, scale=calibrated_scale(sensitivity, budget), spent=budget)
+
+
 class NarrowNoise:
     """Noise that is so many times narrower than it says."""
 
@@ -97,9 +105,8 @@ def _one_marginal(marginals: Marginals, strategy: Any) -> Sensitivity:
 
 
 def _without_noise(values: Sequence[int], *, sensitivity: Any, budget: Any, neighbours: Any, noise: Any) -> Any:
-    from certsynth.mechanisms import Guarantee
-
-    return NoisyScalars(tuple(values), calibrated_scale(sensitivity, budget), Guarantee(budget, neighbours))
+    cost = Guarantee(budget, neighbours)
+    return NoisyScalars(tuple(values), calibrated_scale(sensitivity, budget), cost, sensitivity=sensitivity)
 
 
 @contextlib.contextmanager
@@ -187,39 +194,61 @@ def observe(case: Case, made: Release) -> dict[str, float]:
         "bound": certificate["bound"],
         "plug-in bound": min(p["bound"] for p in certificate["plug_in"].values()),
     }
-    for name, part in (("direct", certificate["direct"]), ("single", certificate["single_column"])):
-        if part is not None:
-            scores |= _direct_scores(case, made, name, part)
     for step in made.document["privacy"]["spent"]:
         if step["on"] in ("mean displacement", "number of rows"):
             scores[step["on"]] = float(step["values"][0])
+        elif step["on"] == "errors of the rows":
+            scores |= _direct_scores(step, *errors_of(case, made))
     scores["likelihood of all"] = sum(v for k, v in scores.items() if k.startswith("likelihood"))
     return scores
 
 
-def _direct_scores(case: Case, made: Release, name: str, part: Mapping[str, Any]) -> dict[str, float]:
-    """Which of the two tables' own losses the noisy loss lies closer to."""
-    singles = [(j,) for j in range(case.columns)]
-    fine = LatticeQuery.of(case.schema, singles if name == "single" else made.subsets)
-    theirs = fine.count([made.rows])
-    neighbours = Neighbours.ADD_REMOVE if case.hidden else Neighbours.REPLACE_ONE
-    losses, queries = [], []
-    for rows in rows_of(case):
-        ours = fine.count(rows)
-        found = distances(fine, ours, theirs) if ours.rows else distances_to_empty(fine, theirs)
-        query = exact_query(fine, found, ours.rows, neighbours=neighbours, two_sided=False)
-        queries.append(query)
-        losses.append(query.losses[0] / LOSS_UNITS / (max(ours.rows, 1) if case.hidden else 1))
-    seen = part["terms"]["measured_loss"] * (1 if case.hidden else case.rows)
-    closer = abs(seen - losses[0]) - abs(seen - losses[1])
-    scores = {f"{name} certificate": round(closer, 9), f"{name} measured loss": part["terms"]["measured_loss"]}
-    if not case.hidden:  # where the number of rows has noise as well, only a quotient of noisy numbers is told
-        unit = Unit.RHO if "rho" in part else Unit.EPSILON
-        scale = calibrated_scale(queries[0].sensitivity, Budget(Fraction(part[unit]), unit)) / LOSS_UNITS
-        scores[f"likelihood of the {name} certificate"] = log_ratio(
-            np.array([seen]), np.array(losses[:1]), np.array(losses[1:]), scale, unit
-        )
-    return scores
+def errors_of(case: Case, made: Release) -> tuple[np.ndarray, np.ndarray]:
+    """The integers that get noise in a direct certificate of these synthetic rows, of both tables."""
+    rows = tuple(column.tobytes() for column in made.rows)
+    return _errors(case.columns, case.kind, case.rows, case.hidden, tuple(made.subsets), rows)
+
+
+@functools.lru_cache(maxsize=10_000)
+def _errors(
+    columns: int, kind: str, rows: int, hidden: bool, subsets: tuple[Any, ...], synthetic: tuple[bytes, ...]
+) -> tuple[np.ndarray, np.ndarray]:
+    schema, tables = _schema(columns, kind), _cleaned(columns, kind, rows, hidden)
+    theirs = tuple(np.frombuffer(each, dtype=own.dtype) for each, own in zip(synthetic, tables[0][0], strict=True))
+    neighbours = Neighbours.ADD_REMOVE if hidden else Neighbours.REPLACE_ONE
+    counted = NoisyScalars((rows,), 1.0, Guarantee(Budget(Fraction(1)), neighbours))
+    first, second = (
+        direct_bounds(
+            LatticeQuery.of(schema, subsets),
+            functools.partial(tally_batches, table),
+            lambda: [theirs],
+            budget=Budget(Fraction(1)),
+            beta=Fraction(1, 20),
+            neighbours=neighbours,
+            two_sided=False,
+            counted=counted,
+            noise=NoNoise(),
+        ).noisy.values
+        for table in tables
+    )
+    return np.array(first), np.array(second)
+
+
+def _direct_scores(step: Mapping[str, Any], first: np.ndarray, second: np.ndarray) -> dict[str, float]:
+    """The noisy errors, which of the two tables' own errors each lies closer to, and all of them together."""
+    seen = np.array(step["values"])
+    closer = np.abs(seen - first) - np.abs(seen - second)
+    unit = Unit.RHO if "rho" in step else Unit.EPSILON
+    scale = float.fromhex(step["scale"])
+    if step.get("noise") == "sup-norm":
+        ratio = float(np.abs(seen - first).max() - np.abs(seen - second).max()) / scale
+    else:
+        ratio = log_ratio(seen, first, second, scale, unit)
+    return {
+        **{f"noisy error {j}": float(value) for j, value in enumerate(seen)},
+        **{f"closeness of error {j}": float(value) for j, value in enumerate(closer)},
+        "likelihood of the errors": ratio,
+    }
 
 
 def black_box(case: Case, made: Release) -> list[float]:
@@ -237,6 +266,7 @@ def black_box(case: Case, made: Release) -> list[float]:
         *(p["bound"] for p in certificate["plug_in"].values()),
         *(part["terms"]["measured_loss"] for part in parts),
         *(part["bound"] for part in parts),
+        *(bound for bound in certificate.get("statistics", {}).values() if bound is not None),
     ]
 
 

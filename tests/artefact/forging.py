@@ -223,7 +223,7 @@ def retold(made: Release, **asked: Any) -> Release:
     `asked` replaces what the plug-in certificate is computed with: its seed, draws, failure probability or proxies.
     """
     document, settings = copied_document(made), stated_settings(made)
-    whole, single = recomputed_direct(made, settings)
+    direct = recomputed_direct(made, settings)
     how = {
         "subsets": made.subsets,
         "beta": settings.plug_in_beta,
@@ -234,7 +234,7 @@ def retold(made: Release, **asked: Any) -> Release:
     } | asked
     plugged = plug_in(made.measurements, made.schema, made.rows, **how)
     confidence = float(settings.confidence)
-    document["certificate"] = to_json(certificate_record(confidence, plugged, whole, single))
+    document["certificate"] = to_json(certificate_record(confidence, plugged, direct))
     own = made.schema.measured_part(made.rows)
     if fit := fit_record(diagnose_fit(made.measurements, made.schema.measured, own)):
         document["fit"] = to_json(fit)

@@ -59,6 +59,11 @@ def leaves(value: Any, path: Path = ()) -> Iterator[tuple[Path, Any]]:
         yield path, value
 
 
+def is_alike(path: Path) -> bool:
+    """Whether a leaf is in a later entry of a list whose entries are all computed in the same way."""
+    return path[:2] != ("privacy", "spent") and any(isinstance(part, int) and part > 0 for part in path)
+
+
 def named(path: Path) -> str:
     text = "".join("[]" if isinstance(part, int) else f".{part}" for part in path).removeprefix(".")
     return text.removesuffix("[]")  # entries of a list of texts or numbers go by the list's name
@@ -106,7 +111,7 @@ def test_every_object_is_closed_and_the_schema_is_one():
     import jsonschema
 
     jsonschema.Draft202012Validator.check_schema(SCHEMA)
-    assert SCHEMA["$id"] == "urn:certsynth:certificate:2"
+    assert SCHEMA["$id"] == "urn:certsynth:certificate:3"
 
     def walk(part: Any) -> Iterator[dict[str, Any]]:
         if isinstance(part, dict):
@@ -142,14 +147,16 @@ def test_releases_of_columns_of_every_kind_have_it_and_verify(tmp_path, columns,
 STRICT = ["pairs", "rho, hidden rows", "displacement", "workload", "the paper"]
 """Releases that have every key between them."""
 
-OPTIONAL = [("certificate", "plug_in", "transport"), ("fit",)]
-"""Keys that may be absent: there is no transport loss for many columns, and earlier versions stated no fit."""
+OPTIONAL = [("certificate", "plug_in", "transport"), ("fit",), ("certificate", "statistics")]
+"""Keys that may be absent: there is no transport loss for many columns, earlier versions stated no fit, and there are
+no statistics without a direct certificate."""
 
 
 @pytest.mark.parametrize("name", [*STRICT[:1], *(pytest.param(name, marks=pytest.mark.slow) for name in STRICT[1:])])
 def test_the_form_is_strict(variants, name):
     """No key may be absent, and none be added anywhere; no value be of another type."""
-    document = json.loads((variants(name).folder / "certificate.json").read_text())
+    document = shortened(json.loads((variants(name).folder / "certificate.json").read_text()))
+    assert form_problem(document) is None
     tried = 0
 
     def places(value: Any, path: Path = ()) -> Iterator[tuple[Path, Any]]:
@@ -173,11 +180,21 @@ def test_the_form_is_strict(variants, name):
                 assert allowed or form_problem(put(document, path, wrong)) is not None, (path, wrong)
                 tried += 1
     for path, value in leaves(document):
-        for wrong in ([], {}, {"value": value}, "\u202e", "1\n", -1, 1e301, 10**400):
+        for wrong in ({"value": value}, "1\n", -1, 10**400, *((), ([], {}, "\u202e", 1e301))[name != STRICT[0]]):
             if not free(path, wrong):
                 assert form_problem(put(document, path, wrong)) is not None, (path, wrong)
                 tried += 1
     assert tried > 300
+
+
+def shortened(value: Any, path: Path = ()) -> Any:
+    """A document with one entry of every list whose entries are alike: the chosen one, if one was."""
+    if isinstance(value, dict):
+        return {key: shortened(part, (*path, key)) for key, part in value.items()}
+    if isinstance(value, list):
+        first = [each for each in value if isinstance(each, dict) and each.get("chosen")] or value
+        return [shortened(part, (*path, i)) for i, part in enumerate(first) if not is_alike((*path, i))]
+    return value
 
 
 def put(document: dict[str, Any], path: Path, value: Any) -> Any:
@@ -224,7 +241,7 @@ def free(path: Path, wrong: Any) -> bool:
         (("ledger",), "0123456789ABCDEF" * 4),
         (("ledger",), "0" * 63),
         (("ledger",), "0" * 64 + "\n"),
-        (("format",), "certsynth-certificate/3"),
+        (("format",), "certsynth-certificate/2"),
         (("releasable",), False),
     ],
 )
@@ -256,6 +273,8 @@ FORGED = (
 )
 """Checks that do not only compare the certificate with the pages that follow from it, which a forger writes anew."""
 
+CHECK_FORM = verify._form
+
 TOLD = [*STRICT, "candidates", "low-dimensional"]
 
 
@@ -273,7 +292,7 @@ def quickly(monkeypatch):
 
     for module in (recompute, forging):
         monkeypatch.setattr(module, "plug_in", remembered)
-    for check in ("_files", "_report", "_description"):
+    for check in ("_files", "_form", "_report", "_description"):
         monkeypatch.setattr(verify, check, lambda release: (True, ""))
     read, tables = verify.read_table, {}
 
@@ -308,6 +327,8 @@ def test_figures_are_seen_when_they_are_changed_unless_the_schema_says_that_they
     tried, missed = 0, set()
     trusted: dict[str, bool] = {}
     for path, value in leaves(document):
+        if name == TOLD[0] and is_alike(path):
+            continue
         key = named(path) if named(path) in KEYS else named(path[:-1])
         on_trust = KEYS[key]["x-verify"] == "on trust"
         for other in others(path, value):
@@ -349,8 +370,9 @@ UNUSUAL = {
 
 
 def found(made: Release) -> list[str]:
-    """The first check that fails, if one does."""
-    return list(itertools.islice((name for name, ok, _ in verify._checks(made) if not ok and name in FORGED), 1))
+    """The first check that fails, if one does. That of the form is the slowest, and so it comes last."""
+    seen = list(itertools.islice((name for name, ok, _ in verify._checks(made) if not ok and name in FORGED), 1))
+    return seen or ([] if CHECK_FORM(made)[0] else ["certificate form"])
 
 
 # ------------------------------------------------------------ texts that are no certificate
@@ -377,7 +399,8 @@ def found(made: Release) -> list[str]:
         ('{"format": 1}', "not a certificate"),
         ('{"format": "frictionless"}', "not a certificate"),
         ('{"format": "certsynth-certificate/1"}', "another version"),
-        ('{"format": "certsynth-certificate/3"}', "another version"),
+        ('{"format": "certsynth-certificate/2"}', "another version"),
+        ('{"format": "certsynth-certificate/4"}', "another version"),
     ],
 )
 def test_a_text_that_is_no_certificate_is_refused_in_one_line(text, why):

@@ -50,9 +50,9 @@ def refused(folder: Any, forged: Release) -> set[str]:
 
 def with_direct_for_nothing(document: Json) -> None:
     """A direct ε of 10^-6, and a total that fits."""
-    for key, on in (("direct", "loss of the rows"), ("single_column", "loss of single columns")):
-        spent_on(document, on)["epsilon"] = "1/1000000"
-        document["certificate"][key]["epsilon"] = "0.000001"
+    spent_on(document, "errors of the rows")["epsilon"] = "1/1000000"
+    for part in direct_parts(document):
+        part["epsilon"] = "0.000001"
 
 
 def with_no_slack(document: Json) -> None:
@@ -67,11 +67,11 @@ def with_a_bound_of_nearly_nothing(document: Json) -> None:
 
 def surer_with_the_same_slack(document: Json) -> None:
     """A confidence of 0.99 in place of 0.95: the failure probabilities add up, the slack stays."""
-    certificate, parts = document["certificate"], direct_parts(document)
+    certificate = document["certificate"]
     left = 0.01 - (1 - certificate["plug_in"]["transport"]["confidence"])
     certificate["confidence"] = 0.99
-    for part in parts:
-        part["confidence"] = 1 - left / len(parts)
+    for part in direct_parts(document):
+        part["confidence"] = 1 - left
     document.get("asked", {}).update(confidence="99/100")
 
 
@@ -128,7 +128,10 @@ def forgeries(document: Json) -> Iterator[tuple[str, Forgery]]:
                     worth=scaled(d["privacy"]["spent"][j]["worth"], Fraction(1, 2))
                 ),
             )
-            yield f"{on} below what noise explains", valuing(j, -(2**50))
+            for i in range(len(step["values"])):
+                yield f"integer {i} of {on} below what noise explains", valuing(j, i, -(2**50))
+            yield f"{on} with an integer too few", lambda d, j=j: d["privacy"]["spent"][j]["values"].pop()
+            yield f"{on} with an integer too many", lambda d, j=j: d["privacy"]["spent"][j]["values"].append(0)
     yield "half the budget asked for", asking_for_less(Fraction(1, 2))
     yield (
         "half the budget asked for and spent",
@@ -157,8 +160,17 @@ def forgeries(document: Json) -> Iterator[tuple[str, Forgery]]:
         yield "less loss, more slack", directly(lambda t: t.update(measured_loss=t["measured_loss"] - 0.05, slack=0.04))
         yield "twice the share for the certificate", asking("certificate_share", Fraction(2))
         yield "no direct certificate", without_direct
+        for name, bound in document["certificate"]["statistics"].items():
+            for other in [bound / 2, bound - 0.001] if bound else [0.0]:
+                yield f"{other} for the {name}", stating({name: other})
+            yield f"no {name}", stating({name: None})
+        yield "no statistics", lambda d: d["certificate"].pop("statistics")
+        yield "bounds on statistics in another order", in_another_order
+    else:
+        yield "bounds on statistics that were not measured", lambda d: d["certificate"].update(statistics=MADE_UP)
     if document["certificate"]["single_column"]:
         yield "failure probability moved to single columns", shifted_confidence
+        yield "half the budget moved to single columns", shifted_budget
     for term in ("discretisation", "privatisation", "projection"):
         for factor in (0.0, 0.5, 0.9):
             yield f"{factor} times the {term}", plugging(term, factor)
@@ -187,9 +199,9 @@ def spending(j: int, factor: Fraction) -> Forgery:
     def change(document: Json) -> None:
         step, unit = document["privacy"]["spent"][j], unit_of(document)
         step[unit] = scaled(step[unit], factor)
-        said = {"loss of the rows": "direct", "loss of single columns": "single_column"}.get(step["on"])
-        if said:
-            document["certificate"][said][unit] = decimal_text(Fraction(step[unit]))
+        if step["on"] == "errors of the rows":
+            for part in direct_parts(document):
+                part[unit] = decimal_text(Fraction(step[unit]))
 
     return change
 
@@ -217,13 +229,15 @@ def sensing(j: int) -> Forgery:
     def change(document: Json) -> None:
         changes = document["privacy"]["spent"][j]["sensitivity"]
         changes.update(l1=changes["l1"] // 2, l2_squared=changes["l2_squared"] // 4)
+        if "each" in changes:
+            changes["each"] //= 2
 
     return change
 
 
-def valuing(j: int, value: int) -> Forgery:
+def valuing(j: int, i: int, value: int) -> Forgery:
     def change(document: Json) -> None:
-        document["privacy"]["spent"][j]["values"][0] = value
+        document["privacy"]["spent"][j]["values"][i] = value
 
     return change
 
@@ -274,10 +288,31 @@ def shifted_confidence(document: Json) -> None:
     direct["confidence"], single["confidence"] = direct["confidence"] - 0.01, single["confidence"] + 0.01
 
 
+def shifted_budget(document: Json) -> None:
+    """Each says that it has a half of what both were measured with."""
+    for part in direct_parts(document):
+        part[unit_of(document)] = decimal_text(Fraction(part[unit_of(document)]) / 2)
+
+
+MADE_UP = {"share_of_one_column": 0.01, "share_of_two_columns": 0.02, "group_total": 0.01, "moment": 0.01}
+
+
+def stating(bounds: Json) -> Forgery:
+    return lambda d: d["certificate"]["statistics"].update(bounds)
+
+
+def in_another_order(document: Json) -> None:
+    """The bounds that there are, each under the name of the next one."""
+    bounds = document["certificate"]["statistics"]
+    there = [name for name, bound in bounds.items() if bound is not None]
+    bounds.update(zip(there, [bounds[name] for name in (*there[1:], there[0])], strict=True))
+
+
 def without_direct(document: Json) -> None:
     document["certificate"].update(direct=None, single_column=None)
+    document["certificate"].pop("statistics")
     document["asked"]["certificate_share"] = "0"
-    document["privacy"]["spent"] = [s for s in document["privacy"]["spent"] if not s["on"].startswith("loss")]
+    document["privacy"]["spent"] = [s for s in document["privacy"]["spent"] if s["on"] != "errors of the rows"]
 
 
 def another_relation(document: Json) -> None:
@@ -292,6 +327,8 @@ def ten_times_the_rows(document: Json) -> None:
         document["privacy"]["rows"] *= 10
     for part in direct_parts(document):
         part["terms"] = {name: value / 10 for name, value in part["terms"].items()}
+    bounds = document["certificate"].get("statistics", {})
+    bounds.update({name: bound / 10 for name, bound in bounds.items() if bound})
     for name in ("privatisation", "projection"):
         plugging(name, 0.1)(document)
 

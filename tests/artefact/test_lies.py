@@ -12,6 +12,8 @@ from forging import copied_document, restated, retold, scale_asked_budget, spent
 from test_every_key import KEYS
 
 from certsynth import Release
+from certsynth.certificate.coverage import STATISTICS
+from certsynth.certificate.skipping import LOSS_UNITS
 from certsynth.mechanisms import Budget, Guarantee, Sensitivity, Unit
 from certsynth.mechanisms.guarantee import decimal_text
 from certsynth.mechanisms.samplers import calibrated_scale
@@ -59,13 +61,13 @@ def more_noise(made: Release) -> Release:
     return dataclasses.replace(restated(made, document), measurements=tuple(measurements))
 
 
-def other_value(what: str, value: Callable[[int], int]) -> Lie:
-    """Another noisy integer of a step."""
+def other_value(what: str, value: Callable[[int], int], *, at: int | None = None) -> Lie:
+    """Other noisy integers of a step: all of them, or one."""
 
     def lie(made: Release) -> Release:
         document = copied_document(made)
         step = spent_on(document, what)
-        step["values"] = [value(each) for each in step["values"]]
+        step["values"] = [value(each) if at in (None, i) else each for i, each in enumerate(step["values"])]
         return restated(made, document)
 
     return lie
@@ -120,16 +122,18 @@ LIES: dict[str, tuple[str, str, Lie]] = {
         UNVERIFIABLE_BY_STEP["mean displacement"],
         other_value("mean displacement", lambda value: value // 2),
     ),
-    "a smaller loss": (
-        "pairs",
-        UNVERIFIABLE_BY_STEP["loss of the rows"],
-        other_value("loss of the rows", lambda value: value // 3),
-    ),
-    "a smaller loss of single columns": (
+    "smaller errors, hidden rows": (
         "rho, hidden rows",
-        UNVERIFIABLE_BY_STEP["loss of the rows"],
-        other_value("loss of single columns", lambda value: value // 3),
+        UNVERIFIABLE_BY_STEP["errors of the rows"],
+        other_value("errors of the rows", lambda value: value // 3),
     ),
+} | {
+    f"a smaller {name}": (
+        "pairs",
+        UNVERIFIABLE_BY_STEP["errors of the rows"],
+        other_value("errors of the rows", lambda value: value - LOSS_UNITS, at=at),
+    )
+    for at, name in enumerate(["loss", "loss of single columns", *STATISTICS])
 }
 """Of which release, under which sentence, and what is changed before everything is computed again."""
 

@@ -368,7 +368,7 @@ def test_the_printed_budget_is_what_the_mechanisms_returned():
     assert list(spent.values())[:2] == [m.cost.spent.amount for m in made.measurements]
     assert sum(list(spent.values())[:2]) == Fraction(17, 10)
     assert spent["choosing among 2 tables"] == Fraction(1, 10)
-    assert spent["loss of the rows"] == Fraction(1, 10)
+    assert spent["errors of the rows"] == Fraction(2, 10)
     assert made.document["privacy"]["epsilon"] == "2"
 
 
@@ -506,19 +506,23 @@ def test_the_parts_of_the_budget_are_those_of_the_measurements_and_the_rest(vari
     assert (privacy["rho"] is None) == (privacy["delta"] is None) == (unit is Unit.EPSILON)
     parts = [Fraction(part[unit]) for part in privacy["spent"]]
     keys = {"on", unit, "sensitivity", "scale", "values", "worth"}
-    scored = [part for part in privacy["spent"] if part["on"] == "scores of pairs"]
-    assert all(set(part) == keys for part in privacy["spent"] if part not in scored)
-    assert all(set(part) == keys | ({"noise"} if unit is Unit.EPSILON else set()) for part in scored)
+    on = [part["on"] for part in privacy["spent"]]
+    for part in privacy["spent"]:
+        joint = part["on"] in ("scores of pairs", "errors of the rows")
+        assert set(part) == keys | ({"noise"} if joint and unit is Unit.EPSILON else set())
+        assert part["sensitivity"] is None or ("each" in part["sensitivity"]) == joint
     hidden = privacy["neighbours"] == "add-remove"
-    assert [part["on"] for part in privacy["spent"]].count("number of rows") == hidden
-    others = hidden + len(scored) + ("choosing the resolution" in [part["on"] for part in privacy["spent"]])
+    assert on.count("number of rows") == hidden
+    others = hidden + ("scores of pairs" in on) + ("choosing the resolution" in on)
     assert parts[others:][: len(made.measurements)] == [m.cost.spent.amount for m in made.measurements]
     if unit is Unit.EPSILON:
         assert sum(parts) == Fraction(privacy["epsilon"]) == VARIANTS[name].get("epsilon", 3)
     else:
         assert sum(parts) <= Fraction(privacy["rho"]) < sum(parts) + Fraction(1, 10**12)
-    displaced = "mean displacement" in [part["on"] for part in privacy["spent"]]
-    assert displaced == (not made.document["certificate"]["direct"] and "preset" not in VARIANTS[name])
+    assert on.count("errors of the rows") == (made.document["certificate"]["direct"] is not None)
+    assert ("mean displacement" in on) == (
+        not made.document["certificate"]["direct"] and "preset" not in VARIANTS[name]
+    )
 
 
 # ------------------------------------------------------------ forged measurements

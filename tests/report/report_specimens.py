@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from certsynth.certificate.coverage import STATISTICS, statistic_names
 from certsynth.domain import Category, Column, Ordered, Schema
 from certsynth.domain.labels import tree_column
 from certsynth.mechanisms.guarantee import decimal_text
@@ -22,6 +23,9 @@ Json = dict[str, Any]
 
 RHO = "0.024355970354"
 """ρ that is (1, 10^-6)-differential privacy."""
+
+SHARE = Fraction(2, 25)
+"""Share of the budget for the direct certificate."""
 
 DEFINITIONS = {False: "pure epsilon-differential privacy", True: "zero-concentrated differential privacy"}
 
@@ -94,11 +98,12 @@ def document(
     plug_in = {proxy: _plug_in(names, rng, larger[proxy], worth_optimising) for proxy in larger}
     best = plug_in["transport"]
     bound = min(best["bound"], direct or 1.0)
-    shares = [("noisy marginals", Fraction(19, 20) if direct else Fraction(1))]
-    shares += [("loss of the rows", Fraction(1, 25)), ("loss of single columns", Fraction(1, 100))] if direct else []
+    shares = [("noisy marginals", 1 - SHARE if direct else Fraction(1))]
+    shares += [("errors of the rows", SHARE)] if direct else []
     unit, amount = ("rho", Fraction(RHO)) if concentrated else ("epsilon", Fraction(1))
-    whole = _direct(direct, 0.964, {unit: decimal_text(amount / 25)}) if direct else None
-    one = _direct(single, 0.991, {unit: decimal_text(amount / 100)}) if direct and single else None
+    spent = {unit: decimal_text(amount * SHARE)}
+    whole = _direct(direct, spent) if direct else None
+    one = _direct(single, spent) if direct and single else None
     return {
         "format": "certsynth-certificate/3",
         "certsynth": "0.1.0",
@@ -125,7 +130,7 @@ def document(
             "neighbours": neighbours,
             "preset": None,
             "candidates": 1,
-            "certificate_share": "1/20" if direct else "0",
+            "certificate_share": str(SHARE) if direct else "0",
             "confidence": "19/20",
             "public": False,
         },
@@ -158,6 +163,7 @@ def document(
             "single_column": one,
             "plug_in": plug_in,
             "no_plug_in": None,
+            **({"statistics": statistics(schema, names)} if direct else {}),
         },
         "recompute": {
             "plug_in_failure_probability": "1/200",
@@ -214,9 +220,16 @@ def candidate(mechanism: str, resolution: int | None, loss: float, *, chosen: bo
     }
 
 
-def _direct(bound: float, confidence: float, spent: Json) -> Json:
+def _direct(bound: float, spent: Json) -> Json:
     terms = {"measured_loss": 0.75 * bound, "slack": 0.25 * bound}
-    return {"bound": bound, "confidence": confidence, **spent, "terms": terms}
+    return {"bound": bound, "confidence": 0.955, **spent, "terms": terms}
+
+
+def statistics(schema: Schema, subsets: Sequence[Sequence[str]]) -> Json:
+    """Bounds on shares, group totals and moments, of those that the columns of the subsets have."""
+    figures = dict(zip(STATISTICS, (0.0123, 0.0191, 0.0087, 0.0065), strict=True))
+    found = statistic_names(schema, [tuple(sorted(map(schema.names.index, subset))) for subset in subsets])
+    return {name: figures[name] if name in found else None for name in STATISTICS}
 
 
 def _plug_in(names: list[list[str]], rng: np.random.Generator, larger: int, worth: bool) -> Json:

@@ -297,8 +297,8 @@ def test_the_bar_of_the_budget_is_cut_by_shares() -> None:
         widths = re.findall(
             r'<rect class="part\d" x="[\d.%]+" y="0" width="([\d.]+)%"', page(concentrated=concentrated)
         )
-        assert widths == ["95", "4", "1"]
-    assert ">ρ 0.02314<" in page(concentrated=True)  # 0.95 × 0.024355…, rounded up
+        assert widths == ["92", "8"]
+    assert ">ρ 0.02241<" in page(concentrated=True)  # 0.92 × 0.024355…, rounded up
 
 
 @pytest.mark.parametrize(

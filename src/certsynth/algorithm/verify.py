@@ -33,6 +33,7 @@ from certsynth.artefact.release import CSV, PARQUET, Release, croissant_bytes, p
 from certsynth.artefact.signature import INSTALL_COMMAND, SIGNATURE, SIGNER, PublicKey, have_library
 from certsynth.artefact.steps import Step, stated_steps
 from certsynth.artefact.table import read_table, with_derived, written_as
+from certsynth.certificate.coverage import STATISTICS
 from certsynth.certificate.plug_in import PlugIn, Terms
 from certsynth.certificate.seed import seed_of
 from certsynth.domain import Cells, Column, Groups, Ordered, Schema
@@ -44,7 +45,14 @@ from certsynth.mechanisms.guarantee import decimal_text
 from certsynth.projection.diagnostic import diagnose_fit
 from certsynth.queries.marginals import Subset
 from certsynth.record.form import to_json
-from certsynth.record.record import DirectRecord, LayerRecord, PairRecord, PlugInRecord, PlugInTerms
+from certsynth.record.record import (
+    DirectRecord,
+    LayerRecord,
+    PairRecord,
+    PlugInRecord,
+    PlugInTerms,
+    StatisticsRecord,
+)
 from certsynth.report import render_report, verifiable
 from certsynth.report.fit import closeness
 from certsynth.report.numerals import upward
@@ -438,7 +446,7 @@ def _direct(release: Release) -> Answer:
         terms = [[each.terms.measured_loss, each.terms.slack] for each in (said, again)]
         if not _close(*terms):
             return False, "the recomputed loss or slack differs from the one stated"
-    if stated.statistics != (statistics_record(direct) if direct else None):
+    if not _same_bounds(stated.statistics, statistics_record(direct) if direct else None):
         return False, "a recomputed bound on shares, totals or moments differs from the one stated"
     beta = stated_settings(release).cell_beta
     if stated.cells != (cells_record(direct, release.measurements, beta) if direct else None):
@@ -446,6 +454,14 @@ def _direct(release: Release) -> Answer:
     if direct is None:
         return True, "there is none, and nothing was spent on it"
     return True, f"recomputed from its noisy integers: {upward(direct.bound)}"
+
+
+def _same_bounds(said: StatisticsRecord | None, found: StatisticsRecord | None) -> bool:
+    """Whether bounds on shares, group totals and moments are the same: each is there in both or in neither."""
+    if said is None or found is None:
+        return said is found
+    pairs = [(getattr(said, name), getattr(found, name)) for name in STATISTICS]
+    return all((a is None) == (b is None) and (a is None or _close([a], [b])) for a, b in pairs)
 
 
 def _bound(release: Release) -> Answer:

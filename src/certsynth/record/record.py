@@ -585,7 +585,7 @@ class Record:
 
     HEAD: ClassVar = {
         "$schema": "https://json-schema.org/draft/2020-12/schema",
-        "$id": "urn:certsynth:certificate:2",
+        "$id": "urn:certsynth:certificate:3",
         "title": "certificate.json of a release of certsynth",
         "description": "The method, its cost and the certificate. Bounds are losses between 0 and 1, on "
         "columns scaled to length 1 or to their weights.",
