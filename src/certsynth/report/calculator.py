@@ -10,6 +10,7 @@ from certsynth.domain import Category, Ordered
 from certsynth.record.record import CertificateRecord
 from certsynth.report import numerals
 from certsynth.report.binned_counts import BinnedCounts
+from certsynth.report.cell_counts import CellCounts
 
 MAX_LABEL_BYTES = 200_000
 """Bytes of labels in the page, for all columns together: it keeps the page small enough to open quickly."""
@@ -19,8 +20,10 @@ MIN_COLUMN_LABEL_BYTES = 600
 Json = dict[str, Any]
 
 
-def line_numbers(column: Ordered, binned: BinnedCounts, bound: float) -> Json:
+def line_numbers(column: Ordered, binned: BinnedCounts, bound: float, cells: CellCounts | None = None) -> Json:
     """Return the calculator's data for an ordered column with this certified bound."""
+    values = binned.codes if column.whole and not binned.moved else ()
+    alike = cells is not None and list(cells.first) == list(cells.last) == list(values)
     return {
         **_common(column, bound, binned.rows, binned.absent),
         "line": True,
@@ -32,6 +35,8 @@ def line_numbers(column: Ordered, binned: BinnedCounts, bound: float) -> Json:
         "counts": list(binned.counts),
         "moved": binned.moved,
         "slack": binned.slack,
+        "share": 1.0 if cells is None else cells.error,
+        "cells": None if cells is None or alike else _listed(column, cells),
         "labels": [numerals.text(v, most=40) or "(empty text)" for v in column.values],
     }
 
@@ -47,6 +52,15 @@ def label_numbers(column: Category, counts: Sequence[int], absent: int, bound: f
         "counts": [int(counts[i]) for i in order],
         "left": 0,
     }
+
+
+def _listed(column: Ordered, cells: CellCounts) -> list[list[float]]:
+    """Return first and last value and number of rows of each cell."""
+    kind = int if column.whole else float
+    return [
+        [kind(first), kind(last), int(count)]
+        for first, last, count in zip(cells.first, cells.last, cells.counts, strict=True)
+    ]
 
 
 def _common(column: Ordered | Category, bound: float, rows: int, absent: int) -> Json:

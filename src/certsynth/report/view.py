@@ -8,6 +8,9 @@ from decimal import Decimal
 from fractions import Fraction
 from typing import Any
 
+import numpy as np
+
+from certsynth.answers import Basis
 from certsynth.domain import Category, Column, Ordered, Schema
 from certsynth.record.form import said_of
 from certsynth.record.record import (
@@ -22,7 +25,7 @@ from certsynth.record.record import (
     Record,
     SubsetRecord,
 )
-from certsynth.report import numerals, verifiable, words
+from certsynth.report import numerals, statistics, verifiable, words
 from certsynth.report.calculator import calculator_view
 from certsynth.report.choice import choice_view
 from certsynth.report.columns import column_view, span
@@ -46,8 +49,11 @@ Json = dict[str, Any]
 def view(record: Record, schema: Schema, table: Mapping[str, Any]) -> Json:
     """Return everything that the report states about the release with this record."""
     certificate = record.certificate
-    bounds = column_bounds(certificate, schema.names)
-    columns = [column_view(c, table[c.name], bounds[c.name]) for c in schema]
+    bounds, basis = column_bounds(certificate, schema.names), answer_basis(record, schema, table)
+    covered = {name for subset in certificate.subsets for name in subset.columns}
+    columns = [
+        column_view(c, table[c.name], bounds[c.name], basis if c.name in covered else None) for c in schema
+    ]
     numbers = [column.pop("numbers") for column in columns]
     return {
         "name": numerals.text(schema.name, most=200),
@@ -87,6 +93,14 @@ KINDS_WITH_DISTANCES = ("tree", "metric")
 """Kinds of columns whose labels have distances of their own."""
 
 
+def answer_basis(record: Record, schema: Schema, table: Mapping[str, Any]) -> Basis | None:
+    """Return the release as `answers` reads it; None if its certificate says nothing about shares, or it has no rows."""
+    if record.certificate.statistics is None or not len(table[schema.names[0]]):
+        return None
+    clean = {column.name: column.clean(np.ma.asarray(table[column.name])) for column in schema}
+    return Basis(schema, table, clean, record.certificate)
+
+
 def column_bounds(certificate: CertificateRecord, names: Sequence[str]) -> dict[str, float]:
     """Return the smallest bound of each column: the bound of a subset also holds for each of its columns."""
     bounds = dict.fromkeys(names, 1.0)
@@ -113,10 +127,25 @@ def _promise(record: Record, schema: Schema, columns: Sequence[Json]) -> Json:
         "looks_at": words.looks_at(sparsity, complete=complete),
     }
     return shown | {
+        "shares": _shares_promise(certificate),
         "plainly": words.plainly(shown),
         "statement": words.statement(shown),
         "in_plain_words": _examples(schema, columns, certificate, complete=complete),
         "scaled": _scaling_text(schema),
+    }
+
+
+def _shares_promise(certificate: CertificateRecord) -> Json | None:
+    """State the bounds on shares, group totals and means; None if there are none."""
+    bounds = certificate.statistics
+    if bounds is None:
+        return None
+    one = bounds.share_of_one_column
+    return {
+        "sentence": statistics.promise(bounds, numerals.confidence(certificate.confidence)),
+        "others": statistics.other_figures(bounds),
+        "number": f"± {statistics.points(one)}" if one < 1 else None,
+        "figures": [{"what": what, "text": text} for what, text in statistics.figures(bounds)],
     }
 
 
