@@ -78,8 +78,8 @@ def functions_of(cells: Sequence[Cells], synthetic: Sequence[tuple[int, ...]]) -
         for some in sets_of(cells[0]):
             yield "share_of_one_column", 1, {(c,): int(c in some) for (c,) in points}
         if lines[0]:
-            yield "moment", UNITS, {(c,): away[0][c] for (c,) in points}
-            yield "moment", UNITS, {(c,): math.floor(Fraction(away[0][c] ** 2, UNITS)) for (c,) in points}
+            yield scaled_moment({(c,): away[0][c] for (c,) in points})
+            yield scaled_moment({(c,): math.floor(Fraction(away[0][c] ** 2, UNITS)) for (c,) in points})
         return
     for first, second in boxes_of(*cells):
         yield "share_of_two_columns", 1, {p: int(p[0] in first and p[1] in second) for p in points}
@@ -88,7 +88,12 @@ def functions_of(cells: Sequence[Cells], synthetic: Sequence[tuple[int, ...]]) -
             for some in sets_of(cells[1 - own]):
                 yield "group_total", UNITS, {p: away[own][p[own]] * (p[1 - own] in some) for p in points}
     if all(lines):
-        yield "moment", UNITS, {p: math.floor(Fraction(away[0][p[0]] * away[1][p[1]], UNITS)) for p in points}
+        yield scaled_moment({p: math.floor(Fraction(away[0][p[0]] * away[1][p[1]], UNITS)) for p in points})
+
+
+def scaled_moment(function: Function) -> tuple[str, int, Function]:
+    """A function in units of the difference between its largest and its smallest value."""
+    return "moment", max(function.values()) - min(function.values()) or 1, function
 
 
 def codes_of(fine: LatticeQuery, table: Batch, subset: tuple[int, ...]) -> list[tuple[int, ...]]:

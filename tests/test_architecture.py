@@ -87,8 +87,11 @@ LAYERS = (
 )
 """Packages and modules from the ground up: each imports only what lies below it."""
 
-UPWARD = {("certsynth.artefact.release", "certsynth.algorithm.verify")}
-"""`Release.verify` is the one call upward: a release is verified with the functions that made it."""
+UPWARD = {
+    ("certsynth.artefact.release", "certsynth.algorithm.verify"),
+    ("certsynth.artefact.release", "certsynth.algorithm.recompute"),
+}
+"""Calls upward: a release is verified, and certified for one question alone, with the functions that made it."""
 
 DRAWS = {
     "certsynth.certificate.plug_in": "the law of the noise, by Monte Carlo",

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import itertools
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from fractions import Fraction
+from typing import Any
 
 import numpy as np
 import pytest
@@ -18,11 +19,13 @@ from certsynth.answers import Basis, answer
 from certsynth.answers.boxes import Errors, error
 from certsynth.answers.claims import Claim, conditional, intersect, quotient
 from certsynth.answers.lattices import Lattice, codes_of, figures_of_codes, off_lattice
-from certsynth.domain import Category, Column, Ordered, Schema
+from certsynth.domain import Category, Cells, Column, Ordered, Schema
 from certsynth.errors import InputError
 from certsynth.queries.fine import DEFAULT_STEPS
 from certsynth.queries.statistics import UNITS, places_in_units, share_cells
 from certsynth.record.record import StatisticsRecord
+from questions import KINDS, column, condition
+from within import World
 
 ANSWERS = 250
 
@@ -116,6 +119,51 @@ def test_one_box_costs_one_error() -> None:
     assert error(labels, points, errors) == pytest.approx(errors.one + errors.two)  # all of the second, less the rest
     points[1] = False
     assert error(labels, points, errors) == errors.two
+
+
+@dataclass(frozen=True)
+class ExactCells:
+    """Stands for noisy counts whose noise is 0: the share of a set is between those of its inner and outer cells."""
+
+    columns: list[Column]
+    cells: list[Cells]
+    counts: np.ndarray
+
+    @property
+    def tables(self) -> list[ExactCells]:
+        return [self]
+
+    def tables_of(self, names: list[str]) -> list[ExactCells]:
+        return [self] if set(names) == {column.name for column in self.columns} else []
+
+    def share(self, _: ExactCells, inner: np.ndarray, outer: np.ndarray) -> tuple[float, float]:
+        return self.counts[inner].sum() / self.counts.sum(), self.counts[outer].sum() / self.counts.sum()
+
+
+def test_shares_are_between_the_inner_and_the_outer_cells_of_measured_tables() -> None:
+    rng, asked, narrow = np.random.default_rng(7), 0, 0
+    while asked < 150:
+        columns = [column(rng, f"c{i}", str(rng.choice(KINDS))) for i in range(int(rng.integers(1, 3)))]
+        world = World(Schema(columns=tuple(columns)), rng)
+        private = rng.multinomial(30, rng.dirichlet(np.full(world.size, 0.3)))
+        cells = [each.cells(int(rng.integers(1, 6))) for each in columns]
+        codes = [
+            each.to_cells(np.repeat(world.clean[each.name], private), part)
+            for each, part in zip(columns, cells, strict=True)
+        ]
+        counts = np.zeros([each.size for each in cells])
+        np.add.at(counts, tuple(codes), 1)
+        text, truth, names = condition(rng, world)
+        if world.size > 60 or len(names) < len(columns):
+            continue
+        clean = {name: values[:1] for name, values in world.clean.items()}
+        table = {each.name: each.decode(clean[each.name]) for each in columns}
+        certificate = stated([(tuple(world.schema.names), 1.0)], single=1.0)
+        noisy: Any = ExactCells(columns, cells, counts)
+        found = answer(Basis(world.schema, table, clean, certificate, 30, noisy=noisy), f"fraction({text})")
+        assert found.low - 1e-9 <= private[truth > 0].sum() / 30 <= found.high + 1e-9, text
+        asked, narrow = asked + 1, narrow + (found.low == pytest.approx(found.high, abs=1e-6))
+    assert narrow > 30
 
 
 # ------------------------------------------------------------ values of codes
@@ -212,7 +260,7 @@ WIDTHS = [
     ("mean(age | age > 50)", 4.0, "shares of rows above each value"),
     ("median(age)", 1.0, "certified shares"),
     ("median(age | c = 'a')", 6.0, "certified shares"),
-    ("variance(age)", 48.0, "added up"),
+    ("variance(age)", 24.0, "of squares"),
     ("covariance(age, pay)", 8_600.0, "products"),
 ]  # fmt: skip
 

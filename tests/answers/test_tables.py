@@ -177,7 +177,7 @@ def test_a_table_is_shown_as_text_as_html_and_as_json():
     assert "missing" in lines[-1]
     assert found._repr_html_().count("<tr>") == 1 + len(found)
     plain = json.loads(json.dumps(found.to_json(), allow_nan=False))
-    assert set(plain) == {"query", "columns", "cells", "confidence", "unit", "how", "bound"}
+    assert set(plain) == {"query", "columns", "cells", "confidence", "unit", "how", "bound", "alone"}
     assert plain["columns"] == ["c", "t"]
     assert set(plain["cells"][0]) == {"labels", "estimate", "low", "high", "says_nothing"}
     assert plain["cells"][-1]["labels"] == [None, None]

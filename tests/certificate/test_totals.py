@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Callable
+from fractions import Fraction
 
 import numpy as np
 import pytest
@@ -15,6 +16,7 @@ from certsynth.certificate.shares import largest_share_error
 from certsynth.certificate.totals import MAX_ROWS, largest_moment_error, largest_total_error, product_moment_error
 from certsynth.domain import Cells
 from certsynth.errors import TooLarge
+from certsynth.queries.statistics import UNITS
 
 
 def line(points: int, missing: int = 0) -> Cells:
@@ -25,17 +27,18 @@ LABELS = Cells(places=np.empty(0, np.int64), steps=1, off_line=3)
 LINES = [line(1), line(2, 1), line(4), line(5, 1)]
 
 
-def true_error(cells: tuple[Cells, ...], name: str, private: Ints, synthetic: Ints) -> int:
+def true_error(cells: tuple[Cells, ...], name: str, private: Ints, synthetic: Ints) -> Fraction:
     """In units, over all functions of a class."""
     points = list(itertools.product(*(range(each.size) for each in cells)))
     theirs = [point for point, count in zip(points, synthetic.tolist(), strict=True) for _ in range(count)]
     n, m = int(private.sum()), len(theirs)
     return max(
-        abs(
+        Fraction(UNITS, units)
+        * abs(
             m * sum(count * function[point] for point, count in zip(points, private.tolist(), strict=True))
             - n * sum(function[point] for point in theirs)
         )
-        for found, _, function in functions_of(cells, theirs)
+        for found, units, function in functions_of(cells, theirs)
         if found == name
     )
 

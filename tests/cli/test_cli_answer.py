@@ -18,7 +18,18 @@ def test_one_answer_is_a_sentence_or_an_object(folder, run):
     assert done.out.startswith("mean(age) = ")
     assert " with confidence 95 %.\nHow: " in done.out
     found = run("answer", "release", "mean(age)", "--json").json
-    assert set(found) == {"query", "estimate", "low", "high", "confidence", "unit", "how", "bound", "says_nothing"}
+    assert set(found) == {
+        "query",
+        "estimate",
+        "low",
+        "high",
+        "confidence",
+        "unit",
+        "how",
+        "bound",
+        "says_nothing",
+        "alone",
+    }
     assert found["query"] == "mean(age)"
     assert found["low"] <= found["estimate"] <= found["high"]
 
@@ -63,6 +74,16 @@ def test_statistics_come_before_tables_of_shares(folder, run):
     assert [each["query"] for each in found] == list(queries)
 
 
+def test_an_answer_alone_says_so(folder, run):
+    done = run("answer", "release", "fraction(age >= 30)", "--alone")
+    assert done.out.splitlines()[0].endswith("with confidence 95 %, valid for this question alone.")
+    assert run("answer", "release", "fraction(age >= 30)", "--alone", "--json").json["alone"] is True
+    several = run("answer", "release", "mean(age)", "fraction(age >= 30)", "--alone").out
+    assert several.splitlines()[-1].endswith("; this is valid for each query alone, not for all at once.")
+    table = run("answer", "release", "histogram(age)", "--alone").out
+    assert "valid for this table alone." in table.splitlines()[0]
+
+
 def test_nothing_is_said_in_words(folder, run):
     query = "correlation(age, age)"
     assert run("answer", "release", query).error.endswith("the same column twice; ask for its variance.")
@@ -71,6 +92,7 @@ def test_nothing_is_said_in_words(folder, run):
     for subset in document["certificate"]["subsets"]:
         subset["bound"] = 1.0
     document["certificate"]["single_column_bound"] = 1.0
+    del document["certificate"]["statistics"]
     path.write_text(json.dumps(document))
     done = run("answer", "release", "mean(age)")
     assert re.fullmatch(
@@ -145,7 +167,7 @@ def test_a_certificate_that_makes_no_sense_is_refused(folder, run, bad):
 def test_what_the_page_tells_people_to_type_works(folder, run, capsys):
     blocks = re.findall(r"^```(\w+)\n(.*?)^```", PAGE.read_text(encoding="utf-8"), re.DOTALL | re.MULTILINE)
     lines = [line for kind, text in blocks if kind == "sh" for line in text.splitlines()]
-    assert len(lines) == 4
+    assert len(lines) == 5
     for line in lines:
         assert run(*shlex.split(line)[1:]).code == 0
     known: dict[str, object] = {}

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from fractions import Fraction
+from typing import Any
 
 import numpy as np
 
@@ -11,16 +13,19 @@ from certsynth.algorithm.asked import asked_options
 from certsynth.algorithm.method import checked_settings, method_named
 from certsynth.algorithm.settings import Settings
 from certsynth.algorithm.values import ExpectedLayer
+from certsynth.answers.alone import LOSS, LOSS_OF_ONE_COLUMN
 from certsynth.artefact import Release
 from certsynth.artefact.steps import ERRORS_OF_ROWS, MEAN_DISPLACEMENT, PAIR_SCORES, ROW_COUNT, step_on
 from certsynth.base.progress import Progress, silent
-from certsynth.certificate.coverage import statistic_names
+from certsynth.certificate.coverage import STATISTICS, statistic_names
 from certsynth.certificate.direct import Direct, bounds, bounds_single_columns
 from certsynth.certificate.plug_in import PlugIn, Proxies, Proxy, plug_in
 from certsynth.certificate.seed import seed_of
+from certsynth.errors import InputError
 from certsynth.mechanisms import Neighbours, as_full_measurements
+from certsynth.mechanisms.scalars import NoisyScalars
 from certsynth.queries.fine import LatticeQuery
-from certsynth.record.record import RecomputeRecord
+from certsynth.record.record import CertificateRecord, RecomputeRecord, StatisticsRecord
 
 
 def stated_settings(release: Release) -> Settings:
@@ -66,20 +71,59 @@ def recomputed_direct(release: Release, settings: Settings) -> Direct | None:
     privacy = release.record.privacy
     if (noisy := step_on(privacy, ERRORS_OF_ROWS)) is None:
         return None
-    fine = LatticeQuery.of(release.schema, settings.covered, lattice_columns=settings.lattice_columns)
     alone = not settings.plug_in or as_full_measurements(release.measurements) is None
+    return _direct_bounds(release, settings, noisy, settings.direct_beta(alone=alone))
+
+
+def certificate_for_one_question(release: Release, used: frozenset[str]) -> CertificateRecord:
+    """A certificate that makes claims about the `used` numbers only, and holds for these with the stated confidence.
+
+    Noisy cells keep their share of the failure probability. All the rest is that of the noise of these numbers: no
+    other number and no plug-in certificate has a share of it. `used` must be chosen without looking at the noisy
+    numbers. All other bounds are 1.
+
+    Proof: docs/explanation/proofs/answers.md
+    """
+    settings, stated = stated_settings(release), release.record.certificate
+    noisy = step_on(release.record.privacy, ERRORS_OF_ROWS)
+    if noisy is None or stated.statistics is None:
+        raise InputError(
+            "this release has no direct certificate, so there is no tighter interval for one question alone; leave out "
+            "`alone`."
+        )
+    beta = settings.beta - (settings.cell_beta if stated.cells is not None else 0)
+    direct = _direct_bounds(release, settings, noisy, beta, used=len(used))
+    losses = {LOSS: direct.bound, LOSS_OF_ONE_COLUMN: direct.single.bound if direct.single else direct.bound}
+    known = {name: bound for name, bound in losses.items() if name in used}
+    figures: dict[str, Any] = dict.fromkeys(STATISTICS)
+    figures |= {name: each.bound if name in used else 1.0 for name, each in direct.statistics.items()}
+    whole = known.get(LOSS, 1.0)
+    return replace(
+        stated,
+        bound=whole,
+        single_column_bound=min(whole, known.get(LOSS_OF_ONE_COLUMN, 1.0)),
+        subsets=tuple(replace(subset, bound=whole) for subset in stated.subsets),
+        statistics=StatisticsRecord(**figures),
+    )
+
+
+def _direct_bounds(
+    release: Release, settings: Settings, noisy: NoisyScalars, beta: Fraction, *, used: int | None = None
+) -> Direct:
+    privacy = release.record.privacy
     return bounds(
-        fine,
+        LatticeQuery.of(release.schema, settings.covered, lattice_columns=settings.lattice_columns),
         None,
         noisy,
         rows=0 if settings.neighbours is Neighbours.ADD_REMOVE else privacy.rows or 0,
-        beta=settings.direct_beta(alone=alone),
+        beta=beta,
         losses=1,
         stretch=Fraction(1),
         two_sided=False,
         single=bounds_single_columns(settings.covered),
         statistics=statistic_names(release.schema, settings.covered),
         counted=step_on(privacy, ROW_COUNT),
+        used=used,
     )
 
 

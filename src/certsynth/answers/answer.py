@@ -23,7 +23,8 @@ class Answer:
 
     Values are numbers in the column's own units, shares from 0 to 1, dates, or labels of an ordinal; `unit` says
     which. `how` explains the interval, and `bound` is the bound of the certificate that was used. Where the interval
-    holds all possible values, `says_nothing` states why, and what would help; else it is empty.
+    holds all possible values, `says_nothing` states why, and what would help; else it is empty. An interval that is
+    `alone` is valid for this question only, not together with other answers.
     """
 
     query: str
@@ -35,6 +36,7 @@ class Answer:
     unit: str
     bound: float
     says_nothing: str = ""
+    alone: bool = False
 
     def shown(self) -> tuple[str, str, str]:
         """Estimate, low and high as texts, with the precision that the width justifies; the interval is rounded
@@ -68,7 +70,8 @@ class Answer:
         estimate, low, high = self.shown()
         if self.says_nothing:
             return f"{self.query} = {estimate}, but the certificate says nothing about it: {self.says_nothing}"
-        return f"{self.query} = {estimate}, between {low} and {high} with confidence {percent(self.confidence)}"
+        only = ", valid for this question alone" if self.alone else ""
+        return f"{self.query} = {estimate}, between {low} and {high} with confidence {percent(self.confidence)}{only}"
 
     def to_json(self) -> dict[str, Any]:
         """Plain values; dates as ISO texts."""
@@ -83,6 +86,7 @@ class Answer:
             "how": self.how,
             "bound": self.bound,
             "says_nothing": self.says_nothing or None,
+            "alone": self.alone,
         }
 
 

@@ -13,7 +13,7 @@ from certsynth.answers.claims import Claim, intersect, quotient
 from certsynth.answers.lattices import Lattice, Points, off_lattice
 from certsynth.answers.selection import Selection
 from certsynth.domain import Ordered
-from certsynth.queries.statistics import UNITS, centre, offsets
+from certsynth.queries.statistics import UNITS, centre, offsets, oscillation
 
 Range = tuple[float, float]
 
@@ -53,7 +53,8 @@ def _by_moment(rows: Selection, column: Ordered) -> list[Claim]:
     lattice, error = rows.basis.lattice(column.name), rows.basis.moment_error
     if lattice is None or math.isinf(error):
         return []
-    total = _average(lattice, offsets(lattice.cells[0], lattice.counts))
+    values = offsets(lattice.cells[0], lattice.counts)
+    total, error = _average(lattice, values), error * oscillation(values) / UNITS
     how = "the certified error of means" + (", divided by the share of rows with a value" if rows.condition else "")
     return [_around_centre(lattice, column, quotient((total - error, total + error), rows.share), error, how)]
 
@@ -62,7 +63,7 @@ def _by_group_total(rows: Selection, column: Ordered) -> list[Claim]:
     """E[(y − b) 1_A], divided by P(A), for a group A of one other column."""
     group, error = rows.group, rows.basis.group_error
     assert group is not None
-    boxes = rows.basis.nearness.boxes(group)
+    boxes = rows.basis.boxes(group)
     if boxes is None or column.name in boxes.names or len(boxes.names) != 1 or math.isinf(error):
         return []
     lattice = rows.basis.lattice(column.name, *boxes.names)
@@ -116,7 +117,8 @@ def total(rows: Selection, column: Ordered, *, ends: Range) -> tuple[float, Clai
     if lattice is not None and math.isfinite(error):
         cells, slope = lattice.cells[0], ends[1] - ends[0]
         middle = centre(cells, lattice.counts) / UNITS
-        found, off = _average(lattice, offsets(cells, lattice.counts)), off_lattice(column, cells) * rows.share[1]
+        values, off = offsets(cells, lattice.counts), off_lattice(column, cells) * rows.share[1]
+        found, error = _average(lattice, values), error * oscillation(values) / UNITS
         centred = Claim(found - error - off, found + error + off, error, "").scaled(slope)
         level = Claim(*rows.share, error, "").scaled(ends[0] + middle * slope)
         how = "the certified errors of the mean and of the share of rows with a value"

@@ -13,7 +13,7 @@ import numpy as np
 from certsynth.answers.boxes import Errors
 from certsynth.answers.kernels import merge_rows
 from certsynth.answers.lattices import Lattice, Points, has_monotone_codes
-from certsynth.answers.nearness import Nearness
+from certsynth.answers.nearness import Boxes, Nearness
 from certsynth.answers.noisy_cells import NoisyCells
 from certsynth.base.arrays import Floats
 from certsynth.domain import Category, Column, Ordered, Schema
@@ -65,7 +65,7 @@ class Distinct:
 class Basis:
     """`clean` and `table` are the same rows, cleaned and as they are written. `certificate` is that of
     the record. `private_rows` is the number of private rows where it is public. `named`: the subsets of columns
-    were chosen.
+    were chosen. `noisy`: the noisy counts that have bounds of their own.
 
     All bounds of one certificate hold together, at its confidence: that is why any number of answers does.
     """
@@ -76,7 +76,7 @@ class Basis:
     certificate: CertificateRecord
     private_rows: int | None = None
     named: bool = False
-    noisy_cells: NoisyCells = field(default_factory=NoisyCells)
+    noisy: NoisyCells = field(default_factory=NoisyCells)
     columns: Mapping[str, Column] = field(init=False)
     rows: Mapping[str, Floats] = field(init=False)
 
@@ -91,7 +91,8 @@ class Basis:
         table: Table,
         clean: Mapping[str, np.ndarray],
         record: Record,
-        noisy_cells: NoisyCells | None = None,
+        *,
+        noisy: NoisyCells | None = None,
     ) -> Basis:
         """From the record of a release. It may be somebody else's: its columns may be others than the schema's."""
         certificate = record.certificate
@@ -100,7 +101,7 @@ class Basis:
         if not len(next(iter(clean.values()))):
             raise InputError("the release has no rows, so there is nothing to ask.")
         named = record.release.workload is not None
-        return cls(schema, table, clean, certificate, record.privacy.rows, named, noisy_cells or NoisyCells())
+        return cls(schema, table, clean, certificate, record.privacy.rows, named, noisy or NoisyCells())
 
     @property
     def confidence(self) -> float:
@@ -169,18 +170,20 @@ class Basis:
             self._lattices[key] = of_one or Lattice.of(columns, self.clean)
         return self._lattices[key]
 
-    def points(self, condition: Condition, *, first: str | None = None) -> tuple[Lattice, Points, Points] | None:
-        """A lattice, and the points on it where a condition holds for all values and for some; None if the condition
-        depends on more than two columns together, or compares columns with each other.
+    def boxes(self, condition: Condition) -> Boxes | None:
+        """The condition as a union of boxes; None if there is none, or codes of a column are not in order."""
+        if not all(has_monotone_codes(self.columns[name]) for name in condition.columns):
+            return None
+        return self.nearness.boxes(condition)
+
+    def points(self, boxes: Boxes, *, first: str | None = None) -> tuple[Lattice, Points, Points] | None:
+        """A lattice, and the points on it where a condition holds for all values and for some; None if nothing is
+        certified about its columns together.
 
         `first`: a column that the lattice must have, as its first.
         """
-        boxes = None if self.certificate.statistics is None else self.nearness.boxes(condition)
-        if boxes is None:
-            return None
         names = sorted(boxes.names - {first}, key=self.schema.names.index)
-        names = names if first is None else [first, *names]
-        lattice = self.lattice(*(names or condition.columns[:1]), shares=True)
+        lattice = self.lattice(*(names if first is None else [first, *names]), shares=True)
         return None if lattice is None else (lattice, *lattice.inner_and_outer(boxes))
 
     # ------------------------------------------------------------ bounds on the distance

@@ -74,10 +74,11 @@ class Products:
 
     def _groups(self, points: Points) -> Iterator[tuple[np.ndarray, np.ndarray]]:
         """Disjoint sets of the first column whose points have the same non-empty set of the second column."""
-        patterns, kind = np.unique(points, axis=0, return_inverse=True)
-        line = len(self.cells[0].places)
-        for k, pattern in enumerate(patterns):
-            members = kind.ravel() == k
+        line, kinds = len(self.cells[0].places), dict[bytes, int]()
+        kind = np.array([kinds.setdefault(row.tobytes(), len(kinds)) for row in np.packbits(points, axis=1)])
+        for k in range(len(kinds)):
+            members = kind == k
+            pattern = points[int(np.argmax(members))]
             if not pattern.any():
                 continue
             if not is_line(self.cells[0]):

@@ -6,14 +6,15 @@ of them, and an *outer* point of one that holds for some.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 
 import numpy as np
 
 from certsynth.answers.nearness import Box, Boxes
 from certsynth.answers.places import OfLabels, OnLine
-from certsynth.base.arrays import Floats, Ints
+from certsynth.base.arrays import Floats, Ints, read_only
 from certsynth.domain import Cells, Column, Groups, Ordered
 from certsynth.queries.fine import DEFAULT_STEPS
 from certsynth.queries.statistics import UNITS, share_cells
@@ -21,6 +22,10 @@ from certsynth.queries.thresholds import least_floats
 
 Points = np.ndarray
 """A flag for each point of a lattice, with one axis for each column."""
+
+
+Code = Callable[[Column, np.ndarray, Cells], Ints]
+"""Codes of cleaned values of a column on some cells; they never decrease along a line."""
 
 
 def codes_of(column: Column, clean: np.ndarray, cells: Cells) -> Ints:
@@ -34,6 +39,11 @@ def has_monotone_codes(column: Column) -> bool:
     """Whether codes never decrease with the value: on longer ranges their integers overflow."""
     steps = max(DEFAULT_STEPS[1], DEFAULT_STEPS[2])
     return not isinstance(column, Ordered) or 4 * column.reach * steps * column.weight.numerator < 2**62
+
+
+def codes_of_cells(column: Column, clean: np.ndarray, cells: Cells) -> Ints:
+    """The codes of cleaned values on measured cells."""
+    return column.to_cells(clean, cells)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -76,62 +86,59 @@ class Lattice:
 
     def inner_and_outer(self, boxes: Boxes) -> tuple[Points, Points]:
         """The points where a condition holds for all values, and those where it holds for some."""
-        return inner_and_outer(self.columns, self.cells, boxes)
+        return inner_and_outer(self.columns, self.cells, boxes, codes_of)
 
 
-def inner_and_outer(columns: Sequence[Column], cells: Sequence[Cells], boxes: Boxes) -> tuple[Points, Points]:
-    """The combinations of cells where a condition holds for all values, and those where it holds for some."""
-    return ~_touched_by_any(columns, cells, boxes.rest), _touched_by_any(columns, cells, boxes.satisfied)
+def inner_and_outer(
+    columns: Sequence[Column], cells: Sequence[Cells], boxes: Boxes, code: Code
+) -> tuple[Points, Points]:
+    """The points of some cells where a condition holds for all values, and those where it holds for some."""
+    return ~_touched(columns, cells, boxes.rest, code), _touched(columns, cells, boxes.satisfied, code)
 
 
-def _touched_by_any(columns: Sequence[Column], cells: Sequence[Cells], boxes: Sequence[Box]) -> Points:
-    """The combinations of cells with a value in the union of the boxes."""
+def _touched(columns: Sequence[Column], cells: Sequence[Cells], boxes: Sequence[Box], code: Code) -> Points:
+    """The points with a value in the union of the boxes."""
     shape = tuple(each.size for each in cells)
     found = np.zeros(shape, bool)
     for box in boxes:
         inside = np.ones(shape, bool)
         for axis, (column, each) in enumerate(zip(columns, cells, strict=True)):
             if column.name in box:
-                members = touched(box[column.name], each)
-                inside &= np.expand_dims(members, tuple(i for i in range(len(cells)) if i != axis))
+                members = _touched_by_set(box[column.name], each, code)
+                inside &= np.expand_dims(members, tuple(i for i in range(len(shape)) if i != axis))
         found |= inside
     return found
 
 
-def touched(place: OnLine | OfLabels, cells: Cells) -> np.ndarray:
-    """The cells of a column that stand for some value of the set."""
-    if isinstance(place, OfLabels):
-        if not isinstance(cells, Groups):
-            return place.members
-        found = np.zeros(cells.size, bool)
-        found[cells.code(np.flatnonzero(place.members))] = True
-        return found
-    first, last = figures_of_codes(place.column, cells)
+def _touched_by_set(place: OnLine | OfLabels, cells: Cells, code: Code) -> np.ndarray:
+    """The points of a column that stand for some value of the set."""
     found = np.zeros(cells.size, bool)
+    if isinstance(place, OfLabels):
+        found[code(place.column, np.flatnonzero(place.members), cells)] = True
+        return found
+    first, last = figures_of_codes(place.column, cells, code)
     for low, high in place.spans.pairs:
         found[: len(first)] |= (first <= high) & (low <= last)
     found[len(first) :] = place.missing
     return found
 
 
-def figures_of_codes(column: Ordered, cells: Cells) -> tuple[Floats, Floats]:
+@lru_cache(maxsize=256)
+def figures_of_codes(column: Ordered, cells: Cells, code: Code = codes_of) -> tuple[Floats, Floats]:
     """For each point on the line the least and the largest value that it stands for; for numbers a little beyond, as
     places of values are rounded."""
     line, reach = len(cells.places), float(column.reach)
-
-    def code(values: Floats) -> Ints:
-        return codes_of(column, np.clip(values, 0.0, reach), cells)
-
     if column.whole and line == column.reach + 1:
         least = np.arange(line, dtype=float)
     else:
-        least = np.append(0.0, np.maximum(least_floats(code, np.arange(1, line)), 0.0))
-    if column.whole:
-        return least + float(column.low), np.append(least[1:] - 1.0, reach) + float(column.low)
+        found = least_floats(lambda values: code(column, np.clip(values, 0.0, reach), cells), np.arange(1, line))
+        least = np.append(0.0, np.maximum(found, 0.0))
     low, high = float(column.low), float(column.high)
+    if column.whole:
+        return read_only(least + low), read_only(np.append(least[1:] - 1.0, reach) + low)
     slack = 1e-9 * (high - low) + 8 * float(np.spacing(max(abs(low), abs(high))))
     first, last = low + least * (high - low) - slack, low + np.append(least[1:], 1.0) * (high - low) + slack
-    return np.maximum(first, low), np.minimum(last, high)
+    return read_only(np.maximum(first, low)), read_only(np.minimum(last, high))
 
 
 def off_lattice(column: Ordered, cells: Cells) -> float:

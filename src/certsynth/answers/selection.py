@@ -78,7 +78,8 @@ class Selection:
         """The bands of a column among these rows, and the error of shares that they rest on."""
         basis = self.basis
         condition = self.condition if self.condition is not None else Not(Missing(column.name))
-        found = basis.points(condition, first=column.name)
+        boxes = basis.boxes(condition)
+        found = None if boxes is None else basis.points(boxes, first=column.name)
         if found is None:
             return None
         lattice, inner, outer = found

@@ -9,8 +9,8 @@ from certsynth.answers.basis import Basis
 from certsynth.answers.boxes import error
 from certsynth.answers.claims import Claim, conditional, intersect
 from certsynth.answers.kernels import largest_mean, largest_share, merge_rows
-from certsynth.answers.lattices import has_monotone_codes, inner_and_outer
-from certsynth.answers.nearness import Rest
+from certsynth.answers.lattices import codes_of_cells, inner_and_outer
+from certsynth.answers.nearness import Boxes, Rest
 from certsynth.domain.condition import And, Condition
 from certsynth.errors import InputError
 
@@ -25,12 +25,14 @@ CERTIFIED = {
 }
 
 
-NOISY_COUNTS = "the noisy counts of cells, plus and minus the largest error that their noise can have"
-
-
 def share(basis: Basis, condition: Condition) -> tuple[float, Claim]:
     """The synthetic share of rows that satisfy a condition, and a claim about the private one."""
-    claims = [_by_distance(basis, condition), *_by_boxes(basis, condition), *_by_noisy_cells(basis, condition)]
+    claims = [_by_distance(basis, condition)]
+    boxes = basis.boxes(condition)
+    if boxes is not None and boxes.names:
+        claims += [*_by_boxes(basis, boxes), *_by_noisy_counts(basis, boxes)]
+        for name in boxes.names if len(boxes.names) > 1 else ():
+            claims += _by_larger_sets(basis, boxes, name)
     return float(np.mean(condition.holds(basis.rows) > 0)), intersect(claims)
 
 
@@ -44,12 +46,12 @@ def _by_distance(basis: Basis, condition: Condition) -> Claim:
     return Claim(max(low, 0.0), high, bound, WITHIN_DISTANCE)
 
 
-def _by_boxes(basis: Basis, condition: Condition) -> list[Claim]:
-    """P(condition) is between the share of inner points less its error and that of outer points plus its error.
+def _by_boxes(basis: Basis, boxes: Boxes) -> list[Claim]:
+    """The share is between that of inner points less its error and that of outer points plus its error.
 
     A comparison of a sum of columns is no union of few boxes: only the distance bounds it.
     """
-    found = basis.points(condition)
+    found = basis.points(boxes)
     if found is None:
         return []
     lattice, inner, outer = found
@@ -60,18 +62,26 @@ def _by_boxes(basis: Basis, condition: Condition) -> list[Claim]:
     return [Claim(low, high, bound, CERTIFIED[columns]).cut(0.0, 1.0)]
 
 
-def _by_noisy_cells(basis: Basis, condition: Condition) -> list[Claim]:
-    """P(condition) from the noisy counts of the cells of its columns, in every table that was measured of them."""
-    boxes = basis.nearness.boxes(condition)
-    if boxes is None:
-        return []
+def _by_noisy_counts(basis: Basis, boxes: Boxes) -> list[Claim]:
+    """The share from the noisy counts of the cells where a condition holds for all values, and for some."""
     claims = []
-    for table in basis.noisy_cells.tables_of(boxes.names):
-        if not all(map(has_monotone_codes, table.columns)):
-            continue
-        inner, outer = inner_and_outer(table.columns, table.cells, boxes)
-        low, high = basis.noisy_cells.share(table, inner, outer)
-        claims.append(Claim(low, high, (high - low) / 2, NOISY_COUNTS))
+    for table in basis.noisy.tables_of(sorted(boxes.names)):
+        points = inner_and_outer(table.columns, table.cells, boxes, codes_of_cells)
+        low, high = basis.noisy.share(table, *points)
+        how = "the noisy counts of the cells, plus and minus the most that noise can be"
+        claims.append(Claim(low, high, (high - low) / 2, how).cut(0.0, 1.0))
+    return claims
+
+
+def _by_larger_sets(basis: Basis, boxes: Boxes, name: str) -> list[Claim]:
+    """The share is at most that of the values of one column that occur in some box; and so is that of the rest."""
+    claims = []
+    for sign, union in ((1.0, boxes.satisfied), (-1.0, boxes.rest)):
+        if union and all(name in box for box in union):
+            wide = Boxes(tuple({name: box[name]} for box in union), ({},))
+            for claim in (*_by_boxes(basis, wide), *_by_noisy_counts(basis, wide)):
+                least = Claim(0.0, claim.high, claim.bound, f"{claim.how}, for all rows with the same {name!r:.60}")
+                claims.append(least if sign > 0 else least.scaled(-1.0, 1.0))
     return claims
 
 
@@ -87,7 +97,7 @@ def share_within(basis: Basis, condition: Condition, group: Condition) -> tuple[
     high = largest_mean(lifts.indicator(to_both, to_other), away, weights, bound, low=0.0, high=1.0)
     low = 1.0 - largest_mean(lifts.indicator(to_other, to_both), away, weights, bound, low=0.0, high=1.0)
     claims = [Claim(max(low, 0.0), min(high, 1.0), bound, f"{WITHIN_DISTANCE} of the group")]
-    if basis.certificate.statistics is not None:
+    if basis.certificate.statistics is not None or basis.noisy.tables:
         parts = [share(basis, each)[1] for each in (both, other, group)]
         a, c, whole = ((np.array(claim.low), np.array(claim.high)) for claim in parts)
         least, most = conditional(a, c, (float(whole[0]), float(whole[1])))

@@ -13,7 +13,7 @@ from certsynth.answers.lattices import Lattice, off_lattice
 from certsynth.answers.selection import Selection
 from certsynth.base.arrays import Ints
 from certsynth.domain import Ordered
-from certsynth.queries.statistics import UNITS, centre, offsets, places_in_units, product
+from certsynth.queries.statistics import UNITS, centre, offsets, oscillation, places_in_units, product
 
 CENTRES = 9
 """Centres for which the mean square is bounded from above; the least bound is one for the variance."""
@@ -121,7 +121,7 @@ def _product_by_group_totals(
     """
     group, error = rows.group, rows.basis.group_error
     assert group is not None
-    boxes = rows.basis.nearness.boxes(group)
+    boxes = rows.basis.boxes(group)
     x, y = columns
     if boxes is None or boxes.names != {x.name} or math.isinf(error):
         return []
@@ -162,7 +162,10 @@ def _without_means(
 
 
 def _mean_product(lattice: Lattice, values: Ints, error: float, share: Range) -> Range:
-    """The range of the mean of a product that is rounded down to units, among the rows that have one."""
+    """The range of the mean of a product that is rounded down to units, among the rows that have one.
+
+    The certified error is that of functions of oscillation 1."""
+    error *= oscillation(values) / UNITS
     found = float((values * lattice.counts).sum() / (lattice.rows * UNITS))
     return quotient((found - error, found + error + share[1] / UNITS), share)
 

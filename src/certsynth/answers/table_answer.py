@@ -25,7 +25,8 @@ class TableAnswer:
     Together the cells hold all rows, or all rows of the group. All intervals hold simultaneously, with the
     `confidence` of the certificate.
 
-    The query of a cell's answer asks for that cell alone.
+    The query of a cell's answer asks for that cell only. Intervals that are `alone` are valid for this table only, not
+    together with other answers.
     """
 
     query: str
@@ -34,6 +35,7 @@ class TableAnswer:
     confidence: float
     how: str
     bound: float
+    alone: bool = False
 
     def __len__(self) -> int:
         return len(self.rows)
@@ -70,6 +72,7 @@ class TableAnswer:
             "unit": "share",
             "how": self.how,
             "bound": self.bound,
+            "alone": self.alone,
         }
 
     def to_dict(self) -> dict[str, list[Any]]:
@@ -82,7 +85,8 @@ class TableAnswer:
         return found | dict(zip(FIGURES, values, strict=True))
 
     def _promise(self) -> str:
-        said = f"with confidence {percent(self.confidence)}, every true share lies between low and high, all at once."
+        said = f"with confidence {percent(self.confidence)}, every true share lies between low and high, all at once"
+        said += "; valid for this table alone." if self.alone else "."
         silent = [cell.says_nothing for _, cell in self.rows if cell.says_nothing]
         if not silent:
             return said

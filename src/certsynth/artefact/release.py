@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from certsynth.answers import Answer, Basis, TableAnswer, answer, answer_function
+from certsynth.answers.alone import numbers_for_function, numbers_for_text
 from certsynth.artefact import frames, measurements
 from certsynth.artefact.certificate import noisy_cells
 from certsynth.artefact.croissant import describe_croissant
@@ -198,6 +199,7 @@ class Release:
         slopes: Mapping[str, float] | None = None,
         bounds: tuple[float, float] | None = None,
         row_by_row: bool = False,
+        alone: bool = False,
     ) -> Answer | TableAnswer:
         """Answer a statistic, with an interval that is certified to contain the true value.
 
@@ -208,13 +210,17 @@ class Release:
         bounds its rate of change in each column, in the column's own units; alternatively `lipschitz` bounds it for
         columns scaled to length 1, with respect to the largest of their differences. `bounds` are its smallest and
         largest possible values. These claims are not checked.
+
+        All answers hold simultaneously. With `alone`, the interval is narrower, but valid for this question only.
         """
         clean = dict(zip(self.schema.names, self.rows, strict=True))
-        cells = noisy_cells(self.schema.measured, self.record.certificate, self.measurements)
-        basis = Basis.read(self.schema, self.table, clean, self.record, cells)
+        noisy = noisy_cells(self.schema.measured, self.record.certificate, self.measurements)
+        basis = Basis.read(self.schema, self.table, clean, self.record, noisy=noisy)
+        if alone:
+            basis = self._basis_for_one_question(basis, query, columns)
         if not callable(query):
-            return answer(basis, query)
-        return answer_function(
+            return replace(answer(basis, query), alone=alone)
+        found = answer_function(
             basis,
             query,
             columns=columns,
@@ -223,6 +229,13 @@ class Release:
             bounds=bounds,
             row_by_row=row_by_row,
         )
+        return replace(found, alone=alone)
+
+    def _basis_for_one_question(self, basis: Basis, query: str | Callable[..., Any], columns: Sequence[str]) -> Basis:
+        from certsynth.algorithm.recompute import certificate_for_one_question
+
+        used = numbers_for_function(basis, columns) if callable(query) else numbers_for_text(basis, query)
+        return replace(basis, certificate=certificate_for_one_question(self, used))
 
     def cannot_verify(self, *, key: str | Path | None = None) -> list[str]:
         """List, in words, what the checks do not cover because nobody can check it from the folder alone."""

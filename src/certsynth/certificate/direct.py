@@ -302,6 +302,7 @@ def bounds(
     single: bool = False,
     statistics: Sequence[str] = (),
     counted: NoisyScalars | None = None,
+    used: int | None = None,
 ) -> Direct:
     r"""Bounds on losses and errors from noisy values: post-processing.
 
@@ -313,11 +314,14 @@ def bounds(
     .. math:: h/n \ge \max_S W_1^S \ge h/n - 2m
 
     One slack holds for all values together: on one side, or on both if there are lower bounds. The event on which it
-    does covers m as well, and n if it is one of the values; otherwise a hidden n has its own share of β.
+    does covers m as well, and n if it is one of the values; otherwise a hidden n has its own share of β. With `used`,
+    bounds hold only for that many losses and errors together, chosen without looking at the values.
     """
     hidden = noisy.cost.neighbours is Neighbours.ADD_REMOVE
     for_count = beta / 10 if hidden and counted is not None else Fraction(0)
-    slack = Fraction(noisy.joint_slack(beta - for_count, both_sides=two_sided), LOSS_UNITS)
+    if used is not None and hidden and counted is None:
+        used += 1  # n divides every one of them
+    slack = Fraction(noisy.joint_slack(beta - for_count, both_sides=two_sided, used=used), LOSS_UNITS)
     values = [Fraction(v, LOSS_UNITS) for v in noisy.values]
     least = most = Fraction(rows)
     if hidden:

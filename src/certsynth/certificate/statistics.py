@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, field
+from fractions import Fraction
 from functools import partial
 
 from certsynth.base.progress import Progress, silent
@@ -78,7 +79,8 @@ class StatisticMaxima:
         measure, _ = difference(*blocks)
         share_unit = LOSS_UNITS * math.gcd(private.rows, synthetic.rows)
         lines = sum(map(is_line, cells))
-        errors, totals = {}, {}
+        errors: dict[str, int] = {}
+        totals: dict[str, int | Fraction] = {}
         if len(cells) == 1:
             sets = share_cells(list(fine.schema)[fine.marginals.subsets[j][0]], cells[0])
             errors["share_of_one_column"] = largest_share_error(sets, merge_points(sets, measure))

@@ -6,11 +6,13 @@ and is computed in Python integers. docs/explanation/proofs/statistics.md has th
 
 from __future__ import annotations
 
+from fractions import Fraction
+
 from certsynth.base.arrays import Ints
 from certsynth.certificate.shares import largest_share_error
 from certsynth.domain import Cells
 from certsynth.errors import TooLarge
-from certsynth.queries.statistics import is_line, offsets, product
+from certsynth.queries.statistics import UNITS, is_line, offsets, oscillation, product
 
 MAX_ROWS = 2**42
 """Most rows of a table: functions are at most 2^20 units, so that their sums stay below 2^63."""
@@ -32,17 +34,20 @@ def largest_total_error(first: Cells, second: Cells, private: Ints, synthetic: I
     return max(largest)
 
 
-def largest_moment_error(cells: Cells, private: Ints, synthetic: Ints) -> int:
-    """The largest cross difference of the sums of offsets, and of their squares, of one ordered column, in units."""
+def largest_moment_error(cells: Cells, private: Ints, synthetic: Ints) -> Fraction:
+    """The largest cross difference of the sums of offsets, and of their squares, of one ordered column, in units.
+
+    Functions are scaled to oscillation 1, as for products: that of a square is often small, and noise should be, too.
+    """
     away = offsets(cells, synthetic)
-    return max(_error(function, private, synthetic) for function in (away, product(away, away)))
+    return max(_scaled_error(function, private, synthetic) for function in (away, product(away, away)))
 
 
-def product_moment_error(first: Cells, second: Cells, private: Ints, synthetic: Ints) -> int:
+def product_moment_error(first: Cells, second: Cells, private: Ints, synthetic: Ints) -> Fraction:
     """The cross difference of the sums of products of the offsets of two ordered columns, in units."""
     theirs = synthetic.reshape(first.size, second.size)
     rows, columns = offsets(first, theirs.sum(axis=1)), offsets(second, theirs.sum(axis=0))
-    return _error(product(rows[:, None], columns).ravel(), private, synthetic)
+    return _scaled_error(product(rows[:, None], columns).ravel(), private, synthetic)
 
 
 def cross_difference(rows: int, synthetic_rows: int, private_sum: int, synthetic_sum: int) -> int:
@@ -50,8 +55,9 @@ def cross_difference(rows: int, synthetic_rows: int, private_sum: int, synthetic
     return synthetic_rows * private_sum - rows * synthetic_sum
 
 
-def _error(function: Ints, private: Ints, synthetic: Ints) -> int:
-    return abs(cross_difference(*_rows(private, synthetic), int(function @ private), int(function @ synthetic)))
+def _scaled_error(function: Ints, private: Ints, synthetic: Ints) -> Fraction:
+    error = abs(cross_difference(*_rows(private, synthetic), int(function @ private), int(function @ synthetic)))
+    return Fraction(error * UNITS, oscillation(function) or 1)
 
 
 def _rows(private: Ints, synthetic: Ints) -> tuple[int, int]:

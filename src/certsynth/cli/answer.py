@@ -17,8 +17,8 @@ if TYPE_CHECKING:
 @click.command("answer", cls=options.GroupedCommand, short_help="Statistics with certified error bars.")
 @click.argument("folder", type=options.FILE, metavar="DIR")
 @click.argument("queries", nargs=-1, required=True, metavar="QUERY…")
-@options.of(options.JsonOptions)
-def command(folder: Path, queries: tuple[str, ...], as_json: bool) -> None:
+@options.of(options.AnswerOptions)
+def command(folder: Path, queries: tuple[str, ...], alone: bool, as_json: bool) -> None:
     """Answer each QUERY from the release folder DIR: an estimate, and where the true value lies.
 
     Queries are texts in quotes: "mean(age)", "mean(income | age > 65)", "fraction(age > 65 and region = 'hills')",
@@ -32,7 +32,7 @@ def command(folder: Path, queries: tuple[str, ...], as_json: bool) -> None:
     from certsynth import Release
 
     made = Release.load(folder)
-    answers = [made.answer(query) for query in queries]
+    answers = [made.answer(query, alone=alone) for query in queries]
     if as_json:
         found = [each.to_json() for each in answers]
         words.print_json(found[0] if len(found) == 1 else {"answers": found})
@@ -66,7 +66,11 @@ def _statistic_lines(answers: Sequence[Answer]) -> list[str]:
     return [
         *words.table(rows, text=1),
         "",
-        f"With confidence {words.percent(answers[0].confidence)}, every true value lies between low and high, all at "
-        "once.",
         *silent,
+        f"With confidence {words.percent(answers[0].confidence)}, "
+        + (
+            "a true value lies between low and high; this is valid for each query alone, not for all at once."
+            if answers[0].alone
+            else "every true value lies between low and high, all at once."
+        ),
     ]

@@ -125,6 +125,20 @@ class JsonOptions(TypedDict, total=False):
     ]
 
 
+class AnswerOptions(JsonOptions, total=False):
+    """The options of `answer`."""
+
+    alone: Annotated[
+        bool,
+        Option(
+            "Narrower intervals, each valid for its own query only, not all at once.",
+            BASIC,
+            default=False,
+            typed="flag",
+        ),
+    ]
+
+
 class TalkOptions(JsonOptions, total=False):
     """Output options of commands that take time."""
 

@@ -36,14 +36,16 @@ class NoisyScalars:
             return sup_norm_quantile(len(self.values), self.scale, beta, jointly=1)
         return tail_quantile(self.cost.spent.unit, self.scale, beta)
 
-    def joint_slack(self, beta: Fraction, *, both_sides: bool = False) -> int:
+    def joint_slack(self, beta: Fraction, *, both_sides: bool = False, used: int | None = None) -> int:
         """Some value exceeds its noisy one by more than this with probability at most β; likewise below it.
 
-        With `both_sides`, some value differs from its noisy one by more than this, in either direction.
+        With `both_sides`, some value differs from its noisy one by more than this, in either direction. `used`: only
+        that many of the values matter, which were chosen without looking at any of them.
         """
+        used = len(self.values) if used is None else used
         if self.sup_norm:
-            return sup_norm_quantile(len(self.values), self.scale, beta, both_sides=both_sides)
-        return tail_quantile(self.cost.spent.unit, self.scale, beta / (len(self.values) * (1 + both_sides)))
+            return sup_norm_quantile(len(self.values), self.scale, beta, jointly=used, both_sides=both_sides)
+        return tail_quantile(self.cost.spent.unit, self.scale, beta / (used * (1 + both_sides)))
 
 
 def measure_scalars(

@@ -69,6 +69,11 @@ def offsets(cells: Cells, counts: Ints) -> Ints:
     return found
 
 
+def oscillation(function: Ints) -> int:
+    """The difference between the largest and the smallest value of a function of lattice points, in units."""
+    return int(function.max() - function.min())
+
+
 def product(first: Ints, second: Ints) -> Ints:
     """The product of two functions in units, rounded down. It is 0 if either is.
 

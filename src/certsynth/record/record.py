@@ -435,7 +435,8 @@ class StatisticsRecord:
     )
     moment: Bound | None = said(
         "The largest error of the means of (x - a), (x - a) squared and (x - a)(y - b), where x and y are places in "
-        "the columns' ranges, and a and b are their synthetic means. Null if no column is ordered.",
+        "the columns' ranges, and a and b are their synthetic means, as a share of the range of these functions' "
+        "values. Null if no column is ordered.",
         RECOMPUTED,
     )
 
