@@ -232,7 +232,9 @@ OFF = re.compile(rf"± ({NUMBER})")
 
 
 def judge(page: Page, asked: Asked, head: str, says: str, tally: Counter[str]) -> None:
-    what, c = asked.controls["calc-what"], next(c for c in page.schema if c.name == asked.names[0])
+    what = asked.controls["calc-what"]
+    measured = asked.names[-1 if what == "meanWithin" else 0]
+    c = next(c for c in page.schema if c.name == measured)
     # of columns outside of a workload nothing is said: any table will do
     bound = page.bounds[asked.names[0]] if len(asked.names) == 1 else page.covering(asked.names)
     values = [v for t in asked.tables(page.near(asked.names, bound)) if (v := asked.value(t)) is not None]
@@ -308,6 +310,7 @@ def check_pages(pages: int, seed: int, shrink: float = 1.0) -> Counter[str]:
         numbers = json.loads(json.dumps(page.view["calculator"]))
         for column in numbers["columns"]:
             column["bound"] *= shrink
+            column["share"] *= shrink
         given.append({"numbers": numbers, "asks": [one.controls for one in each]})
     for page, each, said in zip(made, asked, run_in_node(given), strict=True):
         for one, text in zip(each, said, strict=True):

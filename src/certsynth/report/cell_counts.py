@@ -16,7 +16,8 @@ from certsynth.queries.statistics import share_cells
 MAX_CELLS = 400
 """Cells of a column: the report carries them all. If more hold rows, neighbours are merged."""
 
-_PLACE_DIGITS = 9  # decimals of places in the page, rounded outward
+PLACES = 10**6
+"""Places of numbers are whole multiples of 1/PLACES, rounded outward."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -51,8 +52,8 @@ def count_cells(column: Ordered, offsets: np.ndarray, absent: int, error: float)
     there = np.flatnonzero(counts)
     first, last = (ends[there] - float(column.low) for ends in figures_of_codes(column, cells))
     if not column.whole:
-        unit, length = 10.0**_PLACE_DIGITS, float(column.high) - float(column.low)
-        first, last = np.floor(first / length * unit) / unit, np.ceil(last / length * unit) / unit
+        length = (float(column.high) - float(column.low)) / PLACES
+        first, last = np.floor(first / length) / PLACES, np.ceil(last / length) / PLACES
     starts = np.unique(np.arange(MAX_CELLS) * len(there) // MAX_CELLS) if len(there) else there
     ends = np.append(starts[1:], len(there))[: len(starts)] - 1
     merged = np.add.reduceat(counts[there], starts) if len(there) else counts[:0]

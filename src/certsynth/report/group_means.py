@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from certsynth.answers.basis import Basis
+from certsynth.answers.basis import Basis, raise_bound
 from certsynth.answers.claims import quotient
 from certsynth.answers.lattices import Lattice, off_lattice
 from certsynth.domain import Category, Ordered
@@ -67,7 +67,7 @@ def _means(basis: Basis, lattice: Lattice, labels: Sequence[int], bound: float) 
     sums = _sums(basis, line, group)
     share_error = basis.errors.two
     if not line.missing:
-        share_error = min(share_error, basis.errors.one, bound / float(group.min_label_distance))
+        share_error = min(share_error, basis.errors.one, raise_bound(bound) / float(group.min_label_distance))
     means: list[list[float] | None] = []
     for code in labels:
         if not present[code]:

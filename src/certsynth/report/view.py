@@ -68,7 +68,7 @@ def view(record: Record, schema: Schema, table: Mapping[str, Any]) -> Json:
         "choice": choice_view(record),
         "subsets": _subsets(certificate, schema),
         "columns": {"drawn": columns[:MAX_DRAWN_COLUMNS], "listed": columns[MAX_DRAWN_COLUMNS:]},
-        "calculator": calculator_view(certificate, schema.names, numbers[:MAX_DRAWN_COLUMNS]),
+        "calculator": calculator_view(certificate, schema.names, numbers[:MAX_DRAWN_COLUMNS], basis),
         "calculator_text": words.calculator(len(schema), MAX_DRAWN_COLUMNS),
         "rules_of_thumb": [
             {"statistic": what, "off": off, "example": example} for what, off, example in words.RULES_OF_THUMB
