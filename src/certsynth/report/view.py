@@ -67,12 +67,11 @@ def view(record: Record, schema: Schema, table: Mapping[str, Any]) -> Json:
         "fit": _fit(record.fit),
         "choice": choice_view(record),
         "subsets": _subsets(certificate, schema),
+        "columns_text": words.columns(numerals.confidence(certificate.confidence), shares=says_shares(certificate)),
         "columns": {"drawn": columns[:MAX_DRAWN_COLUMNS], "listed": columns[MAX_DRAWN_COLUMNS:]},
         "calculator": calculator_view(certificate, schema.names, numbers[:MAX_DRAWN_COLUMNS], basis),
         "calculator_text": words.calculator(len(schema), MAX_DRAWN_COLUMNS),
-        "rules_of_thumb": [
-            {"statistic": what, "off": off, "example": example} for what, off, example in words.RULES_OF_THUMB
-        ],
+        "rules_of_thumb": _rules_of_thumb(certificate),
         "rules": words.rules(len(schema.rules)),
         "derived": words.derived(
             [(numerals.text(name), list(map(numerals.text, sources))) for name, sources in schema.sources.items()]
@@ -84,7 +83,9 @@ def view(record: Record, schema: Schema, table: Mapping[str, Any]) -> Json:
             "signature": words.SIGNATURE,
             "answer": words.answer([c.name for c in schema if isinstance(c, Ordered)]),
         },
-        "limits": words.limits(record.privacy, numerals.text(schema.unit, most=200)),
+        "limits": words.limits(
+            record.privacy, numerals.text(schema.unit, most=200), shares=says_shares(certificate)
+        ),
         "made_with": _made_with(record),
     }
 
@@ -143,10 +144,22 @@ def _shares_promise(certificate: CertificateRecord) -> Json | None:
     one = bounds.share_of_one_column
     return {
         "sentence": statistics.promise(bounds, numerals.confidence(certificate.confidence)),
-        "others": statistics.other_figures(bounds),
+        "others": statistics.other_figures(bounds).replace(" %", "%"),
         "number": f"± {statistics.points(one)}" if one < 1 else None,
-        "figures": [{"what": what, "text": text} for what, text in statistics.figures(bounds)],
+        "exactly": words.SHARES_EXACTLY,
+        "figures": [{"what": what, "text": text} for what, text in statistics.figures(bounds)[one < 1 :]],
     }
+
+
+def says_shares(certificate: CertificateRecord) -> bool:
+    """Whether the certificate says something about shares of one column."""
+    return certificate.statistics is not None and certificate.statistics.share_of_one_column < 1
+
+
+def _rules_of_thumb(certificate: CertificateRecord) -> list[Json]:
+    replaced = words.RULES_WITH_SHARES if says_shares(certificate) else {}
+    rules = [(what, *replaced.get(what, (off, example))) for what, off, example in words.RULES_OF_THUMB]
+    return [{"statistic": what, "off": off, "example": example} for what, off, example in rules]
 
 
 def _scaling_text(schema: Schema) -> str:
@@ -201,11 +214,21 @@ def _share_example(schema: Schema, certificate: CertificateRecord, *, complete: 
         )
     if not together or (off >= 1 and (off_apart >= 1 or not off_apart)):
         return ""
+    if together <= _columns_with_shares(certificate):
+        return ""  # the bounds on shares say more
     what = words.categories(together, complete=complete)
     if not near or not off_apart:
         return words.share_example(what, numerals.points(off))
     names = [numerals.text(name) for name in near]
     return words.share_example(what, numerals.points(off_apart), names, numerals.points(off) if off < 1 else None)
+
+
+def _columns_with_shares(certificate: CertificateRecord) -> int:
+    """Return how many columns at once have certified errors of shares."""
+    known = certificate.statistics
+    if known is None or known.share_of_one_column >= 1:
+        return 0
+    return 2 if known.share_of_two_columns is not None and known.share_of_two_columns < 1 else 1
 
 
 def _share_error(
