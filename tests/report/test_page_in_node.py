@@ -191,7 +191,7 @@ def _mean_within(page: Page, rng: Any, i: int, c: Any, j: int, d: Any, numbers: 
     if not isinstance(d, Ordered):
         return None
     k = int(rng.integers(len(numbers[i]["labels"])))
-    figures = page.world.figures[d.name]
+    figures = page.world.figures[d.name] + (d.kind == "ordinal")
     group = _with_label(page, c, numbers[i]["labels"][k]) & ~np.isnan(figures)
     controls = _control("meanWithin", i, label=k, second=j)
     return Asked(
