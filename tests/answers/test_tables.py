@@ -94,6 +94,12 @@ def test_every_value_is_in_one_bin(column, most):
             assert (same.holds({"x": values}) == reader.condition(each.condition).holds({"x": values})).all()
 
 
+def test_a_cell_that_the_group_excludes_is_empty():
+    found = tabulated("histogram(a | a >= 0)")
+    assert [cell.high for _, cell in found.rows[:2]] == [0.0, 0.0]
+    assert all(cell.high > 0 for _, cell in found.rows[2:])
+
+
 def test_labels_of_bins_are_what_people_read():
     def labels(query):
         return [labels[0] for labels, _ in tabulated(query).rows]
@@ -106,6 +112,62 @@ def test_labels_of_bins_are_what_people_read():
     assert labels("histogram(o, 2)") == ["low to middle", "high", None]
     assert labels("table(t)") == ["false", "true", None]
     assert labels("table(c)") == ["x", "y", "z", "other", None]
+
+
+def test_bands_are_the_bins_of_a_column_unless_their_number_is_given():
+    schema = Schema.parse(
+        """
+[[column]]
+name = "age"
+kind = "integer"
+low = 0
+high = 99
+bands = [18, 25, 65]
+
+[[column]]
+name = "income"
+kind = "number"
+low = 0
+high = 1000
+step = 0.5
+bands = [0.5, 100]
+missing = true
+
+[[column]]
+name = "since"
+kind = "date"
+low = 2020-01-01
+high = 2020-12-31
+bands = [2020-07-01]
+
+[[column]]
+name = "grade"
+kind = "ordinal"
+values = ["a", "b", "c", "d"]
+bands = ["c"]
+
+[[column]]
+name = "price"
+kind = "integer"
+low = 0
+high = 1000
+step = 100
+"""
+    )
+    basis = small(schema)
+    for query, expected in {
+        "histogram(age)": ["0 to 17", "18 to 24", "25 to 64", "65 to 99"],
+        "histogram(age, 2)": ["0 to 49", "50 to 99"],
+        "histogram(income)": ["0 to below 0.5", "0.5 to below 100", "100 to 1000", None],
+        "histogram(since)": ["2020-01-01 to 2020-06-30", "2020-07-01 to 2020-12-31"],
+        "histogram(grade)": ["a to b", "c to d"],
+        "histogram(price, 4)": ["0 to 200", "300 to 500", "600 to 800", "900 to 1000"],
+        "histogram(price)": ["0 to 100", "200 to 300", "400 to 500", "600 to 700", "800 to 900", "1000"],
+    }.items():
+        found = tabulated(query, basis)
+        assert [labels[0] for labels, _ in found.rows] == expected
+        assert sum(cell.estimate for _, cell in found.rows) == pytest.approx(1)
+    assert len(tabulated("table(age, since)", basis)) == 8
 
 
 @pytest.mark.parametrize("seed", range(6))

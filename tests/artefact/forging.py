@@ -16,7 +16,7 @@ import numpy as np
 from certsynth import Release
 from certsynth.algorithm.fitting import support_name
 from certsynth.algorithm.recompute import recomputed_direct, stated_settings
-from certsynth.artefact.certificate import certificate_record, fit_record
+from certsynth.artefact.certificate import cells_record, certificate_record, fit_record
 from certsynth.artefact.folder import check_sums, write_folder
 from certsynth.artefact.steps import step_on
 from certsynth.certificate.plug_in import plug_in
@@ -234,7 +234,8 @@ def retold(made: Release, **asked: Any) -> Release:
     } | asked
     plugged = plug_in(made.measurements, made.schema, made.rows, **how)
     confidence = float(settings.confidence)
-    document["certificate"] = to_json(certificate_record(confidence, plugged, direct))
+    cells = cells_record(direct, made.measurements, settings.cell_beta) if direct else None
+    document["certificate"] = to_json(certificate_record(confidence, plugged, direct, cells))
     own = made.schema.measured_part(made.rows)
     if fit := fit_record(diagnose_fit(made.measurements, made.schema.measured, own)):
         document["fit"] = to_json(fit)

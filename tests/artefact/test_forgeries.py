@@ -68,7 +68,8 @@ def with_a_bound_of_nearly_nothing(document: Json) -> None:
 def surer_with_the_same_slack(document: Json) -> None:
     """A confidence of 0.99 in place of 0.95: the failure probabilities add up, the slack stays."""
     certificate = document["certificate"]
-    left = 0.01 - (1 - certificate["plug_in"]["transport"]["confidence"])
+    certificate["cells"].update(confidence=0.999, failure_probability="1/1000")
+    left = 0.01 - (1 - certificate["plug_in"]["transport"]["confidence"]) - 0.001
     certificate["confidence"] = 0.99
     for part in direct_parts(document):
         part["confidence"] = 1 - left
@@ -166,6 +167,14 @@ def forgeries(document: Json) -> Iterator[tuple[str, Forgery]]:
             yield f"no {name}", stating({name: None})
         yield "no statistics", lambda d: d["certificate"].pop("statistics")
         yield "bounds on statistics in another order", in_another_order
+        if "cells" in document["certificate"]:
+            yield "no bounds on cells", lambda d: d["certificate"].pop("cells")
+            yield "more rows in the bounds on cells", counting("fewest_rows", 1_000)
+            yield "fewer rows in the bounds on cells", counting("most_rows", -1)
+            yield (
+                "less room for the noise of cells",
+                lambda d: d["certificate"]["cells"].update(failure_probability="1/100", confidence=0.99),
+            )
     else:
         yield "bounds on statistics that were not measured", lambda d: d["certificate"].update(statistics=MADE_UP)
     if document["certificate"]["single_column"]:
@@ -274,9 +283,12 @@ def trusting(sure: str) -> Forgery:
         certificate = document["certificate"]
         before, now = 1 - Fraction(document["asked"]["confidence"]), 1 - Fraction(sure)
         document["asked"]["confidence"], certificate["confidence"] = sure, float(Fraction(sure))
-        for part in [*direct_parts(document), *certificate["plug_in"].values()]:
+        cells = certificate.get("cells")
+        for part in [*direct_parts(document), *certificate["plug_in"].values(), *([cells] if cells else [])]:
             failing = (1 - Fraction(str(part["confidence"]))) * now / before
             part["confidence"] = float(1 - failing)
+        if cells:
+            cells["failure_probability"] = str(Fraction(cells["failure_probability"]) * now / before)
         old = Fraction(document["recompute"]["plug_in_failure_probability"])
         document["recompute"]["plug_in_failure_probability"] = str(old * now / before)
 
@@ -301,6 +313,13 @@ def stating(bounds: Json) -> Forgery:
     return lambda d: d["certificate"]["statistics"].update(bounds)
 
 
+def counting(key: str, more: int) -> Forgery:
+    def change(document: Json) -> None:
+        document["certificate"]["cells"][key] += more
+
+    return change
+
+
 def in_another_order(document: Json) -> None:
     """The bounds that there are, each under the name of the next one."""
     bounds = document["certificate"]["statistics"]
@@ -311,6 +330,7 @@ def in_another_order(document: Json) -> None:
 def without_direct(document: Json) -> None:
     document["certificate"].update(direct=None, single_column=None)
     document["certificate"].pop("statistics")
+    document["certificate"].pop("cells", None)
     document["asked"]["certificate_share"] = "0"
     document["privacy"]["spent"] = [s for s in document["privacy"]["spent"] if s["on"] != "errors of the rows"]
 

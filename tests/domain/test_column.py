@@ -74,6 +74,74 @@ def test_the_centre_is_the_nearest_value_of_its_cell(reach: int) -> None:
         assert (np.abs(chosen - middle) <= np.abs(values - middle) + 1e-9).all()
 
 
+STEPPED = [
+    Ordered(name="x", kind="integer", low=-500, high=700, step=Fraction(100), missing=True),
+    Ordered(name="x", kind="integer", low=0, high=3 * 2_000, step=Fraction(3), weight=Fraction(1, 3)),
+    Ordered(name="x", kind="number", low=0.0, high=0.97, step=Fraction(1, 100), weight=Fraction(2, 7)),
+    Ordered(name="x", kind="number", low=-0.1, high=19.9, step=Fraction(1, 100), missing=True),
+    Ordered(name="x", kind="number", low=1e9, high=1e9 + 10, step=Fraction(1, 1000)),
+]
+
+
+@pytest.mark.parametrize("column", STEPPED, ids=lambda c: f"{c.kind} {c.low} to {c.high}")
+def test_values_between_steps_are_cleaned_to_the_nearest_step(column: Ordered) -> None:
+    last, low, step = column.last_index, Fraction(repr(column.low)), column.step
+    assert last is not None
+    assert step is not None
+    exist = [low + i * step for i in range(last + 1)]
+    values = [float(x + step * shift) for x in exist for shift in (Fraction(-49, 100), Fraction(0), Fraction(49, 100))]
+    clean = column.clean(np.array(values))
+    many = column.clean(np.array(values * (1 + 8_192 // len(values))))  # by the compiled loop
+    np.testing.assert_array_equal(clean, many[: len(values)])
+    np.testing.assert_array_equal(column.index(clean), np.repeat(np.arange(last + 1), 3))
+    written = column.decode(clean)
+    assert written.data.tolist() == [float(x) for x in exist for _ in range(3)]
+    np.testing.assert_array_equal(column.clean(written), clean)
+
+
+@pytest.mark.parametrize("column", STEPPED, ids=lambda c: f"{c.kind} {c.low} to {c.high}")
+def test_cells_and_lattices_of_steps_hold_values_that_exist(column: Ordered) -> None:
+    last = column.last_index
+    assert last is not None
+    values = column.at_index(np.arange(last + 1))
+    for k in (1, 2, 3, 10, 64, 130, 1_000):
+        cells = column.cells(k)
+        codes = column.to_cells(values, cells)
+        assert set(codes) == set(range(len(cells.places)))
+        assert (np.diff(codes) >= 0).all()
+        np.testing.assert_array_equal(column.to_cells(column.centres(cells), cells), np.arange(cells.size))
+        assert set(column.centres(cells)[: len(cells.places)]) <= set(values)
+        for native in (True, False):
+            lattice = column.lattice(k, native=native)
+            assert set(column.on_lattice(lattice)[: len(lattice.places)]) <= set(values)
+            points, away = column.to_lattice(values, lattice)
+            assert (np.diff(points) >= 0).all()
+            exact = np.arange(last + 1) / last * float(column.weight) - lattice.places[points] / lattice.steps
+            np.testing.assert_allclose(away, np.abs(exact), atol=1e-12)
+            assert away.max() <= float(column.covering_radius(lattice)) + 1e-12
+            if lattice.size > last:
+                assert (away == 0).all() == (not column.covering_radius(lattice))
+
+
+@pytest.mark.parametrize("weight", [Fraction(1), Fraction(2, 7)])
+@pytest.mark.parametrize("last", [9, 1_024, 1_025, 9_910, 100_000])
+def test_special_values_are_measured_alone_and_no_cell_straddles_a_band(last: int, weight: Fraction) -> None:
+    special, bands = (0.0, float(last // 3), float(last)), (float(last // 2), float(last // 3 + 1))
+    column = Ordered(name="x", high=last, weight=weight, missing=True, special=special, bands=tuple(sorted(bands)))
+    cells, values = column.points(), np.arange(last + 1.0)
+    codes = column.to_cells(values, cells)
+    assert (np.diff(codes) >= 0).all()
+    assert set(codes) == set(range(len(cells.places)))
+    for value in special:
+        assert values[codes == codes[int(value)]].tolist() == [value]
+        assert column.centres(cells)[codes[int(value)]] == value
+    for band in bands:
+        assert codes[int(band)] > codes[int(band) - 1]
+    plain = Ordered(name="x", high=last, weight=weight, missing=True)
+    assert cells.size <= plain.detail().size + 2 * len(special) + len(bands)
+    assert discretisation(column, cells) <= discretisation(plain, plain.points())
+
+
 def test_distance_from_the_centre_agrees_with_the_definition() -> None:
     for column in (
         integers(7, missing=True),

@@ -128,6 +128,22 @@ def test_an_expression_is_rounded_and_clipped_as_private_values_are():
     assert derive(Schema.parse(HOURS + number), hours=[1, 5]) == {"year": [0.0, 0.25]}
 
 
+def test_an_expression_gives_the_nearest_step():
+    tens = year("1.3 * hours", "integer", "low = 0\nhigh = 100\nstep = 10\n")
+    assert derive(Schema.parse(HOURS + tens), hours=[0, 3, 4, 99]) == {"year": [0, 0, 10, 100]}
+    cents = year("0.123 * hours", "number", "low = 0\nhigh = 10\nstep = 0.05\n")
+    assert derive(Schema.parse(HOURS + cents), hours=[1, 2, 3, 99]) == {"year": [0.1, 0.25, 0.35, 10.0]}
+
+
+def test_a_map_lists_steps():
+    steps = HOURS.replace("high = 99", "high = 20\nstep = 10")
+    entry = 'derived = {{ from = "hours", map = {{ 0 = "goods", 10 = "goods", {} = "services" }} }}\n'
+    schema = Schema.parse(steps + GROUP + entry.format(20))
+    assert derive(schema, hours=[0, 20]) == {"group": ["goods", "services"]}
+    with pytest.raises(SchemaError, match="'15', which is not a value of 'hours'"):
+        Schema.parse(steps + GROUP + entry.format(15))
+
+
 def test_an_expression_of_several_columns_is_missing_where_one_is():
     more = HOURS.replace('"hours"', '"more"') + "missing = true\n"
     schema = Schema.parse(HOURS + more + year("hours + more", more="low = 0\nhigh = 198\nmissing = true\n"))

@@ -5,16 +5,18 @@ from __future__ import annotations
 import datetime
 import json
 import os
+from dataclasses import replace
 from fractions import Fraction
 from pathlib import Path
 
+import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from certsynth.domain import Category, Column, Ordered, Schema
 from certsynth.domain.labels import MAX_TEXT_CHARACTERS, MAX_TREE_CODES, MAX_TREE_DEPTH, MAX_VALUES
-from certsynth.domain.schema import KINDS, MAX_BYTES, MAX_COLUMNS
+from certsynth.domain.schema import KINDS, MAX_BYTES, MAX_COLUMNS, MAX_CUT_VALUES
 from certsynth.errors import SchemaError
 from work import calls_made
 
@@ -49,6 +51,31 @@ def distances(draw: st.DrawFn, count: int) -> tuple[tuple[Fraction, ...], ...]:
 
 
 @st.composite
+def stepped(draw: st.DrawFn, name: str, missing: bool, weight: Fraction, kind: str) -> Ordered:
+    """A column with a step, of up to six decimals."""
+    scale = 10 ** draw(st.integers(0, 6)) if kind == "number" else 1
+    low, step, last = draw(st.integers(-(10**6), 10**6)), draw(st.integers(2, 10**4)), draw(st.integers(1, 10**4))
+    ends: list[int | float] = [low, low + step * last]
+    if kind == "number":
+        ends = [end / scale for end in ends]
+    column = Ordered(
+        name=name, missing=missing, weight=weight, kind=kind, low=ends[0], high=ends[1], step=Fraction(step, scale)
+    )
+    return draw(cut(column))
+
+
+@st.composite
+def cut(draw: st.DrawFn, column: Ordered) -> Ordered:
+    """The column with special values and bands."""
+    last = column.last_index
+    assert last is not None
+    special = draw(st.sets(st.integers(0, last), max_size=3))
+    bands = draw(st.sets(st.integers(1, last), max_size=3)) if last else set()
+    at = [tuple(column.at_index(np.array(sorted(each), dtype=np.int64)).tolist()) for each in (special, bands)]
+    return replace(column, special=at[0], bands=at[1])
+
+
+@st.composite
 def columns(draw: st.DrawFn) -> Column:
     name, missing, weight = draw(safe.filter(bool)), draw(st.booleans()), draw(st.just(Fraction(1)) | weights)
     kind = draw(st.sampled_from(KINDS))
@@ -71,14 +98,18 @@ def columns(draw: st.DrawFn) -> Column:
     if kind == "ordinal":
         values = draw(labels)
         high = len(values) - 1
-        return Ordered(name=name, missing=missing, weight=weight, kind="ordinal", low=0, high=high, values=values)
+        column = Ordered(name=name, missing=missing, weight=weight, kind="ordinal", low=0, high=high, values=values)
+        return draw(cut(column))
     bound: st.SearchStrategy[int | float] = {
         "integer": st.integers(-(2**39), 2**39),
         "number": st.floats(-1e300, 1e300),
         "date": st.dates().map(lambda day: day.toordinal() - EPOCH),
     }[kind]
+    if kind in ("integer", "number") and draw(st.booleans()):
+        return draw(stepped(name, missing, weight, kind))
     low, high = sorted(draw(st.tuples(bound, bound).filter(lambda ends: ends[0] != ends[1])))
-    return Ordered(name=name, missing=missing, weight=weight, kind=kind, low=low, high=high)
+    column = Ordered(name=name, missing=missing, weight=weight, kind=kind, low=low, high=high)
+    return draw(cut(column)) if kind == "date" and column.reach <= MAX_CUT_VALUES else column
 
 
 @settings(max_examples=200)
@@ -167,6 +198,89 @@ REFUSED = {
         "low must be below high",
     ),
     "low equal to high": (column('kind = "number"\nlow = 1.0\nhigh = 1'), "column 'age'", "code book"),
+    "a step that misses high": (
+        column('kind = "number"\nlow = 0\nhigh = 1\nstep = 0.3'),
+        "column 'age'",
+        "set it to 0.9 or 1.2",
+    ),
+    "half a step": (column('kind = "integer"\nlow = 0\nhigh = 9\nstep = 0.5'), "column 'age'", "like 100"),
+    "a step of 0": (column('kind = "number"\nlow = 0\nhigh = 9\nstep = 0'), "column 'age'", "above 0, like 0.01"),
+    "a step below 0": (column('kind = "integer"\nlow = 0\nhigh = 9\nstep = -3'), "column 'age'", "at least 1"),
+    "a step as text": (column('kind = "number"\nlow = 0\nhigh = 9\nstep = "1"'), "column 'age'", "a number above 0"),
+    "a step of no number": (column('kind = "number"\nlow = 0\nhigh = 9\nstep = nan'), "column 'age'", "above 0"),
+    "a step beyond high": (column('kind = "integer"\nlow = 0\nhigh = 9\nstep = 10'), "column 'age'", "a smaller one"),
+    "too small a step": (
+        column('kind = "number"\nlow = 0\nhigh = 1\nstep = 1e-13'),
+        "column 'age'",
+        "choose a larger step",
+    ),
+    "too many digits": (
+        column('kind = "number"\nlow = 100000000000.1\nhigh = 100000000000.5\nstep = 0.0001'),
+        "column 'age'",
+        "leave out step",
+    ),
+    "a step between days": (
+        column('kind = "date"\nlow = 2020-01-01\nhigh = 2020-02-01\nstep = 7'),
+        "column 'age'",
+        "has no entry 'step'",
+    ),
+    "special values of an interval": (
+        column('kind = "number"\nlow = 0\nhigh = 9\nspecial = [0]'),
+        "column 'age'",
+        "add a step",
+    ),
+    "special values of too many": (
+        column('kind = "integer"\nlow = 0\nhigh = 1_000_000\nspecial = [0]'),
+        "column 'age'",
+        "at most 100,000 values between low and high; choose a step",
+    ),
+    "a special value between steps": (
+        column('kind = "number"\nlow = 0\nhigh = 9\nstep = 0.5\nspecial = [0.7]'),
+        "column 'age'",
+        "special lists something that is not a value",
+    ),
+    "a special value beyond high": (
+        column('kind = "integer"\nlow = 0\nhigh = 9\nspecial = [10]'),
+        "column 'age'",
+        "not a value of the column",
+    ),
+    "a special value twice": (
+        column('kind = "integer"\nlow = 0\nhigh = 9\nspecial = [3, 3]'),
+        "column 'age'",
+        "twice",
+    ),
+    "a special value alone": (column('kind = "integer"\nlow = 0\nhigh = 9\nspecial = 3'), "column 'age'", "a list of"),
+    "a special truth": (column('kind = "integer"\nlow = 0\nhigh = 9\nspecial = [true]'), "column 'age'", "of numbers"),
+    "special values of labels": (
+        column('kind = "category"\nvalues = ["a"]\nspecial = ["a"]'),
+        "column 'age'",
+        "has no entry 'special'",
+    ),
+    "a band from the lowest value on": (
+        column('kind = "integer"\nlow = 0\nhigh = 9\nbands = [0, 5]'),
+        "column 'age'",
+        "remove the lowest value",
+    ),
+    "a band of no label": (
+        column('kind = "ordinal"\nvalues = ["a", "b"]\nbands = ["c"]'),
+        "column 'age'",
+        "bands lists something that is not a value",
+    ),
+    "a band that is no day": (
+        column('kind = "date"\nlow = 2020-01-01\nhigh = 2020-02-01\nbands = ["soon"]'),
+        "column 'age'",
+        "bands must be a date such as",
+    ),
+    "a band of a number in quotes": (
+        column('kind = "ordinal"\nvalues = ["1", "2"]\nbands = [2]'),
+        "column 'age'",
+        "labels in quotes",
+    ),
+    "too many bands": (
+        column(f'kind = "integer"\nlow = 0\nhigh = 99\nbands = {list(range(1, 90))}'),
+        "column 'age'",
+        "at most 64",
+    ),
     "missing low": (column('kind = "integer"\nhigh = 3'), "column 'age'", "needs low"),
     "missing high": (column('kind = "date"\nlow = 2020-01-01'), "column 'age'", "needs high"),
     "bool as bound": (
@@ -219,12 +333,12 @@ REFUSED = {
     "unknown entry": (
         column(INTEGER + "\nmax = 3"),
         "column 'age'",
-        "no entry 'max'; it may have derived, high, low, missing",
+        "no entry 'max'; it may have bands, derived, high, low, missing",
     ),
     "values of an integer": (
         column(INTEGER + '\nvalues = ["a"]'),
         "column 'age'",
-        "it may have derived, high, low, missing",
+        "it may have bands, derived, high, low, missing",
     ),
     "missing that is a word": (
         column(INTEGER + '\nmissing = "yes"'),

@@ -11,7 +11,6 @@ import pytest
 
 from certsynth.algorithm.certify import direct_bounds
 from certsynth.algorithm.layers import LayerSpec, measure_layers
-from certsynth.algorithm.settings import DIRECT_BETA
 from certsynth.algorithm.task import Task
 from certsynth.domain import Category, Ordered, Schema
 from certsynth.mechanisms import (
@@ -165,7 +164,7 @@ def test_slack_is_what_a_direct_certificate_adds(asked: dict[str, Any]) -> None:
         in_memory(made.table),
         lambda: [made.rows],
         budget=settings.privacy.budget.share(settings.certificate_share),
-        beta=settings.beta * DIRECT_BETA,
+        beta=settings.direct_beta(alone=not settings.plug_in),
         neighbours=settings.neighbours,
         two_sided=False,
         counted=counted,

@@ -6,6 +6,7 @@ import functools
 from collections import Counter
 from collections.abc import Callable
 from dataclasses import replace
+from fractions import Fraction
 from typing import Any
 
 import numpy as np
@@ -222,3 +223,19 @@ def test_work_grows_no_faster_than_the_rows() -> None:
         calls.append(calls_made(functools.partial(repair_rows, schema, table, np.random.default_rng(0))))
     assert calls[1] < 10 * calls[0]
     assert calls[1] < 15 * 30_000
+
+
+def test_repaired_values_are_steps_of_the_column() -> None:
+    columns = (
+        Ordered("price", kind="number", low=0.0, high=9.99, step=Fraction(1, 100)),
+        Ordered("income", kind="integer", low=0, high=5_000, step=Fraction(50)),
+    )
+    rules = (Rule(require="price >= 0.333"), Rule(impossible="income > 120 and income < 260"))
+    schema = Schema(columns, rules=rules)
+    rng = np.random.default_rng(5)
+    clean = [c.clean(rng.uniform(c.low, c.high / 10, 400)) for c in columns]
+    table = repair_rows(schema, decoded_table(schema, clean), rng)
+    assert table["price"].min() == 0.34
+    assert not set(table["income"].tolist()) & {150, 200, 250}
+    for column in columns:
+        assert (column.decode(column.clean(table[column.name])) == table[column.name]).all()

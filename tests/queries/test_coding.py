@@ -20,7 +20,7 @@ WEIGHTS = st.fractions(Fraction(1, 50), 1, max_denominator=1000)
 
 @st.composite
 def columns(draw: st.DrawFn) -> Column:
-    kind = draw(st.sampled_from(["integer", "long", "number", "category", "metric"]))
+    kind = draw(st.sampled_from(["integer", "long", "number", "stepped", "cents", "category", "metric"]))
     common = {"name": "x", "missing": draw(st.booleans()), "weight": draw(WEIGHTS | st.just(Fraction(1)))}
     if kind == "category":
         values = tuple(map(str, range(draw(st.integers(1, 300)))))
@@ -33,6 +33,13 @@ def columns(draw: st.DrawFn) -> Column:
     if kind == "number":
         low = draw(st.floats(-1e9, 1e9))
         return Ordered(**common, kind="number", low=low, high=low + draw(st.floats(1e-3, 1e9)))
+    if kind == "stepped":
+        low, step, last = draw(st.integers(-(10**6), 10**6)), draw(st.integers(2, 1_000)), draw(st.integers(1, 10**5))
+        return Ordered(**common, low=low, high=low + step * last, step=Fraction(step))
+    if kind == "cents":
+        low, step, last = draw(st.integers(-(10**6), 10**6)), draw(st.integers(1, 99)), draw(st.integers(1, 10**5))
+        ends = {"low": low / 100, "high": (low + step * last) / 100}
+        return Ordered(**common, kind="number", **ends, step=Fraction(step, 100))
     low = draw(st.integers(-(2**40), 2**40))
     return Ordered(**common, low=low, high=low + draw(st.integers(0, 200) if kind == "integer" else _LONG))
 
@@ -68,6 +75,8 @@ def values_of(column: Column, cells: Cells, rng: np.random.Generator, rows: int)
     else:
         some = np.minimum(np.floor(some + rng.integers(0, 2, rows)), reach)
     some[:4] = [0.0, reach, reach, 0.0]
+    if column.step is not None:
+        some = column.at_index(column.index(some))
     some[rng.random(rows) < 0.1] = np.nan
     return some
 
@@ -76,10 +85,11 @@ def values_of(column: Column, cells: Cells, rng: np.random.Generator, rows: int)
 @given(data=st.data(), seed=st.integers(0, 2**32 - 1))
 def test_codes_are_those_of_the_columns_own_methods(data: st.DataObject, seed: int) -> None:
     column = data.draw(columns())
-    cells = data.draw(cells_of(column))
+    drawn = data.draw(cells_of(column))
     rng = np.random.default_rng(seed)
-    clean = values_of(column, cells, rng, MIN_PREPARED_ROWS + int(rng.integers(0, 5)))
-    for rule in [in_cells] if isinstance(cells, Groups) else [in_cells, on_lattice]:
+    clean = values_of(column, drawn, rng, MIN_PREPARED_ROWS + int(rng.integers(0, 5)))
+    for rule in [in_cells] if isinstance(drawn, Groups) else [in_cells, on_lattice]:
+        cells = drawn
         if rule is in_cells and not isinstance(cells, Groups) and len(cells.places):
             cells = column.cells(min(cells.steps, 4096))  # a lattice is no cells
         far = 2**20

@@ -57,6 +57,29 @@ def random_case(rng: np.random.Generator, points: int) -> tuple[list[int], list[
     return places.tolist(), mass.tolist()
 
 
+def test_runs_begin_where_they_must() -> None:
+    rng = np.random.default_rng(8)
+    for _ in range(60):
+        places, mass = random_case(rng, 8)
+        groups, begins = int(rng.integers(1, 7)), rng.random(8) < 0.25
+        begins[0] = False
+        starts = tuple(best_groups(np.array(places), np.array(mass, float), groups, begins=begins).tolist())
+        forced = set(np.flatnonzero(begins).tolist())
+        most = max(groups, 1 + len(forced))
+        assert forced <= set(starts)
+        assert len(starts) <= most
+        allowed = (each for each in partitions(8, most) if forced <= set(each))
+        whole = floored(mass)
+        assert cost(places, whole, starts) == min(cost(places, whole, each) for each in allowed)
+
+
+def test_runs_of_very_many_points_begin_where_they_must() -> None:
+    begins = np.zeros(MAX_EXACT_POINTS + 1, bool)
+    begins[[5, 700]] = True
+    starts = best_groups(np.arange(len(begins)), np.ones(len(begins)), 4, begins=begins)
+    assert {0, 5, 700} <= set(starts.tolist())
+
+
 @pytest.mark.parametrize("points", range(1, 11))
 def test_no_partition_into_runs_is_better(points: int) -> None:
     rng = np.random.default_rng(points)

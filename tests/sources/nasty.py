@@ -10,6 +10,7 @@ import datetime
 import math
 from collections.abc import Callable
 from decimal import Decimal
+from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
@@ -105,6 +106,9 @@ def columns(name: str) -> list[Column]:
             Category(name=name, missing=missing, values=("12345678901234567890", "", "true"), other=True),
             Category(name=name, missing=missing, kind="boolean", values=("false", "true")),
         )
+    ] + [
+        Ordered(name=name, kind="integer", low=-3, high=39, step=Fraction(7)),
+        Ordered(name=name, missing=True, kind="number", low=-0.5, high=2.5, step=Fraction(1, 10)),
     ]
 
 

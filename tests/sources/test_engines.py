@@ -125,6 +125,9 @@ LINES = [
     Ordered(name="x", kind="integer", low=0, high=10**12),
     Ordered(name="x", kind="integer", low=7, high=250),
     Ordered(name="x", kind="integer", low=3, high=4, weight=Fraction(1, 100)),
+    Ordered(name="x", kind="integer", low=-100, high=4_900, step=Fraction(100), missing=True, weight=Fraction(2, 7)),
+    Ordered(name="x", kind="number", low=-0.3, high=49.7, step=Fraction(1, 100), weight=Fraction(1, 3)),
+    Ordered(name="x", kind="number", low=0.0, high=7.5, step=Fraction(3, 100)),
 ]
 
 

@@ -18,6 +18,7 @@ from certsynth.algorithm.request import DEFAULT_CONFIDENCE, checked_budget, chec
 from certsynth.algorithm.sizes import allowed_memory, check_lattice
 from certsynth.artefact.certificate import statistics_record
 from certsynth.base.progress import Progress, silent
+from certsynth.certificate.bands import band_errors
 from certsynth.certificate.coverage import statistic_queries
 from certsynth.certificate.direct import (
     Direct,
@@ -207,7 +208,7 @@ def direct_bounds(
         beta=beta,
         neighbours=neighbours,
         single=single,
-        statistics=statistics.losses,
+        statistics=statistics.losses | band_errors(fine.schema, fine.marginals.subsets, private, table),
         per_subset=per_subset,
         two_sided=two_sided,
         counted=counted,

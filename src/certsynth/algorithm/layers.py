@@ -10,7 +10,7 @@ import numpy as np
 
 from certsynth.algorithm.settings import CellKind
 from certsynth.base.arrays import Floats, Ints, sum_by_group
-from certsynth.domain import Category, Cells, Column, Groups, Schema
+from certsynth.domain import Category, Cells, Column, Groups, Ordered, Schema
 from certsynth.mechanisms import Budget, FullMeasurement, Neighbours, Sensitivity, Strategy, measure
 from certsynth.mechanisms.samplers import Noise, calibrated_scale, standard_deviation
 from certsynth.projection.margins import project_running_sums
@@ -130,21 +130,27 @@ def noise_costs(cells: Sequence[Cells], subsets: Sequence[Subset]) -> Floats:
 
 
 def lattice_points(schema: Schema, steps: int | None) -> tuple[Groups, ...]:
-    """Cells of one lattice point each: at full detail, or with `steps` points to the unit length."""
-    lattices = [column.detail() if steps is None else column.lattice(steps) for column in schema]
-    return tuple(Groups.of(lattice, np.arange(len(lattice.places))) for lattice in lattices)
+    """The finest cells: at full detail, or lattices with `steps` points to the unit length."""
+    if steps is None:
+        return tuple(column.points() for column in schema)
+    return tuple(Groups.of(column.lattice(steps), None) for column in schema)
 
 
 def group_cells(column: Column, points: Cells, known: Cells, counts: Floats, most: int) -> Groups:
     """Merge `known` groups into at most `most`, on the line or of labels, so that little detail is lost.
 
-    `counts` are the noisy counts of `points`.
+    `counts` are the noisy counts of `points`. Groups begin wherever the schema says so (`Ordered.cuts`): there are more
+    than `most` if it names that many borders.
     """
+    assert isinstance(points, Groups)
     assert isinstance(known, Groups)
     line, starts = len(points.places), known.starts
     if line:
-        mass = np.add.reduceat(project_running_sums(counts[:line], float(counts[:line].sum())), starts)
-        starts = starts[best_groups(known.places, mass, most)]
+        mass = np.add.reduceat(
+            project_running_sums(counts[:line], float(counts[:line].sum())), np.searchsorted(points.starts, starts)
+        )
+        cuts = column.cuts if isinstance(column, Ordered) else np.empty(0, np.int64)
+        starts = starts[best_groups(known.places, mass, most, begins=np.isin(starts, cuts))]
     if not isinstance(column, Category):
         return Groups.of(known.lattice, starts, known.group_of_label, known.representatives)
     labels = int(np.searchsorted(known.representatives, len(column.values if column.label_metric else column.labels)))

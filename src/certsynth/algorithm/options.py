@@ -149,8 +149,8 @@ class MethodOptions(TypedDict, total=False):
     certificate_share: Annotated[
         Number | None,
         Option(
-            "Share of the budget for the direct certificate, which measures the result: chosen by the plan, 0.05 for "
-            "many rows and up to 0.3 for few; 0 for none.",
+            "Share of the budget for the direct certificate, which measures the result: chosen by the plan, 0.09 for "
+            "many rows and up to 0.4 for few; 0 for none.",
             PROMISED,
             check=Share(Fraction(0), "0.05"),
             metavar="SHARE",

@@ -176,7 +176,7 @@ def _allowed(column: Column, values: Values, back: Values) -> bool:
     if not np.array_equal(missing, np.ma.getmaskarray(back)):
         return False
     present = values.data[~missing]
-    if isinstance(column, Ordered) and column.kind == "number":  # the last bit may change on the way
+    if isinstance(column, Ordered) and column.last_index is None:  # the last bit may change on the way
         return bool(((present >= column.low) & (present <= column.high)).all())
     return bool((present == back.data[~missing]).all())
 
@@ -215,8 +215,22 @@ def _as_said(made: Measurement, said: LayerRecord, schema: Schema) -> bool:
     if len(groups) < len(cells):
         return False
     if kind == "points":
-        return all(c.size == c.lattice.size for c in groups)
-    return kind == "groups" and most is not None and all(len(c.starts) <= most for c in groups)
+        return all(_has_points(own, column, most) for own, column in zip(groups, schema, strict=True))
+    return (
+        kind == "groups"
+        and most is not None
+        and all(len(own.starts) <= max(most, _min_groups(column)) for own, column in zip(groups, schema, strict=True))
+    )
+
+
+def _has_points(cells: Groups, column: Column, resolution: int | None) -> bool:
+    """Whether cells are the finest that a release measures, at full detail or on a lattice."""
+    return _same(cells, column.points()) if resolution is None else cells.size == cells.lattice.size
+
+
+def _min_groups(column: Column) -> int:
+    """The least number of groups on the line that the schema allows."""
+    return 1 + len(column.cuts) if isinstance(column, Ordered) else 1
 
 
 def _same(first: Cells, second: Cells) -> bool:

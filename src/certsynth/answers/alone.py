@@ -22,7 +22,6 @@ SHARE_1, SHARE_2, GROUP_TOTAL, MOMENT = "share_of_one_column", "share_of_two_col
 
 NUMBERS = (LOSS, LOSS_OF_ONE_COLUMN, SHARE_1, SHARE_2, GROUP_TOTAL, MOMENT)
 
-_SPREADS = ("variance", "sd", "covariance", "correlation")
 _CONDITIONS = ("fraction", "count")
 _SHARES = (*_CONDITIONS, "cdf", "table", "histogram")
 
@@ -59,22 +58,23 @@ def numbers_for_function(basis: Basis, columns: Iterable[str]) -> frozenset[str]
 
 
 def _wanted(basis: Basis, query: Query, *, pair: bool, grouped: bool, missing: bool) -> set[str]:
-    shares = {SHARE_1, SHARE_2} if pair else {SHARE_1}
-    if query.statistic in _SHARES and _are_labels(basis, (*query.arguments, query.group)):
-        return {LOSS} if pair else {LOSS_OF_ONE_COLUMN}  # a share of labels is a smooth statistic
+    loss = {LOSS} if pair else {LOSS_OF_ONE_COLUMN}  # a share of labels is a smooth statistic
+    one = {LOSS_OF_ONE_COLUMN} if grouped and _are_labels(basis, (query.group,)) else {SHARE_1}
+    shares = one | {SHARE_2} if pair else {SHARE_1}
     if query.statistic in _SHARES:
+        if _are_labels(basis, (*query.arguments, query.group)):
+            return loss
         return shares if grouped or not pair else {SHARE_2}
-    if query.statistic in _SPREADS and grouped:
-        return {*NUMBERS}  # those of the group's share, of its means and of its deviations
-    smooth = {LOSS} if grouped and _are_labels(basis, (query.group,)) else set()
     if query.statistic in ("mean", "sum"):
         if _are_labels(basis, query.arguments):
-            return {LOSS} if pair else {LOSS_OF_ONE_COLUMN}
+            return loss
         if grouped:
-            return smooth | ({SHARE_1, GROUP_TOTAL} if pair else {SHARE_1})
+            return one | {GROUP_TOTAL} if pair else {SHARE_1}
         return {LOSS_OF_ONE_COLUMN, MOMENT} | ({SHARE_1} if missing else set())
     if query.statistic in ("quantile", "median"):
-        return smooth | shares
+        return shares
+    if grouped:
+        return {*NUMBERS}  # those of the group's share, of its means and of its deviations
     return {MOMENT} | (shares if missing else set())
 
 

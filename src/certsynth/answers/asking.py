@@ -26,7 +26,8 @@ class _Found:
     """An interval, its unit and its possible range [least, most].
 
     `column` is set if the values are converted to its dates, labels or whole numbers; `counted` if they are whole.
-    `nothing` says why the interval is the whole range, if the evaluation knows a reason.
+    `nothing` says why the interval is the whole range, if the evaluation knows a reason. `widened`: the interval allows
+    for rounding errors already.
     """
 
     interval: Interval
@@ -38,6 +39,7 @@ class _Found:
     column: Ordered | None = None
     counted: bool = False
     nothing: str = ""
+    widened: bool = False
 
 
 def evaluate(basis: Basis, query: Query) -> _Found:
@@ -89,10 +91,18 @@ def answer_function(
     return Answer(query, estimate, low, high, basis.confidence, how, "number", bound)
 
 
+def widened(found: _Found) -> tuple[float, float]:
+    """Both ends, widened by rounding errors. A share that is 0 in all tables stays 0: sums of nothing have no error."""
+    _, low, high = found.interval
+    if found.widened:
+        return low, high
+    low, widened_high = outward(low, high, least=found.least, most=found.most)
+    return low, 0.0 if found.unit == "share" and high == 0.0 else widened_high
+
+
 def _in_units(found: _Found) -> tuple[Value, Value, Value]:
     """Convert estimate, low and high to the units of the answer, rounding the interval outward."""
-    estimate, low, high = found.interval
-    low, high = outward(low, high, least=found.least, most=found.most)
+    estimate, (low, high) = found.interval[0], widened(found)
     if found.counted:
         first, last = math.ceil(low - 1e-6), math.floor(high + 1e-6)
         return min(max(round(estimate), first), last), first, last

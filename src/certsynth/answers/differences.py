@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import replace
 
-from certsynth.answers.answer import outward
-from certsynth.answers.asking import _Found, evaluate, evaluate_share
+from certsynth.answers.asking import _Found, evaluate, evaluate_share, widened
 from certsynth.answers.basis import Basis
 from certsynth.answers.nearness import Rest
 from certsynth.answers.queries import Difference, Query
@@ -40,20 +40,25 @@ def evaluate_difference(basis: Basis, difference: Difference) -> _Found:
 
 def _subtract(first: _Found, second: _Found) -> _Found:
     """First minus second, by interval arithmetic; ends are widened by the rounding errors of both."""
-    low_1, high_1 = outward(*first.interval[1:], least=first.least, most=first.most)
-    low_2, high_2 = outward(*second.interval[1:], least=second.least, most=second.most)
+    (low_1, high_1), (low_2, high_2) = widened(first), widened(second)
     how = (
         f"the ends of both intervals, subtracted; each is {first.how}"
         if first.how == second.how
         else f"the ends of both intervals, subtracted; the first is {first.how}; the second is {second.how}"
     )
+    low, high = low_1 - high_2, high_1 - low_2
     return _Found(
-        (first.interval[0] - second.interval[0], low_1 - high_2, high_1 - low_2),
+        (
+            first.interval[0] - second.interval[0],
+            low and math.nextafter(low, -math.inf),  # a difference of floats is 0 only if they are equal
+            high and math.nextafter(high, math.inf),
+        ),
         max(first.bound, second.bound),
         how,
         first.unit,
         first.least - second.most,
         first.most - second.least,
+        widened=True,
     )
 
 

@@ -11,6 +11,7 @@ from certsynth.answers.claims import Claim, conditional, intersect
 from certsynth.answers.kernels import largest_mean, largest_share, merge_rows
 from certsynth.answers.lattices import codes_of_cells, inner_and_outer
 from certsynth.answers.nearness import Boxes, Rest
+from certsynth.base.arrays import Floats
 from certsynth.domain.condition import And, Condition
 from certsynth.errors import InputError
 
@@ -30,7 +31,7 @@ def share(basis: Basis, condition: Condition) -> tuple[float, Claim]:
     claims = [_by_distance(basis, condition)]
     boxes = basis.boxes(condition)
     if boxes is not None and boxes.names:
-        claims += [*_by_boxes(basis, boxes), *_by_noisy_counts(basis, boxes)]
+        claims += [*_by_boxes(basis, boxes), *_by_bands(basis, boxes), *_by_noisy_counts(basis, boxes)]
         for name in boxes.names if len(boxes.names) > 1 else ():
             claims += _by_larger_sets(basis, boxes, name)
     return float(np.mean(condition.holds(basis.rows) > 0)), intersect(claims)
@@ -60,6 +61,19 @@ def _by_boxes(basis: Basis, boxes: Boxes) -> list[Claim]:
     columns = len(lattice.columns)
     bound = basis.errors.one if columns == 1 else basis.errors.two
     return [Claim(low, high, bound, CERTIFIED[columns]).cut(0.0, 1.0)]
+
+
+def _by_bands(basis: Basis, boxes: Boxes) -> list[Claim]:
+    """The same for bands, whose certified error is smaller."""
+    found = basis.band_lattice(*sorted(boxes.names, key=basis.schema.names.index))
+    if found is None:
+        return []
+    lattice, errors = found
+    inner, outer = lattice.inner_and_outer(boxes)
+    low = lattice.share(inner) - error(lattice, inner, errors)
+    high = lattice.share(outer) + error(lattice, outer, errors)
+    how = "the synthetic share plus and minus the certified error of shares of bands"
+    return [Claim(low, high, min(errors.one, errors.two), how).cut(0.0, 1.0)]
 
 
 def _by_noisy_counts(basis: Basis, boxes: Boxes) -> list[Claim]:
@@ -94,8 +108,14 @@ def share_within(basis: Basis, condition: Condition, group: Condition) -> tuple[
     bound, rows = basis.bound(both.columns), basis.distinct(both.columns)
     distances = [rows.nearness.satisfied(both), rows.nearness.satisfied(other), rows.nearness.rest(group)]
     (to_both, to_other, away), weights = merge_rows(*distances, shares=rows.shares)
-    high = largest_mean(lifts.indicator(to_both, to_other), away, weights, bound, low=0.0, high=1.0)
-    low = 1.0 - largest_mean(lifts.indicator(to_other, to_both), away, weights, bound, low=0.0, high=1.0)
+
+    def largest(to: Floats, elsewhere: Floats) -> float:
+        """The largest share of the group's rows there; 0 if no row can be there."""
+        if np.isinf(to).all():
+            return 0.0
+        return largest_mean(lifts.indicator(to, elsewhere), away, weights, bound, low=0.0, high=1.0)
+
+    high, low = largest(to_both, to_other), 1.0 - largest(to_other, to_both)
     claims = [Claim(max(low, 0.0), min(high, 1.0), bound, f"{WITHIN_DISTANCE} of the group")]
     if basis.certificate.statistics is not None or basis.noisy.tables:
         parts = [share(basis, each)[1] for each in (both, other, group)]

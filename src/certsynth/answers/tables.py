@@ -8,6 +8,8 @@ from dataclasses import dataclass
 from itertools import pairwise, product
 from math import prod
 
+import numpy as np
+
 from certsynth.answers.answer import day
 from certsynth.answers.asking import evaluate, to_answer
 from certsynth.answers.basis import Basis
@@ -104,18 +106,34 @@ def _check_size(cells: int, columns: Sequence[Column]) -> None:
 
 def bins_of(column: Column, most: int | None) -> list[Bin]:
     """Disjoint sets that hold all values of a column: its labels, or at most `most` ranges of equal width, by default
-    DEFAULT_BINS. A missing value is a set of its own."""
+    its bands, or else DEFAULT_BINS. A missing value is a set of its own."""
     if isinstance(column, Category):
         bins = [_of_label(column, i) for i in range(len(column.labels))]
     else:
         assert isinstance(column, Ordered)
-        if most is None:
-            most = len(column.values) if column.kind == "ordinal" else DEFAULT_BINS
-        bins = _ranges(column, most) if column.whole else _intervals(column, most)
+        starts = _equal_starts(column, most) if most is not None or not column.bands else _band_starts(column)
+        bins = _ranges(column, starts) if column.whole else _intervals(column, starts)
     if column.missing:
         name = written_name(column.name)
         bins.append(Bin(None, f"{name} is missing", Missing(0, Name(0, column.name))))
     return bins
+
+
+def _band_starts(column: Ordered) -> list[float]:
+    """The first values of the column's bands, but of the lowest."""
+    return [float(start) for start in column.figures_at(column.index(np.array(column.bands, dtype=float)))]
+
+
+def _equal_starts(column: Ordered, most: int | None) -> list[float]:
+    """The first values of at most `most` bins of equal width, but of the lowest. By default each label of an ordinal
+    is a bin."""
+    if most is None:
+        most = len(column.values) if column.kind == "ordinal" else DEFAULT_BINS
+    if (last := column.last_index) is not None:
+        width = -(-(last + 1) // most)
+        return [float(start) for start in column.figures_at(np.arange(width, last + 1, width))]
+    low, length = float(column.low), float(column.high) - float(column.low)
+    return [float(f"{low + length * i / most:.{_BORDER_DIGITS}g}") for i in range(1, most)]
 
 
 def _of_label(column: Category, index: int) -> Bin:
@@ -130,13 +148,12 @@ def _equal(column: Column, value: bool | float | str) -> Node:
     return Chain(0, (Name(0, column.name), Constant(0, value)), ("=",))
 
 
-def _ranges(column: Ordered, most: int) -> list[Bin]:
-    """Ranges of consecutive values, with the same number of values in each but the last."""
-    low, high, name = int(column.low), int(column.high), written_name(column.name)
-    width = -(-(high - low + 1) // most)
+def _ranges(column: Ordered, starts: Sequence[float]) -> list[Bin]:
+    """Ranges of consecutive values; `starts` are the first values of all but the lowest."""
+    name, gap = written_name(column.name), int(column.step or 1)
+    firsts = [int(column.low), *(int(start) for start in starts)]
     bins = []
-    for first in range(low, high + 1, width):
-        last = min(first + width - 1, high)
+    for first, last in zip(firsts, [*(start - gap for start in firsts[1:]), int(column.high)], strict=True):
         (one, shown_one), (other, shown_other) = (_value(column, x) for x in (first, last))
         if first == last:
             bins.append(Bin(_bare(column, first), f"{name} = {shown_one}", _equal(column, one)))
@@ -147,11 +164,11 @@ def _ranges(column: Ordered, most: int) -> list[Bin]:
     return bins
 
 
-def _intervals(column: Ordered, most: int) -> list[Bin]:
-    """Intervals of equal width, up to the digits of their borders; each but the last is without its upper end."""
+def _intervals(column: Ordered, starts: Sequence[float]) -> list[Bin]:
+    """Intervals of numbers, each but the last without its upper end; `starts` are the lower ends of all but the
+    lowest."""
     low, high, name = float(column.low), float(column.high), written_name(column.name)
-    inner = (float(f"{low + (high - low) * i / most:.{_BORDER_DIGITS}g}") for i in range(1, most))
-    borders = [low, *sorted({border for border in inner if low < border < high}), high]
+    borders = [low, *sorted({start for start in starts if low < start < high}), high]
     bins = []
     for i, (first, last) in enumerate(pairwise(borders)):
         closed = i == len(borders) - 2

@@ -14,7 +14,7 @@ import numpy as np
 
 from certsynth.algorithm.options import RESOLUTION
 from certsynth.base.arrays import Ints
-from certsynth.domain import Cells, Groups, Schema
+from certsynth.domain import Cells, Column, Groups, Schema
 from certsynth.errors import InputError
 from certsynth.mechanisms import (
     Budget,
@@ -202,7 +202,7 @@ def _read_cells(about: dict[str, Any], schema: Schema) -> tuple[Cells, ...]:
             raise ValueError("the resolution")
         return tuple(column.cells(resolution) for column in schema)
     lattice, starts = about["lattice"], about["starts"]
-    if not all(type(steps) is int and 1 <= steps <= MAX_LATTICE_STEPS for steps in lattice.values()):
+    if not all(type(lattice[c.name]) is int and _is_lattice(c, lattice[c.name]) for c in schema):
         raise ValueError("the lattice")
     kin, heads = about["kin"], about["heads"]
     if not all(type(code) is int for codes in (starts, kin, heads) for column in codes.values() for code in column):
@@ -213,6 +213,11 @@ def _read_cells(about: dict[str, Any], schema: Schema) -> tuple[Cells, ...]:
         )
         for c in schema
     )
+
+
+def _is_lattice(column: Column, steps: int) -> bool:
+    """Whether a column's lattice may have so many steps: few, or those of its special values and bands."""
+    return 1 <= steps <= MAX_LATTICE_STEPS or steps == column.points().lattice.steps
 
 
 def _codes_of(stored: dict[str, list[int]], name: str) -> Ints | None:

@@ -114,16 +114,16 @@ def each_once(raw: Raw, read: Callable[[Raw], NDArray[Any]]) -> NDArray[Any] | N
 
 
 @njit(cache=True, nogil=True)
-def put_on_line(values, low, per, whole, reach, absent):  # type: ignore[no-untyped-def]
+def put_on_line(values, low, unit, rounded, end, times, per, absent):  # type: ignore[no-untyped-def]
     """Turn numbers into offsets in place, by the operations of `Ordered.clean` in the same order."""
     for i in range(len(values)):
-        offset = (values[i] - low) / per
+        offset = (values[i] - low) / unit
         if offset != offset:
             values[i] = absent
             continue
-        if whole:
+        if rounded:
             offset = np.floor(offset + 0.5)
-        values[i] = min(max(offset, 0.0), reach)
+        values[i] = min(max(offset, 0.0), end) * times / per
 
 
 def _objects(raw: Raw) -> list[Any]:

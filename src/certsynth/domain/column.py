@@ -77,6 +77,10 @@ class Column(ABC):
             else self.lattice(min(math.ceil(DETAIL_STEPS / self.weight), MAX_LATTICE_STEPS))
         )
 
+    def points(self) -> Groups:
+        """The finest cells that a release measures: the points of `detail`, each by itself."""
+        return Groups.of(self.detail(), None)
+
     def to_cells(self, clean: np.ndarray, cells: Cells) -> Ints:
         """The code of the measured cell of each cleaned value."""
         if isinstance(cells, Groups):
@@ -137,17 +141,33 @@ class Ordered(Column):
 
     A cleaned value is that offset as a float (exact: offsets stay below 2^53), or NaN if missing. The distance of two
     values is the difference of their offsets, divided by `reach` and multiplied by `weight`.
+
+    With a `step`, in integers and numbers, only low, low + step, … exist. Any other value is cleaned to the nearest of
+    these; offsets and distances are the same as without a step.
+
+    `special` values are measured and written by themselves, and groups of values do not extend across the first value
+    of a band. Both are cleaned values in ascending order; they change no distance.
     """
 
     kind: OrderedKind = "integer"
     low: int | float = 0
     high: int | float = 1
     values: tuple[str, ...] = ()
+    step: Fraction | None = None
+    special: tuple[float, ...] = ()
+    bands: tuple[float, ...] = ()
 
     @property
     def whole(self) -> bool:
-        """Whether the column is discrete (whole offsets) rather than an interval of numbers."""
+        """Whether offsets are whole numbers rather than places in [0, 1]."""
         return self.kind != "number"
+
+    @property
+    def last_index(self) -> int | None:
+        """The index of the largest value, where values can be numbered from 0; None for an interval of numbers."""
+        if self.step is None:
+            return self.reach if self.whole else None
+        return int((exact_decimal(self.high) - exact_decimal(self.low)) / self.step)
 
     @property
     def reach(self) -> int:
@@ -159,19 +179,86 @@ class Ordered(Column):
             return self._clean_many(raw)
         offset = self._offset(raw)
         absent = np.isnan(offset)
-        if self.whole:
+        last = self.last_index
+        if last is not None:
             offset = np.floor(offset + 0.5)  # ±inf stays, and is clipped below
-        offset = np.clip(offset, 0.0, float(self.reach))
+        offset = np.clip(offset, 0.0, 1.0 if last is None else float(last))
+        times, per = self.index_scale
+        offset = offset * times / per
         offset[absent] = np.nan if self.missing else 0.0
         return offset
 
     def _clean_many(self, raw: cleaning.Raw) -> Floats:
         """`clean` in one compiled pass: eight passes over the arrays would take longer than DuckDB's scan."""
         numbers = cleaning.as_days(raw) if self.kind == "date" else cleaning.as_numbers(raw)
-        per = float(self.high - self.low) if self.kind == "number" else 1.0
         absent = np.nan if self.missing else 0.0
-        cleaning.put_on_line(numbers, float(self.low), per, self.whole, float(self.reach), absent)
+        last = self.last_index
+        end = 1.0 if last is None else float(last)
+        times, per = self.index_scale
+        cleaning.put_on_line(numbers, float(self.low), self.unit, last is not None, end, times, per, absent)
         return numbers
+
+    @property
+    def unit(self) -> float:
+        """What a value's distance from `low` is divided by: the gap between values, or the length of an interval."""
+        if self.step is not None:
+            return float(self.step)
+        return 1.0 if self.whole else float(self.high - self.low)
+
+    @property
+    def index_scale(self) -> tuple[float, float]:
+        """Factor and divisor from indices to offsets: index × factor / divisor, which floats compute exactly alike."""
+        if self.step is None:
+            return 1.0, 1.0
+        return (float(self.step), 1.0) if self.whole else (1.0, float(self.last_index or 1))
+
+    def at_index(self, index: Ints) -> Floats:
+        """The cleaned values with these indices."""
+        times, per = self.index_scale
+        return np.asarray(index.astype(float) * times / per)
+
+    def index(self, clean: Floats) -> Ints:
+        """The indices of cleaned values that are not missing. An offset that no value has gets the nearest index."""
+        times, per = self.index_scale
+        return np.floor(clean * per / times + 0.5).astype(np.int64)
+
+    def figures_at(self, index: Ints) -> Floats:
+        """The integers, numbers or days with these indices: the nearest float of each exact decimal."""
+        if self.step is None:
+            return np.asarray(index + float(self.low))
+        low = exact_decimal(self.low)
+        scale = math.lcm(low.denominator, self.step.denominator)  # both sides of the division are exact floats
+        return np.asarray((int(low * scale) + index * int(self.step * scale)) / float(scale))
+
+    @property
+    def cuts(self) -> Ints:
+        """The indices at which a group of values must begin: bands, special values, and those after special values."""
+        if not self.special and not self.bands:
+            return np.empty(0, np.int64)
+        special, bands = (self.index(np.array(values, dtype=float)) for values in (self.special, self.bands))
+        cuts = np.unique(np.concatenate([special, special + 1, bands]))
+        return cuts[(cuts > 0) & (cuts <= (self.last_index or 0))]
+
+    def points(self) -> Groups:
+        detail, cuts, last = self.detail(), self.cuts, self.last_index
+        if last is None or not len(cuts) or not self.covering_radius(detail):
+            return Groups.of(detail, None)
+        starts, _ = self.nearest_indices(detail)
+        return Groups.of(self.lattice(last), np.union1d(starts, cuts))
+
+    def nearest_indices(self, lattice: Cells) -> tuple[Ints, Ints]:
+        """For each lattice point on the line, the first and the last index of the values nearest to it."""
+        last = self.last_index
+        assert last is not None
+        per, steps = max(last, 1) * self.weight.denominator, 2 * lattice.steps * self.weight.numerator
+        first = [max(0, -((per - 2 * per * int(place)) // steps)) for place in lattice.places]
+        return np.array(first, np.int64), np.array([*(index - 1 for index in first[1:]), last], np.int64)
+
+    def nearest(self, figures: Floats) -> Floats:
+        """The value of the column nearest to each integer or number; NaN stays."""
+        absent = np.isnan(figures)
+        values = self.figures_at(self.index(np.nan_to_num(self.clean(np.where(absent, self.low, figures)))))
+        return np.where(absent, np.nan, values)
 
     @property
     def distinguished_texts(self) -> tuple[str, ...] | None:
@@ -184,26 +271,27 @@ class Ordered(Column):
         if self.kind == "date":
             return cleaning.as_days(raw) - self.low
         with np.errstate(over="ignore"):
-            return (cleaning.as_numbers(raw) - self.low) / (1 if self.whole else self.high - self.low)
+            return (cleaning.as_numbers(raw) - self.low) / self.unit
 
     def _ranks(self, raw: cleaning.Raw) -> Floats:
         rank: dict[str | None, float] = {label: float(i) for i, label in enumerate(self.values)}
         return np.fromiter((rank.get(x, np.nan) for x in cleaning.as_labels(raw)), float, len(raw))
 
     def cells(self, resolution: int) -> Cells:
-        if self.whole and self.reach <= math.ceil(resolution * self.weight):
-            offsets = np.arange(self.reach + 1)
-            places = np.unique(self._place(offsets.astype(float), resolution))
+        last = self.last_index
+        if last is not None and last <= math.ceil(resolution * self.weight):
+            places = np.unique(self._place(self.at_index(np.arange(last + 1)), resolution))
         else:  # cells are at least as wide as the gap between values, so none is empty
             places = np.arange(math.ceil(resolution * self.weight))
         return Cells(places=places, steps=resolution, off_line=int(self.missing), weight=self.weight)
 
     def lattice(self, steps: int, *, native: bool = True) -> Cells:
-        if self.whole and native and self.reach <= steps:
-            places = self.weight.numerator * np.arange(self.reach + 1)
-            steps = self.weight.denominator * max(self.reach, 1)
-        elif self.whole and self.reach < steps:
-            places = np.unique(self._nearest(np.arange(self.reach + 1), steps))
+        last = self.last_index
+        if last is not None and native and last <= steps:
+            places = self.weight.numerator * np.arange(last + 1)
+            steps = self.weight.denominator * max(last, 1)
+        elif last is not None and last < steps:
+            places = np.unique(self._nearest(np.arange(last + 1), steps))
         else:
             places = np.arange(math.floor(self.weight * steps + Fraction(1, 2)) + 1)
         return Cells(places=places, steps=steps, off_line=int(self.missing), weight=self.weight)
@@ -213,13 +301,13 @@ class Ordered(Column):
 
     def to_lattice(self, clean: Floats, lattice: Cells) -> tuple[Ints, Floats]:
         present = np.nan_to_num(clean)
-        if self.whole:
-            place = self._nearest(present.astype(np.int64), lattice.steps)
+        if self.last_index is not None:
+            place = self._nearest(self.index(present), lattice.steps)
         else:
             place = np.floor(self._position(present) * lattice.steps + 0.5).astype(np.int64)
         place = np.minimum(place, lattice.places[-1])
         away = np.abs(self._position(present) - place / lattice.steps)
-        away[np.isnan(clean)] = 0.0
+        away[np.isnan(clean) | (not self.covering_radius(lattice))] = 0.0  # a rounded quotient is no distance
         return self._codes(place, clean, lattice), away
 
     def to_units(self, clean: Floats, per: int) -> tuple[Ints, np.ndarray]:
@@ -228,25 +316,27 @@ class Ordered(Column):
         return np.where(absent, -1, place.astype(np.int64)), (place != there) & ~absent
 
     def on_lattice(self, lattice: Cells) -> Floats:
-        if self.whole:
+        if (last := self.last_index) is not None:
             per = lattice.steps * self.weight.numerator
-            values = ((2 * lattice.places * (self.reach * self.weight.denominator) + per) // (2 * per)).astype(float)
+            index = (2 * lattice.places * (last * self.weight.denominator) + per) // (2 * per)
+            values = self.at_index(np.minimum(index, last))
         else:
-            values = lattice.places / (lattice.steps * float(self.weight))
-        return np.concatenate([np.minimum(values, self.reach), np.full(lattice.off_line, np.nan)])
+            values = np.minimum(lattice.places / (lattice.steps * float(self.weight)), 1.0)
+        return np.concatenate([values, np.full(lattice.off_line, np.nan)])
 
     def covering_radius(self, lattice: Cells) -> Fraction:
-        native = self.whole and lattice.steps == self.weight.denominator * max(self.reach, 1)
+        last = self.last_index
+        native = last is not None and lattice.steps == self.weight.denominator * max(last, 1)
         return Fraction(0) if native else Fraction(1, 2 * lattice.steps)
 
     def _position(self, offset: Floats) -> Floats:
         """Positions of offsets on a line of length `weight`."""
         return np.asarray(offset * self.weight.numerator / (self.weight.denominator * max(self.reach, 1)))
 
-    def _nearest(self, offset: Ints, steps: int) -> Ints:
-        """The nearest multiple of 1/`steps` to each position, in exact integers; ties round up."""
-        per = max(self.reach, 1) * self.weight.denominator
-        return (2 * offset * (steps * self.weight.numerator) + per) // (2 * per)
+    def _nearest(self, index: Ints, steps: int) -> Ints:
+        """The nearest multiple of 1/`steps` to the position of each index, in exact integers; ties round up."""
+        per = max(self.last_index or 1, 1) * self.weight.denominator
+        return (2 * index * (steps * self.weight.numerator) + per) // (2 * per)
 
     def _distance_to_centre(self, clean: Floats, cells: Cells) -> Floats:
         place = self._place(clean, cells.steps)
@@ -261,25 +351,29 @@ class Ordered(Column):
         return away
 
     def _centres(self, cells: Cells) -> Floats:
-        if not self.whole:
+        if (most := self.last_index) is None:
             inside = np.minimum((cells.places + 0.5) / (cells.steps * float(self.weight)), 1.0)
         else:
-            # Python integers, since reach · k may exceed 64 bits. The middle rounds half down, to stay in its cell.
-            k, reach = cells.steps * self.weight.numerator, self.reach * self.weight.denominator
+            # Python integers, since index · k may exceed 64 bits. The middle rounds half down, to stay in its cell.
+            k, reach = cells.steps * self.weight.numerator, most * self.weight.denominator
             places = [int(i) for i in cells.places]
             middle = [-((k - reach * (2 * i + 1)) // (2 * k)) for i in places]
             first = [-(-i * reach // k) for i in places]
-            last = [min(self.reach, -(-(i + 1) * reach // k) - 1) for i in places]
-            last[-1] = self.reach  # the last cell is closed
-            inside = np.array([max(a, min(m, b)) for a, m, b in zip(first, middle, last, strict=True)], float)
+            last = [min(most, -(-(i + 1) * reach // k) - 1) for i in places]
+            last[-1] = most  # the last cell is closed
+            index = [max(a, min(m, b)) for a, m, b in zip(first, middle, last, strict=True)]
+            inside = self.at_index(np.array(index, np.int64))
         return np.concatenate([inside, np.full(cells.off_line, np.nan)])
 
     def decode(self, clean: Floats) -> np.ma.MaskedArray[Any, Any]:
         absent = np.isnan(clean)
         offset = np.nan_to_num(clean)
-        if self.kind == "number":
+        if self.step is not None:
+            values: np.ndarray = self.figures_at(self.index(offset))
+            values = values.astype(np.int64) if self.whole else values
+        elif self.kind == "number":
             # high − low is rounded, so the last value may come out above high
-            values: np.ndarray = np.clip(self.low + offset * (self.high - self.low), self.low, self.high)
+            values = np.clip(self.low + offset * (self.high - self.low), self.low, self.high)
         elif self.kind == "ordinal":
             values = np.array(self.values, dtype=object)[offset.astype(np.int64)]
         else:
@@ -291,9 +385,9 @@ class Ordered(Column):
     def _place(self, clean: Floats, resolution: int) -> Ints:
         """Index of the cell on the line: ⌊position · resolution⌋, the last cell closed."""
         present = np.nan_to_num(clean)
-        if self.whole:
-            per = max(self.reach, 1) * self.weight.denominator
-            place = present.astype(np.int64) * (resolution * self.weight.numerator) // per
+        if (last := self.last_index) is not None:
+            per = max(last, 1) * self.weight.denominator
+            place = self.index(present) * (resolution * self.weight.numerator) // per
         else:
             place = np.floor(self._position(present) * resolution).astype(np.int64)
         return np.minimum(place, math.ceil(resolution * self.weight) - 1)
@@ -421,6 +515,15 @@ class Category(Column):
         shown = np.where(absent, 0, clean)
         values = shown == 1 if self.kind == "boolean" else np.array(self.labels, dtype=object)[shown]
         return np.ma.masked_array(values, mask=absent)
+
+
+def exact_decimal(value: int | float) -> Fraction:
+    """A number of the schema as the decimal that is written there.
+
+    >>> exact_decimal(0.1)
+    Fraction(1, 10)
+    """
+    return Fraction(repr(value)) if isinstance(value, float) else Fraction(value)
 
 
 def discretisation(column: Column, cells: Cells) -> Fraction:

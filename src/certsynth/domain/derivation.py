@@ -77,6 +77,8 @@ class Formula:
         if isinstance(self.function, Lookup):
             return found
         assert isinstance(self.column, Ordered)
+        if self.column.step is not None:
+            return self.column.nearest(found)
         return np.clip(np.floor(found + 0.5) if self.column.whole else found, self.column.low, self.column.high)
 
 
@@ -264,18 +266,20 @@ def _read_figure(column: Ordered, text: str) -> float | None:
     except ValueError:
         return None
     fits = column.low <= figure <= column.high and (figure.is_integer() or not column.whole)
+    if fits and column.step is not None:
+        fits = column.nearest(np.array([figure]))[0] == figure
     return figure if fits else None
 
 
 def _values(column: Column, where: str) -> Iterator[tuple[float, str]]:
     """The figures of all values of a column that a map must list, with their texts."""
     if isinstance(column, Ordered) and column.kind != "ordinal":
-        if column.kind == "number" or column.reach >= MAX_MAPPED_VALUES:
+        if column.kind == "number" or (column.last_index or 0) >= MAX_MAPPED_VALUES:
             raise SchemaError(
                 f"{where} is derived by a map from {column.name!r}, which has too many values to list: write an "
                 "expression."
             )
-        for figure in range(int(column.low), int(column.high) + 1):
+        for figure in range(int(column.low), int(column.high) + 1, int(column.step or 1)):
             yield float(figure), from_days(figure).isoformat() if column.kind == "date" else str(figure)
     else:
         yield from ((float(i), label) for i, label in enumerate(_labels(column)))

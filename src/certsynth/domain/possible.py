@@ -87,6 +87,9 @@ def near_borders(constraints: Sequence[Constraint], column: Column, rows: Rows) 
     low, high = figure_range(column)
     for border in islice(_borders(constraints, column.name, rows), MAX_BORDERS):
         middle = np.clip(np.where(np.isfinite(border), border, low), low, high)
+        if isinstance(column, Ordered) and column.step is not None:
+            yield from near_values(column, middle)
+            continue
         if isinstance(column, Ordered) and not column.whole:
             step = (high - low) / _BORDER_STEPS
             near = [middle, np.nextafter(middle, low), np.nextafter(middle, high), middle - step, middle + step]
@@ -94,6 +97,15 @@ def near_borders(constraints: Sequence[Constraint], column: Column, rows: Rows) 
             near = [np.floor(middle), np.ceil(middle) - 1, np.floor(middle) + 1]
         for figure in near:
             yield np.clip(figure, low, high)
+
+
+def near_values(column: Ordered, figures: Floats) -> Iterator[Floats]:
+    """The value of the column nearest to each figure, and its neighbours."""
+    last = column.last_index
+    assert last is not None
+    nearest = np.floor((figures - float(column.low)) / column.unit + 0.5).astype(np.int64)
+    for index in (nearest, nearest - 1, nearest + 1):
+        yield column.figures_at(np.clip(index, 0, last))
 
 
 def _borders(constraints: Sequence[Constraint], name: str, rows: Rows) -> Iterator[Floats]:

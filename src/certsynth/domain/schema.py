@@ -17,7 +17,7 @@ import numpy as np
 
 from certsynth.base.days import from_days, to_days
 from certsynth.base.files import FileTooLarge, read_small_file
-from certsynth.domain.column import PATH_SEPARATOR, Category, Column, Ordered
+from certsynth.domain.column import PATH_SEPARATOR, Category, Column, Ordered, exact_decimal
 from certsynth.domain.derivation import Derivation, Formula, read_derivation, read_formulas
 from certsynth.domain.expression import list_names
 from certsynth.domain.labels import (
@@ -35,10 +35,10 @@ from certsynth.errors import SchemaError, did_you_mean
 KINDS = ("integer", "number", "date", "ordinal", "category", "boolean", "tree", "metric")
 _COMMON = {"name", "kind", "missing", "weight", "derived"}
 _ALLOWED = {
-    "integer": {"low", "high"},
-    "number": {"low", "high"},
-    "date": {"low", "high"},
-    "ordinal": {"values"},
+    "integer": {"low", "high", "step", "special", "bands"},
+    "number": {"low", "high", "step", "special", "bands"},
+    "date": {"low", "high", "special", "bands"},
+    "ordinal": {"values", "special", "bands"},
     "category": {"values", "other"},
     "boolean": set(),
     "tree": {"values", "other"},
@@ -49,7 +49,12 @@ _ALLOWED = {
 MAX_BYTES = 16 * 2**20
 MAX_COLUMNS = 1_000
 MAX_CODE_PAIRS = 4 * MAX_TREE_CODES**2  # pairs of codes whose distances are kept, over all columns: 800 MB
+MAX_DECIMAL = (
+    2**48
+)  # a bound of a column with a step, in units of its last decimal: rounding errors stay below half of it
 MAX_OFFSET = 2**40  # from low to high: offsets × steps × weights stay below 2^63
+MAX_CUT_VALUES = 100_000  # values of a column with special values or bands: a release numbers them all
+MAX_CUTS = 64  # special values of a column, and bands
 WEIGHT_PARTS = 1_000  # a weight is a multiple of 1/1000
 _TABLES = (".csv", ".csv.gz", ".tsv", ".tsv.gz", ".parquet", ".pq")
 _DRAFT = "A schema is a TOML file that you write; `certsynth schema DATA` drafts one."
@@ -230,6 +235,8 @@ def describe(column: Column) -> dict[str, Any]:
             entries["high"] = from_days(int(column.high))
         else:
             entries["low"], entries["high"] = column.low, column.high
+            if column.step is not None:
+                entries["step"] = int(column.step) if column.whole else plain_number(column.step)
     elif isinstance(column, Category):
         entries["kind"] = column.kind
         if column.kind != "boolean":
@@ -237,6 +244,10 @@ def describe(column: Column) -> dict[str, Any]:
             entries["other"] = column.other
         if column.kind == "metric":
             entries["distances"] = [[plain_number(distance) for distance in row] for row in column.distances]
+    if isinstance(column, Ordered):
+        for key, cuts in (("special", column.special), ("bands", column.bands)):
+            if cuts:
+                entries[key] = column.decode(np.array(cuts)).tolist()
     if column.weight != 1:
         entries["weight"] = float(column.weight)
     entries["missing"] = column.missing
@@ -308,9 +319,10 @@ def _read_column(entry: Any, where: str, folder: Path | None) -> Column:
         return labelled_column(entry, where, folder, Category(name=name, missing=missing, weight=weight, kind=kind))
     if kind == "ordinal":
         values = check_values(entry, where)
-        return Ordered(
+        ordinal = Ordered(
             name=name, missing=missing, weight=weight, kind="ordinal", low=0, high=len(values) - 1, values=values
         )
+        return _with_cuts(entry, ordinal, where)
     low, high = (_read_bound(entry, end, kind, where) for end in ("low", "high"))
     if not low < high:
         raise SchemaError(f"{where}: low must be below high. Give the bounds that the code book allows.")
@@ -318,7 +330,10 @@ def _read_column(entry: Any, where: str, folder: Path | None) -> Column:
         raise SchemaError(f'{where}: more than 2^40 values between low and high; use kind = "number".')
     if kind == "number" and not math.isfinite(high - low):
         raise SchemaError(f"{where}: high − low is too large for a number; choose narrower bounds.")
-    return Ordered(name=name, missing=missing, weight=weight, kind=kind, low=low, high=high)
+    column = Ordered(name=name, missing=missing, weight=weight, kind=kind, low=low, high=high)
+    if "step" in entry:
+        column = replace(column, step=_read_step(entry["step"], column, where))
+    return _with_cuts(entry, column, where)
 
 
 def _shorten(text: str) -> str:
@@ -357,6 +372,75 @@ def _read_bound(entry: Mapping[str, Any], end: str, kind: str, where: str) -> in
     if not abs(value) <= 1e300:  # also refuses NaN, and an int too large for a float
         raise SchemaError(f"{where}: {end} must be a number between −1e300 and 1e300.")
     return value if kind == "integer" else float(value)
+
+
+def _read_step(value: Any, column: Ordered, where: str) -> Fraction | None:
+    """The gap between neighbouring values; None if it is 1 in a column of integers, which is no different from none."""
+    is_number = isinstance(value, int if column.whole else (int, float)) and not isinstance(value, bool)
+    if not is_number or not 0 < value <= 1e300:
+        rule = "a whole number of at least 1, like 100" if column.whole else "a number above 0, like 0.01"
+        raise SchemaError(f"{where}: step must be {rule}.")
+    low, high, step = map(exact_decimal, (column.low, column.high, value))
+    if step > high - low:
+        raise SchemaError(
+            f"{where}: step is larger than high − low, so low would be the only value; choose a smaller one."
+        )
+    if above := (high - low) % step:
+        ends = [plain_number(end) for end in (high - above, high - above + step)]
+        raise SchemaError(
+            f"{where}: high must be low plus a whole number of steps; set it to {ends[0]} or {ends[1]}, or change step."
+        )
+    scale = math.lcm(low.denominator, step.denominator)
+    if max(abs(low), abs(high)) * scale > MAX_DECIMAL or scale > 10**15:
+        raise SchemaError(f"{where}: low, high and step have too many digits; round them, or leave out step.")
+    if (high - low) / step > MAX_OFFSET:
+        raise SchemaError(f"{where}: more than 2^40 steps between low and high; choose a larger step.")
+    return None if column.whole and step == 1 else step
+
+
+def _with_cuts(entry: Mapping[str, Any], column: Ordered, where: str) -> Ordered:
+    """The column with the special values and bands of its entry, if it has any."""
+    if not {"special", "bands"} & set(entry):
+        return column
+    last = column.last_index
+    if last is None:
+        raise SchemaError(
+            f"{where}: special and bands need values that can be told apart; add a step, like step = 0.01."
+        )
+    if last > MAX_CUT_VALUES:
+        raise SchemaError(
+            f"{where}: special and bands are for at most {MAX_CUT_VALUES:,} values between low and high; "
+            f"choose a {'larger ' if column.step else ''}step or narrower bounds."
+        )
+    special = _read_cuts(entry, "special", column, where)
+    bands = _read_cuts(entry, "bands", column, where)
+    if bands and bands[0] == 0:
+        raise SchemaError(f"{where}: bands lists the first value of each band but the lowest; remove the lowest value.")
+    return replace(column, special=special, bands=bands)
+
+
+def _read_cuts(entry: Mapping[str, Any], key: str, column: Ordered, where: str) -> tuple[float, ...]:
+    """A list of values of the column, cleaned and in order."""
+    listed = entry.get(key, [])
+    if not isinstance(listed, list) or len(listed) > MAX_CUTS:
+        raise SchemaError(f"{where}: {key} is a list of at most {MAX_CUTS} values of the column.")
+    if column.kind == "date":
+        listed = [_read_bound({key: value}, key, "date", where) + 0.0 for value in listed]
+        clean = np.array(listed) - column.low
+    else:
+        wanted: type | tuple[type, ...] = {"integer": int, "ordinal": str}.get(column.kind, (int, float))
+        if not all(isinstance(value, wanted) and not isinstance(value, bool) for value in listed):
+            kind = "labels in quotes" if column.kind == "ordinal" else "numbers"
+            raise SchemaError(f"{where}: {key} must be a list of {kind}.")
+        clean = column.clean(np.array(listed, dtype=object))
+    back = column.clean(column.decode(clean)) if len(clean) else clean
+    written = [from_days(int(x)) for x in listed] if column.kind == "date" else listed
+    if len(clean) and list(column.decode(back).tolist()) != written:
+        raise SchemaError(f"{where}: {key} lists something that is not a value of the column; correct it.")
+    found = tuple(sorted(clean.tolist()))
+    if len(set(found)) < len(found):
+        raise SchemaError(f"{where}: {key} lists a value twice; remove one of the two.")
+    return found
 
 
 def _to_toml(value: Any) -> str:

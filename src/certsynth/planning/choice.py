@@ -322,10 +322,12 @@ def _even_groups(column: Column, known: Cells, layer: LayerSpec, rows: int) -> G
     assert isinstance(known, Groups)
     assert layer.resolution is not None
     lattice = known.lattice
-    if not (line := len(lattice.places)):
-        return group_cells(column, lattice, known, np.ones(lattice.size), max_label_groups(layer, rows))
-    most = min(layer.resolution, line)
-    return Groups.of(lattice, np.unique(np.arange(most) * line // most))
+    if not len(lattice.places):
+        return group_cells(column, known, known, np.ones(lattice.size), max_label_groups(layer, rows))
+    starts = column.points().starts
+    most = min(layer.resolution, len(starts))
+    even = starts[np.arange(most) * len(starts) // most]
+    return Groups.of(lattice, np.union1d(even, column.cuts) if isinstance(column, Ordered) else np.unique(even))
 
 
 def _cell_loss(column: Column, layer: LayerSpec, rows: int) -> Fraction:
@@ -345,8 +347,8 @@ def _cell_loss(column: Column, layer: LayerSpec, rows: int) -> Fraction:
         if labels >= MIN_MERGED_LABELS and column.label_metric is None:
             lost = column.weight * max(labels - max_label_groups(layer, rows), 0) / labels
         return max(lost, half_a_cell if labels > resolution else Fraction(0))
-    values = column.reach + 1 if isinstance(column, Ordered) and column.whole else resolution + 1
-    return half_a_cell if values > resolution else Fraction(0)
+    last = column.last_index if isinstance(column, Ordered) else None
+    return half_a_cell if last is None or last + 1 > resolution else Fraction(0)
 
 
 def _resolutions(task: Task) -> Sequence[int]:

@@ -65,4 +65,5 @@ def _spread_columns(schema: Schema, count: int) -> list[int]:
 def _kind_and_size(column: Column) -> tuple[str, int]:
     if isinstance(column, Category):
         return "labels", len(column.labels)
-    return "line", column.reach if isinstance(column, Ordered) and column.whole else 2**31
+    last = column.last_index if isinstance(column, Ordered) else None
+    return "line", 2**31 if last is None else last

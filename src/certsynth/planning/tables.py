@@ -93,16 +93,19 @@ def _make_up_column(column: Column, level: Floats, lumped: bool, rng: np.random.
             order = np.roll(tour([column.lattice(1)])[: len(shares)], rng.integers(len(shares)))
         return _remove_some(column, _points_at(shares, order, level), len(shares), rng)
     assert isinstance(column, Ordered)
-    points = min(column.reach, MAX_DISTRIBUTION_POINTS) + 1 if column.whole else MAX_DISTRIBUTION_POINTS + 1
+    last = column.last_index
+    points = (MAX_DISTRIBUTION_POINTS if last is None else min(last, MAX_DISTRIBUTION_POINTS)) + 1
     places = np.arange(points) / max(points - 1, 1)
     shares, order, smooth = _draw_distribution(points, places, lumped, rng)
-    if points < column.reach + 1 or not column.whole:  # values lie near their points, not on them
+    if last is None or points < last + 1:  # values lie near their points, not on them
         places = places + (rng.random(points) - 0.5) / MAX_DISTRIBUTION_POINTS
     values = places[_points_at(shares, order, level)]
-    if smooth and not column.whole:
+    if smooth and last is None:
         values = values + (rng.random(len(level)) - 0.5) / MAX_DISTRIBUTION_POINTS
-    values = np.clip(values, 0, 1) * column.reach
-    return _remove_some(column, np.rint(values) if column.whole else values, np.nan, rng)
+    values = np.clip(values, 0, 1)
+    if last is not None:
+        values = column.at_index(np.rint(values * last).astype(np.int64))
+    return _remove_some(column, values, np.nan, rng)
 
 
 def _draw_shares(points: int, lumped: bool, rng: np.random.Generator) -> Floats:

@@ -35,6 +35,10 @@ IDLE_GAIN = 0.02
 """Rounds of guided swaps, at most. A visit is idle if it does not lower the least error of its view so far by this
 share; after so many idle visits a view is left alone: other views, or the values of its columns, stand in the way."""
 
+MIN_MERGED_PARTS = 4_096
+"""Parts of a line from which a scale that is the same as the one before is left out: a special value may need very many
+parts to be told from its neighbours."""
+
 PREFETCH_PROPOSALS = 4
 """Prefetch distance: rows are touched this many proposals ahead of use, to hide memory latency."""
 
@@ -67,7 +71,8 @@ def scales(cells: Sequence[Cells]) -> list[list[Ints]]:
     while True:
         way = [_merge_codes(c, parts) for c in cells]
         finest = all(count_places(codes) == c.size for codes, c in zip(way, cells, strict=True))
-        if sum(count_places(codes) > 1 for codes in way) > 1 or (finest and not ways):
+        same = parts > MIN_MERGED_PARTS and ways and all(map(np.array_equal, way, ways[-1]))
+        if not same and (sum(count_places(codes) > 1 for codes in way) > 1 or (finest and not ways)):
             ways.append(way)
         if finest:
             return ways[::-1]

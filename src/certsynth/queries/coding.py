@@ -118,6 +118,8 @@ class StepFunction:
         reached = np.searchsorted(least, np.maximum(edges, 0.0), side="right") - 1
         begins, ends = reached[:-3], reached[3:]  # one more part on either side: rounding errors are smaller
         shift = 0.5 if rule is in_cells and not isinstance(cells, Groups) else 0.0
+        if rule is on_lattice and not column.covering_radius(cells):
+            farthest = 0
         return cls(
             least=np.append(least, np.nan),
             begins=begins.astype(np.uint32),

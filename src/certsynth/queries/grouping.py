@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 from numba import njit
+from numpy.typing import NDArray
 
 from certsynth.base.arrays import Floats, Ints
 
@@ -12,26 +13,30 @@ MAX_EXACT_POINTS = 1_100
 mass."""
 
 
-def best_groups(places: Ints, mass: Floats, groups: int) -> Ints:
+def best_groups(places: Ints, mass: Floats, groups: int, *, begins: NDArray[np.bool_] | None = None) -> Ints:
     r"""Starts of at most `groups` runs of points that minimise mass × distance to the median of the run.
 
     .. math:: \min \sum_{runs} \min_m \sum_{i \in run} mass_i\,|places_i - m|
 
     `mass` must be public, such as noisy counts. A little is added to every point, so that empty stretches of the line
-    are divided as well.
+    are divided as well. A run starts at every point that `begins` marks, even if there are more of them than `groups`.
 
     >>> best_groups(np.array([0, 1, 2, 10, 11]), np.array([5.0, 1, 1, 4, 4]), 3).tolist()
     [0, 3, 4]
     """
     count = len(places)
+    if begins is None:
+        begins = np.zeros(count, dtype=bool)
+    groups = max(groups, 1 + int(begins[1:].sum()))
     if count <= groups:
         return np.arange(count)
     mass = np.maximum(mass, 0.0)
     floor = max(float(mass.sum()), 1e-300) * 1e-6 / count
     if count > MAX_EXACT_POINTS:
         below = np.cumsum(mass + floor)
-        return np.unique(np.append(0, np.searchsorted(below, below[-1] * np.arange(1, groups) / groups, side="right")))
-    return _best_runs(places.astype(np.float64), mass + floor, groups)
+        cuts = np.searchsorted(below, below[-1] * np.arange(1, groups) / groups, side="right")
+        return np.unique(np.concatenate([[0], np.minimum(cuts, count - 1), np.flatnonzero(begins)]))
+    return _best_runs(places.astype(np.float64), mass + floor, groups, np.cumsum(begins))
 
 
 def best_representatives(distances: Ints, mass: Floats, groups: int) -> Ints:
@@ -56,8 +61,8 @@ def best_representatives(distances: Ints, mass: Floats, groups: int) -> Ints:
 
 
 @njit(cache=True)
-def _best_runs(places: Floats, mass: Floats, groups: int) -> Ints:
-    """Dynamic programming over the last run: O(groups · points²)."""
+def _best_runs(places: Floats, mass: Floats, groups: int, part: Ints) -> Ints:
+    """Dynamic programming over the last run: O(groups · points²). Points of a run are in the same part."""
     n = len(places)
     weight, moment = np.zeros(n + 1), np.zeros(n + 1)
     for i in range(n):
@@ -71,7 +76,7 @@ def _best_runs(places: Floats, mass: Floats, groups: int) -> Ints:
                 m += 1
             below = places[m] * (weight[m] - weight[i]) - (moment[m] - moment[i])
             above = moment[j + 1] - moment[m] - places[m] * (weight[j + 1] - weight[m])
-            cost[i, j] = below + above
+            cost[i, j] = below + above if part[i] == part[j] else np.inf
     best = np.full(n + 1, np.inf)
     best[0] = 0.0
     begins = np.zeros((groups + 1, n + 1), np.int64)

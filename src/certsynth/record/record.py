@@ -440,6 +440,14 @@ class StatisticsRecord:
         RECOMPUTED,
     )
 
+    band_of_one_column: Bound | None = said_if_any(
+        "The largest error of the share of rows in any interval of bands of a column; absent if no column has bands.",
+        RECOMPUTED,
+    )
+    band_of_two_columns: Bound | None = said_if_any(
+        "The same for two columns: intervals of bands, sets of labels, and whole columns without bands.", RECOMPUTED
+    )
+
 
 @dataclass(frozen=True, slots=True)
 class CellsRecord:

@@ -89,8 +89,8 @@ def lattice_codes(
     def compute(x: nw.Expr, line: Ordered) -> nw.Expr | None:
         if len(lattice.places) <= MAX_SEARCHED_STEPS:
             return None
-        if line.whole and not line.covering_radius(lattice):
-            return _offset(x, line)
+        if line.last_index is not None and not line.covering_radius(lattice):
+            return _index(x, line)
         return _line_place(x, line, lattice, half=True) if _has_even_places(line, lattice) else None
 
     return _expression(name, dtype, column, code, compute=compute if arithmetic else None)
@@ -155,17 +155,18 @@ def _expression(
 
 
 def _number_codes(x: nw.Expr, column: Ordered, code: Callable[[np.ndarray], Ints], rising: bool) -> nw.Expr | None:
-    """Codes by comparison with the floats where they change; if `code` is not monotone, one step for each offset."""
-    if not rising and not (column.whole and column.reach <= MAX_STEPS):
+    """Codes by comparison with the floats where they change; if `code` is not monotone, one step for each value."""
+    if not rising and (column.last_index is None or column.last_index > MAX_STEPS):
         return None
 
     def step(values: Floats) -> np.ndarray:
-        return code(column.clean(values)) if rising else column.clean(values)
+        return code(column.clean(values)) if rising else column.index(column.clean(values))
 
     first, last = (int(c) for c in step(np.array([-np.inf, np.inf])))
     if last - first > MAX_STEPS:
         return None
-    values = np.arange(first, last + 1) if rising else code(np.arange(first, last + 1.0))
+    steps = np.arange(first, last + 1)
+    values = steps if rising else code(column.at_index(steps))
     starts = [float(start) for start in least_floats(step, np.arange(first + 1, last + 1))]
     return _step_function(x.cast(nw.Float64), starts, values.tolist())
 
@@ -233,34 +234,38 @@ def _number(text: str) -> float | None:
 # The arithmetic of `Ordered`, step by step.
 
 
-def _offset(x: nw.Expr, column: Ordered) -> nw.Expr:
-    offset = (x.cast(nw.Float64) - float(column.low)) / float(1 if column.whole else column.high - column.low)
-    offset = (offset + 0.5).floor() if column.whole else offset
-    return _clamp_above(nw.when(offset < 0.0).then(nw.lit(0.0)).otherwise(offset), column.reach)
+def _index(x: nw.Expr, column: Ordered) -> nw.Expr:
+    """The index of the nearest value; in an interval of numbers, the offset."""
+    index, last = (x.cast(nw.Float64) - float(column.low)) / column.unit, column.last_index
+    index = index if last is None else (index + 0.5).floor()
+    return _clamp_above(nw.when(index < 0.0).then(nw.lit(0.0)).otherwise(index), 1 if last is None else last)
 
 
 def _position(x: nw.Expr, column: Ordered) -> nw.Expr:
-    weight = column.weight
-    return _offset(x, column) * float(weight.numerator) / float(weight.denominator * max(column.reach, 1))
+    weight, (times, per) = column.weight, column.index_scale
+    offset = _index(x, column) if column.step is None else _index(x, column) * times / per
+    return offset * float(weight.numerator) / float(weight.denominator * max(column.reach, 1))
 
 
 def _has_even_places(column: Ordered, cells: Cells) -> bool:
     """Whether codes are evenly spaced positions on the line that floats represent exactly."""
     if not len(cells.places) or cells.places[0] != 0 or cells.span + 1 != len(cells.places):
         return False
-    per = max(column.reach, 1) * column.weight.denominator
-    return not column.whole or 2 * column.reach * cells.steps * column.weight.numerator + 3 * per < 2**52
+    if (last := column.last_index) is None:
+        return True
+    per = max(last, 1) * column.weight.denominator
+    return 2 * last * cells.steps * column.weight.numerator + 3 * per < 2**52
 
 
 def _line_place(x: nw.Expr, column: Ordered, cells: Cells, *, half: bool) -> nw.Expr:
     """The position on the line: of the cell, or with `half` (half a step added), of the nearest lattice point.
 
-    For whole numbers it is a quotient of integers, rounded down. Below 2^52, rounding a quotient to the nearest float
+    For numbered values it is a quotient of integers, rounded down. Below 2^52, rounding a quotient to the nearest float
     never carries it past the next integer.
     """
-    if column.whole:
-        per = max(column.reach, 1) * column.weight.denominator
-        over = _offset(x, column) * float((1 + half) * cells.steps * column.weight.numerator)
+    if (last := column.last_index) is not None:
+        per = max(last, 1) * column.weight.denominator
+        over = _index(x, column) * float((1 + half) * cells.steps * column.weight.numerator)
         place = ((over + float(half * per)) / float((1 + half) * per)).floor()
     else:
         place = _position(x, column) * float(cells.steps)
