@@ -145,8 +145,8 @@ def figures_of_codes(column: Ordered, cells: Cells, code: Code = codes_of) -> tu
     least = np.append(0.0, np.maximum(found, 0.0))
     low, high = float(column.low), float(column.high)
     if column.whole:  # codes of fractions depend on how they are rounded
-        least = np.ceil(least).astype(np.float64)
-        return read_only(least + low), read_only(np.append(least[1:] - 1.0, reach) + low)
+        whole: Floats = np.asarray(np.ceil(least), dtype=np.float64)
+        return read_only(whole + low), read_only(np.append(whole[1:] - 1.0, reach) + low)
     slack = 1e-9 * (high - low) + 8 * float(np.spacing(max(abs(low), abs(high))))
     first, last = low + least * (high - low) - slack, low + np.append(least[1:], 1.0) * (high - low) + slack
     return read_only(np.maximum(first, low)), read_only(np.minimum(last, high))

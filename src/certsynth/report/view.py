@@ -51,9 +51,7 @@ def view(record: Record, schema: Schema, table: Mapping[str, Any]) -> Json:
     certificate = record.certificate
     bounds, basis = column_bounds(certificate, schema.names), answer_basis(record, schema, table)
     covered = {name for subset in certificate.subsets for name in subset.columns}
-    columns = [
-        column_view(c, table[c.name], bounds[c.name], basis if c.name in covered else None) for c in schema
-    ]
+    columns = [column_view(c, table[c.name], bounds[c.name], basis if c.name in covered else None) for c in schema]
     numbers = [column.pop("numbers") for column in columns]
     return {
         "name": numerals.text(schema.name, most=200),
@@ -83,9 +81,7 @@ def view(record: Record, schema: Schema, table: Mapping[str, Any]) -> Json:
             "signature": words.SIGNATURE,
             "answer": words.answer([c.name for c in schema if isinstance(c, Ordered)]),
         },
-        "limits": words.limits(
-            record.privacy, numerals.text(schema.unit, most=200), shares=says_shares(certificate)
-        ),
+        "limits": words.limits(record.privacy, numerals.text(schema.unit, most=200), shares=says_shares(certificate)),
         "made_with": _made_with(record),
     }
 
