@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import itertools
 from dataclasses import dataclass, replace
 from fractions import Fraction
@@ -290,3 +291,25 @@ def test_a_correlation_in_a_group_of_a_third_column_needs_a_certificate_of_three
     with pytest.raises(InputError, match="3 columns, and this release certifies statistics of at most 2"):
         answer(people(0.02, TIGHT), "correlation(age, pay | c = 'a')")
     assert answer(people(0.02, TIGHT), "correlation(age, pay | age > 20)").low > 0.2
+
+
+@pytest.mark.parametrize(
+    "column",
+    [
+        Ordered("x", kind="number", low=-1e300, high=1e300, missing=True),
+        Ordered("x", low=-(2**52), high=2**52, missing=True),
+        Ordered("x", low=7, high=7, missing=True),
+        Ordered("x", kind="number", low=1e15, high=1e15 + 1),
+    ],
+    ids=str,
+)
+@pytest.mark.parametrize(
+    "query", ["fraction(x > 3)", "mean(x)", "mean(x | x > 3)", "sum(2*x)", "variance(x)", "median(x | x >= 3)", "sd(x)"]
+)
+def test_the_longest_and_the_shortest_ranges_have_an_answer_or_are_refused(column: Ordered, query: str) -> None:
+    clean = {"x": np.array([0.0, 1.0, 0.5, 1.0]) * column.reach}
+    certificate = replace(stated([(("x",), 0.02)], single=0.02), statistics=StatisticsRecord(0.01, None, None, 0.01))
+    basis = Basis(Schema(columns=(column,)), {"x": column.decode(clean["x"])}, clean, certificate, 4)
+    with contextlib.suppress(InputError):
+        found = answer(basis, query)
+        assert found.low <= found.estimate <= found.high

@@ -216,7 +216,7 @@ def test_refuses_a_subset_that_was_not_measured():
 
 
 @pytest.mark.parametrize("neighbours", list(Neighbours))
-@pytest.mark.parametrize("runs", [100, pytest.param(1000, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("runs", [40, pytest.param(1000, marks=pytest.mark.slow)])
 def test_whole_releases_are_further_off_than_certified_no_more_often_than_stated(neighbours, runs):
     """From noise to rows at confidence 0.9, with and without the direct certificate, on two supports."""
     frame = native(100)

@@ -247,6 +247,11 @@ def test_a_process_keeps_talk_and_results_apart(town):
     done = real(*PINNED, "--json", cwd=town)
     assert (done.returncode, done.stderr) == (0, f"{NO_LEDGER}\n")
     assert json.loads(done.stdout)["out"] == "out"
+
+
+@pytest.mark.slow
+def test_every_process_keeps_talk_and_results_apart(town):
+    assert real(*PINNED, "--json", cwd=town).returncode == 0
     again = real(*RELEASE, cwd=town)
     assert (again.returncode, again.stdout) == (2, "")
     assert again.stderr == "error: out exists already; a release is never overwritten. Choose another --out.\n"

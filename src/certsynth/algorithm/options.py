@@ -144,13 +144,26 @@ class CertificateOptions(TypedDict, total=False):
         ),
     ]
 
+    exceptions: Annotated[
+        int | None,
+        Option(
+            "The number of subsets of columns, up to 20, that get a bound of their own, so that they do not widen that "
+            "of all others: chosen privately, for a hundredth of the budget each. By default a release has 3 if it "
+            "covers at least 100 pairs.",
+            PROMISED,
+            check=WholeNumber(0, 20),
+            typed="natural",
+            metavar="N",
+        ),
+    ]
+
 
 class MethodOptions(TypedDict, total=False):
     certificate_share: Annotated[
         Number | None,
         Option(
-            "Share of the budget for the direct certificate, which measures the result: chosen by the plan, 0.05 for "
-            "many rows and up to 0.3 for few; 0 for none.",
+            "Share of the budget for the direct certificate, which measures the result: chosen by the plan, 0.09 for "
+            "many rows and up to 0.4 for few; 0 for none.",
             PROMISED,
             check=Share(Fraction(0), "0.05"),
             metavar="SHARE",

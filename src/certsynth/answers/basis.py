@@ -19,6 +19,7 @@ from certsynth.base.arrays import Floats
 from certsynth.domain import Category, Column, Ordered, Schema
 from certsynth.domain.condition import Condition, figures
 from certsynth.errors import InputError
+from certsynth.queries.statistics import has_bands
 from certsynth.record.record import CertificateRecord, Record
 
 Table = Mapping[str, "np.ma.MaskedArray[Any, Any]"]
@@ -169,6 +170,23 @@ class Basis:
             of_one = Lattice.of_shares(columns[0], self.clean) if key[1] else None
             self._lattices[key] = of_one or Lattice.of(columns, self.clean)
         return self._lattices[key]
+
+    def band_lattice(self, *names: str) -> tuple[Lattice, Errors] | None:
+        """The synthetic rows in the bands of one or two columns, and the certified errors of sets of these; None if no
+        column has bands."""
+        known, columns = self.certificate.statistics, [self.columns[name] for name in names]
+        if known is None or len(names) > 2 or not any(map(has_bands, columns)):
+            return None
+        error = _raised(known.band_of_one_column if len(names) == 1 else known.band_of_two_columns)
+        if math.isinf(error):
+            return None
+        if names not in self._band_lattices:
+            self._band_lattices[names] = Lattice.of_bands(columns, self.clean)
+        return self._band_lattices[names], Errors(error, math.inf) if len(names) == 1 else Errors(math.inf, error)
+
+    @cached_property
+    def _band_lattices(self) -> dict[tuple[str, ...], Lattice]:
+        return {}
 
     def boxes(self, condition: Condition) -> Boxes | None:
         """The condition as a union of boxes; None if there is none, or codes of a column are not in order."""

@@ -17,12 +17,15 @@ from certsynth.answers.places import OfLabels, OnLine
 from certsynth.base.arrays import Floats, Ints, read_only
 from certsynth.domain import Cells, Column, Groups, Ordered
 from certsynth.queries.fine import DEFAULT_STEPS
-from certsynth.queries.statistics import UNITS, share_cells
+from certsynth.queries.statistics import UNITS, band_cells, share_cells
 from certsynth.queries.thresholds import least_floats
 
 Points = np.ndarray
 """A flag for each point of a lattice, with one axis for each column."""
 
+
+MAX_LISTED_VALUES = 2**20
+"""Values of a column up to which the code of each is computed, to find the values that a point stands for."""
 
 Code = Callable[[Column, np.ndarray, Cells], Ints]
 """Codes of cleaned values of a column on some cells; they never decrease along a line."""
@@ -63,6 +66,11 @@ class Lattice:
     def of_shares(cls, column: Column, clean: Mapping[str, np.ndarray]) -> Lattice:
         """The points, or groups of points, whose sets are those of shares of one column."""
         return cls._count([column], [share_cells(column, column.lattice(DEFAULT_STEPS[1]))], clean)
+
+    @classmethod
+    def of_bands(cls, columns: Sequence[Column], clean: Mapping[str, np.ndarray]) -> Lattice:
+        """The bands of columns, and their labels."""
+        return cls._count(columns, [band_cells(column) for column in columns], clean)
 
     @classmethod
     def _count(cls, columns: Sequence[Column], cells: Sequence[Cells], clean: Mapping[str, np.ndarray]) -> Lattice:
@@ -128,14 +136,17 @@ def figures_of_codes(column: Ordered, cells: Cells, code: Code = codes_of) -> tu
     """For each point on the line the least and the largest value that it stands for; for numbers a little beyond, as
     places of values are rounded."""
     line, reach = len(cells.places), float(column.reach)
-    if column.whole and line == column.reach + 1:
-        least = np.arange(line, dtype=float)
-    else:
-        found = least_floats(lambda values: code(column, np.clip(values, 0.0, reach), cells), np.arange(1, line))
-        least = np.append(0.0, np.maximum(found, 0.0))
+    if column.last_index is not None and column.last_index < MAX_LISTED_VALUES:
+        every = np.arange(column.last_index + 1)
+        least = np.searchsorted(code(column, column.at_index(every), cells), np.arange(line))
+        ends = least, np.append(least[1:] - 1, every[-1])
+        return read_only(column.figures_at(ends[0])), read_only(column.figures_at(ends[1]))
+    found = least_floats(lambda values: code(column, np.clip(values, 0.0, reach), cells), np.arange(1, line))
+    least = np.append(0.0, np.maximum(found, 0.0))
     low, high = float(column.low), float(column.high)
-    if column.whole:
-        return read_only(least + low), read_only(np.append(least[1:] - 1.0, reach) + low)
+    if column.whole:  # codes of fractions depend on how they are rounded
+        whole: Floats = np.asarray(np.ceil(least), dtype=np.float64)
+        return read_only(whole + low), read_only(np.append(whole[1:] - 1.0, reach) + low)
     slack = 1e-9 * (high - low) + 8 * float(np.spacing(max(abs(low), abs(high))))
     first, last = low + least * (high - low) - slack, low + np.append(least[1:], 1.0) * (high - low) + slack
     return read_only(np.maximum(first, low)), read_only(np.minimum(last, high))

@@ -9,12 +9,13 @@ import numpy as np
 from certsynth.answers.basis import place
 from certsynth.answers.claims import Claim, intersect
 from certsynth.answers.kernels import largest_total
-from certsynth.answers.lattices import figures_of_codes
 from certsynth.answers.selection import Selection
 from certsynth.base.arrays import Floats
 from certsynth.domain import Ordered
 from certsynth.domain.condition import And, Comparison, Condition, Linear
-from certsynth.queries.fine import DEFAULT_STEPS
+
+THRESHOLDS = 1_024
+"""Values at which quantiles of a group may end, if there are more."""
 
 
 def quantile_of(rows: Selection, column: Ordered, p: float) -> tuple[float, Claim]:
@@ -48,11 +49,11 @@ def _of_all(rows: Selection, column: Ordered, p: float) -> tuple[float, float]:
 
 def _within(rows: Selection, column: Ordered, p: float) -> tuple[float, float]:
     r"""The quantiles of tables within the bound in a group A: at most v if no table has
-    :math:`E[(1_{y > v} − (1 − p)) 1_A] ≥ 0`, and at least v alike. Thresholds v are those of the lattice."""
+    :math:`E[(1_{y > v} − (1 − p)) 1_A] ≥ 0`, and at least v alike."""
     condition = rows.condition
     assert condition is not None
     near, weights, away = rows.rows.nearness, rows.near.shares, rows.near.away
-    first, last = figures_of_codes(column, column.lattice(DEFAULT_STEPS[1]))
+    first, last = _thresholds(column)
 
     def possible(sign: str, value: float, gain: float) -> bool:
         """Whether some table has at least a share 1 − `gain` of the group's rows on that side of the value."""
@@ -67,6 +68,17 @@ def _within(rows: Selection, column: Ordered, p: float) -> tuple[float, float]:
     high = _bisect(len(last), lambda i: possible(">", float(last[i]), p))
     low = _bisect(len(first), lambda i: possible("<", float(first[len(first) - 1 - i]), 1.0 - p))
     return float(first[len(first) - 1 - low]), float(last[high])
+
+
+def _thresholds(column: Ordered) -> tuple[Floats, Floats]:
+    """The first and the last value of each part of the column's range: its values, or equal parts if there are many."""
+    low, high = float(column.low), float(column.high)
+    if not column.whole:
+        edges = np.linspace(low, high, THRESHOLDS + 1)
+        return edges[:-1], edges[1:]
+    parts = max(min(column.reach, THRESHOLDS), 1)
+    first = low + np.unique(np.floor(np.arange(parts + 1.0) * column.reach / parts))
+    return first, np.append(first[1:] - 1.0, high)
 
 
 def _opposite(comparison: Condition) -> Condition:

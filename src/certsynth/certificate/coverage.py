@@ -5,11 +5,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from certsynth.certificate.bands import NAMES as BANDS
+from certsynth.certificate.bands import band_names
 from certsynth.domain import Ordered, Schema
 from certsynth.queries.fine import LatticeQuery
 from certsynth.queries.marginals import Subset, subsets_within
 
-STATISTICS = ("share_of_one_column", "share_of_two_columns", "group_total", "moment")
+STATISTICS = ("share_of_one_column", "share_of_two_columns", "group_total", "moment", *BANDS)
 """Names of the statistics, in the order in which their largest errors are measured."""
 
 
@@ -23,7 +25,8 @@ def statistic_names(schema: Schema, subsets: Sequence[Subset]) -> tuple[str, ...
         any(ordered[i] or ordered[j] for i, j in pairs),
         any(ordered[j] for (j,) in subsets_within(subsets, 1)),
     )
-    return tuple(name for name, exists in zip(STATISTICS, there, strict=True) if exists)
+    found = tuple(name for name, exists in zip(STATISTICS, there, strict=False) if exists)
+    return found + band_names(schema, subsets)
 
 
 def statistic_queries(schema: Schema, subsets: Sequence[Subset]) -> list[LatticeQuery]:

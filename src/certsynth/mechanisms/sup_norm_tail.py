@@ -27,6 +27,7 @@ _LEAST_PROBABILITY = Fraction(1, 10**300)  # smaller ones are not floats
 _MARGIN = 1e-8  # relative; far above the rounding of all floats here, for up to 10^6 integers
 
 
+@functools.lru_cache(maxsize=1_024)
 def sup_norm_quantile(
     size: int, scale: float, beta: Fraction, *, jointly: int | None = None, both_sides: bool = False
 ) -> int:

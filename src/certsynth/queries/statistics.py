@@ -9,7 +9,7 @@ from __future__ import annotations
 import numpy as np
 
 from certsynth.base.arrays import Ints
-from certsynth.domain import Cells, Column
+from certsynth.domain import Cells, Column, Ordered
 from certsynth.domain.cells import Groups
 
 UNITS = 2**20
@@ -32,6 +32,21 @@ def share_cells(column: Column, lattice: Cells) -> Cells:
         return lattice
     codes = column.to_lattice(column.on_lattice(lattice), detail)[0][: len(lattice.places)]
     return Groups.of(lattice, np.flatnonzero(np.diff(codes, prepend=-1)))
+
+
+def has_bands(column: Column) -> bool:
+    """Whether the schema names borders of this column."""
+    return isinstance(column, Ordered) and bool(column.bands)
+
+
+def band_cells(column: Column) -> Cells:
+    """The bands of an ordered column, as groups of its values; one group if it has none. Labels stay as they are."""
+    if not isinstance(column, Ordered):
+        return column.lattice(1)
+    if not column.bands or column.last_index is None:
+        return Groups.of(column.lattice(1), np.zeros(1, np.int64))
+    borders = column.index(np.array(column.bands, dtype=float))
+    return Groups.of(column.lattice(column.last_index), np.concatenate([[0], borders]))
 
 
 def merge_points(cells: Cells, counts: Ints) -> Ints:
