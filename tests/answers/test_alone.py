@@ -65,6 +65,15 @@ def test_the_question_says_which_numbers_it_uses(made):
         assert numbers(made, query) == wanted, query
 
 
+def test_shares_of_a_column_with_bands_use_their_errors_as_well():
+    banded = replace(NATIVE, columns=(replace(NATIVE.columns[0], bands=(3.0,)), *NATIVE.columns[1:]))
+    made = release(TABLE, banded, seed=1, **ASKED)
+    assert numbers(made, "fraction(a >= 3)") == {"share_of_one_column", "band_of_one_column"}
+    assert numbers(made, "fraction(a >= 3 and b > 1)") == {"share_of_two_columns", "band_of_two_columns"}
+    assert numbers(made, "fraction(b > 1)") == {"share_of_one_column"}
+    assert made.answer("fraction(a >= 3)", alone=True).alone
+
+
 QUERIES = [
     "fraction(a > 2)", "fraction(a > 2 and b > 1)", "fraction(c = 'x')", "mean(a)", "variance(a)", "mean(a | b > 1)",
     "median(a)", "fraction(a >= 1) - fraction(a > 3)", "covariance(a, b)",

@@ -16,12 +16,16 @@ from certsynth.domain import Category, Column
 from certsynth.domain.condition import Condition, Missing
 from certsynth.domain.expression import Name, Node
 from certsynth.domain.meaning import Reader
+from certsynth.queries.statistics import has_bands
 
 LOSS, LOSS_OF_ONE_COLUMN = "loss", "loss_of_one_column"
 SHARE_1, SHARE_2, GROUP_TOTAL, MOMENT = "share_of_one_column", "share_of_two_columns", "group_total", "moment"
 """Numbers that are measured for a certificate: losses, and errors by their names in the record."""
 
 NUMBERS = (LOSS, LOSS_OF_ONE_COLUMN, SHARE_1, SHARE_2, GROUP_TOTAL, MOMENT)
+
+_BANDS = {SHARE_1: "band_of_one_column", SHARE_2: "band_of_two_columns"}
+"""Errors of shares whose borders are those of bands, which are smaller."""
 
 _CONDITIONS = ("fraction", "count")
 _SHARES = (*_CONDITIONS, "cdf", "table", "histogram")
@@ -55,7 +59,10 @@ def numbers_for_query(basis: Basis, query: Query | Difference) -> frozenset[str]
     smooth = all(_is_smooth(basis, each) for each in conditions)
     if query.statistic not in _CONDITIONS:
         smooth = smooth and all(_has_plain_labels(basis.columns[node.name]) for node in _columns(query.arguments))
-    return _existing(basis, _wanted(basis, query, group, pair=len(columns) == 2, smooth=smooth))
+    found = _existing(basis, _wanted(basis, query, group, pair=len(columns) == 2, smooth=smooth))
+    if not any(has_bands(basis.columns[name]) for name in columns):
+        return found
+    return found | {band for share, band in _BANDS.items() if share in found and _is_certified(basis, band)}
 
 
 def numbers_for_function(basis: Basis, columns: Iterable[str]) -> frozenset[str]:
@@ -110,7 +117,11 @@ def _is_smooth(basis: Basis, condition: Condition) -> bool:
 
 def _existing(basis: Basis, wanted: Iterable[str]) -> frozenset[str]:
     """The wanted numbers; the loss in place of those that the certificate does not have."""
-    known, single = basis.certificate.statistics, basis.certificate.single_column
-    losses = {LOSS, LOSS_OF_ONE_COLUMN} if single is not None else {LOSS}
-    there = losses | {name for name in NUMBERS[2:] if getattr(known, name, None) is not None}
+    losses = {LOSS, LOSS_OF_ONE_COLUMN} if basis.certificate.single_column is not None else {LOSS}
+    there = losses | {name for name in NUMBERS[2:] if _is_certified(basis, name)}
     return frozenset(name if name in there else LOSS for name in wanted)
+
+
+def _is_certified(basis: Basis, name: str) -> bool:
+    """Whether the certificate bounds the error of this name: that depends on the schema alone."""
+    return getattr(basis.certificate.statistics, name, None) is not None
