@@ -143,7 +143,7 @@ def figures_of_codes(column: Ordered, cells: Cells, code: Code = codes_of) -> tu
         first, last = (column.figures_at(each).astype(np.float64) for each in ends)
         return read_only(first), read_only(last)
     found = least_floats(lambda values: code(column, np.clip(values, 0.0, reach), cells), np.arange(1, line))
-    least = np.append(0.0, np.maximum(found, 0.0))
+    least: Floats = np.append(0.0, np.maximum(found, 0.0))
     low, high = float(column.low), float(column.high)
     if column.whole:  # codes of fractions depend on how they are rounded
         least = np.ceil(least)
