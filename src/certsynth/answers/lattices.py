@@ -138,8 +138,8 @@ def figures_of_codes(column: Ordered, cells: Cells, code: Code = codes_of) -> tu
     line, reach = len(cells.places), float(column.reach)
     if column.last_index is not None and column.last_index < MAX_LISTED_VALUES:
         every = np.arange(column.last_index + 1)
-        least = np.searchsorted(code(column, column.at_index(every), cells), np.arange(line))
-        ends = least, np.append(least[1:] - 1, every[-1])
+        start = np.searchsorted(code(column, column.at_index(every), cells), np.arange(line))
+        ends = start, np.append(start[1:] - 1, every[-1])
         first, last = (column.figures_at(each).astype(np.float64) for each in ends)
         return read_only(first), read_only(last)
     found = least_floats(lambda values: code(column, np.clip(values, 0.0, reach), cells), np.arange(1, line))
