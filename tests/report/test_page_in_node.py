@@ -191,7 +191,7 @@ def _mean_within(page: Page, rng: Any, i: int, c: Any, j: int, d: Any, numbers: 
     if not isinstance(d, Ordered):
         return None
     k = int(rng.integers(len(numbers[i]["labels"])))
-    figures = page.world.figures[d.name]
+    figures = page.world.figures[d.name] + (d.kind == "ordinal")
     group = _with_label(page, c, numbers[i]["labels"][k]) & ~np.isnan(figures)
     controls = _control("meanWithin", i, label=k, second=j)
     return Asked(
@@ -232,7 +232,9 @@ OFF = re.compile(rf"± ({NUMBER})")
 
 
 def judge(page: Page, asked: Asked, head: str, says: str, tally: Counter[str]) -> None:
-    what, c = asked.controls["calc-what"], next(c for c in page.schema if c.name == asked.names[0])
+    what = asked.controls["calc-what"]
+    measured = asked.names[-1 if what == "meanWithin" else 0]
+    c = next(c for c in page.schema if c.name == measured)
     # of columns outside of a workload nothing is said: any table will do
     bound = page.bounds[asked.names[0]] if len(asked.names) == 1 else page.covering(asked.names)
     values = [v for t in asked.tables(page.near(asked.names, bound)) if (v := asked.value(t)) is not None]
@@ -298,16 +300,38 @@ def run_in_node(pages: list[Json], scripts: tuple[str, ...] = ("calculator.js", 
     return list(json.loads(done.stdout))
 
 
-def check_pages(pages: int, seed: int, shrink: float = 1.0) -> Counter[str]:
-    """`shrink`: what bounds are multiplied by before the page is told."""
+def shrunk(numbers: Json, which: str) -> Json:
+    """The data of the page with one kind of bound that is a fifth too small."""
+
+    def narrowed(ends: list[float]) -> list[float]:
+        middle = (ends[0] + ends[1]) / 2
+        return [middle + 0.8 * (end - middle) for end in ends]
+
+    columns = [dict(column) for column in numbers["columns"]]
+    for column in columns:
+        if which in ("bound", "share"):
+            column[which] *= 0.8
+        elif which in column:
+            column[which] = narrowed(column[which])
+    found = numbers | {"columns": columns}
+    if which in ("share of two", "moment"):
+        key = which.split()[0]
+        found[key] *= 0.8
+    if which == "groups":
+        found["groups"] = [
+            [i, j, [mean and [mean[0], *narrowed(mean[1:])] for mean in means]] for i, j, means in numbers["groups"]
+        ]
+    return found
+
+
+def check_pages(pages: int, seed: int, shrink: str = "") -> Counter[str]:
+    """`shrink`: the kind of bound that is made too small before the page is told."""
     rng, tally = np.random.default_rng(seed), Counter[str]()
     made = [Page(rng, small_schema(rng)) for _ in range(pages)]
     asked = [questions(page, rng) for page in made]
     given = []
     for page, each in zip(made, asked, strict=True):
-        numbers = json.loads(json.dumps(page.view["calculator"]))
-        for column in numbers["columns"]:
-            column["bound"] *= shrink
+        numbers = shrunk(json.loads(json.dumps(page.view["calculator"])), shrink)
         given.append({"numbers": numbers, "asks": [one.controls for one in each]})
     for page, each, said in zip(made, asked, run_in_node(given), strict=True):
         for one, text in zip(each, said, strict=True):
@@ -334,9 +358,18 @@ def test_what_the_calculator_says_holds_for_extreme_tables_and_is_what_answer_sa
 
 
 @pytest.mark.skipif(NODE is None, reason="node is not installed")
-def test_bounds_that_are_a_fifth_too_small_are_noticed() -> None:
+@pytest.mark.parametrize("which", ["bound", "share"])
+def test_bounds_that_are_a_fifth_too_small_are_noticed(which: str) -> None:
     with pytest.raises(AssertionError):
-        check_pages(PAGES, seed=1, shrink=0.8)
+        check_pages(PAGES, seed=1, shrink=which)
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(NODE is None, reason="node is not installed")
+@pytest.mark.parametrize("which", ["mean", "variance", "share of two", "groups"])
+def test_other_bounds_that_are_a_fifth_too_small_are_noticed(which: str) -> None:
+    with pytest.raises(AssertionError):
+        check_pages(10 * PAGES, seed=3, shrink=which)
 
 
 @pytest.mark.slow

@@ -232,8 +232,15 @@ def test_hidden_rows_are_named_as_hidden() -> None:
     assert "twice the ε" in {limit["what"]: limit["text"] for limit in page["limits"]}["Neighbours"]
 
 
+def without_statistics(schema: Schema = EVERY_KIND) -> dict[str, Any]:
+    """The view of a release whose certificate bounds distances only."""
+    stated = document(schema)
+    del stated["certificate"]["statistics"]
+    return view(stated, schema, table(schema))
+
+
 def test_own_units() -> None:
-    page = seen()
+    page = without_statistics()
     bound = document(EVERY_KIND)["certificate"]["single_column_bound"]
     assert column_of(page, "age")["facts"][0]["plus_minus"] == pytest.approx(82 * bound)
     assert column_of(page, "moved in")["facts"][0]["plus_minus"] == pytest.approx((19722 - 7305) * bound)
@@ -245,7 +252,7 @@ def test_own_units() -> None:
 
 def test_of_light_columns_and_near_labels_less_is_promised() -> None:
     """A row counts as moved by no more than the weight, and a label by no more than how far the next one is."""
-    page = seen(WOVEN)
+    page = without_statistics(WOVEN)
     bound = document(WOVEN)["certificate"]["single_column_bound"]
     own = {
         name: [fact["plus_minus"] for fact in column_of(page, name)["facts"]] for name in ("rooms", "trade", "place")
@@ -255,6 +262,37 @@ def test_of_light_columns_and_near_labels_less_is_promised() -> None:
     assert own["rooms"][0] == pytest.approx(20 * 4 * bound / (present - 4 * bound))
     assert own["trade"] == pytest.approx([6 * bound, 2 * bound])  # labels of the tree are 1/3 of the longest way apart
     assert own["place"] == pytest.approx([bound / 0.8])
+
+
+def test_bounds_on_shares_are_stated_first_and_used() -> None:
+    page, before = seen(), without_statistics()
+    shares = page["promise"]["shares"]
+    assert before["promise"]["shares"] is None
+    assert "one column is right within ± 1.3 percentage points, of two columns within ± 2" in shares["sentence"]
+    assert "within ± 0.9% of its range" in shares["others"]
+    assert shares["number"] == "± 1.3"
+    for name in ("region", "job", "owner"):
+        assert column_of(page, name)["facts"][0]["plus_minus"] == 0.0123
+    for name in ("age", "income", "moved in", "school", "grade"):
+        now, then = (column_of(each, name) for each in (page, before))
+        assert now["facts"][0]["plus_minus"] < 0.5 * then["facts"][0]["plus_minus"]
+        if "band" in now["spread"]:
+            pairs = zip(now["spread"]["band"]["steps"], then["spread"]["band"]["steps"], strict=True)
+            assert all(a["least"] >= b["least"] and a["largest"] <= b["largest"] for a, b in pairs)
+            widths = [step["largest"] - step["least"] for step in now["spread"]["band"]["steps"]]
+            assert max(widths) < 2 * 0.0123 + 0.03  # a step may cover several values
+
+
+def test_bounds_of_1_on_shares_say_nothing() -> None:
+    stated = document(EVERY_KIND)
+    stated["certificate"]["statistics"] = dict.fromkeys(stated["certificate"]["statistics"], 1.0)
+    page, before = view(stated, EVERY_KIND, table(EVERY_KIND)), without_statistics()
+    assert "says nothing" in page["promise"]["shares"]["sentence"]
+    assert page["promise"]["shares"]["number"] is None
+    assert page["promise"]["shares"]["figures"] == []
+    for now, then in zip(page["columns"]["drawn"], before["columns"]["drawn"], strict=True):
+        if now["spread"]["form"] == "bars":
+            assert now["spread"]["bars"] == then["spread"]["bars"]
 
 
 def test_the_data_package_lists_the_labels_of_every_kind() -> None:

@@ -100,8 +100,17 @@ class Selection:
             return float(column.low), float(column.high)
         return self.basis.nearness.ends(self.group, column)
 
+    @cached_property
+    def _bands(self) -> dict[str, tuple[Bands, float] | None]:
+        return {}
+
     def bands(self, column: Ordered) -> tuple[Bands, float] | None:
         """The bands of a column among these rows, and the error of shares that they rest on."""
+        if column.name not in self._bands:
+            self._bands[column.name] = self._find_bands(column)
+        return self._bands[column.name]
+
+    def _find_bands(self, column: Ordered) -> tuple[Bands, float] | None:
         basis = self.basis
         condition = self.condition if self.condition is not None else Not(Missing(column.name))
         boxes = basis.boxes(condition)

@@ -8,10 +8,12 @@ import numpy as np
 
 from certsynth.answers import quantiles
 from certsynth.answers.basis import raise_bound
+from certsynth.answers.claims import Claim, intersect
 from certsynth.answers.kernels import largest_share
 from certsynth.base.arrays import Floats
 from certsynth.domain import Ordered
 from certsynth.report.binned_counts import BinnedCounts
+from certsynth.report.cell_counts import CellCounts
 
 MAX_BAND_STEPS = 96
 """Steps of a drawn band: enough that each is a few pixels wide."""
@@ -51,13 +53,26 @@ def share_up_to(binned: BinnedCounts, bound: float, t: float, step: float) -> tu
     return 1 - max_share(np.maximum(out, 0.0), binned, bound), max_share(up, binned, bound)
 
 
-def share_band(column: Ordered, binned: BinnedCounts, bound: float) -> Band:
+def narrow(share: tuple[float, float], cells: CellCounts | None, low: float, high: float) -> tuple[float, float]:
+    """Return what is left of the range of a share if the certified error of shares is taken into account.
+
+    `low` and `high` are the ends of the set of values, in the units of `cells`.
+    """
+    if cells is None:
+        return share
+    claims = [Claim(least, largest, 0.0, "") for least, largest in (share, cells.share(low, high))]
+    found = intersect(claims)
+    return found.low, found.high
+
+
+def share_band(column: Ordered, binned: BinnedCounts, bound: float, cells: CellCounts | None = None) -> Band:
     """Return steps (from, to, least, largest): the share of the real rows up to any point of the step is in this range.
 
     Points are fractions of the axis of the column's histogram, on which every whole number has a width.
     """
+    reach = max(column.reach, 1)
     if column.whole:
-        values, reach = column.reach + 1, max(column.reach, 1)
+        values = column.reach + 1
         width = -(-values // MAX_BAND_STEPS)
         edges = [*range(0, values, width), values]
         ends = [((a / reach), (b - 1) / reach, a / values, b / values) for a, b in itertools.pairwise(edges)]
@@ -65,12 +80,14 @@ def share_band(column: Ordered, binned: BinnedCounts, bound: float) -> Band:
     else:
         ends = [(i / MAX_BAND_STEPS, (i + 1) / MAX_BAND_STEPS) * 2 for i in range(MAX_BAND_STEPS)]
         step = 0.0
-    steps = []
-    for first, last, left, right in ends:
-        least = share_up_to(binned, bound, first, step)[0]
-        largest = share_up_to(binned, bound, last, step)[1]
-        steps.append((left, right, least, largest))
-    return steps
+
+    def up_to(t: float) -> tuple[float, float]:
+        found = share_up_to(binned, bound, t, step)
+        if t >= 1 and not binned.missing:
+            return found
+        return narrow(found, cells, 0.0, float(round(t * reach)) if column.whole else t)
+
+    return [(left, right, up_to(first)[0], up_to(last)[1]) for first, last, left, right in ends]
 
 
 def quantile_range(binned: BinnedCounts, bound: float, p: float) -> tuple[float, float]:

@@ -1,6 +1,7 @@
 "use strict";
 // What a bound means for a statistic. Plain functions of numbers: columns are those of calculator.py, lines have
 // length 1, and every result is rounded outward. b is a bound, L how steep a function is: its average is off by at most L·b.
+// Shares also have a certified error of their own: `share` of a column, or of two columns; 1 says nothing.
 const certified = (() => {
   const ROUNDING = 1e-12;
 
@@ -27,6 +28,61 @@ const certified = (() => {
     return Math.min(1, inside / rows);
   };
 
+  const apart = (a, b) => a.least > b.largest || b.least > a.largest;
+  // What two ranges say together. If they contradict each other, both are too narrow: then what contains both.
+  const meet = (a, b) => {
+    const [outer, inner] = apart(a, b) ? [Math.max, Math.min] : [Math.min, Math.max];
+    return { least: inner(a.least, b.least), largest: outer(a.largest, b.largest) };
+  };
+  const clamp = (x, range) => Math.max(range.least, Math.min(range.largest, x));
+
+  // Cells [first, last, rows] of which any run has a certified share: those that hold rows, in multiples of 1 / unit.
+  // They are carried as numbers in turn: how far a cell is from the one before, how long it is, and its rows.
+  const PLACES = 1e6;
+  const unit = (column) => (column.whole ? column.per : PLACES);
+  const cells = (column) => {
+    if (!column.cells) return column.codes.map((code, i) => [code, code, column.counts[i]]);
+    const found = [];
+    for (let i = 0, at = 0; i < column.cells.length; i += 3) {
+      const first = at + column.cells[i];
+      at = first + column.cells[i + 1];
+      found.push([first, at, column.cells[i + 2]]);
+    }
+    return found;
+  };
+  const hasShares = (column) => column.share < 1;
+  const VACUOUS = { least: 0, largest: 1 };
+
+  // The share of synthetic rows in cells inside of from..to, and in those that it meets.
+  const inCells = (column, from, to) => {
+    const [low, high] = [from, to].map((x) => (column.whole ? Math.round(x * unit(column)) : x * unit(column)));
+    let [least, largest] = [0, 0];
+    for (const [first, last, rows] of cells(column)) {
+      if (first >= low && last <= high) least += rows;
+      if (last >= low && first <= high) largest += rows;
+    }
+    return { least: least / column.rows, largest: largest / column.rows };
+  };
+  const widened = (r, off) => ({ least: Math.max(0, r.least - off), largest: Math.min(1, r.largest + off) });
+
+  // Where the p-quantile lies by the shares of values below and above each cell: with F the share up to a value, of all
+  // rows, F − p·F(all) is off by at most the error of a share.
+  const quantileByShares = (column, p) => {
+    const off = raised(column.share);
+    const aim = (p * (column.rows - column.absent)) / column.rows;
+    let [sum, least, largest] = [0, off - aim >= -ROUNDING ? 0 : undefined, 1]; // rows may lie below the first cell
+    for (const [first, last, rows] of cells(column)) {
+      sum += rows;
+      const above = sum / column.rows - aim;
+      if (least === undefined && above + off >= -ROUNDING) least = first / unit(column);
+      if (above - off > ROUNDING) {
+        largest = last / unit(column);
+        break;
+      }
+    }
+    return { least: least ?? 1, largest };
+  };
+
   // The share of all rows with a value from..to, as places on the line. `step`: how far the next value is.
   const range = (column, bound, from, to) => {
     const step = column.whole ? 1 / column.per : 0;
@@ -45,12 +101,13 @@ const certified = (() => {
       if (above) ways.push(to + step - x);
       return Math.max(0, Math.min(...ways));
     });
-    const all = !below && !above && !column.missing;
-    return {
-      value: at.reduce((sum, _, i) => sum + (inside[i] ? column.counts[i] : 0), 0) / column.rows,
-      least: all ? 1 : 1 - most([...leave, 0], counts, column.rows, spend),
-      largest: most([...enter, 1], counts, column.rows, spend),
-    };
+    const value = at.reduce((sum, _, i) => sum + (inside[i] ? column.counts[i] : 0), 0) / column.rows;
+    const largest = most([...enter, 1], counts, column.rows, spend);
+    if (!below && !above && !column.missing) return { value, least: 1, largest };
+    const moved = { least: 1 - most([...leave, 0], counts, column.rows, spend), largest };
+    if (!hasShares(column)) return { value, ...moved };
+    const counted = inCells(column, from, to);
+    return { value: clamp(value, counted), ...meet(moved, widened(counted, raised(column.share))) };
   };
 
   // Between which places the p-quantile of the values that are there lies.
@@ -82,7 +139,9 @@ const certified = (() => {
       left -= under;
     }
     const here = levels.findIndex((level) => level >= aim - 1e-12 && level > 0);
-    return { value: here > 0 ? at[here - 1] : 0, least: Math.max(0, least), largest: Math.min(1, largest) };
+    const moved = { least: Math.max(0, least), largest: Math.min(1, largest) };
+    const found = meet(moved, hasShares(column) ? quantileByShares(column, p) : VACUOUS);
+    return { value: clamp(here > 0 ? at[here - 1] : 0, found), ...found };
   };
 
   const present = (column) => (column.rows - column.absent) / column.rows;
@@ -113,42 +172,64 @@ const certified = (() => {
     largest: Math.min(largest, value + off),
   });
 
-  const mean = (column, bound) => around(moments(column).mean, alone(column, bound), 0, 1);
+  // A range that was computed from all bounds of the certificate.
+  const known = (value, [least, largest]) => ({ value, off: Math.max(value - least, largest - value), least, largest });
+
+  const mean = (column, bound) => {
+    const value = moments(column).mean;
+    return column.mean ? known(value, column.mean) : around(value, alone(column, bound), 0, 1);
+  };
 
   // (x − m)² is no steeper than twice the longer way from m to an end; that the mean is off adds a square.
   const variance = (column, bound) => {
     const { mean: m, variance: v } = moments(column);
+    if (column.variance) return known(v, column.variance);
     const off = alone(column, bound);
     return around(v, Math.min(0.25, 2 * off * Math.max(m, 1 - m) + off * off), 0, 0.25);
   };
 
   // Of two columns without missing values: (x − m)(y − m′) is as steep as the longer ways from the means.
-  const covariance = (x, y, bound) => {
-    const [mx, my] = [x, y].map((c) => moments(c).mean).map((m) => Math.max(m, 1 - m));
+  const covariance = (x, y, bound, moment = 1) => {
+    const [a, b] = [x, y].map((c) => moments(c).mean);
+    const [mx, my] = [a, b].map((m) => Math.max(m, 1 - m));
     const [bx, by] = [budget(x, bound), budget(y, bound)];
-    return Math.min(0.5, bx * my + by * mx + bx * by);
+    const off = Math.min(0.5, bx * my + by * mx + bx * by);
+    return moment < 1 ? Math.min(off, covarianceByProducts(x, y, [a, b], moment)) : off;
+  };
+
+  // The mean of (x − a)(y − b) is off by at most `moment` times the range of its values, and the covariance by the
+  // product of the errors of the means in addition. Values are up to `off` from the points where this is certified.
+  const covarianceByProducts = (x, y, [a, b], moment) => {
+    const apart = x.off + y.off;
+    const range = Math.max(a * b, (1 - a) * (1 - b)) + Math.max(a * (1 - b), b * (1 - a));
+    const [dx, dy] = [x, y].map((c) => mean(c, c.bound).off + 2 * c.off);
+    return raised(moment) * (range + 4 * apart + 2 * (x.moved + y.moved)) + dx * dy + 3 * apart;
   };
 
   // The share of rows with a label, or with any group of them: `nearest` is the distance of two labels.
   const label = (column, bound, i) =>
-    around(column.counts[i] / column.rows, Math.min(1, raised(bound) / column.closest), 0, 1);
+    around(column.counts[i] / column.rows, labelled(column, bound), 0, 1);
+  const labelled = (column, bound) => Math.min(1, raised(bound) / column.closest, raised(column.share ?? 1));
 
-  // The share of rows with labels in two columns.
-  const combination = (x, y, bound) => Math.min(1, raised(bound) / Math.min(x.closest, y.closest));
+  // The share of rows with a label in one column and some labels in another.
+  const combination = (x, y, bound, share = 1) =>
+    Math.min(1, raised(bound) / Math.min(x.closest, y.closest), raised(share));
 
-  // Inside the rows with label i of `group`: a share of a label of another column.
-  const shareWithin = (group, i, other, bound) =>
-    within(
-      raised(bound) / Math.min(group.closest, other.closest),
-      group.counts[i] / group.rows,
-      raised(bound) / group.closest
-    );
+  // Inside the rows with label i of `group`: a share of a label of another column. With m that share, the share of rows
+  // with both labels times 1 − m, less m times that of rows with the first only, is off by no more than either share.
+  const shareWithin = (group, i, other, bound, share = 1) =>
+    within(combination(group, other, bound, share), group.counts[i] / group.rows, labelled(group, bound));
 
   // Inside the rows with label i of `group`: the mean of a column. Where values can be missing, those are left out.
-  const meanWithin = (group, i, column, bound) => {
+  // `totals`: that mean of the synthetic rows, and its range by the certified error of totals over groups.
+  const meanWithin = (group, i, column, bound, totals) => {
     const spend = Math.max(raised(bound) / group.closest, budget(column, bound));
     const share = (group.counts[i] - column.absent) / group.rows;
-    return within(spend, share, column.missing ? spend : raised(bound) / group.closest);
+    const off = within(spend, share, column.missing ? spend : labelled(group, bound));
+    if (!totals) return { off };
+    const [value, least, largest] = totals;
+    const found = meet(around(value, off + ROUNDING, 0, 1), { least, largest });
+    return known(value, [found.least, found.largest]);
   };
 
   // Texts: four digits, never rounded inward.

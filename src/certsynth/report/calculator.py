@@ -6,10 +6,17 @@ import itertools
 from collections.abc import Sequence
 from typing import Any
 
+import numpy as np
+
+from certsynth.answers.basis import Basis
+from certsynth.answers.lattices import off_lattice
 from certsynth.domain import Category, Ordered
+from certsynth.queries.fine import DEFAULT_STEPS
 from certsynth.record.record import CertificateRecord
 from certsynth.report import numerals
 from certsynth.report.binned_counts import BinnedCounts
+from certsynth.report.cell_counts import PLACES, CellCounts
+from certsynth.report.group_means import group_means
 
 MAX_LABEL_BYTES = 200_000
 """Bytes of labels in the page, for all columns together: it keeps the page small enough to open quickly."""
@@ -19,8 +26,10 @@ MIN_COLUMN_LABEL_BYTES = 600
 Json = dict[str, Any]
 
 
-def line_numbers(column: Ordered, binned: BinnedCounts, bound: float) -> Json:
+def line_numbers(column: Ordered, binned: BinnedCounts, bound: float, cells: CellCounts | None = None) -> Json:
     """Return the calculator's data for an ordered column with this certified bound."""
+    values = binned.codes if column.whole and not binned.moved else ()
+    alike = cells is not None and list(cells.first) == list(cells.last) == list(values)
     return {
         **_common(column, bound, binned.rows, binned.absent),
         "line": True,
@@ -32,6 +41,9 @@ def line_numbers(column: Ordered, binned: BinnedCounts, bound: float) -> Json:
         "counts": list(binned.counts),
         "moved": binned.moved,
         "slack": binned.slack,
+        "share": 1.0 if cells is None else cells.error,
+        "cells": None if cells is None or alike else _listed(column, cells),
+        "off": off_lattice(column, column.lattice(DEFAULT_STEPS[2])),
         "labels": [numerals.text(v, most=40) or "(empty text)" for v in column.values],
     }
 
@@ -45,8 +57,20 @@ def label_numbers(column: Category, counts: Sequence[int], absent: int, bound: f
         "closest": float(column.min_label_distance),
         "labels": [numerals.text(column.labels[i], most=40) or "(empty text)" for i in order],
         "counts": [int(counts[i]) for i in order],
+        "order": order,
         "left": 0,
     }
+
+
+def _listed(column: Ordered, cells: CellCounts) -> list[int]:
+    """Return for each cell its distance from the end of the previous one, its length and its number of rows, in turn.
+
+    Whole values are offsets; places of numbers are in multiples of 1/PLACES.
+    """
+    unit = 1 if column.whole else PLACES
+    first, last = (np.round(ends * unit).astype(np.int64) for ends in (cells.first, cells.last))
+    gaps = first - np.append(0, last[:-1])
+    return [int(x) for cell in zip(gaps, last - first, cells.counts, strict=True) for x in cell]
 
 
 def _common(column: Ordered | Category, bound: float, rows: int, absent: int) -> Json:
@@ -61,13 +85,24 @@ def _common(column: Ordered | Category, bound: float, rows: int, absent: int) ->
     }
 
 
-def calculator_view(certificate: CertificateRecord, names: Sequence[str], columns: Sequence[Json]) -> Json:
-    """Return all data of the calculator; `columns` are the columns that are drawn, the first of `names`."""
+def calculator_view(
+    certificate: CertificateRecord, names: Sequence[str], columns: Sequence[Json], basis: Basis | None = None
+) -> Json:
+    """Return all data of the calculator; `columns` are the columns that are drawn, the first of `names`.
+
+    `basis`: the release, if its certificate also bounds the errors of shares and group totals.
+    """
     room = max(MAX_LABEL_BYTES // max(len(columns), 1), MIN_COLUMN_LABEL_BYTES)
+    shown = [_drop_rarest_labels(column, room) for column in columns]
+    order = [column.pop("order", [])[: len(column["labels"])] for column in shown]
+    known = certificate.statistics
     return {
         "confidence": numerals.confidence(certificate.confidence),
-        "columns": [_drop_rarest_labels(column, room) for column in columns],
+        "columns": shown,
         "pairs": pair_bounds(certificate, names[: len(columns)]),
+        "share": 1.0 if known is None or known.share_of_two_columns is None else known.share_of_two_columns,
+        "moment": 1.0 if known is None or known.moment is None else known.moment,
+        "groups": [] if basis is None else group_means(basis, order, [column["bound"] for column in shown]),
     }
 
 

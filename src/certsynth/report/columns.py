@@ -11,11 +11,15 @@ from typing import Any
 
 import numpy as np
 
+from certsynth.answers import averages, quantiles, spreads
+from certsynth.answers.basis import Basis
+from certsynth.answers.selection import Selection
 from certsynth.base.days import from_days, to_days
 from certsynth.domain import Category, Column, Ordered
 from certsynth.report import bands, numerals
 from certsynth.report.binned_counts import BinnedCounts, bin_counts
 from certsynth.report.calculator import label_numbers, line_numbers
+from certsynth.report.cell_counts import CellCounts, count_cells
 
 MAX_BINS = 40
 NUMBER_BINS = 32
@@ -33,6 +37,7 @@ KINDS = {
     "metric": "label with distances",
 }
 _ROUNDING = 1e-9  # values sit on lattices: a rounding error must not decide a bin
+_UNITS = 10**9  # of ranges in the page, which are rounded outward
 _BIN_MONTHS = (1, 3, 6, 12, 24, 60, 120, 240, 600, 1200, 2400, 6000)
 
 Json = dict[str, Any]
@@ -48,24 +53,28 @@ class _Shown:
     absent: int
 
 
-def column_view(column: Column, values: np.ma.MaskedArray[Any, Any], bound: float) -> Json:
-    """Return name, kind, range, facts and chart of one column, for which `bound` is certified."""
+def column_view(column: Column, values: np.ma.MaskedArray[Any, Any], bound: float, basis: Basis | None = None) -> Json:
+    """Return name, kind, range, facts and chart of one column, for which `bound` is certified.
+
+    `basis`: the release, if its certificate also bounds the errors of shares and means of this column.
+    """
     values, rows = np.ma.asarray(values), len(values)
     own = min(
         1.0, bound / float(column.weight)
     )  # the distances of a column with a small weight count less, so its own bound is larger
     if isinstance(column, Ordered):
-        shown, last, kind = *_ordered_view(column, values, bound, own), str(column.kind)
+        shown, last, kind = *_ordered_view(column, values, bound, own, basis), str(column.kind)
     elif isinstance(column, Category):
-        shown, last, kind = _category_view(column, values, bound), [], str(column.kind)
+        shown, last, kind = _category_view(column, values, bound, basis), [], str(column.kind)
     else:
         raise TypeError(f"the report has no picture for a {type(column).__name__}")
     facts, spread = shown.facts, shown.spread
     if column.missing:
         spread["missing"] = _bar("missing", shown.absent, rows)
-        _whiskers([spread["missing"]], own)
-        text, points = numerals.share_around(shown.absent, rows, own)
-        facts.append(_fact("share missing", text, f"{points} pp", own))
+        off = min(own, _share_error(basis))
+        _whiskers([spread["missing"]], off)
+        text, points = numerals.share_around(shown.absent, rows, off)
+        facts.append(_fact("share missing", text, f"{points} pp", off))
     return {
         "name": numerals.text(column.name),
         "kind": KINDS[kind],
@@ -81,30 +90,49 @@ def column_view(column: Column, values: np.ma.MaskedArray[Any, Any], bound: floa
 
 
 def _ordered_view(
-    column: Ordered, values: np.ma.MaskedArray[Any, Any], bound: float, own: float
+    column: Ordered, values: np.ma.MaskedArray[Any, Any], bound: float, own: float, basis: Basis | None
 ) -> tuple[_Shown, list[Json]]:
     """Return the view of an ordered column, and its median, which is shown last."""
     rows, (offsets, absent) = len(values), _offsets(column, values)
     average = _average(column, offsets)
     spread, places = _spread(column, offsets, rows), bin_counts(column, offsets, absent)
+    cells = count_cells(column, offsets, absent, _share_error(basis))
+    known = Selection(basis, (column,)) if basis is not None and len(offsets) else None
+    ranges = {} if known is None else _ranges(known, column)
     if average is not None and not column.missing:
-        spread["mean"] = _mean_mark(column, average, own)
+        spread["mean"] = _mean_mark(column, average, own, ranges.get("mean"))
     if spread["form"] == "histogram":
-        spread["band"] = _band(column, offsets, places, own)
+        spread["band"] = _band(column, offsets, places, own, cells)
     else:
-        _whiskers_in_order(spread["bars"], column, places, own)
-    facts = [_mean(column, average, own, present=len(offsets), rows=rows)]
-    median = [_median(column, places, own)] if absent < rows else []
-    return _Shown(facts, spread, line_numbers(column, places, bound), absent), median
+        _whiskers_in_order(spread["bars"], column, places, own, cells)
+    facts = [_mean(column, average, own, ranges.get("mean"), present=len(offsets), rows=rows)]
+    median = [_median(column, places, own, known)] if absent < rows else []
+    return _Shown(facts, spread, line_numbers(column, places, bound, cells) | ranges, absent), median
 
 
-def _category_view(column: Category, values: np.ma.MaskedArray[Any, Any], bound: float) -> _Shown:
+def _ranges(rows: Selection, column: Ordered) -> dict[str, list[float]]:
+    """Return the certified ranges of mean and variance on a line of length 1, rounded outward."""
+    claims = {"mean": averages.mean(rows, column)[1], "variance": spreads.variance(rows, column)[1]}
+    return {
+        what: [max(0.0, math.floor(c.low * _UNITS - 1) / _UNITS), min(1.0, math.ceil(c.high * _UNITS + 1) / _UNITS)]
+        for what, c in claims.items()
+    }
+
+
+def _share_error(basis: Basis | None) -> float:
+    """Return the certified error of shares of a column; 1 if nothing is known."""
+    known = None if basis is None else basis.certificate.statistics
+    return 1.0 if known is None else min(1.0, known.share_of_one_column)
+
+
+def _category_view(column: Category, values: np.ma.MaskedArray[Any, Any], bound: float, basis: Basis | None) -> _Shown:
     """View a categorical column: a share changes by 1 over the smallest distance of two labels."""
     rows, (counts, absent) = len(values), _label_counts(column, values)
-    own = min(1.0, bound / float(column.min_label_distance))
+    own = min(1.0, bound / float(column.min_label_distance), _share_error(basis))
     spread = _bars(column.labels, counts, rows)
     _whiskers(spread["bars"], own)
-    return _Shown(_shares(column, counts, rows, own), spread, label_numbers(column, counts, absent, bound), absent)
+    numbers = label_numbers(column, counts, absent, bound) | {"share": _share_error(basis)}
+    return _Shown(_shares(column, counts, rows, own), spread, numbers, absent)
 
 
 def _labels(column: Column) -> tuple[str, ...]:
@@ -179,7 +207,9 @@ def _average(column: Ordered, offsets: np.ndarray) -> float | None:
     return total / len(offsets)
 
 
-def _mean(column: Ordered, average: float | None, bound: float, *, present: int, rows: int) -> Json:
+def _mean(
+    column: Ordered, average: float | None, bound: float, ends: Sequence[float] | None, *, present: int, rows: int
+) -> Json:
     r"""Return the mean, and how far the mean of the real rows can be from it.
 
     If a share 1 − p of the synthetic values is missing, the real mean of the values present is within
@@ -187,7 +217,8 @@ def _mean(column: Ordered, average: float | None, bound: float, *, present: int,
     .. math:: \frac{bound}{p - bound} \cdot (high - low)
 
     because x ↦ x − (synthetic mean), and 0 if missing, is 1-Lipschitz, and so is the indicator of being present. The
-    text also allows for the rounding of the mean shown.
+    text also allows for the rounding of the mean shown. `ends`: the range of the mean on a line of length 1, if other
+    bounds of the certificate give one.
     """
     what = {"date": "mean date", "ordinal": "mean place in list"}.get(column.kind, "mean")
     if column.missing:
@@ -197,6 +228,9 @@ def _mean(column: Ordered, average: float | None, bound: float, *, present: int,
     part = bound if not column.missing else math.inf
     if column.missing and present / rows > bound:
         part = bound / (present / rows - bound)
+    if ends is not None:
+        at = average / _reach(column)
+        part = min(part, max(ends[1] - at, at - ends[0]))
     width = min(part, 1.0) * span(column)
     if column.kind == "date":
         nearest = math.floor(average + 0.5)
@@ -209,9 +243,18 @@ def _mean(column: Ordered, average: float | None, bound: float, *, present: int,
     return _fact(what, *numerals.around(value, width), width)
 
 
-def _median(column: Ordered, places: BinnedCounts, bound: float) -> Json:
+def _reach(column: Ordered) -> int:
+    """Return the largest offset, and 1 if there is only one value."""
+    return max(column.reach, 1)
+
+
+def _median(column: Ordered, places: BinnedCounts, bound: float, known: Selection | None) -> Json:
     """Return the range that holds the median of the real rows: two values of the column, rounded outward."""
     low, high = bands.quantile_range(places, bound, 0.5)
+    if known is not None and span(column) > 0:
+        claim = quantiles.quantile_of(known, column, 0.5)[1]
+        ends = [(end - float(column.low)) / span(column) for end in (claim.low, claim.high)]
+        low, high = max(low, ends[0] - _ROUNDING), min(high, ends[1] + _ROUNDING)
     what = "real median between" if not column.missing else "real median, of values present, between"
     if not column.whole:
         ends = [column.low + at * span(column) for at in (low, high)]
@@ -226,13 +269,13 @@ def _median(column: Ordered, places: BinnedCounts, bound: float) -> Json:
     return _fact(what, " and ".join(said), None, None)
 
 
-def _band(column: Ordered, offsets: np.ndarray, places: BinnedCounts, bound: float) -> Json:
+def _band(column: Ordered, offsets: np.ndarray, places: BinnedCounts, bound: float, cells: CellCounts | None) -> Json:
     """Return the share of synthetic rows up to each point of the axis, and the range of the real share.
 
     A step may cover many values: the synthetic share up to any of them lies between `before` and `share`. It is counted
     from the rows themselves, since binning may have moved them past the end of a step.
     """
-    reach = max(column.reach, 1) if column.whole else 1
+    reach = _reach(column)
     values = np.sort(offsets.astype(float)) / reach
     slack = 0.0 if column.whole else _ROUNDING  # a value at the end of a step may be on either side of it
 
@@ -240,7 +283,7 @@ def _band(column: Ordered, offsets: np.ndarray, places: BinnedCounts, bound: flo
         return int(np.searchsorted(values, end, side="right")) / max(places.rows, 1)
 
     steps = []
-    for left, right, least, largest in bands.share_band(column, places, bound):
+    for left, right, least, largest in bands.share_band(column, places, bound, cells):
         first, last = left, right
         if column.whole:
             first, last = (round(at * (column.reach + 1)) - less for at, less in ((left, 0), (right, 1)))
@@ -256,16 +299,19 @@ def _whiskers(bars: Sequence[Json], bound: float) -> None:
         bar["least"], bar["largest"] = max(0.0, bar["share"] - bound), min(1.0, bar["share"] + bound)
 
 
-def _whiskers_in_order(bars: Sequence[Json], column: Ordered, places: BinnedCounts, bound: float) -> None:
+def _whiskers_in_order(
+    bars: Sequence[Json], column: Ordered, places: BinnedCounts, bound: float, cells: CellCounts | None
+) -> None:
     """Add the real share's range to each bar of an ordered column: moving a row to the next value is cheap."""
-    reach = max(column.reach, 1)
+    reach = _reach(column)
     for i, bar in enumerate(bars):
         away = np.append(np.abs(places.places - i / reach), 1.0)
         only = column.reach == 0
         there = np.append(np.where(np.abs(places.places - i / reach) < 0.5 / reach, 1.0 if only else 1 / reach, 0.0), 0)
-        bar["largest"] = bands.max_share(away, places, bound)
         sure = only and not column.missing
-        bar["least"] = 1.0 if sure else max(0.0, 1 - bands.max_share(there, places, bound))
+        least = 1.0 if sure else max(0.0, 1 - bands.max_share(there, places, bound))
+        found = (least, bands.max_share(away, places, bound))
+        bar["least"], bar["largest"] = found if sure else bands.narrow(found, cells, i, i)
 
 
 def _shares(column: Column, counts: Sequence[int], rows: int, bound: float) -> list[Json]:
@@ -314,11 +360,13 @@ def _spread(column: Ordered, offsets: np.ndarray, rows: int) -> Json:
     return {"form": "histogram", "bins": bins, "ticks": _ticks(column), "fullest": fullest}
 
 
-def _mean_mark(column: Ordered, average: float, bound: float) -> Json:
+def _mean_mark(column: Ordered, average: float, bound: float, ends: Sequence[float] | None) -> Json:
     """Return the position of the mean on the axis, and the certified range of the real mean."""
     length, half = (1.0, 0.0) if column.kind == "number" else (column.reach + 1.0, 0.5)
     reach = 1.0 if column.kind == "number" else float(column.reach)
     low, high = max(0.0, average - bound * reach), min(reach, average + bound * reach)
+    if ends is not None:
+        low, high = max(low, ends[0] * reach), min(high, ends[1] * reach)
     return {"at": (average + half) / length, "from": (low + half) / length, "to": (high + half) / length}
 
 

@@ -18,6 +18,8 @@
     return Array.isArray(data.pairs) ? pairs.get(i < j ? `${i},${j}` : `${j},${i}`) : data.pairs;
   };
 
+  const groups = new Map(data.groups.map(([i, j, means]) => [`${i},${j}`, means]));
+
   // In a column's own units.
   const span = (c) => c.high - c.low;
   const units = (c, times = 1) => (c.kind === "date" ? ` day${times === 1 ? "s" : "s²"}` : c.kind === "ordinal" ? " places" : "");
@@ -59,9 +61,13 @@
     nothing: r.largest - r.least >= 1,
   });
   const MOVED = "Think of the real rows as synthetic ones that were moved, by no more than the bound on average. The nearest rows outside are moved in until the bound is used up, and the nearest inside moved out.";
+  const shared = (c) => (c.share < 1 ? `Shares over ranges are certified within ± ${up(100 * c.share)} percentage points, and by the bound on distances as follows; the narrower range is shown. ` : "");
+  const ALL = "The range that all certified bounds allow together: those on distances, on shares and on means.";
   const labels = (...cs) => {
     const closest = Math.min(...cs.map((c) => c.closest));
     const far = closest < 1 ? `at least ${down(closest)}: the bound over that` : "the whole length: the bound";
+    const [c] = cs;
+    if (cs.length === 1 && c.share < c.bound / closest) return `The certified error of shares of one column, ${up(100 * c.share)} percentage points. It is the same for any group of labels.`;
     return `A row with another label counts as moved by ${far} is how many rows can differ, as a share of all. It is the same for any group of labels.`;
   };
 
@@ -73,7 +79,9 @@
         return {
           head: `± ${up(r.off * span(c))}${units(c)}`,
           says: `In the synthetic rows the mean${there(c)} of ${quoted(c)} is ${about(c)}${shown(c, r.value, figure)}. In the real rows it is between ${shown(c, r.least, down)} and ${shown(c, r.largest, up)}, ${sure}.`,
-          how: c.missing
+          how: c.mean
+            ? ALL
+            : c.missing
             ? `The bound for the column, ${up(c.bound)},${light(c)} times the length of its range, ${figure(span(c))}${units(c)}, over the share of values that must be there.`
             : `The bound for the column, ${up(c.bound)},${light(c)} times the length of its range, ${figure(span(c))}${units(c)}.`,
           nothing: r.off >= 1,
@@ -82,14 +90,14 @@
     },
     upto: {
       name: "share of rows up to a value", first: line, asks: ["to"],
-      answer: ({ c, to, text }) => ({ ...share(c, `of all rows have a value of ${quoted(c)} up to ${text.to}`, certified.range(c, c.bound, 0, to)), how: MOVED }),
+      answer: ({ c, to, text }) => ({ ...share(c, `of all rows have a value of ${quoted(c)} up to ${text.to}`, certified.range(c, c.bound, 0, to)), how: shared(c) + MOVED }),
     },
     range: {
       name: "share of rows in a range", first: line, asks: ["from", "to"],
       answer: ({ c, from, to, text }) =>
         from > to
           ? { head: "–", says: "The range ends before it begins: choose a larger “to”.", how: "" }
-          : { ...share(c, `of all rows have a value of ${quoted(c)} from ${text.from} to ${text.to}`, certified.range(c, c.bound, from, to)), how: MOVED },
+          : { ...share(c, `of all rows have a value of ${quoted(c)} from ${text.from} to ${text.to}`, certified.range(c, c.bound, from, to)), how: shared(c) + MOVED },
     },
     quantile: {
       name: "quantile (median, quartile, …)", first: line, asks: ["percent"],
@@ -98,7 +106,7 @@
         return {
           head: `${own(c, r.least, down)} to ${own(c, r.largest, up)}`,
           says: `In the synthetic rows at least ${figure(100 * p)}% of the values of ${quoted(c)}${c.missing ? " (leaving out those missing)" : ""} are ${about(c)}${own(c, r.value, figure)} or less. In the real rows the smallest value that so many do not exceed is between ${own(c, r.least, down)} and ${own(c, r.largest, up)}, ${sure}.`,
-          how: `${MOVED} A quantile is certain where values are dense, and uncertain where there are few.`,
+          how: `${shared(c)}${MOVED} A quantile is certain where values are dense, and uncertain where there are few.`,
           nothing: r.least <= 0 && r.largest >= 1,
         };
       },
@@ -111,7 +119,7 @@
         return {
           head: `± ${up(r.off * span(c) ** 2)}${c.kind === "date" ? " days²" : ""}`,
           says: `In the synthetic rows the variance${there(c)} of ${quoted(c)} is ${about(c)}${figure(r.value * span(c) ** 2)}, and in the real rows between ${down(r.least * span(c) ** 2)} and ${up(r.largest * span(c) ** 2)}: a standard deviation of ${about(c)}${deviation(r.value, figure)}, and of ${deviation(r.least, down)} to ${deviation(r.largest, up)}, ${sure}.`,
-          how: `Twice the bound${light(c)} times the longer way from the mean to an end of the range, and the bound squared${c.missing ? ", each over the share of values that must be there" : ""}.`,
+          how: c.variance ? ALL : `Twice the bound${light(c)} times the longer way from the mean to an end of the range, and the bound squared${c.missing ? ", each over the share of values that must be there" : ""}.`,
           nothing: r.least <= 0 && r.largest >= 0.25,
         };
       },
@@ -123,11 +131,12 @@
     both: {
       name: "share of rows with two labels", first: labelled, second: labelled,
       answer: ({ c, other, bound }) => {
-        const off = certified.combination(c, other, bound);
+        const off = certified.combination(c, other, bound, data.share);
+        const smaller = off < certified.combination(c, other, bound);
         return {
           head: points(off),
           says: `Count the synthetic rows with any label of ${quoted(c)} and any of ${quoted(other)}, as a share of all rows. In the real rows that share differs by no more than this, ${sure}.`,
-          how: `The bound for the two columns, ${up(bound)}, over the smallest distance of two labels. ${labels(c, other)}`,
+          how: smaller ? `The certified error of shares of two columns, ${up(100 * data.share)} percentage points. It is the same for a label of the one column and any group of labels of the other.` : `The bound for the two columns, ${up(bound)}, over the smallest distance of two labels. ${labels(c, other)}`,
           nothing: off >= 1,
         };
       },
@@ -135,22 +144,31 @@
     shareWithin: {
       name: "share within one category", first: labelled, asks: ["label"], second: labelled,
       answer: ({ c, i, other, bound, text }) => {
-        const off = certified.shareWithin(c, i, other, bound);
+        const off = certified.shareWithin(c, i, other, bound, data.share);
         return {
           head: points(off),
           says: `Look only at rows with ${text.label} in ${quoted(c)}, which are ${percent(c.counts[i] / c.rows, figure)} of the synthetic rows. What share of those has any label of ${quoted(other)} differs by no more than this in the real rows, ${sure}.`,
-          how: `The bound for the two columns, ${up(bound)}, over the smallest distance of two labels and over the share of rows that must be in the group: small groups say less.`,
+          how: `The certified error of a share of the two columns, ${up(100 * certified.combination(c, other, bound, data.share))} percentage points, over the share of rows that must be in the group: small groups say less.`,
           nothing: off >= 1,
         };
       },
     },
     meanWithin: {
       name: "mean within one category", first: labelled, asks: ["label"], second: line,
-      answer: ({ c, i, other, bound, text }) => {
-        const off = certified.meanWithin(c, i, other, bound);
+      answer: ({ c, i, other, bound, text, totals }) => {
+        const r = certified.meanWithin(c, i, other, bound, totals?.[i]);
+        const { off } = r;
+        const look = `Look only at rows with ${text.label} in ${quoted(c)}, which are ${percent(c.counts[i] / c.rows, figure)} of the synthetic rows.`;
+        if (r.value !== undefined)
+          return {
+            head: `± ${up(off * span(other))}${units(other)}`,
+            says: `${look} The mean${there(other)} of ${quoted(other)} over those is ${shown(other, r.value, figure)}. In the real rows it is between ${shown(other, r.least, down)} and ${shown(other, r.largest, up)}, ${sure}.`,
+            how: "The certified errors of totals over a group and of its share, or the bound on distances if that says more, over the share of rows that must be in the group: small groups say less.",
+            nothing: r.largest - r.least >= 1,
+          };
         return {
           head: `± ${up(off * span(other))}${units(other)}`,
-          says: `Look only at rows with ${text.label} in ${quoted(c)}, which are ${percent(c.counts[i] / c.rows, figure)} of the synthetic rows. The mean${there(other)} of ${quoted(other)} over those differs by no more than this in the real rows, ${sure}.`,
+          says: `${look} The mean${there(other)} of ${quoted(other)} over those differs by no more than this in the real rows, ${sure}.`,
           how: `The bound for the two columns, ${up(bound)}, over the weight of the column or the smallest distance of two labels, whichever is smaller, times the length of the range, ${figure(span(other))}${units(other)}, over the share of rows that must be in the group: small groups say less.`,
           nothing: off >= 1,
         };
@@ -159,11 +177,12 @@
     covariance: {
       name: "covariance of two columns", first: full, second: full,
       answer: ({ c, other, bound }) => {
-        const off = certified.covariance(c, other, bound);
+        const off = certified.covariance(c, other, bound, data.moment);
+        const smaller = off < certified.covariance(c, other, bound);
         return {
           head: `± ${up(off * span(c) * span(other))}`,
           says: `The covariance of ${quoted(c)} and ${quoted(other)}, in the units of the one times the units of the other, differs by no more than this between the real and the synthetic rows, ${sure}.`,
-          how: `The bound for the two columns, ${up(bound)}, over the weights, times how far values can be from the mean in either column; the ranges are ${figure(span(c))}${units(c)} and ${figure(span(other))}${units(other)}.`,
+          how: smaller ? "The certified errors of products and of means." : `The bound for the two columns, ${up(bound)}, over the weights, times how far values can be from the mean in either column; the ranges are ${figure(span(c))}${units(c)} and ${figure(span(other))}${units(other)}.`,
           nothing: off >= 0.5,
         };
       },
@@ -263,6 +282,7 @@
       const j = Number(value("calc-second"));
       given.other = columns[j];
       given.bound = together(i, j);
+      given.totals = groups.get(`${i},${j}`);
     }
     return chosen().answer(given);
   };

@@ -6,6 +6,8 @@ from decimal import ROUND_CEILING, Decimal
 
 from certsynth.record.record import StatisticsRecord
 
+NOTHING_ON_SHARES = "The bounds on shares of rows are 1, which says nothing about them."
+
 
 def promise(bounds: StatisticsRecord, confidence: str) -> str:
     """The certified errors of shares in a sentence; the confidence is a text such as 95 %.
@@ -14,44 +16,75 @@ def promise(bounds: StatisticsRecord, confidence: str) -> str:
     >>> print(fill(promise(StatisticsRecord(0.0108, 0.0163, 0.0061, 0.0042), "95 %"), 100))
     With 95 % confidence, every share of rows over a range or a set of labels of one column is right
     within ± 1.1 percentage points, of two columns within ± 1.7.
+    >>> promise(StatisticsRecord(1.0, 1.0, None, None), "95 %")
+    'The bounds on shares of rows are 1, which says nothing about them.'
     """
+    if not _says_something(bounds.share_of_one_column):
+        return NOTHING_ON_SHARES
     sentence = (
         f"With {confidence} confidence, every share of rows over a range or a set of labels of "
         f"one column is right within ± {points(bounds.share_of_one_column)} percentage points"
     )
     if bounds.share_of_two_columns is not None:
-        sentence += f", of two columns within ± {points(bounds.share_of_two_columns)}"
+        known = _says_something(bounds.share_of_two_columns)
+        sentence += f", of two columns within ± {points(bounds.share_of_two_columns)}" if known else ""
+        sentence += "" if known else "; nothing is known about shares of two columns"
     return sentence + "."
 
 
 def other_figures(bounds: StatisticsRecord) -> str:
-    """The certified errors of group totals and moments in a sentence; empty if no column is ordered.
+    """The certified errors of group totals and moments in a sentence; empty if there is nothing to say.
 
     >>> from textwrap import fill
     >>> print(fill(other_figures(StatisticsRecord(0.0108, 0.0163, 0.0061, 0.0042)), 100))
     Totals of a column over a group, divided by the number of rows, are right within ± 0.7 % of its
     range; means within ± 0.5 % of it, variances and products within ± 0.5 % of its square.
+    >>> other_figures(StatisticsRecord(0.01, None, None, 1.0))
+    ''
     """
     parts = []
-    if bounds.group_total is not None:
+    if _says_something(bounds.group_total):
         parts.append(
             "totals of a column over a group, divided by the number of rows, are right within ± "
             f"{points(bounds.group_total)} % of its range"
         )
-    if bounds.moment is not None:
-        right = "" if parts else " are right"
+    if _says_something(bounds.moment):
         size = points(bounds.moment)
-        parts.append(f"means{right} within ± {size} % of it, variances and products within ± {size} % of its square")
+        means = "means within ± {} % of it" if parts else "means of a column are right within ± {} % of its range"
+        parts.append(f"{means.format(size)}, variances and products within ± {size} % of its square")
     sentence = "; ".join(parts)
     return f"{sentence[:1].upper()}{sentence[1:]}." if sentence else ""
 
 
-def points(share: float) -> str:
+def figures(bounds: StatisticsRecord) -> list[tuple[str, str]]:
+    """The certified errors by name, for a list; those that say nothing are left out.
+
+    >>> figures(StatisticsRecord(0.0108, None, None, 0.0042))
+    [('shares of one column', '± 1.1 percentage points'), ('means', '± 0.5% of the range')]
+    """
+    found = [
+        ("shares of one column", bounds.share_of_one_column, "percentage points"),
+        ("shares of two columns", bounds.share_of_two_columns, "percentage points"),
+        ("group totals, per row", bounds.group_total, "of the range"),
+        ("means", bounds.moment, "of the range"),
+    ]
+    return [
+        (what, f"± {points(error)}{'%' if unit == 'of the range' else ''} {unit}")
+        for what, error, unit in found
+        if error is not None and error < 1
+    ]
+
+
+def points(share: float | None) -> str:
     """A share in percentage points, with one decimal or two significant digits, never rounded down.
 
     >>> points(0.0108), points(0.000314), points(0.25)
     ('1.1', '0.032', '25')
     """
-    exact = Decimal(repr(float(share))) * 100
+    exact = Decimal(repr(float(share or 0))) * 100
     places = 1 if exact >= Decimal("0.1") else 1 - exact.adjusted() if exact else 1
     return f"{exact.quantize(Decimal(1).scaleb(-places), ROUND_CEILING):f}".removesuffix(".0")
+
+
+def _says_something(bound: float | None) -> bool:
+    return bound is not None and bound < 1

@@ -8,6 +8,9 @@ from decimal import Decimal
 from fractions import Fraction
 from typing import Any
 
+import numpy as np
+
+from certsynth.answers import Basis
 from certsynth.domain import Category, Column, Ordered, Schema
 from certsynth.record.form import said_of
 from certsynth.record.record import (
@@ -22,7 +25,7 @@ from certsynth.record.record import (
     Record,
     SubsetRecord,
 )
-from certsynth.report import numerals, verifiable, words
+from certsynth.report import exceptions, numerals, statistics, verifiable, words
 from certsynth.report.calculator import calculator_view
 from certsynth.report.choice import choice_view
 from certsynth.report.columns import column_view, span
@@ -46,8 +49,9 @@ Json = dict[str, Any]
 def view(record: Record, schema: Schema, table: Mapping[str, Any]) -> Json:
     """Return everything that the report states about the release with this record."""
     certificate = record.certificate
-    bounds = column_bounds(certificate, schema.names)
-    columns = [column_view(c, table[c.name], bounds[c.name]) for c in schema]
+    bounds, basis = column_bounds(certificate, schema.names), answer_basis(record, schema, table)
+    covered = {name for subset in certificate.subsets for name in subset.columns}
+    columns = [column_view(c, table[c.name], bounds[c.name], basis if c.name in covered else None) for c in schema]
     numbers = [column.pop("numbers") for column in columns]
     return {
         "name": numerals.text(schema.name, most=200),
@@ -61,12 +65,11 @@ def view(record: Record, schema: Schema, table: Mapping[str, Any]) -> Json:
         "fit": _fit(record.fit),
         "choice": choice_view(record),
         "subsets": _subsets(certificate, schema),
+        "columns_text": words.columns(numerals.confidence(certificate.confidence), shares=says_shares(certificate)),
         "columns": {"drawn": columns[:MAX_DRAWN_COLUMNS], "listed": columns[MAX_DRAWN_COLUMNS:]},
-        "calculator": calculator_view(certificate, schema.names, numbers[:MAX_DRAWN_COLUMNS]),
+        "calculator": calculator_view(certificate, schema.names, numbers[:MAX_DRAWN_COLUMNS], basis),
         "calculator_text": words.calculator(len(schema), MAX_DRAWN_COLUMNS),
-        "rules_of_thumb": [
-            {"statistic": what, "off": off, "example": example} for what, off, example in words.RULES_OF_THUMB
-        ],
+        "rules_of_thumb": _rules_of_thumb(certificate),
         "rules": words.rules(len(schema.rules)),
         "derived": words.derived(
             [(numerals.text(name), list(map(numerals.text, sources))) for name, sources in schema.sources.items()]
@@ -78,13 +81,21 @@ def view(record: Record, schema: Schema, table: Mapping[str, Any]) -> Json:
             "signature": words.SIGNATURE,
             "answer": words.answer([c.name for c in schema if isinstance(c, Ordered)]),
         },
-        "limits": words.limits(record.privacy, numerals.text(schema.unit, most=200)),
+        "limits": words.limits(record.privacy, numerals.text(schema.unit, most=200), shares=says_shares(certificate)),
         "made_with": _made_with(record),
     }
 
 
 KINDS_WITH_DISTANCES = ("tree", "metric")
 """Kinds of columns whose labels have distances of their own."""
+
+
+def answer_basis(record: Record, schema: Schema, table: Mapping[str, Any]) -> Basis | None:
+    """Return the release as `answers` reads it; None if its certificate says nothing about shares, or it has no rows."""
+    if record.certificate.statistics is None or not len(table[schema.names[0]]):
+        return None
+    clean = {column.name: column.clean(np.ma.asarray(table[column.name])) for column in schema}
+    return Basis(schema, table, clean, record.certificate)
 
 
 def column_bounds(certificate: CertificateRecord, names: Sequence[str]) -> dict[str, float]:
@@ -113,11 +124,38 @@ def _promise(record: Record, schema: Schema, columns: Sequence[Json]) -> Json:
         "looks_at": words.looks_at(sparsity, complete=complete),
     }
     return shown | {
+        "shares": _shares_promise(certificate),
         "plainly": words.plainly(shown),
         "statement": words.statement(shown),
         "in_plain_words": _examples(schema, columns, certificate, complete=complete),
         "scaled": _scaling_text(schema),
     }
+
+
+def _shares_promise(certificate: CertificateRecord) -> Json | None:
+    """State the bounds on shares, group totals and means; None if there are none."""
+    bounds = certificate.statistics
+    if bounds is None:
+        return None
+    one = bounds.share_of_one_column
+    return {
+        "sentence": statistics.promise(bounds, numerals.confidence(certificate.confidence)),
+        "others": statistics.other_figures(bounds).replace(" %", "%"),
+        "number": f"± {statistics.points(one)}" if one < 1 else None,
+        "exactly": words.SHARES_EXACTLY,
+        "figures": [{"what": what, "text": text} for what, text in statistics.figures(bounds)[one < 1 :]],
+    }
+
+
+def says_shares(certificate: CertificateRecord) -> bool:
+    """Whether the certificate says something about shares of one column."""
+    return certificate.statistics is not None and certificate.statistics.share_of_one_column < 1
+
+
+def _rules_of_thumb(certificate: CertificateRecord) -> list[Json]:
+    replaced = words.RULES_WITH_SHARES if says_shares(certificate) else {}
+    rules = [(what, *replaced.get(what, (off, example))) for what, off, example in words.RULES_OF_THUMB]
+    return [{"statistic": what, "off": off, "example": example} for what, off, example in rules]
 
 
 def _scaling_text(schema: Schema) -> str:
@@ -172,11 +210,21 @@ def _share_example(schema: Schema, certificate: CertificateRecord, *, complete: 
         )
     if not together or (off >= 1 and (off_apart >= 1 or not off_apart)):
         return ""
+    if together <= _columns_with_shares(certificate):
+        return ""  # the bounds on shares say more
     what = words.categories(together, complete=complete)
     if not near or not off_apart:
         return words.share_example(what, numerals.points(off))
     names = [numerals.text(name) for name in near]
     return words.share_example(what, numerals.points(off_apart), names, numerals.points(off) if off < 1 else None)
+
+
+def _columns_with_shares(certificate: CertificateRecord) -> int:
+    """Return how many columns at once have certified errors of shares."""
+    known = certificate.statistics
+    if known is None or known.share_of_one_column >= 1:
+        return 0
+    return 2 if known.share_of_two_columns is not None and known.share_of_two_columns < 1 else 1
 
 
 def _share_error(
@@ -230,7 +278,7 @@ def _entry_prefix(stated: str | None) -> str | None:
 def _spent(what: str, part: Fraction | None, whole: Fraction) -> Json:
     """Return one part of the budget. Its amount is exact or rounded up, never down."""
     part = Fraction(0) if part is None else part
-    on, why = words.SPENT.get(what, (numerals.text(what), ""))
+    on, why = words.SPENT.get(what) or words.spent_on_choice(numerals.text(what))
     scaled = Decimal(-(-part.numerator * 10**12 // part.denominator)).scaleb(-12)
     exact = f"{scaled.normalize():f}"
     return {
@@ -256,6 +304,23 @@ def _meaning(privacy: PrivacyRecord) -> list[str]:
 
 
 def _certificates_text(certificate: CertificateRecord, *, derived: bool) -> str:
+    """Introduce the certificates, and name the exceptions, if there are any."""
+    parts = [_certificates_introduction(certificate, derived=derived), _exceptions_text(certificate)]
+    return " ".join(part for part in parts if part)
+
+
+def _exceptions_text(certificate: CertificateRecord) -> str:
+    found = certificate.exceptions
+    if found is None:
+        return ""
+    sizes = {len(subset.columns) for subset in certificate.subsets}
+    names = [" × ".join(map(numerals.text, each)) for each in found.subsets]
+    return exceptions.promise(
+        found, sizes, names, (numerals.upward(found.bound_of_others), numerals.upward(found.bound))
+    )
+
+
+def _certificates_introduction(certificate: CertificateRecord, *, derived: bool) -> str:
     if certificate.plug_in.tightest is None:
         return words.only_direct(numerals.text(certificate.no_plug_in, most=400))
     if derived:

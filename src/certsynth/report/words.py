@@ -115,6 +115,14 @@ SPENT = {
     ),
 }
 
+CHOOSING_EXCEPTIONS = "subsets of columns with large losses, which get a bound of their own"
+
+
+def spent_on_choice(name: str) -> tuple[str, str]:
+    """Describe a step by its own name if it is a private choice."""
+    return name, CHOOSING_EXCEPTIONS if "exception" in name else ""
+
+
 SIGNS = {"epsilon": "ε", "delta": "δ", "rho": "ρ"}
 
 NEIGHBOURS = {
@@ -377,6 +385,44 @@ def calculator(columns: int, most: int) -> str:
     return said if columns <= most else f"{said} The first {most} of the {columns:,} columns can be chosen."
 
 
+def columns(confidence: str, *, shares: bool) -> str:
+    """Introduce the columns. `shares`: errors of shares and means are certified as well, and not only distances."""
+    together = f"All of these hold together with {confidence} confidence."
+    if shares:
+        return (
+            "The synthetic rows, one column at a time, and what the certificate means in the column’s own units. Each "
+            "figure uses the bound that says most about it: that on shares, on means or on distances. It allows for the "
+            f"rounding of the figure before it. {together}"
+        )
+    return (
+        "The synthetic rows, one column at a time, and what the bound means in the column’s own units: ± is the bound "
+        "times the length of the range for a mean, and the bound for the share of a label. It is larger if a column has "
+        "a smaller weight, if labels are less than 1 apart or if values may be missing, and allows for the rounding of "
+        "the figure before it. Shares of rows up to a value can be off by more, since rows near the value may have "
+        f"crossed it: these shares lie in the band. {together}"
+    )
+
+
+SHARES_EXACTLY = (
+    "A share is that of the rows whose value lies in a range of an ordered column, with or without the missing values, "
+    "or among some labels. A column with more values than were measured one by one has ranges of whole measured cells; "
+    "for other ranges, the calculator and certsynth answer take the cells at both ends into account. Of two columns, it "
+    "is the share of rows that lie in such a set of each; if both have labels, one of the two sets is a single label."
+)
+"""The sets of rows whose shares are certified."""
+
+RULES_WITH_SHARES = {
+    "share of rows with a label, or any group of them": (
+        "the bound on shares of one column",
+        "A bound of 0.011: ± 1.1 percentage points.",
+    ),
+    "share of rows up to a value, or in a range": (
+        "the bound on shares of one column",
+        "A bound of 0.011: ± 1.1 percentage points. The band under each histogram is narrower in places.",
+    ),
+}
+"""What replaces some rules of thumb if errors of shares are certified."""
+
 RULES_OF_THUMB = (
     (
         "mean of a column",
@@ -408,8 +454,8 @@ RULES_OF_THUMB = (
 """Statistic, largest error, and an example, for columns of weight 1 without missing values and with labels 1 apart."""
 
 
-def limits(privacy: PrivacyRecord, unit: str) -> list[dict[str, str]]:
-    """List the limits of the guarantees on this page."""
+def limits(privacy: PrivacyRecord, unit: str, *, shares: bool = False) -> list[dict[str, str]]:
+    """List the limits of the guarantees on this page. `shares`: errors of shares are certified as well."""
     relation, number = _RELATIONS[privacy.neighbours == "replace-one"]
     sign, twice, many = _GROUPS[privacy.unit]
     if privacy.rows is not None:
@@ -419,6 +465,9 @@ def limits(privacy: PrivacyRecord, unit: str) -> list[dict[str, str]]:
         f"protected at {many} only, and a row that stands for several people protects them as one."
     )
     said = [("A row is not a person", person), ("Neighbours", relation.format(twice=twice)), ("What n is", number)]
+    said.append(
+        ("Averages only", _AVERAGES.format(shares=", and shares of rows by one or two columns" if shares else ""))
+    )
     said += [(what, text.format(sign=sign)) for what, text in _LIMITS]
     return [{"what": what, "text": text} for what, text in said]
 
@@ -442,13 +491,13 @@ _RELATIONS = {
     ),
 }
 
+_AVERAGES = (
+    "The certificate covers averages over all rows, of functions that change no faster than the values do{shares}. It "
+    "does not cover single rows, extremes, or a model’s coefficients. Within a group that is a share p of the rows, "
+    "errors can be 1/p times larger, or more."
+)
+
 _LIMITS = (
-    (
-        "Averages only",
-        "The certificate covers averages over all rows, of functions that change no faster than the values do. It "
-        "does not cover single rows, extremes, or a model’s coefficients. Within a group that is a share p of the "
-        "rows, errors can be 1/p times larger, or more.",
-    ),
     (
         "Rows as the schema reads them",
         "Values outside a column’s range are moved to its ends; values that are not listed become “other”, missing, "
