@@ -18,7 +18,7 @@ def promise(bounds: StatisticsRecord, confidence: str) -> str:
     within ± 1.1 percentage points, of two columns within ± 1.7.
     >>> promise(StatisticsRecord(1.0, 1.0, None, None), "95 %")
     'The bounds on shares of rows are 1, which says nothing about them.'
-    >>> promise(StatisticsRecord(0.02, None, None, None, band_of_one_column=0.003), "95 %")[-85:]
+    >>> promise(StatisticsRecord(0.02, None, None, None, band_of_one_column=0.003), "95 %")[-84:]
     ' Shares of the bands that the schema names are right within ± 0.3 percentage points.'
     """
     if not _says_something(bounds.share_of_one_column):
