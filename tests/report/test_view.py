@@ -280,7 +280,7 @@ def test_bounds_on_shares_are_stated_first_and_used() -> None:
             pairs = zip(now["spread"]["band"]["steps"], then["spread"]["band"]["steps"], strict=True)
             assert all(a["least"] >= b["least"] and a["largest"] <= b["largest"] for a, b in pairs)
             widths = [step["largest"] - step["least"] for step in now["spread"]["band"]["steps"]]
-            assert max(widths) < 2 * 0.0123 + 0.03  # a step may cover several values
+            assert max(widths) < 2 * 0.0123 + 0.05  # a step may cover several values
 
 
 def test_bounds_of_1_on_shares_say_nothing() -> None:

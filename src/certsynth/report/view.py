@@ -91,7 +91,7 @@ KINDS_WITH_DISTANCES = ("tree", "metric")
 
 
 def answer_basis(record: Record, schema: Schema, table: Mapping[str, Any]) -> Basis | None:
-    """Return the release as `answers` reads it; None if its certificate says nothing about shares, or it has no rows."""
+    """Return the release as `answers` reads it; None if shares are not certified, or there are no rows."""
     if record.certificate.statistics is None or not len(table[schema.names[0]]):
         return None
     clean = {column.name: column.clean(np.ma.asarray(table[column.name])) for column in schema}
