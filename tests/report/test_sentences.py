@@ -19,8 +19,8 @@ import numpy as np
 import pytest
 from report_specimens import document, record, view
 
-from certsynth.domain import Category, Ordered, Schema
 from certsynth.answers.lattices import codes_of
+from certsynth.domain import Category, Ordered, Schema
 from certsynth.queries.fine import DEFAULT_STEPS
 from certsynth.queries.statistics import UNITS, is_line, offsets, oscillation, product, share_cells
 from certsynth.report import words
@@ -181,7 +181,11 @@ class Page:
         if stated is None:
             return table
         part = min(
-            (stated[key] / error for key, error in self.errors(names, table).items() if error and stated[key] is not None),
+            (
+                stated[key] / error
+                for key, error in self.errors(names, table).items()
+                if error and stated[key] is not None
+            ),
             default=1.0,
         )
         return self.mass + min(1.0, part) * (table - self.mass)

@@ -53,9 +53,7 @@ class _Shown:
     absent: int
 
 
-def column_view(
-    column: Column, values: np.ma.MaskedArray[Any, Any], bound: float, basis: Basis | None = None
-) -> Json:
+def column_view(column: Column, values: np.ma.MaskedArray[Any, Any], bound: float, basis: Basis | None = None) -> Json:
     """Return name, kind, range, facts and chart of one column, for which `bound` is certified.
 
     `basis`: the release, if its certificate also bounds the errors of shares and means of this column.
@@ -127,9 +125,7 @@ def _share_error(basis: Basis | None) -> float:
     return 1.0 if known is None else min(1.0, known.share_of_one_column)
 
 
-def _category_view(
-    column: Category, values: np.ma.MaskedArray[Any, Any], bound: float, basis: Basis | None
-) -> _Shown:
+def _category_view(column: Category, values: np.ma.MaskedArray[Any, Any], bound: float, basis: Basis | None) -> _Shown:
     """View a categorical column: a share changes by 1 over the smallest distance of two labels."""
     rows, (counts, absent) = len(values), _label_counts(column, values)
     own = min(1.0, bound / float(column.min_label_distance), _share_error(basis))
@@ -273,9 +269,7 @@ def _median(column: Ordered, places: BinnedCounts, bound: float, known: Selectio
     return _fact(what, " and ".join(said), None, None)
 
 
-def _band(
-    column: Ordered, offsets: np.ndarray, places: BinnedCounts, bound: float, cells: CellCounts | None
-) -> Json:
+def _band(column: Ordered, offsets: np.ndarray, places: BinnedCounts, bound: float, cells: CellCounts | None) -> Json:
     """Return the share of synthetic rows up to each point of the axis, and the range of the real share.
 
     A step may cover many values: the synthetic share up to any of them lies between `before` and `share`. It is counted

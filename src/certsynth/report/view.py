@@ -51,9 +51,7 @@ def view(record: Record, schema: Schema, table: Mapping[str, Any]) -> Json:
     certificate = record.certificate
     bounds, basis = column_bounds(certificate, schema.names), answer_basis(record, schema, table)
     covered = {name for subset in certificate.subsets for name in subset.columns}
-    columns = [
-        column_view(c, table[c.name], bounds[c.name], basis if c.name in covered else None) for c in schema
-    ]
+    columns = [column_view(c, table[c.name], bounds[c.name], basis if c.name in covered else None) for c in schema]
     numbers = [column.pop("numbers") for column in columns]
     return {
         "name": numerals.text(schema.name, most=200),
@@ -83,9 +81,7 @@ def view(record: Record, schema: Schema, table: Mapping[str, Any]) -> Json:
             "signature": words.SIGNATURE,
             "answer": words.answer([c.name for c in schema if isinstance(c, Ordered)]),
         },
-        "limits": words.limits(
-            record.privacy, numerals.text(schema.unit, most=200), shares=says_shares(certificate)
-        ),
+        "limits": words.limits(record.privacy, numerals.text(schema.unit, most=200), shares=says_shares(certificate)),
         "made_with": _made_with(record),
     }
 
@@ -95,7 +91,7 @@ KINDS_WITH_DISTANCES = ("tree", "metric")
 
 
 def answer_basis(record: Record, schema: Schema, table: Mapping[str, Any]) -> Basis | None:
-    """Return the release as `answers` reads it; None if its certificate says nothing about shares, or it has no rows."""
+    """Return the release as `answers` reads it; None if its certificate has no bounds on shares, or it has no rows."""
     if record.certificate.statistics is None or not len(table[schema.names[0]]):
         return None
     clean = {column.name: column.clean(np.ma.asarray(table[column.name])) for column in schema}

@@ -457,7 +457,9 @@ def limits(privacy: PrivacyRecord, unit: str, *, shares: bool = False) -> list[d
         f"protected at {many} only, and a row that stands for several people protects them as one."
     )
     said = [("A row is not a person", person), ("Neighbours", relation.format(twice=twice)), ("What n is", number)]
-    said.append(("Averages only", _AVERAGES.format(shares=", and shares of rows by one or two columns" if shares else "")))
+    said.append(
+        ("Averages only", _AVERAGES.format(shares=", and shares of rows by one or two columns" if shares else ""))
+    )
     said += [(what, text.format(sign=sign)) for what, text in _LIMITS]
     return [{"what": what, "text": text} for what, text in said]
 
