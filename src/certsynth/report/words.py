@@ -389,9 +389,9 @@ def columns(confidence: str, *, shares: bool) -> str:
     return (
         "The synthetic rows, one column at a time, and what the bound means in the column’s own units: ± is the bound "
         "times the length of the range for a mean, and the bound for the share of a label. It is larger if a column "
-        "has a smaller weight, if labels are less than 1 apart or if values may be missing, and allows for the rounding of "
-        "the figure before it. Shares of rows up to a value can be off by more, since rows near the value may have "
-        f"crossed it: these shares lie in the band. {together}"
+        "has a smaller weight, if labels are less than 1 apart or if values may be missing, and allows for the "
+        "rounding of the figure before it. Shares of rows up to a value can be off by more, since rows near the value "
+        f"may have crossed it: these shares lie in the band. {together}"
     )
 
 
@@ -399,7 +399,7 @@ SHARES_EXACTLY = (
     "A share is that of the rows whose value lies in a range of an ordered column, with or without the missing values, "
     "or among some labels. A column with more values than were measured one by one has ranges of whole measured cells; "
     "for other ranges, the calculator and certsynth answer take the cells at both ends into account. Of two columns, "
-    "it is the share of rows that lie in such a set of each; if both have labels, one of the two sets is a single label."
+    "it is the share of rows that lie in such a set of each; if both have labels, one of the sets is a single label."
 )
 """The sets of rows whose shares are certified."""
 
