@@ -67,6 +67,7 @@ LAYERS = (
     ("queries", "transport"),
     ("answers", "mechanisms", "sources"),
     ("algorithm.request", "certificate", "projection", "report"),
+    ("algorithm.exceptions",),
     ("algorithm.settings", "artefact"),
     ("algorithm.layers", "algorithm.sizes", "algorithm.task", "demo"),
     ("planning",),

@@ -46,22 +46,32 @@ def test_the_question_says_which_numbers_it_uses(made):
         "fraction(a > 2 | b > 1)": {one, two},
         "fraction(c = 'x')": {"loss_of_one_column"},
         "fraction(a = b)": {"loss"},
-        "median(a)": {one},
-        "median(a | b > 1)": {one, two},
+        "median(a)": {one, "loss_of_one_column"},
+        "median(a | b > 1)": {one, two, "loss"},
         "mean(a)": {"loss_of_one_column", moment},
         "mean(b)": {"loss_of_one_column", moment, one},
-        "mean(a | b > 1)": {one, total},
-        "mean(a | a > 1)": {one},
-        "mean(a | c = 'x')": {"loss_of_one_column", total},
+        "mean(a | b > 1)": {one, two, total, "loss"},
+        "fraction(b is missing)": {"loss_of_one_column"},
+        "mean(a | a > 1)": {one, "loss_of_one_column"},
+        "mean(a | c = 'x')": {"loss_of_one_column", two, total, "loss"},
         "fraction(a > 2 | c = 'x')": {"loss_of_one_column", two},
-        "variance(a)": {moment},
+        "variance(a)": {moment, one, "loss_of_one_column"},
         "sd(a | b > 1)": set(NUMBERS),
-        "covariance(a, b)": {moment, one, two},
+        "covariance(a, b)": {moment, one, two, "loss", "loss_of_one_column"},
         "fraction(a > 2) - fraction(a > 3)": {one},
-        "mean(a | b > 1) - mean(a)": {one, total, moment, "loss_of_one_column"},
+        "mean(a | b > 1) - mean(a)": set(NUMBERS),
         "nonsense": {"loss"},
     }.items():
         assert numbers(made, query) == wanted, query
+
+
+def test_shares_of_a_column_with_bands_use_their_errors_as_well():
+    banded = replace(NATIVE, columns=(replace(NATIVE.columns[0], bands=(3.0,)), *NATIVE.columns[1:]))
+    made = release(TABLE, banded, seed=1, **ASKED)
+    assert numbers(made, "fraction(a >= 3)") == {"share_of_one_column", "band_of_one_column"}
+    assert numbers(made, "fraction(a >= 3 and b > 1)") == {"share_of_two_columns", "band_of_two_columns"}
+    assert numbers(made, "fraction(b > 1)") == {"share_of_one_column"}
+    assert made.answer("fraction(a >= 3)", alone=True).alone
 
 
 QUERIES = [

@@ -313,3 +313,26 @@ def test_the_longest_and_the_shortest_ranges_have_an_answer_or_are_refused(colum
     with contextlib.suppress(InputError):
         found = answer(basis, query)
         assert found.low <= found.estimate <= found.high
+
+
+@pytest.mark.parametrize(
+    "query", ["fraction(x > 0.4 | y < 0.6)", "mean(y | x > 0.5)", "median(y | x > 0.5)", "sd(y | x > 0.5)"]
+)
+def test_rounding_many_rows_widens_intervals_and_moves_no_estimate(query: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    rng = np.random.default_rng(6)
+    columns = (
+        Ordered("x", kind="number", low=0.0, high=1.0),
+        Ordered("y", kind="number", low=0.0, high=1.0, missing=True),
+    )
+    clean = {"x": rng.random(2_000), "y": np.where(rng.random(2_000) < 0.1, np.nan, rng.random(2_000))}
+    table = {column.name: column.decode(clean[column.name]) for column in columns}
+    found = []
+    for most in (20_000, 500):
+        monkeypatch.setattr("certsynth.answers.basis.MAX_EXACT_ROWS", most)
+        certificate = stated([(("x", "y"), 0.01)], single=0.01)
+        found.append(answer(Basis(Schema(columns=columns), table, clean, certificate, 2_000), query))
+    exact, rounded = found
+    assert rounded.estimate == pytest.approx(exact.estimate, abs=1e-12)
+    assert rounded.bound > exact.bound
+    assert rounded.low <= exact.low + 1e-4
+    assert exact.high <= rounded.high + 1e-4

@@ -10,7 +10,7 @@ from fractions import Fraction
 import pytest
 from scipy.stats import chisquare
 
-from certsynth.mechanisms.selection import choose_by_ratio, choose_least, flip
+from certsynth.mechanisms.selection import choose_by_ratio, choose_largest, choose_least, flip
 
 ALARM = 1e-9
 """The chance that a χ² test of the true law fails; its controls pass with a chance below 10⁻¹⁰⁰."""
@@ -118,3 +118,45 @@ def test_choices_by_ratio_have_their_law():
 def test_choices_by_ratio_refuse_what_makes_no_sense(wrong):
     with pytest.raises(ValueError, match="choice needs"):
         choose_by_ratio((1, 2), **({"sensitivities": (1, 1), "epsilon": Fraction(1)} | wrong))
+
+
+# ------------------------------------------------------------ several, one after the other
+
+
+def _law_of_two(scores: tuple[int, ...], *, sensitivity: int, epsilon: float) -> dict[tuple[int, int], float]:
+    """Probability of each ordered pair of choices of large scores."""
+    first = _law(tuple(-score for score in scores), sensitivity=sensitivity, epsilon=epsilon)
+    found = {}
+    for i, p in enumerate(first):
+        left = [j for j in range(len(scores)) if j != i]
+        second = _law(tuple(-scores[j] for j in left), sensitivity=sensitivity, epsilon=epsilon)
+        found |= {(i, j): p * q for j, q in zip(left, second, strict=True)}
+    return found
+
+
+def test_several_choices_have_the_law_of_permute_and_flip_one_after_the_other():
+    """χ² over 6,000 pairs of choices; the law at twice the budget must be refused."""
+    scores, runs = (9, 7, 6, 0), 6_000
+    seen = Counter(choose_largest(scores, number=2, sensitivity=2, epsilon=Fraction(2)) for _ in range(runs))
+    fits = []
+    for epsilon in (2.0, 4.0):
+        law = _law_of_two(scores, sensitivity=2, epsilon=epsilon)
+        assert set(seen) <= set(law)
+        fits.append(chisquare([seen[pair] for pair in law], [runs * p for p in law.values()]).pvalue)
+    assert fits[0] > ALARM
+    assert fits[1] < ALARM
+
+
+def test_no_neighbours_shift_several_choices_by_more_than_the_sum_of_their_budgets():
+    worst = 0.0
+    for scores in itertools.product(range(4), repeat=3):
+        for change in itertools.product((-1, 0, 1), repeat=3):
+            other = tuple(x + d for x, d in zip(scores, change, strict=True))
+            law, shifted = (_law_of_two(each, sensitivity=1, epsilon=1.0) for each in (scores, other))
+            worst = max(worst, *(math.log(law[pair] / shifted[pair]) for pair in law))
+    assert 1 < worst <= 2 + 1e-12
+
+
+def test_all_are_chosen_once_if_all_are_asked_for():
+    assert sorted(choose_largest((5, 5, 1, 0), number=4, sensitivity=1, epsilon=Fraction(1))) == [0, 1, 2, 3]
+    assert choose_largest((5, 1), number=0, sensitivity=1, epsilon=Fraction(1)) == ()

@@ -3,7 +3,7 @@
 Schemas, synthetic rows and certificates are made up: weights, trees, matrices, missing values, columns of one value,
 workloads of mixed sizes. What the page says is read back from its texts, and compared with the extreme tables that
 linear programs find (`audits/within.py`). Where the certificate also bounds errors of shares, group totals and moments,
-those tables are mixed with the synthetic one until all bounds hold: every error is proportional to the part mixed in.
+those tables are mixed with the synthetic one until all bounds hold: errors are proportional to the share of the mix.
 """
 
 from __future__ import annotations

@@ -26,6 +26,7 @@ RECORDED_OPTIONS = (
     "preset",
     "candidates",
     "target",
+    "exceptions",
 )
 """Options that are recorded as given. For public rows only their presence is recorded; subsets of columns are recorded
 with the method."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from certsynth.algorithm.certify import direct_bounds
+from certsynth.algorithm.exceptions import EXCEPTION_SHARE, ExceptionChoice
 from certsynth.algorithm.method import Run
 from certsynth.algorithm.values import Counted, Fitted, Measured
 from certsynth.certificate.direct import Direct
@@ -56,7 +57,18 @@ def plug_in_certificates(
     )
 
 
-def direct_certificate(this: Run, counted: Counted, fitted: Fitted, *, alone: bool) -> Direct | None:
+def exception_choice(this: Run) -> ExceptionChoice | None:
+    """Return the choice of exceptions; None if there are none."""
+    settings = this.settings
+    if not settings.exceptions:
+        return None
+    each = settings.privacy.budget.share(EXCEPTION_SHARE)
+    return ExceptionChoice(settings.exceptions, each, settings.neighbours, this.means.spending)
+
+
+def direct_certificate(
+    this: Run, counted: Counted, fitted: Fitted, exceptions: ExceptionChoice | None = None, *, alone: bool
+) -> Direct | None:
     """Measure the losses and the errors of statistics themselves, with noise; None if there is no budget for it.
 
     `alone`: there is no plug-in certificate, so the direct one has the whole failure probability.
@@ -71,6 +83,7 @@ def direct_certificate(this: Run, counted: Counted, fitted: Fitted, *, alone: bo
         budget=settings.privacy.budget.share(settings.certificate_share),
         beta=settings.direct_beta(alone=alone),
         neighbours=settings.neighbours,
+        exceptions=exceptions,
         two_sided=False,
         counted=counted.noisy,
         noise=means.spending,

@@ -6,17 +6,19 @@ import hashlib
 import json
 import sys
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from fractions import Fraction
+from functools import partial
 from typing import Any, Unpack
 
 import numpy as np
 
 from certsynth.algorithm.declaration import takes
+from certsynth.algorithm.exceptions import EXCEPTION_SHARE, ExceptionChoice, number_of_exceptions, scoring_query
 from certsynth.algorithm.options import CertifyOptions
 from certsynth.algorithm.request import DEFAULT_CONFIDENCE, checked_budget, checked_subsets, select_final_columns
 from certsynth.algorithm.sizes import allowed_memory, check_lattice
-from certsynth.artefact.certificate import statistics_record
+from certsynth.artefact.certificate import exceptions_record, statistics_record
 from certsynth.base.progress import Progress, silent
 from certsynth.certificate.bands import band_errors
 from certsynth.certificate.coverage import statistic_queries
@@ -27,11 +29,20 @@ from certsynth.certificate.direct import (
     choice_sensitivity,
     direct_certificate,
     exact_query,
+    flow_losses,
     single_columns,
 )
-from certsynth.certificate.passes import Batches, Comparison, collect_statistics, compare_tables
+from certsynth.certificate.passes import (
+    TABLE_CHANGES,
+    Batches,
+    Comparison,
+    collect_statistics,
+    compare_tables,
+    part_of,
+)
 from certsynth.certificate.statistics import StatisticMaxima
 from certsynth.domain import Schema
+from certsynth.errors import InputError
 from certsynth.mechanisms import Budget, Guarantee, Neighbours
 from certsynth.mechanisms.concentrated import Privacy, pure_epsilon
 from certsynth.mechanisms.ledger import Account
@@ -41,7 +52,8 @@ from certsynth.mechanisms.selection import choose_least, cost_of_choice
 from certsynth.mechanisms.spending import Spending
 from certsynth.queries.fine import PLACING_PHASE, LatticeQuery
 from certsynth.queries.tally import Rows, T, Tally, in_memory, tally_batches
-from certsynth.record.record import StatisticsRecord
+from certsynth.record.form import to_json
+from certsynth.record.record import ExceptionsRecord, StatisticsRecord
 from certsynth.sources import cleaned, open_source, rows_of
 
 
@@ -52,11 +64,13 @@ class Certification:
     direct: Direct
     confidence: Fraction
     privacy: Privacy
+    choice: Guarantee | None = None
+    """The part of the cost for choosing exceptions."""
 
     @property
     def cost(self) -> Guarantee:
         """The privacy cost of this certification."""
-        return self.direct.cost
+        return self.direct.cost if self.choice is None else Guarantee.composed([self.choice, self.direct.cost])
 
     @property
     def bound(self) -> float:
@@ -79,13 +93,14 @@ class Certification:
         """Upper bounds on the errors of shares, group totals and moments."""
         return statistics_record(self.direct)
 
+    @property
+    def exceptions(self) -> ExceptionsRecord | None:
+        """Subsets of columns with a bound of their own, and the bound of all others."""
+        return exceptions_record(self.direct)
+
     def to_json(self) -> dict[str, Any]:
         """The output of `certsynth certify --json`, with the budget as exact texts."""
-        direct = self.direct
-        each = direct.losses
-        if len(each) == 1:  # the maximum bounds every subset from above, and none from below
-            lower = direct.lower if len(direct.subsets) == 1 else 0.0
-            each = (replace(direct.whole, lower=lower),) * len(direct.subsets)
+        direct, exceptions = self.direct, self.exceptions
         return {
             "bound": self.bound,
             "lower": min(self.lower, self.bound),
@@ -99,8 +114,9 @@ class Certification:
             },
             "subsets": [
                 {"columns": list(columns), "bound": loss.bound, "lower": loss.lower}
-                for columns, loss in zip(direct.subsets, each, strict=True)
+                for columns, loss in zip(direct.subsets, direct.of_each_subset, strict=True)
             ],
+            **({} if exceptions is None else {"exceptions": to_json(exceptions)}),
         }
 
 
@@ -125,6 +141,9 @@ def certify(data: Any, synthetic: Any, schema: Schema, **options: Unpack[Certify
     fine = LatticeQuery.of(schema, subsets, steps=options["lattice"])
     memory, progress = options["memory"], options["progress"]
     check_lattice(fine, memory=memory)
+    exceptions = number_of_exceptions(options["exceptions"], subsets, default=False)
+    if exceptions and options["per_subset"]:
+        raise InputError("with `per_subset` every subset has a bound of its own already: leave `exceptions` out.")
     spending = Spending(
         privacy.charge(neighbours),
         privacy.budget,
@@ -132,6 +151,9 @@ def certify(data: Any, synthetic: Any, schema: Schema, **options: Unpack[Certify
         account=Account.of(options["ledger"], cap=options["cap"], dataset=options["dataset"], table=schema.name),
         noise=options["noise"],
     )
+    choice = None
+    if exceptions:
+        choice = ExceptionChoice(exceptions, privacy.budget.share(EXCEPTION_SHARE), neighbours, spending)
     with spending:
         sys.audit("certsynth.data.open")
         theirs = open_source(synthetic, what="synthetic table")
@@ -140,15 +162,16 @@ def certify(data: Any, synthetic: Any, schema: Schema, **options: Unpack[Certify
             fine,
             rows_of(ours, schema, PLACING_PHASE, hidden=neighbours is Neighbours.ADD_REMOVE, progress=progress),
             lambda: cleaned(theirs, schema),
-            budget=privacy.budget,
+            budget=privacy.budget.share(1 - exceptions * EXCEPTION_SHARE),
             beta=1 - confidence,
             neighbours=neighbours,
             per_subset=options["per_subset"],
+            exceptions=choice,
             noise=spending,
             memory=memory,
             progress=progress,
         )
-        found = Certification(direct=direct, confidence=confidence, privacy=privacy)
+        found = Certification(direct, confidence, privacy, choice=None if choice is None else choice.cost)
         spending.commit(hashlib.sha256(json.dumps(found.to_json(), sort_keys=True).encode()).hexdigest())
     return found
 
@@ -162,6 +185,7 @@ def direct_bounds(
     beta: Fraction,
     neighbours: Neighbours,
     per_subset: bool = False,
+    exceptions: ExceptionChoice | None = None,
     two_sided: bool = True,
     counted: NoisyScalars | None = None,
     noise: Noise | None = None,
@@ -170,46 +194,55 @@ def direct_bounds(
 ) -> Direct:
     """The direct certificate for the subsets of `fine`, for single columns, and for shares, totals and moments.
 
-    `counted` is the noisy number of rows, if it is hidden and was measured earlier.
+    `counted` is the noisy number of rows, if it is hidden and was measured earlier. `exceptions` are chosen first, by
+    losses on a coarse lattice; then the losses of all other subsets are compared, and theirs.
     """
     table, memory = _public(synthetic), allowed_memory(memory)
     statistics = StatisticMaxima()
     wanted = list(statistic_queries(fine.schema, fine.marginals.subsets))
+    compare_with_table = partial(
+        compare_tables, private=private, tables=[table], memory=memory, purpose="certify", progress=progress
+    )
 
-    def compare(query: LatticeQuery, *, every: bool = False) -> Comparison:
-        """Losses of a query, and in the same pass the statistics on its lattice."""
+    def compare(query: LatticeQuery, *parts: Sequence[int], every: bool = False) -> list[Comparison]:
+        """Losses of the parts of a query, and in the same passes the statistics on its lattice."""
         shared = next((each for each in wanted if each.counts_like(query)), None)
         if shared is not None:
             wanted.remove(shared)
-        return compare_tables(
-            query,
-            private,
-            [table],
-            memory=memory,
-            every=every,
-            statistics=statistics if shared is not None else None,
-            purpose="certify",
-            progress=progress,
-        )
+        collected = statistics if shared is not None else None
+        return [compare_with_table(part_of(query, part), every=every, statistics=collected) for part in parts]
 
     fine = fine.with_nets(synthetic())  # never the private rows
-    compared = compare(fine, every=per_subset)
+    positions = range(len(fine.marginals.subsets))
+    chosen: tuple[int, ...] = ()
+    scored = []
+    if exceptions is not None:
+        scored = [compare_with_table(scoring_query(fine), every=True)]
+        chosen = exceptions.choose(flow_losses(scored[0].found[0], scored[0].rows))
+    parts = [[j for j in positions if j not in chosen], *([sorted(chosen)] if chosen else [])]
+    compared = compare(fine, *parts, every=per_subset)
+    rows = compared[0].rows
+    if any(each.rows != rows for each in scored + compared):
+        raise InputError(TABLE_CHANGES)
+    found = {j: d for part, each in zip(parts, compared, strict=True) for j, d in zip(part, each.found[0], strict=True)}
     single = None
     if bounds_single_columns(fine.marginals.subsets):
         columns = single_columns(fine)
-        single = SingleColumns(columns, compare(columns).found[0])
+        (alone,) = compare(columns, range(len(columns.marginals.subsets)))
+        single = SingleColumns(columns, alone.found[0])
     for query in wanted:
         collect_statistics(query, private, table, statistics, memory=memory, progress=progress)
     return direct_certificate(
         fine,
-        compared.found[0],
-        compared.rows,
+        [found[j] for j in positions],
+        rows,
         budget=budget,
         beta=beta,
         neighbours=neighbours,
         single=single,
         statistics=statistics.losses | band_errors(fine.schema, fine.marginals.subsets, private, table),
         per_subset=per_subset,
+        exceptions=chosen,
         two_sided=two_sided,
         counted=counted,
         noise=noise,

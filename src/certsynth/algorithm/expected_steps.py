@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from fractions import Fraction
 
+from certsynth.algorithm.exceptions import EXCEPTION_SHARE, SCORE_SENSITIVITY, cost_of_choices
 from certsynth.algorithm.method import Method
 from certsynth.algorithm.settings import Settings
 from certsynth.algorithm.values import ExpectedLayer
@@ -15,6 +16,7 @@ from certsynth.artefact.steps import (
     Expected,
     Step,
     choice_name,
+    exceptions_name,
     measurement_name,
 )
 from certsynth.certificate.coverage import statistic_names
@@ -72,8 +74,11 @@ def expected_steps(
         found.append(Expected(choice_name(settings.candidates), cost.amount, choice, noised=False))
     if settings.displacement_share and (most := farthest(schema.measured, last.marginals)):
         add(MEAN_DISPLACEMENT, settings.displacement_share, most)
+    if settings.exceptions:
+        cost = cost_of_choices(budget.share(EXCEPTION_SHARE), settings.exceptions)
+        found.append(Expected(exceptions_name(settings.exceptions), cost.amount, SCORE_SENSITIVITY, noised=False))
     if settings.certificate_share:
-        changes = [_change(fine, settings, rows)]
+        changes = [_change(fine, settings, rows)] * (2 if settings.exceptions else 1)
         if bounds_single_columns(settings.covered):
             changes.append(_change(single_columns(fine), settings, rows))
         changes += [LOSS_UNITS] * len(statistic_names(schema, settings.covered))

@@ -13,6 +13,7 @@ from typing import Any, Protocol
 
 import numpy as np
 
+from certsynth.algorithm.exceptions import number_of_exceptions
 from certsynth.algorithm.fitting import FitRequest
 from certsynth.algorithm.registry import ADAPTIVE, DEFAULT, METHODS, method_names
 from certsynth.algorithm.request import checked_subsets, measured_options
@@ -158,6 +159,10 @@ def checked_settings(schema: Schema, options: Mapping[str, Any]) -> Settings:
             )
         own = method.settings(schema.measured, measured)
         settings = replace(own, certified=settings.subsets)
+    if options["exceptions"] and not settings.certificate_share:
+        raise InputError("`exceptions` belong to the direct certificate: let `certificate_share` be above 0.")
+    number = number_of_exceptions(options["exceptions"], settings.covered, default=bool(settings.certificate_share))
+    settings = replace(settings, exceptions=number)
     if settings.measurement_budget.amount <= 0:
         raise InputError("`certificate_share` leaves nothing for the rows themselves; lower it.")
     return settings

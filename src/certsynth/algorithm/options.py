@@ -144,6 +144,19 @@ class CertificateOptions(TypedDict, total=False):
         ),
     ]
 
+    exceptions: Annotated[
+        int | None,
+        Option(
+            "The number of subsets of columns, up to 20, that get a bound of their own, so that they do not widen that "
+            "of all others: chosen privately, for a hundredth of the budget each. By default a release has 3 if it "
+            "covers at least 100 pairs.",
+            PROMISED,
+            check=WholeNumber(0, 20),
+            typed="natural",
+            metavar="N",
+        ),
+    ]
+
 
 class MethodOptions(TypedDict, total=False):
     certificate_share: Annotated[

@@ -92,7 +92,8 @@ def certificate_for_one_question(release: Release, used: frozenset[str]) -> Cert
             "`alone`."
         )
     beta = settings.beta - (settings.cell_beta if stated.cells is not None else 0)
-    direct = _direct_bounds(release, settings, noisy, beta, used=len(used))
+    number = len(used) + (1 if settings.exceptions and LOSS in used else 0)  # exceptions have a loss of their own
+    direct = _direct_bounds(release, settings, noisy, beta, used=number)
     losses = {LOSS: direct.bound, LOSS_OF_ONE_COLUMN: direct.single.bound if direct.single else direct.bound}
     known = {name: bound for name, bound in losses.items() if name in used}
     figures: dict[str, Any] = dict.fromkeys(STATISTICS)
@@ -102,7 +103,10 @@ def certificate_for_one_question(release: Release, used: frozenset[str]) -> Cert
         stated,
         bound=whole,
         single_column_bound=min(whole, known.get(LOSS_OF_ONE_COLUMN, 1.0)),
-        subsets=tuple(replace(subset, bound=whole) for subset in stated.subsets),
+        subsets=tuple(
+            replace(subset, bound=each.bound if LOSS in used else 1.0)
+            for subset, each in zip(stated.subsets, direct.of_each_subset, strict=True)
+        ),
         statistics=StatisticsRecord(**figures),
     )
 
@@ -117,14 +121,25 @@ def _direct_bounds(
         noisy,
         rows=0 if settings.neighbours is Neighbours.ADD_REMOVE else privacy.rows or 0,
         beta=beta,
-        losses=1,
+        losses=2 if settings.exceptions else 1,
         stretch=Fraction(1),
         two_sided=False,
+        exceptions=stated_exceptions(release, settings),
         single=bounds_single_columns(settings.covered),
         statistics=statistic_names(release.schema, settings.covered),
         counted=step_on(privacy, ROW_COUNT),
         used=used,
     )
+
+
+def stated_exceptions(release: Release, settings: Settings) -> tuple[int, ...]:
+    """The positions of the exceptions among the covered subsets."""
+    stated, names = release.record.certificate.exceptions, release.schema.names
+    columns = () if stated is None else stated.subsets
+    covered = [tuple(names[j] for j in subset) for subset in settings.covered]
+    if len(columns) != settings.exceptions or len(set(columns) & set(covered)) != len(columns):
+        raise InputError("the exceptions are not as many as were asked for, or not different subsets that are covered.")
+    return tuple(covered.index(each) for each in columns)
 
 
 def stated_proxies(how: RecomputeRecord) -> Proxies:

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any, Literal
 
+from certsynth.algorithm.exceptions import EXCEPTION_SHARE
 from certsynth.algorithm.request import DEFAULT_CONFIDENCE, checked_budget, checked_subsets
 from certsynth.certificate.plug_in import DISPLACEMENT_BETA, TRANSPORT_COLUMNS, Proxies
 from certsynth.domain import Schema
@@ -60,7 +61,8 @@ class Settings:
     the share of the budget for choosing what to measure; `plug_in` says whether a plug-in certificate can be computed;
     `target` is the position of the column whose tables are always measured; `as_printed` selects the proxy losses as
     printed in the paper; `lattice_columns` is the largest subset that the direct certificate compares on a lattice;
-    `share_is_open` says that the certificate's share is still to be chosen, once there is a number of rows to plan for.
+    `share_is_open` says that the certificate's share is still to be chosen, once there is a number of rows to plan for;
+    `exceptions` is the number of subsets that get a direct bound of their own.
 
     If the schema has derived columns, `certified` are the subsets that the certificate covers. Positions in `certified`
     are those in the schema; positions in `subsets`, those in its measured part.
@@ -88,6 +90,7 @@ class Settings:
     lattice_columns: int = LATTICE_COLUMNS
     share_is_open: bool = False
     certified: tuple[Subset, ...] | None = None
+    exceptions: int = 0
 
     @property
     def covered(self) -> tuple[Subset, ...]:
@@ -149,6 +152,11 @@ class Settings:
         return SELECTION_SHARE if self.candidates > 1 else Fraction(0)
 
     @property
+    def exception_share(self) -> Fraction:
+        """Share of the budget for choosing exceptions."""
+        return EXCEPTION_SHARE * self.exceptions
+
+    @property
     def count_share(self) -> Fraction:
         """Share of the budget for the noisy number of rows: 0 if it is public."""
         return COUNT_SHARE if self.neighbours is Neighbours.ADD_REMOVE else Fraction(0)
@@ -165,7 +173,7 @@ class Settings:
     @property
     def measurement_budget(self) -> Budget:
         others = self.certificate_share + self.selection_share + self.choice_share + self.displacement_share
-        return self.privacy.budget.share(1 - others - self.count_share)
+        return self.privacy.budget.share(1 - others - self.count_share - self.exception_share)
 
     def layers(self, split: Fraction) -> tuple[tuple[tuple[Subset, ...], CellKind, Fraction], ...]:
         """The layers in order of measurement: tables, kind of cells, share of the measurement budget.

@@ -15,10 +15,12 @@ from dataclasses import replace
 
 from certsynth.algorithm.certificates import (
     direct_certificate,
+    exception_choice,
     measure_displacement,
     plug_in_certificates,
 )
 from certsynth.algorithm.certify import choose_table
+from certsynth.algorithm.exceptions import SCORE_SENSITIVITY, ExceptionChoice
 from certsynth.algorithm.fitting import FitRequest, Fitting
 from certsynth.algorithm.method import Run
 from certsynth.algorithm.record import record
@@ -32,6 +34,7 @@ from certsynth.artefact.steps import (
     ROW_COUNT,
     Step,
     choice_name,
+    exceptions_name,
     measurement_name,
 )
 from certsynth.artefact.table import with_derived
@@ -139,7 +142,9 @@ def certify(this: Run, counted: Counted, measured: Measured, fitted: Fitted) -> 
     displaced = measure_displacement(this, measured)
     sys.audit("certsynth.certificate.compute")
     plugged = plug_in_certificates(this, measured, fitted, displaced)
-    direct = direct_certificate(this, counted, fitted, alone=not plugged)
+    exceptions = exception_choice(this)
+    direct = direct_certificate(this, counted, fitted, exceptions, alone=not plugged)
+    chosen = () if exceptions is None else (exceptions_step(exceptions),)
     noisy = {MEAN_DISPLACEMENT: displaced, ERRORS_OF_ROWS: direct and direct.noisy}
     settings = this.settings
     cells = cells_record(direct, measured.measurements, settings.cell_beta) if direct else None
@@ -147,5 +152,10 @@ def certify(this: Run, counted: Counted, measured: Measured, fitted: Fitted) -> 
         certificate_record(
             float(settings.confidence), plugged, direct, cells, no_plug_in=settings.reason_for_no_plug_in
         ),
-        tuple(Step.of_scalars(what, each) for what, each in noisy.items() if each),
+        (*chosen, *(Step.of_scalars(what, each) for what, each in noisy.items() if each)),
     )
+
+
+def exceptions_step(choice: ExceptionChoice) -> Step:
+    """The step that chooses exceptions."""
+    return Step(exceptions_name(choice.number), choice.cost, SCORE_SENSITIVITY)

@@ -26,7 +26,14 @@ from certsynth.algorithm.recompute import (
 from certsynth.algorithm.record import pair_records, table_record
 from certsynth.algorithm.settings import CELL_BETA, Settings
 from certsynth.artefact import measurements as archive
-from certsynth.artefact.certificate import cells_record, direct_record, fit_record, path_length, statistics_record
+from certsynth.artefact.certificate import (
+    cells_record,
+    direct_record,
+    exceptions_record,
+    fit_record,
+    path_length,
+    statistics_record,
+)
 from certsynth.artefact.document import form_problem
 from certsynth.artefact.folder import SUMS, check_plain, check_sums, read_plain
 from certsynth.artefact.release import CSV, PARQUET, Release, croissant_bytes, package_bytes
@@ -47,6 +54,7 @@ from certsynth.queries.marginals import Subset
 from certsynth.record.form import to_json
 from certsynth.record.record import (
     DirectRecord,
+    ExceptionsRecord,
     LayerRecord,
     PairRecord,
     PlugInRecord,
@@ -462,12 +470,21 @@ def _direct(release: Release) -> Answer:
             return False, "the recomputed loss or slack differs from the one stated"
     if not _same_bounds(stated.statistics, statistics_record(direct) if direct else None):
         return False, "a recomputed bound on shares, totals or moments differs from the one stated"
+    if not _same_exceptions(stated.exceptions, exceptions_record(direct) if direct else None):
+        return False, "the recomputed bound of the exceptions, or of all other subsets, differs from the one stated"
     beta = stated_settings(release).cell_beta
     if stated.cells != (cells_record(direct, release.measurements, beta) if direct else None):
         return False, "a recomputed bound on the noise of single cells differs from the one stated"
     if direct is None:
         return True, "there is none, and nothing was spent on it"
     return True, f"recomputed from its noisy integers: {upward(direct.bound)}"
+
+
+def _same_exceptions(said: ExceptionsRecord | None, found: ExceptionsRecord | None) -> bool:
+    if said is None or found is None:
+        return said is found
+    bounds = ([each.bound, each.bound_of_others] for each in (said, found))
+    return said.subsets == found.subsets and _close(*bounds)
 
 
 def _same_bounds(said: StatisticsRecord | None, found: StatisticsRecord | None) -> bool:
@@ -496,9 +513,11 @@ def _bound(release: Release) -> Answer:
     kind = "direct" if leading is direct else "plug-in"
     if stated.kind != kind or stated.terms != leading.terms:
         return False, "the stated kind or terms are not those of the smaller bound"
-    most = direct.bound if direct else 1.0
+    most = dict.fromkeys(covered, direct.bound if direct else 1.0)
+    if (apart := stated.exceptions) is not None:
+        most = {columns: apart.bound if columns in apart.subsets else apart.bound_of_others for columns in covered}
     for subset, columns in zip(stated.subsets, covered, strict=True):
-        if subset.columns != columns or not _close([subset.bound], [min(own.get(columns, 1.0), most)]):
+        if subset.columns != columns or not _close([subset.bound], [min(own.get(columns, 1.0), most[columns])]):
             return False, "the bound of a subset is not the smaller of its parts"
     if stated.confidence != float(release.record.asked.confidence):
         return False, "the stated confidence is not the one that was asked for"

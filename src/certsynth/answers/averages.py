@@ -28,7 +28,7 @@ def mean(rows: Selection, column: Ordered) -> tuple[float, Claim]:
         least, most = found.mean()
         how = "the certified shares of rows above each value, added up"
         claims.append(Claim(least - found.off, most + found.off, error, how))
-    return rows.near.average(rows.places(column)), intersect([claim.cut(low, high) for claim in claims])
+    return rows.average(rows.exact_places(column)), intersect([claim.cut(low, high) for claim in claims])
 
 
 def _by_distance(rows: Selection, column: Ordered) -> Claim:
@@ -110,7 +110,9 @@ def _around_centre(lattice: Lattice, column: Ordered, deviation: Range, error: f
 
 def total(rows: Selection, column: Ordered, *, ends: Range) -> tuple[float, Claim]:
     """E[value · 1_rows] for all rows with a value, where value = ends[0] + place · (ends[1] − ends[0])."""
-    estimate, low, high = moments.total(rows.places(column), rows.near, rows.bound, float(column.weight), ends=ends)
+    value = ends[0] + rows.exact_places(column) * (ends[1] - ends[0])
+    estimate = float(np.dot(rows.exact.shares, np.where(rows.inside, value, 0.0)))
+    _, low, high = moments.total(rows.places(column), rows.near, rows.bound, float(column.weight), ends=ends)
     how = "the mean of the column, with 0 for missing values, that a table within the bound can have"
     claims = [Claim(low, high, rows.bound, how)]
     lattice, error = rows.basis.lattice(column.name), rows.basis.moment_error

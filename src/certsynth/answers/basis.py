@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from certsynth.answers.boxes import Errors
-from certsynth.answers.kernels import merge_rows
+from certsynth.answers.kernels import GRID_STEPS, MAX_EXACT_ROWS, merge_rows
 from certsynth.answers.lattices import Lattice, Points, has_monotone_codes
 from certsynth.answers.nearness import Boxes, Nearness
 from certsynth.answers.noisy_cells import NoisyCells
@@ -49,13 +49,21 @@ class _Figures(dict[str, Floats]):
         return found
 
 
+MAX_CERTIFIED_ROWS = 5_000
+"""Most distinct rows from which distances are bounded if shares and moments are certified, too, and mostly decide."""
+
+COARSEST_STEPS = 32
+
+
 @dataclass(frozen=True, eq=False)
 class Distinct:
-    """Distinct combinations of values of some columns, and their shares of all rows."""
+    """Distinct combinations of values of some columns, and their shares of all rows. `moved` is the mean distance by
+    which rows were rounded."""
 
     columns: Mapping[str, Column]
     rows: Mapping[str, Floats]
     shares: Floats
+    moved: float = 0.0
 
     @cached_property
     def nearness(self) -> Nearness:
@@ -127,6 +135,22 @@ class Basis:
             arrays, shares = merge_rows(*(self.rows[name] for name in wanted))
             self._distinct[wanted] = Distinct(self.columns, dict(zip(wanted, arrays, strict=True)), shares)
         return self._distinct[wanted]
+
+    def few_distinct(self, names: Iterable[str]) -> Distinct:
+        """The same with few rows: if there are many, those of several columns are rounded to an even grid, as coarse as
+        it takes. By the triangle inequality the bound on the distance holds for them if `moved` is added to it."""
+        rows = self.distinct(names)
+        most = MAX_EXACT_ROWS if self.certificate.statistics is None else MAX_CERTIFIED_ROWS
+        if len(rows.shares) <= most or len(rows.rows) == 1:
+            return rows
+        key = (*sorted(rows.rows), "few")
+        steps = GRID_STEPS[2]
+        while key not in self._distinct:
+            few = _rounded(rows, steps)
+            if len(few.shares) <= most or steps <= COARSEST_STEPS:
+                self._distinct[key] = few
+            steps //= 2
+        return self._distinct[key]
 
     # ------------------------------------------------------------ bounds on shares, group totals and moments
 
@@ -233,6 +257,22 @@ class Basis:
             f"{listed} are {len(names)} columns, and this release certifies statistics of at most {most}; ask about "
             "fewer at once, or release with a larger `sparsity`."
         )
+
+
+def _rounded(rows: Distinct, steps: int) -> Distinct:
+    """Rows with the values of ordered columns rounded to `steps` equal parts of their ranges."""
+    found, far = dict(rows.rows), np.zeros(len(rows.shares))
+    for name, old in rows.rows.items():
+        column = rows.columns[name]
+        if isinstance(column, Ordered) and span(column) > 0:
+            low, length = float(column.low), span(column)
+            new = low + np.floor((old - low) / length * steps + 0.5) / steps * length
+            found[name] = np.clip(np.floor(new + 0.5) if column.whole else new, low, float(column.high))
+            away = np.abs(found[name] - old) / length * float(column.weight)
+            far = np.maximum(far, np.nan_to_num(away))  # missing values stay
+    arrays, shares = merge_rows(*found.values(), shares=rows.shares)
+    moved = float(np.dot(rows.shares, far)) * (1 + 1e-9)
+    return Distinct(rows.columns, dict(zip(found, arrays, strict=True)), shares, moved)
 
 
 def raise_bound(bound: float) -> float:

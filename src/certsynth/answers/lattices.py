@@ -140,14 +140,13 @@ def figures_of_codes(column: Ordered, cells: Cells, code: Code = codes_of) -> tu
         every = np.arange(column.last_index + 1)
         least = np.searchsorted(code(column, column.at_index(every), cells), np.arange(line))
         ends = least, np.append(least[1:] - 1, every[-1])
-        first, last = (column.figures_at(each).astype(np.float64) for each in ends)
-        return read_only(first), read_only(last)
+        return read_only(column.figures_at(ends[0])), read_only(column.figures_at(ends[1]))
     found = least_floats(lambda values: code(column, np.clip(values, 0.0, reach), cells), np.arange(1, line))
     least = np.append(0.0, np.maximum(found, 0.0))
     low, high = float(column.low), float(column.high)
     if column.whole:  # codes of fractions depend on how they are rounded
-        least = np.ceil(least)
-        return read_only(least + low), read_only(np.append(least[1:] - 1.0, reach) + low)
+        whole: Floats = np.asarray(np.ceil(least), dtype=np.float64)
+        return read_only(whole + low), read_only(np.append(whole[1:] - 1.0, reach) + low)
     slack = 1e-9 * (high - low) + 8 * float(np.spacing(max(abs(low), abs(high))))
     first, last = low + least * (high - low) - slack, low + np.append(least[1:], 1.0) * (high - low) + slack
     return read_only(np.maximum(first, low)), read_only(np.minimum(last, high))

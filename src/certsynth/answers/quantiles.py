@@ -20,9 +20,8 @@ THRESHOLDS = 1_024
 
 def quantile_of(rows: Selection, column: Ordered, p: float) -> tuple[float, Claim]:
     """The p-quantile of the synthetic rows in the column's own units, and a claim about that of the private rows."""
-    figures = rows.rows.rows[column.name]
-    values, which = np.unique(figures[rows.near.inside], return_inverse=True)
-    mass = np.cumsum(np.bincount(which, rows.near.shares[rows.near.inside]))
+    values, which = np.unique(rows.exact.rows[column.name][rows.inside], return_inverse=True)
+    mass = np.cumsum(np.bincount(which, rows.exact.shares[rows.inside]))
     estimate = float(values[min(np.searchsorted(mass, (p - 1e-12) * mass[-1]), len(values) - 1)])
     how = "the lowest and the highest quantile that a table within the bound can have"
     ends = _of_all(rows, column, p) if rows.group is None else _within(rows, column, p)

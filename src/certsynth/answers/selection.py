@@ -15,6 +15,7 @@ from certsynth.answers.moments import Group
 from certsynth.base.arrays import Floats
 from certsynth.domain import Column, Ordered
 from certsynth.domain.condition import And, Condition, Missing, Not
+from certsynth.errors import InputError
 
 
 @dataclass(frozen=True, eq=False)
@@ -39,17 +40,42 @@ class Selection:
 
     @cached_property
     def bound(self) -> float:
-        """The bound on the distance of tables with these columns."""
-        return self.basis.bound(self.names)
+        """The bound on the distance of the private table from `rows`."""
+        return min(1.0, self.basis.bound(self.names) + self.rows.moved)
 
     @cached_property
-    def rows(self) -> Distinct:
+    def exact(self) -> Distinct:
         """The distinct synthetic rows, of the columns that matter."""
         return self.basis.distinct(self.names)
 
     @cached_property
+    def inside(self) -> np.ndarray:
+        """Which of `exact` are selected."""
+        size, condition = len(self.exact.shares), self.condition
+        found = np.ones(size, bool) if condition is None else condition.holds(self.exact.rows) > 0
+        if not found.any():
+            raise InputError(shares.EMPTY)
+        return found
+
+    def average(self, values: Floats) -> float:
+        """The synthetic mean of a function of the rows `exact` over the selected ones."""
+        return float(np.average(values[self.inside], weights=self.exact.shares[self.inside]))
+
+    def exact_places(self, column: Ordered) -> Floats:
+        """The places in [0, 1] of the rows `exact`."""
+        return place(column, self.exact.rows[column.name])
+
+    @cached_property
+    def rows(self) -> Distinct:
+        """Few rows near the synthetic ones, from which distances are computed."""
+        few, condition = self.basis.few_distinct(self.names), self.condition
+        if condition is not None and self.inside.any() and not (condition.holds(few.rows) > 0).any():
+            return self.exact  # rounding moved all rows out of the group
+        return few
+
+    @cached_property
     def near(self) -> Group:
-        """The selected rows among the distinct ones, and the distances of all to them and to the rest."""
+        """The selected ones of `rows`, and the distances of all to them and to the rest."""
         size, shares, condition = len(self.rows.shares), self.rows.shares, self.condition
         if condition is None:
             return Group(shares, np.ones(size, bool), np.zeros(size), np.full(size, np.inf))
@@ -57,7 +83,7 @@ class Selection:
         return Group(shares, condition.holds(self.rows.rows) > 0, near.satisfied(condition), near.rest(condition))
 
     def places(self, column: Ordered) -> Floats:
-        """The places in [0, 1] of the distinct rows."""
+        """The places in [0, 1] of `rows`."""
         return place(column, self.rows.rows[column.name])
 
     @cached_property

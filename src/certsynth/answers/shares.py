@@ -105,7 +105,8 @@ def share_within(basis: Basis, condition: Condition, group: Condition) -> tuple[
     if not among.any():
         raise InputError(EMPTY)
     both, other = And((condition, group)), And((Rest(condition), group))
-    bound, rows = basis.bound(both.columns), basis.distinct(both.columns)
+    rows = basis.few_distinct(both.columns)
+    bound = min(1.0, basis.bound(both.columns) + rows.moved)
     distances = [rows.nearness.satisfied(both), rows.nearness.satisfied(other), rows.nearness.rest(group)]
     (to_both, to_other, away), weights = merge_rows(*distances, shares=rows.shares)
 

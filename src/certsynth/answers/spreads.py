@@ -23,7 +23,9 @@ Range = tuple[float, float]
 
 def variance(rows: Selection, column: Ordered) -> tuple[float, Claim]:
     """The variance of the synthetic rows, and a claim about that of the private rows."""
-    estimate, low, high = moments.variance(rows.places(column), rows.near, rows.bound, float(column.weight))
+    where = rows.exact_places(column)
+    estimate = rows.average((where - rows.average(where)) ** 2)
+    _, low, high = moments.variance(rows.places(column), rows.near, rows.bound, float(column.weight))
     how = "the largest and the smallest variance that a table within the bound can have, or a little beyond"
     claims = [Claim(low, high, rows.bound, how)]
     mean = averages.mean(rows, column)[1]
@@ -80,7 +82,9 @@ def covariance(
     means = [averages.mean(each, column) for each, column in zip(alone, columns, strict=True)]
     spreads = [variance(each, column) for each, column in zip(alone, columns, strict=True)]
     middles = tuple((estimate, claim.low, claim.high) for estimate, claim in means)
-    estimate, low, high = moments.covariance(places, rows.near, rows.bound, weights, middles)
+    x, y = (rows.exact_places(column) for column in columns)
+    estimate = rows.average((x - rows.average(x)) * (y - rows.average(y)))
+    _, low, high = moments.covariance(places, rows.near, rows.bound, weights, middles)
     how = "the largest and the smallest covariance that a table within the bound can have, or a little beyond"
     claims = [Claim(low, high, rows.bound, how)]
     deviations = math.sqrt(spreads[0][1].high), math.sqrt(spreads[1][1].high)

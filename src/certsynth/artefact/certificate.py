@@ -23,6 +23,7 @@ from certsynth.record.record import (
     DiagnosticRecord,
     DirectRecord,
     DirectTerms,
+    ExceptionsRecord,
     FitRecord,
     FunctionRecord,
     MisfitRecord,
@@ -85,6 +86,7 @@ def certificate_record(
         no_plug_in=None if plug_in else no_plug_in,
         statistics=statistics_record(direct) if direct else None,
         cells=cells,
+        exceptions=exceptions_record(direct) if direct else None,
     )
 
 
@@ -94,12 +96,14 @@ def _covers(plug: PlugInRecord, direct: Direct | None) -> bool:
 
 
 def _subsets(plug: PlugInRecord | None, direct: Direct | None) -> tuple[SubsetRecord, ...]:
-    """Record each subset with the smaller of its plug-in bound and the direct bound, which is the same for all."""
+    """Record each subset with the smaller of its plug-in bound and its direct bound."""
     own = {subset.columns: subset.bound for subset in plug.subsets} if plug else {}
     if direct is None:
         return tuple(SubsetRecord(columns, bound) for columns, bound in own.items())
-    most = float(direct.bound)
-    return tuple(SubsetRecord(columns, min(own.get(columns, 1.0), most)) for columns in map(tuple, direct.subsets))
+    return tuple(
+        SubsetRecord(columns, min(own.get(columns, 1.0), float(loss.bound)))
+        for columns, loss in zip(direct.subsets, direct.of_each_subset, strict=True)
+    )
 
 
 def direct_record(direct: Direct, loss: Figure) -> DirectRecord:
@@ -117,6 +121,14 @@ def statistics_record(direct: Direct) -> StatisticsRecord:
     """Convert the bounds on errors of statistics to their record."""
     bounds: Mapping[str, Any] = dict.fromkeys(STATISTICS) | {k: each.bound for k, each in direct.statistics.items()}
     return StatisticsRecord(**bounds)
+
+
+def exceptions_record(direct: Direct) -> ExceptionsRecord | None:
+    """Convert the exceptions to their record; None if there are none."""
+    if not direct.exceptions:
+        return None
+    others, own = direct.losses
+    return ExceptionsRecord(direct.exceptions, bound=own.bound, bound_of_others=others.bound)
 
 
 def cells_record(direct: Direct, measurements: Sequence[Measurement], beta: Fraction) -> CellsRecord | None:

@@ -40,6 +40,11 @@ def choice_name(candidates: int) -> str:
     return f"choosing among {candidates} tables"
 
 
+def exceptions_name(number: int) -> str:
+    """Return the name of the step that chooses exceptions."""
+    return f"choosing {number} exception{'' if number == 1 else 's'}"
+
+
 @dataclass(frozen=True, slots=True)
 class Step:
     """A step that read rows.

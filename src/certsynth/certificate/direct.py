@@ -117,6 +117,7 @@ def exact_query(
     single: SingleColumns | None = None,
     statistics: Mapping[str, int] | None = None,
     per_subset: bool = False,
+    exceptions: Sequence[int] = (),
     two_sided: bool = True,
     counted: bool = False,
 ) -> Query:
@@ -129,12 +130,13 @@ def exact_query(
     more than their members, and rounding up preserves integer sensitivities. Distances to the lattice are not queried
     on nets. The maximum does not depend on skipped subsets. The number of rows is not queried if it was `counted`
     before. `statistics` are exact maxima in multiples of 1/LOSS_UNITS rows, each of which changes by at most one row.
+    With `exceptions`, positions of subsets, there are two maxima: that of all other subsets and that of the exceptions.
     """
-    if per_subset and any(d.skipped for d in found):
-        raise ValueError("a loss per subset requires that no subset is skipped")
+    if per_subset and (exceptions or any(d.skipped for d in found)):
+        raise ValueError("a loss per subset requires that no subset is skipped and none is an exception")
     two_sided = two_sided and not fine.wide
     far = Fraction(fine.farthest(), MOVE_UNITS)
-    losses = _losses(found, rows) if per_subset else [max(_losses(found, rows))]
+    losses = _losses(found, rows) if per_subset else [max(_losses(part, rows)) for part in _parts(found, exceptions)]
     changes = [_loss_change(fine, found, neighbours)] * len(losses)
     if single is not None:
         changes.append(_loss_change(single.fine, single.found, neighbours))
@@ -158,14 +160,29 @@ def exact_query(
     )
 
 
+def _parts(found: Sequence[Distance], exceptions: Sequence[int]) -> list[Sequence[Distance]]:
+    """The distances of all other subsets, and those of the exceptions, if there are any."""
+    if not exceptions:
+        return [found]
+    return [[d for j, d in enumerate(found) if j not in exceptions], [found[j] for j in exceptions]]
+
+
+def flow_losses(found: Sequence[Distance], rows: int) -> list[int]:
+    """n·g_S for each subset, in multiples of 1/LOSS_UNITS rows, each of which changes by at most one row."""
+    return [loss_in_units(d.upper, rows) for d in _proved(found)]
+
+
 def _losses(found: Sequence[Distance], rows: int) -> list[int]:
-    solved = [d for d in found if not d.skipped]
+    return [loss_in_units(d.all, rows) for d in _proved([d for d in found if not d.skipped])]
+
+
+def _proved(solved: Sequence[Distance]) -> Sequence[Distance]:
     if not all(d.proved for d in solved):
         raise SolverFailed(
             "a transport problem was not solved to proved optimality, so the noise that it needs is unknown; nothing "
             "was released, and the budget of the certificate counts as spent."
         )
-    return [loss_in_units(d.all, rows) for d in solved]
+    return solved
 
 
 def _loss_change(fine: LatticeQuery, found: Sequence[Distance], neighbours: Neighbours) -> int:
@@ -192,9 +209,9 @@ class Direct:
     """Bounds on the loss in each subset (a single entry for the maximum) and in single columns, and on the errors of
     `statistics`, all valid simultaneously.
 
+    `exceptions` are subsets with a maximum of their own: then there are two losses, that of all others and theirs.
     `single` is None if no subset has more than one column. The number of rows lies between `fewest_rows` and
-    `most_rows`, on the same event. `noisy` holds the integers from which everything else is
-    computed.
+    `most_rows`, on the same event. `noisy` holds the integers from which everything else is computed.
     """
 
     subsets: tuple[tuple[str, ...], ...]
@@ -205,6 +222,7 @@ class Direct:
     most_rows: Fraction
     confidence: Fraction
     noisy: NoisyScalars
+    exceptions: tuple[tuple[str, ...], ...] = ()
 
     @property
     def cost(self) -> Guarantee:
@@ -218,6 +236,17 @@ class Direct:
     def whole(self) -> Figure:
         """The largest loss of all subsets."""
         return Figure(*(max(getattr(each, name) for each in self.losses) for name in ("estimate", "bound", "lower")))
+
+    @property
+    def of_each_subset(self) -> tuple[Figure, ...]:
+        """The bounds of each subset. A largest loss bounds every loss from above, but only a sole one from below."""
+        if len(self.losses) == len(self.subsets) and not self.exceptions:
+            return self.losses
+        sizes = len(self.subsets) - len(self.exceptions), len(self.exceptions)
+        shared = [
+            each if size == 1 else replace(each, lower=0.0) for each, size in zip(self.losses, sizes, strict=False)
+        ]
+        return tuple(shared[columns in self.exceptions] for columns in self.subsets)
 
     @property
     def bound(self) -> float:
@@ -239,6 +268,7 @@ def direct_certificate(
     single: SingleColumns | None = None,
     statistics: Mapping[str, int] | None = None,
     per_subset: bool = False,
+    exceptions: Sequence[int] = (),
     two_sided: bool = True,
     counted: NoisyScalars | None = None,
     noise: Noise | None = None,
@@ -247,7 +277,8 @@ def direct_certificate(
     of `statistics`, at the cost of `budget`; return bounds that hold together with confidence 1 − β.
 
     Without `two_sided`, and always on nets, all of β goes to the upper bounds and the lower bounds are 0.
-    `counted` is a noisy number of rows measured earlier; then the number is not queried again.
+    `counted` is a noisy number of rows measured earlier; then the number is not queried again. `exceptions` are the
+    positions of subsets that get a bound of their own; they must be public or have been chosen privately.
     """
     two_sided = two_sided and not fine.wide
     query = exact_query(
@@ -258,6 +289,7 @@ def direct_certificate(
         single=single,
         statistics=statistics,
         per_subset=per_subset,
+        exceptions=exceptions,
         two_sided=two_sided,
         counted=counted is not None,
     )
@@ -271,6 +303,7 @@ def direct_certificate(
         rows=rows,
         beta=beta,
         losses=len(query.losses),
+        exceptions=exceptions,
         stretch=max(d.stretch for d in found),
         two_sided=two_sided,
         single=single is not None,
@@ -299,6 +332,7 @@ def bounds(
     losses: int,
     stretch: Fraction,
     two_sided: bool,
+    exceptions: Sequence[int] = (),
     single: bool = False,
     statistics: Sequence[str] = (),
     counted: NoisyScalars | None = None,
@@ -307,7 +341,8 @@ def bounds(
     r"""Bounds on losses and errors from noisy values: post-processing.
 
     `rows` is used under replace-one only; `synthetic_moved`, the largest mean distance of synthetic rows to the
-    lattice, for lower bounds only. `losses`, `single` and `statistics` say what the values are, in this order.
+    lattice, for lower bounds only. `losses`, `single` and `statistics` say what the values are, in this order; with
+    `exceptions`, positions of subsets, the two losses are those of all other subsets and of the exceptions.
 
     With h the noiseless loss in rows and m ≥ a_S + b_S,
 
@@ -344,8 +379,9 @@ def bounds(
         moved = (values[first] + slack) / moved_weight(fine) / least
         moved = min(max(moved, Fraction(0)), Fraction(fine.farthest(), MOVE_UNITS)) + synthetic_moved
     names = fine.schema.names
+    subsets = tuple(tuple(names[j] for j in subset) for subset in fine.marginals.subsets)
     return Direct(
-        subsets=tuple(tuple(names[j] for j in subset) for subset in fine.marginals.subsets),
+        subsets=subsets,
         losses=tuple(_of_true_distances(each, moved, stretch) for each in found[:losses]),
         single=_of_true_distances(found[losses], None, stretch) if single else None,
         statistics=dict(zip(statistics, found[losses + single :], strict=True)),
@@ -353,6 +389,7 @@ def bounds(
         most_rows=most,
         confidence=1 - beta,
         noisy=noisy,
+        exceptions=tuple(subsets[j] for j in exceptions),
     )
 
 

@@ -20,6 +20,9 @@ from certsynth.queries.tally import Batch, Rows
 POINT_BYTES, NETWORK_BYTES = 40, 1500
 """Bytes per lattice point: for the counts of both tables with temporaries, and for the network of a worker."""
 
+TABLE_CHANGES = "a table changes while it is read. Give a fixed copy."
+"""Message if passes see different numbers of rows."""
+
 Batches = Callable[[], Iterable[Batch]]
 """Cleaned rows of a public table, from the start each time it is called."""
 
@@ -42,10 +45,10 @@ def passes_of(fine: LatticeQuery, memory: int) -> list[LatticeQuery]:
     start, taken = 0, 0
     for j, (_, points, _) in enumerate(blocks):
         if j > start and taken + POINT_BYTES * points > room:
-            groups.append(_slice(fine, start, j))
+            groups.append(part_of(fine, range(start, j)))
             start, taken = j, 0
         taken += POINT_BYTES * points
-    return [*groups, _slice(fine, start, len(blocks))]
+    return [*groups, part_of(fine, range(start, len(blocks)))]
 
 
 def points_each(fine: LatticeQuery) -> list[int]:
@@ -59,9 +62,11 @@ def network_bytes(points: Sequence[int]) -> int:
     return NETWORK_BYTES * max(points, default=0) * min(len(points), os.cpu_count() or 1)
 
 
-def _slice(fine: LatticeQuery, start: int, end: int) -> LatticeQuery:
-    marginals = Marginals(cells=fine.marginals.cells, subsets=fine.marginals.subsets[start:end])
-    nets = tuple(net for net in fine.nets_by_subset()[start:end] if net is not None)
+def part_of(fine: LatticeQuery, positions: Sequence[int]) -> LatticeQuery:
+    """The query for the subsets at these positions, on the same lattices and nets."""
+    subsets, grounds = fine.marginals.subsets, fine.nets_by_subset()
+    marginals = Marginals(cells=fine.marginals.cells, subsets=tuple(subsets[j] for j in positions))
+    nets = tuple(net for j in positions if (net := grounds[j]) is not None)
     return dataclasses.replace(fine, marginals=marginals, nets=nets)
 
 
@@ -86,6 +91,8 @@ def compare_tables(
     """
     groups, subsets = passes_of(fine, memory), len(fine.marginals.subsets)
     largest, rows = [Largest() for _ in tables], 0
+    if statistics is not None:
+        statistics.done = 0
     found: list[list[Distance]] = [[] for _ in tables]
     for group in groups:
         ours: LatticeCounts | None = None
@@ -95,7 +102,7 @@ def compare_tables(
                 raise InputError(f"the {what} has no rows, so there is nothing to {purpose}.")
             ours = ours or private(group)  # read private rows only if there is something to compare them with
             if group is not groups[0] and ours.rows != rows:
-                raise InputError("a table changes while it is read. Give a fixed copy.")
+                raise InputError(TABLE_CHANGES)
             rows = ours.rows
             if statistics is not None:
                 statistics.update(group, ours, theirs, total=subsets, progress=progress)
@@ -129,6 +136,7 @@ def collect_statistics(
     progress: Progress = silent,
 ) -> None:
     """Collect the largest errors of statistics whose lattice is not that of a loss."""
+    statistics.done = 0
     for group in passes_of(query, memory):
         total = len(query.marginals.subsets)
         statistics.update(group, private(group), table(group), total=total, progress=progress)

@@ -65,6 +65,7 @@ def lines(found: Certification, named: Named | None = None, *, each: bool, weigh
             columns=words.covered(subsets, named),
             weighted=weighted,
         ),
+        *words.exceptions(found.exceptions, subsets),
         f"Some such statistic is off by at least {words.downward(answer['lower'])}.",
         f"For statistics of one column: at most {words.upward(answer['single_column_bound'])}.",
         f"privacy: this answer cost {spent} under {answer['neighbours']} neighbours",

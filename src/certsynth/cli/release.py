@@ -123,6 +123,7 @@ def lines(made: Release, out: Path, ledger: Path | None = None) -> list[str]:
             columns=words.covered(subsets, how.workload),
             weighted=any(column.weight != 1 for column in made.schema),
         ),
+        *words.exceptions(certificate.exceptions, subsets),
         f"For statistics of one column: {words.upward(certificate.single_column_bound)}.",
         "",
         "What the bound is made of:",

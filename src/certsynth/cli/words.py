@@ -12,7 +12,8 @@ import click
 
 from certsynth.base.text import table
 from certsynth.record.form import said_of
-from certsynth.record.record import CertificateRecord, DirectRecord, PlugInRecord
+from certsynth.record.record import CertificateRecord, DirectRecord, ExceptionsRecord, PlugInRecord
+from certsynth.report import exceptions as exceptions_of
 
 SHOWN = 5  # subsets listed; the JSON has all
 
@@ -107,6 +108,15 @@ def promise(bound: float, *, confidence: float, columns: str, weighted: bool = F
         f"1-Lipschitz on columns scaled to {'their weights' if weighted else 'length 1'} is off by more than "
         f"{upward(bound)}."
     )
+
+
+def exceptions(found: ExceptionsRecord | None, subsets: Sequence[Mapping[str, Any]]) -> list[str]:
+    """The bounds of exceptions and of all other subsets in a line; nothing if there are none."""
+    if found is None:
+        return []
+    sizes, names = {len(subset["columns"]) for subset in subsets}, [" × ".join(each) for each in found.subsets]
+    sentence = exceptions_of.promise(found, sizes, names, (upward(found.bound_of_others), upward(found.bound)))
+    return [sentence] if sentence else []
 
 
 def counted(number: int, noun: str) -> str:

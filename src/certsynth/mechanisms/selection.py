@@ -30,6 +30,17 @@ def choose_least(losses: Sequence[int], *, sensitivity: int, epsilon: Fraction) 
     return _permute_and_flip([Fraction(loss, sensitivity) for loss in losses], epsilon)
 
 
+def choose_largest(scores: Sequence[int], *, number: int, sensitivity: int, epsilon: Fraction) -> tuple[int, ...]:
+    """Choose the indices of `number` large scores, one after the other, each as `choose_least` does among those that
+    are left; (number · ε)-differentially private if no score changes by more than `sensitivity`.
+    """
+    left, chosen = list(range(len(scores))), []
+    for _ in range(number):
+        best = choose_least([-scores[i] for i in left], sensitivity=sensitivity, epsilon=epsilon)
+        chosen.append(left.pop(best))
+    return tuple(chosen)
+
+
 def choose_by_ratio(losses: Sequence[int], *, sensitivities: Sequence[int], epsilon: Fraction) -> int:
     r"""The same with a sensitivity for each loss: losses of low sensitivity are distinguished better.
 

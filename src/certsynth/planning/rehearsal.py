@@ -184,6 +184,7 @@ def certified_bound(task: Task, loss: float) -> float:
         fine, found_loss, task.rows, neighbours=settings.neighbours, two_sided=False, counted=counted is not None
     )
     others = bounds_single_columns(settings.subsets) + len(statistic_names(task.schema, settings.subsets))
+    others += bool(settings.exceptions)  # one more loss
     changes = joint_sensitivity([*query.changes, *[LOSS_UNITS] * others])
     found = bounds(
         fine,

@@ -39,6 +39,7 @@ def settle_share(task: Task) -> Task:
         "mechanism": settings.mechanism,
         "resolution": settings.resolution,
         "candidates": settings.candidates,
+        "exceptions": settings.exceptions,
         "rows": task.rows,
     }
     found = load_or_make(question, lambda: {"share": str(_best_share(task))}).get("share")

@@ -6,7 +6,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Annotated, Any, ClassVar, Final, Literal
 
+from certsynth.record.direct import CellsRecord, ExceptionsRecord, StatisticsRecord
 from certsynth.record.values import (
+    AT_LEAST_ONE,
     CROSS_CHECKED,
     ON_TRUST,
     RECOMPUTED,
@@ -68,8 +70,6 @@ NoPlugIn = Literal[
     "their error is not known without the rows",
     "there is no plug-in certificate: it would say nothing about pairs that were not measured",
 ]
-
-AT_LEAST_ONE = Limits({"minItems": 1})
 
 ONE_UNIT: Mapping[str, Any] = {
     "oneOf": [
@@ -244,6 +244,10 @@ class AskedRecord:
     target: Name | None = said_if_any(
         "The column whose pairs were to be measured in any case; absent if none was named.", CROSS_CHECKED
     )
+    exceptions: Count | None = said_if_any(
+        "The requested number of exceptions; absent for the default, which the number of pairs determines.",
+        CROSS_CHECKED,
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -411,60 +415,6 @@ class DirectRecord:
 
 
 @dataclass(frozen=True, slots=True)
-class StatisticsRecord:
-    """Bounds on averages that need not be smooth. All hold together with the rest of the certificate.
-
-    They are measured on lattices that the schema determines: shares of one column and moments of one column on that of
-    single columns, all others on that of pairs.
-    """
-
-    share_of_one_column: Bound = said(
-        "The largest error of the share of rows in any interval of an ordered column, with or without its missing "
-        "values, or in any set of labels.",
-        RECOMPUTED,
-    )
-    share_of_two_columns: Bound | None = said(
-        "The same for boxes: a set of one column and a set of another, of which one is a single label if both columns "
-        "have labels. Null if no subset has two columns.",
-        RECOMPUTED,
-    )
-    group_total: Bound | None = said(
-        "The largest error of the mean of (y - b) over rows in a set of another column, where other rows count as 0, y "
-        "is the place of a value in its column's range, and b is its synthetic mean. Null if there is no such pair.",
-        RECOMPUTED,
-    )
-    moment: Bound | None = said(
-        "The largest error of the means of (x - a), (x - a) squared and (x - a)(y - b), where x and y are places in "
-        "the columns' ranges, and a and b are their synthetic means, as a share of the range of these functions' "
-        "values. Null if no column is ordered.",
-        RECOMPUTED,
-    )
-
-    band_of_one_column: Bound | None = said_if_any(
-        "The largest error of the share of rows in any interval of bands of a column; absent if no column has bands.",
-        RECOMPUTED,
-    )
-    band_of_two_columns: Bound | None = said_if_any(
-        "The same for two columns: intervals of bands, sets of labels, and whole columns without bands.", RECOMPUTED
-    )
-
-
-@dataclass(frozen=True, slots=True)
-class CellsRecord:
-    """Noisy counts whose noise was added cell by cell: bounds on them follow from its distribution."""
-
-    confidence: Confidence = said("The probability that all of these bounds hold together.", RECOMPUTED)
-    failure_probability: Rational = said(
-        "One minus the confidence, exactly: half of it is for single columns.", RECOMPUTED
-    )
-    measurements: Annotated[tuple[Count, ...], AT_LEAST_ONE] = said(
-        "The measurements with noise on every cell, counted from 1 in their order.", RECOMPUTED
-    )
-    fewest_rows: Number = said("The private table has no fewer rows, with the rest of the certificate.", RECOMPUTED)
-    most_rows: Number = said("The private table has no more rows, with the rest of the certificate.", RECOMPUTED)
-
-
-@dataclass(frozen=True, slots=True)
 class PlugInRecords:
     """The plug-in certificates by loss; none if the distribution of the error is unknown."""
 
@@ -507,7 +457,7 @@ class CertificateRecord:
     terms: PlugInTerms | DirectTerms = said("The terms that add up to the bound.", RECOMPUTED)
     single_column_bound: Bound = said("The bound for statistics of one column: never above `bound`.", RECOMPUTED)
     subsets: Annotated[tuple[SubsetRecord, ...], AT_LEAST_ONE] = said(
-        "The bound of each subset: the smaller of its plug-in bound, if it has one, and the direct bound.", RECOMPUTED
+        "The bound of each subset: the smaller of its plug-in bound, if it has one, and its direct bound.", RECOMPUTED
     )
     direct: DirectRecord | None = said(
         "The direct certificate for all subsets together; null if there is none.", RECOMPUTED
@@ -530,6 +480,9 @@ class CertificateRecord:
         "Noisy counts that have bounds of their own; absent without a direct certificate, and if no measurement has "
         "noise on every cell.",
         RECOMPUTED,
+    )
+    exceptions: ExceptionsRecord | None = said_if_any(
+        "Subsets with a direct bound of their own, chosen privately; absent if there are none.", RECOMPUTED
     )
 
 

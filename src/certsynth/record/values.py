@@ -47,6 +47,9 @@ class Limits:
     schema: Mapping[str, Any]
 
 
+AT_LEAST_ONE = Limits({"minItems": 1})
+
+
 @dataclass(frozen=True, slots=True, eq=False)
 class Form:
     """The JSON form of a value: its schema, its `name` in `$defs`, and functions that read and write it."""
@@ -96,8 +99,8 @@ Purpose = Annotated[
     Form(
         _pattern(
             "(noisy marginals|noisy single columns|noisy marginals of [0-9]{1,4} columns|choosing among [0-9]{1,4} "
-            "tables|number of rows|choosing the resolution|scores of pairs|mean displacement|errors of the "
-            "rows)"
+            "tables|choosing [0-9]{1,2} exceptions?|number of rows|choosing the resolution|scores of pairs|mean "
+            "displacement|errors of the rows)"
         )
     ),
 ]

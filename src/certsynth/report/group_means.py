@@ -31,7 +31,7 @@ Json = dict[str, Any]
 def group_means(basis: Basis, labels: Sequence[Sequence[int]], bounds: Sequence[float]) -> list[list[Any]]:
     """Return [i, j, means] for pairs of a column i with labels and an ordered column j that a subset contains.
 
-    `labels` are the labels of each column that the page lists, by their codes, and empty for ordered columns. `bounds`
+    `labels` are the labels of each column that the page lists, by their codes; none for ordered columns. `bounds`
     are the bounds on the distance of single columns. A mean is [synthetic, least, largest] on a line of length 1, and
     None if no synthetic row of the group has a value.
     """

@@ -18,6 +18,8 @@ def promise(bounds: StatisticsRecord, confidence: str) -> str:
     within ± 1.1 percentage points, of two columns within ± 1.7.
     >>> promise(StatisticsRecord(1.0, 1.0, None, None), "95 %")
     'The bounds on shares of rows are 1, which says nothing about them.'
+    >>> promise(StatisticsRecord(0.02, None, None, None, band_of_one_column=0.003), "95 %")[-84:]
+    ' Shares of the bands that the schema names are right within ± 0.3 percentage points.'
     """
     if not _says_something(bounds.share_of_one_column):
         return NOTHING_ON_SHARES
@@ -29,7 +31,16 @@ def promise(bounds: StatisticsRecord, confidence: str) -> str:
         known = _says_something(bounds.share_of_two_columns)
         sentence += f", of two columns within ± {points(bounds.share_of_two_columns)}" if known else ""
         sentence += "" if known else "; nothing is known about shares of two columns"
-    return sentence + "."
+    return f"{sentence}.{_on_bands(bounds)}"
+
+
+def _on_bands(bounds: StatisticsRecord) -> str:
+    """The certified errors of shares of bands; empty if no column has bands."""
+    one, two = bounds.band_of_one_column, bounds.band_of_two_columns
+    if not _says_something(one):
+        return ""
+    of_two = f", of two columns within ± {points(two)}" if _says_something(two) else ""
+    return f" Shares of the bands that the schema names are right within ± {points(one)} percentage points{of_two}."
 
 
 def other_figures(bounds: StatisticsRecord) -> str:
@@ -65,6 +76,8 @@ def figures(bounds: StatisticsRecord) -> list[tuple[str, str]]:
     found = [
         ("shares of one column", bounds.share_of_one_column, "percentage points"),
         ("shares of two columns", bounds.share_of_two_columns, "percentage points"),
+        ("shares of bands", bounds.band_of_one_column, "percentage points"),
+        ("shares of bands of two columns", bounds.band_of_two_columns, "percentage points"),
         ("group totals, per row", bounds.group_total, "of the range"),
         ("means", bounds.moment, "of the range"),
     ]

@@ -42,6 +42,13 @@ UNVERIFIABLE_BY_STEP = {
 """Properties that cannot be checked if the budget has this step, by the name of the step."""
 
 
+UNVERIFIABLE_EXCEPTIONS = (
+    "which subsets of columns were chosen as exceptions: other choices would make bounds larger or smaller, but both "
+    "bounds hold whichever were chosen before their noise was drawn"
+)
+"""The same if there are exceptions."""
+
+
 def can_verify(unit: str) -> list[str]:
     """List what can be checked; `unit` is the unit of the budget, "epsilon" or "rho"."""
     sign = {"epsilon": "ε", "rho": "ρ"}[unit]
@@ -51,4 +58,5 @@ def can_verify(unit: str) -> list[str]:
 def cannot_verify(record: Record) -> list[str]:
     """List what nobody can check about the release with this record."""
     made = {step.on for step in record.privacy.spent}
-    return [*UNVERIFIABLE, *(text for what, text in UNVERIFIABLE_BY_STEP.items() if what in made)]
+    chosen = [UNVERIFIABLE_EXCEPTIONS] if record.certificate.exceptions else []
+    return [*UNVERIFIABLE, *(text for what, text in UNVERIFIABLE_BY_STEP.items() if what in made), *chosen]

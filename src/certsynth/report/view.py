@@ -25,7 +25,7 @@ from certsynth.record.record import (
     Record,
     SubsetRecord,
 )
-from certsynth.report import numerals, statistics, verifiable, words
+from certsynth.report import exceptions, numerals, statistics, verifiable, words
 from certsynth.report.calculator import calculator_view
 from certsynth.report.choice import choice_view
 from certsynth.report.columns import column_view, span
@@ -91,7 +91,7 @@ KINDS_WITH_DISTANCES = ("tree", "metric")
 
 
 def answer_basis(record: Record, schema: Schema, table: Mapping[str, Any]) -> Basis | None:
-    """Return the release as `answers` reads it; None if its certificate has no bounds on shares, or it has no rows."""
+    """Return the release as `answers` reads it; None if shares are not certified, or there are no rows."""
     if record.certificate.statistics is None or not len(table[schema.names[0]]):
         return None
     clean = {column.name: column.clean(np.ma.asarray(table[column.name])) for column in schema}
@@ -278,7 +278,7 @@ def _entry_prefix(stated: str | None) -> str | None:
 def _spent(what: str, part: Fraction | None, whole: Fraction) -> Json:
     """Return one part of the budget. Its amount is exact or rounded up, never down."""
     part = Fraction(0) if part is None else part
-    on, why = words.SPENT.get(what, (numerals.text(what), ""))
+    on, why = words.SPENT.get(what) or words.spent_on_choice(numerals.text(what))
     scaled = Decimal(-(-part.numerator * 10**12 // part.denominator)).scaleb(-12)
     exact = f"{scaled.normalize():f}"
     return {
@@ -304,6 +304,23 @@ def _meaning(privacy: PrivacyRecord) -> list[str]:
 
 
 def _certificates_text(certificate: CertificateRecord, *, derived: bool) -> str:
+    """Introduce the certificates, and name the exceptions, if there are any."""
+    parts = [_certificates_introduction(certificate, derived=derived), _exceptions_text(certificate)]
+    return " ".join(part for part in parts if part)
+
+
+def _exceptions_text(certificate: CertificateRecord) -> str:
+    found = certificate.exceptions
+    if found is None:
+        return ""
+    sizes = {len(subset.columns) for subset in certificate.subsets}
+    names = [" × ".join(map(numerals.text, each)) for each in found.subsets]
+    return exceptions.promise(
+        found, sizes, names, (numerals.upward(found.bound_of_others), numerals.upward(found.bound))
+    )
+
+
+def _certificates_introduction(certificate: CertificateRecord, *, derived: bool) -> str:
     if certificate.plug_in.tightest is None:
         return words.only_direct(numerals.text(certificate.no_plug_in, most=400))
     if derived:

@@ -115,6 +115,14 @@ SPENT = {
     ),
 }
 
+CHOOSING_EXCEPTIONS = "subsets of columns with large losses, which get a bound of their own"
+
+
+def spent_on_choice(name: str) -> tuple[str, str]:
+    """Describe a step by its own name if it is a private choice."""
+    return name, CHOOSING_EXCEPTIONS if "exception" in name else ""
+
+
 SIGNS = {"epsilon": "ε", "delta": "δ", "rho": "ρ"}
 
 NEIGHBOURS = {
@@ -383,23 +391,23 @@ def columns(confidence: str, *, shares: bool) -> str:
     if shares:
         return (
             "The synthetic rows, one column at a time, and what the certificate means in the column’s own units. Each "
-            "figure uses the bound that says most about it: that on shares, on means or on distances. It allows for "
-            f"the rounding of the figure before it. {together}"
+            "figure uses the bound that says most about it, on shares, on means or on distances. It allows for the "
+            f"rounding of the figure before it. {together}"
         )
     return (
         "The synthetic rows, one column at a time, and what the bound means in the column’s own units: ± is the bound "
-        "times the length of the range for a mean, and the bound for the share of a label. It is larger if a column "
-        "has a smaller weight, if labels are less than 1 apart or if values may be missing, and allows for the "
-        "rounding of the figure before it. Shares of rows up to a value can be off by more, since rows near the value "
-        f"may have crossed it: these shares lie in the band. {together}"
+        "times the length of the range for a mean, and the bound for the share of a label. It grows if a column has "
+        "a smaller weight, if labels are less than 1 apart or if values may be missing, and allows for the rounding of "
+        "the figure before it. Shares of rows up to a value can be off by more, since rows near the value may have "
+        f"crossed it: these shares lie in the band. {together}"
     )
 
 
 SHARES_EXACTLY = (
     "A share is that of the rows whose value lies in a range of an ordered column, with or without the missing values, "
     "or among some labels. A column with more values than were measured one by one has ranges of whole measured cells; "
-    "for other ranges, the calculator and certsynth answer take the cells at both ends into account. Of two columns, "
-    "it is the share of rows that lie in such a set of each; if both have labels, one of the sets is a single label."
+    "for others, the calculator and certsynth answer take the cells at both ends into account. Of two columns, it "
+    "is the share of rows that lie in such a set of each; if both have labels, one of the two sets is a single label."
 )
 """The sets of rows whose shares are certified."""
 

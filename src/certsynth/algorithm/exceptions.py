@@ -1,0 +1,88 @@
+"""Exceptions of a certificate: subsets of columns, chosen privately for their large losses, with their own bound.
+
+One bad pair would otherwise ruin the bound of all others. A bad choice costs tightness, never truth: see
+docs/explanation/proofs/direct.md.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+
+from certsynth.certificate.skipping import LOSS_UNITS
+from certsynth.errors import InputError
+from certsynth.mechanisms import Budget, Guarantee, Neighbours, Sensitivity
+from certsynth.mechanisms.concentrated import pure_epsilon
+from certsynth.mechanisms.selection import choose_largest, cost_of_choice
+from certsynth.mechanisms.spending import Spending
+from certsynth.queries.fine import LatticeQuery
+from certsynth.queries.marginals import Subset
+
+EXCEPTION_SHARE = Fraction(1, 100)
+"""Share of the budget for choosing one exception."""
+
+EXCEPTION_COLUMNS = 2
+"""Columns of a subset, at most, if exceptions are chosen: all subsets are solved in order to choose."""
+
+DEFAULT_EXCEPTIONS, MIN_DEFAULT_PAIRS = 3, 100
+"""Exceptions of a release by default, and the least number of pairs at which it has any."""
+
+SCORE_STEPS = 16
+"""Steps to the unit length of the lattice on which losses are compared in order to choose exceptions. Solving all pairs
+of fifty columns on it takes a few seconds, and it ranks them as finer lattices do."""
+
+SCORE_SENSITIVITY = Sensitivity(LOSS_UNITS, LOSS_UNITS**2)
+"""The largest change of a score between neighbours: one row."""
+
+
+def number_of_exceptions(asked: int | None, subsets: Sequence[Subset], *, default: bool = True) -> int:
+    """The number of exceptions as `asked`, checked against the covered subsets.
+
+    If it was left open, it is 0, or with `default` follows a rule that depends on public knowledge alone.
+    """
+    narrow = max(map(len, subsets)) <= EXCEPTION_COLUMNS
+    if asked is None:
+        pairs = sum(len(subset) == 2 for subset in subsets)
+        return DEFAULT_EXCEPTIONS if default and narrow and pairs >= MIN_DEFAULT_PAIRS else 0
+    if asked and not narrow:
+        raise InputError(
+            f"`exceptions` is for subsets of at most {EXCEPTION_COLUMNS} columns; let it be 0, or cover fewer columns "
+            "at once."
+        )
+    if asked and asked >= len(subsets):
+        raise InputError(
+            f"`exceptions` must be below the number of subsets that the certificate covers, {len(subsets):,}; got "
+            f"{asked}."
+        )
+    return asked
+
+
+def scoring_query(fine: LatticeQuery) -> LatticeQuery:
+    """The query for the same subsets on a coarse lattice; its flows are the scores by which exceptions are chosen."""
+    return LatticeQuery.of(fine.schema, fine.marginals.subsets, steps=SCORE_STEPS)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class ExceptionChoice:
+    """A private choice of `number` subsets at the cost of `budget` for each, paid from `spending`."""
+
+    number: int
+    budget: Budget
+    neighbours: Neighbours
+    spending: Spending
+
+    @property
+    def cost(self) -> Guarantee:
+        return Guarantee(cost_of_choices(self.budget, self.number), self.neighbours)
+
+    def choose(self, scores: Sequence[int]) -> tuple[int, ...]:
+        """The positions of subsets with large scores, which must change by at most SCORE_SENSITIVITY."""
+        self.spending.take(self.budget.share(Fraction(self.number)))
+        epsilon = pure_epsilon(self.budget)
+        return choose_largest(scores, number=self.number, sensitivity=SCORE_SENSITIVITY.l1, epsilon=epsilon)
+
+
+def cost_of_choices(each: Budget, number: int) -> Budget:
+    """The cost of several choices, one after the other, with the same budget for each."""
+    return cost_of_choice(each).share(Fraction(number))
