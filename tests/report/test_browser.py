@@ -156,7 +156,8 @@ def answers(shown: Page) -> list[list[str]]:
 
 def test_a_bound_that_says_nothing_says_so(browser: Browser) -> None:
     stated = document(EVERY_KIND)
-    stated["certificate"] |= {"bound": 1.0, "single_column_bound": 1.0}
+    nothing = dict.fromkeys(stated["certificate"]["statistics"], 1.0)
+    stated["certificate"] |= {"bound": 1.0, "single_column_bound": 1.0, "statistics": nothing}
     for subset in stated["certificate"]["subsets"]:
         subset["bound"] = 1.0
     shown = browser.open(render_report(stated, EVERY_KIND, table(EVERY_KIND)))

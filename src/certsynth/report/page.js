@@ -84,7 +84,7 @@
             : c.missing
             ? `The bound for the column, ${up(c.bound)},${light(c)} times the length of its range, ${figure(span(c))}${units(c)}, over the share of values that must be there.`
             : `The bound for the column, ${up(c.bound)},${light(c)} times the length of its range, ${figure(span(c))}${units(c)}.`,
-          nothing: r.off >= 1,
+          nothing: r.off >= 1 || r.largest - r.least >= 1,
         };
       },
     },
