@@ -49,6 +49,7 @@ from certsynth.errors import CertsynthError, InputError
 from certsynth.mechanisms import Budget, Measurement, Neighbours, Unit, as_full_measurements
 from certsynth.mechanisms.concentrated import epsilon_of
 from certsynth.mechanisms.guarantee import decimal_text
+from certsynth.planning.choice import MAX_FINER_RATIO
 from certsynth.projection.diagnostic import diagnose_fit
 from certsynth.queries.marginals import Subset
 from certsynth.record.form import to_json
@@ -328,7 +329,7 @@ def _method(release: Release) -> Answer:
         return False, "a dimension is stated where none was chosen, or none where one was"
     tried = [each for each in compared if each.rehearsals] or compared
     least = min(each.predicted_loss for each in tried)
-    if how.dimension is None and chosen.predicted_loss > least:
+    if how.dimension is None and chosen.predicted_loss > MAX_FINER_RATIO * least:
         return False, "another mechanism was predicted to be better than the one that was chosen"
     if how.detail != settings.detail:
         return False, "rows were put elsewhere inside of their cells than for such a certificate"

@@ -57,6 +57,10 @@ MAX_COMPARED_ROWS = 12_000
 MAX_REHEARSED_RATIO = 1.3
 """Predicted loss up to which a design is rehearsed, as a multiple of the smallest."""
 
+MAX_FINER_RATIO = 1.03
+"""Ratio of predicted losses up to which more groups of values are preferred: shares of two columns are better for them
+(California, five columns: errors of 0.017 with 16 groups and 0.023 with 12, at the same loss)."""
+
 MIN_MERGED_LABELS = 1_000
 """Labels of a column from which a design is charged for merging them: the charge was tried on 2,000 labels only, and on
 Adult (41 countries) it would change the resolution without a gain."""
@@ -133,7 +137,7 @@ def choose(task: Task, *, memory: int | None = None, progress: Progress = silent
     Choices are cached on disk.
     """
     question = {
-        "choice": 11,
+        "choice": 12,
         "schema": task.schema.to_toml(),
         "budget": [str(task.settings.measurement_budget.amount), task.settings.measurement_budget.unit],
         "neighbours": task.settings.neighbours,
@@ -213,8 +217,14 @@ def _choose(task: Task, memory: int | None, progress: Progress) -> Choice:
             for c in designs
         ]
     designs = _rehearse(task, sorted(designs, key=_predicted), progress)
-    rehearsed = [c for c in designs if c.rehearsed] or designs
-    return Choice(min(rehearsed, key=_predicted), tuple(designs))
+    return Choice(_finest([c for c in designs if c.rehearsed] or designs), tuple(designs))
+
+
+def _finest(designs: Sequence[Design]) -> Design:
+    """The design with the most groups of values among those that are about as good as the best one."""
+    most = MAX_FINER_RATIO * min(map(_predicted, designs))
+    close = [c for c in designs if c.predicted <= most]
+    return min(close, key=lambda c: (-(c.resolution or 0), c.predicted))
 
 
 def _predicted(design: Design) -> float:

@@ -327,7 +327,9 @@ class ComparedRecord:
     discretisation: Loss = said("The largest loss within a cell.", ON_TRUST)
     privatisation: Loss = said("The expected loss due to its noise.", ON_TRUST)
     predicted_loss: Loss = said(
-        "The predicted loss; the smallest was chosen, among the rehearsed ones if there are any.", ON_TRUST
+        "The predicted loss. Among the rehearsed ones, if there are any, the finest was chosen of those within 3 % of "
+        "the smallest.",
+        ON_TRUST,
     )
     rehearsals: Rehearsals = said("The number of rehearsals on simulated tables.", ON_TRUST)
     chosen: bool = said("Whether it was chosen; exactly one is.", CROSS_CHECKED)
