@@ -341,6 +341,7 @@ def cases() -> list[Case]:
         Released("triples", f"--epsilon 5 {quick} --sparsity 3"),
         Released("candidates", f"--epsilon 5 {quick} --candidates 3"),
         Released("candidates, rho", f"--rho 2 {quick} --candidates 2"),
+        Released("exceptions", f"--epsilon 5 {quick} --exceptions 1"),
         Released("no direct certificate", f"--epsilon 40 {quick} --certificate-share 0", told=True),
         Released("no direct certificate, particles", f"--rho 8 {quick} --certificate-share 0 --projection particles"),
         Released("no direct certificate, hidden", f"--rho 8 {quick} --certificate-share 0 {hidden}"),

@@ -86,6 +86,7 @@ VARIANTS: dict[str, dict[str, Any]] = {
     "workload, the paper": {"preset": "paper", "mechanism": None, "subsets": [["a"], ["b", "c"]]},
     "derived columns": {"derived": True},
     "adaptive": {"mechanism": "adaptive", "resolution": None},
+    "exceptions": {"exceptions": 1},
 } | GAUSSIAN
 """ε = 3 unless said otherwise."""
 

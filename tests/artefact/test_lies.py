@@ -17,7 +17,7 @@ from certsynth.certificate.skipping import LOSS_UNITS
 from certsynth.mechanisms import Budget, Guarantee, Sensitivity, Unit
 from certsynth.mechanisms.guarantee import decimal_text
 from certsynth.mechanisms.samplers import calibrated_scale
-from certsynth.report.verifiable import UNVERIFIABLE, UNVERIFIABLE_BY_STEP
+from certsynth.report.verifiable import UNVERIFIABLE, UNVERIFIABLE_BY_STEP, UNVERIFIABLE_EXCEPTIONS
 
 COUNTS, ROWS, ELSEWHERE, CONFIDENCE, NAMES = UNVERIFIABLE
 Lie = Callable[[Release], Release]
@@ -86,6 +86,15 @@ def other_text(*path: Any, value: Any) -> Lie:
     return lie
 
 
+def other_exception(made: Release) -> Release:
+    """Another subset in place of the one that was chosen."""
+    document = made.document
+    (chosen,) = document["certificate"]["exceptions"]["subsets"]
+    others = [each["columns"] for each in document["certificate"]["subsets"] if each["columns"] != chosen]
+    document["certificate"]["exceptions"]["subsets"] = others[:1]
+    return restated(made, document)
+
+
 LIES: dict[str, tuple[str, str, Lie]] = {
     "other noisy counts": ("pairs", COUNTS, other_counts),
     "other noisy counts in rho": ("rho, hidden rows", COUNTS, other_counts),
@@ -107,6 +116,7 @@ LIES: dict[str, tuple[str, str, Lie]] = {
         NAMES,
         other_value("choosing the resolution", lambda value: value + 5),
     ),
+    "another exception": ("exceptions", UNVERIFIABLE_EXCEPTIONS, other_exception),
     "more noisy rows": (
         "hidden rows",
         UNVERIFIABLE_BY_STEP["number of rows"],
@@ -154,7 +164,11 @@ def test_a_lie_that_cannot_be_seen_is_listed(variants, tmp_path, name):
 
 
 def test_every_sentence_stands_for_a_lie():
-    assert {sentence for _, sentence, _ in LIES.values()} == {*UNVERIFIABLE, *UNVERIFIABLE_BY_STEP.values()}
+    assert {sentence for _, sentence, _ in LIES.values()} == {
+        *UNVERIFIABLE,
+        *UNVERIFIABLE_BY_STEP.values(),
+        UNVERIFIABLE_EXCEPTIONS,
+    }
 
 
 def test_the_keys_that_are_on_trust_are_these():
@@ -163,6 +177,7 @@ def test_the_keys_that_are_on_trust_are_these():
         "certsynth",
         "ledger",
         "privacy.spent[].values",
+        "certificate.exceptions.subsets",
         "release.dimension",
         "asked.projection",
         "asked.loss",
