@@ -75,7 +75,7 @@ def test_the_layers_cost_exactly_what_is_left_for_measuring(unit, sparsity, shar
         "resolution": 2,
     }
     settings = settled(NATIVE, projection="particles", neighbours=neighbours, **asked)
-    certificate = Fraction(1, 20) if share is None else Fraction(share)
+    certificate = Fraction(9, 100) if share is None else Fraction(share)
     displacement = Fraction(0) if certificate else Fraction(1, 50)
     count = Fraction(1, 50) if neighbours == "add-remove" else 0
     left = Fraction(1, 3) * (1 - certificate - displacement - count - (Fraction(1, 20) if candidates > 1 else 0))

@@ -209,7 +209,7 @@ def test_the_certificate_holds_as_often_as_it_says(mechanism):
 
     allowed = failures_allowed(60, 0.1)
     assert failures(60, None) <= allowed
-    assert failures(60, LyingNoise(25)) > allowed
+    assert failures(60, LyingNoise(60)) > allowed
 
 
 # ------------------------------------------------------------ what an onlooker sees

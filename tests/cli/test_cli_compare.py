@@ -23,7 +23,8 @@ def other(town):
 def test_certifies_in_words(other, run):
     done = run(*CERTIFY)
     assert (done.code, done.err) == (0, f"{NO_LEDGER}\n")
-    assert done.out.startswith("With confidence 95 %, no statistic of at most 2 columns that is 1-Lipschitz")
+    assert done.out.startswith("With 95 % confidence, every share of rows over a range or a set of labels of one ")
+    assert "With confidence 95 %, no statistic of at most 2 columns that is 1-Lipschitz" in done.out
     assert "privacy: this answer cost epsilon 5 under replace-one neighbours" in done.out
 
 

@@ -107,8 +107,8 @@ def test_a_column_that_is_misspelt_is_told_with_the_one_that_is_like_it(town, ru
         (
             "low =",
             "lo =",
-            "column 'age': a column of kind integer has no entry 'lo'; it may have derived, high, low, missing, "
-            "weight. Did you mean 'low'?",
+            "column 'age': a column of kind integer has no entry 'lo'; it may have bands, derived, high, "
+            "low, missing, special, step, weight. Did you mean 'low'?",
         ),
         (
             "[table]",

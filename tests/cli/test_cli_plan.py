@@ -234,6 +234,7 @@ def test_passes_on_every_option(town, run, monkeypatch):
         "projection": "drawn",
         "loss": "path",
         "certificate_share": "0.1",
+        "exceptions": 2,
         "confidence": "0.990",
         "neighbours": "add-remove",
         "preset": "paper",

@@ -103,6 +103,7 @@ def test_passes_on_every_option(town, run, monkeypatch):
         "public": Path("public.csv"),
         "rows": 70,
         "certificate_share": "0.1",
+        "exceptions": 2,
         "confidence": "0.990",
         "neighbours": "add-remove",
         "preset": "paper",

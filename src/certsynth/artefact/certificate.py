@@ -139,8 +139,8 @@ def cells_record(direct: Direct, measurements: Sequence[Measurement], beta: Frac
         confidence=float(1 - beta),
         failure_probability=beta,
         measurements=tuple(i for i, made in enumerate(measurements, start=1) if has_noisy_cells(made)),
-        fewest_rows=math.floor(direct.fewest_rows),
-        most_rows=math.ceil(direct.most_rows),
+        fewest_rows=max(0, math.floor(direct.fewest_rows)),
+        most_rows=max(0, math.ceil(direct.most_rows)),
     )
 
 
@@ -170,7 +170,7 @@ def noisy_cells(schema: Schema, record: CertificateRecord, measurements: Sequenc
                 counts, named = (block / weight).reshape(shape), tuple(columns[i] for i in subset)
                 beta = share / (of_single if len(subset) == 1 else of_others)
                 tables.append(CellTable(named, tuple(marginals.of(subset)), counts, noise, weight, beta))
-    return NoisyCells(tables, int(record.cells.fewest_rows), int(record.cells.most_rows))
+    return NoisyCells(tables, record.cells.fewest_rows, record.cells.most_rows)
 
 
 def plug_in_record(plug: PlugIn) -> PlugInRecord:

@@ -12,7 +12,6 @@ from certsynth.algorithm.options import CertifyOptions
 from certsynth.cli import ledger as ledgers
 from certsynth.cli import options, words
 from certsynth.cli.progress import bars
-from certsynth.report import statistics
 
 if TYPE_CHECKING:
     from certsynth.algorithm.certify import Certification
@@ -52,6 +51,8 @@ def result(found: Certification) -> dict[str, Any]:
 
 def lines(found: Certification, named: Named | None = None, *, each: bool, weighted: bool = False) -> list[str]:
     """A certification as text; `named` are the requested subsets, if not all."""
+    from certsynth.report import statistics  # imports what --help does without
+
     answer = found.to_json()
     subsets, spent = answer["subsets"], words.budget(answer["epsilon"], answer["delta"], answer["rho"])
     other = statistics.other_figures(found.statistics)

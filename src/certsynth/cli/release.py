@@ -14,7 +14,6 @@ from certsynth.cli.failure import note_target
 from certsynth.cli.progress import bars
 from certsynth.record.form import to_json
 from certsynth.record.record import CertificateRecord, FitRecord, MethodRecord, TableRecord
-from certsynth.report import statistics
 
 if TYPE_CHECKING:
     from certsynth.artefact import Release
@@ -88,6 +87,8 @@ def derived_lines(table: TableRecord) -> list[str]:
 
 def statistics_lines(certificate: CertificateRecord) -> list[str]:
     """The certified errors of shares, group totals and moments; nothing if there are none."""
+    from certsynth.report import statistics  # imports what --help does without
+
     found = certificate.statistics
     if found is None:
         return []

@@ -13,7 +13,6 @@ import click
 from certsynth.base.text import table
 from certsynth.record.form import said_of
 from certsynth.record.record import CertificateRecord, DirectRecord, ExceptionsRecord, PlugInRecord
-from certsynth.report import exceptions as exceptions_of
 
 SHOWN = 5  # subsets listed; the JSON has all
 
@@ -112,10 +111,12 @@ def promise(bound: float, *, confidence: float, columns: str, weighted: bool = F
 
 def exceptions(found: ExceptionsRecord | None, subsets: Sequence[Mapping[str, Any]]) -> list[str]:
     """The bounds of exceptions and of all other subsets in a line; nothing if there are none."""
+    from certsynth.report.exceptions import promise  # imports what --help does without
+
     if found is None:
         return []
     sizes, names = {len(subset["columns"]) for subset in subsets}, [" × ".join(each) for each in found.subsets]
-    sentence = exceptions_of.promise(found, sizes, names, (upward(found.bound_of_others), upward(found.bound)))
+    sentence = promise(found, sizes, names, (upward(found.bound_of_others), upward(found.bound)))
     return [sentence] if sentence else []
 
 

@@ -13,7 +13,6 @@ from certsynth.record.values import (
     Columns,
     Confidence,
     Count,
-    Number,
     Rational,
     said,
     said_if_any,
@@ -70,8 +69,8 @@ class CellsRecord:
     measurements: Annotated[tuple[Count, ...], AT_LEAST_ONE] = said(
         "The measurements with noise on every cell, counted from 1 in their order.", RECOMPUTED
     )
-    fewest_rows: Number = said("The private table has no fewer rows, with the rest of the certificate.", RECOMPUTED)
-    most_rows: Number = said("The private table has no more rows, with the rest of the certificate.", RECOMPUTED)
+    fewest_rows: Count = said("The private table has no fewer rows, with the rest of the certificate.", RECOMPUTED)
+    most_rows: Count = said("The private table has no more rows, with the rest of the certificate.", RECOMPUTED)
 
 
 @dataclass(frozen=True, slots=True)
