@@ -1,13 +1,31 @@
-"""What every test has: a cache of its own."""
+"""What every test has: a cache of its own; and which cases of a test with very many run only in `make test-all`."""
 
 from __future__ import annotations
 
+import math
 import os
+from collections import defaultdict
 from collections.abc import Iterator
 
 import pytest
 
 from certsynth.planning.cache import CACHE_VARIABLE
+
+MAX_QUICK_CASES = 100
+"""Cases of one test in `make test`. Of more, as many are taken at even distances; `make test-all` runs all."""
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    cases = defaultdict(list)
+    for item in items:
+        if isinstance(item, pytest.Function) and "[" in item.name and not item.get_closest_marker("slow"):
+            cases[item.nodeid.partition("[")[0]].append(item)
+    for each in cases.values():
+        step = math.ceil(len(each) / MAX_QUICK_CASES)
+        for place, item in enumerate(each):
+            if place % step:
+                item.add_marker(pytest.mark.slow)
 
 
 @pytest.fixture(scope="session", autouse=True)

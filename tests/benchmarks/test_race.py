@@ -153,6 +153,7 @@ def test_a_peer_without_a_table_has_failed(body, tmp_path):
     assert once(fake(tmp_path, body), tmp_path)["outcome"] == "failed"
 
 
+@pytest.mark.slow
 def test_a_peer_that_takes_too_long_is_stopped_with_its_workers(tmp_path):
     left = tmp_path / "left"
     body = f"""

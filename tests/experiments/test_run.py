@@ -14,6 +14,8 @@ import paper
 import run
 from made_up_survey import SMALL, pairs, write_tables
 
+pytestmark = pytest.mark.slow
+
 
 def go(folder, names, **asked):
     places = run.Places.apart(folder / "out")

@@ -161,7 +161,7 @@ COMMANDS = pytest.mark.parametrize("command", [(*RELEASE, *KEY), CERTIFY], ids=[
 
 
 @COMMANDS
-@pytest.mark.parametrize("action", ["kill", "interrupt"])
+@pytest.mark.parametrize("action", ["kill", pytest.param("interrupt", marks=pytest.mark.slow)])
 def test_breaks_at_every_step(town, tmp_path, command, action):
     check_steps(town, tmp_path, command, action, start=1, stride=1)
 

@@ -82,7 +82,9 @@ def unconditional(schema: Any) -> Any:
     return [unconditional(part) for part in schema] if isinstance(schema, list) else schema
 
 
-@pytest.mark.parametrize("way", WAYS)
+@pytest.mark.parametrize(
+    "way", [way if way == "epsilon" else pytest.param(way, marks=pytest.mark.slow) for way in WAYS]
+)
 def test_the_reader_accepts_what_the_schema_does(records, way):
     """Of one change each: another value, a key too few or too many. Fractions must be in lowest terms as well."""
     document = form.to_json(records[way])

@@ -365,6 +365,7 @@ def test_stays_small_with_thousands_of_labels_in_every_column(letter: str) -> No
     assert len(page(Schema(columns=(*labelled, *ordered)), direct=None).encode()) < 1_000_000
 
 
+@pytest.mark.slow
 def test_stays_small_whatever_the_width() -> None:
     schema = wide(300)
     html = page(schema, subsets=[schema.names[i : i + 2] for i in range(299)])
