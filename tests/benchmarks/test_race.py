@@ -187,6 +187,7 @@ def test_a_peer_does_not_see_the_path_of_the_project(monkeypatch):
     assert watched([sys.executable, "-c", script], limit=60).code == 1
 
 
+@pytest.mark.slow
 def test_a_peer_that_cannot_be_installed_is_a_result(tmp_path, monkeypatch):
     wanted = tmp_path / "wanted.txt"
     wanted.write_text("--no-index\nno-such-package-for-a-race==9\n", encoding="utf-8")

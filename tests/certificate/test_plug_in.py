@@ -74,7 +74,9 @@ def test_holds_as_often_as_it_says(neighbours, mechanism, budget):
 
 
 @pytest.mark.parametrize(
-    ("schema", "table", "resolution"), [(NATIVE, native, RESOLUTION), (WOVEN, workers, 20)], ids=["native", "woven"]
+    ("schema", "table", "resolution"),
+    [(NATIVE, native, RESOLUTION), pytest.param(WOVEN, workers, 20, marks=pytest.mark.slow)],
+    ids=["native", "woven"],
 )
 def test_the_noise_term_covers_the_noise_and_an_understated_scale_does_not(schema, table, resolution):
     """The quantile against the exact loss of the real noise: 200 runs. The control has 0.6 of the scale."""

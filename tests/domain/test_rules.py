@@ -555,6 +555,7 @@ def test_any_text_is_read_or_refused(text: str) -> None:
         READER.read(text).holds(as_figures([ROW]))
 
 
+@pytest.mark.slow
 def test_what_is_allowed_at_most_is_read() -> None:
     wide = "a+" * 400 + "a = 1 or " + " or ".join(["a=1"] * 20)
     deep = "(" * (MAX_NESTING - 1) + "a" + ")" * (MAX_NESTING - 1) + " = 1"

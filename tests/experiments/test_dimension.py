@@ -42,6 +42,7 @@ def test_theory_has_the_dimension_of_the_rows():
     assert [theory(kind, 4) for kind in KINDS] == [1, 1 / 2, 1 / 3, 1 / 5]
 
 
+@pytest.mark.slow
 def test_points_are_kept_and_not_made_again(tmp_path, monkeypatch):
     asked = [Question("curve", 3, 200, 0, method) for method in METHODS]
     first = answered(asked[:1], tmp_path)

@@ -172,6 +172,7 @@ def check_all(here: Path, scale: rates.Scale) -> None:
     assert "nan" not in text
 
 
+@pytest.mark.slow
 def test_all_of_it_in_tiny(tmp_path):
     check_all(tmp_path, TINY)
 

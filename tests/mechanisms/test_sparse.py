@@ -132,7 +132,8 @@ def same_law(first: Counter, second: Counter) -> float:
     return float(chi2_contingency(table).pvalue)
 
 
-@pytest.mark.parametrize("signed", [pytest.param(False, marks=pytest.mark.slow), True])
+@pytest.mark.slow
+@pytest.mark.parametrize("signed", [False, True])
 def test_what_is_kept_has_the_law_of_noise_on_all_cells(monkeypatch, signed):
     """A grid of six cells whose thresholds begin high: 3,000 runs against 15,000 of all cells, two-sample χ².
 

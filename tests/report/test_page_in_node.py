@@ -358,7 +358,7 @@ def test_what_the_calculator_says_holds_for_extreme_tables_and_is_what_answer_sa
 
 
 @pytest.mark.skipif(NODE is None, reason="node is not installed")
-@pytest.mark.parametrize("which", ["bound", "share"])
+@pytest.mark.parametrize("which", ["bound", pytest.param("share", marks=pytest.mark.slow)])
 def test_bounds_that_are_a_fifth_too_small_are_noticed(which: str) -> None:
     with pytest.raises(AssertionError):
         check_pages(PAGES, seed=1, shrink=which)
