@@ -30,7 +30,7 @@ DEFAULT_EXCEPTIONS, MIN_DEFAULT_PAIRS = 3, 100
 
 SCORE_STEPS = 16
 """Steps to the unit length of the lattice on which losses are compared in order to choose exceptions. Solving all pairs
-of fifty columns on it takes a few seconds, and it ranks them as finer lattices do."""
+of fifty columns on it takes a few seconds, and on a table of loans it found the same worst pairs as a finer one."""
 
 SCORE_SENSITIVITY = Sensitivity(LOSS_UNITS, LOSS_UNITS**2)
 """The largest change of a score between neighbours: one row."""
