@@ -12,7 +12,7 @@ from certsynth.answers import averages, functions, moments, quantiles, shares, s
 from certsynth.answers.answer import Answer, Value, day, outward
 from certsynth.answers.basis import Basis, span
 from certsynth.answers.claims import Claim, Interval
-from certsynth.answers.queries import Difference, Query
+from certsynth.answers.queries import Difference, Query, written_name
 from certsynth.answers.selection import Selection
 from certsynth.domain import Category, Column, Ordered
 from certsynth.domain.condition import Comparison, Condition, Linear
@@ -22,7 +22,7 @@ from certsynth.errors import InputError
 
 
 @dataclass(frozen=True, slots=True)
-class _Found:
+class Found:
     """An interval, its unit and its possible range [least, most].
 
     `column` is set if the values are converted to its dates, labels or whole numbers; `counted` if they are whole.
@@ -42,17 +42,17 @@ class _Found:
     widened: bool = False
 
 
-def evaluate(basis: Basis, query: Query) -> _Found:
+def evaluate(basis: Basis, query: Query) -> Found:
     """Evaluate one statistic, or raise an `InputError` that says what to write instead."""
     return finite(lambda: getattr(_Evaluator(basis, query), query.statistic)())
 
 
-def evaluate_share(basis: Basis, condition: Condition, group: Node | None) -> _Found:
+def evaluate_share(basis: Basis, condition: Condition, group: Node | None) -> Found:
     """The share of rows that satisfy a condition, as `fraction` evaluates it."""
     return finite(lambda: _Evaluator(basis, Query("fraction", (), group)).share_of(condition))
 
 
-def finite(evaluation: Callable[[], _Found]) -> _Found:
+def finite(evaluation: Callable[[], Found]) -> Found:
     with np.errstate(over="ignore", invalid="ignore"):  # results that are not finite are refused below
         found = evaluation()
     if not all(map(math.isfinite, found.interval)):
@@ -60,7 +60,7 @@ def finite(evaluation: Callable[[], _Found]) -> _Found:
     return found
 
 
-def to_answer(basis: Basis, query: Query | Difference, found: _Found, shown: str) -> Answer:
+def to_answer(basis: Basis, query: Query | Difference, found: Found, shown: str) -> Answer:
     """The answer in its own units; `shown` is the text of the query."""
     estimate, low, high = _in_units(found)
     nothing = ""
@@ -91,7 +91,7 @@ def answer_function(
     return Answer(query, estimate, low, high, basis.confidence, how, "number", bound)
 
 
-def widened(found: _Found) -> tuple[float, float]:
+def widened(found: Found) -> tuple[float, float]:
     """Both ends, widened by rounding errors. A share that is 0 in all tables stays 0: sums of nothing have no error."""
     _, low, high = found.interval
     if found.widened:
@@ -100,7 +100,7 @@ def widened(found: _Found) -> tuple[float, float]:
     return low, 0.0 if found.unit == "share" and high == 0.0 else widened_high
 
 
-def _in_units(found: _Found) -> tuple[Value, Value, Value]:
+def _in_units(found: Found) -> tuple[Value, Value, Value]:
     """Convert estimate, low and high to the units of the answer, rounding the interval outward."""
     estimate, (low, high) = found.interval[0], widened(found)
     if found.counted:
@@ -128,40 +128,40 @@ class _Evaluator:
 
     # ------------------------------------------------------------ shares
 
-    def fraction(self) -> _Found:
+    def fraction(self) -> Found:
         return self.share_of(self.reader.condition(self.query.arguments[0]))
 
-    def share_of(self, condition: Condition) -> _Found:
+    def share_of(self, condition: Condition) -> Found:
         if self.group is None:
             return self._share(shares.share(self.basis, condition))
         return self._share(shares.share_within(self.basis, condition, self.group))
 
-    def count(self) -> _Found:
+    def count(self) -> Found:
         rows = self._private_rows("count", "fraction")
         found = self._share(shares.share(self.basis, self.reader.condition(self.query.arguments[0])))
         how = f"the number of rows times {found.how}"
-        return _Found(_times(found.interval, rows), found.bound, how, "rows", 0.0, float(rows), counted=True)
+        return Found(_times(found.interval, rows), found.bound, how, "rows", 0.0, float(rows), counted=True)
 
-    def cdf(self) -> _Found:
+    def cdf(self) -> Found:
         first, second = self.query.arguments
         column = self._column(first)
         if isinstance(column, Category):
-            raise BadExpression(first.at, _no(column, "has no order", f"fraction({_written(column)} = …)"))
+            raise BadExpression(first.at, _no(column, "has no order", f"fraction({written_name(column.name)} = …)"))
         condition = self.reader.condition(Chain(first.at, (first, second), ("<=",)))
         also = "; rows without a value count as above it" if column.missing else ""
         return self._share(shares.share(self.basis, condition), also)
 
-    def _share(self, found: tuple[float, Claim], also: str = "") -> _Found:
+    def _share(self, found: tuple[float, Claim], also: str = "") -> Found:
         estimate, claim = found
-        return _Found(claim.around(estimate), claim.bound, claim.how + also, "share", 0.0, 1.0)
+        return Found(claim.around(estimate), claim.bound, claim.how + also, "share", 0.0, 1.0)
 
     # ------------------------------------------------------------ means
 
-    def mean(self) -> _Found:
+    def mean(self) -> Found:
         node = self.query.arguments[0]
         if isinstance(node, Name) and isinstance(column := self._column(node), Category):
             if column.kind != "boolean":
-                raise BadExpression(node.at, _no(column, "has labels", f"fraction({_written(column)} = …)"))
+                raise BadExpression(node.at, _no(column, "has labels", f"fraction({written_name(column.name)} = …)"))
             return self._share_of_true(column)
         form, dates = self._linear(node)
         if len(form.weights) > 1:
@@ -176,9 +176,9 @@ class _Evaluator:
         least, most = sorted(factor * x + form.constant for x in rows.ends(column))
         unit = "date" if dates else _unit(form, self.basis.columns)
         column_of_dates = column if dates else None
-        return _Found(claim.around(estimate), claim.bound, claim.how, unit, least, most, column_of_dates)
+        return Found(claim.around(estimate), claim.bound, claim.how, unit, least, most, column_of_dates)
 
-    def _mean_of_sum(self, node: Node, form: Linear) -> _Found:
+    def _mean_of_sum(self, node: Node, form: Linear) -> Found:
         """The mean of a sum is the sum of the means, each with the bounds of its own column."""
         columns = [column for name in form.weights if isinstance(column := self.basis.columns[name], Ordered)]
         if self.group is not None or any(column.missing for column in columns):
@@ -204,19 +204,19 @@ class _Evaluator:
         if not math.isfinite(low + high + least + most):
             raise BadExpression(node.at, "this number is too large.")
         how = "the certified means of the single columns, added up"
-        return _Found((estimate, low, high), bound, how, _unit(form, self.basis.columns), least, most)
+        return Found((estimate, low, high), bound, how, _unit(form, self.basis.columns), least, most)
 
-    def _share_of_true(self, column: Category) -> _Found:
+    def _share_of_true(self, column: Category) -> Found:
         group = self._select(column).condition
         if group is None:
             return self._share(shares.share(self.basis, _is_true(column)))
         return self._share(shares.share_within(self.basis, _is_true(column), group))
 
-    def sum(self) -> _Found:
+    def sum(self) -> Found:
         rows = self._private_rows("sum", "mean")
         node = self.query.arguments[0]
         if isinstance(node, Name) and isinstance(column := self._column(node), Category):
-            raise BadExpression(node.at, _no(column, "has labels", f"count({_written(column)} = …)"))
+            raise BadExpression(node.at, _no(column, "has labels", f"count({written_name(column.name)} = …)"))
         form, dates = self._linear(node)
         if dates:
             raise BadExpression(node.at, "dates have no sum; ask for the mean.")
@@ -225,9 +225,9 @@ class _Evaluator:
             return self._sum_of_present(form, rows)
         found = self.mean()
         how = f"the number of rows times the mean: {found.how}"
-        return _Found(_times(found.interval, rows), found.bound, how, found.unit, rows * found.least, rows * found.most)
+        return Found(_times(found.interval, rows), found.bound, how, found.unit, rows * found.least, rows * found.most)
 
-    def _sum_of_present(self, form: Linear, rows: int) -> _Found:
+    def _sum_of_present(self, form: Linear, rows: int) -> Found:
         ((name, factor),) = form.weights.items()
         column = self.basis.columns[name]
         assert isinstance(column, Ordered)
@@ -236,63 +236,63 @@ class _Evaluator:
         least, most = rows * min(first, last, 0.0), rows * max(first, last, 0.0)
         how = f"the number of rows times {claim.how}"
         interval = _times(claim.around(estimate), rows)
-        return _Found(interval, claim.bound, how, _unit(form, self.basis.columns), least, most)
+        return Found(interval, claim.bound, how, _unit(form, self.basis.columns), least, most)
 
     # ------------------------------------------------------------ spread
 
-    def variance(self) -> _Found:
+    def variance(self) -> Found:
         column = self._number(self.query.arguments[0])
         estimate, claim = spreads.variance(self._select(column), column)
         square = span(column) * span(column)
         unit = f"{'days' if column.kind == 'date' else column.name}²"
-        return _Found(_times(claim.around(estimate), square), claim.bound, claim.how, unit, 0.0, square / 4)
+        return Found(_times(claim.around(estimate), square), claim.bound, claim.how, unit, 0.0, square / 4)
 
-    def sd(self) -> _Found:
+    def sd(self) -> Found:
         found = self.variance()
         roots = tuple(math.sqrt(max(x, 0.0)) for x in found.interval)
         how, unit = f"the root of the variance: {found.how}", found.unit.removesuffix("²")
-        return _Found(roots, found.bound, how, unit, 0.0, math.sqrt(found.most))  # type: ignore[arg-type]
+        return Found(roots, found.bound, how, unit, 0.0, math.sqrt(found.most))  # type: ignore[arg-type]
 
-    def covariance(self) -> _Found:
+    def covariance(self) -> Found:
         first, second = self._pair()
         estimate, claim, *_ = spreads.covariance(self._select(first, second), first, second)
         units = span(first) * span(second)
         unit, how = f"{first.name} × {second.name}", claim.how + self._pairwise(first, second)
-        return _Found(_times(claim.around(estimate), units), claim.bound, how, unit, -units / 4, units / 4)
+        return Found(_times(claim.around(estimate), units), claim.bound, how, unit, -units / 4, units / 4)
 
-    def correlation(self) -> _Found:
+    def correlation(self) -> Found:
         first, second = self._pair()
         estimate, claim, *spread = spreads.covariance(self._select(first, second), first, second)
         interval = moments.correlation(claim.around(estimate), *(each.around(known) for known, each in spread))
         how = "the certified covariance divided by the certified deviations" + self._pairwise(first, second)
-        return _Found(interval, claim.bound, how, "number", -1.0, 1.0)
+        return Found(interval, claim.bound, how, "number", -1.0, 1.0)
 
     def _pairwise(self, first: Ordered, second: Ordered) -> str:
         return "; over rows with both values" if first.missing or second.missing else ""
 
     # ------------------------------------------------------------ quantiles
 
-    def median(self) -> _Found:
+    def median(self) -> Found:
         return self._quantile(0.5)
 
-    def quantile(self) -> _Found:
+    def quantile(self) -> Found:
         node = self.query.arguments[1]
         if not isinstance(node, Constant) or not isinstance(node.value, float) or not 0 < node.value < 1:
             raise BadExpression(node.at, "a share between 0 and 1 must follow, like quantile(age, 0.9).")
         return self._quantile(node.value)
 
-    def _quantile(self, p: float) -> _Found:
+    def _quantile(self, p: float) -> Found:
         node = self.query.arguments[0]
         column = self._column(node)
         if not isinstance(column, Ordered):
-            raise BadExpression(node.at, _no(column, "has no order", f"fraction({_written(column)} = …)"))
+            raise BadExpression(node.at, _no(column, "has no order", f"fraction({written_name(column.name)} = …)"))
         rows = self._select(column)
         estimate, claim = quantiles.quantile_of(rows, column, p)
         interval: Interval = estimate, min(claim.low, estimate), max(claim.high, estimate)
         how = claim.how + ("; over rows with a value" if column.missing else "")
         unit = {"date": "date", "ordinal": f"label of {column.name}"}.get(column.kind, column.name)
         whole = column if column.whole else None
-        return _Found(interval, claim.bound, how, unit, *rows.ends(column), whole)
+        return Found(interval, claim.bound, how, unit, *rows.ends(column), whole)
 
     # ------------------------------------------------------------ parts
 
@@ -304,7 +304,7 @@ class _Evaluator:
     def _number(self, node: Node) -> Ordered:
         column = self._column(node)
         if not isinstance(column, Ordered) or column.kind == "ordinal":
-            raise BadExpression(node.at, _no(column, "has labels", f"fraction({_written(column)} = …)"))
+            raise BadExpression(node.at, _no(column, "has labels", f"fraction({written_name(column.name)} = …)"))
         return column
 
     def _pair(self) -> tuple[Ordered, Ordered]:
@@ -317,7 +317,9 @@ class _Evaluator:
         """A column or a sum of columns, and the number of dates in it (1: the result is a date)."""
         value = self.reader.value(node)
         if value.labels is not None:
-            asked = f"quantile({_written(value.labels)}, 0.5) or fraction({_written(value.labels)} = …)"
+            asked = (
+                f"quantile({written_name(value.labels.name)}, 0.5) or fraction({written_name(value.labels.name)} = …)"
+            )
             raise BadExpression(node.at, _no(value.labels, "has labels", asked))
         weights = {name: weight for name, weight in value.sum.weights.items() if weight}
         if value.literal is not None or not weights:
@@ -352,11 +354,6 @@ def _unit(form: Linear, columns: Mapping[str, Column]) -> str:
         return "days"
     ((name, factor), *others) = form.weights.items()
     return name if not others and factor == 1 and not form.constant else "number"
-
-
-def _written(column: Column) -> str:
-    """A column's name as it is written in queries."""
-    return column.name if column.name.isidentifier() else f"`{column.name.replace('`', '``')}`"
 
 
 def _no(column: Column, why: str, instead: str) -> str:

@@ -23,8 +23,8 @@ def mean(rows: Selection, column: Ordered) -> tuple[float, Claim]:
     low, high = (float(end) for end in place(column, np.array(rows.ends(column))))
     claims = [_by_distance(rows, column)]
     claims += _by_moment(rows, column) if rows.group is None else _by_group_total(rows, column)
-    if (bands := rows.bands(column)) is not None:
-        found, error = bands
+    if (cumulative := rows.cumulative_shares(column)) is not None:
+        found, error = cumulative
         least, most = found.mean()
         how = "the certified shares of rows above each value, added up"
         claims.append(Claim(least - found.off, most + found.off, error, how))

@@ -1,4 +1,4 @@
-"""Bands: certified ranges of the share of a group's rows above each value, and the statistics that follow from them."""
+"""Cumulative shares: certified ranges of the share of a group's rows above each value, and what follows from them."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ SURE = 1e-12
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Bands:
+class CumulativeShares:
     """`low[i]` and `high[i]` bound the share of the group's rows at point i of the column's line or above it.
 
     `places` are the points in [0, 1]; a value is at most `off` from its point. Point i stands for the values from
@@ -36,9 +36,13 @@ class Bands:
     group: tuple[float, float]
 
     @classmethod
-    def of(cls, lattice: Lattice, inner: Points, outer: Points, errors: Errors, group: tuple[float, float]) -> Bands:
-        """The bands of the lattice's first column among rows with a value in it. `inner` and `outer` are the points of
-        the group, and `group` bounds its share of all rows with a value."""
+    def of(
+        cls, lattice: Lattice, inner: Points, outer: Points, errors: Errors, group: tuple[float, float]
+    ) -> CumulativeShares:
+        """The cumulative shares of the lattice's first column among rows with a value in it.
+
+        `inner` and `outer` are the points of the group, and `group` bounds its share of all rows with a value.
+        """
         column, cells = lattice.columns[0], lattice.cells[0]
         assert isinstance(column, Ordered)
         line = len(cells.places)

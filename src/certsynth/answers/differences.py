@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from dataclasses import replace
 
-from certsynth.answers.asking import _Found, evaluate, evaluate_share, widened
+from certsynth.answers.asking import Found, evaluate, evaluate_share, widened
 from certsynth.answers.basis import Basis
 from certsynth.answers.nearness import Rest
 from certsynth.answers.queries import Difference, Query
@@ -18,7 +18,7 @@ _WHOLE = ("count", "quantile", "median")
 _SQUARES = ("variance", "covariance")
 
 
-def evaluate_difference(basis: Basis, difference: Difference) -> _Found:
+def evaluate_difference(basis: Basis, difference: Difference) -> Found:
     """Evaluate both statistics and subtract their intervals: both hold on the same event.
 
     Equal statistics differ by 0. Shares of the same rows differ by the share of rows that satisfy the first condition
@@ -38,7 +38,7 @@ def evaluate_difference(basis: Basis, difference: Difference) -> _Found:
     return found
 
 
-def _subtract(first: _Found, second: _Found) -> _Found:
+def _subtract(first: Found, second: Found) -> Found:
     """First minus second, by interval arithmetic; ends are widened by the rounding errors of both."""
     (low_1, high_1), (low_2, high_2) = widened(first), widened(second)
     how = (
@@ -47,7 +47,7 @@ def _subtract(first: _Found, second: _Found) -> _Found:
         else f"the ends of both intervals, subtracted; the first is {first.how}; the second is {second.how}"
     )
     low, high = low_1 - high_2, high_1 - low_2
-    return _Found(
+    return Found(
         (
             first.interval[0] - second.interval[0],
             low and math.nextafter(low, -math.inf),  # a difference of floats is 0 only if they are equal
@@ -62,7 +62,7 @@ def _subtract(first: _Found, second: _Found) -> _Found:
     )
 
 
-def _intersect(first: _Found, second: _Found) -> _Found:
+def _intersect(first: Found, second: Found) -> Found:
     """Both intervals of one value; rounding must not make them disjoint."""
     estimate, low, high = first.interval
     low, high = max(low, second.interval[1]), min(high, second.interval[2])
@@ -72,7 +72,7 @@ def _intersect(first: _Found, second: _Found) -> _Found:
     return replace(first, interval=(estimate, min(low, estimate), max(high, estimate)), how=how, bound=second.bound)
 
 
-def _by_set_differences(basis: Basis, difference: Difference) -> _Found | None:
+def _by_set_differences(basis: Basis, difference: Difference) -> Found | None:
     """P(A | G) − P(B | G) = P(A without B | G) − P(B without A | G). None for other statistics, and for columns that
     the certificate does not cover together."""
     first, second = difference.first, difference.second
@@ -107,7 +107,7 @@ def _without(basis: Basis, inside: Condition, outside: Condition) -> Condition:
     return And((inside, Not(outside) if known else Rest(outside)))
 
 
-def _unit(difference: Difference, first: _Found, second: _Found) -> str:
+def _unit(difference: Difference, first: Found, second: Found) -> str:
     """The unit of the difference, or an error that names both units."""
     kinds = _kind(difference.first, first), _kind(difference.second, second)
     if "label" in kinds:
@@ -126,7 +126,7 @@ def _unit(difference: Difference, first: _Found, second: _Found) -> str:
     return first.unit if first.unit == second.unit else "number"
 
 
-def _kind(query: Query, found: _Found) -> str:
+def _kind(query: Query, found: Found) -> str:
     """What a statistic measures: only statistics of the same kind can be subtracted. Values of two columns can, as in
     `mean(income - rent)`."""
     if found.column is not None and found.column.kind in ("date", "ordinal"):
@@ -140,7 +140,7 @@ def _kind(query: Query, found: _Found) -> str:
     return "square" if query.statistic in _SQUARES else "value"
 
 
-def _described(kind: str, found: _Found) -> str:
+def _described(kind: str, found: Found) -> str:
     names = {
         "date": "a date",
         "share": "a share",

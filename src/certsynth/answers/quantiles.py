@@ -26,8 +26,8 @@ def quantile_of(rows: Selection, column: Ordered, p: float) -> tuple[float, Clai
     how = "the lowest and the highest quantile that a table within the bound can have"
     ends = _of_all(rows, column, p) if rows.group is None else _within(rows, column, p)
     claims = [Claim(*ends, rows.bound, how)]
-    if (bands := rows.bands(column)) is not None:
-        found, error = bands
+    if (cumulative := rows.cumulative_shares(column)) is not None:
+        found, error = cumulative
         how = "the values at which the certified shares of rows below and above decide"
         claims.append(Claim(*found.quantile(p), error, how))
     least, most = rows.ends(column)

@@ -9,8 +9,8 @@ from functools import cached_property
 import numpy as np
 
 from certsynth.answers import shares
-from certsynth.answers.bands import Bands
 from certsynth.answers.basis import Basis, Distinct, place
+from certsynth.answers.cumulative import CumulativeShares
 from certsynth.answers.moments import Group
 from certsynth.base.arrays import Floats
 from certsynth.domain import Column, Ordered
@@ -101,16 +101,16 @@ class Selection:
         return self.basis.nearness.ends(self.group, column)
 
     @cached_property
-    def _bands(self) -> dict[str, tuple[Bands, float] | None]:
+    def _cumulative(self) -> dict[str, tuple[CumulativeShares, float] | None]:
         return {}
 
-    def bands(self, column: Ordered) -> tuple[Bands, float] | None:
-        """The bands of a column among these rows, and the error of shares that they rest on."""
-        if column.name not in self._bands:
-            self._bands[column.name] = self._find_bands(column)
-        return self._bands[column.name]
+    def cumulative_shares(self, column: Ordered) -> tuple[CumulativeShares, float] | None:
+        """The cumulative shares of a column among these rows, and the error of shares that they rest on."""
+        if column.name not in self._cumulative:
+            self._cumulative[column.name] = self._find_cumulative_shares(column)
+        return self._cumulative[column.name]
 
-    def _find_bands(self, column: Ordered) -> tuple[Bands, float] | None:
+    def _find_cumulative_shares(self, column: Ordered) -> tuple[CumulativeShares, float] | None:
         basis = self.basis
         condition = self.condition if self.condition is not None else Not(Missing(column.name))
         boxes = basis.boxes(condition)
@@ -119,4 +119,4 @@ class Selection:
             return None
         lattice, inner, outer = found
         error = basis.errors.one if len(lattice.columns) == 1 else basis.errors.two
-        return Bands.of(lattice, inner, outer, basis.errors, self.share), error
+        return CumulativeShares.of(lattice, inner, outer, basis.errors, self.share), error

@@ -7,11 +7,11 @@ import math
 import numpy as np
 
 from certsynth.answers.basis import Basis
+from certsynth.answers.claims import Interval
 from certsynth.answers.queries import Difference, Query, names
 from certsynth.domain.expression import list_names
 from certsynth.domain.meaning import Reader
 
-Interval = tuple[float, float, float]
 _SPREADS = ("variance", "sd", "covariance", "correlation")
 _MORE = "more rows or a larger ε would help"
 

@@ -30,7 +30,7 @@ def variance(rows: Selection, column: Ordered) -> tuple[float, Claim]:
     claims = [Claim(low, high, rows.bound, how)]
     mean = averages.mean(rows, column)[1]
     claims += _by_moment(rows, column, mean) if rows.group is None else []
-    claims += _by_bands(rows, column, mean)
+    claims += _by_cumulative_shares(rows, column, mean)
     return estimate, intersect([claim.cut(0.0, 0.25) for claim in claims])
 
 
@@ -51,18 +51,18 @@ def _by_moment(rows: Selection, column: Ordered, mean: Claim) -> list[Claim]:
     return [_off_points(least, most, off, error, "the certified errors of means and of squares")]
 
 
-def _by_bands(rows: Selection, column: Ordered, mean: Claim) -> list[Claim]:
+def _by_cumulative_shares(rows: Selection, column: Ordered, mean: Claim) -> list[Claim]:
     """The mean square from any centre is certified as the sum of shares above and below each value."""
-    found = rows.bands(column)
+    found = rows.cumulative_shares(column)
     if found is None:
         return []
-    bands, error = found
-    ends = mean.low - bands.off, mean.high + bands.off
+    cumulative, error = found
+    ends = mean.low - cumulative.off, mean.high + cumulative.off
     centres = [float(c) for c in np.linspace(*ends, CENTRES)]
-    squares = [bands.mean_square(c) for c in centres]
+    squares = [cumulative.mean_square(c) for c in centres]
     most = min(high for _, high in squares)
     least = max(low - max((end - c) ** 2 for end in ends) for c, (low, _) in zip(centres, squares, strict=True))
-    return [_off_points(least, most, bands.off, error, "the certified shares of rows above each value, added up")]
+    return [_off_points(least, most, cumulative.off, error, "the certified shares of rows above each value, added up")]
 
 
 def _off_points(least: float, most: float, off: float, error: float, how: str) -> Claim:

@@ -7,11 +7,12 @@ from collections.abc import Sequence
 
 from certsynth.certificate.bands import NAMES as BANDS
 from certsynth.certificate.bands import band_names
+from certsynth.certificate.statistics import MAXIMA
 from certsynth.domain import Ordered, Schema
 from certsynth.queries.fine import LatticeQuery
 from certsynth.queries.marginals import Subset, subsets_within
 
-STATISTICS = ("share_of_one_column", "share_of_two_columns", "group_total", "moment", *BANDS)
+STATISTICS = (*MAXIMA, *BANDS)
 """Names of the statistics, in the order in which their largest errors are measured."""
 
 
@@ -25,7 +26,7 @@ def statistic_names(schema: Schema, subsets: Sequence[Subset]) -> tuple[str, ...
         any(ordered[i] or ordered[j] for i, j in pairs),
         any(ordered[j] for (j,) in subsets_within(subsets, 1)),
     )
-    found = tuple(name for name, exists in zip(STATISTICS, there, strict=False) if exists)
+    found = tuple(name for name, exists in zip(MAXIMA, there, strict=True) if exists)
     return found + band_names(schema, subsets)
 
 

@@ -28,6 +28,10 @@ SUBSETS_PER_ROUND = 64
 """Subsets compared between two updates of the maxima, by all cores."""
 
 
+MAXIMA = ("share_of_one_column", "share_of_two_columns", "group_total", "moment")
+"""Names of these errors, in the order in which they are measured."""
+
+
 @dataclass(slots=True)
 class StatisticMaxima:
     """The largest errors so far, in multiples of 1/LOSS_UNITS rows, rounded up: the integers that receive noise.
@@ -44,8 +48,7 @@ class StatisticMaxima:
     @property
     def losses(self) -> dict[str, int]:
         """All maxima that are not None, by name."""
-        names = ("share_of_one_column", "share_of_two_columns", "group_total", "moment")
-        return {name: loss for name in names if (loss := getattr(self, name)) is not None}
+        return {name: loss for name in MAXIMA if (loss := getattr(self, name)) is not None}
 
     def update(
         self,

@@ -13,7 +13,7 @@ from certsynth.answers.kernels import largest_share
 from certsynth.base.arrays import Floats
 from certsynth.domain import Ordered
 from certsynth.report.binned_counts import BinnedCounts
-from certsynth.report.cell_counts import CellCounts
+from certsynth.report.cell_counts import CertifiedCells
 
 MAX_BAND_STEPS = 96
 """Steps of a drawn band: enough that each is a few pixels wide."""
@@ -53,7 +53,7 @@ def share_up_to(binned: BinnedCounts, bound: float, t: float, step: float) -> tu
     return 1 - max_share(np.maximum(out, 0.0), binned, bound), max_share(up, binned, bound)
 
 
-def narrow(share: tuple[float, float], cells: CellCounts | None, low: float, high: float) -> tuple[float, float]:
+def narrow(share: tuple[float, float], cells: CertifiedCells | None, low: float, high: float) -> tuple[float, float]:
     """Return what is left of the range of a share if the certified error of shares is taken into account.
 
     `low` and `high` are the ends of the set of values, in the units of `cells`.
@@ -65,7 +65,7 @@ def narrow(share: tuple[float, float], cells: CellCounts | None, low: float, hig
     return found.low, found.high
 
 
-def share_band(column: Ordered, binned: BinnedCounts, bound: float, cells: CellCounts | None = None) -> Band:
+def share_band(column: Ordered, binned: BinnedCounts, bound: float, cells: CertifiedCells | None = None) -> Band:
     """Return steps (from, to, least, largest): the share of the real rows up to any point of the step is in this range.
 
     Points are fractions of the axis of the column's histogram, on which every whole number has a width.

@@ -15,7 +15,7 @@ from certsynth.queries.fine import DEFAULT_STEPS
 from certsynth.record.record import CertificateRecord
 from certsynth.report import numerals
 from certsynth.report.binned_counts import BinnedCounts
-from certsynth.report.cell_counts import PLACES, CellCounts
+from certsynth.report.cell_counts import PLACES, CertifiedCells
 from certsynth.report.group_means import group_means
 
 MAX_LABEL_BYTES = 200_000
@@ -26,7 +26,7 @@ MIN_COLUMN_LABEL_BYTES = 600
 Json = dict[str, Any]
 
 
-def line_numbers(column: Ordered, binned: BinnedCounts, bound: float, cells: CellCounts | None = None) -> Json:
+def line_numbers(column: Ordered, binned: BinnedCounts, bound: float, cells: CertifiedCells | None = None) -> Json:
     """Return the calculator's data for an ordered column with this certified bound."""
     values = binned.codes if column.whole and not binned.moved else ()
     alike = cells is not None and list(cells.first) == list(cells.last) == list(values)
@@ -62,7 +62,7 @@ def label_numbers(column: Category, counts: Sequence[int], absent: int, bound: f
     }
 
 
-def _listed(column: Ordered, cells: CellCounts) -> list[int]:
+def _listed(column: Ordered, cells: CertifiedCells) -> list[int]:
     """Return for each cell its distance from the end of the previous one, its length and its number of rows, in turn.
 
     Whole values are offsets; places of numbers are in multiples of 1/PLACES.

@@ -21,7 +21,7 @@ PLACES = 10**6
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class CellCounts:
+class CertifiedCells:
     """`counts` of rows in cells that hold any, each with the values from `first` to `last`, and the number of all
     `rows`. Values are offsets from the column's low, and for numbers places in [0, 1].
 
@@ -43,7 +43,7 @@ class CellCounts:
         return max(0.0, inner / self.rows - error), min(1.0, outer / self.rows + error)
 
 
-def count_cells(column: Ordered, offsets: np.ndarray, absent: int, error: float) -> CellCounts | None:
+def count_cells(column: Ordered, offsets: np.ndarray, absent: int, error: float) -> CertifiedCells | None:
     """Count cleaned values that are not missing; None if nothing is certified about shares of this column."""
     if error >= 1 or not has_monotone_codes(column) or not len(offsets) + absent:
         return None
@@ -57,4 +57,4 @@ def count_cells(column: Ordered, offsets: np.ndarray, absent: int, error: float)
     starts = np.unique(np.arange(MAX_CELLS) * len(there) // MAX_CELLS) if len(there) else there
     ends = np.append(starts[1:], len(there))[: len(starts)] - 1
     merged = np.add.reduceat(counts[there], starts) if len(there) else counts[:0]
-    return CellCounts(first[starts], last[ends], merged, len(offsets) + absent, error)
+    return CertifiedCells(first[starts], last[ends], merged, len(offsets) + absent, error)

@@ -19,7 +19,7 @@ from certsynth.domain import Category, Column, Ordered
 from certsynth.report import bands, numerals
 from certsynth.report.binned_counts import BinnedCounts, bin_counts
 from certsynth.report.calculator import label_numbers, line_numbers
-from certsynth.report.cell_counts import CellCounts, count_cells
+from certsynth.report.cell_counts import CertifiedCells, count_cells
 
 MAX_BINS = 40
 NUMBER_BINS = 32
@@ -269,7 +269,9 @@ def _median(column: Ordered, places: BinnedCounts, bound: float, known: Selectio
     return _fact(what, " and ".join(said), None, None)
 
 
-def _band(column: Ordered, offsets: np.ndarray, places: BinnedCounts, bound: float, cells: CellCounts | None) -> Json:
+def _band(
+    column: Ordered, offsets: np.ndarray, places: BinnedCounts, bound: float, cells: CertifiedCells | None
+) -> Json:
     """Return the share of synthetic rows up to each point of the axis, and the range of the real share.
 
     A step may cover many values: the synthetic share up to any of them lies between `before` and `share`. It is counted
@@ -300,7 +302,7 @@ def _whiskers(bars: Sequence[Json], bound: float) -> None:
 
 
 def _whiskers_in_order(
-    bars: Sequence[Json], column: Ordered, places: BinnedCounts, bound: float, cells: CellCounts | None
+    bars: Sequence[Json], column: Ordered, places: BinnedCounts, bound: float, cells: CertifiedCells | None
 ) -> None:
     """Add the real share's range to each bar of an ordered column: moving a row to the next value is cheap."""
     reach = _reach(column)
