@@ -18,7 +18,7 @@ from nasty import FORMS, OBJECTS
 from certsynth.domain import Category, Column, Ordered, Schema
 from certsynth.errors import InputError, SchemaError
 from certsynth.sources import cleaned, open_source
-from certsynth.sources.draft import MAX_LISTED_LABELS, SHORT_LIST_LABELS, draft_schema
+from certsynth.sources.draft import MAX_LISTED_LABELS, draft_schema
 
 EPOCH = datetime.date(1970, 1, 1).toordinal()
 
@@ -123,7 +123,7 @@ def test_of_many_labels_the_most_frequent_are_kept() -> None:
 
 
 def test_texts_without_end_are_not_all_held(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("certsynth.sources.draft.MAX_DISTINCT_LABELS", 3)
+    monkeypatch.setattr("certsynth.sources.summary.MAX_DISTINCT_TEXTS", 3)
     assert drafted(["a", "b", "c", "d", "a"]) == category("a", "b", "c", other=True)
 
 
@@ -235,7 +235,7 @@ def test_drafts_a_tree_with_room_for_what_was_seen(case: str) -> None:
 
 
 def test_unlisted_codes_without_end_are_others(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("certsynth.sources.draft.MAX_DISTINCT_LABELS", 1)
+    monkeypatch.setattr("certsynth.sources.summary.MAX_DISTINCT_TEXTS", 1)
     assert coded(["11", "13"]).other
 
 

@@ -408,3 +408,12 @@ class CertifyOptions(
 
 class EvaluateOptions(ColumnOptions, LatticeOptions, MemoryOptions, ProgressOptions, total=False):
     """Options of `evaluate`."""
+
+
+class CheckOptions(ProgressOptions, total=False):
+    """Options of `check`."""
+
+    examples: Annotated[
+        bool,
+        Option("Quote up to three texts of each column that does not fit.", OUTPUT, default=False, typed="flag"),
+    ]

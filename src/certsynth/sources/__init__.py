@@ -25,7 +25,17 @@ from certsynth.sources.spark import SparkTable, is_spark
 from certsynth.sources.sql import Unopened
 from certsynth.sources.storage import refuse_ambiguous, storage_of_sql
 
-__all__ = ["NamedSource", "Source", "Unopened", "cleaned", "count_rows", "open_source", "pushed_down", "rows_of"]
+__all__ = [
+    "NamedSource",
+    "Source",
+    "Unopened",
+    "cleaned",
+    "count_rows",
+    "open_source",
+    "pushed_down",
+    "refuse_ambiguous_types",
+    "rows_of",
+]
 
 
 class Source(Protocol):
@@ -113,7 +123,7 @@ def rows_of(source: Source, schema: Schema, phase: str, *, hidden: bool = False,
     If `hidden`, progress does not reveal the number of rows. Column types that cannot distinguish the schema's labels
     are refused when this is called, before any row is read or any budget spent.
     """
-    _refuse_ambiguous(source, schema)
+    refuse_ambiguous_types(source, schema)
 
     def ask(tally: Tally[Any, T]) -> T:
         if isinstance(source, TallyEngine) and source.answers(tally, schema):
@@ -127,7 +137,7 @@ def rows_of(source: Source, schema: Schema, phase: str, *, hidden: bool = False,
     return ask
 
 
-def _refuse_ambiguous(source: Any, schema: Schema) -> None:
+def refuse_ambiguous_types(source: Any, schema: Schema) -> None:
     """Refuse ambiguous types of a frame, read directly or by DuckDB: they may have been guessed from its rows."""
     table = source.source if isinstance(source, PushedDown) else source
     if isinstance(table, Frame):

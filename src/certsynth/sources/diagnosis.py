@@ -155,14 +155,14 @@ def is_code(text: str) -> bool:
 
 def numbers_with(texts: Sequence[str], entries: Mapping[str, Any]) -> Floats:
     """The texts read as numbers with these entries; NaN where they are none."""
-    column = read_column({"name": "x", "kind": "number", "low": 0, "high": 1, **entries}, "column 'x'", None)
+    column = read_column({"name": "x", "kind": "number", "low": 0, "high": 1, **entries}, "column 'x'")
     return figures_as_read(column, objects(texts))
 
 
 def days_with(texts: Sequence[str], entries: Mapping[str, Any]) -> Floats:
     """The texts read as days with these entries; NaN where they are none."""
     bounds = {"low": "1970-01-01", "high": "1970-01-02"}
-    return figures_as_read(read_column({"name": "x", "kind": "date", **bounds, **entries}, "x", None), objects(texts))
+    return figures_as_read(read_column({"name": "x", "kind": "date", **bounds, **entries}, "column 'x'"), objects(texts))
 
 
 def date_formats(texts: Sequence[str]) -> list[str]:
@@ -264,7 +264,7 @@ class _Patient:
     def with_entries(self, entries: Mapping[str, Any]) -> Column | None:
         """The column with other entries; None if no schema may have it."""
         try:
-            return read_column(describe(self.column) | dict(entries), f"column {self.column.name!r}", None)
+            return read_column(describe(self.column) | dict(entries), f"column {self.column.name!r}")
         except SchemaError:
             return None
 

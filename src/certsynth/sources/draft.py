@@ -221,7 +221,7 @@ def _line(name: str, summary: ColumnSummary, readings: Sequence[ReadingSoFar], n
 def _built(entries: Mapping[str, Any]) -> Column | None:
     """The column with these entries; None if no schema may have it."""
     try:
-        return read_column(dict(entries), f"column {entries['name']!r}", None)
+        return read_column(dict(entries), f"column {entries['name']!r}")
     except SchemaError:
         return None
 

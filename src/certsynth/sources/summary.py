@@ -54,7 +54,7 @@ _SENTINEL_NUMBERS = [float(text) for text in SENTINELS if text.count("-") < 2]
 
 def _line(kind: str, entries: Mapping[str, Any]) -> Ordered:
     ends = {"low": "1970-01-01", "high": "1970-01-02"} if kind == "date" else {"low": 0, "high": 1}
-    column = read_column({"name": "x", "kind": kind, **ends, **entries}, "column 'x'", None)
+    column = read_column({"name": "x", "kind": kind, **ends, **entries}, "column 'x'")
     assert isinstance(column, Ordered)
     return column
 
