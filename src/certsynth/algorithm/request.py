@@ -91,7 +91,8 @@ def select_final_columns(schema: Schema, columns: Sequence[str] | None, named: N
         )
     if schema.unit.startswith("?"):
         raise InputError(
-            'the unit of the schema is still a question: say what one row stands for, like unit = "one row is one person".'
+            "the unit of the schema is still a question: say what one row stands for, like "
+            'unit = "one row is one person".'
         )
     return named_columns(schema.select(columns) if columns else schema, named)
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shlex
 import textwrap
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -22,6 +23,9 @@ LINE_WIDTH = 80
 
 NAME_WIDTH = 24
 """Most characters of a column's name in the table."""
+
+MAX_NAMES_SHOWN = 20
+"""Most labels or columns that a note lists; the JSON has all."""
 
 COUNTED = ("clipped", "unlisted", "unreadable", "missing")
 
@@ -98,7 +102,7 @@ def relation(each: RuleCheck) -> str:
 
 
 def _table(found: TableCheck) -> list[str]:
-    rows = [("column", "kind", *COUNTED)]
+    rows: list[tuple[str, ...]] = [("column", "kind", *COUNTED)]
     for column in found.columns:
         name = column.name if len(column.name) <= NAME_WIDTH else f"{column.name[: NAME_WIDTH - 1]}…"
         shares = [_percent(column.share(getattr(column, each))) for each in COUNTED]
@@ -139,18 +143,25 @@ def _paragraph(column: ColumnCheck) -> list[str]:
 def _notes(found: TableCheck) -> list[str]:
     notes = []
     for column in found.columns:
-        if column.constant:
+        if column.constant and column.fits:
             notes.append(f"note: {column.name} is constant: all rows are read as the same value.")
         if column.unused_labels and column.fits:
             notes.append(
                 f"note: {column.name}: {words.counted(len(column.unused_labels), 'label')} of the schema never "
-                f"{'occurs' if len(column.unused_labels) == 1 else 'occur'}: {', '.join(column.unused_labels)}."
+                f"{'occurs' if len(column.unused_labels) == 1 else 'occur'}: {_some(column.unused_labels)}."
             )
         if column.rounded:
             notes.append(f"note: {column.name}: {words.counted(column.rounded, 'value')} will be rounded.")
     if found.not_in_schema:
-        notes.append(f"note: not in the schema, and ignored: {', '.join(found.not_in_schema)}.")
+        notes.append(f"note: not in the schema, and ignored: {_some(found.not_in_schema)}.")
     return [line for note in notes for line in _wrap(note)]
+
+
+def _some(names: Sequence[str]) -> str:
+    """The first of many names. Names in a file may hold anything, so control characters are replaced."""
+    shown = ["".join(c if c.isprintable() else "?" for c in name) for name in names[:MAX_NAMES_SHOWN]]
+    more = len(names) - len(shown)
+    return ", ".join(shown) + (f" and {more:,} more" if more else "")
 
 
 def _wrap(text: str, *, indent: int = 0) -> list[str]:

@@ -19,7 +19,7 @@ from certsynth.domain.expression import list_names
 from certsynth.domain.schema import describe, entry_lines
 from certsynth.sources import open_source, refuse_ambiguous_types
 from certsynth.sources.diagnosis import Remedy, diagnose
-from certsynth.sources.outcomes import MISFITS, Outcome, Outcomes, outcomes
+from certsynth.sources.outcomes import MISFITS, Outcome, outcomes
 from certsynth.sources.reading import objects
 
 NOT_PRIVATE = "NOT private: for the eyes of the data owner. Do not publish this."
@@ -47,7 +47,7 @@ class ColumnCheck:
     """How the values of one column fit: numbers of rows, likely causes, and the lines of the schema to write.
 
     `replaced` values are read as another value, since the schema has no place for them: a missing, unlisted or
-    unreadable one becomes missing, `other`, the lowest value or the first label. A `rounded` value is inside the bounds.
+    unreadable one becomes missing, `other`, the lowest value or the first label. `rounded` values are within bounds.
     """
 
     name: str
@@ -271,7 +271,7 @@ class _ColumnTally:
             fits=fits,
             causes=tuple(causes),
             lines=_lines(cured, remedies, examples=examples),
-            constant=rows > 1 and (self.low == self.high and not self.absent or self.low > self.high),
+            constant=rows > 1 and ((self.low == self.high and not self.absent) or self.low > self.high),
             unused_labels=tuple(unused),
             examples=tuple(text for text, _ in self.others.most_common(MAX_EXAMPLES)) if examples else (),
         )

@@ -25,12 +25,10 @@ Texts = Mapping[str, int]
 """Distinct texts of a column, with the number of rows that hold each; the empty text is a missing value."""
 
 MISSING_WORDS = frozenset(
-    word.replace("_", " ")
-    for word in """
-    na n/a n.a. nan nat null none nil n x u unk unknown missing blank (blank) nd n.d. nr nc ? ?? - -- --- . .. ... #n/a
-    #na #null! not_available not_applicable not_stated not_reported unspecified undefined no_data k.a. keine_angabe
-    inconnu desconocido 0000-00-00
-    """.split()
+    {"na", "n/a", "n.a.", "nan", "nat", "null", "none", "nil", "#n/a", "#na", "#null!", "?", "??", ".", "..", "..."}
+    | {"n", "x", "u", "unk", "unknown", "missing", "blank", "(blank)", "nd", "n.d.", "nr", "nc", "-", "--", "---"}
+    | {"not available", "not applicable", "not stated", "not reported", "unspecified", "undefined", "no data"}
+    | {"k.a.", "keine angabe", "inconnu", "desconocido", "0000-00-00"}
 )
 """Texts that mean missing in many tables, in lower case. In a category they may be labels: NA is Namibia's code."""
 
@@ -155,14 +153,20 @@ def is_code(text: str) -> bool:
 
 def numbers_with(texts: Sequence[str], entries: Mapping[str, Any]) -> Floats:
     """The texts read as numbers with these entries; NaN where they are none."""
-    column = read_column({"name": "x", "kind": "number", "low": 0, "high": 1, **entries}, "column 'x'")
-    return figures_as_read(column, objects(texts))
+    return figures_as_read(line_with("number", entries), objects(texts))
 
 
 def days_with(texts: Sequence[str], entries: Mapping[str, Any]) -> Floats:
     """The texts read as days with these entries; NaN where they are none."""
-    bounds = {"low": "1970-01-01", "high": "1970-01-02"}
-    return figures_as_read(read_column({"name": "x", "kind": "date", **bounds, **entries}, "column 'x'"), objects(texts))
+    return figures_as_read(line_with("date", entries), objects(texts))
+
+
+def line_with(kind: str, entries: Mapping[str, Any]) -> Ordered:
+    """A column of numbers or dates with these entries, and any bounds."""
+    bounds = {"low": "1970-01-01", "high": "1970-01-02"} if kind == "date" else {"low": 0, "high": 1}
+    column = read_column({"name": "x", "kind": kind, **bounds, **entries}, "column 'x'")
+    assert isinstance(column, Ordered)
+    return column
 
 
 def date_formats(texts: Sequence[str]) -> list[str]:
@@ -379,15 +383,17 @@ def _respelt(column: Column, unlisted: Sequence[str], listed: set[str]) -> list[
     cuts = getattr(column, "special", ()) or getattr(column, "bands", ())
     if kind not in ("category", "ordinal") or cuts or len(labels) > MAX_LABELS_WRITTEN:
         return None
-    spelt = {value: text for text in unlisted if (value := _plain_number(text)) is not None}
-    places = Counter(map(_plain_number, labels))
-    if not spelt or any(text in listed for text in labels):
+    spelt = {value: text for text in unlisted if (value := _plain_number(text))}
+    numbers = [_plain_number(label) for label in labels]
+    if not spelt or any(label in listed for label in labels):
         return None
-    return [spelt.get(value, label) if places[value := _plain_number(label)] == 1 else label for label in labels]
+    return [
+        spelt.get(number, label) if number and numbers.count(number) == 1 else label
+        for number, label in zip(numbers, labels, strict=True)
+    ]
 
 
-def _plain_number(text: str) -> str | None:
-    """A number as text without leading zeros, and without a decimal point where it is whole."""
+def _plain_number(text: str) -> str:
+    """A number without leading zeros, and without a decimal point where it is whole; empty for other texts."""
     found = re.fullmatch(r"(-?)0*([0-9]+)(?:\.0*)?", text.strip())
-    return found and found[1] + found[2]
-
+    return found[1] + found[2] if found else ""

@@ -9,9 +9,10 @@ from __future__ import annotations
 
 import datetime
 import re
+import textwrap
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -48,6 +49,9 @@ MAX_CODES = 10
 MAX_CODE = 20
 """Largest whole number that may be such a code."""
 
+COMMENT_WIDTH = 110
+"""Characters of a line of a comment."""
+
 SKEW = 20
 """Amounts are skewed if the largest is this many times the value that 95 of 100 rows stay below."""
 
@@ -74,8 +78,19 @@ class Draft:
         for line in lines:
             written.append(line)
             if line == "[[column]]":
-                written += [f"# {note}" for note in self.notes.get(next(columns), ())]
+                written += [line for note in self.notes.get(next(columns), ()) for line in _comment(note)]
         return "\n".join(written) + "\n"
+
+
+def _comment(note: str) -> list[str]:
+    return textwrap.wrap(
+        note,
+        COMMENT_WIDTH,
+        initial_indent="# ",
+        subsequent_indent="#   ",
+        break_long_words=False,
+        break_on_hyphens=False,
+    )
 
 
 def draft_schema(data: Any, name: str = "table", trees: Mapping[str, Sequence[str]] | None = None) -> Schema:
@@ -144,9 +159,11 @@ def draft_table(data: Any, name: str = "table", trees: Mapping[str, Sequence[str
         for title, summary in zip(names, summaries, strict=True)
     ]
     for target, origin in functions.found().items():
+        by_map = f'from = "{names[origin]}", map = "FILE.csv"'
+        is_number = getattr(drafts[origin][0], "kind", "") == "number"
         drafts[target][1].append(
             f'Each value of "{names[origin]}" goes with one value here: if that is always so, write derived = '
-            f'{{ from = "{names[origin]}", map = "FILE.csv" }}, or delete this column.'
+            f"{{ {'expression = …' if is_number else by_map} }}, or delete this column."
         )
     schema = Schema(
         columns=tuple(column for column, _ in drafts),
@@ -181,7 +198,7 @@ def _boolean(name: str, summary: ColumnSummary, notes: list[str]) -> Column | No
     missing = bool(summary.absent or codes or any(not text.strip() for text in summary.texts))
     usual = tuple(word.casefold() for word in words) == ("false", "true")
     if not usual:
-        notes.append("Two values that mean false and true.")
+        notes.append("Two values, taken for false and true: the first of values is false.")
     entries = {} if usual else {"values": list(words)}
     return _built({"name": name, "kind": "boolean", "missing": missing} | entries | _codes(codes, notes))
 
@@ -202,7 +219,8 @@ def _line(name: str, summary: ColumnSummary, readings: Sequence[ReadingSoFar], n
     blank = any(not text.strip() for text in summary.texts)
     entries: dict[str, Any] = {"name": name, "missing": bool(summary.absent or codes or sentinels or blank)}
     if best.kind == "date":
-        low, high = _separate_integers(*map(int, _within(low, high, *_DAY_RANGE)), _DAY_RANGE[1])
+        low, high = _within(low, high, *_DAY_RANGE)
+        low, high = _separate_integers(int(low), int(high), _DAY_RANGE[1])
         column = Ordered(name=name, kind="date", low=low, high=high)
         _note_on_dates(summary, best, readings, notes)
     else:
@@ -280,12 +298,11 @@ def _note_on_dates(
             notes.append("The time of day is dropped.")
 
 
-def _note_on_numbers(
-    name: str, summary: ColumnSummary, best: ReadingSoFar, column: Ordered, notes: list[str]
-) -> None:
+def _note_on_numbers(name: str, summary: ColumnSummary, best: ReadingSoFar, column: Ordered, notes: list[str]) -> None:
     distinct, present = len(summary.texts), summary.rows - summary.absent
     numbers = sorted(zip(*_numbers_of(summary, best), strict=True))
-    if column.kind == "integer" and 2 <= len(numbers) <= MAX_CODES and 0 <= numbers[0][0] and numbers[-1][0] <= MAX_CODE:
+    is_short = 2 <= len(numbers) <= MAX_CODES and numbers[0][0] >= 0 and numbers[-1][0] <= MAX_CODE
+    if column.kind == "integer" and is_short:
         listed = ", ".join(f'"{int(number)}"' for number, _ in numbers)
         notes.append(f'Codes rather than numbers? Then write kind = "category" and values = [{listed}].')
     elif column.kind == "integer" and _all_distinct(summary):
@@ -341,7 +358,9 @@ def _category(name: str, summary: ColumnSummary, notes: list[str]) -> Category:
         )
     if words := missing_words(listed):
         shown = ", ".join(f'"{word}"' for word in words)
-        notes.append(f"Missing values? Then remove {shown} from values; write missing = true, missing_codes = [{shown}].")
+        notes.append(
+            f"Missing values? Then write missing = true and missing_codes = [{shown}], and remove {shown} here."
+        )
     other = summary.crowded or len(listed) < len(labels) or not listed
     values = sorted({*listed} - {Category.OTHER_LABEL} if other else listed) or ["value"]
     plain = Category(name=name, missing=absent, kind="category", values=tuple(values), other=other)

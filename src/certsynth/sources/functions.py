@@ -24,7 +24,8 @@ MIN_ROWS_PER_VALUE = 5
 """Rows that each value of the one column must have on average: with fewer, anything looks like a function."""
 
 MIN_OTHER_ROWS = 10
-"""Rows in which the other column does not have its most frequent value: what is almost constant follows from anything."""
+"""Rows in which the second column does not have its most frequent value: an almost constant column is a function of
+anything."""
 
 
 class FunctionSearch:

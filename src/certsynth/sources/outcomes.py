@@ -91,7 +91,5 @@ def _outcomes_of_labels(column: Column, raw: Raw) -> Outcomes:
 
 
 def _listed(texts: Iterable[str | None], known: set[str]) -> Outcomes:
-    found = [
-        Outcome.FITS if text in known else Outcome.UNLISTED if text else Outcome.MISSING for text in texts
-    ]
+    found = [Outcome.FITS if text in known else Outcome.UNLISTED if text else Outcome.MISSING for text in texts]
     return np.array(found, dtype=np.int8)

@@ -9,10 +9,8 @@ from typing import Any
 
 import numpy as np
 
-from certsynth.domain import Ordered
-from certsynth.domain.cleaning import Raw, as_labels
-from certsynth.domain.schema import read_column
-from certsynth.sources.diagnosis import MAX_WORDS, MISSING_WORDS, SENTINELS, date_formats, number_styles
+from certsynth.domain.cleaning import Raw, as_labels, as_numbers
+from certsynth.sources.diagnosis import MAX_WORDS, MISSING_WORDS, SENTINELS, date_formats, line_with, number_styles
 from certsynth.sources.outcomes import figures_as_read
 from certsynth.sources.reading import objects
 
@@ -37,7 +35,7 @@ class ReadingSoFar:
 
     def take(self, raw: Raw) -> bool:
         """Widen the range by these values; False if one of them cannot be read. The bulk is without sentinels."""
-        values = figures_as_read(_line(self.kind, self.entries), raw)
+        values = figures_as_read(line_with(self.kind, self.entries), raw)
         if np.isnan(values).any():
             return False
         finite = values[np.isfinite(values)]
@@ -50,13 +48,6 @@ class ReadingSoFar:
 
 
 _SENTINEL_NUMBERS = [float(text) for text in SENTINELS if text.count("-") < 2]
-
-
-def _line(kind: str, entries: Mapping[str, Any]) -> Ordered:
-    ends = {"low": "1970-01-01", "high": "1970-01-02"} if kind == "date" else {"low": 0, "high": 1}
-    column = read_column({"name": "x", "kind": kind, **ends, **entries}, "column 'x'")
-    assert isinstance(column, Ordered)
-    return column
 
 
 @dataclass(slots=True)
@@ -111,7 +102,8 @@ class ColumnSummary:
         """The ways to read all texts that are held, the simplest first."""
         known = {text for text in self.texts if text.strip().casefold() in MISSING_WORDS}
         texts = [text for text in self.texts if text not in known and text.strip()]
-        unknown = {text for text in texts if not any(letter.isdigit() for letter in text)}
+        words = [text for text in texts if not any(letter.isdigit() for letter in text)]
+        unknown = {text for text, number in zip(words, as_numbers(objects(words)), strict=True) if np.isnan(number)}
         if 0 < len(unknown) <= MAX_WORDS and len(texts) >= len(unknown) + MIN_NUMBERS_BESIDE_WORDS:
             texts = [text for text in texts if text not in unknown]
             known |= unknown
