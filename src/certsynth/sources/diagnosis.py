@@ -281,10 +281,13 @@ class _Patient:
                 least, best = left, (column, remedy)
         if best is None:
             return False
-        self.column, remedy = best
-        self.remedies.append(remedy)
-        self.found = outcomes(self.column, objects(self.order))
+        self.apply(*best)
         return True
+
+    def apply(self, column: Column, remedy: Remedy) -> None:
+        self.column = column
+        self.remedies.append(remedy)
+        self.found = outcomes(column, objects(self.order))
 
     def add_codes(self, codes: Sequence[str], cause: str, *, quotes: bool = False) -> None:
         """Let some texts mean missing."""
@@ -295,9 +298,8 @@ class _Patient:
 
     def allow_missing(self) -> None:
         if not self.column.missing and self.having(Outcome.MISSING):
-            column = replace(self.column, missing=True)
-            self.remedies.append(Remedy("missing values, which the schema does not allow", {"missing": True}))
-            self.column = column
+            cause = "missing values, which the schema does not allow"
+            self.apply(replace(self.column, missing=True), Remedy(cause, {"missing": True}))
 
     def treat_figures(self) -> None:
         """Numbers and dates: codes for missing values, the way they are written, other words, and sentinels."""
@@ -335,8 +337,9 @@ class _Patient:
         if values := _respelt(self.column, self.having(Outcome.UNLISTED), set(self.having(Outcome.FITS))):
             self.try_remedies([Remedy("numbers with leading zeros or a decimal point", {"values": values})])
         self.add_codes(missing_words(self.having(Outcome.UNLISTED)), "codes for missing values")
-        if isinstance(self.column, Category) and not self.column.other and self.having(Outcome.UNLISTED):
-            self.try_remedies([Remedy("labels that the schema does not list", {"other": True})])
+        with_other = self.with_entries({"other": True}) if isinstance(column, Category) and not column.other else None
+        if with_other is not None and self.having(Outcome.UNLISTED):
+            self.apply(with_other, Remedy("labels that the schema does not list", {"other": True}))
 
 
 def _number_remedies(texts: Sequence[str]) -> Iterator[Remedy]:

@@ -72,19 +72,19 @@ class Draft:
 
     def to_toml(self) -> str:
         """The schema as TOML, with the notes as comments."""
-        lines = self.schema.to_toml().splitlines()
         columns = iter(self.schema.names)
         written = []
-        for line in lines:
+        for line in self.schema.to_toml().split("\n"):
             written.append(line)
             if line == "[[column]]":
                 written += [line for note in self.notes.get(next(columns), ()) for line in _comment(note)]
-        return "\n".join(written) + "\n"
+        return "\n".join(written)
 
 
 def _comment(note: str) -> list[str]:
+    """A note as lines of a comment. It may quote texts of the rows, so what TOML does not allow is replaced."""
     return textwrap.wrap(
-        note,
+        "".join(letter if letter.isprintable() else "?" for letter in note),
         COMMENT_WIDTH,
         initial_indent="# ",
         subsequent_indent="#   ",
@@ -176,12 +176,15 @@ def draft_table(data: Any, name: str = "table", trees: Mapping[str, Sequence[str
 
 def _draft_column(name: str, summary: ColumnSummary) -> tuple[Column, list[str]]:
     """The column that the rows suggest, and notes on it."""
-    readings = summary.finish()
     notes: list[str] = []
     if not summary.crowded and len(summary.texts) == 1 and summary.rows > 1 and not summary.absent:
         notes.append("All rows hold the same value: delete this column, or state what else may occur.")
-    column = _boolean(name, summary, notes) or _line(name, summary, readings, notes)
-    return column or _category(name, summary, notes), notes
+    for propose in (_boolean, _line, _category):
+        more: list[str] = []
+        if column := propose(name, summary, more):
+            break
+    assert column is not None
+    return column, [*notes, *more]
 
 
 # ------------------------------------------------------------ booleans, numbers and dates
@@ -208,8 +211,9 @@ def _same_words(summary: ColumnSummary, words: Sequence[str]) -> set[str]:
     return {text.strip() for text in summary.texts if text.strip().casefold() in keys}
 
 
-def _line(name: str, summary: ColumnSummary, readings: Sequence[ReadingSoFar], notes: list[str]) -> Column | None:
+def _line(name: str, summary: ColumnSummary, notes: list[str]) -> Column | None:
     """A column of numbers or dates, if all texts can be read as such."""
+    readings = summary.finish()
     if not readings:
         return None
     best = readings[0]

@@ -63,8 +63,7 @@ def _outcomes_of_figures(column: Ordered, raw: Raw) -> Outcomes:
         found[inside[nearest != values[inside]]] = Outcome.ROUNDED
     absent = np.flatnonzero(np.isnan(values))
     if len(absent):
-        there = np.ma.asanyarray(raw)[absent] if np.ma.isMaskedArray(raw) else raw[absent]
-        found[absent] = np.where(_are_missing(column, there), Outcome.MISSING, Outcome.UNREADABLE)
+        found[absent] = np.where(_are_missing(column, raw[absent]), Outcome.MISSING, Outcome.UNREADABLE)
     return found
 
 
