@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from certsynth.artefact import Release
 
 CHECK_NOTE = (
-    "note: a release does not say how well the schema fits the rows. `certsynth check` does, for the owner of the data."
+    "note: a release does not say how well the schema fits the rows: `certsynth check` does, for the owner of the data."
 )
 """The same for every table: whether the schema fits depends on private rows."""
 
@@ -40,12 +40,12 @@ def command(data: str, schema_file: Path, out: Path, quiet: bool, as_json: bool,
     schema = Schema.load(schema_file)
     options.read_workload(choices)
     options.warn_of_omitted_columns(schema, choices)
-    if not quiet:
-        say(CHECK_NOTE)
     note_target(out)
     with bars(quiet=quiet) as progress:
         made = release(table, schema, out=out, progress=progress, **choices)
     options.warn_of_missing_ledger(choices)
+    if not quiet:
+        say(CHECK_NOTE)
     if as_json:
         words.print_json(result(made, out) | ledgers.ledger_json(choices["ledger"]))
     else:
