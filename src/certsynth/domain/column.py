@@ -78,7 +78,7 @@ class Column(ABC):
     @property
     @abstractmethod
     def listed_texts(self) -> tuple[str, ...]:
-        """The labels, words and codes that the column knows, as the schema writes them."""
+        """The labels, words and codes that the column knows, as keys of its reading."""
 
     @abstractmethod
     def cells(self, resolution: int) -> Cells:
@@ -295,7 +295,7 @@ class Ordered(Column):
 
     @property
     def listed_texts(self) -> tuple[str, ...]:
-        return (*self.values, *self.reading.missing_codes)
+        return tuple(map(self.reading.label_key, (*self.values, *self.reading.missing_codes)))
 
     @property
     def distinguished_texts(self) -> tuple[str, ...] | None:
@@ -487,7 +487,8 @@ class Category(Column):
     @property
     def listed_texts(self) -> tuple[str, ...]:
         labels = self.reading.truths if self.kind == "boolean" else self.labels
-        return tuple(dict.fromkeys([*map(PATH_SEPARATOR.join, self.paths), *labels, *self.reading.missing_codes]))
+        texts = [*map(PATH_SEPARATOR.join, self.paths), *labels, *self.reading.missing_codes]
+        return tuple(dict.fromkeys(map(self.reading.label_key, texts)))
 
     def _indices(self, raw: cleaning.Raw) -> Ints:
         read = cleaning.as_truths if self.kind == "boolean" else cleaning.as_labels

@@ -58,6 +58,11 @@ def has_short_year(format: str) -> bool:
     return any(letter == "y" for letter, _ in _parts(format))
 
 
+def has_month_name(format: str) -> bool:
+    """Whether the month is a word."""
+    return any(letter in ("b", "B") for letter, _ in _parts(format))
+
+
 def read_moment(text: str, format: str) -> datetime.datetime | None:
     """The moment that a text states; None if it is written in another way. Blanks around it are ignored.
 
@@ -104,7 +109,7 @@ def _pattern(format: str) -> re.Pattern[str]:
             continue
         digit_follows = after[0] not in (None, "b", "B") or after[1].isdigit()
         pattern += f"(?P<{letter}>{_FIXED.get(letter, '[0-9]{2}' if digit_follows else '[0-9]{1,2}')})"
-    return re.compile(pattern, re.IGNORECASE if any(letter in ("b", "B") for letter, _ in parts) else 0)
+    return re.compile(pattern, re.IGNORECASE if has_month_name(format) else 0)
 
 
 def _number(letter: str, text: str) -> int:
