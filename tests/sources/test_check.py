@@ -116,7 +116,7 @@ def test_is_the_same_from_every_source(tmp_path: Path) -> None:
     assert others == [wanted] * len(others)
 
 
-def test_typed_columns_are_checked_as_they_are_read() -> None:
+def test_typed_columns_are_checked_as_they_are_read(tmp_path: Path) -> None:
     schema = Schema.parse(
         SCHEMA.to_toml().replace('kind = "date"', 'kind = "date"\nformat = "%d/%m/%Y"').replace("missing = false", "")
     )
@@ -128,7 +128,8 @@ def test_typed_columns_are_checked_as_they_are_read() -> None:
             "day": pl.Series(["2020-03-25", "2021-01-01", None]).str.to_date(),
         }
     )
-    job, age, paid, day = check(table, schema).columns
+    table.write_parquet(tmp_path / "t.parquet")
+    job, age, paid, day = check(tmp_path / "t.parquet", schema).columns
     assert job.fits
     assert (age.below, age.missing, age.lines) == (1, 1, ("missing = true", 'missing_codes = ["-9"]'))
     assert (paid.above, paid.missing, paid.unreadable) == (1, 1, 0)
@@ -178,7 +179,7 @@ def test_quotes_rows_only_if_asked() -> None:
 def test_says_in_every_form_that_it_is_not_private() -> None:
     found = check(pd.DataFrame(MESSY), SCHEMA)
     assert "NOT private" in repr(found).splitlines()[0]
-    assert "job: blanks around the labels: strip = true" in repr(found)
+    assert "job: 4 unlisted (100 %); blanks around the labels: strip = true" in repr(found)
     said = found.to_dict()
     assert (said["private"], said["fits"], said["rows"]) == (False, False, 4)
     assert said["notice"].startswith("NOT private")

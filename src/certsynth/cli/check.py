@@ -95,43 +95,33 @@ def verdict(found: TableCheck) -> str:
     return f"{what}: {' and '.join(listed)} {plural} not fit."
 
 
+def summary(found: TableCheck) -> str:
+    """The result in one line, with the columns that do not fit."""
+    return " ".join([verdict(found), *(f"{column.name}: {column.summary}." for column in found.misfits)])
+
+
 def relation(each: RuleCheck) -> str:
     """A rule or a derived column that rows contradict, in a sentence."""
+    from certsynth.sources.check import percent
+
     verb = "contradicts" if each.broken == 1 else "contradict"
-    return f"{each.what}: {words.counted(each.broken, 'row')} ({_percent(each.share)}) {verb} it."
+    return f"{each.what}: {words.counted(each.broken, 'row')} ({percent(each.share)}) {verb} it."
 
 
 def _table(found: TableCheck) -> list[str]:
+    from certsynth.sources.check import percent
+
     rows: list[tuple[str, ...]] = [("column", "kind", *COUNTED)]
     for column in found.columns:
         name = column.name if len(column.name) <= NAME_WIDTH else f"{column.name[: NAME_WIDTH - 1]}…"
-        shares = [_percent(column.share(getattr(column, each))) for each in COUNTED]
+        shares = [percent(column.share(getattr(column, each))) for each in COUNTED]
         rows.append((name, column.kind, *shares))
     return words.table(rows, text=2)
 
 
-def _percent(share: float) -> str:
-    """A share for a table; a dash for nothing, and never 0.0 % or 100.0 % for anything else.
-
-    >>> _percent(0), _percent(1e-9), _percent(0.12345), _percent(0.99999), _percent(1)
-    ('–', '<0.1 %', '12.3 %', '>99.9 %', '100 %')
-    """
-    if share in (0, 1):
-        return "100 %" if share else "–"
-    return "<0.1 %" if share < 0.001 else ">99.9 %" if share > 0.999 else f"{100 * share:.1f} %"
-
-
 def _paragraph(column: ColumnCheck) -> list[str]:
-    counts = {
-        "below low": column.below,
-        "above high": column.above,
-        "unlisted": column.unlisted,
-        "unreadable": column.unreadable,
-        "missing": column.missing,
-    }
-    listed = [f"{number:,} {what} ({_percent(column.share(number))})" for what, number in counts.items() if number]
     replaced = f"; {column.replaced:,} would be read as another value" if column.replaced else ""
-    shown = _wrap(f"{column.name}: {', '.join(listed)}{replaced}.")
+    shown = _wrap(f"{column.name}: {column.summary}{replaced}.")
     shown += [line for cause in column.causes for line in _wrap(f"likely cause: {cause}", indent=2)]
     if column.examples:
         shown += _wrap(f"for example: {', '.join(f'{text!r:.40}' for text in column.examples)}", indent=2)

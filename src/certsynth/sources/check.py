@@ -76,6 +76,18 @@ class ColumnCheck:
         """A number of rows as a share of all rows."""
         return number / self.rows if self.rows else 0.0
 
+    @property
+    def summary(self) -> str:
+        """The values that do not fit, or are missing, in words."""
+        counts = {
+            "below low": self.below,
+            "above high": self.above,
+            "unlisted": self.unlisted,
+            "unreadable": self.unreadable,
+            "missing": self.missing,
+        }
+        return ", ".join(f"{rows:,} {what} ({percent(self.share(rows))})" for what, rows in counts.items() if rows)
+
     def to_dict(self) -> dict[str, Any]:
         """The column as JSON."""
         counted = ("below", "above", "unlisted", "unreadable", "missing", "replaced", "rounded")
@@ -133,7 +145,7 @@ class TableCheck:
         lines = [f"TableCheck({'fits' if self.fits else 'does not fit'}, {self.rows:,} rows; {NOT_PRIVATE})"]
         for column in self.misfits:
             remedy = f": {', '.join(column.lines)}" if column.lines else ""
-            lines.append(f"  {column.name}: {'; '.join(column.causes)}{remedy}")
+            lines.append(f"  {column.name}: {'; '.join([column.summary, *column.causes])}{remedy}")
         broken = [each for each in (*self.rules, *self.derived) if each.broken]
         return "\n".join([*lines, *(f"  {each.what}: {each.broken:,} rows differ" for each in broken)])
 
@@ -342,6 +354,17 @@ class _Relations:
 def _range(column: Column) -> float:
     is_number = isinstance(column, Ordered) and column.kind == "number"
     return float(column.high - column.low) if is_number and isinstance(column, Ordered) else 0.0
+
+
+def percent(share: float) -> str:
+    """A share as a percentage: a dash for nothing, and never 0.0 % or 100.0 % for anything else.
+
+    >>> percent(0), percent(1e-9), percent(0.12345), percent(0.99999), percent(1)
+    ('–', '<0.1 %', '12.3 %', '>99.9 %', '100 %')
+    """
+    if share in (0, 1):
+        return "100 %" if share else "–"
+    return "<0.1 %" if share < 0.001 else ">99.9 %" if share > 0.999 else f"{100 * share:.1f} %"
 
 
 def _labels(column: Column) -> tuple[str, ...]:
