@@ -314,10 +314,16 @@ def _note_on_numbers(name: str, summary: ColumnSummary, best: ReadingSoFar, colu
         if dense or _IDENTIFIER_NAME.search(name):
             notes.append("Nearly every row has its own number: if it is an identifier, delete this column.")
     if present and numbers and (highest := numbers[-1][0]) > SKEW * max(_quantile(numbers, 0.95), 0) > 0:
+        by_ratio = ', or compare values by ratio with scale = "log"' if _knows_ratios() else ""
         notes.append(
             f"Skewed: few values come near the largest. Choose high from public knowledge, well below {highest:g} if "
-            "that is an outlier; larger values are clipped."
+            f"that is an outlier, since larger values are clipped{by_ratio}."
         )
+
+
+def _knows_ratios() -> bool:
+    """Whether columns of a schema may be compared by ratio."""
+    return _built({"name": "x", "kind": "number", "low": 1, "high": 10, "scale": "log"}) is not None
 
 
 def _numbers_of(summary: ColumnSummary, best: ReadingSoFar) -> tuple[list[float], list[int]]:

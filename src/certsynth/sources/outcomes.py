@@ -57,10 +57,9 @@ def _outcomes_of_figures(column: Ordered, raw: Raw) -> Outcomes:
     found = np.zeros(len(values), np.int8)
     found[values < column.low] = Outcome.BELOW
     found[values > column.high] = Outcome.ABOVE
-    inside = np.flatnonzero((values >= column.low) & (values <= column.high))
-    if column.last_index is not None:
-        nearest = column.nearest(values[inside]) if column.step is not None else np.floor(values[inside] + 0.5)
-        found[inside[nearest != values[inside]]] = Outcome.ROUNDED
+    if column.last_index is not None and column.kind in ("integer", "number"):
+        inside = np.flatnonzero((values >= column.low) & (values <= column.high))
+        found[inside[column.nearest(values[inside]) != values[inside]]] = Outcome.ROUNDED
     absent = np.flatnonzero(np.isnan(values))
     if len(absent):
         found[absent] = np.where(_are_missing(column, raw[absent]), Outcome.MISSING, Outcome.UNREADABLE)
