@@ -306,14 +306,14 @@ NOTED: dict[str, tuple[Any, str]] = {
     "free text": ([f"the {i} quick brown foxes" for i in range(60)] * 2, "Free text"),
     "a constant": (["a"] * 9, "All rows hold the same value"),
     "many labels": ([f"label {i % 70}" for i in range(210)], "70 labels: the 50 most frequent are listed"),
-    "codes": ([1, 2] * 9, 'Codes rather than numbers? Then write kind = "category" and values = ["1", "2"]'),
+    "codes": ([1, 2] * 9, 'Codes rather than numbers? Then write:\nkind = "category"\nvalues = ["1", "2"]'),
     "skewed amounts": ([*range(1, 200), 10**6], "Skewed"),
     "times of day": (["2020-01-01 10:30", "2020-01-02 00:00"], "time of day"),
     "typed times of day": ([datetime.datetime(2020, 1, 1, 10), datetime.datetime(2020, 1, 2)], "time of day"),
     "either order of day and month": (["01/02/2020", "03/04/2020"], "Day first or month first"),
-    "a word in a category": (["NA", "CH", "NA"], "Missing values?"),
+    "a word in a category": (["NA", "CH", "NA"], "Do some labels mean missing?"),
     "minus one": ([*range(20), -1], "-1 may mean missing"),
-    "codes of missing values": (["7", "8", "N"], 'Read as missing: "N"'),
+    "codes of missing values": (["7", "8", "N"], "Some texts are read as missing"),
     "truths": ([0, 1], "taken for false and true"),
 }
 

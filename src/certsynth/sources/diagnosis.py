@@ -342,15 +342,23 @@ class _Patient:
             self.apply(with_other, Remedy("labels that the schema does not list", {"other": True}))
 
 
-def _number_remedies(texts: Sequence[str]) -> Iterator[Remedy]:
+def describe_style(style: Mapping[str, Any]) -> str:
+    """What is unusual about the numbers of a style.
+
+    >>> describe_style({"decimal": ",", "symbol": "€"})
+    'a decimal comma and a currency sign or a unit'
+    """
     words = {"decimal": "a decimal comma", "thousands": "a thousands separator", "symbol": "a currency sign or a unit"}
+    listed = [words[key] for key in style]
+    return " and ".join([", ".join(listed[:-1]), listed[-1]] if listed[:-1] else listed)
+
+
+def _number_remedies(texts: Sequence[str]) -> Iterator[Remedy]:
     for style in _styles(texts, known_units=False):
         if style:
-            listed = [words[key] for key in style]
-            cause = " and ".join([", ".join(listed[:-1]), listed[-1]] if listed[:-1] else listed)
             symbols = style.get("symbol", [])
             known = all(symbol in UNITS for symbol in ([symbols] if isinstance(symbols, str) else symbols))
-            yield Remedy(cause, style, quotes=not known)
+            yield Remedy(describe_style(style), style, quotes=not known)
 
 
 def _date_remedies(texts: Sequence[str]) -> Iterator[Remedy]:

@@ -20,10 +20,18 @@ import numpy as np
 from certsynth.base.days import to_days
 from certsynth.domain import Category, Column, Ordered, Schema
 from certsynth.domain.labels import check_text, tree_column
-from certsynth.domain.schema import KINDS, MAX_COLUMNS, MAX_OFFSET, describe, read_column
+from certsynth.domain.schema import KINDS, MAX_COLUMNS, MAX_OFFSET, describe, entry_lines, read_column
 from certsynth.errors import InputError, SchemaError
 from certsynth.sources import open_source
-from certsynth.sources.diagnosis import MISSING_WORDS, SENTINELS, missing_words, numbers_with, other_order, truth_words
+from certsynth.sources.diagnosis import (
+    MISSING_WORDS,
+    SENTINELS,
+    describe_style,
+    missing_words,
+    numbers_with,
+    other_order,
+    truth_words,
+)
 from certsynth.sources.files import CsvFile
 from certsynth.sources.functions import FunctionSearch
 from certsynth.sources.summary import ColumnSummary, ReadingSoFar
@@ -81,16 +89,17 @@ class Draft:
         return "\n".join(written)
 
 
+def _suggest(sentence: str, **entries: Any) -> str:
+    """A note that ends with lines to write in the schema."""
+    return "\n".join([sentence, *entry_lines(entries)])
+
+
 def _comment(note: str) -> list[str]:
-    """A note as lines of a comment. It may quote texts of the rows, so what TOML does not allow is replaced."""
-    return textwrap.wrap(
-        "".join(letter if letter.isprintable() else "?" for letter in note),
-        COMMENT_WIDTH,
-        initial_indent="# ",
-        subsequent_indent="#   ",
-        break_long_words=False,
-        break_on_hyphens=False,
-    )
+    """A note as a comment: its sentence is wrapped, and the lines to write stay whole."""
+    sentence, *lines = note.split("\n")
+    wrapped = textwrap.wrap(sentence, COMMENT_WIDTH - len("# "), break_long_words=False, break_on_hyphens=False)
+    # It may quote texts of the rows, and TOML allows no control characters in comments.
+    return ["# " + "".join(c if c.isprintable() else "?" for c in line) for line in [*wrapped, *lines]]
 
 
 def draft_schema(data: Any, name: str = "table", trees: Mapping[str, Sequence[str]] | None = None) -> Schema:
@@ -159,12 +168,10 @@ def draft_table(data: Any, name: str = "table", trees: Mapping[str, Sequence[str
         for title, summary in zip(names, summaries, strict=True)
     ]
     for target, origin in functions.found().items():
-        by_map = f'from = "{names[origin]}", map = "FILE.csv"'
-        is_number = getattr(drafts[origin][0], "kind", "") == "number"
-        drafts[target][1].append(
-            f'Each value of "{names[origin]}" goes with one value here: if that is always so, write derived = '
-            f"{{ {'expression = …' if is_number else by_map} }}, or delete this column."
-        )
+        is_number = getattr(drafts[origin][0], "kind", "") == "number"  # a map cannot list all its values
+        function = {"expression": "…"} if is_number else {"from": names[origin], "map": "FILE.csv"}
+        sentence = f'Each value of "{names[origin]}" goes with one value here. If that is always so, write:'
+        drafts[target][1].append(_suggest(sentence, derived=function))
     schema = Schema(
         columns=tuple(column for column, _ in drafts),
         name=name if _allowed(name) else "table",
@@ -236,7 +243,8 @@ def _line(name: str, summary: ColumnSummary, notes: list[str]) -> Column | None:
             low, high = _separate_numbers(low, high)
             column = Ordered(name=name, kind="number", low=low, high=high)
         _note_on_numbers(name, summary, best, column, notes)
-    _note_on_style(best, notes)
+    if best.kind == "number" and best.entries:
+        notes.append(f"Numbers with {describe_style(best.entries)}.")
     return _built(describe(column) | entries | dict(best.entries) | _codes([*codes, *sentinels], notes))
 
 
@@ -251,8 +259,7 @@ def _built(entries: Mapping[str, Any]) -> Column | None:
 def _codes(codes: Sequence[str], notes: list[str]) -> dict[str, Any]:
     if not codes:
         return {}
-    shown = ", ".join(f'"{code}"' for code in codes)
-    notes.append(f"Read as missing: {shown}. Compare with the code book.")
+    notes.append("Some texts are read as missing: compare missing_codes with the code book.")
     return {"missing_codes": list(codes)}
 
 
@@ -269,7 +276,7 @@ def _sentinels(summary: ColumnSummary, best: ReadingSoFar, notes: list[str]) -> 
     if "-1" in apart:  # too common as a value
         apart.remove("-1")
         best.bulk_low = min(best.bulk_low, -1.0)
-        notes.append('-1 may mean missing: then write missing = true, missing_codes = ["-1"] and a low of 0.')
+        notes.append(_suggest("-1 may mean missing. Then write:", low=0, missing=True, missing_codes=["-1"]))
     return apart
 
 
@@ -277,27 +284,17 @@ def _is_apart(number: float, best: ReadingSoFar) -> bool:
     return best.bulk_low >= 0 if number < 0 else number > 3 * max(best.bulk_high, 1.0)
 
 
-def _note_on_style(best: ReadingSoFar, notes: list[str]) -> None:
-    words = {
-        "decimal": "a decimal comma",
-        "thousands": "a thousands separator",
-        "symbol": "a currency sign, a percent sign or a unit",
-        "format": "their own format",
-    }
-    if best.entries:
-        what = "Dates" if best.kind == "date" else "Numbers"
-        notes.append(f"{what} with {' and '.join(words[key] for key in best.entries)}.")
-
-
 def _note_on_dates(
     summary: ColumnSummary, best: ReadingSoFar, readings: Sequence[ReadingSoFar], notes: list[str]
 ) -> None:
     form = best.entries.get("format", "")
     if any(form and other_order(form) == each.entries.get("format") for each in readings):
-        notes.append(f'Day first or month first? All dates fit both: otherwise write format = "{other_order(form)}".')
+        notes.append(
+            _suggest("Day first or month first? All dates fit both. The other one is:", format=other_order(form))
+        )
     if "%H" in form or any(map(_TIME_OF_DAY.match, summary.texts)):
         if "datetime" in KINDS:
-            notes.append('The time of day is dropped: to keep it, write kind = "datetime".')
+            notes.append(_suggest("The time of day is dropped. To keep it, write:", kind="datetime"))
         else:
             notes.append("The time of day is dropped.")
 
@@ -307,18 +304,19 @@ def _note_on_numbers(name: str, summary: ColumnSummary, best: ReadingSoFar, colu
     numbers = sorted(zip(*_numbers_of(summary, best), strict=True))
     is_short = 2 <= len(numbers) <= MAX_CODES and numbers[0][0] >= 0 and numbers[-1][0] <= MAX_CODE
     if column.kind == "integer" and is_short:
-        listed = ", ".join(f'"{int(number)}"' for number, _ in numbers)
-        notes.append(f'Codes rather than numbers? Then write kind = "category" and values = [{listed}].')
+        listed = [str(int(number)) for number, _ in numbers]
+        notes.append(_suggest("Codes rather than numbers? Then write:", kind="category", values=listed))
     elif column.kind == "integer" and _all_distinct(summary):
         dense = column.high - column.low < 2 * distinct and not summary.crowded
         if dense or _IDENTIFIER_NAME.search(name):
             notes.append("Nearly every row has its own number: if it is an identifier, delete this column.")
     if present and numbers and (highest := numbers[-1][0]) > SKEW * max(_quantile(numbers, 0.95), 0) > 0:
-        by_ratio = ', or compare values by ratio with scale = "log"' if _knows_ratios() else ""
         notes.append(
             f"Skewed: few values come near the largest. Choose high from public knowledge, well below {highest:g} if "
-            f"that is an outlier, since larger values are clipped{by_ratio}."
+            "that is an outlier: larger values are clipped."
         )
+        if _knows_ratios():
+            notes.append(_suggest("Or let values be compared by their ratio:", scale="log"))
 
 
 def _knows_ratios() -> bool:
@@ -367,10 +365,8 @@ def _category(name: str, summary: ColumnSummary, notes: list[str]) -> Category:
             "List those of the code book."
         )
     if words := missing_words(listed):
-        shown = ", ".join(f'"{word}"' for word in words)
-        notes.append(
-            f"Missing values? Then write missing = true and missing_codes = [{shown}], and remove {shown} here."
-        )
+        sentence = "Do some labels mean missing? Then remove them from values, and write:"
+        notes.append(_suggest(sentence, missing=True, missing_codes=words))
     other = summary.crowded or len(listed) < len(labels) or not listed
     values = sorted({*listed} - {Category.OTHER_LABEL} if other else listed) or ["value"]
     plain = Category(name=name, missing=absent, kind="category", values=tuple(values), other=other)
