@@ -54,6 +54,24 @@ CASES: dict[str, tuple[dict[str, Any], list[str], dict[str, Any], str]] = {
         {"decimal": ",", "thousands": ".", "symbol": "€"},
         "a decimal comma, a thousands separator and a currency sign",
     ),
+    "a decimal point in spite of the schema": (
+        AMOUNT | {"decimal": ","},
+        ["7.25", "8"],
+        {"decimal": "."},
+        "a decimal point",
+    ),
+    "English numbers in spite of the schema": (
+        AMOUNT | {"decimal": ",", "thousands": "."},
+        ["7,250.50", "8.5"],
+        {"decimal": ".", "thousands": ","},
+        "a decimal point and a thousands separator",
+    ),
+    "ISO dates in spite of the schema": (
+        DAY | {"format": "%d.%m.%Y"},
+        ["2020-03-25"],
+        {"format": "%Y-%m-%d"},
+        "another format",
+    ),
     "spaces": (AMOUNT, ["1\u202f250,5", "7"], {"decimal": ",", "thousands": "\u202f"}, "a thousands separator"),
     "codes among numbers": (
         AGE,

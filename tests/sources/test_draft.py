@@ -260,13 +260,14 @@ def test_options_hold_for_all_texts_also_when_these_are_too_many_to_hold(
     monkeypatch.setattr("certsynth.sources.summary.MAX_DISTINCT_TEXTS", 5)
     amounts = [f"{i}.{i:03},50 €" for i in range(1, 40)]
     path = tmp_path / "x.csv"
-    rows = [f'"{amount}",{2 * i}/3/2020,{i}' for i, amount in enumerate(amounts, start=1) if i < 16] * 9_000
-    path.write_text("\n".join(["a,b,c", *rows, '"N",2/3/2020,2.5', '"999.999,50 €",7/3/2020,-7']) + "\n")
-    a, b, c = map(describe, draft_schema(path))
+    rows = [f'"{amount}",{2 * i}/3/2020,{i},{i}' for i, amount in enumerate(amounts, start=1) if i < 16] * 9_000
+    path.write_text("\n".join(["a,b,c,d", *rows, '"N",2/3/2020,2.5,7', '"999.999,50 €",7/3/2020,-7,007']) + "\n")
+    a, b, c, d = map(describe, draft_schema(path))
     assert (a["low"], a["high"], a["decimal"], a["thousands"]) == (1001.5, 999999.5, ",", ".")
     assert a["missing_codes"] == ["N"]
     assert (b["kind"], b["format"]) == ("date", "%d/%m/%Y")
     assert (c["kind"], c["low"], c["high"]) == ("number", -7.0, 15.0)
+    assert d["kind"] == "category"
 
 
 @settings(max_examples=60, deadline=None)

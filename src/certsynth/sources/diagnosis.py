@@ -16,6 +16,7 @@ import numpy as np
 
 from certsynth.base.arrays import Floats
 from certsynth.domain import Category, Column, Ordered
+from certsynth.domain.reading import Reading
 from certsynth.domain.schema import describe, read_column
 from certsynth.errors import SchemaError
 from certsynth.sources.outcomes import MISFITS, Outcome, figures_as_read, outcomes
@@ -69,7 +70,7 @@ SWAPPED = {day: day.replace("%d", "?").replace("%m", "%d").replace("?", "%m") fo
 """Formats with the day first, and the same with the month first: dates up to the twelfth fit both."""
 
 DATE_FORMATS = tuple(
-    date + time for date in (*_DAYS, *SWAPPED.values(), "%Y/%m/%d", "%Y.%m.%d", *_WORDS) for time in _TIMES
+    date + time for date in (*_DAYS, *SWAPPED.values(), "%Y-%m-%d", "%Y/%m/%d", "%Y.%m.%d", *_WORDS) for time in _TIMES
 )
 """Formats of dates that are tried, the likelier first."""
 
@@ -308,7 +309,7 @@ class _Patient:
         self.add_codes(missing_words(self.having(Outcome.UNREADABLE)), "codes for missing values")
         if unreadable := self.having(Outcome.UNREADABLE):
             present = [*unreadable, *self.having(Outcome.FITS, Outcome.ROUNDED, Outcome.BELOW, Outcome.ABOVE)]
-            self.try_remedies(_date_remedies(present) if is_date else _number_remedies(present))
+            self.try_remedies(_date_remedies(present) if is_date else _number_remedies(present, self.column.reading))
         words = [text.strip() for text in self.having(Outcome.UNREADABLE)]
         if 0 < len(words) <= MAX_WORDS and not any(letter.isdigit() for word in words for letter in word):
             self.add_codes(words, f"words instead of {'dates' if is_date else 'numbers'}", quotes=True)
@@ -348,13 +349,19 @@ def describe_style(style: Mapping[str, Any]) -> str:
     >>> describe_style({"decimal": ",", "symbol": "€"})
     'a decimal comma and a currency sign or a unit'
     """
-    words = {"decimal": "a decimal comma", "thousands": "a thousands separator", "symbol": "a currency sign or a unit"}
+    point = "a decimal comma" if style.get("decimal") == "," else "a decimal point"
+    words = {"decimal": point, "thousands": "a thousands separator", "symbol": "a currency sign or a unit"}
     listed = [words[key] for key in style]
     return " and ".join([", ".join(listed[:-1]), listed[-1]] if listed[:-1] else listed)
 
 
-def _number_remedies(texts: Sequence[str]) -> Iterator[Remedy]:
+def _number_remedies(texts: Sequence[str], now: Reading) -> Iterator[Remedy]:
+    """Styles that differ from the present reading; separators that it states are replaced, not left out."""
     for style in _styles(texts, known_units=False):
+        if now.decimal == ",":
+            style.setdefault("decimal", ".")
+        if now.thousands:
+            style.setdefault("thousands", "," if style.get("decimal", ".") == "." else ".")
         if style:
             symbols = style.get("symbol", [])
             known = all(symbol in UNITS for symbol in ([symbols] if isinstance(symbols, str) else symbols))

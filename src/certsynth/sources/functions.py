@@ -85,23 +85,27 @@ class _Codes:
 
     def __init__(self) -> None:
         self.known: dict[str | None, int] = {}
+        self.too_many = False
         self.rows: Counter[int] = Counter()
 
     def code(self, raw: Raw) -> Ints | None:
         """The codes of raw values; None once there are too many values."""
-        if len(self.known) > MAX_VALUES:
+        if self.too_many:
             return None
         known = self.known
         if raw.dtype.kind in "iufM" and not np.ma.is_masked(raw):
             values, places = np.unique(np.ma.getdata(raw), return_inverse=True)
             if len(values) > MAX_VALUES:
-                known.update((str(i), i) for i in range(MAX_VALUES + 1))
+                self.too_many = True
+                known.clear()
                 return None
             codes = np.array([known.setdefault(text, len(known)) for text in as_labels(values)], np.int64)[places]
         else:
             texts = as_labels(raw)
             codes = np.fromiter((known.setdefault(text, len(known)) for text in texts), np.int64, len(texts))
-        if len(known) > MAX_VALUES:
+        self.too_many = len(known) > MAX_VALUES
+        if self.too_many:
+            known.clear()
             return None
         self.rows.update(dict(enumerate(np.bincount(codes, minlength=len(known)).tolist())))
         return codes

@@ -10,7 +10,15 @@ from typing import Any
 import numpy as np
 
 from certsynth.domain.cleaning import Raw, as_labels, as_numbers
-from certsynth.sources.diagnosis import MAX_WORDS, MISSING_WORDS, SENTINELS, date_formats, line_with, number_styles
+from certsynth.sources.diagnosis import (
+    MAX_WORDS,
+    MISSING_WORDS,
+    SENTINELS,
+    date_formats,
+    is_code,
+    line_with,
+    number_styles,
+)
 from certsynth.sources.outcomes import figures_as_read
 from certsynth.sources.reading import objects
 
@@ -96,7 +104,8 @@ class ColumnSummary:
         words = {text for text in texts if text.strip().casefold() in MISSING_WORDS}
         self.words |= words
         present = objects([text for text in texts if text not in words and text.strip()])
-        self.readings = [each for each in self.readings if each.take(present)]
+        coded = any(map(is_code, texts))
+        self.readings = [each for each in self.readings if not (coded and each.kind == "number") and each.take(present)]
 
     def _first_readings(self) -> list[ReadingSoFar]:
         """The ways to read all texts that are held, the simplest first."""
