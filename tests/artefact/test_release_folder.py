@@ -115,7 +115,7 @@ def test_a_release_read_back_is_the_one_that_was_written(folder):
 
 
 def test_what_is_certified_is_what_comes_back_from_the_file_to_the_last_bit(tmp_path):
-    """Bounds with which offset × length + low, read back, may be another number in its last bit, and in another cell."""
+    """Bounds with which offset × length + low, read back, may be another in its last bit, and in another cell."""
     odd = Schema(
         tuple(Ordered(name=n, kind="number", low=a, high=b) for n, a, b in (("x", 4.12, 46.0), ("y", 0.1, 0.7)))
     )
