@@ -19,7 +19,7 @@ from certsynth.domain.expression import list_names
 from certsynth.domain.schema import describe, entry_lines
 from certsynth.sources import open_source, refuse_ambiguous_types
 from certsynth.sources.diagnosis import Remedy, diagnose
-from certsynth.sources.outcomes import MISFITS, Outcome, outcomes
+from certsynth.sources.outcomes import MISFITS, TIMES, Outcome, outcomes
 from certsynth.sources.reading import objects
 
 NOT_PRIVATE = "NOT private: for the eyes of the data owner. Do not publish this."
@@ -292,7 +292,7 @@ class _ColumnTally:
 def _remaining(cured: Column, texts: Counter[str], *, clipped: bool, nothing_listed: bool) -> list[str]:
     """What the remedies do not cure, in words."""
     left = set(outcomes(cured, objects(list(texts))).tolist())
-    what = "dates" if getattr(cured, "kind", "") == "date" else "numbers"
+    what = "dates" if getattr(cured, "kind", "") in TIMES else "numbers"
     causes = []
     if clipped and left & {Outcome.BELOW, Outcome.ABOVE}:
         causes.append("values outside low … high: compare the bounds with the code book, or accept the clipping")

@@ -19,7 +19,7 @@ from certsynth.domain import Category, Column, Ordered
 from certsynth.domain.reading import Reading
 from certsynth.domain.schema import describe, read_column
 from certsynth.errors import SchemaError
-from certsynth.sources.outcomes import MISFITS, Outcome, figures_as_read, outcomes
+from certsynth.sources.outcomes import MISFITS, TIMES, Outcome, figures_as_read, outcomes
 from certsynth.sources.reading import objects
 
 Texts = Mapping[str, int]
@@ -305,14 +305,16 @@ class _Patient:
     def treat_figures(self) -> None:
         """Numbers and dates: codes for missing values, the way they are written, other words, and sentinels."""
         assert isinstance(self.column, Ordered)
-        is_date = self.column.kind == "date"
+        kind: str = self.column.kind
+        is_time = kind in TIMES
         self.add_codes(missing_words(self.having(Outcome.UNREADABLE)), "codes for missing values")
         if unreadable := self.having(Outcome.UNREADABLE):
             present = [*unreadable, *self.having(Outcome.FITS, Outcome.ROUNDED, Outcome.BELOW, Outcome.ABOVE)]
-            self.try_remedies(_date_remedies(present) if is_date else _number_remedies(present, self.column.reading))
+            remedies = _date_remedies(present, kind) if is_time else _number_remedies(present, self.column.reading)
+            self.try_remedies(remedies)
         words = [text.strip() for text in self.having(Outcome.UNREADABLE)]
         if 0 < len(words) <= MAX_WORDS and not any(letter.isdigit() for word in words for letter in word):
-            self.add_codes(words, f"words instead of {'dates' if is_date else 'numbers'}", quotes=True)
+            self.add_codes(words, f"words instead of {'dates' if is_time else 'numbers'}", quotes=True)
         outside = [text.strip() for text in self.having(Outcome.BELOW, Outcome.ABOVE)]
         self.add_codes(
             [text for text in outside if text in SENTINELS][:MAX_WORDS],
@@ -368,8 +370,8 @@ def _number_remedies(texts: Sequence[str], now: Reading) -> Iterator[Remedy]:
             yield Remedy(describe_style(style), style, quotes=not known)
 
 
-def _date_remedies(texts: Sequence[str]) -> Iterator[Remedy]:
-    for form in DATE_FORMATS:
+def _date_remedies(texts: Sequence[str], kind: str) -> Iterator[Remedy]:
+    for form in DATE_FORMATS if kind == "date" else sorted(DATE_FORMATS, key=lambda form: "%H" not in form):
         if not np.isnan(days_with(texts[:SCREENED_TEXTS], {"format": form})).all():
             yield Remedy(_describe_format(form, texts), {"format": form})
 

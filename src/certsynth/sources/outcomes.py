@@ -31,6 +31,9 @@ class Outcome(IntEnum):
 MISFITS = (Outcome.BELOW, Outcome.ABOVE, Outcome.UNLISTED, Outcome.UNREADABLE)
 """Outcomes of values that the column has no place for, except missing ones."""
 
+TIMES: tuple[str, ...] = ("date", "datetime")
+"""Kinds of columns whose values are dates, with or without a time of day."""
+
 Outcomes = NDArray[np.int8]
 
 
@@ -48,7 +51,7 @@ def outcomes(column: Column, raw: Raw) -> Outcomes:
 
 def figures_as_read(column: Ordered, raw: Raw, reading: Reading | None = None) -> Floats:
     """The numbers or days that values are read as, before they are rounded or clipped; NaN if absent."""
-    read = as_days if column.kind == "date" else as_numbers
+    read = as_days if column.kind in TIMES else as_numbers
     return read(raw, column.reading if reading is None else reading)
 
 
