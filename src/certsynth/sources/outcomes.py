@@ -12,7 +12,6 @@ from numpy.typing import NDArray
 from certsynth.base.arrays import Floats
 from certsynth.domain import Category, Column, Ordered
 from certsynth.domain.cleaning import Raw, as_days, as_labels, as_numbers
-from certsynth.domain.column import PATH_SEPARATOR
 from certsynth.domain.reading import Reading
 
 
@@ -86,9 +85,7 @@ def _outcomes_of_labels(column: Column, raw: Raw) -> Outcomes:
         words = {*reading.truths} - codes
         texts: Iterable[str | None] = [None if text is None else text.strip().lower() for text in as_labels(raw)]
         return _listed([None if text in codes else text for text in texts], words)
-    labels: Iterable[str] = column.labels if isinstance(column, Category) else getattr(column, "values", ())
-    paths = map(PATH_SEPARATOR.join, column.paths) if isinstance(column, Category) else ()
-    return _listed(as_labels(raw, reading), {reading.label_key(label) for label in [*labels, *paths]})
+    return _listed(as_labels(raw, reading), set(column.listed_texts))
 
 
 def _listed(texts: Iterable[str | None], known: set[str]) -> Outcomes:
