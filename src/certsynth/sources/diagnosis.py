@@ -373,7 +373,8 @@ def _number_remedies(texts: Sequence[str], now: Reading) -> Iterator[Remedy]:
 def _date_remedies(texts: Sequence[str], kind: str) -> Iterator[Remedy]:
     for form in DATE_FORMATS if kind == "date" else sorted(DATE_FORMATS, key=lambda form: "%H" not in form):
         if not np.isnan(days_with(texts[:SCREENED_TEXTS], {"format": form})).all():
-            yield Remedy(_describe_format(form, texts), {"format": form})
+            minutes = {"step": 60} if kind == "datetime" and "%S" not in form else {}
+            yield Remedy(_describe_format(form, texts), {"format": form, **minutes})
 
 
 def _describe_format(form: str, texts: Sequence[str]) -> str:
