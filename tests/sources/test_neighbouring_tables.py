@@ -206,6 +206,7 @@ NUMBERS = {"whole numbers", "floats", "mixed objects"}
         ("date", {"missing_codes": ("9999-12-31",)}, set()),
         ("date", {"format": "%Y-%m-%d"}, set()),
         ("date", {"format": "%d %b %Y"}, set()),
+        ("date", {"format": "%y %b %d"}, {"times"}),
         ("date", {"format": "%m/%d/%Y"}, {"times"}),
         ("date", {"format": "%d.%m.%Y"}, {"times"}),
         ("date", {"format": "%d.%m%Y"}, {"times", *NUMBERS}),
