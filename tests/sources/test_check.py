@@ -134,6 +134,21 @@ def test_typed_columns_are_checked_as_they_are_read(tmp_path: Path) -> None:
     assert (age.below, age.missing, age.lines) == (1, 1, ("missing = true", 'missing_codes = ["-9"]'))
     assert (paid.above, paid.missing, paid.unreadable) == (1, 1, 0)
     assert (day.above, day.missing, day.unreadable) == (1, 1, 0)
+    assert all(column.causes for column in (age, paid, day))
+
+
+def test_what_does_not_fit_has_a_cause_even_if_no_text_of_it_is_kept(tmp_path: Path) -> None:
+    schema = Schema.parse(
+        '[[column]]\nname = "x"\nkind = "date"\nlow = 2020-01-01\nhigh = 2020-12-31\nformat = "%d/%m/%Y"\n'
+        '[[column]]\nname = "y"\nkind = "integer"\nlow = 0\nhigh = 9\n'
+    )
+    table = pl.DataFrame({"x": pl.Series(["2021-01-01"]).str.to_date(), "y": ["z" * 5_000]})
+    table.write_parquet(tmp_path / "t.parquet")
+    x, y = check(tmp_path / "t.parquet", schema).columns
+    assert [cause.split(":")[0] for cause in (*x.causes, *y.causes)] == [
+        "values outside low … high",
+        "texts that are not numbers, or not all written alike",
+    ]
 
 
 class Batches:
@@ -249,6 +264,16 @@ def test_unlisted_labels_fit_other_unless_none_is_listed() -> None:
     assert nothing.causes == ("no listed label occurs: is this the right column, or the right list?",)
     (blanks,) = check(pd.DataFrame({"x": ["a", " a", "z"]}), schema).columns
     assert (blanks.fits, blanks.lines) == (False, ("strip = true",))
+
+
+def test_truths_in_unknown_words_are_asked_for() -> None:
+    (column,) = check(
+        pd.DataFrame({"x": ["1", "2"]}), Schema.parse('[[column]]\nname = "x"\nkind = "boolean"\n')
+    ).columns
+    assert (column.unlisted, column.fits, column.lines) == (1, False, ())
+    assert column.causes == (
+        "words other than true and false: write the word for false and the one for true in values",
+    )
 
 
 def test_rounded_values_are_counted_and_fit() -> None:

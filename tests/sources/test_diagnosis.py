@@ -136,7 +136,7 @@ UNCURED: dict[str, tuple[dict[str, Any], list[str]]] = {
     "a label of another column": (GRADE, ["low", "north"]),
     "unknown truths": (OWNER, ["1", "2"]),
     "what fits": (JOB, ["Private"]),
-    "what fits other": (JOB | {"other": True}, ["Private", "Astronaut"]),
+    "what fits other": (JOB | {"other": True}, ["Private", "Astronaut", "x"]),
     "other dates": (DAY, ["in spring 1"]),
 }
 

@@ -266,7 +266,9 @@ class _ColumnTally:
         # With other = true, unlisted labels are expected, unless it seems that the schema lists them after all.
         nothing_listed = bool(number[Outcome.UNLISTED]) and not number[Outcome.FITS]
         causes = [remedy.cause for remedy in remedies]
-        causes += _remaining(cured, self.others, clipped=bool(clipped), nothing_listed=nothing_listed)
+        # Where no remedy is known, all misfits remain, also of values whose texts were not kept.
+        left = outcomes(cured, objects(list(self.others))) if remedies else np.flatnonzero(self.counts)
+        causes += _remaining(cured, set(left.tolist()), nothing_listed=nothing_listed)
         fits = not (remedies or clipped or replaced or nothing_listed)
         unused = [label for label, seen in zip(_labels(column), self.labels_seen, strict=True) if not seen]
         return ColumnCheck(
@@ -289,16 +291,17 @@ class _ColumnTally:
         )
 
 
-def _remaining(cured: Column, texts: Counter[str], *, clipped: bool, nothing_listed: bool) -> list[str]:
-    """What the remedies do not cure, in words."""
-    left = set(outcomes(cured, objects(list(texts))).tolist())
+def _remaining(cured: Column, left: set[int], *, nothing_listed: bool) -> list[str]:
+    """What the remedies do not cure, in words, by the outcomes that are left."""
     what = "dates" if getattr(cured, "kind", "") in TIMES else "numbers"
     causes = []
-    if clipped and left & {Outcome.BELOW, Outcome.ABOVE}:
+    if left & {Outcome.BELOW, Outcome.ABOVE}:
         causes.append("values outside low … high: compare the bounds with the code book, or accept the clipping")
     if Outcome.UNREADABLE in left:
         causes.append(f"texts that are not {what}, or not all written alike: correct them in the data")
-    if Outcome.UNLISTED in left and not (isinstance(cured, Category) and cured.other):
+    if Outcome.UNLISTED in left and getattr(cured, "kind", "") == "boolean":
+        causes.append("words other than true and false: write the word for false and the one for true in values")
+    elif Outcome.UNLISTED in left and not (isinstance(cured, Category) and cured.other):
         causes.append("labels that the schema does not list: compare the list with the code book")
     elif nothing_listed and Outcome.UNLISTED in left:
         causes.append("no listed label occurs: is this the right column, or the right list?")

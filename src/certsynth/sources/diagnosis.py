@@ -339,7 +339,8 @@ class _Patient:
         )
         if values := _respelt(self.column, self.having(Outcome.UNLISTED), set(self.having(Outcome.FITS))):
             self.try_remedies([Remedy("numbers with leading zeros or a decimal point", {"values": values})])
-        self.add_codes(missing_words(self.having(Outcome.UNLISTED)), "codes for missing values")
+        if not getattr(column, "other", False):  # with it, unlisted texts have their place
+            self.add_codes(missing_words(self.having(Outcome.UNLISTED)), "codes for missing values")
         with_other = self.with_entries({"other": True}) if isinstance(column, Category) and not column.other else None
         if with_other is not None and self.having(Outcome.UNLISTED):
             self.apply(with_other, Remedy("labels that the schema does not list", {"other": True}))
