@@ -76,10 +76,7 @@ class Column(ABC):
     @property
     @abstractmethod
     def distinguished_texts(self) -> tuple[str, ...] | None:
-        """Texts outside of which all texts are cleaned alike; None if there is no such list.
-
-        A reading that ignores blanks or case has none.
-        """
+        """Texts outside of which all texts are cleaned alike; None if there is no such list, as with a reading."""
 
     @property
     @abstractmethod
@@ -289,15 +286,6 @@ class Ordered(Column):
         absent = np.isnan(figures)
         values = self.figures_at(self.index(np.nan_to_num(self.encode(np.where(absent, self.low, figures)))))
         return np.where(absent, np.nan, values)
-
-    def has_value(self, figure: float) -> bool:
-        """Whether a number or day is a value of the column."""
-        if not self.low <= figure <= self.high:
-            return False
-        if self.last_index is None:
-            return True
-        index = np.floor((np.array([figure]) - float(self.low)) / self.unit + 0.5).astype(np.int64)
-        return bool(self.figures_at(index)[0] == figure)
 
     @property
     def listed_texts(self) -> tuple[str, ...]:

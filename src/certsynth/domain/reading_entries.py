@@ -6,6 +6,8 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import Any
 
+import numpy as np
+
 from certsynth.base.days import from_days
 from certsynth.domain import cleaning, date_format
 from certsynth.domain.column import PATH_SEPARATOR, Category, Column, Ordered
@@ -115,7 +117,17 @@ def _check_line(column: Ordered, where: str) -> None:
                 f"{where}: %y in format can state the years {date_format.FIRST_SHORT_YEAR} to "
                 f"{date_format.LAST_SHORT_YEAR} only; use %Y, or narrower bounds."
             )
-    _refuse_codes(column, lambda code: column.has_value(cleaning.figure_of_code(code, column.kind, reading)), where)
+    _refuse_codes(column, lambda code: _has_value(column, cleaning.figure_of_code(code, column.kind, reading)), where)
+
+
+def _has_value(column: Ordered, figure: float) -> bool:
+    """Whether a number or day is a value of the column."""
+    if not column.low <= figure <= column.high:
+        return False
+    if column.last_index is None:
+        return True
+    index = np.floor((np.array([figure]) - float(column.low)) / column.unit + 0.5).astype(np.int64)
+    return bool(column.figures_at(index)[0] == figure)
 
 
 def _refuse_codes(column: Column, is_value: Callable[[str], bool], where: str) -> None:

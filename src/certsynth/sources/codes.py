@@ -146,7 +146,7 @@ def _expression(
     if way == "days":
         assert isinstance(column, Ordered)
         found = _day_codes(x, dtype, column, code)
-        return None if found is None else _unless(x.is_null() | _is_day_code(x, dtype, column), absent, found)
+        return None if found is None else _unless(_is_no_day(x, dtype, column), absent, found)
     if way == "numbers":
         assert isinstance(column, Ordered)
         computed = compute(x, column) if compute is not None else None
@@ -159,14 +159,14 @@ def _expression(
     return None
 
 
-def _is_day_code(x: nw.Expr, dtype: nw.dtypes.DType, column: Ordered) -> nw.Expr:
-    """Whether a time lies in a day that is a code of missing values. Days beyond Python's count as its ends."""
+def _is_no_day(x: nw.Expr, dtype: nw.dtypes.DType, column: Ordered) -> nw.Expr:
+    """Whether a time is null or in a day that is a code of missing values. Days beyond Python's count as its ends."""
 
     def midnight(day: float) -> Any:
         date = from_days(int(min(day, LAST_DAY)))
         return nw.lit(date if dtype == nw.Date else datetime.datetime.combine(date, datetime.time()))
 
-    found = nw.lit(False)
+    found = x.is_null()
     for figure in figures_of_codes(column.kind, column.reading):
         since, until = x >= midnight(figure), x < midnight(figure + 1)
         found = found | (until if figure == FIRST_DAY else since if figure == LAST_DAY else since & until)
