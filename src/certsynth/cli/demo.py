@@ -50,7 +50,7 @@ person has replaced each bound and label by public knowledge and removed that li
 SCHEMA = """{schema} is the draft after a person has edited it. It is the only prior knowledge needed:"""
 CHECK = """A release does not say whether the schema fits the rows, since that is private. This command does, for the
 owner of the data: it finds values out of bounds, labels in another spelling and dates in another format. Its output
-is NOT private. Here a few incomes are above the bound, and count as the bound: that is accepted."""
+is NOT private. Values beyond a bound count as the bound, which can be acceptable."""
 PLAN = """The effect of the noise depends on the schema, the number of people and the budget epsilon, but on no row.
 So the error can be predicted before anything is spent. A smaller epsilon protects people better and costs
 accuracy."""

@@ -60,6 +60,7 @@ class ColumnCheck:
     missing: int
     replaced: int
     rounded: int
+    allows_missing: bool
     fits: bool
     causes: tuple[str, ...] = ()
     lines: tuple[str, ...] = ()
@@ -78,13 +79,13 @@ class ColumnCheck:
 
     @property
     def summary(self) -> str:
-        """The values that do not fit, or are missing, in words."""
+        """The values that do not fit, in words."""
         counts = {
             "below low": self.below,
             "above high": self.above,
             "unlisted": self.unlisted,
             "unreadable": self.unreadable,
-            "missing": self.missing,
+            "missing": 0 if self.allows_missing else self.missing,
         }
         return ", ".join(f"{rows:,} {what} ({percent(self.share(rows))})" for what, rows in counts.items() if rows)
 
@@ -282,6 +283,7 @@ class _ColumnTally:
             missing=number[Outcome.MISSING],
             replaced=replaced,
             rounded=number[Outcome.ROUNDED],
+            allows_missing=column.missing,
             fits=fits,
             causes=tuple(causes),
             lines=_lines(cured, remedies, examples=examples),
