@@ -40,6 +40,7 @@ from certsynth.artefact.release import CSV, PARQUET, Release, croissant_bytes, p
 from certsynth.artefact.signature import INSTALL_COMMAND, SIGNATURE, SIGNER, PublicKey, have_library
 from certsynth.artefact.steps import Step, stated_steps
 from certsynth.artefact.table import read_table, with_derived, written_as
+from certsynth.base.progress import Progress, Stage, number_stages, silent
 from certsynth.certificate.coverage import STATISTICS
 from certsynth.certificate.plug_in import PlugIn, Terms
 from certsynth.certificate.seed import seed_of
@@ -74,11 +75,17 @@ Values = np.ma.MaskedArray[Any, Any]
 Answer = tuple[bool, str]
 
 
-def verify(release: Release, *, key: str | Path | None = None) -> list[Check]:
+STAGES = number_stages(
+    "checking the files", "checking the method", "recomputing the certificate", "checking the report"
+)
+"""The stages of a verification, as progress reports name them."""
+
+
+def verify(release: Release, *, key: str | Path | None = None, progress: Progress = silent) -> list[Check]:
     """Run every check, even if another failed. If `key` is given, the release must be signed with it."""
     folder = _folder(release)
     wanted = None if key is None else PublicKey.load(key)
-    checks = [{"name": name, "ok": ok, "detail": detail} for name, ok, detail in _checks(release)]
+    checks = [{"name": name, "ok": ok, "detail": detail} for name, ok, detail in _checks(release, progress)]
     signed = _signature(folder, wanted)
     return checks + ([] if signed is None else [{"name": "signature", "ok": signed[0], "detail": signed[1]}])
 
@@ -107,23 +114,26 @@ def _folder(release: Release) -> Path:
     return release.folder
 
 
-def _checks(release: Release) -> Iterator[tuple[str, bool, str]]:
-    checks: list[tuple[str, Callable[[Release], Answer]]] = [
-        ("files", _files),
-        ("certificate form", _form),
-        ("schema", _schema),
-        ("rows", _rows),
-        ("measurements", _measurements),
-        ("privacy", _privacy),
-        ("method", _method),
-        ("fit", _fit),
-        ("plug-in certificate", _plug_in),
-        ("direct certificate", _direct),
-        ("bound", _bound),
-        ("description", _description),
-        ("report", _report),
+def _checks(release: Release, progress: Progress) -> Iterator[tuple[str, bool, str]]:
+    files, method, certificate, report = STAGES
+    checks: list[tuple[Stage, str, Callable[[Release], Answer]]] = [
+        (files, "files", _files),
+        (files, "certificate form", _form),
+        (files, "schema", _schema),
+        (files, "rows", _rows),
+        (method, "measurements", _measurements),
+        (method, "privacy", _privacy),
+        (method, "method", _method),
+        (method, "fit", _fit),
+        (certificate, "plug-in certificate", lambda release: _plug_in(release, progress)),
+        (certificate, "direct certificate", _direct),
+        (certificate, "bound", _bound),
+        (report, "description", _description),
+        (report, "report", _report),
     ]
-    for name, check in checks:
+    for stage, name, check in checks:
+        progress(stage, 0, None)
+        progress(name, 0, None)
         try:
             ok, detail = check(release)
         except CertsynthError as error:
@@ -398,7 +408,7 @@ def _fit(release: Release) -> Answer:
     return True, f"recomputed from the noisy integers and the emitted rows: {closeness(found)}"
 
 
-def _plug_in(release: Release) -> Answer:
+def _plug_in(release: Release, progress: Progress) -> Answer:
     """The same computation, from the noisy integers and the emitted rows."""
     certificate, how = release.record.certificate, release.record.recompute
     stated = certificate.plug_in.by_loss
@@ -414,7 +424,7 @@ def _plug_in(release: Release) -> Answer:
         return False, "the seed of the draws is not the one that the noisy integers give"
     if stated_proxies(how) != settings.proxies(release.record.release.resolution):
         return False, "the losses are computed in another way than the stated one"
-    again = recomputed(release, release.rows)
+    again = recomputed(release, release.rows, progress=progress)
     if set(stated) != set(again):
         return False, "the certificate lacks a proxy, or has one too many"
     for proxy, plug in again.items():
