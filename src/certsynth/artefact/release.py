@@ -153,7 +153,7 @@ class Release:
             "certificate.json": to_json(form.to_json(record)),
             "measurements.npz": measurements.to_bytes(self.measurements, self.schema.measured),
             "schema.toml": self.schema.to_toml().encode(),
-            "report.html": render_report(record, self.schema, table).encode(),
+            "report.html": render_report(record, self.schema, table, rows=self.rows).encode(),
             "datapackage.json": package_bytes(self.schema, record),
         }
         if signer:
