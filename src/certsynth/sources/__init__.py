@@ -17,8 +17,9 @@ from certsynth.base.progress import Progress, silent, with_progress
 from certsynth.domain.schema import Schema
 from certsynth.errors import InputError
 from certsynth.queries.tally import RowCount, Rows, T, Tally, tally_batches
+from certsynth.sources.caching import ParsedFile
 from certsynth.sources.duck import ParquetFiles, Query, Relation
-from certsynth.sources.files import CsvFile, open_file
+from certsynth.sources.files import open_file
 from certsynth.sources.frames import Frame
 from certsynth.sources.pushdown import PushedDown, has_known_engine, rows_are_remote
 from certsynth.sources.spark import SparkTable, is_spark
@@ -101,7 +102,7 @@ def pushed_down(data: Any, *, what: str = "data") -> NamedSource:
 
 def cleaned(source: Source, schema: Schema, *, rows: int = 500_000) -> Iterator[list[np.ndarray]]:
     """Yield batches of cleaned columns in schema order; columns that the schema does not name are not read."""
-    if isinstance(source, (CsvFile, ParquetFiles, Query)):
+    if isinstance(source, (ParsedFile, ParquetFiles, Query)):
         return source.cleaned(schema, rows=rows)
     batches = source.batches(schema.names, rows=rows)
     return ([column.clean(raw) for column, raw in zip(schema, batch, strict=True)] for batch in batches)
@@ -142,5 +143,5 @@ def count_rows(source: Source, schema: Schema, phase: str) -> int:
     known = source.size_hint()
     if known is not None:
         return known
-    kept = isinstance(source, CsvFile) and source.is_small
+    kept = isinstance(source, ParsedFile) and source.is_small
     return rows_of(source, schema if kept else schema.select(schema.names[:1]), phase)(RowCount())

@@ -66,6 +66,15 @@ def objects(values: Sequence[Any]) -> np.ndarray:
     return np.fromiter(values, dtype=object, count=len(values))
 
 
+def is_text(values: Iterable[str]) -> bool:
+    """Whether texts are free of lone surrogates, which stand for bytes that are not UTF-8."""
+    try:
+        "".join(values).encode()
+    except UnicodeEncodeError:
+        return False
+    return True
+
+
 @contextmanager
 def mask_errors(message: str) -> Iterator[None]:
     """Replace any error by an InputError with `message`: errors of other libraries may quote cells.
