@@ -140,7 +140,7 @@ def json_lines_of_values(folder: Path, table: Table) -> Path:
 
 def is_json(text: str) -> bool:
     try:
-        return isinstance(json.loads(text), (int, float))
+        return text == text.strip() and isinstance(json.loads(text), (int, float))
     except ValueError:
         return False
 
