@@ -28,6 +28,7 @@ from certsynth.record import form
 from certsynth.record.record import CertificateRecord, FitRecord, Record
 from certsynth.report import render_report
 from certsynth.report.numerals import upward
+from certsynth.report.words import omitted_rules
 
 CSV, PARQUET = "synthetic.csv", "synthetic.parquet"
 
@@ -119,9 +120,11 @@ class Release:
 
     def __repr__(self) -> str:
         certificate, spent = self.certificate, spent_text(self.record.privacy)
+        omitted = omitted_rules(self.record.release.omitted_rules or ())
         return (
             f"Release({len(self.rows[0]):,} rows × {len(self.schema)} columns, {spent}, "
-            f"off by at most {upward(certificate.bound)} with confidence {certificate.confidence!r})"
+            f"off by at most {upward(certificate.bound)} with confidence {certificate.confidence!r}"
+            f"{'; ' * bool(omitted)}{omitted})"
         )
 
     def _repr_html_(self) -> str:

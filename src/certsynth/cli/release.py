@@ -34,7 +34,7 @@ def command(data: str, schema_file: Path, out: Path, quiet: bool, as_json: bool,
     table = options.table(data, choices)
     schema = Schema.load(schema_file)
     options.read_workload(choices)
-    options.warn_of_omitted_columns(schema, choices)
+    options.warn_of_omissions(schema, choices)
     note_target(out)
     with bars(quiet=quiet) as progress:
         made = release(table, schema, out=out, progress=progress, **choices)
