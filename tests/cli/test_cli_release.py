@@ -47,8 +47,8 @@ def test_suggests_to_declare_a_column_that_looks_like_a_function():
     )
     assert fit_lines(fit) == [
         "fit: rows are within 1.1 times the noise of the only table; furthest: code × group",
-        "note: group looks like a function of code: declare it as derived in the schema",
-        "note: b looks like a function of a: declare it as derived in the schema",
+        "note: group looks like a function of code: declare it as derived in a further release, which spends again",
+        "note: b looks like a function of a: declare it as derived in a further release, which spends again",
     ]
     assert fit_lines(None) == []
 

@@ -23,6 +23,7 @@ import pandas as pd
 import polars as pl
 import pyarrow as pa
 import pyarrow.parquet as pq
+from workbook import workbook_of
 
 from certsynth.domain import Category, Column, Ordered
 from certsynth.domain.cleaning import as_labels
@@ -194,6 +195,7 @@ FORMS: dict[str, Callable[[Path], Any]] = {
     "csv": csv_file,
     "csv in a zip archive": zip_file,
     "json lines": json_lines_file,
+    "excel": lambda folder: workbook_of(folder / "nasty.xlsx", TABLE),
     "parquet": parquet_file,
     "relation": relation,
     "pandas objects": pandas_objects,

@@ -6,7 +6,9 @@ blanks. Each way writes the file, or makes the frame, as people's tools do.
 
 from __future__ import annotations
 
+import contextlib
 import csv
+import datetime
 import gzip
 import io
 import itertools
@@ -25,6 +27,7 @@ import pyarrow as pa
 import pyarrow.csv
 import pyarrow.parquet as pq
 from nasty import DAY, json_lines
+from workbook import workbook_of
 
 from certsynth.domain import Category, Column, Ordered, Schema
 from certsynth.errors import InputError
@@ -138,6 +141,26 @@ def json_lines_of_values(folder: Path, table: Table) -> Path:
     return path
 
 
+def excel_of_texts(folder: Path, table: Table) -> Path:
+    return workbook_of(folder / "table.xlsx", dict(zip(HEADER, zip(*table, strict=True), strict=True)), inline=True)
+
+
+def excel_as_typed(folder: Path, table: Table) -> Path:
+    """Cells as Excel keeps what somebody types: numbers, truths and days where a text looks like one."""
+
+    def kept(text: str) -> Any:
+        if text in ("", "true", "True", "false", "FALSE"):
+            return text.lower() == "true" if text else None
+        with contextlib.suppress(ValueError):
+            return datetime.date.fromisoformat(text)
+        with contextlib.suppress(ValueError):
+            return float(text)
+        return text
+
+    columns = [[kept(text) for text in column] for column in zip(*table, strict=True)]
+    return workbook_of(folder / "table.xlsx", dict(zip(HEADER, columns, strict=True)))
+
+
 def is_json(text: str) -> bool:
     try:
         return text == text.strip() and isinstance(json.loads(text), (int, float))
@@ -220,6 +243,8 @@ READ: dict[str, Callable[[Path, Table], Any]] = {
     "CSV in a zip archive": archive,
     "JSON lines of texts": json_lines_of_texts,
     "JSON lines of values": json_lines_of_values,
+    "Excel of texts": excel_of_texts,
+    "Excel as typed": excel_as_typed,
     "Parquet of texts": texts_parquet,
     "Parquet of dates": lambda folder, table: typed_parquet(folder, table, "DATE"),
     "Parquet of floats": lambda folder, table: typed_parquet(folder, table, "DOUBLE"),

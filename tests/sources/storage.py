@@ -31,6 +31,7 @@ import polars as pl
 import pyarrow as pa
 import pyarrow.parquet as pq
 from nasty import json_lines
+from workbook import workbook_of
 
 from certsynth.domain import Category, Column, Ordered
 from certsynth.domain.cleaning import as_labels
@@ -364,6 +365,11 @@ def json_lines_file(folder: Path, table: pa.Table) -> Path:
     return path
 
 
+def excel_file(folder: Path, table: pa.Table) -> Path:
+    shown = {name: seen(name, by="engines", rows=table.num_rows).tolist() for name in table.column_names}
+    return workbook_of(folder / "storage.xlsx", shown)
+
+
 def duckdb_types(folder: Path, table: pa.Table) -> duckdb.DuckDBPyRelation:
     """Types that only DuckDB has."""
     con = duckdb.connect()
@@ -404,6 +410,7 @@ _NULLABLE = {pa.bool_(): pd.BooleanDtype(), pa.string(): pd.StringDtype()} | {
 READERS: dict[str, tuple[str, Callable[[Path, pa.Table], Any]]] = {
     "csv": ("text", csv_file),
     "json lines": ("engines", json_lines_file),
+    "excel": ("engines", excel_file),
     "parquet": ("engines", parquet_file),
     "query": ("engines", lambda folder, t: Unopened(f"SELECT * FROM read_parquet('{parquet_file(folder, t)}')")),
     "relation": ("engines", _relation),

@@ -98,6 +98,8 @@ def test_rows_decide_nothing_about_the_delimiter(tmp_path: Path) -> None:
     assert rows_of(write(tmp_path, "a,b\n1;2;3,4;5\n"), ["a", "b"]) == [("1;2;3", "4;5")]
     assert rows_of(write(tmp_path, "a\n1;2\n3\t4\n"), ["a"]) == [("1;2",), ("3\t4",)]
     assert rows_of(write(tmp_path, '"a;b"\n1;2\n'), ["a;b"]) == [("1;2",)]
+    for body in ("1\n", '1"\n', '1";2\n', '"1;2"\n'):
+        assert open_source(write(tmp_path, f'x;"y\n{body}')).names == ('x;"y',)
 
 
 def zipped(folder: Path, **members: bytes) -> Path:

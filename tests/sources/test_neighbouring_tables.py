@@ -65,7 +65,14 @@ def test_no_cell_changes_how_other_rows_are_read(way: str, name: str, tmp_path: 
     check(way, name, upsets(name), tmp_path)
 
 
-TEXT_FILES = ("TSV, packed", "CSV of semicolons", "CSV in a zip archive", "JSON lines of texts", "JSON lines of values")
+TEXT_FILES = (
+    "TSV, packed",
+    "CSV of semicolons",
+    "CSV in a zip archive",
+    "JSON lines of texts",
+    "JSON lines of values",
+    "Excel of texts",
+)
 
 
 @pytest.mark.parametrize("way", TEXT_FILES)

@@ -200,7 +200,7 @@ REFUSED: dict[str, tuple[str, bytes, str]] = {
     "an unknown suffix": (
         "t.txt",
         CANARY.encode(),
-        "unknown suffix. Convert it to one of .csv, .tsv, .jsonl, .ndjson, .parquet, .pq; text may be packed as .gz or",
+        "unknown suffix. Convert it to one of .csv, .tsv, .jsonl, .ndjson, .xlsx, .xlsm, .parquet, .pq; text may",
     ),
     "no suffix": ("t", CANARY.encode(), "unknown suffix"),
     "no Parquet": ("t.parquet", f"x\n{CANARY}\n".encode(), "not a Parquet file"),

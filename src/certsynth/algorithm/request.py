@@ -59,8 +59,6 @@ def _named_subsets(schema: Schema, named: Named) -> tuple[Subset, ...]:
     place = {name: j for j, name in enumerate(schema.names)}
     subsets = []
     for names in named:
-        if isinstance(names, str):
-            raise InputError(f"a subset is a list of column names: write [[{names!r:.60}]] for a column alone.")
         for name in names:
             if name not in place:
                 raise InputError(

@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from certsynth.algorithm.checks import column_names
 from certsynth.answers import Answer, Basis, TableAnswer, answer, answer_function
 from certsynth.answers.alone import numbers_for_function, numbers_for_text
 from certsynth.artefact import frames, measurements
@@ -145,7 +146,8 @@ class Release:
     def save(self, folder: str | Path, *, sign: str | Path | Signer | None = None) -> Release:
         """Write the release folder, completely or not at all; an existing folder is never overwritten.
 
-        `sign` is a file with an Ed25519 private key, with which the folder is signed.
+        `sign` is a file with an Ed25519 private key, with which the folder is signed. A release that had no folder yet
+        has this one from then on, as the returned one does.
         """
         if not all(m.releasable for m in self.measurements) or not self.releasable:
             raise UnsafeNoise("this release was made with test noise, which protects nobody; it is not written.")
@@ -166,6 +168,8 @@ class Release:
             (path / "croissant.json").write_bytes(croissant_bytes(self.schema, record, path))
 
         write_folder(folder, files, write_rows, sign=signer.sign if signer else None)
+        if self.folder is None:  # so that `made.save(folder)` can be followed by `made.verify()`
+            object.__setattr__(self, "folder", folder)
         return replace(self, folder=folder)
 
     @classmethod
@@ -218,6 +222,7 @@ class Release:
         """
         clean = dict(zip(self.schema.names, self.rows, strict=True))
         noisy = noisy_cells(self.schema.measured, self.record.certificate, self.measurements)
+        columns = column_names("columns", columns) if isinstance(columns, str) else columns
         basis = Basis.read(self.schema, self.table, clean, self.record, noisy=noisy)
         if alone:
             basis = self._basis_for_one_question(basis, query, columns)

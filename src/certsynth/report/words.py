@@ -133,7 +133,12 @@ NEIGHBOURS = {
 
 HIDDEN_ROWS = "not published: under add-remove neighbours, the number of rows is itself private"
 
-VACUOUS = "A bound of 1 says nothing: it is true of any two tables. More rows, a larger budget or fewer columns help."
+SPENDS_AGAIN = "Every further release of the same rows spends its budget again."
+
+VACUOUS = (
+    "A bound of 1 says nothing: it is true of any two tables. More rows, a larger budget or fewer columns help. "
+    f"{SPENDS_AGAIN}"
+)
 
 VERDICTS = {
     False: (
@@ -142,7 +147,8 @@ VERDICTS = {
     ),
     True: (
         "The fit is further from the measurement than the real rows are likely to be: optimising further, or another "
-        "set of points to put weight on, could give a better table from the same measurement, at no cost in privacy."
+        "set of points to put weight on, could give a better table from the same measurement, at no cost in privacy. A "
+        "further run of `certsynth release` measures anew, and spends its budget again."
     ),
 }
 

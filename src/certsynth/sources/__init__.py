@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import Any, Protocol, runtime_checkable
 
@@ -26,7 +27,17 @@ from certsynth.sources.spark import SparkTable, is_spark
 from certsynth.sources.sql import Unopened
 from certsynth.sources.storage import refuse_ambiguous, storage_of_sql
 
-__all__ = ["NamedSource", "Source", "Unopened", "cleaned", "count_rows", "open_source", "pushed_down", "rows_of"]
+__all__ = [
+    "NamedSource",
+    "Source",
+    "Unopened",
+    "cleaned",
+    "count_rows",
+    "is_same_table",
+    "open_source",
+    "pushed_down",
+    "rows_of",
+]
 
 
 class Source(Protocol):
@@ -84,6 +95,15 @@ def open_source(data: Any, *, what: str = "data") -> NamedSource:
         return table if table.runs_python else PushedDown(table)
     frame = Frame.open(data, what)
     return PushedDown(frame) if rows_are_remote(frame) else frame
+
+
+def is_same_table(first: Any, second: Any) -> bool:
+    """Whether two tables are one: the same object, or paths of the same file. No row is read."""
+    if isinstance(first, (str, os.PathLike)) and isinstance(second, (str, os.PathLike)):
+        with suppress(OSError, ValueError):
+            return Path(os.fsdecode(first)).samefile(os.fsdecode(second))
+        return os.fsdecode(first) == os.fsdecode(second)
+    return first is second or (isinstance(first, Unopened) and first == second)
 
 
 def pushed_down(data: Any, *, what: str = "data") -> NamedSource:

@@ -21,15 +21,24 @@ from typing import IO, Any
 
 import numpy as np
 
-from certsynth.domain.cleaning import as_numbers
 from certsynth.errors import InputError
 from certsynth.sources.caching import ParsedFile, is_small
 from certsynth.sources.duck import ParquetFiles
 from certsynth.sources.json_lines import SUFFIXES as JSON_LINES
 from certsynth.sources.json_lines import JsonLines
 from certsynth.sources.lookup import PARQUET, Found, files_in_folder, files_matching, is_pattern
-from certsynth.sources.packing import SAVE_AS_UTF8, TextFile, reading
-from certsynth.sources.reading import CHUNK_ROWS, MAX_TEXT_ROWS, gather_columns, is_text, objects, positions
+from certsynth.sources.packing import TextFile, reading
+from certsynth.sources.reading import (
+    CHUNK_ROWS,
+    MAX_TEXT_ROWS,
+    SAVE_AS_UTF8,
+    check_header,
+    find_columns,
+    gather_columns,
+    is_text,
+)
+from certsynth.sources.spreadsheet import SUFFIXES as SPREADSHEETS
+from certsynth.sources.spreadsheet import Spreadsheet
 
 DELIMITERS = {".csv": ",", ".tsv": "\t"}
 """The delimiter of a file, unless its header line says otherwise."""
@@ -42,7 +51,7 @@ _SAVE_SHEET = "Save the sheet as CSV in UTF-8"
 _SAVE_FROM_STATISTICS = "Save it as CSV in UTF-8 or as Parquet, with codes instead of labels if the schema lists codes"
 _ATTACH = "Select from one of its tables with --sql and --attach, or in Python through a DuckDB relation"
 OTHER_FORMATS = {
-    (".xls", ".xlsb", ".xlsm", ".xlsx", ".ods", ".numbers"): ("a spreadsheet", _SAVE_SHEET),
+    (".xls", ".xlsb", ".ods", ".numbers"): ("a spreadsheet", _SAVE_SHEET),
     (".sas7bdat", ".xpt"): ("a table of SAS", _SAVE_FROM_STATISTICS),
     (".dta",): ("a table of Stata", _SAVE_FROM_STATISTICS),
     (".sav", ".zsav", ".por"): ("a table of SPSS", _SAVE_FROM_STATISTICS),
@@ -60,7 +69,7 @@ OTHER_FORMATS = {
 """Suffixes of formats that are not read: what they are, and the safe way in."""
 
 
-def open_file(path: Path, what: str) -> CsvFile | JsonLines | ParquetFiles:
+def open_file(path: Path, what: str) -> CsvFile | JsonLines | ParquetFiles | Spreadsheet:
     """Open the file at `path` with the reader for its suffix. Only its header is read.
 
     A folder of Parquet files, or a pattern that matches several, is one table.
@@ -77,10 +86,12 @@ def open_file(path: Path, what: str) -> CsvFile | JsonLines | ParquetFiles:
         return ParquetFiles.open([Found(path)], where)
     if text := TextFile.find(path, where, (*DELIMITERS, *JSON_LINES)):
         return JsonLines.open(text) if text.suffix in JSON_LINES else CsvFile.open(text)
+    if name.endswith(SPREADSHEETS):
+        return Spreadsheet.open(path, where)
     for suffixes, (found_to_be, remedy) in OTHER_FORMATS.items():
         if name.endswith(suffixes):
             raise InputError(f"{where}: {found_to_be}. {remedy}.")
-    known = ", ".join([*DELIMITERS, *JSON_LINES, *PARQUET])
+    known = ", ".join([*DELIMITERS, *JSON_LINES, *SPREADSHEETS, *PARQUET])
     raise InputError(f"{where}: unknown suffix. Convert it to one of {known}; text may be packed as .gz or .zip.")
 
 
@@ -119,56 +130,38 @@ class CsvFile(ParsedFile):
             stated = _DECLARATION.fullmatch(lines.readline(10))
         if stated:
             unread = replace(unread, delimiter=stated[1], declared=True)
-        delimiter, header = unread.delimiter, unread._header(unread.delimiter)
-        if not stated and (header is None or len(header) == 1):
-            others = ((sign, unread._header(sign)) for sign in _SEPARATORS)
-            delimiter, header = next(
-                ((sign, names) for sign, names in others if names and names[1:]), (delimiter, header)
-            )
-        if header is None:
-            raise InputError(f"{where}: the header line has a quote out of place. Correct it.")
-        if not any(header):
-            raise InputError(f"{where}: empty, or without a header. The first line must name the columns.")
-        # UTF-16 without a byte order mark contains NUL characters.
-        if not is_text(header) or any("\0" in name for name in header):
-            raise InputError(f"{where}: the header is not text in UTF-8. {SAVE_AS_UTF8}.")
-        # The message quotes no name: if the header is missing, the first line holds private values.
-        named = [name for name in header if name]
-        if len(set(named)) < len(named):
-            twin = next(name for name in named if header.count(name) > 1)
-            first = header.index(twin)
-            second = header.index(twin, first + 1)
-            if _looks_like_a_row(header):
-                found = "two columns have the same name, and the first line looks like a row. Add a header"
-            else:
-                found = f"columns {first + 1} and {second + 1} have the same name. Rename or drop one of them"
-            raise InputError(f"{where}: {found}.")
-        return replace(unread, delimiter=delimiter, names=tuple(header))
+        else:
+            unread = replace(unread, delimiter=unread._delimiter())
+        with unread._lines() as lines:
+            try:
+                header: list[str] = next(unread._parsed(lines), [])
+            except csv.Error:
+                raise InputError(f"{where}: the header line has a quote out of place. Correct it.") from None
+        check_header(header, where)
+        return replace(unread, names=tuple(header))
 
-    def _header(self, delimiter: str) -> list[str] | None:
-        """The names as a delimiter separates them; None if a quote is out of place."""
+    def _delimiter(self) -> str:
+        """The delimiter of the suffix, unless only another one cuts the first line into several names. No other line
+        is looked at: a header whose names have line breaks needs the delimiter of the suffix."""
+        signs = [self.delimiter, *_SEPARATORS]
+        return next((sign for sign in signs if len(self._first_line(sign)) > 1), self.delimiter)
+
+    def _first_line(self, delimiter: str) -> list[str]:
+        """The fields of the first line; none if a quote is out of place in it."""
         with self._lines() as lines:
             try:
-                return next(csv.reader(lines, delimiter=delimiter, strict=True), [])
+                return next(csv.reader([lines.readline()], delimiter=delimiter, strict=True), [])
             except csv.Error:
-                return None
+                return []
 
     def batches(self, names: Sequence[str], *, rows: int = 500_000) -> Iterator[list[np.ndarray]]:
         if not set(names) & set(self.names):  # the header may be missing: do not quote it
             for sign, signs in _SEPARATORS.items():
-                if set(names) & set(self._header(sign) or ()):
+                if set(names) & set(self._first_line(sign)):
                     here = _SEPARATORS.get(self.delimiter, "the stated sign")
                     found = f"its fields seem to be separated by {signs}, with {here} in a name of a column"
                     raise InputError(f"{self.where}: {found}. Rename that column, here and in the schema.")
-            alike = {name.strip().casefold() for name in self.names}
-            if twin := next((name for name in names if name.strip().casefold() in alike), None):
-                found = f"no column {twin!r}, but one that differs in case or in blanks. Write it alike in both"
-            elif _looks_like_a_row(self.names):
-                found = f"no column {names[0]!r}, and the first line looks like a row. Add a header"
-            else:
-                found = f"no column {names[0]!r}, nor any other of the schema. Its first line must name the columns"
-            raise InputError(f"{self.where}: {found}.")
-        wanted = positions(names, self.names, self.where)
+        wanted = find_columns(names, self.names, self.where)
         return gather_columns(self._chunks(wanted), wanted, min(rows, MAX_TEXT_ROWS))
 
     def _chunks(self, wanted: Sequence[int]) -> Iterator[list[list[str]]]:
@@ -222,8 +215,3 @@ class CsvFile(ParsedFile):
             if self.declared:
                 lines.readline()
             yield lines
-
-
-def _looks_like_a_row(header: Sequence[str]) -> bool:
-    """Whether a name is a number: then the header is probably missing, and the first line is private."""
-    return not np.isnan(as_numbers(objects(header))).all()

@@ -15,8 +15,8 @@ import numpy as np
 
 from certsynth.errors import InputError
 from certsynth.sources.caching import ParsedFile, is_small
-from certsynth.sources.packing import SAVE_AS_UTF8, TextFile, reading
-from certsynth.sources.reading import CHUNK_ROWS, MAX_TEXT_ROWS, gather_columns, is_text
+from certsynth.sources.packing import TextFile, reading
+from certsynth.sources.reading import CHUNK_ROWS, MAX_TEXT_ROWS, SAVE_AS_UTF8, gather_columns, is_text
 
 SUFFIXES = (".jsonl", ".ndjson")
 

@@ -19,9 +19,6 @@ from typing import IO, Any, Literal
 
 from certsynth.errors import InputError
 
-SAVE_AS_UTF8 = "Save the file as UTF-8, or convert it: iconv -f WINDOWS-1252 -t UTF-8"
-"""The remedy for text in another encoding. WINDOWS-1252 is the commonest, and contains printable Latin-1."""
-
 _UTF16 = "text in UTF-16. Save it as UTF-8"
 _FIRST_BYTES = {
     b"PK\x03\x04": "a zip archive or a spreadsheet. Give it the suffix of its format, .zip or .xlsx",
