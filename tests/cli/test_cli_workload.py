@@ -14,7 +14,7 @@ SHARED = ("--schema", "schema.toml", "--workload", "workload.toml", "--quiet")
 PINNED = ("--resolution", 4, "--mechanism", "identity")
 RELEASE = ("release", "people.csv", *SHARED, *PINNED, "--epsilon", 50, "--out", "out")
 PLAN = ("plan", "--rows", 150, *SHARED, *PINNED, "--epsilon", 50)
-CERTIFY = ("certify", "people.csv", "people.csv", *SHARED, "--epsilon", 50)
+CERTIFY = ("certify", "people.csv", "copy.csv", *SHARED, "--epsilon", 50)
 EVALUATE = ("evaluate", "people.csv", "people.csv", *SHARED)
 
 LEFT_OUT = (

@@ -252,6 +252,8 @@ def warn_of_omissions(schema: Schema, choices: Mapping[str, Any]) -> None:
     from certsynth.report import words
 
     columns, subsets = choices["columns"], choices["subsets"]
+    if columns and not set(columns) <= set(schema.names):
+        return  # refused by the library
     chosen = kept = schema.select(columns) if columns else schema
     if subsets is not None:
         checked_subsets(chosen, choices["sparsity"], subsets)
