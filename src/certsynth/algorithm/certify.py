@@ -127,8 +127,8 @@ def certify(data: Any, synthetic: Any, schema: Schema, **options: Unpack[Certify
     The synthetic table must be public, or produced from `data` by a private mechanism whose ε adds to this one.
 
     Args:
-        data: The private table: the path of a CSV or Parquet file, a DuckDB relation, or a frame of pandas, polars,
-            pyarrow or Spark. Columns that the schema does not name are ignored.
+        data: The private table: the path of a CSV, JSON lines, Excel or Parquet file, a DuckDB relation, or a frame of
+            pandas, polars, pyarrow or Spark. Columns that the schema does not name are ignored.
         synthetic: The table to be certified, in any of the same forms.
         schema: The schema of the rows; not a draft.
     """

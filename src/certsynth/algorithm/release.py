@@ -37,8 +37,8 @@ def release(data: Any, schema: Schema, **options: Unpack[ReleaseOptions]) -> Rel
     """A synthetic table for `data` under differential privacy, with its certificate; written to `out` if given.
 
     Args:
-        data: the private table: the path of a CSV or Parquet file, a DuckDB relation, or a frame of pandas, polars,
-            pyarrow or Spark. Columns that the schema does not name are ignored.
+        data: the private table: the path of a CSV, JSON lines, Excel or Parquet file, a DuckDB relation, or a frame of
+            pandas, polars, pyarrow or Spark. Columns that the schema does not name are ignored.
         schema: what a row may hold; not a draft.
 
     Raises:
