@@ -393,9 +393,8 @@ def test_no_row_is_refused_where_the_number_of_rows_is_public(tmp_path):
     header = tmp_path / "people.csv"
     header.write_text(",".join(MIXED.names) + "\n")
     for empty in (people(0), header):
-        with pytest.raises(InputError, match=r"^the table has no rows, so there is nothing to release\.$") as caught:
+        with pytest.raises(InputError, match=r"nothing to release\.\nNothing was spent\.$"):
             release(empty, MIXED, epsilon=1, ledger=tmp_path / "ledger", cap=1, out=tmp_path / "out")
-        assert caught.value.__notes__ == ["Nothing was spent."]
     assert sorted(path.name for path in tmp_path.iterdir()) == ["people.csv"]
 
 
