@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import datetime
+import itertools
 import traceback
 import zipfile
 from pathlib import Path
 from typing import Any
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 from nasty import CANARY
 from workbook import BUILT_IN_DAY, DAY, FIRST, MAIN, TIME_OF_DAY, sheet_of, workbook_of, write_workbook
 
@@ -162,6 +165,34 @@ def test_refuses_what_is_no_workbook(tmp_path: Path) -> None:
     with zipfile.ZipFile(path, "w") as archive:
         archive.writestr("xl/other.xml", CANARY)
     assert refused(path).startswith("cannot be read (it is damaged, or has a password)")
+
+
+def test_nothing_that_is_put_into_a_sheet_fills_the_memory(tmp_path: Path) -> None:
+    """One text of 20 MB in a small archive, and entities that stand for a hundred million letters."""
+    long = xml(f'<row><c t="inlineStr"><is><t>{"z" * 20_000_000}</t></is></c></row>')
+    entities = "".join(f'<!ENTITY {b} "{f"&{a};" * 10}">' for a, b in itertools.pairwise("abcdefghi"))
+    many = f'<!DOCTYPE x [<!ENTITY a "z">{entities}]>{xml("<row><c><v>&i;</v></c></row>")}'
+    for content in (long, many):
+        path = write_workbook(tmp_path / "t.xlsx", {"first": content})
+        assert path.stat().st_size < 50_000
+        assert refused(path).startswith("cannot be read (it is damaged")
+
+
+@settings(max_examples=80, deadline=None)
+@given(
+    place=st.integers(0, 1_500), cut=st.integers(0, 40), put=st.sampled_from(["", "<", "</c>", "&", "9", '"', "A", " "])
+)
+def test_any_sheet_is_read_or_refused(place: int, cut: int, put: str, tmp_path_factory: pytest.TempPathFactory) -> None:
+    moments = [datetime.date(2020, 2, 29), datetime.datetime(2020, 2, 29, 12), None]
+    content = sheet_of([["x", "y", "z"], *zip(["a", "é", CANARY], [True, 2.5, 7], moments, strict=True)])
+    content = content[:place] + put + content[place + cut :]
+    path = write_workbook(tmp_path_factory.mktemp("any") / "t.xlsx", {"first": content})
+    said = ""
+    try:
+        assert len(rows_of(path, ["x"])) <= 3
+    except InputError as error:
+        said = "".join(traceback.format_exception(error))
+    assert CANARY not in said
 
 
 def test_a_formula_in_another_column_is_no_matter(tmp_path: Path) -> None:

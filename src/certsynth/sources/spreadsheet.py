@@ -33,6 +33,12 @@ WORKBOOK, SHARED_TEXTS, STYLES = "xl/workbook.xml", "xl/sharedStrings.xml", "xl/
 MAX_SHEET_COLUMNS = 2**14
 """Columns of a sheet, by Excel's own limit."""
 
+MAX_ELEMENT_BYTES = 2**24
+"""Bytes of XML that may make up one row or one text, so that no file can fill the memory."""
+
+MAX_SHARED_TEXT_BYTES = 2**29
+"""Bytes of all shared texts, which are held in memory."""
+
 _SPREADSHEET_FAULT = "cannot be read (it is damaged, or has a password). Save the sheet as CSV in UTF-8"
 _FAULTS = (
     *(zipfile.BadZipFile, zlib.error, ElementTree.ParseError, EOFError),
@@ -126,15 +132,30 @@ def _local(tag: str) -> str:
     return tag.rpartition("}")[2]
 
 
+class _BoundedFile:
+    """A file from which only so many bytes can be read between two elements."""
+
+    def __init__(self, file: IO[bytes]) -> None:
+        self.file, self.left = file, MAX_ELEMENT_BYTES
+
+    def read(self, size: int = -1) -> bytes:
+        content = self.file.read(size)
+        self.left -= len(content)
+        if self.left < 0:
+            raise ValueError("an element is too long")
+        return content
+
+
 def _ended(file: IO[bytes], tags: tuple[str, ...]) -> Iterator[Any]:
     """Yield each element with one of the tags when it is complete, and forget it then."""
-    path: list[Any] = []
-    for event, element in ElementTree.iterparse(file, events=("start", "end")):
+    bounded, path = _BoundedFile(file), []
+    for event, element in ElementTree.iterparse(bounded, events=("start", "end")):
         if event == "start":
             path.append(element)
             continue
         path.pop()
         if _local(element.tag) in tags:
+            bounded.left = MAX_ELEMENT_BYTES
             yield element
             if path:
                 path[-1].remove(element)
@@ -162,6 +183,8 @@ def _read_book(archive: zipfile.ZipFile) -> Book:
 def _shared_texts(archive: zipfile.ZipFile) -> list[str]:
     if SHARED_TEXTS not in archive.namelist():
         return []
+    if archive.getinfo(SHARED_TEXTS).file_size > MAX_SHARED_TEXT_BYTES:
+        raise ValueError("too many texts")
     with archive.open(SHARED_TEXTS) as file:
         return [_text(each) for each in _ended(file, ("si",))]
 
