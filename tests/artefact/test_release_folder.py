@@ -406,6 +406,8 @@ def test_a_release_can_be_verified_once_it_is_saved(tmp_path):
     assert made.cannot_verify() == saved.cannot_verify()
     assert made.save(tmp_path / "copy").folder == tmp_path / "copy"
     assert made.folder == saved.folder == tmp_path / "out"
+    with pytest.raises(InputError, match=r"`columns` is a list of column names: write \['age'\] for a single column"):
+        made.answer(lambda age: age, columns="age", lipschitz=1)
 
 
 def test_one_column_and_one_cell_work():
