@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from certsynth.algorithm.checks import column_names
 from certsynth.answers import Answer, Basis, TableAnswer, answer, answer_function
 from certsynth.answers.alone import numbers_for_function, numbers_for_text
 from certsynth.artefact import frames, measurements
@@ -29,6 +30,7 @@ from certsynth.record import form
 from certsynth.record.record import CertificateRecord, FitRecord, Record
 from certsynth.report import render_report
 from certsynth.report.numerals import upward
+from certsynth.report.words import omitted_rules
 
 CSV, PARQUET = "synthetic.csv", "synthetic.parquet"
 
@@ -120,9 +122,11 @@ class Release:
 
     def __repr__(self) -> str:
         certificate, spent = self.certificate, spent_text(self.record.privacy)
+        omitted = omitted_rules(self.record.release.omitted_rules or ())
         return (
             f"Release({len(self.rows[0]):,} rows × {len(self.schema)} columns, {spent}, "
-            f"off by at most {upward(certificate.bound)} with confidence {certificate.confidence!r})"
+            f"off by at most {upward(certificate.bound)} with confidence {certificate.confidence!r}"
+            f"{'; ' * bool(omitted)}{omitted})"
         )
 
     def _repr_html_(self) -> str:
@@ -143,7 +147,8 @@ class Release:
     def save(self, folder: str | Path, *, sign: str | Path | Signer | None = None) -> Release:
         """Write the release folder, completely or not at all; an existing folder is never overwritten.
 
-        `sign` is a file with an Ed25519 private key, with which the folder is signed.
+        `sign` is a file with an Ed25519 private key, with which the folder is signed. A release that had no folder yet
+        has this one from then on, as the returned one does.
         """
         if not all(m.releasable for m in self.measurements) or not self.releasable:
             raise UnsafeNoise("this release was made with test noise, which protects nobody; it is not written.")
@@ -164,6 +169,8 @@ class Release:
             (path / "croissant.json").write_bytes(croissant_bytes(self.schema, record, path))
 
         write_folder(folder, files, write_rows, sign=signer.sign if signer else None)
+        if self.folder is None:  # so that `made.save(folder)` can be followed by `made.verify()`
+            object.__setattr__(self, "folder", folder)
         return replace(self, folder=folder)
 
     @classmethod
@@ -217,6 +224,7 @@ class Release:
         """
         clean = dict(zip(self.schema.names, self.rows, strict=True))
         noisy = noisy_cells(self.schema.measured, self.record.certificate, self.measurements)
+        columns = column_names("columns", columns) if isinstance(columns, str) else columns
         basis = Basis.read(self.schema, self.table, clean, self.record, noisy=noisy)
         if alone:
             basis = self._basis_for_one_question(basis, query, columns)
