@@ -245,6 +245,11 @@ class Basis:
         last_bits = max(last_bit(self.columns[name]) for name in wanted)
         return min(1.0, raise_bound(min(found)) + last_bits)
 
+    def covers(self, names: Iterable[str]) -> bool:
+        """Whether a subset of the certificate holds all of these columns."""
+        wanted = frozenset(names)
+        return any(wanted <= frozenset(subset.columns) for subset in self.certificate.subsets)
+
     def _not_covered(self, names: Sequence[str]) -> str:
         listed = ", ".join(f"{name!r:.60}" for name in names)
         if self.named:

@@ -15,6 +15,11 @@ from certsynth.base.arrays import Floats
 from certsynth.domain.condition import And, Condition
 from certsynth.errors import InputError
 
+
+class UndefinedStatistic(InputError):
+    """A statistic that the synthetic rows do not have, such as the mean of a group without rows."""
+
+
 EMPTY = (
     "no synthetic row satisfies the condition, so nothing can be said about the rows that do; ask for fraction(…) of "
     "it to see how rare they may be."
@@ -103,7 +108,7 @@ def share_within(basis: Basis, condition: Condition, group: Condition) -> tuple[
     """The synthetic share of a group's rows that satisfy a condition, and a claim about the private one."""
     inside, among = condition.holds(basis.rows) > 0, group.holds(basis.rows) > 0
     if not among.any():
-        raise InputError(EMPTY)
+        raise UndefinedStatistic(EMPTY)
     both, other = And((condition, group)), And((Rest(condition), group))
     rows = basis.few_distinct(both.columns)
     bound = min(1.0, basis.bound(both.columns) + rows.moved)
