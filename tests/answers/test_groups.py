@@ -56,17 +56,12 @@ THREE = replace(
         (SMALL, "fraction(a > 0 | a < 3) by c"), (SMALL, "mean(a | a > -1 or a = -2) by u"),
         (SMALL, "mean(a | u) - mean(a) by u"), (SMALL, "mean(a) - median(a) by p"), (SMALL, "MEAN(a) BY `u`"),
         (THREE, "mean(a) by t, u"), (THREE, "median(a) by c, p"), (THREE, "fraction(b > 1) by u, p"),
-        (THREE, "count(b > 1 or b = 0) by u, p"), (THREE, "mean(a | a > 0) by t, u"), (SMALL, "mean(a - b) by u"),
+        (THREE, "count(b > 1 or b = 0) by u, p"), (THREE, "mean(a | a > 0) by t, u"),
     ],
     ids=lambda x: x if isinstance(x, str) else "",
 )  # fmt: skip
 def test_every_group_is_what_its_own_query_answers(basis, query):
-    try:
-        found = by_groups(query, basis)
-    except InputError as error:
-        assert query == "mean(a - b) by u"  # three columns
-        assert "are 3 columns" in str(error)
-        return
+    found = by_groups(query, basis)
     for labels, group in found.rows:
         assert len(labels) == len(found.columns)
         if isinstance(group, Unanswered):
@@ -156,20 +151,21 @@ def test_bands_are_groups_and_other_numbers_are_not():
         ("mean(a) by", "one or two columns follow 'by', and nothing else, like mean(income) by sex, employed; a cond"),
         ("mean(a) by u,", "at character 14: one or two columns follow 'by'"),
         ("mean(a) by u p", "one or two columns follow 'by'"),
-        ("mean(a) by u = true", "a condition belongs inside of the brackets, like mean(income | age > 65) by sex."),
+        ("mean(a) by u = true", "a condition belongs inside the brackets, like mean(income | age > 65) by sex."),
         ("mean(a) by u, t, p", "at character 18: groups have at most 2 columns; put others into a condition."),
         ("mean(a) by u, `u`", "at character 15: 'u' is named twice; name each column once."),
         ("mean(a) by uu", "at character 12: no column is called 'uu'; did you mean"),
         ("mean(a by u)", "'by' comes after the closing bracket, like mean(income) by sex, employed."),
         ("mean(a) group by u", "write groups as 'by' and their columns, like mean(income) by sex, employed."),
         ("mean(a) per u", "write groups as 'by' and their columns"),
-        ("mean(a) where u", "a condition belongs inside of the brackets, like mean(income | age > 65)."),
-        ("mean(a) | u", "a condition belongs inside of the brackets"),
+        ("mean(a) where u", "a condition belongs inside the brackets, like mean(income | age > 65)."),
+        ("mean(a) | u", "a condition belongs inside the brackets"),
         ("table(a) by u", "table has cells instead of groups; name all columns in it, like table(region, sex)."),
-        ("cdf(a, 1) by u", "cdf does not support groups; mean, variance, sd, covariance, correlation, fraction, quantile, "
-         "median, count do, like mean(income) by sex, employed; ask for fraction(age <= 42) by sex."),
+        ("cdf(a, 1) by u", "cdf does not support groups; mean, variance, sd, covariance, correlation, fraction, "
+         "quantile, median, count do, like mean(income) by sex, employed; ask for fraction(age <= 42) by sex."),
         ("sum(a) by u", "sum does not support groups"),
         ("mean(c) by u", "'c' has labels; ask for fraction(c = …)."),
+        ("mean(a - b) by u", "'a', 'b', 'u' are 3 columns"),
         ("mean(a) by t, u", "are 3 columns, and this release certifies statistics of at most 2"),
         ("mean(a) by u - mean(b) by u", "one or two columns follow 'by'"),
     ],

@@ -35,7 +35,7 @@ def complaint(query: str) -> str:
     [
         ("mean(hours-per-week)", "'hours-per-week' is read as a difference", "mean(`hours-per-week`)"),
         ("mean( Hours - Per - Week )", "'hours-per-week' is read as a difference", "mean( `hours-per-week` )"),
-        ("median(hours-per-week | hours > 3)", "is read as a difference", "median(`hours-per-week` | hours > 3)"),
+        ("median(hours-per-week | hours >= 0)", "is read as a difference", "median(`hours-per-week` | hours >= 0)"),
         ("mean(a+b)", "'a+b' is read as a sum", "mean(`a+b`)"),
         ("fraction(income>50K)", "'income>50K' is read as a comparison", "fraction(`income>50K`)"),
         ("fraction(income > 50K = true)", "is read as a comparison", "fraction(`income>50K` = true)"),

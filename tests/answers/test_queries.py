@@ -55,8 +55,8 @@ PAIR = World("a", "b")
         ("mean(a > 3)", "expected a value, found a condition"),
         ("mean(a - a)", "a constant needs no answer; name a column."),
         ("mean(a*b)", "columns cannot be multiplied with each other"),
-        ("sum(a + b)", "a sum over several columns needs columns without missing values; ask for the sum of each column, "
-         "or for the mean, which is over rows with values in all of them."),
+        ("sum(a + b)", "a sum over several columns needs columns without missing values; ask for the sum of each "
+         "column, or for the mean, which is over rows with values in all of them."),
         ("mean(-d)", "the negative of a date, or a sum with one, has no mean; date - date does."),
         ("fraction(a)", "this is a value, not a condition; compare it with something, like x >= 0."),
         ("fraction(a > 1 | )", "a condition must follow, like mean(income | age > 65)."),

@@ -194,7 +194,7 @@ def test_errors_name_flags_and_stay_on_one_line(folder, run):
 def test_only_tables_and_a_bad_query_are_shown_without_a_sentence_about_statistics(folder, run):
     done = run("answer", "release", "table(region)", "mean(zz)")
     assert done.code == 1
-    assert done.out.splitlines()[1].startswith("  mean(zz)  error: at character 6: no column is called 'zz'")
+    assert done.out.splitlines()[0].startswith("  mean(zz)  error: at character 6: no column is called 'zz'")
     assert "table(region): with confidence 95 %" in done.out
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import difflib
 import re
 from collections.abc import Mapping
+from itertools import pairwise
 
 from certsynth.answers import queries
 from certsynth.answers.queries import GROUPS_EXAMPLE, UnknownColumn, written_name
@@ -97,7 +98,7 @@ def _pattern(name: str) -> str:
     if not parts:
         return re.escape(name)
     pattern = re.escape(parts[0])
-    for before, part in zip(parts, parts[1:], strict=False):
+    for before, part in pairwise(parts):
         words = re.match(r"\w", before) and re.match(r"\w", part)
         pattern += (r"\s+" if words else r"\s*") + re.escape(part)
     start = r"(?<!\w)" if re.match(r"\w", parts[0]) else ""

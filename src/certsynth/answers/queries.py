@@ -29,9 +29,9 @@ _OPERATORS = "-+*/" + _DASHES
 _BY = re.compile(r"[ \t\r\n]*(by)(?!\w)", re.IGNORECASE)
 _GROUPING_COLUMN = re.compile(r"[ \t\r\n]*(?:([^\W\d]\w*)|`((?:[^`]|``)*)`)[ \t\r\n]*(,|$)")
 _ALIASES = {
-    "avg": "mean", "average": "mean", "std": "sd", "stdev": "sd", "stddev": "sd", "var": "variance", "cov": "covariance",
-    "corr": "correlation", "percentile": "quantile", "share": "fraction", "proportion": "fraction",
-    "crosstab": "table", "hist": "histogram",
+    "avg": "mean", "average": "mean", "std": "sd", "stdev": "sd", "stddev": "sd", "var": "variance",
+    "cov": "covariance", "corr": "correlation", "percentile": "quantile", "share": "fraction",
+    "proportion": "fraction", "crosstab": "table", "hist": "histogram",
 }  # fmt: skip
 """Names of statistics in other languages that are too different from ours to be found by their spelling."""
 
@@ -162,7 +162,7 @@ def _grouping_columns(text: str, start: int) -> tuple[expression.Name, ...]:
         if name is None:
             raise BadExpression(
                 start,
-                f"one or two columns follow 'by', and nothing else, like {GROUPS_EXAMPLE}; a condition belongs inside of "
+                f"one or two columns follow 'by', and nothing else, like {GROUPS_EXAMPLE}; a condition belongs inside "
                 "the brackets, like mean(income | age > 65) by sex.",
             )
         at = name.start(1) if name[1] is not None else name.start(2) - 1
@@ -218,8 +218,11 @@ def _after_a_statistic(rest: str) -> str:
     if word and word[0].lower() in ("group", "grouped", "per"):
         return f"write groups as 'by' and their columns, like {GROUPS_EXAMPLE}."
     if sign == "|" or (word and word[0].lower() in ("where", "if", "when", "for")):
-        return "a condition belongs inside of the brackets, like mean(income | age > 65)."
-    return f"a query ends with its closing bracket, or with groups, like {GROUPS_EXAMPLE}; write several queries as several texts."
+        return "a condition belongs inside the brackets, like mean(income | age > 65)."
+    return (
+        f"a query ends with its closing bracket, or with groups, like {GROUPS_EXAMPLE}; write several queries as "
+        "several texts."
+    )
 
 
 def _refuse_cells(query: Query, at: int) -> None:

@@ -23,9 +23,9 @@ class TableAnswer:
     """`rows` holds the labels of each cell or group, one for each of `columns` and None for the missing value, and its
     answer. All intervals hold simultaneously, with the `confidence` of the certificate.
 
-    The cells of `table(…)` and `histogram(…)` hold all rows, or all rows of the group, and their answers are shares. The
-    answers of `mean(…) by …` are those of `mean(… | …)` for each group; one without synthetic rows is `Unanswered`, and
-    its `error` says so.
+    The cells of `table(…)` and `histogram(…)` hold all rows, or all rows of the group, and their answers are shares.
+    The answers of `mean(…) by …` are those of `mean(… | …)` for each group; that of a group without synthetic rows is
+    `Unanswered`, and its `error` says so.
 
     The query of a row's answer asks for that row only. Intervals that are `alone` are valid for this table only, not
     together with other answers. `figure` is the heading of the estimates.

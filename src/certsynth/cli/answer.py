@@ -31,8 +31,8 @@ def command(folder: Path, queries: tuple[str, ...], alone: bool, as_json: bool) 
     "mean(income | sex = 'f') - mean(income | sex = 'm')"; and tables of shares: "table(region, employed)",
     "histogram(age)", "histogram(age, 10)". "mean(income) by region, employed" answers a statistic for each group.
 
-    A query that cannot be answered has its error in place of the answer, and the others are answered. The exit code is 0
-    if all queries are answered, 1 if some are, and 2 if none is.
+    A query that cannot be answered has its error in place of the answer, and the others are answered. The exit code is
+    0 if all queries are answered, 1 if some are, and 2 if none is.
 
     No private row is needed. The contents of the folder are trusted; `certsynth verify` checks them.
     """
@@ -91,7 +91,7 @@ def _statistic_lines(statistics: Sequence[Answer | Unanswered]) -> list[str]:
         if each.error:
             table[i] = f"  {query}  error: {each.error}"
     if not answers:
-        return table
+        return table[1:]
     silent = [
         f"The certificate says nothing about {each.query}: {each.says_nothing}."
         for each in answers
