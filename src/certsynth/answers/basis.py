@@ -15,6 +15,7 @@ from certsynth.answers.kernels import GRID_STEPS, MAX_EXACT_ROWS, merge_rows
 from certsynth.answers.lattices import Lattice, Points, has_monotone_codes
 from certsynth.answers.nearness import Boxes, Nearness
 from certsynth.answers.noisy_cells import NoisyCells
+from certsynth.answers.remembered import Truths
 from certsynth.base.arrays import Floats
 from certsynth.domain import Category, Column, Ordered, Schema
 from certsynth.domain.condition import Condition, figures
@@ -123,6 +124,11 @@ class Basis:
     @cached_property
     def nearness(self) -> Nearness:
         return Nearness(self.columns, self.rows)
+
+    @cached_property
+    def truths(self) -> Truths:
+        """The truth of conditions for all rows."""
+        return Truths(self.rows)
 
     @cached_property
     def _distinct(self) -> dict[tuple[str, ...], Distinct]:
