@@ -64,6 +64,7 @@ def test_a_column_that_needs_backquotes_is_written_out(query, problem, fixed):
         ("mean(hurs)", "no column is called 'hurs'; did you mean 'hours'?"),
         ("fraction(`marital status` = single)", "no column is called 'single', which is a label of 'marital status'; "
          "write labels in quotes, like 'single'."),
+        ("fraction(`marital status` = 'singel')", "which has 'single', 'Never-married'. Did you mean 'single'?"),
         ("avg(hours)", "'avg' is not a statistic; did you mean 'mean'?"),
         ("std(hours)", "'std' is not a statistic; did you mean 'sd'?"),
         ("medain(hours)", "'medain' is not a statistic; did you mean 'median'?"),
