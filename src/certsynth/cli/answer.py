@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 import click
 
 from certsynth.cli import failure, options, words
+from certsynth.cli.progress import READING, bars
 from certsynth.errors import InputError
 
 if TYPE_CHECKING:
@@ -22,7 +23,7 @@ MAX_SHOWN_CHARACTERS = 120
 @click.argument("folder", type=options.FILE, metavar="DIR")
 @click.argument("queries", nargs=-1, required=True, metavar="QUERY…")
 @options.of(options.AnswerOptions)
-def command(folder: Path, queries: tuple[str, ...], alone: bool, as_json: bool) -> None:
+def command(folder: Path, queries: tuple[str, ...], alone: bool, quiet: bool, as_json: bool) -> None:
     """Answer each QUERY from the release folder DIR: an estimate, and where the true value lies.
 
     Queries are texts in quotes: "mean(age)", "mean(income | age > 65)", "fraction(age > 65 and region = 'hills')",
@@ -39,8 +40,13 @@ def command(folder: Path, queries: tuple[str, ...], alone: bool, as_json: bool) 
     from certsynth import Release
     from certsynth.answers import Unanswered
 
-    made = Release.load(folder)
-    answers = [_in_flags(each) for each in made.answer(queries, alone=alone, errors="return")]
+    answers: list[Answer | TableAnswer | Unanswered] = []
+    with bars(quiet=quiet) as progress:
+        progress(READING, 0, None)
+        made = Release.load(folder)
+        for query in queries:
+            progress("answering", len(answers), len(queries))
+            answers.append(_in_flags(made.answer(query, alone=alone, errors="return")))
     unanswered = [each for each in answers if isinstance(each, Unanswered)]
     if len(answers) == len(unanswered) == 1:
         raise InputError(str(unanswered[0]))
