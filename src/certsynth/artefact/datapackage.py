@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import datetime
 from typing import Any
 
 from certsynth.domain import Category, Column, Ordered, Schema
+from certsynth.domain.date_format import write_moment
 from certsynth.domain.schema import describe
 from certsynth.record.record import MethodRecord, PrivacyRecord, Record
 from certsynth.report.numerals import upward
@@ -76,11 +78,24 @@ def _field(column: Column) -> dict[str, Any]:
         constraints["enum"] = list(column.values)
     elif isinstance(column, Ordered):
         low, high = entries["low"], entries["high"]
-        constraints |= {"minimum": _plain(low), "maximum": _plain(high)}
+        constraints |= {"minimum": _plain(low, column), "maximum": _plain(high, column)}
+    reading = column.reading
     if entries["kind"] == "boolean":
-        field |= {"trueValues": ["true"], "falseValues": ["false"]}
+        no, yes = reading.values or ("false", "true")
+        field |= {"trueValues": [yes], "falseValues": [no]}
+    if entries["kind"] == "number" and reading.decimal != ".":
+        field["decimalChar"] = reading.decimal
+    if reading.format:
+        field["format"] = reading.format
+    if reading.missing_as:
+        field["missingValues"] = [reading.missing_as]
     return field | {"constraints": constraints}
 
 
-def _plain(value: Any) -> Any:
-    return value if isinstance(value, (int, float)) else value.isoformat()
+def _plain(value: Any, column: Column) -> Any:
+    """A bound as JSON; a date as the CSV file writes it."""
+    if isinstance(value, (int, float)):
+        return value
+    if not column.reading.format:
+        return value.isoformat()
+    return write_moment(datetime.datetime.combine(value, datetime.time()), column.reading.format)

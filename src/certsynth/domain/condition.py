@@ -41,11 +41,11 @@ _COMPARE = {
 def figures(column: Column, written: cleaning.Raw) -> Floats:
     """The figures of values as they are written."""
     if isinstance(column, Category):
-        clean = column.clean(written)
+        clean = column.encode(written)
         return np.where(clean == len(column.labels), np.nan, clean)
     assert isinstance(column, Ordered)
     if column.kind == "ordinal":
-        return column.clean(written)
+        return column.encode(written)
     return cleaning.as_days(written) if column.kind == "date" else cleaning.as_numbers(written)
 
 

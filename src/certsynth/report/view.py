@@ -78,6 +78,9 @@ def view(record: Record, schema: Schema, table: Mapping[str, Any], *, rows: Sequ
         "derived": words.derived(
             [(numerals.text(name), list(map(numerals.text, sources))) for name, sources in schema.sources.items()]
         ),
+        "readings": words.readings(
+            [(numerals.text(each.column), each.options) for each in record.table.readings or ()]
+        ),
         "verify": {
             "commands": words.commands(),
             "can": verifiable.can_verify(record.privacy.unit),
@@ -105,7 +108,7 @@ def answer_basis(
     if record.certificate.statistics is None or not len(table[schema.names[0]]):
         return None
     if rows is None:
-        rows = [column.clean(np.ma.asarray(table[column.name])) for column in schema]
+        rows = [column.encode(np.ma.asarray(table[column.name])) for column in schema]
     return Basis(schema, table, dict(zip(schema.names, rows, strict=True)), record.certificate)
 
 
