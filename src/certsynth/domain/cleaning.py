@@ -1,4 +1,4 @@
-"""Cleaning: raw values to numbers, days and labels, by total functions that never raise.
+"""Cleaning: raw values to numbers, dates, times and labels, by total functions that never raise.
 
 Every engine that reads rows passes its columns to these functions, so that the rules are the same everywhere: a typed
 value reads as its text in a CSV file would. A value that does not fit the column is *absent* (`NaN`, `None`), as a
@@ -21,7 +21,7 @@ from numba import njit
 from numpy.typing import NDArray
 
 from certsynth.base.arrays import Floats
-from certsynth.base.days import to_days
+from certsynth.base.clock import DAYS, Clock
 
 Raw = NDArray[Any]
 """One column of raw values: any dtype, masked or not."""
@@ -29,6 +29,7 @@ Raw = NDArray[Any]
 _TRUE = frozenset({"true", "t", "yes", "y", "1"})
 _FALSE = frozenset({"false", "f", "no", "n", "0"})
 _TRUTH = {"true": 1.0, "false": 0.0}
+_WHOLE_DAYS = ("Y", "M", "W", "D")
 
 
 def as_numbers(raw: Raw) -> Floats:
@@ -57,11 +58,27 @@ def as_days(raw: Raw) -> Floats:
     >>> as_days(np.array(["1970-01-02", "1970-01-03 10:00", 19700105, "soon", None], dtype=object)).tolist()
     [1.0, 2.0, 4.0, nan, nan]
     """
+    return as_moments(raw, DAYS)
+
+
+def as_moments(raw: Raw, clock: Clock) -> Floats:
+    """Each value as ticks of a clock since 1970-01-01; NaN if absent. The rest of a tick is dropped.
+
+    Time is wall-clock time: of a value with a time zone or an offset from UTC, that is the time it shows.
+
+    >>> from certsynth.base.clock import SECONDS
+    >>> written = ["1970-01-01T00:01:40.7Z", "1970-01-02", 19700102, "1970-01-02 soon", None]
+    >>> as_moments(np.array(written, dtype=object), SECONDS).tolist()
+    [100.0, 86400.0, 86400.0, nan, nan]
+    """
     if raw.dtype.kind == "M":
         plain = np.ma.filled(raw, np.datetime64("NaT"))
-        days = plain.astype("datetime64[D]").astype(float)
-        return np.where(np.isnat(plain), np.nan, days)
-    return np.fromiter((_day(value) for value in _objects(raw)), float, len(raw))
+        if np.datetime_data(plain.dtype)[0] in _WHOLE_DAYS:  # the seconds of distant days do not fit into an integer
+            ticks = plain.astype(DAYS.dtype).astype(float) * (DAYS.seconds // clock.seconds)
+        else:
+            ticks = plain.astype(clock.dtype).astype(float)
+        return np.where(np.isnat(plain), np.nan, ticks)
+    return np.fromiter((_tick(value, clock) for value in _objects(raw)), float, len(raw))
 
 
 def as_labels(raw: Raw) -> list[str | None]:
@@ -130,7 +147,7 @@ def _objects(raw: Raw) -> list[Any]:
     """The values as Python objects; None if masked, not a time, or outside the years that Python supports."""
     if raw.dtype.kind == "M":
         days = as_days(raw)
-        known = (days >= to_days(datetime.date.min)) & (days <= to_days(datetime.date.max))
+        known = (days >= DAYS.number(datetime.date.min)) & (days <= DAYS.number(datetime.date.max))
         raw = np.where(known, np.ma.getdata(raw), np.datetime64("NaT")).astype("datetime64[us]")
     return raw.tolist()
 
@@ -154,14 +171,14 @@ def _number(value: Any) -> float:
         return _TRUTH.get(str(value).strip().lower(), math.nan) if isinstance(value, str) else math.nan
 
 
-def _day(value: Any) -> float:
+def _tick(value: Any, clock: Clock) -> float:
     if isinstance(value, np.datetime64):
-        return float(as_days(np.array([value]))[0])
+        return float(as_moments(np.array([value]), clock)[0])
     try:
-        if not isinstance(value, datetime.date):  # a datetime is a date, too
-            value = datetime.date.fromisoformat((_label(value) or "").strip()[:10])
-        return float(to_days(value))
-    except Exception:  # not a date; or pandas' NaT, which is a datetime without a day
+        if isinstance(value, datetime.date):  # a datetime is a date, too
+            return float(clock.number(value))
+        return float(clock.read_cell(_label(value) or ""))
+    except Exception:  # neither a date nor a time; or pandas' NaT, which is a datetime without a day
         return math.nan
 
 

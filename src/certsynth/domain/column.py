@@ -14,12 +14,13 @@ from typing import Any, Literal
 import numpy as np
 
 from certsynth.base.arrays import Floats, Ints
+from certsynth.base.clock import CLOCKS, Clock
 from certsynth.domain import cleaning
 from certsynth.domain.cells import UNIT_WEIGHT, Cells, Groups
 from certsynth.domain.covering import cover
 from certsynth.domain.label_metric import LabelMetric, cached_matrix_metric, cached_tree_metric
 
-OrderedKind = Literal["integer", "number", "date", "ordinal"]
+OrderedKind = Literal["integer", "number", "date", "datetime", "ordinal"]
 CategoryKind = Literal["category", "boolean", "tree", "metric"]
 
 PATH_SEPARATOR = "/"
@@ -137,13 +138,14 @@ class Column(ABC):
 
 @dataclass(frozen=True, slots=True)
 class Ordered(Column):
-    """A column on a line: integers, dates and ordinals by their offset from `low`, numbers by their place in [0, 1].
+    """A column on a line: integers, dates, datetimes and ordinals by their offset from `low` (in days, in seconds),
+    numbers by their place in [0, 1].
 
     A cleaned value is that offset as a float (exact: offsets stay below 2^53), or NaN if missing. The distance of two
     values is the difference of their offsets, divided by `reach` and multiplied by `weight`.
 
-    With a `step`, in integers and numbers, only low, low + step, … exist. Any other value is cleaned to the nearest of
-    these; offsets and distances are the same as without a step.
+    With a `step`, in integers, numbers and datetimes, only low, low + step, … exist. Any other value is cleaned to the
+    nearest of these; offsets and distances are the same as without a step.
 
     `special` values are measured and written by themselves, and groups of values do not extend across the first value
     of a band. Both are cleaned values in ascending order; they change no distance.
@@ -163,6 +165,11 @@ class Ordered(Column):
         return self.kind != "number"
 
     @property
+    def clock(self) -> Clock | None:
+        """What numbers the values of dates and datetimes; None for other kinds."""
+        return CLOCKS.get(self.kind)
+
+    @property
     def last_index(self) -> int | None:
         """The index of the largest value, where values can be numbered from 0; None for an interval of numbers."""
         if self.step is None:
@@ -175,9 +182,25 @@ class Ordered(Column):
         return int(self.high) - int(self.low) if self.whole else 1
 
     def clean(self, raw: cleaning.Raw) -> Floats:
-        if self.kind != "ordinal" and raw.dtype.kind in "biufM" and len(raw) >= MIN_COMPILED_ROWS:
-            return self._clean_many(raw)
-        offset = self._offset(raw)
+        if self.kind == "ordinal":
+            found = cleaning.each_once(raw, self._ranks)
+            return self.clean_figures(self._ranks(raw) if found is None else found)
+        figures = self.figures(raw)
+        if raw.dtype.kind in "biufM" and len(raw) >= MIN_COMPILED_ROWS:
+            return self._clean_many(figures)
+        return self.clean_figures(figures)
+
+    def figures(self, raw: cleaning.Raw) -> Floats:
+        """Raw values as numbers, days or seconds since 1970-01-01; NaN if absent. Not for ordinals."""
+        if self.clock is not None:
+            return cleaning.as_moments(raw, self.clock)
+        with np.errstate(over="ignore"):
+            return cleaning.as_numbers(raw)
+
+    def clean_figures(self, figures: Floats) -> Floats:
+        """The cleaned values of numbers, days, seconds or ranks; NaN is absent."""
+        with np.errstate(over="ignore"):
+            offset = (figures - self.low) / self.unit
         absent = np.isnan(offset)
         last = self.last_index
         if last is not None:
@@ -188,9 +211,8 @@ class Ordered(Column):
         offset[absent] = np.nan if self.missing else 0.0
         return offset
 
-    def _clean_many(self, raw: cleaning.Raw) -> Floats:
-        """`clean` in one compiled pass: eight passes over the arrays would take longer than DuckDB's scan."""
-        numbers = cleaning.as_days(raw) if self.kind == "date" else cleaning.as_numbers(raw)
+    def _clean_many(self, numbers: Floats) -> Floats:
+        """`clean_figures` in one compiled pass: eight passes over the arrays would take longer than DuckDB's scan."""
         absent = np.nan if self.missing else 0.0
         last = self.last_index
         end = 1.0 if last is None else float(last)
@@ -223,7 +245,7 @@ class Ordered(Column):
         return np.floor(clean * per / times + 0.5).astype(np.int64)
 
     def figures_at(self, index: Ints) -> Floats:
-        """The integers, numbers or days with these indices: the nearest float of each exact decimal."""
+        """The numbers, days or seconds with these indices: the nearest float of each exact decimal."""
         if self.step is None:
             return np.asarray(index + float(self.low))
         low = exact_decimal(self.low)
@@ -255,23 +277,14 @@ class Ordered(Column):
         return np.array(first, np.int64), np.array([*(index - 1 for index in first[1:]), last], np.int64)
 
     def nearest(self, figures: Floats) -> Floats:
-        """The value of the column nearest to each integer or number; NaN stays."""
+        """The value of the column nearest to each number, day or second; NaN stays."""
         absent = np.isnan(figures)
-        values = self.figures_at(self.index(np.nan_to_num(self.clean(np.where(absent, self.low, figures)))))
+        values = self.figures_at(self.index(np.nan_to_num(self.clean_figures(np.where(absent, self.low, figures)))))
         return np.where(absent, np.nan, values)
 
     @property
     def distinguished_texts(self) -> tuple[str, ...] | None:
         return self.values if self.kind == "ordinal" else None
-
-    def _offset(self, raw: cleaning.Raw) -> Floats:
-        if self.kind == "ordinal":
-            found = cleaning.each_once(raw, self._ranks)
-            return self._ranks(raw) if found is None else found
-        if self.kind == "date":
-            return cleaning.as_days(raw) - self.low
-        with np.errstate(over="ignore"):
-            return (cleaning.as_numbers(raw) - self.low) / self.unit
 
     def _ranks(self, raw: cleaning.Raw) -> Floats:
         rank: dict[str | None, float] = {label: float(i) for i, label in enumerate(self.values)}
@@ -378,9 +391,7 @@ class Ordered(Column):
             values = np.array(self.values, dtype=object)[offset.astype(np.int64)]
         else:
             values = offset.astype(np.int64) + int(self.low)
-            if self.kind == "date":
-                values = values.astype("datetime64[D]")
-        return np.ma.masked_array(values, mask=absent)
+        return np.ma.masked_array(values if self.clock is None else values.astype(self.clock.dtype), mask=absent)
 
     def _place(self, clean: Floats, resolution: int) -> Ints:
         """Index of the cell on the line: ⌊position · resolution⌋, the last cell closed."""

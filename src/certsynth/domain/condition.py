@@ -1,8 +1,8 @@
 """Conditions on rows: each is true, false or unknown for a row, and is evaluated on whole columns.
 
-Rows are columns of *figures*, the floats by which values are compared: a number itself, the days of a date since
-1970-01-01, the rank of an ordinal, the index of any other label; NaN is missing. Figures come from values as they are
-written, so that conditions are checked on what a reader sees.
+Rows are columns of *figures*, the floats by which values are compared: a number itself, the days of a date or the
+seconds of a datetime since 1970-01-01, the rank of an ordinal, the index of any other label; NaN is missing. Figures
+come from values as they are written, so that conditions are checked on what a reader sees.
 """
 
 from __future__ import annotations
@@ -44,9 +44,7 @@ def figures(column: Column, written: cleaning.Raw) -> Floats:
         clean = column.clean(written)
         return np.where(clean == len(column.labels), np.nan, clean)
     assert isinstance(column, Ordered)
-    if column.kind == "ordinal":
-        return column.clean(written)
-    return cleaning.as_days(written) if column.kind == "date" else cleaning.as_numbers(written)
+    return column.clean(written) if column.kind == "ordinal" else column.figures(written)
 
 
 def written(column: Column, figures: Floats) -> np.ma.MaskedArray[Any, Any]:
