@@ -12,6 +12,7 @@ import duckdb
 import numpy as np
 
 from certsynth.algorithm.options import MAX_ROWS
+from certsynth.base.clock import CLOCKS
 from certsynth.base.paths import escape_glob
 from certsynth.domain import Category, Column, Ordered, Schema
 from certsynth.domain.cleaning import Raw
@@ -42,20 +43,23 @@ def cleaned_table(schema: Schema, table: Table) -> list[np.ndarray]:
 
 
 def as_table(schema: Schema, raw: Sequence[Raw]) -> Table:
-    """Convert columns of a Parquet file back to the table that `write_table` was given: dates are days again."""
-    columns = [x.astype("datetime64[D]") if x.dtype.kind == "M" else x for x in raw]
+    """Convert columns of a Parquet file back to the table that `write_table` was given: dates are days again, and times
+    seconds."""
+    clocks = [column.clock if isinstance(column, Ordered) else None for column in schema]
+    columns = [x if clock is None else x.astype(clock.dtype) for x, clock in zip(raw, clocks, strict=True)]
     masked = [np.ma.masked_array(x, mask=np.ma.getmaskarray(x)) for x in columns]
     return dict(zip(schema.names, masked, strict=True))
 
 
 def write_table(table: Table, *, parquet: Path, csv: Path) -> None:
-    """Write the same rows to both files. Missing values are null, dates are dates."""
+    """Write the same rows to both files. Missing values are null, dates are dates, and times timestamps."""
     columns: dict[str, np.ndarray] = {}
     selected = []
     for i, (name, column) in enumerate(table.items()):
         values, kind = column.data, ""
-        if values.dtype.kind == "M":
-            values, kind = values.astype("datetime64[us]"), "::DATE"
+        clock = next((clock for clock in CLOCKS.values() if values.dtype == clock.dtype), None)
+        if clock is not None:
+            values, kind = values.astype("datetime64[us]"), f"::{clock.sql_type}"
         columns[f"v{i}"], columns[f"m{i}"] = values, np.ma.getmaskarray(column)
         selected.append(f"CASE WHEN m{i} THEN NULL ELSE v{i}{kind} END AS {_quoted(name)}")
     query = f"COPY (SELECT {', '.join(selected)} FROM columns) TO "
@@ -116,7 +120,7 @@ def written_as(column: Column, texts: Raw, values: np.ma.MaskedArray[Any, Any]) 
     if isinstance(column, Category) and column.kind == "boolean":
         meant = np.where(meant, "true", "false")
     elif isinstance(column, Ordered) and column.kind != "ordinal":
-        meant = meant.astype(str)
+        meant = np.char.replace(meant.astype(str), "T", " ")
     return bool((said.astype(object) == meant.astype(object)).all())
 
 
@@ -125,7 +129,9 @@ def _kind(column: Column) -> str:
     if isinstance(column, Category):
         return "BOOLEAN" if column.kind == "boolean" else "VARCHAR"
     assert isinstance(column, Ordered)
-    return {"integer": "BIGINT", "number": "DOUBLE", "date": "DATE", "ordinal": "VARCHAR"}[column.kind]
+    if column.clock is not None:
+        return column.clock.sql_type
+    return {"integer": "BIGINT", "number": "DOUBLE", "ordinal": "VARCHAR"}[column.kind]
 
 
 def _connection() -> duckdb.DuckDBPyConnection:
