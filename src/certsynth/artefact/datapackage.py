@@ -71,8 +71,6 @@ def _field(column: Column) -> dict[str, Any]:
     entries = describe(column)
     kind = entries["kind"]
     field: dict[str, Any] = {"name": column.name, "type": kind if kind in _TYPES else "string"}
-    if kind == "datetime":
-        field["format"] = _TIME_FORMAT
     constraints: dict[str, Any] = {"required": not column.missing}
     if isinstance(column, Category) and column.kind != "boolean":
         constraints["enum"] = list(column.labels)
@@ -81,8 +79,16 @@ def _field(column: Column) -> dict[str, Any]:
     elif isinstance(column, Ordered):
         low, high = entries["low"], entries["high"]
         constraints |= {"minimum": _plain(low), "maximum": _plain(high)}
+    reading = column.reading
     if kind == "boolean":
-        field |= {"trueValues": ["true"], "falseValues": ["false"]}
+        no, yes = reading.values or ("false", "true")
+        field |= {"trueValues": [yes], "falseValues": [no]}
+    if kind == "number" and reading.decimal != ".":
+        field["decimalChar"] = reading.decimal
+    if reading.format or kind == "datetime":
+        field["format"] = reading.format or _TIME_FORMAT
+    if reading.missing_as:
+        field["missingValues"] = [reading.missing_as]
     return field | {"constraints": constraints}
 
 

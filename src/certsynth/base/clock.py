@@ -44,6 +44,11 @@ class Clock:
             seconds += 3600 * moment.hour + 60 * moment.minute + moment.second
         return seconds // self.seconds
 
+    @property
+    def ends(self) -> tuple[int, int]:
+        """The first and the last tick of the calendar, which has the years 1 to 9999."""
+        return self.number(datetime.datetime.min), self.number(datetime.datetime.max)
+
     def moment(self, number: int) -> datetime.date:
         """The date or datetime of a tick.
 

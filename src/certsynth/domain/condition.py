@@ -41,10 +41,10 @@ _COMPARE = {
 def figures(column: Column, written: cleaning.Raw) -> Floats:
     """The figures of values as they are written."""
     if isinstance(column, Category):
-        clean = column.clean(written)
+        clean = column.encode(written)
         return np.where(clean == len(column.labels), np.nan, clean)
     assert isinstance(column, Ordered)
-    return column.clean(written) if column.kind == "ordinal" else column.figures(written)
+    return column.encode(written) if column.kind == "ordinal" else column.plain.figures(written)
 
 
 def written(column: Column, figures: Floats) -> np.ma.MaskedArray[Any, Any]:

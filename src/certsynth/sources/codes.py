@@ -11,7 +11,6 @@ docs/explanation/counting.md proves that an expression yields the integer that `
 
 from __future__ import annotations
 
-import datetime
 import math
 from collections.abc import Callable, Sequence
 from functools import reduce
@@ -24,6 +23,7 @@ from certsynth.base.arrays import Floats, Ints
 from certsynth.base.clock import DAYS, SECONDS, Clock
 from certsynth.domain import Cells, Column, Ordered
 from certsynth.domain.cells import Groups
+from certsynth.domain.cleaning import figures_of_codes
 from certsynth.domain.column import Category
 from certsynth.queries.coding import MOVE_UNITS, move_units
 from certsynth.queries.thresholds import least_floats
@@ -54,7 +54,7 @@ def reading(column: Column, dtype: nw.dtypes.DType) -> Reading | None:
     if dtype == nw.Boolean:
         return "truths"
     if isinstance(column, Category) or (isinstance(column, Ordered) and column.kind == "ordinal"):
-        if dtype == nw.String:  # booleans accept any blanks and capitals
+        if dtype == nw.String:  # booleans accept any blanks and capitals, and so may readings
             return "labels" if column.distinguished_texts is not None else None
         return "labels" if dtype in _WHOLE or dtype in _FLOATS else None
     if isinstance(column, Ordered) and column.clock is not None:
@@ -143,14 +143,42 @@ def _expression(
         return _label_codes(x, dtype, column, of, absent)
     if way == "moments":
         assert isinstance(column, Ordered)
-        found = _moment_codes(x, DAYS if dtype == nw.Date else SECONDS, column, code, rising)
-        return None if found is None else _unless(x.is_null(), absent, found)
+        clock = DAYS if dtype == nw.Date else SECONDS
+        found = _moment_codes(x, clock, column, code, rising)
+        return None if found is None else _unless(x.is_null() | _is_missing_code(x, clock, column), absent, found)
     if way == "numbers":
         assert isinstance(column, Ordered)
         computed = compute(x, column) if compute is not None else None
         found = computed if computed is not None else _number_codes(x, column, code, rising)
-        return None if found is None else _unless(x.is_null() | x.cast(nw.Float64).is_nan(), absent, found)
+        number = x.cast(nw.Float64)
+        none = x.is_null() | number.is_nan()
+        for figure in figures_of_codes(column.kind, column.reading):
+            none = none | (number == nw.lit(figure))
+        return None if found is None else _unless(none, absent, found)
     return None
+
+
+def _is_missing_code(x: nw.Expr, clock: Clock, column: Ordered) -> nw.Expr:
+    """Whether a moment is a code of missing values, in the ticks of the engine's `clock`. Moments beyond Python's count
+    as its ends."""
+    assert column.clock is not None
+    (first, last), (_, last_tick) = column.clock.ends, clock.ends
+
+    def since(figure: float) -> nw.Expr:
+        tick = _first_tick(figure, column, clock)
+        return x >= nw.lit(clock.moment(tick)) if tick <= last_tick else x > nw.lit(clock.moment(last_tick))
+
+    found = nw.lit(False)
+    for figure in figures_of_codes(column.kind, column.reading):
+        until = ~since(figure + 1) if figure < last else nw.lit(True)
+        found = found | (until if figure == first else since(figure) & until)
+    return found
+
+
+def _first_tick(figure: float, column: Ordered, clock: Clock) -> int:
+    """The first tick of a clock at or after a figure of a column of dates or times."""
+    assert column.clock is not None
+    return -(-math.ceil(figure) * column.clock.seconds // clock.seconds)
 
 
 def _number_codes(x: nw.Expr, column: Ordered, code: Callable[[np.ndarray], Ints], rising: bool) -> nw.Expr | None:
@@ -166,11 +194,10 @@ def _moment_codes(
     steps = _steps(column, code, rising)
     if steps is None:
         return None
-    assert column.clock is not None
-    last = clock.number(datetime.datetime.max)
-    ticks = [-(-math.ceil(start) * column.clock.seconds // clock.seconds) for start in steps[0]]
-    starts = [clock.moment(tick) for tick in ticks if tick <= last]  # no date is as late as the others
-    return _step_function(x, starts, steps[1][: len(starts) + 1])
+    ticks = [_first_tick(start, column, clock) for start in steps[0]]
+    if ticks and ticks[-1] > clock.ends[1]:  # later than any date that can be stated
+        return None
+    return _step_function(x, list(map(clock.moment, ticks)), steps[1])
 
 
 def _steps(column: Ordered, code: Callable[[np.ndarray], Ints], rising: bool) -> tuple[list[float], list[int]] | None:
@@ -198,7 +225,7 @@ def _label_codes(
     x: nw.Expr, dtype: nw.dtypes.DType, column: Column, of: Callable[..., list[int]], absent: int
 ) -> nw.Expr | None:
     """Codes of listed labels, and one for all others. A label is compared as the engine value that reads like it."""
-    texts = {"", *(("0", "1") if column.distinguished_texts is None else column.distinguished_texts)}
+    texts = {"", *column.listed_texts}
     none, number = x.is_null(), x
     values: list[Any]
     other: Any
