@@ -16,6 +16,7 @@ _TIME_FORMAT = "%Y-%m-%d %H:%M:%S"
 def describe_package(schema: Schema, record: Record, *, parquet: str, csv: str) -> dict[str, Any]:
     """Return datapackage.json: the two files, their columns, and a description of the rows."""
     fields = [_field(column) for column in schema]
+    untyped = [{"name": column.name, "type": "any"} for column in schema]
     return {
         "profile": "data-package",
         "name": "synthetic-table",
@@ -36,7 +37,10 @@ def describe_package(schema: Schema, record: Record, *, parquet: str, csv: str) 
                 "path": parquet,
                 "format": "parquet",
                 "mediatype": "application/vnd.apache.parquet",
-            },  # no fields: Parquet has its own types, and tools that read its nulls as NaN would report errors
+                # No types: Parquet has its own, and tools that read its nulls as NaN would report errors. Names are given
+                # where there are times, since tools fail to infer the type of times with nulls.
+                **({"schema": {"fields": untyped}} if any(field["type"] == "datetime" for field in fields) else {}),
+            },
         ],
     }
 
