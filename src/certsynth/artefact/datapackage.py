@@ -37,8 +37,8 @@ def describe_package(schema: Schema, record: Record, *, parquet: str, csv: str) 
                 "path": parquet,
                 "format": "parquet",
                 "mediatype": "application/vnd.apache.parquet",
-                # No types: Parquet has its own, and tools that read its nulls as NaN would report errors. Names are given
-                # where there are times, since tools fail to infer the type of times with nulls.
+                # No types: Parquet has its own, and tools that read its nulls as NaN would report errors. Columns are
+                # named where there are times, since tools fail to infer the type of times with nulls.
                 **({"schema": {"fields": untyped}} if any(field["type"] == "datetime" for field in fields) else {}),
             },
         ],
