@@ -115,20 +115,18 @@ def test_a_release_read_back_is_the_one_that_was_written(folder):
 
 
 def test_what_is_certified_is_what_comes_back_from_the_file_to_the_last_bit(tmp_path):
-    """Bounds with which a written number, read back, is another in its last bit, and may be in another cell."""
+    """Bounds with which offset × length + low, read back, may be another in its last bit, and in another cell."""
     odd = Schema(
         tuple(Ordered(name=n, kind="number", low=a, high=b) for n, a, b in (("x", 4.12, 46.0), ("y", 0.1, 0.7)))
     )
     frame = pl.DataFrame({"x": np.linspace(4.12, 46, 257).repeat(2), "y": np.linspace(0.1, 0.7, 257).repeat(2)})
-    moved = 0  # of 257 points on each line 6 and 13 do, and with hardly any noise all are emitted
     made = release(frame, odd, epsilon=100, resolution=4, out=tmp_path / "out")
     again = Release.load(tmp_path / "out")
     assert all(c["ok"] for c in again.verify())
     for column, mine, theirs in zip(odd, made.rows, again.rows, strict=True):
         assert np.array_equal(mine, theirs)
         assert again.table[column.name].tolist() == made.table[column.name].tolist()
-        moved += (column.clean(column.decode(mine)) != mine).sum()
-    assert moved > 0
+        assert np.array_equal(column.clean(column.decode(mine)), mine)
 
 
 @pytest.mark.parametrize(
@@ -308,6 +306,7 @@ COUPLED = {
 """Schemas, columns, and two tables of them that share nothing but their length."""
 
 
+@pytest.mark.quick_cases(8)
 @pytest.mark.parametrize("case", COUPLED)
 @pytest.mark.parametrize("share", [None, 0], ids=["direct", "displacement"])
 @pytest.mark.parametrize("budget", [LAPLACE, GAUSSIAN], ids=["epsilon", "rho"])
@@ -446,6 +445,7 @@ def test_rows_of_a_release_are_not_in_the_order_of_the_points():
 # ------------------------------------------------------------ releases of every kind
 
 
+@pytest.mark.quick_cases(14)
 @pytest.mark.parametrize("name", VARIANTS)
 def test_a_release_of_any_kind_verifies(variants, name):
     checks = Release.load(variants(name).folder).verify()
