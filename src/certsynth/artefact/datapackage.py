@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import datetime
 from typing import Any
 
 from certsynth.domain import Category, Column, Ordered, Schema
+from certsynth.domain.date_format import write_moment
 from certsynth.domain.schema import describe
 from certsynth.record.record import MethodRecord, PrivacyRecord, Record
 from certsynth.report.numerals import upward
@@ -82,7 +84,7 @@ def _field(column: Column) -> dict[str, Any]:
         constraints["enum"] = list(column.values)
     elif isinstance(column, Ordered):
         low, high = entries["low"], entries["high"]
-        constraints |= {"minimum": _plain(low), "maximum": _plain(high)}
+        constraints |= {"minimum": _plain(low, column), "maximum": _plain(high, column)}
     reading = column.reading
     if kind == "boolean":
         no, yes = reading.values or ("false", "true")
@@ -96,5 +98,11 @@ def _field(column: Column) -> dict[str, Any]:
     return field | {"constraints": constraints}
 
 
-def _plain(value: Any) -> Any:
-    return value if isinstance(value, (int, float)) else str(value)
+def _plain(value: Any, column: Column) -> Any:
+    """A bound as JSON; a date or time as the CSV file writes it."""
+    if isinstance(value, (int, float)):
+        return value
+    if not column.reading.format:
+        return str(value)
+    whole = isinstance(value, datetime.datetime)
+    return write_moment(value if whole else datetime.datetime.combine(value, datetime.time()), column.reading.format)

@@ -75,6 +75,9 @@ def view(record: Record, schema: Schema, table: Mapping[str, Any]) -> Json:
         "derived": words.derived(
             [(numerals.text(name), list(map(numerals.text, sources))) for name, sources in schema.sources.items()]
         ),
+        "readings": words.readings(
+            [(numerals.text(each.column), each.options) for each in record.table.readings or ()]
+        ),
         "verify": {
             "commands": words.commands(),
             "can": verifiable.can_verify(record.privacy.unit),
