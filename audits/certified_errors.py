@@ -94,7 +94,7 @@ def _world(rng: np.random.Generator) -> World:
     while True:
         columns = [column(rng, f"c{i}", str(rng.choice(KINDS))) for i in range(int(rng.choice([1, 2, 2, 3])))]
         for i, each in enumerate(columns):
-            if isinstance(each, Ordered) and each.kind in ("integer", "date") and not rng.integers(4):
+            if isinstance(each, Ordered) and each.kind in ("integer", "date", "datetime") and not rng.integers(4):
                 columns[i] = replace(each, high=int(each.low) + int(rng.choice([300, LONG])))
         world = World(Schema(columns=tuple(columns)), rng)
         if world.size <= LARGEST_WORLD:
