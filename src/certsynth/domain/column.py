@@ -14,7 +14,7 @@ from typing import Any, Literal
 import numpy as np
 
 from certsynth.base.arrays import Floats, Ints
-from certsynth.domain import cleaning
+from certsynth.domain import cleaning, ratios
 from certsynth.domain.cells import UNIT_WEIGHT, Cells, Groups
 from certsynth.domain.covering import cover
 from certsynth.domain.label_metric import LabelMetric, cached_matrix_metric, cached_tree_metric
@@ -145,6 +145,9 @@ class Ordered(Column):
     With a `step`, in integers and numbers, only low, low + step, … exist. Any other value is cleaned to the nearest of
     these; offsets and distances are the same as without a step.
 
+    A column that is compared by ratios has a `grid`: the values that exist, in increasing order. Any other value is
+    cleaned to the nearest of these by ratio, and the offset is its rank in the list; for numbers, its place in [0, 1].
+
     `special` values are measured and written by themselves, and groups of values do not extend across the first value
     of a band. Both are cleaned values in ascending order; they change no distance.
     """
@@ -156,6 +159,7 @@ class Ordered(Column):
     step: Fraction | None = None
     special: tuple[float, ...] = ()
     bands: tuple[float, ...] = ()
+    grid: tuple[float, ...] = ()
 
     @property
     def whole(self) -> bool:
@@ -163,8 +167,15 @@ class Ordered(Column):
         return self.kind != "number"
 
     @property
+    def has_gaps(self) -> bool:
+        """Whether only some of the integers or numbers from low to high exist."""
+        return self.step is not None or bool(self.grid)
+
+    @property
     def last_index(self) -> int | None:
         """The index of the largest value, where values can be numbered from 0; None for an interval of numbers."""
+        if self.grid:
+            return len(self.grid) - 1
         if self.step is None:
             return self.reach if self.whole else None
         return int((exact_decimal(self.high) - exact_decimal(self.low)) / self.step)
@@ -172,9 +183,13 @@ class Ordered(Column):
     @property
     def reach(self) -> int:
         """The largest offset."""
-        return int(self.high) - int(self.low) if self.whole else 1
+        if not self.whole:
+            return 1
+        return len(self.grid) - 1 if self.grid else int(self.high) - int(self.low)
 
     def clean(self, raw: cleaning.Raw) -> Floats:
+        if self.grid:
+            return self._clean_by_ratio(cleaning.as_numbers(raw))
         if self.kind != "ordinal" and raw.dtype.kind in "biufM" and len(raw) >= MIN_COMPILED_ROWS:
             return self._clean_many(raw)
         offset = self._offset(raw)
@@ -198,6 +213,12 @@ class Ordered(Column):
         cleaning.put_on_line(numbers, float(self.low), self.unit, last is not None, end, times, per, absent)
         return numbers
 
+    def _clean_by_ratio(self, numbers: Floats) -> Floats:
+        """Comparisons alone decide, so that every engine finds the same value."""
+        found = self.at_index(np.searchsorted(ratios.borders(self.grid), numbers, side="right"))
+        found[np.isnan(numbers)] = np.nan if self.missing else 0.0
+        return found
+
     @property
     def unit(self) -> float:
         """What a value's distance from `low` is divided by: the gap between values, or the length of an interval."""
@@ -208,9 +229,11 @@ class Ordered(Column):
     @property
     def index_scale(self) -> tuple[float, float]:
         """Factor and divisor from indices to offsets: index × factor / divisor, which floats compute exactly alike."""
-        if self.step is None:
+        if not self.has_gaps:
             return 1.0, 1.0
-        return (float(self.step), 1.0) if self.whole else (1.0, float(self.last_index or 1))
+        if not self.whole:
+            return 1.0, float(self.last_index or 1)
+        return (1.0 if self.grid else float(self.step or 1)), 1.0
 
     def at_index(self, index: Ints) -> Floats:
         """The cleaned values with these indices."""
@@ -224,6 +247,8 @@ class Ordered(Column):
 
     def figures_at(self, index: Ints) -> Floats:
         """The integers, numbers or days with these indices: the nearest float of each exact decimal."""
+        if self.grid:
+            return np.asarray(ratios.figures(self.grid)[index])
         if self.step is None:
             return np.asarray(index + float(self.low))
         low = exact_decimal(self.low)
@@ -368,7 +393,7 @@ class Ordered(Column):
     def decode(self, clean: Floats) -> np.ma.MaskedArray[Any, Any]:
         absent = np.isnan(clean)
         offset = np.nan_to_num(clean)
-        if self.step is not None:
+        if self.has_gaps:
             values: np.ndarray = self.figures_at(self.index(offset))
             values = values.astype(np.int64) if self.whole else values
         elif self.kind == "number":

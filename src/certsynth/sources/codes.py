@@ -148,7 +148,7 @@ def _expression(
         return None if found is None else _unless(x.is_null(), absent, found)
     if way == "numbers":
         assert isinstance(column, Ordered)
-        computed = compute(x, column) if compute is not None else None
+        computed = compute(x, column) if compute is not None and not column.grid else None
         found = computed if computed is not None else _number_codes(x, column, code, rising)
         return None if found is None else _unless(x.is_null() | x.cast(nw.Float64).is_nan(), absent, found)
     return None
