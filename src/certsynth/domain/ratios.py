@@ -32,7 +32,7 @@ def ratio_values(
 
     All but low and high are multiples of `step`; without one, which needs low > 0, of a power of ten. The gap after
     a value is the largest 1, 2 or 5 times a power of ten of these multiples that is at most 1/parts of it, or one
-    multiple. The `named` values are in the list as well. Exact integers decide, so that the list is the same everywhere.
+    multiple. The `named` values are in the list as well. Exact integers decide: the list is the same everywhere.
 
     >>> values = ratio_values(Fraction(0), Fraction(10**6), Fraction(1))
     >>> len(values), values[:3], values[-503:-500], values[-3:]
@@ -64,7 +64,7 @@ def _values(low: Fraction, high: Fraction, multiple: Fraction, parts: int, kept:
 
 def _numbers(number: int, end: int, parts: int) -> list[int]:
     """Whole numbers before `end`, each the next multiple of the gap after the one before it."""
-    found = []
+    found: list[int] = []
     while number < end and len(found) <= MAX_VALUES:
         found.append(number)
         gap = _round_down(number // parts)

@@ -415,23 +415,25 @@ def _read_grid(entry: Mapping[str, Any], column: Ordered, where: str) -> tuple[f
     low, high = exact_decimal(column.low), exact_decimal(column.high)
     step = column.step or (Fraction(1) if column.whole else None)
     if step is None and low <= 0:
-        raise SchemaError(f"{where}: scale = \"log\" needs low above 0, or a step: the least difference that matters.")
+        raise SchemaError(f'{where}: scale = "log" needs low above 0, or a step: the least difference that matters.')
     if step is not None and low % step:
-        raise SchemaError(f"{where}: with scale = \"log\", low must be a multiple of step; change one of the two.")
+        raise SchemaError(f'{where}: with scale = "log", low must be a multiple of step; change one of the two.')
     if high <= 0 or high < 2 * low:
-        raise SchemaError(f"{where}: scale = \"log\" needs high above 0 and at least twice low; leave it out.")
+        raise SchemaError(f'{where}: scale = "log" needs high above 0 and at least twice low; leave it out.')
     listed = [x for key in ("special", "bands") for x in _numbers_in(entry.get(key)) if low <= x <= high]
     grid = ratio_values(low, high, step, frozenset(x for x in listed if step is None or not x % step))
     if grid is None:
         raise SchemaError(f"{where}: low and high are too many powers of ten apart; choose narrower bounds.")
     if step is not None and len(grid) == (high - low) / step + 1:
-        raise SchemaError(f"{where}: scale = \"log\" makes no difference to so few values; leave it out.")
+        raise SchemaError(f'{where}: scale = "log" makes no difference to so few values; leave it out.')
     return grid
 
 
 def _numbers_in(listed: Any) -> list[Fraction]:
     """The finite numbers of a list that `_read_cuts` checks later."""
-    there = [x for x in listed if isinstance(x, (int, float)) and not isinstance(x, bool)] if type(listed) is list else []
+    there = (
+        [x for x in listed if isinstance(x, (int, float)) and not isinstance(x, bool)] if type(listed) is list else []
+    )
     return [exact_decimal(x) for x in there[:MAX_CUTS] if abs(x) <= 1e300]
 
 
