@@ -12,7 +12,7 @@ from certsynth.algorithm.values import Chosen, Measured, Outcome
 from certsynth.artefact import Release
 from certsynth.artefact.certificate import fit_record, path_length
 from certsynth.certificate.seed import seed_of
-from certsynth.domain import Schema
+from certsynth.domain import Ordered, Schema
 from certsynth.mechanisms import Guarantee, Neighbours
 from certsynth.mechanisms.guarantee import decimal_text
 from certsynth.planning.choice import Design
@@ -65,7 +65,9 @@ def table_record(schema: Schema) -> TableRecord:
         DerivedRecord(name, sources, "map" if name in mapped else "expression")
         for name, sources in schema.sources.items()
     )
-    return TableRecord(schema.name, schema.unit, tuple(schema.names), derived=derived or None)
+    by_ratios = tuple(column.name for column in schema if isinstance(column, Ordered) and column.grid)
+    names = tuple(schema.names)
+    return TableRecord(schema.name, schema.unit, names, derived=derived or None, by_ratios=by_ratios or None)
 
 
 def _privacy(this: Run, outcome: Outcome) -> PrivacyRecord:

@@ -25,7 +25,7 @@ from certsynth.record.record import (
     Record,
     SubsetRecord,
 )
-from certsynth.report import exceptions, numerals, statistics, verifiable, words
+from certsynth.report import by_ratio, exceptions, numerals, statistics, verifiable, words
 from certsynth.report.calculator import calculator_view
 from certsynth.report.choice import choice_view
 from certsynth.report.columns import column_view, span
@@ -74,6 +74,7 @@ def view(record: Record, schema: Schema, table: Mapping[str, Any]) -> Json:
         "derived": words.derived(
             [(numerals.text(name), list(map(numerals.text, sources))) for name, sources in schema.sources.items()]
         ),
+        "by_ratios": words.by_ratios([by_ratio.sentence(c) for c in schema if isinstance(c, Ordered) and c.grid]),
         "verify": {
             "commands": words.commands(),
             "can": verifiable.can_verify(record.privacy.unit),
@@ -184,7 +185,7 @@ def _examples(schema: Schema, columns: Sequence[Json], certificate: CertificateR
     said = []
     lines = [(c, shown) for c, shown in zip(schema, columns, strict=True) if isinstance(c, Ordered)]
     kinds = (("integer", "number"), ("date",), ("ordinal",))
-    ranked = [(c, shown) for wanted in kinds for c, shown in lines if c.kind in wanted and not c.missing]
+    ranked = [(c, shown) for wanted in kinds for c, shown in lines if c.kind in wanted and not (c.missing or c.grid)]
     if ranked:
         column, shown = ranked[0]
         said.append(words.mean_example(shown, column.kind, numerals.plain(_as_int_if_whole(span(column)))))

@@ -380,6 +380,18 @@ def derived(columns: Sequence[tuple[str, Sequence[str]]]) -> str:
     )
 
 
+def by_ratios(columns: Sequence[str]) -> str:
+    """Explain columns that are compared by ratios, given what is to say about each; empty if there are none."""
+    if not columns:
+        return ""
+    return (
+        f"Some columns are compared by ratios, as the schema says (scale = “log”): {'; '.join(columns)}. Real values were "
+        "rounded to the nearest of these. The certificate speaks of the rounded values, and their distances are the "
+        "numbers of values between them, divided by the largest: errors are small relative to a value, not to the "
+        "range, and means, which depend on the largest values, are less certain."
+    )
+
+
 def calculator(columns: int, most: int) -> str:
     said = "Choose a statistic and columns, and read off how far the synthetic rows can be from the real ones."
     return said if columns <= most else f"{said} The first {most} of the {columns:,} columns can be chosen."
