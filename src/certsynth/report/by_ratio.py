@@ -71,8 +71,8 @@ def sentence(column: Ordered) -> str:
     """Say which values exist, and how far they are apart."""
     least, share = precision(column.grid)
     return (
-        f"the {len(column.grid):,} values of {numerals.text(column.name)} differ by {numerals.figure(least)} from the "
-        f"next, or by at most {numerals.points(share)}%"
+        f"neighbouring ones of the {len(column.grid):,} values of {numerals.text(column.name)} differ by "
+        f"{numerals.plain(float(f'{least:.4g}'))}, or by at most {numerals.points(share)}%"
     )
 
 

@@ -385,9 +385,9 @@ def by_ratios(columns: Sequence[str]) -> str:
     if not columns:
         return ""
     return (
-        f"Some columns are compared by ratios, as the schema says (scale = “log”): {'; '.join(columns)}. Real values were "
-        "rounded to the nearest of these. The certificate speaks of the rounded values, and their distances are the "
-        "numbers of values between them, divided by the largest: errors are small relative to a value, not to the "
+        f"Some columns are compared by ratios, as the schema says (scale = “log”): {'; '.join(columns)}. Real values "
+        "were rounded to the nearest of these. The certificate speaks of the rounded values, and their distances are "
+        "the numbers of values between them, divided by the largest: errors are small relative to a value, not to the "
         "range, and means, which depend on the largest values, are less certain."
     )
 
