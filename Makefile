@@ -1,20 +1,25 @@
 PYTHON ?= python3
 BIN := .venv/bin
-INSTALLED := .venv/.installed
+PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check
 
 .PHONY: setup demo test test-all lint docs bench bench-scale race many audits paper clean
 
-setup: $(INSTALLED)
-
-# Done once, and again when pyproject.toml changes. Dependency groups need pip 25.1.
-$(INSTALLED): pyproject.toml
+# Each is done once, and again when pyproject.toml changes: the package by itself, which is all that the demo needs, and
+# the tools for tests and documentation.
+.venv/.package: pyproject.toml
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "certsynth needs Python 3.11 or newer: make PYTHON=python3.11")'
 	test -x $(BIN)/python || $(PYTHON) -m venv .venv
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check "pip>=25.1"
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable . --group test --group lint --group docs --group experiments
+	$(PIP) --editable .
 	touch $@
 
-demo: setup
+.venv/.tools: .venv/.package
+	$(PIP) "pip>=25.1"  # for dependency groups
+	$(PIP) --group test --group lint --group docs --group experiments
+	touch $@
+
+setup: .venv/.tools
+
+demo: .venv/.package
 	rm -rf build/demo
 	mkdir -p build
 	$(BIN)/certsynth demo --out build/demo

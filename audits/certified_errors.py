@@ -12,7 +12,6 @@ Control: the same with bounds that are a fifth too small.
 
 from __future__ import annotations
 
-import argparse
 import itertools
 import sys
 import time
@@ -34,7 +33,7 @@ from certsynth.record.record import CertificateRecord, PlugInRecords, PlugInTerm
 from intervals import judge
 from questions import KINDS, Asker, column
 from within import World, moved
-from writing import say_versions, table, write
+from writing import asked_for, say_versions, table, write
 
 ANSWERS = 100_000
 QUICK = 2_000
@@ -158,19 +157,14 @@ def largest_errors(world: World, synthetic: np.ndarray, private: np.ndarray) -> 
 
 
 def main() -> int:
-    options = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
-    options.add_argument("--quick", action="store_true", help=f"{QUICK:,} answers instead of {ANSWERS:,}")
-    options.add_argument("--answers", type=int, help="how many answers to ask for")
-    options.add_argument("--seed", type=int, default=0, help="of the made-up schemas, tables and queries")
-    chosen = options.parse_args()
-    wanted = chosen.answers or (QUICK if chosen.quick else ANSWERS)
+    wanted, seed = asked_for(__doc__, answers=ANSWERS, quick=QUICK)
     say_versions("certsynth", "numpy")
     begun = time.process_time()
-    tally = run(wanted, seed=chosen.seed)
+    tally = run(wanted, seed=seed)
     print(table(tally.rows()))
     for line in tally.outside[:5]:
         print(line)
-    small = run(max(wanted // 20, 1_000), seed=chosen.seed + 1, shrink=0.8)
+    small = run(max(wanted // 20, 1_000), seed=seed + 1, shrink=0.8)
     print(
         f"{tally.total:,} answers, {sum(tally.narrowed.values()):,} narrowed, {len(tally.outside)} outside. Control: "
         f"bounds a fifth too small, {len(small.outside):,} of {small.total:,} outside. "
@@ -179,7 +173,7 @@ def main() -> int:
     write(
         "certified_errors",
         {
-            "seed": chosen.seed,
+            "seed": seed,
             "answers": tally.total,
             "outside": tally.outside,
             "forms": tally.rows(),

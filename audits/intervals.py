@@ -13,7 +13,6 @@ Controls: the same with bounds that are a fifth too small, and with a sum whose 
 
 from __future__ import annotations
 
-import argparse
 import datetime
 import math
 import sys
@@ -32,7 +31,7 @@ from certsynth.errors import InputError
 from certsynth.record.record import CertificateRecord, PlugInRecords, PlugInTerms, SubsetRecord
 from questions import KINDS, Asker, Question, column
 from within import Near, World, moved
-from writing import say_versions, table, write
+from writing import asked_for, say_versions, table, write
 
 ANSWERS = 100_000
 QUICK = 2_000
@@ -219,20 +218,15 @@ def unordered_sums(answers: int, *, seed: int = 0) -> Tally:
 
 
 def main() -> int:
-    options = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
-    options.add_argument("--quick", action="store_true", help=f"{QUICK:,} answers instead of {ANSWERS:,}")
-    options.add_argument("--answers", type=int, help="how many answers to ask for")
-    options.add_argument("--seed", type=int, default=0, help="of the made-up schemas, tables and queries")
-    chosen = options.parse_args()
-    wanted = chosen.answers or (QUICK if chosen.quick else ANSWERS)
+    wanted, seed = asked_for(__doc__, answers=ANSWERS, quick=QUICK)
     say_versions("certsynth", "numpy")
     begun = time.process_time()
-    tally = run(wanted, seed=chosen.seed)
+    tally = run(wanted, seed=seed)
     print(table(tally.rows()))
     for line in tally.outside[:5]:
         print(line)
-    small = run(max(wanted // 20, 500), seed=chosen.seed + 1, shrink=0.8)
-    signs = unordered_sums(200, seed=chosen.seed + 2)
+    small = run(max(wanted // 20, 500), seed=seed + 1, shrink=0.8)
+    signs = unordered_sums(200, seed=seed + 2)
     print(
         f"{tally.total:,} answers, {tally.tables:,} tables within their bounds, {len(tally.outside)} outside; "
         f"refused {sum(tally.refused.values()):,}. Controls: bounds a fifth too small, {len(small.outside):,} of "
@@ -242,7 +236,7 @@ def main() -> int:
     write(
         "intervals",
         {
-            "seed": chosen.seed,
+            "seed": seed,
             "answers": tally.total,
             "tables": tally.tables,
             "outside": tally.outside,

@@ -1,7 +1,8 @@
-"""How audits tell what they found: a small table on standard output, and JSON in build/audits."""
+"""What audits share: options of those that ask for answers, a table on standard output, and JSON in build/audits."""
 
 from __future__ import annotations
 
+import argparse
 import importlib.metadata
 import json
 import platform
@@ -10,6 +11,16 @@ from pathlib import Path
 from typing import Any
 
 RESULTS = Path(__file__).resolve().parent.parent / "build" / "audits"
+
+
+def asked_for(doc: str | None, *, answers: int, quick: int) -> tuple[int, int]:
+    """How many answers the command line asks for, and the seed of made-up schemas, tables and queries."""
+    options = argparse.ArgumentParser(description=(doc or "").partition("\n")[0])
+    options.add_argument("--quick", action="store_true", help=f"{quick:,} answers instead of {answers:,}")
+    options.add_argument("--answers", type=int, help="how many answers to ask for")
+    options.add_argument("--seed", type=int, default=0, help="of the made-up schemas, tables and queries")
+    chosen = options.parse_args()
+    return chosen.answers or (quick if chosen.quick else answers), chosen.seed
 
 
 def versions(*packages: str) -> dict[str, str]:

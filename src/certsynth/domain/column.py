@@ -36,6 +36,12 @@ MIN_COMPILED_ROWS = 8_192
 MAX_LATTICE_STEPS = 4096
 """Most steps per unit length of the finest lattice."""
 
+ROUNDING_PARTS = 25
+"""A number at a lattice point is rounded to the largest power of ten that is at most a step divided by this."""
+
+EXACT_DIGITS = 15
+"""Significant decimal digits that a float keeps."""
+
 
 @dataclass(frozen=True, slots=True)
 class Column(ABC):
@@ -346,7 +352,8 @@ class Ordered(Column):
             index = (2 * lattice.places * (last * self.weight.denominator) + per) // (2 * per)
             values = self.at_index(np.minimum(index, last))
         else:
-            values = np.minimum(lattice.places / (lattice.steps * float(self.weight)), 1.0)
+            steps = lattice.steps * float(self.weight)
+            values = self._with_few_digits(np.minimum(lattice.places / steps, 1.0), 1 / (ROUNDING_PARTS * steps))
         return np.concatenate([values, np.full(lattice.off_line, np.nan)])
 
     def covering_radius(self, lattice: Cells) -> Fraction:
@@ -397,8 +404,7 @@ class Ordered(Column):
             values: np.ndarray = self.figures_at(self.index(offset))
             values = values.astype(np.int64) if self.whole else values
         elif self.kind == "number":
-            # high − low is rounded, so the last value may come out above high
-            values = np.clip(self.low + offset * (self.high - self.low), self.low, self.high)
+            values = self._numbers(offset, 2.0**-30)
         elif self.kind == "ordinal":
             values = np.array(self.values, dtype=object)[offset.astype(np.int64)]
         else:
@@ -406,6 +412,23 @@ class Ordered(Column):
             if self.kind == "date":
                 values = values.astype("datetime64[D]")
         return np.ma.masked_array(values, mask=absent)
+
+    def _numbers(self, offset: Floats, tolerance: float) -> Floats:
+        """Numbers at these places, rounded to the largest power of ten that is at most `tolerance` times the length.
+
+        Both ends stay as they are; so does everything if floats have too few digits for it.
+        """
+        length, largest = float(self.high - self.low), max(abs(self.low), abs(self.high))
+        digits = math.ceil(-math.log10(length) - math.log10(tolerance))
+        most = EXACT_DIGITS - math.ceil(math.log10(largest))
+        values = np.asarray(self.low + offset * length)
+        if digits <= min(most, 22):  # up to 10^22 powers of ten are floats
+            values = np.round(values, max(digits, -300))
+        values = np.where(offset <= 0, self.low, np.where(offset >= 1, self.high, values))
+        return np.clip(values, self.low, self.high)  # sums and products are rounded
+
+    def _with_few_digits(self, offset: Floats, tolerance: float) -> Floats:
+        return np.clip((self._numbers(offset, tolerance) - self.low) / float(self.high - self.low), 0.0, 1.0)
 
     def _place(self, clean: Floats, resolution: int) -> Ints:
         """Index of the cell on the line: ⌊position · resolution⌋, the last cell closed."""
