@@ -333,12 +333,12 @@ REFUSED = {
     "unknown entry": (
         column(INTEGER + "\nmax = 3"),
         "column 'age'",
-        "no entry 'max'; it may have bands, derived, high, low, missing",
+        "no entry 'max'; it may have bands, decimal, derived, high, low, missing",
     ),
     "values of an integer": (
         column(INTEGER + '\nvalues = ["a"]'),
         "column 'age'",
-        "it may have bands, derived, high, low, missing",
+        "it may have bands, decimal, derived, high, low, missing",
     ),
     "missing that is a word": (
         column(INTEGER + '\nmissing = "yes"'),

@@ -10,6 +10,7 @@ import numpy as np
 from nasty import TABLE, columns, expected
 
 from certsynth.domain import Column, Schema
+from certsynth.domain.cleaning import as_labels
 from certsynth.queries.displacement import Displacement
 from certsynth.queries.fine import LatticeQuery
 from certsynth.queries.marginals import CellCounts, Marginals
@@ -32,7 +33,8 @@ def mixed_schema(first: int = 0) -> Schema:
 def clean_rows(schema: Schema, *, as_text: bool = False) -> list[np.ndarray]:
     """The nasty table as no engine has touched it; a text has no nulls."""
     rows = [TABLE[column.name] for column in schema]
-    rows = [["" if x is None or x != x else x for x in values] for values in rows] if as_text else rows
+    if as_text:
+        rows = [[text or "" for text in as_labels(np.fromiter(values, object, len(values)))] for values in rows]
     return [expected(column, values) for column, values in zip(schema, rows, strict=True)]
 
 

@@ -24,6 +24,7 @@ import pyarrow.parquet as pq
 from certsynth.domain import Category, Column, Ordered
 from certsynth.domain.cleaning import as_labels
 from certsynth.domain.ratios import ratio_values
+from certsynth.domain.reading import Reading
 
 CANARY = "canary-7f3a"
 """A cell that no message may show."""
@@ -116,6 +117,30 @@ def columns(name: str) -> list[Column]:
         Ordered(name=name, kind="integer", low=-40, high=41, grid=(-40.0, -7.0, 0.0, 1.0, 2.0, 5.0, 41.0)),
         Ordered(name=name, missing=True, kind="number", low=0.5, high=1e9, grid=SKEWED, weight=Fraction(1, 2)),
         Ordered(name=name, missing=True, kind="integer", low=0, high=255, grid=(0.0, 1.0, 2.0, 120.0, 255.0)),
+        *columns_with_readings(name),
+    ]
+
+
+def columns_with_readings(name: str) -> list[Column]:
+    """A column of every kind with every option that says how texts are written."""
+    money = Reading(decimal=",", thousands=".", symbol=("€",), missing_codes=("-7", "1e30", "12.345.678.901"))
+    days = Reading(format="%d.%m.%Y", missing_codes=("31.12.9999", "31.12.1969"))
+    labels = Reading(strip=True, case="ignore", missing_codes=("null", "41", "-0"))
+    return [
+        Ordered(name=name, missing=True, kind="integer", low=-3, high=40, reading=money),
+        Ordered(
+            name=name, missing=True, kind="number", low=-0.5, high=2.5, reading=Reading(missing_codes=("1e30", "inf"))
+        ),
+        Ordered(name=name, missing=True, kind="date", low=DAY, high=DAY + 20, reading=days),
+        Ordered(name=name, missing=True, kind="ordinal", low=0, high=2, values=(" A", "Na", "2"), reading=labels),
+        Category(name=name, missing=True, values=("A", "NA", "1.5", "2020-02-29"), other=True, reading=labels),
+        Category(
+            name=name,
+            missing=True,
+            kind="boolean",
+            values=("false", "true"),
+            reading=Reading(values=("1", "2"), missing_codes=("0", "No")),
+        ),
     ]
 
 

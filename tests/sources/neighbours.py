@@ -25,6 +25,7 @@ import pyarrow.parquet as pq
 from nasty import DAY
 
 from certsynth.domain import Category, Column, Ordered, Schema
+from certsynth.domain.reading import Reading
 from certsynth.errors import InputError
 from certsynth.queries.marginals import CellCounts, Marginals
 from certsynth.sources import Unopened, open_source, pushed_down, rows_of
@@ -56,6 +57,73 @@ COLUMNS: dict[str, tuple[Column, Sequence[str], Sequence[str]]] = {
     "ordinal": (Ordered(name="x", kind="ordinal", low=0, high=2, values=("1", "2", "3")), ("1", "3", "2"), ("02",)),
     "days as labels": (Category(name="x", values=("2020-01-05", "2020-01-06"), other=True), ("2020-01-05",), ("soon",)),
     "days otherwise": (Category(name="x", values=("05/01/2020", "06/01/2020"), other=True), ("05/01/2020",), ("13/1",)),
+    "codes of integers": (
+        Ordered(name="x", kind="integer", low=0, high=40, missing=True, reading=Reading(missing_codes=("-9", "99"))),
+        ("7", "-9", "12", "99", "-9.0", "099"),
+        ("-9 ", "9 9", "-9.5"),
+    ),
+    "German numbers": (
+        Ordered(name="x", kind="number", low=0.0, high=4e3, missing=True, reading=Reading(decimal=",", thousands=".")),
+        ("1.234", "7", "2.500"),
+        ("1.234,5", "2,5", "12.34", "1.2345"),
+    ),
+    "decimal commas": (
+        Ordered(name="x", kind="number", low=0.0, high=40.0, missing=True, reading=Reading(decimal=",")),
+        ("7", "12", "3.5"),
+        ("2,5", "1,2,3"),
+    ),
+    "thousands by commas": (
+        Ordered(name="x", kind="number", low=0.0, high=4e3, missing=True, reading=Reading(thousands=",")),
+        ("999.5", "7", "1e3"),
+        ("1,234", "1,23", "12,34.5"),
+    ),
+    "symbols": (
+        Ordered(name="x", kind="number", low=0.0, high=40.0, missing=True, reading=Reading(symbol=("%", "e", "n"))),
+        ("7", "12.5", "true", "inf"),
+        ("7%", "7 %", "%", "7e", "n 8"),
+    ),
+    "months first": (
+        Ordered(name="x", kind="date", low=DAY - 60, high=DAY, missing=True, reading=Reading(format="%m/%d/%Y")),
+        ("01/05/2020", "1/7/2020"),
+        ("13/01/2020", "2020-01-05"),
+    ),
+    "days first": (
+        Ordered(name="x", kind="date", low=DAY - 60, high=DAY, missing=True, reading=Reading(format="%d.%m.%Y")),
+        ("05.01.2020", "07.01.2020"),
+        ("13.01.2020", "01.13.2020"),
+    ),
+    "months by name": (
+        Ordered(name="x", kind="date", low=DAY - 60, high=DAY, missing=True, reading=Reading(format="%d %b %Y")),
+        ("05 Jan 2020", "7 Jan 2020"),
+        ("30 Feb 2020",),
+    ),
+    "dates of digits": (
+        Ordered(name="x", kind="date", low=DAY - 60, high=DAY, missing=True, reading=Reading(format="%d%m%Y")),
+        ("05012020", "17012020"),
+        ("soon",),
+    ),
+    "lax labels": (
+        Category(
+            name="x",
+            values=("Private", "12", "True"),
+            missing=True,
+            other=True,
+            reading=Reading(strip=True, case="ignore", missing_codes=("?", "-9")),
+        ),
+        (" private", "12", " 12", "-9", "TRUE"),
+        ("?", "maybe", " - 9"),
+    ),
+    "words": (
+        Category(
+            name="x",
+            kind="boolean",
+            values=("false", "true"),
+            missing=True,
+            reading=Reading(values=("1", "2"), missing_codes=("9",)),
+        ),
+        ("1", "2", "9", "true"),
+        ("yes", "0", "x"),
+    ),
     "texts": (Category(name="x", values=("NA", "é", "a b", 'q"u', "a,b"), other=True), ("é", "a b", "a,b"), ("null",)),
 }
 """For each: the column, cells as its schema writes them, and cells that upset it, besides those that upset any."""

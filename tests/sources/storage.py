@@ -32,6 +32,7 @@ import pyarrow.parquet as pq
 
 from certsynth.domain import Category, Column, Ordered
 from certsynth.domain.cleaning import as_labels
+from certsynth.domain.reading import Reading
 from certsynth.sources import Unopened
 
 EPOCH = datetime.date(1970, 1, 1)
@@ -89,7 +90,44 @@ def columns_of_every_kind(name: str) -> dict[str, Column]:
     }
 
 
+def columns_with_readings(name: str) -> dict[str, Column]:
+    """Columns that read `name` with options for texts: every kind with every option of it."""
+
+    def line(kind: Any, low: float, high: float, values: tuple[str, ...] = (), **options: Any) -> Column:
+        reading = Reading(**options)
+        return Ordered(name=name, missing=True, kind=kind, low=low, high=high, values=values, reading=reading)
+
+    def labels(kind: Any, values: tuple[str, ...], reading: Reading, **more: Any) -> Column:
+        return Category(name=name, missing=True, kind=kind, values=values, reading=reading, **more)
+
+    lax = Reading(strip=True, case="ignore", missing_codes=("2.5", "NULL", "1e+16", "10:00:00", "9007199254740993"))
+    short, long = (day("2020-02-01"), day("2020-03-15")), (day("1900-01-01"), day("2100-01-01"))
+    return {
+        "codes of integers": line("integer", -3, 40, missing_codes=("-5", "100.0", "9007199254740993", "N")),
+        "codes of numbers": line("number", 0.1, 0.7, missing_codes=("2.5", "inf", "-0", "197.6")),
+        "German integers": line("integer", -5, 3000, decimal=",", thousands=".", missing_codes=("20.200.229",)),
+        "German money": line(
+            "number", -3, 1000, decimal=",", thousands=".", symbol=("€", "%"), missing_codes=("1.999",)
+        ),
+        "thousands by spaces": line("number", -3, 3000, thousands=" ", missing_codes=("40 000",)),
+        "codes of dates": line("date", *short, missing_codes=("9999-12-31", "0001-01-01", "20200316", "2020-01-31")),
+        "days first": line("date", *long, format="%d.%m.%Y", missing_codes=("9999-12-31", "31.12.1899")),
+        "digits alone": line("date", *short, format="%Y%m%d", missing_codes=("20200316",)),
+        "lax ordinal": line("ordinal", 0, 3, (" 7", "A", "True", "20200229"), strip=True, case="ignore"),
+        "lax category": labels("category", ("A", "TRUE", " 7", "1999", "2020-02-29", "1E+308"), lax, other=True),
+        "codes of labels": labels("category", ("a", "7", "true"), Reading(missing_codes=("1", "A", "2020-02-29"))),
+        "lax tree": labels("tree", tuple(path[-1] for path in LAX_TREE), lax, paths=LAX_TREE),
+        "lax metric": labels("metric", ("7", "1", "2", "TRUE", "A"), lax, distances=DISTANCES),
+        "words": labels("boolean", ("false", "true"), Reading(values=("1", "2"), missing_codes=("7", "F", "0"))),
+    }
+
+
+LAX_TREE = (("1", "7"), ("1", "1"), ("2", "20200229", "A"), ("2", "20200229", "True"))
+WRITTEN_OTHERWISE = ("German integers", "German money", "days first", "digits alone")
+"""Typed values are read as they are, and their texts in a CSV file as the reading says."""
+
 KINDS = tuple(columns_of_every_kind(""))
+READINGS = tuple(columns_with_readings(""))
 
 # ------------------------------------------------------------------------------------------------------- values
 
@@ -203,6 +241,7 @@ _TEXTS = [
         "null",
         "\x00",
         "ﬁ",
+        *("1.999", "1.234,5 €", "-€7", "7 %", "12.34", "40 000", " NULL", "n", "-5", " 100", "31.12.1899", "1.3.2020"),
         "0.39999999999999997",
     ),
     None,

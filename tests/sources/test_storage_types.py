@@ -15,11 +15,24 @@ import pyarrow as pa
 import pytest
 import storage
 from everything import shown
-from storage import ENGINES, KINDS, READERS, STORAGE, arrow, columns_of_every_kind, held_by, seen
+from storage import (
+    ENGINES,
+    KINDS,
+    READERS,
+    READINGS,
+    STORAGE,
+    WRITTEN_OTHERWISE,
+    arrow,
+    columns_of_every_kind,
+    columns_with_readings,
+    held_by,
+    seen,
+)
 
 from certsynth import evaluate
 from certsynth.domain import Column, Ordered, Schema
 from certsynth.domain.cells import Groups
+from certsynth.domain.cleaning import as_labels
 from certsynth.queries.coding import move_units
 from certsynth.queries.fine import LatticeQuery
 from certsynth.queries.marginals import CellCounts, Marginals
@@ -37,12 +50,15 @@ SOME_KINDS = [kind for j, kind in enumerate(KINDS) if j % 4 in (1, 2)]
 
 @functools.cache
 def columns(name: str) -> dict[str, Column]:
-    return columns_of_every_kind(name)
+    return columns_of_every_kind(name) | columns_with_readings(name)
 
 
 @functools.cache
 def reference(name: str, kind: str, by: str) -> np.ndarray:
-    return columns(name)[kind].clean(seen(name, by=by))
+    values = seen(name, by=by)
+    if by == "text" and kind in WRITTEN_OTHERWISE:
+        values = np.fromiter((text or "" for text in as_labels(values)), object, len(values))
+    return columns(name)[kind].clean(values)
 
 
 def differing(found: np.ndarray, wanted: np.ndarray) -> np.ndarray:
@@ -81,6 +97,27 @@ def test_every_reader_gives_the_same_integers_for_all_kinds(reader: str, tmp_pat
     assert differences(reader, KINDS, tmp_path) == []
 
 
+@pytest.mark.parametrize("reader", READERS)
+def test_every_reader_follows_the_options_for_texts(reader: str, tmp_path: Path) -> None:
+    some = list(READERS).index(reader) % 3 if reader not in ("csv", "parquet") else 0
+    step = 3 if reader not in ("csv", "parquet") else 1
+    assert differences(reader, READINGS[some::step], tmp_path) == []
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("reader", READERS)
+def test_every_reader_follows_all_options_for_texts(reader: str, tmp_path: Path) -> None:
+    assert differences(reader, READINGS, tmp_path) == []
+
+
+@pytest.mark.parametrize("kind", [kind for kind in READINGS if kind not in WRITTEN_OTHERWISE])
+def test_a_typed_value_is_read_as_its_text_with_options_too(kind: str) -> None:
+    for name in STORAGE:
+        typed = reference(name, kind, "text")
+        texts = np.fromiter((text or "" for text in as_labels(seen(name, by="text"))), object, len(typed))
+        assert len(differing(columns(name)[kind].clean(texts), typed)) == 0, name
+
+
 def test_a_reader_that_rounds_is_noticed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The control: floats of half the length, and days by another clock."""
     changed = {"float64": pa.float32(), "timestamp[us, elsewhere]": pa.timestamp("us", "UTC")}
@@ -109,11 +146,11 @@ def test_many_rows_are_cleaned_as_few_are(reader: str, tmp_path: Path) -> None:
     raw = [np.ma.concatenate(parts) for parts in zip(*source.batches(NUMERIC), strict=True)]
     typed = [name for name, values in zip(NUMERIC, raw, strict=True) if values.dtype.kind in "biufM"]
     assert set(NUMERIC) - set(typed) <= {"date32", "date64"}
-    for kind in ("integer", "long number", "date"):
+    for kind in ("integer", "long number", "date", "codes of integers", "codes of dates"):
         for name, values in zip(NUMERIC, raw, strict=True):
-            if kind == "date" and not name.startswith(("int32", "timestamp")):
+            if "date" in kind and not name.startswith(("int32", "timestamp")):
                 continue  # there is one compiled loop for all of them
-            column = columns(name)[f"{kind}, may be missing"]
+            column = columns(name).get(f"{kind}, may be missing") or columns(name)[kind]
             distinct = len([value for value in STORAGE[name].values if value is not None])
             wanted = np.resize(column.clean(seen(name, by=by, rows=distinct, nulls=False)), MANY_ROWS)
             assert len(differing(column.clean(values), wanted)) == 0, (name, kind)
@@ -196,10 +233,17 @@ def test_every_expression_gives_the_integer_of_the_row(engine: str, tmp_path: Pa
     assert tried >= 30
 
 
+@pytest.mark.parametrize("engine", ["duckdb", "polars"])
+def test_every_expression_follows_the_options_for_texts(engine: str, tmp_path: Path) -> None:
+    wrong, tried = wrong_codes(engine, READINGS, tmp_path, FEW_TYPES, few=True)
+    assert wrong == []
+    assert tried >= 30
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("engine", ENGINES)
 def test_every_expression_gives_the_integer_of_the_row_for_all_kinds(engine: str, tmp_path: Path) -> None:
-    wrong, tried = wrong_codes(engine, KINDS, tmp_path)
+    wrong, tried = wrong_codes(engine, (*KINDS, *READINGS), tmp_path)
     assert wrong == []
     assert tried > 2000
 

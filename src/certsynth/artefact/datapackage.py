@@ -77,8 +77,16 @@ def _field(column: Column) -> dict[str, Any]:
     elif isinstance(column, Ordered):
         low, high = entries["low"], entries["high"]
         constraints |= {"minimum": _plain(low), "maximum": _plain(high)}
+    reading = column.reading
     if entries["kind"] == "boolean":
-        field |= {"trueValues": ["true"], "falseValues": ["false"]}
+        no, yes = reading.values or ("false", "true")
+        field |= {"trueValues": [yes], "falseValues": [no]}
+    if entries["kind"] == "number" and reading.decimal != ".":
+        field["decimalChar"] = reading.decimal
+    if reading.format:
+        field["format"] = reading.format
+    if reading.missing_as:
+        field["missingValues"] = [reading.missing_as]
     return field | {"constraints": constraints}
 
 

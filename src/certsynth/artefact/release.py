@@ -159,7 +159,7 @@ class Release:
             files[SIGNER] = signer.public.pem
 
         def write_rows(path: Path) -> None:
-            write_table(table, parquet=path / PARQUET, csv=path / CSV)
+            write_table(table, parquet=path / PARQUET, csv=path / CSV, schema=self.schema)
             (path / "croissant.json").write_bytes(croissant_bytes(self.schema, record, path))
 
         write_folder(folder, files, write_rows, sign=signer.sign if signer else None)

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import datetime
 import errno
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +16,9 @@ from certsynth.algorithm.options import MAX_ROWS
 from certsynth.base.paths import escape_glob
 from certsynth.domain import Category, Column, Ordered, Schema
 from certsynth.domain.cleaning import Raw
+from certsynth.domain.date_format import write_moment
 from certsynth.domain.derivation import derive_columns
+from certsynth.domain.reading import PLAIN
 from certsynth.errors import InputError
 
 _NUMBER = re.compile(r"-?[0-9]+([.][0-9]+)?(e[+-]?[0-9]+)?")
@@ -37,8 +40,8 @@ def with_derived(schema: Schema, table: Table) -> Table:
 
 
 def cleaned_table(schema: Schema, table: Table) -> list[np.ndarray]:
-    """Clean written values as a reader of the files does: the last bit of a number may differ from before."""
-    return [column.clean(table[column.name]) for column in schema]
+    """Encode written values as a reader of the files does: the last bit of a number may differ from before."""
+    return [column.encode(table[column.name]) for column in schema]
 
 
 def as_table(schema: Schema, raw: Sequence[Raw]) -> Table:
@@ -48,21 +51,40 @@ def as_table(schema: Schema, raw: Sequence[Raw]) -> Table:
     return dict(zip(schema.names, masked, strict=True))
 
 
-def write_table(table: Table, *, parquet: Path, csv: Path) -> None:
-    """Write the same rows to both files. Missing values are null, dates are dates."""
+def write_table(table: Table, *, parquet: Path, csv: Path, schema: Iterable[Column] = ()) -> None:
+    """Write the same rows to both files. Missing values are null, dates are dates.
+
+    The CSV file is written so that the readings of the schema's columns read it back to the same values.
+    """
     columns: dict[str, np.ndarray] = {}
-    selected = []
+    readings = {column.name: column.reading for column in schema}
+    typed, texts = [], []
     for i, (name, column) in enumerate(table.items()):
-        values, kind = column.data, ""
+        values, kind, reading = column.data, "", readings.get(name, PLAIN)
         if values.dtype.kind == "M":
+            if reading.format:
+                columns[f"t{i}"] = _formatted(values, reading.format)
             values, kind = values.astype("datetime64[us]"), "::DATE"
         columns[f"v{i}"], columns[f"m{i}"] = values, np.ma.getmaskarray(column)
-        selected.append(f"CASE WHEN m{i} THEN NULL ELSE v{i}{kind} END AS {_quoted(name)}")
-    query = f"COPY (SELECT {', '.join(selected)} FROM columns) TO "
+        typed.append(f"CASE WHEN m{i} THEN NULL ELSE v{i}{kind} END AS {_quoted(name)}")
+        text, absent = f"v{i}{kind}", "NULL"
+        if f"t{i}" in columns:
+            text = f"t{i}"
+        elif values.dtype.kind == "b" and reading.values:
+            text = f"CASE WHEN v{i} THEN {_literal(reading.values[1])} ELSE {_literal(reading.values[0])} END"
+        elif values.dtype.kind == "f" and reading.decimal != ".":
+            text = f"replace(v{i}::VARCHAR, '.', {_literal(reading.decimal)})"
+        if reading.missing_as:
+            text, absent = f"({text})::VARCHAR", _literal(reading.missing_as)
+        texts.append(f"CASE WHEN m{i} THEN {absent} ELSE {text} END AS {_quoted(name)}")
     try:
         with _connection() as connection:
-            connection.execute(query + "$path (FORMAT parquet, COMPRESSION zstd)", {"path": str(parquet)})
-            connection.execute(query + "$path (FORMAT csv, HEADER)", {"path": str(csv)})
+            for selected, path, form in (
+                (typed, parquet, "FORMAT parquet, COMPRESSION zstd"),
+                (texts, csv, "FORMAT csv, HEADER"),
+            ):
+                query = f"COPY (SELECT {', '.join(selected)} FROM columns) TO $path ({form})"
+                connection.execute(query, {"path": str(path)})
     except duckdb.IOException:  # it has no details and is not an OSError
         raise OSError(errno.EIO, "the disk may be full, or a limit on the size of files was reached") from None
 
@@ -107,14 +129,22 @@ def read_table(path: Path, schema: Schema) -> list[Raw]:
 
 def written_as(column: Column, texts: Raw, values: np.ma.MaskedArray[Any, Any]) -> bool:
     """Whether the texts of a CSV file represent `values`: labels character by character, numbers to the last bit."""
-    missing = np.ma.getmaskarray(values)
-    if not np.array_equal(np.ma.getmaskarray(texts), missing):
+    missing, reading = np.ma.getmaskarray(values), column.reading
+    absent = np.ma.getmaskarray(texts)
+    if reading.missing_as:
+        if absent.any() or not (np.ma.getdata(texts)[missing] == reading.missing_as).all():
+            return False
+    elif not np.array_equal(absent, missing):
         return False
     said, meant = np.ma.getdata(texts)[~missing], values.data[~missing]
     if isinstance(column, Ordered) and column.kind == "number":  # in DuckDB's number format
-        return all(map(_NUMBER.fullmatch, said)) and bool((said.astype(float) == meant).all())
+        plain = [text.translate({ord(reading.decimal): ".", ord("."): reading.decimal}) for text in said.tolist()]
+        return all(map(_NUMBER.fullmatch, plain)) and bool((np.array(plain, float) == meant).all())
     if isinstance(column, Category) and column.kind == "boolean":
-        meant = np.where(meant, "true", "false")
+        no, yes = reading.values or ("false", "true")
+        meant = np.where(meant, yes, no)
+    elif isinstance(column, Ordered) and column.kind == "date" and reading.format:
+        meant = _formatted(meant, reading.format)
     elif isinstance(column, Ordered) and column.kind != "ordinal":
         meant = meant.astype(str)
     return bool((said.astype(object) == meant.astype(object)).all())
@@ -132,6 +162,17 @@ def _connection() -> duckdb.DuckDBPyConnection:
     connection = duckdb.connect()
     connection.execute("SET enable_progress_bar = false; SET autoinstall_known_extensions = false")
     return connection
+
+
+def _formatted(days: np.ndarray, format: str) -> np.ndarray:
+    """The texts of days in a date format."""
+    distinct, places = np.unique(days.astype("datetime64[D]"), return_inverse=True)
+    moments = [datetime.datetime.combine(day, datetime.time()) for day in distinct.tolist()]
+    return np.array([write_moment(moment, format) for moment in moments], dtype=object)[places]
+
+
+def _literal(text: str) -> str:
+    return "'" + text.replace("'", "''") + "'"
 
 
 def _quoted(name: str) -> str:

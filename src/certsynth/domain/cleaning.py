@@ -3,6 +3,9 @@
 Every engine that reads rows passes its columns to these functions, so that the rules are the same everywhere: a typed
 value reads as its text in a CSV file would. A value that does not fit the column is *absent* (`NaN`, `None`), as a
 missing one is; the column decides what absent means.
+
+A `Reading` says how texts are written. Typed numbers, dates and booleans are read as they are, whatever the reading
+says about texts; codes of missing values are absent in any type.
 """
 
 from __future__ import annotations
@@ -14,6 +17,7 @@ import uuid
 from collections.abc import Callable
 from contextlib import suppress
 from decimal import Decimal
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -22,21 +26,31 @@ from numpy.typing import NDArray
 
 from certsynth.base.arrays import Floats
 from certsynth.base.days import to_days
+from certsynth.domain.date_format import read_moment
+from certsynth.domain.reading import PLAIN, Reading
 
 Raw = NDArray[Any]
 """One column of raw values: any dtype, masked or not."""
 
-_TRUE = frozenset({"true", "t", "yes", "y", "1"})
-_FALSE = frozenset({"false", "f", "no", "n", "0"})
 _TRUTH = {"true": 1.0, "false": 0.0}
 
 
-def as_numbers(raw: Raw) -> Floats:
+def as_numbers(raw: Raw, reading: Reading = PLAIN) -> Floats:
     """Each value as a float; NaN if absent. A value reads as its text does: true is 1.
 
     >>> as_numbers(np.array(["3", " 4.5 ", "", "x", None, "1e999", True, "true"], dtype=object)).tolist()
     [3.0, 4.5, nan, nan, nan, inf, 1.0, 1.0]
+    >>> german = Reading(decimal=",", thousands=".", missing_codes=("-9",))
+    >>> as_numbers(np.array(["1.250,5", 1250.5, "-9", -9.0], dtype=object), german).tolist()
+    [1250.5, 1250.5, nan, nan]
     """
+    found = _numbers(raw, reading)
+    for code in figures_of_codes("number", reading):
+        found[found == code] = np.nan
+    return found
+
+
+def _numbers(raw: Raw, reading: Reading) -> Floats:
     if raw.dtype.kind in "biuf":
         found = np.array(np.ma.getdata(raw), dtype=float)
         if np.ma.is_masked(raw):
@@ -45,27 +59,43 @@ def as_numbers(raw: Raw) -> Floats:
     if raw.dtype.kind in "mM":
         return np.full(len(raw), np.nan)
     values = _objects(raw)
+    if reading.decimal != "." or reading.thousands or reading.symbol:
+        known = {value: reading.plain_number(value) for value in set(filter(_is_text, values))}
+        values = [known[value] if isinstance(value, str) else value for value in values]
     if set(map(type, values)) == {str}:
         with suppress(ValueError):  # all or none: one by one takes five times as long
             return np.fromiter((float(text or "nan") for text in values), float, len(raw))
     return np.fromiter((_number(value) for value in values), float, len(raw))
 
 
-def as_days(raw: Raw) -> Floats:
+def as_days(raw: Raw, reading: Reading = PLAIN) -> Floats:
     """Each value as days since 1970-01-01; NaN if absent. Times of day are dropped.
 
     >>> as_days(np.array(["1970-01-02", "1970-01-03 10:00", 19700105, "soon", None], dtype=object)).tolist()
     [1.0, 2.0, 4.0, nan, nan]
     """
+    found = _days(raw, reading.format)
+    for code in figures_of_codes("date", reading):
+        # Some engines clamp days to the years that Python supports; those beyond must not be told apart from the ends.
+        found[np.clip(found, FIRST_DAY, LAST_DAY) == code] = np.nan
+    return found
+
+
+def _days(raw: Raw, format: str) -> Floats:
     if raw.dtype.kind == "M":
         plain = np.ma.filled(raw, np.datetime64("NaT"))
         days = plain.astype("datetime64[D]").astype(float)
         return np.where(np.isnat(plain), np.nan, days)
-    return np.fromiter((_day(value) for value in _objects(raw)), float, len(raw))
+    values = _objects(raw)
+    if not format:
+        return np.fromiter((_day(value) for value in values), float, len(raw))
+    known = {value: _day_of_text(value, format) for value in set(filter(_is_text, values))}
+    found = (known[value] if isinstance(value, str) else _day(value, format) for value in values)
+    return np.fromiter(found, float, len(raw))
 
 
-def as_labels(raw: Raw) -> list[str | None]:
-    """Each value as text; None if absent.
+def as_labels(raw: Raw, reading: Reading = PLAIN) -> list[str | None]:
+    """Each value as text; None if absent. With a reading, as the key of its label.
 
     A value reads the same whichever engine delivers it: whole numbers lose their decimal point, midnights their time.
 
@@ -74,12 +104,40 @@ def as_labels(raw: Raw) -> list[str | None]:
     >>> as_labels(np.array(["1970-01-02"], dtype="datetime64[us]"))
     ['1970-01-02']
     """
-    return [_label(value) for value in _objects(raw)]
+    labels = [_label(value) for value in _objects(raw)]
+    if reading.is_plain:
+        return labels
+    codes = {reading.code_key(code) for code in reading.missing_codes}
+    known: dict[str | None, str | None] = {None: None}
+    for text in {label for label in labels if label is not None}:
+        known[text] = None if reading.code_key(text) in codes else reading.label_key(text)
+    return [known[label] for label in labels]
 
 
-def as_truths(raw: Raw) -> list[str | None]:
+def as_truths(raw: Raw, reading: Reading = PLAIN) -> list[str | None]:
     """Each value as "true" or "false"; None if it is neither."""
-    return [_truth(value) for value in _objects(raw)]
+    words: dict[str, str | None] = {word: "true" if truth else "false" for word, truth in reading.truths.items()}
+    words |= {code.lower(): None for code in reading.missing_codes}
+    return [words.get((_label(value) or "").strip().lower()) for value in _objects(raw)]
+
+
+@lru_cache(maxsize=256)
+def figures_of_codes(kind: str, reading: Reading) -> tuple[float, ...]:
+    """The numbers or days that codes of missing values state: any value that reads as one of these is absent.
+
+    Values are compared after reading, so that a code means the same in every type: -9, -9.0 and "-9.0" are one number.
+    """
+    found = (figure_of_code(code, kind, reading) for code in reading.missing_codes)
+    return tuple(dict.fromkeys(figure for figure in found if not math.isnan(figure)))
+
+
+def figure_of_code(code: str, kind: str, reading: Reading) -> float:
+    """The number or day that a code states; NaN if it states none. A day may be written as a typed date reads."""
+    values = np.array([code], dtype=object)
+    if kind != "date":
+        return float(_numbers(values, reading)[0])
+    day = float(_days(values, reading.format)[0])
+    return float(_days(values, "")[0]) if math.isnan(day) else day
 
 
 WINDOW = 2**16
@@ -130,7 +188,7 @@ def _objects(raw: Raw) -> list[Any]:
     """The values as Python objects; None if masked, not a time, or outside the years that Python supports."""
     if raw.dtype.kind == "M":
         days = as_days(raw)
-        known = (days >= to_days(datetime.date.min)) & (days <= to_days(datetime.date.max))
+        known = (days >= FIRST_DAY) & (days <= LAST_DAY)
         raw = np.where(known, np.ma.getdata(raw), np.datetime64("NaT")).astype("datetime64[us]")
     return raw.tolist()
 
@@ -140,6 +198,7 @@ def _objects(raw: Raw) -> list[Any]:
 _WHOLE = (int, np.integer)
 _NUMBERS = (int, float, Decimal, np.integer, np.floating, numbers.Real)  # the abstract one last: it is slow
 _MIDNIGHT = datetime.time()
+FIRST_DAY, LAST_DAY = to_days(datetime.date.min), to_days(datetime.date.max)
 _MOST_DIGITS = 400  # more than the largest float has
 
 
@@ -154,11 +213,22 @@ def _number(value: Any) -> float:
         return _TRUTH.get(str(value).strip().lower(), math.nan) if isinstance(value, str) else math.nan
 
 
-def _day(value: Any) -> float:
+def _is_text(value: Any) -> bool:
+    return isinstance(value, str)
+
+
+def _day_of_text(text: str, format: str) -> float:
+    moment = read_moment(text, format)
+    return math.nan if moment is None else float(to_days(moment.date()))
+
+
+def _day(value: Any, format: str = "") -> float:
     if isinstance(value, np.datetime64):
         return float(as_days(np.array([value]))[0])
     try:
         if not isinstance(value, datetime.date):  # a datetime is a date, too
+            if format:
+                return _day_of_text(_label(value) or "", format)
             value = datetime.date.fromisoformat((_label(value) or "").strip()[:10])
         return float(to_days(value))
     except Exception:  # not a date; or pandas' NaT, which is a datetime without a day
@@ -189,8 +259,3 @@ def _label(value: Any) -> str | None:
     except Exception:  # NaT, a signalling NaN, an int with more digits than Python prints
         return None
     return None
-
-
-def _truth(value: Any) -> str | None:
-    text = (_label(value) or "").strip().lower()
-    return "true" if text in _TRUE else "false" if text in _FALSE else None

@@ -7,9 +7,9 @@ from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
-from typing import Any, Literal
+from typing import Any, Literal, Self
 
 import numpy as np
 
@@ -18,6 +18,7 @@ from certsynth.domain import cleaning, ratios
 from certsynth.domain.cells import UNIT_WEIGHT, Cells, Groups
 from certsynth.domain.covering import cover
 from certsynth.domain.label_metric import LabelMetric, cached_matrix_metric, cached_tree_metric
+from certsynth.domain.reading import PLAIN, Reading
 
 OrderedKind = Literal["integer", "number", "date", "ordinal"]
 CategoryKind = Literal["category", "boolean", "tree", "metric"]
@@ -48,20 +49,42 @@ class Column(ABC):
     """One column of the schema. With `missing`, a missing value is a point at distance `weight` from all others.
 
     `weight` multiplies all distances: the smaller it is, the less a certificate promises about the column.
+    `reading` says how the texts of a table are written. It changes no value of the column and no distance.
     """
 
     name: str
     missing: bool = False
     weight: Fraction = UNIT_WEIGHT
+    reading: Reading = PLAIN
 
     @abstractmethod
     def clean(self, raw: cleaning.Raw) -> np.ndarray:
-        """Raw values as this column's own numbers (see the subclasses). Total: every value is accepted."""
+        """Values of a table as this column's own numbers (see the subclasses). Total: every value is accepted."""
+
+    def encode(self, values: cleaning.Raw) -> np.ndarray:
+        """Values as `decode` returns them, and as rules, queries and maps state them, in this column's own numbers.
+
+        The reading is about texts of tables, so it does not apply here.
+        """
+        return self.plain.clean(values)
+
+    @property
+    def plain(self) -> Self:
+        """The column without its reading."""
+        return self if self.reading.is_plain else replace(self, reading=PLAIN)
 
     @property
     @abstractmethod
     def distinguished_texts(self) -> tuple[str, ...] | None:
-        """Texts outside of which all texts are cleaned alike; None if there is no such list."""
+        """Texts outside of which all texts are cleaned alike; None if there is no such list.
+
+        A reading that ignores blanks or case has none.
+        """
+
+    @property
+    @abstractmethod
+    def listed_texts(self) -> tuple[str, ...]:
+        """The labels, words and codes that the column knows, as keys of its reading."""
 
     @abstractmethod
     def cells(self, resolution: int) -> Cells:
@@ -195,7 +218,7 @@ class Ordered(Column):
 
     def clean(self, raw: cleaning.Raw) -> Floats:
         if self.grid:
-            return self._clean_by_ratio(cleaning.as_numbers(raw))
+            return self._clean_by_ratio(cleaning.as_numbers(raw, self.reading))
         if self.kind != "ordinal" and raw.dtype.kind in "biufM" and len(raw) >= MIN_COMPILED_ROWS:
             return self._clean_many(raw)
         offset = self._offset(raw)
@@ -211,7 +234,8 @@ class Ordered(Column):
 
     def _clean_many(self, raw: cleaning.Raw) -> Floats:
         """`clean` in one compiled pass: eight passes over the arrays would take longer than DuckDB's scan."""
-        numbers = cleaning.as_days(raw) if self.kind == "date" else cleaning.as_numbers(raw)
+        read = cleaning.as_days if self.kind == "date" else cleaning.as_numbers
+        numbers = read(raw, self.reading)
         absent = np.nan if self.missing else 0.0
         last = self.last_index
         end = 1.0 if last is None else float(last)
@@ -288,25 +312,38 @@ class Ordered(Column):
     def nearest(self, figures: Floats) -> Floats:
         """The value of the column nearest to each integer or number; NaN stays."""
         absent = np.isnan(figures)
-        values = self.figures_at(self.index(np.nan_to_num(self.clean(np.where(absent, self.low, figures)))))
+        values = self.figures_at(self.index(np.nan_to_num(self.encode(np.where(absent, self.low, figures)))))
         return np.where(absent, np.nan, values)
+
+    def has_value(self, figure: float) -> bool:
+        """Whether a number or day is a value of the column."""
+        if not self.low <= figure <= self.high:
+            return False
+        if self.last_index is None:
+            return True
+        return bool(self.nearest(np.array([float(figure)]))[0] == figure)
+
+    @property
+    def listed_texts(self) -> tuple[str, ...]:
+        return tuple(map(self.reading.label_key, (*self.values, *self.reading.missing_codes)))
 
     @property
     def distinguished_texts(self) -> tuple[str, ...] | None:
-        return self.values if self.kind == "ordinal" else None
+        return self.values if self.kind == "ordinal" and self.reading.is_plain else None
 
     def _offset(self, raw: cleaning.Raw) -> Floats:
         if self.kind == "ordinal":
             found = cleaning.each_once(raw, self._ranks)
             return self._ranks(raw) if found is None else found
         if self.kind == "date":
-            return cleaning.as_days(raw) - self.low
+            return cleaning.as_days(raw, self.reading) - self.low
         with np.errstate(over="ignore"):
-            return (cleaning.as_numbers(raw) - self.low) / self.unit
+            return (cleaning.as_numbers(raw, self.reading) - self.low) / self.unit
 
     def _ranks(self, raw: cleaning.Raw) -> Floats:
-        rank: dict[str | None, float] = {label: float(i) for i, label in enumerate(self.values)}
-        return np.fromiter((rank.get(x, np.nan) for x in cleaning.as_labels(raw)), float, len(raw))
+        key = self.reading.label_key
+        rank: dict[str | None, float] = {key(label): float(i) for i, label in enumerate(self.values)}
+        return np.fromiter((rank.get(x, np.nan) for x in cleaning.as_labels(raw, self.reading)), float, len(raw))
 
     def cells(self, resolution: int) -> Cells:
         last = self.last_index
@@ -490,20 +527,27 @@ class Category(Column):
 
     @property
     def distinguished_texts(self) -> tuple[str, ...] | None:
-        if self.kind == "boolean":  # its texts may have surrounding blanks and capitals
+        if self.kind == "boolean" or not self.reading.is_plain:  # texts may have surrounding blanks and capitals
             return None
-        return tuple(dict.fromkeys([*map(PATH_SEPARATOR.join, self.paths), *self.labels, ""]))
+        return tuple(dict.fromkeys([*self.listed_texts, ""]))
+
+    @property
+    def listed_texts(self) -> tuple[str, ...]:
+        labels = self.reading.truths if self.kind == "boolean" else self.labels
+        texts = [*map(PATH_SEPARATOR.join, self.paths), *labels, *self.reading.missing_codes]
+        return tuple(dict.fromkeys(map(self.reading.label_key, texts)))
 
     def _indices(self, raw: cleaning.Raw) -> Ints:
         read = cleaning.as_truths if self.kind == "boolean" else cleaning.as_labels
+        key = self.reading.label_key
         other, missing = len(self.values), len(self.labels)
         unlisted = other if self.other else missing if self.missing else 0
         absent = missing if self.missing else other if self.other else 0
-        index: dict[str | None, int] = {PATH_SEPARATOR.join(path): i for i, path in enumerate(self.paths)}
-        index |= {label: i for i, label in enumerate(self.labels)}
+        index: dict[str | None, int] = {key(PATH_SEPARATOR.join(path)): i for i, path in enumerate(self.paths)}
+        index |= {key(label): i for i, label in enumerate(self.labels)}
         index.setdefault("", absent)  # an empty field of a text file is absent, unless "" is a label
         index[None] = absent
-        return np.fromiter((index.get(x, unlisted) for x in read(raw)), np.int64, len(raw))
+        return np.fromiter((index.get(x, unlisted) for x in read(raw, self.reading)), np.int64, len(raw))
 
     def cells(self, resolution: int) -> Cells:
         labels = self._points(resolution)

@@ -41,11 +41,11 @@ _COMPARE = {
 def figures(column: Column, written: cleaning.Raw) -> Floats:
     """The figures of values as they are written."""
     if isinstance(column, Category):
-        clean = column.clean(written)
+        clean = column.encode(written)
         return np.where(clean == len(column.labels), np.nan, clean)
     assert isinstance(column, Ordered)
     if column.kind == "ordinal":
-        return column.clean(written)
+        return column.encode(written)
     return cleaning.as_days(written) if column.kind == "date" else cleaning.as_numbers(written)
 
 
@@ -56,7 +56,7 @@ def written(column: Column, figures: Floats) -> np.ma.MaskedArray[Any, Any]:
         return column.decode(np.where(absent, len(column.labels), figures).astype(np.int64))
     assert isinstance(column, Ordered)
     if column.whole:
-        return column.decode(column.clean(figures) if column.grid else figures - column.low)
+        return column.decode(column.encode(figures) if column.grid else figures - column.low)
     return np.ma.masked_array(np.where(absent, column.low, figures), mask=absent)
 
 

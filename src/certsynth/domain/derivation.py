@@ -19,6 +19,7 @@ from certsynth.domain.condition import Condition, Linear, Rows, figures, written
 from certsynth.domain.expression import BadExpression, list_names
 from certsynth.domain.labels import check_text, file_next_to_schema, read_code_file
 from certsynth.domain.meaning import Reader
+from certsynth.domain.reading import PLAIN
 from certsynth.errors import SchemaError, did_you_mean
 
 MAX_MAPPED_VALUES = 100_000
@@ -247,9 +248,7 @@ def _read_map(each: Derivation, source: Column, column: Column, where: str) -> L
 def _figure_reader(column: Column) -> Callable[[str], float | None]:
     """A function from texts to the figures of a column: NaN for a missing value, None for what is not a value."""
     if isinstance(column, Category) and column.kind == "boolean":
-        return lambda text: {"": np.nan, "false": 0.0, "true": 1.0}.get(
-            text and (cleaning.as_truths(np.array([text], dtype=object))[0] or text)
-        )
+        return lambda text: _read_truth(column, text) if text else np.nan
     if isinstance(column, Category) or (isinstance(column, Ordered) and column.kind == "ordinal"):
         index = {"": np.nan}
         if isinstance(column, Category):
@@ -258,6 +257,12 @@ def _figure_reader(column: Column) -> Callable[[str], float | None]:
         return index.get
     assert isinstance(column, Ordered)
     return lambda text: _read_figure(column, text) if text else np.nan
+
+
+def _read_truth(column: Category, text: str) -> float | None:
+    """The figure of a usual word; None if the column's reading gives the word another meaning, or none."""
+    usual, read = (reading.truths.get(text.strip().lower()) for reading in (PLAIN, column.reading))
+    return float(usual) if usual is not None and usual == read else None
 
 
 def _read_figure(column: Ordered, text: str) -> float | None:

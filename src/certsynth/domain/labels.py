@@ -333,11 +333,16 @@ def check_text(value: Any, where: str, *, empty: bool = False) -> str:
         raise SchemaError(f"{where} must be a text.")
     if len(value) > MAX_TEXT_CHARACTERS:
         raise SchemaError(f"{where} is longer than {MAX_TEXT_CHARACTERS} characters; shorten it.")
-    if any(unicodedata.category(c) in ("Cc", "Cs") for c in value):  # Cs: surrogates, which UTF-8 lacks
+    if not is_printable(value):
         raise SchemaError(f"{where} holds a control character; remove it.")
     if value.startswith(("=", "@", "+", "-")) and not _is_number(value):
         raise SchemaError(f"{where} {value!r} would run as a formula in a spreadsheet; let it start with a letter.")
     return value
+
+
+def is_printable(text: str) -> bool:
+    """Whether a text has no control characters (Cc) and no surrogates (Cs), which UTF-8 lacks."""
+    return not any(unicodedata.category(c) in ("Cc", "Cs") for c in text)
 
 
 def _is_number(text: str) -> bool:

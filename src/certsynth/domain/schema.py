@@ -30,6 +30,7 @@ from certsynth.domain.labels import (
     plain_number,
 )
 from certsynth.domain.ratios import ratio_values
+from certsynth.domain.reading_entries import READING_ENTRIES, describe_reading, with_reading
 from certsynth.domain.rules import Constraint, Rule, read_constraints, read_rules
 from certsynth.errors import SchemaError, did_you_mean
 
@@ -254,7 +255,7 @@ def describe(column: Column) -> dict[str, Any]:
     if column.weight != 1:
         entries["weight"] = float(column.weight)
     entries["missing"] = column.missing
-    return entries
+    return entries | describe_reading(column)
 
 
 def _read_schema(document: Mapping[str, Any], where: str, folder: Path | None) -> Schema:
@@ -308,13 +309,19 @@ def _read_column(entry: Any, where: str, folder: Path | None) -> Column:
     kind = entry.get("kind")
     if kind not in KINDS:
         raise SchemaError(f"{where}: kind must be one of {', '.join(KINDS)}.{did_you_mean(kind, KINDS)}")
+    allowed = sorted(_COMMON | _ALLOWED[kind] | READING_ENTRIES[kind])
     for key in entry:
-        if key not in _COMMON | _ALLOWED[kind]:
-            allowed = sorted((_COMMON | _ALLOWED[kind]) - {"name", "kind"})
+        if key not in allowed:
+            allowed = [entry for entry in allowed if entry not in ("name", "kind")]
             raise SchemaError(
                 f"{where}: a column of kind {kind} has no entry {key!r:.60}; it may have {', '.join(allowed)}."
                 f"{did_you_mean(key, allowed)}"
             )
+    return with_reading(entry, kind, _read_values(entry, name, kind, where, folder), where)
+
+
+def _read_values(entry: Mapping[str, Any], name: str, kind: Any, where: str, folder: Path | None) -> Column:
+    """A column with the values of its entry, not yet with its reading."""
     missing, weight = check_flag(entry, "missing", where), _read_weight(entry, where)
     if kind == "boolean":
         return Category(name=name, missing=missing, weight=weight, kind="boolean", values=("false", "true"))
@@ -471,8 +478,8 @@ def _read_cuts(entry: Mapping[str, Any], key: str, column: Ordered, where: str) 
         if not all(isinstance(value, wanted) and not isinstance(value, bool) for value in listed):
             kind = "labels in quotes" if column.kind == "ordinal" else "numbers"
             raise SchemaError(f"{where}: {key} must be a list of {kind}.")
-        clean = column.clean(np.array(listed, dtype=object))
-    back = column.clean(column.decode(clean)) if len(clean) else clean
+        clean = column.encode(np.array(listed, dtype=object))
+    back = column.encode(column.decode(clean)) if len(clean) else clean
     written = [from_days(int(x)) for x in listed] if column.kind == "date" else listed
     if len(clean) and list(column.decode(back).tolist()) != written:
         raise SchemaError(f"{where}: {key} lists something that is not a value of the column; correct it.")

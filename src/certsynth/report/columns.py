@@ -185,7 +185,7 @@ def _offsets(column: Ordered, values: np.ma.MaskedArray[Any, Any]) -> tuple[np.n
     if column.kind == "ordinal":
         counts, absent = _label_counts(column, values)
         return np.repeat(np.arange(len(counts)), counts), absent
-    clean = column.clean(values)
+    clean = column.encode(values)
     there = ~np.isnan(clean)
     return clean[there], int(np.count_nonzero(~there))
 

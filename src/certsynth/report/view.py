@@ -95,7 +95,7 @@ def answer_basis(record: Record, schema: Schema, table: Mapping[str, Any]) -> Ba
     """Return the release as `answers` reads it; None if shares are not certified, or there are no rows."""
     if record.certificate.statistics is None or not len(table[schema.names[0]]):
         return None
-    clean = {column.name: column.clean(np.ma.asarray(table[column.name])) for column in schema}
+    clean = {column.name: column.encode(np.ma.asarray(table[column.name])) for column in schema}
     return Basis(schema, table, clean, record.certificate)
 
 

@@ -23,6 +23,7 @@ from certsynth.base.arrays import Floats, Ints
 from certsynth.base.days import from_days
 from certsynth.domain import Cells, Column, Ordered
 from certsynth.domain.cells import Groups
+from certsynth.domain.cleaning import FIRST_DAY, LAST_DAY, figures_of_codes
 from certsynth.domain.column import Category
 from certsynth.queries.coding import MOVE_UNITS, move_units
 from certsynth.queries.thresholds import least_floats
@@ -53,7 +54,7 @@ def reading(column: Column, dtype: nw.dtypes.DType) -> Reading | None:
     if dtype == nw.Boolean:
         return "truths"
     if isinstance(column, Category) or (isinstance(column, Ordered) and column.kind == "ordinal"):
-        if dtype == nw.String:  # booleans accept any blanks and capitals
+        if dtype == nw.String:  # booleans accept any blanks and capitals, and so may readings
             return "labels" if column.distinguished_texts is not None else None
         return "labels" if dtype in _WHOLE or dtype in _FLOATS else None
     if isinstance(column, Ordered) and column.kind == "date":
@@ -145,13 +146,31 @@ def _expression(
     if way == "days":
         assert isinstance(column, Ordered)
         found = _day_codes(x, dtype, column, code)
-        return None if found is None else _unless(x.is_null(), absent, found)
+        return None if found is None else _unless(x.is_null() | _is_day_code(x, dtype, column), absent, found)
     if way == "numbers":
         assert isinstance(column, Ordered)
         computed = compute(x, column) if compute is not None and not column.grid else None
         found = computed if computed is not None else _number_codes(x, column, code, rising)
-        return None if found is None else _unless(x.is_null() | x.cast(nw.Float64).is_nan(), absent, found)
+        number = x.cast(nw.Float64)
+        none = x.is_null() | number.is_nan()
+        for figure in figures_of_codes(column.kind, column.reading):
+            none = none | (number == nw.lit(figure))
+        return None if found is None else _unless(none, absent, found)
     return None
+
+
+def _is_day_code(x: nw.Expr, dtype: nw.dtypes.DType, column: Ordered) -> nw.Expr:
+    """Whether a time lies in a day that is a code of missing values. Days beyond Python's count as its ends."""
+
+    def midnight(day: float) -> Any:
+        date = from_days(int(min(day, LAST_DAY)))
+        return nw.lit(date if dtype == nw.Date else datetime.datetime.combine(date, datetime.time()))
+
+    found = nw.lit(False)
+    for figure in figures_of_codes(column.kind, column.reading):
+        since, until = x >= midnight(figure), x < midnight(figure + 1)
+        found = found | (until if figure == FIRST_DAY else since if figure == LAST_DAY else since & until)
+    return found
 
 
 def _number_codes(x: nw.Expr, column: Ordered, code: Callable[[np.ndarray], Ints], rising: bool) -> nw.Expr | None:
@@ -160,7 +179,7 @@ def _number_codes(x: nw.Expr, column: Ordered, code: Callable[[np.ndarray], Ints
         return None
 
     def step(values: Floats) -> np.ndarray:
-        return code(column.clean(values)) if rising else column.index(column.clean(values))
+        return code(column.encode(values)) if rising else column.index(column.encode(values))
 
     first, last = (int(c) for c in step(np.array([-np.inf, np.inf])))
     if last - first > MAX_STEPS:
@@ -190,7 +209,7 @@ def _label_codes(
     x: nw.Expr, dtype: nw.dtypes.DType, column: Column, of: Callable[..., list[int]], absent: int
 ) -> nw.Expr | None:
     """Codes of listed labels, and one for all others. A label is compared as the engine value that reads like it."""
-    texts = {"", *(("0", "1") if column.distinguished_texts is None else column.distinguished_texts)}
+    texts = {"", *column.listed_texts}
     none, number = x.is_null(), x
     values: list[Any]
     other: Any

@@ -16,8 +16,10 @@ from typing import Any, Literal
 import narwhals as nw
 import numpy as np
 
-from certsynth.domain import Column, Schema
-from certsynth.domain.cleaning import as_labels
+from certsynth.domain import Category, Column, Ordered, Schema
+from certsynth.domain.cleaning import as_labels, as_numbers
+from certsynth.domain.date_format import has_month_name, write_moment
+from certsynth.domain.reading import Reading
 from certsynth.errors import InputError
 
 Storage = Literal["whole numbers", "floats", "truths", "times", "mixed objects", "texts"]
@@ -77,7 +79,8 @@ def refuse_ambiguous(schema: Schema, storages: Iterable[Storage], where: str) ->
     for column, storage in zip(schema, storages, strict=True):
         if is_ambiguous(column, storage):
             boolean = ' or make it a column of kind "boolean"' if storage == "truths" else ""
-            found = f"column {column.name!r} is stored as {storage}, which cannot tell its labels apart"
+            what = "texts" if column.distinguished_texts is None else "labels"
+            found = f"column {column.name!r} is stored as {storage}, which cannot tell its {what} apart"
             raise InputError(f"{where}: {found}. Read it as text, as with dtype=str{boolean}, or give the file itself.")
 
 
@@ -89,9 +92,15 @@ def is_ambiguous(column: Column, storage: Storage) -> bool:
     >>> is_ambiguous(codes, "whole numbers"), is_ambiguous(codes, "texts")
     (True, False)
     """
-    labels = column.distinguished_texts
-    if labels is None or storage == "texts":
+    if storage == "texts":
         return False
+    if isinstance(column, Ordered) and column.kind == "date":
+        return _has_other_days(column.reading.format, storage)
+    if isinstance(column, Ordered) and column.kind != "ordinal":
+        return storage in ("floats", "mixed objects") and _has_other_floats(column.reading)
+    labels = column.listed_texts
+    if isinstance(column, Category) and column.kind == "boolean":
+        return storage in _NUMERIC_STORAGES and any(_reads_otherwise(word, exact=True) for word in labels)
     if storage == "truths":
         return True  # True, TRUE and true are one value, but three texts
     if storage == "mixed objects" and any(label.strip().lower() in ("true", "false") for label in labels):
@@ -99,6 +108,30 @@ def is_ambiguous(column: Column, storage: Storage) -> bool:
     if storage == "times":
         return any(any(letter.isdigit() for letter in label) and not _is_time(label) for label in labels)
     return any(_reads_otherwise(label, exact=storage == "whole numbers") for label in labels)
+
+
+_NUMERIC_STORAGES = ("whole numbers", "floats", "mixed objects")
+
+
+def _has_other_floats(reading: Reading) -> bool:
+    """Whether a text such as 1.234 is another number, or none, to the reading than to a tool that guesses types."""
+    return reading.decimal != "." or reading.thousands == "."
+
+
+def _has_other_days(format: str, storage: Storage) -> bool:
+    """Whether a tool that guesses types may take texts in a date format for other days, or for numbers.
+
+    Tools guess the order of day and month from the first rows, unless the year comes first or the month has a name. A
+    date that is written as digits alone loses its leading zeros as a number.
+    """
+    if not format or storage == "truths":
+        return False
+    if storage == "times":
+        return not format.startswith(("%Y-%m-%d", "%Y/%m/%d")) and not has_month_name(format)
+    return not np.isnan(as_numbers(np.array([write_moment(_SOME_DAY, format)]))[0])
+
+
+_SOME_DAY = datetime.datetime(2001, 2, 3)
 
 
 def _reads_otherwise(label: str, *, exact: bool) -> bool:
