@@ -52,7 +52,20 @@ _TEXTS = [
         "\tx",
         "1.0",
     ),
-    *("1e999", "nan", "true", "No", "2020-02-29", "2020-02-30", "other", "null", "x" * 5000, "\x00", "'"),
+    *(
+        "1e999",
+        "nan",
+        "true",
+        "No",
+        "2020-02-29",
+        "2020-02-29T10:07:29.9+02:00",
+        "2020-02-30",
+        "other",
+        "null",
+        "x" * 5000,
+        "\x00",
+        "'",
+    ),
 ]
 _TYPED: dict[str, tuple[pa.DataType, list[Any]]] = {
     "integers": (pa.int64(), [0, 1, -7, 40, 41, 2**62, -(2**62), None, 20200229]),
@@ -66,7 +79,14 @@ _TYPED: dict[str, tuple[pa.DataType, list[Any]]] = {
     ),
     "times": (
         pa.timestamp("us"),
-        [datetime.datetime(1969, 12, 31, 23, 59), datetime.datetime(2020, 2, 29), None],
+        [
+            datetime.datetime(1969, 12, 31, 23, 59),
+            datetime.datetime(1969, 12, 31, 23, 59, 58, 999_999),
+            datetime.datetime(2020, 2, 29),
+            datetime.datetime(2020, 2, 29, 10, 7, 29, 999_999),
+            datetime.datetime(2020, 2, 29, 10, 7, 30),
+            None,
+        ],
     ),
     "decimals": (
         pa.decimal128(20, 2),
@@ -113,6 +133,8 @@ def columns(name: str) -> list[Column]:
         )
     ] + [
         Ordered(name=name, kind="integer", low=-3, high=39, step=Fraction(7)),
+        Ordered(name=name, missing=True, kind="datetime", low=-7, high=100),
+        Ordered(name=name, kind="datetime", low=86_400 * DAY, high=86_400 * (DAY + 20), step=Fraction(900)),
         Ordered(name=name, missing=True, kind="number", low=-0.5, high=2.5, step=Fraction(1, 10)),
         Ordered(name=name, kind="integer", low=-40, high=41, grid=(-40.0, -7.0, 0.0, 1.0, 2.0, 5.0, 41.0)),
         Ordered(name=name, missing=True, kind="number", low=0.5, high=1e9, grid=SKEWED, weight=Fraction(1, 2)),

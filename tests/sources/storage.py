@@ -44,6 +44,10 @@ def day(text: str) -> int:
     return (datetime.date.fromisoformat(text) - EPOCH).days
 
 
+def second(text: str) -> int:
+    return round((datetime.datetime.fromisoformat(text) - datetime.datetime(1970, 1, 1)).total_seconds())
+
+
 # ------------------------------------------------------------------------------------------------------ columns
 
 NUMERALS = tuple(str(number) for number in range(-2, 50))
@@ -59,10 +63,8 @@ TREE = (("1", "7"), ("1", "1"), ("2", "2.5"), ("2", "20200229", "a"), ("2", "202
 def columns_of_every_kind(name: str) -> dict[str, Column]:
     """Columns that read `name`: short and long lines, lists of labels that look like numbers, all metrics."""
 
-    def line(kind: Any, low: float, high: float, weight: Fraction = Fraction(1), values: tuple[str, ...] = ()) -> Any:
-        return lambda missing: Ordered(
-            name=name, missing=missing, weight=weight, kind=kind, low=low, high=high, values=values
-        )
+    def line(kind: Any, low: float, high: float, weight: Fraction = Fraction(1), **more: Any) -> Any:
+        return lambda missing: Ordered(name=name, missing=missing, weight=weight, kind=kind, low=low, high=high, **more)
 
     def labels(kind: Any, values: tuple[str, ...], weight: Fraction = Fraction(1), **more: Any) -> Any:
         return lambda missing: Category(name=name, missing=missing, weight=weight, kind=kind, values=values, **more)
@@ -76,12 +78,16 @@ def columns_of_every_kind(name: str) -> dict[str, Column]:
         "date": line("date", day("2020-02-01"), day("2020-03-15")),
         "long date": line("date", day("1900-01-01"), day("2100-01-01"), Fraction(1, 2)),
         "ordinal": line("ordinal", 0, len(YEARS) - 1, values=YEARS),
-        "long ordinal": line("ordinal", 0, len(NUMERALS) - 1, Fraction(3, 4), NUMERALS),
+        "long ordinal": line("ordinal", 0, len(NUMERALS) - 1, Fraction(3, 4), values=NUMERALS),
         "category": labels("category", (*YEARS, *PRINTED)),
         "category with other": labels("category", ("1", "2.5", "", "inf"), Fraction(1, 2), other=True),
         "tree": labels("tree", tuple(path[-1] for path in TREE), paths=TREE),
         "metric": labels("metric", ("7", "1", "2.5", "true", "a"), distances=DISTANCES, other=True),
         "boolean": labels("boolean", ("false", "true")),
+        "datetime": line("datetime", second("2020-02-28 23:59:50"), second("2020-03-01 00:00:00")),
+        "long datetime": line(
+            "datetime", second("1900-01-01"), second("2100-01-01"), Fraction(1, 2), step=Fraction(900)
+        ),
     }
     return {
         f"{kind}, {'may be missing' if missing else 'never missing'}": make(missing)
@@ -229,6 +235,14 @@ _TEXTS = [
         "a ",
         "",
     ),
+    *(
+        "2020-02-29 10:07:29.999999",
+        "2020-02-29 10:07:30+0545",
+        " 2020-02-29T10:07 ",
+        "2020-02-29 24:00",
+        "2020-02-29 x",
+    ),
+    *("2020-02-29 10:07:30,5 UTC", "2020-02-29 10", "20200229 10:00", "2020-W09-6 10:00", "2020-02-29 10:00:60"),
     *("20200229", "2020-02-29", "2020-02-29 10:00", "2020-02-29T23:59:59Z", "2020-W09-6", "2020-060", "29.02.2020"),
     *(
         "2020-02-30",
@@ -253,10 +267,12 @@ _DAYS = [
 _TIMES = [
     *("0001-01-01", "1900-01-01T00:00", "1969-12-31T23:59:59.999999", "1970-01-01", "2020-01-31T18:14:59.999999"),
     *("2020-01-31T18:15", "2020-01-31T23:59:59.999999", "2020-02-01", "2020-02-28T23:59:59.999999", "2020-02-29"),
+    *("1969-12-31T23:59:58.999999", "2020-02-29T00:00:00.999999", "2020-02-29T10:07:29.999999", "2020-02-29T10:07:30"),
     *("2020-02-29T10:00", "2020-03-15T23:59:59.999999", "2020-03-16", "2100-01-01T23:59:59", "9999-12-31T12:00", None),
 ]
 _NANOSECONDS = [
     *("1900-01-01", "1969-12-31T23:59:59.999999999", "1970-01-01T00:00:00.000000001", "2020-01-31T23:59:59.999999999"),
+    *("1969-12-31T23:59:58.999999999", "2020-02-29T10:07:29.999999999", "2020-02-29T10:07:30"),
     *("2020-02-29", "2020-02-29T00:00:00.000000001", "2020-02-29T23:59:59.999999500", "2100-01-01", None),
 ]
 

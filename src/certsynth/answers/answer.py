@@ -8,8 +8,6 @@ from dataclasses import dataclass
 from decimal import ROUND_CEILING, ROUND_FLOOR, ROUND_HALF_EVEN, Decimal
 from typing import Any
 
-from certsynth.base.days import from_days
-
 Value = float | int | str | datetime.date
 
 _MAX_DECIMALS = 12
@@ -21,7 +19,7 @@ class Answer:
     """`estimate` is the statistic of the synthetic rows. That of the private rows, as cleaned by the schema, lies
     between `low` and `high` with the `confidence` of the certificate, simultaneously for all answers of one release.
 
-    Values are numbers in the column's own units, shares from 0 to 1, dates, or labels of an ordinal; `unit` says
+    Values are numbers in the column's own units, shares from 0 to 1, dates, times, or labels of an ordinal; `unit` says
     which. `how` explains the interval, and `bound` is the bound of the certificate that was used. Where the interval
     holds all possible values, `says_nothing` states why, and what would help; else it is empty. An interval that is
     `alone` is valid for this question only, not together with other answers.
@@ -74,8 +72,8 @@ class Answer:
         return f"{self.query} = {estimate}, between {low} and {high} with confidence {percent(self.confidence)}{only}"
 
     def to_json(self) -> dict[str, Any]:
-        """Plain values; dates as ISO texts."""
-        plain = [v.isoformat() if isinstance(v, datetime.date) else v for v in (self.estimate, self.low, self.high)]
+        """Plain values; dates and times as texts."""
+        plain = [str(v) if isinstance(v, datetime.date) else v for v in (self.estimate, self.low, self.high)]
         return {
             "query": self.query,
             "estimate": plain[0],
@@ -118,8 +116,3 @@ def outward(low: float, high: float, *, least: float, most: float) -> tuple[floa
     """Widen an interval by the rounding error of floats, within the range [least, most] of possible values."""
     slack = 1e-9 * max(abs(low), abs(high), (most - least) if math.isfinite(most - least) else 0.0)
     return max(least, low - slack), min(most, high + slack)
-
-
-def day(figure: float) -> datetime.date:
-    """The date of a number of days since 1970-01-01."""
-    return from_days(int(figure))

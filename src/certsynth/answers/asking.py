@@ -9,7 +9,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from certsynth.answers import averages, functions, moments, quantiles, shares, silence, spreads
-from certsynth.answers.answer import Answer, Value, day, outward
+from certsynth.answers.answer import Answer, Value, outward
 from certsynth.answers.basis import Basis, span
 from certsynth.answers.claims import Claim, Interval
 from certsynth.answers.queries import Difference, Query, written_name
@@ -109,9 +109,9 @@ def _in_units(found: Found) -> tuple[Value, Value, Value]:
     column = found.column
     if column is None:
         return float(min(max(estimate, low), high)), float(low), float(high)
-    if column.kind == "date":
-        slack = 1e-3 if all(float(end).is_integer() for end in found.interval[1:]) else 0.0
-        return day(math.floor(estimate + 0.5)), day(math.floor(low + slack)), day(math.ceil(high - slack))
+    if column.clock is not None:
+        ticks = math.floor(estimate + 0.5), math.floor(low), math.ceil(high)
+        return tuple(map(column.clock.moment, ticks))  # type: ignore[return-value]
     if column.kind == "ordinal":
         return tuple(column.values[round(x)] for x in (estimate, low, high))  # type: ignore[return-value]
     return round(estimate), round(low), round(high)
@@ -174,7 +174,7 @@ class _Evaluator:
         shift = factor * float(column.low) + form.constant
         estimate, claim = factor * span(column) * estimate + shift, claim.scaled(factor * span(column), shift)
         least, most = sorted(factor * x + form.constant for x in rows.ends(column))
-        unit = "date" if dates else _unit(form, self.basis.columns)
+        unit = str(column.kind) if dates else _unit(form, self.basis.columns)
         column_of_dates = column if dates else None
         return Found(claim.around(estimate), claim.bound, claim.how, unit, least, most, column_of_dates)
 
@@ -244,7 +244,7 @@ class _Evaluator:
         column = self._number(self.query.arguments[0])
         estimate, claim = spreads.variance(self._select(column), column)
         square = span(column) * span(column)
-        unit = f"{'days' if column.kind == 'date' else column.name}²"
+        unit = f"{column.name if column.clock is None else column.clock.unit}²"
         return Found(_times(claim.around(estimate), square), claim.bound, claim.how, unit, 0.0, square / 4)
 
     def sd(self) -> Found:
@@ -290,9 +290,9 @@ class _Evaluator:
         estimate, claim = quantiles.quantile_of(rows, column, p)
         interval: Interval = estimate, min(claim.low, estimate), max(claim.high, estimate)
         how = claim.how + ("; over rows with a value" if column.missing else "")
-        unit = {"date": "date", "ordinal": f"label of {column.name}"}.get(column.kind, column.name)
-        whole = column if column.whole else None
-        return Found(interval, claim.bound, how, unit, *rows.ends(column), whole)
+        unit = f"label of {column.name}" if column.kind == "ordinal" else column.kind if column.clock else column.name
+        whole = column if column.whole else None  # both ends are values of the column, which floats hold exactly
+        return Found(interval, claim.bound, how, unit, *rows.ends(column), whole, widened=column.whole)
 
     # ------------------------------------------------------------ parts
 
@@ -327,7 +327,9 @@ class _Evaluator:
         if len(weights) < len(value.sum.weights):
             raise BadExpression(node.at, "a column cancels out; leave it out.")
         if value.dates < 0 or (value.dates and len(weights) > 1):
-            raise BadExpression(node.at, "the negative of a date, or a sum with one, has no mean; date - date does.")
+            raise BadExpression(
+                node.at, "the negative of a date or time, or a sum with one, has no mean; the difference of two has."
+            )
         return Linear(weights, value.sum.constant), value.dates
 
     def _select(self, *columns: Column) -> Selection:
@@ -349,9 +351,12 @@ def _times(interval: Interval, factor: float) -> Interval:
 
 
 def _unit(form: Linear, columns: Mapping[str, Column]) -> str:
-    """The unit of a linear form: the column's name if it is that column, days for date arithmetic, else number."""
-    if any(isinstance(column := columns[name], Ordered) and column.kind == "date" for name in form.weights):
-        return "days"
+    """The unit of a linear form: the column's name if it is that column, days or seconds between dates or times, else
+    number."""
+    lines = [column for name in form.weights if isinstance(column := columns[name], Ordered)]
+    units = {column.clock.unit for column in lines if column.clock is not None}
+    if units:
+        return units.pop() if len(units) == 1 else "number"
     ((name, factor), *others) = form.weights.items()
     return name if not others and factor == 1 and not form.constant else "number"
 

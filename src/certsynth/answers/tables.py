@@ -10,7 +10,6 @@ from math import prod
 
 import numpy as np
 
-from certsynth.answers.answer import day
 from certsynth.answers.asking import evaluate, to_answer
 from certsynth.answers.basis import Basis
 from certsynth.answers.queries import Query, written_name
@@ -191,8 +190,8 @@ def _value(column: Ordered, offset: int) -> tuple[float | str, str]:
 
 def _bare(column: Ordered, offset: int) -> str:
     """A value as a label."""
-    if column.kind == "date":
-        return day(offset).isoformat()
+    if column.clock is not None:
+        return column.clock.text(offset)
     return column.values[offset] if column.kind == "ordinal" else str(offset)
 
 

@@ -25,7 +25,13 @@ PAPER = (
 """The citation of the method; the rows themselves belong to their publisher."""
 
 _ROWS = "rows"
-_TYPES = {"integer": "sc:Integer", "number": "sc:Float", "date": "sc:Date", "boolean": "sc:Boolean"}
+_TYPES = {
+    "integer": "sc:Integer",
+    "number": "sc:Float",
+    "date": "sc:Date",
+    "datetime": "sc:DateTime",
+    "boolean": "sc:Boolean",
+}
 
 # The terms that Croissant 1.0 requires in the context, including those that are not used here.
 # fmt: off

@@ -9,7 +9,8 @@ from certsynth.domain.schema import describe
 from certsynth.record.record import MethodRecord, PrivacyRecord, Record
 from certsynth.report.numerals import upward
 
-_TYPES = {"integer": "integer", "number": "number", "date": "date", "boolean": "boolean"}
+_TYPES = ("integer", "number", "date", "datetime", "boolean")  # others are texts
+_TIME_FORMAT = "%Y-%m-%d %H:%M:%S"
 
 
 def describe_package(schema: Schema, record: Record, *, parquet: str, csv: str) -> dict[str, Any]:
@@ -68,7 +69,8 @@ def _spent(privacy: PrivacyRecord) -> str:
 
 def _field(column: Column) -> dict[str, Any]:
     entries = describe(column)
-    field: dict[str, Any] = {"name": column.name, "type": _TYPES.get(entries["kind"], "string")}
+    kind = entries["kind"]
+    field: dict[str, Any] = {"name": column.name, "type": kind if kind in _TYPES else "string"}
     constraints: dict[str, Any] = {"required": not column.missing}
     if isinstance(column, Category) and column.kind != "boolean":
         constraints["enum"] = list(column.labels)
@@ -78,17 +80,17 @@ def _field(column: Column) -> dict[str, Any]:
         low, high = entries["low"], entries["high"]
         constraints |= {"minimum": _plain(low), "maximum": _plain(high)}
     reading = column.reading
-    if entries["kind"] == "boolean":
+    if kind == "boolean":
         no, yes = reading.values or ("false", "true")
         field |= {"trueValues": [yes], "falseValues": [no]}
-    if entries["kind"] == "number" and reading.decimal != ".":
+    if kind == "number" and reading.decimal != ".":
         field["decimalChar"] = reading.decimal
-    if reading.format:
-        field["format"] = reading.format
+    if reading.format or kind == "datetime":
+        field["format"] = reading.format or _TIME_FORMAT
     if reading.missing_as:
         field["missingValues"] = [reading.missing_as]
     return field | {"constraints": constraints}
 
 
 def _plain(value: Any) -> Any:
-    return value if isinstance(value, (int, float)) else value.isoformat()
+    return value if isinstance(value, (int, float)) else str(value)

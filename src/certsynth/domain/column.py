@@ -14,13 +14,14 @@ from typing import Any, Literal, Self
 import numpy as np
 
 from certsynth.base.arrays import Floats, Ints
+from certsynth.base.clock import CLOCKS, Clock
 from certsynth.domain import cleaning, ratios
 from certsynth.domain.cells import UNIT_WEIGHT, Cells, Groups
 from certsynth.domain.covering import cover
 from certsynth.domain.label_metric import LabelMetric, cached_matrix_metric, cached_tree_metric
 from certsynth.domain.reading import PLAIN, Reading
 
-OrderedKind = Literal["integer", "number", "date", "ordinal"]
+OrderedKind = Literal["integer", "number", "date", "datetime", "ordinal"]
 CategoryKind = Literal["category", "boolean", "tree", "metric"]
 
 PATH_SEPARATOR = "/"
@@ -166,13 +167,14 @@ class Column(ABC):
 
 @dataclass(frozen=True, slots=True)
 class Ordered(Column):
-    """A column on a line: integers, dates and ordinals by their offset from `low`, numbers by their place in [0, 1].
+    """A column on a line: integers, dates, datetimes and ordinals by their offset from `low` (in days, in seconds),
+    numbers by their place in [0, 1].
 
     A cleaned value is that offset as a float (exact: offsets stay below 2^53), or NaN if missing. The distance of two
     values is the difference of their offsets, divided by `reach` and multiplied by `weight`.
 
-    With a `step`, in integers and numbers, only low, low + step, … exist. Any other value is cleaned to the nearest of
-    these; offsets and distances are the same as without a step.
+    With a `step`, in integers, numbers and datetimes, only low, low + step, … exist. Any other value is cleaned to the
+    nearest of these; offsets and distances are the same as without a step.
 
     A column that is compared by ratios has a `grid`: the values that exist, in increasing order. Any other value is
     cleaned to the nearest of these by ratio, and the offset is its rank in the list; for numbers, its place in [0, 1].
@@ -201,6 +203,11 @@ class Ordered(Column):
         return self.step is not None or bool(self.grid)
 
     @property
+    def clock(self) -> Clock | None:
+        """What numbers the values of dates and datetimes; None for other kinds."""
+        return CLOCKS.get(self.kind)
+
+    @property
     def last_index(self) -> int | None:
         """The index of the largest value, where values can be numbered from 0; None for an interval of numbers."""
         if self.grid:
@@ -217,11 +224,27 @@ class Ordered(Column):
         return len(self.grid) - 1 if self.grid else int(self.high) - int(self.low)
 
     def clean(self, raw: cleaning.Raw) -> Floats:
+        if self.kind == "ordinal":
+            found = cleaning.each_once(raw, self._ranks)
+            return self.clean_figures(self._ranks(raw) if found is None else found)
+        figures = self.figures(raw)
+        if raw.dtype.kind in "biufM" and len(raw) >= MIN_COMPILED_ROWS and not self.grid:
+            return self._clean_many(figures)
+        return self.clean_figures(figures)
+
+    def figures(self, raw: cleaning.Raw) -> Floats:
+        """Raw values as numbers, days or seconds since 1970-01-01; NaN if absent. Not for ordinals."""
+        if self.clock is not None:
+            return cleaning.as_moments(raw, self.clock, self.reading)
+        with np.errstate(over="ignore"):
+            return cleaning.as_numbers(raw, self.reading)
+
+    def clean_figures(self, figures: Floats) -> Floats:
+        """The cleaned values of numbers, days, seconds or ranks; NaN is absent."""
         if self.grid:
-            return self._clean_by_ratio(cleaning.as_numbers(raw, self.reading))
-        if self.kind != "ordinal" and raw.dtype.kind in "biufM" and len(raw) >= MIN_COMPILED_ROWS:
-            return self._clean_many(raw)
-        offset = self._offset(raw)
+            return self._clean_by_ratio(figures)
+        with np.errstate(over="ignore"):
+            offset = (figures - self.low) / self.unit
         absent = np.isnan(offset)
         last = self.last_index
         if last is not None:
@@ -232,10 +255,8 @@ class Ordered(Column):
         offset[absent] = np.nan if self.missing else 0.0
         return offset
 
-    def _clean_many(self, raw: cleaning.Raw) -> Floats:
-        """`clean` in one compiled pass: eight passes over the arrays would take longer than DuckDB's scan."""
-        read = cleaning.as_days if self.kind == "date" else cleaning.as_numbers
-        numbers = read(raw, self.reading)
+    def _clean_many(self, numbers: Floats) -> Floats:
+        """`clean_figures` in one compiled pass: eight passes over the arrays would take longer than DuckDB's scan."""
         absent = np.nan if self.missing else 0.0
         last = self.last_index
         end = 1.0 if last is None else float(last)
@@ -276,7 +297,7 @@ class Ordered(Column):
         return np.floor(clean * per / times + 0.5).astype(np.int64)
 
     def figures_at(self, index: Ints) -> Floats:
-        """The integers, numbers or days with these indices: the nearest float of each exact decimal."""
+        """The numbers, days or seconds with these indices: the nearest float of each exact decimal."""
         if self.grid:
             return np.asarray(ratios.figures(self.grid)[index])
         if self.step is None:
@@ -310,13 +331,13 @@ class Ordered(Column):
         return np.array(first, np.int64), np.array([*(index - 1 for index in first[1:]), last], np.int64)
 
     def nearest(self, figures: Floats) -> Floats:
-        """The value of the column nearest to each integer or number; NaN stays."""
+        """The value of the column nearest to each number, day or second; NaN stays."""
         absent = np.isnan(figures)
-        values = self.figures_at(self.index(np.nan_to_num(self.encode(np.where(absent, self.low, figures)))))
+        values = self.figures_at(self.index(np.nan_to_num(self.clean_figures(np.where(absent, self.low, figures)))))
         return np.where(absent, np.nan, values)
 
     def has_value(self, figure: float) -> bool:
-        """Whether a number or day is a value of the column."""
+        """Whether a number, day or second is a value of the column."""
         if not self.low <= figure <= self.high:
             return False
         if self.last_index is None:
@@ -330,15 +351,6 @@ class Ordered(Column):
     @property
     def distinguished_texts(self) -> tuple[str, ...] | None:
         return self.values if self.kind == "ordinal" and self.reading.is_plain else None
-
-    def _offset(self, raw: cleaning.Raw) -> Floats:
-        if self.kind == "ordinal":
-            found = cleaning.each_once(raw, self._ranks)
-            return self._ranks(raw) if found is None else found
-        if self.kind == "date":
-            return cleaning.as_days(raw, self.reading) - self.low
-        with np.errstate(over="ignore"):
-            return (cleaning.as_numbers(raw, self.reading) - self.low) / self.unit
 
     def _ranks(self, raw: cleaning.Raw) -> Floats:
         key = self.reading.label_key
@@ -446,9 +458,7 @@ class Ordered(Column):
             values = np.array(self.values, dtype=object)[offset.astype(np.int64)]
         else:
             values = offset.astype(np.int64) + int(self.low)
-            if self.kind == "date":
-                values = values.astype("datetime64[D]")
-        return np.ma.masked_array(values, mask=absent)
+        return np.ma.masked_array(values if self.clock is None else values.astype(self.clock.dtype), mask=absent)
 
     def _numbers(self, offset: Floats, tolerance: float) -> Floats:
         """Numbers at these places, rounded to the largest power of ten that is at most `tolerance` times the length.

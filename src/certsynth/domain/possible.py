@@ -103,7 +103,7 @@ def near_values(column: Ordered, figures: Floats) -> Iterator[Floats]:
     """The value of the column nearest to each figure, and its neighbours."""
     last = column.last_index
     assert last is not None
-    nearest = column.index(column.encode(figures.ravel())).reshape(figures.shape)
+    nearest = column.index(column.clean_figures(figures.ravel())).reshape(figures.shape)
     for index in (nearest, nearest - 1, nearest + 1):
         yield column.figures_at(np.clip(index, 0, last))
 

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from certsynth.answers import Basis
+from certsynth.base.clock import CLOCKS
 from certsynth.domain import Category, Column, Ordered, Schema
 from certsynth.record.form import said_of
 from certsynth.record.record import (
@@ -184,7 +185,7 @@ def _examples(schema: Schema, columns: Sequence[Json], certificate: CertificateR
         return [words.VACUOUS]
     said = []
     lines = [(c, shown) for c, shown in zip(schema, columns, strict=True) if isinstance(c, Ordered)]
-    kinds = (("integer", "number"), ("date",), ("ordinal",))
+    kinds = (("integer", "number"), tuple(CLOCKS), ("ordinal",))
     ranked = [(c, shown) for wanted in kinds for c, shown in lines if c.kind in wanted and not (c.missing or c.grid)]
     if ranked:
         column, shown = ranked[0]

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from certsynth.base.clock import CLOCKS
 from certsynth.record.record import LayerRecord, PairRecord, PrivacyRecord
 
 KINDS = {"direct": "direct certificate", "plug-in": "plug-in certificate"}
@@ -212,7 +213,8 @@ def _listed(names: Sequence[str]) -> str:
 def mean_example(column: Mapping[str, Any], kind: str, width: str) -> str:
     """Explain the bound with the mean of a column that has no missing values."""
     fact = column["facts"][0]
-    measure = {"date": f"{width} days", "ordinal": f"{width} places"}.get(kind, width)
+    unit = "places" if kind == "ordinal" else CLOCKS[kind].unit if kind in CLOCKS else ""
+    measure = f"{width} {unit}".rstrip()
     extent = f"which has {column['range']}" if kind == "ordinal" else f"which runs from {column['range']}"
     return (
         f"Take “{column['name']}”, {extent}: a range of {measure}. Its {fact['what']} is {fact['value']} in the "
