@@ -19,7 +19,8 @@ from numpy.typing import NDArray
 
 from certsynth.base.arrays import Floats
 from certsynth.domain import cleaning
-from certsynth.domain.column import Category, Column, Ordered
+from certsynth.domain.category import Category
+from certsynth.domain.column import Column, Ordered
 
 Rows = Mapping[str, Floats]
 """Columns of figures by name. Conditions on a column that is absent are unknown."""

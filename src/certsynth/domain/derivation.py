@@ -13,7 +13,8 @@ import numpy as np
 
 from certsynth.base.arrays import Floats
 from certsynth.domain import cleaning
-from certsynth.domain.column import PATH_SEPARATOR, Category, Column, Ordered
+from certsynth.domain.category import PATH_SEPARATOR, Category
+from certsynth.domain.column import Column, Ordered
 from certsynth.domain.condition import Condition, Linear, Rows, figures, written
 from certsynth.domain.expression import BadExpression, list_names
 from certsynth.domain.labels import check_text, file_next_to_schema, read_code_file

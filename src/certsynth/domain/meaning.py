@@ -10,7 +10,8 @@ import numpy as np
 
 from certsynth.base.clock import DAYS, SECONDS, Clock
 from certsynth.domain import expression
-from certsynth.domain.column import Category, Column, Ordered
+from certsynth.domain.category import Category
+from certsynth.domain.column import Column, Ordered
 from certsynth.domain.condition import Among, And, Comparison, Condition, Linear, Missing, Not, Or, SameLabel
 from certsynth.domain.expression import BadExpression, Node, list_names
 from certsynth.errors import did_you_mean

@@ -9,7 +9,8 @@ from itertools import islice
 import numpy as np
 
 from certsynth.base.arrays import Floats, Ints
-from certsynth.domain.column import Category, Column, Ordered
+from certsynth.domain.category import Category
+from certsynth.domain.column import Column, Ordered
 from certsynth.domain.condition import Rows, figures
 from certsynth.domain.rules import Constraint
 from certsynth.domain.schema import Schema

@@ -8,7 +8,8 @@ from typing import Any
 
 from certsynth.base.clock import SECONDS
 from certsynth.domain import cleaning, date_format
-from certsynth.domain.column import PATH_SEPARATOR, Category, Column, Ordered
+from certsynth.domain.category import PATH_SEPARATOR, Category
+from certsynth.domain.column import Column, Ordered
 from certsynth.domain.labels import MAX_TEXT_CHARACTERS, check_flag, check_text, is_printable
 from certsynth.domain.reading import FALSE_WORDS, PLAIN, SEPARATORS, TRUE_WORDS
 from certsynth.errors import SchemaError

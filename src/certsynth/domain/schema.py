@@ -17,7 +17,8 @@ import numpy as np
 
 from certsynth.base.clock import CLOCKS, SECONDS, Clock
 from certsynth.base.files import FileTooLarge, read_small_file
-from certsynth.domain.column import PATH_SEPARATOR, Category, Column, Ordered, exact_decimal
+from certsynth.domain.category import PATH_SEPARATOR, Category
+from certsynth.domain.column import Column, Ordered, exact_decimal
 from certsynth.domain.derivation import Derivation, Formula, read_derivation, read_formulas
 from certsynth.domain.expression import list_names
 from certsynth.domain.labels import (

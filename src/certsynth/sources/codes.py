@@ -22,9 +22,9 @@ import numpy as np
 from certsynth.base.arrays import Floats, Ints
 from certsynth.base.clock import DAYS, SECONDS, Clock
 from certsynth.domain import Cells, Column, Ordered
+from certsynth.domain.category import Category
 from certsynth.domain.cells import Groups
 from certsynth.domain.cleaning import figures_of_codes
-from certsynth.domain.column import Category
 from certsynth.queries.coding import MOVE_UNITS, move_units
 from certsynth.queries.thresholds import least_floats
 
