@@ -12,7 +12,8 @@ import pytest
 from certsynth.planning.cache import CACHE_VARIABLE
 
 MAX_QUICK_CASES = 100
-"""Cases of one test in `make test`. Of more, as many are taken at even distances; `make test-all` runs all."""
+"""Cases of one test in `make test`, unless its marker `quick_cases` states another number. Of more, as many are taken
+at even distances; `make test-all` runs all."""
 
 
 @pytest.hookimpl(tryfirst=True)
@@ -22,7 +23,8 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
         if isinstance(item, pytest.Function) and "[" in item.name and not item.get_closest_marker("slow"):
             cases[item.nodeid.partition("[")[0]].append(item)
     for each in cases.values():
-        step = math.ceil(len(each) / MAX_QUICK_CASES)
+        stated = each[0].get_closest_marker("quick_cases")
+        step = math.ceil(len(each) / (stated.args[0] if stated else MAX_QUICK_CASES))
         for place, item in enumerate(each):
             if place % step:
                 item.add_marker(pytest.mark.slow)

@@ -306,6 +306,7 @@ COUPLED = {
 """Schemas, columns, and two tables of them that share nothing but their length."""
 
 
+@pytest.mark.quick_cases(8)
 @pytest.mark.parametrize("case", COUPLED)
 @pytest.mark.parametrize("share", [None, 0], ids=["direct", "displacement"])
 @pytest.mark.parametrize("budget", [LAPLACE, GAUSSIAN], ids=["epsilon", "rho"])
@@ -444,6 +445,7 @@ def test_rows_of_a_release_are_not_in_the_order_of_the_points():
 # ------------------------------------------------------------ releases of every kind
 
 
+@pytest.mark.quick_cases(14)
 @pytest.mark.parametrize("name", VARIANTS)
 def test_a_release_of_any_kind_verifies(variants, name):
     checks = Release.load(variants(name).folder).verify()

@@ -130,6 +130,7 @@ def _all_distances(case, steps):
     return found
 
 
+@pytest.mark.quick_cases(12)
 @pytest.mark.parametrize("per_subset", [False, True])
 @pytest.mark.parametrize("steps", [2, 8])  # off the lattice, and on it
 @pytest.mark.parametrize("neighbours", list(Neighbours))

@@ -197,6 +197,7 @@ def test_any_file_with_bytes_changed_or_cut(made, name, scratch, times):
 WHATS = ["gone", "empty", "folder", "link to nowhere", "link to itself", "link", "pipe", "device"]
 
 
+@pytest.mark.quick_cases(22)
 @pytest.mark.parametrize("name", FILES)
 @pytest.mark.parametrize("what", WHATS)
 def test_something_else_in_place_of_a_file(folder, tmp_path, name, what):

@@ -427,6 +427,7 @@ EVEN = {
 }
 
 
+@pytest.mark.quick_cases(5)
 @pytest.mark.parametrize("variances", VARIANCES, ids=str)
 @pytest.mark.parametrize("ways", [(2, 3), (1, 2, 3)], ids=str)
 @pytest.mark.parametrize("name", EVEN)

@@ -113,7 +113,7 @@ def columns_with_readings(name: str) -> dict[str, Column]:
         "codes of numbers": line("number", 0.1, 0.7, missing_codes=("2.5", "inf", "-0", "197.6")),
         "German integers": line("integer", -5, 3000, decimal=",", thousands=".", missing_codes=("20.200.229",)),
         "German money": line(
-            "number", -3, 1000, decimal=",", thousands=".", symbol=("€", "%"), missing_codes=("1.999",)
+            "number", -3, 1000, decimal=",", thousands=".", symbol=("%", "€"), missing_codes=("1.999",)
         ),
         "thousands by spaces": line("number", -3, 3000, thousands=" ", missing_codes=("40 000",)),
         "codes of dates": line("date", *short, missing_codes=("9999-12-31", "0001-01-01", "20200316", "2020-01-31")),

@@ -42,6 +42,7 @@ def test_a_nasty_column_gives_the_same_codes_from_everywhere(form: tuple[str, An
         np.testing.assert_array_equal(column.clean(raw), expected(column, values), err_msg=str(column))
 
 
+@pytest.mark.quick_cases(10)
 @pytest.mark.parametrize("rows", [1, 7, 59, 60, 61])
 def test_batches_of_any_size_make_the_same_table(form: tuple[str, Any], rows: int) -> None:
     names = ["texts", "integers", "days"]

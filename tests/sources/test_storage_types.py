@@ -110,6 +110,13 @@ def test_every_reader_follows_all_options_for_texts(reader: str, tmp_path: Path)
     assert differences(reader, READINGS, tmp_path) == []
 
 
+@pytest.mark.parametrize("kind", READINGS)
+def test_every_reading_is_written_and_read_back(kind: str) -> None:
+    column = columns("x")[kind]
+    again = Schema.parse(Schema(columns=(column,)).to_toml())
+    assert again.columns[0].reading == column.reading
+
+
 @pytest.mark.parametrize("kind", [kind for kind in READINGS if kind not in WRITTEN_OTHERWISE])
 def test_a_typed_value_is_read_as_its_text_with_options_too(kind: str) -> None:
     for name in STORAGE:

@@ -13,6 +13,7 @@ from certsynth.artefact import Release
 from certsynth.artefact.certificate import fit_record, path_length
 from certsynth.certificate.seed import seed_of
 from certsynth.domain import Ordered, Schema
+from certsynth.domain.reading_entries import describe_reading
 from certsynth.mechanisms import Guarantee, Neighbours
 from certsynth.mechanisms.guarantee import decimal_text
 from certsynth.planning.choice import Design
@@ -21,15 +22,14 @@ from certsynth.queries.marginals import Subset
 from certsynth.record.record import (
     FORMAT,
     ComparedRecord,
-    DerivedRecord,
     LayerRecord,
     MethodRecord,
     PairRecord,
     PrivacyRecord,
     RecomputeRecord,
     Record,
-    TableRecord,
 )
+from certsynth.record.table import DerivedRecord, ReadingRecord, TableRecord
 
 
 def record(this: Run, outcome: Outcome) -> Release:
@@ -66,8 +66,16 @@ def table_record(schema: Schema) -> TableRecord:
         for name, sources in schema.sources.items()
     )
     by_ratios = tuple(column.name for column in schema if isinstance(column, Ordered) and column.grid)
-    names = tuple(schema.names)
-    return TableRecord(schema.name, schema.unit, names, derived=derived or None, by_ratios=by_ratios or None)
+    options: dict[str, Any] = {column.name: tuple(describe_reading(column)) for column in schema}
+    readings = tuple(ReadingRecord(name, stated) for name, stated in options.items() if stated)
+    return TableRecord(
+        schema.name,
+        schema.unit,
+        tuple(schema.names),
+        derived=derived or None,
+        readings=readings or None,
+        by_ratios=by_ratios or None,
+    )
 
 
 def _privacy(this: Run, outcome: Outcome) -> PrivacyRecord:

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import datetime
 from typing import Any
 
 from certsynth.domain import Category, Column, Ordered, Schema
+from certsynth.domain.date_format import write_moment
 from certsynth.domain.schema import describe
 from certsynth.record.record import MethodRecord, PrivacyRecord, Record
 from certsynth.report.numerals import upward
@@ -16,6 +18,7 @@ _TIME_FORMAT = "%Y-%m-%d %H:%M:%S"
 def describe_package(schema: Schema, record: Record, *, parquet: str, csv: str) -> dict[str, Any]:
     """Return datapackage.json: the two files, their columns, and a description of the rows."""
     fields = [_field(column) for column in schema]
+    untyped = [{"name": column.name, "type": "any"} for column in schema]
     return {
         "profile": "data-package",
         "name": "synthetic-table",
@@ -36,7 +39,10 @@ def describe_package(schema: Schema, record: Record, *, parquet: str, csv: str) 
                 "path": parquet,
                 "format": "parquet",
                 "mediatype": "application/vnd.apache.parquet",
-            },  # no fields: Parquet has its own types, and tools that read its nulls as NaN would report errors
+                # No types: Parquet has its own, and tools that read its nulls as NaN would report errors. Columns are
+                # named where there are times, since tools fail to infer the type of times with nulls.
+                **({"schema": {"fields": untyped}} if any(field["type"] == "datetime" for field in fields) else {}),
+            },
         ],
     }
 
@@ -78,7 +84,7 @@ def _field(column: Column) -> dict[str, Any]:
         constraints["enum"] = list(column.values)
     elif isinstance(column, Ordered):
         low, high = entries["low"], entries["high"]
-        constraints |= {"minimum": _plain(low), "maximum": _plain(high)}
+        constraints |= {"minimum": _plain(low, column), "maximum": _plain(high, column)}
     reading = column.reading
     if kind == "boolean":
         no, yes = reading.values or ("false", "true")
@@ -92,5 +98,11 @@ def _field(column: Column) -> dict[str, Any]:
     return field | {"constraints": constraints}
 
 
-def _plain(value: Any) -> Any:
-    return value if isinstance(value, (int, float)) else str(value)
+def _plain(value: Any, column: Column) -> Any:
+    """A bound as JSON; a date or time as the CSV file writes it."""
+    if isinstance(value, (int, float)):
+        return value
+    if not column.reading.format:
+        return str(value)
+    whole = isinstance(value, datetime.datetime)
+    return write_moment(value if whole else datetime.datetime.combine(value, datetime.time()), column.reading.format)

@@ -85,6 +85,12 @@ def derived_lines(table: TableRecord) -> list[str]:
     return [f"derived, not measured: {', '.join(columns)}"] if columns else []
 
 
+def readings_line(table: TableRecord) -> list[str]:
+    """The columns with options for reading texts in one line, if there are any."""
+    columns = [each.column for each in table.readings or ()]
+    return [f"read by options of the schema: {', '.join(columns)}"] if columns else []
+
+
 def statistics_lines(certificate: CertificateRecord) -> list[str]:
     """The certified errors of shares, group totals and moments; nothing if there are none."""
     from certsynth.report import statistics  # imports what --help does without
@@ -115,6 +121,7 @@ def lines(made: Release, out: Path, ledger: Path | None = None) -> list[str]:
         f"privacy: {spent} under {privacy.neighbours} neighbours; {known}",
         f"method: {method(how)}",
         *derived_lines(made.record.table),
+        *readings_line(made.record.table),
         *ledgers.ledger_lines(ledger),
         "",
         *statistics_lines(certificate),

@@ -1,6 +1,6 @@
 """Date formats such as %m/%d/%Y: texts to moments and back, alike on every machine whatever its locale.
 
-A format reads a text in one way only: a number of variable width is never followed by another digit.
+A format reads a text in one way only: a number next to another one has a fixed number of digits.
 """
 
 from __future__ import annotations
@@ -115,13 +115,18 @@ def _parts(format: str) -> Iterator[tuple[str | None, str]]:
 def _pattern(format: str) -> re.Pattern[str]:
     parts = list(_parts(format))
     pattern = ""
-    for (letter, literal), after in zip(parts, [*parts[1:], (None, "")], strict=True):
+    for i, (letter, literal) in enumerate(parts):
         if letter is None:
             pattern += re.escape(literal)
             continue
-        digit_follows = after[0] not in (None, "b", "B") or after[1].isdigit()
-        pattern += f"(?P<{letter}>{_FIXED.get(letter, '[0-9]{2}' if digit_follows else '[0-9]{1,2}')})"
+        among_digits = any(map(_is_numeric, (*parts[:i][-1:], *parts[i + 1 :][:1])))
+        pattern += f"(?P<{letter}>{_FIXED.get(letter, '[0-9]{2}' if among_digits else '[0-9]{1,2}')})"
     return re.compile(pattern, re.IGNORECASE if has_month_name(format) else 0)
+
+
+def _is_numeric(part: tuple[str | None, str]) -> bool:
+    letter, literal = part
+    return letter not in ("b", "B") if letter else literal.isdigit()
 
 
 def _number(letter: str, text: str) -> int:

@@ -110,7 +110,7 @@ def _without_symbol(text: str, symbols: tuple[str, ...]) -> str:
         if rest.startswith(symbol):
             return sign + rest[len(symbol) :].lstrip()
         if rest.endswith(symbol):
-            return sign + rest[: -len(symbol)].rstrip()
+            return text[: -len(symbol)].rstrip()
     return text
 
 

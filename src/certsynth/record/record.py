@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Annotated, Any, ClassVar, Final, Literal
 
 from certsynth.record.direct import CellsRecord, ExceptionsRecord, StatisticsRecord
+from certsynth.record.table import TableRecord
 from certsynth.record.values import (
     AT_LEAST_ONE,
     CROSS_CHECKED,
@@ -89,30 +90,6 @@ def _conditional(
         "then": {"properties": then},
         "else": {"properties": otherwise},
     }
-
-
-@dataclass(frozen=True, slots=True)
-class DerivedRecord:
-    column: Name = said("The derived column.", RECOMPUTED)
-    sources: Columns = said("The columns that it is computed from.", RECOMPUTED)
-    by: Literal["map", "expression"] = said("How it is computed; schema.toml has the map or expression.", RECOMPUTED)
-
-
-@dataclass(frozen=True, slots=True)
-class TableRecord:
-    name: Name = said("The name of the table.", RECOMPUTED)
-    unit: Name = said("The unit that one row describes.", RECOMPUTED)
-    columns: Columns = said("The columns that were released, in order.", RECOMPUTED)
-    derived: Annotated[tuple[DerivedRecord, ...], AT_LEAST_ONE] | None = said_if_any(
-        "The derived columns, if there are any: they were not measured, but computed from other synthetic columns. "
-        "Only the direct certificate covers them.",
-        RECOMPUTED,
-    )
-    by_ratios: Columns | None = said_if_any(
-        'The columns that are compared by ratios (scale = "log"), if there are any: the certificate speaks of their '
-        "values rounded to those that the schema implies, and of distances in ranks of these.",
-        RECOMPUTED,
-    )
 
 
 @dataclass(frozen=True, slots=True)

@@ -394,6 +394,17 @@ def by_ratios(columns: Sequence[str]) -> str:
     )
 
 
+def readings(columns: Sequence[tuple[str, Sequence[str]]]) -> str:
+    """Name the columns with options for reading texts, each with its options; empty if there are none."""
+    if not columns:
+        return ""
+    named = "; ".join(f"{name} ({', '.join(options)})" for name, options in columns)
+    return (
+        f"Everything here is about the rows as the schema reads them. It says how the texts of some columns are to be "
+        f"read: {named}."
+    )
+
+
 def calculator(columns: int, most: int) -> str:
     said = "Choose a statistic and columns, and read off how far the synthetic rows can be from the real ones."
     return said if columns <= most else f"{said} The first {most} of the {columns:,} columns can be chosen."
