@@ -129,7 +129,7 @@ def _promise(record: Record, schema: Schema, columns: Sequence[Json]) -> Json:
         "looks_at": words.looks_at(sparsity, complete=complete),
     }
     return shown | {
-        "shares": _shares_promise(certificate),
+        "shares": _shares_promise(certificate, _by_ratios(schema)),
         "plainly": words.plainly(shown),
         "statement": words.statement(shown),
         "in_plain_words": _examples(schema, columns, certificate, complete=complete),
@@ -137,7 +137,12 @@ def _promise(record: Record, schema: Schema, columns: Sequence[Json]) -> Json:
     }
 
 
-def _shares_promise(certificate: CertificateRecord) -> Json | None:
+def _by_ratios(schema: Schema) -> list[str]:
+    """The names of the columns that are compared by ratios."""
+    return [numerals.text(c.name) for c in schema if isinstance(c, Ordered) and c.grid]
+
+
+def _shares_promise(certificate: CertificateRecord, by_ratios: Sequence[str]) -> Json | None:
     """State the bounds on shares, group totals and means; None if there are none."""
     bounds = certificate.statistics
     if bounds is None:
@@ -145,7 +150,7 @@ def _shares_promise(certificate: CertificateRecord) -> Json | None:
     one = bounds.share_of_one_column
     return {
         "sentence": statistics.promise(bounds, numerals.confidence(certificate.confidence)),
-        "others": statistics.other_figures(bounds).replace(" %", "%"),
+        "others": statistics.other_figures(bounds, by_ratios).replace(" %", "%"),
         "number": f"± {statistics.points(one)}" if one < 1 else None,
         "exactly": words.SHARES_EXACTLY,
         "figures": [{"what": what, "text": text} for what, text in statistics.figures(bounds)[one < 1 :]],
@@ -169,7 +174,7 @@ def _scaling_text(schema: Schema) -> str:
         kind: [numerals.text(c.name) for c in schema if getattr(c, "kind", "") == kind] for kind in KINDS_WITH_DISTANCES
     }
     weights = {numerals.text(c.name): numerals.plain(float(c.weight)) for c in schema if c.weight != 1}
-    return words.scaled(weights, *kinds.values())
+    return words.scaled(weights, *kinds.values(), by_ratios=_by_ratios(schema))
 
 
 def _covers_all_subsets(certificate: CertificateRecord, schema: Schema, sparsity: int) -> bool:
