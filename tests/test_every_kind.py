@@ -24,6 +24,8 @@ from certsynth.mechanisms import Neighbours
 from certsynth.mechanisms.registry import TABLE_STRATEGIES
 from small import EVERY_KIND, SURE, SeededNoise, emitted, workers
 
+pytestmark = pytest.mark.quick_cases(8)
+
 FEW = ["income", "job", "colour"]
 SOME = ["age", "hired", *FEW]
 
@@ -117,7 +119,6 @@ def allowed(column: Column, value: Any) -> bool:
     return bool(column.low <= value <= column.high)
 
 
-@pytest.mark.quick_cases(8)
 def test_rows_are_allowed_and_the_same_wherever_they_are_read(made: Release) -> None:
     assert made.folder is not None
     rows = emitted(made)
@@ -150,7 +151,6 @@ def test_what_is_certified_is_what_is_read(made: Release) -> None:
         np.testing.assert_allclose(twice, mine, atol=1e-15 if describe(column)["kind"] == "number" else 0)
 
 
-@pytest.mark.quick_cases(8)
 def test_certificates_hold(made: Release) -> None:
     rows, about = emitted(made), scope(made)
     true = evaluate(PRIVATE, rows, made.schema, **about)

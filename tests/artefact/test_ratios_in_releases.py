@@ -127,7 +127,7 @@ def test_the_release_says_what_is_compared_by_ratios(made: Release) -> None:
     shown = view(made.record, made.schema, made.table)
     assert "neighbouring ones of the" in shown["by_ratios"]
     assert "For income, size, compared by ratios" in shown["promise"]["shares"]["others"]
-    assert "places, not about the values" in shown["promise"]["scaled"]
+    assert "not about the values" in shown["promise"]["scaled"]
     assert made.folder is not None
     assert "compared by ratios" in (made.folder / "report.html").read_text(encoding="utf-8")
     assert "compared by ratios" in json.dumps(json.loads((made.folder / "croissant.json").read_text(encoding="utf-8")))

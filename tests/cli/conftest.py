@@ -15,13 +15,14 @@ from click.testing import CliRunner
 from certsynth import demo
 from certsynth.cli import main
 from certsynth.domain import Schema
+from small import without_progress
 
 COLUMNS = ("age", "region", "employed")
 
 
 @dataclass(frozen=True)
 class Outcome:
-    """What a command did: its exit code, and what it wrote where."""
+    """What a command did: its exit code, and what it wrote where. Lines of progress are not part of `err`."""
 
     code: int
     out: str
@@ -52,7 +53,7 @@ def run() -> Callable[..., Outcome]:
         done = CliRunner().invoke(main, [str(argument) for argument in arguments])
         assert "Traceback" not in done.output
         unexpected = None if isinstance(done.exception, SystemExit) else done.exception
-        return Outcome(done.exit_code, done.stdout, done.stderr, unexpected)
+        return Outcome(done.exit_code, done.stdout, without_progress(done.stderr), unexpected)
 
     return run
 

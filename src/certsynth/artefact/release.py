@@ -20,6 +20,7 @@ from certsynth.artefact.folder import check_plain, digest, read_plain, write_fol
 from certsynth.artefact.notebook import certificate_html, release_html, spent_text
 from certsynth.artefact.signature import SIGNER, Signer, as_signer
 from certsynth.artefact.table import Table, as_table, cleaned_table, read_table, write_table
+from certsynth.base.progress import Progress, silent
 from certsynth.domain import Schema
 from certsynth.errors import UnsafeNoise
 from certsynth.mechanisms import Measurement
@@ -152,7 +153,7 @@ class Release:
             "certificate.json": to_json(form.to_json(record)),
             "measurements.npz": measurements.to_bytes(self.measurements, self.schema.measured),
             "schema.toml": self.schema.to_toml().encode(),
-            "report.html": render_report(record, self.schema, table).encode(),
+            "report.html": render_report(record, self.schema, table, rows=self.rows).encode(),
             "datapackage.json": package_bytes(self.schema, record),
         }
         if signer:
@@ -181,14 +182,15 @@ class Release:
             folder=folder,
         )
 
-    def verify(self, *, key: str | Path | None = None) -> list[dict[str, Any]]:
+    def verify(self, *, key: str | Path | None = None, progress: Progress = silent) -> list[dict[str, Any]]:
         """Check the folder without the private data; return a list of checks, each with a name, `ok` and a sentence.
 
-        With `key`, a file with an Ed25519 public key, the release must be signed with that key.
+        With `key`, a file with an Ed25519 public key, the release must be signed with that key. `progress` is called
+        with the name of each stage.
         """
         from certsynth.algorithm.verify import verify
 
-        return verify(self, key=key)
+        return verify(self, key=key, progress=progress)
 
     def answer(
         self,

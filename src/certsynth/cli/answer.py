@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 import click
 
 from certsynth.cli import options, words
+from certsynth.cli.progress import READING, bars
 
 if TYPE_CHECKING:
     from certsynth.answers import Answer, TableAnswer
@@ -18,7 +19,7 @@ if TYPE_CHECKING:
 @click.argument("folder", type=options.FILE, metavar="DIR")
 @click.argument("queries", nargs=-1, required=True, metavar="QUERY…")
 @options.of(options.AnswerOptions)
-def command(folder: Path, queries: tuple[str, ...], alone: bool, as_json: bool) -> None:
+def command(folder: Path, queries: tuple[str, ...], alone: bool, quiet: bool, as_json: bool) -> None:
     """Answer each QUERY from the release folder DIR: an estimate, and where the true value lies.
 
     Queries are texts in quotes: "mean(age)", "mean(income | age > 65)", "fraction(age > 65 and region = 'hills')",
@@ -31,8 +32,13 @@ def command(folder: Path, queries: tuple[str, ...], alone: bool, as_json: bool) 
     """
     from certsynth import Release
 
-    made = Release.load(folder)
-    answers = [made.answer(query, alone=alone) for query in queries]
+    answers: list[Answer | TableAnswer] = []
+    with bars(quiet=quiet) as progress:
+        progress(READING, 0, None)
+        made = Release.load(folder)
+        for query in queries:
+            progress("answering", len(answers), len(queries))
+            answers.append(made.answer(query, alone=alone))
     if as_json:
         found = [each.to_json() for each in answers]
         words.print_json(found[0] if len(found) == 1 else {"answers": found})

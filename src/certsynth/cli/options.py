@@ -125,7 +125,13 @@ class JsonOptions(TypedDict, total=False):
     ]
 
 
-class AnswerOptions(JsonOptions, total=False):
+class TalkOptions(JsonOptions, total=False):
+    """Output options of commands that take time."""
+
+    quiet: Annotated[bool, Option("No progress on stderr.", OUTPUT, default=False, typed="flag")]
+
+
+class AnswerOptions(TalkOptions, total=False):
     """The options of `answer`."""
 
     alone: Annotated[
@@ -137,12 +143,6 @@ class AnswerOptions(JsonOptions, total=False):
             typed="flag",
         ),
     ]
-
-
-class TalkOptions(JsonOptions, total=False):
-    """Output options of commands that take time."""
-
-    quiet: Annotated[bool, Option("No progress bars.", OUTPUT, default=False, typed="flag")]
 
 
 class GroupedOption(click.Option):

@@ -47,10 +47,13 @@ MAP_SHADES = 6
 Json = dict[str, Any]
 
 
-def view(record: Record, schema: Schema, table: Mapping[str, Any]) -> Json:
-    """Return everything that the report states about the release with this record."""
+def view(record: Record, schema: Schema, table: Mapping[str, Any], *, rows: Sequence[np.ndarray] | None = None) -> Json:
+    """Return everything that the report states about the release with this record.
+
+    `rows` are the cleaned columns of the table, if they are known.
+    """
     certificate = record.certificate
-    bounds, basis = column_bounds(certificate, schema.names), answer_basis(record, schema, table)
+    bounds, basis = column_bounds(certificate, schema.names), answer_basis(record, schema, table, rows)
     covered = {name for subset in certificate.subsets for name in subset.columns}
     columns = [column_view(c, table[c.name], bounds[c.name], basis if c.name in covered else None) for c in schema]
     numbers = [column.pop("numbers") for column in columns]
@@ -95,12 +98,15 @@ KINDS_WITH_DISTANCES = ("tree", "metric")
 """Kinds of columns whose labels have distances of their own."""
 
 
-def answer_basis(record: Record, schema: Schema, table: Mapping[str, Any]) -> Basis | None:
+def answer_basis(
+    record: Record, schema: Schema, table: Mapping[str, Any], rows: Sequence[np.ndarray] | None = None
+) -> Basis | None:
     """Return the release as `answers` reads it; None if shares are not certified, or there are no rows."""
     if record.certificate.statistics is None or not len(table[schema.names[0]]):
         return None
-    clean = {column.name: column.encode(np.ma.asarray(table[column.name])) for column in schema}
-    return Basis(schema, table, clean, record.certificate)
+    if rows is None:
+        rows = [column.encode(np.ma.asarray(table[column.name])) for column in schema]
+    return Basis(schema, table, dict(zip(schema.names, rows, strict=True)), record.certificate)
 
 
 def column_bounds(certificate: CertificateRecord, names: Sequence[str]) -> dict[str, float]:
@@ -174,7 +180,7 @@ def _scaling_text(schema: Schema) -> str:
         kind: [numerals.text(c.name) for c in schema if getattr(c, "kind", "") == kind] for kind in KINDS_WITH_DISTANCES
     }
     weights = {numerals.text(c.name): numerals.plain(float(c.weight)) for c in schema if c.weight != 1}
-    return words.scaled(weights, *kinds.values(), by_ratios=_by_ratios(schema))
+    return words.scaled(weights, kinds["tree"], kinds["metric"], _by_ratios(schema))
 
 
 def _covers_all_subsets(certificate: CertificateRecord, schema: Schema, sparsity: int) -> bool:

@@ -207,9 +207,9 @@ def scaled(
         )
     if by_ratios:
         said.append(
-            f"Values of {_listed(by_ratios)} are compared by ratios: they are as far apart as their places in a list of "
-            "round numbers. Rules on this page that multiply a bound by a range are about these places, not about the "
-            "values, whose means and medians are stated below, column by column."
+            f"Values of {_listed(by_ratios)} are compared by ratios: they are as far apart as their places in a list "
+            "of round numbers. Rules on this page that multiply a bound by a range are about these places, not about "
+            "the values, whose means and medians are stated below, column by column."
         )
     return " ".join(said)
 
