@@ -56,6 +56,11 @@ PAIR = World("a", "b")
         ("mean(a - a)", "a constant needs no answer; name a column."),
         ("mean(a*b)", "columns cannot be multiplied with each other"),
         ("mean(a + b)", "the mean of a sum needs all rows, and columns without missing values; ask column by"),
+        ("cdf(s, 3)", "a number is compared with a time; write a time as a text, like '2024-12-31 18:30:00'."),
+        ("mean(-s)", "the negative of a time, or a sum with one, has no mean; time - time does."),
+        ("mean(s - d)", "a sum holds dates or times, not both; make the columns of one kind."),
+        ("cdf(d, '2020-01-02 10:00')", "a date is compared with something else; write a date as a text"),
+        ("cdf(s, '2020-01-02 10:00Z')", "a time is compared with something else; write a time as a text"),
         ("mean(-d)", "the negative of a date, or a sum with one, has no mean; date - date does."),
         ("fraction(a)", "this is a value, not a condition; compare it with something, like x >= 0."),
         ("fraction(a > 1 | )", "a condition must follow, like mean(income | age > 65)."),
@@ -146,6 +151,12 @@ def test_answers_know_their_units():
     assert isinstance(date.estimate, datetime.date)
     assert date.unit == "date"
     assert date.to_json()["low"] == date.low.isoformat()
+    time = answer(SMALL, "mean(s)")
+    assert isinstance(time.estimate, datetime.datetime)
+    assert time.unit == "datetime"
+    assert time.to_json()["low"] == time.shown()[1] == time.low.strftime("%Y-%m-%d %H:%M:%S")
+    assert answer(SMALL, "variance(w)").unit == "seconds²"
+    assert answer(SMALL, "mean(w - '2020-01-01')").unit == "seconds"
     assert answer(SMALL, "median(p)").estimate in ("low", "middle", "high")
     assert answer(SMALL, "variance(e)").unit == "days²"
     assert answer(SMALL, "sd(e)").unit == "days"

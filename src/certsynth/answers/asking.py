@@ -327,8 +327,9 @@ class _Evaluator:
         if len(weights) < len(value.sum.weights):
             raise BadExpression(node.at, "a column cancels out; leave it out.")
         if value.dates < 0 or (value.dates and len(weights) > 1):
+            word = value.clock.word
             raise BadExpression(
-                node.at, "the negative of a date or time, or a sum with one, has no mean; the difference of two has."
+                node.at, f"the negative of a {word}, or a sum with one, has no mean; {word} - {word} does."
             )
         return Linear(weights, value.sum.constant), value.dates
 
