@@ -95,7 +95,8 @@ def _world(rng: np.random.Generator, kinds: Sequence[str]) -> World:
     while True:
         columns = [column(rng, f"c{i}", str(rng.choice(kinds))) for i in range(int(rng.choice([1, 2, 2, 3])))]
         for i, each in enumerate(columns):
-            if isinstance(each, Ordered) and each.kind in ("integer", "date") and not each.grid and not rng.integers(4):
+            whole = isinstance(each, Ordered) and each.kind in ("integer", "date", "datetime") and not each.grid
+            if isinstance(each, Ordered) and whole and not rng.integers(4):
                 columns[i] = replace(each, high=int(each.low) + int(rng.choice([300, LONG])))
         world = World(Schema(columns=tuple(columns)), rng)
         if world.size <= LARGEST_WORLD:

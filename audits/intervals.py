@@ -30,7 +30,7 @@ from certsynth.domain import Schema
 from certsynth.errors import InputError
 from certsynth.record.record import CertificateRecord, PlugInRecords, PlugInTerms, SubsetRecord
 from questions import KINDS, Asker, Question, column
-from within import Near, World, moved
+from within import Near, World, moment_figure, moved
 from writing import asked_for, say_versions, table, write
 
 ANSWERS = 100_000
@@ -175,7 +175,7 @@ def judge(found: Answer, question: Question, values: list[float]) -> str:
     if not low <= estimate <= high:
         return f"{question.text}: not in order"
     beyond = low < question.least - slack - 1e-9 or high > question.most + slack + 1e-9
-    if beyond and found.unit != "date":  # the mean of dates is rounded outward to whole days
+    if beyond and found.unit not in ("date", "datetime"):  # means of these are rounded outward to whole days or seconds
         return f"{question.text}: beyond what is public, {question.least} to {question.most}"
     reach = (
         [math.ceil(v - 1e-6) if question.whole else v for v in values],
@@ -192,9 +192,9 @@ def judge(found: Answer, question: Question, values: list[float]) -> str:
 
 
 def _plain(value: Any, found: Answer | None = None) -> float:
-    """Figures, days since 1970-01-01, and places of labels in a list."""
+    """Figures, days or seconds since 1970-01-01, and places of labels in a list."""
     if isinstance(value, datetime.date):
-        return float(value.toordinal() - datetime.date(1970, 1, 1).toordinal())
+        return moment_figure(value)
     return float(("low", "middle", "high", "top").index(value)) if isinstance(value, str) else float(value)
 
 

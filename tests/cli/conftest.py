@@ -61,13 +61,14 @@ def run() -> Callable[..., Outcome]:
 def write_town(folder: Path, rows: int) -> None:
     table = demo.people(rows)
     demo.write_csv({name: table[name] for name in COLUMNS}, folder / "people.csv")
+    shutil.copy(folder / "people.csv", folder / "copy.csv")
     schema = Schema.parse(demo.SCHEMA).select(COLUMNS)
     (folder / "schema.toml").write_text(schema.to_toml(), encoding="utf-8")
 
 
 @pytest.fixture
 def town(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A folder with people.csv and schema.toml; commands run inside of it."""
+    """A folder with people.csv, a copy of it, and schema.toml; commands run inside of it."""
     write_town(tmp_path, 150)
     monkeypatch.chdir(tmp_path)
     return tmp_path

@@ -110,6 +110,13 @@ def test_refuses_bad_input_to_certify(other, run):
     assert run(*CERTIFY).error == "the synthetic table has no rows, so there is nothing to certify."
 
 
+def test_refuses_to_certify_the_private_file_itself(other, run):
+    assert run("certify", "people.csv", "./people.csv", "--schema", "schema.toml", "--epsilon", 1).error == (
+        "the private data and the synthetic table are the same: `certify` compares private rows with a table that is "
+        "public, or was made with a privacy budget of its own. Give that table; nothing was spent."
+    )
+
+
 def test_evaluates_and_says_that_it_is_not_private(other, run):
     done = run(*EVALUATE)
     assert done.code == 0

@@ -41,7 +41,7 @@ from certsynth.sources import cleaned, codes, open_source, pushed_down, rows_of
 from certsynth.sources.codes import cell_codes, lattice_codes, moved_units
 from certsynth.sources.pushdown import PushedDown
 
-READ_AT_ONCE = ("csv", "parquet", "query")
+READ_AT_ONCE = ("csv", "json lines", "excel", "parquet", "query")
 """Readers that clean columns on the way, with rules of their own for listed texts and for days."""
 
 SOME_KINDS = [kind for j, kind in enumerate(KINDS) if j % 4 in (1, 2)]

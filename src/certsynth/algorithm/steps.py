@@ -39,6 +39,7 @@ from certsynth.artefact.steps import (
 )
 from certsynth.artefact.table import with_derived
 from certsynth.base.progress import number_stages
+from certsynth.errors import InputError
 from certsynth.mechanisms import Sensitivity, measure_scalars
 from certsynth.planning.share import settle_share
 
@@ -80,6 +81,8 @@ def count_rows(this: Run) -> Counted:
     settings = this.settings
     exact = this.private.count()
     if not settings.count_share:
+        if not exact:  # public here, and a table of no rows has no statistics
+            raise InputError("the table has no rows, so there is nothing to release.")
         return Counted(settle_share(Task(this.schema.measured, settings, exact)))
     noisy = measure_scalars(
         [exact],

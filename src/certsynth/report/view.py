@@ -75,6 +75,7 @@ def view(record: Record, schema: Schema, table: Mapping[str, Any], *, rows: Sequ
         "calculator_text": words.calculator(len(schema), MAX_DRAWN_COLUMNS),
         "rules_of_thumb": _rules_of_thumb(certificate),
         "rules": words.rules(len(schema.rules)),
+        "omitted_rules": _sentence(words.omitted_rules(record.release.omitted_rules or ())),
         "derived": words.derived(
             [(numerals.text(name), list(map(numerals.text, sources))) for name, sources in schema.sources.items()]
         ),
@@ -92,6 +93,10 @@ def view(record: Record, schema: Schema, table: Mapping[str, Any], *, rows: Sequ
         "limits": words.limits(record.privacy, numerals.text(schema.unit, most=200), shares=says_shares(certificate)),
         "made_with": _made_with(record),
     }
+
+
+def _sentence(text: str) -> str:
+    return f"{text[:1].upper()}{text[1:]}." if text else ""
 
 
 KINDS_WITH_DISTANCES = ("tree", "metric")
