@@ -67,8 +67,21 @@ def ticks(column: Ordered) -> list[Json]:
     return [{"at": at, "label": label} for at, label in sorted(shown)]
 
 
-def sentence(column: Ordered) -> str:
-    """Say which values exist, and how far they are apart."""
+def explanation(columns: Sequence[Ordered]) -> str:
+    """Explain what it means that some columns are compared by ratios; empty if there are none."""
+    if not columns:
+        return ""
+    return (
+        "Some columns are compared by ratios, as the schema says (scale = “log”): "
+        f"{'; '.join(map(_gaps, columns))}. Real values were rounded to the nearest of these. The certificate speaks "
+        "of the rounded values, and their distances are the numbers of values between them, divided by the largest: "
+        "errors are small relative to a value, not to the range, and means, which depend on the largest values, are "
+        "less certain."
+    )
+
+
+def _gaps(column: Ordered) -> str:
+    """Say how many values exist, and how far they are apart."""
     least, share = precision(column.grid)
     return (
         f"neighbouring ones of the {len(column.grid):,} values of {numerals.text(column.name)} differ by "

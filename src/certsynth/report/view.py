@@ -79,7 +79,7 @@ def view(record: Record, schema: Schema, table: Mapping[str, Any], *, rows: Sequ
         "derived": words.derived(
             [(numerals.text(name), list(map(numerals.text, sources))) for name, sources in schema.sources.items()]
         ),
-        "by_ratios": words.by_ratios([by_ratio.sentence(c) for c in schema if isinstance(c, Ordered) and c.grid]),
+        "by_ratios": by_ratio.explanation([c for c in schema if isinstance(c, Ordered) and c.grid]),
         "readings": words.readings(
             [(numerals.text(each.column), each.options) for each in record.table.readings or ()]
         ),

@@ -413,18 +413,6 @@ def derived(columns: Sequence[tuple[str, Sequence[str]]]) -> str:
     )
 
 
-def by_ratios(columns: Sequence[str]) -> str:
-    """Explain columns that are compared by ratios, given what is to say about each; empty if there are none."""
-    if not columns:
-        return ""
-    return (
-        f"Some columns are compared by ratios, as the schema says (scale = “log”): {'; '.join(columns)}. Real values "
-        "were rounded to the nearest of these. The certificate speaks of the rounded values, and their distances are "
-        "the numbers of values between them, divided by the largest: errors are small relative to a value, not to the "
-        "range, and means, which depend on the largest values, are less certain."
-    )
-
-
 def readings(columns: Sequence[tuple[str, Sequence[str]]]) -> str:
     """Name the columns with options for reading texts, each with its options; empty if there are none."""
     if not columns:
