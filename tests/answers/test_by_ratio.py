@@ -30,6 +30,12 @@ def test_no_table_within_the_bound_is_outside() -> None:
     assert sum(tally.attained.values()) > tally.total  # tables come to more than half of all ends
 
 
+def test_no_mean_of_a_sum_is_outside() -> None:
+    """Once the distance bounded the mean of a sum as if its columns were on linear scales."""
+    tally = intervals.run(50, seed=93, kinds=RATIO_KINDS, keep=lambda each: each.form.startswith("mean of two"))
+    assert not tally.outside, tally.outside[:3]
+
+
 def test_no_private_table_has_a_statistic_outside() -> None:
     tally = certified_errors.run(100, seed=12, kinds=RATIO_KINDS)
     assert not tally.outside, tally.outside[:3]
