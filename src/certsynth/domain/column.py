@@ -71,10 +71,7 @@ class Column(ABC):
     @property
     @abstractmethod
     def distinguished_texts(self) -> tuple[str, ...] | None:
-        """Texts outside of which all texts are cleaned alike; None if there is no such list.
-
-        A reading that ignores blanks or case has none.
-        """
+        """Texts outside of which all texts are cleaned alike; None if there is no such list, as with a reading."""
 
     @property
     @abstractmethod
@@ -329,14 +326,6 @@ class Ordered(Column):
         absent = np.isnan(figures)
         values = self.figures_at(self.index(np.nan_to_num(self.clean_figures(np.where(absent, self.low, figures)))))
         return np.where(absent, np.nan, values)
-
-    def has_value(self, figure: float) -> bool:
-        """Whether a number, day or second is a value of the column."""
-        if not self.low <= figure <= self.high:
-            return False
-        if self.last_index is None:
-            return True
-        return bool(self.nearest(np.array([float(figure)]))[0] == figure)
 
     @property
     def listed_texts(self) -> tuple[str, ...]:
