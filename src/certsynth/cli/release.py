@@ -91,14 +91,14 @@ def readings_line(table: TableRecord) -> list[str]:
     return [f"read by options of the schema: {', '.join(columns)}"] if columns else []
 
 
-def statistics_lines(certificate: CertificateRecord) -> list[str]:
+def statistics_lines(certificate: CertificateRecord, table: TableRecord) -> list[str]:
     """The certified errors of shares, group totals and moments; nothing if there are none."""
     from certsynth.report import statistics  # imports what --help does without
 
     found = certificate.statistics
     if found is None:
         return []
-    other = statistics.other_figures(found)
+    other = statistics.other_figures(found, table.by_ratios or ())
     return [statistics.promise(found, words.percent(certificate.confidence)), *([other] if other else [])]
 
 
@@ -124,7 +124,7 @@ def lines(made: Release, out: Path, ledger: Path | None = None) -> list[str]:
         *readings_line(made.record.table),
         *ledgers.ledger_lines(ledger),
         "",
-        *statistics_lines(certificate),
+        *statistics_lines(certificate, made.record.table),
         words.promise(
             certificate.bound,
             confidence=certificate.confidence,

@@ -30,6 +30,7 @@ from certsynth.domain.labels import (
     labelled_column,
     plain_number,
 )
+from certsynth.domain.ratios import ratio_values
 from certsynth.domain.reading_entries import READING_ENTRIES, describe_reading, with_reading
 from certsynth.domain.rules import Constraint, Rule, read_constraints, read_rules
 from certsynth.errors import SchemaError, did_you_mean
@@ -37,8 +38,8 @@ from certsynth.errors import SchemaError, did_you_mean
 KINDS = ("integer", "number", "date", "datetime", "ordinal", "category", "boolean", "tree", "metric")
 _COMMON = {"name", "kind", "missing", "weight", "derived"}
 _ALLOWED = {
-    "integer": {"low", "high", "step", "special", "bands"},
-    "number": {"low", "high", "step", "special", "bands"},
+    "integer": {"low", "high", "step", "scale", "special", "bands"},
+    "number": {"low", "high", "step", "scale", "special", "bands"},
     "date": {"low", "high", "special", "bands"},
     "datetime": {"low", "high", "step", "special", "bands"},
     "ordinal": {"values", "special", "bands"},
@@ -240,6 +241,8 @@ def describe(column: Column) -> dict[str, Any]:
             entries["low"], entries["high"] = ends if clock is None else (clock.moment(int(end)) for end in ends)
             if column.step is not None:
                 entries["step"] = int(column.step) if column.whole else plain_number(column.step)
+            if column.grid:
+                entries["scale"] = "log"
     elif isinstance(column, Category):
         entries["kind"] = column.kind
         if column.kind != "boolean":
@@ -342,6 +345,8 @@ def _read_values(entry: Mapping[str, Any], name: str, kind: Any, where: str, fol
     column = Ordered(name=name, missing=missing, weight=weight, kind=kind, low=low, high=high)
     if "step" in entry:
         column = replace(column, step=_read_step(entry["step"], column, where))
+    if _is_by_ratios(entry, where):
+        column = replace(column, grid=_read_grid(entry, column, where))
     return _with_cuts(entry, column, where)
 
 
@@ -417,6 +422,38 @@ def _possible_ends(column: Ordered, *ends: Fraction) -> list[str]:
     if column.clock is None:
         return [str(plain_number(end)) for end in ends]
     return [column.clock.text(int(end)) for end in ends if end <= column.clock.ends[1]]
+
+
+def _is_by_ratios(entry: Mapping[str, Any], where: str) -> bool:
+    scale = entry.get("scale", "linear")
+    if scale not in ("linear", "log"):
+        raise SchemaError(f'{where}: scale must be "linear" or "log", which compares values by ratios.')
+    return bool(scale == "log")
+
+
+def _read_grid(entry: Mapping[str, Any], column: Ordered, where: str) -> tuple[float, ...]:
+    """The values of a column that is compared by ratios. Special values and first values of bands are among them."""
+    low, high = exact_decimal(column.low), exact_decimal(column.high)
+    step = column.step or (Fraction(1) if column.whole else None)
+    if step is None and low <= 0:
+        raise SchemaError(f'{where}: scale = "log" needs low above 0, or a step: the least difference that matters.')
+    if step is not None and low % step:
+        raise SchemaError(f'{where}: with scale = "log", low must be a multiple of step; change one of the two.')
+    if high <= 0 or high < 2 * low:
+        raise SchemaError(f'{where}: scale = "log" needs high above 0 and at least twice low; leave it out.')
+    listed = [x for key in ("special", "bands") for x in _numbers_in(entry.get(key)) if low <= x <= high]
+    grid = ratio_values(low, high, step, frozenset(x for x in listed if step is None or not x % step))
+    if grid is None:
+        raise SchemaError(f"{where}: low and high are too many powers of ten apart; choose narrower bounds.")
+    if step is not None and len(grid) == (high - low) / step + 1:
+        raise SchemaError(f'{where}: scale = "log" makes no difference to so few values; leave it out.')
+    return grid
+
+
+def _numbers_in(listed: Any) -> list[Fraction]:
+    """The finite numbers of a list that `_read_cuts` checks later."""
+    there = [x for x in listed if isinstance(x, (int, float)) and abs(x) <= 1e300] if isinstance(listed, list) else []
+    return [exact_decimal(x) for x in there[:MAX_CUTS]]
 
 
 def _with_cuts(entry: Mapping[str, Any], column: Ordered, where: str) -> Ordered:
