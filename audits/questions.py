@@ -297,18 +297,33 @@ class Asker:
         )  # fmt: skip
 
     def _mean_of_two(self) -> Question | None:
-        return self._of_two("mean", 1)
+        return self._mean_of_several("mean of two columns", grouped=False)
+
+    def _mean_of_two_in_group(self) -> Question | None:
+        return self._mean_of_several("mean of two columns in a group", grouped=True)
+
+    def _mean_of_several(self, form: str, *, grouped: bool) -> Question | None:
+        """Over the rows that have values in all columns."""
+        if len(self.numbers) < 2:
+            return None
+        number = min(len(self.numbers), int(self.rng.choice([2, 2, 3])))
+        columns = [self.numbers[i] for i in self.rng.choice(len(self.numbers), number, replace=False)]
+        text, total = self._linear(columns)  # type: ignore[misc]
+        group, inside, names = self._group(~np.isnan(total), [each.name for each in columns], grouped=grouped)
+        there = total[~np.isnan(total)]
+        return Question(
+            f"mean({text}{group})", form, names,
+            lambda near: extremes(near, total, inside), lambda table: average(table, total, inside),
+            least=float(there.min()), most=float(there.max()),
+        )  # fmt: skip
 
     def _sum_of_two(self) -> Question | None:
-        return self._of_two("sum", self.rows)
-
-    def _of_two(self, statistic: str, times: int) -> Question | None:
         full = [c for c in self.numbers if not c.missing]
         if len(full) < 2:
             return None
         pair = [full[i] for i in self.rng.choice(len(full), 2, replace=False)]
         text, total = self._linear(pair)  # type: ignore[misc]
-        return self._total(f"{statistic}({text})", f"{statistic} of two columns", [c.name for c in pair], total, times)
+        return self._total(f"sum({text})", "sum of two columns", [c.name for c in pair], total, self.rows)
 
     def _sum(self) -> Question | None:
         each = self._pick(self.numbers)
@@ -470,7 +485,8 @@ FORMS = tuple(
     name[1:]
     for name in vars(Asker)
     if name[1:] in {
-        "fraction", "fraction_in_group", "count", "cdf", "mean", "mean_in_group", "mean_of_two", "sum_of_two", "sum",
+        "fraction", "fraction_in_group", "count", "cdf", "mean", "mean_in_group", "mean_of_two", "mean_of_two_in_group",
+        "sum_of_two", "sum",
         "variance", "sd", "covariance", "correlation", "quantile", "median", "function", "variance_in_group",
         "correlation_in_group", "median_in_group",
     }

@@ -16,6 +16,7 @@ from certsynth.algorithm.method import checked_settings
 from certsynth.algorithm.options import ReleaseOptions
 from certsynth.algorithm.settings import Settings
 from certsynth.algorithm.task import Task
+from certsynth.cli.progress import PREFIX
 from certsynth.mechanisms import Budget, Sensitivity, Unit
 from certsynth.mechanisms.rare import Tail
 from certsynth.mechanisms.samplers import NoisyIntegers, SimulatedNoise, calibrated_scale
@@ -332,3 +333,8 @@ def failures_allowed(runs: int, beta: float, *, alarm: float = 1e-9) -> int:
     from scipy.stats import binom
 
     return int(binom.isf(alarm, runs, beta))
+
+
+def without_progress(stderr: str) -> str:
+    """What a command wrote to stderr besides its progress, part of which depends on the time."""
+    return "".join(line for line in stderr.splitlines(keepends=True) if not line.startswith(PREFIX))

@@ -201,7 +201,9 @@ def test_the_fit_names_the_furthest_tables_and_likely_functions() -> None:
     assert fit == {
         "sentence": "The rows are within 1.3 times the noise of all 1,200 tables; furthest: a\ufffdb × c.",
         "furthest": [{"columns": "a\ufffdb × c", "misfit": "1.235"}, {"columns": "c × d × e", "misfit": "0.5000"}],
-        "functions": ["group looks like a function of code\ufffd: declare it as derived in the schema."],
+        "functions": [
+            "group looks like a function of code\ufffd: declare it as derived in a further release, which spends again."
+        ],
     }
     page = render_report(stated, EVERY_KIND, table(EVERY_KIND))
     assert fit["sentence"] in page

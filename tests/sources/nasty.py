@@ -7,8 +7,11 @@ from __future__ import annotations
 
 import csv
 import datetime
+import io
+import json
 import math
-from collections.abc import Callable
+import zipfile
+from collections.abc import Callable, Mapping, Sequence
 from decimal import Decimal
 from fractions import Fraction
 from pathlib import Path
@@ -20,6 +23,7 @@ import pandas as pd
 import polars as pl
 import pyarrow as pa
 import pyarrow.parquet as pq
+from workbook import workbook_of
 
 from certsynth.domain import Category, Column, Ordered
 from certsynth.domain.cleaning import as_labels
@@ -157,6 +161,51 @@ def csv_file(folder: Path) -> Path:
     return path
 
 
+def json_value(value: Any) -> str:
+    """A value as JSON writes it: numbers and truths as such, what is nested as a list, anything else as its text."""
+    (text,) = as_labels(np.fromiter([value], object, 1))
+    if isinstance(value, (bytes, list, dict, tuple)):
+        return '[{"nested": [1]}]'
+    if text is None:
+        return "null"
+    number = isinstance(value, (int, float, Decimal, np.floating)) and math.isfinite(value)
+    return text if number or isinstance(value, bool) else json.dumps(text)
+
+
+def as_in_json(values: Sequence[Any]) -> list[Any]:
+    """Values as JSON has them: what is no number and no truth is a text."""
+    return [
+        value if isinstance(value, (bool, int, float, Decimal, np.number)) else text
+        for value, text in zip(values, as_labels(np.fromiter(values, object, len(values))), strict=True)
+    ]
+
+
+def json_lines(table: Mapping[str, Sequence[Any]]) -> str:
+    """One object in each line; in every other one, what is null is left out."""
+    lines = []
+    for i, row in enumerate(zip(*table.values(), strict=True)):
+        pairs = [(name, json_value(value)) for name, value in zip(table, row, strict=True)]
+        pairs = [(name, value) for name, value in pairs[:: 1 - 2 * (i % 3 == 1)] if value != "null" or i % 2]
+        lines.append("{" + ", ".join(f"{json.dumps(name)}: {value}" for name, value in pairs) + "}\n")
+    return "".join(lines)
+
+
+def json_lines_file(folder: Path) -> Path:
+    path = folder / "nasty.jsonl"
+    path.write_text(json_lines(TABLE), encoding="utf-8")
+    return path
+
+
+def zip_file(folder: Path) -> Path:
+    """As semicolons separate, in an archive."""
+    path = folder / "nasty.zip"
+    with csv_file(folder).open(newline="", encoding="utf-8") as file, zipfile.ZipFile(path, "w") as archive:
+        text = io.StringIO()
+        csv.writer(text, delimiter=";").writerows(csv.reader(file))
+        archive.writestr("nasty.csv", text.getvalue())
+    return path
+
+
 def parquet_file(folder: Path) -> Path:
     path = folder / "nasty.parquet"
     pq.write_table(arrow(), path)
@@ -177,6 +226,9 @@ def polars_frame(folder: Path) -> pl.DataFrame:
 
 FORMS: dict[str, Callable[[Path], Any]] = {
     "csv": csv_file,
+    "csv in a zip archive": zip_file,
+    "json lines": json_lines_file,
+    "excel": lambda folder: workbook_of(folder / "nasty.xlsx", TABLE),
     "parquet": parquet_file,
     "relation": relation,
     "pandas objects": pandas_objects,

@@ -6,11 +6,15 @@ blanks. Each way writes the file, or makes the frame, as people's tools do.
 
 from __future__ import annotations
 
+import contextlib
 import csv
+import datetime
 import gzip
 import io
 import itertools
+import json
 import warnings
+import zipfile
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
@@ -22,7 +26,8 @@ import polars as pl
 import pyarrow as pa
 import pyarrow.csv
 import pyarrow.parquet as pq
-from nasty import DAY
+from nasty import DAY, json_lines
+from workbook import workbook_of
 
 from certsynth.domain import Category, Column, Ordered, Schema
 from certsynth.domain.reading import Reading
@@ -174,6 +179,63 @@ def packed(folder: Path, table: Table) -> Path:
     return path
 
 
+def semicolons(folder: Path, table: Table) -> Path:
+    path = folder / "table.csv"
+    path.write_text(csv_text(table, ";"), encoding="utf-8")
+    return path
+
+
+def archive(folder: Path, table: Table) -> Path:
+    path = folder / "table.zip"
+    with zipfile.ZipFile(path, "w") as packing:
+        packing.writestr("table.csv", "sep=|\n" + csv_text(table, "|"))
+    return path
+
+
+def json_lines_of_texts(folder: Path, table: Table) -> Path:
+    path = folder / "table.jsonl"
+    path.write_text(json_lines(dict(zip(HEADER, zip(*table, strict=True), strict=True))), encoding="utf-8")
+    return path
+
+
+def json_lines_of_values(folder: Path, table: Table) -> Path:
+    """What looks like a value of JSON is one: numbers, truths, and nothing for an empty text."""
+    path = folder / "table.ndjson.gz"
+    lines = []
+    for row in table:
+        fields = {name: text if is_json(text) else json.dumps(text) for name, text in zip(HEADER, row, strict=True)}
+        lines.append("{" + ", ".join(f'"{name}": {text}' for name, text in fields.items() if text != '""') + "}")
+    path.write_bytes(gzip.compress("\n".join(lines).encode()))
+    return path
+
+
+def excel_of_texts(folder: Path, table: Table) -> Path:
+    return workbook_of(folder / "table.xlsx", dict(zip(HEADER, zip(*table, strict=True), strict=True)), inline=True)
+
+
+def excel_as_typed(folder: Path, table: Table) -> Path:
+    """Cells as Excel keeps what somebody types: numbers, truths and days where a text looks like one."""
+
+    def kept(text: str) -> Any:
+        if text in ("", "true", "True", "false", "FALSE"):
+            return text.lower() == "true" if text else None
+        with contextlib.suppress(ValueError):
+            return datetime.date.fromisoformat(text)
+        with contextlib.suppress(ValueError):
+            return float(text)
+        return text
+
+    columns = [[kept(text) for text in column] for column in zip(*table, strict=True)]
+    return workbook_of(folder / "table.xlsx", dict(zip(HEADER, columns, strict=True)))
+
+
+def is_json(text: str) -> bool:
+    try:
+        return text == text.strip() and isinstance(json.loads(text), (int, float))
+    except ValueError:
+        return False
+
+
 def arrow_texts(table: Table) -> pa.Table:
     return pa.table({name: pa.array([row[j] for row in table], pa.string()) for j, name in enumerate(HEADER)})
 
@@ -245,6 +307,12 @@ def a_relation(folder: Path, table: Table) -> duckdb.DuckDBPyRelation:
 READ: dict[str, Callable[[Path, Table], Any]] = {
     "CSV": csv_file,
     "TSV, packed": packed,
+    "CSV of semicolons": semicolons,
+    "CSV in a zip archive": archive,
+    "JSON lines of texts": json_lines_of_texts,
+    "JSON lines of values": json_lines_of_values,
+    "Excel of texts": excel_of_texts,
+    "Excel as typed": excel_as_typed,
     "Parquet of texts": texts_parquet,
     "Parquet of dates": lambda folder, table: typed_parquet(folder, table, "DATE"),
     "Parquet of floats": lambda folder, table: typed_parquet(folder, table, "DOUBLE"),

@@ -6,7 +6,7 @@ touched. Two readers may see different values where the forms that they read dif
 
 - An instant with a time zone: Parquet keeps only the instant, and DuckDB reads it in UTC. A frame shows the clock on
   the wall of its zone, and that is what is read.
-- A CSV file has no types and no nulls: a missing value is an empty field.
+- A CSV file has no types and no nulls: a missing value is an empty field. JSON lines have nulls.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ from __future__ import annotations
 import csv
 import datetime
 import decimal
+import gzip
 import math
 import zoneinfo
 from collections.abc import Callable, Iterable, Sequence
@@ -29,6 +30,8 @@ import pandas as pd
 import polars as pl
 import pyarrow as pa
 import pyarrow.parquet as pq
+from nasty import json_lines
+from workbook import workbook_of
 
 from certsynth.domain import Category, Column, Ordered
 from certsynth.domain.cleaning import as_labels
@@ -394,6 +397,18 @@ def csv_file(folder: Path, table: pa.Table) -> Path:
     return path
 
 
+def json_lines_file(folder: Path, table: pa.Table) -> Path:
+    path = folder / "storage.jsonl.gz"
+    shown = {name: seen(name, by="engines", rows=table.num_rows).tolist() for name in table.column_names}
+    path.write_bytes(gzip.compress(json_lines(shown).encode()))
+    return path
+
+
+def excel_file(folder: Path, table: pa.Table) -> Path:
+    shown = {name: seen(name, by="engines", rows=table.num_rows).tolist() for name in table.column_names}
+    return workbook_of(folder / "storage.xlsx", shown)
+
+
 def duckdb_types(folder: Path, table: pa.Table) -> duckdb.DuckDBPyRelation:
     """Types that only DuckDB has."""
     con = duckdb.connect()
@@ -433,6 +448,8 @@ _NULLABLE = {pa.bool_(): pd.BooleanDtype(), pa.string(): pd.StringDtype()} | {
 
 READERS: dict[str, tuple[str, Callable[[Path, pa.Table], Any]]] = {
     "csv": ("text", csv_file),
+    "json lines": ("engines", json_lines_file),
+    "excel": ("engines", excel_file),
     "parquet": ("engines", parquet_file),
     "query": ("engines", lambda folder, t: Unopened(f"SELECT * FROM read_parquet('{parquet_file(folder, t)}')")),
     "relation": ("engines", _relation),

@@ -108,6 +108,7 @@ def _method(this: Run, outcome: Outcome) -> MethodRecord:
         preset=settings.preset,
         rows=len(outcome.fitted.rows[0]),
         pairs=_pairs(this.schema.measured, outcome.chosen),
+        omitted_rules=this.omitted_rules or None,
         **named,
     )
 

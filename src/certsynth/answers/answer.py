@@ -15,6 +15,9 @@ Value = float | int | str | datetime.date
 _MAX_DECIMALS = 12
 """Most decimal places that are shown."""
 
+_MAX_SHOWN_CHARACTERS = 80
+"""Most characters of a query that are repeated in an error message."""
+
 
 @dataclass(frozen=True, slots=True)
 class Answer:
@@ -73,14 +76,18 @@ class Answer:
         only = ", valid for this question alone" if self.alone else ""
         return f"{self.query} = {estimate}, between {low} and {high} with confidence {percent(self.confidence)}{only}"
 
+    @property
+    def error(self) -> str:
+        """Empty: there is an answer. That of a query without one says why."""
+        return ""
+
     def to_json(self) -> dict[str, Any]:
         """Plain values; dates as ISO texts."""
-        plain = [v.isoformat() if isinstance(v, datetime.date) else v for v in (self.estimate, self.low, self.high)]
         return {
             "query": self.query,
-            "estimate": plain[0],
-            "low": plain[1],
-            "high": plain[2],
+            "estimate": plain(self.estimate),
+            "low": plain(self.low),
+            "high": plain(self.high),
             "confidence": self.confidence,
             "unit": self.unit,
             "how": self.how,
@@ -88,6 +95,45 @@ class Answer:
             "says_nothing": self.says_nothing or None,
             "alone": self.alone,
         }
+
+
+@dataclass(frozen=True, slots=True)
+class Unanswered:
+    """A query that has no answer, or a group of rows about which there is none, and the reason in one line.
+
+    Its `estimate`, `low` and `high` are None.
+    """
+
+    query: str
+    error: str
+
+    @property
+    def estimate(self) -> None:
+        return None
+
+    @property
+    def low(self) -> None:
+        return None
+
+    @property
+    def high(self) -> None:
+        return None
+
+    @property
+    def says_nothing(self) -> str:
+        """The reason, as in an answer whose interval holds all possible values."""
+        return self.error
+
+    def __str__(self) -> str:
+        return f"{self.query[:_MAX_SHOWN_CHARACTERS]}: {self.error}"
+
+    def to_json(self) -> dict[str, Any]:
+        return {"query": self.query, "error": self.error}
+
+
+def plain(value: Value | None) -> float | int | str | None:
+    """A value for JSON: dates as ISO texts."""
+    return value.isoformat() if isinstance(value, datetime.date) else value
 
 
 def percent(confidence: float) -> str:

@@ -16,7 +16,7 @@ from certsynth.answers.queries import Difference, Query, written_name
 from certsynth.answers.selection import Selection
 from certsynth.domain import Category, Column, Ordered
 from certsynth.domain.condition import Comparison, Condition, Linear
-from certsynth.domain.expression import BadExpression, Chain, Constant, Name, Node
+from certsynth.domain.expression import BadExpression, Chain, Constant, Name, Node, list_names
 from certsynth.domain.meaning import Reader
 from certsynth.errors import InputError
 
@@ -179,32 +179,27 @@ class _Evaluator:
         return Found(claim.around(estimate), claim.bound, claim.how, unit, least, most, column_of_dates)
 
     def _mean_of_sum(self, node: Node, form: Linear) -> Found:
-        """The mean of a sum is the sum of the means, each with the bounds of its own column."""
-        columns = [column for name in form.weights if isinstance(column := self.basis.columns[name], Ordered)]
-        if self.group is not None or any(column.missing for column in columns):
-            raise BadExpression(
-                node.at, "the mean of a sum needs all rows, and columns without missing values; ask column by column."
-            )
-        estimate, low, high, bound, least, most = (
-            form.constant,
-            form.constant,
-            form.constant,
-            0.0,
-            form.constant,
-            form.constant,
-        )
-        for column in columns:
-            factor = form.weights[column.name]
-            mean, claim = averages.mean(self._select(column), column)
-            own = claim.scaled(factor * span(column), factor * float(column.low))
-            estimate += factor * (float(column.low) + span(column) * mean)
-            low, high, bound = low + own.low, high + own.high, max(bound, own.bound)
-            least += min(factor * column.low, factor * column.high)
-            most += max(factor * column.low, factor * column.high)
-        if not math.isfinite(low + high + least + most):
+        """The mean of a sum, over the rows that have values in all of its columns."""
+        terms = [(column, form.weights[column.name]) for column in self._ordered(form)]
+        try:
+            estimate, claim, (least, most) = averages.mean_of_sum(self.basis, terms, self.group)
+        except shares.UndefinedStatistic:
+            if self.group is not None:
+                raise
+            raise shares.UndefinedStatistic(
+                f"no synthetic row has values in all of {list_names(form.weights)}, so nothing can be said about rows "
+                "that do; ask column by column."
+            ) from None
+        ends = [each + form.constant for each in (estimate, claim.low, claim.high, least, most)]
+        if not all(map(math.isfinite, ends)):
             raise BadExpression(node.at, "this number is too large.")
-        how = "the certified means of the single columns, added up"
-        return Found((estimate, low, high), bound, how, _unit(form, self.basis.columns), least, most)
+        estimate, low, high, least, most = ends
+        unit = _unit(form, self.basis.columns)
+        return Found((estimate, low, high), claim.bound, claim.how, unit, least, most)
+
+    def _ordered(self, form: Linear) -> list[Ordered]:
+        """The columns of a sum."""
+        return [column for name in form.weights if isinstance(column := self.basis.columns[name], Ordered)]
 
     def _share_of_true(self, column: Category) -> Found:
         group = self._select(column).condition
@@ -220,9 +215,15 @@ class _Evaluator:
         form, dates = self._linear(node)
         if dates:
             raise BadExpression(node.at, "dates have no sum; ask for the mean.")
-        columns = [self.basis.columns[name] for name in form.weights]
-        if len(columns) == 1 and columns[0].missing:
-            return self._sum_of_present(form, rows)
+        columns = self._ordered(form)
+        if any(column.missing for column in columns):
+            if len(columns) == 1:
+                return self._sum_of_present(form, rows)
+            raise BadExpression(
+                node.at,
+                "a sum over several columns needs columns without missing values; ask for the sum of each column, or "
+                "for the mean, which is over rows with values in all of them.",
+            )
         found = self.mean()
         how = f"the number of rows times the mean: {found.how}"
         return Found(_times(found.interval, rows), found.bound, how, found.unit, rows * found.least, rows * found.most)

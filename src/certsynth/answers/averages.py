@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 
 import numpy as np
 
@@ -13,6 +14,7 @@ from certsynth.answers.claims import Claim, intersect, quotient
 from certsynth.answers.lattices import Lattice, Points, off_lattice
 from certsynth.answers.selection import Selection
 from certsynth.domain import Ordered
+from certsynth.domain.condition import And, Condition, Missing, Not
 from certsynth.queries.statistics import UNITS, centre, offsets, oscillation
 
 Range = tuple[float, float]
@@ -29,6 +31,48 @@ def mean(rows: Selection, column: Ordered) -> tuple[float, Claim]:
         how = "the certified shares of rows above each value, added up"
         claims.append(Claim(least - found.off, most + found.off, error, how))
     return rows.average(rows.exact_places(column)), intersect([claim.cut(low, high) for claim in claims])
+
+
+def mean_of_sum(
+    basis: Basis, terms: Sequence[tuple[Ordered, float]], group: Condition | None
+) -> tuple[float, Claim, Range]:
+    """The mean of Σ factor·column over the rows of the group that have values in all columns, in own units: that of
+    the synthetic rows, a claim about that of the private rows, and its possible range."""
+    estimate, low, high, bound, least, most = 0.0, 0.0, 0.0, 0.0, 0.0, 0.0
+    for column, factor in terms:
+        present = [Not(Missing(other.name)) for other, _ in terms if other.missing and other.name != column.name]
+        conditions = (*present, *([] if group is None else [group]))
+        rows = Selection(basis, (column,), And(conditions) if conditions else None)
+        place_mean, claim = mean(rows, column)
+        slope, shift = factor * span(column), factor * float(column.low)
+        own, ends = claim.scaled(slope, shift), sorted(factor * end for end in rows.ends(column))
+        estimate, bound = estimate + slope * place_mean + shift, max(bound, own.bound)
+        low, high, least, most = low + own.low, high + own.high, least + ends[0], most + ends[1]
+    selected = Selection(basis, [column for column, _ in terms], group)
+    among = "" if selected.condition is None else ", each over the rows with values in all of them"
+    claims = [Claim(low, high, bound, f"the certified means of the single columns{among}, added up")]
+    if selected.condition is not None and basis.covers(selected.names):
+        claims.append(_sum_by_distance(selected, terms))
+    return estimate, intersect([claim.cut(least, most) for claim in claims]), (least, most)
+
+
+def _sum_by_distance(rows: Selection, terms: Sequence[tuple[Ordered, float]]) -> Claim:
+    """The mean of the sum itself: a row that enters or leaves the group does so with all its terms."""
+    slopes = [factor * span(column) for column, factor in terms]
+    shift, scale = sum(factor * float(column.low) for column, factor in terms), sum(map(abs, slopes))
+    how = (
+        "the largest and the smallest mean over rows with values in all columns that a table within the bound can have"
+    )
+    if not 0 < scale < math.inf:
+        return Claim(-math.inf, math.inf, rows.bound, how)
+    low, high = moments.mean_of_sum(
+        [rows.places(column) for column, _ in terms],
+        [slope / scale for slope in slopes],
+        rows.near,
+        rows.bound,
+        [float(column.weight) for column, _ in terms],
+    )
+    return Claim(low, high, rows.bound, how).scaled(scale, shift)
 
 
 def _by_distance(rows: Selection, column: Ordered) -> Claim:

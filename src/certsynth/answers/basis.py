@@ -15,6 +15,7 @@ from certsynth.answers.kernels import GRID_STEPS, MAX_EXACT_ROWS, merge_rows
 from certsynth.answers.lattices import Lattice, Points, has_monotone_codes
 from certsynth.answers.nearness import Boxes, Nearness
 from certsynth.answers.noisy_cells import NoisyCells
+from certsynth.answers.remembered import Truths
 from certsynth.base.arrays import Floats
 from certsynth.domain import Category, Column, Ordered, Schema
 from certsynth.domain.condition import Condition, figures
@@ -123,6 +124,11 @@ class Basis:
     @cached_property
     def nearness(self) -> Nearness:
         return Nearness(self.columns, self.rows)
+
+    @cached_property
+    def truths(self) -> Truths:
+        """The truth of conditions for all rows."""
+        return Truths(self.rows)
 
     @cached_property
     def _distinct(self) -> dict[tuple[str, ...], Distinct]:
@@ -244,6 +250,11 @@ class Basis:
             found.append(self.certificate.single_column_bound)
         last_bits = max(last_bit(self.columns[name]) for name in wanted)
         return min(1.0, raise_bound(min(found)) + last_bits)
+
+    def covers(self, names: Iterable[str]) -> bool:
+        """Whether a subset of the certificate holds all of these columns."""
+        wanted = frozenset(names)
+        return any(wanted <= frozenset(subset.columns) for subset in self.certificate.subsets)
 
     def _not_covered(self, names: Sequence[str]) -> str:
         listed = ", ".join(f"{name!r:.60}" for name in names)

@@ -137,4 +137,5 @@ def _interval_error(lattice: Lattice, pattern: np.ndarray, errors: Errors) -> fl
     if len(lattice.cells) == 1:
         return errors.one
     interval = np.arange(lattice.cells[0].size) == 0
-    return Products(lattice.cells, lattice.native, errors).of_product(interval, pattern)
+    lines = tuple(len(cells.places) for cells in lattice.cells)
+    return Products(lines, lattice.native, errors).of_product(interval, pattern)

@@ -7,7 +7,8 @@ max(w|x − z|, δ) if A is a product of sets that allows every place, and at le
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import math
+from collections.abc import Callable, Sequence
 
 import numpy as np
 
@@ -39,6 +40,30 @@ def towards(centre: float, place: Floats, distance: Floats, weight: float) -> Li
         half = steepness * weight / 2
         rest = np.where(left <= half, left**2, half * (2 * left - half))
         return np.asarray(-rest - steepness * distance)
+
+    return lift
+
+
+def linear(places: Sequence[Floats], slopes: Sequence[float], distance: Floats, weights: Sequence[float]) -> Lift:
+    """Lift of Σ slope·place over several columns: every place moves towards the end where its term is largest.
+
+    The gain grows with the distance s, at a rate that falls wherever a place reaches its end. So the best s is δ or one
+    of these points.
+    """
+    ends = [1.0 if slope > 0 else 0.0 for slope in slopes]
+    to_ends = [weight * np.abs(end - place) for place, end, weight in zip(places, ends, weights, strict=True)]
+    reached = []
+    for s in (distance, *(np.maximum(distance, to_end) for to_end in to_ends)):
+        total = np.zeros(len(distance))
+        for place, slope, weight in zip(places, slopes, weights, strict=True):
+            total += slope * np.clip(place + math.copysign(1.0, slope) * s / weight, 0.0, 1.0)
+        reached.append((total, s))
+
+    def lift(steepness: float) -> Floats:
+        best = reached[0][0] - steepness * reached[0][1]
+        for gain, cost in reached[1:]:
+            best = np.maximum(best, gain - steepness * cost)
+        return np.asarray(best)
 
     return lift
 

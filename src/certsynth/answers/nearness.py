@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import reduce
@@ -11,6 +11,7 @@ from itertools import product
 import numpy as np
 
 from certsynth.answers.places import KnownRows, OfLabels, OnLine, Slab
+from certsynth.answers.remembered import Arrays, key_of
 from certsynth.answers.spans import Spans, negated
 from certsynth.base.arrays import Floats
 from certsynth.domain import Category, Column, Ordered
@@ -75,6 +76,8 @@ class Nearness:
     def __init__(self, columns: Mapping[str, Column], rows: Rows) -> None:
         self.columns = columns
         self.rows = rows
+        self._places: dict[Hashable, Place] = {}
+        self._distances = Arrays()
 
     def satisfied(self, condition: Condition) -> Floats:
         return self._distance(condition, sign=True, rest=False)
@@ -126,7 +129,12 @@ class Nearness:
         return len(self.rows[condition.columns[0]])
 
     def _to_term(self, term: Term) -> Floats:
-        return reduce(np.maximum, (place.distance(self.rows) for place in term))
+        return reduce(np.maximum, map(self._to_place, term))
+
+    def _to_place(self, place: Place) -> Floats:
+        if not isinstance(place, (OnLine, OfLabels)):
+            return place.distance(self.rows)
+        return self._distances.get(place.key, lambda: place.distance(self.rows))
 
     def _terms(self, condition: Condition, *, sign: bool, rest: bool) -> list[Term] | None:
         """The set as a union of products of sets, without empty ones; None if there are more than MAX_TERMS."""
@@ -135,7 +143,7 @@ class Nearness:
         if isinstance(condition, Rest):
             return self._terms(condition.part, sign=True, rest=sign != rest)
         if isinstance(condition, Atom):
-            place = self.place(condition, sign=sign, rest=rest)
+            place = self._known_place(condition, sign=sign, rest=rest)
             return [] if place.empty else [(place,)]
         assert isinstance(condition, (And, Or))
         parts = []
@@ -153,6 +161,14 @@ class Nearness:
                 return None
             joined = [term for a, b in product(joined, ways) if (term := _intersect((*a, *b))) is not None]
         return joined
+
+    def _known_place(self, atom: Atom, *, sign: bool, rest: bool) -> Place:
+        if (atom_key := key_of(atom)) is None:
+            return self.place(atom, sign=sign, rest=rest)
+        key = atom_key, sign, rest
+        if key not in self._places:
+            self._places[key] = self.place(atom, sign=sign, rest=rest)
+        return self._places[key]
 
     def place(self, atom: Atom, *, sign: bool, rest: bool) -> Place:
         """The set that one atom defines."""

@@ -6,7 +6,7 @@ All distances are in the metric of the certificates: the maximum of the columns'
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Hashable, Mapping
 from dataclasses import dataclass
 
 import numpy as np
@@ -45,6 +45,11 @@ class OnLine:
         ends = ((float(self.column.low), float(self.column.high)),)
         return self.spans.pairs == ends and self.missing == self.column.missing
 
+    @property
+    def key(self) -> Hashable:
+        """Sets with the same key are equal."""
+        return self.column.name, self.spans.pairs, self.missing
+
     def intersection(self, other: OnLine) -> OnLine:
         return OnLine(self.column, self.spans.intersection(other.spans), self.missing and other.missing)
 
@@ -74,6 +79,11 @@ class OfLabels:
     def full(self) -> bool:
         """Whether every label of the column is in the set, and missing values if there may be any."""
         return bool(self.members.all())
+
+    @property
+    def key(self) -> Hashable:
+        """Sets with the same key are equal."""
+        return self.column.name, self.members.tobytes()
 
     def intersection(self, other: OfLabels) -> OfLabels:
         return OfLabels(self.column, self.members & other.members)

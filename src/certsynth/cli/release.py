@@ -25,16 +25,16 @@ if TYPE_CHECKING:
 def command(data: str, schema_file: Path, out: Path, quiet: bool, as_json: bool, **choices: Any) -> None:
     """Write a synthetic table for DATA, and the certificate that comes with it.
 
-    DATA is a CSV or Parquet file; with --sql it is a query, and with --engine spark it may be the name of a table.
-    Columns that the schema does not name are ignored. The folder holds the rows (synthetic.csv, synthetic.parquet),
-    certificate.json, report.html and all that `certsynth verify` needs.
+    DATA is a file of CSV, JSON lines, Excel or Parquet; with --sql it is a query, and with --engine spark it may be the
+    name of a table. Columns that the schema does not name are ignored. The folder holds the rows (synthetic.csv,
+    synthetic.parquet), certificate.json, report.html and all that `certsynth verify` needs.
     """
     from certsynth import Schema, release
 
     table = options.table(data, choices)
     schema = Schema.load(schema_file)
     options.read_workload(choices)
-    options.warn_of_omitted_columns(schema, choices)
+    options.warn_of_omissions(schema, choices)
     note_target(out)
     with bars(quiet=quiet) as progress:
         made = release(table, schema, out=out, progress=progress, **choices)

@@ -13,6 +13,7 @@ import click
 from certsynth.algorithm.declaration import BASIC, OUTPUT, Option
 from certsynth.cli import options, words
 from certsynth.cli.failure import note_target, say
+from certsynth.cli.progress import bars
 from certsynth.cli.writing import write_once
 
 if TYPE_CHECKING:
@@ -30,7 +31,7 @@ WARNING = (
 )
 
 
-class DraftOptions(options.ReadingOptions, options.JsonOptions, total=False):
+class DraftOptions(options.ReadingOptions, options.TalkOptions, total=False):
     """Options of the schema command."""
 
     name: Annotated[str | None, Option("The name of the table (by default that of the file).", BASIC)]
@@ -59,22 +60,27 @@ class DraftOptions(options.ReadingOptions, options.JsonOptions, total=False):
 @click.command("schema", cls=options.GroupedCommand, short_help="Draft a schema for editing.")
 @click.argument("data", type=options.TABLE)
 @options.of(DraftOptions)
-def command(data: str, out: Path, name: str | None, trees: tuple[str, ...], as_json: bool, **engine: Any) -> None:
+def command(
+    data: str, out: Path, name: str | None, trees: tuple[str, ...], quiet: bool, as_json: bool, **engine: Any
+) -> None:
     """Draft a schema for DATA, which must be edited before use.
 
     A schema says what a row may hold, from public knowledge. The draft takes its bounds and labels from the rows
     themselves, so it is not private, and no release can be made with it until it is edited.
     """
     named = [data] + [word for key, value in engine.items() for word in _as_typed(key, value)]
-    draft = write_draft(options.table(data, engine), out, name=name, trees=trees)
+    table = options.table(data, engine)
+    with bars(quiet=quiet) as progress:
+        progress("drafting a schema", 0, None)
+        draft = write_draft(table, out, name=name, trees=trees)
     say(WARNING)
     if as_json:
         words.print_json({"out": str(out), "columns": list(draft.names), "draft": True})
         return
     kinds = [(column.name, getattr(column, "kind", "")) for column in draft]
     click.echo("\n".join([f"{out}: a draft for {words.counted(len(draft), 'column')}", *words.table(kinds)]))
-    table = shlex.join(named)
-    click.echo(f"next: edit {out}, then certsynth release {table} --schema {out} --epsilon 1 --out release")
+    typed = shlex.join(named)
+    click.echo(f"next: edit {out}, then certsynth release {typed} --schema {out} --epsilon 1 --out release")
 
 
 def _as_typed(option: str, value: Any) -> list[str]:

@@ -220,7 +220,9 @@ class Reader:
         ranks = self.ranks(column)
         if literal not in ranks:
             raise BadExpression(
-                value.at, f"{literal!r:.60} is not a label of {column.name!r:.60}, which has {list_names(ranks)}."
+                value.at,
+                f"{literal!r:.60} is not a label of {column.name!r:.60}, which has {list_names(ranks)}."
+                f"{did_you_mean(literal, ranks)}",
             )
         return Linear({}, float(ranks[literal]))
 

@@ -197,6 +197,8 @@ class Schema:
 
         A derived column whose sources are not all selected becomes an ordinary one.
         """
+        if isinstance(names, str):
+            raise SchemaError(f"give a list of column names: [{names!r:.60}] for a single column.")
         known = dict(zip(self.names, self.columns, strict=True))
         for name in names:
             if name not in known:

@@ -46,10 +46,13 @@ MAP_SHADES = 6
 Json = dict[str, Any]
 
 
-def view(record: Record, schema: Schema, table: Mapping[str, Any]) -> Json:
-    """Return everything that the report states about the release with this record."""
+def view(record: Record, schema: Schema, table: Mapping[str, Any], *, rows: Sequence[np.ndarray] | None = None) -> Json:
+    """Return everything that the report states about the release with this record.
+
+    `rows` are the cleaned columns of the table, if they are known.
+    """
     certificate = record.certificate
-    bounds, basis = column_bounds(certificate, schema.names), answer_basis(record, schema, table)
+    bounds, basis = column_bounds(certificate, schema.names), answer_basis(record, schema, table, rows)
     covered = {name for subset in certificate.subsets for name in subset.columns}
     columns = [column_view(c, table[c.name], bounds[c.name], basis if c.name in covered else None) for c in schema]
     numbers = [column.pop("numbers") for column in columns]
@@ -71,6 +74,7 @@ def view(record: Record, schema: Schema, table: Mapping[str, Any]) -> Json:
         "calculator_text": words.calculator(len(schema), MAX_DRAWN_COLUMNS),
         "rules_of_thumb": _rules_of_thumb(certificate),
         "rules": words.rules(len(schema.rules)),
+        "omitted_rules": _sentence(words.omitted_rules(record.release.omitted_rules or ())),
         "derived": words.derived(
             [(numerals.text(name), list(map(numerals.text, sources))) for name, sources in schema.sources.items()]
         ),
@@ -89,16 +93,23 @@ def view(record: Record, schema: Schema, table: Mapping[str, Any]) -> Json:
     }
 
 
+def _sentence(text: str) -> str:
+    return f"{text[:1].upper()}{text[1:]}." if text else ""
+
+
 KINDS_WITH_DISTANCES = ("tree", "metric")
 """Kinds of columns whose labels have distances of their own."""
 
 
-def answer_basis(record: Record, schema: Schema, table: Mapping[str, Any]) -> Basis | None:
+def answer_basis(
+    record: Record, schema: Schema, table: Mapping[str, Any], rows: Sequence[np.ndarray] | None = None
+) -> Basis | None:
     """Return the release as `answers` reads it; None if shares are not certified, or there are no rows."""
     if record.certificate.statistics is None or not len(table[schema.names[0]]):
         return None
-    clean = {column.name: column.encode(np.ma.asarray(table[column.name])) for column in schema}
-    return Basis(schema, table, clean, record.certificate)
+    if rows is None:
+        rows = [column.encode(np.ma.asarray(table[column.name])) for column in schema]
+    return Basis(schema, table, dict(zip(schema.names, rows, strict=True)), record.certificate)
 
 
 def column_bounds(certificate: CertificateRecord, names: Sequence[str]) -> dict[str, float]:

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from certsynth.record.record import LayerRecord, PairRecord, PrivacyRecord
+from certsynth.record.record import LayerRecord, OmittedRuleRecord, PairRecord, PrivacyRecord
+from certsynth.report.numerals import text
 
 KINDS = {"direct": "direct certificate", "plug-in": "plug-in certificate"}
 
@@ -132,7 +133,12 @@ NEIGHBOURS = {
 
 HIDDEN_ROWS = "not published: under add-remove neighbours, the number of rows is itself private"
 
-VACUOUS = "A bound of 1 says nothing: it is true of any two tables. More rows, a larger budget or fewer columns help."
+SPENDS_AGAIN = "Every further release of the same rows spends its budget again."
+
+VACUOUS = (
+    "A bound of 1 says nothing: it is true of any two tables. More rows, a larger budget or fewer columns help. "
+    f"{SPENDS_AGAIN}"
+)
 
 VERDICTS = {
     False: (
@@ -141,7 +147,8 @@ VERDICTS = {
     ),
     True: (
         "The fit is further from the measurement than the real rows are likely to be: optimising further, or another "
-        "set of points to put weight on, could give a better table from the same measurement, at no cost in privacy."
+        "set of points to put weight on, could give a better table from the same measurement, at no cost in privacy. A "
+        "further run of `certsynth release` measures anew, and spends its budget again."
     ),
 }
 
@@ -366,6 +373,22 @@ def rules(number: int) -> str:
         f"{'it' if number == 1 else 'any'}. Real rows may: they were not changed, and the bound compares with "
         "them unchanged."
     )
+
+
+def omitted_rules(rules: Sequence[OmittedRuleRecord]) -> str:
+    """Say which rules of the given schema were not applied; empty if all were.
+
+    >>> omitted_rules([OmittedRuleRecord(2, ("age", "sex")), OmittedRuleRecord(3, ("age",))])
+    'rules 2 and 3 of the schema mention columns that were left out (age, sex), and were not applied'
+    """
+    if not rules:
+        return ""
+    *first, last = [str(rule.number) for rule in rules]
+    which = f"rules {', '.join(first)} and {last}" if first else f"rule {last}"
+    columns = list(dict.fromkeys(text(name) for rule in rules for name in rule.columns))
+    left_out = "columns that were" if len(columns) > 1 else "a column that was"
+    verb, applied = ("mention", "were") if first else ("mentions", "was")
+    return f"{which} of the schema {verb} {left_out} left out ({', '.join(columns)}), and {applied} not applied"
 
 
 def derived(columns: Sequence[tuple[str, Sequence[str]]]) -> str:

@@ -23,7 +23,6 @@ from certsynth.domain.labels import check_text, tree_column
 from certsynth.domain.schema import MAX_COLUMNS, MAX_OFFSET
 from certsynth.errors import InputError, SchemaError
 from certsynth.sources import open_source
-from certsynth.sources.files import CsvFile
 from certsynth.sources.reading import objects
 
 MAX_LISTED_LABELS = 1_000
@@ -85,8 +84,6 @@ def draft_schema(data: Any, name: str = "table", trees: Mapping[str, Sequence[st
     <BLANKLINE>
     """
     source = open_source(data)
-    if isinstance(source, CsvFile):
-        source.check_separator()
     # A schema may have only one of several names that differ in case alone.
     first: dict[str, str] = {}
     for title in filter(_allowed, source.names):
