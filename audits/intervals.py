@@ -18,7 +18,7 @@ import math
 import sys
 import time
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from decimal import Decimal
 from typing import Any
@@ -30,7 +30,7 @@ from certsynth.domain import Schema
 from certsynth.errors import InputError
 from certsynth.record.record import CertificateRecord, PlugInRecords, PlugInTerms, SubsetRecord
 from questions import KINDS, Asker, Question, column
-from within import Near, World, moved
+from within import Near, World, moment_figure, moved
 from writing import asked_for, say_versions, table, write
 
 ANSWERS = 100_000
@@ -72,11 +72,18 @@ class Tally:
         ]
 
 
-def run(answers: int, *, seed: int = 0, shrink: float = 1.0, keep: Callable[[Question], bool] | None = None) -> Tally:
+def run(
+    answers: int,
+    *,
+    seed: int = 0,
+    shrink: float = 1.0,
+    keep: Callable[[Question], bool] | None = None,
+    kinds: Sequence[str] = KINDS,
+) -> Tally:
     """Ask until there are so many answers. `shrink`: what bounds are multiplied by before `answer` is told."""
     rng, tally = np.random.default_rng(seed), Tally()
     while tally.total < answers:
-        world = _world(rng)
+        world = _world(rng, kinds)
         counts = rng.multinomial(int(rng.integers(1, 16)), rng.dirichlet(np.full(world.size, 0.2)))
         asker = Asker(rng, world, int(counts.sum()))
         for _ in range(PER_TABLE):
@@ -86,10 +93,10 @@ def run(answers: int, *, seed: int = 0, shrink: float = 1.0, keep: Callable[[Que
     return tally
 
 
-def _world(rng: np.random.Generator) -> World:
+def _world(rng: np.random.Generator, kinds: Sequence[str]) -> World:
     while True:
         number = int(rng.choice([1, 2, 2, 3]))
-        columns = [column(rng, f"c{i}", str(rng.choice(KINDS))) for i in range(number)]
+        columns = [column(rng, f"c{i}", str(rng.choice(kinds))) for i in range(number)]
         world = World(Schema(columns=tuple(columns)), rng)
         if world.size <= LARGEST_WORLD:
             return world
@@ -168,7 +175,7 @@ def judge(found: Answer, question: Question, values: list[float]) -> str:
     if not low <= estimate <= high:
         return f"{question.text}: not in order"
     beyond = low < question.least - slack - 1e-9 or high > question.most + slack + 1e-9
-    if beyond and found.unit != "date":  # the mean of dates is rounded outward to whole days
+    if beyond and found.unit not in ("date", "datetime"):  # means of these are rounded outward to whole days or seconds
         return f"{question.text}: beyond what is public, {question.least} to {question.most}"
     reach = (
         [math.ceil(v - 1e-6) if question.whole else v for v in values],
@@ -185,9 +192,9 @@ def judge(found: Answer, question: Question, values: list[float]) -> str:
 
 
 def _plain(value: Any, found: Answer | None = None) -> float:
-    """Figures, days since 1970-01-01, and places of labels in a list."""
+    """Figures, days or seconds since 1970-01-01, and places of labels in a list."""
     if isinstance(value, datetime.date):
-        return float(value.toordinal() - datetime.date(1970, 1, 1).toordinal())
+        return moment_figure(value)
     return float(("low", "middle", "high", "top").index(value)) if isinstance(value, str) else float(value)
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import datetime
 import math
 from collections.abc import Callable
 from dataclasses import dataclass, replace
@@ -13,16 +12,30 @@ import numpy as np
 
 from certsynth.domain import Category, Column, Ordered
 from certsynth.domain.labels import tree_column
+from certsynth.domain.ratios import ratio_values
 from within import Floats, Near, World, average, extremes, products, spreads
 
-KINDS = ("integer", "number", "date", "ordinal", "category", "boolean", "tree", "metric", "integer", "number", "date")
+KINDS = (
+    "integer",
+    "number",
+    "date",
+    "ordinal",
+    "category",
+    "boolean",
+    "tree",
+    "metric",
+    "integer",
+    "number",
+    "datetime",
+)
 """Those that have means more often than others."""
+RATIO_KINDS = ("by ratios", "by ratios", "numbers by ratios", "integer", "category", "boolean")
+"""Kinds of schemas with columns that are compared by ratios."""
 WEIGHTS = (Fraction(1), Fraction(1), Fraction(1, 2), Fraction(1, 4), Fraction(1, 10))
 FACTORS = (1.0, -1.0, 2.0, -3.0, 0.5, -0.25, 1000.0, -1e6)
 TREES = (["h/n", "h/d", "c", "c/b"], ["a", "b"], ["a/b/c", "a/d", "e"])
 SHARES = (0.5, 0.05, 0.25, 0.3, 0.9, 0.999)
 COMPARISONS = ("<", "<=", ">", ">=", "=", "!=")
-_EPOCH = 719_163
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -57,8 +70,10 @@ def column(rng: np.random.Generator, name: str, kind: str) -> Column:
         case "number":
             width = float(rng.choice([1e-3, 1.0, 2.5, 1e5]))
             return Ordered(name, kind=kind, low=float(low), high=low + width, missing=missing, weight=weight)
-        case "date":
-            first = int(rng.choice([-400_000, -3, 18_262]))
+        case "by ratios" | "numbers by ratios":
+            return _by_ratios(rng, name, whole=kind == "by ratios", missing=missing, weight=weight)
+        case "date" | "datetime":
+            first = int(rng.choice([-400_000, -3, 18_262])) * (1 if kind == "date" else 86_399)
             last = first + int(rng.integers(0, 6))
             return Ordered(name, kind=kind, low=first, high=last, missing=missing, weight=weight)
         case "ordinal":
@@ -77,8 +92,27 @@ def column(rng: np.random.Generator, name: str, kind: str) -> Column:
     return Category(name, values=values, other=bool(rng.integers(2)), missing=missing, weight=weight)  # type: ignore[arg-type]
 
 
+def _by_ratios(rng: np.random.Generator, name: str, *, whole: bool, missing: bool, weight: Fraction) -> Ordered:
+    """A few values with growing gaps, or the many of a real schema."""
+    if rng.integers(4):
+        some = rng.choice(
+            [-1000, -20, -1, 0, 1, 2, 3, 5, 10, 50, 51, 1000, 10**6], int(rng.integers(2, 7)), replace=False
+        )
+        grid: tuple[float, ...] = tuple(sorted(float(x) if whole else float(x) / 10 for x in some))
+    else:
+        low = 0 if whole else Fraction(1, 2)
+        grid = ratio_values(Fraction(low), Fraction(10**6), Fraction(1) if whole else None) or ()
+    ends = (int(grid[0]), int(grid[-1])) if whole else (grid[0], grid[-1])
+    kind: Any = "integer" if whole else "number"
+    return Ordered(name, kind=kind, low=ends[0], high=ends[1], missing=missing, weight=weight, grid=grid)
+
+
 def is_number(each: Column) -> bool:
     return isinstance(each, Ordered) and each.kind != "ordinal"
+
+
+def is_moment(each: Column) -> bool:
+    return isinstance(each, Ordered) and each.kind in ("date", "datetime")
 
 
 # ------------------------------------------------------------ conditions
@@ -110,7 +144,7 @@ def atom(rng: np.random.Generator, world: World) -> tuple[str, Truth, frozenset[
         negated = bool(rng.integers(2))
         absent = np.where(np.isnan(figures), 1, -1)
         return f"{each.name} is {'not ' * negated}missing", -absent if negated else absent, names
-    numbers = [c for c in columns if is_number(c) and c.kind != "date"]  # type: ignore[attr-defined]
+    numbers = [c for c in columns if is_number(c) and not is_moment(c)]  # type: ignore[attr-defined]
     if len(numbers) > 1 and rng.integers(3) == 0:
         return _sum_of_two(rng, world, numbers)
     if isinstance(each, Category):
@@ -120,9 +154,9 @@ def atom(rng: np.random.Generator, world: World) -> tuple[str, Truth, frozenset[
         return _of_labels(rng, each, figures)
     assert isinstance(each, Ordered)
     sign = COMPARISONS[rng.integers(len(COMPARISONS))]
-    if each.kind in ("ordinal", "date"):
+    if each.kind == "ordinal" or is_moment(each):
         border = float(rng.integers(int(each.low), int(each.high) + 1))
-        shown = each.values[int(border)] if each.kind == "ordinal" else _date(border)
+        shown = each.values[int(border)] if each.kind == "ordinal" else _moment(each, border)
         return f"{each.name} {sign} '{shown}'", compared(figures, sign, border), names
     factor = float(FACTORS[rng.integers(len(FACTORS))]) if rng.integers(2) else 1.0
     border = float(rng.choice(figures[~np.isnan(figures)]))
@@ -185,8 +219,8 @@ def number(value: float) -> str:
     return f"({shown})" if shown.startswith("-") else shown
 
 
-def _date(days: float) -> str:
-    return datetime.date.fromordinal(int(days) + _EPOCH).isoformat()
+def _moment(each: Ordered, figure: float) -> str:
+    return str(np.datetime64(int(figure), "D" if each.kind == "date" else "s")).replace("T", " ")
 
 
 # ------------------------------------------------------------ queries
@@ -229,8 +263,8 @@ class Asker:
         figures = self.world.figures[each.name]
         border = float(self.rng.choice(figures[~np.isnan(figures)]))
         shown = number(border)
-        if each.kind in ("ordinal", "date"):
-            shown = f"'{each.values[int(border)] if each.kind == 'ordinal' else _date(border)}'"
+        if each.kind == "ordinal" or is_moment(each):
+            shown = f"'{each.values[int(border)] if each.kind == 'ordinal' else _moment(each, border)}'"
         truth = compared(figures, "<=", border)
         return self._share(f"cdf({each.name}, {shown})", "cdf", frozenset([each.name]), truth > 0, None)
 
@@ -256,9 +290,9 @@ class Asker:
         rng, text, total = self.rng, "", np.zeros(self.world.size)
         for each in columns:
             figures = self.world.figures[each.name]
-            if each.kind == "date":  # days since a day: dates have no multiples
+            if is_moment(each):  # days since a day: dates have no multiples
                 origin = float(each.low)
-                text += f"{' + ' if text else ''}({each.name} - '{_date(origin)}')"
+                text += f"{' + ' if text else ''}({each.name} - '{_moment(each, origin)}')"
                 total = total + figures - origin
                 continue
             factor = float(FACTORS[rng.integers(len(FACTORS))])
@@ -280,7 +314,7 @@ class Asker:
         each = self._pick([*self.numbers, *truths])
         if each is None:
             return None
-        if isinstance(each, Category) or (each.kind == "date" and self.rng.integers(2)):
+        if isinstance(each, Category) or (is_moment(each) and self.rng.integers(2)):
             text, total = each.name, self.world.figures[each.name]
         else:
             text, total = self._linear([each])  # type: ignore[misc]
@@ -297,18 +331,33 @@ class Asker:
         )  # fmt: skip
 
     def _mean_of_two(self) -> Question | None:
-        return self._of_two("mean", 1)
+        return self._mean_of_several("mean of two columns", grouped=False)
+
+    def _mean_of_two_in_group(self) -> Question | None:
+        return self._mean_of_several("mean of two columns in a group", grouped=True)
+
+    def _mean_of_several(self, form: str, *, grouped: bool) -> Question | None:
+        """Over the rows that have values in all columns."""
+        if len(self.numbers) < 2:
+            return None
+        number = min(len(self.numbers), int(self.rng.choice([2, 2, 3])))
+        columns = [self.numbers[i] for i in self.rng.choice(len(self.numbers), number, replace=False)]
+        text, total = self._linear(columns)  # type: ignore[misc]
+        group, inside, names = self._group(~np.isnan(total), [each.name for each in columns], grouped=grouped)
+        there = total[~np.isnan(total)]
+        return Question(
+            f"mean({text}{group})", form, names,
+            lambda near: extremes(near, total, inside), lambda table: average(table, total, inside),
+            least=float(there.min()), most=float(there.max()),
+        )  # fmt: skip
 
     def _sum_of_two(self) -> Question | None:
-        return self._of_two("sum", self.rows)
-
-    def _of_two(self, statistic: str, times: int) -> Question | None:
         full = [c for c in self.numbers if not c.missing]
         if len(full) < 2:
             return None
         pair = [full[i] for i in self.rng.choice(len(full), 2, replace=False)]
         text, total = self._linear(pair)  # type: ignore[misc]
-        return self._total(f"{statistic}({text})", f"{statistic} of two columns", [c.name for c in pair], total, times)
+        return self._total(f"sum({text})", "sum of two columns", [c.name for c in pair], total, self.rows)
 
     def _sum(self) -> Question | None:
         each = self._pick(self.numbers)
@@ -470,7 +519,8 @@ FORMS = tuple(
     name[1:]
     for name in vars(Asker)
     if name[1:] in {
-        "fraction", "fraction_in_group", "count", "cdf", "mean", "mean_in_group", "mean_of_two", "sum_of_two", "sum",
+        "fraction", "fraction_in_group", "count", "cdf", "mean", "mean_in_group", "mean_of_two", "mean_of_two_in_group",
+        "sum_of_two", "sum",
         "variance", "sd", "covariance", "correlation", "quantile", "median", "function", "variance_in_group",
         "correlation_in_group", "median_in_group",
     }

@@ -8,6 +8,7 @@ the table that attains it. Nothing of `certsynth.answers` is used.
 
 from __future__ import annotations
 
+import datetime
 import itertools
 import math
 from collections.abc import Callable, Sequence
@@ -27,6 +28,10 @@ Floats = np.ndarray
 
 def possible(column: Column, rng: np.random.Generator) -> Floats:
     """The cleaned values that rows may have: all of them, or some of those of a number or of a long range."""
+    if isinstance(column, Ordered) and column.grid:
+        last = len(column.grid) - 1
+        ranks = np.arange(last + 1) if last < MOST_VALUES else np.unique([0, *rng.integers(0, last + 1, 4), last])
+        return np.append(column.at_index(ranks), [np.nan] * column.missing)
     if isinstance(column, Ordered) and not column.whole:
         inner = rng.uniform(0, 1, 2) if rng.integers(2) else np.array([0.25, 0.5])
         return np.append(np.sort([0.0, *inner, 1.0]), [np.nan] * column.missing)
@@ -85,7 +90,7 @@ class World:
 
 
 def _figure(column: Column, value: object) -> float:
-    """What a value is compared and averaged by: ranks of ordinals, days, places of labels."""
+    """What a value is compared and averaged by: ranks of ordinals, days, seconds, places of labels."""
     if value is None:
         return math.nan
     if isinstance(column, Category):
@@ -93,9 +98,13 @@ def _figure(column: Column, value: object) -> float:
     assert isinstance(column, Ordered)
     if column.kind == "ordinal":
         return float(column.values.index(str(value)))
-    if column.kind == "date":
-        return float(value.toordinal() - 719_163)  # type: ignore[attr-defined]
-    return float(value)  # type: ignore[arg-type]
+    return moment_figure(value) if isinstance(value, datetime.date) else float(value)  # type: ignore[arg-type]
+
+
+def moment_figure(value: datetime.date) -> float:
+    """A date as days, a datetime as seconds since 1970-01-01."""
+    unit = "s" if isinstance(value, datetime.datetime) else "D"
+    return float(np.datetime64(str(value), unit).astype(np.int64))
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -109,16 +109,33 @@ name = "c2"
 kind = "category"
 values = ["y", "x", "w"]
 missing = true
+
+[[column]]
+name = "s"
+kind = "datetime"
+low = 2020-01-01T18:00:00
+high = 2020-01-03T00:00:00
+step = 21600
+missing = true
+
+[[column]]
+name = "w"
+kind = "datetime"
+low = 2020-01-01T23:59:59
+high = 2020-01-02T00:00:02
+weight = 0.5
 """
 )
 
 
 def possible(column: Column) -> np.ndarray:
     """All cleaned values of a column; a few of those of a number."""
+    if isinstance(column, Ordered) and column.grid:
+        return np.append(column.at_index(np.arange(len(column.grid))), [np.nan] * column.missing)
     if isinstance(column, Ordered) and not column.whole:
         return np.append(np.linspace(0, 1, 6), [np.nan] * column.missing)
     if isinstance(column, Ordered):
-        return np.append(np.arange(column.reach + 1.0), [np.nan] * column.missing)
+        return np.append(column.at_index(np.arange((column.last_index or 0) + 1)), [np.nan] * column.missing)
     assert isinstance(column, Category)
     return np.arange(len(column.labels) + column.missing)
 

@@ -141,8 +141,9 @@ class Run:
         done = CliRunner().invoke(main, given)
         if done.exception is not None and not isinstance(done.exception, SystemExit):
             raise done.exception
+        said = "".join(line for line in done.stderr.splitlines(keepends=True) if not line.startswith("progress: "))
         self.outputs[f"{name}.stdout"] = done.stdout.encode()
-        self.outputs[f"{name}.stderr"] = f"{done.stderr}exit code {done.exit_code}\n".encode()
+        self.outputs[f"{name}.stderr"] = f"{said}exit code {done.exit_code}\n".encode()
 
     def folder(self, name: str) -> None:
         """The files of a release folder. Of what depends on a library's version, the content is kept."""

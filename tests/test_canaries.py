@@ -28,7 +28,7 @@ from certsynth.planning.cache import CACHE_VARIABLE
 from certsynth.sources import draft, duck, frames, reading, summary
 from certsynth.sources.files import CsvFile
 from certsynth.transport import flow
-from small import NATIVE, native, raising
+from small import NATIVE, native, raising, without_progress
 
 CANARY = "canary-c0ffee"
 SEEN_AS = [
@@ -138,7 +138,7 @@ def run(here: Path, caplog: pytest.LogCaptureFixture, command: str, data: str) -
         printed.append(done.stdout)
     scan(here, *printed)
     assert "Traceback" not in done.output
-    return done.exit_code, done.stderr
+    return done.exit_code, without_progress(done.stderr)
 
 
 def test_the_table_of_commands_is_whole() -> None:

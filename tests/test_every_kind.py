@@ -30,7 +30,7 @@ FEW = ["income", "job", "colour"]
 SOME = ["age", "hired", *FEW]
 
 PRIVATE = workers(600)
-TYPES = {"integer": "BIGINT", "number": "DOUBLE", "date": "DATE", "boolean": "BOOLEAN"}
+TYPES = {"integer": "BIGINT", "number": "DOUBLE", "date": "DATE", "datetime": "TIMESTAMP", "boolean": "BOOLEAN"}
 
 RING = {"subsets": [list(pair) for pair in itertools.pairwise([*EVERY_KIND.names, EVERY_KIND.names[0]])]}
 """Every column beside two others."""
@@ -43,7 +43,7 @@ EVERY_COLUMN: dict[str, dict[str, Any]] = {
     "delta": {"delta": "1e-6", "mechanism": "identity", **RING},
     "hidden rows": {"neighbours": "add-remove", "rows": 300, "mechanism": "identity", "epsilon": 40, **RING},
     "workload": {
-        "subsets": [["age", "hired"], ["job", "colour", "member"], ["region"], ["income", "job"], ["grade"]],
+        "subsets": [["age", "hired"], ["job", "colour", "member"], ["region"], ["income", "job"], ["grade"], ["shift"]],
         "mechanism": "identity",
     },
 }
@@ -113,6 +113,9 @@ def allowed(column: Column, value: Any) -> bool:
         return value in column.values
     if column.kind == "date":
         return dt.date(2000, 1, 1) <= value <= dt.date(2019, 12, 31)
+    if column.kind == "datetime":
+        inside = dt.datetime(2019, 12, 30, 22) <= value <= dt.datetime(2020, 1, 5, 21, 45)
+        return inside and value.minute % 15 == 0 == value.second
     return bool(column.low <= value <= column.high)
 
 

@@ -18,7 +18,7 @@ NOWHERE = Path("no such file.csv")
 CALLS: dict[str, Callable[[], Any]] = {
     "plan": lambda: plan(MANY, rows=10**6, epsilon=1),
     "release": lambda: release(NOWHERE, MANY, epsilon=1),
-    "certify": lambda: certify(NOWHERE, NOWHERE, MANY, epsilon=1),
+    "certify": lambda: certify(NOWHERE, Path("nor this.csv"), MANY, epsilon=1),
     "evaluate": lambda: evaluate(NOWHERE, NOWHERE, MANY),
 }
 

@@ -105,7 +105,7 @@ def test_the_page_on_json_has_every_key(tmp_path, monkeypatch):
         "report release --out page.html",
         "answer release mean(age)",
         "answer release mean(age) median(age)",
-        f"certify people.csv people.csv {schema} --epsilon 1 {ledger}",
+        f"certify people.csv release/synthetic.csv {schema} --epsilon 1 {ledger}",
         "ledger ledger",
         f"evaluate people.csv people.csv {schema}",
     ):

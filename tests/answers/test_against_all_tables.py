@@ -16,6 +16,7 @@ from certsynth.domain.meaning import Reader
 SLACK = 1e-6
 
 D = datetime.date.fromisoformat
+T = datetime.datetime.fromisoformat
 
 CONDITIONS = [
     ("a > 0", lambda r: r["a"] > 0, True),
@@ -40,6 +41,10 @@ CONDITIONS = [
     ("not t", lambda r: r["t"] is False, True),
     ("o >= 'middle'", lambda r: r["o"] in ("middle", "high"), True),
     ("d < '2020-01-03'", lambda r: r["d"] is not None and r["d"] < D("2020-01-03"), True),
+    ("s < '2020-01-02 06:00'", lambda r: r["s"] is not None and r["s"] < T("2020-01-02 06:00"), False),
+    ("s in ['2020-01-02', '2020-01-03']", lambda r: r["s"] in (T("2020-01-02"), T("2020-01-03")), False),
+    ("w <= '2020-01-02'", lambda r: r["w"] <= T("2020-01-02"), True),
+    ("w + 1 > '2020-01-02' + 1", lambda r: r["w"] > T("2020-01-02"), True),
     ("job = 'n'", lambda r: r["job"] == "n", True),
     ("job in ['b', 'c']", lambda r: r["job"] in ("b", "c"), True),
     ("job != 'b'", lambda r: r["job"] not in ("b", None), True),
@@ -62,6 +67,9 @@ CONDITIONS = [
     ("b - b != 0", lambda r: False, False),
     ("d - e <= 1", lambda r: r["d"] is not None and (r["d"] - r["e"]).days <= 1, False),
     ("d > e", lambda r: r["d"] is not None and r["d"] > r["e"], False),
+    ("s - w >= 3600", lambda r: r["s"] is not None and (r["s"] - r["w"]).total_seconds() >= 3600, False),
+    ("s >= e", lambda r: r["s"] is not None and r["s"] >= T(str(r["e"])), False),
+    ("e != w", lambda r: r["w"] != T(str(r["e"])), False),
     ("o < p", lambda r: r["o"] is not None and ("low", "middle", "high").index(r["o"])
      < ("low", "middle", "high").index(r["p"]), False),
     ("c = c2", lambda r: r["c"] is not None and r["c"] == r["c2"], False),

@@ -49,6 +49,8 @@ def test_the_question_says_which_numbers_it_uses(made):
         "median(a)": {one, "loss_of_one_column"},
         "median(a | b > 1)": {one, two, "loss"},
         "mean(a)": {"loss_of_one_column", moment},
+        "mean(a - b)": {one, two, total, "loss"},
+        "mean(a) by c": {"loss_of_one_column", two, total, "loss"},
         "mean(b)": {"loss_of_one_column", moment, one},
         "mean(a | b > 1)": {one, two, total, "loss"},
         "fraction(b is missing)": {"loss_of_one_column"},

@@ -17,7 +17,7 @@ import certified_errors
 from all_sets import boxes_of, sets_of
 from answering import stated
 from certsynth.answers import Basis, answer
-from certsynth.answers.boxes import Errors, error
+from certsynth.answers.boxes import Errors, Products, error
 from certsynth.answers.claims import Claim, conditional, intersect, quotient
 from certsynth.answers.lattices import Lattice, codes_of, figures_of_codes, off_lattice
 from certsynth.domain import Category, Cells, Column, Ordered, Schema
@@ -103,6 +103,24 @@ def test_no_share_differs_by_more_than_the_boxes_of_its_set_allow(columns: list[
             product = masks[0] if len(shape) == 1 else masks[0][:, None] & masks[1][None, :]
             for points in (product, ~product, rng.random(shape) < 0.4):
                 assert error(lattice, points, errors) >= largest_difference(lattice, points, errors) - 1e-9
+
+
+@pytest.mark.parametrize(
+    "columns",
+    [[LINE, LINE_OR_MISSING], [LABELS, LINE_OR_MISSING], [LABELS, MORE_LABELS], [LINE_OR_MISSING, LABELS]],
+    ids=lambda columns: " × ".join(column.name for column in columns),
+)
+def test_neighbours_with_the_same_set_are_merged_without_another_error(columns: list[Column]) -> None:
+    rng, errors = np.random.default_rng(8), Errors(0.01, 0.015)
+    lattice = Lattice.of(columns, {column.name: np.zeros(1, int) for column in columns})
+    lines, native, shape = tuple(len(cells.places) for cells in lattice.cells), lattice.native, lattice.counts.shape
+    ways = Products(lines, native, errors), Products(lines[::-1], native[::-1], errors)
+    for share in np.linspace(0, 1, 300):
+        points = rng.random(shape) < share
+        points[rng.integers(shape[0])] = points[rng.integers(shape[0])]
+        points[:, rng.integers(shape[1])] = points[:, rng.integers(shape[1])]
+        plain = [ways[0].error(points), ways[0].error(~points), ways[1].error(points.T), ways[1].error(~points.T)]
+        assert error(lattice, points, errors) == min(plain)
 
 
 def test_one_box_costs_one_error() -> None:

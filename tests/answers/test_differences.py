@@ -64,6 +64,16 @@ def test_dates_differ_by_days():
     assert (medians.low, medians.high) == ((one.low - other.high).days, (one.high - other.low).days)
 
 
+def test_times_differ_by_seconds():
+    assert asked(SMALL, "mean(s) - mean(w)").unit == "seconds"
+    medians = asked(SMALL, "median(s) - quantile(s, 0.1)")
+    assert medians.unit == "seconds"
+    one, other = asked(SMALL, "median(s)"), asked(SMALL, "quantile(s, 0.1)")
+    assert medians.estimate == (one.estimate - other.estimate).total_seconds()
+    ends = (one.low - other.high).total_seconds(), (one.high - other.low).total_seconds()
+    assert (medians.low, medians.high) == ends
+
+
 def test_whole_numbers_differ_by_whole_numbers():
     for query in ("count(a > 0) - count(b > 1)", "median(a) - quantile(a, 0.9)", "quantile(a, 0.3) - median(b)"):
         assert isinstance(asked(SMALL, query).low, int)
@@ -166,6 +176,7 @@ def test_no_table_within_the_bound_has_another_difference_of_means(seed):
         ("mean(a) - fraction(a > 0)", "at character 11: a value (a) minus a share has no unit; subtract statistics of "
          "the same kind, like"),
         ("variance(a) - mean(a)", "a variance or covariance (a²) minus a value (a) has no unit"),
+        ("mean(d) - mean(s)", "a date minus a time has no unit"),
         ("mean(d) - mean(a)", "a date minus a value (a) has no unit"),
         ("count(a > 1) - fraction(a > 1)", "a number of rows minus a share has no unit"),
         ("correlation(a, n) - mean(a)", "a correlation minus a value (a) has no unit"),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from fractions import Fraction
 
 import numpy as np
 import polars as pl
@@ -51,6 +52,16 @@ columns = st.one_of(
     st.tuples(st.integers(-1000, 1000), st.integers(0, 400), st.booleans()).map(
         lambda x: Ordered("x", kind="date", low=x[0], high=x[0] + x[1], missing=x[2])
     ),
+    st.tuples(st.integers(-(10**9), 10**9), st.integers(1, 400), st.sampled_from([1, 60, 900]), st.booleans()).map(
+        lambda x: Ordered(
+            "x",
+            kind="datetime",
+            low=x[0],
+            high=x[0] + x[1] * x[2],
+            step=Fraction(x[2]) if x[2] > 1 else None,
+            missing=x[3],
+        )
+    ),
     st.tuples(st.floats(-1e6, 1e6), st.floats(1e-6, 1e9), st.booleans()).map(
         lambda x: Ordered("x", kind="number", low=x[0], high=x[0] + max(x[1], abs(x[0]) * 1e-9), missing=x[2])
     ),
@@ -71,7 +82,7 @@ def test_every_value_is_in_one_bin(column, most):
     if isinstance(column, Category):
         values = np.append(np.arange(len(column.labels)), np.nan).astype(float)
     elif column.whole:
-        values = np.arange(column.low, column.high + 1, dtype=float)
+        values = column.figures_at(np.arange(column.last_index + 1))
     else:
         values = np.append(np.linspace(column.low, column.high, 200), [column.low, column.high])
         values = np.clip(values, column.low, column.high)

@@ -21,7 +21,7 @@ def column(rows, name):
 
 
 def numbers(rows, name):
-    return np.array([x.toordinal() if isinstance(x, datetime.date) else x for x in column(rows, name)], dtype=float)
+    return np.array([as_figure(x) for x in column(rows, name)], dtype=float)
 
 
 def pairs(rows, first, second):
@@ -49,7 +49,9 @@ def mean(rows, name):
     return float(values.mean()) if len(values) else None
 
 
-def as_days(value):
+def as_figure(value):
+    if isinstance(value, datetime.datetime):
+        return (value - datetime.datetime(2020, 1, 1)).total_seconds()
     return value.toordinal() if isinstance(value, datetime.date) else value
 
 
@@ -61,6 +63,17 @@ STATISTICS = {
     "mean(b)": (("b",), lambda rows: mean(rows, "b")),
     "mean(e)": (("e",), lambda rows: mean(rows, "e")),
     "mean(d)": (("d",), lambda rows: mean(rows, "d")),
+    "mean(s)": (("s",), lambda rows: mean(rows, "s")),
+    "mean(w - '2020-01-01')": (("w",), lambda rows: mean(rows, "w")),
+    "median(s)": (("s",), lambda rows: nth(numbers(rows, "s"), 0.5)),
+    "quantile(w, 0.3)": (("w",), lambda rows: nth(numbers(rows, "w"), 0.3)),
+    "variance(w)": (("w",), lambda rows: numbers(rows, "w").var()),
+    "covariance(a, s)": (("a", "s"), lambda rows: cov(rows, "a", "s")),
+    "mean(s | a > 0)": (("a", "s"), lambda rows: mean([r for r in rows if r["a"] > 0], "s")),
+    "fraction(s >= e)": (
+        ("s", "e"),
+        lambda rows: np.mean([r["s"] is not None and r["s"].date() >= r["e"] for r in rows]),
+    ),
     "mean(t)": (("t",), lambda rows: mean(rows, "t")),
     "variance(a)": (("a",), lambda rows: numbers(rows, "a").var()),
     "variance(b)": (("b",), lambda rows: numbers(rows, "b").var() if column(rows, "b") else None),
@@ -110,7 +123,7 @@ def inside(found, true, *, slack=1e-9) -> bool:
     if isinstance(found.low, str):
         low, high = LABELS.index(found.low), LABELS.index(found.high)
     else:
-        low, high = as_days(found.low), as_days(found.high)
+        low, high = as_figure(found.low), as_figure(found.high)
     return low - slack <= true <= high + slack
 
 

@@ -16,6 +16,7 @@ COLUMNS = [
     Ordered("few", low=1, high=24),
     Ordered("many", low=-40, high=3000, missing=True, weight=Fraction(1, 3)),
     Ordered("days", kind="date", low=10_000, high=12_345),
+    Ordered("times", kind="datetime", low=10**9, high=10**9 + 9_000_000, step=Fraction(900)),
     Ordered("rank", kind="ordinal", low=0, high=3, values=("a", "b", "c", "d")),
     Ordered("hundreds", low=0, high=500_000, step=Fraction(100)),
     Ordered("cents", kind="number", low=0, high=30, step=Fraction(1, 100), bands=(0.5,)),

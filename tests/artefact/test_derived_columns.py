@@ -232,7 +232,7 @@ def test_a_workload_with_too_many_sources_is_refused():
 
 def test_certify_and_evaluate_need_no_sources():
     data = derived(100)
-    found = certify(data, data, DERIVED, epsilon=3, columns=["kind", "a"], noise=NoNoise())
+    found = certify(data, derived(100), DERIVED, epsilon=3, columns=["kind", "a"], noise=NoNoise())
     assert found.bound < 0.1
     assert evaluate(data, data, DERIVED, columns=["kind", "a"]).upper == 0
 

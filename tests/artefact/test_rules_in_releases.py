@@ -118,3 +118,27 @@ def test_a_schema_with_rules_is_read_back_from_the_release(tmp_path: Path) -> No
     made = release(people(50), RULED, out=tmp_path / "out", columns=["age", "income"], **QUICK)
     assert made.folder is not None
     assert Schema.load(made.folder / "schema.toml").rules == RULES[:2]
+
+
+def test_rules_of_columns_that_are_left_out_are_named(tmp_path: Path) -> None:
+    """They cannot be applied: the record, the report and what Python shows of the release say so."""
+    said = "rules 1 and 2 of the schema mention a column that was left out (income), and were not applied"
+    data = people(200)
+    kept = [name for name in RULED.names if name != "income"]
+    for chosen in ({"columns": kept}, {"subsets": [[name] for name in kept]}):
+        made = release(data, RULED, **QUICK, **chosen)  # type: ignore[arg-type]
+        told = [(rule.number, rule.columns) for rule in made.record.release.omitted_rules or ()]
+        assert told == [(1, ("income",)), (2, ("income",))]
+        assert repr(made).endswith(f"; {said})")
+        assert said in made._repr_html_()
+    saved = made.save(tmp_path / "out")
+    assert f"<p>R{said[1:]}.</p>" in (tmp_path / "out" / "report.html").read_text()
+    assert all(check["ok"] for check in saved.verify())
+    assert Release.load(tmp_path / "out").record.release.omitted_rules == made.record.release.omitted_rules
+
+
+def test_where_all_rules_are_applied_nothing_is_said_of_others() -> None:
+    made = release(people(200), RULED, sparsity=1, **QUICK)
+    assert made.record.release.omitted_rules is None
+    assert "omitted_rules" not in made.document["release"]
+    assert "left out" not in repr(made)

@@ -15,13 +15,14 @@ from click.testing import CliRunner
 from certsynth import demo
 from certsynth.cli import main
 from certsynth.domain import Schema
+from small import without_progress
 
 COLUMNS = ("age", "region", "employed")
 
 
 @dataclass(frozen=True)
 class Outcome:
-    """What a command did: its exit code, and what it wrote where."""
+    """What a command did: its exit code, and what it wrote where. Lines of progress are not part of `err`."""
 
     code: int
     out: str
@@ -52,7 +53,7 @@ def run() -> Callable[..., Outcome]:
         done = CliRunner().invoke(main, [str(argument) for argument in arguments])
         assert "Traceback" not in done.output
         unexpected = None if isinstance(done.exception, SystemExit) else done.exception
-        return Outcome(done.exit_code, done.stdout, done.stderr, unexpected)
+        return Outcome(done.exit_code, done.stdout, without_progress(done.stderr), unexpected)
 
     return run
 
@@ -60,13 +61,14 @@ def run() -> Callable[..., Outcome]:
 def write_town(folder: Path, rows: int) -> None:
     table = demo.people(rows)
     demo.write_csv({name: table[name] for name in COLUMNS}, folder / "people.csv")
+    shutil.copy(folder / "people.csv", folder / "copy.csv")
     schema = Schema.parse(demo.SCHEMA).select(COLUMNS)
     (folder / "schema.toml").write_text(schema.to_toml(), encoding="utf-8")
 
 
 @pytest.fixture
 def town(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A folder with people.csv and schema.toml; commands run inside of it."""
+    """A folder with people.csv, a copy of it, and schema.toml; commands run inside of it."""
     write_town(tmp_path, 150)
     monkeypatch.chdir(tmp_path)
     return tmp_path

@@ -35,7 +35,7 @@ def main() -> None:
     from certsynth import Schema, certify
 
     rows = pd.read_csv(table)
-    certify(rows, rows, Schema.load(Path(schema)), epsilon=1)  # in memory: it starts no thread
+    certify(rows, rows.copy(), Schema.load(Path(schema)), epsilon=1)  # in memory: it starts no thread
     children = []
     for number in range(int(count)):
         pid = os.fork()

@@ -147,7 +147,69 @@ def test_nothing_is_said_in_words(folder, run):
 )
 def test_a_mistake_is_one_line(folder, run, query, line):
     assert run("answer", "release", query).error == f"{query}: {line}"
-    assert run("answer", "release", "mean(age)", query, "--json").error == f"{query}: {line}"
+    assert run("answer", "release", query, "--json").error == f"{query}: {line}"
+
+
+def test_a_bad_query_has_its_error_in_its_row_and_the_others_are_answered(folder, run):
+    bad, line = (
+        "mean(agee)",
+        "at character 6: no column is called 'agee'; did you mean 'age'? There are 'age', 'region'",
+    )
+    done = run("answer", "release", "mean(age)", bad, "median(age)")
+    assert (done.code, done.err) == (1, "error: 1 of 3 queries cannot be answered.\n")
+    rows = done.out.splitlines()
+    assert rows[0].split() == ["query", "estimate", "low", "high"]
+    assert rows[2].startswith(f"  mean(agee)   error: {line}")
+    good = run("answer", "release", "mean(age)", "median(age)").out.splitlines()
+    assert [rows[1].split(), rows[3].split()] == [good[1].split(), good[2].split()]
+    assert rows[-1] == good[-1]
+    found = run("answer", "release", "mean(age)", bad, "table(region)", "--json")
+    assert found.code == 1
+    first, second, third = found.json["answers"]
+    assert set(second) == {"query", "error"}
+    assert second["query"] == bad
+    assert second["error"].startswith(line)
+    assert first == run("answer", "release", "mean(age)", "--json").json
+    assert third == run("answer", "release", "table(region)", "--json").json
+
+
+def test_no_answer_at_all_is_a_mistake(folder, run):
+    done = run("answer", "release", "mean(agee)", "mean(age) by agee")
+    assert (done.code, done.err) == (2, "error: 2 of 2 queries cannot be answered.\n")
+    assert done.out.count("  error: at character") == 2
+    assert "With confidence" not in done.out
+    assert run("answer", "release", "mean(agee)", "mean(zz)", "--json").code == 2
+
+
+def test_errors_name_flags_and_stay_on_one_line(folder, run):
+    three = "fraction(age > 1 and employed and region = 'hills')"
+    for done in (run("answer", "release", three, "mean(age)"), run("answer", "release", three, "mean(age)", "--json")):
+        assert "or release with a larger --sparsity." in done.out
+    strange = "mean(" + "x\ny\x07" * 90
+    done = run("answer", "release", strange, "mean(age)")
+    assert "\x07" not in done.out
+    assert len(done.out.splitlines()) == len(run("answer", "release", "mean(zz)", "mean(age)").out.splitlines())
+
+
+def test_only_tables_and_a_bad_query_are_shown_without_a_sentence_about_statistics(folder, run):
+    done = run("answer", "release", "table(region)", "mean(zz)")
+    assert done.code == 1
+    assert done.out.splitlines()[0].startswith("  mean(zz)  error: at character 6: no column is called 'zz'")
+    assert "table(region): with confidence 95 %" in done.out
+
+
+def test_groups_are_a_table_or_an_object(folder, run):
+    lines = run("answer", "release", "mean(age) by region").out.splitlines()
+    assert lines[0].startswith("mean(age) by region: with confidence 95 %, every true value lies between low and high")
+    assert lines[1].split() == ["region", "estimate", "low", "high"]
+    assert lines[-1].startswith("How: for each group ")
+    found = run("answer", "release", "mean(age) by region", "--json").json
+    assert (found["columns"], found["unit"]) == (["region"], "age")
+    for cell in found["cells"]:
+        single = run("answer", "release", f"mean(age | region = '{cell['labels'][0]}')", "--json").json
+        assert [cell[key] for key in ("estimate", "low", "high")] == [single[k] for k in ("estimate", "low", "high")]
+    alone = run("answer", "release", "mean(age) by region", "--alone").out
+    assert "valid for this table alone." in alone.splitlines()[0]
 
 
 def test_a_query_must_be_there(folder, run):
@@ -167,7 +229,7 @@ def test_a_certificate_that_makes_no_sense_is_refused(folder, run, bad):
 def test_what_the_page_tells_people_to_type_works(folder, run, capsys):
     blocks = re.findall(r"^```(\w+)\n(.*?)^```", PAGE.read_text(encoding="utf-8"), re.DOTALL | re.MULTILINE)
     lines = [line for kind, text in blocks if kind == "sh" for line in text.splitlines()]
-    assert len(lines) == 5
+    assert len(lines) == 6
     for line in lines:
         assert run(*shlex.split(line)[1:]).code == 0
     known: dict[str, object] = {}

@@ -6,6 +6,8 @@ import numpy as np
 import pytest
 
 from certsynth import Schema, demo
+from certsynth.algorithm.evaluate import Evaluation, SubsetLoss
+from certsynth.cli.evaluate import lines
 from certsynth.cli.options import NO_LEDGER
 
 CERTIFY = ("certify", "people.csv", "other.csv", "--schema", "schema.toml", "--epsilon", "5", "--lattice", "16")
@@ -108,6 +110,13 @@ def test_refuses_bad_input_to_certify(other, run):
     assert run(*CERTIFY).error == "the synthetic table has no rows, so there is nothing to certify."
 
 
+def test_refuses_to_certify_the_private_file_itself(other, run):
+    assert run("certify", "people.csv", "./people.csv", "--schema", "schema.toml", "--epsilon", 1).error == (
+        "the private data and the synthetic table are the same: `certify` compares private rows with a table that is "
+        "public, or was made with a privacy budget of its own. Give that table; nothing was spent."
+    )
+
+
 def test_evaluates_and_says_that_it_is_not_private(other, run):
     done = run(*EVALUATE)
     assert done.code == 0
@@ -126,6 +135,22 @@ def test_evaluates_as_json(other, run):
     assert {"value", "upper", "lower", "mean_upper", "subsets"} <= set(result)
     assert all({"columns", "upper", "lower"} <= set(subset) for subset in result["subsets"])
     assert result["lower"] <= result["value"] <= result["upper"]
+
+
+def test_evaluates_the_largest_loss_only(other, run):
+    whole, largest = run(*EVALUATE, "--json").json, run(*EVALUATE, "--largest", "--json").json
+    assert set(whole) == set(largest)
+    assert largest["upper"] == pytest.approx(whole["upper"], abs=1e-6)
+
+
+def test_says_how_many_subsets_were_skipped_and_does_not_rank_them():
+    solved = SubsetLoss(("a", "b"), 0.1, 0.2, 0.05)
+    said = "\n".join(lines(Evaluation((solved, SubsetLoss(("a", "c"), None, 0.19, 0.0)))))
+    assert "Skipped, since they cannot have the largest: 1 subset of columns." in said
+    assert "a × b" in said
+    assert "a × c" not in said
+    assert "On average" not in said
+    assert "On average over the subsets of columns it is at most 0.2" in "\n".join(lines(Evaluation((solved,))))
 
 
 def test_evaluates_one_column_and_one_row(other, run):

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 from click.testing import CliRunner
 
-from certsynth.cli import main
+from certsynth.cli import main, progress
 from certsynth.mechanisms.measure import measure
 from certsynth.mechanisms.scalars import measure_scalars
 from certsynth.mechanisms.spending import Spending
@@ -87,6 +87,7 @@ def outcome(folder: Path, command: str, budget: tuple[str, ...], neighbours: str
         patch.chdir(folder)
         patch.setenv(CACHE_VARIABLE, "off")
         patch.setenv("TMPDIR", str(folder))
+        patch.setattr(progress, "BEAT_SECONDS", 86_400)  # lines of progress are compared, too, but not the time
         for function in (measure, measure_scalars, Spending.__init__):  # where noise is made for a release
             patch.setitem(function.__globals__, "ExactNoise", lambda: noise)
         logging.getLogger().addHandler(listening)

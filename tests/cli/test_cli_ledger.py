@@ -12,9 +12,10 @@ import pytest
 
 from certsynth import Ledger
 from certsynth.cli.release import CHECK_NOTE
+from certsynth.mechanisms import chain
 
 RELEASE = ("release", "people.csv", "--schema", "schema.toml", "--resolution", 4, "--mechanism", "identity")
-CERTIFY = ("certify", "people.csv", "people.csv", "--schema", "schema.toml")
+CERTIFY = ("certify", "people.csv", "copy.csv", "--schema", "schema.toml")
 LEDGER = ("--ledger", "ledger")
 
 
@@ -136,3 +137,18 @@ def test_twenty_processes_that_race_are_granted_exactly_ten(town, time):
     assert (ledger.spent, len(ledger.entries)) == (1, 10)
     assert all(entry.finished for entry in ledger.entries)
     assert len({entry.manifest for entry in ledger.entries}) > 1  # each has noise of its own
+
+
+def test_on_windows_there_is_no_ledger_and_nothing_is_spent(town, run, monkeypatch):
+    """Before the table is opened, where there is no ledger yet and where there is one."""
+    assert run(*RELEASE, "--epsilon", 1, "--out", "out", *LEDGER, "--cap", 2).code == 0
+    monkeypatch.setattr(chain, "fcntl", None)
+    (town / "people.csv").unlink()
+    said = (
+        "there is no ledger on Windows, which lacks the file locks that it needs. Leave --ledger out and note by hand "
+        "what you spend, or use Linux, macOS or WSL."
+    )
+    for ledger in ("ledger", "new"):
+        assert run(*RELEASE, "--epsilon", 1, "--out", "other", "--ledger", ledger, "--cap", 2).error == said
+        assert run(*CERTIFY, "--epsilon", 1, "--ledger", ledger, "--cap", 2).error == said
+    assert run("ledger", "ledger").error == said

@@ -3,25 +3,36 @@
 from __future__ import annotations
 
 import gzip
+import json
+import zipfile
+from collections.abc import Callable
+from typing import Any
 
 import pytest
 
-from certsynth import Schema, certify
+from certsynth import CertifiedSynthesizer, Schema, certify, evaluate, plan, release
 from certsynth.errors import InputError, SchemaError
 
 OPTIONS = ("--schema", "schema.toml", "--epsilon", "1", "--out", "out")
-SEMICOLONS = "its fields seem to be separated by semicolons. Save it with commas, and decimals with a point."
+SHEET = "cannot be read (it is damaged, or has a password). Save the sheet as CSV in UTF-8."
 EPSILON = "--epsilon must be a number above 0 and at most 100, for example 1 or 0.5; got "
 
 TABLES = {
     "nowhere.csv": (None, "no such file. Check the path."),
     "empty.csv": (b"", "empty, or without a header. The first line must name the columns."),
-    "people.xlsx": (b"PK\x03\x04", "a spreadsheet. Save the sheet as CSV in UTF-8."),
-    "renamed.csv": (b"PK\x03\x04", "a spreadsheet, or packed like one. Save the sheet as CSV in UTF-8."),
+    "people.xlsx": (b"PK\x03\x04", SHEET),
+    "people.xls": (b"\xd0\xcf\x11\xe0", "a spreadsheet. Save the sheet as CSV in UTF-8."),
+    "people.sav": (
+        b"$FL2",
+        "a table of SPSS. Save it as CSV in UTF-8 or as Parquet, with codes instead of labels if the schema lists "
+        "codes.",
+    ),
+    "renamed.csv": (
+        b"PK\x03\x04",
+        "a zip archive or a spreadsheet. Give it the suffix of its format, .zip or .xlsx.",
+    ),
     "packed.csv": (gzip.compress(b"age\n30\n"), "compressed. Add .gz to its name."),
     "unpacked.csv.gz": (b"age\n30\n", "not compressed. Remove .gz from its name."),
-    "semicolons.csv": (b"age;region;employed\n30;hills;true\n", SEMICOLONS),
-    "decimals.csv": (b"age;region;employed\n30,5;hills;true\n", SEMICOLONS),
     "wide.csv": ("age,region\n30,hills\n".encode("utf-16"), "text in UTF-16. Save it as UTF-8."),
     "schema.toml": (None, "this is a schema or a workload, not a table. Give a CSV or Parquet file here."),
     ".": (None, "this folder has no Parquet file in it. Give a CSV or Parquet file."),
@@ -47,7 +58,7 @@ def test_a_table_that_is_none_is_told_by_its_name(town, run, name):
     assert not (town / "out").exists()
 
 
-@pytest.mark.parametrize("name", ["semicolons.csv", "people.xlsx", "wide.csv", "schema.toml", "packed.csv"])
+@pytest.mark.parametrize("name", ["people.sav", "people.xlsx", "wide.csv", "schema.toml", "packed.csv"])
 def test_no_schema_is_drafted_from_what_is_no_table(town, run, name):
     content, message = TABLES[name]
     if content is not None:
@@ -68,11 +79,35 @@ def test_a_draft_does_not_take_decimal_commas_for_labels(town, run):
 
 
 def test_a_column_may_have_any_name_that_a_schema_has(town, run):
-    """One whose name holds a semicolon is read: only a draft of it is refused."""
-    (town / "odd.csv").write_text("a;b\n1\n2\n")
+    """A semicolon in the only name separates two, unless the name is in quotes."""
+    (town / "odd.csv").write_text('"a;b"\n1\n2\n')
     (town / "odd.toml").write_text('[[column]]\nname = "a;b"\nkind = "integer"\nlow = 0\nhigh = 9\n')
     done = run("release", "odd.csv", "--schema", "odd.toml", "--epsilon", "1", "--out", "out", "--resolution", "4")
     assert done.code == 0, done.err
+    (town / "odd.csv").write_text("a;b\n1\n2\n")
+    done = run("release", "odd.csv", "--schema", "odd.toml", "--epsilon", "1", "--out", "other", "--resolution", "4")
+    assert done.error == (
+        "data odd.csv: its fields seem to be separated by commas, with semicolons in a name of a column. Rename that "
+        "column, here and in the schema."
+    )
+
+
+def test_other_ways_to_write_a_table_give_the_same_draft_and_are_released(town, run):
+    rows = [line.split(",") for line in (town / "people.csv").read_text().splitlines()]
+    header, *body = rows
+    (town / "semicolons.csv").write_text("\n".join(map(";".join, rows)))
+    (town / "tabs.csv").write_text("\n".join(map("\t".join, rows)))
+    lines = [json.dumps(dict(zip(header, row, strict=True))) for row in body]
+    (town / "lines.jsonl").write_text("\n".join(lines))
+    with zipfile.ZipFile(town / "packed.zip", "w") as archive:
+        archive.write(town / "tabs.csv", "people.csv")
+    plain = run("schema", "people.csv").out
+    pinned = (*OPTIONS[:4], "--resolution", "4", "--mechanism", "identity", "--quiet")
+    for i, name in enumerate(("semicolons.csv", "tabs.csv", "lines.jsonl", "packed.zip")):
+        assert run("schema", name).out.splitlines()[3:] == plain.splitlines()[3:]
+        done = run("release", name, *pinned, "--out", f"out{i}")
+        assert done.code == 0, done.err
+        assert f"{len(body)} row" in done.out
 
 
 @pytest.mark.parametrize("epsilon", ["0", "-1", "abc", "1e9", "1,5", "nan"])
@@ -140,8 +175,35 @@ def test_a_name_that_is_no_text_is_told_like_any_other(town):
     for wrong in (5, None, ("age",), "x" * 10_000):
         with pytest.raises(SchemaError, match="is not in the schema"):
             schema.select([wrong])
-        with pytest.raises(InputError, match="not a column of the schema"):
-            certify("people.csv", "people.csv", schema, epsilon=1, subsets=[[wrong]])
+        with pytest.raises(InputError, match=r"not a column of the schema|not all of these are texts"):
+            certify("people.csv", "copy.csv", schema, epsilon=1, subsets=[[wrong]])
+
+
+CALLS: dict[str, Callable[..., Any]] = {
+    "release": lambda schema, **asked: release("people.csv", schema, epsilon=1, **asked),
+    "plan": lambda schema, **asked: plan(schema, epsilon=1, rows=9, **asked),
+    "certify": lambda schema, **asked: certify("people.csv", "copy.csv", schema, epsilon=1, **asked),
+    "evaluate": lambda schema, **asked: evaluate("people.csv", "copy.csv", schema, **asked),
+    "fit": lambda schema, **asked: CertifiedSynthesizer(schema=schema, epsilon=1, **asked).fit("people.csv"),
+}
+
+
+@pytest.mark.parametrize("call", CALLS)
+def test_a_text_is_not_taken_for_the_list_of_its_letters(town, call):
+    schema = Schema.load("schema.toml")
+    for asked, message in (
+        ({"columns": "age"}, "`columns` is a list of column names: write ['age'] for a single column."),
+        ({"columns": 5}, "`columns` is a list of column names, like ['age', 'income']; got a int."),
+        ({"columns": []}, "`columns` is a list of column names, like ['age', 'income']; got none. Leave it out"),
+        ({"subsets": "age"}, "`subsets` is a list of subsets, each a list of column names, like [['age', 'income'], "),
+        ({"subsets": ["age"]}, "a subset is a list of column names: write [['age']] for a column alone."),
+        ({"subsets": [["age"], 5]}, "`subsets` is a list of subsets, each a list of column names, like [['age', "),
+    ):
+        with pytest.raises(InputError) as caught:
+            CALLS[call](schema, **asked)
+        assert str(caught.value).startswith(message)
+    with pytest.raises(SchemaError, match=r"give a list of column names: \['age'\] for a single column"):
+        schema.select("age")
 
 
 def test_a_ledger_in_no_folder_or_that_is_none_is_told(town, run):

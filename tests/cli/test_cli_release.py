@@ -47,8 +47,8 @@ def test_suggests_to_declare_a_column_that_looks_like_a_function():
     )
     assert fit_lines(fit) == [
         "fit: rows are within 1.1 times the noise of the only table; furthest: code × group",
-        "note: group looks like a function of code: declare it as derived in the schema",
-        "note: b looks like a function of a: declare it as derived in the schema",
+        "note: group looks like a function of code: declare it as derived in a further release, which spends again",
+        "note: b looks like a function of a: declare it as derived in a further release, which spends again",
     ]
     assert fit_lines(None) == []
 
@@ -209,7 +209,7 @@ def test_refuses_options_that_make_no_sense(town, run, options, message):
 )
 def test_refuses_budgets_that_do_not_fit_together(town, run, budget, message):
     assert run("release", "people.csv", "--schema", "schema.toml", "--out", "out", *budget).error == message
-    assert run("certify", "people.csv", "people.csv", "--schema", "schema.toml", *budget).error == message
+    assert run("certify", "people.csv", "copy.csv", "--schema", "schema.toml", *budget).error == message
     assert not (town / "out").exists()
 
 
@@ -280,8 +280,17 @@ def test_names_the_line_of_a_ragged_file(town, run):
     )
 
 
-@pytest.mark.parametrize("rows", [0, 1])
-@pytest.mark.parametrize("neighbours", ["replace-one", "add-remove"])
+def test_a_table_of_no_rows_is_refused_before_anything_is_spent(town, run):
+    (town / "people.csv").write_text("age,region,employed\n")
+    assert run(*PINNED).error == "the table has no rows, so there is nothing to release."
+    assert run(*PINNED, "--ledger", "l", "--cap", 1).error == (
+        "the table has no rows, so there is nothing to release. Nothing was spent."
+    )
+    assert not (town / "out").exists()
+    assert not (town / "l").exists()
+
+
+@pytest.mark.parametrize(("rows", "neighbours"), [(1, "replace-one"), (1, "add-remove"), (0, "add-remove")])
 def test_releases_tables_of_hardly_any_rows(town, run, rows, neighbours):
     (town / "people.csv").write_text("age,region,employed\n" + "30,hills,true\n" * rows)
     done = run(*PINNED, "--neighbours", neighbours, "--rows", 20, "--json")

@@ -14,7 +14,7 @@ SHARED = ("--schema", "schema.toml", "--workload", "workload.toml", "--quiet")
 PINNED = ("--resolution", 4, "--mechanism", "identity")
 RELEASE = ("release", "people.csv", *SHARED, *PINNED, "--epsilon", 50, "--out", "out")
 PLAN = ("plan", "--rows", 150, *SHARED, *PINNED, "--epsilon", 50)
-CERTIFY = ("certify", "people.csv", "people.csv", *SHARED, "--epsilon", 50)
+CERTIFY = ("certify", "people.csv", "copy.csv", *SHARED, "--epsilon", 50)
 EVALUATE = ("evaluate", "people.csv", "people.csv", *SHARED)
 
 LEFT_OUT = (
@@ -49,6 +49,20 @@ def test_plans_and_passes_the_workload_on(asked, run):
     assert "named subsets" in done.out.replace("\n", " ")
     assert "--workload workload.toml" in done.out.splitlines()[-1]
     assert run(*PLAN, "--json").json["workload"] == [["age", "region"], ["age"]]
+
+
+def test_names_the_rules_that_a_restriction_leaves_out(asked, run):
+    rules = '\n[[rule]]\nimpossible = "age < 15 and employed"\n\n[[rule]]\nrequire = "age >= 0"\n'
+    (asked / "schema.toml").write_text((asked / "schema.toml").read_text() + rules)
+    said = "note: rule 1 of the schema mentions a column that was left out (employed), and was not applied.\n"
+    done = run(*RELEASE)
+    assert (done.code, done.err) == (0, f"{LEFT_OUT}{said}{NO_LEDGER}\n")
+    assert run("verify", "out").code == 0
+    assert run(*PLAN).err == LEFT_OUT + said
+    other = ("--schema", "schema.toml", "--quiet", "--columns", "age,region", *PINNED, "--epsilon", 50)
+    done = run("release", "people.csv", *other, "--out", "other", "--json")
+    assert (done.code, done.err) == (0, f"{said}{NO_LEDGER}\n")
+    assert done.json["release"]["omitted_rules"] == [{"number": 1, "columns": ["employed"]}]
 
 
 def test_compares_the_named_subsets_and_claims_no_more(asked, run):

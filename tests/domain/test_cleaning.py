@@ -112,6 +112,8 @@ COLUMNS: list[Column] = [
         Ordered(name="x", missing=missing, kind="number", low=-1e300, high=1e300),
         Ordered(name="x", missing=missing, kind="number", low=0.0, high=5e-324),
         Ordered(name="x", missing=missing, kind="date", low=18000, high=18500),
+        Ordered(name="x", missing=missing, kind="datetime", low=-7, high=10**9),
+        Ordered(name="x", missing=missing, kind="datetime", low=0, high=9_000, step=Fraction(900)),
         Ordered(name="x", missing=missing, kind="ordinal", low=0, high=2, values=("x", "1", "")),
         Ordered(name="x", missing=missing, kind="ordinal", low=0, high=0, values=("only",)),
         Category(name="x", missing=missing, values=("x", "1", "true")),

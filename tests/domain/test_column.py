@@ -242,6 +242,23 @@ EXAMPLES: list[tuple[Column, list[object], list[object]]] = [
         [datetime.date(2020, 2, 29), datetime.date(2020, 2, 28), datetime.date(2020, 3, 1), None],
     ),
     (
+        Ordered(
+            name="x", missing=True, kind="datetime", low=86_400 * DAY, high=86_400 * DAY + 1_800, step=Fraction(900)
+        ),
+        [
+            "2020-02-28 00:07:29.9",
+            "2020-02-28T00:07:30+09:00",
+            "1999-01-01",
+            datetime.date(2020, 12, 1),
+            "",
+            "2020-02-28 0",
+        ],
+        [
+            *(datetime.datetime(2020, 2, 28, 0, minute) for minute in (0, 15, 0, 30)),
+            *(None, None),
+        ],
+    ),
+    (
         Ordered(name="x", missing=True, kind="ordinal", low=0, high=2, values=("low", "mid", "high")),
         ["mid", "high", "?", "low"],
         ["mid", "high", None, "low"],
@@ -271,7 +288,7 @@ def test_rows_are_read_and_written(column: Column, raw: list[object], written: l
     np.testing.assert_array_equal(column.clean(decoded), clean)  # what is written reads back as itself
 
 
-@pytest.mark.parametrize(("column", "dtype"), [(c, d) for (c, *_), d in zip(EXAMPLES[:4], "ifMO", strict=True)])
+@pytest.mark.parametrize(("column", "dtype"), [(c, d) for (c, *_), d in zip(EXAMPLES[:5], "ifMMO", strict=True)])
 def test_written_values_keep_their_type(column: Column, dtype: str) -> None:
     assert column.decode(column.centres(column.cells(3))).dtype.kind == dtype
 

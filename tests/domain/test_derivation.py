@@ -234,7 +234,7 @@ REFUSED = {
     ),
     "map of lists": (
         INDUSTRY + GROUP + 'derived = { from = "industry", map = { farm = [1] } }',
-        "column 'group': derived: the values of a map are texts, numbers, dates, true or false.",
+        "column 'group': derived: the values of a map are texts, numbers, dates, times, true or false.",
     ),
     "empty map": (
         INDUSTRY + GROUP + 'derived = { from = "industry", map = {} }',

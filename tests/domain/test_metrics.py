@@ -44,6 +44,7 @@ def columns_of(weight: Fraction) -> list[Column]:
             Ordered(name="x", kind="integer", low=0, high=2**40, **rest),
             Ordered(name="x", kind="number", low=-0.5, high=2.5, **rest),
             Ordered(name="x", kind="date", low=18_000, high=18_500, **rest),
+            Ordered(name="x", kind="datetime", low=-900, high=90_000, **rest),
             Ordered(name="x", kind="ordinal", low=0, high=2, values=("x", "1", ""), **rest),
             Ordered(name="x", kind="ordinal", low=0, high=0, values=("only",), **rest),
             Category(name="x", kind="boolean", values=("false", "true"), **rest),

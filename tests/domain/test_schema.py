@@ -14,6 +14,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from certsynth.base.clock import SECONDS
 from certsynth.domain import Category, Column, Ordered, Schema
 from certsynth.domain.labels import MAX_TEXT_CHARACTERS, MAX_TREE_CODES, MAX_TREE_DEPTH, MAX_VALUES
 from certsynth.domain.schema import KINDS, MAX_BYTES, MAX_COLUMNS, MAX_CUT_VALUES
@@ -104,12 +105,20 @@ def columns(draw: st.DrawFn) -> Column:
         "integer": st.integers(-(2**39), 2**39),
         "number": st.floats(-1e300, 1e300),
         "date": st.dates().map(lambda day: day.toordinal() - EPOCH),
+        "datetime": st.datetimes().map(SECONDS.number),
     }[kind]
+    if kind == "datetime" and draw(st.booleans()):
+        step, last = draw(st.integers(2, 90_000)), draw(st.integers(1, 1_000))
+        low = draw(st.datetimes(max_value=datetime.datetime(2020, 1, 1)).map(SECONDS.number))
+        stepped_column = Ordered(
+            name=name, missing=missing, weight=weight, kind=kind, low=low, high=low + step * last, step=Fraction(step)
+        )
+        return draw(cut(stepped_column))
     if kind in ("integer", "number") and draw(st.booleans()):
         return draw(stepped(name, missing, weight, kind))
     low, high = sorted(draw(st.tuples(bound, bound).filter(lambda ends: ends[0] != ends[1])))
     column = Ordered(name=name, missing=missing, weight=weight, kind=kind, low=low, high=high)
-    return draw(cut(column)) if kind == "date" and column.reach <= MAX_CUT_VALUES else column
+    return draw(cut(column)) if column.clock and column.reach <= MAX_CUT_VALUES else column
 
 
 @settings(max_examples=200)
@@ -303,6 +312,53 @@ REFUSED = {
         column('kind = "date"\nlow = "2020-02-30"\nhigh = 2020-03-01'),
         "'age'",
         "2024-12-31",
+    ),
+    "a time with a zone": (
+        column('kind = "datetime"\nlow = 2020-01-01T00:00:00Z\nhigh = 2021-01-01T00:00:00'),
+        "column 'age': low",
+        "without a time zone",
+    ),
+    "a time in parts of seconds": (
+        column('kind = "datetime"\nlow = "2020-01-01 00:00:00.5"\nhigh = 2021-01-01'),
+        "column 'age': low",
+        "in whole seconds",
+    ),
+    "a time that is none": (
+        column('kind = "datetime"\nlow = "2020-01-01 24:00"\nhigh = 2021-01-01'),
+        "column 'age': low",
+        "must be a time such as 2024-12-31 18:30:00",
+    ),
+    "half a second as step": (
+        column('kind = "datetime"\nlow = 2020-01-01\nhigh = 2021-01-01\nstep = 0.5'),
+        "column 'age'",
+        "a whole number of seconds, like 60 or 900",
+    ),
+    "a time between the steps": (
+        column('kind = "datetime"\nlow = 2020-01-01\nhigh = "2020-01-01 23:59:59"\nstep = 900'),
+        "column 'age'",
+        "set it to 2020-01-01 23:45:00 or 2020-01-02 00:00:00, or change step",
+    ),
+    "a time at the end of the calendar": (
+        column('kind = "datetime"\nlow = 9999-12-31\nhigh = "9999-12-31 23:59:59"\nstep = 900'),
+        "column 'age'",
+        "set it to 9999-12-31 23:45:00, or change step",
+    ),
+    "a band between the steps": (
+        column('kind = "datetime"\nlow = 2020-01-01\nhigh = 2020-01-02\nstep = 900\nbands = ["2020-01-01 12:01"]'),
+        "column 'age'",
+        "bands lists something that is not a value",
+    ),
+    "a format without seconds": (
+        column('kind = "datetime"\nlow = 2020-01-01\nhigh = 2020-01-02\nformat = "%d.%m.%Y %H:%M"'),
+        "column 'age'",
+        "format does not state the second",
+    ),
+    "a missing time that is a value": (
+        column(
+            'kind = "datetime"\nlow = 2020-01-01\nhigh = 2020-01-03\nmissing = true\nmissing_codes = ["2020-01-02"]'
+        ),
+        "column 'age'",
+        "is also a value",
     ),
     "a number as date": (
         column('kind = "date"\nlow = 3\nhigh = 4'),

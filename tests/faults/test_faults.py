@@ -24,12 +24,23 @@ COLUMNS = ("sex", "employed")
 EPSILON = Fraction(1, 2)
 COMMON = ("--schema", "schema.toml", "--epsilon", "0.5", "--ledger", "ledger", "--quiet")
 RELEASE = ("release", "people.csv", "--out", "out", "--cap", 1, "--resolution", 2, "--mechanism", "identity", *COMMON)
-CERTIFY = ("certify", "people.csv", "people.csv", "--cap", 1, *COMMON)
+CERTIFY = ("certify", "people.csv", "copy.csv", "--cap", 1, *COMMON)
 KEY = ("--sign", "key.pem")
 LIMITS = [0, 100, 700, 2_000, 5_000, 20_000, 60_000, 400_000]
 """The most bytes that a file may have: between those of the files of a release."""
 
-VISIBLE = {"people.csv", "schema.toml", "key.pem", "ledger", "out", "again", "events.txt", "out.txt", "err.txt"}
+VISIBLE = {
+    "people.csv",
+    "copy.csv",
+    "schema.toml",
+    "key.pem",
+    "ledger",
+    "out",
+    "again",
+    "events.txt",
+    "out.txt",
+    "err.txt",
+}
 
 
 @dataclass(frozen=True)
@@ -67,7 +78,8 @@ def people(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
     folder = tmp_path_factory.mktemp("town")
     table = demo.people(60)
-    demo.write_csv({name: table[name] for name in COLUMNS}, folder / "people.csv")
+    for name in ("people.csv", "copy.csv"):
+        demo.write_csv({column: table[column] for column in COLUMNS}, folder / name)
     (folder / "schema.toml").write_text(Schema.parse(demo.SCHEMA).select(COLUMNS).to_toml(), encoding="utf-8")
     key = Ed25519PrivateKey.generate()
     pem = key.private_bytes(form.Encoding.PEM, form.PrivateFormat.PKCS8, form.NoEncryption())

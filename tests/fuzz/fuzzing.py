@@ -143,9 +143,10 @@ def columns(draw: st.DrawFn, *, wild: bool) -> dict[str, Any]:
     if kind in ("integer", "number"):
         ends = [draw(numbers if wild else EDGES[kind]) for _ in range(2)]
         entry |= dict(zip(("low", "high"), ends if wild else sorted(ends), strict=True))
-    elif kind == "date":
+    elif kind in ("date", "datetime"):
         days = st.one_of(st.dates(), st.dates().map(str), st.datetimes(), st.sampled_from(["2024-13-01", "0001-01-01"]))
-        ends = [draw(days if wild else st.dates()) for _ in range(2)]
+        times = st.datetimes().map(lambda time: time.replace(microsecond=0))
+        ends = [draw(days if wild else st.dates() if kind == "date" else times) for _ in range(2)]
         entry |= dict(zip(("low", "high"), ends if wild else sorted(ends), strict=True))
     elif kind != "boolean":
         label = st.sampled_from(["x", "y", "z", "w"]) | safe_texts.filter(lambda text: wild or "/" not in text)

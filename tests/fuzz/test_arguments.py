@@ -22,7 +22,7 @@ from certsynth.cli import main
 from certsynth.errors import InputError
 from certsynth.planning import plan
 from certsynth.sources import sql
-from small import NATIVE
+from small import NATIVE, without_progress
 
 NUMBERS = [
     "0",
@@ -172,7 +172,7 @@ def check_command(command: str, words: list[str], place: Path) -> int:
     assert "internal error" not in done.stderr, done.stderr
     assert done.exit_code in (0, 1, 2), done.output
     if done.exit_code == 2:
-        errors = [line for line in done.stderr.splitlines() if not line.startswith("note: ")]
+        errors = [line for line in without_progress(done.stderr).splitlines() if not line.startswith("note: ")]
         assert len(errors) == 1
         assert errors[0].startswith("error: ")
         assert done.stdout == ""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import gzip
 import io
 import struct
+import zipfile
 from pathlib import Path
 
 import pyarrow as pa
@@ -107,6 +108,33 @@ def test_any_bytes_are_csv_or_are_refused(name, scratch, times):
     hunt(check, examples=60, times=times, content=mutated(CSVS) | st.binary(max_size=60))
     assert seen[False] > 20, seen
     assert seen[True] > 5 or name != "t.csv", seen
+
+
+JSON_LINES = [
+    b"".join(b'{"a": %d, "b": 0.5, "c": "%s"}\n' % (i, CANARY.encode()) for i in range(ROWS)),
+    b'\n{"c": [{"a": "%s"}], "d": {}, "a": null}\r\n{"a": "x", "b": true, "c": "\\ud83d\\ude00"}' % CANARY.encode(),
+]
+
+
+def zipped(content: bytes) -> bytes:
+    sink = io.BytesIO()
+    with zipfile.ZipFile(sink, "w") as archive:
+        archive.writestr("t.csv", content)
+    return sink.getvalue()
+
+
+@LENGTHS
+@pytest.mark.parametrize("name", ["t.jsonl", "t.zip"])
+def test_any_bytes_are_json_lines_or_an_archive_or_are_refused(name, scratch, times):
+    contents = JSON_LINES if name == "t.jsonl" else [zipped(content) for content in CSVS]
+    seen = {True: 0, False: 0}
+
+    def check(content: bytes) -> None:
+        (scratch / name).write_bytes(content)
+        seen[check_file(scratch / name)] += 1
+
+    hunt(check, examples=60, times=times, content=mutated(contents) | st.binary(max_size=60))
+    assert min(seen.values()) > 0, seen
 
 
 @LENGTHS

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+from fractions import Fraction
 
 import numpy as np
 import pytest
@@ -41,6 +42,9 @@ COLUMNS: dict[str, Column] = {
     "a date of two days": Ordered("x", kind="date", low=-1, high=0),
     "a date of a year": Ordered("x", kind="date", low=18262, high=18627),
     "a date of all years": Ordered("x", kind="date", low=-719162, high=2932896),
+    "a time of two seconds": Ordered("x", kind="datetime", low=-1, high=0),
+    "a time of a day in quarters": Ordered("x", kind="datetime", low=0, high=85_500, step=Fraction(900)),
+    "a time of all years": Ordered("x", kind="datetime", low=-62_135_596_800, high=253_402_300_799),
     "an ordinal of one value": Ordered("x", kind="ordinal", low=0, high=0, values=ranks(1)),
     "an ordinal of two values": Ordered("x", kind="ordinal", low=0, high=1, values=ranks(2)),
     "an ordinal of very many values": Ordered("x", kind="ordinal", low=0, high=2999, values=ranks(3000)),

@@ -10,7 +10,8 @@ import pytest
 
 from all_sets import place_of
 from certsynth.domain import Cells
-from certsynth.domain.column import Category, Column, Ordered
+from certsynth.domain.category import Category
+from certsynth.domain.column import Column, Ordered
 from certsynth.queries.fine import DEFAULT_STEPS
 from certsynth.queries.statistics import UNITS, centre, is_line, offsets, places_in_units, product
 

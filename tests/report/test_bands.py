@@ -108,6 +108,7 @@ def test_the_drawn_band_holds_the_certified_shares(counts: np.ndarray, bound: fl
         Ordered(name="x", kind="number", low=-3.0, high=7.0, missing=True),
         Ordered(name="x", kind="integer", low=0, high=5000),
         Ordered(name="x", kind="date", low=0, high=9000, missing=True),
+        Ordered(name="x", kind="datetime", low=10**9, high=10**9 + 10**7, missing=True),
         Ordered(name="x", kind="number", low=0.0, high=1.0, weight=MISSING.weight / 3),
     ],
 )

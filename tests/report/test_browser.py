@@ -175,6 +175,8 @@ def test_a_bound_that_says_nothing_says_so(browser: Browser) -> None:
         Ordered(name="x", kind="integer", low=5, high=6),
         Ordered(name="x", kind="integer", low=-(2**50), high=2**50),
         Ordered(name="x", kind="date", low=-719_162, high=2_932_896),
+        Ordered(name="x", kind="datetime", low=10**9, high=10**9 + 80_000, missing=True),
+        Ordered(name="x", kind="datetime", low=-62_135_596_800, high=253_402_300_799),
         Ordered(name="x", kind="ordinal", low=0, high=0, values=("only",)),
         Ordered(name="x", kind="ordinal", low=0, high=5999, values=tuple(f"{'long ' * 7}{i}" for i in range(6000))),
         Category(name="x", values=("only",)),

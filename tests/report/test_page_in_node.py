@@ -7,7 +7,6 @@ more than a billionth of the range, by which `answer` moves its ends outward.
 
 from __future__ import annotations
 
-import datetime
 import json
 import re
 import shutil
@@ -20,7 +19,7 @@ from typing import Any
 import numpy as np
 import pytest
 from report_specimens import record
-from test_sentences import NUMBER, Page, read, small_schema
+from test_sentences import NUMBER, Page, moment, read, small_schema
 
 import certsynth.report
 from certsynth.answers import Basis, answer
@@ -97,9 +96,9 @@ def _typed(c: Any, figure: float) -> tuple[Any, str]:
     """A value as it is put into the form, and as it is written in a query."""
     if c.kind == "ordinal":
         return int(figure), f"'{c.values[int(figure)]}'"
-    if c.kind == "date":
-        day = datetime.date.fromordinal(int(figure) + 719_163).isoformat()
-        return day, f"'{day}'"
+    if c.clock is not None:
+        text = str(np.datetime64(int(figure), "D" if c.kind == "date" else "s"))
+        return text, f"'{text}'"
     return repr(int(figure) if c.whole else figure), repr(figure)
 
 
@@ -220,8 +219,8 @@ _LABELS = (_label, _both, _share_within, _mean_within)
 def end(text: str, c: Any) -> float:
     """An end of an interval as the page shows it."""
     text = text.strip("“”")
-    if re.fullmatch(r"\d{4}-\d\d-\d\d", text):
-        return float(datetime.date.fromisoformat(text).toordinal() - 719_163)
+    if re.fullmatch(r"\d{4}-\d\d-\d\d( \d\d:\d\d:\d\d)?", text):
+        return moment(text)
     if isinstance(c, Ordered) and text in c.values:
         return float(c.values.index(text))
     return read(text.removesuffix("%")) / (100 if text.endswith("%") else 1)
@@ -270,7 +269,7 @@ def compare(page: Page, asked: Asked, low: float, high: float, tally: Counter[st
     span = 1.0 if share else float(c.high - c.low) ** (2 if "variance" in asked.query else 1)
     outward = 1.1e-9 * span  # `answer` moves its ends outward by a billionth of the range
     digits = 2e-3 * max(abs(low), abs(high)) + 1e-7 + outward
-    whole = 1.0 if isinstance(c, Ordered) and c.kind == "date" else 0.0  # rounded outward to days, by either
+    whole = 1.0 if isinstance(c, Ordered) and c.clock is not None else 0.0  # rounded outward, by either
     narrower = 1e-7 + whole + outward
     assert low <= ends[0] + 1e-6 * abs(low) + narrower, (asked.query, low, found)
     assert high >= ends[1] - 1e-6 * abs(high) - narrower, (asked.query, high, found)

@@ -8,7 +8,6 @@ those tables are mixed with the synthetic one until all bounds hold: errors are 
 
 from __future__ import annotations
 
-import datetime
 import itertools
 import re
 from dataclasses import dataclass
@@ -288,15 +287,18 @@ def check_share(page: Page, near: Limited, fact: Json, holds: np.ndarray) -> int
     return 1
 
 
+def moment(text: str) -> float:
+    """Days, or seconds, since 1970-01-01."""
+    unit = "s" if ":" in text else "D"
+    return float(np.datetime64(text, unit).astype(np.int64))
+
+
 def check_mean(page: Page, near: Limited, each: Ordered, fact: Json) -> int:
     if fact["plus_minus_text"] is None:
         return 0
     figures = page.world.figures[each.name] + (each.kind == "ordinal")
-    if each.kind == "date":
-        value = float(datetime.date.fromisoformat(fact["value"]).toordinal() - datetime.date(1970, 1, 1).toordinal())
-    else:
-        value = read(fact["value"])
-    off = read(fact["plus_minus_text"].removesuffix(" days"))
+    value = read(fact["value"]) if each.clock is None else moment(fact["value"])
+    off = read(fact["plus_minus_text"].removesuffix(" days").removesuffix(" seconds"))
     inside = ~np.isnan(figures)
     for table in extremes(near, figures, inside):
         mean = average(table, figures, inside)
@@ -315,8 +317,8 @@ def check_median(page: Page, near: Limited, each: Ordered, fact: Json) -> int:
     low, high = (end.strip() for end in fact["value"].split(" and "))
     if each.kind == "ordinal":
         ends = [float(each.values.index(end)) for end in (low, high)]
-    elif each.kind == "date":
-        ends = [float(datetime.date.fromisoformat(end).toordinal() - 719_163) for end in (low, high)]
+    elif each.clock is not None:
+        ends = [moment(end) for end in (low, high)]
     else:
         ends = [read(end) for end in (low, high)]
     for level in np.unique(figures[there]):
@@ -405,7 +407,7 @@ def test_a_workload_says_nothing_of_categories_outside_it() -> None:
     assert "any category in the columns of one named subset" in said
 
 
-@pytest.mark.parametrize("kind", ["integer", "date"])
+@pytest.mark.parametrize("kind", ["integer", "date", "datetime"])
 def test_shares_up_to_a_value_of_many_hold(kind: Any) -> None:
     """A step of the band stands for several values: within it the share of synthetic rows may jump."""
     rng = np.random.default_rng(4)

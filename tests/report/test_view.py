@@ -201,7 +201,9 @@ def test_the_fit_names_the_furthest_tables_and_likely_functions() -> None:
     assert fit == {
         "sentence": "The rows are within 1.3 times the noise of all 1,200 tables; furthest: a\ufffdb × c.",
         "furthest": [{"columns": "a\ufffdb × c", "misfit": "1.235"}, {"columns": "c × d × e", "misfit": "0.5000"}],
-        "functions": ["group looks like a function of code\ufffd: declare it as derived in the schema."],
+        "functions": [
+            "group looks like a function of code\ufffd: declare it as derived in a further release, which spends again."
+        ],
     }
     page = render_report(stated, EVERY_KIND, table(EVERY_KIND))
     assert fit["sentence"] in page
@@ -406,6 +408,8 @@ def test_the_last_bits_of_numbers_do_not_matter() -> None:
         Ordered(name="x", kind="date", low=0, high=1),
         Ordered(name="x", kind="date", low=0, high=100),
         Ordered(name="x", kind="date", low=-719_162, high=2_932_896),
+        *(Ordered(name="x", kind="datetime", low=-7, high=high) for high in (0, 50, 9_000, 10**5, 10**7, 10**9)),
+        Ordered(name="x", kind="datetime", low=-62_135_596_800, high=253_402_300_799, missing=True),
         Ordered(name="x", kind="ordinal", low=0, high=0, values=("only",)),
         Category(name="x", values=("only",)),
         Category(name="x", values=("", "a"), missing=True),

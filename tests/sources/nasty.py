@@ -7,8 +7,11 @@ from __future__ import annotations
 
 import csv
 import datetime
+import io
+import json
 import math
-from collections.abc import Callable
+import zipfile
+from collections.abc import Callable, Mapping, Sequence
 from decimal import Decimal
 from fractions import Fraction
 from pathlib import Path
@@ -20,13 +23,18 @@ import pandas as pd
 import polars as pl
 import pyarrow as pa
 import pyarrow.parquet as pq
+from workbook import workbook_of
 
 from certsynth.domain import Category, Column, Ordered
 from certsynth.domain.cleaning import as_labels
+from certsynth.domain.ratios import ratio_values
 from certsynth.domain.reading import Reading
 
 CANARY = "canary-7f3a"
 """A cell that no message may show."""
+
+SKEWED = ratio_values(Fraction(1, 2), Fraction(10**9), None) or ()
+"""The many values of a column that is compared by ratios."""
 
 DAY = datetime.date(2020, 2, 28).toordinal() - datetime.date(1970, 1, 1).toordinal()
 
@@ -48,7 +56,20 @@ _TEXTS = [
         "\tx",
         "1.0",
     ),
-    *("1e999", "nan", "true", "No", "2020-02-29", "2020-02-30", "other", "null", "x" * 5000, "\x00", "'"),
+    *(
+        "1e999",
+        "nan",
+        "true",
+        "No",
+        "2020-02-29",
+        "2020-02-29T10:07:29.9+02:00",
+        "2020-02-30",
+        "other",
+        "null",
+        "x" * 5000,
+        "\x00",
+        "'",
+    ),
 ]
 _TYPED: dict[str, tuple[pa.DataType, list[Any]]] = {
     "integers": (pa.int64(), [0, 1, -7, 40, 41, 2**62, -(2**62), None, 20200229]),
@@ -62,7 +83,14 @@ _TYPED: dict[str, tuple[pa.DataType, list[Any]]] = {
     ),
     "times": (
         pa.timestamp("us"),
-        [datetime.datetime(1969, 12, 31, 23, 59), datetime.datetime(2020, 2, 29), None],
+        [
+            datetime.datetime(1969, 12, 31, 23, 59),
+            datetime.datetime(1969, 12, 31, 23, 59, 58, 999_999),
+            datetime.datetime(2020, 2, 29),
+            datetime.datetime(2020, 2, 29, 10, 7, 29, 999_999),
+            datetime.datetime(2020, 2, 29, 10, 7, 30),
+            None,
+        ],
     ),
     "decimals": (
         pa.decimal128(20, 2),
@@ -109,7 +137,12 @@ def columns(name: str) -> list[Column]:
         )
     ] + [
         Ordered(name=name, kind="integer", low=-3, high=39, step=Fraction(7)),
+        Ordered(name=name, missing=True, kind="datetime", low=-7, high=100),
+        Ordered(name=name, kind="datetime", low=86_400 * DAY, high=86_400 * (DAY + 20), step=Fraction(900)),
         Ordered(name=name, missing=True, kind="number", low=-0.5, high=2.5, step=Fraction(1, 10)),
+        Ordered(name=name, kind="integer", low=-40, high=41, grid=(-40.0, -7.0, 0.0, 1.0, 2.0, 5.0, 41.0)),
+        Ordered(name=name, missing=True, kind="number", low=0.5, high=1e9, grid=SKEWED, weight=Fraction(1, 2)),
+        Ordered(name=name, missing=True, kind="integer", low=0, high=255, grid=(0.0, 1.0, 2.0, 120.0, 255.0)),
         *columns_with_readings(name),
     ]
 
@@ -157,6 +190,51 @@ def csv_file(folder: Path) -> Path:
     return path
 
 
+def json_value(value: Any) -> str:
+    """A value as JSON writes it: numbers and truths as such, what is nested as a list, anything else as its text."""
+    (text,) = as_labels(np.fromiter([value], object, 1))
+    if isinstance(value, (bytes, list, dict, tuple)):
+        return '[{"nested": [1]}]'
+    if text is None:
+        return "null"
+    number = isinstance(value, (int, float, Decimal, np.floating)) and math.isfinite(value)
+    return text if number or isinstance(value, bool) else json.dumps(text)
+
+
+def as_in_json(values: Sequence[Any]) -> list[Any]:
+    """Values as JSON has them: what is no number and no truth is a text."""
+    return [
+        value if isinstance(value, (bool, int, float, Decimal, np.number)) else text
+        for value, text in zip(values, as_labels(np.fromiter(values, object, len(values))), strict=True)
+    ]
+
+
+def json_lines(table: Mapping[str, Sequence[Any]]) -> str:
+    """One object in each line; in every other one, what is null is left out."""
+    lines = []
+    for i, row in enumerate(zip(*table.values(), strict=True)):
+        pairs = [(name, json_value(value)) for name, value in zip(table, row, strict=True)]
+        pairs = [(name, value) for name, value in pairs[:: 1 - 2 * (i % 3 == 1)] if value != "null" or i % 2]
+        lines.append("{" + ", ".join(f"{json.dumps(name)}: {value}" for name, value in pairs) + "}\n")
+    return "".join(lines)
+
+
+def json_lines_file(folder: Path) -> Path:
+    path = folder / "nasty.jsonl"
+    path.write_text(json_lines(TABLE), encoding="utf-8")
+    return path
+
+
+def zip_file(folder: Path) -> Path:
+    """As semicolons separate, in an archive."""
+    path = folder / "nasty.zip"
+    with csv_file(folder).open(newline="", encoding="utf-8") as file, zipfile.ZipFile(path, "w") as archive:
+        text = io.StringIO()
+        csv.writer(text, delimiter=";").writerows(csv.reader(file))
+        archive.writestr("nasty.csv", text.getvalue())
+    return path
+
+
 def parquet_file(folder: Path) -> Path:
     path = folder / "nasty.parquet"
     pq.write_table(arrow(), path)
@@ -177,6 +255,9 @@ def polars_frame(folder: Path) -> pl.DataFrame:
 
 FORMS: dict[str, Callable[[Path], Any]] = {
     "csv": csv_file,
+    "csv in a zip archive": zip_file,
+    "json lines": json_lines_file,
+    "excel": lambda folder: workbook_of(folder / "nasty.xlsx", TABLE),
     "parquet": parquet_file,
     "relation": relation,
     "pandas objects": pandas_objects,

@@ -6,12 +6,17 @@ blanks. Each way writes the file, or makes the frame, as people's tools do.
 
 from __future__ import annotations
 
+import contextlib
 import csv
+import datetime
 import gzip
 import io
 import itertools
+import json
 import warnings
+import zipfile
 from collections.abc import Callable, Iterator, Sequence
+from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
@@ -22,7 +27,8 @@ import polars as pl
 import pyarrow as pa
 import pyarrow.csv
 import pyarrow.parquet as pq
-from nasty import DAY
+from nasty import DAY, json_lines
+from workbook import workbook_of
 
 from certsynth.domain import Category, Column, Ordered, Schema
 from certsynth.domain.reading import Reading
@@ -38,6 +44,13 @@ PARTNER = Ordered(name="age", kind="integer", low=0, high=99)
 _COMMON = ("", "x", "1", "1.5", "007", "True", "nan", "NA", "2020-01-13", "01/13/2020", "9007199254740993", " 2 ")
 COLUMNS: dict[str, tuple[Column, Sequence[str], Sequence[str]]] = {
     "date": (Ordered(name="x", kind="date", low=DAY - 60, high=DAY, missing=True), ("2020-01-05", "2020-01-07"), ()),
+    "datetime": (
+        Ordered(
+            name="x", kind="datetime", low=86_400 * DAY - 9_000, high=86_400 * DAY, step=Fraction(60), missing=True
+        ),
+        ("2020-02-27 22:00:00", "2020-02-27 23:59:59", "2020-02-28 00:00:00"),
+        ("2020-02-27 22:30:00.9", "2020-02-27 24:00", "27.02.2020 22:00"),
+    ),
     "integer": (Ordered(name="x", kind="integer", low=0, high=40, missing=True), ("7", "12", "0"), ("1e1", "-3")),
     "number": (Ordered(name="x", kind="number", low=0.0, high=40.0), ("2.5", "7", "12.25"), ("1_0", "inf", "٣")),
     "boolean": (Category(name="x", kind="boolean", values=("false", "true"), missing=True), ("true", "false"), ("0",)),
@@ -174,6 +187,63 @@ def packed(folder: Path, table: Table) -> Path:
     return path
 
 
+def semicolons(folder: Path, table: Table) -> Path:
+    path = folder / "table.csv"
+    path.write_text(csv_text(table, ";"), encoding="utf-8")
+    return path
+
+
+def archive(folder: Path, table: Table) -> Path:
+    path = folder / "table.zip"
+    with zipfile.ZipFile(path, "w") as packing:
+        packing.writestr("table.csv", "sep=|\n" + csv_text(table, "|"))
+    return path
+
+
+def json_lines_of_texts(folder: Path, table: Table) -> Path:
+    path = folder / "table.jsonl"
+    path.write_text(json_lines(dict(zip(HEADER, zip(*table, strict=True), strict=True))), encoding="utf-8")
+    return path
+
+
+def json_lines_of_values(folder: Path, table: Table) -> Path:
+    """What looks like a value of JSON is one: numbers, truths, and nothing for an empty text."""
+    path = folder / "table.ndjson.gz"
+    lines = []
+    for row in table:
+        fields = {name: text if is_json(text) else json.dumps(text) for name, text in zip(HEADER, row, strict=True)}
+        lines.append("{" + ", ".join(f'"{name}": {text}' for name, text in fields.items() if text != '""') + "}")
+    path.write_bytes(gzip.compress("\n".join(lines).encode()))
+    return path
+
+
+def excel_of_texts(folder: Path, table: Table) -> Path:
+    return workbook_of(folder / "table.xlsx", dict(zip(HEADER, zip(*table, strict=True), strict=True)), inline=True)
+
+
+def excel_as_typed(folder: Path, table: Table) -> Path:
+    """Cells as Excel keeps what somebody types: numbers, truths and days where a text looks like one."""
+
+    def kept(text: str) -> Any:
+        if text in ("", "true", "True", "false", "FALSE"):
+            return text.lower() == "true" if text else None
+        with contextlib.suppress(ValueError):
+            return datetime.date.fromisoformat(text)
+        with contextlib.suppress(ValueError):
+            return float(text)
+        return text
+
+    columns = [[kept(text) for text in column] for column in zip(*table, strict=True)]
+    return workbook_of(folder / "table.xlsx", dict(zip(HEADER, columns, strict=True)))
+
+
+def is_json(text: str) -> bool:
+    try:
+        return text == text.strip() and isinstance(json.loads(text), (int, float))
+    except ValueError:
+        return False
+
+
 def arrow_texts(table: Table) -> pa.Table:
     return pa.table({name: pa.array([row[j] for row in table], pa.string()) for j, name in enumerate(HEADER)})
 
@@ -245,6 +315,12 @@ def a_relation(folder: Path, table: Table) -> duckdb.DuckDBPyRelation:
 READ: dict[str, Callable[[Path, Table], Any]] = {
     "CSV": csv_file,
     "TSV, packed": packed,
+    "CSV of semicolons": semicolons,
+    "CSV in a zip archive": archive,
+    "JSON lines of texts": json_lines_of_texts,
+    "JSON lines of values": json_lines_of_values,
+    "Excel of texts": excel_of_texts,
+    "Excel as typed": excel_as_typed,
     "Parquet of texts": texts_parquet,
     "Parquet of dates": lambda folder, table: typed_parquet(folder, table, "DATE"),
     "Parquet of floats": lambda folder, table: typed_parquet(folder, table, "DOUBLE"),

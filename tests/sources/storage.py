@@ -6,7 +6,7 @@ touched. Two readers may see different values where the forms that they read dif
 
 - An instant with a time zone: Parquet keeps only the instant, and DuckDB reads it in UTC. A frame shows the clock on
   the wall of its zone, and that is what is read.
-- A CSV file has no types and no nulls: a missing value is an empty field.
+- A CSV file has no types and no nulls: a missing value is an empty field. JSON lines have nulls.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ from __future__ import annotations
 import csv
 import datetime
 import decimal
+import gzip
 import math
 import zoneinfo
 from collections.abc import Callable, Iterable, Sequence
@@ -29,6 +30,8 @@ import pandas as pd
 import polars as pl
 import pyarrow as pa
 import pyarrow.parquet as pq
+from nasty import json_lines
+from workbook import workbook_of
 
 from certsynth.domain import Category, Column, Ordered
 from certsynth.domain.cleaning import as_labels
@@ -42,6 +45,10 @@ ZONE = "Asia/Kathmandu"
 
 def day(text: str) -> int:
     return (datetime.date.fromisoformat(text) - EPOCH).days
+
+
+def second(text: str) -> int:
+    return round((datetime.datetime.fromisoformat(text) - datetime.datetime(1970, 1, 1)).total_seconds())
 
 
 # ------------------------------------------------------------------------------------------------------ columns
@@ -59,10 +66,8 @@ TREE = (("1", "7"), ("1", "1"), ("2", "2.5"), ("2", "20200229", "a"), ("2", "202
 def columns_of_every_kind(name: str) -> dict[str, Column]:
     """Columns that read `name`: short and long lines, lists of labels that look like numbers, all metrics."""
 
-    def line(kind: Any, low: float, high: float, weight: Fraction = Fraction(1), values: tuple[str, ...] = ()) -> Any:
-        return lambda missing: Ordered(
-            name=name, missing=missing, weight=weight, kind=kind, low=low, high=high, values=values
-        )
+    def line(kind: Any, low: float, high: float, weight: Fraction = Fraction(1), **more: Any) -> Any:
+        return lambda missing: Ordered(name=name, missing=missing, weight=weight, kind=kind, low=low, high=high, **more)
 
     def labels(kind: Any, values: tuple[str, ...], weight: Fraction = Fraction(1), **more: Any) -> Any:
         return lambda missing: Category(name=name, missing=missing, weight=weight, kind=kind, values=values, **more)
@@ -76,12 +81,16 @@ def columns_of_every_kind(name: str) -> dict[str, Column]:
         "date": line("date", day("2020-02-01"), day("2020-03-15")),
         "long date": line("date", day("1900-01-01"), day("2100-01-01"), Fraction(1, 2)),
         "ordinal": line("ordinal", 0, len(YEARS) - 1, values=YEARS),
-        "long ordinal": line("ordinal", 0, len(NUMERALS) - 1, Fraction(3, 4), NUMERALS),
+        "long ordinal": line("ordinal", 0, len(NUMERALS) - 1, Fraction(3, 4), values=NUMERALS),
         "category": labels("category", (*YEARS, *PRINTED)),
         "category with other": labels("category", ("1", "2.5", "", "inf"), Fraction(1, 2), other=True),
         "tree": labels("tree", tuple(path[-1] for path in TREE), paths=TREE),
         "metric": labels("metric", ("7", "1", "2.5", "true", "a"), distances=DISTANCES, other=True),
         "boolean": labels("boolean", ("false", "true")),
+        "datetime": line("datetime", second("2020-02-28 23:59:50"), second("2020-03-01 00:00:00")),
+        "long datetime": line(
+            "datetime", second("1900-01-01"), second("2100-01-01"), Fraction(1, 2), step=Fraction(900)
+        ),
     }
     return {
         f"{kind}, {'may be missing' if missing else 'never missing'}": make(missing)
@@ -229,6 +238,14 @@ _TEXTS = [
         "a ",
         "",
     ),
+    *(
+        "2020-02-29 10:07:29.999999",
+        "2020-02-29 10:07:30+0545",
+        " 2020-02-29T10:07 ",
+        "2020-02-29 24:00",
+        "2020-02-29 x",
+    ),
+    *("2020-02-29 10:07:30,5 UTC", "2020-02-29 10", "20200229 10:00", "2020-W09-6 10:00", "2020-02-29 10:00:60"),
     *("20200229", "2020-02-29", "2020-02-29 10:00", "2020-02-29T23:59:59Z", "2020-W09-6", "2020-060", "29.02.2020"),
     *(
         "2020-02-30",
@@ -253,10 +270,12 @@ _DAYS = [
 _TIMES = [
     *("0001-01-01", "1900-01-01T00:00", "1969-12-31T23:59:59.999999", "1970-01-01", "2020-01-31T18:14:59.999999"),
     *("2020-01-31T18:15", "2020-01-31T23:59:59.999999", "2020-02-01", "2020-02-28T23:59:59.999999", "2020-02-29"),
+    *("1969-12-31T23:59:58.999999", "2020-02-29T00:00:00.999999", "2020-02-29T10:07:29.999999", "2020-02-29T10:07:30"),
     *("2020-02-29T10:00", "2020-03-15T23:59:59.999999", "2020-03-16", "2100-01-01T23:59:59", "9999-12-31T12:00", None),
 ]
 _NANOSECONDS = [
     *("1900-01-01", "1969-12-31T23:59:59.999999999", "1970-01-01T00:00:00.000000001", "2020-01-31T23:59:59.999999999"),
+    *("1969-12-31T23:59:58.999999999", "2020-02-29T10:07:29.999999999", "2020-02-29T10:07:30"),
     *("2020-02-29", "2020-02-29T00:00:00.000000001", "2020-02-29T23:59:59.999999500", "2100-01-01", None),
 ]
 
@@ -394,6 +413,18 @@ def csv_file(folder: Path, table: pa.Table) -> Path:
     return path
 
 
+def json_lines_file(folder: Path, table: pa.Table) -> Path:
+    path = folder / "storage.jsonl.gz"
+    shown = {name: seen(name, by="engines", rows=table.num_rows).tolist() for name in table.column_names}
+    path.write_bytes(gzip.compress(json_lines(shown).encode()))
+    return path
+
+
+def excel_file(folder: Path, table: pa.Table) -> Path:
+    shown = {name: seen(name, by="engines", rows=table.num_rows).tolist() for name in table.column_names}
+    return workbook_of(folder / "storage.xlsx", shown)
+
+
 def duckdb_types(folder: Path, table: pa.Table) -> duckdb.DuckDBPyRelation:
     """Types that only DuckDB has."""
     con = duckdb.connect()
@@ -433,6 +464,8 @@ _NULLABLE = {pa.bool_(): pd.BooleanDtype(), pa.string(): pd.StringDtype()} | {
 
 READERS: dict[str, tuple[str, Callable[[Path, pa.Table], Any]]] = {
     "csv": ("text", csv_file),
+    "json lines": ("engines", json_lines_file),
+    "excel": ("engines", excel_file),
     "parquet": ("engines", parquet_file),
     "query": ("engines", lambda folder, t: Unopened(f"SELECT * FROM read_parquet('{parquet_file(folder, t)}')")),
     "relation": ("engines", _relation),

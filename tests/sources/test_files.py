@@ -7,6 +7,7 @@ import gzip
 import io
 import subprocess
 import sys
+import zipfile
 from collections.abc import Callable
 from contextlib import closing
 from pathlib import Path
@@ -22,7 +23,7 @@ from nasty import NESTED, ROWS, TABLE, csv_file, parquet_file
 
 from certsynth.domain import Category, Ordered, Schema
 from certsynth.errors import InputError
-from certsynth.sources import cleaned, count_rows, files, open_source
+from certsynth.sources import caching, cleaned, count_rows, open_source
 from certsynth.sources.duck import connection
 
 
@@ -68,8 +69,87 @@ READ = {
 def test_reads_csv(case: str, tmp_path: Path) -> None:
     data, expected = READ[case]
     assert rows_of(write(tmp_path, data), ["a", "b"]) == expected
-    packed = write(tmp_path, gzip.compress(data), "packed.CSV.gz")
-    assert rows_of(packed, ["b", "a"]) == [row[::-1] for row in expected]
+    for packed in (write(tmp_path, gzip.compress(data), "packed.CSV.gz"), zipped(tmp_path, **{"a.csv": data})):
+        assert rows_of(packed, ["b", "a"]) == [row[::-1] for row in expected]
+
+
+SEPARATED = {
+    "semicolons": ("x.csv", "a;b\n1,5;2\n3;\n"),
+    "semicolons and a comma in quotes": ("x.csv", '"a";"b"\n"1,5";2\n3;""\n'),
+    "semicolons and a name with a comma in front": ("x.csv", '"c, net";a;b\n0;1,5;2\n0;3;\n'),
+    "semicolons, stated": ("x.csv", "sep=;\r\na;b\r\n1,5;2\r\n3;\r\n"),
+    "semicolons stated, and a name with a comma": ("x.csv", "SEP=;\nc, net;a;b\n0;1,5;2\n0;3;\n"),
+    "tabs": ("x.csv", "a\tb\n1,5\t2\n3\t\n"),
+    "vertical bars": ("x.csv", "a|b\n1,5|2\n3|\n"),
+    "commas in a TSV": ("x.tsv", 'a,b\n"1,5",2\n3,\n'),
+    "semicolons in a TSV": ("x.tsv", "a;b\n1,5;2\n3;\n"),
+    "tabs in a TSV": ("x.tsv", "a\tb\n1,5\t2\n3\t\n"),
+}
+
+
+@pytest.mark.parametrize("case", SEPARATED)
+def test_the_header_line_decides_the_delimiter(case: str, tmp_path: Path) -> None:
+    name, text = SEPARATED[case]
+    assert rows_of(write(tmp_path, text, name), ["a", "b"]) == [("1,5", "2"), ("3", "")]
+
+
+def test_rows_decide_nothing_about_the_delimiter(tmp_path: Path) -> None:
+    """Semicolons or tabs in every row, but commas in the header; and a name in quotes is one name."""
+    assert rows_of(write(tmp_path, "a,b\n1;2;3,4;5\n"), ["a", "b"]) == [("1;2;3", "4;5")]
+    assert rows_of(write(tmp_path, "a\n1;2\n3\t4\n"), ["a"]) == [("1;2",), ("3\t4",)]
+    assert rows_of(write(tmp_path, '"a;b"\n1;2\n'), ["a;b"]) == [("1;2",)]
+    for body in ("1\n", '1"\n', '1";2\n', '"1;2"\n'):
+        assert open_source(write(tmp_path, f'x;"y\n{body}')).names == ('x;"y',)
+
+
+def zipped(folder: Path, **members: bytes) -> Path:
+    path = folder / "packed.zip"
+    with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as archive:
+        for name, data in members.items():
+            archive.writestr(name, data)
+    return path
+
+
+def test_what_systems_add_to_an_archive_is_ignored(tmp_path: Path) -> None:
+    added = {"__MACOSX/._a.csv": b"x", "d/": b"", ".DS_Store": b"x", "d/.hidden.csv": b"y", "README.txt": b"z"}
+    for name, text in {"d/a.CSV": b"a;b\n1;2\n", "a.tsv": b"a\tb\n1\t2\n", "ü.jsonl": b'{"b":2,"a":1}'}.items():
+        assert rows_of(zipped(tmp_path, **added, **{name: text}), ["a", "b"]) == [("1", "2")]
+
+
+JSON_LINES: dict[str, tuple[str, list[tuple[str | None, str | None]]]] = {
+    "plain": ('{"a": "x", "b": "y"}\n{"b": 2, "a": 1}\n', [("x", "y"), ("1", "2")]),
+    "no newline at the end": ('{"a": 1, "b": 2}', [("1", "2")]),
+    "CRLF": ('{"a": 1, "b": 2}\r\n{"a": 3, "b": 4}\r\n', [("1", "2"), ("3", "4")]),
+    "blank lines": ('\n{"a": 1, "b": 2}\n \n\n{"a": 3, "b": 4}\n\n', [("1", "2"), ("3", "4")]),
+    "byte order mark": ('\ufeff{"a": 1, "b": 2}\n', [("1", "2")]),
+    "numbers as they are written": (
+        '{"a": 007.50, "b": 1}'.replace("007", "7") + '\n{"a": 1E5, "b": -0}\n{"a": 9007199254740993, "b": 1e999}',
+        [("7.50", "1"), ("1E5", "-0"), ("9007199254740993", "1e999")],
+    ),
+    "truths": ('{"a": true, "b": false}\n', [("true", "false")]),
+    "absent": ('{"a": null}\n{"b": ""}\n{}\n', [(None, None), (None, ""), (None, None)]),
+    "nested": ('{"a": [1], "b": {"a": 7}}\n{"a": [], "b": {}}\n', [(None, None), (None, None)]),
+    "what Python writes": ('{"a": NaN, "b": -Infinity}\n{"a": 1, "b": Infinity}\n', [(None, "-inf"), ("1", "inf")]),
+    "escapes": (r'{"a": "q\"\u00e9\ud83d\ude00", "b": "two\nlines"}', [('q"é😀', "two\nlines")]),
+    "other separators of lines": ('{"a": "x\u2028y", "b": "\x85"}\n', [("x\u2028y", "\x85")]),
+    "more keys": ('{"c": "\ud800", "a": 1, "": 0, "b": 2}'.replace("\ud800", r"\ud800"), [("1", "2")]),
+    "no rows": ("", []),
+}
+
+
+@pytest.mark.parametrize("case", JSON_LINES)
+def test_reads_json_lines(case: str, tmp_path: Path) -> None:
+    text, expected = JSON_LINES[case]
+    data = text.encode()
+    assert rows_of(write(tmp_path, data, "x.jsonl"), ["a", "b"]) == expected
+    assert rows_of(write(tmp_path, gzip.compress(data), "x.NDJSON.gz"), ["b", "a"]) == [row[::-1] for row in expected]
+
+
+def test_keys_of_json_lines_are_no_header(tmp_path: Path) -> None:
+    """A column that no line has is absent everywhere: no line may decide whether a table is refused."""
+    path = write(tmp_path, '{"b": 1}\n{"a": 2, "b": {"d": 4}}\n', "x.jsonl")
+    assert rows_of(path, ["a", "c"]) == [(None, None), ("2", None)]
+    assert open_source(path).names == ("b", "a")
 
 
 def test_reads_tabs(tmp_path: Path) -> None:
@@ -185,7 +265,7 @@ def test_a_small_file_is_read_to_its_end_once(tmp_path: Path) -> None:
 @pytest.mark.parametrize("most", [100, 2_000])
 def test_of_a_larger_file_nothing_is_kept(most: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """By the file's size of 1,002 bytes, or by what cleaned rows take."""
-    monkeypatch.setattr(files, "MAX_CACHED_BYTES", most)
+    monkeypatch.setattr(caching, "MAX_CACHED_BYTES", most)
     path = write(tmp_path, "x\n" + "1\n" * 500)
     source = open_source(path)
     for digit in (1.0, 2.0):
@@ -257,6 +337,10 @@ MAKE: dict[str, Callable[[Path], object]] = {
         f"COPY (SELECT i::DOUBLE AS number, 'label ' || i AS label FROM range(2000000) AS t(i)) TO '{path}'"
     ),
     "csv": lambda path: path.write_text("number,label\n" + "".join(f"{i},label {i}\n" for i in range(500_000))),
+    "jsonl": lambda path: path.write_text("".join(f'{{"label":"label {i}","number":{i}}}\n' for i in range(200_000))),
+    "zip": lambda path: zipped(
+        path.parent, **{"a.csv": b"number,label\n" + b"".join(b"%d,label %d\n" % (i, i) for i in range(500_000))}
+    ).rename(path),
 }
 
 
@@ -268,7 +352,7 @@ def test_memory_stays_flat(suffix: str, tmp_path: Path) -> None:
     MAKE[suffix](path)
     run = subprocess.run([sys.executable, "-c", FLAT, str(path)], capture_output=True, text=True, check=True)
     rows, growth = map(int, run.stdout.split())
-    assert rows == (2_000_000 if suffix == "parquet" else 500_000)
+    assert rows == {"parquet": 2_000_000, "jsonl": 200_000}.get(suffix, 500_000)
     assert growth < (80 if suffix == "parquet" else 20), f"grew by {growth} MB"
 
 

@@ -13,7 +13,7 @@ import pandas as pd
 import polars as pl
 import pyarrow as pa
 import pytest
-from nasty import CANARY, FORMS, NESTED, OBJECTS, ROWS, TABLE, columns, expected
+from nasty import CANARY, FORMS, NESTED, OBJECTS, ROWS, TABLE, as_in_json, columns, expected
 
 from certsynth.domain import Category, Ordered, Schema
 from certsynth.domain.cleaning import as_labels
@@ -33,11 +33,13 @@ def form(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactor
 
 @pytest.mark.parametrize("name", TABLE)
 def test_a_nasty_column_gives_the_same_codes_from_everywhere(form: tuple[str, Any], name: str) -> None:
-    if form[0] == "csv" and name in NESTED:
+    if form[0].startswith("csv") and name in NESTED:
         pytest.skip("a text file has no such values")
     values = TABLE[name]
-    if form[0] == "csv":
+    if form[0].startswith("csv"):
         values = [text or "" for text in as_labels(np.fromiter(values, object, len(values)))]  # a text has no nulls
+    elif form[0] == "json lines":
+        values = as_in_json(values)
     ((raw,),) = open_source(form[1]).batches([name])
     for column in columns(name):
         np.testing.assert_array_equal(column.clean(raw), expected(column, values), err_msg=str(column))
@@ -64,6 +66,8 @@ def test_columns_come_in_the_order_asked_for(form: tuple[str, Any]) -> None:
 
 
 def test_a_missing_column_is_named_before_any_row_is_read(form: tuple[str, Any]) -> None:
+    if form[0] == "json lines":
+        pytest.skip("it has no header, and no line decides which columns there are")
     source = open_source(form[1], what="public data")
     with pytest.raises(InputError, match=r"^public data .*no column 'TEXTS'; it has 'integers', .*schema"):
         source.batches(["integers", "TEXTS"])

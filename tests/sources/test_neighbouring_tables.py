@@ -67,6 +67,26 @@ def test_no_cell_changes_how_other_rows_are_read(way: str, name: str, tmp_path: 
     check(way, name, upsets(name), tmp_path)
 
 
+TEXT_FILES = (
+    "TSV, packed",
+    "CSV of semicolons",
+    "CSV in a zip archive",
+    "JSON lines of texts",
+    "JSON lines of values",
+    "Excel of texts",
+)
+
+
+@pytest.mark.parametrize("way", TEXT_FILES)
+def test_other_text_files_give_the_integers_of_plain_csv(way: str, tmp_path: Path) -> None:
+    for j, name in enumerate(COLUMNS):
+        for k, (_, table) in enumerate(neighbours(name, upsets(name)[j % 3 :: 3])):
+            inside = tmp_path / f"{j}-{k}"
+            inside.mkdir()
+            plain, other = (counts(READ[each](inside, table), schema_of(name)) for each in ("CSV", way))
+            assert distance(plain, other) == 0, name
+
+
 @pytest.mark.parametrize("way", REFUSED)
 def test_a_way_that_guesses_from_rows_is_refused(way: str, tmp_path: Path) -> None:
     with pytest.raises(InputError, match="guesses") as caught:

@@ -6,6 +6,7 @@ import gzip
 import io
 import os
 import traceback
+import zipfile
 from pathlib import Path
 
 import duckdb
@@ -39,6 +40,22 @@ def not_utf8() -> bytes:
 def damaged() -> bytes:
     whole = parquet_bytes(pa.table({"x": [CANARY] * 1000}))
     return whole[:4] + bytes(byte ^ 0x55 for byte in whole[4:600]) + whole[600:]
+
+
+def zipped(**members: str) -> bytes:
+    sink = io.BytesIO()
+    with zipfile.ZipFile(sink, "w") as archive:
+        for name, text in members.items():
+            archive.writestr(name, text)
+    return sink.getvalue()
+
+
+def encrypted() -> bytes:
+    """An archive that says of its member that it has a password: the lowest bit of the flags, in both headers."""
+    whole = bytearray(zipped(**{"a.csv": f"x\n{CANARY}\n"}))
+    whole[6] |= 1
+    whole[whole.index(b"PK\x01\x02") + 8] |= 1
+    return bytes(whole)
 
 
 LONG = "z" * 200_000
@@ -75,25 +92,74 @@ REFUSED: dict[str, tuple[str, bytes, str]] = {
     "text in another encoding": (
         "t.csv",
         f"x\n{CANARY}\xe9\n".encode("latin-1"),
-        "column 'x' is not text in UTF-8",
+        "column 'x' is not text in UTF-8. Save the file as UTF-8, or convert it: iconv -f WINDOWS-1252 -t UTF-8.",
     ),
     "UTF-16": ("t.csv", f"x,y\n{CANARY},2\n".encode("utf-16"), "text in UTF-16. Save it as UTF-8."),
     "UTF-16 without its mark": ("t.csv", f"x,y\n{CANARY},2\n".encode("utf-16-le"), "the header is not text in UTF-8"),
-    "a spreadsheet": ("t.xlsx", CANARY.encode(), "a spreadsheet. Save the sheet as CSV in UTF-8."),
-    "a spreadsheet called CSV": ("t.csv", b"PK\x03\x04" + CANARY.encode(), "a spreadsheet, or packed like one. Save"),
+    "an old spreadsheet": ("t.xls", CANARY.encode(), "a spreadsheet. Save the sheet as CSV in UTF-8."),
+    "a spreadsheet called CSV": (
+        "t.csv",
+        b"PK\x03\x04" + CANARY.encode(),
+        "a zip archive or a spreadsheet. Give it the suffix of its format, .zip or .xlsx.",
+    ),
+    "an old spreadsheet called CSV": (
+        "t.csv",
+        b"\xd0\xcf\x11\xe0" + CANARY.encode(),
+        "an old spreadsheet. Save the sheet as CSV in UTF-8.",
+    ),
+    "Parquet called CSV": ("t.csv", b"PAR1" + CANARY.encode(), "a Parquet file. Give it the suffix .parquet."),
+    "SAS": ("t.sas7bdat", CANARY.encode(), "a table of SAS. Save it as CSV in UTF-8 or as Parquet, with codes"),
+    "Stata": ("t.DTA", CANARY.encode(), "a table of Stata. Save it as CSV in UTF-8 or as Parquet"),
+    "SPSS": ("t.sav", CANARY.encode(), "a table of SPSS. Save it as CSV in UTF-8 or as Parquet"),
+    "R": ("t.rds", CANARY.encode(), "a table of R. Save it as Parquet, or as CSV in UTF-8."),
+    "Arrow": ("t.feather", CANARY.encode(), "an Arrow file. Save it as Parquet, or give `pyarrow.feather.read_table"),
+    "a database": ("t.sqlite", CANARY.encode(), "a database. Select from one of its tables with --sql and --attach"),
+    "a tarball": ("t.csv.tar.gz", CANARY.encode(), "packed. Unpack it, or pack it as .gz."),
+    "JSON": ("t.json", b"[]", "JSON as a whole. Write one object in each line (.jsonl): jq -c '.[]'."),
+    "a JSON array in lines": ("t.jsonl", f'[{{"x": "{CANARY}"}}]\n'.encode(), "line 1 is not a JSON object, has a key"),
+    "a JSON text in lines": ("t.jsonl", f'{{"x": 1}}\n"{CANARY}"\n'.encode(), "line 2 is not a JSON object"),
+    "CSV called JSON lines": ("t.ndjson", f"x\n{CANARY}\n".encode(), "line 1 is not a JSON object"),
+    "half a line of JSON": ("t.jsonl", f'{{"x": 1}}\n\n{{"x": "{CANARY}\n'.encode(), "line 3 is not a JSON object"),
+    "a key twice": (
+        "t.jsonl",
+        f'{{"x": 1, "x": "{CANARY}"}}\n'.encode(),
+        "line 1 is not a JSON object, has a key twice",
+    ),
+    "JSON without end": ("t.jsonl", b'{"x": ' + b"[" * 200_000, "line 1 is not a JSON object"),
+    "a number without end": ("t.jsonl", b'{"x": 1' + b"0" * 2**24 + b"}", "line 1 is not a JSON object"),
+    "JSON in another encoding": (
+        "t.jsonl",
+        f'{{"x": "{CANARY}\xe9"}}\n'.encode("latin-1"),
+        "'x' is not text in UTF-8. Save the file as UTF-8, or convert it: iconv -f WINDOWS-1252 -t UTF-8.",
+    ),
+    "half a character in JSON": ("t.jsonl", rb'{"x": "\ud800"}', "'x' is not text in UTF-8"),
+    "JSON lines, half a gzip": (
+        "t.jsonl.gz",
+        gzip.compress(f'{{"x": "{CANARY}"}}\n'.encode() * 99)[:30],
+        "cannot be read (it is damaged)",
+    ),
+    "an archive of two tables": (
+        "t.zip",
+        zipped(**{"a.csv": f"x\n{CANARY}\n", "b/c.tsv": "x\n1\n"}),
+        "the archive has 2 tables in it. Pack exactly one file (.csv, .tsv, .jsonl, .ndjson), or unpack it.",
+    ),
+    "an archive of none": ("t.csv.zip", zipped(**{CANARY: "x\n1\n"}), "the archive has no table in it. Pack exactly"),
+    "no archive": ("t.zip", f"x\n{CANARY}\n".encode(), "cannot be read (it is damaged)"),
+    "a damaged archive": (
+        "t.zip",
+        zipped(**{"a.csv": f"x\n{CANARY}\n"}).replace(b"\n", b"\t", 1),
+        "cannot be read (it is damaged)",
+    ),
+    "an archive with a password": ("t.zip", encrypted(), "has a password, or a compression that cannot be read."),
+    "a broken row in an archive": ("t.zip", zipped(**{"a.csv": f"x,y\n1,{CANARY},\n"}), "line 2 has more or fewer"),
+    "a broken row after a declaration": ("t.csv", f"sep=;\nx;y\n1;{CANARY};\n".encode(), "line 3 has more or fewer"),
     "gzip called CSV": ("t.csv", gzip.compress(CANARY.encode()), "compressed. Add .gz to its name."),
     "a schema": ("t.toml", CANARY.encode(), "this is a schema or a workload, not a table. Give a CSV or Parquet file"),
-    "semicolons": (
+    "a comma in a name among semicolons": (
         "t.csv",
-        f"x;y\n{CANARY};2,5\n".encode(),
-        "its fields seem to be separated by semicolons. Save it with commas, and decimals with a point.",
+        f"x;y, net\n{CANARY};2,5\n".encode(),
+        "its fields seem to be separated by semicolons, with commas in a name of a column. Rename that column",
     ),
-    "tabs": (
-        "t.csv",
-        f"x\ty\n{CANARY}\t2\n".encode(),
-        "its fields seem to be separated by tabs. Save it with commas.",
-    ),
-    "commas in a TSV": ("t.tsv", f"x,y\n{CANARY},2\n".encode(), "separated by commas. Save it with tabs."),
     "names in capitals": (
         "t.csv",
         f"X,y\n{CANARY},2\n".encode(),
@@ -134,7 +200,7 @@ REFUSED: dict[str, tuple[str, bytes, str]] = {
     "an unknown suffix": (
         "t.txt",
         CANARY.encode(),
-        "unknown suffix. Convert it to one of .csv, .csv.gz, .tsv",
+        "unknown suffix. Convert it to one of .csv, .tsv, .jsonl, .ndjson, .xlsx, .xlsm, .parquet, .pq; text may",
     ),
     "no suffix": ("t", CANARY.encode(), "unknown suffix"),
     "no Parquet": ("t.parquet", f"x\n{CANARY}\n".encode(), "not a Parquet file"),

@@ -37,7 +37,7 @@ from certsynth.queries.tally import RowCount, tally_batches
 from certsynth.sources import open_source, pushed_down, rows_of, spark
 from certsynth.sources.pushdown import PushedDown
 from certsynth.sources.spark import SparkTable, spark_table
-from small import MIXED, FixedOutput, emitted, people
+from small import MIXED, FixedOutput, emitted, people, without_progress
 
 pytestmark = [
     pytest.mark.skipif(
@@ -497,7 +497,7 @@ def test_the_command_line_reads_what_spark_knows(
     ]:
         done = run("evaluate", data, made, *given, *sql)
         assert (done.exit_code, done.stdout) == (2, "")
-        (line,) = done.stderr.splitlines()
+        (line,) = without_progress(done.stderr).splitlines()
         assert says in line
         assert CANARY not in line
     assert not Path("out").exists()

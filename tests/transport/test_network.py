@@ -21,7 +21,7 @@ from certsynth.certificate.plug_in import PlugIn, plug_in
 from certsynth.domain import Cells, Groups
 from certsynth.mechanisms import Budget, Neighbours, Strategy, measure, strategy_named
 from certsynth.queries import Marginals
-from certsynth.transport import Network, transport_bounds, transport_loss
+from certsynth.transport import Network, shared_network, transport_bounds, transport_loss
 from certsynth.transport import lattice as module
 from certsynth.transport.lattice import lattice_offsets
 from small import NATIVE, NoNoise, native
@@ -505,3 +505,24 @@ def test_certificates_from_counts_at_full_detail_are_the_true_loss() -> None:
         assert terms.discretisation == 0
         stretch = 1 if "c" in columns else 2
         assert true[columns] - 1e-7 <= terms.projection <= stretch * true[columns] + 1e-7
+
+
+def test_a_shared_network_is_that_of_its_own_cells() -> None:
+    """Columns that differ in anything that a network depends on never share one."""
+    line = np.arange(4)
+    forms = [
+        Cells(line, 3, 0),
+        Cells(line, 3, 1),
+        Cells(line, 6, 0),
+        Cells(np.array([0, 1, 2, 4]), 4, 0),
+        Cells(line, 3, 0, weight=Fraction(1, 2)),
+        Cells(line[:0], 1, 4),
+    ]
+    pairs = list(itertools.product(forms, repeat=2))
+    for cells in [*pairs, *pairs[:3], *reversed(pairs)]:
+        shared, own = shared_network(cells), Network.of(cells)
+        for name in ("tails", "heads", "lengths", "node_of_cell"):
+            assert np.array_equal(getattr(shared, name), getattr(own, name))
+        assert (shared.nodes, shared.unit, shared.hub, shared.stretch) == (own.nodes, own.unit, own.hub, own.stretch)
+    again = Cells(line.copy(), 3, 0)
+    assert shared_network([again, again]) is shared_network([forms[0], forms[0]])

@@ -54,7 +54,7 @@ from certsynth.queries.fine import PLACING_PHASE, LatticeQuery
 from certsynth.queries.tally import Rows, T, Tally, in_memory, tally_batches
 from certsynth.record.form import to_json
 from certsynth.record.record import ExceptionsRecord, StatisticsRecord
-from certsynth.sources import cleaned, open_source, rows_of
+from certsynth.sources import cleaned, is_same_table, open_source, rows_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -127,8 +127,8 @@ def certify(data: Any, synthetic: Any, schema: Schema, **options: Unpack[Certify
     The synthetic table must be public, or produced from `data` by a private mechanism whose ε adds to this one.
 
     Args:
-        data: The private table: the path of a CSV or Parquet file, a DuckDB relation, or a frame of pandas, polars,
-            pyarrow or Spark. Columns that the schema does not name are ignored.
+        data: The private table: the path of a CSV, JSON lines, Excel or Parquet file, a DuckDB relation, or a frame of
+            pandas, polars, pyarrow or Spark. Columns that the schema does not name are ignored.
         synthetic: The table to be certified, in any of the same forms.
         schema: The schema of the rows; not a draft.
     """
@@ -144,6 +144,11 @@ def certify(data: Any, synthetic: Any, schema: Schema, **options: Unpack[Certify
     exceptions = number_of_exceptions(options["exceptions"], subsets, default=False)
     if exceptions and options["per_subset"]:
         raise InputError("with `per_subset` every subset has a bound of its own already: leave `exceptions` out.")
+    if is_same_table(data, synthetic):
+        raise InputError(
+            "the private data and the synthetic table are the same: `certify` compares private rows with a table that "
+            "is public, or was made with a privacy budget of its own. Give that table; nothing was spent."
+        )
     spending = Spending(
         privacy.charge(neighbours),
         privacy.budget,
@@ -218,10 +223,12 @@ def direct_bounds(
     scored = []
     if exceptions is not None:
         scored = [compare_with_table(scoring_query(fine), every=True)]
+        _refuse_no_rows(scored[0].rows, neighbours)
         chosen = exceptions.choose(flow_losses(scored[0].found[0], scored[0].rows))
     parts = [[j for j in positions if j not in chosen], *([sorted(chosen)] if chosen else [])]
     compared = compare(fine, *parts, every=per_subset)
     rows = compared[0].rows
+    _refuse_no_rows(rows, neighbours)
     if any(each.rows != rows for each in scored + compared):
         raise InputError(TABLE_CHANGES)
     found = {j: d for part, each in zip(parts, compared, strict=True) for j, d in zip(part, each.found[0], strict=True)}
@@ -247,6 +254,13 @@ def direct_bounds(
         counted=counted,
         noise=noise,
     )
+
+
+def _refuse_no_rows(rows: int, neighbours: Neighbours) -> None:
+    """Refuse an empty private table where the number of rows is public. Where it is hidden, it is a table like any
+    other."""
+    if not rows and neighbours is Neighbours.REPLACE_ONE:
+        raise InputError("the private data has no rows, so there is nothing to certify.")
 
 
 def _public(batches: Batches) -> Rows:

@@ -76,6 +76,44 @@ class Share:
         return share
 
 
+def column_names(name: str, value: Any) -> list[str]:
+    """Check a list of column names. A text is not taken for the list of its letters.
+
+    >>> column_names("columns", ("age", "income"))
+    ['age', 'income']
+    """
+    if isinstance(value, str):
+        raise InputError(f"`{name}` is a list of column names: write [{value!r:.60}] for a single column.")
+    return _list_of_names(value, f"`{name}` is a list of column names, like ['age', 'income']")
+
+
+def column_subsets(name: str, value: Any) -> list[list[str]]:
+    """Check a list of subsets of columns, each a list of names."""
+    rule = f"`{name}` is a list of subsets, each a list of column names, like [['age', 'income'], ['region']]"
+    if isinstance(value, str):
+        raise InputError(f"{rule}: write [[{value!r:.60}]] for a single column.")
+    try:
+        subsets = list(value)
+    except TypeError:
+        raise InputError(f"{rule}; got a {type(value).__name__}.") from None
+    for each in subsets:
+        if isinstance(each, str):
+            raise InputError(f"a subset is a list of column names: write [[{each!r:.60}]] for a column alone.")
+    return [_list_of_names(each, rule, least=0) for each in subsets]
+
+
+def _list_of_names(value: Any, rule: str, least: int = 1) -> list[str]:
+    try:
+        names = list(value)
+    except TypeError:
+        raise InputError(f"{rule}; got a {type(value).__name__}.") from None
+    if not all(isinstance(each, str) for each in names):
+        raise InputError(f"{rule}; not all of these are texts.")
+    if len(names) < least:
+        raise InputError(f"{rule}; got none. Leave it out to use all columns.")
+    return [str(each) for each in names]
+
+
 def amount(name: str, value: Any) -> Fraction:
     """Convert an amount of ε or ρ to the rational of its decimal text: 0.1 is 1/10, not the nearest float.
 

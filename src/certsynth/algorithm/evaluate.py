@@ -19,10 +19,10 @@ from certsynth.sources import cleaned, open_source, rows_of
 @dataclass(frozen=True, slots=True)
 class SubsetLoss:
     """W1 in one subset of columns lies between `lower` and `upper`; `value` is W1 of the rows rounded to the
-    lattice."""
+    lattice, or None if the subset was skipped."""
 
     columns: tuple[str, ...]
-    value: float
+    value: float | None
     upper: float
     lower: float
 
@@ -31,6 +31,8 @@ class SubsetLoss:
 class Evaluation:
     """The utility loss: the largest W1 over all subsets.
 
+    Subsets that were skipped do not have the largest loss. Of these only an upper bound is known, and it is loose.
+
     Paper: Eq. (1) [utility-loss], Eq. (19) [upper-loss], Eq. (20) [lower-loss], Eq. (21) [displacement]
     """
 
@@ -38,8 +40,8 @@ class Evaluation:
 
     @property
     def value(self) -> float:
-        """The largest loss of the rows rounded to the lattice."""
-        return max(s.value for s in self.subsets)
+        """The largest loss of the rows rounded to the lattice, among the subsets that were not skipped."""
+        return max(s.value for s in self.subsets if s.value is not None)
 
     @property
     def upper(self) -> float:
@@ -75,7 +77,8 @@ def evaluate(data: Any, synthetic: Any, schema: Schema, **options: Unpack[Evalua
     """Compute the true loss of `synthetic`. NOT PRIVATE: the result must not leave your organisation.
 
     The rows of both tables are rounded to a lattice or, for more than three columns, to points of the two tables. There
-    W1 is computed exactly; the distances by which rows were moved widen the bounds.
+    W1 is computed exactly; the distances by which rows were moved widen the bounds. With `largest`, subsets that cannot
+    have the largest loss are skipped.
 
     Args:
         data: The private table, in any form that `release` takes.
@@ -100,7 +103,7 @@ def evaluate(data: Any, synthetic: Any, schema: Schema, **options: Unpack[Evalua
         second,
         [first],
         memory=allowed_memory(memory),
-        every=True,
+        every=not options["largest"],
         what="private data",
         progress=progress,
     )
@@ -113,7 +116,7 @@ def evaluate(data: Any, synthetic: Any, schema: Schema, **options: Unpack[Evalua
         losses.append(
             SubsetLoss(
                 columns=tuple(names[j] for j in subset),
-                value=min(1.0, float(d.upper)),
+                value=None if d.skipped else min(1.0, float(d.upper)),
                 upper=min(1.0, float(d.upper + moved)),
                 lower=max(0.0, float(d.lower / d.stretch - moved - d.rounded)),
             )

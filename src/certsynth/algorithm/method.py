@@ -30,6 +30,7 @@ from certsynth.mechanisms.scalars import NoisyScalars
 from certsynth.planning.plan import Plan
 from certsynth.queries.fine import LatticeQuery
 from certsynth.queries.marginals import subsets_within
+from certsynth.record.record import OmittedRuleRecord
 
 MIN_ADAPTIVE_PAIRS = 60
 """Pairs from which the adaptive method is the default: with fewer, measuring all of them costs little
@@ -98,6 +99,7 @@ class Run:
     private: PrivateTable
     means: Means
     public: Sequence[np.ndarray] | None = None
+    omitted_rules: tuple[OmittedRuleRecord, ...] = ()
 
     def with_settings(self, settings: Settings) -> Run:
         """The same inputs with settings in which nothing is open."""

@@ -14,7 +14,15 @@ from fractions import Fraction
 from pathlib import Path
 from typing import Annotated, Any, Literal, Required, TypedDict
 
-from certsynth.algorithm.checks import OneOf, Share, WholeNumber, amount, failure_probability
+from certsynth.algorithm.checks import (
+    OneOf,
+    Share,
+    WholeNumber,
+    amount,
+    column_names,
+    column_subsets,
+    failure_probability,
+)
 from certsynth.algorithm.declaration import BASIC, BUDGET, MADE, OUTPUT, PROMISED, Option
 from certsynth.algorithm.registry import method_names
 from certsynth.base.progress import Progress, silent
@@ -37,7 +45,8 @@ Number = str | int | float | Fraction | Decimal
 
 class ColumnOptions(TypedDict, total=False):
     columns: Annotated[
-        Sequence[str] | None, Option("Use only these columns of the schema.", BASIC, typed="names", metavar="A,B,…")
+        Sequence[str] | None,
+        Option("Use only these columns of the schema.", BASIC, check=column_names, typed="names", metavar="A,B,…"),
     ]
     sparsity: Annotated[
         int | None,
@@ -54,6 +63,7 @@ class ColumnOptions(TypedDict, total=False):
             "The subsets of columns to certify, of any sizes, instead of {sparsity}; columns that no subset names are "
             "omitted.",
             PROMISED,
+            check=column_subsets,
             typed="file",
             flag="workload",
             metavar="FILE",
@@ -408,6 +418,17 @@ class CertifyOptions(
 
 class EvaluateOptions(ColumnOptions, LatticeOptions, MemoryOptions, ProgressOptions, total=False):
     """Options of `evaluate`."""
+
+    largest: Annotated[
+        bool,
+        Option(
+            "Compute the largest loss only, and skip subsets of columns that cannot have it: many times faster with "
+            "many columns.",
+            PROMISED,
+            default=False,
+            typed="flag",
+        ),
+    ]
 
 
 class CheckOptions(ProgressOptions, total=False):

@@ -11,7 +11,7 @@ import numpy as np
 from certsynth.algorithm.declaration import takes
 from certsynth.algorithm.method import Run, checked_settings, method_named
 from certsynth.algorithm.options import ReleaseOptions
-from certsynth.algorithm.request import select_released_columns
+from certsynth.algorithm.request import omitted_rules, select_released_columns
 from certsynth.algorithm.settings import Settings
 from certsynth.algorithm.sizes import check_lattice
 from certsynth.algorithm.steps import run
@@ -37,8 +37,8 @@ def release(data: Any, schema: Schema, **options: Unpack[ReleaseOptions]) -> Rel
     """A synthetic table for `data` under differential privacy, with its certificate; written to `out` if given.
 
     Args:
-        data: the private table: the path of a CSV or Parquet file, a DuckDB relation, or a frame of pandas, polars,
-            pyarrow or Spark. Columns that the schema does not name are ignored.
+        data: the private table: the path of a CSV, JSON lines, Excel or Parquet file, a DuckDB relation, or a frame of
+            pandas, polars, pyarrow or Spark. Columns that the schema does not name are ignored.
         schema: what a row may hold; not a draft.
 
     Raises:
@@ -48,7 +48,7 @@ def release(data: Any, schema: Schema, **options: Unpack[ReleaseOptions]) -> Rel
 
     Paper: Algorithm 1 [algorithm], Definition 1 [differential-privacy]
     """
-    schema = select_released_columns(schema, options["columns"], options["subsets"])
+    given, schema = schema, select_released_columns(schema, options["columns"], options["subsets"])
     settings = checked_settings(schema, options)
     out, memory, progress = options["out"], options["memory"], options["progress"]
     signer = as_signer(options["sign"])
@@ -76,6 +76,7 @@ def release(data: Any, schema: Schema, **options: Unpack[ReleaseOptions]) -> Rel
                 means=Means(np.random.default_rng(options["seed"]), spending, memory, progress),
                 public=None if options["public"] is None else read_public(options["public"], schema),
                 private=_private_table(data, schema, settings, progress),
+                omitted_rules=omitted_rules(given, schema),
             )
         )
         if out is not None:

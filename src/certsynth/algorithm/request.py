@@ -15,6 +15,7 @@ from certsynth.errors import InputError, did_you_mean
 from certsynth.mechanisms import Budget, Unit
 from certsynth.mechanisms.concentrated import Privacy, delta_of, epsilon_of, rho_of
 from certsynth.queries.marginals import Subset, all_subsets
+from certsynth.record.record import OmittedRuleRecord
 
 DEFAULT_CONFIDENCE = Fraction(19, 20)
 
@@ -58,8 +59,6 @@ def _named_subsets(schema: Schema, named: Named) -> tuple[Subset, ...]:
     place = {name: j for j, name in enumerate(schema.names)}
     subsets = []
     for names in named:
-        if isinstance(names, str):
-            raise InputError(f"a subset is a list of column names: write [[{names!r:.60}]] for a column alone.")
         for name in names:
             if name not in place:
                 raise InputError(
@@ -109,6 +108,16 @@ def select_released_columns(schema: Schema, columns: Sequence[str] | None, named
                 f"{name!r} out."
             )
     return kept
+
+
+def omitted_rules(schema: Schema, kept: Schema) -> tuple[OmittedRuleRecord, ...]:
+    """The rules that a restricted schema no longer has, by their numbers in the whole one."""
+    found = []
+    for constraint in schema.constraints:
+        absent = tuple(name for name in dict.fromkeys(constraint.columns) if name not in kept.names)
+        if absent:
+            found.append(OmittedRuleRecord(constraint.number, absent))
+    return tuple(found)
 
 
 def measured_options(schema: Schema, options: Mapping[str, Any]) -> dict[str, Any]:

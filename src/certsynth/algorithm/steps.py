@@ -38,18 +38,37 @@ from certsynth.artefact.steps import (
     measurement_name,
 )
 from certsynth.artefact.table import with_derived
+from certsynth.base.progress import number_stages
+from certsynth.errors import InputError
 from certsynth.mechanisms import Sensitivity, measure_scalars
 from certsynth.planning.share import settle_share
+
+STAGES = number_stages(
+    "counting rows",
+    "choosing what to measure",
+    "measuring",
+    "fitting rows",
+    "certifying the rows",
+    "writing the release",
+)
+"""The steps as progress reports name them."""
 
 
 def run(this: Run) -> Release:
     """Run Algorithm 1, from private rows to a release."""
+    counting, choosing, measuring, fitting, certifying, writing = STAGES
+    this.means.progress(counting, 0, None)
     counted = count_rows(this)
     this = this.with_settings(counted.task.settings)
+    this.means.progress(choosing, 0, None)
     chosen = choose(this, counted.task)
+    this.means.progress(measuring, 0, None)
     measured = measure(this, counted.task, chosen)
+    this.means.progress(fitting, 0, None)
     fitted = fit(this, measured)
+    this.means.progress(certifying, 0, None)
     certified = certify(this, counted, measured, fitted)
+    this.means.progress(writing, 0, None)
     return record(this, Outcome(counted, chosen, measured, fitted, certified))
 
 
@@ -62,6 +81,8 @@ def count_rows(this: Run) -> Counted:
     settings = this.settings
     exact = this.private.count()
     if not settings.count_share:
+        if not exact:  # public here, and a table of no rows has no statistics
+            raise InputError("the table has no rows, so there is nothing to release.")
         return Counted(settle_share(Task(this.schema.measured, settings, exact)))
     noisy = measure_scalars(
         [exact],

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import math
-import os
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from fractions import Fraction
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -25,6 +25,7 @@ from certsynth.algorithm.recompute import (
 )
 from certsynth.algorithm.record import pair_records, table_record
 from certsynth.algorithm.settings import CELL_BETA, Settings
+from certsynth.algorithm.values import ExpectedLayer
 from certsynth.artefact import measurements as archive
 from certsynth.artefact.certificate import (
     cells_record,
@@ -35,11 +36,13 @@ from certsynth.artefact.certificate import (
     statistics_record,
 )
 from certsynth.artefact.document import form_problem
-from certsynth.artefact.folder import SUMS, check_plain, check_sums, read_plain
+from certsynth.artefact.folder import check_plain, check_sums, read_plain
 from certsynth.artefact.release import CSV, PARQUET, Release, croissant_bytes, package_bytes
-from certsynth.artefact.signature import INSTALL_COMMAND, SIGNATURE, SIGNER, PublicKey, have_library
+from certsynth.artefact.signature import INSTALL_COMMAND, PublicKey, have_library
+from certsynth.artefact.signature_check import check_signature, signature_files
 from certsynth.artefact.steps import Step, stated_steps
 from certsynth.artefact.table import read_table, with_derived, written_as
+from certsynth.base.progress import Progress, Stage, number_stages, silent
 from certsynth.certificate.coverage import STATISTICS
 from certsynth.certificate.plug_in import PlugIn, Terms
 from certsynth.certificate.seed import seed_of
@@ -74,12 +77,18 @@ Values = np.ma.MaskedArray[Any, Any]
 Answer = tuple[bool, str]
 
 
-def verify(release: Release, *, key: str | Path | None = None) -> list[Check]:
+STAGES = number_stages(
+    "checking the files", "checking the method", "recomputing the certificate", "checking the report"
+)
+"""The stages of a verification, as progress reports name them."""
+
+
+def verify(release: Release, *, key: str | Path | None = None, progress: Progress = silent) -> list[Check]:
     """Run every check, even if another failed. If `key` is given, the release must be signed with it."""
     folder = _folder(release)
     wanted = None if key is None else PublicKey.load(key)
-    checks = [{"name": name, "ok": ok, "detail": detail} for name, ok, detail in _checks(release)]
-    signed = _signature(folder, wanted)
+    checks = [{"name": name, "ok": ok, "detail": detail} for name, ok, detail in _checks(release, progress)]
+    signed = check_signature(folder, wanted)
     return checks + ([] if signed is None else [{"name": "signature", "ok": signed[0], "detail": signed[1]}])
 
 
@@ -92,7 +101,7 @@ def cannot_verify(release: Release | None, *, key: str | Path | None = None) -> 
     except (KeyError, TypeError, ValueError, AttributeError):  # somebody else wrote it
         said = list(UNVERIFIABLE)
     folder = _folder(release)
-    if not _signature_files(folder):
+    if not signature_files(folder):
         said.append("who made it: the release is not signed")
     elif not have_library():
         said.append(f"who made it: to check the signature, {INSTALL_COMMAND}")
@@ -107,23 +116,27 @@ def _folder(release: Release) -> Path:
     return release.folder
 
 
-def _checks(release: Release) -> Iterator[tuple[str, bool, str]]:
-    checks: list[tuple[str, Callable[[Release], Answer]]] = [
-        ("files", _files),
-        ("certificate form", _form),
-        ("schema", _schema),
-        ("rows", _rows),
-        ("measurements", _measurements),
-        ("privacy", _privacy),
-        ("method", _method),
-        ("fit", _fit),
-        ("plug-in certificate", _plug_in),
-        ("direct certificate", _direct),
-        ("bound", _bound),
-        ("description", _description),
-        ("report", _report),
+def _checks(release: Release, progress: Progress) -> Iterator[tuple[str, bool, str]]:
+    files, method, certificate, report = STAGES
+    find_layers = cache(lambda: stated_layers(release, stated_settings(release)))  # two checks need them
+    checks: list[tuple[Stage, str, Callable[[Release], Answer]]] = [
+        (files, "files", _files),
+        (files, "certificate form", _form),
+        (files, "schema", _schema),
+        (files, "rows", _rows),
+        (method, "measurements", _measurements),
+        (method, "privacy", lambda release: _privacy(release, find_layers)),
+        (method, "method", lambda release: _method(release, find_layers)),
+        (method, "fit", _fit),
+        (certificate, "plug-in certificate", lambda release: _plug_in(release, progress)),
+        (certificate, "direct certificate", _direct),
+        (certificate, "bound", _bound),
+        (report, "description", _description),
+        (report, "report", _report),
     ]
-    for name, check in checks:
+    for stage, name, check in checks:
+        progress(stage, 0, None)
+        progress(name, 0, None)
         try:
             ok, detail = check(release)
         except CertsynthError as error:
@@ -256,7 +269,7 @@ def _in_order(subsets: Sequence[Subset]) -> bool:
     return len(set(subsets)) == len(subsets) and all(list(s) == sorted(set(s)) and s for s in subsets)
 
 
-def _privacy(release: Release) -> Answer:
+def _privacy(release: Release, find_layers: Callable[[], tuple[ExpectedLayer, ...]]) -> Answer:
     """Every step has its share of the budget and the noise that this needs; the shares add up to the whole."""
     privacy, made = release.record.privacy, release.measurements
     unit = Unit(privacy.unit)
@@ -277,7 +290,7 @@ def _privacy(release: Release) -> Answer:
         made,
         release.rows,
         compared=len(release.record.compared),
-        layers=stated_layers(release, settings),
+        layers=find_layers(),
     )
     if problem := steps_problem(steps, expected) or values_problem(steps, privacy.rows):
         return False, problem
@@ -302,7 +315,7 @@ def _privacy(release: Release) -> Answer:
     return True, f"noise of scale {scales}, as the shares of {_counted(len(steps), 'step')} need it: {stated} in all"
 
 
-def _method(release: Release) -> Answer:
+def _method(release: Release, find_layers: Callable[[], tuple[ExpectedLayer, ...]]) -> Answer:
     """What is said of the mechanism is what was measured, and what was chosen."""
     how, last, settings = release.record.release, release.measurement, stated_settings(release)
     compared = release.record.compared
@@ -335,7 +348,7 @@ def _method(release: Release) -> Answer:
         return False, "rows were put elsewhere inside of their cells than for such a certificate"
     if problem := _unlike_asked(release, settings):
         return False, problem
-    layers = stated_layers(release, settings)
+    layers = find_layers()
     if len(layers) != len(how.measured) or not all(
         layer.is_measured(m.marginals, part.cells)
         for layer, m, part in zip(layers, release.measurements, how.measured, strict=True)
@@ -398,7 +411,7 @@ def _fit(release: Release) -> Answer:
     return True, f"recomputed from the noisy integers and the emitted rows: {closeness(found)}"
 
 
-def _plug_in(release: Release) -> Answer:
+def _plug_in(release: Release, progress: Progress) -> Answer:
     """The same computation, from the noisy integers and the emitted rows."""
     certificate, how = release.record.certificate, release.record.recompute
     stated = certificate.plug_in.by_loss
@@ -414,7 +427,7 @@ def _plug_in(release: Release) -> Answer:
         return False, "the seed of the draws is not the one that the noisy integers give"
     if stated_proxies(how) != settings.proxies(release.record.release.resolution):
         return False, "the losses are computed in another way than the stated one"
-    again = recomputed(release, release.rows)
+    again = recomputed(release, release.rows, progress=progress)
     if set(stated) != set(again):
         return False, "the certificate lacks a proxy, or has one too many"
     for proxy, plug in again.items():
@@ -544,38 +557,9 @@ def _description(release: Release) -> Answer:
 
 
 def _report(release: Release) -> Answer:
-    page = render_report(release.record, release.schema, release.table).encode()
+    page = render_report(release.record, release.schema, release.table, rows=release.rows).encode()
     same = read_plain(_folder(release), "report.html") == page
     return same, f"report.html {'is' if same else 'is not'} the one that the release gives"
-
-
-def _signature_files(folder: Path) -> set[str]:
-    return {name for name in (SIGNER, SIGNATURE) if os.path.lexists(folder / name)}
-
-
-def _signature(folder: Path, wanted: PublicKey | None) -> Answer | None:
-    """Check the signature of the checksums; None if there is none, or no library to check it."""
-    files = _signature_files(folder)
-    if not files:
-        return None if wanted is None else (False, f"the release is not signed; wanted {wanted.fingerprint}")
-    if len(files) == 1:
-        return False, f"{({SIGNER, SIGNATURE} - files).pop()} is missing"
-    if not have_library():
-        return None
-    try:
-        pem, signature, sums = (read_plain(folder, name) for name in (SIGNER, SIGNATURE, SUMS))
-    except InputError as error:
-        return False, f"could not be checked: {error}"
-    signer = PublicKey.parse(pem)
-    if signer is None or pem != signer.pem:
-        return False, f"{SIGNER} is not an Ed25519 public key as OpenSSL writes it"
-    if not signer.signed(sums, signature):
-        return False, f"{SIGNATURE} is not the signature of {SUMS} by the key in {SIGNER}"
-    if wanted is None:
-        return True, f"signed by the key {signer.fingerprint}; compare it with the publisher's"
-    if signer != wanted:
-        return False, f"signed by the key {signer.fingerprint}; wanted {wanted.fingerprint}"
-    return True, f"signed by the key that was given, {signer.fingerprint}"
 
 
 def _counted(number: int, what: str) -> str:

@@ -11,11 +11,13 @@ from collections.abc import Iterable
 
 from certsynth.answers import queries
 from certsynth.answers.basis import Basis
-from certsynth.answers.queries import Difference, Query, names
-from certsynth.domain import Category, Column
+from certsynth.answers.groups import split
+from certsynth.answers.queries import Difference, Grouped, Query, names
+from certsynth.domain import Category, Column, Ordered
 from certsynth.domain.condition import Condition, Missing
 from certsynth.domain.expression import Name, Node
 from certsynth.domain.meaning import Reader
+from certsynth.errors import InputError
 from certsynth.queries.statistics import has_bands
 
 LOSS, LOSS_OF_ONE_COLUMN = "loss", "loss_of_one_column"
@@ -39,8 +41,10 @@ def numbers_for_text(basis: Basis, text: str) -> frozenset[str]:
     try:
         query = queries.parse(text)
         queries.check_names(query, basis.schema.names)
+        if isinstance(query, Grouped):
+            return frozenset[str]().union(*(numbers_for_query(basis, each) for _, each, _ in split(basis, query)))
         return numbers_for_query(basis, query)
-    except queries.BadExpression:
+    except InputError:
         return frozenset({LOSS})
 
 
@@ -82,8 +86,11 @@ def _wanted(basis: Basis, query: Query, group: Condition | None, *, pair: bool, 
     missing = any(basis.columns[node.name].missing for node in _columns(query.arguments))
     loss = {LOSS, LOSS_OF_ONE_COLUMN} if pair else {LOSS_OF_ONE_COLUMN}
     if query.statistic in ("mean", "sum"):
-        if group is not None:
+        several = len(_columns(query.arguments)) > 1
+        if group is not None or (several and missing):  # rows with values in all columns are a group
             return {LOSS, GROUP_TOTAL} | shares if pair else loss | shares
+        if any(_is_by_ratios(basis.columns[node.name]) for node in _columns(query.arguments)):
+            return {LOSS_OF_ONE_COLUMN, SHARE_1}
         return {LOSS_OF_ONE_COLUMN, MOMENT} | ({SHARE_1} if missing else set())
     if query.statistic in ("quantile", "median"):
         return shares | ({LOSS} if pair else loss)
@@ -94,6 +101,10 @@ def _wanted(basis: Basis, query: Query, group: Condition | None, *, pair: bool, 
 
 def _columns(parts: Iterable[Node]) -> list[Name]:
     return [node for part in parts for node in names(part)]
+
+
+def _is_by_ratios(column: Column) -> bool:
+    return isinstance(column, Ordered) and bool(column.grid)
 
 
 def _is_label(basis: Basis, node: Node) -> bool:

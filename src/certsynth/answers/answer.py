@@ -8,12 +8,13 @@ from dataclasses import dataclass
 from decimal import ROUND_CEILING, ROUND_FLOOR, ROUND_HALF_EVEN, Decimal
 from typing import Any
 
-from certsynth.base.days import from_days
-
 Value = float | int | str | datetime.date
 
 _MAX_DECIMALS = 12
 """Most decimal places that are shown."""
+
+_MAX_SHOWN_CHARACTERS = 80
+"""Most characters of a query that are repeated in an error message."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,7 +22,7 @@ class Answer:
     """`estimate` is the statistic of the synthetic rows. That of the private rows, as cleaned by the schema, lies
     between `low` and `high` with the `confidence` of the certificate, simultaneously for all answers of one release.
 
-    Values are numbers in the column's own units, shares from 0 to 1, dates, or labels of an ordinal; `unit` says
+    Values are numbers in the column's own units, shares from 0 to 1, dates, times, or labels of an ordinal; `unit` says
     which. `how` explains the interval, and `bound` is the bound of the certificate that was used. Where the interval
     holds all possible values, `says_nothing` states why, and what would help; else it is empty. An interval that is
     `alone` is valid for this question only, not together with other answers.
@@ -73,14 +74,18 @@ class Answer:
         only = ", valid for this question alone" if self.alone else ""
         return f"{self.query} = {estimate}, between {low} and {high} with confidence {percent(self.confidence)}{only}"
 
+    @property
+    def error(self) -> str:
+        """Empty: there is an answer. That of a query without one says why."""
+        return ""
+
     def to_json(self) -> dict[str, Any]:
-        """Plain values; dates as ISO texts."""
-        plain = [v.isoformat() if isinstance(v, datetime.date) else v for v in (self.estimate, self.low, self.high)]
+        """Plain values; dates and times as texts."""
         return {
             "query": self.query,
-            "estimate": plain[0],
-            "low": plain[1],
-            "high": plain[2],
+            "estimate": plain(self.estimate),
+            "low": plain(self.low),
+            "high": plain(self.high),
             "confidence": self.confidence,
             "unit": self.unit,
             "how": self.how,
@@ -88,6 +93,45 @@ class Answer:
             "says_nothing": self.says_nothing or None,
             "alone": self.alone,
         }
+
+
+@dataclass(frozen=True, slots=True)
+class Unanswered:
+    """A query that has no answer, or a group of rows about which there is none, and the reason in one line.
+
+    Its `estimate`, `low` and `high` are None.
+    """
+
+    query: str
+    error: str
+
+    @property
+    def estimate(self) -> None:
+        return None
+
+    @property
+    def low(self) -> None:
+        return None
+
+    @property
+    def high(self) -> None:
+        return None
+
+    @property
+    def says_nothing(self) -> str:
+        """The reason, as in an answer whose interval holds all possible values."""
+        return self.error
+
+    def __str__(self) -> str:
+        return f"{self.query[:_MAX_SHOWN_CHARACTERS]}: {self.error}"
+
+    def to_json(self) -> dict[str, Any]:
+        return {"query": self.query, "error": self.error}
+
+
+def plain(value: Value | None) -> float | int | str | None:
+    """A value for JSON: dates as ISO texts."""
+    return str(value) if isinstance(value, datetime.date) else value
 
 
 def percent(confidence: float) -> str:
@@ -118,8 +162,3 @@ def outward(low: float, high: float, *, least: float, most: float) -> tuple[floa
     """Widen an interval by the rounding error of floats, within the range [least, most] of possible values."""
     slack = 1e-9 * max(abs(low), abs(high), (most - least) if math.isfinite(most - least) else 0.0)
     return max(least, low - slack), min(most, high + slack)
-
-
-def day(figure: float) -> datetime.date:
-    """The date of a number of days since 1970-01-01."""
-    return from_days(int(figure))

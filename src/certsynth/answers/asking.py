@@ -9,14 +9,14 @@ from dataclasses import dataclass
 import numpy as np
 
 from certsynth.answers import averages, functions, moments, quantiles, shares, silence, spreads
-from certsynth.answers.answer import Answer, Value, day, outward
+from certsynth.answers.answer import Answer, Value, outward
 from certsynth.answers.basis import Basis, span
 from certsynth.answers.claims import Claim, Interval
 from certsynth.answers.queries import Difference, Query, written_name
 from certsynth.answers.selection import Selection
 from certsynth.domain import Category, Column, Ordered
 from certsynth.domain.condition import Comparison, Condition, Linear
-from certsynth.domain.expression import BadExpression, Chain, Constant, Name, Node
+from certsynth.domain.expression import BadExpression, Chain, Constant, Name, Node, list_names
 from certsynth.domain.meaning import Reader
 from certsynth.errors import InputError
 
@@ -109,9 +109,9 @@ def _in_units(found: Found) -> tuple[Value, Value, Value]:
     column = found.column
     if column is None:
         return float(min(max(estimate, low), high)), float(low), float(high)
-    if column.kind == "date":
-        slack = 1e-3 if all(float(end).is_integer() for end in found.interval[1:]) else 0.0
-        return day(math.floor(estimate + 0.5)), day(math.floor(low + slack)), day(math.ceil(high - slack))
+    if column.clock is not None:
+        ticks = math.floor(estimate + 0.5), math.floor(low), math.ceil(high)
+        return tuple(map(column.clock.moment, ticks))  # type: ignore[return-value]
     if column.kind == "ordinal":
         return tuple(column.values[round(x)] for x in (estimate, low, high))  # type: ignore[return-value]
     return round(estimate), round(low), round(high)
@@ -174,37 +174,32 @@ class _Evaluator:
         shift = factor * float(column.low) + form.constant
         estimate, claim = factor * span(column) * estimate + shift, claim.scaled(factor * span(column), shift)
         least, most = sorted(factor * x + form.constant for x in rows.ends(column))
-        unit = "date" if dates else _unit(form, self.basis.columns)
+        unit = str(column.kind) if dates else _unit(form, self.basis.columns)
         column_of_dates = column if dates else None
         return Found(claim.around(estimate), claim.bound, claim.how, unit, least, most, column_of_dates)
 
     def _mean_of_sum(self, node: Node, form: Linear) -> Found:
-        """The mean of a sum is the sum of the means, each with the bounds of its own column."""
-        columns = [column for name in form.weights if isinstance(column := self.basis.columns[name], Ordered)]
-        if self.group is not None or any(column.missing for column in columns):
-            raise BadExpression(
-                node.at, "the mean of a sum needs all rows, and columns without missing values; ask column by column."
-            )
-        estimate, low, high, bound, least, most = (
-            form.constant,
-            form.constant,
-            form.constant,
-            0.0,
-            form.constant,
-            form.constant,
-        )
-        for column in columns:
-            factor = form.weights[column.name]
-            mean, claim = averages.mean(self._select(column), column)
-            own = claim.scaled(factor * span(column), factor * float(column.low))
-            estimate += factor * (float(column.low) + span(column) * mean)
-            low, high, bound = low + own.low, high + own.high, max(bound, own.bound)
-            least += min(factor * column.low, factor * column.high)
-            most += max(factor * column.low, factor * column.high)
-        if not math.isfinite(low + high + least + most):
+        """The mean of a sum, over the rows that have values in all of its columns."""
+        terms = [(column, form.weights[column.name]) for column in self._ordered(form)]
+        try:
+            estimate, claim, (least, most) = averages.mean_of_sum(self.basis, terms, self.group)
+        except shares.UndefinedStatistic:
+            if self.group is not None:
+                raise
+            raise shares.UndefinedStatistic(
+                f"no synthetic row has values in all of {list_names(form.weights)}, so nothing can be said about rows "
+                "that do; ask column by column."
+            ) from None
+        ends = [each + form.constant for each in (estimate, claim.low, claim.high, least, most)]
+        if not all(map(math.isfinite, ends)):
             raise BadExpression(node.at, "this number is too large.")
-        how = "the certified means of the single columns, added up"
-        return Found((estimate, low, high), bound, how, _unit(form, self.basis.columns), least, most)
+        estimate, low, high, least, most = ends
+        unit = _unit(form, self.basis.columns)
+        return Found((estimate, low, high), claim.bound, claim.how, unit, least, most)
+
+    def _ordered(self, form: Linear) -> list[Ordered]:
+        """The columns of a sum."""
+        return [column for name in form.weights if isinstance(column := self.basis.columns[name], Ordered)]
 
     def _share_of_true(self, column: Category) -> Found:
         group = self._select(column).condition
@@ -220,9 +215,15 @@ class _Evaluator:
         form, dates = self._linear(node)
         if dates:
             raise BadExpression(node.at, "dates have no sum; ask for the mean.")
-        columns = [self.basis.columns[name] for name in form.weights]
-        if len(columns) == 1 and columns[0].missing:
-            return self._sum_of_present(form, rows)
+        columns = self._ordered(form)
+        if any(column.missing for column in columns):
+            if len(columns) == 1:
+                return self._sum_of_present(form, rows)
+            raise BadExpression(
+                node.at,
+                "a sum over several columns needs columns without missing values; ask for the sum of each column, or "
+                "for the mean, which is over rows with values in all of them.",
+            )
         found = self.mean()
         how = f"the number of rows times the mean: {found.how}"
         return Found(_times(found.interval, rows), found.bound, how, found.unit, rows * found.least, rows * found.most)
@@ -244,7 +245,7 @@ class _Evaluator:
         column = self._number(self.query.arguments[0])
         estimate, claim = spreads.variance(self._select(column), column)
         square = span(column) * span(column)
-        unit = f"{'days' if column.kind == 'date' else column.name}²"
+        unit = f"{column.name if column.clock is None else column.clock.unit}²"
         return Found(_times(claim.around(estimate), square), claim.bound, claim.how, unit, 0.0, square / 4)
 
     def sd(self) -> Found:
@@ -290,9 +291,9 @@ class _Evaluator:
         estimate, claim = quantiles.quantile_of(rows, column, p)
         interval: Interval = estimate, min(claim.low, estimate), max(claim.high, estimate)
         how = claim.how + ("; over rows with a value" if column.missing else "")
-        unit = {"date": "date", "ordinal": f"label of {column.name}"}.get(column.kind, column.name)
-        whole = column if column.whole else None
-        return Found(interval, claim.bound, how, unit, *rows.ends(column), whole)
+        unit = f"label of {column.name}" if column.kind == "ordinal" else column.kind if column.clock else column.name
+        whole = column if column.whole else None  # both ends are values of the column, which floats hold exactly
+        return Found(interval, claim.bound, how, unit, *rows.ends(column), whole, widened=column.whole)
 
     # ------------------------------------------------------------ parts
 
@@ -327,7 +328,10 @@ class _Evaluator:
         if len(weights) < len(value.sum.weights):
             raise BadExpression(node.at, "a column cancels out; leave it out.")
         if value.dates < 0 or (value.dates and len(weights) > 1):
-            raise BadExpression(node.at, "the negative of a date, or a sum with one, has no mean; date - date does.")
+            word = value.clock.word
+            raise BadExpression(
+                node.at, f"the negative of a {word}, or a sum with one, has no mean; {word} - {word} does."
+            )
         return Linear(weights, value.sum.constant), value.dates
 
     def _select(self, *columns: Column) -> Selection:
@@ -349,9 +353,12 @@ def _times(interval: Interval, factor: float) -> Interval:
 
 
 def _unit(form: Linear, columns: Mapping[str, Column]) -> str:
-    """The unit of a linear form: the column's name if it is that column, days for date arithmetic, else number."""
-    if any(isinstance(column := columns[name], Ordered) and column.kind == "date" for name in form.weights):
-        return "days"
+    """The unit of a linear form: the column's name if it is that column, days or seconds between dates or times, else
+    number."""
+    lines = [column for name in form.weights if isinstance(column := columns[name], Ordered)]
+    units = {column.clock.unit for column in lines if column.clock is not None}
+    if units:
+        return units.pop() if len(units) == 1 else "number"
     ((name, factor), *others) = form.weights.items()
     return name if not others and factor == 1 and not form.constant else "number"
 

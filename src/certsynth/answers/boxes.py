@@ -9,12 +9,12 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import lru_cache
 
 import numpy as np
 
 from certsynth.answers.lattices import Lattice, Points
 from certsynth.domain import Cells
-from certsynth.queries.statistics import is_line
 
 MAX_BOXES = 64
 """Boxes beyond which a set is not cut into them: their errors would add up to more than is worth knowing."""
@@ -39,7 +39,12 @@ def runs(members: np.ndarray) -> int:
 
 def pieces(cells: Cells, members: np.ndarray) -> int:
     """The fewest intervals, with or without the missing value, or label sets whose disjoint union is the set."""
-    return max(int(members.any()), runs(members[: len(cells.places)]) if is_line(cells) else 0)
+    return _pieces(len(cells.places), members)
+
+
+def _pieces(line: int, members: np.ndarray) -> int:
+    """The same for a column with this number of points on its line; labels have none."""
+    return max(int(members.any()), runs(members[:line]) if line else 0)
 
 
 def error(lattice: Lattice, points: Points, errors: Errors) -> float:
@@ -49,18 +54,40 @@ def error(lattice: Lattice, points: Points, errors: Errors) -> float:
         return (
             errors.one * min(pieces(cells, points), pieces(cells, ~points)) if 0 < points.sum() < points.size else 0.0
         )
-    ways = [
-        Products(lattice.cells, lattice.native, errors),
-        Products(lattice.cells[::-1], lattice.native[::-1], errors),
-    ]
-    return min(way.error(each) for way, flat in zip(ways, (points, points.T), strict=True) for each in (flat, ~flat))
+    points, lines = _merge_equal_neighbours(points, tuple(len(cells.places) for cells in lattice.cells))
+    return _error_of_pairs(points.tobytes(), points.shape, lines, lattice.native, errors)
+
+
+def _merge_equal_neighbours(points: Points, lines: tuple[int, ...]) -> tuple[Points, tuple[int, ...]]:
+    """Merge neighbours on a line that have the same set of the other column: this changes no number of intervals, and
+    the cells of a table become alike. Nothing is merged if both columns have labels, which are counted."""
+    merged = []
+    for axis, line in enumerate(lines):
+        keep = np.ones(points.shape[axis], bool)
+        along = points if axis == 0 else points.T
+        keep[1:line] = (along[1:line] != along[: line - 1]).any(axis=1) if line else True
+        points = np.compress(keep, points, axis)
+        merged.append(int(keep[:line].sum()))
+    return points, tuple(merged)
+
+
+@lru_cache(maxsize=512)
+def _error_of_pairs(
+    flat: bytes, shape: tuple[int, ...], lines: tuple[int, ...], native: tuple[bool, ...], errors: Errors
+) -> float:
+    points = np.frombuffer(flat, bool).reshape(shape)
+    ways = [Products(lines, native, errors), Products(lines[::-1], native[::-1], errors)]
+    return min(way.error(each) for way, some in zip(ways, (points, points.T), strict=True) for each in (some, ~some))
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Products:
-    """Sets of points of two columns, cut along the first into groups of points with the same set of the second."""
+    """Sets of points of two columns, cut along the first into groups of points with the same set of the second.
 
-    cells: tuple[Cells, ...]
+    `lines` are the numbers of points on the lines of the columns; labels have none.
+    """
+
+    lines: tuple[int, ...]
     native: tuple[bool, ...]
     errors: Errors
 
@@ -74,17 +101,22 @@ class Products:
 
     def _groups(self, points: Points) -> Iterator[tuple[np.ndarray, np.ndarray]]:
         """Disjoint sets of the first column whose points have the same non-empty set of the second column."""
-        line, kinds = len(self.cells[0].places), dict[bytes, int]()
-        kind = np.array([kinds.setdefault(row.tobytes(), len(kinds)) for row in np.packbits(points, axis=1)])
+        line, kinds = self.lines[0], dict[bytes, int]()
+        changes = np.flatnonzero((points[1:] != points[:-1]).any(axis=1)) + 1
+        ends = np.concatenate([[0], changes, [len(points)]])  # of runs of points with the same set: there are few
+        first = ends[:-1]
+        kind_of_run = [kinds.setdefault(points[i].tobytes(), len(kinds)) for i in first]
+        kind = np.repeat(kind_of_run, ends[1:] - first)
         for k in range(len(kinds)):
             members = kind == k
-            pattern = points[int(np.argmax(members))]
+            pattern = points[first[kind_of_run.index(k)]]
             if not pattern.any():
                 continue
-            if not is_line(self.cells[0]):
+            if not line:
                 yield members, pattern
                 continue
-            starts = np.flatnonzero(np.diff(members[:line], prepend=False, append=False).astype(bool))
+            padded = np.concatenate([[False], members[:line], [False]])
+            starts = np.flatnonzero(padded[1:] != padded[:-1])
             spans = list(zip(starts[::2], starts[1::2], strict=True)) or [(0, 0)]
             for i, (start, end) in enumerate(spans):
                 run = np.zeros(len(members), bool)
@@ -103,7 +135,7 @@ class Products:
     def _of_box(self, first: np.ndarray, second: np.ndarray) -> float:
         if self._labels_only:
             return self.errors.two * min(int(first.sum()), int(second.sum()))
-        return self.errors.two * pieces(self.cells[0], first) * pieces(self.cells[1], second)
+        return self.errors.two * _pieces(self.lines[0], first) * _pieces(self.lines[1], second)
 
     def _of_rest(self, first: np.ndarray, second: np.ndarray) -> float:
         """All of the second set, less the part outside of the first: worth it if few labels are outside."""
@@ -113,12 +145,12 @@ class Products:
         """The error of a set of one column: by the bound of one column if both lattices have the same points."""
         if members.all():
             return 0.0
-        cells = self.cells[axis]
-        fewest = min(pieces(cells, members), pieces(cells, ~members))
+        line = self.lines[axis]
+        fewest = min(_pieces(line, members), _pieces(line, ~members))
         one = self.errors.one * fewest if self.native[axis] else math.inf
-        two = math.inf if self._labels_only and members.sum() > 1 else self.errors.two * pieces(cells, members)
+        two = math.inf if self._labels_only and members.sum() > 1 else self.errors.two * _pieces(line, members)
         return min(one, two)
 
     @property
     def _labels_only(self) -> bool:
-        return not any(map(is_line, self.cells))
+        return not any(self.lines)

@@ -9,6 +9,7 @@ from certsynth.answers.asking import Found, evaluate, evaluate_share, widened
 from certsynth.answers.basis import Basis
 from certsynth.answers.nearness import Rest
 from certsynth.answers.queries import Difference, Query
+from certsynth.base.clock import CLOCKS
 from certsynth.domain.condition import And, Condition, Not
 from certsynth.domain.expression import BadExpression, Chain
 from certsynth.domain.meaning import Reader
@@ -121,16 +122,16 @@ def _unit(difference: Difference, first: Found, second: Found) -> str:
             f"{_described(kinds[0], first)} minus {_described(kinds[1], second)} has no unit; subtract statistics of "
             "the same kind, like mean(income | sex = 'f') - mean(income | sex = 'm').",
         )
-    if kinds[0] == "date":
-        return "days"
+    if kinds[0] in CLOCKS:
+        return CLOCKS[kinds[0]].unit
     return first.unit if first.unit == second.unit else "number"
 
 
 def _kind(query: Query, found: Found) -> str:
     """What a statistic measures: only statistics of the same kind can be subtracted. Values of two columns can, as in
     `mean(income - rent)`."""
-    if found.column is not None and found.column.kind in ("date", "ordinal"):
-        return "date" if found.column.kind == "date" else "label"
+    if found.column is not None and (found.column.clock is not None or found.column.kind == "ordinal"):
+        return "label" if found.column.kind == "ordinal" else found.column.kind
     if found.unit == "share" and query.statistic in ("fraction", "cdf", "mean"):
         return "share"
     if query.statistic == "count":
@@ -142,7 +143,7 @@ def _kind(query: Query, found: Found) -> str:
 
 def _described(kind: str, found: Found) -> str:
     names = {
-        "date": "a date",
+        **{kind: f"a {clock.word}" for kind, clock in CLOCKS.items()},
         "share": "a share",
         "rows": "a number of rows",
         "correlation": "a correlation",

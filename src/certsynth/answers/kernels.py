@@ -17,7 +17,7 @@ from collections.abc import Callable, Sequence
 
 import numpy as np
 
-from certsynth.base.arrays import Floats
+from certsynth.base.arrays import Floats, Ints
 
 Lift = Callable[[float], Floats]
 """Maps λ to the supremum over z in a group of value(z) − λ d(x, z), for each row x."""
@@ -48,14 +48,19 @@ def largest_share(distance: Floats, bound: float, shares: Floats | None = None) 
     """
     if shares is None:
         shares = np.full(len(distance), 1.0 / len(distance))
-    order = np.argsort(distance, kind="stable")
-    order = order[np.isfinite(distance[order])]
+    order = _nearest_first(distance)
     near, mass = distance[order], shares[order]
     last = int(np.searchsorted(np.cumsum(near * mass), bound, side="right"))
     if last == len(near):  # all mass at a finite distance is moved
         return min(1.0, float(mass.sum()))
     width = float(near[last])
     return min(1.0, float(np.dot(1.0 - near[:last] / width, mass[:last])) + bound / width)
+
+
+def _nearest_first(distance: Floats) -> Ints:
+    """The rows at a finite distance, in ascending order. Most are often at distance 0, and need not be sorted."""
+    at_zero, others = np.flatnonzero(distance == 0.0), np.flatnonzero((distance > 0.0) & (distance < np.inf))
+    return np.concatenate([at_zero, others[np.argsort(distance[others], kind="stable")]])
 
 
 def largest_mean(lift: Lift, away: Floats, weights: Floats, bound: float, *, low: float, high: float) -> float:

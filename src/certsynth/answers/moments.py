@@ -6,6 +6,7 @@ A *group* is the set of rows that a statistic refers to: those with values in it
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -13,9 +14,8 @@ import numpy as np
 from certsynth.answers import lifts
 from certsynth.answers.claims import Interval
 from certsynth.answers.kernels import largest_mean, largest_total, merge_onto_grid
-from certsynth.answers.shares import EMPTY
+from certsynth.answers.shares import EMPTY, UndefinedStatistic
 from certsynth.base.arrays import Floats
-from certsynth.errors import InputError
 
 MIN_VARIANCE = 1e-24
 """Variances of places below this are rounding errors: the computed variance of a constant column need not be 0."""
@@ -33,7 +33,7 @@ class Group:
 
     def __post_init__(self) -> None:
         if not self.inside.any():
-            raise InputError(EMPTY)
+            raise UndefinedStatistic(EMPTY)
 
     @property
     def whole(self) -> bool:
@@ -55,6 +55,19 @@ def mean(place: Floats, group: Group, bound: float, weight: float) -> Interval:
     high = largest_mean(lifts.convex(np.asarray, x, near, weight), away, weights, bound, low=0.0, high=1.0)
     low = 1.0 - largest_mean(lifts.convex(np.asarray, 1.0 - x, near, weight), away, weights, bound, low=0.0, high=1.0)
     return estimate, max(0.0, low), min(1.0, high)
+
+
+def mean_of_sum(
+    places: Sequence[Floats], slopes: Sequence[float], group: Group, bound: float, weights: Sequence[float]
+) -> tuple[float, float]:
+    """The least and the largest mean of Σ slope·place in a group, over all tables within the bound."""
+    low, high = sum(min(slope, 0.0) for slope in slopes), sum(max(slope, 0.0) for slope in slopes)
+    ends = []
+    for sign in (-1.0, 1.0):
+        lift = lifts.linear(places, [sign * slope for slope in slopes], group.near, weights)
+        least, most = (low, high) if sign > 0 else (-high, -low)
+        ends.append(sign * largest_mean(lift, group.away, group.shares, bound, low=least, high=most))
+    return max(low, ends[0]), min(high, ends[1])
 
 
 def total(place: Floats, group: Group, bound: float, weight: float, *, ends: tuple[float, float]) -> Interval:
@@ -133,7 +146,7 @@ def correlation(covariance: Interval, first: Interval, second: Interval) -> Inte
     be 0."""
     (cov, cov_low, cov_high), (v, v_low, v_high), (u, u_low, u_high) = covariance, first, second
     if min(v, u) < MIN_VARIANCE:
-        raise InputError("a column is constant in the synthetic rows, so a correlation with it is not defined.")
+        raise UndefinedStatistic("a column is constant in the synthetic rows, so a correlation with it is not defined.")
     estimate = cov / math.sqrt(v * u)
     small, large = math.sqrt(v_low * u_low), math.sqrt(v_high * u_high)
     if not small > 0:

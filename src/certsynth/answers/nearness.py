@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import reduce
@@ -11,6 +11,7 @@ from itertools import product
 import numpy as np
 
 from certsynth.answers.places import KnownRows, OfLabels, OnLine, Slab
+from certsynth.answers.remembered import Arrays, key_of
 from certsynth.answers.spans import Spans, negated
 from certsynth.base.arrays import Floats
 from certsynth.domain import Category, Column, Ordered
@@ -75,6 +76,8 @@ class Nearness:
     def __init__(self, columns: Mapping[str, Column], rows: Rows) -> None:
         self.columns = columns
         self.rows = rows
+        self._places: dict[Hashable, Place] = {}
+        self._distances = Arrays()
 
     def satisfied(self, condition: Condition) -> Floats:
         return self._distance(condition, sign=True, rest=False)
@@ -126,7 +129,12 @@ class Nearness:
         return len(self.rows[condition.columns[0]])
 
     def _to_term(self, term: Term) -> Floats:
-        return reduce(np.maximum, (place.distance(self.rows) for place in term))
+        return reduce(np.maximum, map(self._to_place, term))
+
+    def _to_place(self, place: Place) -> Floats:
+        if not isinstance(place, (OnLine, OfLabels)):
+            return place.distance(self.rows)
+        return self._distances.get(place.key, lambda: place.distance(self.rows))
 
     def _terms(self, condition: Condition, *, sign: bool, rest: bool) -> list[Term] | None:
         """The set as a union of products of sets, without empty ones; None if there are more than MAX_TERMS."""
@@ -135,7 +143,7 @@ class Nearness:
         if isinstance(condition, Rest):
             return self._terms(condition.part, sign=True, rest=sign != rest)
         if isinstance(condition, Atom):
-            place = self.place(condition, sign=sign, rest=rest)
+            place = self._known_place(condition, sign=sign, rest=rest)
             return [] if place.empty else [(place,)]
         assert isinstance(condition, (And, Or))
         parts = []
@@ -153,6 +161,14 @@ class Nearness:
                 return None
             joined = [term for a, b in product(joined, ways) if (term := _intersect((*a, *b))) is not None]
         return joined
+
+    def _known_place(self, atom: Atom, *, sign: bool, rest: bool) -> Place:
+        if (atom_key := key_of(atom)) is None:
+            return self.place(atom, sign=sign, rest=rest)
+        key = atom_key, sign, rest
+        if key not in self._places:
+            self._places[key] = self.place(atom, sign=sign, rest=rest)
+        return self._places[key]
 
     def place(self, atom: Atom, *, sign: bool, rest: bool) -> Place:
         """The set that one atom defines."""
@@ -199,6 +215,10 @@ class Nearness:
         assert isinstance(column, Ordered)
         flipped = {"<": ">", "<=": ">=", ">": "<", ">=": "<="}.get(op, op) if weight < 0 else op
         exact = [_border(border, form.constant, weight) for border in borders]
+        if column.grid:
+            added = isinstance(atom, Comparison) and atom.left.constant and atom.right.constant
+            sure = abs(weight) == 1 and not added and (not form.constant or not any(borders))
+            return OnLine.make(column, _spans_on_grid(column, flipped, exact, sure=sure), missing=False)
         spans = _spans(flipped, exact, whole=column.whole)
         if _is_outside(column, flipped, exact[0], sure=abs(weight) == 1 and not borders[0]):
             spans = Spans((), column.whole)
@@ -221,6 +241,25 @@ def _spans(op: str, borders: Sequence[Fraction | float], *, whole: bool) -> Span
         among = Spans.among(borders, whole=whole)
         return among if op == "=" else _complement_of(borders, whole=whole)
     return Spans.of(op, borders[0], whole=whole)
+
+
+def _spans_on_grid(column: Ordered, op: str, borders: Sequence[Fraction | float], *, sure: bool) -> Spans:
+    """The values of a column with a grid that fulfil a comparison. Values at a border that may be off by rounding
+    fulfil it as well, unless floats are `sure`."""
+    figures = np.array(column.grid)
+    found = np.full(len(figures), op == "!=")
+    for border in borders:
+        at = float(border)
+        slack = 0.0 if (sure or isinstance(border, Fraction)) and at == border else (1 + abs(at)) * 1e-9
+        below, above = figures < at - slack, figures > at + slack
+        if op == "!=":
+            found &= below | above | (slack > 0)
+        else:
+            found |= {"<": below, "<=": ~above, ">": above, ">=": ~below, "=": ~below & ~above}[op] | (
+                ~below & ~above & (slack > 0)
+            )
+    edges = np.flatnonzero(np.diff(np.concatenate([[False], found, [False]]).astype(np.int8)))
+    return Spans(tuple((float(figures[a]), float(figures[b - 1])) for a, b in edges.reshape(-1, 2)), whole=False)
 
 
 def _is_outside(column: Ordered, op: str, border: Fraction | float, *, sure: bool) -> bool:

@@ -15,7 +15,6 @@ from certsynth.answers.moments import Group
 from certsynth.base.arrays import Floats
 from certsynth.domain import Column, Ordered
 from certsynth.domain.condition import And, Condition, Missing, Not
-from certsynth.errors import InputError
 
 
 @dataclass(frozen=True, eq=False)
@@ -54,7 +53,7 @@ class Selection:
         size, condition = len(self.exact.shares), self.condition
         found = np.ones(size, bool) if condition is None else condition.holds(self.exact.rows) > 0
         if not found.any():
-            raise InputError(shares.EMPTY)
+            raise shares.UndefinedStatistic(shares.EMPTY)
         return found
 
     def average(self, values: Floats) -> float:

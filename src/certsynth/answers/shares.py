@@ -6,14 +6,19 @@ import numpy as np
 
 from certsynth.answers import lifts
 from certsynth.answers.basis import Basis
-from certsynth.answers.boxes import error
+from certsynth.answers.boxes import Errors, error
 from certsynth.answers.claims import Claim, conditional, intersect
 from certsynth.answers.kernels import largest_mean, largest_share, merge_rows
-from certsynth.answers.lattices import codes_of_cells, inner_and_outer
+from certsynth.answers.lattices import Lattice, Points, codes_of_cells, inner_and_outer
 from certsynth.answers.nearness import Boxes, Rest
 from certsynth.base.arrays import Floats
 from certsynth.domain.condition import And, Condition
 from certsynth.errors import InputError
+
+
+class UndefinedStatistic(InputError):
+    """A statistic that the synthetic rows do not have, such as the mean of a group without rows."""
+
 
 EMPTY = (
     "no synthetic row satisfies the condition, so nothing can be said about the rows that do; ask for fraction(…) of "
@@ -34,7 +39,7 @@ def share(basis: Basis, condition: Condition) -> tuple[float, Claim]:
         claims += [*_by_boxes(basis, boxes), *_by_bands(basis, boxes), *_by_noisy_counts(basis, boxes)]
         for name in boxes.names if len(boxes.names) > 1 else ():
             claims += _by_larger_sets(basis, boxes, name)
-    return float(np.mean(condition.holds(basis.rows) > 0)), intersect(claims)
+    return float(np.mean(basis.truths.holds(condition) > 0)), intersect(claims)
 
 
 def _by_distance(basis: Basis, condition: Condition) -> Claim:
@@ -56,11 +61,20 @@ def _by_boxes(basis: Basis, boxes: Boxes) -> list[Claim]:
     if found is None:
         return []
     lattice, inner, outer = found
-    low = lattice.share(inner) - error(lattice, inner, basis.errors)
-    high = lattice.share(outer) + error(lattice, outer, basis.errors)
+    low, high = _inner_less_and_outer_plus_error(lattice, inner, outer, basis.errors)
     columns = len(lattice.columns)
     bound = basis.errors.one if columns == 1 else basis.errors.two
     return [Claim(low, high, bound, CERTIFIED[columns]).cut(0.0, 1.0)]
+
+
+def _inner_less_and_outer_plus_error(
+    lattice: Lattice, inner: Points, outer: Points, errors: Errors
+) -> tuple[float, float]:
+    """The synthetic share of the inner points less its error, and that of the outer points plus its error. They are
+    the same points if no border falls between two values of a point."""
+    off = error(lattice, inner, errors)
+    off_outer = off if np.array_equal(inner, outer) else error(lattice, outer, errors)
+    return lattice.share(inner) - off, lattice.share(outer) + off_outer
 
 
 def _by_bands(basis: Basis, boxes: Boxes) -> list[Claim]:
@@ -70,8 +84,7 @@ def _by_bands(basis: Basis, boxes: Boxes) -> list[Claim]:
         return []
     lattice, errors = found
     inner, outer = lattice.inner_and_outer(boxes)
-    low = lattice.share(inner) - error(lattice, inner, errors)
-    high = lattice.share(outer) + error(lattice, outer, errors)
+    low, high = _inner_less_and_outer_plus_error(lattice, inner, outer, errors)
     how = "the synthetic share plus and minus the certified error of shares of bands"
     return [Claim(low, high, min(errors.one, errors.two), how).cut(0.0, 1.0)]
 
@@ -101,9 +114,9 @@ def _by_larger_sets(basis: Basis, boxes: Boxes, name: str) -> list[Claim]:
 
 def share_within(basis: Basis, condition: Condition, group: Condition) -> tuple[float, Claim]:
     """The synthetic share of a group's rows that satisfy a condition, and a claim about the private one."""
-    inside, among = condition.holds(basis.rows) > 0, group.holds(basis.rows) > 0
+    inside, among = basis.truths.holds(condition) > 0, basis.truths.holds(group) > 0
     if not among.any():
-        raise InputError(EMPTY)
+        raise UndefinedStatistic(EMPTY)
     both, other = And((condition, group)), And((Rest(condition), group))
     rows = basis.few_distinct(both.columns)
     bound = min(1.0, basis.bound(both.columns) + rows.moved)

@@ -10,7 +10,6 @@ from math import prod
 
 import numpy as np
 
-from certsynth.answers.answer import day
 from certsynth.answers.asking import evaluate, to_answer
 from certsynth.answers.basis import Basis
 from certsynth.answers.queries import Query, written_name
@@ -150,10 +149,13 @@ def _equal(column: Column, value: bool | float | str) -> Node:
 
 def _ranges(column: Ordered, starts: Sequence[float]) -> list[Bin]:
     """Ranges of consecutive values; `starts` are the first values of all but the lowest."""
-    name, gap = written_name(column.name), int(column.step or 1)
-    firsts = [int(column.low), *(int(start) for start in starts)]
+    name, firsts = written_name(column.name), [int(column.low), *(int(start) for start in starts)]
+    if column.grid:
+        before = column.figures_at(np.searchsorted(np.array(column.grid), np.array(starts)) - 1)
+    else:
+        before = np.array(starts) - int(column.step or 1)
     bins = []
-    for first, last in zip(firsts, [*(start - gap for start in firsts[1:]), int(column.high)], strict=True):
+    for first, last in zip(firsts, [*map(int, before), int(column.high)], strict=True):
         (one, shown_one), (other, shown_other) = (_value(column, x) for x in (first, last))
         if first == last:
             bins.append(Bin(_bare(column, first), f"{name} = {shown_one}", _equal(column, one)))
@@ -188,8 +190,8 @@ def _value(column: Ordered, offset: int) -> tuple[float | str, str]:
 
 def _bare(column: Ordered, offset: int) -> str:
     """A value as a label."""
-    if column.kind == "date":
-        return day(offset).isoformat()
+    if column.clock is not None:
+        return column.clock.text(offset)
     return column.values[offset] if column.kind == "ordinal" else str(offset)
 
 

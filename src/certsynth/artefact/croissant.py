@@ -25,7 +25,13 @@ PAPER = (
 """The citation of the method; the rows themselves belong to their publisher."""
 
 _ROWS = "rows"
-_TYPES = {"integer": "sc:Integer", "number": "sc:Float", "date": "sc:Date", "boolean": "sc:Boolean"}
+_TYPES = {
+    "integer": "sc:Integer",
+    "number": "sc:Float",
+    "date": "sc:Date",
+    "datetime": "sc:DateTime",
+    "boolean": "sc:Boolean",
+}
 
 # The terms that Croissant 1.0 requires in the context, including those that are not used here.
 # fmt: off
@@ -129,4 +135,5 @@ def _meaning(column: Column) -> str:
         what += f", one of {len(column.values):,} labels in an order that schema.toml gives"
     elif isinstance(column, Ordered):
         what += f" from {entries['low']} to {entries['high']}"
+        what += f", one of {len(column.grid):,} values, compared by ratios" if column.grid else ""
     return f"{what}; {'may be' if column.missing else 'never'} missing"

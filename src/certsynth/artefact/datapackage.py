@@ -11,12 +11,14 @@ from certsynth.domain.schema import describe
 from certsynth.record.record import MethodRecord, PrivacyRecord, Record
 from certsynth.report.numerals import upward
 
-_TYPES = {"integer": "integer", "number": "number", "date": "date", "boolean": "boolean"}
+_TYPES = ("integer", "number", "date", "datetime", "boolean")  # others are texts
+_TIME_FORMAT = "%Y-%m-%d %H:%M:%S"
 
 
 def describe_package(schema: Schema, record: Record, *, parquet: str, csv: str) -> dict[str, Any]:
     """Return datapackage.json: the two files, their columns, and a description of the rows."""
     fields = [_field(column) for column in schema]
+    untyped = [{"name": column.name, "type": "any"} for column in schema]
     return {
         "profile": "data-package",
         "name": "synthetic-table",
@@ -37,7 +39,10 @@ def describe_package(schema: Schema, record: Record, *, parquet: str, csv: str) 
                 "path": parquet,
                 "format": "parquet",
                 "mediatype": "application/vnd.apache.parquet",
-            },  # no fields: Parquet has its own types, and tools that read its nulls as NaN would report errors
+                # No types: Parquet has its own, and tools that read its nulls as NaN would report errors. Columns are
+                # named where there are times, since tools fail to infer the type of times with nulls.
+                **({"schema": {"fields": untyped}} if any(field["type"] == "datetime" for field in fields) else {}),
+            },
         ],
     }
 
@@ -70,7 +75,8 @@ def _spent(privacy: PrivacyRecord) -> str:
 
 def _field(column: Column) -> dict[str, Any]:
     entries = describe(column)
-    field: dict[str, Any] = {"name": column.name, "type": _TYPES.get(entries["kind"], "string")}
+    kind = entries["kind"]
+    field: dict[str, Any] = {"name": column.name, "type": kind if kind in _TYPES else "string"}
     constraints: dict[str, Any] = {"required": not column.missing}
     if isinstance(column, Category) and column.kind != "boolean":
         constraints["enum"] = list(column.labels)
@@ -80,22 +86,23 @@ def _field(column: Column) -> dict[str, Any]:
         low, high = entries["low"], entries["high"]
         constraints |= {"minimum": _plain(low, column), "maximum": _plain(high, column)}
     reading = column.reading
-    if entries["kind"] == "boolean":
+    if kind == "boolean":
         no, yes = reading.values or ("false", "true")
         field |= {"trueValues": [yes], "falseValues": [no]}
-    if entries["kind"] == "number" and reading.decimal != ".":
+    if kind == "number" and reading.decimal != ".":
         field["decimalChar"] = reading.decimal
-    if reading.format:
-        field["format"] = reading.format
+    if reading.format or kind == "datetime":
+        field["format"] = reading.format or _TIME_FORMAT
     if reading.missing_as:
         field["missingValues"] = [reading.missing_as]
     return field | {"constraints": constraints}
 
 
 def _plain(value: Any, column: Column) -> Any:
-    """A bound as JSON; a date as the CSV file writes it."""
+    """A bound as JSON; a date or time as the CSV file writes it."""
     if isinstance(value, (int, float)):
         return value
     if not column.reading.format:
-        return value.isoformat()
-    return write_moment(datetime.datetime.combine(value, datetime.time()), column.reading.format)
+        return str(value)
+    whole = isinstance(value, datetime.datetime)
+    return write_moment(value if whole else datetime.datetime.combine(value, datetime.time()), column.reading.format)

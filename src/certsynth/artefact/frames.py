@@ -12,6 +12,7 @@ from typing import Any, Literal, NoReturn
 import numpy as np
 
 from certsynth.artefact.table import Table
+from certsynth.base.clock import SECONDS
 from certsynth.domain import Category, Column, Ordered, Schema
 from certsynth.errors import InputError
 
@@ -46,7 +47,7 @@ def to_pandas(schema: Schema, table: Table, rows: Sequence[np.ndarray]) -> Any:
 
 
 def to_polars(schema: Schema, table: Table, rows: Sequence[np.ndarray]) -> Any:
-    """Return a polars frame: dates are `Date`, labels an `Enum` of all labels in the schema."""
+    """Return a polars frame: dates are `Date`, times `Datetime`, labels an `Enum` of all labels in the schema."""
     try:
         import polars as pl
     except ImportError:
@@ -55,7 +56,7 @@ def to_polars(schema: Schema, table: Table, rows: Sequence[np.ndarray]) -> Any:
     def series(column: Column, values: np.ma.MaskedArray[Any, Any], clean: np.ndarray) -> Any:
         absent = np.ma.getmaskarray(values)
         labels = _labels(column)
-        present = values.data.copy() if labels is None else np.where(absent, 0, clean).astype(np.int64)
+        present = _typed(values.data) if labels is None else np.where(absent, 0, clean).astype(np.int64)
         indices = pl.Series(column.name, present)
         if absent.any():
             indices = indices.set(pl.Series(absent), None)
@@ -67,7 +68,7 @@ def to_polars(schema: Schema, table: Table, rows: Sequence[np.ndarray]) -> Any:
 
 
 def to_arrow(schema: Schema, table: Table, rows: Sequence[np.ndarray]) -> Any:
-    """Return an Arrow table: dates are `date32`, labels dictionaries of all labels in the schema."""
+    """Return an Arrow table: dates are `date32`, times `timestamp[us]`, labels dictionaries of all in the schema."""
     try:
         import pyarrow as pa
     except ImportError:
@@ -80,7 +81,7 @@ def to_arrow(schema: Schema, table: Table, rows: Sequence[np.ndarray]) -> Any:
             return pa.DictionaryArray.from_arrays(
                 codes, pa.array(list(labels), pa.string()), ordered=_is_ordered(column)
             )
-        return pa.array(values.data.copy(), mask=absent)
+        return pa.array(_typed(values.data), mask=absent)
 
     return pa.table(_columns(schema, table, rows, array))
 
@@ -106,6 +107,11 @@ def _columns(
     convert: Callable[[Column, np.ma.MaskedArray[Any, Any], np.ndarray], Any],
 ) -> dict[str, Any]:
     return {c.name: convert(c, table[c.name], clean) for c, clean in zip(schema, rows, strict=True)}
+
+
+def _typed(values: np.ndarray) -> np.ndarray:
+    """A copy; times are in microseconds, as in the Parquet file, since polars has no seconds."""
+    return values.astype("datetime64[us]") if values.dtype == SECONDS.dtype else values.copy()
 
 
 def _labels(column: Column) -> tuple[str, ...] | None:

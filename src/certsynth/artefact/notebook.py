@@ -42,6 +42,8 @@ def release_html(schema: Schema, record: Record, rows: Table, folder: Path | Non
     ]
     if more:
         parts.append(paragraph(f"and {more:,} more column{'s' * (more > 1)}."))
+    if omitted := words.omitted_rules(record.release.omitted_rules or ()):
+        parts.append(paragraph(f"Note: {omitted}."))
     if folder is not None:
         parts.append(paragraph(f"The report is {numerals.text(folder / 'report.html', most=300)}."))
     return block(*parts)

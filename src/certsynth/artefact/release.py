@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal, overload
 
 import numpy as np
 
-from certsynth.answers import Answer, Basis, TableAnswer, answer, answer_function
+from certsynth.algorithm.checks import column_names
+from certsynth.answers import Answer, Basis, TableAnswer, Unanswered, answer, answer_function, answer_or_reason
 from certsynth.answers.alone import numbers_for_function, numbers_for_text
 from certsynth.artefact import frames, measurements
 from certsynth.artefact.certificate import noisy_cells
@@ -20,14 +21,16 @@ from certsynth.artefact.folder import check_plain, digest, read_plain, write_fol
 from certsynth.artefact.notebook import certificate_html, release_html, spent_text
 from certsynth.artefact.signature import SIGNER, Signer, as_signer
 from certsynth.artefact.table import Table, as_table, cleaned_table, read_table, write_table
+from certsynth.base.progress import Progress, silent
 from certsynth.domain import Schema
-from certsynth.errors import UnsafeNoise
+from certsynth.errors import InputError, UnsafeNoise
 from certsynth.mechanisms import Measurement
 from certsynth.queries.marginals import Subset, all_subsets
 from certsynth.record import form
 from certsynth.record.record import CertificateRecord, FitRecord, Record
 from certsynth.report import render_report
 from certsynth.report.numerals import upward
+from certsynth.report.words import omitted_rules
 
 CSV, PARQUET = "synthetic.csv", "synthetic.parquet"
 
@@ -119,9 +122,11 @@ class Release:
 
     def __repr__(self) -> str:
         certificate, spent = self.certificate, spent_text(self.record.privacy)
+        omitted = omitted_rules(self.record.release.omitted_rules or ())
         return (
             f"Release({len(self.rows[0]):,} rows × {len(self.schema)} columns, {spent}, "
-            f"off by at most {upward(certificate.bound)} with confidence {certificate.confidence!r})"
+            f"off by at most {upward(certificate.bound)} with confidence {certificate.confidence!r}"
+            f"{'; ' * bool(omitted)}{omitted})"
         )
 
     def _repr_html_(self) -> str:
@@ -142,7 +147,8 @@ class Release:
     def save(self, folder: str | Path, *, sign: str | Path | Signer | None = None) -> Release:
         """Write the release folder, completely or not at all; an existing folder is never overwritten.
 
-        `sign` is a file with an Ed25519 private key, with which the folder is signed.
+        `sign` is a file with an Ed25519 private key, with which the folder is signed. A release that had no folder yet
+        has this one from then on, as the returned one does.
         """
         if not all(m.releasable for m in self.measurements) or not self.releasable:
             raise UnsafeNoise("this release was made with test noise, which protects nobody; it is not written.")
@@ -152,7 +158,7 @@ class Release:
             "certificate.json": to_json(form.to_json(record)),
             "measurements.npz": measurements.to_bytes(self.measurements, self.schema.measured),
             "schema.toml": self.schema.to_toml().encode(),
-            "report.html": render_report(record, self.schema, table).encode(),
+            "report.html": render_report(record, self.schema, table, rows=self.rows).encode(),
             "datapackage.json": package_bytes(self.schema, record),
         }
         if signer:
@@ -163,6 +169,8 @@ class Release:
             (path / "croissant.json").write_bytes(croissant_bytes(self.schema, record, path))
 
         write_folder(folder, files, write_rows, sign=signer.sign if signer else None)
+        if self.folder is None:  # so that `made.save(folder)` can be followed by `made.verify()`
+            object.__setattr__(self, "folder", folder)
         return replace(self, folder=folder)
 
     @classmethod
@@ -181,18 +189,48 @@ class Release:
             folder=folder,
         )
 
-    def verify(self, *, key: str | Path | None = None) -> list[dict[str, Any]]:
+    def verify(self, *, key: str | Path | None = None, progress: Progress = silent) -> list[dict[str, Any]]:
         """Check the folder without the private data; return a list of checks, each with a name, `ok` and a sentence.
 
-        With `key`, a file with an Ed25519 public key, the release must be signed with that key.
+        With `key`, a file with an Ed25519 public key, the release must be signed with that key. `progress` is called
+        with the name of each stage.
         """
         from certsynth.algorithm.verify import verify
 
-        return verify(self, key=key)
+        return verify(self, key=key, progress=progress)
 
+    @overload
     def answer(
         self,
         query: str | Callable[..., Any],
+        *,
+        columns: Sequence[str] = ...,
+        lipschitz: float | None = ...,
+        slopes: Mapping[str, float] | None = ...,
+        bounds: tuple[float, float] | None = ...,
+        row_by_row: bool = ...,
+        alone: bool = ...,
+        errors: Literal["raise"] = ...,
+    ) -> Answer | TableAnswer: ...
+
+    @overload
+    def answer(
+        self, query: list[str] | tuple[str, ...], *, alone: bool = ..., errors: Literal["raise"] = ...
+    ) -> list[Answer | TableAnswer]: ...
+
+    @overload
+    def answer(
+        self, query: str, *, alone: bool = ..., errors: Literal["return"]
+    ) -> Answer | TableAnswer | Unanswered: ...
+
+    @overload
+    def answer(
+        self, query: list[str] | tuple[str, ...], *, alone: bool = ..., errors: Literal["return"]
+    ) -> list[Answer | TableAnswer | Unanswered]: ...
+
+    def answer(
+        self,
+        query: str | Callable[..., Any] | list[str] | tuple[str, ...],
         *,
         columns: Sequence[str] = (),
         lipschitz: float | None = None,
@@ -200,36 +238,50 @@ class Release:
         bounds: tuple[float, float] | None = None,
         row_by_row: bool = False,
         alone: bool = False,
-    ) -> Answer | TableAnswer:
+        errors: Literal["raise", "return"] = "raise",
+    ) -> Any:
         """Answer a statistic, with an interval that is certified to contain the true value.
 
         `query` is a text like `mean(age)`, `fraction(age > 65)` or the difference of two such statistics, or a function
-        of `columns` that is averaged over the rows. `table(region, employed)` and `histogram(age)` return a
-        `TableAnswer` with an answer for each cell. A function takes arrays of synthetic values in the columns' own
-        units and returns an array, or with `row_by_row` takes the values of one row and returns a number. `slopes`
-        bounds its rate of change in each column, in the column's own units; alternatively `lipschitz` bounds it for
-        columns scaled to length 1, with respect to the largest of their differences. `bounds` are its smallest and
-        largest possible values. These claims are not checked.
+        of `columns` that is averaged over the rows. `table(region, employed)`, `histogram(age)` and
+        `mean(age) by region` return a `TableAnswer` with an answer for each cell or group. A list of texts returns the
+        list of their answers.
+
+        A function takes arrays of synthetic values in the columns' own units and returns an array, or with `row_by_row`
+        takes the values of one row and returns a number. `slopes` bounds its rate of change in each column, in the
+        column's own units; alternatively `lipschitz` bounds it for columns scaled to length 1, with respect to the
+        largest of their differences. `bounds` are its smallest and largest possible values. These claims are not
+        checked.
+
+        A query that cannot be answered raises an `InputError`. With `errors="return"`, an `Unanswered` with the reason
+        in `error` takes the place of its answer, and the others are answered; the `error` of an answer is empty.
 
         All answers hold simultaneously. With `alone`, the interval is narrower, but valid for this question only.
         """
+        if errors not in ("raise", "return"):
+            raise InputError('`errors` is "raise" or "return".')
         clean = dict(zip(self.schema.names, self.rows, strict=True))
         noisy = noisy_cells(self.schema.measured, self.record.certificate, self.measurements)
+        columns = column_names("columns", columns) if isinstance(columns, str) else columns
         basis = Basis.read(self.schema, self.table, clean, self.record, noisy=noisy)
-        if alone:
-            basis = self._basis_for_one_question(basis, query, columns)
-        if not callable(query):
-            return replace(answer(basis, query), alone=alone)
-        found = answer_function(
-            basis,
-            query,
-            columns=columns,
-            lipschitz=lipschitz,
-            slopes=slopes,
-            bounds=bounds,
-            row_by_row=row_by_row,
-        )
-        return replace(found, alone=alone)
+        if callable(query):
+            found = answer_function(
+                self._basis_for_one_question(basis, query, columns) if alone else basis,
+                query,
+                columns=columns,
+                lipschitz=lipschitz,
+                slopes=slopes,
+                bounds=bounds,
+                row_by_row=row_by_row,
+            )
+            return replace(found, alone=alone)
+        reply = answer if errors == "raise" else answer_or_reason
+
+        def one(text: str) -> Answer | TableAnswer | Unanswered:
+            found = reply(self._basis_for_one_question(basis, text, ()) if alone else basis, text)
+            return found if isinstance(found, Unanswered) else replace(found, alone=alone)
+
+        return [one(text) for text in query] if isinstance(query, (list, tuple)) else one(query)
 
     def _basis_for_one_question(self, basis: Basis, query: str | Callable[..., Any], columns: Sequence[str]) -> Basis:
         from certsynth.algorithm.recompute import certificate_for_one_question

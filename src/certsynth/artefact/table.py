@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import datetime
 import errno
 import re
 from collections.abc import Iterable, Mapping, Sequence
@@ -13,6 +12,7 @@ import duckdb
 import numpy as np
 
 from certsynth.algorithm.options import MAX_ROWS
+from certsynth.base.clock import CLOCKS
 from certsynth.base.paths import escape_glob
 from certsynth.domain import Category, Column, Ordered, Schema
 from certsynth.domain.cleaning import Raw
@@ -45,14 +45,16 @@ def cleaned_table(schema: Schema, table: Table) -> list[np.ndarray]:
 
 
 def as_table(schema: Schema, raw: Sequence[Raw]) -> Table:
-    """Convert columns of a Parquet file back to the table that `write_table` was given: dates are days again."""
-    columns = [x.astype("datetime64[D]") if x.dtype.kind == "M" else x for x in raw]
+    """Convert columns of a Parquet file back to the table that `write_table` was given: dates are days again, and times
+    seconds."""
+    clocks = [column.clock if isinstance(column, Ordered) else None for column in schema]
+    columns = [x if clock is None else x.astype(clock.dtype) for x, clock in zip(raw, clocks, strict=True)]
     masked = [np.ma.masked_array(x, mask=np.ma.getmaskarray(x)) for x in columns]
     return dict(zip(schema.names, masked, strict=True))
 
 
 def write_table(table: Table, *, parquet: Path, csv: Path, schema: Iterable[Column] = ()) -> None:
-    """Write the same rows to both files. Missing values are null, dates are dates.
+    """Write the same rows to both files. Missing values are null, dates are dates, and times timestamps.
 
     The CSV file is written so that the readings of the schema's columns read it back to the same values.
     """
@@ -61,10 +63,11 @@ def write_table(table: Table, *, parquet: Path, csv: Path, schema: Iterable[Colu
     typed, texts = [], []
     for i, (name, column) in enumerate(table.items()):
         values, kind, reading = column.data, "", readings.get(name, PLAIN)
-        if values.dtype.kind == "M":
+        clock = next((clock for clock in CLOCKS.values() if values.dtype == clock.dtype), None)
+        if clock is not None:
             if reading.format:
                 columns[f"t{i}"] = _formatted(values, reading.format)
-            values, kind = values.astype("datetime64[us]"), "::DATE"
+            values, kind = values.astype("datetime64[us]"), f"::{clock.sql_type}"
         columns[f"v{i}"], columns[f"m{i}"] = values, np.ma.getmaskarray(column)
         typed.append(f"CASE WHEN m{i} THEN NULL ELSE v{i}{kind} END AS {_quoted(name)}")
         text, absent = f"v{i}{kind}", "NULL"
@@ -143,10 +146,10 @@ def written_as(column: Column, texts: Raw, values: np.ma.MaskedArray[Any, Any]) 
     if isinstance(column, Category) and column.kind == "boolean":
         no, yes = reading.values or ("false", "true")
         meant = np.where(meant, yes, no)
-    elif isinstance(column, Ordered) and column.kind == "date" and reading.format:
+    elif isinstance(column, Ordered) and reading.format:
         meant = _formatted(meant, reading.format)
     elif isinstance(column, Ordered) and column.kind != "ordinal":
-        meant = meant.astype(str)
+        meant = np.char.replace(meant.astype(str), "T", " ")
     return bool((said.astype(object) == meant.astype(object)).all())
 
 
@@ -155,7 +158,9 @@ def _kind(column: Column) -> str:
     if isinstance(column, Category):
         return "BOOLEAN" if column.kind == "boolean" else "VARCHAR"
     assert isinstance(column, Ordered)
-    return {"integer": "BIGINT", "number": "DOUBLE", "date": "DATE", "ordinal": "VARCHAR"}[column.kind]
+    if column.clock is not None:
+        return column.clock.sql_type
+    return {"integer": "BIGINT", "number": "DOUBLE", "ordinal": "VARCHAR"}[column.kind]
 
 
 def _connection() -> duckdb.DuckDBPyConnection:
@@ -164,11 +169,10 @@ def _connection() -> duckdb.DuckDBPyConnection:
     return connection
 
 
-def _formatted(days: np.ndarray, format: str) -> np.ndarray:
-    """The texts of days in a date format."""
-    distinct, places = np.unique(days.astype("datetime64[D]"), return_inverse=True)
-    moments = [datetime.datetime.combine(day, datetime.time()) for day in distinct.tolist()]
-    return np.array([write_moment(moment, format) for moment in moments], dtype=object)[places]
+def _formatted(moments: np.ndarray, format: str) -> np.ndarray:
+    """The texts of dates or times in a date format."""
+    distinct, places = np.unique(moments.astype("datetime64[s]"), return_inverse=True)
+    return np.array([write_moment(moment, format) for moment in distinct.tolist()], dtype=object)[places]
 
 
 def _literal(text: str) -> str:

@@ -14,6 +14,22 @@ class Progress(Protocol):
     def __call__(self, phase: str, done: int, total: int | None) -> None: ...
 
 
+class Stage(str):
+    """The name of a stage of an operation, as in "4 of 6: fitting rows". Reporting it as a phase begins the stage;
+    phases that follow are parts of it."""
+
+    __slots__ = ()
+
+
+def number_stages(*names: str) -> tuple[Stage, ...]:
+    """The stages of an operation in order.
+
+    >>> number_stages("reading", "writing")
+    ('1 of 2: reading', '2 of 2: writing')
+    """
+    return tuple(Stage(f"{number} of {len(names)}: {name}") for number, name in enumerate(names, start=1))
+
+
 ROWS_REPORTED = 2**16
 """Rows from one report to the next."""
 

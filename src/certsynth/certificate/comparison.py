@@ -15,7 +15,7 @@ from certsynth.base.progress import Progress, silent
 from certsynth.domain import Cells
 from certsynth.queries.fine import MOVE_UNITS, LatticeCounts, LatticeQuery
 from certsynth.queries.net import Net
-from certsynth.transport import Network, cheapest_flow, complete_bounds, difference
+from certsynth.transport import cheapest_flow, complete_bounds, difference, shared_network
 
 COMPARING_PHASE = "comparing the tables"
 """Progress message while subsets are bounded or solved."""
@@ -104,7 +104,7 @@ def solve_flow(
     if isinstance(ground, Net):
         upper, lower, per = complete_bounds(ground.ruler, ground.nodes, ground.hub_distances(), first, second)
         return Fraction(upper, per), Fraction(lower, per), Fraction(1)
-    network = Network.of(ground)
+    network = shared_network(ground)
     measure = np.zeros(network.cells, dtype=np.int64)
     measure[first] = second
     per *= network.unit

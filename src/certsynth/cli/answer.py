@@ -8,63 +8,103 @@ from typing import TYPE_CHECKING
 
 import click
 
-from certsynth.cli import options, words
+from certsynth.cli import failure, options, words
+from certsynth.cli.progress import READING, bars
+from certsynth.errors import InputError
 
 if TYPE_CHECKING:
-    from certsynth.answers import Answer, TableAnswer
+    from certsynth.answers import Answer, TableAnswer, Unanswered
+
+MAX_SHOWN_CHARACTERS = 120
+"""Most characters of a query in a table of answers."""
 
 
 @click.command("answer", cls=options.GroupedCommand, short_help="Statistics with certified error bars.")
 @click.argument("folder", type=options.FILE, metavar="DIR")
 @click.argument("queries", nargs=-1, required=True, metavar="QUERY…")
 @options.of(options.AnswerOptions)
-def command(folder: Path, queries: tuple[str, ...], alone: bool, as_json: bool) -> None:
+def command(folder: Path, queries: tuple[str, ...], alone: bool, quiet: bool, as_json: bool) -> None:
     """Answer each QUERY from the release folder DIR: an estimate, and where the true value lies.
 
     Queries are texts in quotes: "mean(age)", "mean(income | age > 65)", "fraction(age > 65 and region = 'hills')",
     "cdf(age, 42)", "quantile(income, 0.9)", "median(age)", "variance(age)", "sd(age)", "covariance(age, income)",
     "correlation(age, income)", "count(age > 65)", "sum(income)"; the difference of two of these, such as
     "mean(income | sex = 'f') - mean(income | sex = 'm')"; and tables of shares: "table(region, employed)",
-    "histogram(age)", "histogram(age, 10)".
+    "histogram(age)", "histogram(age, 10)". "mean(income) by region, employed" answers a statistic for each group.
+
+    A query that cannot be answered has its error in place of the answer, and the others are answered. The exit code is
+    0 if all queries are answered, 1 if some are, and 2 if none is.
 
     No private row is needed. The contents of the folder are trusted; `certsynth verify` checks them.
     """
     from certsynth import Release
+    from certsynth.answers import Unanswered
 
-    made = Release.load(folder)
-    answers = [made.answer(query, alone=alone) for query in queries]
+    answers: list[Answer | TableAnswer | Unanswered] = []
+    with bars(quiet=quiet) as progress:
+        progress(READING, 0, None)
+        made = Release.load(folder)
+        for query in queries:
+            progress("answering", len(answers), len(queries))
+            answers.append(_in_flags(made.answer(query, alone=alone, errors="return")))
+    unanswered = [each for each in answers if isinstance(each, Unanswered)]
+    if len(answers) == len(unanswered) == 1:
+        raise InputError(str(unanswered[0]))
     if as_json:
         found = [each.to_json() for each in answers]
         words.print_json(found[0] if len(found) == 1 else {"answers": found})
     else:
         click.echo("\n".join(lines(answers)))
+    if unanswered:
+        failure.say(f"error: {len(unanswered):,} of {len(answers):,} queries cannot be answered.")
+        every = len(unanswered) == len(answers)
+        click.get_current_context().exit(failure.BAD_INPUT if every else failure.CHECK_FAILED)
 
 
-def lines(answers: Sequence[Answer | TableAnswer]) -> list[str]:
-    """Answers as text: a sentence for one statistic, a table for several; after these the tables of shares."""
-    from certsynth.answers import Answer, TableAnswer
+def _in_flags(found: Answer | TableAnswer | Unanswered) -> Answer | TableAnswer | Unanswered:
+    """The same answer; an error names command-line flags in place of Python arguments."""
+    from certsynth.answers import Unanswered
 
-    statistics = [each for each in answers if isinstance(each, Answer)]
+    return Unanswered(found.query, failure.in_flags(found.error)) if isinstance(found, Unanswered) else found
+
+
+def lines(answers: Sequence[Answer | TableAnswer | Unanswered]) -> list[str]:
+    """Answers as text: a sentence for one statistic, a table for several; after these the tables of shares and of
+    groups."""
+    from certsynth.answers import TableAnswer
+
+    statistics = [each for each in answers if not isinstance(each, TableAnswer)]
     blocks = [_statistic_lines(statistics)] if statistics else []
     blocks += [[str(each), f"How: {each.how}."] for each in answers if isinstance(each, TableAnswer)]
     return [line for i, block in enumerate(blocks) for line in ([""] * (i > 0) + block)]
 
 
-def _statistic_lines(answers: Sequence[Answer]) -> list[str]:
-    if len(answers) == 1:
+def _statistic_lines(statistics: Sequence[Answer | Unanswered]) -> list[str]:
+    from certsynth.answers import Answer
+
+    answers = [each for each in statistics if isinstance(each, Answer)]
+    if len(statistics) == len(answers) == 1:
         (only,) = answers
         return [f"{only}."] if only.says_nothing else [f"{only}.", f"How: {only.how}."]
-    rows = [("query", "estimate", "low", "high")]
-    for each in answers:
-        estimate, low, high = each.shown()
-        rows.append((each.query, estimate, *(("–", "–") if each.says_nothing else (low, high))))
+    queries = ["query", *(_on_one_line(each.query) for each in statistics)]
+    padded = [query.ljust(max(map(len, queries))) for query in queries]
+    rows = [(padded[0], "estimate", "low", "high")]
+    for query, each in zip(padded[1:], statistics, strict=True):
+        shown = each.shown() if isinstance(each, Answer) else ("–", "–", "–")
+        rows.append((query, shown[0], *(("–", "–") if each.says_nothing else shown[1:])))
+    table = words.table(rows, text=1)
+    for i, (query, each) in enumerate(zip(padded[1:], statistics, strict=True), start=1):
+        if each.error:
+            table[i] = f"  {query}  error: {each.error}"
+    if not answers:
+        return table[1:]
     silent = [
         f"The certificate says nothing about {each.query}: {each.says_nothing}."
         for each in answers
         if each.says_nothing
     ]
     return [
-        *words.table(rows, text=1),
+        *table,
         "",
         *silent,
         f"With confidence {words.percent(answers[0].confidence)}, "
@@ -74,3 +114,9 @@ def _statistic_lines(answers: Sequence[Answer]) -> list[str]:
             else "every true value lies between low and high, all at once."
         ),
     ]
+
+
+def _on_one_line(query: str) -> str:
+    """The text of a query, cut if it is long; control characters are replaced."""
+    plain = "".join(letter if letter.isprintable() else "?" for letter in query)
+    return plain if len(plain) <= MAX_SHOWN_CHARACTERS else f"{plain[: MAX_SHOWN_CHARACTERS - 1]}…"

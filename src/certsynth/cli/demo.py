@@ -204,7 +204,8 @@ class Journey:
 
     def verify(self) -> dict[str, Any]:
         self.guide.step("Anybody can check it", VERIFY, f"verify {self.folder}")
-        verified = verifying.result(self.folder)
+        with bars(quiet=self.quiet) as progress:
+            verified = verifying.result(self.folder, progress=progress)
         self.guide.show(verifying.lines(self.folder, verified))
         return verified
 

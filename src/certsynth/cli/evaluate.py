@@ -47,12 +47,16 @@ def lines(found: Evaluation, named: Named | None = None) -> list[str]:
     """An evaluation as text; `named` are the requested subsets, if not all."""
     answer = found.to_json()
     subsets = answer["subsets"]
+    solved = [subset for subset in subsets if subset["value"] is not None]
+    skipped = len(subsets) - len(solved)
     return [
         f"The largest error of a 1-Lipschitz statistic of {words.covered(subsets, named)} is between "
         f"{words.downward(answer['lower'])} and {words.upward(answer['upper'])} "
         f"({answer['value']:.4f} on the lattice).",
-        f"On average over the subsets of columns it is at most {words.upward(answer['mean_upper'])}.",
+        f"Skipped, since they cannot have the largest: {words.counted(skipped, 'subset')} of columns."
+        if skipped
+        else f"On average over the subsets of columns it is at most {words.upward(answer['mean_upper'])}.",
         "",
         f"The worst of {words.counted(len(subsets), 'subset')}:",
-        *words.worst(subsets, "upper", "lower"),
+        *words.worst(solved, "upper", "lower"),
     ]

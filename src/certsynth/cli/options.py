@@ -126,7 +126,13 @@ class JsonOptions(TypedDict, total=False):
     ]
 
 
-class AnswerOptions(JsonOptions, total=False):
+class TalkOptions(JsonOptions, total=False):
+    """Output options of commands that take time."""
+
+    quiet: Annotated[bool, Option("No progress on stderr.", OUTPUT, default=False, typed="flag")]
+
+
+class AnswerOptions(TalkOptions, total=False):
     """The options of `answer`."""
 
     alone: Annotated[
@@ -138,12 +144,6 @@ class AnswerOptions(JsonOptions, total=False):
             typed="flag",
         ),
     ]
-
-
-class TalkOptions(JsonOptions, total=False):
-    """Output options of commands that take time."""
-
-    quiet: Annotated[bool, Option("No progress bars.", OUTPUT, default=False, typed="flag")]
 
 
 class GroupedOption(click.Option):
@@ -260,22 +260,27 @@ def read_workload(choices: dict[str, Any]) -> list[list[str]] | None:
     return choices["subsets"]
 
 
-def warn_of_omitted_columns(schema: Schema, choices: Mapping[str, Any]) -> None:
-    """Warn, before anything is spent, that columns outside all subsets are not released. Bad arguments are refused
+def warn_of_omissions(schema: Schema, choices: Mapping[str, Any]) -> None:
+    """Say, before anything is spent, which columns and rules a restriction leaves out. Bad arguments are refused
     first."""
-    from certsynth.algorithm.request import checked_subsets, named_columns
+    from certsynth.algorithm.request import checked_subsets, named_columns, omitted_rules
+    from certsynth.report import words
 
-    if (subsets := choices["subsets"]) is None:
-        return
-    schema = schema.select(choices["columns"]) if choices["columns"] else schema
-    checked_subsets(schema, choices["sparsity"], subsets)
-    kept = set(named_columns(schema, subsets).names)
-    if absent := [name for name in schema.names if name not in kept]:
+    columns, subsets = choices["columns"], choices["subsets"]
+    if columns and not set(columns) <= set(schema.names):
+        return  # refused by the library
+    chosen = kept = schema.select(columns) if columns else schema
+    if subsets is not None:
+        checked_subsets(chosen, choices["sparsity"], subsets)
+        kept = named_columns(chosen, subsets)
+    if absent := [name for name in chosen.names if name not in kept.names]:
         first = json.dumps(absent[0], ensure_ascii=False)
         say(
             f"note: columns omitted since no subset of the workload names them: {', '.join(absent)}. Add [{first}] to "
             "the workload to keep it."
         )
+    if omitted := words.omitted_rules(omitted_rules(schema, kept)):
+        say(f"note: {omitted}.")
 
 
 def warn_of_missing_ledger(choices: Mapping[str, Any]) -> None:

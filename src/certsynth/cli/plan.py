@@ -60,7 +60,7 @@ def command(ctx: click.Context, schema_file: Path, quiet: bool, as_json: bool, *
 
     schema = Schema.load(schema_file)
     options.read_workload(choices)
-    options.warn_of_omitted_columns(schema, choices)
+    options.warn_of_omissions(schema, choices)
     with bars(quiet=quiet) as progress:
         found = plan(schema, progress=progress, **choices)
     if as_json:

@@ -30,16 +30,16 @@ CHECK_NOTE = (
 def command(data: str, schema_file: Path, out: Path, quiet: bool, as_json: bool, **choices: Any) -> None:
     """Write a synthetic table for DATA, and the certificate that comes with it.
 
-    DATA is a CSV or Parquet file; with --sql it is a query, and with --engine spark it may be the name of a table.
-    Columns that the schema does not name are ignored. The folder holds the rows (synthetic.csv, synthetic.parquet),
-    certificate.json, report.html and all that `certsynth verify` needs.
+    DATA is a file of CSV, JSON lines, Excel or Parquet; with --sql it is a query, and with --engine spark it may be the
+    name of a table. Columns that the schema does not name are ignored. The folder holds the rows (synthetic.csv,
+    synthetic.parquet), certificate.json, report.html and all that `certsynth verify` needs.
     """
     from certsynth import Schema, release
 
     table = options.table(data, choices)
     schema = Schema.load(schema_file)
     options.read_workload(choices)
-    options.warn_of_omitted_columns(schema, choices)
+    options.warn_of_omissions(schema, choices)
     note_target(out)
     with bars(quiet=quiet) as progress:
         made = release(table, schema, out=out, progress=progress, **choices)
@@ -98,14 +98,14 @@ def readings_line(table: TableRecord) -> list[str]:
     return [f"read by options of the schema: {', '.join(columns)}"] if columns else []
 
 
-def statistics_lines(certificate: CertificateRecord) -> list[str]:
+def statistics_lines(certificate: CertificateRecord, table: TableRecord) -> list[str]:
     """The certified errors of shares, group totals and moments; nothing if there are none."""
     from certsynth.report import statistics  # imports what --help does without
 
     found = certificate.statistics
     if found is None:
         return []
-    other = statistics.other_figures(found)
+    other = statistics.other_figures(found, table.by_ratios or ())
     return [statistics.promise(found, words.percent(certificate.confidence)), *([other] if other else [])]
 
 
@@ -131,7 +131,7 @@ def lines(made: Release, out: Path, ledger: Path | None = None) -> list[str]:
         *readings_line(made.record.table),
         *ledgers.ledger_lines(ledger),
         "",
-        *statistics_lines(certificate),
+        *statistics_lines(certificate, made.record.table),
         words.promise(
             certificate.bound,
             confidence=certificate.confidence,

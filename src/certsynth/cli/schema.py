@@ -13,6 +13,7 @@ import click
 from certsynth.algorithm.declaration import BASIC, OUTPUT, Option
 from certsynth.cli import options, words
 from certsynth.cli.failure import note_target, say
+from certsynth.cli.progress import bars
 from certsynth.cli.writing import write_once
 
 if TYPE_CHECKING:
@@ -31,7 +32,7 @@ WARNING = (
 )
 
 
-class DraftOptions(options.ReadingOptions, options.JsonOptions, total=False):
+class DraftOptions(options.ReadingOptions, options.TalkOptions, total=False):
     """Options of the schema command."""
 
     name: Annotated[str | None, Option("The name of the table (by default that of the file).", BASIC)]
@@ -60,14 +61,19 @@ class DraftOptions(options.ReadingOptions, options.JsonOptions, total=False):
 @click.command("schema", cls=options.GroupedCommand, short_help="Draft a schema for editing.")
 @click.argument("data", type=options.TABLE)
 @options.of(DraftOptions)
-def command(data: str, out: Path, name: str | None, trees: tuple[str, ...], as_json: bool, **engine: Any) -> None:
+def command(
+    data: str, out: Path, name: str | None, trees: tuple[str, ...], quiet: bool, as_json: bool, **engine: Any
+) -> None:
     """Draft a schema for DATA, which must be edited before use.
 
     A schema says what a row may hold, from public knowledge. The draft takes its bounds and labels from the rows
     themselves, so it is not private, and no release can be made with it until it is edited.
     """
     typed = options.retype(data, engine)
-    draft = write_draft(options.table(data, engine), out, name=name, trees=trees)
+    table = options.table(data, engine)
+    with bars(quiet=quiet) as progress:
+        progress("drafting a schema", 0, None)
+        draft = write_draft(table, out, name=name, trees=trees)
     say(WARNING)
     if as_json:
         words.print_json({"out": str(out), "columns": list(draft.names), "draft": True})

@@ -8,11 +8,13 @@ from typing import Annotated, Any
 import click
 
 from certsynth.algorithm.declaration import BASIC, Option
+from certsynth.base.progress import Progress, silent
 from certsynth.cli import options, words
 from certsynth.cli.failure import CHECK_FAILED, in_flags
+from certsynth.cli.progress import READING, bars
 
 
-class VerifyOptions(options.JsonOptions, total=False):
+class VerifyOptions(options.TalkOptions, total=False):
     """Options of the verify command."""
 
     key: Annotated[
@@ -25,12 +27,13 @@ class VerifyOptions(options.JsonOptions, total=False):
 @click.argument("folder", type=options.FILE, metavar="DIR")
 @options.of(VerifyOptions)
 @click.pass_context
-def command(ctx: click.Context, folder: Path, key: Path | None, as_json: bool) -> None:
+def command(ctx: click.Context, folder: Path, key: Path | None, quiet: bool, as_json: bool) -> None:
     """Check the release folder DIR without the private rows: every file, and everything that can be recomputed.
 
     It also lists what cannot be checked this way. The exit code is 1 if a check fails.
     """
-    found = result(folder, key)
+    with bars(quiet=quiet) as progress:
+        found = result(folder, key, progress=progress)
     if as_json:
         words.print_json(found)
     else:
@@ -39,7 +42,7 @@ def command(ctx: click.Context, folder: Path, key: Path | None, as_json: bool) -
         ctx.exit(CHECK_FAILED)
 
 
-def result(folder: Path, key: Path | None = None) -> dict[str, Any]:
+def result(folder: Path, key: Path | None = None, *, progress: Progress = silent) -> dict[str, Any]:
     """The checks and their results. A folder with checksums that is not a readable release fails."""
     from certsynth import Release
     from certsynth.algorithm.verify import cannot_verify
@@ -49,6 +52,7 @@ def result(folder: Path, key: Path | None = None) -> dict[str, Any]:
 
     if key is not None:
         PublicKey.load(key)  # report a bad key before looking at the release
+    progress(READING, 0, None)
     try:
         made = Release.load(folder)
     except InputError as error:
@@ -61,7 +65,7 @@ def result(folder: Path, key: Path | None = None) -> dict[str, Any]:
             {"name": "reading", "ok": False, "detail": in_flags(str(error))},
         ]
         return {"ok": False, "checks": checks, "cannot": cannot_verify(None)}
-    checks = made.verify(key=key)
+    checks = made.verify(key=key, progress=progress)
     cannot = [in_flags(text) for text in made.cannot_verify(key=key)]
     return {"ok": all(c["ok"] for c in checks), "checks": checks, "cannot": cannot}
 

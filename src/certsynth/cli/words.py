@@ -17,6 +17,7 @@ from certsynth.record.record import CertificateRecord, DirectRecord, ExceptionsR
 SHOWN = 5  # subsets listed; the JSON has all
 
 HELPS = "More rows, fewer columns, a lower sparsity, a workload or a larger epsilon help."
+PLAN_IS_FREE = "Every further run spends its budget again; `certsynth plan` tries settings without spending anything."
 
 _SHORT = Decimal("0.0001")
 
@@ -101,7 +102,7 @@ def covered(subsets: Sequence[Mapping[str, Any]], named: object) -> str:
 def promise(bound: float, *, confidence: float, columns: str, weighted: bool = False) -> str:
     """The certificate in a sentence, for statistics of these columns, which may be `weighted`."""
     if bound >= 1:
-        return f"The certificate is vacuous: the bound is 1, the largest possible distance. {HELPS}"
+        return f"The certificate is vacuous: the bound is 1, the largest possible distance. {HELPS} {PLAN_IS_FREE}"
     return (
         f"With confidence {percent(confidence)}, no statistic of {columns} that is "
         f"1-Lipschitz on columns scaled to {'their weights' if weighted else 'length 1'} is off by more than "
@@ -167,7 +168,10 @@ def diagnostic(certificate: CertificateRecord) -> str:
     far = f"The rows are {found.fit:.4f} away from the noisy counts they were fitted to."
     noise = f"Noise alone puts the real rows {found.noise_low:.4f} to {found.noise_high:.4f} away."
     if found.worth_optimising:
-        remedy = "A better fit may help: try another --projection, --public rows, or another --loss."
+        remedy = (
+            "A better fit may help: another --projection, --public rows, or another --loss. Every further release "
+            "spends its budget again."
+        )
     else:
         remedy = "A better fit would not bring them closer to the truth: what is left is noise."
     return f"{far} {noise} {remedy}"

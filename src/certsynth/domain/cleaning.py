@@ -1,4 +1,4 @@
-"""Cleaning: raw values to numbers, days and labels, by total functions that never raise.
+"""Cleaning: raw values to numbers, dates, times and labels, by total functions that never raise.
 
 Every engine that reads rows passes its columns to these functions, so that the rules are the same everywhere: a typed
 value reads as its text in a CSV file would. A value that does not fit the column is *absent* (`NaN`, `None`), as a
@@ -25,14 +25,15 @@ from numba import njit
 from numpy.typing import NDArray
 
 from certsynth.base.arrays import Floats
-from certsynth.base.days import to_days
+from certsynth.base.clock import CLOCKS, DAYS, Clock
 from certsynth.domain.date_format import read_moment
-from certsynth.domain.reading import PLAIN, Reading
+from certsynth.domain.reading import PLAIN, NumberText, Reading
 
 Raw = NDArray[Any]
 """One column of raw values: any dtype, masked or not."""
 
 _TRUTH = {"true": 1.0, "false": 0.0}
+_WHOLE_DAYS = ("Y", "M", "W", "D")
 
 
 def as_numbers(raw: Raw, reading: Reading = PLAIN) -> Floats:
@@ -61,7 +62,7 @@ def _numbers(raw: Raw, reading: Reading) -> Floats:
     values = _objects(raw)
     if reading.decimal != "." or reading.thousands or reading.symbol:
         known = {value: reading.plain_number(value) for value in set(filter(_is_text, values))}
-        values = [known[value] if isinstance(value, str) else value for value in values]
+        values = [known[value] if _is_text(value) else value for value in values]
     if set(map(type, values)) == {str}:
         with suppress(ValueError):  # all or none: one by one takes five times as long
             return np.fromiter((float(text or "nan") for text in values), float, len(raw))
@@ -74,23 +75,39 @@ def as_days(raw: Raw, reading: Reading = PLAIN) -> Floats:
     >>> as_days(np.array(["1970-01-02", "1970-01-03 10:00", 19700105, "soon", None], dtype=object)).tolist()
     [1.0, 2.0, 4.0, nan, nan]
     """
-    found = _days(raw, reading.format)
-    for code in figures_of_codes("date", reading):
-        # Some engines clamp days to the years that Python supports; those beyond must not be told apart from the ends.
-        found[np.clip(found, FIRST_DAY, LAST_DAY) == code] = np.nan
+    return as_moments(raw, DAYS, reading)
+
+
+def as_moments(raw: Raw, clock: Clock, reading: Reading = PLAIN) -> Floats:
+    """Each value as ticks of a clock since 1970-01-01; NaN if absent. The rest of a tick is dropped.
+
+    Time is wall-clock time: of a value with a time zone or an offset from UTC, that is the time it shows.
+
+    >>> from certsynth.base.clock import SECONDS
+    >>> written = ["1970-01-01T00:01:40.7Z", "1970-01-02", 19700102, "1970-01-02 soon", None]
+    >>> as_moments(np.array(written, dtype=object), SECONDS).tolist()
+    [100.0, 86400.0, 86400.0, nan, nan]
+    """
+    found = _moments(raw, clock, reading.format)
+    for code in figures_of_codes(clock.kind, reading):
+        # Some engines clamp to the years that Python supports; moments beyond must not be told apart from the ends.
+        found[np.clip(found, *clock.ends) == code] = np.nan
     return found
 
 
-def _days(raw: Raw, format: str) -> Floats:
+def _moments(raw: Raw, clock: Clock, format: str) -> Floats:
     if raw.dtype.kind == "M":
         plain = np.ma.filled(raw, np.datetime64("NaT"))
-        days = plain.astype("datetime64[D]").astype(float)
-        return np.where(np.isnat(plain), np.nan, days)
+        if np.datetime_data(plain.dtype)[0] in _WHOLE_DAYS:  # the seconds of distant days do not fit into an integer
+            ticks = plain.astype(DAYS.dtype).astype(float) * (DAYS.seconds // clock.seconds)
+        else:
+            ticks = plain.astype(clock.dtype).astype(float)
+        return np.where(np.isnat(plain), np.nan, ticks)
     values = _objects(raw)
     if not format:
-        return np.fromiter((_day(value) for value in values), float, len(raw))
-    known = {value: _day_of_text(value, format) for value in set(filter(_is_text, values))}
-    found = (known[value] if isinstance(value, str) else _day(value, format) for value in values)
+        return np.fromiter((_tick(value, clock) for value in values), float, len(raw))
+    known = {value: _tick_of_text(value, clock, format) for value in set(filter(_is_text, values))}
+    found = (known[value] if _is_text(value) else _tick(value, clock, format) for value in values)
     return np.fromiter(found, float, len(raw))
 
 
@@ -123,7 +140,7 @@ def as_truths(raw: Raw, reading: Reading = PLAIN) -> list[str | None]:
 
 @lru_cache(maxsize=256)
 def figures_of_codes(kind: str, reading: Reading) -> tuple[float, ...]:
-    """The numbers or days that codes of missing values state: any value that reads as one of these is absent.
+    """The numbers, days or seconds that codes of missing values state: any value that reads as one of these is absent.
 
     Values are compared after reading, so that a code means the same in every type: -9, -9.0 and "-9.0" are one number.
     """
@@ -132,12 +149,12 @@ def figures_of_codes(kind: str, reading: Reading) -> tuple[float, ...]:
 
 
 def figure_of_code(code: str, kind: str, reading: Reading) -> float:
-    """The number or day that a code states; NaN if it states none. A day may be written as a typed date reads."""
+    """The number, day or second that a code states; NaN if it states none. Dates may be written as typed ones read."""
     values = np.array([code], dtype=object)
-    if kind != "date":
+    if kind not in CLOCKS:
         return float(_numbers(values, reading)[0])
-    day = float(_days(values, reading.format)[0])
-    return float(_days(values, "")[0]) if math.isnan(day) else day
+    tick = float(_moments(values, CLOCKS[kind], reading.format)[0])
+    return float(_moments(values, CLOCKS[kind], "")[0]) if math.isnan(tick) else tick
 
 
 WINDOW = 2**16
@@ -188,7 +205,8 @@ def _objects(raw: Raw) -> list[Any]:
     """The values as Python objects; None if masked, not a time, or outside the years that Python supports."""
     if raw.dtype.kind == "M":
         days = as_days(raw)
-        known = (days >= FIRST_DAY) & (days <= LAST_DAY)
+        first, last = DAYS.ends
+        known = (days >= first) & (days <= last)
         raw = np.where(known, np.ma.getdata(raw), np.datetime64("NaT")).astype("datetime64[us]")
     return raw.tolist()
 
@@ -198,7 +216,6 @@ def _objects(raw: Raw) -> list[Any]:
 _WHOLE = (int, np.integer)
 _NUMBERS = (int, float, Decimal, np.integer, np.floating, numbers.Real)  # the abstract one last: it is slow
 _MIDNIGHT = datetime.time()
-FIRST_DAY, LAST_DAY = to_days(datetime.date.min), to_days(datetime.date.max)
 _MOST_DIGITS = 400  # more than the largest float has
 
 
@@ -214,24 +231,23 @@ def _number(value: Any) -> float:
 
 
 def _is_text(value: Any) -> bool:
-    return isinstance(value, str)
+    return isinstance(value, str) and not isinstance(value, NumberText)
 
 
-def _day_of_text(text: str, format: str) -> float:
+def _tick_of_text(text: str, clock: Clock, format: str) -> float:
     moment = read_moment(text, format)
-    return math.nan if moment is None else float(to_days(moment.date()))
+    return math.nan if moment is None else float(clock.number(moment))
 
 
-def _day(value: Any, format: str = "") -> float:
+def _tick(value: Any, clock: Clock, format: str = "") -> float:
     if isinstance(value, np.datetime64):
-        return float(as_days(np.array([value]))[0])
+        return float(_moments(np.array([value]), clock, "")[0])
     try:
-        if not isinstance(value, datetime.date):  # a datetime is a date, too
-            if format:
-                return _day_of_text(_label(value) or "", format)
-            value = datetime.date.fromisoformat((_label(value) or "").strip()[:10])
-        return float(to_days(value))
-    except Exception:  # not a date; or pandas' NaT, which is a datetime without a day
+        if isinstance(value, datetime.date):  # a datetime is a date, too
+            return float(clock.number(value))
+        text = _label(value) or ""
+        return _tick_of_text(text, clock, format) if format else float(clock.read_cell(text))
+    except Exception:  # neither a date nor a time; or pandas' NaT, which is a datetime without a day
         return math.nan
 
 

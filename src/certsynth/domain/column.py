@@ -1,4 +1,4 @@
-"""Columns as metric spaces: their values, distances, cells and lattices, and how values are cleaned and decoded.
+"""Columns as metric spaces, and those on a line: their values, distances, cells and lattices; cleaning and decoding.
 
 All of it is public knowledge from the schema; no bound, category or cell is ever taken from rows.
 """
@@ -14,17 +14,12 @@ from typing import Any, Literal, Self
 import numpy as np
 
 from certsynth.base.arrays import Floats, Ints
-from certsynth.domain import cleaning
+from certsynth.base.clock import CLOCKS, Clock
+from certsynth.domain import cleaning, ratios
 from certsynth.domain.cells import UNIT_WEIGHT, Cells, Groups
-from certsynth.domain.covering import cover
-from certsynth.domain.label_metric import LabelMetric, cached_matrix_metric, cached_tree_metric
 from certsynth.domain.reading import PLAIN, Reading
 
-OrderedKind = Literal["integer", "number", "date", "ordinal"]
-CategoryKind = Literal["category", "boolean", "tree", "metric"]
-
-PATH_SEPARATOR = "/"
-"""Separates the codes of a path in a tree."""
+OrderedKind = Literal["integer", "number", "date", "datetime", "ordinal"]
 
 MAX_NATIVE_STEPS = 1024
 DETAIL_STEPS = 256
@@ -163,13 +158,17 @@ class Column(ABC):
 
 @dataclass(frozen=True, slots=True)
 class Ordered(Column):
-    """A column on a line: integers, dates and ordinals by their offset from `low`, numbers by their place in [0, 1].
+    """A column on a line: integers, dates, datetimes and ordinals by their offset from `low` (in days, in seconds),
+    numbers by their place in [0, 1].
 
     A cleaned value is that offset as a float (exact: offsets stay below 2^53), or NaN if missing. The distance of two
     values is the difference of their offsets, divided by `reach` and multiplied by `weight`.
 
-    With a `step`, in integers and numbers, only low, low + step, … exist. Any other value is cleaned to the nearest of
-    these; offsets and distances are the same as without a step.
+    With a `step`, in integers, numbers and datetimes, only low, low + step, … exist. Any other value is cleaned to the
+    nearest of these; offsets and distances are the same as without a step.
+
+    A column that is compared by ratios has a `grid`: the values that exist, in increasing order. Any other value is
+    cleaned to the nearest of these by ratio, and the offset is its rank in the list; for numbers, its place in [0, 1].
 
     `special` values are measured and written by themselves, and groups of values do not extend across the first value
     of a band. Both are cleaned values in ascending order; they change no distance.
@@ -182,6 +181,7 @@ class Ordered(Column):
     step: Fraction | None = None
     special: tuple[float, ...] = ()
     bands: tuple[float, ...] = ()
+    grid: tuple[float, ...] = ()
 
     @property
     def whole(self) -> bool:
@@ -189,8 +189,20 @@ class Ordered(Column):
         return self.kind != "number"
 
     @property
+    def has_gaps(self) -> bool:
+        """Whether only some of the integers or numbers from low to high exist."""
+        return self.step is not None or bool(self.grid)
+
+    @property
+    def clock(self) -> Clock | None:
+        """What numbers the values of dates and datetimes; None for other kinds."""
+        return CLOCKS.get(self.kind)
+
+    @property
     def last_index(self) -> int | None:
         """The index of the largest value, where values can be numbered from 0; None for an interval of numbers."""
+        if self.grid:
+            return len(self.grid) - 1
         if self.step is None:
             return self.reach if self.whole else None
         return int((exact_decimal(self.high) - exact_decimal(self.low)) / self.step)
@@ -198,12 +210,32 @@ class Ordered(Column):
     @property
     def reach(self) -> int:
         """The largest offset."""
-        return int(self.high) - int(self.low) if self.whole else 1
+        if not self.whole:
+            return 1
+        return len(self.grid) - 1 if self.grid else int(self.high) - int(self.low)
 
     def clean(self, raw: cleaning.Raw) -> Floats:
-        if self.kind != "ordinal" and raw.dtype.kind in "biufM" and len(raw) >= MIN_COMPILED_ROWS:
-            return self._clean_many(raw)
-        offset = self._offset(raw)
+        if self.kind == "ordinal":
+            found = cleaning.each_once(raw, self._ranks)
+            return self.clean_figures(self._ranks(raw) if found is None else found)
+        figures = self.figures(raw)
+        if raw.dtype.kind in "biufM" and len(raw) >= MIN_COMPILED_ROWS and not self.grid:
+            return self._clean_many(figures)
+        return self.clean_figures(figures)
+
+    def figures(self, raw: cleaning.Raw) -> Floats:
+        """Raw values as numbers, days or seconds since 1970-01-01; NaN if absent. Not for ordinals."""
+        if self.clock is not None:
+            return cleaning.as_moments(raw, self.clock, self.reading)
+        with np.errstate(over="ignore"):
+            return cleaning.as_numbers(raw, self.reading)
+
+    def clean_figures(self, figures: Floats) -> Floats:
+        """The cleaned values of numbers, days, seconds or ranks; NaN is absent."""
+        if self.grid:
+            return self._clean_by_ratio(figures)
+        with np.errstate(over="ignore"):
+            offset = (figures - self.low) / self.unit
         absent = np.isnan(offset)
         last = self.last_index
         if last is not None:
@@ -214,16 +246,20 @@ class Ordered(Column):
         offset[absent] = np.nan if self.missing else 0.0
         return offset
 
-    def _clean_many(self, raw: cleaning.Raw) -> Floats:
-        """`clean` in one compiled pass: eight passes over the arrays would take longer than DuckDB's scan."""
-        read = cleaning.as_days if self.kind == "date" else cleaning.as_numbers
-        numbers = read(raw, self.reading)
+    def _clean_many(self, numbers: Floats) -> Floats:
+        """`clean_figures` in one compiled pass: eight passes over the arrays would take longer than DuckDB's scan."""
         absent = np.nan if self.missing else 0.0
         last = self.last_index
         end = 1.0 if last is None else float(last)
         times, per = self.index_scale
         cleaning.put_on_line(numbers, float(self.low), self.unit, last is not None, end, times, per, absent)
         return numbers
+
+    def _clean_by_ratio(self, numbers: Floats) -> Floats:
+        """Comparisons alone decide, so that every engine finds the same value."""
+        found = self.at_index(np.searchsorted(ratios.borders(self.grid), numbers, side="right"))
+        found[np.isnan(numbers)] = np.nan if self.missing else 0.0
+        return found
 
     @property
     def unit(self) -> float:
@@ -235,9 +271,11 @@ class Ordered(Column):
     @property
     def index_scale(self) -> tuple[float, float]:
         """Factor and divisor from indices to offsets: index × factor / divisor, which floats compute exactly alike."""
-        if self.step is None:
+        if not self.has_gaps:
             return 1.0, 1.0
-        return (float(self.step), 1.0) if self.whole else (1.0, float(self.last_index or 1))
+        if not self.whole:
+            return 1.0, float(self.last_index or 1)
+        return (1.0 if self.grid else float(self.step or 1)), 1.0
 
     def at_index(self, index: Ints) -> Floats:
         """The cleaned values with these indices."""
@@ -250,7 +288,9 @@ class Ordered(Column):
         return np.floor(clean * per / times + 0.5).astype(np.int64)
 
     def figures_at(self, index: Ints) -> Floats:
-        """The integers, numbers or days with these indices: the nearest float of each exact decimal."""
+        """The numbers, days or seconds with these indices: the nearest float of each exact decimal."""
+        if self.grid:
+            return np.asarray(ratios.figures(self.grid)[index])
         if self.step is None:
             return np.asarray(index + float(self.low))
         low = exact_decimal(self.low)
@@ -282,9 +322,9 @@ class Ordered(Column):
         return np.array(first, np.int64), np.array([*(index - 1 for index in first[1:]), last], np.int64)
 
     def nearest(self, figures: Floats) -> Floats:
-        """The value of the column nearest to each integer or number; NaN stays."""
+        """The value of the column nearest to each number, day or second; NaN stays."""
         absent = np.isnan(figures)
-        values = self.figures_at(self.index(np.nan_to_num(self.encode(np.where(absent, self.low, figures)))))
+        values = self.figures_at(self.index(np.nan_to_num(self.clean_figures(np.where(absent, self.low, figures)))))
         return np.where(absent, np.nan, values)
 
     @property
@@ -294,15 +334,6 @@ class Ordered(Column):
     @property
     def distinguished_texts(self) -> tuple[str, ...] | None:
         return self.values if self.kind == "ordinal" and self.reading.is_plain else None
-
-    def _offset(self, raw: cleaning.Raw) -> Floats:
-        if self.kind == "ordinal":
-            found = cleaning.each_once(raw, self._ranks)
-            return self._ranks(raw) if found is None else found
-        if self.kind == "date":
-            return cleaning.as_days(raw, self.reading) - self.low
-        with np.errstate(over="ignore"):
-            return (cleaning.as_numbers(raw, self.reading) - self.low) / self.unit
 
     def _ranks(self, raw: cleaning.Raw) -> Floats:
         key = self.reading.label_key
@@ -401,7 +432,7 @@ class Ordered(Column):
     def decode(self, clean: Floats) -> np.ma.MaskedArray[Any, Any]:
         absent = np.isnan(clean)
         offset = np.nan_to_num(clean)
-        if self.step is not None:
+        if self.has_gaps:
             values: np.ndarray = self.figures_at(self.index(offset))
             values = values.astype(np.int64) if self.whole else values
         elif self.kind == "number":
@@ -410,9 +441,7 @@ class Ordered(Column):
             values = np.array(self.values, dtype=object)[offset.astype(np.int64)]
         else:
             values = offset.astype(np.int64) + int(self.low)
-            if self.kind == "date":
-                values = values.astype("datetime64[D]")
-        return np.ma.masked_array(values, mask=absent)
+        return np.ma.masked_array(values if self.clock is None else values.astype(self.clock.dtype), mask=absent)
 
     def _numbers(self, offset: Floats, tolerance: float) -> Floats:
         """Numbers at these places, rounded to the largest power of ten that is at most `tolerance` times the length.
@@ -444,133 +473,6 @@ class Ordered(Column):
     def _codes(self, place: Ints, clean: Floats, cells: Cells) -> Ints:
         code = place if cells.span + 1 == len(cells.places) else np.searchsorted(cells.places, place)
         return np.where(np.isnan(clean), len(cells.places), code) if self.missing else np.asarray(code)
-
-
-@dataclass(frozen=True, slots=True)
-class Category(Column):
-    """Labels, each at distance `weight` from every other. A cleaned value is the index of its label.
-
-    After the listed labels come the indices of `other` and of missing, in that order, where they are declared. An
-    unlisted value becomes `other`, else missing, else the first label; an absent value becomes missing, else `other`,
-    else the first label.
-
-    In a tree, `paths` holds for each label its codes from the root, and distances are along the tree. In a column of
-    kind metric, `distances` holds them. In both, `other` and missing are at distance `weight` from all labels.
-    """
-
-    kind: CategoryKind = "category"
-    values: tuple[str, ...] = ()
-    other: bool = False
-    paths: tuple[tuple[str, ...], ...] = ()
-    distances: tuple[tuple[Fraction, ...], ...] = ()
-
-    OTHER_LABEL = "other"
-
-    @property
-    def labels(self) -> tuple[str, ...]:
-        return (*self.values, self.OTHER_LABEL) if self.other else self.values
-
-    @property
-    def label_metric(self) -> LabelMetric | None:
-        """Distances among the listed labels; None if all are equal."""
-        if self.kind == "tree":
-            return cached_tree_metric(self.paths)
-        return cached_matrix_metric(self.distances) if self.kind == "metric" else None
-
-    @property
-    def min_label_distance(self) -> Fraction:
-        """The smallest distance between two labels: indicators of labels are Lipschitz with one over it."""
-        if self.label_metric is None or self.label_metric.size < 2:
-            return self.weight
-        distances = self.label_metric.distances[: self.label_metric.size, : self.label_metric.size]
-        return self.weight * Fraction(int(distances[distances > 0].min()), self.label_metric.unit)
-
-    def clean(self, raw: cleaning.Raw) -> Ints:
-        found = cleaning.each_once(raw, self._indices)
-        return self._indices(raw) if found is None else found
-
-    @property
-    def distinguished_texts(self) -> tuple[str, ...] | None:
-        if self.kind == "boolean" or not self.reading.is_plain:  # texts may have surrounding blanks and capitals
-            return None
-        return tuple(dict.fromkeys([*self.listed_texts, ""]))
-
-    @property
-    def listed_texts(self) -> tuple[str, ...]:
-        labels = self.reading.truths if self.kind == "boolean" else self.labels
-        texts = [*map(PATH_SEPARATOR.join, self.paths), *labels, *self.reading.missing_codes]
-        return tuple(dict.fromkeys(map(self.reading.label_key, texts)))
-
-    def _indices(self, raw: cleaning.Raw) -> Ints:
-        read = cleaning.as_truths if self.kind == "boolean" else cleaning.as_labels
-        key = self.reading.label_key
-        other, missing = len(self.values), len(self.labels)
-        unlisted = other if self.other else missing if self.missing else 0
-        absent = missing if self.missing else other if self.other else 0
-        index: dict[str | None, int] = {key(PATH_SEPARATOR.join(path)): i for i, path in enumerate(self.paths)}
-        index |= {key(label): i for i, label in enumerate(self.labels)}
-        index.setdefault("", absent)  # an empty field of a text file is absent, unless "" is a label
-        index[None] = absent
-        return np.fromiter((index.get(x, unlisted) for x in read(raw, self.reading)), np.int64, len(raw))
-
-    def cells(self, resolution: int) -> Cells:
-        labels = self._points(resolution)
-        if (metric := labels.label_metric) is None:
-            return labels
-        centres, nearest = cover(metric, float(1 / (2 * resolution * self.weight)))
-        if len(centres) == metric.size:
-            return labels
-        isolated = np.arange(labels.isolated)
-        return Groups.of(
-            self._points(1),
-            np.empty(0, np.int64),
-            np.concatenate([nearest, len(centres) + isolated]),
-            np.concatenate([centres, metric.size + isolated]),
-        )
-
-    def lattice(self, steps: int, *, native: bool = True) -> Cells:
-        return self._points(1 if native else steps)
-
-    def _points(self, steps: int) -> Cells:
-        return Cells(
-            places=np.empty(0, np.int64),
-            steps=steps,
-            off_line=len(self.labels) + self.missing,
-            weight=self.weight,
-            label_metric=self.label_metric,
-        )
-
-    def _to_cells(self, clean: Ints, cells: Cells) -> Ints:
-        return clean
-
-    def to_lattice(self, clean: Ints, lattice: Cells) -> tuple[Ints, Floats]:
-        return clean, np.zeros(len(clean))
-
-    def to_units(self, clean: Ints, per: int) -> tuple[Ints, np.ndarray]:
-        return clean, np.zeros(len(clean), dtype=bool)
-
-    def on_lattice(self, lattice: Cells) -> Ints:
-        return np.arange(lattice.size)
-
-    def covering_radius(self, lattice: Cells) -> Fraction:
-        return Fraction(0)
-
-    def _distance_to_centre(self, clean: Ints, cells: Cells) -> Floats:
-        return np.zeros(len(clean))
-
-    def _distance_to_middle(self, clean: Ints, groups: Groups) -> Floats:
-        return np.asarray(
-            groups.lattice.distance(clean, groups.representatives[groups.group_of_label[clean]]), dtype=float
-        )
-
-    def _centres(self, cells: Cells) -> Ints:
-        return np.arange(cells.size)
-
-    def decode(self, clean: Ints) -> np.ma.MaskedArray[Any, Any]:
-        absent = clean == len(self.labels)
-        shown = np.where(absent, 0, clean)
-        values = shown == 1 if self.kind == "boolean" else np.array(self.labels, dtype=object)[shown]
-        return np.ma.masked_array(values, mask=absent)
 
 
 def exact_decimal(value: int | float) -> Fraction:

@@ -1,8 +1,8 @@
 """Conditions on rows: each is true, false or unknown for a row, and is evaluated on whole columns.
 
-Rows are columns of *figures*, the floats by which values are compared: a number itself, the days of a date since
-1970-01-01, the rank of an ordinal, the index of any other label; NaN is missing. Figures come from values as they are
-written, so that conditions are checked on what a reader sees.
+Rows are columns of *figures*, the floats by which values are compared: a number itself, the days of a date or the
+seconds of a datetime since 1970-01-01, the rank of an ordinal, the index of any other label; NaN is missing. Figures
+come from values as they are written, so that conditions are checked on what a reader sees.
 """
 
 from __future__ import annotations
@@ -19,7 +19,8 @@ from numpy.typing import NDArray
 
 from certsynth.base.arrays import Floats
 from certsynth.domain import cleaning
-from certsynth.domain.column import Category, Column, Ordered
+from certsynth.domain.category import Category
+from certsynth.domain.column import Column, Ordered
 
 Rows = Mapping[str, Floats]
 """Columns of figures by name. Conditions on a column that is absent are unknown."""
@@ -44,9 +45,7 @@ def figures(column: Column, written: cleaning.Raw) -> Floats:
         clean = column.encode(written)
         return np.where(clean == len(column.labels), np.nan, clean)
     assert isinstance(column, Ordered)
-    if column.kind == "ordinal":
-        return column.encode(written)
-    return cleaning.as_days(written) if column.kind == "date" else cleaning.as_numbers(written)
+    return column.encode(written) if column.kind == "ordinal" else column.plain.figures(written)
 
 
 def written(column: Column, figures: Floats) -> np.ma.MaskedArray[Any, Any]:
@@ -56,7 +55,7 @@ def written(column: Column, figures: Floats) -> np.ma.MaskedArray[Any, Any]:
         return column.decode(np.where(absent, len(column.labels), figures).astype(np.int64))
     assert isinstance(column, Ordered)
     if column.whole:
-        return column.decode(figures - column.low)
+        return column.decode(column.clean_figures(figures) if column.grid else figures - column.low)
     return np.ma.masked_array(np.where(absent, column.low, figures), mask=absent)
 
 

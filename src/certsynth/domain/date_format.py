@@ -63,6 +63,18 @@ def has_month_name(format: str) -> bool:
     return any(letter in ("b", "B") for letter, _ in _parts(format))
 
 
+def first_unstated(format: str) -> tuple[str, int]:
+    """The largest part of the time of day that a format does not state, and the seconds between times that need no
+    such part; 1 if it states all.
+
+    >>> first_unstated("%d.%m.%Y %H:%M")
+    ('second', 60)
+    """
+    stated = {_FIELDS[letter] for letter, _ in _parts(format) if letter is not None}
+    steps = {"hour": 86_400, "minute": 3_600, "second": 60}
+    return next(((field, seconds) for field, seconds in steps.items() if field not in stated), ("", 1))
+
+
 def read_moment(text: str, format: str) -> datetime.datetime | None:
     """The moment that a text states; None if it is written in another way. Blanks around it are ignored.
 

@@ -12,9 +12,9 @@ from typing import Any
 import numpy as np
 
 from certsynth.base.arrays import Floats
-from certsynth.base.days import from_days, to_days
 from certsynth.domain import cleaning
-from certsynth.domain.column import PATH_SEPARATOR, Category, Column, Ordered
+from certsynth.domain.category import PATH_SEPARATOR, Category
+from certsynth.domain.column import Column, Ordered
 from certsynth.domain.condition import Condition, Linear, Rows, figures, written
 from certsynth.domain.expression import BadExpression, list_names
 from certsynth.domain.labels import check_text, file_next_to_schema, read_code_file
@@ -23,7 +23,7 @@ from certsynth.domain.reading import PLAIN
 from certsynth.errors import SchemaError, did_you_mean
 
 MAX_MAPPED_VALUES = 100_000
-"""Most values of an integer or date column that a map can list."""
+"""Most values of a column of integers, dates or times that a map can list."""
 
 MAX_FIGURE = 1e300
 """Largest absolute value that an expression may reach: sums of larger ones overflow."""
@@ -78,7 +78,7 @@ class Formula:
         if isinstance(self.function, Lookup):
             return found
         assert isinstance(self.column, Ordered)
-        if self.column.step is not None:
+        if self.column.has_gaps:
             return self.column.nearest(found)
         return np.clip(np.floor(found + 0.5) if self.column.whole else found, self.column.low, self.column.high)
 
@@ -147,9 +147,9 @@ def _as_text(value: Any, where: str) -> str:
         return value
     if isinstance(value, (int, float)) and abs(value) <= MAX_FIGURE:
         return repr(value)
-    if isinstance(value, datetime.date) and not isinstance(value, datetime.datetime):
-        return value.isoformat()
-    raise SchemaError(f"{where}: the values of a map are texts, numbers, dates, true or false.")
+    if isinstance(value, datetime.date):
+        return str(value)
+    raise SchemaError(f"{where}: the values of a map are texts, numbers, dates, times, true or false.")
 
 
 # ------------------------------------------------------------ compiling
@@ -193,12 +193,11 @@ def _read_expression(each: Derivation, column: Column, reader: Reader, where: st
         if isinstance(column, Category) and column.kind == "boolean":
             condition = reader.read(each.expression)
             return Formula(column, condition.columns, condition)
-        total, is_date = reader.read_sum(each.expression)
+        total, clock = reader.read_sum(each.expression, column.clock if isinstance(column, Ordered) else None)
     except BadExpression as error:
         raise SchemaError(f"{where}, derived, expression, {error}") from None
-    if not isinstance(column, Ordered) or column.kind == "ordinal" or is_date != (column.kind == "date"):
-        result = "a date" if is_date else "a number"
-        kinds = "date" if is_date else "integer or number"
+    if not isinstance(column, Ordered) or column.kind == "ordinal" or clock is not column.clock:
+        result, kinds = ("a number", "integer or number") if clock is None else (f"a {clock.word}", clock.kind)
         raise SchemaError(
             f"{where}: its expression gives {result}, for a column of kind {kinds}: change its kind, or write a map."
         )
@@ -267,11 +266,11 @@ def _read_truth(column: Category, text: str) -> float | None:
 
 def _read_figure(column: Ordered, text: str) -> float | None:
     try:
-        figure = float(to_days(datetime.date.fromisoformat(text))) if column.kind == "date" else float(text)
+        figure = float(text if column.clock is None else column.clock.read(text))
     except ValueError:
         return None
     fits = column.low <= figure <= column.high and (figure.is_integer() or not column.whole)
-    if fits and column.step is not None:
+    if fits and column.has_gaps:
         fits = column.nearest(np.array([figure]))[0] == figure
     return figure if fits else None
 
@@ -284,8 +283,8 @@ def _values(column: Column, where: str) -> Iterator[tuple[float, str]]:
                 f"{where} is derived by a map from {column.name!r}, which has too many values to list: write an "
                 "expression."
             )
-        for figure in range(int(column.low), int(column.high) + 1, int(column.step or 1)):
-            yield float(figure), from_days(figure).isoformat() if column.kind == "date" else str(figure)
+        for figure in column.figures_at(np.arange((column.last_index or 0) + 1)).astype(np.int64).tolist():
+            yield float(figure), str(figure) if column.clock is None else column.clock.text(figure)
     else:
         yield from ((float(i), label) for i, label in enumerate(_labels(column)))
 

@@ -19,7 +19,7 @@ import numpy as np
 
 from certsynth.base.arrays import Ints
 from certsynth.base.files import FileTooLarge, read_small_file
-from certsynth.domain.column import PATH_SEPARATOR, Category
+from certsynth.domain.category import PATH_SEPARATOR, Category
 from certsynth.errors import SchemaError
 
 MAX_VALUES = 100_000

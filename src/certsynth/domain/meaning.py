@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-import datetime
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import reduce
 
 import numpy as np
 
-from certsynth.base.days import to_days
+from certsynth.base.clock import DAYS, SECONDS, Clock
 from certsynth.domain import expression
-from certsynth.domain.column import Category, Column, Ordered
+from certsynth.domain.category import Category
+from certsynth.domain.column import Column, Ordered
 from certsynth.domain.condition import Among, And, Comparison, Condition, Linear, Missing, Not, Or, SameLabel
 from certsynth.domain.expression import BadExpression, Node, list_names
 from certsynth.errors import did_you_mean
@@ -19,12 +19,13 @@ from certsynth.errors import did_you_mean
 
 @dataclass(frozen=True, slots=True)
 class _Value:
-    """A typed term: a literal, a column of labels, or a sum. `dates` counts the dates added minus those subtracted: a
-    sum with 0 is a number, and with 1 a date."""
+    """A typed term: a literal, a column of labels, or a sum. `dates` counts the dates added minus those subtracted, by
+    their `clock`: a sum with 0 is a number, and with 1 a date, or a time."""
 
     at: int
     sum: Linear
     dates: int = 0
+    clock: Clock = DAYS
     labels: Column | None = None
     literal: str | bool | None = None
 
@@ -50,14 +51,18 @@ class Reader:
         """The condition that a text expresses; raises `BadExpression` if it is invalid."""
         return self.condition(expression.parse(text))
 
-    def read_sum(self, text: str) -> tuple[Linear, bool]:
-        """The number or date that a text expresses, as a sum of columns, and whether it is a date."""
-        value = self.summand(expression.parse(text))
+    def read_sum(self, text: str, clock: Clock | None = None) -> tuple[Linear, Clock | None]:
+        """The number, date or time that a text expresses, as a sum of columns, and the clock of a date or time.
+
+        `clock` reads dates and times in quotes where no column among them does.
+        """
+        node = expression.parse(text)
+        value = self.summand(node, self.clock_of(node, otherwise=clock or DAYS))
         if value.is_constant:
             raise BadExpression(value.at, "this is a constant; name a column.")
         if value.dates < 0:
-            raise BadExpression(value.at, "a date cannot be negative; date - date is a number of days.")
-        return value.sum, value.dates == 1
+            raise BadExpression(value.at, f"a {value.clock.word} cannot be negative; {_difference(value.clock)}.")
+        return value.sum, value.clock if value.dates else None
 
     def condition(self, node: Node) -> Condition:
         match node:
@@ -68,7 +73,8 @@ class Reader:
             case expression.Or(parts=parts):
                 return Or(tuple(map(self.condition, parts)))
             case expression.Chain(terms=terms, signs=signs):
-                values = list(map(self.value, terms))
+                clock = self.clock_of(*terms)
+                values = [self.value(term, clock) for term in terms]
                 pairs = zip(values, signs, values[1:], strict=False)
                 compared = tuple(self.comparison(*pair) for pair in pairs)
                 return compared[0] if len(compared) == 1 else And(compared)
@@ -82,32 +88,49 @@ class Reader:
                 return Comparison(Linear({column.name: 1.0}), "=", Linear({}, 1.0))
         raise BadExpression(node.at, "this is a value, not a condition; compare it with something, like x >= 0.")
 
-    def value(self, node: Node) -> _Value:
+    def value(self, node: Node, clock: Clock = DAYS) -> _Value:
+        """A term; `clock` reads dates and times in quotes, in sums without a column that has a clock."""
         match node:
             case expression.Name(at=at):
                 column = self.column(node)
                 itself = Linear({column.name: 1.0})
                 if isinstance(column, Ordered) and column.kind != "ordinal":
-                    return _Value(at, itself, dates=int(column.kind == "date"))
+                    return _Value(at, itself, int(column.clock is not None), column.clock or DAYS)
                 return _Value(at, itself, labels=column)
             case expression.Constant(at=at, value=float(number)):
                 return _Value(at, Linear({}, number))
             case expression.Constant(at=at, value=bool(literal) | str(literal)):
                 return _Value(at, Linear({}), literal=literal)
             case expression.Sum(at=at, terms=terms):
-                parts = [self.summand(term) for term in terms]
+                clock = self.clock_of(node, otherwise=clock)
+                parts = [self.summand(term, clock) for term in terms]
                 total = reduce(Linear.plus, (part.sum for part in parts))
-                return self.check(_Value(at, total, dates=sum(part.dates for part in parts)))
+                clocks = {part.clock for part in parts if part.dates}
+                if len(clocks) > 1:
+                    raise BadExpression(at, "a sum holds dates or times, not both; make the columns of one kind.")
+                return self.check(_Value(at, total, sum(part.dates for part in parts), next(iter(clocks), DAYS)))
             case expression.Product(at=at, factors=factors):
-                return self.product(at, [self.summand(factor) for factor in factors])
+                return self.product(at, [self.summand(factor, clock) for factor in factors])
         raise BadExpression(node.at, "expected a value, found a condition; join conditions with 'and' or 'or'.")
 
-    def summand(self, node: Node) -> _Value:
-        """A term of a sum, in which a text is a date."""
-        value = self.value(node)
+    def summand(self, node: Node, clock: Clock) -> _Value:
+        """A term of a sum, in which a text is a date or time."""
+        value = self.value(node, clock)
         if value.labels is not None:
             raise BadExpression(value.at, f"{value.labels.name!r:.60} has labels; only numbers and dates can be added.")
-        return value if value.literal is None else self.date(value, "a sum holds numbers and dates")
+        return value if value.literal is None else self.date(value, clock, f"a sum holds numbers and {clock.word}s")
+
+    def clock_of(self, *nodes: Node, otherwise: Clock = DAYS) -> Clock:
+        """The clock of the columns in these terms: seconds, if any column of times is among them."""
+        found = set()
+        waiting = list(nodes)
+        while waiting:
+            match waiting.pop():
+                case expression.Sum(terms=parts) | expression.Product(factors=parts):
+                    waiting.extend(parts)
+                case expression.Name(name=name) if isinstance(column := self.columns.get(name), Ordered):
+                    found.add(column.clock)
+        return SECONDS if SECONDS in found else DAYS if DAYS in found else otherwise
 
     def product(self, at: int, factors: Sequence[_Value]) -> _Value:
         times, (*rest,) = 1.0, [factor for factor in factors if not factor.is_constant or factor.dates]
@@ -118,26 +141,27 @@ class Reader:
             raise BadExpression(at, "columns cannot be multiplied with each other; sums and multiples are allowed.")
         if not rest:
             return self.check(_Value(at, Linear({}, times)))
+        clock = rest[0].clock
         if rest[0].dates and abs(times) != 1:
-            raise BadExpression(at, "a date cannot be multiplied; the difference of two dates can.")
-        return self.check(_Value(at, Linear({}).plus(rest[0].sum, times), dates=int(times) * rest[0].dates))
+            raise BadExpression(at, f"a {clock.word} cannot be multiplied; the difference of two {clock.word}s can.")
+        return self.check(_Value(at, Linear({}).plus(rest[0].sum, times), int(times) * rest[0].dates, clock))
 
     def check(self, value: _Value) -> _Value:
         if not np.isfinite([value.sum.constant, *value.sum.weights.values()]).all():
             raise BadExpression(value.at, "this number is too large.")
         if value.dates not in (-1, 0, 1):
-            raise BadExpression(value.at, "dates cannot be added; date - date is a number of days.")
+            raise BadExpression(value.at, f"{value.clock.word}s cannot be added; {_difference(value.clock)}.")
         return value
 
-    def date(self, value: _Value, otherwise: str) -> _Value:
-        """A text literal as a date; `otherwise` begins the message if it is none."""
+    def date(self, value: _Value, clock: Clock, otherwise: str) -> _Value:
+        """A text literal as a date or time; `otherwise` begins the message if it is none."""
         try:
             if not isinstance(value.literal, str):
                 raise ValueError
-            day = datetime.date.fromisoformat(value.literal)
+            tick = clock.read(value.literal)
         except ValueError:
-            raise BadExpression(value.at, f"{otherwise}; write a date as a text, like '2024-12-31'.") from None
-        return _Value(value.at, Linear({}, float(to_days(day))), dates=1)
+            raise BadExpression(value.at, f"{otherwise}; {_as_text(clock)}.") from None
+        return _Value(value.at, Linear({}, float(tick)), dates=1, clock=clock)
 
     def comparison(self, left: _Value, sign: str, right: _Value) -> Condition:
         if left.is_constant and right.is_constant:
@@ -153,11 +177,8 @@ class Reader:
             return Comparison(self.rank(column, left), sign, self.rank(column, right))
         left, right = self.as_type_of(left, right), self.as_type_of(right, left)
         if left.dates != right.dates:
-            number = right if left.dates else left
-            raise BadExpression(
-                number.at, "a number is compared with a date; write a date as a text, like '2024-12-31'."
-            )
-        return Comparison(left.sum, sign, right.sum)
+            raise _number_with_date(*((right, left) if left.dates else (left, right)))
+        return Comparison(_in_ticks_of(right, left), sign, _in_ticks_of(left, right))
 
     def same_label(self, left: _Value, sign: str, right: _Value) -> Condition:
         """Compare two columns of labels."""
@@ -188,9 +209,7 @@ class Reader:
                 continue
             constant = self.as_type_of(value, term)
             if constant.dates != term.dates:
-                raise BadExpression(
-                    value.at, "a number is compared with a date; write a date as a text, like '2024-12-31'."
-                )
+                raise _number_with_date(constant, term)
             constants.append(constant.sum.constant)
         return Among(term.sum, tuple(constants))
 
@@ -199,7 +218,7 @@ class Reader:
         if value.literal is None:
             return value
         if other.dates:
-            return self.date(value, "a date is compared with something else")
+            return self.date(value, other.clock, f"a {other.clock.word} is compared with something else")
         if isinstance(value.literal, bool):
             raise BadExpression(
                 value.at, "true or false is compared with a number; compare those with boolean columns."
@@ -220,7 +239,9 @@ class Reader:
         ranks = self.ranks(column)
         if literal not in ranks:
             raise BadExpression(
-                value.at, f"{literal!r:.60} is not a label of {column.name!r:.60}, which has {list_names(ranks)}."
+                value.at,
+                f"{literal!r:.60} is not a label of {column.name!r:.60}, which has {list_names(ranks)}."
+                f"{did_you_mean(literal, ranks)}",
             )
         return Linear({}, float(ranks[literal]))
 
@@ -239,3 +260,22 @@ class Reader:
                 f"{did_you_mean(node.name, self.columns)}",
             )
         return self.columns[node.name]
+
+
+def _difference(clock: Clock) -> str:
+    return f"{clock.word} - {clock.word} is a number of {clock.unit}"
+
+
+def _as_text(clock: Clock) -> str:
+    return f"write a {clock.word} as a text, like '{clock.example}'"
+
+
+def _number_with_date(number: _Value, date: _Value) -> BadExpression:
+    return BadExpression(number.at, f"a number is compared with a {date.clock.word}; {_as_text(date.clock)}.")
+
+
+def _in_ticks_of(other: _Value, value: _Value) -> Linear:
+    """A date that is compared with a time is its midnight; every other value stays the same."""
+    if not value.dates or value.clock.seconds <= other.clock.seconds:
+        return value.sum
+    return Linear({}).plus(value.sum, value.clock.seconds / other.clock.seconds)

@@ -8,9 +8,10 @@ from typing import Any
 
 import numpy as np
 
-from certsynth.base.days import from_days
+from certsynth.base.clock import SECONDS
 from certsynth.domain import cleaning, date_format
-from certsynth.domain.column import PATH_SEPARATOR, Category, Column, Ordered
+from certsynth.domain.category import PATH_SEPARATOR, Category
+from certsynth.domain.column import Column, Ordered
 from certsynth.domain.labels import MAX_TEXT_CHARACTERS, check_flag, check_text, is_printable
 from certsynth.domain.reading import FALSE_WORDS, PLAIN, SEPARATORS, TRUE_WORDS
 from certsynth.errors import SchemaError
@@ -23,6 +24,7 @@ READING_ENTRIES: Mapping[str, frozenset[str]] = {
     "integer": frozenset(_MISSING | _NUMBERS),
     "number": frozenset(_MISSING | _NUMBERS),
     "date": frozenset(_MISSING | {"format"}),
+    "datetime": frozenset(_MISSING | {"format"}),
     "ordinal": frozenset(_MISSING | _LABELS),
     "category": frozenset(_MISSING | _LABELS),
     "boolean": frozenset(_MISSING | {"values"}),
@@ -110,24 +112,30 @@ def _check_truths(column: Category, where: str) -> None:
 
 def _check_line(column: Ordered, where: str) -> None:
     reading = column.reading
-    if column.kind == "date" and date_format.has_short_year(reading.format):
-        first, last = (from_days(int(end)).year for end in (column.low, column.high))
+    if column.clock is not None and date_format.has_short_year(reading.format):
+        first, last = (column.clock.moment(int(end)).year for end in (column.low, column.high))
         if first < date_format.FIRST_SHORT_YEAR or last > date_format.LAST_SHORT_YEAR:
             raise SchemaError(
                 f"{where}: %y in format can state the years {date_format.FIRST_SHORT_YEAR} to "
                 f"{date_format.LAST_SHORT_YEAR} only; use %Y, or narrower bounds."
             )
+    if column.clock is SECONDS and reading.format:
+        field, seconds = date_format.first_unstated(reading.format)
+        if int(column.low) % seconds or int(column.step or 1) % seconds:
+            raise SchemaError(
+                f"{where}: format does not state the {field}; add it, or choose low and step such that all values are "
+                f"multiples of {seconds:,} seconds."
+            )
     _refuse_codes(column, lambda code: _has_value(column, cleaning.figure_of_code(code, column.kind, reading)), where)
 
 
 def _has_value(column: Ordered, figure: float) -> bool:
-    """Whether a number or day is a value of the column."""
+    """Whether a number, day or second is a value of the column."""
     if not column.low <= figure <= column.high:
         return False
     if column.last_index is None:
         return True
-    index = np.floor((np.array([figure]) - float(column.low)) / column.unit + 0.5).astype(np.int64)
-    return bool(column.figures_at(index)[0] == figure)
+    return bool(column.nearest(np.array([float(figure)]))[0] == figure)
 
 
 def _refuse_codes(column: Column, is_value: Callable[[str], bool], where: str) -> None:

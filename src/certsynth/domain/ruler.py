@@ -12,7 +12,8 @@ import numpy as np
 from numba import njit
 
 from certsynth.base.arrays import Ints, read_only
-from certsynth.domain.column import Category, Column
+from certsynth.domain.category import Category
+from certsynth.domain.column import Column
 
 UNITS_PER_LENGTH = 2**20
 """Units of a ruler per unit length. A power of two, so that multiples of it are exact floats."""

@@ -15,9 +15,10 @@ from typing import Any
 
 import numpy as np
 
-from certsynth.base.days import from_days, to_days
+from certsynth.base.clock import CLOCKS, SECONDS, Clock
 from certsynth.base.files import FileTooLarge, read_small_file
-from certsynth.domain.column import PATH_SEPARATOR, Category, Column, Ordered, exact_decimal
+from certsynth.domain.category import PATH_SEPARATOR, Category
+from certsynth.domain.column import Column, Ordered, exact_decimal
 from certsynth.domain.derivation import Derivation, Formula, read_derivation, read_formulas
 from certsynth.domain.expression import list_names
 from certsynth.domain.labels import (
@@ -29,16 +30,18 @@ from certsynth.domain.labels import (
     labelled_column,
     plain_number,
 )
+from certsynth.domain.ratios import ratio_values
 from certsynth.domain.reading_entries import READING_ENTRIES, describe_reading, with_reading
 from certsynth.domain.rules import Constraint, Rule, read_constraints, read_rules
 from certsynth.errors import SchemaError, did_you_mean
 
-KINDS = ("integer", "number", "date", "ordinal", "category", "boolean", "tree", "metric")
+KINDS = ("integer", "number", "date", "datetime", "ordinal", "category", "boolean", "tree", "metric")
 _COMMON = {"name", "kind", "missing", "weight", "derived"}
 _ALLOWED = {
-    "integer": {"low", "high", "step", "special", "bands"},
-    "number": {"low", "high", "step", "special", "bands"},
+    "integer": {"low", "high", "step", "scale", "special", "bands"},
+    "number": {"low", "high", "step", "scale", "special", "bands"},
     "date": {"low", "high", "special", "bands"},
+    "datetime": {"low", "high", "step", "special", "bands"},
     "ordinal": {"values", "special", "bands"},
     "category": {"values", "other"},
     "boolean": set(),
@@ -197,6 +200,8 @@ class Schema:
 
         A derived column whose sources are not all selected becomes an ordinary one.
         """
+        if isinstance(names, str):
+            raise SchemaError(f"give a list of column names: [{names!r:.60}] for a single column.")
         known = dict(zip(self.names, self.columns, strict=True))
         for name in names:
             if name not in known:
@@ -231,13 +236,13 @@ def describe(column: Column) -> dict[str, Any]:
         entries["kind"] = column.kind
         if column.kind == "ordinal":
             entries["values"] = list(column.values)
-        elif column.kind == "date":
-            entries["low"] = from_days(int(column.low))
-            entries["high"] = from_days(int(column.high))
         else:
-            entries["low"], entries["high"] = column.low, column.high
+            ends, clock = (column.low, column.high), column.clock
+            entries["low"], entries["high"] = ends if clock is None else (clock.moment(int(end)) for end in ends)
             if column.step is not None:
                 entries["step"] = int(column.step) if column.whole else plain_number(column.step)
+            if column.grid:
+                entries["scale"] = "log"
     elif isinstance(column, Category):
         entries["kind"] = column.kind
         if column.kind != "boolean":
@@ -341,6 +346,8 @@ def _read_values(entry: Mapping[str, Any], name: str, kind: Any, where: str, fol
     column = Ordered(name=name, missing=missing, weight=weight, kind=kind, low=low, high=high)
     if "step" in entry:
         column = replace(column, step=_read_step(entry["step"], column, where))
+    if _is_by_ratios(entry, where):
+        column = replace(column, grid=_read_grid(entry, column, where))
     return _with_cuts(entry, column, where)
 
 
@@ -364,15 +371,8 @@ def _read_bound(entry: Mapping[str, Any], end: str, kind: str, where: str) -> in
     if end not in entry:
         raise SchemaError(f"{where}: kind {kind} needs {end} (public knowledge, never the rows' own extreme).")
     value = entry[end]
-    if kind == "date":
-        if isinstance(value, str):
-            try:
-                value = datetime.date.fromisoformat(value)
-            except ValueError:
-                value = None
-        if isinstance(value, datetime.datetime) or not isinstance(value, datetime.date):
-            raise SchemaError(f"{where}: {end} must be a date such as 2024-12-31.")
-        return to_days(value)
+    if kind in CLOCKS:
+        return _read_moment(value, CLOCKS[kind], f"{where}: {end}")
     if isinstance(value, bool) or not isinstance(value, (int, float)):
         raise SchemaError(f"{where}: {end} must be a number.")
     if kind == "integer" and (not isinstance(value, int) or abs(value) > 2**53):
@@ -382,11 +382,25 @@ def _read_bound(entry: Mapping[str, Any], end: str, kind: str, where: str) -> in
     return value if kind == "integer" else float(value)
 
 
+def _read_moment(value: Any, clock: Clock, where: str) -> int:
+    """A TOML date or local datetime, or its text, as the tick of a clock."""
+    try:
+        if isinstance(value, datetime.date) and (clock is SECONDS or not isinstance(value, datetime.datetime)):
+            value = str(value)
+        if not isinstance(value, str):
+            raise ValueError
+        return clock.read(value)
+    except ValueError:
+        zone = ", without a time zone and in whole seconds" if clock is SECONDS else ""
+        raise SchemaError(f"{where} must be a {clock.word} such as {clock.example}{zone}.") from None
+
+
 def _read_step(value: Any, column: Ordered, where: str) -> Fraction | None:
-    """The gap between neighbouring values; None if it is 1 in a column of integers, which is no different from none."""
+    """The gap between neighbouring values; None if it is 1 where values are whole, which is no different from none."""
     is_number = isinstance(value, int if column.whole else (int, float)) and not isinstance(value, bool)
     if not is_number or not 0 < value <= 1e300:
         rule = "a whole number of at least 1, like 100" if column.whole else "a number above 0, like 0.01"
+        rule = "a whole number of seconds, like 60 or 900" if column.clock else rule
         raise SchemaError(f"{where}: step must be {rule}.")
     low, high, step = map(exact_decimal, (column.low, column.high, value))
     if step > high - low:
@@ -394,16 +408,53 @@ def _read_step(value: Any, column: Ordered, where: str) -> Fraction | None:
             f"{where}: step is larger than high − low, so low would be the only value; choose a smaller one."
         )
     if above := (high - low) % step:
-        ends = [plain_number(end) for end in (high - above, high - above + step)]
-        raise SchemaError(
-            f"{where}: high must be low plus a whole number of steps; set it to {ends[0]} or {ends[1]}, or change step."
-        )
+        ends = " or ".join(_possible_ends(column, high - above, high - above + step))
+        raise SchemaError(f"{where}: high must be low plus a whole number of steps; set it to {ends}, or change step.")
     scale = math.lcm(low.denominator, step.denominator)
     if max(abs(low), abs(high)) * scale > MAX_DECIMAL or scale > 10**15:
         raise SchemaError(f"{where}: low, high and step have too many digits; round them, or leave out step.")
     if (high - low) / step > MAX_OFFSET:
         raise SchemaError(f"{where}: more than 2^40 steps between low and high; choose a larger step.")
     return None if column.whole and step == 1 else step
+
+
+def _possible_ends(column: Ordered, *ends: Fraction) -> list[str]:
+    """Bounds as a schema writes them; the calendar ends with the year 9999."""
+    if column.clock is None:
+        return [str(plain_number(end)) for end in ends]
+    return [column.clock.text(int(end)) for end in ends if end <= column.clock.ends[1]]
+
+
+def _is_by_ratios(entry: Mapping[str, Any], where: str) -> bool:
+    scale = entry.get("scale", "linear")
+    if scale not in ("linear", "log"):
+        raise SchemaError(f'{where}: scale must be "linear" or "log", which compares values by ratios.')
+    return bool(scale == "log")
+
+
+def _read_grid(entry: Mapping[str, Any], column: Ordered, where: str) -> tuple[float, ...]:
+    """The values of a column that is compared by ratios. Special values and first values of bands are among them."""
+    low, high = exact_decimal(column.low), exact_decimal(column.high)
+    step = column.step or (Fraction(1) if column.whole else None)
+    if step is None and low <= 0:
+        raise SchemaError(f'{where}: scale = "log" needs low above 0, or a step: the least difference that matters.')
+    if step is not None and low % step:
+        raise SchemaError(f'{where}: with scale = "log", low must be a multiple of step; change one of the two.')
+    if high <= 0 or high < 2 * low:
+        raise SchemaError(f'{where}: scale = "log" needs high above 0 and at least twice low; leave it out.')
+    listed = [x for key in ("special", "bands") for x in _numbers_in(entry.get(key)) if low <= x <= high]
+    grid = ratio_values(low, high, step, frozenset(x for x in listed if step is None or not x % step))
+    if grid is None:
+        raise SchemaError(f"{where}: low and high are too many powers of ten apart; choose narrower bounds.")
+    if step is not None and len(grid) == (high - low) / step + 1:
+        raise SchemaError(f'{where}: scale = "log" makes no difference to so few values; leave it out.')
+    return grid
+
+
+def _numbers_in(listed: Any) -> list[Fraction]:
+    """The finite numbers of a list that `_read_cuts` checks later."""
+    there = [x for x in listed if isinstance(x, (int, float)) and abs(x) <= 1e300] if isinstance(listed, list) else []
+    return [exact_decimal(x) for x in there[:MAX_CUTS]]
 
 
 def _with_cuts(entry: Mapping[str, Any], column: Ordered, where: str) -> Ordered:
@@ -432,9 +483,9 @@ def _read_cuts(entry: Mapping[str, Any], key: str, column: Ordered, where: str) 
     listed = entry.get(key, [])
     if not isinstance(listed, list) or len(listed) > MAX_CUTS:
         raise SchemaError(f"{where}: {key} is a list of at most {MAX_CUTS} values of the column.")
-    if column.kind == "date":
-        listed = [_read_bound({key: value}, key, "date", where) + 0.0 for value in listed]
-        clean = np.array(listed) - column.low
+    if column.clock is not None:
+        ticks = [_read_moment(value, column.clock, f"{where}: {key}") for value in listed]
+        clean, listed = np.array(ticks, dtype=float) - column.low, [column.clock.moment(tick) for tick in ticks]
     else:
         wanted: type | tuple[type, ...] = {"integer": int, "ordinal": str}.get(column.kind, (int, float))
         if not all(isinstance(value, wanted) and not isinstance(value, bool) for value in listed):
@@ -442,8 +493,7 @@ def _read_cuts(entry: Mapping[str, Any], key: str, column: Ordered, where: str) 
             raise SchemaError(f"{where}: {key} must be a list of {kind}.")
         clean = column.encode(np.array(listed, dtype=object))
     back = column.encode(column.decode(clean)) if len(clean) else clean
-    written = [from_days(int(x)) for x in listed] if column.kind == "date" else listed
-    if len(clean) and list(column.decode(back).tolist()) != written:
+    if len(clean) and list(column.decode(back).tolist()) != listed:
         raise SchemaError(f"{where}: {key} lists something that is not a value of the column; correct it.")
     found = tuple(sorted(clean.tolist()))
     if len(set(found)) < len(found):

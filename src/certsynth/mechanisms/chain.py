@@ -106,11 +106,19 @@ class Chain:
         )
 
 
+def require_locks() -> None:
+    """Refuse a system whose processes could charge one ledger at the same time."""
+    if fcntl is None:
+        raise InputError(
+            "there is no ledger on Windows, which lacks the file locks that it needs. Leave `ledger` out and note by "
+            "hand what you spend, or use Linux, macOS or WSL."
+        )
+
+
 @contextlib.contextmanager
 def open_chain(path: Path, *, write: bool) -> Iterator[Chain]:
     """Open and lock the file, creating it with mode 0600 if `write`. The chain is not checked yet."""
-    if fcntl is None:
-        raise InputError("a ledger needs the file locks of a POSIX system, which this one has not.")
+    require_locks()
     flags = (os.O_RDWR | os.O_CREAT) if write else os.O_RDONLY
     try:
         file = os.open(path, flags | os.O_CLOEXEC | os.O_NONBLOCK, 0o600)  # non-blocking: a pipe must not hang

@@ -22,7 +22,7 @@ from typing import Any
 from certsynth.algorithm.checks import MAX_DELTA, amount
 from certsynth.base.html import block, paragraph, table
 from certsynth.errors import CheckFailed, InputError
-from certsynth.mechanisms.chain import Chain, open_chain
+from certsynth.mechanisms.chain import Chain, open_chain, require_locks
 from certsynth.mechanisms.guarantee import (
     Charge,
     Neighbours,
@@ -217,6 +217,7 @@ class Account:
 
     def check(self, charge: Charge) -> None:
         """Raise if `reserve` would refuse the charge; nothing is written."""
+        require_locks()
         there, parent = os.path.lexists(self.path), self.path.parent
         if not parent.is_dir():
             raise InputError(f"{parent} is not a folder; make it first, or choose another `ledger`.")

@@ -13,7 +13,7 @@ from certsynth.algorithm.layers import LayerSpec
 from certsynth.algorithm.sizes import Size, size_of_release
 from certsynth.algorithm.task import Task
 from certsynth.base.parallel import run
-from certsynth.base.progress import Progress
+from certsynth.base.progress import Progress, number_stages
 from certsynth.certificate.quantile import rank_quantile
 from certsynth.domain import Groups, Schema
 from certsynth.mechanisms import Budget, Unit, strategy_named
@@ -167,12 +167,20 @@ class Plan:
         )
 
 
+STAGES = number_stages("choosing a mechanism", "predicting its bound", "trying other settings")
+"""The stages of a plan, as progress reports name them."""
+
+
 def plan_layers(task: Task, *, memory: int | None, progress: Progress) -> Plan:
     """Plan a release that measures tables layer by layer."""
+    choosing, predicting, varying = STAGES
+    progress(choosing, 0, None)
     choice = choose(task, memory=memory, progress=progress)
+    progress(predicting, 0, None)
     terms = _privatisation_terms(task, choice, progress)
     outlooks = _outlooks(task, choice.best, terms, progress)
     planned = {each: _describe(task, each, terms[each], outlooks[each]) for each in terms}
+    progress(varying, 0, None)
     return Plan.of(
         task,
         choice=planned[choice.best],

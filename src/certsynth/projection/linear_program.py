@@ -83,6 +83,6 @@ def solve(program: Program, *, methods: Sequence[str] = HIGHS_METHODS) -> Soluti
             proved = program.b_eq @ answer.eqlin.marginals + program.b_ub @ answer.ineqlin.marginals
             return Solution(x=np.asarray(answer.x), value=float(answer.fun), proved=float(proved))
     raise SolverFailed(
-        "the linear program could not be solved, and the budget of the noisy counts is spent: try a lower resolution, "
-        "fewer public rows, or the other loss."
+        "the linear program could not be solved, and the budget of the noisy counts is spent. A lower resolution, "
+        "fewer public rows or the other loss may help; every further run spends its budget again."
     )

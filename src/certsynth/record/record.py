@@ -33,6 +33,7 @@ from certsynth.record.values import (
     Rational,
     Rehearsals,
     Resolution,
+    RuleNumber,
     Seed,
     Sha256,
     Square,
@@ -254,6 +255,12 @@ class PairRecord:
 
 
 @dataclass(frozen=True, slots=True)
+class OmittedRuleRecord:
+    number: RuleNumber = said("The position of the rule in the given schema, from 1.", ON_TRUST)
+    columns: Columns = said("The columns that it mentions and that were left out.", ON_TRUST)
+
+
+@dataclass(frozen=True, slots=True)
 class MethodRecord:
     """The measurements, and the method that fitted rows."""
 
@@ -299,6 +306,11 @@ class MethodRecord:
     pairs: Annotated[tuple[PairRecord, ...], AT_LEAST_ONE] | None = said_if_any(
         "The pairs of columns that were measured because private scores were large; absent if scores were not used.",
         RECOMPUTED,
+    )
+    omitted_rules: Annotated[tuple[OmittedRuleRecord, ...], AT_LEAST_ONE] | None = said_if_any(
+        "The rules of the given schema that mention columns which were left out: they were not applied, and are not in "
+        "schema.toml. Absent if there are none.",
+        ON_TRUST,
     )
 
 

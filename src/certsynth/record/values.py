@@ -120,6 +120,7 @@ Count = Annotated[int, Form({"type": "integer", "minimum": 0, "maximum": _MAX_IN
 Square = Annotated[int, Form({"type": "integer", "minimum": 0, "maximum": 1e38})]
 Noisy = Annotated[int, Form({"type": "integer", "minimum": -_MAX_INT64 - 1, "maximum": _MAX_INT64})]
 Resolution = Annotated[int, Form({"type": "integer", "minimum": 1, "maximum": 2048}, "resolution")]
+RuleNumber = Annotated[int, Form({"type": "integer", "minimum": 1, "maximum": 1000})]
 Ways = Annotated[int, Form({"type": "integer", "minimum": 1, "maximum": 1000})]
 Dimension = Annotated[int, Form({"type": "integer", "minimum": 0, "maximum": 1000})]
 Candidates = Annotated[int, Form({"type": "integer", "minimum": 1, "maximum": 100})]

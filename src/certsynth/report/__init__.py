@@ -2,16 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
+
+import numpy as np
 
 from certsynth.domain import Schema
 from certsynth.record.record import Record
 
 
-def render_report(record: Record, schema: Schema, table: Mapping[str, Any]) -> str:
-    """Return the report as HTML. It loads no other resource, and the same release gives the same bytes."""
+def render_report(
+    record: Record, schema: Schema, table: Mapping[str, Any], *, rows: Sequence[np.ndarray] | None = None
+) -> str:
+    """Return the report as HTML. It loads no other resource, and the same release gives the same bytes.
+
+    `rows` are the cleaned columns of the table, if they are known.
+    """
     from certsynth.report.html import render
     from certsynth.report.view import view
 
-    return render(view(record, schema, table))
+    return render(view(record, schema, table, rows=rows))

@@ -12,11 +12,11 @@ from typing import Any
 import numpy as np
 
 from certsynth.answers import averages, quantiles, spreads
-from certsynth.answers.basis import Basis
+from certsynth.answers.basis import Basis, rank
 from certsynth.answers.selection import Selection
-from certsynth.base.days import from_days, to_days
+from certsynth.base.clock import SECONDS, Clock
 from certsynth.domain import Category, Column, Ordered
-from certsynth.report import bands, numerals
+from certsynth.report import bands, by_ratio, numerals
 from certsynth.report.binned_counts import BinnedCounts, bin_counts
 from certsynth.report.calculator import label_numbers, line_numbers
 from certsynth.report.cell_counts import CertifiedCells, count_cells
@@ -30,14 +30,22 @@ KINDS = {
     "integer": "whole number",
     "number": "number",
     "date": "date",
+    "datetime": "date and time",
     "ordinal": "ordered list",
     "category": "category",
     "boolean": "true or false",
     "tree": "code in a tree",
     "metric": "label with distances",
 }
+_DAY_SECONDS = 86_400
 _ROUNDING = 1e-9  # values sit on lattices: a rounding error must not decide a bin
 _UNITS = 10**9  # of ranges in the page, which are rounded outward
+_BIN_SECONDS = (
+    *(1, 2, 5, 10, 15, 30),
+    *(60, 120, 300, 600, 900, 1_800),
+    *(3_600, 7_200, 10_800, 21_600, 43_200),
+    *(_DAY_SECONDS, 7 * _DAY_SECONDS),
+)
 _BIN_MONTHS = (1, 3, 6, 12, 24, 60, 120, 240, 600, 1200, 2400, 6000)
 
 Json = dict[str, Any]
@@ -77,7 +85,7 @@ def column_view(column: Column, values: np.ma.MaskedArray[Any, Any], bound: floa
         facts.append(_fact("share missing", text, f"{points} pp", off))
     return {
         "name": numerals.text(column.name),
-        "kind": KINDS[kind],
+        "kind": KINDS[kind] + (" compared by ratios" if isinstance(column, Ordered) and column.grid else ""),
         "range": _range(column),
         "may_be_missing": column.missing,
         "bound": bound,
@@ -94,11 +102,13 @@ def _ordered_view(
 ) -> tuple[_Shown, list[Json]]:
     """Return the view of an ordered column, and its median, which is shown last."""
     rows, (offsets, absent) = len(values), _offsets(column, values)
+    known = Selection(basis, (column,)) if basis is not None and len(offsets) else None
+    ranges = {} if known is None else _ranges(known, column)
+    if column.grid:
+        return _ratio_view(column, offsets, bound, own, ranges.get("mean"), known, rows=rows)
     average = _average(column, offsets)
     spread, places = _spread(column, offsets, rows), bin_counts(column, offsets, absent)
     cells = count_cells(column, offsets, absent, _share_error(basis))
-    known = Selection(basis, (column,)) if basis is not None and len(offsets) else None
-    ranges = {} if known is None else _ranges(known, column)
     if average is not None and not column.missing:
         spread["mean"] = _mean_mark(column, average, own, ranges.get("mean"))
     if spread["form"] == "histogram":
@@ -108,6 +118,38 @@ def _ordered_view(
     facts = [_mean(column, average, own, ranges.get("mean"), present=len(offsets), rows=rows)]
     median = [_median(column, places, own, known)] if absent < rows else []
     return _Shown(facts, spread, line_numbers(column, places, bound, cells) | ranges, absent), median
+
+
+def _ratio_view(
+    column: Ordered,
+    offsets: np.ndarray,
+    bound: float,
+    own: float,
+    ends: Sequence[float] | None,
+    known: Selection | None,
+    *,
+    rows: int,
+) -> tuple[_Shown, list[Json]]:
+    """Return the view of a column that is compared by ratios: that of its ranks, but for mean, median and ticks."""
+    line, ranks, absent = by_ratio.ranks(column), column.index(offsets), rows - len(offsets)
+    spread, places = _spread(line, ranks, rows), bin_counts(line, ranks, absent)
+    cells = count_cells(line, ranks, absent, _share_error(None if known is None else known.basis))
+    if spread["form"] == "histogram":
+        spread |= {"ticks": by_ratio.ticks(column), "band": _band(line, ranks, places, own, cells)}
+    else:
+        _whiskers_in_order(spread["bars"], line, places, own, cells)
+    average, what = by_ratio.average_of(column, ranks), "mean, of values present" if column.missing else "mean"
+    facts, median = [_fact(what, "no value is present", None, None)], []
+    if average is not None:
+        low, high = by_ratio.mean_range(column, average, own, ends, present=len(ranks) / rows)
+        width = max(high - average, average - low)
+        facts, median = (
+            [_fact(what, *numerals.around(average, width), width)],
+            [_median(line, places, own, known, column)],
+        )
+        if not column.missing:
+            spread["mean"] = by_ratio.mean_mark(column, average, (low, high))
+    return _Shown(facts, spread, line_numbers(line, places, bound, cells) | {"ranks": True}, absent), median
 
 
 def _ranges(rows: Selection, column: Ordered) -> dict[str, list[float]]:
@@ -157,8 +199,8 @@ def _offsets(column: Ordered, values: np.ma.MaskedArray[Any, Any]) -> tuple[np.n
 
 
 def _range(column: Column) -> str:
-    if isinstance(column, Ordered) and column.kind == "date":
-        return f"{numerals.date(int(column.low))} to {numerals.date(int(column.high))}"
+    if isinstance(column, Ordered) and column.clock is not None:
+        return f"{column.clock.text(int(column.low))} to {column.clock.text(int(column.high))}"
     if isinstance(column, Ordered) and column.kind != "ordinal":
         return f"{numerals.plain(column.low)} to {numerals.plain(column.high)}"
     labels = _labels(column)
@@ -195,7 +237,7 @@ def _fact(what: str, value: str | None, plus_minus: str | None, number: float | 
 
 
 def span(column: Ordered) -> float:
-    """Return high − low in the column's own units: days for dates, positions for ordinals."""
+    """Return high − low in the column's own units: days for dates, seconds for times, positions for ordinals."""
     return float(column.high) - float(column.low)
 
 
@@ -220,7 +262,7 @@ def _mean(
     text also allows for the rounding of the mean shown. `ends`: the range of the mean on a line of length 1, if other
     bounds of the certificate give one.
     """
-    what = {"date": "mean date", "ordinal": "mean place in list"}.get(column.kind, "mean")
+    what = "mean place in list" if column.kind == "ordinal" else f"mean {column.clock.word}" if column.clock else "mean"
     if column.missing:
         what += ", of values present"
     if average is None:
@@ -232,10 +274,10 @@ def _mean(
         at = average / _reach(column)
         part = min(part, max(ends[1] - at, at - ends[0]))
     width = min(part, 1.0) * span(column)
-    if column.kind == "date":
+    if column.clock is not None:
         nearest = math.floor(average + 0.5)
         text = numerals.upward(width + abs(nearest - average))
-        return _fact(what, numerals.date(int(column.low) + nearest), f"{text} days", width)
+        return _fact(what, column.clock.text(int(column.low) + nearest), f"{text} {column.clock.unit}", width)
     if column.kind == "number":
         value = column.low + average * span(column)
     else:
@@ -248,10 +290,19 @@ def _reach(column: Ordered) -> int:
     return max(column.reach, 1)
 
 
-def _median(column: Ordered, places: BinnedCounts, bound: float, known: Selection | None) -> Json:
-    """Return the range that holds the median of the real rows: two values of the column, rounded outward."""
+def _median(
+    column: Ordered, places: BinnedCounts, bound: float, known: Selection | None, by_ratios: Ordered | None = None
+) -> Json:
+    """Return the range that holds the median of the real rows: two values of the column, rounded outward.
+
+    `by_ratios`: the column itself, if `column` is that of its ranks.
+    """
     low, high = bands.quantile_range(places, bound, 0.5)
-    if known is not None and span(column) > 0:
+    if by_ratios is not None and known is not None:
+        claim = quantiles.quantile_of(known, by_ratios, 0.5)[1]
+        ends = [float(end) / _reach(column) for end in rank(by_ratios, np.array([claim.low, claim.high]))]
+        low, high = max(low, ends[0]), min(high, ends[1])
+    elif known is not None and span(column) > 0:
         claim = quantiles.quantile_of(known, column, 0.5)[1]
         ends = [(end - float(column.low)) / span(column) for end in (claim.low, claim.high)]
         low, high = max(low, ends[0] - _ROUNDING), min(high, ends[1] + _ROUNDING)
@@ -259,11 +310,12 @@ def _median(column: Ordered, places: BinnedCounts, bound: float, known: Selectio
     if not column.whole:
         ends = [column.low + at * span(column) for at in (low, high)]
         return _fact(what, f"{numerals.downward(ends[0])} and {numerals.upward(ends[1])}", None, None)
-    first, last = math.ceil(low * column.reach - 1e-6), math.floor(high * column.reach + 1e-6)
+    slack = 1e-6 + 1e-15 * column.reach  # a place is rounded
+    first, last = math.ceil(low * column.reach - slack), math.floor(high * column.reach + slack)
     if column.kind == "ordinal":
         said = [numerals.text(column.values[i], most=20) for i in (first, last)]
-    elif column.kind == "date":
-        said = [numerals.date(int(column.low) + i) for i in (first, last)]
+    elif column.clock is not None:
+        said = [column.clock.text(int(column.low) + i) for i in (first, last)]
     else:
         said = [numerals.plain(int(column.low) + i) for i in (first, last)]
     return _fact(what, " and ".join(said), None, None)
@@ -350,7 +402,9 @@ def _spread(column: Ordered, offsets: np.ndarray, rows: int) -> Json:
         edges = np.arange(NUMBER_BINS + 1) / NUMBER_BINS
         codes = np.minimum((offsets + _ROUNDING) * NUMBER_BINS, NUMBER_BINS - 1).astype(np.int64)
     else:
-        edges = np.array(_month_edges(column) if column.kind == "date" else _whole_edges(column.reach + 1))
+        edges = np.array(
+            _whole_edges(column.reach + 1) if column.clock is None else _calendar_edges(column, column.clock)
+        )
         codes = np.searchsorted(edges, offsets.astype(np.int64), side="right") - 1
     counts = np.bincount(codes, minlength=len(edges) - 1)
     ends = edges / edges[-1]
@@ -377,24 +431,28 @@ def _whole_edges(values: int) -> list[int]:
     return [*range(0, values, width), values]
 
 
-def _month_edges(column: Ordered) -> list[int]:
-    """Return bin edges: days, weeks, or the first days of months and years within the column's range."""
-    days, low = column.reach + 1, int(column.low)
-    if days <= MAX_BINS * 7:
-        return [*range(0, days, 1 if days <= MAX_BINS else 7), days]
-    first, last = (from_days(low + d) for d in (0, days - 1))
+def _calendar_edges(column: Ordered, clock: Clock) -> list[int]:
+    """Return bin edges: seconds to weeks, or the first days of months and years within the column's range."""
+    ticks, low = column.reach + 1, int(column.low)
+    for seconds in _BIN_SECONDS:
+        width, rest = divmod(seconds, clock.seconds)
+        if not rest and ticks <= MAX_BINS * width:
+            return [*range(0, ticks, width), ticks]
+    first, last = (clock.moment(low + tick) for tick in (0, ticks - 1))
     begin, end = (12 * d.year + d.month - 1 for d in (first, last))
     step = next((m for m in _BIN_MONTHS if (end - begin) / m < MAX_BINS - 1), 12_000)
     starts = [datetime.date(m // 12, m % 12 + 1, 1) for m in range(-(-(begin + 1) // step) * step, end + 1, step)]
-    return [0, *(to_days(start) - low for start in starts), days]
+    return [0, *(clock.number(start) - low for start in starts), ticks]
 
 
 def _ticks(column: Ordered) -> list[Json]:
     """Return the ends of the range, and round numbers that are not close to them."""
     if column.kind == "ordinal":
         ends, inner = [numerals.text(v, most=20) for v in (column.values[0], column.values[-1])], []
-    elif column.kind == "date":
-        ends, inner = [numerals.date(int(v)) for v in (column.low, column.high)], _years(column)
+    elif column.clock is not None:
+        shown = 10 if column.reach * column.clock.seconds > 2 * _DAY_SECONDS else 16  # the day, or the minute as well
+        ends = [column.clock.text(int(v))[:shown] for v in (column.low, column.high)]
+        inner = _times(column) or _years(column, column.clock)
     else:
         ends = [numerals.plain(column.low), numerals.plain(column.high)]
         half, length = (0.0, span(column)) if column.kind == "number" else (0.5, span(column) + 1)
@@ -404,14 +462,25 @@ def _ticks(column: Ordered) -> list[Json]:
         first = math.ceil(column.low / step)
         inside = [(first + i) * step for i in range(6) if column.low < (first + i) * step < column.high]
         inner = [((v - column.low + half) / length, numerals.plain(float(f"{v:.12g}"))) for v in inside]
-    room = 0.25 if column.kind == "date" else 0.17
+    room = 0.17 if column.clock is None else 0.25 if len(ends[0]) <= 10 else 0.4
     kept = [{"at": at, "label": label} for at, label in inner if room < at < 1 - room]
     return [{"at": 0.0, "label": ends[0]}, *kept, {"at": 1.0, "label": ends[1]}]
 
 
-def _years(column: Ordered) -> list[tuple[float, str]]:
-    first, last = (from_days(int(v)).year for v in (column.low, column.high))
+def _times(column: Ordered) -> list[tuple[float, str]]:
+    """Return round times of day, or days, of a column of times whose range is short enough for them."""
+    step = next((seconds for seconds in _BIN_SECONDS if column.reach <= 4 * seconds), None)
+    if column.clock is not SECONDS or step is None:
+        return []
+    low, high = int(column.low), int(column.high)
+    part = slice(0, 10) if step >= _DAY_SECONDS else slice(11, 19 if step < 60 else 16)
+    times = range(-(-(low + 1) // step) * step, high, step)
+    return [((time - low) / (column.reach + 1), SECONDS.text(time)[part]) for time in times]
+
+
+def _years(column: Ordered, clock: Clock) -> list[tuple[float, str]]:
+    first, last = (clock.moment(int(v)).year for v in (column.low, column.high))
     step = math.ceil(numerals.step(max(last - first, 1) / 4))
     years = range(-(-(first + 1) // step) * step, last + 1, step)
-    starts = [(to_days(datetime.date(y, 1, 1)) - int(column.low), y) for y in years]
-    return [(days / (column.reach + 1), str(y)) for days, y in starts]
+    starts = [(clock.number(datetime.date(y, 1, 1)) - int(column.low), y) for y in years]
+    return [(ticks / (column.reach + 1), str(y)) for ticks, y in starts]

@@ -32,9 +32,10 @@ def likely_functions(found: FitRecord) -> list[str]:
     >>> from certsynth.record.record import FitRecord, FunctionRecord, MisfitRecord
     >>> furthest, likely = MisfitRecord(("code", "group"), 0.5), FunctionRecord("code", "group", 0.003)
     >>> likely_functions(FitRecord(1, (furthest,), (likely,)))
-    ['group looks like a function of code: declare it as derived in the schema']
+    ['group looks like a function of code: declare it as derived in a further release, which spends again']
     """
     return [
-        f"{text(each.derived)} looks like a function of {text(each.source)}: declare it as derived in the schema"
+        f"{text(each.derived)} looks like a function of {text(each.source)}: declare it as derived in a further "
+        "release, which spends again"
         for each in found.functions
     ]

@@ -8,8 +8,6 @@ import unicodedata
 from decimal import ROUND_CEILING, ROUND_FLOOR, ROUND_HALF_UP, Decimal
 from fractions import Fraction
 
-from certsynth.base.days import from_days
-
 SIGNIFICANT_DIGITS = 4
 """Digits of a rounded number: a change of its last digit is below 0.1%."""
 
@@ -168,15 +166,6 @@ def step(least: float) -> float:
     """
     power = 10.0 ** math.floor(math.log10(least))
     return next(times * power for times in (1, 2, 2.5, 5, 10) if times * power >= least * (1 - 1e-12))
-
-
-def date(days: int) -> str:
-    """Format a day, given as the number of days since 1970-01-01.
-
-    >>> date(0)
-    '1970-01-01'
-    """
-    return from_days(int(days)).isoformat()
 
 
 def text(value: object, *, most: int = 80) -> str:

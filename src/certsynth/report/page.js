@@ -4,12 +4,17 @@
   const data = JSON.parse(document.getElementById("numbers").textContent);
   const form = document.getElementById("calculator-form");
   const { up, down, figure } = certified;
-  const DAY = 86400000;
+  // Milliseconds in a tick, its name, and how many letters of an ISO text show it.
+  const CLOCKS = {
+    date: { tick: 86400000, unit: "day", letters: 10, input: "date" },
+    datetime: { tick: 1000, unit: "second", letters: 19, input: "datetime-local" },
+  };
   const LAST_BITS = 2 ** -51;
   const columns = data.columns;
   const line = (c) => c.line && c.rows > c.absent;
   const labelled = (c) => !c.line && c.labels.length > 0 && c.rows > 0;
-  const full = (c) => line(c) && !c.missing;
+  const valued = (c) => line(c) && !c.ranks; // places in a list of values with unequal gaps have no mean
+  const full = (c) => valued(c) && !c.missing;
 
   const pairs = new Map();
   if (Array.isArray(data.pairs)) for (const [i, j, b] of data.pairs) pairs.set(`${i},${j}`, b);
@@ -22,16 +27,18 @@
 
   // In a column's own units.
   const span = (c) => c.high - c.low;
-  const units = (c, times = 1) => (c.kind === "date" ? ` day${times === 1 ? "s" : "s²"}` : c.kind === "ordinal" ? " places" : "");
-  const dated = (days) => new Date(days * DAY).toISOString().slice(0, 10);
+  const clock = (c) => CLOCKS[c.kind];
+  const units = (c, times = 1) => (clock(c) ? ` ${clock(c).unit}${times === 1 ? "s" : "s²"}` : c.kind === "ordinal" ? " places" : "");
+  const typed = (c, ticks) => new Date(ticks * clock(c).tick).toISOString().slice(0, clock(c).letters);
+  const dated = (c, ticks) => typed(c, ticks).replace("T", " ");
   const shown = (c, x, round) => {
     let value = c.low + x * span(c);
     if (x > 0 && x < 1 && round === up) value += Math.abs(value) * LAST_BITS;
     if (x > 0 && x < 1 && round === down) value -= Math.abs(value) * LAST_BITS;
-    if (c.kind === "date") {
+    if (clock(c)) {
       const added = certified.ROUNDING * span(c) + (x > 0 && x < 1 ? Math.abs(value) * LAST_BITS : 0); // no more than was added to the ends
       const whole = round === up ? Math.ceil(value - added) : round === down ? Math.floor(value + added) : Math.round(value);
-      return dated(Math.min(c.high, Math.max(c.low, whole)));
+      return dated(c, Math.min(c.high, Math.max(c.low, whole)));
     }
     return round(c.kind === "ordinal" ? value + 1 : value);
   };
@@ -40,9 +47,10 @@
   const own = (c, x, round) => {
     if (!c.whole) return shown(c, x, round);
     const offset = x * span(c);
-    const whole = round === up ? Math.floor(offset + 1e-6) : round === down ? Math.ceil(offset - 1e-6) : Math.round(offset);
+    const slack = 1e-6 + 1e-15 * span(c); // a place is rounded
+    const whole = round === up ? Math.floor(offset + slack) : round === down ? Math.ceil(offset - slack) : Math.round(offset);
     if (c.kind === "ordinal") return `“${named(c, whole)}”`;
-    return c.kind === "date" ? dated(c.low + whole) : figure(c.low + whole);
+    return clock(c) ? dated(c, c.low + whole) : figure(c.low + whole);
   };
   const percent = (x, round) => `${round(100 * Math.min(1, Math.max(0, x)))}%`;
   const points = (x) => `± ${up(100 * Math.min(1, x))} percentage points`;
@@ -73,7 +81,7 @@
 
   const statistics = {
     mean: {
-      name: "mean of a column", first: line,
+      name: "mean of a column", first: valued,
       answer: ({ c }) => {
         const r = certified.mean(c, c.bound);
         return {
@@ -112,12 +120,12 @@
       },
     },
     variance: {
-      name: "variance and standard deviation", first: line,
+      name: "variance and standard deviation", first: valued,
       answer: ({ c }) => {
         const r = certified.variance(c, c.bound);
         const deviation = (x, round) => `${round(Math.sqrt(x) * span(c))}${units(c)}`;
         return {
-          head: `± ${up(r.off * span(c) ** 2)}${c.kind === "date" ? " days²" : ""}`,
+          head: `± ${up(r.off * span(c) ** 2)}${clock(c) ? units(c, 2) : ""}`,
           says: `In the synthetic rows the variance${there(c)} of ${quoted(c)} is ${about(c)}${figure(r.value * span(c) ** 2)}, and in the real rows between ${down(r.least * span(c) ** 2)} and ${up(r.largest * span(c) ** 2)}: a standard deviation of ${about(c)}${deviation(r.value, figure)}, and of ${deviation(r.least, down)} to ${deviation(r.largest, up)}, ${sure}.`,
           how: c.variance ? ALL : `Twice the bound${light(c)} times the longer way from the mean to an end of the range, and the bound squared${c.missing ? ", each over the share of values that must be there" : ""}.`,
           nothing: r.least <= 0 && r.largest >= 0.25,
@@ -154,7 +162,7 @@
       },
     },
     meanWithin: {
-      name: "mean within one category", first: labelled, asks: ["label"], second: line,
+      name: "mean within one category", first: labelled, asks: ["label"], second: valued,
       answer: ({ c, i, other, bound, text, totals }) => {
         const r = certified.meanWithin(c, i, other, bound, totals?.[i]);
         const { off } = r;
@@ -215,7 +223,7 @@
       return select;
     }
     const at = c.low + preset * span(c);
-    if (c.kind === "date") return make("input", { id, type: "date", min: dated(c.low), max: dated(c.high), value: dated(Math.round(at)) });
+    if (clock(c)) return make("input", { id, type: clock(c).input, step: 1, min: typed(c, c.low), max: typed(c, c.high), value: typed(c, Math.round(at)) });
     const start = c.whole ? Math.round(at) : Number(at.toPrecision(2));
     return make("input", { id, type: "number", min: c.low, max: c.high, step: c.whole ? 1 : "any", value: Math.min(c.high, Math.max(c.low, start)) });
   };
@@ -229,9 +237,9 @@
 
   // What stands in a control, as a place on the line; null if it is no value of the column.
   const read = (c, id) => {
-    const typed = value(id);
-    if (typed === "" || typed === undefined) return null;
-    const at = c.kind === "date" ? Date.parse(`${typed}T00:00:00Z`) / DAY : c.kind === "ordinal" ? c.low + Number(typed) : Number(typed);
+    const text = value(id);
+    if (text === "" || text === undefined) return null;
+    const at = clock(c) ? Date.parse(`${text}${clock(c).letters > 10 ? "" : "T00:00"}Z`) / clock(c).tick : c.kind === "ordinal" ? c.low + Number(text) : Number(text);
     if (!Number.isFinite(at) || at < c.low || at > c.high || (c.whole && at !== Math.round(at))) return null;
     return span(c) > 0 ? (at - c.low) / span(c) : 0;
   };
@@ -255,7 +263,7 @@
     if (chosen().second) where.append(field("Second column", choose("calc-second", partners(chosen(), i))));
   };
   const unusable = (c, ask) =>
-    ask === "percent" ? "Type a per cent between 0 and 100." : `Type a value of ${quoted(c)}: from ${c.kind === "date" ? dated(c.low) : figure(c.low)} to ${c.kind === "date" ? dated(c.high) : figure(c.high)}${c.whole && c.kind !== "date" ? ", a whole number" : ""}.`;
+    ask === "percent" ? "Type a per cent between 0 and 100." : `Type a value of ${quoted(c)}: from ${clock(c) ? dated(c, c.low) : figure(c.low)} to ${clock(c) ? dated(c, c.high) : figure(c.high)}${c.whole && !clock(c) ? ", a whole number" : ""}.`;
 
   const result = () => {
     const i = Number(value("calc-first"));
@@ -273,7 +281,7 @@
       } else {
         given[ask] = read(c, control.id);
         wrong = given[ask] === null;
-        given.text[ask] = c.kind === "ordinal" ? `“${control.selectedOptions[0]?.textContent}”` : control.value;
+        given.text[ask] = c.kind === "ordinal" ? `“${control.selectedOptions[0]?.textContent}”` : clock(c) ? control.value.replace("T", " ") : control.value;
       }
       control.toggleAttribute("aria-invalid", wrong);
       if (wrong) return { head: "–", says: unusable(c, ask), how: "" };

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from certsynth.answers import Basis
+from certsynth.base.clock import CLOCKS
 from certsynth.domain import Category, Column, Ordered, Schema
 from certsynth.record.form import said_of
 from certsynth.record.record import (
@@ -25,7 +26,7 @@ from certsynth.record.record import (
     Record,
     SubsetRecord,
 )
-from certsynth.report import exceptions, numerals, statistics, verifiable, words
+from certsynth.report import by_ratio, exceptions, numerals, statistics, verifiable, words
 from certsynth.report.calculator import calculator_view
 from certsynth.report.choice import choice_view
 from certsynth.report.columns import column_view, span
@@ -46,10 +47,13 @@ MAP_SHADES = 6
 Json = dict[str, Any]
 
 
-def view(record: Record, schema: Schema, table: Mapping[str, Any]) -> Json:
-    """Return everything that the report states about the release with this record."""
+def view(record: Record, schema: Schema, table: Mapping[str, Any], *, rows: Sequence[np.ndarray] | None = None) -> Json:
+    """Return everything that the report states about the release with this record.
+
+    `rows` are the cleaned columns of the table, if they are known.
+    """
     certificate = record.certificate
-    bounds, basis = column_bounds(certificate, schema.names), answer_basis(record, schema, table)
+    bounds, basis = column_bounds(certificate, schema.names), answer_basis(record, schema, table, rows)
     covered = {name for subset in certificate.subsets for name in subset.columns}
     columns = [column_view(c, table[c.name], bounds[c.name], basis if c.name in covered else None) for c in schema]
     numbers = [column.pop("numbers") for column in columns]
@@ -71,9 +75,11 @@ def view(record: Record, schema: Schema, table: Mapping[str, Any]) -> Json:
         "calculator_text": words.calculator(len(schema), MAX_DRAWN_COLUMNS),
         "rules_of_thumb": _rules_of_thumb(certificate),
         "rules": words.rules(len(schema.rules)),
+        "omitted_rules": _sentence(words.omitted_rules(record.release.omitted_rules or ())),
         "derived": words.derived(
             [(numerals.text(name), list(map(numerals.text, sources))) for name, sources in schema.sources.items()]
         ),
+        "by_ratios": by_ratio.explanation([c for c in schema if isinstance(c, Ordered) and c.grid]),
         "readings": words.readings(
             [(numerals.text(each.column), each.options) for each in record.table.readings or ()]
         ),
@@ -89,16 +95,23 @@ def view(record: Record, schema: Schema, table: Mapping[str, Any]) -> Json:
     }
 
 
+def _sentence(text: str) -> str:
+    return f"{text[:1].upper()}{text[1:]}." if text else ""
+
+
 KINDS_WITH_DISTANCES = ("tree", "metric")
 """Kinds of columns whose labels have distances of their own."""
 
 
-def answer_basis(record: Record, schema: Schema, table: Mapping[str, Any]) -> Basis | None:
+def answer_basis(
+    record: Record, schema: Schema, table: Mapping[str, Any], rows: Sequence[np.ndarray] | None = None
+) -> Basis | None:
     """Return the release as `answers` reads it; None if shares are not certified, or there are no rows."""
     if record.certificate.statistics is None or not len(table[schema.names[0]]):
         return None
-    clean = {column.name: column.encode(np.ma.asarray(table[column.name])) for column in schema}
-    return Basis(schema, table, clean, record.certificate)
+    if rows is None:
+        rows = [column.encode(np.ma.asarray(table[column.name])) for column in schema]
+    return Basis(schema, table, dict(zip(schema.names, rows, strict=True)), record.certificate)
 
 
 def column_bounds(certificate: CertificateRecord, names: Sequence[str]) -> dict[str, float]:
@@ -127,7 +140,7 @@ def _promise(record: Record, schema: Schema, columns: Sequence[Json]) -> Json:
         "looks_at": words.looks_at(sparsity, complete=complete),
     }
     return shown | {
-        "shares": _shares_promise(certificate),
+        "shares": _shares_promise(certificate, _by_ratios(schema)),
         "plainly": words.plainly(shown),
         "statement": words.statement(shown),
         "in_plain_words": _examples(schema, columns, certificate, complete=complete),
@@ -135,7 +148,12 @@ def _promise(record: Record, schema: Schema, columns: Sequence[Json]) -> Json:
     }
 
 
-def _shares_promise(certificate: CertificateRecord) -> Json | None:
+def _by_ratios(schema: Schema) -> list[str]:
+    """The names of the columns that are compared by ratios."""
+    return [numerals.text(c.name) for c in schema if isinstance(c, Ordered) and c.grid]
+
+
+def _shares_promise(certificate: CertificateRecord, by_ratios: Sequence[str]) -> Json | None:
     """State the bounds on shares, group totals and means; None if there are none."""
     bounds = certificate.statistics
     if bounds is None:
@@ -143,7 +161,7 @@ def _shares_promise(certificate: CertificateRecord) -> Json | None:
     one = bounds.share_of_one_column
     return {
         "sentence": statistics.promise(bounds, numerals.confidence(certificate.confidence)),
-        "others": statistics.other_figures(bounds).replace(" %", "%"),
+        "others": statistics.other_figures(bounds, by_ratios).replace(" %", "%"),
         "number": f"± {statistics.points(one)}" if one < 1 else None,
         "exactly": words.SHARES_EXACTLY,
         "figures": [{"what": what, "text": text} for what, text in statistics.figures(bounds)[one < 1 :]],
@@ -167,7 +185,7 @@ def _scaling_text(schema: Schema) -> str:
         kind: [numerals.text(c.name) for c in schema if getattr(c, "kind", "") == kind] for kind in KINDS_WITH_DISTANCES
     }
     weights = {numerals.text(c.name): numerals.plain(float(c.weight)) for c in schema if c.weight != 1}
-    return words.scaled(weights, *kinds.values())
+    return words.scaled(weights, kinds["tree"], kinds["metric"], _by_ratios(schema))
 
 
 def _covers_all_subsets(certificate: CertificateRecord, schema: Schema, sparsity: int) -> bool:
@@ -186,8 +204,8 @@ def _examples(schema: Schema, columns: Sequence[Json], certificate: CertificateR
         return [words.VACUOUS]
     said = []
     lines = [(c, shown) for c, shown in zip(schema, columns, strict=True) if isinstance(c, Ordered)]
-    kinds = (("integer", "number"), ("date",), ("ordinal",))
-    ranked = [(c, shown) for wanted in kinds for c, shown in lines if c.kind in wanted and not c.missing]
+    kinds = (("integer", "number"), tuple(CLOCKS), ("ordinal",))
+    ranked = [(c, shown) for wanted in kinds for c, shown in lines if c.kind in wanted and not (c.missing or c.grid)]
     if ranked:
         column, shown = ranked[0]
         said.append(words.mean_example(shown, column.kind, numerals.plain(_as_int_if_whole(span(column)))))

@@ -5,7 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from certsynth.record.record import LayerRecord, PairRecord, PrivacyRecord
+from certsynth.base.clock import CLOCKS
+from certsynth.record.record import LayerRecord, OmittedRuleRecord, PairRecord, PrivacyRecord
+from certsynth.report.numerals import text
 
 KINDS = {"direct": "direct certificate", "plug-in": "plug-in certificate"}
 
@@ -132,7 +134,12 @@ NEIGHBOURS = {
 
 HIDDEN_ROWS = "not published: under add-remove neighbours, the number of rows is itself private"
 
-VACUOUS = "A bound of 1 says nothing: it is true of any two tables. More rows, a larger budget or fewer columns help."
+SPENDS_AGAIN = "Every further release of the same rows spends its budget again."
+
+VACUOUS = (
+    "A bound of 1 says nothing: it is true of any two tables. More rows, a larger budget or fewer columns help. "
+    f"{SPENDS_AGAIN}"
+)
 
 VERDICTS = {
     False: (
@@ -141,7 +148,8 @@ VERDICTS = {
     ),
     True: (
         "The fit is further from the measurement than the real rows are likely to be: optimising further, or another "
-        "set of points to put weight on, could give a better table from the same measurement, at no cost in privacy."
+        "set of points to put weight on, could give a better table from the same measurement, at no cost in privacy. A "
+        "further run of `certsynth release` measures anew, and spends its budget again."
     ),
 }
 
@@ -190,7 +198,9 @@ def plainly(promise: Mapping[str, Any]) -> str:
     )
 
 
-def scaled(weights: Mapping[str, str], trees: Sequence[str], metrics: Sequence[str]) -> str:
+def scaled(
+    weights: Mapping[str, str], trees: Sequence[str], metrics: Sequence[str], by_ratios: Sequence[str] = ()
+) -> str:
     """Explain distances between values that are not the usual ones; names and numbers are passed in as text."""
     said = []
     if weights:
@@ -202,6 +212,12 @@ def scaled(weights: Mapping[str, str], trees: Sequence[str], metrics: Sequence[s
         said.append(
             f"Labels of {_listed(metrics)} are as far apart as the schema says, as a share of the largest distance."
         )
+    if by_ratios:
+        said.append(
+            f"Values of {_listed(by_ratios)} are compared by ratios: they are as far apart as their places in a list "
+            "of round numbers. Rules on this page that multiply a bound by a range are about these places, not about "
+            "the values, whose means and medians are stated below, column by column."
+        )
     return " ".join(said)
 
 
@@ -212,7 +228,8 @@ def _listed(names: Sequence[str]) -> str:
 def mean_example(column: Mapping[str, Any], kind: str, width: str) -> str:
     """Explain the bound with the mean of a column that has no missing values."""
     fact = column["facts"][0]
-    measure = {"date": f"{width} days", "ordinal": f"{width} places"}.get(kind, width)
+    unit = "places" if kind == "ordinal" else CLOCKS[kind].unit if kind in CLOCKS else ""
+    measure = f"{width} {unit}".rstrip()
     extent = f"which has {column['range']}" if kind == "ordinal" else f"which runs from {column['range']}"
     return (
         f"Take “{column['name']}”, {extent}: a range of {measure}. Its {fact['what']} is {fact['value']} in the "
@@ -366,6 +383,22 @@ def rules(number: int) -> str:
         f"{'it' if number == 1 else 'any'}. Real rows may: they were not changed, and the bound compares with "
         "them unchanged."
     )
+
+
+def omitted_rules(rules: Sequence[OmittedRuleRecord]) -> str:
+    """Say which rules of the given schema were not applied; empty if all were.
+
+    >>> omitted_rules([OmittedRuleRecord(2, ("age", "sex")), OmittedRuleRecord(3, ("age",))])
+    'rules 2 and 3 of the schema mention columns that were left out (age, sex), and were not applied'
+    """
+    if not rules:
+        return ""
+    *first, last = [str(rule.number) for rule in rules]
+    which = f"rules {', '.join(first)} and {last}" if first else f"rule {last}"
+    columns = list(dict.fromkeys(text(name) for rule in rules for name in rule.columns))
+    left_out = "columns that were" if len(columns) > 1 else "a column that was"
+    verb, applied = ("mention", "were") if first else ("mentions", "was")
+    return f"{which} of the schema {verb} {left_out} left out ({', '.join(columns)}), and {applied} not applied"
 
 
 def derived(columns: Sequence[tuple[str, Sequence[str]]]) -> str:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import Any, Protocol, runtime_checkable
 
@@ -17,8 +18,9 @@ from certsynth.base.progress import Progress, silent, with_progress
 from certsynth.domain.schema import Schema
 from certsynth.errors import InputError
 from certsynth.queries.tally import RowCount, Rows, T, Tally, tally_batches
+from certsynth.sources.caching import ParsedFile
 from certsynth.sources.duck import ParquetFiles, Query, Relation
-from certsynth.sources.files import CsvFile, open_file
+from certsynth.sources.files import open_file
 from certsynth.sources.frames import Frame
 from certsynth.sources.pushdown import PushedDown, has_known_engine, rows_are_remote
 from certsynth.sources.spark import SparkTable, is_spark
@@ -31,6 +33,7 @@ __all__ = [
     "Unopened",
     "cleaned",
     "count_rows",
+    "is_same_table",
     "open_source",
     "pushed_down",
     "refuse_ambiguous_types",
@@ -95,6 +98,15 @@ def open_source(data: Any, *, what: str = "data") -> NamedSource:
     return PushedDown(frame) if rows_are_remote(frame) else frame
 
 
+def is_same_table(first: Any, second: Any) -> bool:
+    """Whether two tables are one: the same object, or paths of the same file. No row is read."""
+    if isinstance(first, (str, os.PathLike)) and isinstance(second, (str, os.PathLike)):
+        with suppress(OSError, ValueError):
+            return Path(os.fsdecode(first)).samefile(os.fsdecode(second))
+        return os.fsdecode(first) == os.fsdecode(second)
+    return first is second or (isinstance(first, Unopened) and first == second)
+
+
 def pushed_down(data: Any, *, what: str = "data") -> NamedSource:
     """Open a DuckDB relation, a Spark DataFrame or a lazy frame so that its own engine counts its rows.
 
@@ -111,7 +123,7 @@ def pushed_down(data: Any, *, what: str = "data") -> NamedSource:
 
 def cleaned(source: Source, schema: Schema, *, rows: int = 500_000) -> Iterator[list[np.ndarray]]:
     """Yield batches of cleaned columns in schema order; columns that the schema does not name are not read."""
-    if isinstance(source, (CsvFile, ParquetFiles, Query)):
+    if isinstance(source, (ParsedFile, ParquetFiles, Query)):
         return source.cleaned(schema, rows=rows)
     batches = source.batches(schema.names, rows=rows)
     return ([column.clean(raw) for column, raw in zip(schema, batch, strict=True)] for batch in batches)
@@ -152,5 +164,5 @@ def count_rows(source: Source, schema: Schema, phase: str) -> int:
     known = source.size_hint()
     if known is not None:
         return known
-    kept = isinstance(source, CsvFile) and source.is_small
+    kept = isinstance(source, ParsedFile) and source.is_small
     return rows_of(source, schema if kept else schema.select(schema.names[:1]), phase)(RowCount())

@@ -11,7 +11,7 @@ docs/explanation/counting.md proves that an expression yields the integer that `
 
 from __future__ import annotations
 
-import datetime
+import math
 from collections.abc import Callable, Sequence
 from functools import reduce
 from typing import Any, Literal
@@ -20,11 +20,11 @@ import narwhals as nw
 import numpy as np
 
 from certsynth.base.arrays import Floats, Ints
-from certsynth.base.days import from_days
+from certsynth.base.clock import DAYS, SECONDS, Clock
 from certsynth.domain import Cells, Column, Ordered
+from certsynth.domain.category import Category
 from certsynth.domain.cells import Groups
-from certsynth.domain.cleaning import FIRST_DAY, LAST_DAY, figures_of_codes
-from certsynth.domain.column import Category
+from certsynth.domain.cleaning import figures_of_codes
 from certsynth.queries.coding import MOVE_UNITS, move_units
 from certsynth.queries.thresholds import least_floats
 
@@ -41,7 +41,7 @@ _NUMBERS = (nw.Int8, nw.Int16, nw.Int32, nw.Int64, nw.UInt8, nw.UInt16, nw.UInt3
 _WHOLE = _NUMBERS[:7]  # those that fit into signed 64-bit integers
 _FLOATS = _NUMBERS[8:]
 
-Reading = Literal["truths", "labels", "days", "numbers"]
+Reading = Literal["truths", "labels", "moments", "numbers"]
 """How a column interprets the values of an engine."""
 
 
@@ -49,7 +49,7 @@ def reading(column: Column, dtype: nw.dtypes.DType) -> Reading | None:
     """How a column interprets values of an engine's type; None where only `Column.clean` can decide.
 
     `_expression` starts here for every expression: the number 20200229 is a position on the line for a numeric column,
-    a day for a date column, and a label for an ordinal column.
+    a day for a column of dates or times, and a label for an ordinal column.
     """
     if dtype == nw.Boolean:
         return "truths"
@@ -57,11 +57,9 @@ def reading(column: Column, dtype: nw.dtypes.DType) -> Reading | None:
         if dtype == nw.String:  # booleans accept any blanks and capitals, and so may readings
             return "labels" if column.distinguished_texts is not None else None
         return "labels" if dtype in _WHOLE or dtype in _FLOATS else None
-    if isinstance(column, Ordered) and column.kind == "date":
-        return "days" if dtype == nw.Date or dtype == nw.Datetime("us") else None
-    if isinstance(column, Ordered) and column.kind in ("integer", "number"):
-        return "numbers" if dtype in _NUMBERS else None
-    return None
+    if isinstance(column, Ordered) and column.clock is not None:
+        return "moments" if dtype == nw.Date or dtype == nw.Datetime("us") else None
+    return "numbers" if dtype in _NUMBERS else None
 
 
 def cell_codes(
@@ -143,13 +141,14 @@ def _expression(
         return _unless(x.is_null(), absent, nw.when(x).then(nw.lit(yes)).otherwise(nw.lit(no)))
     if way == "labels":
         return _label_codes(x, dtype, column, of, absent)
-    if way == "days":
+    if way == "moments":
         assert isinstance(column, Ordered)
-        found = _day_codes(x, dtype, column, code)
-        return None if found is None else _unless(_is_no_day(x, dtype, column), absent, found)
+        clock = DAYS if dtype == nw.Date else SECONDS
+        found = _moment_codes(x, clock, column, code, rising)
+        return None if found is None else _unless(_is_missing_code(x, clock, column), absent, found)
     if way == "numbers":
         assert isinstance(column, Ordered)
-        computed = compute(x, column) if compute is not None else None
+        computed = compute(x, column) if compute is not None and not column.grid else None
         found = computed if computed is not None else _number_codes(x, column, code, rising)
         number = x.cast(nw.Float64)
         none = x.is_null() | number.is_nan()
@@ -159,50 +158,69 @@ def _expression(
     return None
 
 
-def _is_no_day(x: nw.Expr, dtype: nw.dtypes.DType, column: Ordered) -> nw.Expr:
-    """Whether a time is null or in a day that is a code of missing values. Days beyond Python's count as its ends."""
+def _is_missing_code(x: nw.Expr, clock: Clock, column: Ordered) -> nw.Expr:
+    """Whether a moment is null or a code of missing values, in the ticks of the engine's `clock`.
 
-    def midnight(day: float) -> Any:
-        date = from_days(int(min(day, LAST_DAY)))
-        return nw.lit(date if dtype == nw.Date else datetime.datetime.combine(date, datetime.time()))
+    Moments beyond Python's count as its ends.
+    """
+    assert column.clock is not None
+    (first, last), (_, last_tick) = column.clock.ends, clock.ends
+
+    def since(figure: float) -> nw.Expr:
+        tick = _first_tick(figure, column, clock)
+        return x >= nw.lit(clock.moment(tick)) if tick <= last_tick else x > nw.lit(clock.moment(last_tick))
 
     found = x.is_null()
     for figure in figures_of_codes(column.kind, column.reading):
-        since, until = x >= midnight(figure), x < midnight(figure + 1)
-        found = found | (until if figure == FIRST_DAY else since if figure == LAST_DAY else since & until)
+        until = ~since(figure + 1) if figure < last else nw.lit(True)
+        found = found | (until if figure == first else since(figure) & until)
     return found
 
 
+def _first_tick(figure: float, column: Ordered, clock: Clock) -> int:
+    """The first tick of a clock at or after a figure of a column of dates or times."""
+    assert column.clock is not None
+    return -(-math.ceil(figure) * column.clock.seconds // clock.seconds)
+
+
 def _number_codes(x: nw.Expr, column: Ordered, code: Callable[[np.ndarray], Ints], rising: bool) -> nw.Expr | None:
-    """Codes by comparison with the floats where they change; if `code` is not monotone, one step for each value."""
+    """Codes by comparison with the floats where they change."""
+    steps = _steps(column, code, rising)
+    return None if steps is None else _step_function(x.cast(nw.Float64), *steps)
+
+
+def _moment_codes(
+    x: nw.Expr, clock: Clock, column: Ordered, code: Callable[[np.ndarray], Ints], rising: bool
+) -> nw.Expr | None:
+    """Codes by comparison with the first moments that have them, in the ticks of the engine's `clock`."""
+    steps = _steps(column, code, rising)
+    if steps is None:
+        return None
+    ticks = [_first_tick(start, column, clock) for start in steps[0]]
+    if ticks and ticks[-1] > clock.ends[1]:  # later than any date that can be stated
+        return None
+    return _step_function(x, list(map(clock.moment, ticks)), steps[1])
+
+
+def _steps(column: Ordered, code: Callable[[np.ndarray], Ints], rising: bool) -> tuple[list[float], list[int]] | None:
+    """The figures where codes change, and all codes; None if there are too many of them.
+
+    If `code` is not monotone, there is one step for each value.
+    """
     if not rising and (column.last_index is None or column.last_index > MAX_STEPS):
         return None
 
-    def step(values: Floats) -> np.ndarray:
-        return code(column.encode(values)) if rising else column.index(column.encode(values))
+    def step(figures: Floats) -> np.ndarray:
+        clean = column.clean_figures(figures)
+        return code(clean) if rising else column.index(clean)
 
     first, last = (int(c) for c in step(np.array([-np.inf, np.inf])))
     if last - first > MAX_STEPS:
         return None
     steps = np.arange(first, last + 1)
     values = steps if rising else code(column.at_index(steps))
-    starts = [float(start) for start in least_floats(step, np.arange(first + 1, last + 1))]
-    return _step_function(x.cast(nw.Float64), starts, values.tolist())
-
-
-def _day_codes(
-    x: nw.Expr, dtype: nw.dtypes.DType, column: Ordered, code: Callable[[np.ndarray], Ints]
-) -> nw.Expr | None:
-    """Codes by comparison with the days where they change: every day of the column is tried."""
-    codes = code(np.arange(column.reach + 1.0))
-    changes = np.flatnonzero(np.diff(codes)) + 1
-    if len(changes) > MAX_STEPS:
-        return None
-    days = [from_days(int(column.low) + int(day)) for day in changes]
-    starts: list[Any] = days
-    if dtype != nw.Date:
-        starts = [datetime.datetime.combine(day, datetime.time()) for day in days]
-    return _step_function(x, starts, codes[np.append(0, changes)].tolist())
+    starts = least_floats(step, np.arange(first + 1, last + 1))
+    return [float(start) for start in starts], values.tolist()
 
 
 def _label_codes(

@@ -202,7 +202,7 @@ def _conversion(column: Column, source: tuple[str, str] | None, j: int, above: M
     if source is None:
         return _Conversion(column, "NULL::VARCHAR", same=(above[column.name],))
     place, kind = source
-    if kind == "DATE" and isinstance(column, Ordered) and column.kind == "date":
+    if kind == "DATE" and isinstance(column, Ordered) and column.clock is not None:
         return _Conversion(column, f"CASE WHEN isfinite({place}) THEN {place} END")
     texts = tuple(filter(_decodable, column.distinguished_texts or ()))
     if kind == "VARCHAR" and texts:

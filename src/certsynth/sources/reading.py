@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from certsynth.domain.cleaning import as_numbers
 from certsynth.errors import InputError, did_you_mean
 
 CHUNK_ROWS = 1_000
@@ -17,6 +18,9 @@ take six times as long as a thousand chunks of a thousand."""
 MAX_TEXT_ROWS = 100_000
 """Most rows in a batch of Python objects. A text takes 50 bytes or more: half a million rows of ten columns would take
 300 MB."""
+
+SAVE_AS_UTF8 = "Save the file as UTF-8, or convert it: iconv -f WINDOWS-1252 -t UTF-8"
+"""The remedy for text in another encoding. WINDOWS-1252 is the commonest, and contains printable Latin-1."""
 
 _MAX_NAMES_SHOWN = 20
 """Most column names that a message lists."""
@@ -31,6 +35,44 @@ def positions(names: Sequence[str], header: Sequence[str], where: str) -> list[i
             remedy = "Correct the name in the schema or in the data."
             raise InputError(f"{where}: no column {name!r}; it has {shown}. {remedy}{did_you_mean(name, header)}")
     return [place[name] for name in names]
+
+
+def find_columns(names: Sequence[str], header: Sequence[str], where: str) -> list[int]:
+    """As `positions`, for a header that is the first line of a file. If no name fits, it may be missing: no message
+    quotes it then, since the first line is private."""
+    if set(names) & set(header):
+        return positions(names, header, where)
+    alike = {name.strip().casefold() for name in header}
+    if twin := next((name for name in names if name.strip().casefold() in alike), None):
+        found = f"no column {twin!r}, but one that differs in case or in blanks. Write it alike in both"
+    elif _looks_like_a_row(header):
+        found = f"no column {names[0]!r}, and the first line looks like a row. Add a header"
+    else:
+        found = f"no column {names[0]!r}, nor any other of the schema. Its first line must name the columns"
+    raise InputError(f"{where}: {found}.")
+
+
+def check_header(header: Sequence[str], where: str) -> None:
+    """Refuse a first line that cannot name columns. No message quotes it: it may be a private row."""
+    if not any(header):
+        raise InputError(f"{where}: empty, or without a header. The first line must name the columns.")
+    # UTF-16 without a byte order mark contains NUL characters.
+    if not is_text(header) or any("\0" in name for name in header):
+        raise InputError(f"{where}: the header is not text in UTF-8. {SAVE_AS_UTF8}.")
+    places: dict[str, int] = {}
+    for place, name in enumerate(header, 1):
+        if name and name in places:
+            if _looks_like_a_row(header):
+                found = "two columns have the same name, and the first line looks like a row. Add a header"
+            else:
+                found = f"columns {places[name]} and {place} have the same name. Rename or drop one of them"
+            raise InputError(f"{where}: {found}.")
+        places[name] = place
+
+
+def _looks_like_a_row(header: Sequence[str]) -> bool:
+    """Whether a name is a number: then the header is probably missing, and the first line is private."""
+    return not np.isnan(as_numbers(objects(header))).all()
 
 
 def refuse_duplicate_names(header: Iterable[str], where: str) -> None:
@@ -64,6 +106,15 @@ def gather_columns(
 def objects(values: Sequence[Any]) -> np.ndarray:
     """A flat array of Python objects of any type; `np.array` would stack lists into a matrix."""
     return np.fromiter(values, dtype=object, count=len(values))
+
+
+def is_text(values: Iterable[str]) -> bool:
+    """Whether texts are free of lone surrogates, which stand for bytes that are not UTF-8."""
+    try:
+        "".join(values).encode()
+    except UnicodeEncodeError:
+        return False
+    return True
 
 
 @contextmanager

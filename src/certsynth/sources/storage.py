@@ -94,7 +94,7 @@ def is_ambiguous(column: Column, storage: Storage) -> bool:
     """
     if storage == "texts":
         return False
-    if isinstance(column, Ordered) and column.kind == "date":
+    if isinstance(column, Ordered) and column.clock is not None:
         return _has_other_days(column.reading.format, storage)
     if isinstance(column, Ordered) and column.kind != "ordinal":
         return storage in ("floats", "mixed objects") and _has_other_floats(column.reading)

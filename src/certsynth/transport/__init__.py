@@ -2,7 +2,7 @@
 
 from certsynth.transport.complete import complete_bounds
 from certsynth.transport.flow import cheapest_flow, difference, transport_bounds, transport_loss
-from certsynth.transport.network import Network, stretch_of
+from certsynth.transport.network import Network, shared_network, stretch_of
 from certsynth.transport.path import Path, path_loss
 from certsynth.transport.upper_bound import Estimate, coarse_points, finest_level, transport_upper_bound
 
@@ -16,6 +16,7 @@ __all__ = [
     "difference",
     "finest_level",
     "path_loss",
+    "shared_network",
     "stretch_of",
     "transport_bounds",
     "transport_loss",

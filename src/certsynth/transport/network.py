@@ -5,8 +5,9 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from fractions import Fraction
+from functools import lru_cache
 
 import numpy as np
 from numba import njit
@@ -22,6 +23,12 @@ MAX_COMPLETE_CELLS = 400
 
 MAX_FREE_ARCS = 500_000
 """Most arcs for free moves of other columns along the arcs of a label metric; beyond, a stride leaves some out."""
+
+MAX_SHARED_CELLS = 2**17
+"""Most cells of a network that is kept for other columns. It takes about 300 bytes per cell."""
+
+SHARED_NETWORKS = 4
+"""Networks that are kept: numbers with and without missing values give four."""
 
 Arcs = tuple[Ints, Ints, Ints]
 """Tails, heads and lengths."""
@@ -85,6 +92,26 @@ class Network:
         supply[self.node_of_cell] = measure
         supply[-1] = -measure.sum()
         return supply
+
+
+def shared_network(cells: Sequence[Cells]) -> Network:
+    """`Network.of(cells)`, kept for other columns with the same cells: many pairs of columns have few forms."""
+    if math.prod(c.size for c in cells) > MAX_SHARED_CELLS or any(c.label_metric is not None for c in cells):
+        return Network.of(cells)
+    return _network_of_form(_Form(tuple((c.places.tobytes(), c.steps, c.off_line, c.weight) for c in cells), cells))
+
+
+@dataclass(frozen=True, slots=True)
+class _Form:
+    """Columns of cells, equal if their networks are."""
+
+    description: tuple[tuple[bytes, int, int, Fraction], ...]
+    cells: Sequence[Cells] = field(compare=False)
+
+
+@lru_cache(maxsize=SHARED_NETWORKS)
+def _network_of_form(form: _Form) -> Network:
+    return Network.of(form.cells)
 
 
 def stretch_of(cells: Sequence[Cells]) -> Fraction:

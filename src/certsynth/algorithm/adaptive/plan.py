@@ -21,7 +21,7 @@ from certsynth.algorithm.settings import Settings
 from certsynth.algorithm.sizes import Size, size_of_release
 from certsynth.algorithm.task import Task
 from certsynth.base.parallel import run
-from certsynth.base.progress import Progress
+from certsynth.base.progress import Progress, number_stages
 from certsynth.domain import Schema
 from certsynth.mechanisms.samplers import SimulatedNoise
 from certsynth.planning.outlook import OUTLOOK_SEED, geometric_mean, outlook_of
@@ -43,8 +43,14 @@ TYPICAL_GROUPS = 12
 """Groups of a line for which time and memory are estimated."""
 
 
+STAGES = number_stages("predicting the bound", "trying other settings")
+"""The stages of a plan, as progress reports name them."""
+
+
 def plan_adaptive(task: Task, *, memory: int | None, progress: Progress) -> Plan:
     """Plan an adaptive release. Which pairs it measures depends on the rows, so it is rehearsed as a whole."""
+    predicting, varying = STAGES
+    progress(predicting, 0, None)
     losses = _rehearsed_losses(task, KINDS, progress)
     found = outlook_of(task, geometric_mean(losses), len(losses))
     size = _size(task)
@@ -61,6 +67,7 @@ def plan_adaptive(task: Task, *, memory: int | None, progress: Progress) -> Plan
         seconds=round(size.seconds, 1),
         memory_gb=round(size.bytes / 2**30, 2),
     )
+    progress(varying, 0, None)
     return Plan.of(
         task,
         choice=choice,
