@@ -222,10 +222,10 @@ class Schema:
         for column in self.columns:
             lines += ["", "[[column]]"]
             entries = describe(column) | derived.get(column.name, {})
-            lines += [f"{key} = {_to_toml(value)}" for key, value in entries.items()]
+            lines += entry_lines(entries)
         for rule in self.rules:
             lines += ["", "[[rule]]"]
-            lines += [f"{key} = {_to_toml(text)}" for key, text in rule.entries().items()]
+            lines += entry_lines(rule.entries())
         return "\n".join(lines) + "\n"
 
 
@@ -276,7 +276,7 @@ def _read_schema(document: Mapping[str, Any], where: str, folder: Path | None) -
     draft = table.get("draft", False)
     if not isinstance(draft, bool):
         raise SchemaError(f"{where}: [table] draft is true or false.")
-    read = tuple(_read_column(entry, f"{where}: column {i + 1}", folder) for i, entry in enumerate(columns))
+    read = tuple(read_column(entry, f"{where}: column {i + 1}", folder) for i, entry in enumerate(columns))
     if (pairs := _count_code_pairs(read)) > MAX_CODE_PAIRS:
         raise SchemaError(
             f"{where}: trees and matrices with {pairs:,} pairs of codes in all; {MAX_CODE_PAIRS:,} are supported. "
@@ -303,7 +303,8 @@ def _count_code_pairs(columns: Sequence[Column]) -> int:
     return sum(len(all_codes(paths)) ** 2 for paths in trees) + sum(len(matrix) ** 2 for matrix in matrices)
 
 
-def _read_column(entry: Any, where: str, folder: Path | None) -> Column:
+def read_column(entry: Any, where: str, folder: Path | None = None) -> Column:
+    """The column that its entries in the schema file describe; `where` begins error messages about its name."""
     if not isinstance(entry, dict) or "name" not in entry:
         raise SchemaError(f'{where} has no name: write name = "…" under [[column]].')
     name = check_text(entry["name"], f"{where}: name")
@@ -498,6 +499,15 @@ def _read_cuts(entry: Mapping[str, Any], key: str, column: Ordered, where: str) 
     if len(set(found)) < len(found):
         raise SchemaError(f"{where}: {key} lists a value twice; remove one of the two.")
     return found
+
+
+def entry_lines(entries: Mapping[str, Any]) -> list[str]:
+    """Entries of a schema file as lines of TOML.
+
+    >>> entry_lines({"strip": True, "missing_codes": ["N"]})
+    ['strip = true', 'missing_codes = ["N"]']
+    """
+    return [f"{_to_toml_key(key)} = {_to_toml(value)}" for key, value in entries.items()]
 
 
 def _to_toml(value: Any) -> str:
