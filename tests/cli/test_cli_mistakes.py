@@ -138,14 +138,14 @@ def test_a_column_that_is_misspelt_is_told_with_the_one_that_is_like_it(town, ru
         (
             '"integer"',
             '"interger"',
-            "column 'age': kind must be one of integer, number, date, ordinal, category, boolean, tree, metric. Did "
-            "you mean 'integer'?",
+            "column 'age': kind must be one of integer, number, date, datetime, ordinal, category, boolean, tree, "
+            "metric. Did you mean 'integer'?",
         ),
         (
             "low =",
             "lo =",
             "column 'age': a column of kind integer has no entry 'lo'; it may have bands, decimal, "
-            "derived, high, low, missing, missing_as, missing_codes, special, step, symbol, thousands, weight. "
+            "derived, high, low, missing, missing_as, missing_codes, scale, special, step, symbol, thousands, weight. "
             "Did you mean 'low'?",
         ),
         (

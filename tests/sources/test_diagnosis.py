@@ -13,12 +13,13 @@ from hypothesis import strategies as st
 from certsynth.domain import Column
 from certsynth.domain.schema import describe, read_column
 from certsynth.sources.diagnosis import date_formats, diagnose, number_styles
-from certsynth.sources.outcomes import MISFITS, Outcome, outcomes
+from certsynth.sources.outcomes import MISFITS, TIMES, Outcome, outcomes
 from certsynth.sources.reading import objects
 
 AMOUNT = {"kind": "number", "low": 0, "high": 10_000}
 AGE = {"kind": "integer", "low": 0, "high": 120}
 DAY = {"kind": "date", "low": "2000-01-01", "high": "2029-12-31"}
+MOMENT = {"kind": "datetime", "low": "2020-01-01T00:00:00", "high": "2020-12-31T23:59:00"}
 JOB = {"kind": "category", "values": ["Private", "State-gov", "Never-worked"]}
 GRADE = {"kind": "ordinal", "values": ["low", "middle", "high"]}
 SEX = {"kind": "category", "values": ["1", "2"]}
@@ -99,6 +100,13 @@ CASES: dict[str, tuple[dict[str, Any], list[str], dict[str, Any], str]] = {
     ),
     "month names": (DAY, ["25-Mar-2020"], {"format": "%d-%b-%Y"}, "another format"),
     "dates with times": (DAY, ["25.03.2020 10:30"], {"format": "%d.%m.%Y %H:%M"}, "with the day first"),
+    "moments": (MOMENT, ["25/03/2020 10:30:07"], {"format": "%d/%m/%Y %H:%M:%S"}, "with the day first"),
+    "moments without seconds": (
+        MOMENT,
+        ["03/25/2020 10:30", "N"],
+        {"format": "%m/%d/%Y %H:%M", "step": 60, "missing": True, "missing_codes": ["N"]},
+        "with the month first",
+    ),
     "a code among dates": (
         DAY,
         ["25/03/2020", "N"],
@@ -159,7 +167,7 @@ def test_texts_of_the_rows_are_marked_as_such() -> None:
         assert any(remedy.quotes for remedy in remedies) == quotes
 
 
-COLUMNS = [AMOUNT, AGE, DAY, JOB, GRADE, SEX, OWNER, JOB | {"other": True}, AGE | {"step": 5, "missing": True}]
+COLUMNS = [AMOUNT, AGE, DAY, MOMENT, JOB, GRADE, SEX, OWNER, JOB | {"other": True}, AGE | {"step": 5, "missing": True}]
 messy = st.one_of(
     st.text(max_size=5),
     st.sampled_from([text for _, texts, _, _ in CASES.values() for text in texts]),
@@ -201,7 +209,7 @@ def test_outcomes_agree_with_what_the_column_reads(entries: dict[str, Any], text
     assert np.array_equal(clean, again, equal_nan=True)
     ends = {Outcome.BELOW: getattr(column, "low", None), Outcome.ABOVE: getattr(column, "high", None)}
     for outcome, value in zip(found.tolist(), read.tolist(), strict=True):
-        if outcome in ends and entries["kind"] != "date":
+        if outcome in ends and entries["kind"] not in TIMES:
             assert value == ends[Outcome(outcome)]
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime
+import tomllib
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +17,7 @@ from hypothesis import strategies as st
 from nasty import FORMS, OBJECTS
 
 from certsynth.domain import Category, Column, Ordered, Schema
-from certsynth.domain.schema import describe
+from certsynth.domain.schema import describe, entry_lines
 from certsynth.errors import InputError, SchemaError
 from certsynth.sources import cleaned, open_source
 from certsynth.sources.check import check
@@ -328,6 +329,24 @@ def test_notes_what_a_person_must_decide(case: str) -> None:
 @pytest.mark.parametrize("values", [["a", "b"] * 9, list(range(17, 60)) * 2, ["2020-01-01", "2020-01-02"], [0.5, 0.7]])
 def test_notes_nothing_about_an_ordinary_column(values: list[Any]) -> None:
     assert notes(values) == ""
+
+
+@pytest.mark.parametrize(
+    ("values", "lines"),
+    [
+        ([*range(1, 200), 10**6], {"scale": "log"}),
+        (["2020-01-01 10:30", "2020-01-02 00:00"], {"kind": "datetime"}),
+        (["25/01/2020 10:30", "26/01/2020 00:00"], {"kind": "datetime", "step": 60}),
+        ([1, 2] * 9, {"kind": "category", "values": ["1", "2"]}),
+    ],
+)
+def test_a_suggestion_can_be_copied_into_the_schema(values: list[Any], lines: dict[str, Any]) -> None:
+    (column,) = (draft := draft_table(pl.DataFrame({"x": values}))).schema
+    (note,) = (note for note in draft.notes["x"] if "\n" in note)
+    assert tomllib.loads(note.partition("\n")[2]) == lines
+    dropped = {"low", "high"} if lines.get("kind") == "category" else set()
+    entries = {key: value for key, value in describe(column).items() if key not in dropped}
+    Schema.parse("\n".join(["[[column]]", *entry_lines(entries | lines)]))
 
 
 def test_lists_no_texts_of_identifiers_and_free_text() -> None:

@@ -20,7 +20,7 @@ import numpy as np
 from certsynth.base.days import to_days
 from certsynth.domain import Category, Column, Ordered, Schema
 from certsynth.domain.labels import check_text, tree_column
-from certsynth.domain.schema import KINDS, MAX_COLUMNS, MAX_OFFSET, describe, entry_lines, read_column
+from certsynth.domain.schema import MAX_COLUMNS, MAX_OFFSET, describe, entry_lines, read_column
 from certsynth.errors import InputError, SchemaError
 from certsynth.sources import open_source
 from certsynth.sources.diagnosis import (
@@ -290,10 +290,8 @@ def _note_on_dates(
             _suggest("Day first or month first? All dates fit both. The other one is:", format=other_order(form))
         )
     if "%H" in form or any(map(_TIME_OF_DAY.match, summary.texts)):
-        if "datetime" in KINDS:
-            notes.append(_suggest("The time of day is dropped. To keep it, write:", kind="datetime"))
-        else:
-            notes.append("The time of day is dropped.")
+        minutes = {"step": 60} if form and "%S" not in form else {}
+        notes.append(_suggest("The time of day is dropped. To keep it, write:", kind="datetime", **minutes))
 
 
 def _note_on_numbers(name: str, summary: ColumnSummary, best: ReadingSoFar, column: Ordered, notes: list[str]) -> None:
@@ -312,13 +310,8 @@ def _note_on_numbers(name: str, summary: ColumnSummary, best: ReadingSoFar, colu
             f"Skewed: few values come near the largest. Choose high from public knowledge, well below {highest:g} if "
             "that is an outlier: larger values are clipped."
         )
-        if _knows_ratios():
+        if _built(describe(column) | {"scale": "log"}):  # a schema may have it
             notes.append(_suggest("Or let values be compared by their ratio:", scale="log"))
-
-
-def _knows_ratios() -> bool:
-    """Whether columns of a schema may be compared by ratio."""
-    return _built({"name": "x", "kind": "number", "low": 1, "high": 10, "scale": "log"}) is not None
 
 
 def _numbers_of(summary: ColumnSummary, best: ReadingSoFar) -> tuple[list[float], list[int]]:

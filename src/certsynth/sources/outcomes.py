@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from certsynth.base.arrays import Floats
 from certsynth.domain import Category, Column, Ordered
-from certsynth.domain.cleaning import Raw, as_days, as_labels, as_numbers
+from certsynth.domain.cleaning import Raw, as_labels
 from certsynth.domain.reading import Reading
 
 
@@ -49,9 +49,8 @@ def outcomes(column: Column, raw: Raw) -> Outcomes:
 
 
 def figures_as_read(column: Ordered, raw: Raw, reading: Reading | None = None) -> Floats:
-    """The numbers or days that values are read as, before they are rounded or clipped; NaN if absent."""
-    read = as_days if column.kind in TIMES else as_numbers
-    return read(raw, column.reading if reading is None else reading)
+    """The numbers, days or seconds that values are read as, before they are rounded or clipped; NaN if absent."""
+    return (column if reading is None else replace(column, reading=reading)).figures(raw)
 
 
 def _outcomes_of_figures(column: Ordered, raw: Raw) -> Outcomes:
