@@ -9,6 +9,7 @@ import json
 import re
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -184,6 +185,12 @@ def test_the_release_verifies_and_names_its_readings(made: Release) -> None:
     assert "about the rows as the schema reads them" in page
     assert "amount (decimal, thousands, symbol, missing_codes, missing_as)" in page
     assert "readings" not in release(typed_rows(messy_rows(50)), PLAIN, **QUICK).document["table"]
+
+
+def test_verify_sees_readings_that_are_left_out(made: Release) -> None:
+    table = replace(made.record.table, readings=None)
+    forged = replace(made, record=replace(made.record, table=table))
+    assert "schema" in {check["name"] for check in forged.verify() if not check["ok"]}
 
 
 def test_statistics_are_in_the_columns_own_values(made: Release) -> None:

@@ -13,6 +13,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from certsynth.domain import Schema
+from certsynth.domain.reading_entries import READING_ENTRIES
 from certsynth.domain.schema import KINDS
 from certsynth.errors import CertsynthError
 
@@ -110,7 +111,8 @@ values = st.recursive(
 )
 
 
-KEYS = ["name", "kind", "missing", "weight", "low", "high", "values", "other", "distances", "matrix"]
+READING_KEYS = sorted(set().union(*READING_ENTRIES.values()))
+KEYS = ["name", "kind", "missing", "weight", "low", "high", "values", "other", "distances", "matrix", *READING_KEYS]
 FILES = [
     "m.csv",
     "none.csv",
@@ -171,6 +173,9 @@ def columns(draw: st.DrawFn, *, wild: bool) -> dict[str, Any]:
             entry[key] = draw(drawn)
     if wild and draw(st.booleans()):
         entry[draw(st.one_of(st.sampled_from(KEYS), texts))] = draw(values)
+    if wild and draw(st.booleans()):
+        key = draw(st.sampled_from(sorted(READING_ENTRIES[kind])))
+        entry[key] = draw(st.lists(texts, max_size=3) | texts | st.sampled_from([",", ".", " ", "%d.%m.%Y", "ignore"]))
     if wild and draw(st.integers(0, 3)) == 0:
         entry.pop(draw(st.sampled_from(sorted(entry))))
     return entry

@@ -25,8 +25,9 @@ from neighbours import (
     upsets,
 )
 
-from certsynth.domain import Category, Ordered, Schema
+from certsynth.domain import Category, Column, Ordered, Schema
 from certsynth.domain.cleaning import as_days
+from certsynth.domain.reading import Reading
 from certsynth.errors import InputError
 from certsynth.sources import Unopened, open_source
 from certsynth.sources.storage import is_ambiguous
@@ -212,3 +213,38 @@ def test_types_that_cannot_tell_labels_apart(labels: tuple[str, ...], refused: s
     found = {kind for kind in kinds if is_ambiguous(column, kind)}
     assert found == refused | ({"times"} if labels == ("7", "8") else set())
     assert not any(is_ambiguous(N, kind) for kind in kinds)
+
+
+NUMBERS = {"whole numbers", "floats", "mixed objects"}
+
+
+@pytest.mark.parametrize(
+    ("kind", "options", "refused"),
+    [
+        ("number", {"decimal": ","}, {"floats", "mixed objects"}),
+        ("integer", {"decimal": ",", "thousands": "."}, {"floats", "mixed objects"}),
+        ("number", {"thousands": ",", "symbol": ("€",), "missing_codes": ("-9",)}, set()),
+        ("date", {"missing_codes": ("9999-12-31",)}, set()),
+        ("date", {"format": "%Y-%m-%d"}, set()),
+        ("date", {"format": "%d %b %Y"}, set()),
+        ("date", {"format": "%y %b %d"}, {"times"}),
+        ("date", {"format": "%m/%d/%Y"}, {"times"}),
+        ("date", {"format": "%d.%m.%Y"}, {"times"}),
+        ("date", {"format": "%d.%m%Y"}, {"times", *NUMBERS}),
+        ("date", {"format": "%Y%m%d"}, {"times", *NUMBERS}),
+        ("boolean", {"values": ("1", "2"), "missing_codes": ("9",)}, set()),
+        ("boolean", {"values": ("01", "02")}, NUMBERS),
+        ("boolean", {"missing_codes": ("09",)}, NUMBERS),
+        ("category", {"strip": True, "case": "ignore", "missing_codes": ("-9",)}, {"truths", "times"}),
+        ("category", {"missing_codes": ("09",)}, {"truths", "times", *NUMBERS}),
+        ("ordinal", {"missing_codes": ("1.50",)}, {"truths", "times", *NUMBERS}),
+    ],
+)
+def test_types_that_cannot_tell_texts_apart(kind: Any, options: dict[str, Any], refused: set[str]) -> None:
+    reading = Reading(**options)
+    if kind in ("boolean", "category"):
+        column: Column = Category(name="x", kind=kind, values=("a", "b"), missing=True, reading=reading)
+    else:
+        column = Ordered(name="x", kind=kind, low=0, high=1, values=("a", "b"), missing=True, reading=reading)
+    kinds = ("whole numbers", "floats", "truths", "times", "mixed objects", "texts")
+    assert {storage for storage in kinds if is_ambiguous(column, storage)} == refused

@@ -11,6 +11,7 @@ from typing import Any
 import duckdb
 import narwhals as nw
 import numpy as np
+import polars as pl
 import pyarrow as pa
 import pytest
 import storage
@@ -33,6 +34,7 @@ from certsynth import evaluate
 from certsynth.domain import Column, Ordered, Schema
 from certsynth.domain.cells import Groups
 from certsynth.domain.cleaning import as_labels
+from certsynth.domain.reading import Reading
 from certsynth.queries.coding import move_units
 from certsynth.queries.fine import LatticeQuery
 from certsynth.queries.marginals import CellCounts, Marginals
@@ -161,6 +163,29 @@ def test_many_rows_are_cleaned_as_few_are(reader: str, tmp_path: Path) -> None:
             distinct = len([value for value in STORAGE[name].values if value is not None])
             wanted = np.resize(column.clean(seen(name, by=by, rows=distinct, nulls=False)), MANY_ROWS)
             assert len(differing(column.clean(values), wanted)) == 0, (name, kind)
+
+
+@pytest.mark.parametrize("codes", [("9999-12-31",), ("0001-01-01",), ("9999-12-30", "0001-01-02")])
+def test_days_beyond_those_of_python_are_the_same_code_everywhere(codes: tuple[str, ...], tmp_path: Path) -> None:
+    """DuckDB's rows are clamped to the years that Python has, and those of files and polars are not."""
+    column = Ordered(
+        name="x",
+        kind="date",
+        low=storage.day("2000-01-01"),
+        high=storage.day("2001-01-01"),
+        missing=True,
+        reading=Reading(missing_codes=codes),
+    )
+    schema, con = Schema(columns=(column,)), duckdb.connect()
+    days = ("20000-01-01", "9999-12-31", "9999-12-30", "0001-01-01", "0001-01-02", "0044-03-15 (BC)", "2000-05-05")
+    con.execute("CREATE TABLE t AS SELECT unnest(?)::DATE AS x", [[*days, None]])
+    con.table("t").write_parquet(str(path := tmp_path / "days.parquet"))
+    tally = CellCounts(schema, Marginals.even(schema, [(0,)], resolution=5))
+    ways = [open_source(con.table("t")), pushed_down(con.table("t")), open_source(path)]
+    ways += [open_source(pl.read_parquet(path)), pushed_down(pl.scan_parquet(path))]
+    found = [shown(rows_of(way, schema, "counting")(tally)) for way in ways]
+    assert all(each == found[0] for each in found)
+    assert found[0][0][0][-1] == 3  # the null, and two days: each code stands for two, or there are two codes
 
 
 # ------------------------------------------------------------------------------------- engines that count themselves

@@ -71,10 +71,7 @@ class Column(ABC):
     @property
     @abstractmethod
     def distinguished_texts(self) -> tuple[str, ...] | None:
-        """Texts outside of which all texts are cleaned alike; None if there is no such list.
-
-        A reading that ignores blanks or case has none.
-        """
+        """Texts outside of which all texts are cleaned alike; None if there is no such list, as with a reading."""
 
     @property
     @abstractmethod

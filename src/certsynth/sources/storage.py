@@ -18,7 +18,7 @@ import numpy as np
 
 from certsynth.domain import Category, Column, Ordered, Schema
 from certsynth.domain.cleaning import as_labels, as_numbers
-from certsynth.domain.date_format import has_month_name, write_moment
+from certsynth.domain.date_format import has_month_name, has_short_year, write_moment
 from certsynth.domain.reading import Reading
 from certsynth.errors import InputError
 
@@ -121,13 +121,14 @@ def _has_other_floats(reading: Reading) -> bool:
 def _has_other_days(format: str, storage: Storage) -> bool:
     """Whether a tool that guesses types may take texts in a date format for other days, or for numbers.
 
-    Tools guess the order of day and month from the first rows, unless the year comes first or the month has a name. A
-    date that is written as digits alone loses its leading zeros as a number.
+    Tools guess the order of day, month and year from the first rows, unless a year of four digits comes first or the
+    month has a name. A date that is written as digits alone loses its leading zeros as a number.
     """
     if not format or storage == "truths":
         return False
     if storage == "times":
-        return not format.startswith(("%Y-%m-%d", "%Y/%m/%d")) and not has_month_name(format)
+        named = has_month_name(format) and not has_short_year(format)
+        return not named and not format.startswith(("%Y-%m-%d", "%Y/%m/%d"))
     return not np.isnan(as_numbers(np.array([write_moment(_SOME_DAY, format)]))[0])
 
 
