@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from nasty import TABLE, columns, expected
+from nasty import TABLE, as_in_json, columns, expected
 
 from certsynth.domain import Column, Schema
 from certsynth.domain.cleaning import as_labels
@@ -30,9 +30,9 @@ def mixed_schema(first: int = 0) -> Schema:
     return Schema(columns=tuple(columns(name)[(first + 3 * j) % len(KINDS)] for j, name in enumerate(TABLE)))
 
 
-def clean_rows(schema: Schema, *, as_text: bool = False) -> list[np.ndarray]:
+def clean_rows(schema: Schema, *, as_text: bool = False, as_json: bool = False) -> list[np.ndarray]:
     """The nasty table as no engine has touched it; a text has no nulls."""
-    rows = [TABLE[column.name] for column in schema]
+    rows = [as_in_json(TABLE[column.name]) if as_json else TABLE[column.name] for column in schema]
     if as_text:
         rows = [[text or "" for text in as_labels(np.fromiter(values, object, len(values)))] for values in rows]
     return [expected(column, values) for column, values in zip(schema, rows, strict=True)]

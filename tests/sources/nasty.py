@@ -194,6 +194,14 @@ def json_value(value: Any) -> str:
     return text if number or isinstance(value, bool) else json.dumps(text)
 
 
+def as_in_json(values: Sequence[Any]) -> list[Any]:
+    """Values as JSON has them: what is no number and no truth is a text."""
+    return [
+        value if isinstance(value, (bool, int, float, Decimal, np.number)) else text
+        for value, text in zip(values, as_labels(np.fromiter(values, object, len(values))), strict=True)
+    ]
+
+
 def json_lines(table: Mapping[str, Sequence[Any]]) -> str:
     """One object in each line; in every other one, what is null is left out."""
     lines = []

@@ -56,7 +56,7 @@ def test_every_tally_says_the_same_wherever_rows_come_from(name: str, tmp_path: 
             schema = schema.select([n for n in schema.names if n not in NESTED])
         schema = schema.select([column.name for column in schema if is_accepted(source, column)])
         assert len(schema) >= 5
-        rows = clean_rows(schema, as_text=name.startswith("csv"))
+        rows = clean_rows(schema, as_text=name.startswith("csv"), as_json=name == "json lines")
         assert ask(source, schema, Together.of(schema)) == tally_batches([rows], Together.of(schema))
 
 

@@ -13,7 +13,7 @@ import pandas as pd
 import polars as pl
 import pyarrow as pa
 import pytest
-from nasty import CANARY, FORMS, NESTED, OBJECTS, ROWS, TABLE, columns, expected
+from nasty import CANARY, FORMS, NESTED, OBJECTS, ROWS, TABLE, as_in_json, columns, expected
 
 from certsynth.domain import Category, Ordered, Schema
 from certsynth.domain.cleaning import as_labels
@@ -38,6 +38,8 @@ def test_a_nasty_column_gives_the_same_codes_from_everywhere(form: tuple[str, An
     values = TABLE[name]
     if form[0].startswith("csv"):
         values = [text or "" for text in as_labels(np.fromiter(values, object, len(values)))]  # a text has no nulls
+    elif form[0] == "json lines":
+        values = as_in_json(values)
     ((raw,),) = open_source(form[1]).batches([name])
     for column in columns(name):
         np.testing.assert_array_equal(column.clean(raw), expected(column, values), err_msg=str(column))

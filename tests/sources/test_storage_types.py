@@ -16,6 +16,7 @@ import pyarrow as pa
 import pytest
 import storage
 from everything import shown
+from nasty import as_in_json
 from storage import (
     ENGINES,
     KINDS,
@@ -57,7 +58,9 @@ def columns(name: str) -> dict[str, Column]:
 
 @functools.cache
 def reference(name: str, kind: str, by: str) -> np.ndarray:
-    values = seen(name, by=by)
+    values = seen(name, by="engines" if by == "json" else by)
+    if by == "json":
+        values = np.fromiter(as_in_json(values.tolist()), object, len(values))
     if by == "text" and kind in WRITTEN_OTHERWISE:
         values = np.fromiter((text or "" for text in as_labels(values)), object, len(values))
     return columns(name)[kind].clean(values)
@@ -71,6 +74,7 @@ def differing(found: np.ndarray, wanted: np.ndarray) -> np.ndarray:
 def differences(reader: str, kinds: Sequence[str], folder: Path) -> list[str]:
     """Where a reader does not give what `Column.clean` gives of the values themselves."""
     by, make = READERS[reader]
+    by = "json" if reader == "json lines" else by
     names = held_by(reader)
     source = open_source(make(folder, arrow(names)))
     raw = [np.ma.concatenate(parts) for parts in zip(*source.batches(names, rows=50), strict=True)]

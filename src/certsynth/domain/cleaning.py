@@ -27,7 +27,7 @@ from numpy.typing import NDArray
 from certsynth.base.arrays import Floats
 from certsynth.base.clock import CLOCKS, DAYS, Clock
 from certsynth.domain.date_format import read_moment
-from certsynth.domain.reading import PLAIN, Reading
+from certsynth.domain.reading import PLAIN, NumberText, Reading
 
 Raw = NDArray[Any]
 """One column of raw values: any dtype, masked or not."""
@@ -62,7 +62,7 @@ def _numbers(raw: Raw, reading: Reading) -> Floats:
     values = _objects(raw)
     if reading.decimal != "." or reading.thousands or reading.symbol:
         known = {value: reading.plain_number(value) for value in set(filter(_is_text, values))}
-        values = [known[value] if isinstance(value, str) else value for value in values]
+        values = [known[value] if _is_text(value) else value for value in values]
     if set(map(type, values)) == {str}:
         with suppress(ValueError):  # all or none: one by one takes five times as long
             return np.fromiter((float(text or "nan") for text in values), float, len(raw))
@@ -107,7 +107,7 @@ def _moments(raw: Raw, clock: Clock, format: str) -> Floats:
     if not format:
         return np.fromiter((_tick(value, clock) for value in values), float, len(raw))
     known = {value: _tick_of_text(value, clock, format) for value in set(filter(_is_text, values))}
-    found = (known[value] if isinstance(value, str) else _tick(value, clock, format) for value in values)
+    found = (known[value] if _is_text(value) else _tick(value, clock, format) for value in values)
     return np.fromiter(found, float, len(raw))
 
 
@@ -231,7 +231,7 @@ def _number(value: Any) -> float:
 
 
 def _is_text(value: Any) -> bool:
-    return isinstance(value, str)
+    return isinstance(value, str) and not isinstance(value, NumberText)
 
 
 def _tick_of_text(text: str, clock: Clock, format: str) -> float:

@@ -23,6 +23,12 @@ FALSE_WORDS = frozenset({"false", "f", "no", "n", "0"})
 """The usual words of booleans."""
 
 
+class NumberText(str):
+    """The text of a number that a file marks as one, as JSON does. It is no text of the table: separators are fixed."""
+
+    __slots__ = ()
+
+
 @dataclass(frozen=True, slots=True)
 class Reading:
     """How the texts of a column are written; the fields are named like the entries of a column in the schema.

@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 
+from certsynth.domain.reading import NumberText
 from certsynth.errors import InputError
 from certsynth.sources.caching import ParsedFile, is_small
 from certsynth.sources.packing import TextFile, reading
@@ -93,7 +94,11 @@ def _decode(line: str) -> dict[str, Any]:
     if len(line) == MAX_LINE_CHARACTERS and not line.endswith("\n"):
         raise _MalformedLineError
     row = json.loads(
-        line, parse_int=str, parse_float=str, parse_constant=_CONSTANTS.__getitem__, object_pairs_hook=_unique
+        line,
+        parse_int=NumberText,
+        parse_float=NumberText,
+        parse_constant=_CONSTANTS.__getitem__,
+        object_pairs_hook=_unique,
     )
     if not isinstance(row, dict):
         raise _MalformedLineError
