@@ -16,6 +16,7 @@ import itertools
 import sys
 import time
 from collections import Counter
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from typing import Any
@@ -62,11 +63,11 @@ class Tally:
         ]
 
 
-def run(answers: int, *, seed: int = 0, shrink: float = 1.0) -> Tally:
+def run(answers: int, *, seed: int = 0, shrink: float = 1.0, kinds: Sequence[str] = KINDS) -> Tally:
     """Ask until there are this many answers. `shrink`: the factor by which the stated bounds are too small."""
     rng, tally = np.random.default_rng(seed), Tally()
     while tally.total < answers:
-        world = _world(rng)
+        world = _world(rng, kinds)
         synthetic, private, bound = _tables(rng, world)
         asker = Asker(rng, world, int(private.sum()))
         plain, narrow = _bases(rng, world, (synthetic, private), bound, shrink)
@@ -90,11 +91,12 @@ def run(answers: int, *, seed: int = 0, shrink: float = 1.0) -> Tally:
     return tally
 
 
-def _world(rng: np.random.Generator) -> World:
+def _world(rng: np.random.Generator, kinds: Sequence[str]) -> World:
     while True:
-        columns = [column(rng, f"c{i}", str(rng.choice(KINDS))) for i in range(int(rng.choice([1, 2, 2, 3])))]
+        columns = [column(rng, f"c{i}", str(rng.choice(kinds))) for i in range(int(rng.choice([1, 2, 2, 3])))]
         for i, each in enumerate(columns):
-            if isinstance(each, Ordered) and each.kind in ("integer", "date", "datetime") and not rng.integers(4):
+            whole = isinstance(each, Ordered) and each.kind in ("integer", "date", "datetime") and not each.grid
+            if isinstance(each, Ordered) and whole and not rng.integers(4):
                 columns[i] = replace(each, high=int(each.low) + int(rng.choice([300, LONG])))
         world = World(Schema(columns=tuple(columns)), rng)
         if world.size <= LARGEST_WORLD:

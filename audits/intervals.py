@@ -18,7 +18,7 @@ import math
 import sys
 import time
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from decimal import Decimal
 from typing import Any
@@ -72,11 +72,18 @@ class Tally:
         ]
 
 
-def run(answers: int, *, seed: int = 0, shrink: float = 1.0, keep: Callable[[Question], bool] | None = None) -> Tally:
+def run(
+    answers: int,
+    *,
+    seed: int = 0,
+    shrink: float = 1.0,
+    keep: Callable[[Question], bool] | None = None,
+    kinds: Sequence[str] = KINDS,
+) -> Tally:
     """Ask until there are so many answers. `shrink`: what bounds are multiplied by before `answer` is told."""
     rng, tally = np.random.default_rng(seed), Tally()
     while tally.total < answers:
-        world = _world(rng)
+        world = _world(rng, kinds)
         counts = rng.multinomial(int(rng.integers(1, 16)), rng.dirichlet(np.full(world.size, 0.2)))
         asker = Asker(rng, world, int(counts.sum()))
         for _ in range(PER_TABLE):
@@ -86,10 +93,10 @@ def run(answers: int, *, seed: int = 0, shrink: float = 1.0, keep: Callable[[Que
     return tally
 
 
-def _world(rng: np.random.Generator) -> World:
+def _world(rng: np.random.Generator, kinds: Sequence[str]) -> World:
     while True:
         number = int(rng.choice([1, 2, 2, 3]))
-        columns = [column(rng, f"c{i}", str(rng.choice(KINDS))) for i in range(number)]
+        columns = [column(rng, f"c{i}", str(rng.choice(kinds))) for i in range(number)]
         world = World(Schema(columns=tuple(columns)), rng)
         if world.size <= LARGEST_WORLD:
             return world

@@ -12,6 +12,7 @@ import numpy as np
 
 from certsynth.domain import Category, Column, Ordered
 from certsynth.domain.labels import tree_column
+from certsynth.domain.ratios import ratio_values
 from within import Floats, Near, World, average, extremes, products, spreads
 
 KINDS = (
@@ -28,6 +29,8 @@ KINDS = (
     "datetime",
 )
 """Those that have means more often than others."""
+RATIO_KINDS = ("by ratios", "by ratios", "numbers by ratios", "integer", "category", "boolean")
+"""Kinds of schemas with columns that are compared by ratios."""
 WEIGHTS = (Fraction(1), Fraction(1), Fraction(1, 2), Fraction(1, 4), Fraction(1, 10))
 FACTORS = (1.0, -1.0, 2.0, -3.0, 0.5, -0.25, 1000.0, -1e6)
 TREES = (["h/n", "h/d", "c", "c/b"], ["a", "b"], ["a/b/c", "a/d", "e"])
@@ -67,6 +70,8 @@ def column(rng: np.random.Generator, name: str, kind: str) -> Column:
         case "number":
             width = float(rng.choice([1e-3, 1.0, 2.5, 1e5]))
             return Ordered(name, kind=kind, low=float(low), high=low + width, missing=missing, weight=weight)
+        case "by ratios" | "numbers by ratios":
+            return _by_ratios(rng, name, whole=kind == "by ratios", missing=missing, weight=weight)
         case "date" | "datetime":
             first = int(rng.choice([-400_000, -3, 18_262])) * (1 if kind == "date" else 86_399)
             last = first + int(rng.integers(0, 6))
@@ -85,6 +90,21 @@ def column(rng: np.random.Generator, name: str, kind: str) -> Column:
             return Category(name, kind=kind, values=("x", "y", "z"), distances=stated, missing=missing, weight=weight)
     values = ("x", "y", "z", "w")[: rng.integers(1, 5)]
     return Category(name, values=values, other=bool(rng.integers(2)), missing=missing, weight=weight)  # type: ignore[arg-type]
+
+
+def _by_ratios(rng: np.random.Generator, name: str, *, whole: bool, missing: bool, weight: Fraction) -> Ordered:
+    """A few values with growing gaps, or the many of a real schema."""
+    if rng.integers(4):
+        some = rng.choice(
+            [-1000, -20, -1, 0, 1, 2, 3, 5, 10, 50, 51, 1000, 10**6], int(rng.integers(2, 7)), replace=False
+        )
+        grid: tuple[float, ...] = tuple(sorted(float(x) if whole else float(x) / 10 for x in some))
+    else:
+        low = 0 if whole else Fraction(1, 2)
+        grid = ratio_values(Fraction(low), Fraction(10**6), Fraction(1) if whole else None) or ()
+    ends = (int(grid[0]), int(grid[-1])) if whole else (grid[0], grid[-1])
+    kind: Any = "integer" if whole else "number"
+    return Ordered(name, kind=kind, low=ends[0], high=ends[1], missing=missing, weight=weight, grid=grid)
 
 
 def is_number(each: Column) -> bool:

@@ -28,6 +28,10 @@ Floats = np.ndarray
 
 def possible(column: Column, rng: np.random.Generator) -> Floats:
     """The cleaned values that rows may have: all of them, or some of those of a number or of a long range."""
+    if isinstance(column, Ordered) and column.grid:
+        last = len(column.grid) - 1
+        ranks = np.arange(last + 1) if last < MOST_VALUES else np.unique([0, *rng.integers(0, last + 1, 4), last])
+        return np.append(column.at_index(ranks), [np.nan] * column.missing)
     if isinstance(column, Ordered) and not column.whole:
         inner = rng.uniform(0, 1, 2) if rng.integers(2) else np.array([0.25, 0.5])
         return np.append(np.sort([0.0, *inner, 1.0]), [np.nan] * column.missing)

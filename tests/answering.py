@@ -130,6 +130,8 @@ weight = 0.5
 
 def possible(column: Column) -> np.ndarray:
     """All cleaned values of a column; a few of those of a number."""
+    if isinstance(column, Ordered) and column.grid:
+        return np.append(column.at_index(np.arange(len(column.grid))), [np.nan] * column.missing)
     if isinstance(column, Ordered) and not column.whole:
         return np.append(np.linspace(0, 1, 6), [np.nan] * column.missing)
     if isinstance(column, Ordered):

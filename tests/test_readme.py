@@ -72,7 +72,7 @@ def test_its_python_runs(folder):
         check=False,
     )
     assert (done.returncode, done.stderr) == (0, "")
-    assert len(done.stdout.splitlines()) == 5
+    assert len(done.stdout.splitlines()) == 6
 
 
 def test_the_notebook_page_runs_from_top_to_bottom(folder):

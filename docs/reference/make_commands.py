@@ -26,7 +26,7 @@ EXIT_CODES = """## Exit codes
 | code | meaning |
 |---|---|
 | 0 | success |
-| 1 | a check failed: `verify` found something wrong, a ledger is full or was changed; some queries have no answer |
+| 1 | `check` or `verify` found something wrong, a ledger is full or was changed, or some queries have no answer |
 | 2 | bad input or an internal error; nothing was written unless the line says so |
 | 130 | interrupted, by Ctrl-C or a polite request to end |
 

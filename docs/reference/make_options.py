@@ -6,11 +6,19 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 from certsynth.algorithm.declaration import GROUPS, Declared, declared, python_help
-from certsynth.algorithm.options import CertifyOptions, EstimatorOptions, EvaluateOptions, PlanOptions, ReleaseOptions
+from certsynth.algorithm.options import (
+    CertifyOptions,
+    CheckOptions,
+    EstimatorOptions,
+    EvaluateOptions,
+    PlanOptions,
+    ReleaseOptions,
+)
 
 PAGE = Path(__file__).with_name("options.md")
 
 TAKERS: Mapping[str, type] = {
+    "check": CheckOptions,
     "plan": PlanOptions,
     "release": ReleaseOptions,
     "certify": CertifyOptions,

@@ -13,8 +13,9 @@ if TYPE_CHECKING:
     from certsynth.artefact import Release
     from certsynth.domain import Schema
     from certsynth.mechanisms.ledger import Ledger
+    from certsynth.sources.check import check
 
-__all__ = ["CertifiedSynthesizer", "Ledger", "Release", "Schema", "certify", "evaluate", "plan", "release"]
+__all__ = ["CertifiedSynthesizer", "Ledger", "Release", "Schema", "certify", "check", "evaluate", "plan", "release"]
 
 _HOMES = {
     "CertifiedSynthesizer": "certsynth.algorithm.estimator",
@@ -22,6 +23,7 @@ _HOMES = {
     "Release": "certsynth.artefact",
     "Schema": "certsynth.domain",
     "certify": "certsynth.algorithm.certify",
+    "check": "certsynth.sources.check",
     "evaluate": "certsynth.algorithm.evaluate",
     "plan": "certsynth.algorithm.plan",
     "release": "certsynth.algorithm.release",

@@ -17,6 +17,7 @@ from certsynth.algorithm import release as releasing
 from certsynth.cli import main
 from certsynth.cli.failure import in_flags
 from certsynth.cli.options import NO_LEDGER
+from certsynth.cli.release import CHECK_NOTE
 from certsynth.cli.words import downward, percent, promise, upward
 from small import raising, without_progress
 
@@ -57,7 +58,7 @@ def test_an_interrupt_is_one_line(town, run, monkeypatch):
 def test_an_interrupt_while_printing_says_what_is_written(town, run, monkeypatch):
     monkeypatch.setattr("certsynth.cli.words.print_json", raising(KeyboardInterrupt()))
     done = run(*PINNED, "--json")
-    assert (done.code, done.err) == (130, f"{NO_LEDGER}\ninterrupted: out was written.\n")
+    assert (done.code, done.err) == (130, f"{NO_LEDGER}\n{CHECK_NOTE}\ninterrupted: out was written.\n")
 
 
 def test_exit_codes_follow_the_kind_of_error(town, run, monkeypatch):
@@ -248,7 +249,7 @@ for command in ["", *main.commands]:
 
 def test_a_process_keeps_talk_and_results_apart(town):
     done = real(*PINNED, "--json", cwd=town)
-    assert (done.returncode, without_progress(done.stderr)) == (0, f"{NO_LEDGER}\n")
+    assert (done.returncode, without_progress(done.stderr)) == (0, f"{NO_LEDGER}\n{CHECK_NOTE}\n")
     assert json.loads(done.stdout)["out"] == "out"
 
 

@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from certsynth import Ledger
+from certsynth.cli.release import CHECK_NOTE
 from certsynth.mechanisms import chain
 
 RELEASE = ("release", "people.csv", "--schema", "schema.toml", "--resolution", 4, "--mechanism", "identity")
@@ -20,7 +21,7 @@ LEDGER = ("--ledger", "ledger")
 
 def test_adds_up_over_commands_and_refuses_what_does_not_fit(town, run):
     first = run(*RELEASE, "--epsilon", "0.6", "--out", "first", *LEDGER, "--cap", 1)
-    assert (first.code, first.err) == (0, "")
+    assert (first.code, first.err) == (0, f"{CHECK_NOTE}\n")
     assert "ledger: epsilon 0.6 of 1 spent on 'Register of a made-up town' so far (ledger)" in first.out
     told = run(*CERTIFY, "--epsilon", "0.3", *LEDGER, "--json")
     assert (told.code, told.err) == (0, "")

@@ -13,7 +13,7 @@ from certsynth.algorithm import release as releasing
 from certsynth.algorithm.options import MECHANISMS
 from certsynth.cli import main
 from certsynth.cli.options import NO_LEDGER
-from certsynth.cli.release import fit_lines
+from certsynth.cli.release import CHECK_NOTE, fit_lines
 from certsynth.mechanisms import Neighbours
 from certsynth.record.record import FitRecord, FunctionRecord, MisfitRecord
 
@@ -23,7 +23,7 @@ PINNED = (*GOOD, "--resolution", "4", "--mechanism", "identity")
 
 def test_writes_a_release_and_says_so_in_words(town, run):
     done = run(*PINNED, "--epsilon", 50)  # so large that the bound is always below 1
-    assert (done.code, done.err) == (0, f"{NO_LEDGER}\n")
+    assert (done.code, done.err) == (0, f"{NO_LEDGER}\n{CHECK_NOTE}\n")
     bound = json.loads((town / "out" / "certificate.json").read_text())["certificate"]["bound"]
     first, second, *rest = done.out.splitlines()
     assert first == "out: 150 synthetic rows, 3 columns"
@@ -55,7 +55,7 @@ def test_suggests_to_declare_a_column_that_looks_like_a_function():
 
 def test_prints_one_json_object_with_the_promised_keys(town, run):
     done = run(*PINNED, "--json")
-    assert (done.code, done.err) == (0, f"{NO_LEDGER}\n")
+    assert (done.code, done.err) == (0, f"{NO_LEDGER}\n{CHECK_NOTE}\n")
     result = done.json
     assert result["out"] == "out"
     assert (result["epsilon"], result["delta"], result["rho"]) == (1, None, None)
@@ -72,7 +72,7 @@ def test_prints_one_json_object_with_the_promised_keys(town, run):
 
 def test_spends_delta_or_rho_and_says_so(town, run):
     done = run(*PINNED, "--delta", "1e-6")
-    assert (done.code, done.err) == (0, f"{NO_LEDGER}\n")
+    assert (done.code, done.err) == (0, f"{NO_LEDGER}\n{CHECK_NOTE}\n")
     assert done.out.splitlines()[1] == (
         "privacy: epsilon 1, delta 0.000001 (rho 0.024355970354) under replace-one neighbours; "
         "that the table has 150 rows is public"
@@ -243,6 +243,27 @@ def test_refuses_a_draft(town, run):
     )
 
 
+def test_refuses_a_unit_that_is_still_a_question(town, run):
+    draft = (town / "schema.toml").read_text().replace('unit = "', 'unit = "? ')
+    (town / "open.toml").write_text(draft)
+    for command in (["release", "people.csv", "--out", "out"], ["plan", "--rows", 150]):
+        assert run(*command, "--schema", "open.toml", "--epsilon", 1).error == (
+            "the unit of the schema is still a question: say what one row stands for, like "
+            'unit = "one row is one person".'
+        )
+    assert not (town / "out").exists()
+
+
+def test_the_note_on_check_is_the_same_for_every_table_and_quiet_silences_it(town, run):
+    for i, region in enumerate(("hills", "nowhere")):
+        (town / "people.csv").write_text("age,region,employed\n" + f"30,{region},true\n" * 5)
+        for quiet in (False, True):
+            done = run(
+                *GOOD[:-1], f"out{i}{quiet}", "--resolution", "4", "--mechanism", "identity", *["--quiet"] * quiet
+            )
+            assert done.err == f"{NO_LEDGER}\n" + f"{CHECK_NOTE}\n" * (not quiet)
+
+
 def test_names_a_column_that_the_table_lacks(town, run):
     (town / "people.csv").write_text("age,area,employed\n30,hills,true\n")
     assert run(*GOOD).error == (
@@ -303,7 +324,7 @@ def test_a_derived_column_goes_from_a_csv_file_to_a_verified_release(town, run):
     (town / "schema.toml").write_text((town / "schema.toml").read_text() + works)
     (town / "works.csv").write_text("employed,works\ntrue,yes\nfalse,no\n")
     done = run(*PINNED)
-    assert (done.code, done.err) == (0, f"{NO_LEDGER}\n")
+    assert (done.code, done.err) == (0, f"{NO_LEDGER}\n{CHECK_NOTE}\n")
     assert "derived, not measured: works from employed" in done.out
     assert run(*GOOD[:-1], "other", "--columns", "age,works").error == (
         "'works' is derived from 'employed', which is left out: add 'employed' to --columns, or leave 'works' out."

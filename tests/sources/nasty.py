@@ -27,10 +27,14 @@ from workbook import workbook_of
 
 from certsynth.domain import Category, Column, Ordered
 from certsynth.domain.cleaning import as_labels
+from certsynth.domain.ratios import ratio_values
 from certsynth.domain.reading import Reading
 
 CANARY = "canary-7f3a"
 """A cell that no message may show."""
+
+SKEWED = ratio_values(Fraction(1, 2), Fraction(10**9), None) or ()
+"""The many values of a column that is compared by ratios."""
 
 DAY = datetime.date(2020, 2, 28).toordinal() - datetime.date(1970, 1, 1).toordinal()
 
@@ -136,6 +140,9 @@ def columns(name: str) -> list[Column]:
         Ordered(name=name, missing=True, kind="datetime", low=-7, high=100),
         Ordered(name=name, kind="datetime", low=86_400 * DAY, high=86_400 * (DAY + 20), step=Fraction(900)),
         Ordered(name=name, missing=True, kind="number", low=-0.5, high=2.5, step=Fraction(1, 10)),
+        Ordered(name=name, kind="integer", low=-40, high=41, grid=(-40.0, -7.0, 0.0, 1.0, 2.0, 5.0, 41.0)),
+        Ordered(name=name, missing=True, kind="number", low=0.5, high=1e9, grid=SKEWED, weight=Fraction(1, 2)),
+        Ordered(name=name, missing=True, kind="integer", low=0, high=255, grid=(0.0, 1.0, 2.0, 120.0, 255.0)),
         *columns_with_readings(name),
     ]
 

@@ -16,9 +16,12 @@ from hypothesis import strategies as st
 from nasty import FORMS, OBJECTS
 
 from certsynth.domain import Category, Column, Ordered, Schema
+from certsynth.domain.schema import describe
 from certsynth.errors import InputError, SchemaError
 from certsynth.sources import cleaned, open_source
-from certsynth.sources.draft import MAX_LISTED_LABELS, SHORT_LIST_LABELS, draft_schema
+from certsynth.sources.check import check
+from certsynth.sources.diagnosis import SENTINELS
+from certsynth.sources.draft import MAX_LISTED_LABELS, draft_schema, draft_table
 
 EPOCH = datetime.date(1970, 1, 1).toordinal()
 
@@ -58,7 +61,6 @@ DRAFTS: dict[str, tuple[list[Any], Column]] = {
     "few integers": ([1, 2, 1], integer(1, 2)),
     "integers as text": (["3", " -4 ", "5.0"], integer(-4, 5)),
     "integers with holes": ([1.0, None, 3.0], integer(1, 3, missing=True)),
-    "integers with a word for holes": (["7", "NA", "9"], integer(7, 9, missing=True)),
     "one integer": ([5, 5], integer(5, 6)),
     "the largest integer": ([2**53], integer(2**53 - 1, 2**53)),
     "an infinity among integers": ([1, 2, float("inf")], integer(1, 2)),
@@ -116,14 +118,14 @@ def test_drafts_from_typed_columns(series: pl.Series, column: Column) -> None:
 
 
 def test_of_many_labels_the_most_frequent_are_kept() -> None:
-    many = [f"label {i}" for i in range(MAX_LISTED_LABELS + 1)]
-    often = many[200 : 200 + SHORT_LIST_LABELS]
+    many = [f"label {i}" for i in range(MAX_LISTED_LABELS + 20)]
+    often = many[10 : 10 + MAX_LISTED_LABELS]
     assert drafted(many + often) == category(*sorted(often), other=True)
-    assert drafted(many[:-1]) == category(*sorted(many[:-1]))
+    assert drafted(often * 2) == category(*sorted(often))
 
 
 def test_texts_without_end_are_not_all_held(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("certsynth.sources.draft.MAX_DISTINCT_LABELS", 3)
+    monkeypatch.setattr("certsynth.sources.summary.MAX_DISTINCT_TEXTS", 3)
     assert drafted(["a", "b", "c", "d", "a"]) == category("a", "b", "c", other=True)
 
 
@@ -177,13 +179,186 @@ def test_any_rows_give_a_schema_that_can_be_loaded(values: list[Any]) -> None:
     assert len(clean) == len(values)
 
 
+def not_a_sentinel(value: int) -> bool:
+    return str(value) not in SENTINELS
+
+
 @settings(max_examples=100, deadline=None)
-@given(st.lists(st.one_of(st.none(), st.integers(-50, 50)), min_size=1, max_size=30))
+@given(st.lists(st.one_of(st.none(), st.integers(-50, 50).filter(not_a_sentinel)), min_size=1, max_size=30))
 def test_a_draft_clamps_no_row_that_it_has_seen(values: list[int | None]) -> None:
     column = drafted(values)
     written = column.decode(column.clean(np.fromiter(values, object, len(values))))
     if any(value is not None for value in values):
         assert written.tolist() == values
+
+
+# ------------------------------------------------------------ options for reading
+
+NUMBERS = [str(i) for i in range(20)]
+
+READINGS: dict[str, tuple[list[Any], dict[str, Any]]] = {
+    "a decimal comma": (["3,5", "4,25"], {"kind": "number", "low": 3.5, "high": 4.25, "decimal": ","}),
+    "a thousands separator": (["1,234", "999"], {"kind": "integer", "low": 999, "high": 1234, "thousands": ","}),
+    "euros": (
+        ["€1.234,50", "7,25 €", "-€3"],
+        {"kind": "number", "low": -3.0, "high": 1234.5, "decimal": ",", "thousands": ".", "symbol": "€"},
+    ),
+    "two spellings of one currency": (["7 EUR", "€8"], {"kind": "integer", "symbol": ["EUR", "€"]}),
+    "two currencies": (["$7", "€8"], {"kind": "category"}),
+    "percent": (["7%", "12.5 %"], {"kind": "number", "low": 7.0, "high": 12.5, "symbol": "%"}),
+    "a letter is no unit": (["A7", "A8"], {"kind": "category"}),
+    "groups that are not of three": (["1,23,456", "7"], {"kind": "category"}),
+    "days first": (["25/03/2020", "1/4/2020"], {"kind": "date", "format": "%d/%m/%Y"}),
+    "months first": (["03/25/2020", "4/1/2020"], {"kind": "date", "format": "%m/%d/%Y"}),
+    "dotted dates": (["25.03.20", "01.04.21"], {"kind": "date", "format": "%d.%m.%y"}),
+    "months in words": (["25 Mar 2020", "1 apr 2020"], {"kind": "date", "format": "%d %b %Y"}),
+    "a code among integers": (
+        ["7", "NA", "9"],
+        {"kind": "integer", "low": 7, "high": 9, "missing": True, "missing_codes": ["NA"]},
+    ),
+    "codes among numbers": ([*NUMBERS, "0.5", "N", "?"], {"kind": "number", "missing_codes": ["?", "N"]}),
+    "a code among dates": (["25/03/2020", "-"], {"kind": "date", "format": "%d/%m/%Y", "missing_codes": ["-"]}),
+    "an unknown word among many numbers": ([*NUMBERS, "refused"], {"kind": "integer", "missing_codes": ["refused"]}),
+    "an unknown word among few numbers": (["1", "2", "refused"], {"kind": "category"}),
+    "a sentinel below": (
+        [*NUMBERS, "-9"],
+        {"kind": "integer", "low": 0, "high": 19, "missing": True, "missing_codes": ["-9"]},
+    ),
+    "a typed sentinel": ([*range(20), -9, -99], {"kind": "integer", "low": 0, "missing_codes": ["-9", "-99"]}),
+    "a sentinel above": ([*NUMBERS, "999"], {"kind": "integer", "high": 19, "missing_codes": ["999"]}),
+    "a sentinel within the bulk": ([str(i) for i in range(80, 105)], {"kind": "integer", "low": 80, "high": 104}),
+    "a negative number among others": ([*NUMBERS, "-9", "-2"], {"kind": "integer", "low": -9}),
+    "minus one": ([*NUMBERS, "-1"], {"kind": "integer", "low": -1, "missing": False}),
+    "blanks": ([" b", "a", "b"], {"kind": "category", "values": ["a", "b"], "strip": True}),
+    "blanks alone": ([" b", "  "], {"kind": "category", "values": ["b"], "strip": True, "missing": True}),
+    "capitals": (["Male", "male", "Male"], {"kind": "category", "values": ["Male"], "case": "ignore"}),
+    "letters": (["a", "A"], {"kind": "category", "values": ["A", "a"]}),
+    "yes and no": (["yes", "no", "Yes"], {"kind": "boolean", "values": ["no", "Yes"]}),
+    "zero and one": ([0, 1, 1], {"kind": "boolean", "values": ["0", "1"], "missing": False}),
+    "ja and nein": (["ja", "nein", ""], {"kind": "boolean", "values": ["nein", "ja"], "missing": True}),
+    "truths with a code": (["Y", "N", "U"], {"kind": "boolean", "values": ["N", "Y"], "missing_codes": ["U"]}),
+}
+OPTIONS = {"strip", "case", "decimal", "thousands", "symbol", "format", "missing_codes"}
+
+
+@pytest.mark.parametrize("case", READINGS)
+def test_proposes_options_with_which_all_texts_fit(case: str) -> None:
+    values, expected = READINGS[case]
+    entries = describe(drafted(values))
+    assert {key: entries.get(key) for key in expected} == expected
+    assert not (OPTIONS & entries.keys()) - expected.keys()
+    assert check(pd.DataFrame({"x": pd.Series(values, dtype=object)}), draft_schema(frame_of(values))).fits
+
+
+def frame_of(values: list[Any]) -> pd.DataFrame:
+    return pd.DataFrame({"x": pd.Series(values, dtype=object)})
+
+
+def test_options_hold_for_all_texts_also_when_these_are_too_many_to_hold(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setattr("certsynth.sources.summary.MAX_DISTINCT_TEXTS", 5)
+    amounts = [f"{i}.{i:03},50 €" for i in range(1, 40)]
+    path = tmp_path / "x.csv"
+    rows = [f'"{amount}",{2 * i}/3/2020,{i},{i}' for i, amount in enumerate(amounts, start=1) if i < 16] * 9_000
+    path.write_text("\n".join(["a,b,c,d", *rows, '"N",2/3/2020,2.5,7', '"999.999,50 €",7/3/2020,-7,007']) + "\n")
+    a, b, c, d = map(describe, draft_schema(path))
+    assert (a["low"], a["high"], a["decimal"], a["thousands"]) == (1001.5, 999999.5, ",", ".")
+    assert a["missing_codes"] == ["N"]
+    assert (b["kind"], b["format"]) == ("date", "%d/%m/%Y")
+    assert (c["kind"], c["low"], c["high"]) == ("number", -7.0, 15.0)
+    assert d["kind"] == "category"
+
+
+@settings(max_examples=60, deadline=None)
+@given(
+    st.lists(st.integers(-(10**7), 10**7).filter(not_a_sentinel), min_size=1, max_size=20),
+    st.sampled_from([("", ""), (",", ""), (".", ","), (",", "."), (",", " "), (".", "'")]),
+    st.sampled_from(["{}", "€{}", "{} %", "$ {}"]),
+    st.lists(st.sampled_from(["N", "NA", "?", ""]), max_size=3),
+)
+def test_a_draft_fits_the_rows_that_it_was_made_from(
+    cents: list[int], signs: tuple[str, str], form: str, codes: list[str]
+) -> None:
+    decimal, thousands = signs
+    values = [form.format(written_amount(each, decimal, thousands)) for each in cents] + codes
+    found = check(frame_of(values), draft_schema(frame_of(values)))
+    assert found.fits, (values, found)
+
+
+def written_amount(cents: int, decimal: str, thousands: str) -> str:
+    whole, rest = divmod(abs(cents), 100)
+    groups = f"{whole:,}".replace(",", thousands)
+    return f"{'-' * (cents < 0)}{groups}" + (f"{decimal}{rest:02}" if decimal else "")
+
+
+# ------------------------------------------------------------ notes
+
+
+def notes(values: Any, name: str = "x") -> str:
+    draft = draft_table(pl.DataFrame({name: pl.Series(values, strict=False)}))
+    assert Schema.parse(draft.to_toml()) == draft.schema
+    return " ".join(draft.notes.get(name, ()))
+
+
+NOTED: dict[str, tuple[Any, str]] = {
+    "an identifier": ([f"p{i:05}" for i in range(100)], "Nearly every row has its own text"),
+    "serial numbers": (list(range(1_000, 1_100)), "Nearly every row has its own number"),
+    "free text": ([f"the {i} quick brown foxes" for i in range(60)] * 2, "Free text"),
+    "a constant": (["a"] * 9, "All rows hold the same value"),
+    "many labels": ([f"label {i % 70}" for i in range(210)], "70 labels: the 50 most frequent are listed"),
+    "codes": ([1, 2] * 9, 'Codes rather than numbers? Then write:\nkind = "category"\nvalues = ["1", "2"]'),
+    "skewed amounts": ([*range(1, 200), 10**6], "Skewed"),
+    "times of day": (["2020-01-01 10:30", "2020-01-02 00:00"], "time of day"),
+    "typed times of day": ([datetime.datetime(2020, 1, 1, 10), datetime.datetime(2020, 1, 2)], "time of day"),
+    "either order of day and month": (["01/02/2020", "03/04/2020"], "Day first or month first"),
+    "a word in a category": (["NA", "CH", "NA"], "Do some labels mean missing?"),
+    "minus one": ([*range(20), -1], "-1 may mean missing"),
+    "codes of missing values": (["7", "8", "N"], "Some texts are read as missing"),
+    "truths": ([0, 1], "taken for false and true"),
+}
+
+
+@pytest.mark.parametrize("case", NOTED)
+def test_notes_what_a_person_must_decide(case: str) -> None:
+    values, says = NOTED[case]
+    assert says in notes(values)
+
+
+@pytest.mark.parametrize("values", [["a", "b"] * 9, list(range(17, 60)) * 2, ["2020-01-01", "2020-01-02"], [0.5, 0.7]])
+def test_notes_nothing_about_an_ordinary_column(values: list[Any]) -> None:
+    assert notes(values) == ""
+
+
+def test_lists_no_texts_of_identifiers_and_free_text() -> None:
+    for values in (NOTED["an identifier"][0], NOTED["free text"][0]):
+        assert drafted(values) == category("value", other=True)
+
+
+def test_notes_functions_of_other_columns() -> None:
+    table = pl.DataFrame({"code": [i % 12 for i in range(300)], "group": [i % 12 // 4 for i in range(300)]})
+    table = table.with_columns(free=pl.Series([(i * i) % 7 for i in range(300)]))
+    found = draft_table(table).notes
+    assert 'derived = { from = "code", map = "FILE.csv" }' in " ".join(found["group"])
+    assert not any("derived" in note for name in ("code", "free") for note in found.get(name, ()))
+
+
+def test_of_two_names_for_the_same_the_second_is_a_function() -> None:
+    table = pl.DataFrame({"a": [f"a{i % 5}" for i in range(90)], "b": [f"b{i % 5}" for i in range(90)]})
+    assert list(draft_table(table).notes) == ["b"]
+
+
+def test_comments_are_ignored_by_the_parser_whatever_the_rows_hold() -> None:
+    numbers = [str(i) for i in range(118)]
+    columns = {'a"\\': ["[[column]]", "x # y"] * 60, "b": ["x\u2028y", "x\ny"] * 60}
+    columns |= {"c": [f'"{i}' for i in range(120)], "d": [*numbers, "\x01", "a\nb"], "e": [*numbers, "]", "\u2028."]}
+    table = pl.DataFrame(columns)
+    draft = draft_table(table)
+    assert Schema.parse(draft.to_toml()) == draft.schema
+
+
+def test_a_draft_asks_for_the_unit() -> None:
+    assert draft_schema(pl.DataFrame({"a": [1]})).unit.startswith("?")
 
 
 # ------------------------------------------------------------ codes of a tree
@@ -235,7 +410,7 @@ def test_drafts_a_tree_with_room_for_what_was_seen(case: str) -> None:
 
 
 def test_unlisted_codes_without_end_are_others(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("certsynth.sources.draft.MAX_DISTINCT_LABELS", 1)
+    monkeypatch.setattr("certsynth.sources.summary.MAX_DISTINCT_TEXTS", 1)
     assert coded(["11", "13"]).other
 
 

@@ -15,7 +15,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from everything import KINDS, Together, clean_rows, mixed_schema, nasty_schema, shown, tallies
-from nasty import CANARY, FORMS, NESTED, TABLE, arrow, columns, parquet_file, polars_frame, relation
+from nasty import CANARY, FORMS, NESTED, SKEWED, TABLE, arrow, columns, parquet_file, polars_frame, relation
 
 from certsynth.domain import Column, Ordered, Schema
 from certsynth.domain.cells import Groups
@@ -131,6 +131,8 @@ LINES = [
     Ordered(name="x", kind="integer", low=-100, high=4_900, step=Fraction(100), missing=True, weight=Fraction(2, 7)),
     Ordered(name="x", kind="number", low=-0.3, high=49.7, step=Fraction(1, 100), weight=Fraction(1, 3)),
     Ordered(name="x", kind="number", low=0.0, high=7.5, step=Fraction(3, 100)),
+    Ordered(name="x", kind="number", low=0.5, high=1e9, grid=SKEWED, missing=True, weight=Fraction(1, 3)),
+    Ordered(name="x", kind="integer", low=-9, high=1000, grid=(-9.0, 0.0, 1.0, 2.0, 3.0, 50.0, 1000.0)),
 ]
 
 

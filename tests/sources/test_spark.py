@@ -26,7 +26,7 @@ from everything import Together, clean_rows, mixed_schema, nasty_schema, shown, 
 from nasty import CANARY, TABLE, columns, expected, parquet_file
 from neighbours import base, csv_file, farthest, folders, neighbours, read_or_none, schema_of, texts_parquet
 
-from certsynth import Release, Schema, certify, evaluate, release
+from certsynth import Release, Schema, certify, check, evaluate, release
 from certsynth.algorithm.release import COUNTING, DISPLACED
 from certsynth.cli import main
 from certsynth.domain import Category, Ordered
@@ -441,6 +441,12 @@ def test_with_the_same_noise_the_release_is_that_of_the_file(case: str, town: tu
     # While Spark counts nothing is known of how many rows there are.
     assert {(done, total) for phase, done, total in said[True] if phase in PHASES} == {(0, None)}
     assert any(done for phase, done, total in said[False] if phase in PHASES) == (case == "pairs")
+
+
+def test_a_check_is_that_of_the_file(town: tuple[Path, Any]) -> None:
+    path, frame = town
+    narrow = MIXED.select(["age", "sex"])
+    assert check(frame, narrow) == check(path, narrow)
 
 
 def test_certify_and_evaluate_are_those_of_the_file(town: tuple[Path, Any]) -> None:

@@ -429,3 +429,12 @@ class EvaluateOptions(ColumnOptions, LatticeOptions, MemoryOptions, ProgressOpti
             typed="flag",
         ),
     ]
+
+
+class CheckOptions(ProgressOptions, total=False):
+    """Options of `check`."""
+
+    examples: Annotated[
+        bool,
+        Option("Quote up to three texts of each column that does not fit.", OUTPUT, default=False, typed="flag"),
+    ]

@@ -12,7 +12,7 @@ from certsynth.algorithm.values import Chosen, Measured, Outcome
 from certsynth.artefact import Release
 from certsynth.artefact.certificate import fit_record, path_length
 from certsynth.certificate.seed import seed_of
-from certsynth.domain import Schema
+from certsynth.domain import Ordered, Schema
 from certsynth.domain.reading_entries import describe_reading
 from certsynth.mechanisms import Guarantee, Neighbours
 from certsynth.mechanisms.guarantee import decimal_text
@@ -65,10 +65,16 @@ def table_record(schema: Schema) -> TableRecord:
         DerivedRecord(name, sources, "map" if name in mapped else "expression")
         for name, sources in schema.sources.items()
     )
+    by_ratios = tuple(column.name for column in schema if isinstance(column, Ordered) and column.grid)
     options: dict[str, Any] = {column.name: tuple(describe_reading(column)) for column in schema}
     readings = tuple(ReadingRecord(name, stated) for name, stated in options.items() if stated)
     return TableRecord(
-        schema.name, schema.unit, tuple(schema.names), derived=derived or None, readings=readings or None
+        schema.name,
+        schema.unit,
+        tuple(schema.names),
+        derived=derived or None,
+        readings=readings or None,
+        by_ratios=by_ratios or None,
     )
 
 

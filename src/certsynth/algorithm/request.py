@@ -82,11 +82,16 @@ def named_columns(schema: Schema, named: Named | None) -> Schema:
 
 
 def select_final_columns(schema: Schema, columns: Sequence[str] | None, named: Named | None = None) -> Schema:
-    """Refuse a draft schema, and restrict it to the chosen columns that occur in subsets."""
+    """Refuse a draft schema and one without a unit, and restrict it to the chosen columns that occur in subsets."""
     if schema.draft:
         raise InputError(
             "the schema is a draft made from rows: check every bound and label against public knowledge, then remove "
             "the line draft = true."
+        )
+    if schema.unit.startswith("?"):
+        raise InputError(
+            "the unit of the schema is still a question: say what one row stands for, like "
+            'unit = "one row is one person".'
         )
     return named_columns(schema.select(columns) if columns else schema, named)
 

@@ -13,7 +13,7 @@ from certsynth.answers import queries
 from certsynth.answers.basis import Basis
 from certsynth.answers.groups import split
 from certsynth.answers.queries import Difference, Grouped, Query, names
-from certsynth.domain import Category, Column
+from certsynth.domain import Category, Column, Ordered
 from certsynth.domain.condition import Condition, Missing
 from certsynth.domain.expression import Name, Node
 from certsynth.domain.meaning import Reader
@@ -89,6 +89,8 @@ def _wanted(basis: Basis, query: Query, group: Condition | None, *, pair: bool, 
         several = len(_columns(query.arguments)) > 1
         if group is not None or (several and missing):  # rows with values in all columns are a group
             return {LOSS, GROUP_TOTAL} | shares if pair else loss | shares
+        if any(_is_by_ratios(basis.columns[node.name]) for node in _columns(query.arguments)):
+            return {LOSS_OF_ONE_COLUMN, SHARE_1}
         return {LOSS_OF_ONE_COLUMN, MOMENT} | ({SHARE_1} if missing else set())
     if query.statistic in ("quantile", "median"):
         return shares | ({LOSS} if pair else loss)
@@ -99,6 +101,10 @@ def _wanted(basis: Basis, query: Query, group: Condition | None, *, pair: bool, 
 
 def _columns(parts: Iterable[Node]) -> list[Name]:
     return [node for part in parts for node in names(part)]
+
+
+def _is_by_ratios(column: Column) -> bool:
+    return isinstance(column, Ordered) and bool(column.grid)
 
 
 def _is_label(basis: Basis, node: Node) -> bool:

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from certsynth.answers import moments
+from certsynth.answers import by_ratio, moments
 from certsynth.answers.basis import Basis, place, span
 from certsynth.answers.boxes import pieces
 from certsynth.answers.claims import Claim, intersect, quotient
@@ -54,7 +54,8 @@ def mean_of_sum(
     selected = Selection(basis, [column for column, _ in terms], group)
     among = "" if selected.condition is None else ", each over the rows with values in all of them"
     claims = [Claim(low, high, bound, f"the certified means of the single columns{among}, added up")]
-    if selected.condition is not None and basis.covers(selected.names):
+    by_ratios = any(column.grid for column, _ in terms)  # places of these are not Lipschitz in the distance
+    if selected.condition is not None and basis.covers(selected.names) and not by_ratios:
         claims.append(_sum_by_distance(selected, terms))
     return estimate, intersect([claim.cut(least, most) for claim in claims]), (least, most)
 
@@ -80,6 +81,8 @@ def _sum_by_distance(rows: Selection, terms: Sequence[tuple[Ordered, float]]) ->
 
 def _by_distance(rows: Selection, column: Ordered) -> Claim:
     """Places are Lipschitz functions. In a group that allows only part of the range the column is that much shorter."""
+    if column.grid:
+        return by_ratio.mean(rows, column)
     figures, (low, high) = rows.rows.rows[column.name], rows.ends(column)
     width, length = high - low, span(column) or 1.0
     shift = (low - float(column.low)) / length
@@ -98,7 +101,7 @@ def _by_distance(rows: Selection, column: Ordered) -> Claim:
 def _by_moment(rows: Selection, column: Ordered) -> list[Claim]:
     """E(x − a) over the rows with a value, divided by their share."""
     lattice, error = rows.basis.lattice(column.name), rows.basis.moment_error
-    if lattice is None or math.isinf(error):
+    if lattice is None or math.isinf(error) or column.grid:  # moments of a column by ratios are those of its ranks
         return []
     values = offsets(lattice.cells[0], lattice.counts)
     total, error = _average(lattice, values), error * oscillation(values) / UNITS
@@ -110,6 +113,8 @@ def _by_group_total(rows: Selection, column: Ordered) -> list[Claim]:
     """E[(y − b) 1_A], divided by P(A), for a group A of one other column."""
     group, error = rows.group, rows.basis.group_error
     assert group is not None
+    if column.grid:
+        return []
     boxes = rows.basis.boxes(group)
     if boxes is None or column.name in boxes.names or len(boxes.names) != 1 or math.isinf(error):
         return []
@@ -159,8 +164,14 @@ def total(rows: Selection, column: Ordered, *, ends: Range) -> tuple[float, Clai
     """E[value · 1_rows] for all rows with a value, where value = ends[0] + place · (ends[1] − ends[0])."""
     value = ends[0] + rows.exact_places(column) * (ends[1] - ends[0])
     estimate = float(np.dot(rows.exact.shares, np.where(rows.inside, value, 0.0)))
-    _, low, high = moments.total(rows.places(column), rows.near, rows.bound, float(column.weight), ends=ends)
     how = "the mean of the column, with 0 for missing values, that a table within the bound can have"
+    if column.grid:
+        claims = [
+            Claim(*by_ratio.total(rows, column, ends=ends), rows.bound, how),
+            _share_times_mean(rows, column, ends),
+        ]
+        return estimate, intersect([claim.cut(min(*ends, 0.0), max(*ends, 0.0)) for claim in claims])
+    _, low, high = moments.total(rows.places(column), rows.near, rows.bound, float(column.weight), ends=ends)
     claims = [Claim(low, high, rows.bound, how)]
     lattice, error = rows.basis.lattice(column.name), rows.basis.moment_error
     if lattice is not None and math.isfinite(error):
@@ -174,3 +185,12 @@ def total(rows: Selection, column: Ordered, *, ends: Range) -> tuple[float, Clai
         claims.append(Claim(centred.low + level.low, centred.high + level.high, error, how))
     least, most = min(*ends, 0.0), max(*ends, 0.0)
     return estimate, intersect([claim.cut(least, most) for claim in claims])
+
+
+def _share_times_mean(rows: Selection, column: Ordered, ends: Range) -> Claim:
+    """E[value · 1_rows] as the share of the rows times their mean."""
+    found = mean(rows, column)[1].scaled(ends[1] - ends[0], ends[0])
+    products = [share * end for share in rows.share for end in (found.low, found.high)]
+    return Claim(
+        min(products), max(products), found.bound, f"the share of rows with a value times their mean: {found.how}"
+    )

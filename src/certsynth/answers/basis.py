@@ -40,6 +40,8 @@ class _Figures(dict[str, Floats]):
         column, clean = self.basis.columns[name], self.basis.clean[name]
         if isinstance(column, Category):
             found = np.where(clean == len(column.labels), np.nan, clean).astype(float)
+        elif isinstance(column, Ordered) and column.grid:
+            found = np.where(np.isnan(clean), np.nan, column.figures_at(column.index(np.nan_to_num(clean))))
         elif isinstance(column, Ordered) and column.whole:
             found = clean + column.low
         else:  # as written: converting to a place and back may change the last bit
@@ -275,7 +277,13 @@ def _rounded(rows: Distinct, steps: int) -> Distinct:
     found, far = dict(rows.rows), np.zeros(len(rows.shares))
     for name, old in rows.rows.items():
         column = rows.columns[name]
-        if isinstance(column, Ordered) and span(column) > 0:
+        if isinstance(column, Ordered) and column.grid:
+            last, ranks = len(column.grid) - 1, rank(column, old)
+            new = np.rint(np.floor(ranks / last * steps + 0.5) / steps * last)
+            found[name] = np.where(np.isnan(old), np.nan, column.figures_at(new.astype(np.int64)))
+            away = np.where(np.isnan(old), 0.0, np.abs(new - ranks)) / last * float(column.weight)
+            far = np.maximum(far, away)
+        elif isinstance(column, Ordered) and span(column) > 0:
             low, length = float(column.low), span(column)
             new = low + np.floor((old - low) / length * steps + 0.5) / steps * length
             found[name] = np.clip(np.floor(new + 0.5) if column.whole else new, low, float(column.high))
@@ -298,7 +306,7 @@ def _raised(bound: float | None) -> float:
 def last_bit(column: Column) -> float:
     """Twice the largest gap between adjacent floats in a numeric column, as a distance: a large part of a short range
     that is far from 0."""
-    if not isinstance(column, Ordered) or column.whole or not span(column) > 0:
+    if not isinstance(column, Ordered) or column.whole or column.grid or not span(column) > 0:
         return 0.0
     return 2 * math.ulp(max(abs(column.low), abs(column.high))) / span(column) * float(column.weight)
 
@@ -313,3 +321,8 @@ def place(column: Ordered, figures: Floats) -> Floats:
     no effect: they are at distance `weight` from all others."""
     where = (figures - float(column.low)) / (span(column) or 1.0)
     return np.where(np.isnan(where), 0.5, where)
+
+
+def rank(column: Ordered, figures: Floats) -> Floats:
+    """The ranks of values of a column that is compared by ratios; 0 for missing values."""
+    return np.searchsorted(np.array(column.grid), np.where(np.isnan(figures), column.low, figures)).astype(float)

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from certsynth.answers.basis import place
 from certsynth.answers.boxes import Errors, Products
 from certsynth.answers.claims import Range, conditional
 from certsynth.answers.lattices import Lattice, Points, figures_of_codes, off_lattice
@@ -21,11 +22,12 @@ SURE = 1e-12
 class CumulativeShares:
     """`low[i]` and `high[i]` bound the share of the group's rows at point i of the column's line or above it.
 
-    `places` are the points in [0, 1]; a value is at most `off` from its point. Point i stands for the values from
-    `first[i]` to `last[i]`. `inner` and `outer` are the group's points, and `group` bounds its share of all rows.
+    The values of point i are from `first[i]` to `last[i]`, and their places in [0, 1] from `least[i]` − `off` to
+    `most[i]` + `off`. `inner` and `outer` are the group's points, and `group` bounds its share of all rows.
     """
 
-    places: Floats
+    least: Floats
+    most: Floats
     off: float
     first: Floats
     last: Floats
@@ -54,9 +56,11 @@ class CumulativeShares:
         low[0] = high[0] = 1.0
         low[-1] = high[-1] = 0.0
         first, last = figures_of_codes(column, cells)
+        places = places_in_units(cells) / UNITS
         return cls(
-            places=places_in_units(cells) / UNITS,
-            off=off_lattice(column, cells),
+            least=place(column, first) if column.grid else places,
+            most=place(column, last) if column.grid else places,
+            off=0.0 if column.grid else off_lattice(column, cells),
             first=first,
             last=last,
             low=np.maximum.accumulate(low[::-1])[::-1],
@@ -67,18 +71,24 @@ class CumulativeShares:
         )
 
     def mean(self) -> tuple[float, float]:
-        r"""The range of the mean place of points, :math:`p_0 + \sum_{i ≥ 1} (p_i − p_{i−1}) P(\text{point } ≥ i)`."""
-        steps, start = np.diff(self.places), float(self.places[0])
-        return start + float(np.dot(steps, self.low[1:-1])), start + float(np.dot(steps, self.high[1:-1]))
+        r"""The range of the mean place :math:`p_0 + \sum_{i ≥ 1} (p_i − p_{i−1}) P(\text{point } ≥ i)`, but for off."""
+        low = self.least[0] + np.dot(np.diff(self.least), self.low[1:-1])
+        return float(low), float(self.most[0] + np.dot(np.diff(self.most), self.high[1:-1]))
 
     def mean_square(self, centre: float) -> tuple[float, float]:
-        """The range of the mean of (p − centre)² over points p.
+        """The range of the mean of (p − centre)² over places p, but for `off`."""
+        nearest = np.maximum(np.maximum(self.least - centre, centre - self.most), 0.0)
+        farthest = np.maximum(self.most - centre, centre - self.least)
+        return self._mean_of_valley(nearest**2)[0], self._mean_of_valley(farthest**2)[1]
 
-        The points nearest to the centre are an interval, however many: the share of rows outside of it is certified as
-        that of an interval, and as the sum of those below and above.
+    def _mean_of_valley(self, values: Floats) -> tuple[float, float]:
+        """The range of the mean of a function of points that falls, then rises.
+
+        The points with the smallest values are an interval, however many: the share of rows outside of it is certified
+        as that of an interval, and as the sum of those below and above.
         """
-        order = np.argsort(np.abs(self.places - centre), kind="stable")
-        squares = (self.places[order] - centre) ** 2
+        order = np.argsort(values, kind="stable")
+        squares = values[order]
         start, end = np.minimum.accumulate(order)[:-1], np.maximum.accumulate(order)[:-1] + 1
         inside = self.inner.between(start, end)[0], self.outer.between(start, end)[1]
         outside = self.inner.beyond(start, end)[0], self.outer.beyond(start, end)[1]

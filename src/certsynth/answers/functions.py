@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from certsynth.answers.basis import Basis
+from certsynth.answers.places import scale
 from certsynth.answers.queries import name_suggestion
 from certsynth.domain import Category, Column, Ordered
 from certsynth.errors import InputError
@@ -88,7 +89,7 @@ def _from_slopes(columns: Sequence[Column], slopes: Mapping[str, float], span: f
     for column in columns:
         slope = _checked_constant(slopes[column.name], f"the slope of {column.name!r:.60}")
         if isinstance(column, Ordered):
-            constant += slope * float(column.high - column.low) / float(column.weight)
+            constant += slope * scale(column)
         elif isinstance(column, Category):
             constant += slope / float(column.min_label_distance)
     lightest = min((float(column.weight) for column in columns if column.missing), default=None)

@@ -13,7 +13,7 @@ from collections.abc import Callable, Sequence
 import numpy as np
 
 from certsynth.answers.kernels import Lift
-from certsynth.base.arrays import Floats
+from certsynth.base.arrays import Floats, Ints
 
 
 def convex(value: Callable[[Floats], Floats], place: Floats, distance: Floats, weight: float) -> Lift:
@@ -42,6 +42,36 @@ def towards(centre: float, place: Floats, distance: Floats, weight: float) -> Li
         return np.asarray(-rest - steepness * distance)
 
     return lift
+
+
+def ranked(values: Floats, rank: Ints, distance: Floats, gap: float) -> Lift:
+    """Lift of any function of the rank of a value: `values[j]` for rank j. Neighbouring ranks are `gap` apart.
+
+    Ranks within δ cost δ. For each λ, the best of the others above is a running maximum from the end, and so below.
+    """
+    last = len(values) - 1
+    free = np.minimum(np.floor(distance / gap * (1 + 1e-12)), last).astype(np.int64)
+    left, right = np.maximum(rank - free, 0), np.minimum(rank + free, last)
+    within, along = _largest_between(values, left, right), gap * np.arange(last + 1)
+
+    def lift(steepness: float) -> Floats:
+        ramp, at = steepness * along, steepness * gap * rank
+        above = np.append(np.maximum.accumulate((values - ramp)[::-1])[::-1], -np.inf)[right + 1] + at
+        below = np.append(-np.inf, np.maximum.accumulate(values + ramp))[left] - at
+        return np.maximum(within - steepness * distance, np.maximum(above, below))
+
+    return lift
+
+
+def _largest_between(values: Floats, first: Ints, last: Ints) -> Floats:
+    """The largest of `values[first : last + 1]`, from maxima over runs of 1, 2, 4, … values."""
+    runs = [values]
+    while 2 ** len(runs) <= len(values):
+        half = 2 ** (len(runs) - 1)
+        runs.append(np.append(np.maximum(runs[-1][:-half], runs[-1][half:]), np.full(half, -np.inf)))
+    level = np.log2(last - first + 1).astype(np.int64)
+    table = np.stack(runs)
+    return np.maximum(table[level, first], table[level, last + 1 - 2**level])
 
 
 def linear(places: Sequence[Floats], slopes: Sequence[float], distance: Floats, weights: Sequence[float]) -> Lift:

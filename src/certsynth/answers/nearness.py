@@ -215,6 +215,10 @@ class Nearness:
         assert isinstance(column, Ordered)
         flipped = {"<": ">", "<=": ">=", ">": "<", ">=": "<="}.get(op, op) if weight < 0 else op
         exact = [_border(border, form.constant, weight) for border in borders]
+        if column.grid:
+            added = isinstance(atom, Comparison) and atom.left.constant and atom.right.constant
+            sure = abs(weight) == 1 and not added and (not form.constant or not any(borders))
+            return OnLine.make(column, _spans_on_grid(column, flipped, exact, sure=sure), missing=False)
         spans = _spans(flipped, exact, whole=column.whole)
         if _is_outside(column, flipped, exact[0], sure=abs(weight) == 1 and not borders[0]):
             spans = Spans((), column.whole)
@@ -237,6 +241,25 @@ def _spans(op: str, borders: Sequence[Fraction | float], *, whole: bool) -> Span
         among = Spans.among(borders, whole=whole)
         return among if op == "=" else _complement_of(borders, whole=whole)
     return Spans.of(op, borders[0], whole=whole)
+
+
+def _spans_on_grid(column: Ordered, op: str, borders: Sequence[Fraction | float], *, sure: bool) -> Spans:
+    """The values of a column with a grid that fulfil a comparison. Values at a border that may be off by rounding
+    fulfil it as well, unless floats are `sure`."""
+    figures = np.array(column.grid)
+    found = np.full(len(figures), op == "!=")
+    for border in borders:
+        at = float(border)
+        slack = 0.0 if (sure or isinstance(border, Fraction)) and at == border else (1 + abs(at)) * 1e-9
+        below, above = figures < at - slack, figures > at + slack
+        if op == "!=":
+            found &= below | above | (slack > 0)
+        else:
+            found |= {"<": below, "<=": ~above, ">": above, ">=": ~below, "=": ~below & ~above}[op] | (
+                ~below & ~above & (slack > 0)
+            )
+    edges = np.flatnonzero(np.diff(np.concatenate([[False], found, [False]]).astype(np.int8)))
+    return Spans(tuple((float(figures[a]), float(figures[b - 1])) for a, b in edges.reshape(-1, 2)), whole=False)
 
 
 def _is_outside(column: Ordered, op: str, border: Fraction | float, *, sure: bool) -> bool:

@@ -15,12 +15,15 @@ from certsynth.answers.spans import Spans
 from certsynth.base.arrays import Floats
 from certsynth.domain import Category, Ordered
 from certsynth.domain.condition import Rows
+from certsynth.domain.ratios import largest_gap
 from certsynth.errors import InputError
 
 
 def scale(column: Ordered) -> float:
-    """Length in the column's own units of a distance of 1: its range divided by its weight."""
-    return float((column.high - column.low) / column.weight)
+    """The most by which values change over a distance of 1, in the column's own units: its range divided by its
+    weight; by ratios, as if all gaps were the largest."""
+    length = largest_gap(column.grid) * (len(column.grid) - 1) if column.grid else column.high - column.low
+    return float(length / column.weight)
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,12 +59,23 @@ class OnLine:
     def distance(self, rows: Rows) -> Floats:
         """Exact distances: along the line, and `weight` to and from missing values."""
         figures, weight = rows[self.column.name], float(self.column.weight)
-        reach = scale(self.column)
-        along = self.spans.distance(figures) / reach if reach else self.spans.distance(figures)
+        along = self._along(figures)
         if self.missing:
             along = np.minimum(along, weight)
         absent = 0.0 if self.missing else weight if self.spans.pairs else np.inf
         return np.where(np.isnan(figures), absent, along)
+
+    def _along(self, figures: Floats) -> Floats:
+        """Distances along the line; by ratios, from rank to rank."""
+        column = self.column
+        if column.grid:
+            grid = np.array(column.grid)
+            ranks = tuple(
+                (float(np.searchsorted(grid, a)), float(np.searchsorted(grid, b))) for a, b in self.spans.pairs
+            )
+            found = np.where(np.isnan(figures), np.nan, np.searchsorted(grid, figures))
+            return Spans(ranks, whole=True).distance(found) / (len(grid) - 1) * float(column.weight)
+        return self.spans.distance(figures) / (scale(column) or 1.0)
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -6,7 +6,7 @@ import math
 
 import numpy as np
 
-from certsynth.answers.basis import place
+from certsynth.answers.basis import place, rank
 from certsynth.answers.claims import Claim, intersect
 from certsynth.answers.kernels import largest_total
 from certsynth.answers.selection import Selection
@@ -37,8 +37,12 @@ def quantile_of(rows: Selection, column: Ordered, p: float) -> tuple[float, Clai
 def _of_all(rows: Selection, column: Ordered, p: float) -> tuple[float, float]:
     figures, low, high = rows.rows.rows[column.name], float(column.low), float(column.high)
     order = np.argsort(figures)[: np.count_nonzero(~np.isnan(figures))]  # missing values come last
-    where, shares = place(column, figures[order]), rows.rows.shares[order]
+    shares, last = rows.rows.shares[order], max(len(column.grid) - 1, 1)
+    where = rank(column, figures[order]) / last if column.grid else place(column, figures[order])
     ends = quantile(where, shares, p, rows.bound / float(column.weight))
+    if column.grid:
+        found = column.figures_at(np.array([math.ceil(ends[0] * last - 1e-6), math.floor(ends[1] * last + 1e-6)]))
+        return float(found[0]), float(found[1])
     least, most = (low + x * (high - low) for x in ends)
     if column.whole:
         slack = 1e-6 + 1e-15 * (high - low + abs(low))  # converting to a place and back may change the last bits
@@ -72,6 +76,8 @@ def _within(rows: Selection, column: Ordered, p: float) -> tuple[float, float]:
 def _thresholds(column: Ordered) -> tuple[Floats, Floats]:
     """The first and the last value of each part of the column's range: its values, or equal parts if there are many."""
     low, high = float(column.low), float(column.high)
+    if column.grid:
+        return np.array(column.grid), np.array(column.grid)
     if not column.whole:
         edges = np.linspace(low, high, THRESHOLDS + 1)
         return edges[:-1], edges[1:]

@@ -9,6 +9,7 @@ import numpy as np
 from certsynth.answers.basis import Basis
 from certsynth.answers.claims import Interval
 from certsynth.answers.queries import Difference, Query, names
+from certsynth.domain import Ordered
 from certsynth.domain.expression import list_names
 from certsynth.domain.meaning import Reader
 
@@ -39,6 +40,12 @@ def reason(basis: Basis, query: Query | Difference, bound: float) -> str:
         return (
             f"its group holds {_percent(float(np.mean(inside)))} of the synthetic rows, too few for a bound of "
             f"{bound:.2g}; a larger group, {_MORE.replace(' or ', ', or ')}"
+        )
+    by_ratios = [name for name in asked if isinstance(each := basis.columns[name], Ordered) and each.grid]
+    if query.statistic in ("covariance", "correlation") and by_ratios:
+        return (
+            f"{list_names(by_ratios)} {'is' if len(by_ratios) == 1 else 'are'} compared by ratios, and products of "
+            'such values are not certified; ask for a table(…), or release the column without scale = "log"'
         )
     if query.statistic in _SPREADS:
         return (

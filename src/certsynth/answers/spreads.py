@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from certsynth.answers import averages, moments
+from certsynth.answers import averages, by_ratio, moments
 from certsynth.answers.claims import Claim, intersect, quotient
 from certsynth.answers.lattices import Lattice, off_lattice
 from certsynth.answers.selection import Selection
@@ -25,11 +25,13 @@ def variance(rows: Selection, column: Ordered) -> tuple[float, Claim]:
     """The variance of the synthetic rows, and a claim about that of the private rows."""
     where = rows.exact_places(column)
     estimate = rows.average((where - rows.average(where)) ** 2)
-    _, low, high = moments.variance(rows.places(column), rows.near, rows.bound, float(column.weight))
-    how = "the largest and the smallest variance that a table within the bound can have, or a little beyond"
-    claims = [Claim(low, high, rows.bound, how)]
     mean = averages.mean(rows, column)[1]
-    claims += _by_moment(rows, column, mean) if rows.group is None else []
+    if column.grid:
+        claims = [by_ratio.variance(rows, column, mean)]
+    else:
+        _, low, high = moments.variance(rows.places(column), rows.near, rows.bound, float(column.weight))
+        claims = [Claim(low, high, rows.bound, by_ratio.HOW_VARIANCE)]
+        claims += _by_moment(rows, column, mean) if rows.group is None else []
     claims += _by_cumulative_shares(rows, column, mean)
     return estimate, intersect([claim.cut(0.0, 0.25) for claim in claims])
 
@@ -84,10 +86,13 @@ def covariance(
     middles = tuple((estimate, claim.low, claim.high) for estimate, claim in means)
     x, y = (rows.exact_places(column) for column in columns)
     estimate = rows.average((x - rows.average(x)) * (y - rows.average(y)))
+    deviations = math.sqrt(spreads[0][1].high), math.sqrt(spreads[1][1].high)
+    if first.grid or second.grid:
+        most = deviations[0] * deviations[1]
+        return estimate, Claim(-most, most, rows.bound, "the certified deviations, multiplied"), spreads[0], spreads[1]
     _, low, high = moments.covariance(places, rows.near, rows.bound, weights, middles)
     how = "the largest and the smallest covariance that a table within the bound can have, or a little beyond"
     claims = [Claim(low, high, rows.bound, how)]
-    deviations = math.sqrt(spreads[0][1].high), math.sqrt(spreads[1][1].high)
     if rows.group is None:
         claims += _product_by_moment(rows, columns, (means[0][1], means[1][1]), deviations)
     else:

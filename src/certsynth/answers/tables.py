@@ -149,10 +149,13 @@ def _equal(column: Column, value: bool | float | str) -> Node:
 
 def _ranges(column: Ordered, starts: Sequence[float]) -> list[Bin]:
     """Ranges of consecutive values; `starts` are the first values of all but the lowest."""
-    name, gap = written_name(column.name), int(column.step or 1)
-    firsts = [int(column.low), *(int(start) for start in starts)]
+    name, firsts = written_name(column.name), [int(column.low), *(int(start) for start in starts)]
+    if column.grid:
+        before = column.figures_at(np.searchsorted(np.array(column.grid), np.array(starts)) - 1)
+    else:
+        before = np.array(starts) - int(column.step or 1)
     bins = []
-    for first, last in zip(firsts, [*(start - gap for start in firsts[1:]), int(column.high)], strict=True):
+    for first, last in zip(firsts, [*map(int, before), int(column.high)], strict=True):
         (one, shown_one), (other, shown_other) = (_value(column, x) for x in (first, last))
         if first == last:
             bins.append(Bin(_bare(column, first), f"{name} = {shown_one}", _equal(column, one)))

@@ -135,4 +135,5 @@ def _meaning(column: Column) -> str:
         what += f", one of {len(column.values):,} labels in an order that schema.toml gives"
     elif isinstance(column, Ordered):
         what += f" from {entries['low']} to {entries['high']}"
+        what += f", one of {len(column.grid):,} values, compared by ratios" if column.grid else ""
     return f"{what}; {'may be' if column.missing else 'never'} missing"

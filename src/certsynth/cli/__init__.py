@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import click
 
-from certsynth.cli import answer, certify, demo, evaluate, ledger, plan, release, report, schema, verify
+from certsynth.cli import answer, certify, check, demo, evaluate, ledger, plan, release, report, schema, verify
 from certsynth.cli.failure import Commands
 
 __all__ = ["main"]
@@ -23,5 +23,5 @@ def main() -> None:
     """
 
 
-for _module in (demo, schema, plan, release, verify, answer, report, certify, ledger, evaluate):
+for _module in (demo, schema, check, plan, release, verify, answer, report, certify, ledger, evaluate):
     main.add_command(_module.command)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -39,7 +39,8 @@ def command(private: str, synthetic: Path, schema_file: Path, quiet: bool, as_js
         words.print_json(result(found) | ledgers.ledger_json(choices["ledger"]))
     else:
         weighted = any(column.weight != 1 for column in schema)
-        text = lines(found, subsets, each=bool(choices["per_subset"]), weighted=weighted)
+        by_ratios = [column.name for column in schema if getattr(column, "grid", ())]
+        text = lines(found, subsets, each=bool(choices["per_subset"]), weighted=weighted, by_ratios=by_ratios)
         click.echo("\n".join([*text, *ledgers.ledger_lines(choices["ledger"])]))
 
 
@@ -49,13 +50,20 @@ def result(found: Certification) -> dict[str, Any]:
     return answer | words.budget_numbers(answer["epsilon"], answer["delta"], answer["rho"])
 
 
-def lines(found: Certification, named: Named | None = None, *, each: bool, weighted: bool = False) -> list[str]:
+def lines(
+    found: Certification,
+    named: Named | None = None,
+    *,
+    each: bool,
+    weighted: bool = False,
+    by_ratios: Sequence[str] = (),
+) -> list[str]:
     """A certification as text; `named` are the requested subsets, if not all."""
     from certsynth.report import statistics  # imports what --help does without
 
     answer = found.to_json()
     subsets, spent = answer["subsets"], words.budget(answer["epsilon"], answer["delta"], answer["rho"])
-    other = statistics.other_figures(found.statistics)
+    other = statistics.other_figures(found.statistics, by_ratios)
     text = [
         statistics.promise(found.statistics, words.percent(answer["confidence"])),
         *_lower_figures(answer["statistics"]),

@@ -13,6 +13,7 @@ import click
 
 from certsynth.algorithm.declaration import BASIC, OUTPUT, Option
 from certsynth.cli import certify as certifying
+from certsynth.cli import check as checking
 from certsynth.cli import evaluate as evaluating
 from certsynth.cli import ledger as ledgers
 from certsynth.cli import options, words
@@ -31,6 +32,7 @@ if TYPE_CHECKING:
     from certsynth.artefact import Release
     from certsynth.domain import Schema
     from certsynth.planning.plan import Plan
+    from certsynth.sources.check import TableCheck
 
 ROWS = 20_000
 EPSILON, CERTIFY_EPSILON, CAP = "1", "0.5", "2"
@@ -46,6 +48,9 @@ DRAFT = """A schema says what a row may hold. This command drafts one from the r
 facts: the age of the oldest person, every label. It contains the line draft = true, and release refuses it until a
 person has replaced each bound and label by public knowledge and removed that line."""
 SCHEMA = """{schema} is the draft after a person has edited it. It is the only prior knowledge needed:"""
+CHECK = """A release does not say whether the schema fits the rows, since that is private. This command does, for the
+owner of the data: it finds values out of bounds, labels in another spelling and dates in another format. Its output
+is NOT private. Values beyond a bound count as the bound, which can be acceptable."""
 PLAN = """The effect of the noise depends on the schema, the number of people and the budget epsilon, but on no row.
 So the error can be predicted before anything is spent. A smaller epsilon protects people better and costs
 accuracy."""
@@ -83,7 +88,8 @@ class DemoOptions(options.TalkOptions, total=False):
 @options.of(DemoOptions, rows=click.IntRange(1, 1_000_000))
 @click.pass_context
 def command(ctx: click.Context, out: Path, rows: int, quiet: bool, as_json: bool) -> None:
-    """Run all commands on a made-up table: schema, plan, release, verify, answer, certify, evaluate, report.
+    """Run all commands on a made-up table: schema, check, plan, release, verify, answer, certify,
+    evaluate, report.
 
     It needs no input, takes less than a minute, and leaves the table, its schema and the release in a folder.
     """
@@ -164,6 +170,15 @@ class Journey:
         self.guide.show([SCHEMA.format(schema=self.schema_file)])
         self.guide.quote(demo.SCHEMA)
 
+    def check(self) -> TableCheck:
+        from certsynth import check
+
+        self.guide.step("Does it fit?", CHECK, f"check {self.people} --schema {self.schema_file}")
+        with bars(quiet=self.quiet) as progress:
+            checked = check(self.people, self.schema, progress=progress)
+        self.guide.show([checking.summary(checked)])
+        return checked
+
     def plan(self) -> Plan:
         from certsynth import plan
 
@@ -242,6 +257,7 @@ def journey(out: Path, rows: int, *, quiet: bool, tell: bool) -> dict[str, Any]:
     steps = Journey(out, rows, quiet=quiet, tell=tell)
     table = steps.make_table()
     steps.write_schema()
+    checked = steps.check()
     planned = steps.plan()
     made = steps.release()
     verified, answers, certified = steps.verify(), steps.answer(made), steps.certify(table)
@@ -253,6 +269,7 @@ def journey(out: Path, rows: int, *, quiet: bool, tell: bool) -> dict[str, Any]:
         "data": str(steps.people),
         "schema": str(steps.schema_file),
         "report": str(steps.page),
+        "check": {"private": False, "fits": checked.fits},
         "plan": planned.to_json()["choice"],
         "release": releasing.result(made, steps.folder),
         "verify": verified,

@@ -10,6 +10,7 @@ import csv
 import json
 import os
 import re
+import shlex
 from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Required, TypedDict, TypeVar
@@ -234,6 +235,20 @@ def table(data: str, choices: dict[str, Any]) -> Any:
     if _LOOKS_LIKE_SQL.match(data) and not os.path.lexists(data):
         raise InputError("this looks like a query, and there is no such file. Add --sql if it is a query.")
     return Path(data)
+
+
+def retype(data: str, choices: Mapping[str, Any]) -> str:
+    """The table and its `ReadingOptions` as typed, without database locations, which may contain passwords."""
+    typed = [data]
+    for option in ("engine", "sql", "attach"):
+        value = choices[option]
+        if option == "attach":
+            typed += [word for each in value for word in ("--attach", each.partition("=")[0] + "=…")]
+        elif option == "engine":
+            typed += [f"--{option}", value] if value != "duckdb" else []
+        else:
+            typed += [f"--{option}"] * bool(value)
+    return shlex.join(typed)
 
 
 def read_workload(choices: dict[str, Any]) -> list[list[str]] | None:

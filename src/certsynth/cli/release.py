@@ -10,13 +10,18 @@ import click
 from certsynth.algorithm.options import ReleaseOptions
 from certsynth.cli import ledger as ledgers
 from certsynth.cli import options, words
-from certsynth.cli.failure import note_target
+from certsynth.cli.failure import note_target, say
 from certsynth.cli.progress import bars
 from certsynth.record.form import to_json
 from certsynth.record.record import CertificateRecord, FitRecord, MethodRecord, TableRecord
 
 if TYPE_CHECKING:
     from certsynth.artefact import Release
+
+CHECK_NOTE = (
+    "note: a release does not say how well the schema fits the rows: `certsynth check` does, for the owner of the data."
+)
+"""The same for every table: whether the schema fits depends on private rows."""
 
 
 @click.command("release", cls=options.GroupedCommand, short_help="Private rows in, a release folder out.")
@@ -39,6 +44,8 @@ def command(data: str, schema_file: Path, out: Path, quiet: bool, as_json: bool,
     with bars(quiet=quiet) as progress:
         made = release(table, schema, out=out, progress=progress, **choices)
     options.warn_of_missing_ledger(choices)
+    if not quiet:
+        say(CHECK_NOTE)
     if as_json:
         words.print_json(result(made, out) | ledgers.ledger_json(choices["ledger"]))
     else:
@@ -91,14 +98,14 @@ def readings_line(table: TableRecord) -> list[str]:
     return [f"read by options of the schema: {', '.join(columns)}"] if columns else []
 
 
-def statistics_lines(certificate: CertificateRecord) -> list[str]:
+def statistics_lines(certificate: CertificateRecord, table: TableRecord) -> list[str]:
     """The certified errors of shares, group totals and moments; nothing if there are none."""
     from certsynth.report import statistics  # imports what --help does without
 
     found = certificate.statistics
     if found is None:
         return []
-    other = statistics.other_figures(found)
+    other = statistics.other_figures(found, table.by_ratios or ())
     return [statistics.promise(found, words.percent(certificate.confidence)), *([other] if other else [])]
 
 
@@ -124,7 +131,7 @@ def lines(made: Release, out: Path, ledger: Path | None = None) -> list[str]:
         *readings_line(made.record.table),
         *ledgers.ledger_lines(ledger),
         "",
-        *statistics_lines(certificate),
+        *statistics_lines(certificate, made.record.table),
         words.promise(
             certificate.bound,
             confidence=certificate.confidence,

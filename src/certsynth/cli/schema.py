@@ -21,8 +21,9 @@ if TYPE_CHECKING:
 
 HEADER = """\
 # A draft made from rows: it shows their extremes and labels, so it is NOT private.
-# Replace every bound and every list of labels by what is publicly known (a code book, a form, common sense),
-# then remove the line draft = true. Until then certsynth reads no private row with it.
+# Replace every bound and every list of labels by what is publicly known (a code book, a form, common sense).
+# Decide on the columns with a comment, delete those that nobody needs, and state the unit. Then remove the line
+# draft = true: until then, nothing is released with it. `certsynth check` tells how well the result fits the rows.
 
 """
 WARNING = (
@@ -68,7 +69,7 @@ def command(
     A schema says what a row may hold, from public knowledge. The draft takes its bounds and labels from the rows
     themselves, so it is not private, and no release can be made with it until it is edited.
     """
-    named = [data] + [word for key, value in engine.items() for word in _as_typed(key, value)]
+    typed = options.retype(data, engine)
     table = options.table(data, engine)
     with bars(quiet=quiet) as progress:
         progress("drafting a schema", 0, None)
@@ -79,22 +80,14 @@ def command(
         return
     kinds = [(column.name, getattr(column, "kind", "")) for column in draft]
     click.echo("\n".join([f"{out}: a draft for {words.counted(len(draft), 'column')}", *words.table(kinds)]))
-    typed = shlex.join(named)
-    click.echo(f"next: edit {out}, then certsynth release {typed} --schema {out} --epsilon 1 --out release")
-
-
-def _as_typed(option: str, value: Any) -> list[str]:
-    """A reading option as typed on the command line, without database locations, which may contain passwords."""
-    if option == "attach":
-        return [word for each in value for word in ("--attach", each.partition("=")[0] + "=…")]
-    return [f"--{option}", value] if option == "engine" and value != "duckdb" else [f"--{option}"] * (value is True)
+    click.echo(f"next: edit {out}, then certsynth check {typed} --schema {shlex.quote(str(out))}")
 
 
 def write_draft(data: Any, out: Path, *, name: str | None = None, trees: Sequence[str] = ()) -> Schema:
     """Draft a schema for `data` and write it to `out`."""
     from certsynth.domain.labels import paths_of_codes, read_code_file
     from certsynth.errors import InputError
-    from certsynth.sources.draft import draft_schema
+    from certsynth.sources.draft import draft_table
 
     if os.path.lexists(out):
         raise InputError(f"{out} exists already; a schema is never overwritten. Choose another --out.")
@@ -108,7 +101,7 @@ def write_draft(data: Any, out: Path, *, name: str | None = None, trees: Sequenc
         where = f"codes of {column!r:.60} in {file}"
         listed[column] = paths_of_codes(read_code_file(Path(file), where), where)
     stem = data.name.split(".")[0] if isinstance(data, Path) else ""
-    draft = draft_schema(data, name=name or stem or "table", trees=listed)
+    draft = draft_table(data, name=name or stem or "table", trees=listed)
     note_target(out)
     write_once(out, (HEADER + draft.to_toml()).encode())
-    return draft
+    return draft.schema

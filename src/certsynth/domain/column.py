@@ -15,7 +15,7 @@ import numpy as np
 
 from certsynth.base.arrays import Floats, Ints
 from certsynth.base.clock import CLOCKS, Clock
-from certsynth.domain import cleaning
+from certsynth.domain import cleaning, ratios
 from certsynth.domain.cells import UNIT_WEIGHT, Cells, Groups
 from certsynth.domain.reading import PLAIN, Reading
 
@@ -167,6 +167,9 @@ class Ordered(Column):
     With a `step`, in integers, numbers and datetimes, only low, low + step, … exist. Any other value is cleaned to the
     nearest of these; offsets and distances are the same as without a step.
 
+    A column that is compared by ratios has a `grid`: the values that exist, in increasing order. Any other value is
+    cleaned to the nearest of these by ratio, and the offset is its rank in the list; for numbers, its place in [0, 1].
+
     `special` values are measured and written by themselves, and groups of values do not extend across the first value
     of a band. Both are cleaned values in ascending order; they change no distance.
     """
@@ -178,11 +181,17 @@ class Ordered(Column):
     step: Fraction | None = None
     special: tuple[float, ...] = ()
     bands: tuple[float, ...] = ()
+    grid: tuple[float, ...] = ()
 
     @property
     def whole(self) -> bool:
         """Whether offsets are whole numbers rather than places in [0, 1]."""
         return self.kind != "number"
+
+    @property
+    def has_gaps(self) -> bool:
+        """Whether only some of the integers or numbers from low to high exist."""
+        return self.step is not None or bool(self.grid)
 
     @property
     def clock(self) -> Clock | None:
@@ -192,6 +201,8 @@ class Ordered(Column):
     @property
     def last_index(self) -> int | None:
         """The index of the largest value, where values can be numbered from 0; None for an interval of numbers."""
+        if self.grid:
+            return len(self.grid) - 1
         if self.step is None:
             return self.reach if self.whole else None
         return int((exact_decimal(self.high) - exact_decimal(self.low)) / self.step)
@@ -199,14 +210,16 @@ class Ordered(Column):
     @property
     def reach(self) -> int:
         """The largest offset."""
-        return int(self.high) - int(self.low) if self.whole else 1
+        if not self.whole:
+            return 1
+        return len(self.grid) - 1 if self.grid else int(self.high) - int(self.low)
 
     def clean(self, raw: cleaning.Raw) -> Floats:
         if self.kind == "ordinal":
             found = cleaning.each_once(raw, self._ranks)
             return self.clean_figures(self._ranks(raw) if found is None else found)
         figures = self.figures(raw)
-        if raw.dtype.kind in "biufM" and len(raw) >= MIN_COMPILED_ROWS:
+        if raw.dtype.kind in "biufM" and len(raw) >= MIN_COMPILED_ROWS and not self.grid:
             return self._clean_many(figures)
         return self.clean_figures(figures)
 
@@ -219,6 +232,8 @@ class Ordered(Column):
 
     def clean_figures(self, figures: Floats) -> Floats:
         """The cleaned values of numbers, days, seconds or ranks; NaN is absent."""
+        if self.grid:
+            return self._clean_by_ratio(figures)
         with np.errstate(over="ignore"):
             offset = (figures - self.low) / self.unit
         absent = np.isnan(offset)
@@ -240,6 +255,12 @@ class Ordered(Column):
         cleaning.put_on_line(numbers, float(self.low), self.unit, last is not None, end, times, per, absent)
         return numbers
 
+    def _clean_by_ratio(self, numbers: Floats) -> Floats:
+        """Comparisons alone decide, so that every engine finds the same value."""
+        found = self.at_index(np.searchsorted(ratios.borders(self.grid), numbers, side="right"))
+        found[np.isnan(numbers)] = np.nan if self.missing else 0.0
+        return found
+
     @property
     def unit(self) -> float:
         """What a value's distance from `low` is divided by: the gap between values, or the length of an interval."""
@@ -250,9 +271,11 @@ class Ordered(Column):
     @property
     def index_scale(self) -> tuple[float, float]:
         """Factor and divisor from indices to offsets: index × factor / divisor, which floats compute exactly alike."""
-        if self.step is None:
+        if not self.has_gaps:
             return 1.0, 1.0
-        return (float(self.step), 1.0) if self.whole else (1.0, float(self.last_index or 1))
+        if not self.whole:
+            return 1.0, float(self.last_index or 1)
+        return (1.0 if self.grid else float(self.step or 1)), 1.0
 
     def at_index(self, index: Ints) -> Floats:
         """The cleaned values with these indices."""
@@ -266,6 +289,8 @@ class Ordered(Column):
 
     def figures_at(self, index: Ints) -> Floats:
         """The numbers, days or seconds with these indices: the nearest float of each exact decimal."""
+        if self.grid:
+            return np.asarray(ratios.figures(self.grid)[index])
         if self.step is None:
             return np.asarray(index + float(self.low))
         low = exact_decimal(self.low)
@@ -301,15 +326,6 @@ class Ordered(Column):
         absent = np.isnan(figures)
         values = self.figures_at(self.index(np.nan_to_num(self.clean_figures(np.where(absent, self.low, figures)))))
         return np.where(absent, np.nan, values)
-
-    def has_value(self, figure: float) -> bool:
-        """Whether a number, day or second is a value of the column."""
-        if not self.low <= figure <= self.high:
-            return False
-        if self.last_index is None:
-            return True
-        index = np.floor((np.array([figure]) - float(self.low)) / self.unit + 0.5).astype(np.int64)
-        return bool(self.figures_at(index)[0] == figure)
 
     @property
     def listed_texts(self) -> tuple[str, ...]:
@@ -416,7 +432,7 @@ class Ordered(Column):
     def decode(self, clean: Floats) -> np.ma.MaskedArray[Any, Any]:
         absent = np.isnan(clean)
         offset = np.nan_to_num(clean)
-        if self.step is not None:
+        if self.has_gaps:
             values: np.ndarray = self.figures_at(self.index(offset))
             values = values.astype(np.int64) if self.whole else values
         elif self.kind == "number":

@@ -55,7 +55,7 @@ def written(column: Column, figures: Floats) -> np.ma.MaskedArray[Any, Any]:
         return column.decode(np.where(absent, len(column.labels), figures).astype(np.int64))
     assert isinstance(column, Ordered)
     if column.whole:
-        return column.decode(figures - column.low)
+        return column.decode(column.clean_figures(figures) if column.grid else figures - column.low)
     return np.ma.masked_array(np.where(absent, column.low, figures), mask=absent)
 
 

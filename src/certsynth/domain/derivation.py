@@ -78,7 +78,7 @@ class Formula:
         if isinstance(self.function, Lookup):
             return found
         assert isinstance(self.column, Ordered)
-        if self.column.step is not None:
+        if self.column.has_gaps:
             return self.column.nearest(found)
         return np.clip(np.floor(found + 0.5) if self.column.whole else found, self.column.low, self.column.high)
 
@@ -270,7 +270,7 @@ def _read_figure(column: Ordered, text: str) -> float | None:
     except ValueError:
         return None
     fits = column.low <= figure <= column.high and (figure.is_integer() or not column.whole)
-    if fits and column.step is not None:
+    if fits and column.has_gaps:
         fits = column.nearest(np.array([figure]))[0] == figure
     return figure if fits else None
 
@@ -283,7 +283,7 @@ def _values(column: Column, where: str) -> Iterator[tuple[float, str]]:
                 f"{where} is derived by a map from {column.name!r}, which has too many values to list: write an "
                 "expression."
             )
-        for figure in range(int(column.low), int(column.high) + 1, int(column.step or 1)):
+        for figure in column.figures_at(np.arange((column.last_index or 0) + 1)).astype(np.int64).tolist():
             yield float(figure), str(figure) if column.clock is None else column.clock.text(figure)
     else:
         yield from ((float(i), label) for i, label in enumerate(_labels(column)))

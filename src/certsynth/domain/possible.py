@@ -88,7 +88,7 @@ def near_borders(constraints: Sequence[Constraint], column: Column, rows: Rows) 
     low, high = figure_range(column)
     for border in islice(_borders(constraints, column.name, rows), MAX_BORDERS):
         middle = np.clip(np.where(np.isfinite(border), border, low), low, high)
-        if isinstance(column, Ordered) and column.step is not None:
+        if isinstance(column, Ordered) and column.has_gaps:
             yield from near_values(column, middle)
             continue
         if isinstance(column, Ordered) and not column.whole:
@@ -104,7 +104,7 @@ def near_values(column: Ordered, figures: Floats) -> Iterator[Floats]:
     """The value of the column nearest to each figure, and its neighbours."""
     last = column.last_index
     assert last is not None
-    nearest = np.floor((figures - float(column.low)) / column.unit + 0.5).astype(np.int64)
+    nearest = column.index(column.clean_figures(figures.ravel())).reshape(figures.shape)
     for index in (nearest, nearest - 1, nearest + 1):
         yield column.figures_at(np.clip(index, 0, last))
 

@@ -6,6 +6,8 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import Any
 
+import numpy as np
+
 from certsynth.base.clock import SECONDS
 from certsynth.domain import cleaning, date_format
 from certsynth.domain.category import PATH_SEPARATOR, Category
@@ -124,7 +126,16 @@ def _check_line(column: Ordered, where: str) -> None:
                 f"{where}: format does not state the {field}; add it, or choose low and step such that all values are "
                 f"multiples of {seconds:,} seconds."
             )
-    _refuse_codes(column, lambda code: column.has_value(cleaning.figure_of_code(code, column.kind, reading)), where)
+    _refuse_codes(column, lambda code: _has_value(column, cleaning.figure_of_code(code, column.kind, reading)), where)
+
+
+def _has_value(column: Ordered, figure: float) -> bool:
+    """Whether a number, day or second is a value of the column."""
+    if not column.low <= figure <= column.high:
+        return False
+    if column.last_index is None:
+        return True
+    return bool(column.nearest(np.array([float(figure)]))[0] == figure)
 
 
 def _refuse_codes(column: Column, is_value: Callable[[str], bool], where: str) -> None:

@@ -30,6 +30,7 @@ from certsynth.domain.labels import (
     labelled_column,
     plain_number,
 )
+from certsynth.domain.ratios import ratio_values
 from certsynth.domain.reading_entries import READING_ENTRIES, describe_reading, with_reading
 from certsynth.domain.rules import Constraint, Rule, read_constraints, read_rules
 from certsynth.errors import SchemaError, did_you_mean
@@ -37,8 +38,8 @@ from certsynth.errors import SchemaError, did_you_mean
 KINDS = ("integer", "number", "date", "datetime", "ordinal", "category", "boolean", "tree", "metric")
 _COMMON = {"name", "kind", "missing", "weight", "derived"}
 _ALLOWED = {
-    "integer": {"low", "high", "step", "special", "bands"},
-    "number": {"low", "high", "step", "special", "bands"},
+    "integer": {"low", "high", "step", "scale", "special", "bands"},
+    "number": {"low", "high", "step", "scale", "special", "bands"},
     "date": {"low", "high", "special", "bands"},
     "datetime": {"low", "high", "step", "special", "bands"},
     "ordinal": {"values", "special", "bands"},
@@ -221,10 +222,10 @@ class Schema:
         for column in self.columns:
             lines += ["", "[[column]]"]
             entries = describe(column) | derived.get(column.name, {})
-            lines += [f"{key} = {_to_toml(value)}" for key, value in entries.items()]
+            lines += entry_lines(entries)
         for rule in self.rules:
             lines += ["", "[[rule]]"]
-            lines += [f"{key} = {_to_toml(text)}" for key, text in rule.entries().items()]
+            lines += entry_lines(rule.entries())
         return "\n".join(lines) + "\n"
 
 
@@ -240,6 +241,8 @@ def describe(column: Column) -> dict[str, Any]:
             entries["low"], entries["high"] = ends if clock is None else (clock.moment(int(end)) for end in ends)
             if column.step is not None:
                 entries["step"] = int(column.step) if column.whole else plain_number(column.step)
+            if column.grid:
+                entries["scale"] = "log"
     elif isinstance(column, Category):
         entries["kind"] = column.kind
         if column.kind != "boolean":
@@ -273,7 +276,7 @@ def _read_schema(document: Mapping[str, Any], where: str, folder: Path | None) -
     draft = table.get("draft", False)
     if not isinstance(draft, bool):
         raise SchemaError(f"{where}: [table] draft is true or false.")
-    read = tuple(_read_column(entry, f"{where}: column {i + 1}", folder) for i, entry in enumerate(columns))
+    read = tuple(read_column(entry, f"{where}: column {i + 1}", folder) for i, entry in enumerate(columns))
     if (pairs := _count_code_pairs(read)) > MAX_CODE_PAIRS:
         raise SchemaError(
             f"{where}: trees and matrices with {pairs:,} pairs of codes in all; {MAX_CODE_PAIRS:,} are supported. "
@@ -300,7 +303,8 @@ def _count_code_pairs(columns: Sequence[Column]) -> int:
     return sum(len(all_codes(paths)) ** 2 for paths in trees) + sum(len(matrix) ** 2 for matrix in matrices)
 
 
-def _read_column(entry: Any, where: str, folder: Path | None) -> Column:
+def read_column(entry: Any, where: str, folder: Path | None = None) -> Column:
+    """The column that its entries in the schema file describe; `where` begins error messages about its name."""
     if not isinstance(entry, dict) or "name" not in entry:
         raise SchemaError(f'{where} has no name: write name = "…" under [[column]].')
     name = check_text(entry["name"], f"{where}: name")
@@ -342,6 +346,8 @@ def _read_values(entry: Mapping[str, Any], name: str, kind: Any, where: str, fol
     column = Ordered(name=name, missing=missing, weight=weight, kind=kind, low=low, high=high)
     if "step" in entry:
         column = replace(column, step=_read_step(entry["step"], column, where))
+    if _is_by_ratios(entry, where):
+        column = replace(column, grid=_read_grid(entry, column, where))
     return _with_cuts(entry, column, where)
 
 
@@ -419,6 +425,38 @@ def _possible_ends(column: Ordered, *ends: Fraction) -> list[str]:
     return [column.clock.text(int(end)) for end in ends if end <= column.clock.ends[1]]
 
 
+def _is_by_ratios(entry: Mapping[str, Any], where: str) -> bool:
+    scale = entry.get("scale", "linear")
+    if scale not in ("linear", "log"):
+        raise SchemaError(f'{where}: scale must be "linear" or "log", which compares values by ratios.')
+    return bool(scale == "log")
+
+
+def _read_grid(entry: Mapping[str, Any], column: Ordered, where: str) -> tuple[float, ...]:
+    """The values of a column that is compared by ratios. Special values and first values of bands are among them."""
+    low, high = exact_decimal(column.low), exact_decimal(column.high)
+    step = column.step or (Fraction(1) if column.whole else None)
+    if step is None and low <= 0:
+        raise SchemaError(f'{where}: scale = "log" needs low above 0, or a step: the least difference that matters.')
+    if step is not None and low % step:
+        raise SchemaError(f'{where}: with scale = "log", low must be a multiple of step; change one of the two.')
+    if high <= 0 or high < 2 * low:
+        raise SchemaError(f'{where}: scale = "log" needs high above 0 and at least twice low; leave it out.')
+    listed = [x for key in ("special", "bands") for x in _numbers_in(entry.get(key)) if low <= x <= high]
+    grid = ratio_values(low, high, step, frozenset(x for x in listed if step is None or not x % step))
+    if grid is None:
+        raise SchemaError(f"{where}: low and high are too many powers of ten apart; choose narrower bounds.")
+    if step is not None and len(grid) == (high - low) / step + 1:
+        raise SchemaError(f'{where}: scale = "log" makes no difference to so few values; leave it out.')
+    return grid
+
+
+def _numbers_in(listed: Any) -> list[Fraction]:
+    """The finite numbers of a list that `_read_cuts` checks later."""
+    there = [x for x in listed if isinstance(x, (int, float)) and abs(x) <= 1e300] if isinstance(listed, list) else []
+    return [exact_decimal(x) for x in there[:MAX_CUTS]]
+
+
 def _with_cuts(entry: Mapping[str, Any], column: Ordered, where: str) -> Ordered:
     """The column with the special values and bands of its entry, if it has any."""
     if not {"special", "bands"} & set(entry):
@@ -461,6 +499,15 @@ def _read_cuts(entry: Mapping[str, Any], key: str, column: Ordered, where: str) 
     if len(set(found)) < len(found):
         raise SchemaError(f"{where}: {key} lists a value twice; remove one of the two.")
     return found
+
+
+def entry_lines(entries: Mapping[str, Any]) -> list[str]:
+    """Entries of a schema file as lines of TOML.
+
+    >>> entry_lines({"strip": True, "missing_codes": ["N"]})
+    ['strip = true', 'missing_codes = ["N"]']
+    """
+    return [f"{_to_toml_key(key)} = {_to_toml(value)}" for key, value in entries.items()]
 
 
 def _to_toml(value: Any) -> str:

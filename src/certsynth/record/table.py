@@ -42,3 +42,8 @@ class TableRecord:
         "rows as the schema reads them.",
         RECOMPUTED,
     )
+    by_ratios: Columns | None = said_if_any(
+        'The columns that are compared by ratios (scale = "log"), if there are any: the certificate speaks of their '
+        "values rounded to those that the schema implies, and of distances in ranks of these.",
+        RECOMPUTED,
+    )

@@ -12,11 +12,11 @@ from typing import Any
 import numpy as np
 
 from certsynth.answers import averages, quantiles, spreads
-from certsynth.answers.basis import Basis
+from certsynth.answers.basis import Basis, rank
 from certsynth.answers.selection import Selection
 from certsynth.base.clock import SECONDS, Clock
 from certsynth.domain import Category, Column, Ordered
-from certsynth.report import bands, numerals
+from certsynth.report import bands, by_ratio, numerals
 from certsynth.report.binned_counts import BinnedCounts, bin_counts
 from certsynth.report.calculator import label_numbers, line_numbers
 from certsynth.report.cell_counts import CertifiedCells, count_cells
@@ -85,7 +85,7 @@ def column_view(column: Column, values: np.ma.MaskedArray[Any, Any], bound: floa
         facts.append(_fact("share missing", text, f"{points} pp", off))
     return {
         "name": numerals.text(column.name),
-        "kind": KINDS[kind],
+        "kind": KINDS[kind] + (" compared by ratios" if isinstance(column, Ordered) and column.grid else ""),
         "range": _range(column),
         "may_be_missing": column.missing,
         "bound": bound,
@@ -102,11 +102,13 @@ def _ordered_view(
 ) -> tuple[_Shown, list[Json]]:
     """Return the view of an ordered column, and its median, which is shown last."""
     rows, (offsets, absent) = len(values), _offsets(column, values)
+    known = Selection(basis, (column,)) if basis is not None and len(offsets) else None
+    ranges = {} if known is None else _ranges(known, column)
+    if column.grid:
+        return _ratio_view(column, offsets, bound, own, ranges.get("mean"), known, rows=rows)
     average = _average(column, offsets)
     spread, places = _spread(column, offsets, rows), bin_counts(column, offsets, absent)
     cells = count_cells(column, offsets, absent, _share_error(basis))
-    known = Selection(basis, (column,)) if basis is not None and len(offsets) else None
-    ranges = {} if known is None else _ranges(known, column)
     if average is not None and not column.missing:
         spread["mean"] = _mean_mark(column, average, own, ranges.get("mean"))
     if spread["form"] == "histogram":
@@ -116,6 +118,38 @@ def _ordered_view(
     facts = [_mean(column, average, own, ranges.get("mean"), present=len(offsets), rows=rows)]
     median = [_median(column, places, own, known)] if absent < rows else []
     return _Shown(facts, spread, line_numbers(column, places, bound, cells) | ranges, absent), median
+
+
+def _ratio_view(
+    column: Ordered,
+    offsets: np.ndarray,
+    bound: float,
+    own: float,
+    ends: Sequence[float] | None,
+    known: Selection | None,
+    *,
+    rows: int,
+) -> tuple[_Shown, list[Json]]:
+    """Return the view of a column that is compared by ratios: that of its ranks, but for mean, median and ticks."""
+    line, ranks, absent = by_ratio.ranks(column), column.index(offsets), rows - len(offsets)
+    spread, places = _spread(line, ranks, rows), bin_counts(line, ranks, absent)
+    cells = count_cells(line, ranks, absent, _share_error(None if known is None else known.basis))
+    if spread["form"] == "histogram":
+        spread |= {"ticks": by_ratio.ticks(column), "band": _band(line, ranks, places, own, cells)}
+    else:
+        _whiskers_in_order(spread["bars"], line, places, own, cells)
+    average, what = by_ratio.average_of(column, ranks), "mean, of values present" if column.missing else "mean"
+    facts, median = [_fact(what, "no value is present", None, None)], []
+    if average is not None:
+        low, high = by_ratio.mean_range(column, average, own, ends, present=len(ranks) / rows)
+        width = max(high - average, average - low)
+        facts, median = (
+            [_fact(what, *numerals.around(average, width), width)],
+            [_median(line, places, own, known, column)],
+        )
+        if not column.missing:
+            spread["mean"] = by_ratio.mean_mark(column, average, (low, high))
+    return _Shown(facts, spread, line_numbers(line, places, bound, cells) | {"ranks": True}, absent), median
 
 
 def _ranges(rows: Selection, column: Ordered) -> dict[str, list[float]]:
@@ -256,10 +290,19 @@ def _reach(column: Ordered) -> int:
     return max(column.reach, 1)
 
 
-def _median(column: Ordered, places: BinnedCounts, bound: float, known: Selection | None) -> Json:
-    """Return the range that holds the median of the real rows: two values of the column, rounded outward."""
+def _median(
+    column: Ordered, places: BinnedCounts, bound: float, known: Selection | None, by_ratios: Ordered | None = None
+) -> Json:
+    """Return the range that holds the median of the real rows: two values of the column, rounded outward.
+
+    `by_ratios`: the column itself, if `column` is that of its ranks.
+    """
     low, high = bands.quantile_range(places, bound, 0.5)
-    if known is not None and span(column) > 0:
+    if by_ratios is not None and known is not None:
+        claim = quantiles.quantile_of(known, by_ratios, 0.5)[1]
+        ends = [float(end) / _reach(column) for end in rank(by_ratios, np.array([claim.low, claim.high]))]
+        low, high = max(low, ends[0]), min(high, ends[1])
+    elif known is not None and span(column) > 0:
         claim = quantiles.quantile_of(known, column, 0.5)[1]
         ends = [(end - float(column.low)) / span(column) for end in (claim.low, claim.high)]
         low, high = max(low, ends[0] - _ROUNDING), min(high, ends[1] + _ROUNDING)

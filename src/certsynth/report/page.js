@@ -13,7 +13,8 @@
   const columns = data.columns;
   const line = (c) => c.line && c.rows > c.absent;
   const labelled = (c) => !c.line && c.labels.length > 0 && c.rows > 0;
-  const full = (c) => line(c) && !c.missing;
+  const valued = (c) => line(c) && !c.ranks; // places in a list of values with unequal gaps have no mean
+  const full = (c) => valued(c) && !c.missing;
 
   const pairs = new Map();
   if (Array.isArray(data.pairs)) for (const [i, j, b] of data.pairs) pairs.set(`${i},${j}`, b);
@@ -80,7 +81,7 @@
 
   const statistics = {
     mean: {
-      name: "mean of a column", first: line,
+      name: "mean of a column", first: valued,
       answer: ({ c }) => {
         const r = certified.mean(c, c.bound);
         return {
@@ -119,7 +120,7 @@
       },
     },
     variance: {
-      name: "variance and standard deviation", first: line,
+      name: "variance and standard deviation", first: valued,
       answer: ({ c }) => {
         const r = certified.variance(c, c.bound);
         const deviation = (x, round) => `${round(Math.sqrt(x) * span(c))}${units(c)}`;
@@ -161,7 +162,7 @@
       },
     },
     meanWithin: {
-      name: "mean within one category", first: labelled, asks: ["label"], second: line,
+      name: "mean within one category", first: labelled, asks: ["label"], second: valued,
       answer: ({ c, i, other, bound, text, totals }) => {
         const r = certified.meanWithin(c, i, other, bound, totals?.[i]);
         const { off } = r;

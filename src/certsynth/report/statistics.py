@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from decimal import ROUND_CEILING, Decimal
 
 from certsynth.record.record import StatisticsRecord
@@ -43,8 +44,10 @@ def _on_bands(bounds: StatisticsRecord) -> str:
     return f" Shares of the bands that the schema names are right within ± {points(one)} percentage points{of_two}."
 
 
-def other_figures(bounds: StatisticsRecord) -> str:
+def other_figures(bounds: StatisticsRecord, by_ratios: Sequence[str] = ()) -> str:
     """The certified errors of group totals and moments in a sentence; empty if there is nothing to say.
+
+    In columns that are compared `by_ratios` they are not those of values.
 
     >>> from textwrap import fill
     >>> print(fill(other_figures(StatisticsRecord(0.0108, 0.0163, 0.0061, 0.0042)), 100))
@@ -64,7 +67,10 @@ def other_figures(bounds: StatisticsRecord) -> str:
         means = "means within ± {} % of it" if parts else "means of a column are right within ± {} % of its range"
         parts.append(f"{means.format(size)}, variances and products within ± {size} % of its square")
     sentence = "; ".join(parts)
-    return f"{sentence[:1].upper()}{sentence[1:]}." if sentence else ""
+    if not sentence:
+        return ""
+    places = f" For {', '.join(by_ratios)}, compared by ratios, places in the list of values count as values here."
+    return f"{sentence[:1].upper()}{sentence[1:]}.{places if by_ratios else ''}"
 
 
 def figures(bounds: StatisticsRecord) -> list[tuple[str, str]]:

@@ -26,7 +26,7 @@ from certsynth.record.record import (
     Record,
     SubsetRecord,
 )
-from certsynth.report import exceptions, numerals, statistics, verifiable, words
+from certsynth.report import by_ratio, exceptions, numerals, statistics, verifiable, words
 from certsynth.report.calculator import calculator_view
 from certsynth.report.choice import choice_view
 from certsynth.report.columns import column_view, span
@@ -79,6 +79,7 @@ def view(record: Record, schema: Schema, table: Mapping[str, Any], *, rows: Sequ
         "derived": words.derived(
             [(numerals.text(name), list(map(numerals.text, sources))) for name, sources in schema.sources.items()]
         ),
+        "by_ratios": by_ratio.explanation([c for c in schema if isinstance(c, Ordered) and c.grid]),
         "readings": words.readings(
             [(numerals.text(each.column), each.options) for each in record.table.readings or ()]
         ),
@@ -139,7 +140,7 @@ def _promise(record: Record, schema: Schema, columns: Sequence[Json]) -> Json:
         "looks_at": words.looks_at(sparsity, complete=complete),
     }
     return shown | {
-        "shares": _shares_promise(certificate),
+        "shares": _shares_promise(certificate, _by_ratios(schema)),
         "plainly": words.plainly(shown),
         "statement": words.statement(shown),
         "in_plain_words": _examples(schema, columns, certificate, complete=complete),
@@ -147,7 +148,12 @@ def _promise(record: Record, schema: Schema, columns: Sequence[Json]) -> Json:
     }
 
 
-def _shares_promise(certificate: CertificateRecord) -> Json | None:
+def _by_ratios(schema: Schema) -> list[str]:
+    """The names of the columns that are compared by ratios."""
+    return [numerals.text(c.name) for c in schema if isinstance(c, Ordered) and c.grid]
+
+
+def _shares_promise(certificate: CertificateRecord, by_ratios: Sequence[str]) -> Json | None:
     """State the bounds on shares, group totals and means; None if there are none."""
     bounds = certificate.statistics
     if bounds is None:
@@ -155,7 +161,7 @@ def _shares_promise(certificate: CertificateRecord) -> Json | None:
     one = bounds.share_of_one_column
     return {
         "sentence": statistics.promise(bounds, numerals.confidence(certificate.confidence)),
-        "others": statistics.other_figures(bounds).replace(" %", "%"),
+        "others": statistics.other_figures(bounds, by_ratios).replace(" %", "%"),
         "number": f"± {statistics.points(one)}" if one < 1 else None,
         "exactly": words.SHARES_EXACTLY,
         "figures": [{"what": what, "text": text} for what, text in statistics.figures(bounds)[one < 1 :]],
@@ -179,7 +185,7 @@ def _scaling_text(schema: Schema) -> str:
         kind: [numerals.text(c.name) for c in schema if getattr(c, "kind", "") == kind] for kind in KINDS_WITH_DISTANCES
     }
     weights = {numerals.text(c.name): numerals.plain(float(c.weight)) for c in schema if c.weight != 1}
-    return words.scaled(weights, *kinds.values())
+    return words.scaled(weights, kinds["tree"], kinds["metric"], _by_ratios(schema))
 
 
 def _covers_all_subsets(certificate: CertificateRecord, schema: Schema, sparsity: int) -> bool:
@@ -199,7 +205,7 @@ def _examples(schema: Schema, columns: Sequence[Json], certificate: CertificateR
     said = []
     lines = [(c, shown) for c, shown in zip(schema, columns, strict=True) if isinstance(c, Ordered)]
     kinds = (("integer", "number"), tuple(CLOCKS), ("ordinal",))
-    ranked = [(c, shown) for wanted in kinds for c, shown in lines if c.kind in wanted and not c.missing]
+    ranked = [(c, shown) for wanted in kinds for c, shown in lines if c.kind in wanted and not (c.missing or c.grid)]
     if ranked:
         column, shown = ranked[0]
         said.append(words.mean_example(shown, column.kind, numerals.plain(_as_int_if_whole(span(column)))))

@@ -198,7 +198,9 @@ def plainly(promise: Mapping[str, Any]) -> str:
     )
 
 
-def scaled(weights: Mapping[str, str], trees: Sequence[str], metrics: Sequence[str]) -> str:
+def scaled(
+    weights: Mapping[str, str], trees: Sequence[str], metrics: Sequence[str], by_ratios: Sequence[str] = ()
+) -> str:
     """Explain distances between values that are not the usual ones; names and numbers are passed in as text."""
     said = []
     if weights:
@@ -209,6 +211,12 @@ def scaled(weights: Mapping[str, str], trees: Sequence[str], metrics: Sequence[s
     if metrics:
         said.append(
             f"Labels of {_listed(metrics)} are as far apart as the schema says, as a share of the largest distance."
+        )
+    if by_ratios:
+        said.append(
+            f"Values of {_listed(by_ratios)} are compared by ratios: they are as far apart as their places in a list "
+            "of round numbers. Rules on this page that multiply a bound by a range are about these places, not about "
+            "the values, whose means and medians are stated below, column by column."
         )
     return " ".join(said)
 

@@ -36,6 +36,7 @@ __all__ = [
     "is_same_table",
     "open_source",
     "pushed_down",
+    "refuse_ambiguous_types",
     "rows_of",
 ]
 
@@ -134,7 +135,7 @@ def rows_of(source: Source, schema: Schema, phase: str, *, hidden: bool = False,
     If `hidden`, progress does not reveal the number of rows. Column types that cannot distinguish the schema's labels
     are refused when this is called, before any row is read or any budget spent.
     """
-    _refuse_ambiguous(source, schema)
+    refuse_ambiguous_types(source, schema)
 
     def ask(tally: Tally[Any, T]) -> T:
         if isinstance(source, TallyEngine) and source.answers(tally, schema):
@@ -148,7 +149,7 @@ def rows_of(source: Source, schema: Schema, phase: str, *, hidden: bool = False,
     return ask
 
 
-def _refuse_ambiguous(source: Any, schema: Schema) -> None:
+def refuse_ambiguous_types(source: Any, schema: Schema) -> None:
     """Refuse ambiguous types of a frame, read directly or by DuckDB: they may have been guessed from its rows."""
     table = source.source if isinstance(source, PushedDown) else source
     if isinstance(table, Frame):

@@ -145,10 +145,10 @@ def _expression(
         assert isinstance(column, Ordered)
         clock = DAYS if dtype == nw.Date else SECONDS
         found = _moment_codes(x, clock, column, code, rising)
-        return None if found is None else _unless(x.is_null() | _is_missing_code(x, clock, column), absent, found)
+        return None if found is None else _unless(_is_missing_code(x, clock, column), absent, found)
     if way == "numbers":
         assert isinstance(column, Ordered)
-        computed = compute(x, column) if compute is not None else None
+        computed = compute(x, column) if compute is not None and not column.grid else None
         found = computed if computed is not None else _number_codes(x, column, code, rising)
         number = x.cast(nw.Float64)
         none = x.is_null() | number.is_nan()
@@ -159,8 +159,10 @@ def _expression(
 
 
 def _is_missing_code(x: nw.Expr, clock: Clock, column: Ordered) -> nw.Expr:
-    """Whether a moment is a code of missing values, in the ticks of the engine's `clock`. Moments beyond Python's count
-    as its ends."""
+    """Whether a moment is null or a code of missing values, in the ticks of the engine's `clock`.
+
+    Moments beyond Python's count as its ends.
+    """
     assert column.clock is not None
     (first, last), (_, last_tick) = column.clock.ends, clock.ends
 
@@ -168,7 +170,7 @@ def _is_missing_code(x: nw.Expr, clock: Clock, column: Ordered) -> nw.Expr:
         tick = _first_tick(figure, column, clock)
         return x >= nw.lit(clock.moment(tick)) if tick <= last_tick else x > nw.lit(clock.moment(last_tick))
 
-    found = nw.lit(False)
+    found = x.is_null()
     for figure in figures_of_codes(column.kind, column.reading):
         until = ~since(figure + 1) if figure < last else nw.lit(True)
         found = found | (until if figure == first else since(figure) & until)
