@@ -451,7 +451,11 @@ REFUSED = {
     "a formula as path": (paths("=1/a"), "column 'age'", "start with a letter"),
     "other as code": (paths("a/other") + "other = true", "column 'age'", "rename it"),
     "no paths": (column(TREE), "column 'age'", "needs values = ["),
-    "distances of a tree": (paths("a") + "distances = [[0]]", "column 'age'", "it may have derived, missing, other"),
+    "distances of a tree": (
+        paths("a") + "distances = [[0]]",
+        "column 'age'",
+        "it may have case, derived, missing",
+    ),
     **{
         f"the distance {given:.20}": (column(METRIC + between(a_b=given)), "column 'age'", RULE_OF_DISTANCES)
         for given in (

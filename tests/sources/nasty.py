@@ -85,9 +85,9 @@ _TYPED: dict[str, tuple[pa.DataType, list[Any]]] = {
         pa.timestamp("us"),
         [
             datetime.datetime(1969, 12, 31, 23, 59),
-            datetime.datetime(1969, 12, 31, 23, 59, 58, 999_999),
+            datetime.datetime(1969, 12, 31, 23, 59, 58, 999_000),
             datetime.datetime(2020, 2, 29),
-            datetime.datetime(2020, 2, 29, 10, 7, 29, 999_999),
+            datetime.datetime(2020, 2, 29, 10, 7, 29, 999_000),
             datetime.datetime(2020, 2, 29, 10, 7, 30),
             None,
         ],

@@ -44,13 +44,6 @@ PARTNER = Ordered(name="age", kind="integer", low=0, high=99)
 _COMMON = ("", "x", "1", "1.5", "007", "True", "nan", "NA", "2020-01-13", "01/13/2020", "9007199254740993", " 2 ")
 COLUMNS: dict[str, tuple[Column, Sequence[str], Sequence[str]]] = {
     "date": (Ordered(name="x", kind="date", low=DAY - 60, high=DAY, missing=True), ("2020-01-05", "2020-01-07"), ()),
-    "datetime": (
-        Ordered(
-            name="x", kind="datetime", low=86_400 * DAY - 9_000, high=86_400 * DAY, step=Fraction(60), missing=True
-        ),
-        ("2020-02-27 22:00:00", "2020-02-27 23:59:59", "2020-02-28 00:00:00"),
-        ("2020-02-27 22:30:00.9", "2020-02-27 24:00", "27.02.2020 22:00"),
-    ),
     "integer": (Ordered(name="x", kind="integer", low=0, high=40, missing=True), ("7", "12", "0"), ("1e1", "-3")),
     "number": (Ordered(name="x", kind="number", low=0.0, high=40.0), ("2.5", "7", "12.25"), ("1_0", "inf", "٣")),
     "boolean": (Category(name="x", kind="boolean", values=("false", "true"), missing=True), ("true", "false"), ("0",)),
@@ -138,6 +131,13 @@ COLUMNS: dict[str, tuple[Column, Sequence[str], Sequence[str]]] = {
         ("yes", "0", "x"),
     ),
     "texts": (Category(name="x", values=("NA", "é", "a b", 'q"u', "a,b"), other=True), ("é", "a b", "a,b"), ("null",)),
+    "datetime": (
+        Ordered(
+            name="x", kind="datetime", low=86_400 * DAY - 9_000, high=86_400 * DAY, step=Fraction(60), missing=True
+        ),
+        ("2020-02-27 22:00:00", "2020-02-27 23:59:59", "2020-02-28 00:00:00"),
+        ("2020-02-27 22:30:00.9", "2020-02-27 24:00", "27.02.2020 22:00"),
+    ),
 }
 """For each: the column, cells as its schema writes them, and cells that upset it, besides those that upset any."""
 

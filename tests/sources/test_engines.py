@@ -54,6 +54,8 @@ def test_every_tally_says_the_same_wherever_rows_come_from(name: str, tmp_path: 
         schema = mixed_schema(first)
         if name.startswith("csv"):  # a text has no such values
             schema = schema.select([n for n in schema.names if n not in NESTED])
+        if name == "excel":  # its calendar begins in 1900, and earlier days are texts, which a format does not read
+            schema = schema.select([c.name for c in schema if c.name != "days" or not c.reading.format])
         schema = schema.select([column.name for column in schema if is_accepted(source, column)])
         assert len(schema) >= 5
         rows = clean_rows(schema, as_text=name.startswith("csv"), as_json=name == "json lines")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from fractions import Fraction
 
 import numpy as np
 
@@ -171,9 +172,9 @@ class _Evaluator:
         assert isinstance(column, Ordered)
         rows = self._select(column)
         estimate, claim = averages.mean(rows, column)
-        shift = factor * float(column.low) + form.constant
+        shift = _rounded_once(form.constant, (factor, column.low))
         estimate, claim = factor * span(column) * estimate + shift, claim.scaled(factor * span(column), shift)
-        least, most = sorted(factor * x + form.constant for x in rows.ends(column))
+        least, most = sorted(_rounded_once(form.constant, (factor, x)) for x in rows.ends(column))
         unit = str(column.kind) if dates else _unit(form, self.basis.columns)
         column_of_dates = column if dates else None
         return Found(claim.around(estimate), claim.bound, claim.how, unit, least, most, column_of_dates)
@@ -190,7 +191,8 @@ class _Evaluator:
                 f"no synthetic row has values in all of {list_names(form.weights)}, so nothing can be said about rows "
                 "that do; ask column by column."
             ) from None
-        ends = [each + form.constant for each in (estimate, claim.low, claim.high, least, most)]
+        shift = _rounded_once(form.constant, *((factor, column.low) for column, factor in terms))
+        ends = [each + shift for each in (estimate, claim.low, claim.high, least, most)]
         if not all(map(math.isfinite, ends)):
             raise BadExpression(node.at, "this number is too large.")
         estimate, low, high, least, most = ends
@@ -232,7 +234,7 @@ class _Evaluator:
         ((name, factor),) = form.weights.items()
         column = self.basis.columns[name]
         assert isinstance(column, Ordered)
-        first, last = (factor * float(end) + form.constant for end in (column.low, column.high))
+        first, last = (_rounded_once(form.constant, (factor, end)) for end in (column.low, column.high))
         estimate, claim = averages.total(self._select(column), column, ends=(first, last))
         least, most = rows * min(first, last, 0.0), rows * max(first, last, 0.0)
         how = f"the number of rows times {claim.how}"
@@ -345,6 +347,14 @@ class _Evaluator:
 
 def _is_true(column: Category) -> Condition:
     return Comparison(Linear({column.name: 1.0}), "=", Linear({}, 1.0))
+
+
+def _rounded_once(constant: float, *products: tuple[float, float]) -> float:
+    """The constant plus the products, without the rounding errors of large terms that cancel."""
+    try:
+        return float(Fraction(constant) + sum(Fraction(a) * Fraction(b) for a, b in products))
+    except OverflowError:
+        return math.inf
 
 
 def _times(interval: Interval, factor: float) -> Interval:

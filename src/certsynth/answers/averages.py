@@ -36,17 +36,20 @@ def mean(rows: Selection, column: Ordered) -> tuple[float, Claim]:
 def mean_of_sum(
     basis: Basis, terms: Sequence[tuple[Ordered, float]], group: Condition | None
 ) -> tuple[float, Claim, Range]:
-    """The mean of Σ factor·column over the rows of the group that have values in all columns, in own units: that of
-    the synthetic rows, a claim about that of the private rows, and its possible range."""
+    """The mean of Σ factor·(column − low) over the rows of the group that have values in all columns, in own units:
+    that of the synthetic rows, a claim about that of the private rows, and its possible range.
+
+    Without the lower bounds, which may be large and cancel: the seconds of a time are 10⁹, those between two are few.
+    """
     estimate, low, high, bound, least, most = 0.0, 0.0, 0.0, 0.0, 0.0, 0.0
     for column, factor in terms:
         present = [Not(Missing(other.name)) for other, _ in terms if other.missing and other.name != column.name]
         conditions = (*present, *([] if group is None else [group]))
         rows = Selection(basis, (column,), And(conditions) if conditions else None)
         place_mean, claim = mean(rows, column)
-        slope, shift = factor * span(column), factor * float(column.low)
-        own, ends = claim.scaled(slope, shift), sorted(factor * end for end in rows.ends(column))
-        estimate, bound = estimate + slope * place_mean + shift, max(bound, own.bound)
+        slope, start = factor * span(column), float(column.low)
+        own, ends = claim.scaled(slope, 0.0), sorted(factor * (end - start) for end in rows.ends(column))
+        estimate, bound = estimate + slope * place_mean, max(bound, own.bound)
         low, high, least, most = low + own.low, high + own.high, least + ends[0], most + ends[1]
     selected = Selection(basis, [column for column, _ in terms], group)
     among = "" if selected.condition is None else ", each over the rows with values in all of them"
@@ -60,7 +63,7 @@ def mean_of_sum(
 def _sum_by_distance(rows: Selection, terms: Sequence[tuple[Ordered, float]]) -> Claim:
     """The mean of the sum itself: a row that enters or leaves the group does so with all its terms."""
     slopes = [factor * span(column) for column, factor in terms]
-    shift, scale = sum(factor * float(column.low) for column, factor in terms), sum(map(abs, slopes))
+    scale = sum(map(abs, slopes))
     how = (
         "the largest and the smallest mean over rows with values in all columns that a table within the bound can have"
     )
@@ -73,7 +76,7 @@ def _sum_by_distance(rows: Selection, terms: Sequence[tuple[Ordered, float]]) ->
         rows.bound,
         [float(column.weight) for column, _ in terms],
     )
-    return Claim(low, high, rows.bound, how).scaled(scale, shift)
+    return Claim(low, high, rows.bound, how).scaled(scale, 0.0)
 
 
 def _by_distance(rows: Selection, column: Ordered) -> Claim:
