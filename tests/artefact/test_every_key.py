@@ -18,6 +18,7 @@ from forging import VARIANTS
 from certsynth import Release, release
 from certsynth.algorithm import recompute, verify
 from certsynth.artefact.document import certificate_schema, form_problem, read_document, read_json
+from certsynth.base.progress import silent
 from certsynth.errors import CertsynthError, InputError
 from small import EVERY_KIND, workers
 
@@ -372,7 +373,9 @@ UNUSUAL = {
 
 def found(made: Release) -> list[str]:
     """The first check that fails, if one does. That of the form is the slowest, and so it comes last."""
-    seen = list(itertools.islice((name for name, ok, _ in verify._checks(made) if not ok and name in FORGED), 1))
+    seen = list(
+        itertools.islice((name for name, ok, _ in verify._checks(made, silent) if not ok and name in FORGED), 1)
+    )
     return seen or ([] if CHECK_FORM(made)[0] else ["certificate form"])
 
 

@@ -315,11 +315,21 @@ class _Patient:
         words = [text.strip() for text in self.having(Outcome.UNREADABLE)]
         if 0 < len(words) <= MAX_WORDS and not any(letter.isdigit() for word in words for letter in word):
             self.add_codes(words, f"words instead of {'dates' if is_time else 'numbers'}", quotes=True)
-        outside = [text.strip() for text in self.having(Outcome.BELOW, Outcome.ABOVE)]
-        self.add_codes(
-            [text for text in outside if text in SENTINELS][:MAX_WORDS],
-            "values outside the bounds that often mean missing",
-        )
+        sentinels = [code for side in (Outcome.BELOW, Outcome.ABOVE) for code in self._sentinels(side)]
+        self.add_codes(sentinels[:MAX_WORDS], "values outside the bounds that often mean missing")
+
+    def _sentinels(self, side: Outcome) -> list[str]:
+        """Texts on one side of the bounds that may mean missing: twice as far away as any other, or there is none.
+
+        An age of 99 next to one of 98 is an age.
+        """
+        column, texts = self.column, self.having(side)
+        assert isinstance(column, Ordered)
+        end = column.low if side is Outcome.BELOW else column.high
+        away = np.abs(figures_as_read(column, objects(texts)) - end)
+        known = np.array([text.strip() in SENTINELS for text in texts], dtype=bool)
+        farthest = away[~known].max(initial=0.0)
+        return [text.strip() for text, is_apart in zip(texts, known & (away >= 2 * farthest), strict=True) if is_apart]
 
     def treat_labels(self) -> None:
         """Labels: blanks, case, other words for truths, other ways to write numbers, codes for missing values."""
