@@ -81,6 +81,12 @@ CASES: dict[str, tuple[dict[str, Any], list[str], dict[str, Any], str]] = {
         "codes for missing",
     ),
     "a sentinel": (AGE, ["7", "-9"], {"missing": True, "missing_codes": ["-9"]}, "often mean missing"),
+    "a sentinel beyond a few others": (
+        AGE,
+        ["7", "130", "9999"],
+        {"missing": True, "missing_codes": ["9999"]},
+        "often mean missing",
+    ),
     "both": (AGE, ["7", "N", "999"], {"missing": True, "missing_codes": ["N", "999"]}, "often mean missing"),
     "more codes than listed": (
         AGE | {"missing": True, "missing_codes": ["N"]},

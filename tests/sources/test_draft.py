@@ -458,3 +458,12 @@ def test_refuses_codes_that_no_schema_may_have(column: str, codes: tuple[str, ..
 def test_of_names_that_differ_in_case_the_first_is_kept() -> None:
     drafted = draft_schema(pl.DataFrame({"Age": [1, 2], "x": [1, 2], "age": ["a", "b"]}))
     assert drafted.names == ("Age", "x")
+
+
+def test_a_draft_of_times_suggests_bounds_that_hold_them(tmp_path: Path) -> None:
+    """Times of the last day lie after its midnight."""
+    data = tmp_path / "times.csv"
+    data.write_text("at,when\n2020-03-01 10:00:05,01.03.2020 10:15\n2020-03-05 23:10:00,25.03.2020 11:20\n")
+    text = draft_table(data).to_toml()
+    for line in ('kind = "datetime"', "high = 2020-03-05T23:59:59", "high = 2020-03-25T23:59:00", "step = 60"):
+        assert f"# {line}" in text, text

@@ -17,6 +17,7 @@ from typing import Any
 
 import numpy as np
 
+from certsynth.base.clock import DAYS, SECONDS
 from certsynth.base.days import to_days
 from certsynth.domain import Category, Column, Ordered, Schema
 from certsynth.domain.labels import check_text, tree_column
@@ -230,7 +231,7 @@ def _line(name: str, summary: ColumnSummary, notes: list[str]) -> Column | None:
         low, high = _within(low, high, *_DAY_RANGE)
         low, high = _separate_integers(int(low), int(high), _DAY_RANGE[1])
         column = Ordered(name=name, kind="date", low=low, high=high)
-        _note_on_dates(summary, best, readings, notes)
+        _note_on_dates(summary, best, readings, int(high), notes)
     else:
         low, high = _within(low, high, -_MAX_NUMBER, _MAX_NUMBER)
         if best.whole and max(-low, high) <= _MAX_INTEGER and high - low <= MAX_OFFSET:
@@ -282,7 +283,7 @@ def _is_apart(number: float, best: ReadingSoFar) -> bool:
 
 
 def _note_on_dates(
-    summary: ColumnSummary, best: ReadingSoFar, readings: Sequence[ReadingSoFar], notes: list[str]
+    summary: ColumnSummary, best: ReadingSoFar, readings: Sequence[ReadingSoFar], last_day: int, notes: list[str]
 ) -> None:
     form = best.entries.get("format", "")
     if any(form and other_order(form) == each.entries.get("format") for each in readings):
@@ -290,8 +291,10 @@ def _note_on_dates(
             _suggest("Day first or month first? All dates fit both. The other one is:", format=other_order(form))
         )
     if "%H" in form or any(map(_TIME_OF_DAY.match, summary.texts)):
-        minutes = {"step": 60} if form and "%S" not in form else {}
-        notes.append(_suggest("The time of day is dropped. To keep it, write:", kind="datetime", **minutes))
+        step = 60 if form and "%S" not in form else 1
+        last = SECONDS.moment((last_day + 1) * DAYS.seconds - step)
+        steps = {"step": step} if step > 1 else {}
+        notes.append(_suggest("The time of day is dropped. To keep it, write:", kind="datetime", high=last, **steps))
 
 
 def _note_on_numbers(name: str, summary: ColumnSummary, best: ReadingSoFar, column: Ordered, notes: list[str]) -> None:
