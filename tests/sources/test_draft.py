@@ -337,11 +337,11 @@ def test_notes_nothing_about_an_ordinary_column(values: list[Any]) -> None:
         ([*range(1, 200), 10**6], {"scale": "log"}),
         (
             ["2020-01-01 10:30", "2020-01-02 00:00"],
-            {"kind": "datetime", "high": dt.datetime(2020, 1, 2, 23, 59, 59)},
+            {"kind": "datetime", "high": datetime.datetime(2020, 1, 2, 23, 59, 59)},
         ),
         (
             ["25/01/2020 10:30", "26/01/2020 00:00"],
-            {"kind": "datetime", "high": dt.datetime(2020, 1, 26, 23, 59), "step": 60},
+            {"kind": "datetime", "high": datetime.datetime(2020, 1, 26, 23, 59), "step": 60},
         ),
         ([1, 2] * 9, {"kind": "category", "values": ["1", "2"]}),
     ],
