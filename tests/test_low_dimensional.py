@@ -232,9 +232,10 @@ def test_neighbours_with_the_same_noisy_counts_give_the_same_release():
 
 
 @pytest.mark.parametrize("mechanism", ["low-dimensional", "low-dimensional-l1"])
-@pytest.mark.parametrize("rows", [0, 1, 2])
-@pytest.mark.parametrize("neighbours", ["replace-one", "add-remove"])
-def test_tables_with_hardly_a_row_work(mechanism, rows, neighbours):
+@pytest.mark.parametrize(
+    ("neighbours", "rows"), [("replace-one", 1), ("replace-one", 2), ("add-remove", 0), ("add-remove", 1)]
+)
+def test_tables_with_hardly_a_row_work(mechanism, neighbours, rows):
     asked = {"mechanism": mechanism, "neighbours": neighbours, "epsilon": 1, "rows": 50}
     made = release(workers(rows), EVERY_KIND, **asked, noise=NoNoise())  # real noise may hide that a bound says nothing
     assert made.certificate.bound == 1.0

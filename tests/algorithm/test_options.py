@@ -16,13 +16,14 @@ from typing import Annotated, Any, Required, TypedDict
 import pytest
 
 import certsynth
-from certsynth import CertifiedSynthesizer, certify, evaluate, plan, release
+from certsynth import CertifiedSynthesizer, certify, check, evaluate, plan, release
 from certsynth.algorithm import options
 from certsynth.algorithm.checks import OneOf, WholeNumber
 from certsynth.algorithm.declaration import GROUPS, Option, checked, declared, extend_docstring, takes
 from certsynth.algorithm.options import (
     MECHANISMS,
     CertifyOptions,
+    CheckOptions,
     EstimatorOptions,
     EvaluateOptions,
     FitOptions,
@@ -39,6 +40,7 @@ SOURCE = Path(options.__file__).read_text(encoding="utf-8")
 REFERENCE = Path(__file__).parents[2] / "docs" / "reference"
 
 TAKERS = {
+    check: CheckOptions,
     release: ReleaseOptions,
     plan: PlanOptions,
     certify: CertifyOptions,

@@ -204,8 +204,9 @@ def test_a_solver_that_stops_early_is_caught_before_the_noise(monkeypatch):
         certify(people(30), people(20, seed=2), MIXED, epsilon=1, sparsity=5)
 
 
-@pytest.mark.parametrize("rows", [0, 1])
-@pytest.mark.parametrize("neighbours", list(Neighbours))
+@pytest.mark.parametrize(
+    ("neighbours", "rows"), [(Neighbours.REPLACE_ONE, 1), (Neighbours.ADD_REMOVE, 0), (Neighbours.ADD_REMOVE, 1)]
+)
 def test_hardly_any_private_rows_give_a_true_and_useless_bound(neighbours, rows):
     made = certify(people(rows), people(5), MIXED, epsilon="0.01", sparsity=5, neighbours=neighbours, noise=NoNoise())
     assert made.bound == 1.0

@@ -11,7 +11,7 @@ import pytest
 from certsynth import Release
 from certsynth.algorithm import verify as verification
 from certsynth.cli.options import NO_LEDGER
-from certsynth.domain.column import Category
+from certsynth.domain import Category
 
 
 def test_verifies_without_the_private_rows(folder, run):

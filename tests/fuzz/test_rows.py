@@ -216,7 +216,7 @@ def test_a_release_of_any_rows_verifies_and_is_safe_to_open(scratch, times):
             result = release(frame, schema, out=out, resolution=2, mechanism="identity", rows=7, **asked)
         except CertsynthError as error:
             check_refusal(error, hidden=CANARY)
-            if "cannot tell its labels apart" in str(error):
+            if " apart" in str(error) or "the table has no rows" in str(error):
                 return
             raise  # nothing else may be refused
         made.append(out)

@@ -80,6 +80,9 @@ TEXT_FILES = (
 @pytest.mark.parametrize("way", TEXT_FILES)
 def test_other_text_files_give_the_integers_of_plain_csv(way: str, tmp_path: Path) -> None:
     for j, name in enumerate(COLUMNS):
+        reading = COLUMNS[name][0].reading
+        if way == "JSON lines of values" and (reading.decimal != "." or reading.thousands):
+            continue  # there 1.5 is a number, and the schema is about texts
         for k, (_, table) in enumerate(neighbours(name, upsets(name)[j % 3 :: 3])):
             inside = tmp_path / f"{j}-{k}"
             inside.mkdir()

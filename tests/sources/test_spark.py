@@ -164,8 +164,9 @@ def test_grouped_counts_in_spark_sql_are_those_of_the_rows(nasty: Any) -> None:
         (8, ["floats", "integers"]),
         (11, ["texts", "truths"]),
         (2, ["days"]),
-        (16, ["floats", "integers"]),
-        (18, ["days"]),
+        (16, ["days"]),
+        (22, ["floats", "integers"]),
+        (23, ["days"]),
     ):
         schema = nasty_schema(kind, names)
         tally = CellCounts(schema, Marginals.even(schema, [tuple(range(len(names)))], resolution=5))

@@ -436,7 +436,7 @@ class Ordered(Column):
             values: np.ndarray = self.figures_at(self.index(offset))
             values = values.astype(np.int64) if self.whole else values
         elif self.kind == "number":
-            values = self._numbers(offset, 2.0**-30)
+            values = self._numbers(offset, 2.0**-40)
         elif self.kind == "ordinal":
             values = np.array(self.values, dtype=object)[offset.astype(np.int64)]
         else:
