@@ -52,7 +52,7 @@ def page() -> str:
 
 def sections() -> Iterator[str]:
     for name, command in main.commands.items():
-        context = click.Context(command, info_name=f"certsynth {name}", parent=None)
+        context = click.Context(command, info_name=f"certsynth {name}", **main.context_settings)
         usage = " ".join(command.collect_usage_pieces(context))
         yield f"## certsynth {name}\n\n```text\ncertsynth {name} {usage}\n```\n\n{described(command)}"
 
