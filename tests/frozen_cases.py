@@ -422,6 +422,7 @@ def cases() -> list[Case]:
         ),
         Commands("plan, all mechanisms", (("auto", "plan --schema schema.toml --rows 120 --epsilon 2 --columns a,b"),)),
         Commands("schema", (("letters", "schema data.csv --out drafted.toml --name town"),)),
+        Commands("check", (("fit", "check data.csv --schema schema.toml"),)),
         Commands("schema of every kind", (("staff", "schema data.csv --out drafted.toml"),), table="staff"),
         Called("python", called_from_python),
         Called("sample", sampled),

@@ -310,6 +310,7 @@ def test_which_cells_are_measured(asked: dict[str, Any], cells: list[str]) -> No
         assert measurement.marginals.subsets == subsets
 
 
+@pytest.mark.quick_cases(1)
 @pytest.mark.parametrize("projection", ["particles", "drawn"])
 def test_the_plan_of_a_table_depends_on_its_number_of_rows_alone(projection: str) -> None:
     """It is made without any rows to look at; more of them are worth finer cells."""

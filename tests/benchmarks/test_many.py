@@ -84,6 +84,7 @@ def test_rows_that_are_the_real_ones_have_no_loss(tmp_path: Path) -> None:
     assert len(found["W1 of pairs"]) == 6
 
 
+@pytest.mark.quick_cases(8)
 @pytest.mark.skipif(not DATA.is_dir(), reason="no folder CERTSYNTH_DATA")
 @pytest.mark.parametrize("key", [key for key in TABLES if key != "fire"])
 def test_every_value_of_a_table_is_in_its_schema(key: str) -> None:

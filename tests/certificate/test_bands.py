@@ -97,6 +97,7 @@ def test_they_exist_only_where_a_column_has_bands():
     assert band_names(SCHEMA, [(0, 2)]) == ("band_of_one_column", "band_of_two_columns")
 
 
+@pytest.mark.quick_cases(1)
 @pytest.mark.parametrize("neighbours", ["replace-one", "add-remove"])
 def test_answers_at_borders_of_bands_are_narrower_and_true(neighbours):
     rng = np.random.default_rng(3)

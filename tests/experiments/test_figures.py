@@ -31,6 +31,7 @@ def test_what_the_rows_are_and_how_many_runs_is_written_under_it(name, ours, dra
     assert ("Ours:" in said) == ours
 
 
+@pytest.mark.quick_cases(6)
 @pytest.mark.parametrize("ours", [False, True])
 @pytest.mark.parametrize("name", figures.NEEDS)
 def test_legend_and_caption_cover_no_data_and_are_in_the_picture(name, ours, drawn):

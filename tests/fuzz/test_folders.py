@@ -174,6 +174,7 @@ def test_any_value_in_what_is_said_of_the_measurements(made, scratch, times):
     hunt(check, examples=15, times=times, path=st.sampled_from(everywhere), value=json_values, remove=st.booleans())
 
 
+@pytest.mark.quick_cases(5)
 @LENGTHS
 @pytest.mark.parametrize("name", FILES)
 def test_any_file_with_bytes_changed_or_cut(made, name, scratch, times):

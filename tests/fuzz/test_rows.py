@@ -173,6 +173,7 @@ TYPED: dict[str, Callable[[pa.Table, Path], Any]] = {
 }
 
 
+@pytest.mark.quick_cases(4)
 @LENGTHS
 @pytest.mark.parametrize("form", TYPED)
 def test_rows_of_any_types_count_once(form, scratch, times):

@@ -150,6 +150,7 @@ def test_every_value_is_legal_and_on_the_finest_lattice(table: str, sparsity: in
 MECHANISMS = ["haar", "haar-hilbert", "haar-weighted", "quad-tree", "haar-noisy-total"]
 
 
+@pytest.mark.quick_cases(8)
 @pytest.mark.parametrize("neighbours", ["replace-one", "add-remove"])
 @pytest.mark.parametrize("budget", [{"epsilon": 1}, {"rho": "0.5"}], ids=str)
 @pytest.mark.parametrize("mechanism", MECHANISMS)
@@ -218,6 +219,7 @@ def test_the_same_generator_gives_the_same_rows() -> None:
 # ------------------------------------------------------------ single columns
 
 
+@pytest.mark.quick_cases(8)
 @pytest.mark.parametrize("neighbours", ["replace-one", "add-remove"])
 @pytest.mark.parametrize("sparsity", [1, 2, 3])
 @pytest.mark.parametrize("table", TABLES)

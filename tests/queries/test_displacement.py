@@ -75,6 +75,7 @@ def tables(most: int) -> Iterable[tuple[Row, ...]]:
     return itertools.chain.from_iterable(itertools.combinations_with_replacement(ROWS, n) for n in range(most + 1))
 
 
+@pytest.mark.quick_cases(12)
 @every
 @pytest.mark.parametrize("neighbours", list(Neighbours))
 def test_no_neighbours_differ_by_more_than_the_farthest_row(neighbours: Neighbours, name: str) -> None:

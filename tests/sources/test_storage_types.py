@@ -92,6 +92,7 @@ def differences(reader: str, kinds: Sequence[str], folder: Path) -> list[str]:
     return found
 
 
+@pytest.mark.quick_cases(8)
 @pytest.mark.parametrize("reader", READERS)
 def test_every_reader_gives_the_same_integers(reader: str, tmp_path: Path) -> None:
     assert differences(reader, SOME_KINDS[1::3] if reader == "query" else SOME_KINDS, tmp_path) == []
