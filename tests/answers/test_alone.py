@@ -16,7 +16,7 @@ from certsynth.certificate.skipping import LOSS_UNITS
 from certsynth.errors import InputError
 from certsynth.mechanisms import Neighbours
 from certsynth.mechanisms.scalars import NoisyScalars, measure_scalars
-from small import NATIVE, failures_allowed, native
+from small import NATIVE, SeededNoise, failures_allowed, native
 
 TABLE = native(600)
 ASKED = {"epsilon": 4, "confidence": 0.8, "resolution": 4, "mechanism": "identity"}
@@ -24,7 +24,7 @@ ASKED = {"epsilon": 4, "confidence": 0.8, "resolution": 4, "mechanism": "identit
 
 @pytest.fixture(scope="module", params=[{}, {"neighbours": "add-remove"}, {"delta": 1e-6}], ids=str)
 def made(request) -> Release:
-    return release(TABLE, NATIVE, seed=1, **ASKED, **request.param)
+    return release(TABLE, NATIVE, seed=1, noise=SeededNoise(1), **ASKED, **request.param)
 
 
 def basis(made: Release) -> Basis:
