@@ -189,6 +189,7 @@ def true_loss(first: pl.DataFrame, second: pl.DataFrame) -> float:
     return float(ot.emd2([], [], np.abs(a[:, None] - b[None]).max(axis=2)))
 
 
+@pytest.mark.quick_cases(1)
 @pytest.mark.parametrize("mechanism", ["low-dimensional", "low-dimensional-l1"])
 def test_the_certificate_holds_as_often_as_it_says(mechanism):
     """60 whole releases at confidence 0.9 against the exact loss; noise 25 times as wide as it says must fail."""

@@ -72,6 +72,7 @@ def largest_change(fine, synthetic, neighbours):
     return worst, allowed.pop(), pairs
 
 
+@pytest.mark.quick_cases(3)
 @pytest.mark.parametrize("neighbours", list(Neighbours))
 @pytest.mark.parametrize("case", SYNTHETIC)
 def test_no_pair_of_neighbours_moves_the_query_by_more_than_its_sensitivity(case, neighbours):

@@ -172,12 +172,14 @@ def steps(town: Town, here: Path, command: tuple[object, ...]) -> list[str]:
 COMMANDS = pytest.mark.parametrize("command", [(*RELEASE, *KEY), CERTIFY], ids=["release", "certify"])
 
 
+@pytest.mark.quick_cases(1)
 @COMMANDS
 @pytest.mark.parametrize("action", ["kill", pytest.param("interrupt", marks=pytest.mark.slow)])
 def test_breaks_at_every_step(town, tmp_path, command, action):
     check_steps(town, tmp_path, command, action, start=1, stride=1)
 
 
+@pytest.mark.quick_cases(2)
 @pytest.mark.parametrize(("start", "action"), list(enumerate(["terminate", "full disk", "no memory", "bug"], start=1)))
 def test_breaks_in_other_ways_at_some_step_each(town, tmp_path, action, start):
     check_steps(town, tmp_path, (*RELEASE, *KEY), action, start=start, stride=4)
@@ -210,6 +212,7 @@ def check_steps(town: Town, here: Path, command: tuple[object, ...], action: str
         assert {outcome.released for outcome in outcomes} == ({False} if command is CERTIFY else {False, True})
 
 
+@pytest.mark.quick_cases(2)
 @COMMANDS
 def test_a_disk_that_is_full_at_any_size(town, tmp_path, command):
     outcomes = broken(town, tmp_path, [{"command": command, "limit": limit} for limit in LIMITS])

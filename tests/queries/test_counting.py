@@ -16,6 +16,7 @@ def beginning(start: int) -> list[np.ndarray]:
     return [np.full(int(np.prod([SIZES[j] for j in subset])), start, np.int64) for subset in SUBSETS]
 
 
+@pytest.mark.quick_cases(4)
 @pytest.mark.parametrize("rows", [0, 1, MIN_COMPILED_ROWS - 1, MIN_COMPILED_ROWS, MIN_COMPILED_ROWS + 1, ROWS])
 @pytest.mark.parametrize("kind", [np.uint16, np.uint32, np.int64])
 def test_counts_are_those_of_numpy(rows: int, kind: type) -> None:

@@ -357,6 +357,7 @@ def test_stays_small_with_thousands_of_labels() -> None:
     assert all(len(column["labels"]) + column["left"] == 3000 for column in data["columns"])
 
 
+@pytest.mark.quick_cases(1)
 @pytest.mark.parametrize("letter", ["x", "列", "🧪"])
 def test_stays_small_with_thousands_of_labels_in_every_column(letter: str) -> None:
     long = tuple(f"{letter * 34} {i:05d}" for i in range(2000))

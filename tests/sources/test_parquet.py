@@ -48,6 +48,7 @@ def write(path: Path, **values: Any) -> Path:
     return path
 
 
+@pytest.mark.quick_cases(1)
 @pytest.mark.parametrize("times", [1, MIN_COMPILED_ROWS // ROWS + 1])
 def test_nasty_columns_are_cleaned_as_their_values_are(times: int, tmp_path: Path) -> None:
     """Few rows go by the columns' own methods, many by compiled loops and DuckDB's lists of texts."""

@@ -74,6 +74,7 @@ def test_random_spaces_have_graph_distances_within_the_stretch() -> None:
     assert pairs > 40_000
 
 
+@pytest.mark.quick_cases(3)
 @pytest.mark.parametrize("steps", [(2, 3, 5), (4, 5, 6), (2, 7, 8), (3, 3, 7)])
 def test_three_unequal_lines_are_within_the_stretch(steps: tuple[int, int, int]) -> None:
     shape = tuple(gen.lattice(n, missing=n == 3) for n in steps)
