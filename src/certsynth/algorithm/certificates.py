@@ -27,7 +27,7 @@ def measure_displacement(this: Run, measured: Measured) -> NoisyScalars | None:
     return measure_scalars(
         [this.private.displacing(Displacement(schema, marginals))],
         sensitivity=Sensitivity(most, most**2),
-        budget=settings.privacy.budget.share(settings.displacement_share),
+        budget=settings.budget.share(settings.displacement_share),
         neighbours=settings.neighbours,
         noise=this.means.spending,
     )
@@ -62,7 +62,7 @@ def exception_choice(this: Run) -> ExceptionChoice | None:
     settings = this.settings
     if not settings.exceptions:
         return None
-    each = settings.privacy.budget.share(EXCEPTION_SHARE)
+    each = settings.budget.share(EXCEPTION_SHARE)
     return ExceptionChoice(settings.exceptions, each, settings.neighbours, this.means.spending)
 
 
@@ -80,7 +80,7 @@ def direct_certificate(
         this.lattice,
         this.private.placing,
         lambda: [fitted.rows],
-        budget=settings.privacy.budget.share(settings.certificate_share),
+        budget=settings.budget.share(settings.certificate_share),
         beta=settings.direct_beta(alone=alone),
         neighbours=settings.neighbours,
         exceptions=exceptions,

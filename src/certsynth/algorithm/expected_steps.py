@@ -53,7 +53,7 @@ def expected_steps(
     """The steps that spend the budget, in order. `rows` are the cleaned synthetic rows, `compared` is the number of
     plans compared, and `layers` are what such a release measures.
     """
-    budget, last = settings.privacy.budget, measurements[-1]
+    budget, last = settings.budget, measurements[-1]
     found: list[Expected] = []
 
     def add(on: str, share: Fraction, changes: int, numbers: int = 1) -> None:

@@ -15,6 +15,7 @@ from certsynth.domain import Schema
 from certsynth.errors import InputError
 from certsynth.mechanisms import Budget, Measurement, Neighbours
 from certsynth.mechanisms.concentrated import Privacy
+from certsynth.mechanisms.protection import Protection
 from certsynth.projection.emit import Detail
 from certsynth.queries.fine import LATTICE_COLUMNS
 from certsynth.queries.marginals import Subset, maximal_subsets, subsets_within
@@ -56,6 +57,8 @@ direct certificate, which has the rest."""
 class Settings:
     """The checked settings of a release. An open setting is None if the data or the plan determine it.
 
+    `privacy` is the budget of the protected unit; the steps work with single rows, and with `budget` and `neighbours`.
+
     `subsets` are those that are measured; `named` says that they were listed explicitly, otherwise they are all subsets
     of one size. `method` names the method; `detail` says where values are placed inside their cells; `choice_share` is
     the share of the budget for choosing what to measure; `plug_in` says whether a plug-in certificate can be computed;
@@ -78,7 +81,7 @@ class Settings:
     rows: int | None
     certificate_share: Fraction
     confidence: Fraction
-    neighbours: Neighbours
+    protection: Protection
     preset: str | None
     candidates: int
     method: str = "layered"
@@ -91,6 +94,16 @@ class Settings:
     share_is_open: bool = False
     certified: tuple[Subset, ...] | None = None
     exceptions: int = 0
+
+    @property
+    def budget(self) -> Budget:
+        """The budget for a single row: the steps of a release spend it."""
+        return self.protection.per_row(self.privacy.budget)
+
+    @property
+    def neighbours(self) -> Neighbours:
+        """The relation between tables that differ in a single row."""
+        return self.protection.of_rows
 
     @property
     def covered(self) -> tuple[Subset, ...]:
@@ -173,7 +186,7 @@ class Settings:
     @property
     def measurement_budget(self) -> Budget:
         others = self.certificate_share + self.selection_share + self.choice_share + self.displacement_share
-        return self.privacy.budget.share(1 - others - self.count_share - self.exception_share)
+        return self.budget.share(1 - others - self.count_share - self.exception_share)
 
     def layers(self, split: Fraction) -> tuple[tuple[tuple[Subset, ...], CellKind, Fraction], ...]:
         """The layers in order of measurement: tables, kind of cells, share of the measurement budget.
@@ -213,7 +226,7 @@ class Settings:
             return self.rows
         if self.neighbours is Neighbours.ADD_REMOVE or measurement.total is None:
             return DEFAULT_ROWS_IF_HIDDEN
-        return min(max(measurement.total, 1), MAX_DEFAULT_ROWS)
+        return min(max(measurement.total // self.protection.parts, 1), MAX_DEFAULT_ROWS)
 
     def proxies(self, resolution: int | None) -> Proxies:
         """Parameters of the proxy losses: as printed in the paper, or the tightest valid ones."""
@@ -255,7 +268,7 @@ def common_settings(
         rows=options["rows"],
         certificate_share=defaults.certificate_share if share is None else share,
         confidence=defaults.confidence if confidence is None else confidence,
-        neighbours=Neighbours(options["neighbours"]),
+        protection=Protection(Neighbours(options["neighbours"]), schema.persons),
         preset=options["preset"],
         candidates=options["candidates"],
     )

@@ -87,7 +87,7 @@ def count_rows(this: Run) -> Counted:
     noisy = measure_scalars(
         [exact],
         sensitivity=Sensitivity(1, 1),
-        budget=settings.privacy.budget.share(settings.count_share),
+        budget=settings.budget.share(settings.count_share),
         neighbours=settings.neighbours,
         noise=this.means.spending,
     )
@@ -140,7 +140,7 @@ def fit(this: Run, measured: Measured) -> Fitted:
 
 def _best_of(this: Run, candidates: Sequence[Fitted]) -> Fitted:
     """Choose a candidate with a small loss, privately."""
-    share = this.settings.privacy.budget.share(this.settings.selection_share)
+    share = this.settings.budget.share(this.settings.selection_share)
     this.means.spending.take(share)
     best, cost, change = choose_table(
         this.lattice,

@@ -37,6 +37,7 @@ from certsynth.artefact.certificate import (
 )
 from certsynth.artefact.document import form_problem
 from certsynth.artefact.folder import check_plain, check_sums, read_plain
+from certsynth.artefact.persons import public_weight, stated_protection
 from certsynth.artefact.release import CSV, PARQUET, Release, croissant_bytes, package_bytes
 from certsynth.artefact.signature import INSTALL_COMMAND, PublicKey, have_library
 from certsynth.artefact.signature_check import check_signature, signature_files
@@ -271,17 +272,18 @@ def _in_order(subsets: Sequence[Subset]) -> bool:
 
 def _privacy(release: Release, find_layers: Callable[[], tuple[ExpectedLayer, ...]]) -> Answer:
     """Every step has its share of the budget and the noise that this needs; the shares add up to the whole."""
-    privacy, made = release.record.privacy, release.measurements
+    record, made = release.record, release.measurements
+    privacy, protection = record.privacy, stated_protection(record)
     unit = Unit(privacy.unit)
     for m in made:
         if m.cost.spent.unit is not unit:
             return False, "certificate and measurement count privacy in different units"
-        if privacy.neighbours != m.strategy.neighbours:
+        if protection.of_rows is not m.strategy.neighbours:
             return False, "certificate and measurement name different neighbour relations"
-        if privacy.rows != (m.total if m.strategy.neighbours is Neighbours.REPLACE_ONE else None):
+        if public_weight(record) != (m.total if m.strategy.neighbours is Neighbours.REPLACE_ONE else None):
             return False, "the number of rows is not the one of the measurements, or is told where it is hidden"
-    settings, steps = stated_settings(release), stated_steps(privacy)
-    if [step.to_record() for step in steps] != list(privacy.spent):
+    settings, steps = stated_settings(release), stated_steps(record)
+    if [step.to_record(protection) for step in steps] != list(privacy.spent):
         return False, "the parts of the budget are not written as certsynth writes them"
     expected = expected_steps(
         method_named(settings.method),
@@ -292,12 +294,13 @@ def _privacy(release: Release, find_layers: Callable[[], tuple[ExpectedLayer, ..
         compared=len(release.record.compared),
         layers=find_layers(),
     )
-    if problem := steps_problem(steps, expected) or values_problem(steps, privacy.rows):
+    if problem := steps_problem(steps, expected) or values_problem(steps, public_weight(record)):
         return False, problem
     for m in made:
         if Step.of_measurement("", m) not in [replace(step, on="") for step in steps]:
             return False, f"the {unit} or the scale of a measurement is not the one in measurements.npz"
-    whole = sum((step.cost.spent.amount for step in steps), Fraction(0))
+    of_row = sum((step.cost.spent.amount for step in steps), Fraction(0))
+    whole = protection.per_unit(Budget(of_row, unit)).amount
     if decimal_text(whole) != (privacy.epsilon if unit is Unit.EPSILON else privacy.rho):
         return False, f"the parts of the budget do not add up to the stated {unit}"
     scales = ", ".join(f"{m.scale:g}" for m in made)

@@ -30,6 +30,8 @@ from certsynth.domain.labels import (
     labelled_column,
     plain_number,
 )
+from certsynth.domain.persons import ENTRIES as PERSON_ENTRIES
+from certsynth.domain.persons import Persons, read_persons
 from certsynth.domain.ratios import ratio_values
 from certsynth.domain.reading_entries import READING_ENTRIES, describe_reading, with_reading
 from certsynth.domain.rules import Constraint, Rule, read_constraints, read_rules
@@ -80,8 +82,8 @@ class Schema:
     """The columns of a table in order, with its name, the unit of privacy and the rules.
 
     Make one with `load` or `parse`. `len` is the number of columns, and iteration yields them. A `draft` was made from
-    rows, and is refused by `release`. `constraints` are the compiled rules, and `formulas` the compiled `derivations`,
-    in an order in which they can be computed.
+    rows, and is refused by `release`. `persons` says whose rows they are, if one person has several. `constraints` are
+    the compiled rules, and `formulas` the compiled `derivations`, in an order in which they can be computed.
     """
 
     columns: tuple[Column, ...]
@@ -90,6 +92,7 @@ class Schema:
     draft: bool = False
     rules: tuple[Rule, ...] = ()
     derivations: tuple[Derivation, ...] = ()
+    persons: Persons | None = None
     constraints: tuple[Constraint, ...] = field(init=False, repr=False, compare=False)
     formulas: tuple[Formula, ...] = field(init=False, repr=False, compare=False)
 
@@ -107,6 +110,10 @@ class Schema:
                     "rename one of the two."
                 )
             seen[name.casefold()] = name
+        if self.persons is not None and self.persons.column.casefold() in seen:
+            raise SchemaError(
+                f"column {self.persons.column!r} names persons, so it is never released: remove its [[column]]."
+            )
         object.__setattr__(self, "constraints", read_constraints(self.rules, self.columns))
         object.__setattr__(self, "formulas", read_formulas(self.derivations, self.columns))
         self._refuse_rules_on_derived()
@@ -218,6 +225,8 @@ class Schema:
         lines = ["[table]", f"name = {_to_toml(self.name)}", f"unit = {_to_toml(self.unit)}"]
         if self.draft:
             lines.append("draft = true")
+        if self.persons is not None:
+            lines += entry_lines(self.persons.entries())
         derived = {each.column: {"derived": each.entries()} for each in self.derivations}
         for column in self.columns:
             lines += ["", "[[column]]"]
@@ -269,8 +278,9 @@ def _read_schema(document: Mapping[str, Any], where: str, folder: Path | None) -
     if not isinstance(table, dict) or not isinstance(columns, list):
         raise SchemaError(f"{where}: write [table] once and [[column]] for each column.")
     for key in table:
-        if key not in ("name", "unit", "draft"):
-            raise SchemaError(f"{where}: [table] has an unknown entry {key!r:.60}; it may have name, unit and draft.")
+        if key not in ("name", "unit", "draft", *PERSON_ENTRIES):
+            possible = f"name, unit, draft, {', '.join(PERSON_ENTRIES)}"
+            raise SchemaError(f"{where}: [table] has an unknown entry {key!r:.60}; it may have {possible}.")
     if len(columns) > MAX_COLUMNS:
         raise SchemaError(f"{where}: {len(columns)} columns; at most {MAX_COLUMNS} are supported.")
     draft = table.get("draft", False)
@@ -287,6 +297,7 @@ def _read_schema(document: Mapping[str, Any], where: str, folder: Path | None) -
         name=check_text(table.get("name", "table"), f"{where}: [table] name"),
         unit=check_text(table.get("unit", "one row is one person"), f"{where}: [table] unit"),
         draft=draft,
+        persons=read_persons(table, where),
         rules=read_rules(document.get("rule", []), where),
         derivations=tuple(
             read_derivation(entry["derived"], column.name, folder)

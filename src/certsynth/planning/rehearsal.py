@@ -204,6 +204,6 @@ def _noiseless_scalars(
     values: Sequence[int], sensitivity: Sensitivity, settings: Settings, share: Fraction
 ) -> NoisyScalars:
     """The measurement of scalars with a share of the budget, if all its noise were 0."""
-    spent = settings.privacy.budget.share(share)
+    spent = settings.budget.share(share)
     cost = Guarantee(spent, settings.neighbours)
     return NoisyScalars(tuple(values), calibrated_scale(sensitivity, spent), cost, sensitivity=sensitivity)

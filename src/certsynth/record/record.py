@@ -161,9 +161,10 @@ class PrivacyRecord:
                     "spent": {"items": {"required": ["rho"]}},
                 },
             ),
-            _conditional(
-                "neighbours", {"const": "add-remove"}, {"rows": {"type": "null"}}, {"rows": {"type": "integer"}}
-            ),
+            {
+                "if": {"properties": {"neighbours": {"const": "add-remove"}}},
+                "then": {"properties": {"rows": {"type": "null"}}},
+            },
         ]
     }
 
@@ -175,15 +176,22 @@ class PrivacyRecord:
     delta: Decimal | None = said("The δ at which ε is stated; null for pure privacy.", RECOMPUTED)
     rho: Decimal | None = said("The ρ of the whole release, never rounded down; null for pure privacy.", RECOMPUTED)
     neighbours: Relation = said(
-        "Which tables are neighbours: one row replaced, or one row added or removed.", CROSS_CHECKED
+        "Which tables are neighbours: one row replaced, or one row added or removed. If the table names persons, all "
+        "rows of one person are.",
+        CROSS_CHECKED,
     )
     rows: Count | None = said(
-        "The number of rows of the private table, which must agree with the measurements; null under add-remove, "
-        "where it is private.",
+        "The number of rows of the private table, which must agree with the measurements; null where it is private: "
+        "under add-remove, and where persons are protected.",
         CROSS_CHECKED,
     )
     spent: Annotated[tuple[StepRecord, ...], AT_LEAST_ONE] = said(
         "The parts of the budget, in the order in which they were spent; they add up to the whole.", RECOMPUTED
+    )
+    persons: Count | None = said_if_any(
+        "The number of persons in the private table, where persons are protected, count the same, and may be replaced: "
+        "then it is public and determines the weight of all rows.",
+        CROSS_CHECKED,
     )
 
     @property

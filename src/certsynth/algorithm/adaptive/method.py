@@ -39,7 +39,7 @@ class Adaptive(Layered):
     def settings(self, schema: Schema, options: Mapping[str, Any]) -> Settings:
         settings = replace(super().settings(schema, {**options, "mechanism": None}), method=self.name)
         _check(settings)
-        share = SCORE_SHARES[settings.privacy.budget.unit]
+        share = SCORE_SHARES[settings.budget.unit]
         return replace(
             settings, choice_share=share, plug_in=False, share_is_open=False, target=_target(schema, options["target"])
         )
@@ -60,7 +60,7 @@ class Adaptive(Layered):
         return tuple(measure_layers(private.counting, task.schema, layers, noise=means.spending, made=made))
 
     def expected_choice(self, settings: Settings, compared: int) -> list[Expected]:
-        amount = settings.privacy.budget.amount * settings.choice_share
+        amount = settings.budget.amount * settings.choice_share
         numbers = len(candidate_pairs(settings))
         return [Expected.together(PAIR_SCORES, amount, change=score_change(settings.neighbours), numbers=numbers)]
 

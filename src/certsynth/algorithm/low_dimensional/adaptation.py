@@ -29,7 +29,7 @@ def choose_grid(private: Rows, task: Task, *, spending: Spending) -> Chosen:
     found = possible_grids(task)
     best, spent = 0, tuple[Step, ...]()
     if len(found) > 1:
-        budget = task.settings.privacy.budget.share(task.settings.choice_share)
+        budget = task.settings.budget.share(task.settings.choice_share)
         grids = [joint_grid(task.schema, grid.resolution) for grid in found]
         sizes = [len(each.places) for each in private(Occupancy(task.schema, grids))]
         choose = _by_noisy_sizes if strategy_of(task.settings).signed else _by_score

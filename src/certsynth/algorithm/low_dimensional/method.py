@@ -109,7 +109,7 @@ class LowDimensional:
     def expected_choice(self, settings: Settings, compared: int) -> list[Expected]:
         if not settings.choice_share or compared == 1:
             return []
-        amount = settings.privacy.budget.amount * settings.choice_share
+        amount = settings.budget.amount * settings.choice_share
         if not self.signed:  # scores, each with a sensitivity of its own
             return [Expected(RESOLUTION_CHOICE, amount, None, noised=False)]
         return [Expected(RESOLUTION_CHOICE, amount, Sensitivity(compared, compared), numbers=compared)]

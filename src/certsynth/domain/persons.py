@@ -1,0 +1,103 @@
+"""Persons with several rows: the column that names them, and how much of each person counts."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Literal
+
+from certsynth.domain.labels import check_text
+from certsynth.errors import SchemaError
+
+MAX_ROWS_PER_PERSON = 1_000
+"""Most rows of a person that can be kept. Noise grows with that number, so that larger ones are of no use."""
+
+MAX_WEIGHED_ROWS = 12
+"""Most rows of a person that can be kept if persons weigh alike: rows are then counted in parts of 1/27,720, and sums
+of parts must fit into 64 bits."""
+
+Weigh = Literal["rows", "persons"]
+MissingPerson = Literal["drop", "separate"]
+
+ENTRIES = ("person", "rows_per_person", "weigh", "missing_person")
+"""The entries of [table] about persons."""
+
+
+@dataclass(frozen=True, slots=True)
+class Persons:
+    """The column that names persons, and at most how many `rows` of each are kept.
+
+    `weigh`: whether each kept row counts 1, or each person counts 1, divided evenly among the kept rows. `missing`:
+    whether rows without a person are dropped, or each is taken for a person of its own.
+    """
+
+    column: str
+    rows: int = 1
+    weigh: Weigh = "rows"
+    missing: MissingPerson = "drop"
+
+    def __post_init__(self) -> None:
+        if isinstance(self.rows, bool) or not isinstance(self.rows, int) or not 1 <= self.rows <= MAX_ROWS_PER_PERSON:
+            raise SchemaError(
+                f"`rows_per_person` must be a whole number from 1 to {MAX_ROWS_PER_PERSON:,}: the most rows of one "
+                "person that are kept."
+            )
+        if self.weigh not in ("rows", "persons"):
+            raise SchemaError("`weigh` must be 'rows' (each row counts 1) or 'persons' (each person counts 1).")
+        if self.missing not in ("drop", "separate"):
+            raise SchemaError(
+                "`missing_person` must be 'drop' (rows without a person are left out) or 'separate' (each is taken for "
+                "a person of its own)."
+            )
+        if self.weigh == "persons" and self.rows > MAX_WEIGHED_ROWS:
+            raise SchemaError(
+                f"`rows_per_person` can be at most {MAX_WEIGHED_ROWS} if persons weigh alike, since rows are then "
+                "counted in exact fractions: lower it, or let `weigh` be 'rows'."
+            )
+
+    @property
+    def weigh_alike(self) -> bool:
+        """Whether every person counts the same: then their number determines the weight of the whole table."""
+        return self.weigh == "persons" or self.rows == 1
+
+    @property
+    def parts(self) -> int:
+        """The parts that a unit of weight is counted in, so that every weight is a whole number of them.
+
+        >>> Persons("id", rows=4, weigh="persons").parts, Persons("id", rows=4).parts
+        (12, 1)
+        """
+        return math.lcm(*range(1, self.rows + 1)) if self.weigh == "persons" else 1
+
+    def entries(self) -> dict[str, Any]:
+        """The entries of [table] that `read_persons` reads back."""
+        found: dict[str, Any] = {"person": self.column, "rows_per_person": self.rows}
+        if self.weigh != "rows":
+            found["weigh"] = self.weigh
+        if self.missing != "drop":
+            found["missing_person"] = self.missing
+        return found
+
+
+def read_persons(table: Mapping[str, Any], where: str) -> Persons | None:
+    """The entries about persons of [table]; None if there are none."""
+    given = [entry for entry in ENTRIES if entry in table]
+    if not given:
+        return None
+    if "person" not in table:
+        raise SchemaError(f"{where}: [table] has {given[0]} but no person: name the column that says whose row it is.")
+    column = check_text(table["person"], f"{where}: [table] person")
+    if "rows_per_person" not in table:
+        raise SchemaError(
+            f"{where}: [table] has person but no rows_per_person: say how many rows of each person are kept at most."
+        )
+    try:
+        return Persons(
+            column,
+            table["rows_per_person"],
+            table.get("weigh", "rows"),
+            table.get("missing_person", "drop"),
+        )
+    except SchemaError as error:
+        raise SchemaError(f"{where}: [table] {error}") from None
