@@ -161,10 +161,6 @@ class PrivacyRecord:
                     "spent": {"items": {"required": ["rho"]}},
                 },
             ),
-            {
-                "if": {"properties": {"neighbours": {"const": "add-remove"}}},
-                "then": {"properties": {"rows": {"type": "null"}}},
-            },
         ]
     }
 
@@ -556,6 +552,19 @@ class Record:
         "description": "The method, its cost and the certificate. Bounds are losses between 0 and 1, on "
         "columns scaled to length 1 or to their weights.",
     }
+    CONDITIONS: ClassVar = _conditional(
+        "table",
+        {"required": ["persons"]},
+        {"privacy": {"properties": {"rows": {"type": "null"}}}},
+        {
+            "privacy": {
+                **_conditional(
+                    "neighbours", {"const": "add-remove"}, {"rows": {"type": "null"}}, {"rows": {"type": "integer"}}
+                ),
+                "not": {"required": ["persons"]},
+            }
+        },
+    )
 
     format: Format = said("The format of this certificate.", CROSS_CHECKED)
     certsynth: Version = said("The version of certsynth that made the release.", ON_TRUST)
