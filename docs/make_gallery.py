@@ -159,12 +159,13 @@ DIAMONDS = Entry(
     (
         Question("mean price", "mean(price)", lambda t: t["price"].mean()),
         Question("mean weight, in carat", "mean(carat)", lambda t: t["carat"].mean()),
-        Question("one carat or more", "fraction(carat >= 1)", lambda t: (t["carat"] >= 1).mean()),
+        # Half a step below the value: on the value itself, rounding leaves it open on which side its rows are.
+        Question("one carat or more", "fraction(carat >= 0.995)", lambda t: (t["carat"] >= 1).mean()),
         Question("ideal cut", "fraction(cut = 'Ideal')", lambda t: (t["cut"] == "Ideal").mean()),
         Question("correlation of weight and price", "correlation(carat, price)", lambda t: t["carat"].corr(t["price"])),
         Question(
             "mean price from one carat on",
-            "mean(price | carat >= 1)",
+            "mean(price | carat >= 0.995)",
             lambda t: t.loc[t["carat"] >= 1, "price"].mean(),
         ),
     ),
