@@ -34,7 +34,7 @@ STYLE = """
 """
 """The sheet is drawn, too, so that the figure is readable on a page that has the other theme."""
 
-MARGIN, LINE_HEIGHT, HEAD_HEIGHT, GAP = 18, 26, 62, 28
+MARGIN, LINE_HEIGHT, HEAD_HEIGHT, GAP = 18, 26, 50, 28
 """Pixels: around the figure, from line to line, above the first line, and between two panels."""
 TICK_DISTANCE = 44
 """The least number of pixels between two ticks, so that their labels do not touch."""
@@ -61,7 +61,7 @@ class Line:
 
 @dataclass(frozen=True, slots=True)
 class Panel:
-    """Lines over one axis. Panels of a figure have the same labels, and each has its own axis."""
+    """Lines over one axis, with a title of at most two lines. Panels have the same labels, and an axis each."""
 
     title: str
     lines: tuple[Line, ...]
@@ -80,9 +80,9 @@ class Axis:
         return self.left + self.width * math.log(value / self.low) / math.log(self.high / self.low)
 
     def ticks(self) -> list[float]:
-        """Powers of ten, with 2 and 5 times these where there is room."""
+        """Powers of ten, and multiples of these as far as there is room."""
         exponents = range(math.floor(math.log10(self.low)), math.ceil(math.log10(self.high)) + 1)
-        for steps in ((1, 2, 5), (1, 3), (1,)):
+        for steps in ((1, 1.5, 2, 3, 5, 7), (1, 2, 5), (1, 3), (1,)):
             found = [step * 10.0**e for e in exponents for step in steps]
             inside = [tick for tick in found if self.low * 0.999 <= tick <= self.high * 1.001]
             places = [self.at(tick) for tick in inside]
@@ -137,7 +137,7 @@ def dot_plot(
     """A figure of one or more panels side by side, with the labels of their lines on the left."""
     count = len(panels[0].lines)
     each = (width - 2 * MARGIN - labels - GAP * (len(panels) - 1)) / len(panels)
-    top = MARGIN + HEAD_HEIGHT
+    top = MARGIN + HEAD_HEIGHT + 16 * max(panel.title.count("\n") + bool(panel.title) for panel in panels)
     bottom = top + count * LINE_HEIGHT
     body = [text(MARGIN, MARGIN + 14, title, kind="head"), *_legend(series)]
     for i, line in enumerate(panels[0].lines):
@@ -164,7 +164,8 @@ def _ends(panel: Panel) -> tuple[float, float]:
 
 
 def _panel(panel: Panel, axis: Axis, top: float, bottom: float) -> Iterator[str]:
-    yield text(axis.left, top - 6, panel.title, kind="soft")
+    for i, words in enumerate(reversed(panel.title.splitlines())):
+        yield text(axis.left, top - 8 - 16 * i, words, kind="soft")
     for tick in axis.ticks():
         x = axis.at(tick)
         yield f'<path class="grid" d="M{x:.1f} {top:.1f} V{bottom:.1f}"/>'

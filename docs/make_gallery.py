@@ -170,10 +170,10 @@ DIAMONDS = Entry(
         ),
     ),
     "Say which thresholds matter. Weights come in hundredths of a carat, and people ask for one carat or more; with "
-    "`step = 0.01` and `bands = [0.5, 1, 2]` in the schema, that share was certified within ± 0.7 points, and without "
-    "them within ± 1.8 (one release each). Bounds matter, too: weights are declared up to 5.01 carat, but most diamonds "
-    "weigh less than one. Errors are relative to the range, so the correlation has a wide interval although the "
-    "synthetic rows show it.",
+    "`step = 0.01` and `bands = [0.5, 1, 2]` in the schema, that share was certified within ± 0.8 points, and without "
+    "them within ± 1.8 (one release each). Bounds matter, too: weights are declared up to 5.01 carat, but most "
+    "diamonds weigh less than one. Errors are relative to the range, so the correlation has a wide interval although "
+    "the synthetic rows show it.",
 )
 
 ELECTRICITY = Entry(
