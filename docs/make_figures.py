@@ -91,7 +91,8 @@ def race() -> str:
     names = list(dict.fromkeys(row.title for document in documents for row in _defaults(document)))
     panels = [Panel(_heading(document), _race_lines(names, _defaults(document))) for document in documents]
     said = "; ".join(
-        f"{panel.title.replace(chr(10), ', ')}: "
+        ", ".join(panel.title.splitlines())
+        + ": "
         + ", ".join(f"{line.label} {line.dots[0].value:.4f}" for line in panel.lines if line.dots)
         for panel in panels
     )
@@ -102,7 +103,7 @@ def race() -> str:
         series=("certsynth", "other tools", "certificate that certsynth publishes"),
         axis="largest W1 distance over all pairs of columns, mean of the runs; further left is better",
         width=980,
-        labels=215,
+        labels=240,
     )
 
 
