@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import io
 import os
+import re
 import shutil
 import subprocess
 import tempfile
@@ -262,8 +263,8 @@ HEAD = """# Gallery
 
 Five public tables, and a release of each at ε = 1 with all defaults. Since the tables are public, this page may show
 what a data owner must keep private: the true values. Every interval below was computed from the release alone, and all
-intervals of a release hold at once with confidence 95 %. Some of the questions, and the schema of Diamonds, were
-improved after a look at an earlier release. That is free only with a public table: each release of private rows spends
+intervals of a release hold at once with confidence 95 %; {held}. Some of the questions, and the schema of Diamonds,
+were improved after a look at an earlier release. That is free only with a public table: each release of private rows spends
 budget.
 
 Click a picture to see the first screen of the report in full size.
@@ -360,14 +361,23 @@ def row(question: Question, made: Release, table: pd.DataFrame) -> str:
     return "\n| " + " | ".join(cells) + " |"
 
 
+def held(parts: list[str]) -> str:
+    """How many of the true values lie in their intervals, read from the tables."""
+    rows = re.findall(r"^\| [^|]+ \| [^|]+ \| ([^|]+) \| ([^|]+) \| ([^|]+) \|$", "\n".join(parts), re.MULTILINE)
+    cells = [[cell.replace(",", "").removesuffix(" %") for cell in row] for row in rows if row[-1] != "true"]
+    inside = sum(float(low) <= float(true) <= float(high) for low, high, true in cells)
+    return f"here {inside} of {len(cells)} hold the true value"
+
+
 def write() -> None:
-    parts = [HEAD.strip()]
+    parts: list[str] = []
     for entry in ENTRIES:
         table = table_of(entry)
         made = release_of(entry, table)
         picture(RELEASES / entry.key / "report.html", IMAGES / f"gallery-{entry.key}.png")
         parts.append(section(entry, made, table))
-    PAGE.write_text("\n\n".join([*parts, TAIL.strip()]) + "\n", encoding="utf-8")
+    head = "\n\n".join(_wrapped(paragraph) for paragraph in HEAD.format(held=held(parts)).strip().split("\n\n"))
+    PAGE.write_text("\n\n".join([head, *parts, TAIL.strip()]) + "\n", encoding="utf-8")
 
 
 if __name__ == "__main__":

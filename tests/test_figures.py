@@ -50,15 +50,18 @@ def test_a_figure_has_words_a_sheet_of_its_own_and_a_dark_theme(name):
     assert re.search(r"\.sheet \{ fill: #1", dark)
 
 
-def test_true_values_of_the_gallery_lie_in_their_intervals_and_its_pictures_are_small():
+def test_the_gallery_counts_the_intervals_that_hold_and_its_pictures_are_small():
+    """An interval that does not hold is no error: one release in twenty may have some, and the page must say so."""
     text = (DOCS / "gallery.md").read_text(encoding="utf-8")
     rows = re.findall(r"^\| ([^|]+) \| ([^|]+) \| ([^|]+) \| ([^|]+) \| ([^|]+) \|$", text, re.MULTILINE)
     figures = [row for row in rows if row[0] not in ("statistic", "---")]
     assert len(figures) > 20
+    inside = 0
     for meaning, *cells in figures:
         synthetic, low, high, true = (float(cell.replace(",", "").removesuffix(" %")) for cell in cells)
         assert low <= synthetic <= high, meaning
-        assert low <= true <= high, meaning
+        inside += low <= true <= high
+    assert f"here {inside} of {len(figures)} hold the true value" in " ".join(text.split())
     pictures = [Path(DOCS / name) for name in set(re.findall(r"\]\((images/gallery-[^)]+)\)", text))]
     assert len(pictures) == 5
     assert all(picture.stat().st_size <= MAX_PICTURE_BYTES for picture in pictures)
