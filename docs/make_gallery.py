@@ -264,8 +264,8 @@ HEAD = """# Gallery
 Five public tables, and a release of each at ε = 1 with all defaults. Since the tables are public, this page may show
 what a data owner must keep private: the true values. Every interval below was computed from the release alone, and all
 intervals of a release hold at once with confidence 95 %; {held}. Some of the questions, and the schema of Diamonds,
-were improved after a look at an earlier release. That is free only with a public table: each release of private rows spends
-budget.
+were improved after a look at an earlier release. That is free only with a public table: each release of private rows
+spends budget.
 
 Click a picture to see the first screen of the report in full size.
 """
