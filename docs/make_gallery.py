@@ -253,7 +253,7 @@ FIRE = Entry(
             "first unit of a call", "fraction(`units sent before` = 0)", lambda t: (t["units sent before"] == 0).mean()
         ),
     ),
-    "Rows buy accuracy. The table is six times as long as Adult, and at the same ε its shares are known within "
+    "Rows buy accuracy. The table is six times as long as Adult, and at the same ε shares of all rows are known within "
     "less than a percentage point, also where two columns of dozens of labels meet.",
 )
 

@@ -96,6 +96,11 @@ def test_the_notebook_page_runs_from_top_to_bottom(folder):
     assert Ledger.load(folder / "people.ledger").spent == 2
 
 
+def test_its_columns_are_columns():
+    (schema,) = blocks("README.md", "toml")
+    assert Schema.parse(schema).names == ("age",)
+
+
 def test_it_is_short_and_has_one_picture():
     text = (ROOT / "README.md").read_bytes()
     assert len(text) <= MAX_BYTES
