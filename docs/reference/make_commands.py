@@ -16,8 +16,9 @@ PAGE = Path(__file__).with_name("commands.md")
 
 HEAD = """# Commands
 
-All that `certsynth COMMAND --help` says, in one place. What every command prints with `--json` is on a page of
-[its own](json.md).
+All that `certsynth COMMAND --help` says, in one place. With `--json`, every command prints one JSON object on standard
+output ([its keys](json.md)); messages go to standard error. `certsynth --version` prints the version. No command
+overwrites an existing file.
 
 """
 

@@ -157,7 +157,9 @@ class Schema:
         try:
             document = tomllib.loads(text)
         except (ValueError, RecursionError) as error:  # a number of 5,000 digits is a plain ValueError
-            raise SchemaError(f"{where}: not valid TOML ({_shorten(str(error))}). See README, 'The schema'.") from None
+            raise SchemaError(
+                f"{where}: not valid TOML ({_shorten(str(error))}). See docs/reference/schema.md."
+            ) from None
         return _read_schema(document, where, folder)
 
     def __repr__(self) -> str:
