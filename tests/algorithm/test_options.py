@@ -88,7 +88,7 @@ def test_the_defaults_are_those_that_callers_rely_on():
         "candidates": 1,
         "progress": silent,
     }
-    assert len(given) == 28
+    assert len(given) == 32
 
 
 def test_names_that_other_modules_know_are_the_declared_ones():

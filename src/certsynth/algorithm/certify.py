@@ -136,7 +136,7 @@ def certify(data: Any, synthetic: Any, schema: Schema, **options: Unpack[Certify
         synthetic: The table to be certified, in any of the same forms.
         schema: The schema of the rows; not a draft.
     """
-    schema = select_final_columns(schema, options["columns"], options["subsets"])
+    schema = select_final_columns(schema, options)
     given: Mapping[str, Any] = options
     privacy = checked_budget(given["epsilon"], given["delta"], given["rho"])
     confidence = DEFAULT_CONFIDENCE if given["confidence"] is None else given["confidence"]

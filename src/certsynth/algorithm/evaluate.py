@@ -7,7 +7,7 @@ from typing import Any, Unpack
 
 from certsynth.algorithm.declaration import takes
 from certsynth.algorithm.options import EvaluateOptions
-from certsynth.algorithm.request import checked_subsets, named_columns
+from certsynth.algorithm.request import asked_schema, checked_subsets
 from certsynth.algorithm.sizes import allowed_memory, check_lattice
 from certsynth.certificate.passes import compare_tables
 from certsynth.domain import Schema
@@ -85,14 +85,9 @@ def evaluate(data: Any, synthetic: Any, schema: Schema, **options: Unpack[Evalua
         synthetic: The synthetic table, in any of the same forms.
         schema: The schema of the rows.
     """
-    columns, named, memory, progress = (
-        options["columns"],
-        options["subsets"],
-        options["memory"],
-        options["progress"],
-    )
-    schema = named_columns(schema.select(columns) if columns else schema, named)
-    subsets = checked_subsets(schema, options["sparsity"], named)
+    memory, progress = options["memory"], options["progress"]
+    schema = asked_schema(schema, options)
+    subsets = checked_subsets(schema, options["sparsity"], options["subsets"])
     bare = LatticeQuery.of(schema, subsets, steps=options["lattice"])
     check_lattice(bare, memory=memory)
     sources = open_source(data, what="private data"), open_source(synthetic, what="synthetic table")

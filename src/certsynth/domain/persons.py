@@ -20,6 +20,9 @@ of parts must fit into 64 bits."""
 Weigh = Literal["rows", "persons"]
 MissingPerson = Literal["drop", "separate"]
 
+ROW_IS_PERSON, ROW_OF_PERSON = "one row is one person", "one row is one record of a person"
+"""What one row stands for, if the schema does not say it: a person, or one of several rows of a person."""
+
 ENTRIES = ("person", "rows_per_person", "weigh", "missing_person")
 """The entries of [table] about persons."""
 
@@ -80,6 +83,11 @@ class Persons:
         return found
 
 
+def default_unit(persons: Persons | None) -> str:
+    """What one row stands for, if the schema does not say it."""
+    return ROW_IS_PERSON if persons is None or persons.rows == 1 else ROW_OF_PERSON
+
+
 def read_persons(table: Mapping[str, Any], where: str) -> Persons | None:
     """The entries about persons of [table]; None if there are none."""
     given = [entry for entry in ENTRIES if entry in table]
@@ -100,4 +108,39 @@ def read_persons(table: Mapping[str, Any], where: str) -> Persons | None:
             table.get("missing_person", "drop"),
         )
     except SchemaError as error:
-        raise SchemaError(f"{where}: [table] {error}") from None
+        message = str(error).replace("`", "")  # backquoted names are arguments of Python, or flags
+        raise SchemaError(f"{where}: [table] {message}") from None
+
+
+def entries_among(options: Mapping[str, Any]) -> dict[str, Any]:
+    """The options that set or replace entries about persons; they have the same names."""
+    return {name: options[name] for name in ENTRIES}
+
+
+def replace_persons(
+    persons: Persons | None,
+    *,
+    person: str | None,
+    rows_per_person: int | None,
+    weigh: Weigh | None,
+    missing_person: MissingPerson | None,
+) -> Persons | None:
+    """The persons after some entries are set or replaced; None leaves an entry as it is."""
+    given = {"rows_per_person": rows_per_person, "weigh": weigh, "missing_person": missing_person}
+    given = {name: value for name, value in given.items() if value is not None}
+    if person is None and not given:
+        return persons
+    if person is None and persons is None:
+        name = next(iter(given))
+        raise SchemaError(
+            f"`{name}` is about persons, and the schema names none: give `person`, the column that says whose row it "
+            f"is, or leave `{name}` out."
+        )
+    if rows_per_person is None and persons is None:
+        raise SchemaError("`person` needs `rows_per_person` as well: the most rows of one person that are kept.")
+    known = {} if persons is None else persons.entries()
+    entries: dict[str, Any] = known | given
+    column = known["person"] if person is None else check_text(person, "`person`")
+    return Persons(
+        column, entries["rows_per_person"], entries.get("weigh", "rows"), entries.get("missing_person", "drop")
+    )

@@ -31,7 +31,15 @@ from certsynth.domain.labels import (
     plain_number,
 )
 from certsynth.domain.persons import ENTRIES as PERSON_ENTRIES
-from certsynth.domain.persons import Persons, read_persons
+from certsynth.domain.persons import (
+    ROW_IS_PERSON,
+    MissingPerson,
+    Persons,
+    Weigh,
+    default_unit,
+    read_persons,
+    replace_persons,
+)
 from certsynth.domain.ratios import ratio_values
 from certsynth.domain.reading_entries import READING_ENTRIES, describe_reading, with_reading
 from certsynth.domain.rules import Constraint, Rule, read_constraints, read_rules
@@ -88,7 +96,7 @@ class Schema:
 
     columns: tuple[Column, ...]
     name: str = "table"
-    unit: str = "one row is one person"
+    unit: str = ROW_IS_PERSON
     draft: bool = False
     rules: tuple[Rule, ...] = ()
     derivations: tuple[Derivation, ...] = ()
@@ -112,7 +120,7 @@ class Schema:
             seen[name.casefold()] = name
         if self.persons is not None and self.persons.column.casefold() in seen:
             raise SchemaError(
-                f"column {self.persons.column!r} names persons, so it is never released: remove its [[column]]."
+                f"column {self.persons.column!r} names persons and is never released: remove its [[column]]."
             )
         object.__setattr__(self, "constraints", read_constraints(self.rules, self.columns))
         object.__setattr__(self, "formulas", read_formulas(self.derivations, self.columns))
@@ -212,6 +220,7 @@ class Schema:
         known = dict(zip(self.names, self.columns, strict=True))
         for name in names:
             if name not in known:
+                self.refuse_person_column(name)
                 near = did_you_mean(name, self.names)
                 raise SchemaError(f"column {name!r} is not in the schema, which has: {', '.join(self.names)}.{near}")
         about = zip(self.rules, self.constraints, strict=True)
@@ -219,6 +228,31 @@ class Schema:
         whole = {formula.column.name for formula in self.formulas if set(formula.sources) <= set(names)} & set(names)
         derivations = tuple(each for each in self.derivations if each.column in whole)
         return replace(self, columns=tuple(known[name] for name in names), rules=rules, derivations=derivations)
+
+    def refuse_person_column(self, name: str) -> None:
+        """Raise if `name`, which should be a column of the schema, is the column that names persons."""
+        if self.persons is not None and name == self.persons.column:
+            raise SchemaError(
+                f"column {name!r} names persons: it says whose row it is, and is never measured or released. Leave it "
+                "out of the list."
+            )
+
+    def with_persons(
+        self,
+        *,
+        person: str | None = None,
+        rows_per_person: int | None = None,
+        weigh: Weigh | None = None,
+        missing_person: MissingPerson | None = None,
+    ) -> Schema:
+        """The schema with these entries about persons set or replaced; None leaves an entry as it is."""
+        persons = replace_persons(
+            self.persons, person=person, rows_per_person=rows_per_person, weigh=weigh, missing_person=missing_person
+        )
+        if persons == self.persons:
+            return self
+        unit = default_unit(persons) if self.unit == ROW_IS_PERSON else self.unit  # which is no longer true
+        return replace(self, persons=persons, unit=unit)
 
     def to_toml(self) -> str:
         """The schema as TOML, which `Schema.parse` reads back to an equal one."""
@@ -292,12 +326,13 @@ def _read_schema(document: Mapping[str, Any], where: str, folder: Path | None) -
             f"{where}: trees and matrices with {pairs:,} pairs of codes in all; {MAX_CODE_PAIRS:,} are supported. "
             "Leave out the lowest level of some trees."
         )
+    persons = read_persons(table, where)
     return Schema(
         columns=read,
         name=check_text(table.get("name", "table"), f"{where}: [table] name"),
-        unit=check_text(table.get("unit", "one row is one person"), f"{where}: [table] unit"),
+        unit=check_text(table.get("unit", default_unit(persons)), f"{where}: [table] unit"),
         draft=draft,
-        persons=read_persons(table, where),
+        persons=persons,
         rules=read_rules(document.get("rule", []), where),
         derivations=tuple(
             read_derivation(entry["derived"], column.name, folder)
