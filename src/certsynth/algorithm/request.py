@@ -10,7 +10,7 @@ from typing import Any
 
 from certsynth.algorithm.checks import MAX_DELTA
 from certsynth.domain import Schema
-from certsynth.domain.persons import entries_among
+from certsynth.domain.persons import entries_among, refuse_person_column
 from certsynth.domain.workload import MAX_SUBSETS
 from certsynth.errors import InputError, did_you_mean
 from certsynth.mechanisms import Budget, Unit
@@ -62,7 +62,7 @@ def _named_subsets(schema: Schema, named: Named) -> tuple[Subset, ...]:
     for names in named:
         for name in names:
             if name not in place:
-                schema.refuse_person_column(name)
+                refuse_person_column(schema.persons, name)
                 raise InputError(
                     f"the workload names {name!r:.60}, which is not a column of the schema: choose from "
                     f"{', '.join(schema.names)}.{did_you_mean(name, schema.names)}"

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any, Literal, TypedDict
 
 from certsynth.domain.labels import check_text
 from certsynth.errors import SchemaError
@@ -19,9 +19,6 @@ of parts must fit into 64 bits."""
 
 Weigh = Literal["rows", "persons"]
 MissingPerson = Literal["drop", "separate"]
-
-ROW_IS_PERSON, ROW_OF_PERSON = "one row is one person", "one row is one record of a person"
-"""What one row stands for, if the schema does not say it: a person, or one of several rows of a person."""
 
 ENTRIES = ("person", "rows_per_person", "weigh", "missing_person")
 """The entries of [table] about persons."""
@@ -85,7 +82,7 @@ class Persons:
 
 def default_unit(persons: Persons | None) -> str:
     """What one row stands for, if the schema does not say it."""
-    return ROW_IS_PERSON if persons is None or persons.rows == 1 else ROW_OF_PERSON
+    return f"one row is one {'person' if persons is None or persons.rows == 1 else 'record of a person'}"
 
 
 def read_persons(table: Mapping[str, Any], where: str) -> Persons | None:
@@ -112,35 +109,44 @@ def read_persons(table: Mapping[str, Any], where: str) -> Persons | None:
         raise SchemaError(f"{where}: [table] {message}") from None
 
 
-def entries_among(options: Mapping[str, Any]) -> dict[str, Any]:
-    """The options that set or replace entries about persons; they have the same names."""
-    return {name: options[name] for name in ENTRIES}
+class PersonEntries(TypedDict, total=False):
+    """Entries that set or replace those of a schema; options of a release have the same names."""
+
+    person: str | None
+    rows_per_person: int | None
+    weigh: Weigh | None
+    missing_person: MissingPerson | None
 
 
-def replace_persons(
-    persons: Persons | None,
-    *,
-    person: str | None,
-    rows_per_person: int | None,
-    weigh: Weigh | None,
-    missing_person: MissingPerson | None,
-) -> Persons | None:
+def entries_among(options: Mapping[str, Any]) -> PersonEntries:
+    """The options about persons."""
+    found: Any = {name: options[name] for name in ENTRIES}
+    return found
+
+
+def replace_persons(persons: Persons | None, entries: PersonEntries) -> Persons | None:
     """The persons after some entries are set or replaced; None leaves an entry as it is."""
-    given = {"rows_per_person": rows_per_person, "weigh": weigh, "missing_person": missing_person}
-    given = {name: value for name, value in given.items() if value is not None}
-    if person is None and not given:
+    given = {name: value for name, value in entries.items() if value is not None}
+    if not given:
         return persons
-    if person is None and persons is None:
+    known = {} if persons is None else persons.entries()
+    if "person" not in known | given:
         name = next(iter(given))
         raise SchemaError(
             f"`{name}` is about persons, and the schema names none: give `person`, the column that says whose row it "
             f"is, or leave `{name}` out."
         )
-    if rows_per_person is None and persons is None:
+    if "rows_per_person" not in known | given:
         raise SchemaError("`person` needs `rows_per_person` as well: the most rows of one person that are kept.")
-    known = {} if persons is None else persons.entries()
-    entries: dict[str, Any] = known | given
-    column = known["person"] if person is None else check_text(person, "`person`")
-    return Persons(
-        column, entries["rows_per_person"], entries.get("weigh", "rows"), entries.get("missing_person", "drop")
-    )
+    whole: dict[str, Any] = {"weigh": "rows", "missing_person": "drop"} | known | given
+    column = check_text(whole["person"], "`person`")
+    return Persons(column, whole["rows_per_person"], whole["weigh"], whole["missing_person"])
+
+
+def refuse_person_column(persons: Persons | None, name: str) -> None:
+    """Raise if a name, which is not that of a column, is that of the column that names persons."""
+    if persons is not None and name == persons.column:
+        raise SchemaError(
+            f"column {name!r} names persons: it says whose row it is, and is never measured or released. Leave it out "
+            "of the list."
+        )

@@ -11,7 +11,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from pathlib import Path
-from typing import Any
+from typing import Any, Unpack
 
 import numpy as np
 
@@ -32,12 +32,11 @@ from certsynth.domain.labels import (
 )
 from certsynth.domain.persons import ENTRIES as PERSON_ENTRIES
 from certsynth.domain.persons import (
-    ROW_IS_PERSON,
-    MissingPerson,
+    PersonEntries,
     Persons,
-    Weigh,
     default_unit,
     read_persons,
+    refuse_person_column,
     replace_persons,
 )
 from certsynth.domain.ratios import ratio_values
@@ -96,7 +95,7 @@ class Schema:
 
     columns: tuple[Column, ...]
     name: str = "table"
-    unit: str = ROW_IS_PERSON
+    unit: str = "one row is one person"
     draft: bool = False
     rules: tuple[Rule, ...] = ()
     derivations: tuple[Derivation, ...] = ()
@@ -220,7 +219,7 @@ class Schema:
         known = dict(zip(self.names, self.columns, strict=True))
         for name in names:
             if name not in known:
-                self.refuse_person_column(name)
+                refuse_person_column(self.persons, name)
                 near = did_you_mean(name, self.names)
                 raise SchemaError(f"column {name!r} is not in the schema, which has: {', '.join(self.names)}.{near}")
         about = zip(self.rules, self.constraints, strict=True)
@@ -229,29 +228,12 @@ class Schema:
         derivations = tuple(each for each in self.derivations if each.column in whole)
         return replace(self, columns=tuple(known[name] for name in names), rules=rules, derivations=derivations)
 
-    def refuse_person_column(self, name: str) -> None:
-        """Raise if `name`, which should be a column of the schema, is the column that names persons."""
-        if self.persons is not None and name == self.persons.column:
-            raise SchemaError(
-                f"column {name!r} names persons: it says whose row it is, and is never measured or released. Leave it "
-                "out of the list."
-            )
-
-    def with_persons(
-        self,
-        *,
-        person: str | None = None,
-        rows_per_person: int | None = None,
-        weigh: Weigh | None = None,
-        missing_person: MissingPerson | None = None,
-    ) -> Schema:
+    def with_persons(self, **entries: Unpack[PersonEntries]) -> Schema:
         """The schema with these entries about persons set or replaced; None leaves an entry as it is."""
-        persons = replace_persons(
-            self.persons, person=person, rows_per_person=rows_per_person, weigh=weigh, missing_person=missing_person
-        )
+        persons = replace_persons(self.persons, entries)
         if persons == self.persons:
             return self
-        unit = default_unit(persons) if self.unit == ROW_IS_PERSON else self.unit  # which is no longer true
+        unit = default_unit(persons) if self.unit == default_unit(None) else self.unit  # it is no longer true
         return replace(self, persons=persons, unit=unit)
 
     def to_toml(self) -> str:
