@@ -19,6 +19,7 @@ from certsynth.algorithm.options import CertifyOptions
 from certsynth.algorithm.request import DEFAULT_CONFIDENCE, checked_budget, checked_subsets, select_final_columns
 from certsynth.algorithm.sizes import allowed_memory, check_lattice
 from certsynth.artefact.certificate import exceptions_record, statistics_record
+from certsynth.artefact.persons import persons_record
 from certsynth.base.progress import Progress, silent
 from certsynth.certificate.bands import band_errors
 from certsynth.certificate.coverage import statistic_queries
@@ -104,13 +105,14 @@ class Certification:
 
     def to_json(self) -> dict[str, Any]:
         """The output of `certsynth certify --json`, with the budget as exact texts."""
-        direct, exceptions = self.direct, self.exceptions
+        direct, exceptions, persons = self.direct, self.exceptions, self.protection.persons
         return {
             "bound": self.bound,
             "lower": min(self.lower, self.bound),
             "confidence": float(self.confidence),
             **self.privacy.describe(self.cost.spent),
             "neighbours": str(self.cost.neighbours),
+            **({} if persons is None else {"persons": to_json(persons_record(persons))}),
             "single_column_bound": self.single_column_bound,
             "statistics": {
                 name: {"bound": figure.bound, "lower": min(figure.lower, figure.bound)}

@@ -70,6 +70,17 @@ class Persons:
         """
         return math.lcm(*range(1, self.rows + 1)) if self.weigh == "persons" else 1
 
+    @property
+    def kept(self) -> str:
+        """The rows that a certificate is about, in words.
+
+        >>> Persons("id", rows=12, weigh="persons").kept
+        'the rows that were kept: at most 12 of each person, and each person counts 1'
+        """
+        which = "one" if self.rows == 1 else f"at most {self.rows:,}"
+        counts = ", and each person counts 1" if self.weigh == "persons" else ""
+        return f"the rows that were kept: {which} of each person{counts}"
+
     def entries(self) -> dict[str, Any]:
         """The entries of [table] that `read_persons` reads back."""
         found: dict[str, Any] = {"person": self.column, "rows_per_person": self.rows}
