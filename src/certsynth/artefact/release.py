@@ -126,7 +126,7 @@ class Release:
         return (
             f"Release({len(self.rows[0]):,} rows × {len(self.schema)} columns, {spent}, "
             f"off by at most {upward(certificate.bound)} with confidence {certificate.confidence!r}"
-            f"{'' if self.schema.persons is None else f' of {self.schema.persons.kept}'}"
+            f"{'' if self.schema.persons is None else f', about {self.schema.persons.kept}'}"
             f"{'; ' * bool(omitted)}{omitted})"
         )
 
