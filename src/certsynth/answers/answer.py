@@ -94,7 +94,7 @@ class Answer:
             "bound": self.bound,
             "says_nothing": self.says_nothing or None,
             "alone": self.alone,
-            "about": self.about or None,
+            **({"about": self.about} if self.about else {}),
         }
 
 

@@ -84,7 +84,7 @@ class TableAnswer:
             "how": self.how,
             "bound": self.bound,
             "alone": self.alone,
-            "about": self.about or None,
+            **({"about": self.about} if self.about else {}),
         }
 
     def to_dict(self) -> dict[str, list[Any]]:
