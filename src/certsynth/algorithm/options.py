@@ -187,7 +187,8 @@ class CertificateOptions(TypedDict, total=False):
         str,
         Option(
             "What one person can change: the values of their row (replace-one; the number of rows is public), or "
-            "whether the row exists (add-remove; that number is private).",
+            "whether the row exists (add-remove; that number is private). With {person}, all rows of a person are "
+            "meant.",
             PROMISED,
             default="replace-one",
             check=OneOf(("replace-one", "add-remove")),
