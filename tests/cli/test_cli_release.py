@@ -106,6 +106,10 @@ def test_passes_on_every_option(town, run, monkeypatch):
         "exceptions": 2,
         "confidence": "0.990",
         "neighbours": "add-remove",
+        "person": "name",
+        "rows_per_person": 3,
+        "weigh": "persons",
+        "missing_person": "separate",
         "preset": "paper",
         "columns": ["age", "a, b"],
         "candidates": 3,
@@ -120,8 +124,9 @@ def test_passes_on_every_option(town, run, monkeypatch):
         for name, value in options.items()
         for text in (f"--{name.replace('_', '-')}", 'age, "a, b"' if name == "columns" else value)
     ]
-    assert run(*GOOD, *typed).error == "seen"
+    assert run(*GOOD, *typed, "--measure-dropped").error == "seen"
     assert asked.pop("progress")
+    assert asked.pop("measure_dropped") is True
     assert asked == options | {"data": Path("people.csv"), "epsilon": "1", "out": Path("out"), "subsets": None}
 
 
@@ -135,6 +140,8 @@ def test_offers_what_the_library_knows(name):
         "loss": {"path", "transport"},
         "preset": {"paper"},
         "neighbours": {str(relation) for relation in Neighbours},
+        "weigh": {"rows", "persons"},
+        "missing_person": {"drop", "separate"},
     } | ({"engine": {"duckdb", "spark"}} if name == "release" else {})
 
 

@@ -19,6 +19,7 @@ from scipy.optimize import linprog
 import certsynth
 from certsynth.artefact.datapackage import describe_package
 from certsynth.artefact.steps import (
+    DROPPED_ROWS,
     ERRORS_OF_ROWS,
     MEAN_DISPLACEMENT,
     PAIR_SCORES,
@@ -489,6 +490,7 @@ def test_every_part_of_the_budget_is_told_in_words():
         PAIR_SCORES,
         MEAN_DISPLACEMENT,
         ERRORS_OF_ROWS,
+        DROPPED_ROWS,
     }
 
 

@@ -73,6 +73,46 @@ class ColumnOptions(TypedDict, total=False):
     ]
 
 
+class PersonOptions(TypedDict, total=False):
+    person: Annotated[
+        str | None,
+        Option(
+            "Protect persons instead of single rows: the column of the table that says whose row it is. It is read, "
+            "but never released. By default the schema says it.",
+            PROMISED,
+            metavar="COLUMN",
+        ),
+    ]
+    rows_per_person: Annotated[
+        int | None,
+        Option(
+            "The most rows of one person that are kept. Noise grows with it, and the certificate is about the rows "
+            "that are kept.",
+            PROMISED,
+            typed="whole",
+            metavar="K",
+        ),
+    ]
+    weigh: Annotated[
+        str | None,
+        Option(
+            "What counts 1: each kept row (rows, the default), or each person, evenly divided among their kept rows "
+            "(persons; {rows_per_person} is then at most 12).",
+            PROMISED,
+            check=OneOf(("rows", "persons")),
+        ),
+    ]
+    missing_person: Annotated[
+        str | None,
+        Option(
+            "Rows that do not say whose they are: drop leaves them out, the default; separate takes each for a person "
+            "of its own.",
+            PROMISED,
+            check=OneOf(("drop", "separate")),
+        ),
+    ]
+
+
 class BudgetOptions(TypedDict, total=False):
     epsilon: Annotated[
         Number | None,
@@ -147,7 +187,8 @@ class CertificateOptions(TypedDict, total=False):
         str,
         Option(
             "What one person can change: the values of their row (replace-one; the number of rows is public), or "
-            "whether the row exists (add-remove; that number is private).",
+            "whether the row exists (add-remove; that number is private). With {person}, all rows of a person are "
+            "meant.",
             PROMISED,
             default="replace-one",
             check=OneOf(("replace-one", "add-remove")),
@@ -347,6 +388,7 @@ class EstimatorOptions(
     LedgerOptions,
     ColumnOptions,
     CertificateOptions,
+    PersonOptions,
     MethodOptions,
     EmissionOptions,
     FolderOptions,
@@ -382,6 +424,7 @@ class PlanOptions(
     BudgetOptions,
     ColumnOptions,
     CertificateOptions,
+    PersonOptions,
     MethodOptions,
     MemoryOptions,
     ProgressOptions,
@@ -408,6 +451,7 @@ class CertifyOptions(
     LedgerOptions,
     ColumnOptions,
     CertificateOptions,
+    PersonOptions,
     LatticeOptions,
     MemoryOptions,
     CallOptions,
@@ -426,7 +470,7 @@ class CertifyOptions(
     ]
 
 
-class EvaluateOptions(ColumnOptions, LatticeOptions, MemoryOptions, ProgressOptions, total=False):
+class EvaluateOptions(ColumnOptions, PersonOptions, LatticeOptions, MemoryOptions, ProgressOptions, total=False):
     """Options of `evaluate`."""
 
     largest: Annotated[
@@ -441,7 +485,7 @@ class EvaluateOptions(ColumnOptions, LatticeOptions, MemoryOptions, ProgressOpti
     ]
 
 
-class CheckOptions(ProgressOptions, total=False):
+class CheckOptions(PersonOptions, ProgressOptions, total=False):
     """Options of `check`."""
 
     examples: Annotated[

@@ -31,7 +31,7 @@ def plan(schema: Schema, **options: Unpack[PlanOptions]) -> Plan:
     Args:
         schema: what a row may hold; not a draft.
     """
-    schema = select_released_columns(schema, options["columns"], options["subsets"])
+    schema = select_released_columns(schema, options)
     check_rules(schema)
     memory, progress = options["memory"], options["progress"]
     public = True if options["projection"] == "public" else None

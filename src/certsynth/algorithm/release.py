@@ -49,7 +49,7 @@ def release(data: Any, schema: Schema, **options: Unpack[ReleaseOptions]) -> Rel
 
     Paper: Algorithm 1 [algorithm], Definition 1 [differential-privacy]
     """
-    given, schema = schema, select_released_columns(schema, options["columns"], options["subsets"])
+    given, schema = schema, select_released_columns(schema, options)
     settings = checked_settings(schema, options)
     out, memory, progress = options["out"], options["memory"], options["progress"]
     signer = as_signer(options["sign"])

@@ -28,7 +28,8 @@ class TableAnswer:
     `Unanswered`, and its `error` says so.
 
     The query of a row's answer asks for that row only. Intervals that are `alone` are valid for this table only, not
-    together with other answers. `figure` is the heading of the estimates.
+    together with other answers. `figure` is the heading of the estimates. `about` says which private rows are meant, if
+    these are not all.
     """
 
     query: str
@@ -40,6 +41,7 @@ class TableAnswer:
     alone: bool = False
     unit: str = "share"
     figure: str = "share"
+    about: str = ""
 
     @property
     def error(self) -> str:
@@ -82,6 +84,7 @@ class TableAnswer:
             "how": self.how,
             "bound": self.bound,
             "alone": self.alone,
+            **({"about": self.about} if self.about else {}),
         }
 
     def to_dict(self) -> dict[str, list[Any]]:
@@ -98,7 +101,7 @@ class TableAnswer:
     def _promise(self) -> str:
         what, part = ("share", "cell") if self.figure == "share" else ("value", "group")
         said = f"with confidence {percent(self.confidence)}, every true {what} lies between low and high, all at once"
-        said += "; valid for this table alone." if self.alone else "."
+        said += ("; valid for this table alone" if self.alone else "") + (f", of {self.about}." if self.about else ".")
         silent = [cell.says_nothing for _, cell in self.rows if cell.says_nothing]
         if not silent:
             return said

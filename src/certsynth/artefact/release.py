@@ -126,6 +126,7 @@ class Release:
         return (
             f"Release({len(self.rows[0]):,} rows × {len(self.schema)} columns, {spent}, "
             f"off by at most {upward(certificate.bound)} with confidence {certificate.confidence!r}"
+            f"{'' if self.schema.persons is None else f', about {self.schema.persons.kept}'}"
             f"{'; ' * bool(omitted)}{omitted})"
         )
 
@@ -262,6 +263,7 @@ class Release:
             raise InputError('`errors` is "raise" or "return".')
         clean = dict(zip(self.schema.names, self.rows, strict=True))
         noisy = noisy_cells(self.schema.measured, self.record.certificate, self.measurements)
+        about = "" if self.schema.persons is None else self.schema.persons.kept
         columns = column_names("columns", columns) if isinstance(columns, str) else columns
         basis = Basis.read(self.schema, self.table, clean, self.record, noisy=noisy)
         if callable(query):
@@ -274,12 +276,12 @@ class Release:
                 bounds=bounds,
                 row_by_row=row_by_row,
             )
-            return replace(found, alone=alone)
+            return replace(found, alone=alone, about=about)
         reply = answer if errors == "raise" else answer_or_reason
 
         def one(text: str) -> Answer | TableAnswer | Unanswered:
             found = reply(self._basis_for_one_question(basis, text, ()) if alone else basis, text)
-            return found if isinstance(found, Unanswered) else replace(found, alone=alone)
+            return found if isinstance(found, Unanswered) else replace(found, alone=alone, about=about)
 
         return [one(text) for text in query] if isinstance(query, (list, tuple)) else one(query)
 

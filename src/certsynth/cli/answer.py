@@ -113,6 +113,7 @@ def _statistic_lines(statistics: Sequence[Answer | Unanswered]) -> list[str]:
             if answers[0].alone
             else "every true value lies between low and high, all at once."
         ),
+        *([f"True values are those of {answers[0].about}."] if answers[0].about else []),
     ]
 
 

@@ -59,9 +59,10 @@ def lines(
     by_ratios: Sequence[str] = (),
 ) -> list[str]:
     """A certification as text; `named` are the requested subsets, if not all."""
-    from certsynth.report import statistics  # imports what --help does without
+    from certsynth.report import persons as person_words  # imports what --help does without
+    from certsynth.report import statistics
 
-    answer = found.to_json()
+    answer, persons = found.to_json(), found.protection.persons
     subsets, spent = answer["subsets"], words.budget(answer["epsilon"], answer["delta"], answer["rho"])
     other = statistics.other_figures(found.statistics, by_ratios)
     text = [
@@ -78,6 +79,7 @@ def lines(
         f"Some such statistic is off by at least {words.downward(answer['lower'])}.",
         f"For statistics of one column: at most {words.upward(answer['single_column_bound'])}.",
         f"privacy: this answer cost {spent} under {answer['neighbours']} neighbours",
+        *([f"persons: {person_words.protection(persons)}"] if persons else []),
     ]
     if each:
         text += ["", f"The largest bounds, of {len(subsets):,}:", *words.worst(subsets, "bound", "lower")]

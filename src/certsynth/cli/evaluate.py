@@ -56,6 +56,7 @@ def lines(found: Evaluation, named: Named | None = None) -> list[str]:
         f"Skipped, since they cannot have the largest: {words.counted(skipped, 'subset')} of columns."
         if skipped
         else f"On average over the subsets of columns it is at most {words.upward(answer['mean_upper'])}.",
+        *([f"The rows compared are {found.persons.kept}."] if found.persons else []),
         "",
         f"The worst of {words.counted(len(subsets), 'subset')}:",
         *words.worst(solved, "upper", "lower"),

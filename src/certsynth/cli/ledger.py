@@ -80,10 +80,12 @@ def ledger_lines(file: Path | None) -> list[str]:
 def lines(file: Path, ledger: Ledger) -> list[str]:
     """A ledger as text."""
     from certsynth.mechanisms.guarantee import decimal_text
+    from certsynth.mechanisms.ledger import protected
 
     unit, step = str(ledger.unit), Fraction(1, 10**12)
+    persons = "" if ledger.person is None else f", {protected(ledger.person)}"
     text = [
-        f"{file}: data set {ledger.dataset!r}, {unit} under {ledger.neighbours} neighbours",
+        f"{file}: data set {ledger.dataset!r}, {unit} under {ledger.neighbours} neighbours{persons}",
         *words.table(
             [
                 ("cap", decimal_text(ledger.cap)),

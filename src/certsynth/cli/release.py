@@ -92,6 +92,16 @@ def derived_lines(table: TableRecord) -> list[str]:
     return [f"derived, not measured: {', '.join(columns)}"] if columns else []
 
 
+def persons_lines(made: Release) -> list[str]:
+    """Whose rows are protected, and which of them were kept; nothing if single rows are protected."""
+    from certsynth.report import persons  # imports what --help does without
+
+    if made.schema.persons is None:
+        return []
+    dropped = persons.dropped_rows(made.record.certificate.dropped, made.schema.persons)
+    return [f"persons: {persons.protection(made.schema.persons)}", *([dropped] if dropped else [])]
+
+
 def readings_line(table: TableRecord) -> list[str]:
     """The columns with options for reading texts in one line, if there are any."""
     columns = [each.column for each in table.readings or ()]
@@ -111,6 +121,8 @@ def statistics_lines(certificate: CertificateRecord, table: TableRecord) -> list
 
 def lines(made: Release, out: Path, ledger: Path | None = None) -> list[str]:
     """A release in words."""
+    from certsynth.report import persons as person_words  # imports what --help does without
+
     how, privacy, certificate = made.record.release, made.record.privacy, made.record.certificate
     subsets: list[dict[str, Any]] = [{"columns": s.columns, "bound": s.bound} for s in certificate.subsets]
     figures, spent = ["bound"], words.budget(privacy.epsilon, privacy.delta, privacy.rho)
@@ -118,14 +130,11 @@ def lines(made: Release, out: Path, ledger: Path | None = None) -> list[str]:
         by_columns = {subset.columns: subset.bound for subset in plug_in.subsets}
         subsets = [subset | {"plug_in": by_columns.get(subset["columns"])} for subset in subsets]
         figures.append("plug_in")
-    known = (
-        f"that the table has {words.counted(privacy.rows, 'row')} is public"
-        if privacy.rows is not None
-        else ("how many rows the table has stays hidden")
-    )
+    known = person_words.public_number(privacy, made.schema.persons)
     return [
         f"{out}: {words.counted(how.rows, 'synthetic row')}, {words.counted(len(made.schema), 'column')}",
         f"privacy: {spent} under {privacy.neighbours} neighbours; {known}",
+        *persons_lines(made),
         f"method: {method(how)}",
         *derived_lines(made.record.table),
         *readings_line(made.record.table),

@@ -11,7 +11,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from pathlib import Path
-from typing import Any
+from typing import Any, Unpack
 
 import numpy as np
 
@@ -31,7 +31,14 @@ from certsynth.domain.labels import (
     plain_number,
 )
 from certsynth.domain.persons import ENTRIES as PERSON_ENTRIES
-from certsynth.domain.persons import Persons, read_persons
+from certsynth.domain.persons import (
+    PersonEntries,
+    Persons,
+    default_unit,
+    read_persons,
+    refuse_person_column,
+    replace_persons,
+)
 from certsynth.domain.ratios import ratio_values
 from certsynth.domain.reading_entries import READING_ENTRIES, describe_reading, with_reading
 from certsynth.domain.rules import Constraint, Rule, read_constraints, read_rules
@@ -112,7 +119,7 @@ class Schema:
             seen[name.casefold()] = name
         if self.persons is not None and self.persons.column.casefold() in seen:
             raise SchemaError(
-                f"column {self.persons.column!r} names persons, so it is never released: remove its [[column]]."
+                f"column {self.persons.column!r} names persons and is never released: remove its [[column]]."
             )
         object.__setattr__(self, "constraints", read_constraints(self.rules, self.columns))
         object.__setattr__(self, "formulas", read_formulas(self.derivations, self.columns))
@@ -214,6 +221,7 @@ class Schema:
         known = dict(zip(self.names, self.columns, strict=True))
         for name in names:
             if name not in known:
+                refuse_person_column(self.persons, name)
                 near = did_you_mean(name, self.names)
                 raise SchemaError(f"column {name!r} is not in the schema, which has: {', '.join(self.names)}.{near}")
         about = zip(self.rules, self.constraints, strict=True)
@@ -221,6 +229,14 @@ class Schema:
         whole = {formula.column.name for formula in self.formulas if set(formula.sources) <= set(names)} & set(names)
         derivations = tuple(each for each in self.derivations if each.column in whole)
         return replace(self, columns=tuple(known[name] for name in names), rules=rules, derivations=derivations)
+
+    def with_persons(self, **entries: Unpack[PersonEntries]) -> Schema:
+        """The schema with these entries about persons set or replaced; None leaves an entry as it is."""
+        persons = replace_persons(self.persons, entries)
+        if persons == self.persons:
+            return self
+        unit = default_unit(persons) if self.unit == default_unit(None) else self.unit  # it is no longer true
+        return replace(self, persons=persons, unit=unit)
 
     def to_toml(self) -> str:
         """The schema as TOML, which `Schema.parse` reads back to an equal one."""
@@ -294,12 +310,13 @@ def _read_schema(document: Mapping[str, Any], where: str, folder: Path | None) -
             f"{where}: trees and matrices with {pairs:,} pairs of codes in all; {MAX_CODE_PAIRS:,} are supported. "
             "Leave out the lowest level of some trees."
         )
+    persons = read_persons(table, where)
     return Schema(
         columns=read,
         name=check_text(table.get("name", "table"), f"{where}: [table] name"),
-        unit=check_text(table.get("unit", "one row is one person"), f"{where}: [table] unit"),
+        unit=check_text(table.get("unit", default_unit(persons)), f"{where}: [table] unit"),
         draft=draft,
-        persons=read_persons(table, where),
+        persons=persons,
         rules=read_rules(document.get("rule", []), where),
         derivations=tuple(
             read_derivation(entry["derived"], column.name, folder)

@@ -26,7 +26,8 @@ from certsynth.record.record import (
     Record,
     SubsetRecord,
 )
-from certsynth.report import by_ratio, exceptions, numerals, statistics, verifiable, words
+from certsynth.report import by_ratio, exceptions, limits, numerals, statistics, verifiable, words
+from certsynth.report import persons as person_words
 from certsynth.report.calculator import calculator_view
 from certsynth.report.choice import choice_view
 from certsynth.report.columns import column_view, span
@@ -61,6 +62,7 @@ def view(record: Record, schema: Schema, table: Mapping[str, Any], *, rows: Sequ
         "name": numerals.text(schema.name, most=200),
         "rows": numerals.count(record.release.rows),
         "width": numerals.count(len(schema)),
+        "real_rows": "" if schema.persons is None else person_words.real_rows(schema.persons),
         "promise": _promise(record, schema, columns),
         "privacy": _privacy(record, schema),
         "certificates_text": _certificates_text(certificate, derived=bool(schema.derivations)),
@@ -90,7 +92,7 @@ def view(record: Record, schema: Schema, table: Mapping[str, Any], *, rows: Sequ
             "signature": words.SIGNATURE,
             "answer": words.answer([c.name for c in schema if isinstance(c, Ordered)]),
         },
-        "limits": words.limits(record.privacy, numerals.text(schema.unit, most=200), shares=says_shares(certificate)),
+        "limits": limits.list_limits(record.privacy, _unit_limits(record, schema), shares=says_shares(certificate)),
         "made_with": _made_with(record),
     }
 
@@ -265,12 +267,21 @@ def _as_int_if_whole(value: float) -> float | int:
     return int(value) if abs(value) < 2**53 and value == int(value) else value
 
 
+def _unit_limits(record: Record, schema: Schema) -> list[tuple[str, str]]:
+    """List the limits of the guarantee for the protected unit: a row, or a person."""
+    if schema.persons is None:
+        return limits.row_limits(record.privacy, numerals.text(schema.unit, most=200))
+    return limits.person_limits(record.privacy, schema.persons, record.certificate.dropped)
+
+
 def _privacy(record: Record, schema: Schema) -> Json:
     privacy, unit = record.privacy, record.privacy.unit
     budget = {"epsilon": privacy.epsilon, "delta": privacy.delta, "rho": privacy.rho}
     stated = {key: None if budget[key] is None else numerals.text(budget[key]) for key in words.SIGNS}
     whole = numerals.rational(privacy.rho or privacy.epsilon) or Fraction(1)  # a table of one cell costs nothing
-    relation, rows = privacy.neighbours, privacy.rows
+    relation, rows, persons = privacy.neighbours, privacy.rows, schema.persons
+    neighbours, one_row = (words if persons is None else person_words).NEIGHBOURS, numerals.text(schema.unit, most=200)
+    number = words.HIDDEN_ROWS if rows is None else f"{numerals.count(rows)}, which is public"
     spent = [_spent(part.on, part.rho if part.epsilon is None else part.epsilon, whole) for part in privacy.spent]
     return {
         "definition": numerals.text(privacy.definition),
@@ -278,13 +289,13 @@ def _privacy(record: Record, schema: Schema) -> Json:
         "sign": words.SIGNS[unit],
         "total": stated[unit],
         "statement": words.privacy(numerals.text(privacy.definition), stated),
-        "meaning": _meaning(privacy),
+        "meaning": _meaning(privacy, "row" if persons is None else "person"),
         "neighbours": relation,
-        "neighbours_text": words.NEIGHBOURS.get(relation, relation),
-        "unit": numerals.text(schema.unit, most=200),
+        "neighbours_text": neighbours.get(relation, relation),
+        "unit": one_row if persons is None else person_words.privacy_unit(persons, one_row),
         "rows": rows,
         "ledger_text": words.ledger(_entry_prefix(record.ledger)),
-        "rows_text": words.HIDDEN_ROWS if rows is None else f"{numerals.count(rows)}, which is public",
+        "rows_text": number if persons is None else person_words.rows_text(privacy),
         "synthetic_rows": numerals.count(record.release.rows),
         "spent": spent,
         "caption": words.spent(words.SIGNS[unit], rounded=any(part["rounded"] for part in spent)),
@@ -312,16 +323,17 @@ def _spent(what: str, part: Fraction | None, whole: Fraction) -> Json:
     }
 
 
-def _meaning(privacy: PrivacyRecord) -> list[str]:
-    """Explain the guarantee for one row. Only pure ε bounds the odds; a δ, or another definition, does not.
+def _meaning(privacy: PrivacyRecord, unit: str) -> list[str]:
+    """Explain the guarantee for one `unit`, a row or a person.
 
-    ρ implies (ε, δ): the probability of any set of outcomes is at most e^ε P + δ, which is what the sentences say.
+    Only pure ε bounds the odds; a δ, or another definition, does not. ρ implies (ε, δ): the
+    probability of any set of outcomes is at most e^ε P + δ, which is what the sentences say.
     """
     factor = numerals.odds(numerals.rational(privacy.epsilon))
     if privacy.delta is not None:
-        return [words.outcomes(factor), words.delta(numerals.chance(numerals.rational(privacy.delta)))]
+        return [words.outcomes(factor, unit), words.delta(numerals.chance(numerals.rational(privacy.delta)), unit)]
     pure = privacy.definition.startswith("pure") and privacy.rho is None
-    return [words.odds(factor)] if pure else []
+    return [words.odds(factor, unit)] if pure else []
 
 
 def _certificates_text(certificate: CertificateRecord, *, derived: bool) -> str:

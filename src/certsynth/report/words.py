@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from certsynth.base.clock import CLOCKS
-from certsynth.record.record import LayerRecord, OmittedRuleRecord, PairRecord, PrivacyRecord
+from certsynth.record.record import LayerRecord, OmittedRuleRecord, PairRecord
 from certsynth.report.numerals import text
 
 KINDS = {"direct": "direct certificate", "plug-in": "plug-in certificate"}
@@ -110,6 +110,10 @@ SPENT = {
     "mean displacement": (
         "the distance to the centres of cells",
         "one noisy number: how far real rows are from the centres of their cells, which a plug-in certificate includes",
+    ),
+    "dropped rows of persons": (
+        "the share of dropped rows",
+        "four noisy numbers: how many persons have more rows than are kept, and how many rows were dropped",
     ),
     "errors of the rows": (
         "the errors of the synthetic rows",
@@ -280,23 +284,23 @@ def spent(sign: str, *, rounded: bool) -> str:
     return f"How {sign} was spent. The parts add up to the total.{up}"
 
 
-def outcomes(factor: str) -> str:
+def outcomes(factor: str, unit: str = "row") -> str:
     return (
-        f"A single row makes no outcome of the release more than {factor} times (e to the power ε) as likely, apart "
+        f"A single {unit} makes no outcome of the release more than {factor} times (e to the power ε) as likely, apart "
         "from a chance of δ."
     )
 
 
-def delta(chance: str) -> str:
+def delta(chance: str, unit: str = "row") -> str:
     return (
-        f"That chance, up to {chance}, is what ε does not cover: within it more may be learned about a row, and ρ "
+        f"That chance, up to {chance}, is what ε does not cover: within it more may be learned about a {unit}, and ρ "
         "alone limits how much."
     )
 
 
-def odds(factor: str) -> str:
+def odds(factor: str, unit: str = "row") -> str:
     return (
-        "Whatever somebody already knows, this release changes the odds of any conclusion about a single row "
+        f"Whatever somebody already knows, this release changes the odds of any conclusion about a single {unit} "
         f"by a factor of at most {factor} (e to the power ε)."
     )
 
@@ -496,76 +500,6 @@ RULES_OF_THUMB = (
     ),
 )
 """Statistic, largest error, and an example, for columns of weight 1 without missing values and with labels 1 apart."""
-
-
-def limits(privacy: PrivacyRecord, unit: str, *, shares: bool = False) -> list[dict[str, str]]:
-    """List the limits of the guarantees on this page. `shares`: errors of shares are certified as well."""
-    relation, number = _RELATIONS[privacy.neighbours == "replace-one"]
-    sign, twice, many = _GROUPS[privacy.unit]
-    if privacy.rows is not None:
-        number = number.format(rows=f"{privacy.rows:,}")
-    person = (
-        f"The guarantee protects one row. The schema says: “{unit}”. Nothing here checks that. Somebody with m rows is "
-        f"protected at {many} only, and a row that stands for several people protects them as one."
-    )
-    said = [("A row is not a person", person), ("Neighbours", relation.format(twice=twice)), ("What n is", number)]
-    said.append(
-        ("Averages only", _AVERAGES.format(shares=", and shares of rows by one or two columns" if shares else ""))
-    )
-    said += [(what, text.format(sign=sign)) for what, text in _LIMITS]
-    return [{"what": what, "text": text} for what, text in said]
-
-
-# Unit of the budget, the cost of two neighbouring steps, and of m: ρ grows with the square of the distance.
-_GROUPS = {
-    "epsilon": ("ε", "twice the ε", "m times the ε"),
-    "rho": ("ρ", "four times the ρ", "m² times the ρ"),
-}
-
-# By whether neighbours are replace-one: the limits of the relation, and the status of n.
-_RELATIONS = {
-    True: (
-        "Privacy is stated for replacing one row by any other. How many rows there are is not protected.",
-        "n = {rows} is the number of rows in the real table. It is published exactly, as public knowledge.",
-    ),
-    False: (
-        "Privacy is stated for adding or removing one row. Replacing a row is two such steps: up to {twice}.",
-        "n, the number of rows in the real table, is private: it was measured with noise and is not published. The "
-        "number of synthetic rows says nothing about it.",
-    ),
-}
-
-_AVERAGES = (
-    "The certificate covers averages over all rows, of functions that change no faster than the values do{shares}. It "
-    "does not cover single rows, extremes, or a model’s coefficients. Within a group that is a share p of the rows, "
-    "errors can be 1/p times larger, or more."
-)
-
-_LIMITS = (
-    (
-        "Rows as the schema reads them",
-        "Values outside a column’s range are moved to its ends; values that are not listed become “other”, missing, "
-        "or the first of the list. The certificate compares with the real rows after that, and how many were changed "
-        "is not published.",
-    ),
-    (
-        "This table, not the world",
-        "The real rows may themselves be a sample, or wrong. That error is not in the bound.",
-    ),
-    (
-        "Confidence",
-        "The probability is over the noise, before it was drawn. It covers all statistics at once, so looking at many "
-        "of them, or choosing among them afterwards, is allowed.",
-    ),
-    (
-        "Budgets add up",
-        "The {sign} on this page is that of this release alone. Other publications from the same rows add to it.",
-    ),
-    (
-        "Timing is out of scope",
-        "How long the computation took, its use of memory and other side channels of the machine are not covered.",
-    ),
-)
 
 
 CELLS = {

@@ -16,6 +16,7 @@ from certsynth.domain import Category, Column, Ordered, Schema
 from certsynth.domain.cleaning import Raw, as_labels
 from certsynth.domain.condition import figures
 from certsynth.domain.expression import list_names
+from certsynth.domain.persons import entries_among
 from certsynth.domain.schema import describe, entry_lines
 from certsynth.sources import open_source, refuse_ambiguous_types
 from certsynth.sources.diagnosis import Remedy, diagnose
@@ -175,6 +176,7 @@ def check(data: Any, schema: Schema, **options: Unpack[CheckOptions]) -> TableCh
         data: The private table, in any form that `release` takes.
         schema: The schema of the rows.
     """
+    schema = schema.with_persons(**entries_among(options))
     source = open_source(data, what="data")
     refuse_ambiguous_types(source, schema)
     room = max(MAX_TEXTS_IN_ALL // len(schema), 1)
