@@ -132,6 +132,20 @@ class TalkOptions(JsonOptions, total=False):
     quiet: Annotated[bool, Option("No progress on stderr.", OUTPUT, default=False, typed="flag")]
 
 
+class DetailOptions(TalkOptions, total=False):
+    """Output options of commands that can say more."""
+
+    verbose: Annotated[
+        bool,
+        Option(
+            "Also print how it was chosen and what the bound is made of.",
+            OUTPUT,
+            default=False,
+            typed="flag",
+        ),
+    ]
+
+
 class AnswerOptions(TalkOptions, total=False):
     """The options of `answer`."""
 
