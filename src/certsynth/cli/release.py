@@ -154,7 +154,8 @@ def margin_lines(meaning: Headline, certificate: CertificateRecord) -> list[str]
     texts = [(what, f"± {each.margin} {each.unit}".rstrip()) for what, each in rows]
     bounds = certificate.statistics
     known = {what for what, _ in texts} | {"means"}
-    texts += [each for each in statistics.figures(bounds) if each[0] not in known] if bounds else []
+    others = [each for each in statistics.figures(bounds) if each[0] not in known] if bounds else []
+    texts += [(what, margin.replace("%", " %")) for what, margin in others]
     return [*words.table(texts), ""] if texts else []
 
 
