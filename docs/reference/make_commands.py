@@ -19,6 +19,10 @@ HEAD = """# Commands
 All that `certsynth COMMAND --help` says, in one place. What every command prints with `--json` is on a page of
 [its own](json.md).
 
+Output is wrapped at the width of the terminal. Elsewhere, as in a pipe, lines have at most 100 characters, or as many
+as the environment variable `COLUMNS` says, and a note or an error is one line. Terminals show colour unless `NO_COLOR`
+is set.
+
 """
 
 EXIT_CODES = """## Exit codes
