@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import shutil
 from pathlib import Path
 from typing import Any
@@ -129,6 +130,7 @@ def test_every_page_of_help_fits_the_terminal(name):
         screen = show(columns, *([] if name is None else [name]), "--help")
         assert screen.code == 0
         assert max(map(len, screen.lines)) <= columns
+        assert not any(re.search(r"\w-$", line) for line in screen.lines)
 
 
 def test_colour_is_for_terminals_and_not_for_those_who_do_not_want_it(place, run, monkeypatch):

@@ -29,6 +29,8 @@ _QUOTED_WORD = re.compile(r"""^(["'])([\w.-]+)\1$""")
 class Commands(click.Group):
     """A group of commands that report failures as one line on stderr and an exit code."""
 
+    context_class = layout.HelpContext
+
     def main(
         self,
         args: Sequence[str] | None = None,

@@ -33,6 +33,8 @@ _MAX_WIDTH_DIGITS = 5
 _moved: ContextVar[int] = ContextVar("moved", default=0)
 
 _KEPT = "\ue000"  # stands for a space at which no line ends
+_HYPHEN = "\ue001"  # stands for a hyphen at which no line ends
+_WITHIN_WORD = re.compile(r"(?<=\w)-(?=\w)")
 _QUOTED = re.compile(r'"(?:[^"\\]|\\.)*"')
 _TOGETHER = re.compile(r"(?<=±) | (?=%)| (?=× [0-9])|(?<=×) (?=[0-9])|(?<=[εδρ]) (?==)|(?<=[εδρ] =) ")
 
@@ -230,6 +232,25 @@ def beside(heads: Sequence[str], texts: Sequence[str]) -> list[str]:
         return [line for head, said in zip(heads, texts, strict=True) for line in (head, *wrap(f"    {said}"))]
     whole = [f"{head.ljust(indent)}{said}" for head, said in zip(heads, texts, strict=True)]
     return [part for line in whole for part in wrap(line, hanging=indent)]
+
+
+class HelpFormatter(click.HelpFormatter):
+    """Pages of help on which no line ends at a hyphen within a word."""
+
+    def write_text(self, text: str) -> None:
+        super().write_text(_WITHIN_WORD.sub(_HYPHEN, text))
+
+    def write_dl(self, rows: Iterable[tuple[str, str]], col_max: int = 30, col_spacing: int = 2) -> None:
+        super().write_dl([(term, _WITHIN_WORD.sub(_HYPHEN, said)) for term, said in rows], col_max, col_spacing)
+
+    def getvalue(self) -> str:
+        return super().getvalue().replace(_HYPHEN, "-")
+
+
+class HelpContext(click.Context):
+    """The context of commands with such pages."""
+
+    formatter_class = HelpFormatter
 
 
 def _colour() -> bool | None:

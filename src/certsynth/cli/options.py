@@ -19,6 +19,7 @@ import click
 
 from certsynth.algorithm.checks import OneOf
 from certsynth.algorithm.declaration import BASIC, GROUPS, OUTPUT, Declared, Option, declared, shell_help
+from certsynth.cli import layout
 from certsynth.cli.failure import say
 
 if TYPE_CHECKING:
@@ -170,6 +171,8 @@ class GroupedOption(click.Option):
 
 class GroupedCommand(click.Command):
     """A command whose `--help` groups options under headings."""
+
+    context_class = layout.HelpContext
 
     def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         for heading, options in group_options(self.get_params(ctx)).items():
