@@ -281,7 +281,7 @@ def check_column(page: Page, name: str) -> int:
 
 def check_share(page: Page, near: Limited, fact: Json, holds: np.ndarray) -> int:
     ends = {"<0.1%": (0.0, 0.1)}.get(fact["value"], (float(fact["value"].strip("<%")),) * 2)
-    off = read(fact["plus_minus_text"].removesuffix(" pp"))
+    off = read(fact["plus_minus_text"].removesuffix(" points"))
     for table in extremes(near, holds.astype(float)):
         assert ends[0] - off - TINY <= 100 * float(table @ holds) <= ends[1] + off + TINY, fact
     return 1

@@ -17,7 +17,7 @@ from certsynth.artefact.certificate import noisy_cells
 from certsynth.artefact.croissant import describe_croissant
 from certsynth.artefact.datapackage import describe_package
 from certsynth.artefact.document import read_record, to_json
-from certsynth.artefact.folder import check_plain, digest, read_plain, write_folder
+from certsynth.artefact.folder import MAX_FILE_BYTES, SUMS, check_plain, digest, read_plain, write_folder
 from certsynth.artefact.notebook import certificate_html, release_html, spent_text
 from certsynth.artefact.signature import SIGNER, Signer, as_signer
 from certsynth.artefact.table import Table, as_table, cleaned_table, read_table, write_table
@@ -158,7 +158,6 @@ class Release:
             "certificate.json": to_json(form.to_json(record)),
             "measurements.npz": measurements.to_bytes(self.measurements, self.schema.measured),
             "schema.toml": self.schema.to_toml().encode(),
-            "report.html": render_report(record, self.schema, table, rows=self.rows).encode(),
             "datapackage.json": package_bytes(self.schema, record),
         }
         if signer:
@@ -167,6 +166,7 @@ class Release:
         def write_rows(path: Path) -> None:
             write_table(table, parquet=path / PARQUET, csv=path / CSV, schema=self.schema)
             (path / "croissant.json").write_bytes(croissant_bytes(self.schema, record, path))
+            (path / "report.html").write_bytes(report_bytes(self, path))
 
         write_folder(folder, files, write_rows, sign=signer.sign if signer else None)
         if self.folder is None:  # so that `made.save(folder)` can be followed by `made.verify()`
@@ -305,3 +305,10 @@ def croissant_bytes(schema: Schema, record: Record, folder: Path) -> bytes:
     """Return croissant.json, which is determined by the schema, the certificate and the tables in the folder."""
     named = {name: (name, digest(folder / name)) for name in (PARQUET, CSV)}
     return to_json(describe_croissant(schema, record, parquet=named[PARQUET], csv=named[CSV]))
+
+
+def report_bytes(release: Release, folder: Path) -> bytes:
+    """Return report.html, which is determined by the release and the sizes of the other files in the folder."""
+    paths = {name: folder / name for name in MAX_FILE_BYTES if name not in ("report.html", SUMS)}
+    sizes = {name: path.stat().st_size for name, path in paths.items() if path.is_file()}
+    return render_report(release.record, release.schema, release.table, rows=release.rows, sizes=sizes).encode()

@@ -12,13 +12,18 @@ from certsynth.record.record import Record
 
 
 def render_report(
-    record: Record, schema: Schema, table: Mapping[str, Any], *, rows: Sequence[np.ndarray] | None = None
+    record: Record,
+    schema: Schema,
+    table: Mapping[str, Any],
+    *,
+    rows: Sequence[np.ndarray] | None = None,
+    sizes: Mapping[str, int] | None = None,
 ) -> str:
     """Return the report as HTML. It loads no other resource, and the same release gives the same bytes.
 
-    `rows` are the cleaned columns of the table, if they are known.
+    `rows` are the cleaned columns of the table, if they are known, and `sizes` the bytes of the files beside the page.
     """
     from certsynth.report.html import render
     from certsynth.report.view import view
 
-    return render(view(record, schema, table, rows=rows))
+    return render(view(record, schema, table, rows=rows, sizes=sizes))
