@@ -314,7 +314,8 @@ def check_median(page: Page, near: Limited, each: Ordered, fact: Json) -> int:
         return 0
     figures = page.world.figures[each.name]
     there = ~np.isnan(figures)
-    low, high = (end.strip() for end in fact["value"].split(" and "))
+    stated = [end.strip() for end in fact["value"].split(" and ")]
+    low, high = stated[0], stated[-1]
     if each.kind == "ordinal":
         ends = [float(each.values.index(end)) for end in (low, high)]
     elif each.clock is not None:

@@ -315,11 +315,9 @@ def _median(
         claim = quantiles.quantile_of(known, column, 0.5)[1]
         ends = [(end - float(column.low)) / span(column) for end in (claim.low, claim.high)]
         low, high = max(low, ends[0] - _ROUNDING), min(high, ends[1] + _ROUNDING)
-    what = "real median between" if not column.missing else "real median, of values present, between"
     if not column.whole:
         ends = [column.low + at * span(column) for at in (low, high)]
-        ranged = f"{numerals.downward(ends[0])} and {numerals.upward(ends[1])} {_unit(column)}"
-        return _fact(what, ranged.rstrip(), None, None)
+        return _median_fact(column, numerals.downward(ends[0]), numerals.upward(ends[1]))
     slack = 1e-6 + 1e-15 * column.reach  # a place is rounded
     first, last = math.ceil(low * column.reach - slack), math.floor(high * column.reach + slack)
     if column.kind == "ordinal":
@@ -330,7 +328,15 @@ def _median(
         said = [column.clock.text(int(column.low) + i) for i in (first, last)]
     else:
         said = [numerals.plain(int(column.low) + i) for i in (first, last)]
-    return _fact(what, f"{' and '.join(said)} {_unit(column)}".rstrip(), None, None)
+    return _median_fact(column, *said)
+
+
+def _median_fact(column: Ordered, low: str, high: str) -> Json:
+    what = "real median, of values present" if column.missing else "real median"
+    if low == high:
+        return _fact(what, f"{low} {_unit(column)}".rstrip(), None, None)
+    between = f"{what}, between" if column.missing else f"{what} between"
+    return _fact(between, f"{low} and {high} {_unit(column)}".rstrip(), None, None)
 
 
 def _band(

@@ -163,10 +163,13 @@ def _name(*columns: Column, between: str = "") -> str:
 
 
 def _share(column: Column, margin: float) -> Example:
-    return Example(_name(column), (margin if margin < 1 else math.inf,), _SHARE_SPREAD, POINTS)
+    return Example(_name(column), (margin,), _SHARE_SPREAD, POINTS)
 
 
 def _bar_margin(bars: Sequence[Mapping[str, float]]) -> float:
+    """The largest margin of a label's share; infinite if any share is possible."""
+    if any(bar["least"] <= 0 and bar["largest"] >= 1 for bar in bars):
+        return math.inf
     return max(max(bar["largest"] - bar["share"], bar["share"] - bar["least"]) for bar in bars)
 
 
