@@ -22,7 +22,7 @@ from certsynth.answers.lattices import codes_of
 from certsynth.domain import Category, Ordered, Schema
 from certsynth.queries.fine import DEFAULT_STEPS
 from certsynth.queries.statistics import UNITS, is_line, offsets, oscillation, product, share_cells
-from certsynth.report import words
+from certsynth.report import use_words
 from certsynth.report.view import column_bounds
 from questions import KINDS, column
 from within import Near, World, average, extremes, products, spreads
@@ -427,7 +427,7 @@ def test_rules_of_thumb_hold() -> None:
     rng = np.random.default_rng(7)
     world, tried = (
         World(Schema(columns=columns), rng),
-        dict.fromkeys((what for what, _, _ in words.RULES_OF_THUMB), 0.0),
+        dict.fromkeys((what for what, _, _ in use_words.RULES_OF_THUMB), 0.0),
     )
     mean, share, _, variance, covariance, grouped = tried
     x, y, label = (world.figures[name] for name in ("x", "y", "c"))

@@ -12,12 +12,13 @@ import numpy as np
 from certsynth.algorithm.checks import column_names
 from certsynth.answers import Answer, Basis, TableAnswer, Unanswered, answer, answer_function, answer_or_reason
 from certsynth.answers.alone import numbers_for_function, numbers_for_text
+from certsynth.answers.noisy_cells import NoisyCells
 from certsynth.artefact import frames, measurements
 from certsynth.artefact.certificate import noisy_cells
 from certsynth.artefact.croissant import describe_croissant
 from certsynth.artefact.datapackage import describe_package
 from certsynth.artefact.document import read_record, to_json
-from certsynth.artefact.folder import MAX_FILE_BYTES, SUMS, check_plain, digest, read_plain, write_folder
+from certsynth.artefact.folder import check_plain, digest, read_plain, write_folder
 from certsynth.artefact.notebook import certificate_html, release_html, spent_text
 from certsynth.artefact.signature import SIGNER, Signer, as_signer
 from certsynth.artefact.table import Table, as_table, cleaned_table, read_table, write_table
@@ -158,6 +159,7 @@ class Release:
             "certificate.json": to_json(form.to_json(record)),
             "measurements.npz": measurements.to_bytes(self.measurements, self.schema.measured),
             "schema.toml": self.schema.to_toml().encode(),
+            "report.html": render_report(record, self.schema, table, rows=self.rows, noisy=self.noisy_cells).encode(),
             "datapackage.json": package_bytes(self.schema, record),
         }
         if signer:
@@ -166,7 +168,6 @@ class Release:
         def write_rows(path: Path) -> None:
             write_table(table, parquet=path / PARQUET, csv=path / CSV, schema=self.schema)
             (path / "croissant.json").write_bytes(croissant_bytes(self.schema, record, path))
-            (path / "report.html").write_bytes(report_bytes(self, path))
 
         write_folder(folder, files, write_rows, sign=signer.sign if signer else None)
         if self.folder is None:  # so that `made.save(folder)` can be followed by `made.verify()`
@@ -261,9 +262,8 @@ class Release:
         if errors not in ("raise", "return"):
             raise InputError('`errors` is "raise" or "return".')
         clean = dict(zip(self.schema.names, self.rows, strict=True))
-        noisy = noisy_cells(self.schema.measured, self.record.certificate, self.measurements)
         columns = column_names("columns", columns) if isinstance(columns, str) else columns
-        basis = Basis.read(self.schema, self.table, clean, self.record, noisy=noisy)
+        basis = Basis.read(self.schema, self.table, clean, self.record, noisy=self.noisy_cells)
         if callable(query):
             found = answer_function(
                 self._basis_for_one_question(basis, query, columns) if alone else basis,
@@ -282,6 +282,11 @@ class Release:
             return found if isinstance(found, Unanswered) else replace(found, alone=alone)
 
         return [one(text) for text in query] if isinstance(query, (list, tuple)) else one(query)
+
+    @property
+    def noisy_cells(self) -> NoisyCells:
+        """The noisy counts whose errors are certified."""
+        return noisy_cells(self.schema.measured, self.record.certificate, self.measurements)
 
     def _basis_for_one_question(self, basis: Basis, query: str | Callable[..., Any], columns: Sequence[str]) -> Basis:
         from certsynth.algorithm.recompute import certificate_for_one_question
@@ -305,10 +310,3 @@ def croissant_bytes(schema: Schema, record: Record, folder: Path) -> bytes:
     """Return croissant.json, which is determined by the schema, the certificate and the tables in the folder."""
     named = {name: (name, digest(folder / name)) for name in (PARQUET, CSV)}
     return to_json(describe_croissant(schema, record, parquet=named[PARQUET], csv=named[CSV]))
-
-
-def report_bytes(release: Release, folder: Path) -> bytes:
-    """Return report.html, which is determined by the release and the sizes of the other files in the folder."""
-    paths = {name: folder / name for name in MAX_FILE_BYTES if name not in ("report.html", SUMS)}
-    sizes = {name: path.stat().st_size for name, path in paths.items() if path.is_file()}
-    return render_report(release.record, release.schema, release.table, rows=release.rows, sizes=sizes).encode()

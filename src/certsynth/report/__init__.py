@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from certsynth.answers.noisy_cells import NoisyCells
 from certsynth.domain import Schema
 from certsynth.record.record import Record
 
@@ -17,13 +18,13 @@ def render_report(
     table: Mapping[str, Any],
     *,
     rows: Sequence[np.ndarray] | None = None,
-    sizes: Mapping[str, int] | None = None,
+    noisy: NoisyCells | None = None,
 ) -> str:
     """Return the report as HTML. It loads no other resource, and the same release gives the same bytes.
 
-    `rows` are the cleaned columns of the table, if they are known, and `sizes` the bytes of the files beside the page.
+    `rows` are the cleaned columns of the table, if they are known, and `noisy` the noisy counts with certified errors.
     """
     from certsynth.report.html import render
     from certsynth.report.view import view
 
-    return render(view(record, schema, table, rows=rows, sizes=sizes))
+    return render(view(record, schema, table, rows=rows, noisy=noisy))

@@ -1,4 +1,8 @@
-"""What the folder of a release contains: its first rows, its files with their sizes, and how to cite it."""
+"""What the folder of a release contains: its first rows, its files, and how to cite it.
+
+Sizes are computed from the release, not read from the folder: another tool may write the same rows in other bytes, and
+the same release gives the same page.
+"""
 
 from __future__ import annotations
 
@@ -14,9 +18,12 @@ from certsynth.report import numerals
 SAMPLE_ROWS, SAMPLE_COLUMNS = 8, 12
 """Rows and columns of the table that the page shows."""
 
+MEASURED_ROWS = 1_000
+"""Rows from which the size of the CSV file is estimated."""
+
 FILES = {
     "synthetic.csv": "the synthetic rows, for any program",
-    "synthetic.parquet": "the same rows with types, for data tools",
+    "synthetic.parquet": "the same rows with types, compressed, for data tools",
     "certificate.json": "all bounds with all digits, the budget and the settings",
     "measurements.npz": "the noisy counts, from which the plug-in certificate can be recomputed",
     "schema.toml": "the columns, as the data owner described them",
@@ -31,16 +38,20 @@ _CELL_CHARACTERS = 40
 Json = dict[str, Any]
 
 
-def contents_view(record: Record, schema: Schema, table: Mapping[str, Any], sizes: Mapping[str, int]) -> Json:
-    """Return the first rows, the files with the `sizes` that are known, and a citation."""
+def contents_view(record: Record, schema: Schema, table: Mapping[str, Any]) -> Json:
+    """Return the first rows, the files with the sizes that the release determines, and a citation."""
     shown = list(schema)[:SAMPLE_COLUMNS]
     columns = [_first_values(column, table[column.name]) for column in shown]
     rows = [list(row) for row in zip(*columns, strict=True)]
+    sizes = {
+        "synthetic.csv": f"about {_rough_size(_csv_bytes(schema, table))}",
+        "schema.toml": f"about {_rough_size(len(schema.to_toml().encode()))}",
+    }
     return {
         "columns": [{"name": numerals.text(c.title, most=_CELL_CHARACTERS), "number": _is_number(c)} for c in shown],
         "rows": rows,
         "caption": _sample_caption(len(rows), len(table[schema.names[0]]), len(schema)),
-        "files": [{"name": name, "size": _size(sizes.get(name)), "what": what} for name, what in FILES.items()],
+        "files": [{"name": name, "size": sizes.get(name, ""), "what": what} for name, what in FILES.items()],
         "citation": citation(record, schema),
     }
 
@@ -91,21 +102,30 @@ def _is_number(column: Column) -> bool:
     return isinstance(column, Ordered) and column.kind in ("integer", "number")
 
 
+def _csv_bytes(schema: Schema, table: Mapping[str, Any]) -> int:
+    """Estimate the size of the rows in CSV from the first ones."""
+    rows = len(table[schema.names[0]])
+    first = min(rows, MEASURED_ROWS)
+    texts = [str(value) for name in schema.names for value in np.ma.asarray(table[name])[:first].tolist() if value]
+    length = sum(len(text.encode()) for text in texts) / max(first, 1) + len(schema)  # a comma or line break for each
+    return round(rows * length) + sum(len(name.encode()) + 1 for name in schema.names)
+
+
 def _sample_caption(rows: int, of_rows: int, columns: int) -> str:
     which = "All rows" if rows == of_rows else f"The first {rows} of {numerals.count(of_rows)} synthetic rows"
     more = f", and the first {SAMPLE_COLUMNS} of {columns:,} columns" if columns > SAMPLE_COLUMNS else ""
     return f"{which}{more}. No row is that of a real person; only statistics of many rows mean something."
 
 
-def _size(size: int | None) -> str:
-    """A size in bytes, in the largest unit in which it is at least 1.
+def _rough_size(size: int) -> str:
+    """A size in bytes with two digits, in the largest unit in which it is at least 1.
 
-    >>> _size(634), _size(981_414), _size(None)
-    ('634 bytes', '982 kB', '')
+    >>> _rough_size(634), _rough_size(9_999), _rough_size(981_414), _rough_size(1_234_567)
+    ('640 bytes', '10 kB', '990 kB', '1.3 MB')
     """
-    if size is None:
-        return ""
+    digits = 10 ** max(len(str(size)) - 2, 0)
+    rounded = -(-size // digits) * digits
     for unit, name in ((10**9, "GB"), (10**6, "MB"), (10**3, "kB")):
-        if size >= unit:
-            return f"{-(-size // unit)} {name}" if size >= 10 * unit else f"{-(-10 * size // unit) / 10:.1f} {name}"
-    return f"{size} bytes"
+        if rounded >= unit:
+            return f"{rounded / unit:.{1 if rounded < 10 * unit else 0}f} {name}"
+    return f"{rounded} bytes"

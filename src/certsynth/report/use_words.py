@@ -1,4 +1,4 @@
-"""The words of the report about what a release can be used for: kinds of statistics, verdicts and their rules."""
+"""The words of the report about uses of a release: kinds of statistics, verdicts, and rules of thumb."""
 
 from __future__ import annotations
 
@@ -28,6 +28,49 @@ RULES = (
     ("nothing", "no range that leaves out any value is certified"),
 )
 """The verdicts on margins, and the rule for each."""
+
+
+RULES_WITH_SHARES = {
+    "share of rows with a label, or any group of them": (
+        "the bound on shares of one column",
+        "A bound of 0.011: ± 1.1 percentage points.",
+    ),
+    "share of rows up to a value, or in a range": (
+        "the bound on shares of one column",
+        "A bound of 0.011: ± 1.1 percentage points. The band under each histogram is narrower in places.",
+    ),
+}
+"""What replaces some rules of thumb if errors of shares are certified."""
+
+RULES_OF_THUMB = (
+    (
+        "mean of a column",
+        "bound × length of its range",
+        "An age between 0 and 100 and a bound of 0.02: within 2 years.",
+    ),
+    ("share of rows with a label, or any group of them", "bound", "A bound of 0.02: ± 2 percentage points."),
+    (
+        "share of rows up to a value, or in a range",
+        "see the band under each histogram",
+        "Many rows near the edge may have crossed it, but only a few from far away.",
+    ),
+    (
+        "variance",
+        "(2 × bound + bound²) × range², or less",
+        "2 × bound is multiplied by the longer distance from the mean to an end of the range, as a share of the range.",
+    ),
+    (
+        "covariance of two columns",
+        "(2 × bound + bound²) × both ranges, or less",
+        "As for the variance, in the product of the two units.",
+    ),
+    (
+        "mean or share among the rows with a label, which are a share p of all rows",
+        "bound ÷ (p − bound) instead of the bound, for p above the bound",
+        "A tenth of the rows and a bound of 0.02: 0.25. Small groups say little.",
+    ),
+)
+"""Statistic, largest error, and an example, for columns of weight 1 without missing values and with labels 1 apart."""
 
 
 def never_certified(sparsity: int) -> list[str]:

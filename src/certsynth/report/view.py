@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from certsynth.answers import Basis
+from certsynth.answers.noisy_cells import NoisyCells
 from certsynth.base.clock import CLOCKS
 from certsynth.domain import Category, Column, Ordered, Schema
 from certsynth.record.form import said_of
@@ -58,16 +59,16 @@ def view(
     table: Mapping[str, Any],
     *,
     rows: Sequence[np.ndarray] | None = None,
-    sizes: Mapping[str, int] | None = None,
+    noisy: NoisyCells | None = None,
 ) -> Json:
     """Return everything that the report states about the release with this record.
 
-    `rows` are the cleaned columns of the table, if they are known, and `sizes` the bytes of the files beside the page.
+    `rows` are the cleaned columns of the table, if they are known, and `noisy` the noisy counts with certified errors.
     """
     certificate = record.certificate
     if rows is None:
         rows = [column.encode(np.ma.asarray(table[column.name])) for column in schema]
-    asked = answer_basis(record, schema, table, rows)
+    asked = answer_basis(record, schema, table, rows, noisy)
     basis = asked if certificate.statistics is not None else None
     bounds = column_bounds(certificate, schema.names)
     covered = {name for subset in certificate.subsets for name in subset.columns}
@@ -85,7 +86,7 @@ def view(
             "kinds": uses_view(asked, columns, sparsity=record.release.sparsity),
             "rules": [{"verdict": verdict, "rule": rule} for verdict, rule in use_words.RULES],
         },
-        "contents": contents_view(record, schema, table, sizes or {}),
+        "contents": contents_view(record, schema, table),
         "privacy": _privacy(record, schema),
         "certificates_text": _certificates_text(certificate, derived=bool(schema.derivations)),
         "certificates": _certificates(certificate),
@@ -127,11 +128,17 @@ KINDS_WITH_DISTANCES = ("tree", "metric")
 """Kinds of columns whose labels have distances of their own."""
 
 
-def answer_basis(record: Record, schema: Schema, table: Mapping[str, Any], rows: Sequence[np.ndarray]) -> Basis | None:
+def answer_basis(
+    record: Record,
+    schema: Schema,
+    table: Mapping[str, Any],
+    rows: Sequence[np.ndarray],
+    noisy: NoisyCells | None = None,
+) -> Basis | None:
     """Return the release as `answers` reads it; None if there are no rows."""
     if not len(table[schema.names[0]]):
         return None
-    return Basis.read(schema, table, dict(zip(schema.names, rows, strict=True)), record)
+    return Basis.read(schema, table, dict(zip(schema.names, rows, strict=True)), record, noisy=noisy)
 
 
 def _headline(headline: Headline) -> Json:
@@ -210,8 +217,8 @@ def says_shares(certificate: CertificateRecord) -> bool:
 
 
 def _rules_of_thumb(certificate: CertificateRecord) -> list[Json]:
-    replaced = words.RULES_WITH_SHARES if says_shares(certificate) else {}
-    rules = [(what, *replaced.get(what, (off, example))) for what, off, example in words.RULES_OF_THUMB]
+    replaced = use_words.RULES_WITH_SHARES if says_shares(certificate) else {}
+    rules = [(what, *replaced.get(what, (off, example))) for what, off, example in use_words.RULES_OF_THUMB]
     return [{"statistic": what, "off": off, "example": example} for what, off, example in rules]
 
 
