@@ -45,7 +45,7 @@ def contents_view(record: Record, schema: Schema, table: Mapping[str, Any]) -> J
     rows = [list(row) for row in zip(*columns, strict=True)]
     sizes = {
         "synthetic.csv": f"about {_rough_size(_csv_bytes(schema, table))}",
-        "schema.toml": f"about {_rough_size(len(schema.to_toml().encode()))}",
+        "schema.toml": f"about {_rough_size(len(schema.to_toml().encode(errors='replace')))}",
     }
     return {
         "columns": [{"name": numerals.text(c.title, most=_CELL_CHARACTERS), "number": _is_number(c)} for c in shown],
@@ -107,8 +107,10 @@ def _csv_bytes(schema: Schema, table: Mapping[str, Any]) -> int:
     rows = len(table[schema.names[0]])
     first = min(rows, MEASURED_ROWS)
     texts = [str(value) for name in schema.names for value in np.ma.asarray(table[name])[:first].tolist() if value]
-    length = sum(len(text.encode()) for text in texts) / max(first, 1) + len(schema)  # a comma or line break for each
-    return round(rows * length) + sum(len(name.encode()) + 1 for name in schema.names)
+    length = sum(len(text.encode(errors="replace")) for text in texts) / max(first, 1) + len(
+        schema
+    )  # a comma or line break for each
+    return round(rows * length) + sum(len(name.encode(errors="replace")) + 1 for name in schema.names)
 
 
 def _sample_caption(rows: int, of_rows: int, columns: int) -> str:
