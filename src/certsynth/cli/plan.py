@@ -75,7 +75,7 @@ def command(ctx: click.Context, schema_file: Path, quiet: bool, verbose: bool, a
     if as_json:
         words.print_json(found.to_json())
     else:
-        released = select_released_columns(schema, choices["columns"], choices["subsets"])
+        released = select_released_columns(schema, choices)
         layout.show([*lines(found, released, verbose=verbose), "", *next_command(ctx)])
 
 

@@ -178,7 +178,8 @@ def _number_columns(schema: Schema) -> list[Ordered]:
 
 
 def _mean_within(column: Ordered, off: float) -> Statement:
-    return Statement(f"mean {numerals.text(column.name)}", off, numerals.margin(off))
+    unit = numerals.text(column.naming.unit, most=40)
+    return Statement(f"mean {numerals.text(column.title, most=40)}", off, numerals.margin(off), unit)
 
 
 def _shares(bounds: StatisticsRecord, raised: Callable[[float], float]) -> tuple[Statement, ...]:
