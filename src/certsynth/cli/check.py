@@ -53,7 +53,7 @@ def command(ctx: click.Context, data: str, schema_file: Path, quiet: bool, as_js
     if as_json:
         words.print_json(found.to_dict())
     else:
-        typed = f"{named} --schema {shlex.quote(str(schema_file))}"
+        typed = f"{named} --schema {shlex.quote(str(schema_file))}{options.retype_persons(choices)}"
         click.echo("\n".join(lines(found, data, schema_file, typed)))
     if not found.fits:
         ctx.exit(CHECK_FAILED)

@@ -19,6 +19,7 @@ import click
 
 from certsynth.algorithm.checks import OneOf
 from certsynth.algorithm.declaration import BASIC, GROUPS, OUTPUT, Declared, Option, declared, shell_help
+from certsynth.algorithm.options import PersonOptions
 from certsynth.cli.failure import say
 
 if TYPE_CHECKING:
@@ -249,6 +250,12 @@ def retype(data: str, choices: Mapping[str, Any]) -> str:
         else:
             typed += [f"--{option}"] * bool(value)
     return shlex.join(typed)
+
+
+def retype_persons(choices: Mapping[str, Any]) -> str:
+    """The `PersonOptions` as typed, after a blank; empty if there are none."""
+    given = [(each.flag, choices[name]) for name, each in declared(PersonOptions).items()]
+    return "".join(f" {shlex.join([flag, str(value)])}" for flag, value in given if value is not None)
 
 
 def read_workload(choices: dict[str, Any]) -> list[list[str]] | None:
