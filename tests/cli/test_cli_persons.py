@@ -264,3 +264,10 @@ def test_check_proposes_a_release_that_protects_the_same_persons(inside, run):
         "next: certsynth release visits.csv --schema schema.toml --person patient --rows-per-person 3 --weigh persons "
         "--epsilon 1 --out release"
     )
+
+
+def test_plan_proposes_a_release_that_protects_the_same_persons(inside, run):
+    asked = ("--schema", "schema.toml", "--epsilon", "9", *PERSON, "--measure-dropped")
+    *_, last = run("plan", "--rows", "100", *asked).out.splitlines()
+    words = last.removeprefix("next: certsynth release DATA ").removesuffix(" --out release").split()
+    assert sorted(words) == sorted(asked)
