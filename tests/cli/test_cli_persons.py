@@ -256,3 +256,18 @@ def test_a_ledger_is_for_one_unit(tmp_path, monkeypatch, run):
     assert run("ledger", "rows", "--json").json["person"] is None
     assert "neighbours\n" in run("ledger", "rows").out
     assert "leave --person out, and the entry person = 'patient' of the schema" in run(*rows, *PERSON).error
+
+
+def test_check_proposes_a_release_that_protects_the_same_persons(inside, run):
+    done = run("check", "visits.csv", "--schema", "schema.toml", *PERSON, "--weigh", "persons")
+    assert done.out.splitlines()[-1] == (
+        "next: certsynth release visits.csv --schema schema.toml --person patient --rows-per-person 3 --weigh persons "
+        "--epsilon 1 --out release"
+    )
+
+
+def test_plan_proposes_a_release_that_protects_the_same_persons(inside, run):
+    asked = ("--schema", "schema.toml", "--epsilon", "9", *PERSON, "--measure-dropped")
+    *_, last = run("plan", "--rows", "100", *asked).out.splitlines()
+    words = last.removeprefix("next: certsynth release DATA ").removesuffix(" --out release").split()
+    assert sorted(words) == sorted(asked)

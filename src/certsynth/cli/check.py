@@ -49,7 +49,7 @@ def command(ctx: click.Context, data: str, schema_file: Path, quiet: bool, as_js
     if as_json:
         words.print_json(found.to_dict())
     else:
-        typed = [*shlex.split(named), "--schema", str(schema_file)]
+        typed = [*shlex.split(named), "--schema", str(schema_file), *options.retype_persons(choices)]
         layout.show(lines(found, data, schema_file, typed))
     if not found.fits:
         ctx.exit(CHECK_FAILED)

@@ -19,6 +19,7 @@ import click
 
 from certsynth.algorithm.checks import OneOf
 from certsynth.algorithm.declaration import BASIC, GROUPS, OUTPUT, Declared, Option, declared, shell_help
+from certsynth.algorithm.options import PersonOptions
 from certsynth.cli import layout
 from certsynth.cli.failure import say
 
@@ -285,6 +286,12 @@ def retype(data: str, choices: Mapping[str, Any]) -> str:
         else:
             typed += [f"--{option}"] * bool(value)
     return shlex.join(typed)
+
+
+def retype_persons(choices: Mapping[str, Any]) -> list[str]:
+    """The `PersonOptions` as typed, word by word."""
+    given = [(each.flag, choices[name]) for name, each in declared(PersonOptions).items()]
+    return [word for flag, value in given if value is not None for word in (flag, str(value))]
 
 
 def read_workload(choices: dict[str, Any]) -> list[list[str]] | None:

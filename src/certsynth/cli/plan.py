@@ -330,7 +330,8 @@ def next_command(ctx: click.Context) -> list[str]:
         name = str(option.name)
         if name not in _NOT_PASSED_ON and ctx.get_parameter_source(name) is ParameterSource.COMMANDLINE:
             value = ctx.params[name]
-            typed += [option.opts[0], _names(value) if isinstance(value, list) else str(value)]
+            typed.append(option.opts[0])
+            typed += [] if value is True else [_names(value) if isinstance(value, list) else str(value)]
     return layout.command(["certsynth", "release", "DATA", *typed, "--out", "release"])
 
 
