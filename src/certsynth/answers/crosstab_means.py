@@ -69,10 +69,9 @@ class GroupMeans:
     @cached_property
     def present(self) -> Ints:
         """The number of synthetic rows with a value, by group."""
-        counts = self.crosstab.counts if self.first else self.crosstab.counts.T
         if self.column.missing:
-            return np.asarray(counts[-1])
-        return np.asarray(counts[: len(self.line.bins)].sum(axis=0))
+            return np.asarray((self.crosstab.counts if self.first else self.crosstab.counts.T)[-1])
+        return np.asarray(self.groups.contains @ np.bincount(self.groups.codes, minlength=self.groups.bins))
 
     @cached_property
     def share(self) -> Ends:
@@ -87,7 +86,7 @@ class GroupMeans:
     def estimate(self) -> Floats:
         """The mean place of the synthetic values in each group; not a number where there are none."""
         where = self.basis.rows[self.line.name]
-        there, bins = ~np.isnan(where), len(self.groups.bins)
+        there, bins = ~np.isnan(where), self.groups.bins
         sums = np.bincount(self.groups.codes[there], place(self.column, where[there]), minlength=bins)
         with np.errstate(invalid="ignore", divide="ignore"):
             return np.asarray(self.groups.contains @ sums / self.present)

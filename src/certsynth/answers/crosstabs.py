@@ -54,8 +54,8 @@ class Crosstab:
     def counts(self) -> Ints:
         """The number of synthetic rows in each cell."""
         a, b = self.first, self.second
-        flat = a.codes.astype(np.int32) * len(b.bins) + b.codes
-        cells = np.bincount(flat, minlength=len(a.bins) * len(b.bins)).reshape(len(a.bins), len(b.bins))
+        flat = a.codes.astype(np.int32) * b.bins + b.codes
+        cells = np.bincount(flat, minlength=a.bins * b.bins).reshape(a.bins, b.bins)
         return np.asarray(a.contains @ cells @ b.contains.T)
 
     @cached_property

@@ -14,9 +14,9 @@ from certsynth.answers.boxes import pieces
 from certsynth.answers.claims import Claim
 from certsynth.answers.lattices import Code, codes_of, codes_of_cells, inner_and_outer
 from certsynth.answers.nearness import Boxes, Nearness
-from certsynth.answers.tables import Bin
+from certsynth.answers.tables import Bin, runs_of
 from certsynth.base.arrays import Floats, Ints
-from certsynth.domain import Cells, Column
+from certsynth.domain import Cells, Column, Ordered
 from certsynth.domain.condition import Condition, Missing, Not
 from certsynth.domain.meaning import Reader
 from certsynth.queries.fine import DEFAULT_STEPS
@@ -24,36 +24,44 @@ from certsynth.queries.fine import DEFAULT_STEPS
 
 @dataclass(frozen=True, eq=False)
 class Side:
-    """The sets of one column: its bins, and last, if values may be missing, all values that are present.
+    """The `sets` of one column: its bins or, with `runs`, all unions of consecutive bins. If values may be missing, the
+    last set is that of all values that are present.
 
-    `contains[s, k]` says whether set s contains bin k, and `codes` has the bin of each row.
+    `bins` is the number of bins. `contains[s, k]` says whether set s contains bin k, and `codes` has the bin of each row.
     """
 
     basis: Basis
     column: Column
-    bins: Sequence[Bin]
+    sets: Sequence[Bin]
+    bins: int
     conditions: Sequence[Condition]
     boxes: Sequence[Boxes]
     contains: np.ndarray
     codes: Ints
 
     @classmethod
-    def of(cls, basis: Basis, column: Column, bins: Sequence[Bin]) -> Side | None:
+    def of(cls, basis: Basis, column: Column, bins: Sequence[Bin], *, runs: bool = False) -> Side | None:
         """The sets of a column; None if one of them has all values, or none that can be compared with cells."""
-        reader = Reader(list(basis.schema))
-        conditions: list[Condition] = [reader.condition(each.condition) for each in bins]
+        reader, size = Reader(list(basis.schema)), len(bins)
         codes = np.zeros(basis.size, np.int16)
-        for k, condition in enumerate(conditions):
-            codes[condition.holds(basis.rows) > 0] = k
-        contains = np.eye(len(bins), dtype=bool)
+        for k, each in enumerate(bins):
+            codes[reader.condition(each.condition).holds(basis.rows) > 0] = k
+        sets, number = list(bins), np.arange(size)
+        contains = np.eye(size, dtype=bool)
+        if runs and isinstance(column, Ordered):
+            found = runs_of(column, bins)
+            sets = [each for _, _, each in found] + list(bins[size - column.missing :])
+            rows = [(first <= number) & (number <= last) for first, last, _ in found]
+            contains = np.array(rows + [number == size - 1] * column.missing)
+        conditions: list[Condition] = [reader.condition(each.condition) for each in sets]
         if column.missing:
             conditions.append(Not(Missing(column.name)))
-            contains = np.vstack([contains, np.arange(len(bins)) < len(bins) - 1])
+            contains = np.vstack([contains, number < size - 1])
         boxes = [found for each in conditions if (found := basis.boxes(each)) is not None]
         usual = [len(each.satisfied) == 1 and each.names == {column.name} and bool(each.rest) for each in boxes]
         if len(boxes) < len(conditions) or not all(usual):
             return None
-        return cls(basis, column, bins, conditions, boxes, contains, codes)
+        return cls(basis, column, sets, size, conditions, boxes, contains, codes)
 
     @property
     def name(self) -> str:
