@@ -30,6 +30,15 @@ from certsynth.domain.labels import (
     labelled_column,
     plain_number,
 )
+from certsynth.domain.naming import UNPUBLISHED, Publication
+from certsynth.domain.naming_entries import (
+    NAMING_ENTRIES,
+    PUBLICATION_ENTRIES,
+    describe_naming,
+    describe_publication,
+    read_naming,
+    read_publication,
+)
 from certsynth.domain.ratios import ratio_values
 from certsynth.domain.reading_entries import READING_ENTRIES, describe_reading, with_reading
 from certsynth.domain.rules import Constraint, Rule, read_constraints, read_rules
@@ -90,6 +99,7 @@ class Schema:
     draft: bool = False
     rules: tuple[Rule, ...] = ()
     derivations: tuple[Derivation, ...] = ()
+    publication: Publication = UNPUBLISHED
     constraints: tuple[Constraint, ...] = field(init=False, repr=False, compare=False)
     formulas: tuple[Formula, ...] = field(init=False, repr=False, compare=False)
 
@@ -218,6 +228,7 @@ class Schema:
         lines = ["[table]", f"name = {_to_toml(self.name)}", f"unit = {_to_toml(self.unit)}"]
         if self.draft:
             lines.append("draft = true")
+        lines += entry_lines(describe_publication(self.publication))
         derived = {each.column: {"derived": each.entries()} for each in self.derivations}
         for column in self.columns:
             lines += ["", "[[column]]"]
@@ -257,7 +268,7 @@ def describe(column: Column) -> dict[str, Any]:
     if column.weight != 1:
         entries["weight"] = float(column.weight)
     entries["missing"] = column.missing
-    return entries | describe_reading(column)
+    return entries | describe_reading(column) | describe_naming(column.naming)
 
 
 def _read_schema(document: Mapping[str, Any], where: str, folder: Path | None) -> Schema:
@@ -269,8 +280,11 @@ def _read_schema(document: Mapping[str, Any], where: str, folder: Path | None) -
     if not isinstance(table, dict) or not isinstance(columns, list):
         raise SchemaError(f"{where}: write [table] once and [[column]] for each column.")
     for key in table:
-        if key not in ("name", "unit", "draft"):
-            raise SchemaError(f"{where}: [table] has an unknown entry {key!r:.60}; it may have name, unit and draft.")
+        if key not in ("name", "unit", "draft", *PUBLICATION_ENTRIES):
+            raise SchemaError(
+                f"{where}: [table] has an unknown entry {key!r:.60}; it may have name, unit, draft, publisher and "
+                "published."
+            )
     if len(columns) > MAX_COLUMNS:
         raise SchemaError(f"{where}: {len(columns)} columns; at most {MAX_COLUMNS} are supported.")
     draft = table.get("draft", False)
@@ -293,6 +307,7 @@ def _read_schema(document: Mapping[str, Any], where: str, folder: Path | None) -
             for entry, column in zip(columns, read, strict=True)
             if "derived" in entry
         ),
+        publication=read_publication(table, where),
     )
 
 
@@ -312,7 +327,7 @@ def read_column(entry: Any, where: str, folder: Path | None = None) -> Column:
     kind = entry.get("kind")
     if kind not in KINDS:
         raise SchemaError(f"{where}: kind must be one of {', '.join(KINDS)}.{did_you_mean(kind, KINDS)}")
-    allowed = sorted(_COMMON | _ALLOWED[kind] | READING_ENTRIES[kind])
+    allowed = sorted(_COMMON | _ALLOWED[kind] | READING_ENTRIES[kind] | NAMING_ENTRIES[kind])
     for key in entry:
         if key not in allowed:
             allowed = [entry for entry in allowed if entry not in ("name", "kind")]
@@ -320,7 +335,12 @@ def read_column(entry: Any, where: str, folder: Path | None = None) -> Column:
                 f"{where}: a column of kind {kind} has no entry {key!r:.60}; it may have {', '.join(allowed)}."
                 f"{did_you_mean(key, allowed)}"
             )
-    return with_reading(entry, kind, _read_values(entry, name, kind, where, folder), where)
+    column = with_reading(entry, kind, _read_values(entry, name, kind, where, folder), where)
+    return replace(column, naming=read_naming(entry, kind, _labels_of(column), where))
+
+
+def _labels_of(column: Column) -> tuple[str, ...]:
+    return column.labels if isinstance(column, Category) else column.values if isinstance(column, Ordered) else ()
 
 
 def _read_values(entry: Mapping[str, Any], name: str, kind: Any, where: str, folder: Path | None) -> Column:
