@@ -75,9 +75,7 @@ def product_errors(
     return np.asarray(found[np.ix_(number, number_of_other)])
 
 
-def interval_errors(
-    sets: np.ndarray, lines: tuple[int, ...], native: tuple[bool, ...], errors: Errors
-) -> np.ndarray:
+def interval_errors(sets: np.ndarray, lines: tuple[int, ...], native: tuple[bool, ...], errors: Errors) -> np.ndarray:
     """The error of the product of any interval of the first column with each set of the second."""
     forms, number = _distinct_forms(sets, lines[1])
     first, off_line = np.arange(lines[0] + 1) == 0, sets.shape[1] - lines[1]
@@ -89,10 +87,13 @@ def interval_errors(
 
 
 def _distinct_forms(sets: np.ndarray, line: int) -> tuple[list[np.ndarray], list[int]]:
-    """The sets with equal neighbours on the line merged, or labels put in another order, which changes no error. Returns
-    those that differ, and which of them each set is."""
+    """The sets with equal neighbours on the line merged, or labels put in another order, which changes no error.
+
+    Returns those that differ, and which of them each set is.
+    """
     numbers: dict[bytes, int] = {}
-    forms, number = [], []
+    forms: list[np.ndarray] = []
+    number = []
     for members in sets:
         form = np.sort(members)
         if line:

@@ -71,7 +71,7 @@ class GroupMeans:
         """The number of synthetic rows with a value, by group."""
         if self.column.missing:
             return np.asarray((self.crosstab.counts if self.first else self.crosstab.counts.T)[-1])
-        return np.asarray(self.groups.contains @ np.bincount(self.groups.codes, minlength=self.groups.bins))
+        return self.groups.sizes
 
     @cached_property
     def share(self) -> Ends:
@@ -156,7 +156,10 @@ class GroupMeans:
             ends.append((mass, interval_errors(members, lines, native, errors)[:, None]))
         (inner, off_inner), (outer, off_outer) = ends
         every = np.arange(line + 1)
-        above = _between(inner[:, -1:] - inner, -off_inner * (every < line)), outer[:, -1:] - outer + off_outer * (every < line)
+        above = (
+            _between(inner[:, -1:] - inner, -off_inner * (every < line)),
+            outer[:, -1:] - outer + off_outer * (every < line),
+        )
         below = _between(inner, -off_inner * (every > 0)), outer + off_outer * (every > 0)
         whole = self.share[0][:, None], self.share[1][:, None]
         low, high = conditional(above, below, whole)

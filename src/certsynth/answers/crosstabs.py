@@ -34,6 +34,10 @@ class Ranges:
     low: Floats
     high: Floats
 
+    def at(self, *place: int) -> tuple[float, float, float]:
+        """Estimate, low and high of one of them."""
+        return float(self.estimate[place]), float(self.low[place]), float(self.high[place])
+
 
 @dataclass(frozen=True, eq=False)
 class Crosstab:

@@ -104,7 +104,12 @@ class CellTable:
         there, left = number > 0, number < self.counts.size
         ends = []
         for total, slack, some in ((inside, of_box, there), (outside, of_rest, left)):
-            ends.append((np.where(some, np.maximum(total - slack, 0.0), 0.0), np.where(some, np.maximum(total + slack, 0.0), 0.0)))
+            ends.append(
+                (
+                    np.where(some, np.maximum(total - slack, 0.0), 0.0),
+                    np.where(some, np.maximum(total + slack, 0.0), 0.0),
+                )
+            )
         return ends[0], ends[1]
 
     def _slack_of(self, cells: int, first: int | None, second: int | None) -> float:

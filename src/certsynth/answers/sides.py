@@ -67,6 +67,11 @@ class Side:
     def name(self) -> str:
         return self.column.name
 
+    @cached_property
+    def sizes(self) -> Ints:
+        """The number of synthetic rows in each set."""
+        return np.asarray(self.contains @ np.bincount(self.codes, minlength=self.bins))
+
     # ------------------------------------------------------------ sets of points
 
     @cached_property
@@ -107,7 +112,9 @@ class Side:
         highs = [np.ones(len(self.conditions))]
         if lattice is not None:
             (cells,), (_, outer) = lattice.cells, self.points(lattice.cells[0])
-            number = [min(pieces(cells, each), pieces(cells, ~each)) if 0 < each.sum() < each.size else 0 for each in outer]
+            number = [
+                min(pieces(cells, each), pieces(cells, ~each)) if 0 < each.sum() < each.size else 0 for each in outer
+            ]
             highs.append(outer @ lattice.counts / lattice.rows + errors.one * np.array(number))
         for table in self.basis.noisy.tables_of([self.name]):
             inner, outer = self.points(table.cells[0], codes_of_cells)

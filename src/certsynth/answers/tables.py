@@ -172,6 +172,15 @@ def _joined(column: Ordered, first: Bin, last: Bin) -> Bin:
     return _range(column, *map(int, ends)) if column.whole else _interval(column, *ends)
 
 
+def texts_of_ends(column: Ordered, part: Bin) -> tuple[str, str]:
+    """The first and the last value of a range as people read them."""
+    assert part.ends is not None
+    first, last = part.ends
+    if column.whole:
+        return _bare(column, int(first)), _bare(column, int(last))
+    return _number(first), _number(last) if last == float(column.high) else f"below {_number(last)}"
+
+
 def _ranges(column: Ordered, starts: Sequence[float]) -> list[Bin]:
     """Ranges of consecutive values; `starts` are the first values of all but the lowest."""
     firsts = [int(column.low), *(int(start) for start in starts)]
@@ -180,8 +189,7 @@ def _ranges(column: Ordered, starts: Sequence[float]) -> list[Bin]:
     else:
         before = np.array(starts) - int(column.step or 1)
     return [
-        _range(column, first, last)
-        for first, last in zip(firsts, [*map(int, before), int(column.high)], strict=True)
+        _range(column, first, last) for first, last in zip(firsts, [*map(int, before), int(column.high)], strict=True)
     ]
 
 

@@ -1,0 +1,217 @@
+"""Answers about pairs of columns, for the page: shares of cells and means of groups, with the digits of `certsynth answer`.
+
+A reader chooses a label or a range of either column. Ranges are those between a few borders, so that the page can hold
+the answers to all such questions. The more columns there are, the fewer borders.
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from certsynth.answers.answer import Answer
+from certsynth.answers.asking import Found, in_units
+from certsynth.answers.basis import Basis, span
+from certsynth.answers.crosstab_means import GroupMeans
+from certsynth.answers.crosstabs import Crosstab, Ranges
+from certsynth.answers.sides import Side
+from certsynth.answers.silence import is_whole_range
+from certsynth.answers.tables import Bin, bins_of, texts_of_ends
+from certsynth.domain import Column, Ordered
+from certsynth.report import numerals
+
+MAX_ANSWERS = 16_000
+"""Answers about pairs in a page, at about fifteen bytes each: more would make it slow to open."""
+MAX_ANSWERS_OF_PAIR = 2_000
+"""Answers about one pair: it has no table if its columns have more labels than that."""
+MAX_ROWS_COUNTED = 3 * 10**8
+"""Rows that are counted for all pairs together, which takes some seconds; further pairs have no table."""
+MAX_BANDS = 10
+"""Bands of a column that are its ranges; a column with more has ranges of equal width."""
+CHOICES = ((6, True), (5, True), (4, True), (6, False), (5, False), (4, False), (3, False))
+"""How many ranges an ordered column has, and whether all unions of neighbouring ones are answered, too: the first that
+leads to at most MAX_ANSWERS."""
+
+BETWEEN, AFTER, NOTHING = "|", ";", "!"
+"""Signs between estimate, low and high of an answer, after an answer, and behind one that says nothing."""
+
+Json = dict[str, Any]
+Pair = tuple[int, int]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class PairAnswer:
+    """The shares of the cells of two columns, by the sets of the first and of the second, and the means of each column
+    in the groups of the other; None if a column has no mean. The mean of a group without values is not a number."""
+
+    shares: Ranges
+    mean_of_first: Ranges | None
+    mean_of_second: Ranges | None
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class PairAnswers:
+    """The sides of the columns that can be chosen, by their place in the schema, and the answers about pairs of them.
+
+    `runs`: the sets of ordered columns are all unions of neighbouring ranges.
+    """
+
+    sides: Mapping[int, Side]
+    pairs: Mapping[Pair, PairAnswer]
+    runs: bool
+
+    @classmethod
+    def of(cls, basis: Basis, columns: Sequence[Column]) -> PairAnswers:
+        """The answers about these columns, the first of the schema: as many as a page can hold."""
+        pairs = [
+            (i, j)
+            for i, j in itertools.combinations(range(len(columns)), 2)
+            if basis.covers((columns[i].name, columns[j].name))
+        ]
+        if not basis.errors.two < 1 or not pairs:
+            return cls({}, {}, runs=False)
+        bins, kept, runs = _choose(columns, pairs)
+        kept = kept[: MAX_ROWS_COUNTED // basis.size]
+        sides = {
+            i: side
+            for i in sorted({i for pair in kept for i in pair})
+            if (side := Side.of(basis, columns[i], bins[i], runs=runs)) is not None
+        }
+        found = {(i, j): _answer_pair(sides[i], sides[j]) for i, j in sorted(kept) if i in sides and j in sides}
+        return cls(sides, found, runs)
+
+    def has_runs(self, i: int) -> bool:
+        return self.runs and isinstance(self.sides[i].column, Ordered)
+
+    def bins(self, i: int) -> list[int]:
+        """The numbers of those sets of a column that are single bins, in order."""
+        side = self.sides[i]
+        return [k for k in range(len(side.sets)) if side.contains[k].sum() == 1]
+
+    def to_json(self) -> Json:
+        """All answers as texts, for the calculator's script."""
+        tables, means = {}, {}
+        for (i, j), found in self.pairs.items():
+            tables[f"{i},{j}"] = self._table(i, j, found.shares)
+            for groups, line, ranges in ((j, i, found.mean_of_first), (i, j, found.mean_of_second)):
+                if ranges is not None:
+                    means[f"{groups},{line}"] = self._means(groups, line, ranges)
+        return {"sides": {str(i): self._side(i) for i in self.sides}, "tables": tables, "means": means}
+
+    def _side(self, i: int) -> Json:
+        """The labels of a column, or the ends of its ranges; its sets as conditions of a query; their shares."""
+        side, ranges = self.sides[i], []
+        if self.has_runs(i):
+            ranges = [ends_of(side.column, side.sets[k]) for k in self.bins(i) if side.sets[k].ends]
+        return {
+            "labels": [] if ranges else [label_of(side.column, each) for each in side.sets],
+            "ranges": ranges,
+            "missing": side.column.missing,
+            "asked": [numerals.text(each.text, most=400) for each in side.sets],
+            "shares": AFTER.join(
+                share_text(size / side.basis.size, claim.low, claim.high)
+                for size, claim, _ in zip(side.sizes.tolist(), side.claims, side.sets, strict=False)
+            ),
+        }
+
+    def _table(self, i: int, j: int, found: Ranges) -> str:
+        cells = itertools.product(range(len(self.sides[i].sets)), range(len(self.sides[j].sets)))
+        return AFTER.join(share_text(*found.at(*cell)) for cell in cells)
+
+    def _means(self, groups: int, line: int, found: Ranges) -> str:
+        column = self.sides[line].column
+        assert isinstance(column, Ordered)
+        each = (found.at(k) for k in range(len(self.sides[groups].sets)))
+        return AFTER.join("" if math.isnan(mean[0]) else mean_text(column, *mean) for mean in each)
+
+
+def _choose(columns: Sequence[Column], pairs: Sequence[Pair]) -> tuple[list[list[Bin]], list[Pair], bool]:
+    """The bins of all columns, the pairs with few enough answers, the fewest first, and whether runs are answered."""
+    for ranges, runs in CHOICES:
+        bins = [_bins(column, ranges) for column in columns]
+        sizes = [_number_of_sets(column, len(each), runs=runs) for column, each in zip(columns, bins, strict=True)]
+        few = sorted(each for i, j in pairs if (each := (sizes[i] * sizes[j], i, j))[0] <= MAX_ANSWERS_OF_PAIR)
+        if sum(number for number, _, _ in few) <= MAX_ANSWERS:
+            break
+    totals = itertools.accumulate(number for number, _, _ in few)
+    return bins, [(i, j) for (_, i, j), total in zip(few, totals, strict=True) if total <= MAX_ANSWERS], runs
+
+
+def _answer_pair(first: Side, second: Side) -> PairAnswer:
+    crosstab = Crosstab(first, second)
+    means = [
+        GroupMeans(crosstab, first=side is first).means if has_mean(side.column) else None for side in (first, second)
+    ]
+    return PairAnswer(crosstab.shares, *means)
+
+
+def has_mean(column: Column) -> bool:
+    """Whether groups have means of this column in the page: those of a column by ratios take too long to compute."""
+    return isinstance(column, Ordered) and not column.grid and span(column) > 0
+
+
+def share_text(estimate: float, low: float, high: float) -> str:
+    """Estimate, low and high of a share in per cent, with the digits of `certsynth answer`."""
+    found = Found((estimate, low, high), 1.0, "", "share", 0.0, 1.0)
+    return _text(found, BETWEEN.join(map(_in_percent, _answer(found).shown())))
+
+
+def mean_text(column: Ordered, estimate: float, low: float, high: float) -> str:
+    """Estimate, low and high of a mean place in the column's own units, with the digits of `certsynth answer`; for
+    ordinals, places in the list from 1."""
+    found = _found_mean(column, estimate, low, high)
+    return _text(found, BETWEEN.join(_answer(found).shown()))
+
+
+def _found_mean(column: Ordered, estimate: float, low: float, high: float) -> Found:
+    first, last = (1.0, span(column) + 1) if column.kind == "ordinal" else (float(column.low), float(column.high))
+    at, least, most = (span(column) * each + first for each in (estimate, low, high))
+    return Found((at, least, most), 1.0, "", "", first, last, column if column.clock is not None else None)
+
+
+def _answer(found: Found) -> Answer:
+    return Answer("", *in_units(found), 1.0, "", "", 1.0)
+
+
+def _text(found: Found, shown: str) -> str:
+    return shown + (NOTHING if is_whole_range(found.interval, found.least, found.most) else "")
+
+
+def _in_percent(share: str) -> str:
+    """A decimal number times 100, with the same digits.
+
+    >>> _in_percent("0.123"), _in_percent("0.0050"), _in_percent("1.000"), _in_percent("0")
+    ('12.3', '0.50', '100.0', '0')
+    """
+    whole, _, digits = share.partition(".")
+    digits = digits.ljust(2, "0") if whole != "0" or digits else digits
+    moved = f"{whole}{digits[:2]}".lstrip("0") or "0"
+    return f"{moved}.{digits[2:]}" if digits[2:] else moved
+
+
+def _bins(column: Column, ranges: int) -> list[Bin]:
+    if isinstance(column, Ordered) and column.bands and len(column.bands) < MAX_BANDS:
+        return bins_of(column, None)
+    return bins_of(column, ranges if isinstance(column, Ordered) else None)
+
+
+def _number_of_sets(column: Column, bins: int, *, runs: bool) -> int:
+    ranges = bins - column.missing
+    return ranges * (ranges + 1) // 2 + column.missing if runs and isinstance(column, Ordered) else bins
+
+
+def label_of(column: Column, part: Bin) -> str:
+    """The label of a set for readers."""
+    if part.label is None:
+        return "missing"
+    (name,) = column.naming.of_labels([part.label])
+    return numerals.text(name, most=200) or "(empty text)"
+
+
+def ends_of(column: Column, part: Bin) -> list[str]:
+    """The first and the last value of a range for readers."""
+    assert isinstance(column, Ordered)
+    return [numerals.text(name, most=200) for name in column.naming.of_labels(texts_of_ends(column, part))]
