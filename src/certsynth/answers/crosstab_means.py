@@ -1,8 +1,9 @@
 """Means of a column in all groups of another at once: what `averages.mean` answers group by group.
 
-That a table within the bound b on the distance can raise the mean of a group is certain by b/(w p), where the group is a
-share p of all rows and w the column's weight: move the values of its rows up. Where another claim is narrower than that,
-the claim that follows from the distance, which takes a search, is left out.
+The claim that follows from the bound b on the distance takes a search for each group. It cannot be narrower than
+± b/(w p), where the group is a share p of all rows and w the column's weight: tables within b move the values of its
+rows up or down by that much. It is left out where another claim is narrower. docs/explanation/proofs/answers.md has the
+proof.
 """
 
 from __future__ import annotations
@@ -80,7 +81,8 @@ class GroupMeans:
             found = self.crosstab.shares
             low, high = (found.low, found.high) if self.first else (found.low.T, found.high.T)
             return low[-1], high[-1]
-        return tuple(np.array(ends) for ends in zip(*((c.low, c.high) for c in self.groups.claims), strict=True))
+        claims = self.groups.claims
+        return np.array([claim.low for claim in claims]), np.array([claim.high for claim in claims])
 
     @cached_property
     def estimate(self) -> Floats:
@@ -156,13 +158,13 @@ class GroupMeans:
             ends.append((mass, interval_errors(members, lines, native, errors)[:, None]))
         (inner, off_inner), (outer, off_outer) = ends
         every = np.arange(line + 1)
+        some_above, some_below = every < line, every > 0
         above = (
-            _between(inner[:, -1:] - inner, -off_inner * (every < line)),
-            outer[:, -1:] - outer + off_outer * (every < line),
+            np.maximum(inner[:, -1:] - inner - off_inner * some_above, 0.0),
+            outer[:, -1:] - outer + off_outer * some_above,
         )
-        below = _between(inner, -off_inner * (every > 0)), outer + off_outer * (every > 0)
-        whole = self.share[0][:, None], self.share[1][:, None]
-        low, high = conditional(above, below, whole)
+        below = np.maximum(inner - off_inner * some_below, 0.0), outer + off_outer * some_below
+        low, high = conditional(above, below, (self.share[0][:, None], self.share[1][:, None]))
         low[:, 0], high[:, 0], low[:, -1], high[:, -1] = 1.0, 1.0, 0.0, 0.0
         low, high = np.maximum.accumulate(low[:, ::-1], axis=1)[:, ::-1], np.minimum.accumulate(high, axis=1)
         places, off = places_in_units(cells) / UNITS, off_lattice(self.column, cells)
@@ -181,8 +183,8 @@ class GroupMeans:
         return self.basis.fewer(Distinct(self.basis.columns, rows, numbers / self.basis.size))
 
     def _by_distance(self, group: int) -> tuple[float, float] | None:
-        """The least and the largest mean over a group that a table within the bound can have; None if rounding moved all
-        rows out of the group."""
+        """The least and the largest mean over a group that a table within the bound can have; None if rounding moved
+        all rows out of the group."""
         rows, column = self._rows, self.column
         condition = self._selection(group).condition
         assert condition is not None
@@ -195,7 +197,3 @@ class GroupMeans:
         high = largest_group_mean(x, near, away, shares, float(column.weight), bound)
         low = 1.0 - largest_group_mean(1.0 - x, near, away, shares, float(column.weight), bound)
         return max(0.0, low), min(1.0, high)
-
-
-def _between(mass: Floats, less: Floats) -> Floats:
-    return np.maximum(mass + less, 0.0)

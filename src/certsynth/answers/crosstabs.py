@@ -1,4 +1,4 @@
-"""Shares of the rows in all cells of a crosstab at once: what `shares.share` answers cell by cell, in few array operations.
+"""Shares of rows in all cells of a crosstab at once: what `shares.share` answers cell by cell, in few operations.
 
 Every claim about a cell A × B is computed for all cells together, but for the one that follows from the bound b on the
 distance. That is at least as wide as another claim, share ± e, if rows with a share of e are within b/e of the cell: to
@@ -24,6 +24,9 @@ from certsynth.base.arrays import Floats, Ints
 from certsynth.domain.condition import And
 
 _SLACK = 1e-9  # relative, and far more than sums of shares are off by
+
+Points = tuple[np.ndarray, np.ndarray]
+"""For each set of a side a flag for each of its inner points, and for each of its outer points."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -89,16 +92,16 @@ class Crosstab:
         if not np.isfinite(errors.two):
             return []
         lattice, native = self.lattice, (self.first.native, self.second.native)
-        points = zip(self.first.lattice_points, self.second.lattice_points, strict=True)
-        return [_inner_less_and_outer_plus_error(lattice, *points, errors, native)]
+        points = self.first.lattice_points, self.second.lattice_points
+        return [_inner_less_and_outer_plus_error(lattice, points, errors, native)]
 
     def _by_bands(self) -> list[tuple[Floats, Floats]]:
         found = self.basis.band_lattice(*self.names)
         if found is None:
             return []
         lattice, errors = found
-        points = zip(*(side.points(cells) for side, cells in zip(self._sides, lattice.cells, strict=True)), strict=True)
-        return [_inner_less_and_outer_plus_error(lattice, *points, errors, lattice.native)]
+        points = self.first.points(lattice.cells[0]), self.second.points(lattice.cells[1])
+        return [_inner_less_and_outer_plus_error(lattice, points, errors, lattice.native)]
 
     @property
     def _sides(self) -> tuple[Side, Side]:
@@ -168,19 +171,17 @@ class Crosstab:
 
 
 def _inner_less_and_outer_plus_error(
-    lattice: Lattice,
-    inner: tuple[np.ndarray, np.ndarray],
-    outer: tuple[np.ndarray, np.ndarray],
-    errors: Errors,
-    native: tuple[bool, ...],
+    lattice: Lattice, points: tuple[Points, Points], errors: Errors, native: tuple[bool, ...]
 ) -> tuple[Floats, Floats]:
     """For each cell the synthetic share of its inner points less its error, and of its outer points plus its error."""
+    (first_inner, first_outer), (second_inner, second_outer) = points
     lines = tuple(len(cells.places) for cells in lattice.cells)
     counts = lattice.counts.astype(float)  # exact: there are fewer than 2⁵³ rows
 
-    def share(points: tuple[np.ndarray, np.ndarray]) -> Floats:
-        return np.asarray(points[0].astype(float) @ counts @ points[1].T.astype(float) / lattice.rows)
+    def share(first: np.ndarray, second: np.ndarray) -> Floats:
+        return np.asarray(first.astype(float) @ counts @ second.T.astype(float) / lattice.rows)
 
-    off = product_errors(*inner, lines, native, errors)
-    same = all(np.array_equal(*each) for each in zip(inner, outer, strict=True))
-    return share(inner) - off, share(outer) + (off if same else product_errors(*outer, lines, native, errors))
+    off = product_errors(first_inner, second_inner, lines, native, errors)
+    same = np.array_equal(first_inner, first_outer) and np.array_equal(second_inner, second_outer)
+    off_outer = off if same else product_errors(first_outer, second_outer, lines, native, errors)
+    return share(first_inner, second_inner) - off, share(first_outer, second_outer) + off_outer

@@ -102,15 +102,10 @@ class CellTable:
                     of_rest[same] = self._slack_of(rest, None, None)
         outside = counts.sum() - inside
         there, left = number > 0, number < self.counts.size
-        ends = []
-        for total, slack, some in ((inside, of_box, there), (outside, of_rest, left)):
-            ends.append(
-                (
-                    np.where(some, np.maximum(total - slack, 0.0), 0.0),
-                    np.where(some, np.maximum(total + slack, 0.0), 0.0),
-                )
-            )
-        return ends[0], ends[1]
+        return (
+            (np.maximum(inside - of_box, 0.0) * there, np.maximum(inside + of_box, 0.0) * there),
+            (np.maximum(outside - of_rest, 0.0) * left, np.maximum(outside + of_rest, 0.0) * left),
+        )
 
     def _slack_of(self, cells: int, first: int | None, second: int | None) -> float:
         """The largest error of the number of rows in that many cells, of as many products of sets of each axis."""

@@ -1,4 +1,4 @@
-"""One side of a crosstab: disjoint sets that hold all values of a column, and all that cells of crosstabs need of it."""
+"""One side of a crosstab: sets of values of a column, and what the cells of all crosstabs with it have in common."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ class Side:
     """The `sets` of one column: its bins or, with `runs`, all unions of consecutive bins. If values may be missing, the
     last set is that of all values that are present.
 
-    `bins` is the number of bins. `contains[s, k]` says whether set s contains bin k, and `codes` has the bin of each row.
+    There are `bins` bins. `contains[s, k]` says whether set s contains bin k, and `codes` has the bin of each row.
     """
 
     basis: Basis
@@ -37,7 +37,7 @@ class Side:
     conditions: Sequence[Condition]
     boxes: Sequence[Boxes]
     contains: np.ndarray
-    codes: Ints
+    codes: np.ndarray
 
     @classmethod
     def of(cls, basis: Basis, column: Column, bins: Sequence[Bin], *, runs: bool = False) -> Side | None:
@@ -49,9 +49,9 @@ class Side:
         sets, number = list(bins), np.arange(size)
         contains = np.eye(size, dtype=bool)
         if runs and isinstance(column, Ordered):
-            found = runs_of(column, bins)
-            sets = [each for _, _, each in found] + list(bins[size - column.missing :])
-            rows = [(first <= number) & (number <= last) for first, last, _ in found]
+            joined = runs_of(column, bins)
+            sets = [each for _, _, each in joined] + list(bins[size - column.missing :])
+            rows = [(first <= number) & (number <= last) for first, last, _ in joined]
             contains = np.array(rows + [number == size - 1] * column.missing)
         conditions: list[Condition] = [reader.condition(each.condition) for each in sets]
         if column.missing:

@@ -1,4 +1,4 @@
-"""Answers about pairs of columns, for the page: shares of cells and means of groups, with the digits of `certsynth answer`.
+"""Answers about pairs of columns, for the page: shares of cells and means of groups, as `certsynth answer` states them.
 
 A reader chooses a label or a range of either column. Ranges are those between a few borders, so that the page can hold
 the answers to all such questions. The more columns there are, the fewer borders.
