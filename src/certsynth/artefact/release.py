@@ -12,6 +12,7 @@ import numpy as np
 from certsynth.algorithm.checks import column_names
 from certsynth.answers import Answer, Basis, TableAnswer, Unanswered, answer, answer_function, answer_or_reason
 from certsynth.answers.alone import numbers_for_function, numbers_for_text
+from certsynth.answers.noisy_cells import NoisyCells
 from certsynth.artefact import frames, measurements
 from certsynth.artefact.certificate import noisy_cells
 from certsynth.artefact.croissant import describe_croissant
@@ -158,7 +159,7 @@ class Release:
             "certificate.json": to_json(form.to_json(record)),
             "measurements.npz": measurements.to_bytes(self.measurements, self.schema.measured),
             "schema.toml": self.schema.to_toml().encode(),
-            "report.html": render_report(record, self.schema, table, rows=self.rows).encode(),
+            "report.html": render_report(record, self.schema, table, rows=self.rows, noisy=self.noisy_cells).encode(),
             "datapackage.json": package_bytes(self.schema, record),
         }
         if signer:
@@ -261,9 +262,8 @@ class Release:
         if errors not in ("raise", "return"):
             raise InputError('`errors` is "raise" or "return".')
         clean = dict(zip(self.schema.names, self.rows, strict=True))
-        noisy = noisy_cells(self.schema.measured, self.record.certificate, self.measurements)
         columns = column_names("columns", columns) if isinstance(columns, str) else columns
-        basis = Basis.read(self.schema, self.table, clean, self.record, noisy=noisy)
+        basis = Basis.read(self.schema, self.table, clean, self.record, noisy=self.noisy_cells)
         if callable(query):
             found = answer_function(
                 self._basis_for_one_question(basis, query, columns) if alone else basis,
@@ -282,6 +282,11 @@ class Release:
             return found if isinstance(found, Unanswered) else replace(found, alone=alone)
 
         return [one(text) for text in query] if isinstance(query, (list, tuple)) else one(query)
+
+    @property
+    def noisy_cells(self) -> NoisyCells:
+        """The noisy counts whose errors are certified."""
+        return noisy_cells(self.schema.measured, self.record.certificate, self.measurements)
 
     def _basis_for_one_question(self, basis: Basis, query: str | Callable[..., Any], columns: Sequence[str]) -> Basis:
         from certsynth.algorithm.recompute import certificate_for_one_question

@@ -47,7 +47,7 @@ def written(folder: Path, out: Path) -> bool:
 
     made = Release.load(folder)
     try:
-        page = render_report(made.record, made.schema, made.table, rows=made.rows).encode()
+        page = render_report(made.record, made.schema, made.table, rows=made.rows, noisy=made.noisy_cells).encode()
     except Exception:  # a certificate of somebody else may hold anything anywhere
         raise InputError(f"{folder}: certificate.json is not one that a page can be made of; verify it.") from None
     return write_once(out, page)

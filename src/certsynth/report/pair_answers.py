@@ -20,7 +20,7 @@ from certsynth.answers.crosstabs import Crosstab, Ranges
 from certsynth.answers.sides import Side
 from certsynth.answers.silence import is_whole_range
 from certsynth.answers.tables import Bin, bins_of, texts_of_ends
-from certsynth.domain import Column, Ordered
+from certsynth.domain import Category, Column, Ordered
 from certsynth.report import numerals
 
 MAX_ANSWERS = 16_000
@@ -64,11 +64,11 @@ class PairAnswers:
     runs: bool
 
     @classmethod
-    def of(cls, basis: Basis, columns: Sequence[Column]) -> PairAnswers:
-        """The answers about these columns, the first of the schema: as many as a page can hold."""
+    def of(cls, basis: Basis, columns: Mapping[int, Column]) -> PairAnswers:
+        """The answers about these columns, by their places in the schema: as many as a page can hold."""
         pairs = [
             (i, j)
-            for i, j in itertools.combinations(range(len(columns)), 2)
+            for i, j in itertools.combinations(sorted(columns), 2)
             if basis.covers((columns[i].name, columns[j].name))
         ]
         if not basis.errors.two < 1 or not pairs:
@@ -104,10 +104,11 @@ class PairAnswers:
     def _side(self, i: int) -> Json:
         """The labels of a column, or the ends of its ranges; its sets as conditions of a query; their shares."""
         side, ranges = self.sides[i], []
+        of_labels = isinstance(side.column, Category)  # whose labels the page has anyway
         if self.has_runs(i):
             ranges = [ends_of(side.column, side.sets[k]) for k in self.bins(i) if side.sets[k].ends]
         return {
-            "labels": [] if ranges else [label_of(side.column, each) for each in side.sets],
+            "labels": [] if ranges or of_labels else [label_of(side.column, each) for each in side.sets],
             "ranges": ranges,
             "missing": side.column.missing,
             "asked": [numerals.text(each.text, most=400) for each in side.sets],
@@ -128,11 +129,14 @@ class PairAnswers:
         return AFTER.join("" if math.isnan(mean[0]) else mean_text(column, *mean) for mean in each)
 
 
-def _choose(columns: Sequence[Column], pairs: Sequence[Pair]) -> tuple[list[list[Bin]], list[Pair], bool]:
+NO_PAIRS = PairAnswers({}, {}, runs=False)
+
+
+def _choose(columns: Mapping[int, Column], pairs: Sequence[Pair]) -> tuple[dict[int, list[Bin]], list[Pair], bool]:
     """The bins of all columns, the pairs with few enough answers, the fewest first, and whether runs are answered."""
     for ranges, runs in CHOICES:
-        bins = [_bins(column, ranges) for column in columns]
-        sizes = [_number_of_sets(column, len(each), runs=runs) for column, each in zip(columns, bins, strict=True)]
+        bins = {i: _bins(column, ranges) for i, column in columns.items()}
+        sizes = {i: _number_of_sets(column, len(bins[i]), runs=runs) for i, column in columns.items()}
         few = sorted(each for i, j in pairs if (each := (sizes[i] * sizes[j], i, j))[0] <= MAX_ANSWERS_OF_PAIR)
         if sum(number for number, _, _ in few) <= MAX_ANSWERS:
             break

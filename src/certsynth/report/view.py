@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from certsynth.answers import Basis
+from certsynth.answers.noisy_cells import NoisyCells
 from certsynth.base.clock import CLOCKS
 from certsynth.domain import Category, Column, Ordered, Schema
 from certsynth.record.form import said_of
@@ -27,10 +28,11 @@ from certsynth.record.record import (
     SubsetRecord,
 )
 from certsynth.report import by_ratio, exceptions, numerals, statistics, verifiable, words
-from certsynth.report.calculator import calculator_view
+from certsynth.report.calculator import calculator_view, listed_completely
 from certsynth.report.choice import choice_view
 from certsynth.report.columns import column_view, span
 from certsynth.report.fit import closeness, likely_functions, table_name
+from certsynth.report.pair_answers import NO_PAIRS, PairAnswers
 
 MAX_DRAWN_COLUMNS = 60
 """Columns that have a chart; the others are listed, so that wide tables give a page of readable length."""
@@ -47,16 +49,26 @@ MAP_SHADES = 6
 Json = dict[str, Any]
 
 
-def view(record: Record, schema: Schema, table: Mapping[str, Any], *, rows: Sequence[np.ndarray] | None = None) -> Json:
+def view(
+    record: Record,
+    schema: Schema,
+    table: Mapping[str, Any],
+    *,
+    rows: Sequence[np.ndarray] | None = None,
+    noisy: NoisyCells | None = None,
+) -> Json:
     """Return everything that the report states about the release with this record.
 
-    `rows` are the cleaned columns of the table, if they are known.
+    `rows` are the cleaned columns of the table, if they are known, and `noisy` the noisy counts with certified errors.
     """
     certificate = record.certificate
-    bounds, basis = column_bounds(certificate, schema.names), answer_basis(record, schema, table, rows)
+    bounds, asked = column_bounds(certificate, schema.names), answer_basis(record, schema, table, rows, noisy)
+    basis = asked if certificate.statistics is not None else None
     covered = {name for subset in certificate.subsets for name in subset.columns}
     columns = [column_view(c, table[c.name], bounds[c.name], basis if c.name in covered else None) for c in schema]
-    numbers = [column.pop("numbers") for column in columns]
+    numbers = [column.pop("numbers") for column in columns][:MAX_DRAWN_COLUMNS]
+    drawn = schema.columns[:MAX_DRAWN_COLUMNS]
+    pairs = NO_PAIRS if basis is None else PairAnswers.of(basis, listed_completely(drawn, numbers))
     return {
         "name": numerals.text(schema.name, most=200),
         "rows": numerals.count(record.release.rows),
@@ -71,7 +83,7 @@ def view(record: Record, schema: Schema, table: Mapping[str, Any], *, rows: Sequ
         "subsets": _subsets(certificate, schema),
         "columns_text": words.columns(numerals.confidence(certificate.confidence), shares=says_shares(certificate)),
         "columns": {"drawn": columns[:MAX_DRAWN_COLUMNS], "listed": columns[MAX_DRAWN_COLUMNS:]},
-        "calculator": calculator_view(certificate, schema.names, numbers[:MAX_DRAWN_COLUMNS], basis),
+        "calculator": calculator_view(certificate, drawn, numbers, asked, pairs),
         "calculator_text": words.calculator(len(schema), MAX_DRAWN_COLUMNS),
         "rules_of_thumb": _rules_of_thumb(certificate),
         "rules": words.rules(len(schema.rules)),
@@ -104,14 +116,19 @@ KINDS_WITH_DISTANCES = ("tree", "metric")
 
 
 def answer_basis(
-    record: Record, schema: Schema, table: Mapping[str, Any], rows: Sequence[np.ndarray] | None = None
+    record: Record,
+    schema: Schema,
+    table: Mapping[str, Any],
+    rows: Sequence[np.ndarray] | None = None,
+    noisy: NoisyCells | None = None,
 ) -> Basis | None:
-    """Return the release as `answers` reads it; None if shares are not certified, or there are no rows."""
-    if record.certificate.statistics is None or not len(table[schema.names[0]]):
+    """Return the release as `answers` reads it; None if there are no rows."""
+    if not len(table[schema.names[0]]):
         return None
     if rows is None:
         rows = [column.encode(np.ma.asarray(table[column.name])) for column in schema]
-    return Basis(schema, table, dict(zip(schema.names, rows, strict=True)), record.certificate)
+    clean = dict(zip(schema.names, rows, strict=True))
+    return Basis(schema, table, clean, record.certificate, noisy=noisy or NoisyCells())
 
 
 def column_bounds(certificate: CertificateRecord, names: Sequence[str]) -> dict[str, float]:
