@@ -16,7 +16,7 @@ import numpy as np
 from certsynth.answers import shares
 from certsynth.answers.basis import Basis
 from certsynth.answers.boxes import Errors, product_errors
-from certsynth.answers.kernels import largest_share
+from certsynth.answers.kernels import largest_share, smallest_share
 from certsynth.answers.lattices import Lattice, codes_of_cells
 from certsynth.answers.noisy_cells import CellTable
 from certsynth.answers.sides import Side
@@ -167,7 +167,7 @@ class Crosstab:
             high[i, j] = min(high[i, j], largest_share(distance, bound, part))
         for i, j in np.argwhere(low_open):
             distance = np.minimum(from_a[i][one], from_b[j][other])
-            low[i, j] = max(low[i, j], 1.0 - largest_share(distance, bound, part))
+            low[i, j] = max(low[i, j], smallest_share(distance, bound, part))
 
 
 def _inner_less_and_outer_plus_error(

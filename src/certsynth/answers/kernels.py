@@ -22,6 +22,7 @@ from certsynth.base.arrays import Floats, Ints
 Lift = Callable[[float], Floats]
 """Maps λ to the supremum over z in a group of value(z) − λ d(x, z), for each row x."""
 
+_ROUNDING = 1e-12  # more than a sum of shares is off by
 GRID_POINTS = 17  # of the search for the best λ, before it is refined
 SECTION_STEPS = 20  # of the golden-section refinement
 GOLDEN_RATIO = (math.sqrt(5) - 1) / 2
@@ -55,6 +56,15 @@ def largest_share(distance: Floats, bound: float, shares: Floats | None = None) 
         return min(1.0, float(mass.sum()))
     width = float(near[last])
     return min(1.0, float(np.dot(1.0 - near[:last] / width, mass[:last])) + bound / width)
+
+
+def smallest_share(distance: Floats, bound: float, shares: Floats | None = None) -> float:
+    """The smallest share of rows in a set over all tables within `bound`, given the distances to all other rows.
+
+    Differences that are rounding errors count as 0: another claim may be that the share is 0, and must not contradict.
+    """
+    found = 1.0 - largest_share(distance, bound, shares)
+    return found if found > _ROUNDING else 0.0
 
 
 def _nearest_first(distance: Floats) -> Ints:

@@ -94,12 +94,7 @@ class CellTable:
             for j, other in enumerate(others):
                 same = np.ix_(kind == i, kind_of_other == j)
                 of_box[same] = self._slack_of(one.size * other.size, one.alike, other.alike)
-                rest = self.counts.size - one.size * other.size
-                if one.full or other.full or not one.size * other.size:  # then the rest is a product as well
-                    sides = (one.rest, other.alike) if other.full else (one.alike, other.rest)
-                    of_rest[same] = self._slack_of(rest, *(sides if one.size * other.size else (1, 1)))
-                else:
-                    of_rest[same] = self._slack_of(rest, None, None)
+                of_rest[same] = self._slack_of(self.counts.size - one.size * other.size, *_rest(one, other))
         outside = counts.sum() - inside
         there, left = number > 0, number < self.counts.size
         return (
@@ -133,17 +128,30 @@ class CellTable:
 @dataclass(frozen=True, slots=True)
 class _Kind:
     """What the error of a product depends on, for one of its sides: how many cells it has, whether these are all, and
-    the numbers of sets like it and like its complement."""
+    how many sets are like it, like its complement, and like the set of all cells."""
 
     size: int
     full: bool
     alike: int | None
     rest: int | None
+    every: int | None
+
+
+def _rest(one: _Kind, other: _Kind) -> tuple[int | None, int | None]:
+    """The numbers of sets like the sides of all that is outside of a product; None if that is no product."""
+    if not one.size or not other.size:
+        return one.every, other.every
+    if other.full:
+        return one.rest, other.alike
+    return (one.alike, other.rest) if one.full else (None, None)
 
 
 def _kinds(cells: Cells, sets: np.ndarray) -> tuple[list[_Kind], Ints]:
     """The different kinds of sets, and the number of that of each."""
-    found = [_Kind(int(side.sum()), bool(side.all()), _alike(cells, side), _alike(cells, ~side)) for side in sets]
+    every = _alike(cells, np.ones(sets.shape[1], bool))
+    found = [
+        _Kind(int(side.sum()), bool(side.all()), _alike(cells, side), _alike(cells, ~side), every) for side in sets
+    ]
     kinds = list(dict.fromkeys(found))
     return kinds, np.array([kinds.index(each) for each in found])
 

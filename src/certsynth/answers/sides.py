@@ -27,7 +27,8 @@ class Side:
     """The `sets` of one column: its bins or, with `runs`, all unions of consecutive bins. If values may be missing, the
     last set is that of all values that are present.
 
-    There are `bins` bins. `contains[s, k]` says whether set s contains bin k, and `codes` has the bin of each row.
+    `runs` is false if there is only one range. There are `bins` bins: `contains[s, k]` says that bin k is in set s,
+    and `codes` has the bin of each row.
     """
 
     basis: Basis
@@ -38,6 +39,7 @@ class Side:
     boxes: Sequence[Boxes]
     contains: np.ndarray
     codes: np.ndarray
+    runs: bool
 
     @classmethod
     def of(cls, basis: Basis, column: Column, bins: Sequence[Bin], *, runs: bool = False) -> Side | None:
@@ -48,8 +50,8 @@ class Side:
             codes[reader.condition(each.condition).holds(basis.rows) > 0] = k
         sets, number = list(bins), np.arange(size)
         contains = np.eye(size, dtype=bool)
-        if runs and isinstance(column, Ordered):
-            joined = runs_of(column, bins)
+        joined = runs_of(column, bins) if runs and isinstance(column, Ordered) else []
+        if joined:
             sets = [each for _, _, each in joined] + list(bins[size - column.missing :])
             rows = [(first <= number) & (number <= last) for first, last, _ in joined]
             contains = np.array(rows + [number == size - 1] * column.missing)
@@ -61,7 +63,7 @@ class Side:
         usual = [len(each.satisfied) == 1 and each.names == {column.name} and bool(each.rest) for each in boxes]
         if len(boxes) < len(conditions) or not all(usual):
             return None
-        return cls(basis, column, sets, size, conditions, boxes, contains, codes)
+        return cls(basis, column, sets, size, conditions, boxes, contains, codes, bool(joined))
 
     @property
     def name(self) -> str:

@@ -27,10 +27,26 @@
   // Answers of `certsynth answer` about sets of values: shares of the sets of one column (in `sides`), of two columns
   // (`tables`), and means in the groups that are sets of another column (`means`). Their digits are shown as they are.
   const { sides, tables, means } = data.answers;
-  const read3 = (text) => {
-    const [value, least, largest] = text.replace("!", "").split("|").map(certified.nice);
-    return { value, least, largest, nothing: text.endsWith("!") };
+  // An answer is written as three texts, or as three whole numbers: the estimate without its point, and how far the
+  // ends are below and above it. The letter between them says how many decimals there are.
+  const pointed = (whole, decimals) => {
+    const digits = String(Math.abs(whole)).padStart(decimals + 1, "0");
+    const at = digits.length - decimals;
+    return `${whole < 0 ? "-" : ""}${digits.slice(0, at)}${decimals ? "." : ""}${digits.slice(at)}`;
   };
+  const read3 = (text) => {
+    const nothing = text.endsWith("!");
+    const written = nothing ? text.slice(0, -1) : text;
+    const packed = /^(-?\d+)([a-m])(-?\d+)\2(-?\d+)$/.exec(written);
+    let three = written.split("|");
+    if (packed) {
+      const [estimate, below, above] = [packed[1], packed[3], packed[4]].map(Number);
+      three = [estimate, estimate - below, estimate + above].map((x) => pointed(x, packed[2].charCodeAt(0) - 97));
+    }
+    const [value, least, largest] = three.map(certified.nice);
+    return { value, least, largest, nothing };
+  };
+  const condition = (i, p) => sides[i].asked[p].replace("\u0001", () => columns[i].query);
   const table = (i, j) => tables[i < j ? `${i},${j}` : `${j},${i}`];
   const size = (i) => sides[i].asked.length;
   const inTable = (i, p, j, q) => read3(table(i, j).split(";")[i < j ? p * size(j) + q : q * size(i) + p]);
@@ -100,11 +116,14 @@
 
   const between = (r, unit = "") => `between ${r.least}${unit} and ${r.largest}${unit}, ${sure}`;
   const headOf = (r, unit = "") => `${r.least}${unit} to ${r.largest}${unit}`;
-  const meanOf = (c, r, look = "") => ({
-    head: headOf(r, units(c)),
-    says: `${look ? `${look} The` : "In the synthetic rows the"} mean${there(c)} of ${quoted(c)}${look ? " over those" : ""} is ${r.value}${units(c)}${look ? " in the synthetic rows" : ""}. In the real rows it is ${between(r, units(c))}.`,
-    nothing: r.nothing,
-  });
+  const meanOf = (c, r, look = "") => {
+    const [what, which] = look ? [`${look} The`, " over those"] : ["In the synthetic rows the", ""];
+    return {
+      head: headOf(r),
+      says: `${what} mean${c.kind === "ordinal" ? " place in the list" : ""}${there(c)} of ${quoted(c)}${which} is ${r.value}. In the real rows it is ${between(r)}.`,
+      nothing: r.nothing,
+    };
+  };
 
   const statistics = {
     mean: {
@@ -166,7 +185,7 @@
         const what = `of all rows have ${text.label} in ${quoted(c)}`;
         if (!sides[at]) return { ...share(c, what, certified.label(c, c.bound, i)), how: labels(c) };
         const r = ofSet(at, i);
-        return { head: headOf(r, "%"), says: `In the synthetic rows ${r.value}% ${what}. In the real rows it is ${between(r, "%")}.`, how: ALL, ask: `fraction(${sides[at].asked[i]})`, nothing: r.nothing };
+        return { head: headOf(r, "%"), says: `In the synthetic rows ${r.value}% ${what}. In the real rows it is ${between(r, "%")}.`, how: ALL, ask: `fraction(${condition(at, i)})`, nothing: r.nothing };
       },
     },
     both: {
@@ -282,7 +301,7 @@
     const first = choose(id, [...options(ranges.map(([from]) => from)), ...(missing ? [["missing", "missing"]] : [])]);
     return [field(`${name} from`, first), field(`${name} to`, choose(`${id}-to`, options(ranges.map(([, to]) => to))))];
   };
-  // The set that is chosen: its number, and how it is said and asked. Without a number, why there is none.
+  // The set that the reader asks for: its number, and how it is said and asked. Without a number, why there is none.
   const chosenSet = (i, id) => {
     const name = quoted(columns[i]);
     let set = Number(value(id));
@@ -297,7 +316,7 @@
       text = `a value of ${name} from ${ranges[set][0]} to ${ranges[last][1]}`;
       set = runAt(i, set, last);
     }
-    return { set, text, asked: sides[i].asked[set] };
+    return { set, text, asked: condition(i, set) };
   };
   const asked = (c, ask) => {
     const id = `calc-${ask}`;

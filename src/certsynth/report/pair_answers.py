@@ -17,6 +17,7 @@ from certsynth.answers.asking import Found, in_units
 from certsynth.answers.basis import Basis, span
 from certsynth.answers.crosstab_means import GroupMeans
 from certsynth.answers.crosstabs import Crosstab, Ranges
+from certsynth.answers.queries import written_name
 from certsynth.answers.sides import Side
 from certsynth.answers.silence import is_whole_range
 from certsynth.answers.tables import Bin, bins_of, texts_of_ends
@@ -24,7 +25,7 @@ from certsynth.domain import Category, Column, Ordered
 from certsynth.report import numerals
 
 MAX_ANSWERS = 16_000
-"""Answers about pairs in a page, at about fifteen bytes each: more would make it slow to open."""
+"""Answers about pairs in a page, at about twelve bytes each: with more it would take long to open."""
 MAX_ANSWERS_OF_PAIR = 2_000
 """Answers about one pair: it has no table if its columns have more labels than that."""
 MAX_ROWS_COUNTED = 3 * 10**8
@@ -35,8 +36,13 @@ CHOICES = ((6, True), (5, True), (4, True), (6, False), (5, False), (4, False), 
 """How many ranges an ordered column has, and whether all unions of neighbouring ones are answered, too: the first that
 leads to at most MAX_ANSWERS."""
 
-BETWEEN, AFTER, NOTHING = "|", ";", "!"
-"""Signs between estimate, low and high of an answer, after an answer, and behind one that says nothing."""
+BETWEEN, AFTER, NOTHING, NAME = "|", ";", "!", "\x01"
+"""Signs between estimate, low and high of an answer, after an answer, behind one that says nothing, and for the name of
+the column in a condition."""
+DECIMALS = "abcdefghijklm"
+"""Signs between the numbers of an answer: the letter says how many decimals they have."""
+
+_MAX_DIGITS = 15  # of numbers that a script adds without rounding
 
 Json = dict[str, Any]
 Pair = tuple[int, int]
@@ -54,14 +60,10 @@ class PairAnswer:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class PairAnswers:
-    """The sides of the columns that can be chosen, by their place in the schema, and the answers about pairs of them.
-
-    `runs`: the sets of ordered columns are all unions of neighbouring ranges.
-    """
+    """The sides of the columns that can be chosen, by their places in the schema, and answers about pairs of them."""
 
     sides: Mapping[int, Side]
     pairs: Mapping[Pair, PairAnswer]
-    runs: bool
 
     @classmethod
     def of(cls, basis: Basis, columns: Mapping[int, Column]) -> PairAnswers:
@@ -72,7 +74,7 @@ class PairAnswers:
             if basis.covers((columns[i].name, columns[j].name))
         ]
         if not basis.errors.two < 1 or not pairs:
-            return cls({}, {}, runs=False)
+            return cls({}, {})
         bins, kept, runs = _choose(columns, pairs)
         kept = kept[: MAX_ROWS_COUNTED // basis.size]
         sides = {
@@ -81,10 +83,7 @@ class PairAnswers:
             if (side := Side.of(basis, columns[i], bins[i], runs=runs)) is not None
         }
         found = {(i, j): _answer_pair(sides[i], sides[j]) for i, j in sorted(kept) if i in sides and j in sides}
-        return cls(sides, found, runs)
-
-    def has_runs(self, i: int) -> bool:
-        return self.runs and isinstance(self.sides[i].column, Ordered)
+        return cls(sides, found)
 
     def bins(self, i: int) -> list[int]:
         """The numbers of those sets of a column that are single bins, in order."""
@@ -105,13 +104,13 @@ class PairAnswers:
         """The labels of a column, or the ends of its ranges; its sets as conditions of a query; their shares."""
         side, ranges = self.sides[i], []
         of_labels = isinstance(side.column, Category)  # whose labels the page has anyway
-        if self.has_runs(i):
+        if side.runs:
             ranges = [ends_of(side.column, side.sets[k]) for k in self.bins(i) if side.sets[k].ends]
         return {
             "labels": [] if ranges or of_labels else [label_of(side.column, each) for each in side.sets],
             "ranges": ranges,
             "missing": side.column.missing,
-            "asked": [numerals.text(each.text, most=400) for each in side.sets],
+            "asked": [_condition(side.column, each) for each in side.sets],
             "shares": AFTER.join(
                 share_text(size / side.basis.size, claim.low, claim.high)
                 for size, claim, _ in zip(side.sizes.tolist(), side.claims, side.sets, strict=False)
@@ -129,7 +128,7 @@ class PairAnswers:
         return AFTER.join("" if math.isnan(mean[0]) else mean_text(column, *mean) for mean in each)
 
 
-NO_PAIRS = PairAnswers({}, {}, runs=False)
+NO_PAIRS = PairAnswers({}, {})
 
 
 def _choose(columns: Mapping[int, Column], pairs: Sequence[Pair]) -> tuple[dict[int, list[Bin]], list[Pair], bool]:
@@ -137,7 +136,8 @@ def _choose(columns: Mapping[int, Column], pairs: Sequence[Pair]) -> tuple[dict[
     for ranges, runs in CHOICES:
         bins = {i: _bins(column, ranges) for i, column in columns.items()}
         sizes = {i: _number_of_sets(column, len(bins[i]), runs=runs) for i, column in columns.items()}
-        few = sorted(each for i, j in pairs if (each := (sizes[i] * sizes[j], i, j))[0] <= MAX_ANSWERS_OF_PAIR)
+        numbers = [(_number_of_answers(columns[i], columns[j], sizes[i], sizes[j]), i, j) for i, j in pairs]
+        few = sorted(each for each in numbers if each[0] <= MAX_ANSWERS_OF_PAIR)
         if sum(number for number, _, _ in few) <= MAX_ANSWERS:
             break
     totals = itertools.accumulate(number for number, _, _ in few)
@@ -160,14 +160,14 @@ def has_mean(column: Column) -> bool:
 def share_text(estimate: float, low: float, high: float) -> str:
     """Estimate, low and high of a share in per cent, with the digits of `certsynth answer`."""
     found = Found((estimate, low, high), 1.0, "", "share", 0.0, 1.0)
-    return _text(found, BETWEEN.join(map(_in_percent, _answer(found).shown())))
+    return _text(found, [_in_percent(each) for each in _answer(found).shown()])
 
 
 def mean_text(column: Ordered, estimate: float, low: float, high: float) -> str:
     """Estimate, low and high of a mean place in the column's own units, with the digits of `certsynth answer`; for
     ordinals, places in the list from 1."""
     found = _found_mean(column, estimate, low, high)
-    return _text(found, BETWEEN.join(_answer(found).shown()))
+    return _text(found, _answer(found).shown())
 
 
 def _found_mean(column: Ordered, estimate: float, low: float, high: float) -> Found:
@@ -180,8 +180,23 @@ def _answer(found: Found) -> Answer:
     return Answer("", *in_units(found), 1.0, "", "", 1.0)
 
 
-def _text(found: Found, shown: str) -> str:
-    return shown + (NOTHING if is_whole_range(found.interval, found.least, found.most) else "")
+def _text(found: Found, shown: Sequence[str]) -> str:
+    return packed(shown) + (NOTHING if is_whole_range(found.interval, found.least, found.most) else "")
+
+
+def packed(shown: Sequence[str]) -> str:
+    """Estimate, low and high in few characters: numbers with the same decimals as the estimate, without its point, and
+    how far the ends are below and above it.
+
+    >>> packed(["12.3", "10.5", "14.2"]), packed(["-3", "-4", "2"]), packed(["2020-01-02", "2020-01-01", "2020-01-04"])
+    ('123b18b19', '-3a1a5', '2020-01-02|2020-01-01|2020-01-04')
+    """
+    decimals = {len(each.partition(".")[2]) for each in shown}
+    digits = [each.replace(".", "") for each in shown]
+    if len(decimals) > 1 or not all(each.removeprefix("-").isdecimal() and len(each) < _MAX_DIGITS for each in digits):
+        return BETWEEN.join(shown)
+    estimate, low, high = map(int, digits)
+    return f"{DECIMALS[decimals.pop()]}".join(map(str, (estimate, estimate - low, high - estimate)))
 
 
 def _in_percent(share: str) -> str:
@@ -200,6 +215,20 @@ def _bins(column: Column, ranges: int) -> list[Bin]:
     if isinstance(column, Ordered) and column.bands and len(column.bands) < MAX_BANDS:
         return bins_of(column, None)
     return bins_of(column, ranges if isinstance(column, Ordered) else None)
+
+
+def _number_of_answers(first: Column, second: Column, sets: int, other_sets: int) -> int:
+    return sets * other_sets + sets * has_mean(second) + other_sets * has_mean(first)
+
+
+def _condition(column: Column, part: Bin) -> str:
+    """The condition of a set in a query, without the name of the column."""
+    name, text = written_name(column.name), part.text
+    before, after = "", text.removeprefix(name)
+    if after == text:  # from … <= name <= …
+        start, _, end = text.partition(f"<= {name} <")
+        before, after = f"{start}<= ", f" <{end}"
+    return f"{numerals.text(before, most=400)}{NAME}{numerals.text(after, most=400)}"
 
 
 def _number_of_sets(column: Column, bins: int, *, runs: bool) -> int:
