@@ -53,7 +53,7 @@ def _candidate(stated: ComparedRecord) -> Json:
         "mechanism": numerals.text(stated.mechanism, most=18),
         "resolution": resolution,
         "cells": "full detail" if resolution is None else numerals.count(resolution),
-        "coarseness_text": numerals.figure(stated.discretisation),
+        "discretisation_text": numerals.figure(stated.discretisation),
         "noise_text": numerals.figure(stated.privatisation),
         "rehearsals": stated.rehearsals,
         "loss": stated.predicted_loss,

@@ -27,12 +27,15 @@ from certsynth.record.record import (
     Record,
     SubsetRecord,
 )
-from certsynth.report import by_ratio, exceptions, numerals, statistics, verifiable, words
+from certsynth.report import by_ratio, exceptions, numerals, statistics, use_words, verifiable, words
 from certsynth.report.calculator import calculator_view, listed_completely
 from certsynth.report.choice import choice_view
 from certsynth.report.columns import column_view, span
+from certsynth.report.contents import contents_view, publication_text
 from certsynth.report.fit import closeness, likely_functions, table_name
+from certsynth.report.headline import Headline, certified
 from certsynth.report.pair_answers import NO_PAIRS, PairAnswers
+from certsynth.report.uses import uses_view
 
 MAX_DRAWN_COLUMNS = 60
 """Columns that have a chart; the others are listed, so that wide tables give a page of readable length."""
@@ -43,6 +46,8 @@ MAX_MAPPED_COLUMNS = 60
 
 MAX_EXACT_CHARACTERS = 9
 """Characters up to which a part of the budget is shown exactly; longer ones are rounded up to four digits."""
+MAX_MAP_NAME = 14
+"""Characters of a name on the map: as many as fit to the right of its last cell on a phone."""
 MAP_SHADES = 6
 """Shades of the map: as many as can be told apart."""
 
@@ -62,8 +67,11 @@ def view(
     `rows` are the cleaned columns of the table, if they are known, and `noisy` the noisy counts with certified errors.
     """
     certificate = record.certificate
-    bounds, asked = column_bounds(certificate, schema.names), answer_basis(record, schema, table, rows, noisy)
+    if rows is None:
+        rows = [column.encode(np.ma.asarray(table[column.name])) for column in schema]
+    asked = answer_basis(record, schema, table, rows, noisy)
     basis = asked if certificate.statistics is not None else None
+    bounds = column_bounds(certificate, schema.names)
     covered = {name for subset in certificate.subsets for name in subset.columns}
     columns = [column_view(c, table[c.name], bounds[c.name], basis if c.name in covered else None) for c in schema]
     numbers = [column.pop("numbers") for column in columns][:MAX_DRAWN_COLUMNS]
@@ -73,7 +81,15 @@ def view(
         "name": numerals.text(schema.name, most=200),
         "rows": numerals.count(record.release.rows),
         "width": numerals.count(len(schema)),
+        "publication": publication_text(schema),
+        "headline": _headline(certified(record, schema, table, rows)),
         "promise": _promise(record, schema, columns),
+        "uses": {
+            "introduction": use_words.INTRODUCTION,
+            "kinds": uses_view(asked, columns, sparsity=record.release.sparsity),
+            "rules": [{"verdict": verdict, "rule": rule} for verdict, rule in use_words.RULES],
+        },
+        "contents": contents_view(record, schema, table),
         "privacy": _privacy(record, schema),
         "certificates_text": _certificates_text(certificate, derived=bool(schema.derivations)),
         "certificates": _certificates(certificate),
@@ -119,16 +135,29 @@ def answer_basis(
     record: Record,
     schema: Schema,
     table: Mapping[str, Any],
-    rows: Sequence[np.ndarray] | None = None,
+    rows: Sequence[np.ndarray],
     noisy: NoisyCells | None = None,
 ) -> Basis | None:
     """Return the release as `answers` reads it; None if there are no rows."""
     if not len(table[schema.names[0]]):
         return None
-    if rows is None:
-        rows = [column.encode(np.ma.asarray(table[column.name])) for column in schema]
-    clean = dict(zip(schema.names, rows, strict=True))
-    return Basis(schema, table, clean, record.certificate, noisy=noisy or NoisyCells())
+    return Basis.read(schema, table, dict(zip(schema.names, rows, strict=True)), record, noisy=noisy)
+
+
+def _headline(headline: Headline) -> Json:
+    return {
+        "statements": [
+            {"what": _meaning_of(each.what), "margin": each.margin, "unit": each.unit} for each in headline.statements
+        ],
+        "confidence": numerals.confidence(headline.confidence),
+        "budget": numerals.text(headline.budget),
+        "protected": headline.protected,
+        "sentence": None if headline.statements else headline.sentence(),
+    }
+
+
+def _meaning_of(what: str) -> str:
+    return words.HEADLINE.get(what, what)
 
 
 def column_bounds(certificate: CertificateRecord, names: Sequence[str]) -> dict[str, float]:
@@ -191,8 +220,8 @@ def says_shares(certificate: CertificateRecord) -> bool:
 
 
 def _rules_of_thumb(certificate: CertificateRecord) -> list[Json]:
-    replaced = words.RULES_WITH_SHARES if says_shares(certificate) else {}
-    rules = [(what, *replaced.get(what, (off, example))) for what, off, example in words.RULES_OF_THUMB]
+    replaced = use_words.RULES_WITH_SHARES if says_shares(certificate) else {}
+    rules = [(what, *replaced.get(what, (off, example))) for what, off, example in use_words.RULES_OF_THUMB]
     return [{"statistic": what, "off": off, "example": example} for what, off, example in rules]
 
 
@@ -438,59 +467,58 @@ def _fit(fit: FitRecord | None) -> Json | None:
 
 
 def _subsets(certificate: CertificateRecord, schema: Schema) -> Json:
-    """List subsets with their bounds. If all have the same bound, they are ranked by their plug-in bounds."""
+    """List subsets by their bounds, then by their plug-in bounds, which those with derived columns lack.
+
+    A map shows the certified bounds of pairs, if these differ.
+    """
     found = certificate.plug_in.tightest
     plug = {subset.columns: subset for subset in found.subsets} if found else {}
     blank = [term | {"text": "–"} for term in _terms(found.terms)] if found else []
+    titles = {column.name: column.title for column in schema}
     rows: list[Json] = []
     for subset in certificate.subsets:
         own = plug.get(subset.columns)
         rows.append(
             {
-                "columns": [numerals.text(name) for name in subset.columns],
+                "columns": [numerals.text(titles[name]) for name in subset.columns],
                 "places": [schema.names.index(name) for name in subset.columns],
                 "bound": subset.bound,
                 "bound_text": numerals.upward(subset.bound),
-                "plug_in": own.bound if own else 1.0,
-                "plug_in_text": "–" if found and not own else numerals.upward(own.bound if own else 1.0),
+                "plug_in": own.bound if own else None,
+                "plug_in_text": numerals.upward(own.bound) if own else "–",
                 "terms": _terms(own.terms) if own else blank,
             }
         )
-    uniform = len(rows) > 1 and len({row["bound"] for row in rows}) == 1
-    shown = "plug_in" if uniform else "bound"
-    alike = len({row[shown] for row in rows}) == 1
-    ranked = sorted(rows, key=lambda row: (-row[shown], row["places"]))
+    uniform = len({row["bound"] for row in rows}) == 1
+    ranked = sorted(rows, key=lambda row: (-row["bound"], -(row["plug_in"] or 0.0), row["places"]))
     sizes = {len(row["columns"]) for row in rows}
-    mapped = sizes == {2} and 2 < len(schema) <= MAX_MAPPED_COLUMNS and not alike
+    mapped = sizes == {2} and 2 < len(schema) <= MAX_MAPPED_COLUMNS and not uniform
     what = words.subsets_of(sizes)
     return {
         "title": words.subsets_title(sizes),
         "number": len(rows),
         "has_plug_in": bool(found),
         "caption": words.subsets_caption(what, len(rows), MAX_LISTED_SUBSETS, plug_in=bool(found)),
-        "shown": shown,
-        "introduction": words.subsets_text(what, rows, uniform=uniform, alike=alike),
-        "map": _map(rows, shown, schema.columns) if mapped else None,
+        "introduction": words.subsets_text(what, rows, uniform=uniform),
+        "folded": words.subsets_folded(what, len(rows)),
+        "map": _map(rows, schema.columns) if mapped else None,
         "rows": ranked[:MAX_LISTED_SUBSETS],
     }
 
 
-def _map(rows: Sequence[Json], shown: str, columns: Sequence[Column]) -> Json:
-    """Return all pairs as cells in `MAP_SHADES` levels, from the smallest value to the largest."""
-    smallest, largest = (f(rows, key=lambda row: row[shown]) for f in (min, max))
-    low, high = smallest[shown], largest[shown]
+def _map(rows: Sequence[Json], columns: Sequence[Column]) -> Json:
+    """Return all pairs as cells in `MAP_SHADES` levels of the certified bound, from 0 to the largest."""
+    largest = max(rows, key=lambda row: row["bound"])
     return {
-        "shown": words.MAPPED[shown],
-        "columns": [numerals.text(column.name, most=28) for column in columns],
-        "low_text": smallest[f"{shown}_text"],
-        "high_text": largest[f"{shown}_text"],
+        "columns": [numerals.text(column.title, most=MAX_MAP_NAME) for column in columns],
+        "high_text": largest["bound_text"],
         "cells": [
             {
                 "places": sorted(row["places"]),
-                "value": row[shown],
-                "text": row[f"{shown}_text"],
-                "short": numerals.short(row[shown]),
-                "level": min(MAP_SHADES - 1, int(MAP_SHADES * (row[shown] - low) / (high - low))) if high > low else 0,
+                "value": row["bound"],
+                "text": row["bound_text"],
+                "short": numerals.short(row["bound"]),
+                "level": min(MAP_SHADES - 1, int(MAP_SHADES * row["bound"] / largest["bound"])),
             }
             for row in rows
         ],

@@ -67,18 +67,18 @@ TERMS = {
 
 ROLES = {
     "rows": (
-        "distance of the rows",
+        "measured loss or projection",
         "Direct: the measured loss, including its noise, which may be positive or negative. Plug-in: the projection, "
         "which is the distance of the synthetic rows from the noisy counts.",
     ),
     "noise": (
-        "allowance for noise",
-        "Direct: the slack, for the noise in that measurement. Plug-in: the privatisation, for the noise in the counts "
-        "(a quantile of its distribution).",
+        "slack or privatisation",
+        "Allowances for noise. Direct: the slack, for the noise in that measurement. Plug-in: the privatisation, for "
+        "the noise in the counts (a quantile of its distribution).",
     ),
     "cells": (
-        "coarseness of cells",
-        "Plug-in only: the discretisation. Values were counted in cells, which can lose up to half a cell.",
+        "discretisation",
+        "Plug-in only: values were counted in cells, which can lose up to half a cell.",
     ),
 }
 
@@ -153,7 +153,13 @@ VERDICTS = {
     ),
 }
 
-MAPPED = {"bound": "certified bound", "plug_in": "plug-in bound"}
+HEADLINE = {
+    "shares": "share of rows, by one column",
+    "shares of two columns": "share of rows, by two columns",
+    "shares of labels": "share of a label",
+    "shares of labels of two columns": "share of labels of two columns",
+}
+"""What the margins of shares at the top of the page are about."""
 
 SETTINGS = {
     "format of the certificate": "format of the certificate",
@@ -314,25 +320,14 @@ def subsets_title(sizes: set[int]) -> str:
     return {2: "Pair by pair", 1: "Bounds of the columns"}.get(max(sizes) if len(sizes) == 1 else 0, "Subset by subset")
 
 
-def subsets_text(what: str, rows: Sequence[Mapping[str, Any]], *, uniform: bool, alike: bool) -> str:
-    """Introduce the table of subsets.
-
-    `uniform`: all have the same certified bound; `alike`: all have the same plug-in bound as well.
-    """
-    number, bound, plug_in = f"{len(rows):,}", rows[0]["bound_text"], rows[0]["plug_in_text"]
+def subsets_text(what: str, rows: Sequence[Mapping[str, Any]], *, uniform: bool) -> str:
+    """Introduce the table of subsets. `uniform`: all have the same certified bound."""
+    number, bound = f"{len(rows):,}", rows[0]["bound_text"]
     if len(rows) == 1:
         return f"There is one subset of columns; its bound is {bound}."
-    if not uniform:
-        return f"Each of the {number} {what} has a bound of its own, and all of them hold together."
-    covers = f"One certified bound, {bound}, covers all {number} {what}."
-    if alike and rows[0]["plug_in"] >= 1:
-        return f"{covers} There is no plug-in bound below 1, which says nothing."
-    if alike:
-        return f"{covers} The plug-in bound of each is {plug_in}."
-    return (
-        f"{covers} They differ in their plug-in bounds: the larger the plug-in bound, the less the noisy counts say "
-        "about the subset."
-    )
+    if uniform:
+        return f"One certified bound, {bound}, covers all {number} {what}."
+    return f"Each of the {number} {what} has a bound of its own, and all of them hold together."
 
 
 def subsets_caption(what: str, number: int, most: int, *, plug_in: bool = True) -> str:
@@ -340,6 +335,10 @@ def subsets_caption(what: str, number: int, most: int, *, plug_in: bool = True) 
     if number <= most:
         return f"All {what}, largest bound first{terms}."
     return f"The {most} {what} with the largest bounds, of {number:,}{terms}. The others are in certificate.json."
+
+
+def subsets_folded(what: str, number: int) -> str:
+    return "The bound of the subset, as a table" if number == 1 else f"The bounds of the {number:,} {what}, as a table"
 
 
 def commands() -> list[dict[str, str]]:
@@ -454,48 +453,6 @@ SHARES_EXACTLY = (
     "is the share of rows that lie in such a set of each; if both have labels, one of the two sets is a single label."
 )
 """The sets of rows whose shares are certified."""
-
-RULES_WITH_SHARES = {
-    "share of rows with a label, or any group of them": (
-        "the bound on shares of one column",
-        "A bound of 0.011: ± 1.1 percentage points.",
-    ),
-    "share of rows up to a value, or in a range": (
-        "the bound on shares of one column",
-        "A bound of 0.011: ± 1.1 percentage points. The band under each histogram is narrower in places.",
-    ),
-}
-"""What replaces some rules of thumb if errors of shares are certified."""
-
-RULES_OF_THUMB = (
-    (
-        "mean of a column",
-        "bound × length of its range",
-        "An age between 0 and 100 and a bound of 0.02: within 2 years.",
-    ),
-    ("share of rows with a label, or any group of them", "bound", "A bound of 0.02: ± 2 percentage points."),
-    (
-        "share of rows up to a value, or in a range",
-        "see the band under each histogram",
-        "Many rows near the edge may have crossed it, but only a few from far away.",
-    ),
-    (
-        "variance",
-        "(2 × bound + bound²) × range², or less",
-        "2 × bound is multiplied by the longer distance from the mean to an end of the range, as a share of the range.",
-    ),
-    (
-        "covariance of two columns",
-        "(2 × bound + bound²) × both ranges, or less",
-        "As for the variance, in the product of the two units.",
-    ),
-    (
-        "mean or share among the rows with a label, which are a share p of all rows",
-        "bound ÷ (p − bound) instead of the bound, for p above the bound",
-        "A tenth of the rows and a bound of 0.02: 0.25. Small groups say little.",
-    ),
-)
-"""Statistic, largest error, and an example, for columns of weight 1 without missing values and with labels 1 apart."""
 
 
 def limits(privacy: PrivacyRecord, unit: str, *, shares: bool = False) -> list[dict[str, str]]:
