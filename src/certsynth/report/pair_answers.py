@@ -48,6 +48,21 @@ Json = dict[str, Any]
 Pair = tuple[int, int]
 
 
+@dataclass(frozen=True, slots=True)
+class Said:
+    """Estimate, low and high as texts. `nothing`: the interval holds all possible values."""
+
+    estimate: str
+    low: str
+    high: str
+    nothing: bool
+
+    @property
+    def text(self) -> str:
+        """In few characters, as the script reads it."""
+        return packed((self.estimate, self.low, self.high)) + (NOTHING if self.nothing else "")
+
+
 @dataclass(frozen=True, slots=True, eq=False)
 class PairAnswer:
     """The shares of the cells of two columns, by the sets of the first and of the second, and the means of each column
@@ -158,30 +173,35 @@ def has_mean(column: Column) -> bool:
 
 
 def share_text(estimate: float, low: float, high: float) -> str:
-    """Estimate, low and high of a share in per cent, with the digits of `certsynth answer`."""
+    """Estimate, low and high of a share in per cent for the script, with the digits of `certsynth answer`."""
+    return said_share(estimate, low, high).text
+
+
+def said_share(estimate: float, low: float, high: float) -> Said:
     found = Found((estimate, low, high), 1.0, "", "share", 0.0, 1.0)
-    return _text(found, [_in_percent(each) for each in _answer(found).shown()])
+    return _said(found, [_in_percent(each) for each in _answer(found).shown()])
 
 
 def mean_text(column: Ordered, estimate: float, low: float, high: float) -> str:
-    """Estimate, low and high of a mean place in the column's own units, with the digits of `certsynth answer`; for
-    ordinals, places in the list from 1."""
-    found = _found_mean(column, estimate, low, high)
-    return _text(found, _answer(found).shown())
+    """Estimate, low and high of a mean place for the script, with the digits of `certsynth answer`."""
+    return said_mean(column, estimate, low, high).text
 
 
-def _found_mean(column: Ordered, estimate: float, low: float, high: float) -> Found:
+def said_mean(column: Ordered, estimate: float, low: float, high: float) -> Said:
+    """A mean place in the column's own units; for ordinals, places in the list from 1."""
     first, last = (1.0, span(column) + 1) if column.kind == "ordinal" else (float(column.low), float(column.high))
     at, least, most = (span(column) * each + first for each in (estimate, low, high))
-    return Found((at, least, most), 1.0, "", "", first, last, column if column.clock is not None else None)
+    found = Found((at, least, most), 1.0, "", "", first, last, column if column.clock is not None else None)
+    return _said(found, _answer(found).shown())
 
 
 def _answer(found: Found) -> Answer:
     return Answer("", *in_units(found), 1.0, "", "", 1.0)
 
 
-def _text(found: Found, shown: Sequence[str]) -> str:
-    return packed(shown) + (NOTHING if is_whole_range(found.interval, found.least, found.most) else "")
+def _said(found: Found, shown: Sequence[str]) -> Said:
+    estimate, low, high = shown
+    return Said(estimate, low, high, is_whole_range(found.interval, found.least, found.most))
 
 
 def packed(shown: Sequence[str]) -> str:

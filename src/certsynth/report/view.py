@@ -34,7 +34,9 @@ from certsynth.report.columns import column_view, span
 from certsynth.report.contents import contents_view, publication_text
 from certsynth.report.fit import closeness, likely_functions, table_name
 from certsynth.report.headline import Headline, certified
+from certsynth.report.noisy_counts import noisy_counts_view
 from certsynth.report.pair_answers import NO_PAIRS, PairAnswers
+from certsynth.report.small_multiples import small_multiples
 from certsynth.report.uses import uses_view
 
 MAX_DRAWN_COLUMNS = 60
@@ -100,6 +102,8 @@ def view(
         "columns_text": words.columns(numerals.confidence(certificate.confidence), shares=says_shares(certificate)),
         "columns": {"drawn": columns[:MAX_DRAWN_COLUMNS], "listed": columns[MAX_DRAWN_COLUMNS:]},
         "calculator": calculator_view(certificate, drawn, numbers, asked, pairs),
+        "small_multiples": small_multiples(pairs),
+        "noisy_counts": [] if basis is None else noisy_counts_view(basis),
         "calculator_text": words.calculator(len(schema), MAX_DRAWN_COLUMNS),
         "rules_of_thumb": _rules_of_thumb(certificate),
         "rules": words.rules(len(schema.rules)),
