@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 
+from certsynth.answers.basis import span
 from certsynth.answers.crosstabs import Ranges
 from certsynth.domain import Ordered
 from certsynth.report import numerals
@@ -98,15 +99,22 @@ def _means(pairs: PairAnswers, groups: int, column: Ordered, means: Ranges) -> J
         }
         for label, mean, text in zip(_labels(pairs, groups), each, said, strict=True)
     ]
-    ends = [said_mean(column, place, place, place).estimate for place in (least, most)]
+    ends = [_end(column, place) for place in (least, most)]
     of = numerals.text(column.title) + (f" ({numerals.text(column.naming.unit)})" if column.naming.unit else "")
     return {
         "form": "means",
         "title": f"Mean of {of} by {_name(pairs, groups)}",
         "groups": _name(pairs, groups),
-        "ends": [_nice(end) for end in ends],
+        "ends": ends,
         "rows": rows,
     }
+
+
+def _end(column: Ordered, place: float) -> str:
+    """The value at an end of the axis, rounded."""
+    if column.clock is not None:
+        return said_mean(column, place, place, place).estimate
+    return numerals.plain(float(f"{column.low + place * span(column):.3g}"))
 
 
 def _crosstab(pairs: PairAnswers, rows: int, columns: int, found: Ranges, *, turned: bool) -> Json:
