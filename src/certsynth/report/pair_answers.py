@@ -213,10 +213,15 @@ def packed(shown: Sequence[str]) -> str:
     """
     decimals = {len(each.partition(".")[2]) for each in shown}
     digits = [each.replace(".", "") for each in shown]
-    if len(decimals) > 1 or not all(each.removeprefix("-").isdecimal() and len(each) < _MAX_DIGITS for each in digits):
+    if len(decimals) > 1 or not all(map(_is_plain, digits)):
         return BETWEEN.join(shown)
     estimate, low, high = map(int, digits)
     return f"{DECIMALS[decimals.pop()]}".join(map(str, (estimate, estimate - low, high - estimate)))
+
+
+def _is_plain(digits: str) -> bool:
+    """Whether digits are those of a whole number that is not too large; a zero with a sign is a text."""
+    return digits.removeprefix("-").isdecimal() and len(digits) < _MAX_DIGITS and (digits[0] != "-" or int(digits) != 0)
 
 
 def _in_percent(share: str) -> str:
