@@ -185,7 +185,7 @@ def test_every_text_of_the_view_is_on_the_page(concentrated: bool) -> None:
     shown = view(document(EVERY_KIND, concentrated=concentrated), EVERY_KIND, table(EVERY_KIND))
     text = re.sub(r"\s+", " ", Page(render(shown)).text)
     hidden = {"role", "key", "form", "shown", "kind", "neighbours", "level"}
-    del shown["calculator"]["columns"]  # for the script
+    del shown["calculator"]["columns"], shown["calculator"]["answers"]  # for the script
     missing = [t for key, t in _texts(shown) if key not in hidden and re.sub(r"\s+", " ", t) not in text]
     assert not missing
 
@@ -335,7 +335,7 @@ def test_no_text_escapes_escaping() -> None:
 def test_stays_small_with_fifty_columns() -> None:
     html = page(wide(50))
     assert "1,225 pairs" in html
-    assert len(html.encode()) < 750_000
+    assert len(html.encode()) < 1_000_000
     Page(html)
 
 

@@ -167,7 +167,6 @@ class Page:
         if values[0] is not None and values[1] is not None:
             function = product(values[0][:, None], values[1][None, :])
             note("moment", relative(function, float((function * sums).sum())))
-            return  # the page says nothing of shares of two ordered columns
         for axis, cells in enumerate(lattices):
             others = lattices[1 - axis]
             if is_line(others) or not is_line(cells):

@@ -63,7 +63,7 @@ def finite(evaluation: Callable[[], Found]) -> Found:
 
 def to_answer(basis: Basis, query: Query | Difference, found: Found, shown: str) -> Answer:
     """The answer in its own units; `shown` is the text of the query."""
-    estimate, low, high = _in_units(found)
+    estimate, low, high = in_units(found)
     nothing = ""
     if silence.is_whole_range(found.interval, found.least, found.most):
         nothing = found.nothing or silence.reason(basis, query, found.bound)
@@ -101,7 +101,7 @@ def widened(found: Found) -> tuple[float, float]:
     return low, 0.0 if found.unit == "share" and high == 0.0 else widened_high
 
 
-def _in_units(found: Found) -> tuple[Value, Value, Value]:
+def in_units(found: Found) -> tuple[Value, Value, Value]:
     """Convert estimate, low and high to the units of the answer, rounding the interval outward."""
     estimate, (low, high) = found.interval[0], widened(found)
     if found.counted:

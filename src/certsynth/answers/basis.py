@@ -152,17 +152,21 @@ class Basis:
         """The same with few rows: if there are many, those of several columns are rounded to an even grid, as coarse as
         it takes. By the triangle inequality the bound on the distance holds for them if `moved` is added to it."""
         rows = self.distinct(names)
+        key = (*sorted(rows.rows), "few")
+        if key not in self._distinct:
+            self._distinct[key] = self.fewer(rows)
+        return self._distinct[key]
+
+    def fewer(self, rows: Distinct) -> Distinct:
+        """These rows, rounded if they are many."""
         most = MAX_EXACT_ROWS if self.certificate.statistics is None else MAX_CERTIFIED_ROWS
         if len(rows.shares) <= most or len(rows.rows) == 1:
             return rows
-        key = (*sorted(rows.rows), "few")
-        steps = GRID_STEPS[2]
-        while key not in self._distinct:
-            few = _rounded(rows, steps)
-            if len(few.shares) <= most or steps <= COARSEST_STEPS:
-                self._distinct[key] = few
+        few, steps = _rounded(rows, GRID_STEPS[2]), GRID_STEPS[2]
+        while len(few.shares) > most and steps > COARSEST_STEPS:
             steps //= 2
-        return self._distinct[key]
+            few = _rounded(rows, steps)
+        return few
 
     # ------------------------------------------------------------ bounds on shares, group totals and moments
 

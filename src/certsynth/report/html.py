@@ -38,6 +38,7 @@ def render(view: Mapping[str, Any]) -> str:
     return _template().render(
         view=view,
         drawn=drawn,
+        percent=charts.percent,
         roles=words.ROLES,
         style=inline("style.css"),
         scripts=[inline("calculator.js"), inline("page.js")],

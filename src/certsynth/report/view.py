@@ -29,12 +29,15 @@ from certsynth.record.record import (
 )
 from certsynth.report import by_ratio, exceptions, limits, numerals, statistics, use_words, verifiable, words
 from certsynth.report import persons as person_words
-from certsynth.report.calculator import calculator_view
+from certsynth.report.calculator import calculator_view, listed_completely
 from certsynth.report.choice import choice_view
 from certsynth.report.columns import column_view, span
 from certsynth.report.contents import contents_view, publication_text
 from certsynth.report.fit import closeness, likely_functions, table_name
 from certsynth.report.headline import Headline, certified
+from certsynth.report.noisy_counts import noisy_counts_view
+from certsynth.report.pair_answers import NO_PAIRS, PairAnswers
+from certsynth.report.small_multiples import small_multiples
 from certsynth.report.uses import uses_view
 
 MAX_DRAWN_COLUMNS = 60
@@ -74,7 +77,9 @@ def view(
     bounds = column_bounds(certificate, schema.names)
     covered = {name for subset in certificate.subsets for name in subset.columns}
     columns = [column_view(c, table[c.name], bounds[c.name], basis if c.name in covered else None) for c in schema]
-    numbers = [column.pop("numbers") for column in columns]
+    numbers = [column.pop("numbers") for column in columns][:MAX_DRAWN_COLUMNS]
+    drawn = schema.columns[:MAX_DRAWN_COLUMNS]
+    pairs = NO_PAIRS if basis is None else PairAnswers.of(basis, listed_completely(drawn, numbers))
     return {
         "name": numerals.text(schema.name, most=200),
         "rows": numerals.count(record.release.rows),
@@ -100,7 +105,9 @@ def view(
         "subsets": _subsets(certificate, schema),
         "columns_text": words.columns(numerals.confidence(certificate.confidence), shares=says_shares(certificate)),
         "columns": {"drawn": columns[:MAX_DRAWN_COLUMNS], "listed": columns[MAX_DRAWN_COLUMNS:]},
-        "calculator": calculator_view(certificate, schema.names, numbers[:MAX_DRAWN_COLUMNS], basis),
+        "calculator": calculator_view(certificate, drawn, numbers, asked, pairs),
+        "small_multiples": small_multiples(pairs),
+        "noisy_counts": [] if basis is None else noisy_counts_view(basis),
         "calculator_text": words.calculator(len(schema), MAX_DRAWN_COLUMNS),
         "rules_of_thumb": _rules_of_thumb(certificate),
         "rules": words.rules(len(schema.rules)),

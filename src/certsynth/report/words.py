@@ -428,7 +428,10 @@ def readings(columns: Sequence[tuple[str, Sequence[str]]]) -> str:
 
 
 def calculator(columns: int, most: int) -> str:
-    said = "Choose a statistic and columns, and read off how far the synthetic rows can be from the real ones."
+    said = (
+        "Choose a statistic, columns, and labels or ranges of these, and read off the synthetic figure and the range "
+        "in which the real one lies."
+    )
     return said if columns <= most else f"{said} The first {most} of the {columns:,} columns can be chosen."
 
 
