@@ -8,7 +8,8 @@ from typing import Any, Unpack
 from certsynth.algorithm.declaration import takes
 from certsynth.algorithm.options import EvaluateOptions
 from certsynth.algorithm.request import checked_subsets, named_columns
-from certsynth.algorithm.sizes import allowed_memory, check_lattice
+from certsynth.algorithm.sizes import check_lattice
+from certsynth.base.memory import allowed_memory
 from certsynth.certificate.passes import compare_tables
 from certsynth.domain import Schema
 from certsynth.errors import InputError
