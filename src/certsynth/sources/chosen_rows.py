@@ -242,7 +242,7 @@ def _join_rows(person, hashes, counts, order, most):  # type: ignore[no-untyped-
             if hashes[row] == hashes[before]:
                 if rank <= most:
                     total = np.int64(sums[found - 1]) + np.int64(counts[row])
-                    sums[found - 1] = min(total, MAX_COPIES)
+                    sums[found - 1] = total if total < MAX_COPIES else MAX_COPIES
                     twins[pairs, 0], twins[pairs, 1] = firsts[found - 1], row
                     pairs += 1
                 continue
