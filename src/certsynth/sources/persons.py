@@ -64,8 +64,8 @@ def keep_rows(
     read.
     """
     source.batches(schema.names)
-    refuse_ambiguous_types(source, schema)
     _check_person_column(source, persons.column)
+    refuse_ambiguous_types(source, schema)
     if isinstance(source, SparkTable) and source.runs_python:
         return SparkKeptRows(source, schema, persons, allowed_memory(memory), progress, no_id(source, persons.column))
     return HeldRows(source, schema, persons, allowed_memory(memory), progress)
@@ -169,8 +169,7 @@ def packed_batches(
 ) -> Iterator[tuple[np.ndarray, list[np.ndarray]]]:
     """Yield the hashes of ids and the packed columns of each batch."""
     for ids, clean in _cleaned_batches(source, schema, person):
-        if (ids == UNREADABLE).any():
-            raise InputError(no_id(source, person))
+        refuse_unreadable_ids(ids, source, person)
         pairs = zip(columns, clean, strict=True)
         yield ids, in_threads(lambda pair: pair[0].pack(pair[1]), pairs, rows=len(ids), spare=1)
 
@@ -180,14 +179,27 @@ def _cleaned_batches(source: Source, schema: Schema, person: str) -> Iterator[tu
         for ids, *clean in source.cleaned(schema, ids=person):
             yield ids, clean
         return
-    if isinstance(source, JsonLines):
-        batches = source.batches((person, *schema.names), scalars=(person,))
-    elif isinstance(source, Frame):
-        batches = source.in_utc(person).batches((person, *schema.names))
-    else:
-        batches = source.batches((person, *schema.names))
-    for raw, *columns in batches:
+    for raw, *columns in _raw_batches(source, schema, person):
         yield hash_ids(raw), [column.clean(values) for column, values in zip(schema, columns, strict=True)]
+
+
+def batches_with_ids(source: Source, schema: Schema, person: str) -> Iterator[list[np.ndarray]]:
+    """Raw ids and columns. A column that is missing or cannot be read is refused when this is called."""
+    source.batches(schema.names)
+    _check_person_column(source, person)
+    return _raw_batches(source, schema, person)
+
+
+def _raw_batches(source: Source, schema: Schema, person: str) -> Iterator[list[np.ndarray]]:
+    names = (person, *schema.names)
+    if isinstance(source, JsonLines):
+        return source.batches(names, scalars=(person,))
+    return (source.in_utc(person) if isinstance(source, Frame) else source).batches(names)
+
+
+def refuse_unreadable_ids(ids: np.ndarray, source: Source, person: str) -> None:
+    if (ids == UNREADABLE).any():
+        raise InputError(no_id(source, person))
 
 
 def no_id(source: Any, person: str) -> str:
