@@ -162,12 +162,8 @@ def test_rows_of_persons_are_exact_up_to_the_number_of_candidates() -> None:
 def test_memory_that_does_not_suffice_is_refused() -> None:
     size = row_bytes([np.zeros(0, np.uint64)]) + chosen_rows.COUNT_BYTES
     persons = np.random.default_rng(1).integers(0, 2**64, 1000, dtype=np.uint64)
-    for memory, fits in ((2 * 1000 * size, True), (2 * 1000 * size - 1, False)):
-        gathered = Gathered(1, memory=memory, refuse=refuse)
-        if fits:
-            gathered.add(persons, [persons])
-            assert sum(len(each.of_person) for each in gathered.choose()) == 1000
-        else:
-            with pytest.raises(TooMuchError):
-                gathered.add(persons, [persons])
-                list(gathered.choose())
+    enough, less = (Gathered(1, memory=2 * 1000 * size - short, refuse=refuse) for short in (0, 1))
+    enough.add(persons, [persons])
+    assert sum(len(each.of_person) for each in enough.choose()) == 1000
+    with pytest.raises(TooMuchError):
+        less.add(persons, [persons])

@@ -56,7 +56,20 @@ SAME: dict[str, list[Any]] = {
     "infinity": ["inf"],
 }
 MISSING = [None, np.nan, float("nan"), decimal.Decimal("nan"), pd.NA, pd.NaT, np.datetime64("NaT"), "", "  ", "\t\n"]
-NO_IDS = [[7], {"a": 7}, (7,), b"seven", object(), 1e300, float("inf"), -float("inf"), float(2**54), 7j, {7}, np.arange(2)]
+NO_IDS = [
+    [7],
+    {"a": 7},
+    (7,),
+    b"seven",
+    object(),
+    1e300,
+    float("inf"),
+    -float("inf"),
+    float(2**54),
+    7j,
+    {7},
+    np.arange(2),
+]
 
 
 def alone(value: Any) -> int:

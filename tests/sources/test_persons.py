@@ -67,7 +67,7 @@ UPSETS = ["", "NA", "X", "7.25", "1e9", "2020-03-05", "False", "-1", "9999999999
 
 def table_of(name: str) -> Table:
     ids = WRITTEN[name]
-    return [(ids[i % len(ids)], str(i % 60)) for i in range(30)]
+    return [(ids[i % len(ids)], str(1 + i % 50)) for i in range(30)]
 
 
 def counts_or_none(way: Callable[[Path, Table], Any], folder: Path, table: Table, who: Persons) -> list[int] | None:
@@ -83,7 +83,7 @@ def test_one_more_person_changes_no_other_persons_rows(way: str, tmp_path: Path)
     """Even where the type of the ids was guessed from all of them: then long numbers, as floats, are refused."""
     first = list(WAYS).index(way)
     name = list(WRITTEN)[first % len(WRITTEN)]
-    compare_with_one_person_more(way, name, [UPSETS[first % len(UPSETS)], UPSETS[-first % len(UPSETS)]], tmp_path)
+    compare_with_one_person_more(way, name, [UPSETS[first % len(UPSETS)]], tmp_path)
 
 
 @pytest.mark.slow
@@ -106,7 +106,9 @@ def compare_with_one_person_more(way: str, name: str, upsets: Sequence[str], tmp
             assert np.abs(changes).sum() <= 2, (way, name, cell)
 
 
-@pytest.mark.parametrize("name", [each if "zeros" in each else pytest.param(each, marks=pytest.mark.slow) for each in WRITTEN])
+@pytest.mark.parametrize(
+    "name", [each if "zeros" in each else pytest.param(each, marks=pytest.mark.slow) for each in WRITTEN]
+)
 def test_all_readers_keep_the_same_rows(name: str, tmp_path: Path) -> None:
     table, who = table_of(name), Persons("x", 2, "persons")
     expected = counts(READ["CSV"](tmp_path, table), who)
@@ -134,12 +136,20 @@ TYPED: dict[str, tuple[Sequence[Any], pa.DataType]] = {
     "date": ([datetime.date(2020, 1, 5), datetime.date(1900, 1, 5), None], pa.date32()),
     "time in microseconds": ([MOMENT, datetime.datetime(2020, 5, 1), None], pa.timestamp("us")),
     "time in nanoseconds": ([MOMENT, datetime.datetime(2020, 5, 1), None], pa.timestamp("ns")),
-    "instant": ([MOMENT.replace(tzinfo=ZONE), MOMENT.replace(tzinfo=datetime.UTC), None], pa.timestamp("us", "Asia/Kolkata")),
+    "instant": (
+        [MOMENT.replace(tzinfo=ZONE), MOMENT.replace(tzinfo=datetime.UTC), None],
+        pa.timestamp("us", "Asia/Kolkata"),
+    ),
     "decimal": ([Decimal("7.50"), Decimal("8.00"), None], pa.decimal128(9, 2)),
     "whole decimal": ([Decimal(7), Decimal(10**20), None], pa.decimal128(25, 0)),
     "dictionary": (["a", "b", None, "a"], pa.dictionary(pa.int8(), pa.string())),
     "time of day": ([datetime.time(10, 30), datetime.time(10, 30, 1), None], pa.time64("us")),
 }
+TYPED_CASES = [
+    pytest.param(name, missing, marks=[pytest.mark.slow] if (i + j) % 2 else [])
+    for i, name in enumerate(TYPED)
+    for j, missing in enumerate(("drop", "separate"))
+]
 PAIR = Schema(columns=(AGE, Category(name="sex", values=("f", "m"), missing=True)))
 
 
@@ -194,8 +204,7 @@ def json_value(value: Any) -> Any:
     return str(value)
 
 
-@pytest.mark.parametrize("missing", ["drop", "separate"])
-@pytest.mark.parametrize("name", TYPED)
+@pytest.mark.parametrize(("name", "missing"), TYPED_CASES)
 def test_ids_of_any_type_are_the_same_persons_in_every_form(name: str, missing: Any, tmp_path: Path) -> None:
     who = Persons("who", 2, "persons", missing)
     found = {form: counts(data, who, PAIR) for form, data in forms(name, tmp_path)}
@@ -228,12 +237,16 @@ def test_ids_of_a_type_that_no_id_has_are_refused_before_rows_are_read(kind: str
     pyarrow.parquet.write_table(table, tmp_path / "t.parquet")
     relation = duckdb.connect().read_parquet(str(tmp_path / "t.parquet"))
     for data in (table, pl.from_arrow(table), tmp_path / "t.parquet", relation):
-        with pytest.raises(InputError, match="'who', which .table. person names, holds lists, records or bytes") as found:
+        with pytest.raises(
+            InputError, match=r"'who', which .table. person names, holds lists, records or bytes"
+        ) as found:
             keep_rows(open_source(data), SCHEMA, Persons("who", 1, missing=missing))
         assert CANARY not in str(found.value)
 
 
-@pytest.mark.parametrize("value", [[CANARY], {"a": CANARY}, CANARY.encode(), 1e17], ids=["list", "dict", "bytes", "float"])
+@pytest.mark.parametrize(
+    "value", [[CANARY], {"a": CANARY}, CANARY.encode(), 1e17], ids=["list", "dict", "bytes", "float"]
+)
 @pytest.mark.parametrize("missing", ["drop", "separate"])
 def test_a_single_value_that_is_no_id_is_refused(value: Any, missing: Any, tmp_path: Path) -> None:
     who = Persons("who", 1, missing=missing)
@@ -261,7 +274,10 @@ def test_a_person_column_that_the_table_lacks_is_named(tmp_path: Path) -> None:
     pd.DataFrame({"patient": ["a"], "age": [1]}).to_csv(tmp_path / "t.csv", index=False)
     schema = dataclasses.replace(SCHEMA, persons=Persons("patiant", 1))
     for data in (table, tmp_path / "t.parquet", tmp_path / "t.csv", Unopened(f"SELECT * FROM '{tmp_path}/t.parquet'")):
-        for use in (lambda data: release(data, schema, epsilon=1, out=tmp_path / "out"), lambda data: check(data, schema)):
+        for use in (
+            lambda data: release(data, schema, epsilon=1, out=tmp_path / "out"),
+            lambda data: check(data, schema),
+        ):
             with pytest.raises(InputError, match=r"no column 'patiant', which \[table\] person names.*'patient'\?"):
                 use(data)
 
@@ -276,7 +292,9 @@ def test_the_first_line_of_a_file_without_a_header_is_not_quoted(tmp_path: Path)
 def test_memory_is_refused_with_the_numbers_before_anything_is_spent(tmp_path: Path) -> None:
     schema = dataclasses.replace(PAIR, persons=Persons("who", 2))
     people = pd.DataFrame({"who": np.arange(60_000), "age": 1, "sex": "f"})
-    with pytest.raises(TooLarge, match="needs more than the .* GB at hand: twice 22 bytes for each of up to 8") as found:
+    with pytest.raises(
+        TooLarge, match=r"needs more than the .* GB at hand: twice 22 bytes for each of up to 8"
+    ) as found:
         release(people, schema, epsilon=1, memory=2**21, ledger=tmp_path / "ledger.jsonl", cap=2, sparsity=1)
     assert "60" not in str(found.value)
     assert found.value.__notes__ == ["Nothing was spent."]
