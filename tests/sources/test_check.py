@@ -3,6 +3,7 @@ asked for."""
 
 from __future__ import annotations
 
+import dataclasses
 import json
 import os
 from collections.abc import Iterator, Sequence
@@ -14,9 +15,11 @@ import numpy as np
 import pandas as pd
 import polars as pl
 import pytest
+from click.testing import CliRunner
 
 import certsynth
 from certsynth import Schema, check, demo
+from certsynth.cli import main
 from certsynth.errors import InputError
 from certsynth.sources.check import ColumnCheck, TableCheck
 from certsynth.sources.reading import objects
@@ -349,6 +352,7 @@ def test_rows_of_persons_are_counted() -> None:
     assert dict(about.kept_shares) == {k: (87 + min(k, 2) + min(k, 7)) / 98 for k in (1, 2, 3, 4, 8, 12)}
     assert found.not_in_schema == ("other",)
     assert found.to_dict()["persons"]["rows_of_a_person"]["largest"] == 7
+    assert schema.persons is not None
     alone = dataclasses.replace(schema, persons=dataclasses.replace(schema.persons, missing="separate"))
     again = check(pd.DataFrame({"who": ids, "age": 30}), alone).persons
     assert again is not None

@@ -85,7 +85,7 @@ class Draft:
     def to_toml(self) -> str:
         """The schema as TOML, with the notes as comments."""
         columns = iter(self.schema.names)
-        written = []
+        written: list[str] = []
         for line in self.schema.to_toml().split("\n"):
             if line == "[[column]]" and "[[column]]" not in written:
                 written[-1:] = [line for note in self.table_notes for line in _comment(note)] + written[-1:]
