@@ -12,6 +12,7 @@ import shutil
 import sys
 import traceback
 from collections.abc import Callable, Iterator
+from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +20,7 @@ import everything
 import nasty as table
 import numpy as np
 import pyarrow as pa
+import pyarrow.parquet
 import pytest
 import storage
 from click.testing import CliRunner
@@ -30,13 +32,16 @@ from certsynth import Release, Schema, certify, check, evaluate, release
 from certsynth.algorithm.release import COUNTING, DISPLACED
 from certsynth.cli import main
 from certsynth.domain import Category, Ordered
+from certsynth.domain.persons import Persons
 from certsynth.errors import InputError
 from certsynth.queries.fine import PLACING_PHASE
 from certsynth.queries.marginals import CellCounts, Marginals
 from certsynth.queries.tally import RowCount, tally_batches
 from certsynth.sources import open_source, pushed_down, rows_of, spark
+from certsynth.sources.persons import keep_rows
 from certsynth.sources.pushdown import PushedDown
 from certsynth.sources.spark import SparkTable, spark_table
+from certsynth.sources.spark_persons import SparkKeptRows
 from small import MIXED, FixedOutput, emitted, people, without_progress
 
 pytestmark = [
@@ -509,3 +514,78 @@ def test_spark_is_known_without_being_imported() -> None:
     assert not spark.is_spark(pa.table({"x": [1]}))
     kind = type("DataFrame", (), {"__module__": "pyspark.sql.dataframe"})
     assert spark.is_spark(kind())
+
+
+# ------------------------------------------------------------------------------------------------------- persons
+
+
+def spark_ids(kind: str) -> pa.Table:
+    rows = 120
+    ids: dict[str, Any] = {
+        "texts": pa.array([None if i % 11 == 0 else ["", "p 1", " 7", "é", CANARY][i % 5] for i in range(rows)]),
+        "numbers": pa.array([None if i % 7 == 0 else i * i % 17 for i in range(rows)], pa.int32()),
+        "decimals": pa.array([Decimal(i % 5) / 2 for i in range(rows)], pa.decimal128(9, 2)),
+        "instants": pa.array([10**15 + i % 9 for i in range(rows)], pa.timestamp("us", "UTC")),
+        "days": pa.array([i % 9 for i in range(rows)], pa.date32()),
+    }
+    ages, sexes = [i * 7 % 60 for i in range(rows)], [("f", "m", None)[i % 3] for i in range(rows)]
+    return pa.table({"who": ids[kind], "age": ages, "sex": sexes, "height": [i % 4 / 3 for i in range(rows)]})
+
+
+VISITS = Schema(
+    columns=(
+        Ordered(name="age", kind="integer", low=0, high=60),
+        Category(name="sex", values=("f", "m"), missing=True),
+        Ordered(name="height", kind="number", low=0, high=1),
+    )
+)
+
+
+def kept_sums(data: Any, who: Persons, columns: tuple[str, ...] = VISITS.names) -> list[Any]:
+    kept, schema = keep_rows(open_source(data), VISITS, who), VISITS.select(columns)
+    every = tuple(range(len(schema)))
+    cells = kept.rows_of(schema, COUNTING)(CellCounts(schema, Marginals.even(schema, [every], resolution=9)))
+    totals = kept.contributions()
+    rows = sorted(str(row) for batch in kept.cleaned(schema) for row in zip(*batch, strict=True))
+    numbers = (kept.count(), totals.over, totals.within, totals.kept, totals.dropped)
+    return [*(np.asarray(block).tolist() for block in cells), numbers, rows]
+
+
+@pytest.mark.parametrize(
+    ("kind", "who"),
+    [
+        ("texts", Persons("who", 2, "persons", "separate")),
+        ("numbers", Persons("who", 3)),
+        ("decimals", Persons("who", 1)),
+        ("instants", Persons("who", 2, "persons")),
+        ("days", Persons("who", 2)),
+    ],
+    ids=str,
+)
+def test_spark_keeps_the_rows_of_persons_that_a_file_keeps(
+    kind: str, who: Persons, session: Any, tmp_path: Path
+) -> None:
+    pa.parquet.write_table(spark_ids(kind), tmp_path / "visits.parquet")
+    frame = session.read.parquet(str(tmp_path / "visits.parquet"))
+    expected = kept_sums(tmp_path / "visits.parquet", who)
+    kept = keep_rows(open_source(frame), VISITS, who)
+    assert isinstance(kept, SparkKeptRows)
+    assert kept_sums(frame.repartition(5), who) == expected
+    some = ("height", "age")
+    assert kept_sums(frame, who, some) == kept_sums(tmp_path / "visits.parquet", who, some)
+
+
+def test_spark_refuses_what_is_no_id_and_quotes_nothing(
+    session: Any, tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    ids = {"float": pa.array([1.0, 4711e18]), "bytes": pa.array([CANARY.encode(), None])}
+    for name, values in ids.items():
+        path = tmp_path / f"{name}.parquet"
+        table = pa.table({"who": values, "age": [1, 2], "sex": ["f", "m"], "height": [0.0, 1.0]})
+        pa.parquet.write_table(table, path)
+        for ask in ("count", "contributions"):
+            with pytest.raises(InputError, match=r"'who', which .table. person names") as found:
+                getattr(keep_rows(open_source(session.read.parquet(str(path))), VISITS, Persons("who", 1)), ask)()
+            seen = f"{found.value} {capfd.readouterr()}"
+            assert "4711" not in seen
+            assert CANARY not in seen

@@ -17,9 +17,10 @@ from certsynth.algorithm.declaration import takes
 from certsynth.algorithm.exceptions import EXCEPTION_SHARE, ExceptionChoice, number_of_exceptions, scoring_query
 from certsynth.algorithm.options import CertifyOptions
 from certsynth.algorithm.request import DEFAULT_CONFIDENCE, checked_budget, checked_subsets, select_final_columns
-from certsynth.algorithm.sizes import allowed_memory, check_lattice
+from certsynth.algorithm.sizes import check_lattice
 from certsynth.artefact.certificate import exceptions_record, statistics_record
 from certsynth.artefact.persons import persons_record
+from certsynth.base.memory import allowed_memory
 from certsynth.base.progress import Progress, silent
 from certsynth.certificate.bands import band_errors
 from certsynth.certificate.coverage import statistic_queries

@@ -8,8 +8,9 @@ from typing import Any, Unpack
 from certsynth.algorithm.declaration import takes
 from certsynth.algorithm.options import EvaluateOptions
 from certsynth.algorithm.request import asked_schema, checked_subsets
-from certsynth.algorithm.sizes import allowed_memory, check_lattice
+from certsynth.algorithm.sizes import check_lattice
 from certsynth.artefact.persons import persons_record
+from certsynth.base.memory import allowed_memory
 from certsynth.certificate.passes import compare_tables
 from certsynth.domain import Schema
 from certsynth.domain.persons import Persons

@@ -13,7 +13,7 @@ from certsynth.algorithm.fitting import FitRequest, Fitting
 from certsynth.algorithm.method import method_named
 from certsynth.algorithm.options import ROWS
 from certsynth.algorithm.recompute import recomputed, stated_settings
-from certsynth.algorithm.sizes import check_lattice, default_memory
+from certsynth.algorithm.sizes import check_lattice
 from certsynth.artefact import Release
 from certsynth.artefact.certificate import certificate_record
 from certsynth.artefact.frames import FrameKind, to_frame
@@ -21,6 +21,7 @@ from certsynth.artefact.notebook import certificate_html
 from certsynth.artefact.release import Certificate
 from certsynth.artefact.table import cleaned_table, with_derived
 from certsynth.base.html import block, paragraph
+from certsynth.base.memory import default_memory
 from certsynth.base.progress import Progress, silent
 from certsynth.certificate.passes import compare_tables
 from certsynth.errors import InputError, TooLarge

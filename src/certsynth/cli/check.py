@@ -16,6 +16,7 @@ from certsynth.cli.progress import bars
 
 if TYPE_CHECKING:
     from certsynth.sources.check import ColumnCheck, RuleCheck, TableCheck
+    from certsynth.sources.person_check import PersonCheck
 
 NAME_WIDTH = 24
 """Most characters of a column's name in the table."""
@@ -65,6 +66,8 @@ def lines(found: TableCheck, data: str, schema_file: Path, typed: Sequence[str])
     for each in (*found.rules, *found.derived):
         if each.broken:
             shown += ["", *_wrap(relation(each))]
+    if found.persons is not None:
+        shown += ["", *_persons(found.persons)]
     if notes := list(_notes(found)):
         shown += ["", *notes]
     if found.fits:
@@ -125,6 +128,27 @@ def _paragraph(column: ColumnCheck) -> list[str]:
         shown += ["  write in its [[column]]:"]
         shown += [part for line in column.lines for part in layout.wrap_entry(f"    {line}")]
     return shown
+
+
+def _persons(found: PersonCheck) -> list[str]:
+    """The rows of persons, and how many of them are kept."""
+    from certsynth.sources.check import percent
+
+    persons = words.counted(found.persons, "person")
+    shown = _wrap(
+        f"{found.column}: {persons}. Rows of a person: {found.median:,} in the median, at most {found.most_of_90:,} "
+        f"for 90 % of them, at most {found.most_of_99:,} for 99 %, and {found.largest:,} at most."
+    )
+    if found.rows_without_person:
+        share = percent(found.rows_without_person / found.rows)
+        shown += _wrap(f"{words.counted(found.rows_without_person, 'row')} ({share}) without a person.", indent=2)
+    rows = [("rows_per_person", "rows kept")]
+    for k, share_kept in found.kept_shares:
+        own = " (this schema)" if k == found.rows_per_person else ""
+        rows.append((f"{k:,}{own}", percent(share_kept)))
+    shown += [f"  {line}" for line in words.table(rows)]
+    advice = "Choose rows_per_person from public knowledge, not from these figures: they are private."
+    return [*shown, *_wrap(advice, indent=2)]
 
 
 def _notes(found: TableCheck) -> list[str]:
