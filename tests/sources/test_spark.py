@@ -30,6 +30,7 @@ from certsynth import Release, Schema, certify, check, evaluate, release
 from certsynth.algorithm.release import COUNTING, DISPLACED
 from certsynth.cli import main
 from certsynth.domain import Category, Ordered
+from certsynth.domain.persons import Persons
 from certsynth.errors import InputError
 from certsynth.queries.fine import PLACING_PHASE
 from certsynth.queries.marginals import CellCounts, Marginals
@@ -400,6 +401,62 @@ def test_what_is_not_row_wise_is_refused(session: Any, tmp_path: Path) -> None:
             open_source(frames)
     for text in ("SELECT upper(x) AS x FROM t WHERE age IN ('1', '20')", "WITH u AS (SELECT x FROM t) SELECT x FROM u"):
         assert spark_table(text, query=True).names == ("x",)
+
+
+GROUPED = {
+    "SELECT c AS id, count(*) AS n, sum(d) / count(d) AS m, max(b) AS t FROM t GROUP BY c HAVING max(i) > 0": "",
+    "SELECT c AS id, sum(i) AS n FROM t GROUP BY c ORDER BY n": "",
+    "WITH u AS (SELECT c AS k, sum(i) AS s FROM t WHERE i > 0 GROUP BY c) SELECT k AS id, s FROM u WHERE s > 0": "",
+    "SELECT c AS id, median(i) AS m, percentile(i, 0.3) AS p, bool_and(i > 0) AS e FROM t GROUP BY c": "",
+    "SELECT c AS id, count_if(i > 1) AS n, bool_or(i > 1) AS o FROM t GROUP BY c": "",
+    "SELECT c AS id, count(DISTINCT b) FILTER (WHERE i > 0) AS n, min(d) AS m FROM t GROUP BY c": "",
+    "SELECT c AS id, avg(d) AS n FROM t GROUP BY c": "the aggregate avg, and its last digits may depend on how rows",
+    "SELECT c AS id, sum(x) AS n FROM t GROUP BY c": "sum of values of type double",
+    "SELECT c AS id, 1 + max(x) AS n FROM t GROUP BY c": "Write max(CAST(… AS DECIMAL(18, 4)))",
+    "SELECT c AS id, percentile(x, 0.5) AS n FROM t GROUP BY c": "percentile of values of type double",
+    "SELECT c AS id, sum(CAST(i AS DECIMAL(38, 4))) AS n FROM t GROUP BY c": "sum of values of type decimal",
+    "SELECT c AS id, max(b COLLATE UTF8_LCASE) AS n FROM t GROUP BY c": "max of values of type string collate",
+    "SELECT c AS id, try_sum(i) AS n FROM t GROUP BY c": "the aggregate try_sum",
+    "SELECT c AS id, first(i) AS n FROM t GROUP BY c": "the aggregate first",
+    "SELECT c AS id, any_value(i) AS n FROM t GROUP BY c": "the aggregate any_value",
+    "SELECT c AS id, mode(i) AS n FROM t GROUP BY c": "the aggregate mode",
+    "SELECT c AS id, stddev(i) AS n FROM t GROUP BY c": "the aggregate stddev",
+    "SELECT c AS id, size(collect_list(i)) AS n FROM t GROUP BY c": "the aggregate collect_list",
+    "SELECT c AS id, count(*) + rand() AS n FROM t GROUP BY c": "depends on more than the values",
+    "SELECT c AS id, count(*) AS n FROM t GROUP BY c, i": "other keys than one column",
+    "SELECT c % 2 AS id, count(*) AS n FROM t GROUP BY c % 2": "other keys than one column",
+    "SELECT count(*) AS id FROM t": "other keys than one column",
+    "SELECT c AS id, count(*) AS n FROM t GROUP BY ROLLUP (c)": "other keys than one column",
+    "SELECT c + 0 AS id, count(*) AS n FROM t GROUP BY c": "does not have the key of each group as 'id'",
+    "SELECT c, max(i) AS id FROM t GROUP BY c": "does not have the key of each group as 'id'",
+    "SELECT id, count(*) AS n FROM (SELECT c AS id FROM t GROUP BY c, i) GROUP BY id": "several aggregations",
+    "SELECT c AS id, count(*) AS n FROM t GROUP BY c LIMIT 2": "it has LIMIT",
+    "SELECT c AS id, sum(count(*)) OVER () AS n FROM t GROUP BY c": "a window function",
+    "SELECT DISTINCT c AS id FROM t": "it has DISTINCT",
+    "SELECT t.c AS id, count(*) AS n FROM t JOIN t AS u ON t.c = u.c GROUP BY t.c": "a join",
+}
+
+
+def test_a_plan_may_group_by_the_column_that_names_persons(session: Any, tmp_path: Path) -> None:
+    kinds = [("c", "bigint"), ("i", "int"), ("x", "double"), ("d", "decimal(18, 4)"), ("b", "string")]
+    chosen = ", ".join(f"CAST({value} AS {kind}) AS {name}" for (name, kind), value in zip(kinds, "1231x", strict=True))
+    session.sql(f"SELECT {chosen.replace('CAST(x AS', 'CAST(0 AS')}").write.parquet(f"{tmp_path}/t")
+    session.read.parquet(f"{tmp_path}/t").createOrReplaceTempView("t")
+    for text, says in GROUPED.items():
+        if not says:
+            table = spark_table(text, query=True, persons=Persons("id"))
+            assert [column.tolist() for column in next(table.batches(["id"]))] == [[1]], text
+            continue
+        for data in (lambda q=text: spark_table(q, query=True, persons=Persons("id")), lambda q=text: session.sql(q)):
+            with pytest.raises(InputError) as caught:
+                open_source(data(), persons=Persons("id"))
+            assert says in str(caught.value), text
+            assert "\n" not in str(caught.value)
+    frame = session.table("t").groupBy("c").agg({"i": "max"}).withColumnRenamed("c", "id")
+    assert open_source(frame, persons=Persons("id")).names == ("id", "max(i)")
+    for persons in (None, Persons("id", 2), Persons("id", missing="separate")):
+        with pytest.raises(InputError, match=r"rows_per_person|missing_person"):
+            open_source(frame, persons=persons)
 
 
 # ------------------------------------------------------------------------------------------------ whole releases

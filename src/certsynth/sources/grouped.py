@@ -89,11 +89,7 @@ def is_grouped(node: Tree) -> bool:
 def take_apart(node: Tree, persons: Persons, known: Collection[str], refuse: Refuse) -> Grouping:
     """Take a grouped SELECT apart. Refuse all keys but the column that names persons, and aggregates not listed."""
     wanted = "one person could change many rows of the result"
-    if persons.rows != 1:
-        raise refuse("GROUP BY", "it gives each person a single row", "Let rows_per_person be 1: noise grows with it.")
-    if persons.missing != "drop":
-        why = "all rows without a person would become one row"
-        raise refuse("GROUP BY", why, "Let missing_person be 'drop', or give such rows an id first.")
+    refuse_other_persons(persons, refuse)
     keys = node["group_expressions"]
     remedy = f"Group by the column of {persons.column!r} alone."
     if len(keys) != 1 or node["group_sets"] != [[0]]:
@@ -123,6 +119,15 @@ def take_apart(node: Tree, persons: Persons, known: Collection[str], refuse: Ref
     rows = {**node, "modifiers": [], "group_expressions": [], "group_sets": [], "having": None}
     rows["select_list"] = [{**each, "alias": ""} for each in (keys[0], *values, *filters)]
     return Grouping(rows, result, tuple(found))
+
+
+def refuse_other_persons(persons: Persons, refuse: Refuse) -> None:
+    """Refuse to group by persons of several rows, and rows without a person that would become one row."""
+    if persons.rows != 1:
+        raise refuse("GROUP BY", "it gives each person a single row", "Let rows_per_person be 1: noise grows with it.")
+    if persons.missing != "drop":
+        why = "all rows without a person would become one row"
+        raise refuse("GROUP BY", why, "Let missing_person be 'drop', or give such rows an id first.")
 
 
 def refuse_inexact_types(grouping: Grouping, ask: Callable[[str], list[tuple[Any, ...]]], refuse: Refuse) -> None:

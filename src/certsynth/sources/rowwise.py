@@ -204,12 +204,13 @@ def _read(text: str, parse: Ask, seen: _Seen, persons: Persons | None = None) ->
     seen.plain = _is_plain(node)
     seen.ctes |= set(_names_of_ctes(node))
     if persons is None or not is_grouped(node):
-        return _walk(node, seen)
-    grouping = take_apart(node, persons, _aggregates(seen.ask), seen.refuse)
-    _walk([grouping.rows, grouping.result], seen)
-    refuse_inexact_types(grouping, seen.ask, seen.refuse)
-    seen.functions |= grouping.names
-    seen.grouped = True
+        _walk(node, seen)
+    else:
+        grouping = take_apart(node, persons, _aggregates(seen.ask), seen.refuse)
+        _walk([grouping.rows, grouping.result], seen)
+        refuse_inexact_types(grouping, seen.ask, seen.refuse)
+        seen.functions |= grouping.names
+        seen.grouped = True
 
 
 def _read_view(sql: str, parse: Ask, seen: _Seen) -> None:
