@@ -62,7 +62,7 @@ def test_the_grid_of_the_least_score_is_that_of_the_rows_dimension(kind, dimensi
     found = count_occupied(schema, [joint_grid(schema, grid.resolution) for grid in grids], [list(table.T)])
     scores = [grid.score(len(each.places)) for grid, each in zip(grids, found, strict=True)]
     assert grids[int(np.argmin(scores))].dimension == dimension
-    spending = Spending(settings.privacy.charge(settings.neighbours), settings.privacy.budget, what="", account=None)
+    spending = Spending(settings.privacy.charge(settings.protection), settings.budget, what="", account=None)
     made = choose_grid(in_memory(list(table.T)), Task(schema, settings, rows), spending=spending)
     (spent,) = made.spent
     assert spent.cost.spent.amount == settings.privacy.budget.amount / 10

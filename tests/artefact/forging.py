@@ -230,7 +230,7 @@ def retold(made: Release, **asked: Any) -> Release:
         "beta": settings.plug_in_beta,
         "draws": settings.draws,
         "seed": seed_of(made.measurements),
-        "displaced": step_on(made.record.privacy, "mean displacement"),
+        "displaced": step_on(made.record, "mean displacement"),
         "proxies": settings.proxies(document["release"]["resolution"]),
     } | asked
     plugged = plug_in(made.measurements, made.schema, made.rows, **how)
