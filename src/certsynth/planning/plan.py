@@ -16,7 +16,7 @@ from certsynth.base.parallel import run
 from certsynth.base.progress import Progress, number_stages
 from certsynth.certificate.quantile import rank_quantile
 from certsynth.domain import Groups, Schema
-from certsynth.mechanisms import Budget, Unit, strategy_named
+from certsynth.mechanisms import Budget, Neighbours, Unit, strategy_named
 from certsynth.mechanisms.concentrated import Privacy, rho_of
 from certsynth.mechanisms.guarantee import decimal_text
 from certsynth.planning.choice import (
@@ -156,6 +156,13 @@ class Plan:
             certificate_share=float(settings.certificate_share),
             persons=None if persons is None else persons.entries(),
         )
+
+    @property
+    def hides_its_rows(self) -> bool:
+        """Whether the number of rows, or of persons if they weigh alike, is private."""
+        if self.persons is None or self.persons["rows_per_person"] == 1 or self.persons.get("weigh") == "persons":
+            return self.neighbours == Neighbours.ADD_REMOVE
+        return True
 
     def to_json(self) -> dict[str, Any]:
         """The output of `certsynth plan --json`."""
