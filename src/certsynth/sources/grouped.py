@@ -134,11 +134,17 @@ def refuse_inexact_types(grouping: Grouping, ask: Callable[[str], list[tuple[Any
     """Refuse aggregates over types for which they depend on the order of rows. Only types are looked up."""
     document = json.dumps({"error": False, "statements": [{"node": grouping.rows}]}).replace("'", "''")
     ((sql,),) = ask(f"SELECT json_deserialize_sql('{document}')")
-    types = [str(about[1]) for about in ask(f"DESCRIBE {sql}")][1:]
+    key, *types = (str(about[1]) for about in ask(f"DESCRIBE {sql}"))
+    if not re.fullmatch(_ORDERED, key):
+        why = "different values of it may count as equal"
+        raise refuse(
+            f"a key of type {key.partition('(')[0]}", why, "Cast it to a whole number or a text, in a subquery."
+        )
     for each in grouping.aggregates:
         name = _name(each)
         arguments, types = types[: len(each["arguments"])], types[len(each["arguments"]) :]
-        if arguments and not re.fullmatch(EXACT_TYPES[name], arguments[0]):
+        allowed = _ORDERED if name == "count" and each["distinct"] else EXACT_TYPES[name]
+        if arguments and not re.fullmatch(allowed, arguments[0]):
             kind = arguments[0].partition("(")[0]
             why = "its result may depend on the order in which rows are read"
             remedy = (

@@ -11,7 +11,7 @@ from typing import Any
 
 from certsynth.domain.persons import Persons
 from certsynth.errors import InputError
-from certsynth.sources.grouped import refuse_other_persons
+from certsynth.sources.grouped import Refuse, refuse_other_persons
 
 _INTEGERS = "tinyint|smallint|int|bigint"
 _DECIMALS = r"decimal\((\d|1\d|2[0-8]),\d+\)"
@@ -50,18 +50,19 @@ def refuse_other_groups(plan: Any, nodes: Sequence[Any], persons: Persons, where
     keys = list(each(found[0].groupingExpressions()))
     if len(keys) != 1 or class_name(keys[0]) != "AttributeReference":
         raise refuse("other keys than one column", "one person could change many rows of the result", _KEY)
-    if "collate" in keys[0].dataType().catalogString().lower():
-        raise refuse("a key with a collation", "several texts would name one person", "Store it without a collation.")
+    if not re.fullmatch(_ORDERED, kind := str(keys[0].dataType().catalogString())):
+        why = "different values of it may count as equal"
+        raise refuse(f"a key of type {kind.partition('(')[0]}", why, "Cast it to a whole number or a text first.")
     names = [attribute for attribute in each(plan.output()) if str(attribute.name()) == persons.column]
     if len(names) != 1 or _origin(names[0], nodes) != _identity(keys[0]):
         remedy = f"Select the column that it groups by, under the name {persons.column!r}."
         raise refuse("GROUP BY", f"its result does not have the key of each group as {persons.column!r}", remedy)
     for expression in each(found[0].aggregateExpressions()):
         for aggregate in _aggregates(expression):
-            _refuse_inexact(aggregate.aggregateFunction(), refuse)
+            _refuse_inexact(aggregate.aggregateFunction(), refuse, distinct=bool(aggregate.isDistinct()))
 
 
-def _refuse_inexact(function: Any, refuse: Any) -> None:
+def _refuse_inexact(function: Any, refuse: Refuse, *, distinct: bool) -> None:
     name, shown = class_name(function), str(function.prettyName())
     if name == "Average":
         why = "its last digits may depend on how rows are partitioned"
@@ -73,8 +74,8 @@ def _refuse_inexact(function: Any, refuse: Any) -> None:
         )
     for argument in list(each(function.children()))[:1]:
         kind = str(argument.dataType().catalogString())
-        if not re.fullmatch(EXACT_TYPES[name], kind):
-            numeric = kind.startswith(_NUMBERS) and name in ("Sum", "Min", "Max")
+        if not re.fullmatch(_ORDERED if distinct and name == "Count" else EXACT_TYPES[name], kind):
+            numeric = kind.startswith(_NUMBERS) and name in ("Count", "Sum", "Min", "Max")
             remedy = f"Write {shown}(CAST(… AS DECIMAL(18, 4)))." if numeric else "Cast the values to another type."
             why = "its result may depend on how rows are partitioned"
             raise refuse(f"{shown} of values of type {kind.partition('(')[0]}", why, remedy)
