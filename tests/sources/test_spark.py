@@ -462,6 +462,36 @@ def test_a_plan_may_group_by_the_column_that_names_persons(session: Any, tmp_pat
             open_source(frame, persons=persons)
 
 
+EXACT = (
+    "count(*)", "count(DISTINCT i)", "sum(i)", "sum(d)", "sum(d) / count(d)",
+    "sum(CAST(x AS DECIMAL(18, 4))) / count(x)", "min(d)", "max(b)", "median(i)", "percentile(i, 0.3)", "bool_and(i > 0)", "count_if(i > 0)",
+)  # fmt: skip
+
+
+def test_no_person_changes_a_bit_of_the_row_of_another_in_spark(session: Any, tmp_path: Path) -> None:
+    from pyspark.sql.functions import expr
+
+    values = ("id % 40 AS c", "hash(id) AS i", "hash(id) / 7D AS x", "CAST(hash(id) / 9 AS DECIMAL(18, 4)) AS d")
+    whole = session.range(4_000).selectExpr(*values, "substring(sha1(string(id)), 1, 3) AS b")
+    odd = session.sql(
+        "SELECT 0L AS c, 2147483647 AS i, 9e13D AS x, CAST(99999999999999.9999 AS DECIMAL(18, 4)) AS d, '' AS b"
+    )
+    others = whole.where("c > 0")
+    found, inexact = [], []
+    for j, frame in enumerate([whole, whole.repartition(7), others.coalesce(1), odd.union(others).repartition(3)]):
+        frame.write.parquet(f"{tmp_path}/{j}")
+        read = session.read.parquet(f"{tmp_path}/{j}")
+        made = read.groupBy("c").agg(*(expr(f"{each} AS a{k}") for k, each in enumerate(EXACT)))
+        source = open_source(made, persons=Persons("c"))
+        rows = [row for batch in source.batches(source.names) for row in zip(*batch, strict=True)]
+        found.append(sorted(map(repr, (row for row in rows if row[0] != 0))))
+        refused = read.where("c > 0").groupBy("c").agg(expr("sum(x)")).collect()
+        inexact.append(sorted(map(repr, refused)))
+    assert all(each == found[0] for each in found)
+    assert len(found[0]) == 39
+    assert any(each != inexact[0] for each in inexact), "the comparison sees no last digits"
+
+
 # ------------------------------------------------------------------------------------------------ whole releases
 
 
