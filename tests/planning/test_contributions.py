@@ -38,6 +38,8 @@ CASES: dict[str, dict[str, Any]] = {
     "add-remove": {"neighbours": "add-remove"},
     "rho": {"epsilon": None, "rho": "0.05"},
     "plug-in": PLUG_IN,
+    "adaptive": {"mechanism": "adaptive", "resolution": None},
+    "low-dimensional": {"mechanism": "low-dimensional", "resolution": None},
 }
 
 
