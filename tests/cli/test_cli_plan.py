@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import shlex
+from pathlib import Path
 
 import pytest
 
@@ -15,6 +16,7 @@ from certsynth.cli.plan import duration
 from certsynth.cli.plan import lines as plan_lines
 from certsynth.domain import Category, Ordered
 from certsynth.errors import InputError
+from certsynth.planning.contributions import Contribution
 from certsynth.planning.plan import Plan, Planned, Variation
 
 GOOD = ("plan", "--schema", "schema.toml", "--rows", "300", "--epsilon", "1")
@@ -281,6 +283,7 @@ def test_passes_on_every_option(town, run, monkeypatch):
     monkeypatch.setattr(planning, "plan", spy)
     options = {
         "rows": 70,
+        "persons": 7,
         "epsilon": "2",
         "delta": "1e-6",
         "rho": "0.1",
@@ -304,7 +307,7 @@ def test_passes_on_every_option(town, run, monkeypatch):
     ]
     assert run("plan", "--schema", "schema.toml", *typed).error == "seen"
     assert asked.pop("progress")
-    assert asked == options | {"subsets": None}
+    assert asked == options | {"subsets": None, "measure_dropped": False}
 
 
 NO_NUMBER = (
@@ -384,3 +387,39 @@ def test_refuses_a_draft(town, run):
 def test_made_up_plans_have_what_plans_have():
     assert Plan.from_json(made_up().to_json()) == made_up()
     assert dataclasses.asdict(made_up()) == made_up().to_json()
+
+
+def test_says_what_rows_of_a_person_cost():
+    compared = [
+        Contribution(k, weigh, kept_rows=1_000 * k, predicted_bound=0.01 * (k if weigh == "rows" else 1))
+        for k in (1, 4, 20)
+        for weigh in (("rows", "persons") if k < 20 else ("rows",))
+    ]
+    persons = {"person": "id", "rows_per_person": 4}
+    text = lines(made_up(persons=persons, contributions=tuple(compared), rows=4_000), verbose=True)
+    at = text.index("What rows of a person cost:")
+    assert [line.split() for line in text[at + 2 : at + 5]] == [
+        ["1", "1,000", "0.0100", "0.0100"],
+        ["→", "4", "4,000", "0.0400", "0.0100"],
+        ["20", "20,000", "0.2000", "–"],
+    ]
+    said = " ".join(text)
+    assert "how many rows does nearly every person have?" in said
+    assert "What was compared, for 4,000 rows, at most 4 of each person and 5 columns:" in text
+    assert "privacy: epsilon 1 for all rows of a person, under replace-one neighbours" in said
+    assert "a person who is replaced may have another number of rows" in said
+    alike = " ".join(lines(made_up(persons=persons | {"weigh": "persons"}), verbose=True))
+    assert "78,266 persons who count 1 each" in alike
+    assert "note: a person who is replaced" not in alike
+    assert "With --persons, a public estimate" in alike
+
+
+def test_the_number_of_persons_is_not_passed_on(town, run):
+    text = Path("schema.toml").read_text(encoding="utf-8")
+    entries = '[table]\nperson = "id"\nrows_per_person = 2'
+    Path("visits.toml").write_text(text.replace("[table]", entries, 1), encoding="utf-8")
+    asked = [each.replace("schema.toml", "visits.toml") for each in PINNED]
+    shown = run(*asked, "--persons", "200", "--certificate-share", "0").out
+    assert "What rows of a person cost:" in shown
+    assert "--persons" not in shown.splitlines()[-1]
+    assert "--persons is larger than --rows" in run(*asked, "--persons", "301").error

@@ -170,7 +170,7 @@ def certify(data: Any, synthetic: Any, schema: Schema, **options: Unpack[Certify
     with spending:
         sys.audit("certsynth.data.open")
         theirs = open_source(synthetic, what="synthetic table")
-        ours = open_source(data, what="private data")
+        ours = open_source(data, what="private data", persons=schema.persons)
         direct = direct_bounds(
             fine,
             _private_rows(ours, schema, hidden=neighbours is Neighbours.ADD_REMOVE, memory=memory, progress=progress),

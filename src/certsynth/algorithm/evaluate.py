@@ -99,7 +99,10 @@ def evaluate(data: Any, synthetic: Any, schema: Schema, **options: Unpack[Evalua
     subsets = checked_subsets(schema, options["sparsity"], options["subsets"])
     bare = LatticeQuery.of(schema, subsets, steps=options["lattice"])
     check_lattice(bare, memory=memory)
-    sources = open_source(data, what="private data"), open_source(synthetic, what="synthetic table")
+    sources = (
+        open_source(data, what="private data", persons=schema.persons),
+        open_source(synthetic, what="synthetic table"),
+    )
     fine = bare.with_nets(*(cleaned(source, schema) for source in sources))
     first, second = (rows_of(source, schema, PLACING_PHASE, progress=progress) for source in sources)
     if schema.persons is not None:

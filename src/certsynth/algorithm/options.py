@@ -444,6 +444,18 @@ class PlanOptions(
             ),
         ]
     ]
+    persons: Annotated[
+        int | None,
+        Option(
+            "If the schema names persons, how many of them the table has or will have, by public knowledge; the plan "
+            "then shows what it costs to keep more rows of each. By default, each person has the most rows that are "
+            "kept.",
+            BASIC,
+            check=WholeNumber(1, MAX_ROWS, "the number of persons,"),
+            typed="whole",
+            metavar="N",
+        ),
+    ]
 
 
 class CertifyOptions(

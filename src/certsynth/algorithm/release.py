@@ -99,7 +99,7 @@ def _private_table(
     data: Any, schema: Schema, settings: Settings, memory: int | None, progress: Progress
 ) -> PrivateTable:
     sys.audit("certsynth.data.open")
-    source = open_source(data, what="data")
+    source = open_source(data, what="data", persons=schema.persons)
     source.batches(schema.names)  # reads nothing yet, and tells at once if a column is not there
     if schema.persons is not None:
         kept = keep_rows(source, schema, schema.persons, memory=memory, progress=progress)

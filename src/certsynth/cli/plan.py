@@ -30,6 +30,7 @@ STATISTICS = ("share_of_one_column", "share_of_two_columns", "group_total", "mom
 
 _NOT_PASSED_ON = {
     "rows",
+    "persons",
     "quiet",
     "verbose",
     "as_json",
@@ -40,6 +41,11 @@ privatisation the error due to noise at confidence {confidence}."""
 _DIRECT = """The plug-in certificate adds the two. The direct certificate, which is the one predicted, measures the
 resulting rows: its bound is usually smaller than that sum."""
 _PLUG_IN = """The plug-in certificate adds the two, and the error of fitting rows to noisy counts."""
+_CONTRIBUTIONS = """{chosen} marks what the schema says. More rows of each person keep more of the table, and need more
+noise, unless each person counts 1. The other bounds are scaled from that one, and rougher. Kept rows may be fewer, and
+bounds of rows larger: persons with few rows do not make up for those with many. Choose by what is known in general and
+not by the rows: how many rows does nearly every person have? Rows beyond that are dropped, and the certificate is about
+those that are kept."""
 _PAPER = f"{REFERENCE} is the paper's mechanism, shown for comparison and not chosen."
 
 
@@ -88,6 +94,7 @@ def lines(found: Plan, schema: Schema, *, verbose: bool = False) -> list[str]:
         "",
         "What would change:",
         *changes(found, verbose=verbose),
+        *contributions(found),
         "",
         *_how(found),
         *(_details(found) if verbose else [MORE]),
@@ -137,12 +144,14 @@ def _how(found: Plan) -> list[str]:
         f"release would use {words.measured(best.mechanism, best.resolution)}{split}{share}",
         expectation(found),
         f"It would take about {duration(best.seconds)} and {best.memory_gb:.1f} GB of memory, on two cores.",
-        f"privacy: {_budget(found)} under {found.neighbours} neighbours; planning spends nothing",
+        f"privacy: {_budget(found)}{_unit(found)} under {found.neighbours} neighbours; planning spends nothing",
     ]
-    if found.neighbours == "add-remove":
+    if found.hides_its_rows:
+        text.append(hiding(found))
+    if found.persons and not found.contributions:
         text.append(
-            "note: under add-remove neighbours a release does not reveal the number of rows, and chooses by a noisy "
-            "count, which costs a fiftieth of the budget. Plan with a public estimate."
+            "note: each person is taken to have as many rows as are kept. With --persons, a public estimate of the "
+            "number of persons, the plan also shows what other numbers of rows cost."
         )
     return [*text, merging(found)] if found.merged else text
 
@@ -152,10 +161,51 @@ def _details(found: Plan) -> list[str]:
     drawn = chart_of(found)
     return [
         "",
-        f"What was compared, for {words.counted(found.rows, 'row')} and {words.counted(found.columns, 'column')}:",
+        f"What was compared, for {planned_for(found)} and {words.counted(found.columns, 'column')}:",
         *comparison_table(found),
         reading(found),
         *(["", "Predicted bound by resolution, on a logarithmic scale:", *drawn] if drawn else []),
+    ]
+
+
+def planned_for(found: Plan) -> str:
+    """The number of rows or persons that the plan is for."""
+    if found.persons is None:
+        return words.counted(found.rows, "row")
+    if found.persons.get("weigh") == "persons":
+        return f"{words.counted(found.rows, 'person')} who count 1 each"
+    return f"{words.counted(found.rows, 'row')}, at most {found.persons['rows_per_person']} of each person"
+
+
+def hiding(found: Plan) -> str:
+    """Why the number of rows is hidden, and what that costs."""
+    why = "under add-remove neighbours a release"
+    if found.neighbours != "add-remove":
+        why = "a person who is replaced may have another number of rows, so a release"
+    return (
+        f"note: {why} does not reveal the number of rows, and chooses by a noisy count, which costs a fiftieth of the "
+        "budget. Plan with a public estimate."
+    )
+
+
+def contributions(found: Plan) -> list[str]:
+    """What it costs to keep more rows of each person, for both ways to weigh them."""
+    if not found.contributions or found.persons is None:
+        return []
+    own = found.persons["rows_per_person"]
+    rows: list[tuple[str, ...]] = [
+        ("  rows of a person", "kept rows, at most", "bound if rows count 1", "bound if persons count 1")
+    ]
+    for most in dict.fromkeys(each.rows_per_person for each in found.contributions):
+        here = {each.weigh: each for each in found.contributions if each.rows_per_person == most}
+        bounds = [words.upward(here[weigh].predicted_bound) if weigh in here else "–" for weigh in ("rows", "persons")]
+        mark = CHOSEN if most == own else " "
+        rows.append((f"{mark} {most:,}", f"{here['rows'].kept_rows:,}", *bounds))
+    return [
+        "",
+        "What rows of a person cost:",
+        *words.table(rows, text=1),
+        _CONTRIBUTIONS.format(chosen=CHOSEN),
     ]
 
 
@@ -188,9 +238,10 @@ def _lines_of_dimensions(found: Plan, schema: Schema) -> list[str]:
         "",
         "What would change, at worst:",
         *changes(found),
+        *contributions(found),
         "",
         text,
-        f"privacy: {_budget(found)} under {found.neighbours} neighbours; planning spends nothing",
+        f"privacy: {_budget(found)}{_unit(found)} under {found.neighbours} neighbours; planning spends nothing",
     ]
 
 
@@ -340,6 +391,10 @@ def _names(names: Sequence[str]) -> str:
     line = io.StringIO()
     csv.writer(line, lineterminator="").writerow(names)
     return line.getvalue()
+
+
+def _unit(found: Plan) -> str:
+    return "" if found.persons is None else " for all rows of a person,"
 
 
 def _budget(found: Plan) -> str:

@@ -181,7 +181,7 @@ def check(data: Any, schema: Schema, **options: Unpack[CheckOptions]) -> TableCh
         schema: The schema of the rows.
     """
     schema = schema.with_persons(**entries_among(options))
-    source = open_source(data, what="data")
+    source = open_source(data, what="data", persons=schema.persons)
     refuse_ambiguous_types(source, schema)
     room = max(MAX_TEXTS_IN_ALL // len(schema), 1)
     columns = [_ColumnTally(column, min(MAX_TEXTS, room)) for column in schema]

@@ -17,6 +17,7 @@ import numpy as np
 from certsynth.base.paths import escape_glob
 from certsynth.base.threads import in_threads, prefetch
 from certsynth.domain import Column, Ordered, Schema
+from certsynth.domain.persons import Persons
 from certsynth.errors import InputError
 from certsynth.sources.lookup import Found
 from certsynth.sources.person_ids import hash_ids
@@ -409,12 +410,15 @@ class Relation:
     from_frame: bool = field(default=False, kw_only=True)
 
     @classmethod
-    def open(cls, relation: duckdb.DuckDBPyRelation, where: str) -> Relation:
-        """Open a relation whose query is row-wise over a table with declared types. Only its plan is computed."""
+    def open(cls, relation: duckdb.DuckDBPyRelation, where: str, persons: Persons | None = None) -> Relation:
+        """Open a relation whose query is row-wise over a table with declared types. Only its plan is computed.
+
+        If a column names `persons`, the query may group by it.
+        """
         with mask_errors(f"{where}: {_FAILS}"):
             names, types = tuple(relation.columns), tuple(str(kind) for kind in relation.types)
         refuse_duplicate_names(names, where)
-        return cls(relation, where, names, types, from_frame=_refuse_unless_rowwise(relation, where))
+        return cls(relation, where, names, types, from_frame=_refuse_unless_rowwise(relation, where, persons))
 
     fails = _FAILS
 
@@ -437,7 +441,7 @@ class Relation:
                 yield chunk
 
 
-def _refuse_unless_rowwise(relation: duckdb.DuckDBPyRelation, where: str) -> bool:
+def _refuse_unless_rowwise(relation: duckdb.DuckDBPyRelation, where: str, persons: Persons | None) -> bool:
     """Refuse a relation whose query is not row-wise; return whether it reads a frame with Arrow types."""
 
     def ask(sql: str) -> list[tuple[Any, ...]]:
@@ -448,9 +452,9 @@ def _refuse_unless_rowwise(relation: duckdb.DuckDBPyRelation, where: str) -> boo
     with mask_errors(f"{where}: its query cannot be shown. {_IN_A_TABLE}"):
         text = relation.sql_query()
     with closing(connection()) as con:
-        seen = refuse_other_queries(text, parser(con), ask, where)
+        seen = refuse_other_queries(text, parser(con), ask, where, persons)
     ((_, plan),) = ask("EXPLAIN (FORMAT JSON) SELECT * FROM certsynth_relation")
-    from_frame = refuse_other_sources(plan, where, logical=False)
+    from_frame = refuse_other_sources(plan, where, logical=False, grouped=seen.grouped)
     held = any(name.startswith(UNNAMED_PREFIX) for *_, name in seen.tables)
     if held and not from_frame and relation.type != "VALUE_LIST_RELATION":
         raise InputError(f"{where}: it holds rows whose query cannot be seen. {_IN_A_TABLE}")

@@ -20,6 +20,7 @@ import narwhals as nw
 import numpy as np
 
 from certsynth.base.arrays import Ints
+from certsynth.domain.persons import Persons
 from certsynth.domain.schema import Schema
 from certsynth.errors import InputError
 from certsynth.queries.tally import Sums, T, Tally
@@ -72,7 +73,8 @@ class SparkTable:
     types: tuple[str, ...]
 
     @classmethod
-    def open(cls, frame: Any, what: str) -> SparkTable:
+    def open(cls, frame: Any, what: str, persons: Persons | None = None) -> SparkTable:
+        """Open a DataFrame whose plan is row-wise; if a column names `persons`, it may group by that column."""
         where = f"{what} (a Spark DataFrame)"
         with mask_spark_errors(where):
             streams, about = bool(frame.isStreaming), list(frame.dtypes)
@@ -81,7 +83,7 @@ class SparkTable:
         names, types = (tuple(str(each[j]) for each in about) for j in range(2))
         refuse_duplicate_names(names, where)
         with mask_spark_errors(where):
-            refuse_other_plans(frame, where)
+            refuse_other_plans(frame, where, persons)
         return cls(frame, where, names, types)
 
     @property
@@ -307,12 +309,12 @@ def _reason(text: str) -> str:
 # -------------------------------------------------------------------------------------------- for the command line
 
 
-def spark_table(data: str, *, query: bool = False, what: str = "data") -> SparkTable:
+def spark_table(data: str, *, query: bool = False, what: str = "data", persons: Persons | None = None) -> SparkTable:
     """Open a Parquet file or folder, a catalogue table or a query, in the active session or a new one."""
     where = f"{what} (by Spark)"
     spark = _session(where)
     if query:
-        return SparkTable.open(_run_query(spark, data, where), what)
+        return SparkTable.open(_run_query(spark, data, where), what, persons)
     lower = data.lower()
     with mask_spark_errors(f"{where}: {data}", data):
         if lower.endswith((".csv", ".csv.gz", ".tsv", ".tsv.gz")):
@@ -325,7 +327,7 @@ def spark_table(data: str, *, query: bool = False, what: str = "data") -> SparkT
         raise InputError(
             f"{where}: {data}: Spark's CSV reader guesses the meaning of malformed lines. Save it as Parquet."
         )
-    return SparkTable.open(frame, what)
+    return SparkTable.open(frame, what, persons)
 
 
 def _run_query(spark: Any, text: str, where: str) -> Any:
