@@ -171,7 +171,12 @@ def certify(this: Run, counted: Counted, measured: Measured, fitted: Fitted) -> 
     cells = cells_record(direct, measured.measurements, settings.cell_beta) if direct else None
     return Certified(
         certificate_record(
-            float(settings.confidence), plugged, direct, cells, no_plug_in=settings.reason_for_no_plug_in
+            float(settings.confidence),
+            plugged,
+            direct,
+            cells,
+            protection=settings.protection,
+            no_plug_in=settings.reason_for_no_plug_in,
         ),
         (*chosen, *(Step.of_scalars(what, each) for what, each in noisy.items() if each)),
     )

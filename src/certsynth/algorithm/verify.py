@@ -477,7 +477,7 @@ def _direct(release: Release) -> Answer:
             return False, "there is a direct certificate too many, or one too few"
         if said is None or found is None or direct is None:
             continue
-        again = direct_record(direct, found)
+        again = direct_record(direct, found, stated_protection(release.record))
         if (said.confidence, said.epsilon, said.rho) != (again.confidence, again.epsilon, again.rho):
             return False, f"the confidence or the {direct.cost.spent.unit} is not its share of the whole"
         if not _close([said.bound], [again.bound]):

@@ -15,6 +15,7 @@ from certsynth.domain import Schema
 from certsynth.mechanisms import FullMeasurement, Measurement
 from certsynth.mechanisms.guarantee import decimal_text
 from certsynth.mechanisms.identity import Identity
+from certsynth.mechanisms.protection import Protection
 from certsynth.projection.diagnostic import FitDiagnostic
 from certsynth.record.record import (
     NO_PLUG_IN,
@@ -57,17 +58,19 @@ def certificate_record(
     direct: Direct | None = None,
     cells: CellsRecord | None = None,
     *,
+    protection: Protection | None = None,
     no_plug_in: NoPlugIn = NO_PLUG_IN,
 ) -> CertificateRecord:
     """Record the smaller of the direct and the plug-in bound, and both certificates.
 
-    `no_plug_in` is the reason if there is no plug-in certificate.
+    `protection` is the protected unit, for which costs are stated; a single row if it is None. `no_plug_in` is the
+    reason if there is no plug-in certificate.
     """
     if not plug_in and not direct:
         raise ValueError("neither a plug-in nor a direct certificate is given")
     plugged = PlugInRecords(**{proxy: plug_in_record(each) for proxy, each in plug_in.items()})
-    whole = direct_record(direct, direct.whole) if direct else None
-    one = direct_record(direct, direct.single) if direct and direct.single else None
+    whole = direct_record(direct, direct.whole, protection) if direct else None
+    one = direct_record(direct, direct.single, protection) if direct and direct.single else None
     plug = plugged.tightest
     leading: PlugInRecord | DirectRecord | None = plug
     if whole and (plug is None or whole.bound < plug.bound or not _covers(plug, direct)):
@@ -106,9 +109,9 @@ def _subsets(plug: PlugInRecord | None, direct: Direct | None) -> tuple[SubsetRe
     )
 
 
-def direct_record(direct: Direct, loss: Figure) -> DirectRecord:
-    """Convert a loss of a direct certificate to its record."""
-    spent = direct.cost.spent
+def direct_record(direct: Direct, loss: Figure, protection: Protection | None = None) -> DirectRecord:
+    """Convert a loss of a direct certificate to its record, with its cost for the protected unit."""
+    spent = direct.cost.spent if protection is None else protection.per_unit(direct.cost.spent)
     return DirectRecord(
         bound=float(loss.bound),
         confidence=float(direct.confidence),
