@@ -29,7 +29,6 @@ from certsynth.certificate.passes import compare_tables
 from certsynth.domain.persons import Persons, Weigh
 from certsynth.mechanisms import Neighbours
 from certsynth.queries.fine import LatticeQuery
-from certsynth.queries.marginals import CellCounts, Marginals
 from certsynth.queries.tally import Rows, in_memory
 from certsynth.sources import open_source
 from certsynth.sources.persons import keep_rows
@@ -106,13 +105,11 @@ def visits(persons: int, *, seed: int = 27) -> pl.DataFrame:
 
 def true_answers(schema: Schema, kept: Rows) -> list[float]:
     """The answers to QUESTIONS for the kept rows, from exact counts on the columns' own values."""
-    cells = tuple(column.lattice(1280, native=True) for column in schema)
-    places = {name: j for j, name in enumerate(schema.names)}
-    subsets = tuple((places[a], places[b]) for a, b in (("department", "minutes"), ("age", "urgent")))
-    counts = kept(CellCounts(schema, Marginals(cells=cells, subsets=subsets)))
-    first, second = (
-        block.reshape([cells[j].size for j in subset]) for block, subset in zip(counts, subsets, strict=True)
-    )
+    place = schema.names.index
+    query = LatticeQuery.of(schema, [(place("department"), place("minutes")), (place("age"), place("urgent"))])
+    counts = kept(query).counts
+    shapes = map(query.marginals.shape, query.marginals.subsets)
+    first, second = (block.reshape(shape) for block, shape in zip(counts, shapes, strict=True))
     mean = first.sum(axis=0) @ np.arange(first.shape[1]) / counts.rows
     return [float(mean), float(first[1].sum() / counts.rows), float(second[65:, 1].sum() / counts.rows)]
 

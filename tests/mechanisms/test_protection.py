@@ -92,11 +92,15 @@ class Tables:
     """Pairs of positions in `kept`: those of neighbouring tables."""
 
 
+def joint_counts(rows: Rows) -> np.ndarray:
+    """Exact counts of all rows that the schema allows."""
+    (block,) = rows(LatticeQuery.of(TINY, [(0, 1)], steps=8)).counts
+    return block
+
+
 @functools.cache
 def all_tables(case: str) -> Tables:
     """Every table goes through `keep_rows`; neighbours differ in all rows of one person."""
-    cells = tuple(column.lattice(8, native=True) for column in TINY)
-    joint = CellCounts(TINY, Marginals(cells=cells, subsets=((0, 1),)))
     kept: dict[tuple[int, ...], Rows] = {}
     places: dict[tuple[int, ...], int] = {}
     key_of: dict[Table, int] = {}
@@ -105,8 +109,7 @@ def all_tables(case: str) -> Tables:
         if several and list(table) != sorted(table, key=str):
             continue
         rows = keep_rows(held(table), TINY, PERSONS[case]).rows_of(TINY, "")
-        (block,) = rows(joint)
-        key = tuple(block.tolist())
+        key = tuple(joint_counts(rows).tolist())
         kept.setdefault(key, rows)
         key_of[table] = places.setdefault(key, len(places))
     pairs: dict[Neighbours, set[tuple[int, int]]] = {REPLACE: set(), ADD: set()}
@@ -152,8 +155,7 @@ def marginals(rows: Rows, relation: Neighbours, name: str) -> tuple[list[int], S
     if name in GRID_STRATEGIES:
         tables = joint_grid(TINY, 2)
     else:
-        cells = tuple(column.lattice(8, native=True) for column in TINY)
-        tables = Marginals(cells=cells, subsets=(*ONE, *PAIR), weights=(1, 1, 3))
+        tables = Marginals(cells=tuple(column.cells(4) for column in TINY), subsets=(*ONE, *PAIR), weights=(1, 1, 3))
     strategy = strategy_named(name, neighbours=relation)
     found = coefficients(rows(CellCounts(TINY, tables)), strategy)
     return np.concatenate(found).tolist(), sensitivity(tables, strategy)
@@ -170,7 +172,7 @@ def displacement(rows: Rows, relation: Neighbours) -> tuple[list[int], Sensitivi
 
 
 def dependence(rows: Rows, relation: Neighbours) -> tuple[list[int], Sensitivity]:
-    tables = Marginals(cells=tuple(column.lattice(8, native=True) for column in TINY), subsets=PAIR)
+    tables = Marginals.even(TINY, PAIR, resolution=4)
     weights = (SCORE_UNITS // 4, SCORE_UNITS - SCORE_UNITS // 4)
     reference = Reference(np.array([1, 0, 0, 2, 0, 0, 0, 1]), (np.arange(8), np.arange(8) // 4), weights)
     return captured(measure_dependence, rows(CellCounts(TINY, tables)), [reference], neighbours=relation)
@@ -355,10 +357,9 @@ def test_tallies_of_kept_rows_are_those_of_as_many_rows_as_their_parts(k: int, w
     a, b = rng.integers(0, 4, 200), rng.choice(["x", "y"], 200)
     kept = keep_rows(Held({"id": who.astype(object), "a": a.astype(object), "b": b.astype(object)}), TINY, persons)
     rows = kept.rows_of(TINY, "")
-    cells = tuple(column.lattice(8, native=True) for column in TINY)
-    (joint,) = rows(CellCounts(TINY, Marginals(cells=cells, subsets=PAIR)))
+    joint = joint_counts(rows)
     assert joint.sum() == kept.count() == rows(RowCount())
-    count = np.bincount(who)
+    count = np.unique(who, return_counts=True)[1]
     assert kept.count() == (len(count) * persons.parts if persons.weigh_alike else np.minimum(count, k).sum())
     literal = in_memory([np.repeat(np.arange(8) // 2, joint).astype(float), np.repeat(np.arange(8) % 2, joint)])
     for name, mechanism in MECHANISMS.items():
