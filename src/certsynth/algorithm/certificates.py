@@ -12,6 +12,7 @@ from certsynth.certificate.direct import Direct
 from certsynth.certificate.plug_in import PlugIn, Proxy, plug_in
 from certsynth.certificate.seed import seed_of
 from certsynth.mechanisms import Sensitivity, as_full_measurements
+from certsynth.mechanisms.dropped import measure_dropped
 from certsynth.mechanisms.scalars import NoisyScalars, measure_scalars
 from certsynth.queries.displacement import Displacement, farthest
 
@@ -54,6 +55,21 @@ def plug_in_certificates(
         displaced=displaced,
         proxies=settings.proxies(measured.resolution),
         progress=this.means.progress,
+    )
+
+
+def measure_dropped_rows(this: Run) -> NoisyScalars | None:
+    """Measure how many rows are dropped because their person has too many; None if that was not requested."""
+    settings = this.settings
+    persons, contributions = settings.protection.persons, this.private.contributions
+    if not settings.measure_dropped or persons is None or contributions is None:
+        return None
+    return measure_dropped(
+        contributions(),
+        settings.protection,
+        persons,
+        budget=settings.budget.share(settings.dropped_share),
+        noise=this.means.spending,
     )
 
 

@@ -232,6 +232,16 @@ class MethodOptions(TypedDict, total=False):
         ),
     ]
     preset: Annotated[str | None, Option("Use all settings of the paper.", MADE, check=OneOf(method_names("preset")))]
+    measure_dropped: Annotated[
+        bool,
+        Option(
+            "Spend a fiftieth of the budget on the share of rows that are dropped because their person has more than "
+            "are kept, and certify it.",
+            PROMISED,
+            default=False,
+            typed="flag",
+        ),
+    ]
 
 
 class EmissionOptions(TypedDict, total=False):

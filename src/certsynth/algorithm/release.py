@@ -107,7 +107,7 @@ def _private_table(
             kept.rows_of(columns, phase)
             for columns, phase in ((schema.measured, COUNTING), (schema, PLACING_PHASE), (schema.measured, DISPLACED))
         )
-        return PrivateTable(counting, placing, displacing, count=kept.count)
+        return PrivateTable(counting, placing, displacing, count=kept.count, contributions=kept.contributions)
     hidden = settings.neighbours is Neighbours.ADD_REMOVE
     counting, placing, displacing = (
         rows_of(source, columns, phase, hidden=hidden, progress=progress)

@@ -48,9 +48,12 @@ SHARE_GROWTH = 2
 """Factor by which the share of the budget grows with each column of a table, if all tables of 2, 3, … columns are
 measured."""
 
-PLUG_IN_BETA, CELL_BETA = Fraction(1, 10), Fraction(1, 10)
-"""Shares of the failure probability for the plug-in certificate and for the noisy counts of single cells, if there is a
-direct certificate, which has the rest."""
+DROPPED_SHARE = Fraction(1, 50)
+"""Share of the budget for measuring how many rows of persons are dropped, if that is requested."""
+
+PLUG_IN_BETA, CELL_BETA, DROPPED_BETA = Fraction(1, 10), Fraction(1, 10), Fraction(1, 20)
+"""Shares of the failure probability for the plug-in certificate, for the noisy counts of single cells and for the share
+of dropped rows, if there is a direct certificate, which has the rest."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,7 +68,8 @@ class Settings:
     `target` is the position of the column whose tables are always measured; `as_printed` selects the proxy losses as
     printed in the paper; `lattice_columns` is the largest subset that the direct certificate compares on a lattice;
     `share_is_open` says that the certificate's share is still to be chosen, once there is a number of rows to plan for;
-    `exceptions` is the number of subsets that get a direct bound of their own.
+    `exceptions` is the number of subsets that get a direct bound of their own; `measure_dropped` says that the share
+    of rows dropped because a person has too many is measured.
 
     If the schema has derived columns, `certified` are the subsets that the certificate covers. Positions in `certified`
     are those in the schema; positions in `subsets`, those in its measured part.
@@ -94,6 +98,7 @@ class Settings:
     share_is_open: bool = False
     certified: tuple[Subset, ...] | None = None
     exceptions: int = 0
+    measure_dropped: bool = False
 
     @property
     def budget(self) -> Budget:
@@ -145,7 +150,18 @@ class Settings:
 
     def direct_beta(self, *, alone: bool) -> Fraction:
         """Failure probability of the direct certificate; `alone`: there is no plug-in certificate."""
-        return self.beta * (1 - CELL_BETA - (0 if alone else PLUG_IN_BETA))
+        others = CELL_BETA + (0 if alone else PLUG_IN_BETA) + (DROPPED_BETA if self.measure_dropped else 0)
+        return self.beta * (1 - others)
+
+    @property
+    def dropped_beta(self) -> Fraction:
+        """Failure probability of the share of dropped rows."""
+        return self.beta * DROPPED_BETA
+
+    @property
+    def dropped_share(self) -> Fraction:
+        """Share of the budget for measuring how many rows are dropped."""
+        return DROPPED_SHARE if self.measure_dropped else Fraction(0)
 
     @property
     def draws(self) -> int:
@@ -186,7 +202,7 @@ class Settings:
     @property
     def measurement_budget(self) -> Budget:
         others = self.certificate_share + self.selection_share + self.choice_share + self.displacement_share
-        return self.budget.share(1 - others - self.count_share - self.exception_share)
+        return self.budget.share(1 - others - self.count_share - self.exception_share - self.dropped_share)
 
     def layers(self, split: Fraction) -> tuple[tuple[tuple[Subset, ...], CellKind, Fraction], ...]:
         """The layers in order of measurement: tables, kind of cells, share of the measurement budget.
@@ -271,4 +287,5 @@ def common_settings(
         protection=Protection(Neighbours(options["neighbours"]), schema.persons),
         preset=options["preset"],
         candidates=options["candidates"],
+        measure_dropped=options["measure_dropped"],
     )

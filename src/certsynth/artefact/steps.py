@@ -18,6 +18,7 @@ from certsynth.record.record import Record, SensitivityRecord, StepRecord
 
 ROW_COUNT, RESOLUTION_CHOICE, PAIR_SCORES = "number of rows", "choosing the resolution", "scores of pairs"
 MEAN_DISPLACEMENT, ERRORS_OF_ROWS = "mean displacement", "errors of the rows"
+DROPPED_ROWS = "dropped rows of persons"
 """Names, in the record, of the steps that are neither measurements nor choices among tables."""
 
 INTEGER_UNITS = {

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Annotated, Any, ClassVar, Final, Literal
 
-from certsynth.record.direct import CellsRecord, ExceptionsRecord, StatisticsRecord
+from certsynth.record.direct import CellsRecord, DroppedRecord, ExceptionsRecord, StatisticsRecord
 from certsynth.record.table import TableRecord
 from certsynth.record.values import (
     AT_LEAST_ONE,
@@ -234,6 +234,9 @@ class AskedRecord:
     exceptions: Count | None = said_if_any(
         "The requested number of exceptions; absent for the default, which the number of pairs determines.",
         CROSS_CHECKED,
+    )
+    measure_dropped: Literal[True] | None = said_if_any(
+        "Whether the share of dropped rows was to be measured; absent if it was not.", CROSS_CHECKED
     )
 
 
@@ -483,6 +486,10 @@ class CertificateRecord:
     )
     exceptions: ExceptionsRecord | None = said_if_any(
         "Subsets with a direct bound of their own, chosen privately; absent if there are none.", RECOMPUTED
+    )
+    dropped: DroppedRecord | None = said_if_any(
+        "The share of rows that were dropped because their person has too many; absent if it was not measured.",
+        RECOMPUTED,
     )
 
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from typing import Any, NoReturn
+from typing import Any
 
 import numpy as np
 from numba import njit
@@ -19,6 +19,7 @@ from certsynth.base.arrays import Ints
 from certsynth.base.progress import Progress, silent
 from certsynth.domain.persons import Persons
 from certsynth.domain.schema import Schema
+from certsynth.queries.contributions import Contributions
 from certsynth.queries.tally import Batch, Rows, T, Tally
 from certsynth.sources.person_ids import NOBODY, PersonIds
 
@@ -32,22 +33,6 @@ MIN_COMPACTED_ROWS = 2**20
 BATCH_ROWS = 500_000
 
 PERSONS_PHASE = "choosing rows of each person"
-
-
-@dataclass(frozen=True, slots=True, eq=False, repr=False)
-class Contributions:
-    """Exact totals over persons. They are private, and their repr shows nothing."""
-
-    persons: int
-    kept: int
-    rows_of_persons: Ints
-    """The number of all rows of each person, kept or not."""
-
-    def __repr__(self) -> str:
-        return "Contributions(<private>)"
-
-    def __reduce__(self) -> NoReturn:
-        raise TypeError("exact totals are private and cannot be pickled")
 
 
 @dataclass(slots=True, eq=False, repr=False)
@@ -119,7 +104,7 @@ class KeptRows:
         gathered.compact()
         copies = keep_copies(gathered.person, gathered.hashes, gathered.counts, k)
         kept = np.minimum(rows, k)
-        self._totals = Contributions(len(ids), int(kept.sum()), rows)
+        self._totals = Contributions.of(rows, k)
         chosen = np.repeat(np.arange(len(copies)), copies)
         of_person = kept[gathered.person[chosen]]
         if self.persons.weigh == "rows":
