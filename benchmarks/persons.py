@@ -143,7 +143,7 @@ def measure(frame: pl.DataFrame, persons: Persons, neighbours: str, **options: A
             for question, answer, value in zip(QUESTIONS, answers, truth, strict=True)
         ],
         "failed_checks": failed,
-        "persons": totals.persons,
+        "persons": totals.over + totals.within,
         "rows": len(frame),
         "kept_rows": totals.kept,
         "seconds": round(seconds, 1),
