@@ -277,7 +277,7 @@ def cases() -> list[Case]:
         Released("default, epsilon", "--epsilon 2", told=True),
         Released("default, delta", "--epsilon 2 --delta 1e-6"),
         Released("default, rho", "--rho 0.5 --resolution auto --mechanism auto --columns a,b"),
-        Released("default, add-remove", f"--epsilon 4 {hidden}", told=True),
+        Released("default, add-remove", f"--epsilon 4 {hidden} --verbose", told=True),
         Released("default, every kind", "--epsilon 9", table="staff", slow=True),
         Released("epsilon", f"--epsilon 3 {quick}", told=True, after=(("report", "report out --json"),)),
         Released("delta", f"--epsilon 2 --delta 1e-6 {quick}", told=True),
@@ -420,7 +420,13 @@ def cases() -> list[Case]:
                 }.items()
             ),
         ),
-        Commands("plan, all mechanisms", (("auto", "plan --schema schema.toml --rows 120 --epsilon 2 --columns a,b"),)),
+        Commands(
+            "plan, all mechanisms",
+            (
+                ("auto", "plan --schema schema.toml --rows 120 --epsilon 2 --columns a,b"),
+                ("verbose", "plan --schema schema.toml --rows 120 --epsilon 2 --columns a,b --verbose"),
+            ),
+        ),
         Commands("schema", (("letters", "schema data.csv --out drafted.toml --name town"),)),
         Commands("check", (("fit", "check data.csv --schema schema.toml"),)),
         Commands("schema of every kind", (("staff", "schema data.csv --out drafted.toml"),), table="staff"),
