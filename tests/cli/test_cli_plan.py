@@ -297,6 +297,10 @@ def test_passes_on_every_option(town, run, monkeypatch):
         "exceptions": 2,
         "confidence": "0.990",
         "neighbours": "add-remove",
+        "person": "name",
+        "rows_per_person": 3,
+        "weigh": "persons",
+        "missing_person": "separate",
         "preset": "paper",
         "columns": ["age"],
     }
@@ -305,9 +309,10 @@ def test_passes_on_every_option(town, run, monkeypatch):
         for name, value in options.items()
         for text in (f"--{name.replace('_', '-')}", "age" if name == "columns" else value)
     ]
-    assert run("plan", "--schema", "schema.toml", *typed).error == "seen"
+    assert run("plan", "--schema", "schema.toml", *typed, "--measure-dropped").error == "seen"
     assert asked.pop("progress")
-    assert asked == options | {"subsets": None, "measure_dropped": False}
+    assert asked.pop("measure_dropped") is True
+    assert asked == options | {"subsets": None}
 
 
 NO_NUMBER = (
