@@ -115,7 +115,8 @@ def test_names_stand_in_place_of_codes(screen: Page) -> None:
     headings = screen.run("[...document.querySelectorAll('[aria-labelledby=columns] .card h3')].map(e => e.innerText)")
     assert headings == ["age", "income", "since", "class of worker", "DIS"]
     cards = screen.run(
-        "[...document.querySelectorAll('[aria-labelledby=columns] .card')].map(e => e.textContent.replace(/\\s+/g, ' '))"
+        "[...document.querySelectorAll('[aria-labelledby=columns] .card')]"
+        ".map(e => e.textContent.replace(/\\s+/g, ' '))"
     )
     assert "AGEP, whole number, 17 to 99 years" in cards[0]
     assert re.search(r"± [\d.]+ years", cards[0])
