@@ -44,7 +44,7 @@ def main() -> None:
         with Browser(folder) as browser:
             for picture, options in PICTURES.items():
                 shown = browser.open(html, **options)
-                shown.call("Emulation.setScrollbarsHidden", hidden=True)
+                shown.run("document.documentElement.style.scrollbarWidth = 'none'")
                 if picture == "print":
                     shown.run("document.body.style.padding = '40px'")  # the margins of the paper
                 (IMAGES / f"report-{picture}.png").write_bytes(shown.screenshot())

@@ -85,7 +85,7 @@ def test_the_raw_bound_is_smaller_than_what_it_means(screen: Page) -> None:
 
 def test_sections_come_in_the_order_of_use(screen: Page) -> None:
     order = screen.run("[...document.querySelectorAll('main > section')].map(e => e.getAttribute('aria-labelledby'))")
-    assert order == [
+    assert [section for section in order if section != "pairs"] == [
         "promise",
         "calculator",
         "uses",
@@ -112,9 +112,12 @@ def test_specialists_unfold_their_part(screen: Page) -> None:
 
 
 def test_names_stand_in_place_of_codes(screen: Page) -> None:
-    headings = screen.run("[...document.querySelectorAll('.card h3')].map(e => e.innerText)")
+    headings = screen.run("[...document.querySelectorAll('[aria-labelledby=columns] .card h3')].map(e => e.innerText)")
     assert headings == ["age", "income", "since", "class of worker", "DIS"]
-    cards = screen.run("[...document.querySelectorAll('.card')].map(e => e.textContent.replace(/\\s+/g, ' '))")
+    cards = screen.run(
+        "[...document.querySelectorAll('[aria-labelledby=columns] .card')]"
+        ".map(e => e.textContent.replace(/\\s+/g, ' '))"
+    )
     assert "AGEP, whole number, 17 to 99 years" in cards[0]
     assert re.search(r"± [\d.]+ years", cards[0])
     assert "private company" in cards[3]
