@@ -251,9 +251,9 @@ def test_the_calculator_agrees_with_the_rest_of_the_page(opened: Page) -> None:
     """The range of the mean is that of the card, but for the rounding of either, and so are the ends of the median."""
     card = opened.run("document.querySelector('.card dl').innerText")
     mean, off = re.findall(r"([\d.]+) ± ([\d.]+)", card)[0]
-    last_digit = 10.0 ** -len(mean.partition(".")[2])
-    plus = float(re.findall(r"± ([\d.]+)", result(opened))[0])
-    assert plus <= float(off) <= 1.1 * (plus + 0.51 * last_digit)  # two digits, rounded up
+    low, high = map(float, re.findall(r"([\d.]+) to ([\d.]+)", result(opened))[0])
+    plus = max(high - float(mean), float(mean) - low)
+    assert 0.8 * plus <= float(off) <= 1.2 * plus
     opened.run("document.getElementById('calc-what').value = 'quantile'")
     opened.run("document.getElementById('calc-what').dispatchEvent(new Event('input', { bubbles: true }))")
     low, high = re.findall(r"between (\d+) and (\d+)", result(opened))[0]
@@ -282,19 +282,19 @@ ASK_MANY = """(seed => { const said = [], set = (id, pick) => { const s = docume
     for (const what of ["both", "meanWithin"]) for (let k = 0; k < 40; k++) {
         document.getElementById("calc-what").value = what;
         document.getElementById("calc-what").dispatchEvent(new Event("input", { bubbles: true }));
-        for (const id of ["calc-first", "calc-second", "calc-part", "calc-part-to", "calc-other", "calc-other-to"]) set(id, next());
+        for (const id of ["first", "second", "part", "part-to", "other", "other-to"]) set(`calc-${id}`, next());
         said.push(["calc-head", "calc-note"].map(id => document.getElementById(id).textContent)); }
     return said; })(7)"""
 
 
 def test_two_columns_have_the_digits_of_answer(opened: Page) -> None:
-    """Labels and ranges are chosen in real controls; the page names the question, and `answer` gives the same digits."""
+    """Labels and ranges are chosen in real controls. The page names its question; `answer` gives the same digits."""
     values = table(EVERY_KIND)
     basis = answer_basis(
         record(document(EVERY_KIND)), EVERY_KIND, values, [c.encode(values[c.name]) for c in EVERY_KIND]
     )
     asked = [(head, note.partition(": ")[2]) for head, note in opened.run(ASK_MANY) if note.startswith("As a question")]
-    assert len(asked) > 40
+    assert len(asked) > 25
     for head, query in asked:
         found = answer(basis, query)
         low, high = (in_percent(end) if found.unit == "share" else end for end in found.shown()[1:])
