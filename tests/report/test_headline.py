@@ -132,9 +132,14 @@ def test_a_release_without_rows_has_no_means() -> None:
 def test_a_prediction_states_the_predicted_bounds_in_the_columns_own_units() -> None:
     bounds = StatisticsRecord(0.02, 0.03, None, 0.01)
     found = headline.expected(EVERY_KIND, 0.05, bounds, confidence=0.95, epsilon="1")
-    assert found.margins == "shares within ± 2.0 points (two columns ± 3.0), mean age within ± 0.82"
+    assert (
+        found.margins
+        == "shares within ± 2.0 points (two columns ± 3.0), mean age within ± 0.82, mean income within ± 1,500"
+    )
     by_distance = headline.expected(EVERY_KIND, 0.05, None, confidence=0.95, epsilon="1")
-    assert by_distance.margins == "shares of labels within ± 5.0 points, mean age within ± 4.1"
+    assert (
+        by_distance.margins == "shares of labels within ± 5.0 points, mean age within ± 4.1, mean income within ± 7,500"
+    )
     assert not headline.expected(EVERY_KIND, 1.0, None, confidence=0.95, epsilon="1").statements
 
 

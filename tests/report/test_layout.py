@@ -128,7 +128,7 @@ def test_sample_rows_files_and_citation_are_there(screen: Page) -> None:
     rows = screen.run("[...document.querySelectorAll('.sample tbody tr')].map(e => e.children.length)")
     assert rows == [5] * 8
     files = screen.run("document.querySelector('section[aria-labelledby=contents]').innerText")
-    assert re.search(r"synthetic\.csv\s+about \d\d kB", files)
+    assert re.search(r"synthetic\.csv\s+the synthetic rows, for any program \(about \d\d kB\)", files)
     assert re.search(r"certificate\.json\s+all bounds", files)
     assert "The office (2026). Workers: 400 synthetic rows with a certificate (ε = 1, bound 0.02491 at 95%" in files
 

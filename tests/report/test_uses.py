@@ -133,6 +133,7 @@ def test_what_no_certificate_covers_is_listed_last() -> None:
     assert use_words.KINDS["cell"] not in alone
     named = kinds(subsets=[["age", "income"]])
     assert use_words.KINDS["label"] not in named  # neither column has labels
+    assert "any statistic of columns that are not together in a named subset" in named
     assert named[use_words.KINDS["correlation"]]["examples"][0].startswith("age and income ±")
 
 

@@ -282,7 +282,7 @@ def test_bounds_on_shares_are_stated_first_and_used() -> None:
     shares = page["promise"]["shares"]
     assert before["promise"]["shares"] is None
     assert "one column is right within ± 1.3 percentage points, of two columns within ± 2" in shares["sentence"]
-    assert "within ± 0.9% of its range" in shares["others"]
+    assert "within ± 0.87% of its range" in shares["others"]
     assert shares["number"] == "± 1.3"
     for name in ("region", "job", "owner"):
         assert column_of(page, name)["facts"][0]["plus_minus"] == 0.0123

@@ -51,15 +51,16 @@ class TableAnswer:
 
     def __str__(self) -> str:
         """The table as aligned text, intervals rounded outward."""
-        head = (*map(_shown, self.columns), self.figure, *ENDS)
-        return "\n".join(
-            [f"{self.query}: {self._promise()}", *text.table([head, *self._texts()], text=len(self.columns))]
-        )
+        return "\n".join([f"{self.query}: {self._promise()}", *text.table(self.texts(), text=len(self.columns))])
+
+    def texts(self) -> list[tuple[str, ...]]:
+        """The head and the rows of the table as texts: labels, and figures rounded outward."""
+        return [(*map(_shown, self.columns), self.figure, *ENDS), *self._texts()]
 
     def _repr_html_(self) -> str:
-        head = [*map(_shown, self.columns), self.figure, *ENDS]
+        head, *rows = self.texts()
         return html.block(
-            html.paragraph(self.query, strong=True), html.table(head, self._texts()), html.paragraph(self._promise())
+            html.paragraph(self.query, strong=True), html.table(list(head), rows), html.paragraph(self._promise())
         )
 
     def to_json(self) -> dict[str, Any]:

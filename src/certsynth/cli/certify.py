@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from certsynth.algorithm.options import CertifyOptions
+from certsynth.cli import layout, options, words
 from certsynth.cli import ledger as ledgers
-from certsynth.cli import options, words
 from certsynth.cli.progress import bars
 
 if TYPE_CHECKING:
@@ -41,7 +41,7 @@ def command(private: str, synthetic: Path, schema_file: Path, quiet: bool, as_js
         weighted = any(column.weight != 1 for column in schema)
         by_ratios = [column.name for column in schema if getattr(column, "grid", ())]
         text = lines(found, subsets, each=bool(choices["per_subset"]), weighted=weighted, by_ratios=by_ratios)
-        click.echo("\n".join([*text, *ledgers.ledger_lines(choices["ledger"])]))
+        layout.show([*text, *ledgers.ledger_lines(choices["ledger"])])
 
 
 def result(found: Certification) -> dict[str, Any]:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import shlex
-import textwrap
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -11,15 +10,12 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from certsynth.algorithm.options import CheckOptions
-from certsynth.cli import options, words
+from certsynth.cli import layout, options, words
 from certsynth.cli.failure import CHECK_FAILED
 from certsynth.cli.progress import bars
 
 if TYPE_CHECKING:
     from certsynth.sources.check import ColumnCheck, RuleCheck, TableCheck
-
-LINE_WIDTH = 80
-"""Characters of a line of output."""
 
 NAME_WIDTH = 24
 """Most characters of a column's name in the table."""
@@ -53,17 +49,17 @@ def command(ctx: click.Context, data: str, schema_file: Path, quiet: bool, as_js
     if as_json:
         words.print_json(found.to_dict())
     else:
-        typed = f"{named} --schema {shlex.quote(str(schema_file))}"
-        click.echo("\n".join(lines(found, data, schema_file, typed)))
+        typed = [*shlex.split(named), "--schema", str(schema_file)]
+        layout.show(lines(found, data, schema_file, typed))
     if not found.fits:
         ctx.exit(CHECK_FAILED)
 
 
-def lines(found: TableCheck, data: str, schema_file: Path, typed: str) -> list[str]:
+def lines(found: TableCheck, data: str, schema_file: Path, typed: Sequence[str]) -> list[str]:
     """A check as text; `typed` are the arguments of the command."""
     from certsynth.sources.check import NOT_PRIVATE
 
-    shown = [NOT_PRIVATE, "", *_wrap(f"{data}: {verdict(found)}"), "", *_table(found)]
+    shown = [layout.Styled(NOT_PRIVATE, fg="yellow"), "", *_wrap(f"{data}: {verdict(found)}"), "", *_table(found)]
     for column in found.misfits:
         shown += ["", *_paragraph(column)]
     for each in (*found.rules, *found.derived):
@@ -72,10 +68,10 @@ def lines(found: TableCheck, data: str, schema_file: Path, typed: str) -> list[s
     if notes := list(_notes(found)):
         shown += ["", *notes]
     if found.fits:
-        following = f"next: certsynth release {typed} --epsilon 1 --out release"
+        following = layout.command(["certsynth", "release", *typed, "--epsilon", "1", "--out", "release"])
     else:
-        following = f"next: edit {schema_file}, then certsynth check {typed}"
-    return [*shown, "", following]
+        following = layout.command(["certsynth", "check", *typed], before=f"next: edit {schema_file}, then ")
+    return [*shown, "", *following]
 
 
 def verdict(found: TableCheck) -> str:
@@ -126,7 +122,8 @@ def _paragraph(column: ColumnCheck) -> list[str]:
     if column.examples:
         shown += _wrap(f"for example: {', '.join(f'{text!r:.40}' for text in column.examples)}", indent=2)
     if column.lines:
-        shown += ["  write in its [[column]]:", *(f"    {line}" for line in column.lines)]
+        shown += ["  write in its [[column]]:"]
+        shown += [part for line in column.lines for part in layout.wrap_entry(f"    {line}")]
     return shown
 
 
@@ -155,11 +152,4 @@ def _some(names: Sequence[str]) -> str:
 
 
 def _wrap(text: str, *, indent: int = 0) -> list[str]:
-    return textwrap.wrap(
-        text,
-        LINE_WIDTH,
-        initial_indent=" " * indent,
-        subsequent_indent=" " * (indent + 2),
-        break_long_words=False,
-        break_on_hyphens=False,
-    )
+    return layout.wrap(" " * indent + text, hanging=indent + 2)

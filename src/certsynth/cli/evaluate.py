@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from certsynth.algorithm.options import EvaluateOptions
-from certsynth.cli import options, words
+from certsynth.cli import layout, options, words
 from certsynth.cli.failure import say
 from certsynth.cli.progress import bars
 
@@ -40,7 +40,7 @@ def command(private: str, synthetic: Path, schema_file: Path, quiet: bool, as_js
     if as_json:
         words.print_json(found.to_json())
     else:
-        click.echo("\n".join(lines(found, subsets)))
+        layout.show(lines(found, subsets))
 
 
 def lines(found: Evaluation, named: Named | None = None) -> list[str]:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import click
 
 from certsynth.algorithm.declaration import BASIC, Option
-from certsynth.cli import options, words
+from certsynth.cli import layout, options, words
 
 if TYPE_CHECKING:
     from certsynth.mechanisms.ledger import Ledger
@@ -55,7 +55,7 @@ def command(file: Path, folders: tuple[Path, ...], as_json: bool) -> None:
     if as_json:
         words.print_json(found.to_json())
     else:
-        click.echo("\n".join([*lines(file, found), *(f"{folder}: charged to this ledger" for folder in folders)]))
+        layout.show([*lines(file, found), *(f"{folder}: charged to this ledger" for folder in folders)])
 
 
 def ledger_json(file: Path | None) -> dict[str, Any]:
@@ -98,7 +98,7 @@ def lines(file: Path, ledger: Ledger) -> list[str]:
     rows += [
         (e.time, decimal_text(e.amount), e.what, "" if e.finished else "spent, not finished") for e in ledger.entries
     ]
-    text += words.table(rows) if ledger.entries else ["  nothing yet"]
+    text += words.table(rows, flexible=2) if ledger.entries else ["  nothing yet"]
     if ledger.cut_off:
         text += [
             "",

@@ -132,6 +132,20 @@ class TalkOptions(JsonOptions, total=False):
     quiet: Annotated[bool, Option("No progress on stderr.", OUTPUT, default=False, typed="flag")]
 
 
+class DetailOptions(TalkOptions, total=False):
+    """Output options of commands that can say more."""
+
+    verbose: Annotated[
+        bool,
+        Option(
+            "Also print how it was chosen and what the bound is made of.",
+            OUTPUT,
+            default=False,
+            typed="flag",
+        ),
+    ]
+
+
 class AnswerOptions(TalkOptions, total=False):
     """The options of `answer`."""
 
@@ -161,7 +175,26 @@ class GroupedCommand(click.Command):
         for heading, options in group_options(self.get_params(ctx)).items():
             records = [record for option in options if (record := option.get_help_record(ctx))]
             with formatter.section(heading):
-                formatter.write_dl(records)
+                room = formatter.width - formatter.current_indent
+                formatter.write_dl([(_break_choices(flag, room), text) for flag, text in records])
+
+
+def _break_choices(flag: str, room: int) -> str:
+    """A flag with its choices, on several lines if they do not fit on one.
+
+    >>> print(_break_choices("--loss [path|transport|other]", 24))
+    --loss [path|transport|
+          other]
+    """
+    lines = [""]
+    for i, part in enumerate(flag.split("|")):
+        joined = f"{lines[-1]}|{part}" if i else part
+        if len(joined) < room or not i:
+            lines[-1] = joined
+        else:
+            lines[-1] += "|"
+            lines.append(f"{' ' * 6}{part}")
+    return "\n".join(lines)
 
 
 def group_options(parameters: Iterable[click.Parameter]) -> dict[str, list[click.Option]]:

@@ -8,7 +8,7 @@ from typing import Annotated
 import click
 
 from certsynth.algorithm.declaration import OUTPUT, Option
-from certsynth.cli import options, words
+from certsynth.cli import layout, options, words
 from certsynth.cli.failure import note_target
 from certsynth.cli.progress import bars
 from certsynth.cli.writing import write_once
@@ -36,7 +36,7 @@ def command(folder: Path, out: Path | None, quiet: bool, as_json: bool) -> None:
     if as_json:
         words.print_json({"out": str(out), "written": new})
     else:
-        click.echo(line(out, new))
+        layout.show([line(out, new)])
 
 
 def written(folder: Path, out: Path) -> bool:

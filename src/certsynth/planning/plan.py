@@ -102,7 +102,9 @@ class Plan:
     """What `release` would choose for a table of this schema and size, the alternatives, and what to expect.
 
     `columns` is the number of columns released, `workload` lists the subsets of them that were named, and
-    `certificate_share` is the share of the budget for the direct certificate.
+    `certificate_share` is the share of the budget for the direct certificate. `statistics` are the bounds of shares,
+    group totals and moments to expect, by the names that a certificate gives them; empty if the release was not
+    rehearsed.
     """
 
     rows: int
@@ -119,6 +121,7 @@ class Plan:
     variations: tuple[Variation, ...]
     merged: tuple[Merged, ...]
     certificate_share: float
+    statistics: Mapping[str, float] = dataclasses.field(default_factory=dict)
 
     @classmethod
     def of(
@@ -130,6 +133,7 @@ class Plan:
         variations: Iterable[Variation],
         split: Fraction | None = None,
         merged: Iterable[Merged] = (),
+        statistics: Mapping[str, float] | None = None,
     ) -> Plan:
         """The plan of a task: what was asked for, and what is expected of it."""
         settings = task.settings
@@ -148,6 +152,7 @@ class Plan:
             variations=tuple(variations),
             merged=tuple(merged),
             certificate_share=float(settings.certificate_share),
+            statistics=dict(statistics or {}),
         )
 
     def to_json(self) -> dict[str, Any]:
@@ -188,6 +193,7 @@ def plan_layers(task: Task, *, memory: int | None, progress: Progress) -> Plan:
         variations=_variations(task, choice.best, outlooks[choice.best].middle, progress),
         split=choice.best.split if len(choice.layers) > 1 else None,
         merged=_merged(task.schema, choice.layers, task.rows),
+        statistics=outlooks[choice.best].statistics,
     )
 
 

@@ -1,7 +1,7 @@
 """What the folder of a release contains: its first rows, its files, and how to cite it.
 
-Sizes are computed from the release, not read from the folder: another tool may write the same rows in other bytes, and
-the same release gives the same page.
+The size of the rows is estimated from the rows, and not read from the folder: another tool may write the same rows in
+other bytes, and the same release gives the same page.
 """
 
 from __future__ import annotations
@@ -21,8 +21,9 @@ SAMPLE_ROWS, SAMPLE_COLUMNS = 8, 12
 MEASURED_ROWS = 1_000
 """Rows from which the size of the CSV file is estimated."""
 
+CSV = "synthetic.csv"
 FILES = {
-    "synthetic.csv": "the synthetic rows, for any program",
+    CSV: "the synthetic rows, for any program",
     "synthetic.parquet": "the same rows with types, compressed, for data tools",
     "certificate.json": "all bounds with all digits, the budget and the settings",
     "measurements.npz": "the noisy counts, from which the plug-in certificate can be recomputed",
@@ -39,19 +40,16 @@ Json = dict[str, Any]
 
 
 def contents_view(record: Record, schema: Schema, table: Mapping[str, Any]) -> Json:
-    """Return the first rows, the files with the sizes that the release determines, and a citation."""
+    """Return the first rows, the files, and a citation."""
     shown = list(schema)[:SAMPLE_COLUMNS]
     columns = [_first_values(column, table[column.name]) for column in shown]
     rows = [list(row) for row in zip(*columns, strict=True)]
-    sizes = {
-        "synthetic.csv": f"about {_rough_size(_csv_bytes(schema, table))}",
-        "schema.toml": f"about {_rough_size(len(schema.to_toml().encode(errors='replace')))}",
-    }
+    size = f" (about {_rough_size(_csv_bytes(schema, table))})"
     return {
         "columns": [{"name": numerals.text(c.title, most=_CELL_CHARACTERS), "number": _is_number(c)} for c in shown],
         "rows": rows,
         "caption": _sample_caption(len(rows), len(table[schema.names[0]]), len(schema)),
-        "files": [{"name": name, "size": sizes.get(name, ""), "what": what} for name, what in FILES.items()],
+        "files": [{"name": name, "what": what + size * (name == CSV)} for name, what in FILES.items()],
         "citation": citation(record, schema),
     }
 

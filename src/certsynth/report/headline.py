@@ -139,12 +139,12 @@ def expected(
 ) -> Headline:
     """The headline to expect of a release, from its predicted `bound` and the predicted bounds of shares and moments.
 
-    Without these, only shares of labels follow from the bound. Columns whose mean does not follow from it, because
-    values may be missing or are compared by ratios, are left out.
+    Without these, only shares of labels follow from the bound. Means are predicted as if no value were missing; those
+    of columns that are compared by ratios do not follow from the bound, and are left out.
     """
     means, moment = [], None if statistics is None else statistics.moment
     for column in _number_columns(schema):
-        if not (column.missing or column.grid):
+        if not column.grid:
             share = min(bound / float(column.weight), 1.0 if moment is None else moment)
             means.append(_mean_within(column, float(f"{share * span(column):.12g}")))
     shares = _shares(statistics, float) if statistics else _labels_within(schema, bound, None)

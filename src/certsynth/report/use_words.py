@@ -73,7 +73,10 @@ RULES_OF_THUMB = (
 """Statistic, largest error, and an example, for columns of weight 1 without missing values and with labels 1 apart."""
 
 
-def never_certified(sparsity: int) -> list[str]:
-    """Name the statistics about which a certificate for so many columns says nothing."""
-    many = f"more than {sparsity} columns" if sparsity > 1 else "more than one column"
-    return [f"any statistic of {many} at once", "smallest and largest value, single rows, coefficients of a model"]
+def never_certified(sparsity: int, *, named: bool = False) -> list[str]:
+    """Name the statistics about which a certificate says nothing. `named`: it covers named subsets of columns only."""
+    many = "columns that are not together in a named subset"
+    if not named:
+        many = f"more than {sparsity} columns" if sparsity > 1 else "more than one column"
+    at_once = "" if named else " at once"
+    return [f"any statistic of {many}{at_once}", "smallest and largest value, single rows, coefficients of a model"]

@@ -89,12 +89,13 @@ def verdict(margin: float, spread: float) -> str:
     return GOOD if margin <= GOOD_MARGIN * spread else ROUGH if margin <= ROUGH_MARGIN * spread else POOR
 
 
-def uses_view(basis: Basis | None, columns: Sequence[Mapping[str, Any]], *, sparsity: int) -> list[Json]:
+def uses_view(basis: Basis | None, columns: Sequence[Mapping[str, Any]], *, sparsity: int, named: bool) -> list[Json]:
     """Return each kind of statistic with examples of margins and a verdict; `columns` are the columns of the report."""
     tried = [] if basis is None else [*_of_one_column(basis, columns), *_of_two_columns(basis)]
     found = [_kind(what, examples) for what, examples in tried if examples]
     return found + [
-        {"what": what, "examples": [], "verdict": NOTHING, "worst": NOTHING} for what in words.never_certified(sparsity)
+        {"what": what, "examples": [], "verdict": NOTHING, "worst": NOTHING}
+        for what in words.never_certified(sparsity, named=named)
     ]
 
 

@@ -88,7 +88,9 @@ def view(
         "promise": _promise(record, schema, columns),
         "uses": {
             "introduction": use_words.INTRODUCTION,
-            "kinds": uses_view(asked, columns, sparsity=record.release.sparsity),
+            "kinds": uses_view(
+                asked, columns, sparsity=record.release.sparsity, named=record.release.workload is not None
+            ),
             "rules": [{"verdict": verdict, "rule": rule} for verdict, rule in use_words.RULES],
         },
         "contents": contents_view(record, schema, table),
