@@ -1,6 +1,6 @@
 """Small pictures of the pairs of columns that depend on each other most: crosstabs, and means of groups with whiskers.
 
-Dependence is that of the synthetic rows: Cramér's V of the pair's crosstab.
+Dependence is that of the synthetic rows: Cramér's V of the pair's crosstab, corrected for chance.
 """
 
 from __future__ import annotations
@@ -44,13 +44,19 @@ def small_multiples(pairs: PairAnswers) -> list[Json]:
 
 
 def _dependence(pairs: PairAnswers, i: int, j: int) -> float:
-    """Cramér's V of two columns in the synthetic rows, by their labels or single ranges."""
+    """Cramér's V of two columns in the synthetic rows, by their labels or single ranges, less what chance gives to
+    independent columns (Bergsma's correction)."""
     cells = pairs.pairs[i, j].shares.estimate[np.ix_(pairs.bins(i), pairs.bins(j))]
     cells = cells[cells.sum(axis=1) > 0][:, cells.sum(axis=0) > 0]
     if min(cells.shape, default=0) < 2:
         return 0.0
     expected = np.outer(cells.sum(axis=1), cells.sum(axis=0)) / cells.sum()
-    return math.sqrt(float(((cells - expected) ** 2 / expected).sum()) / (min(cells.shape) - 1))
+    square = float(((cells - expected) ** 2 / expected).sum())
+    others = max(pairs.sides[i].basis.size - 1, 1)
+    rows, columns = (size - 1 for size in cells.shape)
+    by_chance = rows * columns / others
+    least = min(rows - rows**2 / others, columns - columns**2 / others)
+    return min(1.0, math.sqrt(max(0.0, square - by_chance) / least)) if least > 0 else 0.0
 
 
 def _picture(pairs: PairAnswers, i: int, j: int, found: PairAnswer) -> Json | None:
