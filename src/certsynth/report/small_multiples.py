@@ -21,6 +21,8 @@ MAX_PICTURES = 6
 """Pairs that are drawn."""
 MIN_DEPENDENCE = 0.1
 """Cramér's V from which a pair is drawn: below, a picture shows hardly more than the two columns do."""
+MIN_SHARE = 0.01
+"""Share of rows from which a label or range counts for dependence: a few rows would make any pair look dependent."""
 MAX_GROUPS = 16
 MAX_CROSSTAB_COLUMNS = 6
 """Groups of a picture of means and rows of a crosstab, and columns of a crosstab: pairs with more are not drawn."""
@@ -44,19 +46,18 @@ def small_multiples(pairs: PairAnswers) -> list[Json]:
 
 
 def _dependence(pairs: PairAnswers, i: int, j: int) -> float:
-    """Cramér's V of two columns in the synthetic rows, by their labels or single ranges, less what chance gives to
-    independent columns (Bergsma's correction)."""
+    """Cramér's V of two columns in the synthetic rows, by their labels or single ranges, corrected for chance: rarely
+    above 0 for independent columns, whose χ² has mean f and variance 2 f, with f its degrees of freedom."""
     cells = pairs.pairs[i, j].shares.estimate[np.ix_(pairs.bins(i), pairs.bins(j))]
-    cells = cells[cells.sum(axis=1) > 0][:, cells.sum(axis=0) > 0]
+    cells = cells[cells.sum(axis=1) >= MIN_SHARE][:, cells.sum(axis=0) >= MIN_SHARE]
     if min(cells.shape, default=0) < 2:
         return 0.0
-    expected = np.outer(cells.sum(axis=1), cells.sum(axis=0)) / cells.sum()
-    square = float(((cells - expected) ** 2 / expected).sum())
-    others = max(pairs.sides[i].basis.size - 1, 1)
-    rows, columns = (size - 1 for size in cells.shape)
-    by_chance = rows * columns / others
-    least = min(rows - rows**2 / others, columns - columns**2 / others)
-    return min(1.0, math.sqrt(max(0.0, square - by_chance) / least)) if least > 0 else 0.0
+    cells = cells / cells.sum()
+    expected = np.outer(cells.sum(axis=1), cells.sum(axis=0))
+    square = float(((cells - expected) ** 2 / np.where(expected > 0, expected, 1.0)).sum())
+    freedom = (cells.shape[0] - 1) * (cells.shape[1] - 1)
+    by_chance = (freedom + 3 * math.sqrt(2 * freedom)) / pairs.sides[i].basis.size
+    return math.sqrt(max(0.0, square - by_chance) / (min(cells.shape) - 1))
 
 
 def _picture(pairs: PairAnswers, i: int, j: int, found: PairAnswer) -> Json | None:
