@@ -90,6 +90,7 @@ def test_sections_come_in_the_order_of_use(screen: Page) -> None:
         "calculator",
         "uses",
         "columns",
+        "pairs",
         "subsets",
         "contents",
         "privacy",

@@ -11,7 +11,7 @@ from test_page_in_node import ASKS, in_percent, plain, run_in_node
 
 from certsynth import Release, release
 from certsynth.domain import Ordered
-from certsynth.report.pair_answers import packed
+from certsynth.report.pair_answers import _quick_share_text, packed, said_share, share_text
 from certsynth.report.view import view
 from small import NATIVE, native
 
@@ -22,7 +22,7 @@ Json = dict[str, Any]
 
 @pytest.fixture(scope="module")
 def made() -> Release:
-    return release(native(900), schema=NATIVE, epsilon=8, seed=1)
+    return release(native(600), NATIVE, seed=1, epsilon=8, confidence=0.8, resolution=4, mechanism="identity")
 
 
 def controls(rng: np.random.Generator, calculator: Json) -> Json:
@@ -62,6 +62,20 @@ def test_labels_are_in_the_order_of_the_schema_and_complete(made: Release) -> No
     for column, shown in zip(made.schema, columns, strict=True):
         if not isinstance(column, Ordered):
             assert shown["labels"] == list(column.labels)
+
+
+def test_shares_that_are_written_quickly_are_the_same() -> None:
+    rng, quick = np.random.default_rng(2), 0
+    for _ in range(3_000):
+        width = 10.0 ** rng.uniform(-6, 0.3)
+        estimate = float(rng.choice([rng.random(), rng.integers(0, 41) / 40, 10.0 ** rng.uniform(-7, 0)]))
+        low, high = max(0.0, estimate - width * rng.random()), min(1.0, estimate + width * rng.random())
+        if rng.integers(4) == 0:
+            low, high = round(low, 3), round(high, 3)
+        low, high = min(low, estimate), max(high, estimate)
+        quick += _quick_share_text(estimate, low, high) is not None
+        assert share_text(estimate, low, high) == said_share(estimate, low, high).text, (estimate, low, high)
+    assert quick > 1_500
 
 
 def test_numbers_are_packed_without_loss() -> None:

@@ -32,7 +32,7 @@ MAX_ROWS_COUNTED = 3 * 10**8
 """Rows that are counted for all pairs together, which takes some seconds; further pairs have no table."""
 MAX_BANDS = 10
 """Bands of a column that are its ranges; a column with more has ranges of equal width."""
-CHOICES = ((6, True), (5, True), (4, True), (6, False), (5, False), (4, False), (3, False))
+CHOICES = ((5, True), (4, True), (6, False), (5, False), (4, False), (3, False))
 """How many ranges an ordered column has, and whether all unions of neighbouring ones are answered, too: the first that
 leads to at most MAX_ANSWERS."""
 
@@ -42,6 +42,8 @@ the column in a condition."""
 DECIMALS = "abcdefghijklm"
 """Signs between the numbers of an answer: the letter says how many decimals they have."""
 
+_OUTWARD = 1e-9  # by which `answer` moves the ends of a share
+_UNSURE = 1e-6  # far more than a product of floats below 10⁷ is off by
 _MAX_DIGITS = 15  # of numbers that a script adds without rounding
 
 Json = dict[str, Any]
@@ -174,7 +176,30 @@ def has_mean(column: Column) -> bool:
 
 def share_text(estimate: float, low: float, high: float) -> str:
     """Estimate, low and high of a share in per cent for the script, with the digits of `certsynth answer`."""
-    return said_share(estimate, low, high).text
+    return _quick_share_text(estimate, low, high) or said_share(estimate, low, high).text
+
+
+def _quick_share_text(estimate: float, low: float, high: float) -> str | None:
+    """The same, without decimal numbers, of which a page has thousands; None where a rounding error could matter."""
+    if high == 0.0:
+        return None
+    least, most = max(0.0, low - _OUTWARD), min(1.0, high + _OUTWARD)  # as `outward` does for a range of length 1
+    width = most - least
+    if not 1e-5 < width < 1:
+        return None
+    exponent = math.log10(width)
+    if abs(exponent - round(exponent)) < _UNSURE:
+        return None
+    places = max(1 - math.floor(exponent), 2)
+    units = 10**places
+    at, first, last = estimate * units, least * units, most * units
+    sure = (first == 0.0 or abs(first - round(first)) > _UNSURE) and (most == 1.0 or abs(last - round(last)) > _UNSURE)
+    if not sure or abs(at - math.floor(at) - 0.5) < _UNSURE or not least <= estimate <= most:
+        return None
+    near, sign = round(at), DECIMALS[places - 2]
+    says_nothing = low <= _OUTWARD and high >= 1.0 - _OUTWARD
+    ends = near - math.floor(first), (units if most == 1.0 else math.ceil(last)) - near
+    return f"{near}{sign}{ends[0]}{sign}{ends[1]}" + (NOTHING if says_nothing else "")
 
 
 def said_share(estimate: float, low: float, high: float) -> Said:

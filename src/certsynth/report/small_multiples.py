@@ -1,6 +1,6 @@
 """Small pictures of the pairs of columns that depend on each other most: crosstabs, and means of groups with whiskers.
 
-Dependence is that of the synthetic rows: Cramér's V of the pair's crosstab.
+Dependence is that of the synthetic rows: Cramér's V of the pair's crosstab, corrected for chance.
 """
 
 from __future__ import annotations
@@ -21,6 +21,8 @@ MAX_PICTURES = 6
 """Pairs that are drawn."""
 MIN_DEPENDENCE = 0.1
 """Cramér's V from which a pair is drawn: below, a picture shows hardly more than the two columns do."""
+MIN_SHARE = 0.01
+"""Share of rows from which a label or range counts for dependence: a few rows would make any pair look dependent."""
 MAX_GROUPS = 16
 MAX_CROSSTAB_COLUMNS = 6
 """Groups of a picture of means and rows of a crosstab, and columns of a crosstab: pairs with more are not drawn."""
@@ -44,13 +46,18 @@ def small_multiples(pairs: PairAnswers) -> list[Json]:
 
 
 def _dependence(pairs: PairAnswers, i: int, j: int) -> float:
-    """Cramér's V of two columns in the synthetic rows, by their labels or single ranges."""
+    """Cramér's V of two columns in the synthetic rows, by their labels or single ranges, corrected for chance: rarely
+    above 0 for independent columns, whose χ² has mean f and variance 2 f, with f its degrees of freedom."""
     cells = pairs.pairs[i, j].shares.estimate[np.ix_(pairs.bins(i), pairs.bins(j))]
-    cells = cells[cells.sum(axis=1) > 0][:, cells.sum(axis=0) > 0]
+    cells = cells[cells.sum(axis=1) >= MIN_SHARE][:, cells.sum(axis=0) >= MIN_SHARE]
     if min(cells.shape, default=0) < 2:
         return 0.0
-    expected = np.outer(cells.sum(axis=1), cells.sum(axis=0)) / cells.sum()
-    return math.sqrt(float(((cells - expected) ** 2 / expected).sum()) / (min(cells.shape) - 1))
+    cells = cells / cells.sum()
+    expected = np.outer(cells.sum(axis=1), cells.sum(axis=0))
+    square = float(((cells - expected) ** 2 / np.where(expected > 0, expected, 1.0)).sum())
+    freedom = (cells.shape[0] - 1) * (cells.shape[1] - 1)
+    by_chance = (freedom + 3 * math.sqrt(2 * freedom)) / pairs.sides[i].basis.size
+    return math.sqrt(max(0.0, square - by_chance) / (min(cells.shape) - 1))
 
 
 def _picture(pairs: PairAnswers, i: int, j: int, found: PairAnswer) -> Json | None:
