@@ -29,13 +29,18 @@ def refuse() -> None:
     raise TooMuchError
 
 
+def add(gathered: Gathered, people: Sequence[int], columns: Sequence[np.ndarray]) -> None:
+    seeds = np.array(people, np.uint64)
+    gathered.add(seeds.view(np.int64), seeds, columns)
+
+
 def kept(table: Table, k: int, *, batch: int = 1000, memory: int = MANY) -> Counter[tuple[Row, int]]:
     """Kept rows, each with the number of rows that are kept of its person."""
     gathered = Gathered(k, memory=memory, refuse=refuse)
     for start in range(0, len(table), batch):
         part = table[start : start + batch]
         columns = [np.array([row[j] for _, row in part], kind) for j, kind in enumerate(KINDS)]
-        gathered.add(np.array([person for person, _ in part], np.uint64), columns)
+        add(gathered, [person for person, _ in part], columns)
     found: Counter[tuple[Row, int]] = Counter()
     for of_person, (a, b) in gathered.choose():
         found.update(zip(zip(a.tolist(), b.tolist(), strict=True), of_person.tolist(), strict=True))
@@ -136,7 +141,7 @@ def test_one_person_with_a_million_rows(equal: bool) -> None:
     gathered = Gathered(4, memory=2**22, refuse=refuse)  # far less than all of them
     for start in range(0, rows, 100_000):
         values = np.zeros(100_000, np.uint64) if equal else np.arange(start, start + 100_000, dtype=np.uint64)
-        gathered.add(np.full(100_000, 5, np.uint64), [values])
+        add(gathered, [5] * 100_000, [values])
     assert gathered.rows_of_persons().tolist() == [rows if equal else 16]
     ((of_person, (column,)),) = gathered.choose()
     assert of_person.tolist() == [4] * 4
@@ -153,7 +158,7 @@ def test_rows_of_persons_are_exact_up_to_the_number_of_candidates() -> None:
         table = some_table(rng, 100)
         gathered = Gathered(2, memory=MANY, refuse=refuse)
         columns: list[Any] = [np.array([row[j] for _, row in table], kind) for j, kind in enumerate(KINDS)]
-        gathered.add(np.array([person for person, _ in table], np.uint64), columns)
+        add(gathered, [person for person, _ in table], columns)
         expected = Counter(person for person, _ in table)
         found = gathered.rows_of_persons().clip(max=8)
         assert sorted(found.tolist()) == sorted(min(rows, 8) for rows in expected.values())
@@ -163,7 +168,7 @@ def test_memory_that_does_not_suffice_is_refused() -> None:
     size = row_bytes([np.zeros(0, np.uint64)]) + chosen_rows.COUNT_BYTES
     persons = np.random.default_rng(1).integers(0, 2**64, 1000, dtype=np.uint64)
     enough, less = (Gathered(1, memory=2 * 1000 * size - short, refuse=refuse) for short in (0, 1))
-    enough.add(persons, [persons])
+    add(enough, persons.tolist(), [persons])
     assert sum(len(each.of_person) for each in enough.choose()) == 1000
     with pytest.raises(TooMuchError):
-        less.add(persons, [persons])
+        add(less, persons.tolist(), [persons])

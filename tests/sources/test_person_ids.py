@@ -12,7 +12,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from certsynth.sources.person_ids import NOBODY, UNREADABLE, Letters, hash_ids
+from certsynth.sources.person_ids import NOBODY, UNREADABLE, Letters, PersonTable, hash_ids
 from certsynth.sources.reading import objects
 
 ZONE = datetime.timezone(datetime.timedelta(hours=2))
@@ -22,6 +22,7 @@ SAME: dict[str, list[Any]] = {
     "0": [0, -0.0, "0", "-0", "000", "0.0"],
     "-12": [-12, -12.0, "-12", "-0012", "-1.2e1"],
     "2^53": [2**53, float(2**53), str(2**53)],
+    "-2^63": [-(2**63), np.int64(-(2**63)), str(-(2**63)), "-0" + str(2**63)],
     "2^63": [2**63, str(2**63), np.uint64(2**63)],
     "30 digits": [int("9" * 30), "9" * 30, "00" + "9" * 30, "+" + "9" * 30, decimal.Decimal("9" * 30)],
     "7.5": [7.5, "7.5", "7.50", "07.5", "75e-1", decimal.Decimal("7.500"), np.float32(7.5)],
@@ -112,6 +113,7 @@ def test_no_cell_depends_on_the_cells_next_to_it() -> None:
     "typed",
     [
         np.array([7, 0, -12], np.int16),
+        np.array([7, -(2**63), 2**63 - 1]),
         np.array([7, 0, 2**63], np.uint64),
         np.array([7, 0, 7.5, np.nan]),
         np.array([7, 7.5], np.float32),
@@ -155,3 +157,38 @@ def test_hashes_stay_as_they_are() -> None:
         3241445551372654496,
         3268788136994211351,
     ]
+
+
+def unmix(x: int) -> int:
+    """The inverse of `mix_bits`."""
+    for shift, factor in ((31, 0x94D049BB133111EB), (27, 0xBF58476D1CE4E5B9), (30, None)):
+        y = x
+        for _ in range(64 // shift + 1):
+            y = x ^ (y >> shift)
+        x = y if factor is None else y * pow(factor, -1, 2**64) % 2**64
+    return (x - 0x9E3779B97F4A7C15) % 2**64
+
+
+def test_two_ids_with_one_hash_are_two_persons() -> None:
+    """Anybody can make such ids, since the hash is public: who shares an id with others is protected less."""
+    texts = [f"zaphod{i:06d}" for i in range(1000)]
+    number = unmix(int(alone(texts[0]))) ^ 0x6365727473796E74
+    number -= 2**64 if number >= 2**63 else 0
+    assert alone(number) == alone(texts[0])
+    table = PersonTable()
+    found = table.number(objects([texts[0], number, *texts[1:], str(number), texts[0]]))
+    assert len(set(found.tolist())) == 1001
+    assert found[1] == found[-2] != found[0] == found[-1]
+    assert table.texts()[2:4] == [texts[0], str(number)]
+
+
+def test_numbers_are_those_of_equal_texts_over_many_batches() -> None:
+    rng = np.random.default_rng(1)
+    table, known = PersonTable(), dict[str, int]()
+    for _ in range(50):
+        batch = [f"p{i}" if i % 2 else str(-i) for i in rng.integers(0, 2000, 100).tolist()]
+        for text, number in zip(batch, table.number(objects(batch)).tolist(), strict=True):
+            assert known.setdefault(text, number) == number
+    assert sorted(known.values()) == list(range(2, len(table)))
+    assert all(table.texts()[number] == text for text, number in known.items() if text != "0")
+    assert repr(table) == "PersonTable(<private>)"

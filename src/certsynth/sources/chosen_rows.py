@@ -4,8 +4,9 @@ Of each person, the CANDIDATES_PER_ROW · k different rows with the smallest has
 their copies; of all copies of these, the k with the smallest hashes of row and copy are kept. Neither the order of rows
 nor any other person matters. docs/explanation/proofs/persons.md has the proofs.
 
-Rows are gathered in parts by the first bits of the person's hash. From time to time each part is sorted, and rows that
-can no longer be kept are thrown away: a row that is not among the first of some rows is not among the first of more.
+Rows are gathered in parts by the first bits of the person's number, spread at random. From time to time each part is
+sorted, and rows that can no longer be kept are thrown away: a row that is not among the first of some rows is not among
+the first of more.
 """
 
 from __future__ import annotations
@@ -31,17 +32,17 @@ MAX_WAITING_BYTES = 2**28
 """Bytes of rows that are gathered before the first sort; later ones wait until they take as much as the candidates."""
 
 PART_BITS = 8
-"""Bits of a person's hash by which large tables are divided: a part fits into the cache while it is sorted."""
+"""Bits of a person, as the parts of large tables are numbered: a part fits into the cache while it is sorted."""
 
 MIN_DIVIDED_ROWS = 2**17
 """Rows from which a table is divided."""
 
 HASH_BYTES, COUNT_BYTES = 16, 4
-"""Bytes of each gathered row for the hashes of person and row, and for the number of copies of a candidate."""
+"""Bytes of each gathered row for the person and the hash of the row, and for the number of copies of a candidate."""
 
 
 class Part(NamedTuple):
-    """Candidates of some persons, sorted by the hashes of person and row."""
+    """Candidates of some persons, those of a person together and sorted by the hashes of rows."""
 
     person: np.ndarray
     hashes: np.ndarray
@@ -68,11 +69,12 @@ class Gathered:
         self._parts: list[Part | None] = [None]
         self._waiting_bytes = self._part_bytes = self._other_bytes = 0
 
-    def add(self, person: np.ndarray, columns: Sequence[np.ndarray]) -> None:
-        """Add rows of packed columns, given the hashes of their persons."""
+    def add(self, numbers: Ints, seeds: np.ndarray, columns: Sequence[np.ndarray]) -> None:
+        """Add rows of packed columns, given the numbers of their persons, and hashes that begin those of the rows."""
+        person = spread_numbers(numbers)
         if not len(person):
             return
-        rows = _Divided(np.array([0, len(person)]), person, hash_rows(person, columns), list(columns))
+        rows = _Divided(np.array([0, len(person)]), person, hash_rows(seeds, columns), list(columns))
         self._waiting.append(_divide(rows) if len(self._parts) > 1 or len(person) >= MIN_DIVIDED_ROWS else rows)
         self._waiting_bytes += row_bytes(columns) * len(person)
         if self._waiting_bytes > max(min(MAX_WAITING_BYTES, self.memory // 8), self._part_bytes):
@@ -81,7 +83,7 @@ class Gathered:
     def hold(self, size: int) -> None:
         """Count bytes of other rows that are kept in memory."""
         self._other_bytes += size
-        self._check_memory()
+        self.check_memory()
 
     def choose(self) -> Iterator[Chosen]:
         """Yield the rows that are kept, part by part, and forget all of them."""
@@ -118,10 +120,11 @@ class Gathered:
         in_threads(compact, range(len(self._parts)), rows=rows)
         held = [part for part in self._parts if part is not None]
         self._part_bytes = sum((row_bytes(part.columns) + COUNT_BYTES) * len(part.person) for part in held)
-        self._check_memory()
+        self.check_memory()
 
-    def _check_memory(self) -> None:
-        if 2 * self._part_bytes + self._other_bytes > self.memory:
+    def check_memory(self, more: int = 0) -> None:
+        """Refuse the rows if they, with `more` bytes, take too much memory."""
+        if 2 * self._part_bytes + self._other_bytes + more > self.memory:
             self.refuse()
 
     def _join(
@@ -180,6 +183,15 @@ def hash_rows(seeds: np.ndarray, columns: Sequence[np.ndarray]) -> np.ndarray:
 
 
 @njit(cache=True, nogil=True)
+def spread_numbers(numbers):  # type: ignore[no-untyped-def]
+    """Numbers of persons, one to one, as 64-bit integers that look random."""
+    found = np.empty(len(numbers), np.uint64)
+    for i in range(len(numbers)):
+        found[i] = mix_bits(np.uint64(numbers[i]))
+    return found
+
+
+@njit(cache=True, nogil=True)
 def _mix_in(found, values):  # type: ignore[no-untyped-def]
     for i in range(len(found)):
         found[i] = mix_bits(found[i] ^ np.uint64(values[i]))
@@ -204,7 +216,7 @@ def _order_by_bits(keys, skipped, bits):  # type: ignore[no-untyped-def]
 
 @njit(cache=True, nogil=True)
 def _sort_rows(person, hashes):  # type: ignore[no-untyped-def]
-    """The order by person and hash: persons by the next bits of their hashes, then within each bucket."""
+    """The order by person and hash: persons by their next bits, then within each bucket."""
     bits = 1
     while bits < 16 and len(person) >> bits > 4:
         bits += 1

@@ -20,7 +20,7 @@ from certsynth.domain import Column, Ordered, Schema
 from certsynth.domain.persons import Persons
 from certsynth.errors import InputError
 from certsynth.sources.lookup import Found
-from certsynth.sources.person_ids import hash_ids
+from certsynth.sources.person_ids import IdReader
 from certsynth.sources.reading import (
     CHUNK_ROWS,
     MAX_TEXT_ROWS,
@@ -146,20 +146,22 @@ class ParquetFiles:
 
             yield from even_batches(self._read(part, chosen, (), take), rows)
 
-    def cleaned(self, schema: Schema, *, rows: int = 500_000, ids: str | None = None) -> Iterator[list[np.ndarray]]:
-        """Yield batches of cleaned columns: equal to `Column.clean` of `batches`, but faster. With `ids`, the hashes of
-        that column come first.
+    def cleaned(
+        self, schema: Schema, *, rows: int = 500_000, ids: tuple[str, IdReader] | None = None
+    ) -> Iterator[list[np.ndarray]]:
+        """Yield batches of cleaned columns: equal to `Column.clean` of `batches`, but faster. With `ids`, a column
+        and its reader, the numbers of persons come first.
 
         DuckDB turns listed texts into codes: a million texts would otherwise become a million Python objects.
         """
-        positions([*schema.names, *([ids] if ids else [])], self.names, self.where)
+        positions([*schema.names, *([ids[0]] if ids else [])], self.names, self.where)
         batches = self._clean(tuple(schema), ids)
         return even_batches(prefetch(batches) if self.size_hint() >= MIN_PREFETCH_ROWS else batches, rows)
 
-    def _clean(self, columns: Sequence[Column], ids: str | None) -> Generator[list[np.ndarray]]:
+    def _clean(self, columns: Sequence[Column], ids: tuple[str, IdReader] | None) -> Generator[list[np.ndarray]]:
         for part in self.parts:
             above = dict(part.above)
-            conversions: list[_Converting] = [] if ids is None else [_id_conversion(ids, part.column(ids), above)]
+            conversions: list[_Converting] = [] if ids is None else [_id_conversion(*ids, part.column(ids[0]), above)]
             conversions += [_conversion(column, part.column(column.name), j, above) for j, column in enumerate(columns)]
             yield from self._read(part, [each.sql for each in conversions], conversions, _converter(conversions))
 
@@ -198,20 +200,23 @@ class _Converting(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class _IdConversion:
-    """How ids become hashes; `same` is the id of all rows, if it is in the name of a folder."""
+    """How ids become numbers; `same` is the id of all rows, if it is in the name of a folder."""
 
     sql: str
+    read: IdReader
     same: tuple[str | None, ...] = ()
     kind: str = ""
     texts: tuple[str, ...] = ()
 
     def clean(self, raw: Any) -> np.ndarray:
-        return hash_ids(objects(self.same)).repeat(len(raw)) if self.same else hash_ids(raw)
+        return self.read(objects(self.same)).repeat(len(raw)) if self.same else self.read(raw)
 
 
-def _id_conversion(name: str, source: tuple[str, str] | None, above: Mapping[str, str | None]) -> _IdConversion:
+def _id_conversion(
+    name: str, read: IdReader, source: tuple[str, str] | None, above: Mapping[str, str | None]
+) -> _IdConversion:
     """How to read ids, given SQL for them and their type, or None if they are in the names of folders."""
-    return _IdConversion("1", (above[name],)) if source is None else _IdConversion(id_sql(*source))
+    return _IdConversion("1", read, (above[name],)) if source is None else _IdConversion(id_sql(*source), read)
 
 
 @dataclass(frozen=True, slots=True)
@@ -480,14 +485,16 @@ class Query(Relation):
             raise InputError(f"{self.where}: no column {names[0]!r}, nor any other of the schema. {remedy}")
         return positions(names, self.names, self.where)
 
-    def cleaned(self, schema: Schema, *, rows: int = 500_000, ids: str | None = None) -> Iterator[list[np.ndarray]]:
-        """Yield batches of cleaned columns: equal to `Column.clean` of `batches`, but faster. With `ids`, the hashes of
-        that column come first.
+    def cleaned(
+        self, schema: Schema, *, rows: int = 500_000, ids: tuple[str, IdReader] | None = None
+    ) -> Iterator[list[np.ndarray]]:
+        """Yield batches of cleaned columns: equal to `Column.clean` of `batches`, but faster. With `ids`, a column
+        and its reader, the numbers of persons come first.
         """
         conversions: list[_Converting] = []
         if ids is not None:
-            (i,) = self.places([ids])
-            conversions.append(_id_conversion(ids, (f"#{i + 1}", self.types[i]), {}))
+            (i,) = self.places([ids[0]])
+            conversions.append(_id_conversion(*ids, (f"#{i + 1}", self.types[i]), {}))
         for j, (column, i) in enumerate(zip(schema, self.places(schema.names), strict=True)):
             conversions.append(_conversion(column, (f"#{i + 1}", self.types[i]), j, {}))
         return even_batches(self._clean(conversions), rows)

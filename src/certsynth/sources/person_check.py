@@ -9,13 +9,10 @@ import numpy as np
 
 from certsynth.base.arrays import Ints
 from certsynth.domain.persons import Persons
-from certsynth.sources.person_ids import NOBODY, Letters, hash_ids
+from certsynth.sources.person_ids import NOBODY, UNREADABLE, Letters, PersonTable
 
 SHOWN_ROWS_PER_PERSON = (1, 2, 4, 8, 12)
 """Numbers of rows per person for which the share of kept rows is shown."""
-
-MAX_WAITING_IDS = 2**22
-"""Ids that are gathered before equal ones are counted."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,29 +83,19 @@ class PersonCheck:
 
 
 class PersonTally:
-    """The number of rows of each person, by the hash of the id."""
+    """The number of rows of each person."""
 
     def __init__(self) -> None:
-        self.ids, self.rows = np.zeros(0, np.uint64), np.zeros(0, np.int64)
-        self._waiting: list[np.ndarray] = []
+        self._table = PersonTable()
+        self._rows = np.zeros(0, np.int64)
 
-    def add(self, raw: np.ndarray | Letters) -> np.ndarray:
-        """Add the ids of a batch, and return their hashes."""
-        hashes = hash_ids(raw)
-        self._waiting.append(hashes)
-        if sum(map(len, self._waiting)) > MAX_WAITING_IDS:
-            self._count()
-        return hashes
+    def add(self, raw: np.ndarray | Letters) -> Ints:
+        """Add the ids of a batch, and return the numbers of their persons."""
+        ids = self._table.number(raw)
+        before, self._rows = self._rows, np.bincount(ids, minlength=len(self._table))
+        self._rows[: len(before)] += before
+        return ids
 
     def result(self, persons: Persons) -> PersonCheck:
-        self._count()
-        known = self.ids != NOBODY
-        return PersonCheck.of(persons, self.rows[known], int(self.rows[~known].sum()))
-
-    def _count(self) -> None:
-        ids, rows = np.unique(np.concatenate([np.zeros(0, np.uint64), *self._waiting]), return_counts=True)
-        self._waiting = []
-        self.ids, places = np.unique(np.concatenate([self.ids, ids]), return_inverse=True)
-        both = np.concatenate([self.rows, rows])
-        self.rows = np.zeros(len(self.ids), np.int64)
-        np.add.at(self.rows, places, both)
+        rows = np.append(self._rows, [0, 0])
+        return PersonCheck.of(persons, self._rows[UNREADABLE + 1 :], int(rows[NOBODY]))

@@ -1,32 +1,35 @@
-"""Persons by hash: each id becomes a keyed 64-bit hash, by a function of its own cell alone.
+"""Persons by number: ids that state the same get one number, exactly, and a keyed hash, each by its own cell alone.
 
-Ids are compared by what they state, not by how they are stored: 7, 7.0, "7" and " 007" are one person. To take two
-persons for one never weakens privacy; to take one for two would. No id leaves this module.
-docs/explanation/proofs/readers.md has the proof.
+Ids are compared by what they state, not by how they are stored: 7, 7.0, "7" and " 007" are one person. No id leaves
+this module, except from executor to executor of Spark. docs/explanation/proofs/readers.md has the proof.
 """
 
 from __future__ import annotations
 
 import datetime
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
 from numba import njit
 
+from certsynth.base.arrays import Ints
 from certsynth.domain.cleaning import as_labels
 from certsynth.sources.reading import objects
 
-NOBODY = np.uint64(0)
-"""The hash of a missing id: null, NaN, NaT, and texts that are empty or blank."""
+NOBODY = 0
+"""The number of a missing id: null, NaN, NaT, and texts that are empty or blank."""
 
-UNREADABLE = np.uint64(1)
-"""The hash of a value that is no id: a list, a record, bytes, or a float in which whole numbers run together."""
+UNREADABLE = 1
+"""The number of a value that is no id: a list, a record, bytes, or a float in which whole numbers run together."""
 
 MAX_EXACT_FLOAT = 2.0**53
 """Largest float that is an id: beyond, distinct whole numbers are one float. Whether a column of ids is stored as
 floats may depend on a single row, so that all other persons would depend on it, too."""
+
+MAX_WHOLE_NUMBER = 2**63 - 1
+"""Largest whole number that is not compared as a text of digits."""
 
 _NUMBER_KEY = np.uint64(0x63657274_73796E74)
 _TEXT_KEY = np.uint64(0x68_70657273_6F6E73)
@@ -35,9 +38,8 @@ among the rows of one person depends on no other person's rows whatever the keys
 
 _DIGITS = re.compile(r"[+-]?[0-9]+")
 _DECIMAL = re.compile(r"[+-]?([0-9]+(\.[0-9]*)?|\.[0-9]+)([eE][+-]?[0-9]+)?")
-_PLAIN_ID, _MISSING_ID, _TYPED_ID = 0, 1, 2
-"""What a text is: an id as it stands, missing, or perhaps a decimal number, a time or a truth, which can be spelt in
-several ways."""
+_IS_NUMBER = -1
+"""The length of an id that is a whole number."""
 
 
 class Letters(NamedTuple):
@@ -48,25 +50,140 @@ class Letters(NamedTuple):
     absent: np.ndarray | None = None
 
 
-def hash_ids(raw: np.ndarray | Letters) -> np.ndarray:
-    """The hash of each id; NOBODY where it is missing, and UNREADABLE where there is no id but a value."""
-    if isinstance(raw, Letters):
-        return _hash_letters(raw)
-    if np.ma.isMaskedArray(raw):
-        there = ~np.ma.getmaskarray(raw)
-        found = np.full(len(raw), NOBODY)
-        found[there] = hash_ids(np.ma.getdata(raw)[there])
+IdReader = Callable[[Any], Ints]
+"""A function from raw ids to the numbers of persons: `PersonTable.number`."""
+
+
+class PersonTable:
+    """Ids with their numbers, from 2 on, and their hashes. An id is a whole number of 64 bits, or a text."""
+
+    def __init__(self) -> None:
+        self._slots = np.zeros(2**8, np.int64)
+        self._hashes, self._values = np.zeros(2, np.uint64), np.zeros(2, np.int64)
+        self._lengths = np.full(2, _IS_NUMBER, np.int64)
+        self._letters = np.zeros(0, np.uint8)
+        self._used = np.array([2, 0])  # ids, and letters
+
+    def __repr__(self) -> str:
+        return "PersonTable(<private>)"
+
+    def __len__(self) -> int:
+        """The numbers that were given, including those of missing and of unreadable ids."""
+        return int(self._used[0])
+
+    @property
+    def hashes(self) -> np.ndarray:
+        """The hash of each number."""
+        return self._hashes[: len(self)]
+
+    @property
+    def size(self) -> int:
+        """Bytes of memory for the ids: each has its letters, three numbers and, on average, three slots."""
+        return 48 * len(self) + int(self._used[1])
+
+    def texts(self) -> list[str]:
+        """The ids as texts by their numbers."""
+        whole, texts = self._letters.tobytes(), ["", ""]
+        for value, length in zip(self._values[2 : len(self)].tolist(), self._lengths[2:].tolist(), strict=False):
+            here = whole[value : value + max(length, 0)]
+            texts.append(str(value) if length == _IS_NUMBER else here.decode("utf-8", "surrogatepass"))
+        return texts
+
+    def number(self, raw: np.ndarray | Letters) -> Ints:
+        """The number of each id; NOBODY where it is missing, and UNREADABLE where there is no id but a value."""
+        if isinstance(raw, Letters):
+            return self._number_letters(raw)
+        if np.ma.isMaskedArray(raw):
+            there = ~np.ma.getmaskarray(raw)
+            found = np.full(len(raw), NOBODY)
+            found[there] = self.number(np.ma.getdata(raw)[there])
+            return found
+        if raw.dtype.kind == "b":
+            return self._number_texts(["false", "true"])[raw.astype(np.int64)]
+        if raw.dtype.kind == "u" and raw.dtype.itemsize == 8 and (raw > MAX_WHOLE_NUMBER).any():
+            return self._number_objects(raw.tolist())
+        if raw.dtype.kind in "iu":
+            return self._number_whole(raw.astype(np.int64))
+        if raw.dtype.kind == "f":
+            return self._number_floats(raw.astype(np.float64))
+        if raw.dtype.kind in "mM":
+            unique, places = np.unique(raw, return_inverse=True)
+            return self._number_objects(list(_plain_times(unique)))[places]
+        return self._number_objects(raw.tolist())
+
+    def _number_whole(self, values: Ints) -> Ints:
+        found = np.empty(len(values), np.int64)
+        self._make_room(len(values), 0)
+        _number_each_whole(values, found, *self._state())
         return found
-    if raw.dtype.kind == "b":
-        return _hash_texts(["false", "true"])[raw.astype(np.int64)]
-    if raw.dtype.kind in "iu":
-        return _hash_whole_numbers(raw.astype(np.uint64))
-    if raw.dtype.kind == "f":
-        return _hash_floats(raw.astype(np.float64))
-    if raw.dtype.kind in "mM":
-        unique, places = np.unique(raw, return_inverse=True)
-        return _hash_objects(list(_plain_times(unique)))[places]
-    return _hash_objects(raw.tolist())
+
+    def _number_floats(self, values: np.ndarray) -> Ints:
+        found = np.full(len(values), NOBODY)
+        there = ~np.isnan(values)
+        large = there & (np.abs(values) > MAX_EXACT_FLOAT)
+        whole = there & ~large & (values == np.floor(values))
+        found[whole] = self._number_whole(values[whole].astype(np.int64))
+        found[large] = UNREADABLE
+        others = there & ~large & ~whole
+        if others.any():
+            unique, places = np.unique(values[others], return_inverse=True)
+            found[others] = self._number_texts([text or "" for text in as_labels(unique)])[places]
+        return found
+
+    def _number_objects(self, values: list[Any]) -> Ints:
+        """Numbers of Python objects of any types. Values are not compared with each other: 1 == True."""
+        if not set(map(type, values)) <= {str, type(None)}:
+            values = [value if type(value) is str else _as_text(value) for value in values]
+        listed = [text for text in dict.fromkeys(values) if isinstance(text, str)]
+        known: dict[Any, Any] = dict(zip(listed, self._number_texts(listed).tolist(), strict=True))
+        known |= {None: NOBODY, _NO_ID: UNREADABLE}
+        return np.fromiter((known[value] for value in values), np.int64, len(values))
+
+    def _number_texts(self, texts: Sequence[str]) -> Ints:
+        return self._number_letters(_letters(texts))
+
+    def _number_letters(self, texts: Letters, *, usual: bool = False) -> Ints:
+        """Numbers of texts; `usual` says that all have their usual spelling."""
+        letters, ends, absent = texts
+        rows = len(ends) - 1
+        found, typed = np.empty(rows, np.int64), np.zeros(rows, bool)
+        self._make_room(rows, int(ends[-1] - ends[0]))
+        missing = np.zeros(rows, bool) if absent is None else absent
+        _number_each_text(letters, ends, missing, usual, found, typed, *self._state())
+        spelt_freely = np.flatnonzero(typed)
+        if len(spelt_freely):
+            whole = letters.tobytes()
+            spelt = [whole[ends[i] : ends[i + 1]].decode("utf-8", "surrogatepass") for i in spelt_freely.tolist()]
+            spelling = {text: _usual_spelling(text.strip()) for text in set(spelt)}
+            listed = list(dict.fromkeys(spelling.values()))
+            known = dict(zip(listed, self._number_letters(_letters(listed), usual=True).tolist(), strict=True))
+            found[spelt_freely] = [known[spelling[text]] for text in spelt]
+        return found
+
+    def _state(self) -> tuple[np.ndarray, ...]:
+        return self._slots, self._hashes, self._values, self._lengths, self._letters, self._used
+
+    def _make_room(self, ids: int, letters: int) -> None:
+        """Let the arrays have room for more ids, and texts of so many letters."""
+        ids, letters = ids + int(self._used[0]), letters + int(self._used[1])
+        if ids > len(self._hashes):
+            size = max(ids, 3 * len(self._hashes) // 2)
+            self._hashes = np.resize(self._hashes, size)
+            self._values, self._lengths = np.resize(self._values, size), np.resize(self._lengths, size)
+        if letters > len(self._letters):
+            grown = np.zeros(max(letters, 3 * len(self._letters) // 2), np.uint8)
+            grown[: len(self._letters)] = self._letters
+            self._letters = grown
+        if 2 * ids > len(self._slots):
+            self._slots = np.zeros(1 << (2 * ids - 1).bit_length(), np.int64)
+            _fill_slots(self._slots, self._hashes[: len(self)])
+
+
+def hash_ids(raw: np.ndarray | Letters) -> np.ndarray:
+    """The hash of each id; those of missing and of unreadable ones are their numbers."""
+    table = PersonTable()
+    found = table.number(raw)
+    return np.where(found > UNREADABLE, table.hashes[found], found.astype(np.uint64))
 
 
 def _plain_times(values: np.ndarray) -> Sequence[Any]:
@@ -75,32 +192,6 @@ def _plain_times(values: np.ndarray) -> Sequence[Any]:
         return [None if np.isnat(value) else str(value) for value in values]
     labels = as_labels(values)
     return [b"" if label is None and not np.isnat(v) else label for label, v in zip(labels, values, strict=True)]
-
-
-def _hash_floats(values: np.ndarray) -> np.ndarray:
-    found = np.full(len(values), NOBODY)
-    there = ~np.isnan(values)
-    large = there & (np.abs(values) > MAX_EXACT_FLOAT)
-    whole = there & ~large & (values == np.floor(values))
-    found[whole] = _hash_whole_numbers(values[whole].astype(np.int64).astype(np.uint64))
-    found[large] = UNREADABLE
-    others = there & ~large & ~whole
-    if others.any():
-        unique, places = np.unique(values[others], return_inverse=True)
-        found[others] = _hash_texts([text or "" for text in as_labels(unique)])[places]
-    return found
-
-
-def _hash_objects(values: list[Any]) -> np.ndarray:
-    """Hashes of Python objects of any types. Values are not compared with each other: 1 == True."""
-    kinds = set(map(type, values))
-    if not kinds <= {str, type(None)}:
-        values = [value if type(value) is str else _as_text(value) for value in values]
-    unique = dict.fromkeys(values)
-    listed = [text for text in unique if isinstance(text, str)]
-    known: dict[Any, Any] = dict(zip(listed, _hash_texts(listed).tolist(), strict=True))
-    known |= {None: int(NOBODY), _NO_ID: int(UNREADABLE)}
-    return np.fromiter((known[value] for value in values), np.uint64, len(values))
 
 
 _NO_ID = b""
@@ -141,36 +232,11 @@ def _in_utc(value: datetime.datetime | datetime.time) -> str:
         return str(value)
 
 
-def _hash_texts(texts: Sequence[str]) -> np.ndarray:
-    return _hash_letters(_letters(texts))
-
-
 def _letters(texts: Sequence[str]) -> Letters:
     encoded = [text.encode("utf-8", "surrogatepass") for text in texts]
     ends = np.zeros(len(encoded) + 1, np.int64)
     np.cumsum([len(each) for each in encoded], out=ends[1:])
     return Letters(np.frombuffer(b"".join(encoded), np.uint8), ends)
-
-
-def _hash_letters(texts: Letters) -> np.ndarray:
-    letters, ends, absent = texts
-    rows = len(ends) - 1
-    found, kinds = np.empty(rows, np.uint64), np.empty(rows, np.uint8)
-    _hash_each(letters, ends, found, kinds)
-    found[kinds == _MISSING_ID] = NOBODY
-    if absent is not None:
-        found[absent], kinds[absent] = NOBODY, _MISSING_ID
-    typed = np.flatnonzero(kinds == _TYPED_ID)
-    if len(typed):
-        whole = letters.tobytes()
-        spelt = [whole[ends[i] : ends[i + 1]].decode("utf-8", "surrogatepass") for i in typed.tolist()]
-        usual = {text: _usual_spelling(text.strip()) for text in set(spelt)}
-        listed = list(dict.fromkeys(usual.values()))
-        hashes = np.empty(len(listed), np.uint64)
-        _hash_each(*_letters(listed)[:2], hashes, np.empty(len(listed), np.uint8))
-        known = dict(zip(listed, hashes.tolist(), strict=True))
-        found[typed] = [known[usual[text]] for text in spelt]
-    return found
 
 
 def _usual_spelling(text: str) -> str:
@@ -181,7 +247,7 @@ def _usual_spelling(text: str) -> str:
     """
     if text.lower() in ("true", "false"):
         return text.lower()
-    if _DIGITS.fullmatch(text):  # too long for 64 bits
+    if _DIGITS.fullmatch(text):  # beyond 64 bits
         sign, digits = text[0] == "-", text.lstrip("+-").lstrip("0")
         return f"-{digits}" if sign else digits
     if _DECIMAL.fullmatch(text):
@@ -203,45 +269,91 @@ def mix_bits(x):  # type: ignore[no-untyped-def]
 
 
 @njit(cache=True, nogil=True)
-def _hash_of_number(value):  # type: ignore[no-untyped-def]
-    return max(mix_bits(value ^ _NUMBER_KEY), np.uint64(2))  # 0 and 1 are NOBODY and UNREADABLE
+def _fill_slots(slots, hashes):  # type: ignore[no-untyped-def]
+    mask = np.uint64(len(slots) - 1)
+    for number in range(2, len(hashes)):
+        at = hashes[number] & mask
+        while slots[at]:
+            at = (at + np.uint64(1)) & mask
+        slots[at] = number
 
 
 @njit(cache=True, nogil=True)
-def _hash_whole_numbers(values):  # type: ignore[no-untyped-def]
-    """Hashes of whole numbers, given modulo 2^64."""
-    found = np.empty(len(values), np.uint64)
-    for i in range(len(values)):
-        found[i] = _hash_of_number(values[i])
-    return found
+def _number_whole_number(value, slots, hashes, values, lengths, letters, used):  # type: ignore[no-untyped-def]
+    """The number of an id that is a whole number: that of an equal id, or a new one."""
+    found = mix_bits(np.uint64(value) ^ _NUMBER_KEY)
+    mask = np.uint64(len(slots) - 1)
+    at = found & mask
+    while slots[at]:
+        number = slots[at]
+        if lengths[number] == _IS_NUMBER and values[number] == value:
+            return number
+        at = (at + np.uint64(1)) & mask
+    number = used[0]
+    used[0] += 1
+    slots[at], hashes[number], values[number], lengths[number] = number, found, value, _IS_NUMBER
+    return number
 
 
 @njit(cache=True, nogil=True)
-def _hash_each(letters, ends, found, kinds):  # type: ignore[no-untyped-def]
-    """Hash texts without the blanks around them. Those of digits alone are hashed as the numbers that they state."""
+def _number_text(text, slots, hashes, values, lengths, letters, used):  # type: ignore[no-untyped-def]
+    """As `_number_whole_number`, for the letters of a text."""
+    size = len(text)
+    found = mix_bits(_TEXT_KEY ^ np.uint64(size))
+    for start in range(0, size, 8):
+        word = np.uint64(0)
+        for j in range(start, min(start + 8, size)):
+            word = (word << np.uint64(8)) | np.uint64(text[j])
+        found = mix_bits(found ^ word)
+    mask = np.uint64(len(slots) - 1)
+    at = found & mask
+    while slots[at]:
+        number = slots[at]
+        if hashes[number] == found and lengths[number] == size:
+            first, same = values[number], True
+            for j in range(size):
+                same = same and letters[first + j] == text[j]
+            if same:
+                return number
+        at = (at + np.uint64(1)) & mask
+    number, first = used[0], used[1]
+    used[0] += 1
+    used[1] += size
+    letters[first : first + size] = text
+    slots[at], hashes[number], values[number], lengths[number] = number, found, first, size
+    return number
+
+
+@njit(cache=True, nogil=True)
+def _number_each_whole(  # type: ignore[no-untyped-def]
+    each, found, slots, hashes, values, lengths, letters, used
+):
+    for i in range(len(each)):
+        found[i] = _number_whole_number(each[i], slots, hashes, values, lengths, letters, used)
+
+
+@njit(cache=True, nogil=True)
+def _number_each_text(  # type: ignore[no-untyped-def]
+    texts, ends, missing, usual, found, typed, slots, hashes, values, lengths, letters, used
+):
+    """Number texts without the blanks around them, those of digits alone as the numbers that they state. Texts that can
+    be spelt in other ways are `typed`, and left for later."""
     for i in range(len(found)):
         start, end = ends[i], ends[i + 1]
-        while start < end and _is_blank(letters[start]):
+        while start < end and _is_blank(texts[start]):
             start += 1
-        while end > start and _is_blank(letters[end - 1]):
+        while end > start and _is_blank(texts[end - 1]):
             end -= 1
-        if start == end:
-            found[i], kinds[i] = np.uint64(0), _MISSING_ID
+        if start == end or missing[i]:
+            found[i] = NOBODY
             continue
-        number, is_number = _whole_number(letters, start, end)
+        number, is_number = _whole_number(texts, start, end)
         if is_number:
-            found[i], kinds[i] = _hash_of_number(number), _PLAIN_ID
-            continue
-        kinds[i] = _TYPED_ID if _may_be_typed(letters, start, end) else _PLAIN_ID
-        state = mix_bits(_TEXT_KEY ^ np.uint64(end - start))
-        at = start
-        while at < end:
-            word = np.uint64(0)
-            for j in range(at, min(at + 8, end)):
-                word = (word << np.uint64(8)) | np.uint64(letters[j])
-            state = mix_bits(state ^ word)
-            at += 8
-        found[i] = max(state, np.uint64(2))
+            found[i] = _number_whole_number(number, slots, hashes, values, lengths, letters, used)
+        elif not usual and _may_be_typed(texts, start, end):
+            typed[i] = True
+        else:
+            found[i] = _number_text(texts[start:end], slots, hashes, values, lengths, letters, used)
 
 
 @njit(cache=True, nogil=True)
@@ -256,23 +368,25 @@ def _is_digit(letter):  # type: ignore[no-untyped-def]
 
 @njit(cache=True, nogil=True)
 def _whole_number(letters, start, end):  # type: ignore[no-untyped-def]
-    """The whole number modulo 2^64 that a text of at most 20 digits states, and whether it does."""
+    """The whole number of 64 bits that a text of digits states, and whether it does."""
     at = start
     negative = letters[at] == 45
     if negative or letters[at] == 43:
         at += 1
     if at == end:
-        return np.uint64(0), False
+        return np.int64(0), False
     while at < end - 1 and letters[at] == 48:
         at += 1
-    if end - at > 20:
-        return np.uint64(0), False
+    if end - at > 19:
+        return np.int64(0), False
     value = np.uint64(0)
     for j in range(at, end):
         if not _is_digit(letters[j]):
-            return np.uint64(0), False
+            return np.int64(0), False
         value = value * np.uint64(10) + np.uint64(letters[j] - 48)
-    return (np.uint64(0) - value if negative else value), True
+    if value > np.uint64(MAX_WHOLE_NUMBER):
+        return np.int64(-MAX_WHOLE_NUMBER - 1), negative and value == np.uint64(MAX_WHOLE_NUMBER) + np.uint64(1)
+    return (-np.int64(value) if negative else np.int64(value)), True
 
 
 @njit(cache=True, nogil=True)

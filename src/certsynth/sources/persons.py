@@ -12,6 +12,7 @@ from typing import Any, Protocol
 
 import numpy as np
 
+from certsynth.base.arrays import Ints
 from certsynth.base.memory import allowed_memory
 from certsynth.base.progress import Progress, silent
 from certsynth.base.threads import in_threads
@@ -26,7 +27,7 @@ from certsynth.sources.duck import ParquetFiles, Query, Relation, even_batches, 
 from certsynth.sources.frames import Frame
 from certsynth.sources.json_lines import JsonLines
 from certsynth.sources.packed import PackedColumn, packed_columns
-from certsynth.sources.person_ids import NOBODY, UNREADABLE, hash_ids
+from certsynth.sources.person_ids import NOBODY, UNREADABLE, PersonTable
 from certsynth.sources.pushdown import PushedDown
 from certsynth.sources.spark import SparkTable
 from certsynth.sources.spark import is_unreadable as is_unreadable_in_spark
@@ -132,9 +133,9 @@ class HeldRows:
         persons, columns = self.persons, packed_columns(self.schema)
         gathered = Gathered(persons.rows, memory=self.memory, refuse=self._refuse)
         by_weight: dict[int, list[list[np.ndarray]]] = {}
-        alone = 0
+        table, alone = PersonTable(), 0
         self.progress(PERSONS_PHASE, 0, None)  # once: how many batches there are is not reported
-        for ids, packed in packed_batches(self.source, self.schema, persons.column, columns):
+        for ids, packed in packed_batches(self.source, self.schema, persons.column, columns, table):
             missing = ids == NOBODY
             if missing.any():
                 if persons.missing == "separate":
@@ -142,7 +143,8 @@ class HeldRows:
                     gathered.hold(int(missing.sum()) * sum(codes.itemsize for codes in packed))
                     by_weight.setdefault(persons.parts, []).append([codes[missing] for codes in packed])
                 ids, packed = ids[~missing], [codes[~missing] for codes in packed]
-            gathered.add(ids, packed)
+            gathered.add(ids, table.hashes[ids], packed)
+            gathered.check_memory(table.size)
         rows = np.concatenate([gathered.rows_of_persons(), np.ones(alone, np.int64)])
         self._totals = Contributions.of(rows, persons.rows)
         for chosen in gathered.choose():
@@ -165,22 +167,24 @@ class HeldRows:
 
 
 def packed_batches(
-    source: Source, schema: Schema, person: str, columns: tuple[PackedColumn, ...]
-) -> Iterator[tuple[np.ndarray, list[np.ndarray]]]:
-    """Yield the hashes of ids and the packed columns of each batch."""
-    for ids, clean in _cleaned_batches(source, schema, person):
+    source: Source, schema: Schema, person: str, columns: tuple[PackedColumn, ...], table: PersonTable
+) -> Iterator[tuple[Ints, list[np.ndarray]]]:
+    """Yield the numbers of persons and the packed columns of each batch."""
+    for ids, clean in _cleaned_batches(source, schema, person, table):
         refuse_unreadable_ids(ids, source, person)
         pairs = zip(columns, clean, strict=True)
         yield ids, in_threads(lambda pair: pair[0].pack(pair[1]), pairs, rows=len(ids), spare=1)
 
 
-def _cleaned_batches(source: Source, schema: Schema, person: str) -> Iterator[tuple[np.ndarray, list[np.ndarray]]]:
+def _cleaned_batches(
+    source: Source, schema: Schema, person: str, table: PersonTable
+) -> Iterator[tuple[Ints, list[np.ndarray]]]:
     if isinstance(source, (ParquetFiles, Query)):
-        for ids, *clean in source.cleaned(schema, ids=person):
+        for ids, *clean in source.cleaned(schema, ids=(person, table.number)):
             yield ids, clean
         return
     for raw, *columns in _raw_batches(source, schema, person):
-        yield hash_ids(raw), [column.clean(values) for column, values in zip(schema, columns, strict=True)]
+        yield table.number(raw), [column.clean(values) for column, values in zip(schema, columns, strict=True)]
 
 
 def batches_with_ids(source: Source, schema: Schema, person: str) -> Iterator[list[np.ndarray]]:
@@ -197,7 +201,7 @@ def _raw_batches(source: Source, schema: Schema, person: str) -> Iterator[list[n
     return (source.in_utc(person) if isinstance(source, Frame) else source).batches(names)
 
 
-def refuse_unreadable_ids(ids: np.ndarray, source: Source, person: str) -> None:
+def refuse_unreadable_ids(ids: Ints, source: Source, person: str) -> None:
     if (ids == UNREADABLE).any():
         raise InputError(no_id(source, person))
 

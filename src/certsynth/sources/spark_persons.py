@@ -1,6 +1,6 @@
 """Rows of persons that stay in Spark: each executor chooses among the rows of its own persons, and only sums come back.
 
-Rows are shuffled by the hash of their person, so that all rows of a person meet in one partition. The number of
+Rows are shuffled by the id of their person, so that all rows of a person meet in one partition. The number of
 partitions is stated, since Spark may otherwise divide one of them.
 """
 
@@ -24,8 +24,8 @@ from certsynth.queries.tally import RowCount, Rows, Sums, T, Tally
 from certsynth.sources.chosen_rows import Gathered, hash_rows
 from certsynth.sources.frames import raw_columns
 from certsynth.sources.packed import PackedColumn, packed_columns
-from certsynth.sources.person_ids import NOBODY, UNREADABLE, hash_ids
-from certsynth.sources.reading import mask_errors, positions
+from certsynth.sources.person_ids import NOBODY, UNREADABLE, PersonTable
+from certsynth.sources.reading import mask_errors, objects, positions
 from certsynth.sources.spark import (
     ENTRIES,
     OTHER_VERSION,
@@ -130,13 +130,13 @@ class SparkKeptRows:
         return self._frame
 
     def _grouped(self, columns: tuple[PackedColumn, ...]) -> Any:
-        """Hashes of ids and packed columns of all rows, those of each person in one partition."""
+        """Ids and packed columns of all rows, those of each person in one partition."""
         names = self.schema.names[: len(columns)]
         wanted = positions([self.persons.column, *names], self.table.names, self.table.where)
         rows = self.table.chosen(wanted, ids=True)
         kinds = "".join(f", x{j} {_STORED[each.kind.itemsize][0]}" for j, each in enumerate(columns))
         pack = _in_executors(_pack_rows, self.persons.missing == "drop", columns)
-        packed = rows.mapInArrow(pack, f"person bigint, state tinyint{kinds}")
+        packed = rows.mapInArrow(pack, f"person string, state tinyint{kinds}")
         return packed.repartition(_partitions(self.table.frame), "person")
 
 
@@ -170,31 +170,34 @@ def _pack_rows(batches: Batches, drop: bool, columns: tuple[PackedColumn, ...]) 
         if not batch.num_rows:
             continue
         raw, *values = raw_columns(nw.from_arrow(batch, backend="pyarrow"))
-        ids = hash_ids(raw)
+        table = PersonTable()
+        ids = table.number(raw)
         packed = [each.pack(each.column.clean(v)) for each, v in zip(columns, values, strict=True)]
         state = np.full(len(ids), PERSON, np.int8)
         missing = ids == NOBODY
         state[missing], state[ids == UNREADABLE] = ALONE, NO_ID
-        ids = np.where(missing, hash_rows(ids, packed), ids)  # they may be anywhere
+        texts = np.array(table.texts(), object)[ids]
+        texts[missing] = hash_rows(table.hashes[ids[missing]], [codes[missing] for codes in packed])  # to any partition
         stay = ~missing if drop else slice(None)
         stored = [codes.astype(_STORED[codes.itemsize][1]) for codes in packed]
         named = {f"x{j}": codes[stay] for j, codes in enumerate(stored)}
-        yield type(batch).from_pydict({"person": ids[stay].view(np.int64), "state": state[stay], **named})
+        yield type(batch).from_pydict({"person": [str(text) for text in texts[stay]], "state": state[stay], **named})
 
 
 def _grouped_rows(
     batches: Batches, columns: tuple[PackedColumn, ...]
-) -> Iterator[tuple[Callable[[Any], Any], np.ndarray, np.ndarray, list[np.ndarray]]]:
+) -> Iterator[tuple[Callable[[Any], Any], list[str], np.ndarray, list[np.ndarray]]]:
     for batch in batches:
         if batch.num_rows:
-            ids, state, *stored = (column.to_numpy() for column in batch.columns)
+            ids = batch.columns[0].to_pylist()
+            state, *stored = (column.to_numpy() for column in batch.columns[1:])
             packed = [codes.astype(each.kind) for each, codes in zip(columns, stored, strict=True)]
-            yield type(batch).from_pydict, ids.astype(np.int64).view(np.uint64), state, packed
+            yield type(batch).from_pydict, ids, state, packed
 
 
 def _choose_rows(batches: Batches, persons: Persons, columns: tuple[PackedColumn, ...], memory: int) -> Iterator[Any]:
     """Yield the kept rows of a partition with their weights."""
-    gathered = Gathered(persons.rows, memory=memory, refuse=_refuse)
+    gathered, table = Gathered(persons.rows, memory=memory, refuse=_refuse), PersonTable()
     make: Callable[[Any], Any] = dict
 
     def emit(weights: np.ndarray, packed: list[np.ndarray]) -> Iterator[Any]:
@@ -211,7 +214,8 @@ def _choose_rows(batches: Batches, persons: Persons, columns: tuple[PackedColumn
         if alone.any():
             rows = [codes[alone] for codes in packed]
             yield from emit(np.full(len(rows[0]), persons.parts), rows)
-        gathered.add(ids[~alone], [codes[~alone] for codes in packed])
+        numbers = table.number(objects(ids)[~alone])
+        gathered.add(numbers, table.hashes[numbers], [codes[~alone] for codes in packed])
     for chosen in gathered.choose():
         weights = np.ones_like(chosen.of_person) if persons.weigh == "rows" else persons.parts // chosen.of_person
         yield from emit(weights, chosen.columns)
@@ -223,7 +227,7 @@ def _refuse() -> None:
 
 def _count_persons(batches: Batches, persons: Persons) -> Iterator[Any]:
     """Yield the contributions of the persons of a partition, as entries of one vector."""
-    gathered = Gathered(persons.rows, memory=2**62, refuse=_refuse)
+    gathered, table = Gathered(persons.rows, memory=2**62, refuse=_refuse), PersonTable()
     make: Callable[[Any], Any] | None = None
     alone = 0
     for make, ids, state, _ in _grouped_rows(batches, ()):
@@ -231,7 +235,8 @@ def _count_persons(batches: Batches, persons: Persons) -> Iterator[Any]:
             yield make({"vector": np.array([FAULT]), "place": np.array([0]), "value": np.array([1])})
             return
         alone += int((state == ALONE).sum())
-        gathered.add(ids[state == PERSON], [])
+        numbers = table.number(objects(ids)[state == PERSON])
+        gathered.add(numbers, np.zeros(len(numbers), np.uint64), [])
     if make is not None:
         rows = np.concatenate([gathered.rows_of_persons(), np.ones(alone, np.int64)])
         found = Contributions.of(rows, persons.rows)
