@@ -14,7 +14,7 @@ project = "certsynth"
 version = release = importlib.metadata.version("certsynth")
 
 extensions = ["myst_parser", "sphinx.ext.autodoc", "sphinx.ext.napoleon"]
-exclude_patterns = ["**.py", "**.toml"]
+exclude_patterns = ["**.py", "**.toml", "**.json"]
 default_role = "code"  # docstrings write `this`
 nitpicky = True
 smartquotes_action = "D"  # dashes between parameters and their meaning; quotes stay as they are
@@ -28,6 +28,8 @@ autodoc_preserve_defaults = True
 napoleon_use_rtype = False
 
 html_theme = "furo"
+html_static_path = ["static"]
+html_css_files = ["site.css"]
 html_title = f"certsynth {version}"
 html_copy_source = False
 html_show_copyright = False

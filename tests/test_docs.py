@@ -52,17 +52,10 @@ def test_every_command_is_in_the_readme(command):
 
 @pytest.mark.parametrize(("command", "option"), options())
 def test_every_option_is_documented_for_its_command(command, option):
-    """In a row of the table of options that names the command; --json is for all of them."""
-    if option == "--json":
-        assert "Every command takes `--json`" in TEXT
-        return
-    rows = [line.split("|") for line in TEXT.splitlines() if line.startswith(f"| `{option}")]
-    assert any(re.search(rf"\b{command}\b", row[2]) for row in rows)
-
-
-def test_the_table_of_options_has_no_option_too_many():
-    known = {option for _, option in options()}
-    assert set(re.findall(r"^\| `(--[a-z-]+)", TEXT, re.MULTILINE)) <= known
+    """The page is written from the declarations, and `test_site.py` compares it with them."""
+    page = (ROOT / "docs/reference/commands.md").read_text(encoding="utf-8")
+    section = page.partition(f"## certsynth {command}\n")[2].partition("\n## ")[0]
+    assert re.search(rf"^- `{option}[` ]", section, re.MULTILINE)
 
 
 @pytest.mark.parametrize("command", sorted(main.commands))
@@ -197,17 +190,28 @@ def test_what_is_not_promised_is_linked(page):
     assert any(link.endswith("explanation/limits.md") for link in links)
 
 
-def test_the_pages_that_the_readme_promises_are_there():
-    explanations = ("deviations", "noise", "direct-certificate", "transport", "projection")
-    wanted = {"docs/architecture.md", *(f"docs/explanation/{name}.md" for name in explanations)}
-    assert wanted <= set(_LINK.findall((ROOT / "README.md").read_text(encoding="utf-8")))
+def linked(page: Path) -> set[Path]:
+    """The pages to which a page leads: by its links, or by a table of contents, in which `*` stands for its folder."""
+    text = page.read_text(encoding="utf-8")
+    found = {(page.parent / target.partition("#")[0]).resolve() for target in _LINK.findall(_FENCED.sub("", text))}
+    for contents in re.findall(r"^```\{toctree\}\n(.*?)^```", text, re.DOTALL | re.MULTILINE):
+        names = [line.strip() for line in contents.splitlines() if line.strip() and not line.startswith(":")]
+        found |= {path.resolve() for name in names for path in page.parent.glob(f"{name}.md")}
+    return {path for path in found if path.suffix == ".md" and path.is_file()}
+
+
+def test_every_page_can_be_reached_from_the_readme_in_three_steps():
+    reached = {ROOT / "README.md"}
+    for _ in range(3):
+        reached |= {target for page in reached for target in linked(page)}
+    assert {page for page in PAGES if page not in reached} == set()
 
 
 def test_contributing_is_short():
     assert len((ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8").splitlines()) < 50
 
 
-@pytest.mark.parametrize("page", ["README.md", "docs/how-to/kinds.md"])
+@pytest.mark.parametrize("page", ["docs/reference/schema.md", "docs/how-to/kinds.md"])
 def test_every_schema_that_a_page_shows_can_be_read(page, tmp_path):
     """A square table or a map that a page shows is the file that its schema names."""
     found = _BLOCK.findall((ROOT / page).read_text(encoding="utf-8"))
@@ -218,3 +222,10 @@ def test_every_schema_that_a_page_shows_can_be_read(page, tmp_path):
     assert len(schemas) >= 2
     for schema in schemas:
         assert Schema.parse(schema, folder=tmp_path).names
+
+
+def test_the_schema_of_the_reference_has_every_simple_kind():
+    found = _BLOCK.findall((ROOT / "docs/reference/schema.md").read_text(encoding="utf-8"))
+    schema = Schema.parse(next(text for language, text in found if language == "toml"))
+    kinds = {getattr(column, "kind", None) for column in schema}
+    assert kinds == {"integer", "number", "date", "ordinal", "category", "boolean"}

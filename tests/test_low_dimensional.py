@@ -295,7 +295,7 @@ def test_the_command_line_makes_plans_and_tells_them(tmp_path: Path, made: Relea
     told = runner.invoke(main, ["plan", *asked, "--rows", "3000"], catch_exceptions=False)
     assert told.exit_code == 0
     assert "a surface (2)" in " ".join(told.stdout.split())
-    done = runner.invoke(main, ["release", str(table), *asked, "--out", str(out)], catch_exceptions=False)
+    done = runner.invoke(main, ["release", str(table), *asked, "--out", str(out), "--verbose"], catch_exceptions=False)
     assert done.exit_code == 0
     assert "for rows of dimension" in done.stdout
     assert "no plug-in certificate" in done.stdout or "plug-in certificate (" in done.stdout

@@ -18,6 +18,7 @@ import certsynth
 from certsynth import Schema, demo
 from certsynth.cli import main
 from examples import ROOT, blocks, run_page, shape
+from report.chromium import CHROMIUM, Browser
 
 DOCS = ROOT / "docs"
 ELSEWHERE = ("case-studies/", "explanation/proofs/")
@@ -192,3 +193,19 @@ def test_what_is_loaded_from_elsewhere_is_seen():
         '<script src="https://x.org/a.js"></script><link rel="stylesheet" href="//x.org/a.css"><a href="https://y.org">'
     )
     assert [address for address in loads(page) if is_outside(address)] == ["https://x.org/a.js", "//x.org/a.css"]
+
+
+@pytest.mark.skipif(CHROMIUM is None, reason="no Chromium is installed")
+@pytest.mark.parametrize("width", [1280, 390])
+def test_no_code_box_or_page_is_cut_off(site, tmp_path, width):
+    """Neither on a laptop nor on a phone: no box holds more than it shows, and no page scrolls sideways."""
+    clipped = "[...document.querySelectorAll('pre')].filter(e => e.scrollWidth > e.clientWidth + 1).length"
+    wider = "document.documentElement.scrollWidth - document.documentElement.clientWidth"
+    with Browser(tmp_path) as browser:
+        for name in ("tutorial", "benchmarks", "how-to/answers", "how-to/verify", "reference/schema"):
+            place = site / f"{name}.html"
+            text = place.read_text(encoding="utf-8").replace("<head>", f'<head><base href="{place.as_uri()}">', 1)
+            page = browser.open(text, width=width)
+            assert page.run("document.querySelectorAll('pre').length") or name == "benchmarks"
+            assert (name, page.run(clipped), page.run(wider)) == (name, 0, 0)
+            page.close()

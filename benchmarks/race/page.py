@@ -1,6 +1,6 @@
 """docs/benchmarks.md, and the table in the README, from the results of the race.
 
-`PYTHONPATH=benchmarks python -m race.page` writes both again.
+`PYTHONPATH=benchmarks python -m race.page` writes both again; `docs/make_figures.py` draws the figure.
 """
 
 from __future__ import annotations
@@ -80,6 +80,7 @@ def page(results: Path = RESULTS) -> str:
     documents = [json.loads(p.read_text(encoding="utf-8")) for key in TABLES if (p := results / f"{key}.json").exists()]
     parts = [INTRODUCTION]
     parts += [verdict(d) for d in documents if d["table"] == "california-5"]
+    parts += [READING]
     parts += [section(document) for document in documents]
     parts += [compared(documents), settings(documents), ENDING]
     return "\n\n".join(part.strip() for part in parts if part) + "\n"
@@ -94,10 +95,15 @@ def section(document: Run) -> str:
     said = [
         f"## {table.title}",
         f"{document['rows']:,} rows, {pairs} pairs of columns; {read}.",
-        losses(rows),
-        costs(rows),
+        folded("Losses and certificates", losses(rows)),
+        folded("Time and memory", costs(rows)),
     ]
     return "\n\n".join([*said, *trouble(document)])
+
+
+def folded(summary: str, *parts: str) -> str:
+    """Wide tables behind a line to click on."""
+    return "\n\n".join([f"<details><summary>{summary}</summary>", *parts, "</details>"])
 
 
 def losses(rows: list[Row]) -> str:
@@ -220,7 +226,8 @@ def compared(documents: list[Run]) -> str:
         "only at the top of this page, where all runs had a processor to themselves at least."
     )
     none = "Nothing that was measured."
-    return "\n\n".join(["## What we win", how, *tables, "## What we lose", "\n".join(lost) or none, ALSO_LOST.strip()])
+    won = ["## What we win", how, folded("Ratios, table by table", *tables)]
+    return "\n\n".join([*won, "## What we lose", "\n".join(lost) or none, ALSO_LOST.strip()])
 
 
 def _times(ratio: float) -> str:
@@ -238,7 +245,7 @@ def _ratio(theirs: Row, ours: Row, name: str) -> float:
 
 
 def settings(documents: list[Run]) -> str:
-    lines = ["## Settings", "", "| system | setting | versions | bins |", "|---|---|---|---|"]
+    lines = ["| system | setting | versions | bins |", "|---|---|---|---|"]
     for key, contender in CONTENDERS.items():
         done = [r for d in documents for r in d["runs"] if r["contender"] == key and r["outcome"] == "done"]
         if not done:
@@ -247,13 +254,12 @@ def settings(documents: list[Run]) -> str:
         bins = ", ".join(f"{name} {count}" for name, count in done[0].get("bins", {}).items())
         lines.append(f"| {contender.title} | {contender.about} | {versions} | {bins} |")
     machines = {json.dumps(d["machine"], sort_keys=True): d["machine"] for d in documents}
-    for about in machines.values():
-        lines += [
-            "",
-            f"On {about['system']} with {about['cores']} cores and {about['memory GB']} GB of memory, "
-            f"{about['threads of a run']} threads to a run. {crowded(documents)}",
-        ]
-    return "\n".join(lines)
+    told = [
+        f"On {about['system']} with {about['cores']} cores and {about['memory GB']} GB of memory, "
+        f"{about['threads of a run']} threads to a run. {crowded(documents)}"
+        for about in machines.values()
+    ]
+    return "\n\n".join(["## Settings", folded("Settings and versions", "\n".join(lines)), *told])
 
 
 def crowded(documents: list[Run]) -> str:
@@ -277,11 +283,24 @@ def _and(names: list[str]) -> str:
 
 
 INTRODUCTION = """
-# The race
+# Benchmarks
 
-certsynth and other tools for private synthetic tables, on the same tables with the same budget. `make race` makes
-environments for the peers from the package registry, runs everyone, and writes this page from what it found
-(`benchmarks/race/results`). Numbers are means over seeds, with the standard deviation between runs.
+certsynth and other tools for private synthetic tables, on the same tables with the same budget, ε = 1.
+
+![Largest error of each system on four tables, and the certificates of certsynth](images/benchmarks.svg)
+
+All systems have their default settings. "Hidden n" is certsynth at the neighbour relation of the other tools; dpmm has
+a δ in addition. A few points are from a single run, as the tables say.
+"""
+
+READING = """
+All figures are in the folded tables below. [What we lose](#what-we-lose) lists every measure in which another tool is
+ahead.
+
+## How to read the figures
+
+`make race` makes environments for the other tools from the package registry, runs every system, and writes this page
+from the results in `benchmarks/race/results`. Numbers are means over seeds, with the standard deviation between runs.
 
 **The budget.** ε = 1 for all. dpmm and SmartNoise get the δ that is their default; OpenDP and certsynth get none,
 unless their row says so. The relation of the peers is add-remove: one row more or less. ε under add-remove is only 2ε
@@ -336,15 +355,11 @@ choose better. Seeds are for steps that need no privacy: noise is fresh in every
 def in_readme(results: Path = RESULTS) -> str:
     """The rows of the README's table: defaults on California with five columns."""
     rows = rows_of(json.loads((results / "california-5.json").read_text(encoding="utf-8")))
-    lines = [
-        "| system | privacy | largest loss | certificate | seconds | processor |",
-        "|---|---|---|---|---|---|",
-    ]
+    lines = ["| system | privacy | largest error | certificate | processor |", "|---|---|---|---|---|"]
     for row in (row for row in rows if row.contender.default):
         bound = f"**{row.mean('certificate'):.4f}**" if row.values("certificate") else "none"
-        clock = f"{row.mean('seconds'):.0f} s" if undisturbed(row) else ""
-        costs = f"{clock} | {row.mean('cpu'):.0f} s"
-        lines.append(f"| {_bold(row)} | {privacy(row)} | {_both(row, 'value', '.4f')} | {bound} | {costs} |")
+        cells = (_bold(row), privacy(row), f"{row.mean('value'):.4f}", bound, f"{row.mean('cpu'):.0f} s")
+        lines.append(f"| {' | '.join(cells)} |")
     return "\n".join(lines) + "\n"
 
 

@@ -454,7 +454,7 @@ REFUSED = {
     "distances of a tree": (
         paths("a") + "distances = [[0]]",
         "column 'age'",
-        "it may have case, derived, missing",
+        "it may have case, derived, labels, missing",
     ),
     **{
         f"the distance {given:.20}": (column(METRIC + between(a_b=given)), "column 'age'", RULE_OF_DISTANCES)
@@ -499,15 +499,15 @@ REFUSED = {
     "columns that are numbers": ("column = [1]", "column 1", 'write name = "…"'),
     "a draft that is a word": ('[table]\ndraft = "yes"', "draft", "true or false"),
     "a unit with a control character": ('[table]\nunit = "\\u0000"\n' + column(INTEGER), "unit", "remove it"),
-    "not TOML": ("[[column", "not valid TOML", "README"),
-    "a number of 5,000 digits": (f"column = {'9' * 5000}", "not valid TOML", "README"),
-    "deep nesting": ("column = " + "[" * 100_000, "not valid TOML", "README"),
-    "deep tables": ("column = " + "{a=" * 100_000, "not valid TOML", "README"),
+    "not TOML": ("[[column", "not valid TOML", "docs/reference/schema.md"),
+    "a number of 5,000 digits": (f"column = {'9' * 5000}", "not valid TOML", "docs/reference/schema.md"),
+    "deep nesting": ("column = " + "[" * 100_000, "not valid TOML", "docs/reference/schema.md"),
+    "deep tables": ("column = " + "{a=" * 100_000, "not valid TOML", "docs/reference/schema.md"),
     "a key of many parts": ("a." * 1_000_000 + "a = 1", "dots", "keys have none"),
     "a header of many parts": ("[" + "a." * 1_000_000 + "a]", "dots", "keys have none"),
     "a key of many digits": ("1." * 1_000_000 + "1 = 1", "dots", "keys have none"),
     "a key of many digits and spaces": ("1.1 . " * 300_000 + "1 = 1", "dots", "keys have none"),
-    "digits without end": ("1" * 10_000_000, "not valid TOML", "README"),
+    "digits without end": ("1" * 10_000_000, "not valid TOML", "docs/reference/schema.md"),
     "an inline key of many parts": ("x = {" + "'a' . " * 300_000 + "a = 1}", "dots", "keys have none"),
     "quotes that hide a key": ('"\\"' * 100_000 + "\n" + "a." * 100_000 + "a = 1", "dots", "keys have none"),
     "too many columns": (
@@ -529,7 +529,7 @@ REFUSED = {
         "Leave out",
     ),
     "a key without end": ("x" * 10_000 + " = 1", "unknown entry 'xxx", "a schema has"),
-    "a header without end, twice": (f"[{'x' * 10_000}]\n" * 2, "not valid TOML", "README"),
+    "a header without end, twice": (f"[{'x' * 10_000}]\n" * 2, "not valid TOML", "docs/reference/schema.md"),
     "too many values": (
         column(CATEGORY + "values = " + json.dumps(["a"] * (MAX_VALUES + 1))),
         "column 'age'",

@@ -97,7 +97,7 @@ def opened(browser: Browser) -> Iterator[Page]:
 @pytest.mark.parametrize("name", PAGES)
 def test_every_page_fits_every_window_in_both_themes(browser: Browser, name: str, dark: bool) -> None:
     shown = browser.open(PAGES[name](), width=1200, dark=dark)
-    assert "The promise" in shown.run("document.querySelector('main').innerText")
+    assert "What is certified" in shown.run("document.querySelector('main').innerText")
     assert shown.run("getComputedStyle(document.body).backgroundColor") == (
         "rgb(18, 23, 29)" if dark else "rgb(255, 255, 255)"
     )
@@ -250,7 +250,7 @@ def test_the_calculator_agrees_with_the_rest_of_the_page(opened: Page) -> None:
     mean, off = re.findall(r"([\d.]+) ± ([\d.]+)", card)[0]
     last_digit = 10.0 ** -len(mean.partition(".")[2])
     plus = float(re.findall(r"± ([\d.]+)", result(opened))[0])
-    assert plus <= float(off) <= plus + 0.51 * last_digit
+    assert plus <= float(off) <= 1.1 * (plus + 0.51 * last_digit)  # two digits, rounded up
     opened.run("document.getElementById('calc-what').value = 'quantile'")
     opened.run("document.getElementById('calc-what').dispatchEvent(new Event('input', { bubbles: true }))")
     low, high = re.findall(r"between (\d+) and (\d+)", result(opened))[0]
@@ -354,7 +354,7 @@ def browse(html: str, folder: Path) -> list[str]:
             timeout=60,
             check=True,
         )
-        assert "The promise" in ran.stdout
+        assert "What is certified" in ran.stdout
     errands = ("google.com", "googleapis.com", "gvt1.com", "gstatic.com")  # the browser's own
     return [host for host in asked if not host.split(":")[0].endswith(errands)]
 

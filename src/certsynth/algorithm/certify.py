@@ -17,8 +17,10 @@ from certsynth.algorithm.declaration import takes
 from certsynth.algorithm.exceptions import EXCEPTION_SHARE, ExceptionChoice, number_of_exceptions, scoring_query
 from certsynth.algorithm.options import CertifyOptions
 from certsynth.algorithm.request import DEFAULT_CONFIDENCE, checked_budget, checked_subsets, select_final_columns
-from certsynth.algorithm.sizes import allowed_memory, check_lattice
+from certsynth.algorithm.sizes import check_lattice
 from certsynth.artefact.certificate import exceptions_record, statistics_record
+from certsynth.artefact.persons import persons_record
+from certsynth.base.memory import allowed_memory
 from certsynth.base.progress import Progress, silent
 from certsynth.certificate.bands import band_errors
 from certsynth.certificate.coverage import statistic_queries
@@ -104,13 +106,14 @@ class Certification:
 
     def to_json(self) -> dict[str, Any]:
         """The output of `certsynth certify --json`, with the budget as exact texts."""
-        direct, exceptions = self.direct, self.exceptions
+        direct, exceptions, persons = self.direct, self.exceptions, self.protection.persons
         return {
             "bound": self.bound,
             "lower": min(self.lower, self.bound),
             "confidence": float(self.confidence),
             **self.privacy.describe(self.cost.spent),
             "neighbours": str(self.cost.neighbours),
+            **({} if persons is None else {"persons": to_json(persons_record(persons))}),
             "single_column_bound": self.single_column_bound,
             "statistics": {
                 name: {"bound": figure.bound, "lower": min(figure.lower, figure.bound)}
@@ -136,7 +139,7 @@ def certify(data: Any, synthetic: Any, schema: Schema, **options: Unpack[Certify
         synthetic: The table to be certified, in any of the same forms.
         schema: The schema of the rows; not a draft.
     """
-    schema = select_final_columns(schema, options["columns"], options["subsets"])
+    schema = select_final_columns(schema, options)
     given: Mapping[str, Any] = options
     privacy = checked_budget(given["epsilon"], given["delta"], given["rho"])
     confidence = DEFAULT_CONFIDENCE if given["confidence"] is None else given["confidence"]
@@ -167,7 +170,7 @@ def certify(data: Any, synthetic: Any, schema: Schema, **options: Unpack[Certify
     with spending:
         sys.audit("certsynth.data.open")
         theirs = open_source(synthetic, what="synthetic table")
-        ours = open_source(data, what="private data")
+        ours = open_source(data, what="private data", persons=schema.persons)
         direct = direct_bounds(
             fine,
             _private_rows(ours, schema, hidden=neighbours is Neighbours.ADD_REMOVE, memory=memory, progress=progress),

@@ -82,6 +82,10 @@ class Method(Protocol):
         """Predict the result before any row is read."""
         ...
 
+    def predict(self, task: Task) -> float:
+        """Predict the bound in a second or two, for comparison with that of other tasks only."""
+        ...
+
 
 @dataclass(frozen=True, slots=True)
 class Run:

@@ -49,7 +49,7 @@ def release(data: Any, schema: Schema, **options: Unpack[ReleaseOptions]) -> Rel
 
     Paper: Algorithm 1 [algorithm], Definition 1 [differential-privacy]
     """
-    given, schema = schema, select_released_columns(schema, options["columns"], options["subsets"])
+    given, schema = schema, select_released_columns(schema, options)
     settings = checked_settings(schema, options)
     out, memory, progress = options["out"], options["memory"], options["progress"]
     signer = as_signer(options["sign"])
@@ -99,7 +99,7 @@ def _private_table(
     data: Any, schema: Schema, settings: Settings, memory: int | None, progress: Progress
 ) -> PrivateTable:
     sys.audit("certsynth.data.open")
-    source = open_source(data, what="data")
+    source = open_source(data, what="data", persons=schema.persons)
     source.batches(schema.names)  # reads nothing yet, and tells at once if a column is not there
     if schema.persons is not None:
         kept = keep_rows(source, schema, schema.persons, memory=memory, progress=progress)

@@ -567,7 +567,9 @@ def _description(release: Release) -> Answer:
 
 
 def _report(release: Release) -> Answer:
-    page = render_report(release.record, release.schema, release.table, rows=release.rows).encode()
+    page = render_report(
+        release.record, release.schema, release.table, rows=release.rows, noisy=release.noisy_cells
+    ).encode()
     same = read_plain(_folder(release), "report.html") == page
     return same, f"report.html {'is' if same else 'is not'} the one that the release gives"
 

@@ -11,7 +11,7 @@ from certsynth.record.table import PersonsRecord
 
 def persons_record(persons: Persons) -> PersonsRecord:
     """Record how persons are protected."""
-    return PersonsRecord(persons.column, persons.rows, persons.weigh, persons.missing)
+    return PersonsRecord(persons.column, persons.rows, persons.weigh, persons.missing, persons.kept)
 
 
 def stated_protection(record: Record) -> Protection:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any, Literal, TypedDict
 
 from certsynth.domain.labels import check_text
 from certsynth.errors import SchemaError
@@ -70,6 +70,17 @@ class Persons:
         """
         return math.lcm(*range(1, self.rows + 1)) if self.weigh == "persons" else 1
 
+    @property
+    def kept(self) -> str:
+        """The rows that a certificate is about, in words.
+
+        >>> Persons("id", rows=12, weigh="persons").kept
+        'the rows that were kept: at most 12 of each person, and each person counts 1'
+        """
+        which = "one" if self.rows == 1 else f"at most {self.rows:,}"
+        counts = ", and each person counts 1" if self.weigh == "persons" else ""
+        return f"the rows that were kept: {which} of each person{counts}"
+
     def entries(self) -> dict[str, Any]:
         """The entries of [table] that `read_persons` reads back."""
         found: dict[str, Any] = {"person": self.column, "rows_per_person": self.rows}
@@ -78,6 +89,11 @@ class Persons:
         if self.missing != "drop":
             found["missing_person"] = self.missing
         return found
+
+
+def default_unit(persons: Persons | None) -> str:
+    """What one row stands for, if the schema does not say it."""
+    return f"one row is one {'person' if persons is None or persons.rows == 1 else 'record of a person'}"
 
 
 def read_persons(table: Mapping[str, Any], where: str) -> Persons | None:
@@ -100,4 +116,48 @@ def read_persons(table: Mapping[str, Any], where: str) -> Persons | None:
             table.get("missing_person", "drop"),
         )
     except SchemaError as error:
-        raise SchemaError(f"{where}: [table] {error}") from None
+        message = str(error).replace("`", "")  # backquoted names are arguments of Python, or flags
+        raise SchemaError(f"{where}: [table] {message}") from None
+
+
+class PersonEntries(TypedDict, total=False):
+    """Entries that set or replace those of a schema; options of a release have the same names."""
+
+    person: str | None
+    rows_per_person: int | None
+    weigh: Weigh | None
+    missing_person: MissingPerson | None
+
+
+def entries_among(options: Mapping[str, Any]) -> PersonEntries:
+    """The options about persons."""
+    found: Any = {name: options[name] for name in ENTRIES}
+    return found
+
+
+def replace_persons(persons: Persons | None, entries: PersonEntries) -> Persons | None:
+    """The persons after some entries are set or replaced; None leaves an entry as it is."""
+    given = {name: value for name, value in entries.items() if value is not None}
+    if not given:
+        return persons
+    known = {} if persons is None else persons.entries()
+    if "person" not in known | given:
+        name = next(iter(given))
+        raise SchemaError(
+            f"`{name}` is about persons, and the schema names none: give `person`, the column that says whose row it "
+            f"is, or leave `{name}` out."
+        )
+    if "rows_per_person" not in known | given:
+        raise SchemaError("`person` needs `rows_per_person` as well: the most rows of one person that are kept.")
+    whole: dict[str, Any] = {"weigh": "rows", "missing_person": "drop"} | known | given
+    column = check_text(whole["person"], "`person`")
+    return Persons(column, whole["rows_per_person"], whole["weigh"], whole["missing_person"])
+
+
+def refuse_person_column(persons: Persons | None, name: str) -> None:
+    """Raise if a name, which is not that of a column, is that of the column that names persons."""
+    if persons is not None and name == persons.column:
+        raise SchemaError(
+            f"column {name!r} names persons: it says whose row it is, and is never measured or released. Leave it out "
+            "of the list."
+        )

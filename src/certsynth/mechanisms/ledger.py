@@ -158,6 +158,7 @@ class Ledger:
         summary = (
             f"{self.dataset}: {self.unit} {decimal_text(self.spent)} of {decimal_text(self.cap)} spent, "
             f"{decimal_text(self.remaining)} left, under {self.neighbours} neighbours"
+            f"{'' if self.person is None else f', {protected(self.person)}'}"
         )
         return block(paragraph(summary, strong=True), table(head, rows))
 
@@ -171,6 +172,7 @@ class Ledger:
             "dataset": self.dataset,
             "unit": str(self.unit),
             "neighbours": str(self.neighbours),
+            "person": self.person,
             "cap": float(self.cap),
             "spent": float(self.spent),
             "remaining": float(self.remaining),
@@ -312,14 +314,22 @@ class Account:
             )
         if charge.person != ledger.person:
             raise InputError(
-                f"{path} counts what was spent {_protected(ledger.person)}, and amounts spent "
-                f"{_protected(charge.person)} do not add to it: choose another `ledger`, or the same unit."
+                f"{path} counts what was spent {protected(ledger.person)}, and amounts spent "
+                f"{protected(charge.person)} do not add to it: {_remedy(ledger.person, charge.person)}."
             )
         _check_room(path, charge, cap=ledger.cap, spent=ledger.spent, delta=ledger.delta)
 
 
-def _protected(person: str | None) -> str:
+def protected(person: str | None) -> str:
+    """Say what a charge protects: single rows, or persons that a column names."""
     return "to protect single rows" if person is None else f"to protect the persons of column {person!r}"
+
+
+def _remedy(person: str | None, asked: str | None) -> str:
+    """Say how a charge can have the unit of a ledger that protects the persons of a column, or rows."""
+    if person is not None:
+        return f"ask with `person={person!r}`, or choose another `ledger`"
+    return f"leave `person` out, and the entry person = {asked!r} of the schema, or choose another `ledger`"
 
 
 def _check_room(path: Path, charge: Charge, *, cap: Fraction, spent: Fraction, delta: Fraction) -> None:

@@ -145,24 +145,20 @@ class StepRecord:
 
 @dataclass(frozen=True, slots=True)
 class PrivacyRecord:
-    CONDITIONS: ClassVar = {
-        "allOf": [
-            _conditional(
-                "rho",
-                {"type": "null"},
-                {
-                    "delta": {"type": "null"},
-                    "definition": {"const": "pure epsilon-differential privacy"},
-                    "spent": {"items": {"required": ["epsilon"]}},
-                },
-                {
-                    "delta": {"type": "string"},
-                    "definition": {"const": "zero-concentrated differential privacy"},
-                    "spent": {"items": {"required": ["rho"]}},
-                },
-            ),
-        ]
-    }
+    CONDITIONS: ClassVar = _conditional(
+        "rho",
+        {"type": "null"},
+        {
+            "delta": {"type": "null"},
+            "definition": {"const": "pure epsilon-differential privacy"},
+            "spent": {"items": {"required": ["epsilon"]}},
+        },
+        {
+            "delta": {"type": "string"},
+            "definition": {"const": "zero-concentrated differential privacy"},
+            "spent": {"items": {"required": ["rho"]}},
+        },
+    )
 
     definition: Definition = said("The definition of differential privacy in which costs are stated.", CROSS_CHECKED)
     epsilon: Decimal = said(

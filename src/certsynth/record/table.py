@@ -37,6 +37,7 @@ class PersonsRecord:
     missing_person: Literal["drop", "separate"] = said(
         "Whether rows without a person are dropped, or each is taken for a person of its own.", RECOMPUTED
     )
+    certified_rows: Name = said("The rows that every bound of this certificate is about, in words.", RECOMPUTED)
 
 
 @dataclass(frozen=True, slots=True)

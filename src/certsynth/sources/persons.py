@@ -1,66 +1,100 @@
-"""Bound contributions: at most some rows of each person are kept, chosen by a keyed hash of their own rows alone.
+"""Bound contributions: at most some rows of each person are kept, in one pass, and all sums are over these.
 
-Of each person, the CANDIDATES_PER_ROW · k different rows with the smallest hashes are candidates, with the number of
-their copies; of all copies of these, the k with the smallest hashes of row and copy are kept. The result depends on the
-set of a person's rows only, not on their order nor on any other person, and what has to be remembered does not grow
-with the number of rows beyond that. docs/explanation/proofs/persons.md has the proofs.
+`chosen_rows` says which, from the person's own rows alone. The kept rows stay in memory, in the smallest exact types.
+docs/explanation/proofs/persons.md has the proofs.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
-from numba import njit
 
-from certsynth.base.arrays import Ints
+from certsynth.base.memory import allowed_memory
 from certsynth.base.progress import Progress, silent
+from certsynth.base.threads import in_threads
 from certsynth.domain.persons import Persons
 from certsynth.domain.schema import Schema
+from certsynth.errors import InputError, TooLarge, did_you_mean
 from certsynth.queries.contributions import Contributions
-from certsynth.queries.tally import Batch, Rows, T, Tally
-from certsynth.sources.person_ids import NOBODY, PersonIds
-
-CANDIDATES_PER_ROW = 4
-"""Different rows of a person that are remembered for each row that can be kept. A person with no more different rows
-than these is sampled evenly; of others, rows that occur often are kept a little too rarely."""
-
-MIN_COMPACTED_ROWS = 2**20
-"""Rows that are gathered, at least, before those that cannot be kept are thrown away."""
+from certsynth.queries.tally import Rows, T, Tally
+from certsynth.sources import Source, refuse_ambiguous_types
+from certsynth.sources.chosen_rows import CANDIDATES_PER_ROW, COUNT_BYTES, HASH_BYTES, Gathered
+from certsynth.sources.duck import ParquetFiles, Query, Relation, even_batches, is_unreadable
+from certsynth.sources.frames import Frame
+from certsynth.sources.json_lines import JsonLines
+from certsynth.sources.packed import PackedColumn, packed_columns
+from certsynth.sources.person_ids import NOBODY, UNREADABLE, hash_ids
+from certsynth.sources.pushdown import PushedDown
+from certsynth.sources.spark import SparkTable
+from certsynth.sources.spark import is_unreadable as is_unreadable_in_spark
+from certsynth.sources.spark_persons import SparkKeptRows
 
 BATCH_ROWS = 500_000
 
 PERSONS_PHASE = "choosing rows of each person"
 
 
-@dataclass(slots=True, eq=False, repr=False)
-class KeptRows:
+class KeptRows(Protocol):
     """The rows that are kept of a table, with their weights. They are chosen in one pass, when first needed."""
-
-    source: Any
-    schema: Schema
-    persons: Persons
-    memory: int | None = None
-    progress: Progress = silent
-    _groups: list[tuple[int, list[np.ndarray]]] | None = field(default=None, init=False)
-    _totals: Contributions | None = field(default=None, init=False)
-
-    def __repr__(self) -> str:
-        return "KeptRows(<private>)"
 
     def rows_of(self, schema: Schema, phase: str) -> Rows:
         """Return a function that evaluates tallies over the kept rows; `schema` has some of the columns."""
-        places = [self.schema.names.index(name) for name in schema.names]
+        ...
 
+    def cleaned(self, schema: Schema) -> Iterator[list[np.ndarray]]:
+        """Yield the kept rows in batches of cleaned columns, without their weights."""
+        ...
+
+    def count(self) -> int:
+        """The weight of all kept rows, in parts."""
+        ...
+
+    def contributions(self) -> Contributions:
+        """Exact totals of rows that are kept and dropped, which are private."""
+        ...
+
+
+def keep_rows(
+    source: Source, schema: Schema, persons: Persons, *, memory: int | None = None, progress: Progress = silent
+) -> KeptRows:
+    """The rows of a table that are kept. A column that is missing or cannot be read is refused here, before any row is
+    read.
+    """
+    source.batches(schema.names)
+    _check_person_column(source, persons.column)
+    refuse_ambiguous_types(source, schema)
+    if isinstance(source, SparkTable) and source.runs_python:
+        return SparkKeptRows(source, schema, persons, allowed_memory(memory), progress, no_id(source, persons.column))
+    return HeldRows(source, schema, persons, allowed_memory(memory), progress)
+
+
+@dataclass(slots=True, eq=False, repr=False)
+class HeldRows:
+    """Kept rows in memory."""
+
+    source: Source
+    schema: Schema
+    persons: Persons
+    memory: int
+    progress: Progress = silent
+    _by_weight: dict[int, list[list[np.ndarray]]] | None = field(default=None, init=False)
+    _totals: Contributions | None = field(default=None, init=False)
+
+    def __repr__(self) -> str:
+        return "HeldRows(<private>)"
+
+    def rows_of(self, schema: Schema, phase: str) -> Rows:
         def ask(tally: Tally[Any, T]) -> T:
+            kept = self._kept()
             self.progress(phase, 0, None)
             sums = tally.begin()
-            for weight, columns in self._kept():
+            for weight in kept:
                 part = sums if weight == 1 else tally.begin()
-                for start in range(0, len(columns[0]), BATCH_ROWS):
-                    tally.add(part, [columns[j][start : start + BATCH_ROWS] for j in places])
+                for batch in self._batches(weight, schema):
+                    tally.add(part, batch)
                 if part is not sums:
                     for vector, at, values in part.entries():
                         sums.put(vector, at, values * weight)
@@ -68,158 +102,142 @@ class KeptRows:
 
         return ask
 
+    def cleaned(self, schema: Schema) -> Iterator[list[np.ndarray]]:
+        for weight in self._kept():
+            yield from self._batches(weight, schema)
+
     def count(self) -> int:
-        """The weight of all kept rows, in parts."""
-        return sum(weight * len(columns[0]) for weight, columns in self._kept())
+        return sum(weight * sum(len(chunk[0]) for chunk in chunks) for weight, chunks in self._kept().items())
 
     def contributions(self) -> Contributions:
         self._kept()
         assert self._totals is not None
         return self._totals
 
-    def _kept(self) -> list[tuple[int, list[np.ndarray]]]:
-        """The kept rows by weight: rows of the same weight are together."""
-        if self._groups is None:
-            self._groups = list(self._choose())
-        return self._groups
+    def _batches(self, weight: int, schema: Schema) -> Iterator[list[np.ndarray]]:
+        """The cleaned columns of the kept rows of this weight."""
+        places = [self.schema.names.index(name) for name in schema.names]
+        columns = [PackedColumn.of(column) for column in schema]
+        packed = ([chunk[j] for j in places] for chunk in self._kept()[weight])
+        for batch in even_batches(packed, BATCH_ROWS):
+            yield [column.unpack(codes) for column, codes in zip(columns, batch, strict=True)]
 
-    def _choose(self) -> Iterator[tuple[int, list[np.ndarray]]]:
-        k, gathered = self.persons.rows, Gathered(CANDIDATES_PER_ROW * self.persons.rows)
-        ids = PersonIds()
-        names = (self.persons.column, *self.schema.names)
-        rows = np.zeros(0, np.int64)
-        for raw, *columns in self.source.batches(names):
-            clean = [column.clean(values) for column, values in zip(self.schema, columns, strict=True)]
-            person = ids.number(raw)
-            known = person != NOBODY
-            if self.persons.missing == "separate":
-                person[~known] = ids.add_separate(int((~known).sum()))
-            else:
-                person, clean = person[known], [values[known] for values in clean]
-            hashes = ids.hashes
-            rows = np.concatenate([rows, np.zeros(len(ids) - len(rows), np.int64)])
-            rows += np.bincount(person, minlength=len(ids))
-            gathered.add(person, hash_rows(hashes[person], clean), clean)
-            self.progress(PERSONS_PHASE, 0, None)
-        gathered.compact()
-        copies = keep_copies(gathered.person, gathered.hashes, gathered.counts, k)
-        kept = np.minimum(rows, k)
-        self._totals = Contributions.of(rows, k)
-        chosen = np.repeat(np.arange(len(copies)), copies)
-        of_person = kept[gathered.person[chosen]]
-        if self.persons.weigh == "rows":
-            yield 1, [values[chosen] for values in gathered.columns]
-            return
-        for m in range(1, k + 1):
-            part = chosen[of_person == m]
-            yield self.persons.parts // m, [values[part] for values in gathered.columns]
+    def _kept(self) -> dict[int, list[list[np.ndarray]]]:
+        """The packed columns of the kept rows by their weight, in chunks."""
+        if self._by_weight is None:
+            self._by_weight = self._choose()
+        return self._by_weight
 
+    def _choose(self) -> dict[int, list[list[np.ndarray]]]:
+        persons, columns = self.persons, packed_columns(self.schema)
+        gathered = Gathered(persons.rows, memory=self.memory, refuse=self._refuse)
+        by_weight: dict[int, list[list[np.ndarray]]] = {}
+        alone = 0
+        self.progress(PERSONS_PHASE, 0, None)  # once: how many batches there are is not reported
+        for ids, packed in packed_batches(self.source, self.schema, persons.column, columns):
+            missing = ids == NOBODY
+            if missing.any():
+                if persons.missing == "separate":
+                    alone += int(missing.sum())
+                    gathered.hold(int(missing.sum()) * sum(codes.itemsize for codes in packed))
+                    by_weight.setdefault(persons.parts, []).append([codes[missing] for codes in packed])
+                ids, packed = ids[~missing], [codes[~missing] for codes in packed]
+            gathered.add(ids, packed)
+        rows = np.concatenate([gathered.rows_of_persons(), np.ones(alone, np.int64)])
+        self._totals = Contributions.of(rows, persons.rows)
+        for chosen in gathered.choose():
+            if persons.weigh == "rows":
+                by_weight.setdefault(1, []).append(chosen.columns)
+                continue
+            for m in np.unique(chosen.of_person).tolist():
+                here = chosen.of_person == m
+                by_weight.setdefault(persons.parts // m, []).append([codes[here] for codes in chosen.columns])
+        return by_weight
 
-def keep_rows(
-    source: Any, schema: Schema, persons: Persons, *, memory: int | None = None, progress: Progress = silent
-) -> KeptRows:
-    """The rows of a table that are kept. A missing column is refused here, before any row is read."""
-    source.batches((persons.column, *schema.names))
-    return KeptRows(source, schema, persons, memory, progress)
-
-
-class Gathered:
-    """Different rows of persons with their hashes and numbers of copies, at most `most` of each person once compact."""
-
-    def __init__(self, most: int) -> None:
-        self.most = most
-        self.person = np.zeros(0, np.int64)
-        self.hashes = np.zeros(0, np.uint64)
-        self.counts = np.zeros(0, np.int64)
-        self.columns: list[np.ndarray] = []
-        self._waiting: list[tuple[Ints, np.ndarray, list[np.ndarray]]] = []
-        self._room = MIN_COMPACTED_ROWS
-
-    def add(self, person: Ints, hashes: np.ndarray, columns: list[np.ndarray]) -> None:
-        self._waiting.append((person, hashes, columns))
-        self._room -= len(person)
-        if self._room < 0:
-            self.compact()
-            self._room = max(MIN_COMPACTED_ROWS, len(self.person))
-
-    def compact(self) -> None:
-        """Sort by person and hash, join equal rows, and forget all but the first of each person."""
-        if not self._waiting:
-            return
-        people, marks, columns = zip(*self._waiting, strict=True)
-        self._waiting = []
-        person = np.concatenate([self.person, *people])
-        hashes = np.concatenate([self.hashes, *marks])
-        counts = np.concatenate([self.counts, np.ones(len(person) - len(self.person), np.int64)])
-        held = [self.columns] if self.columns else []
-        whole = [np.concatenate(parts) for parts in zip(*held, *columns, strict=True)]
-        order = np.lexsort((hashes, person))
-        person, hashes = person[order], hashes[order]
-        new_person = np.ones(len(person), bool)
-        new_person[1:] = person[1:] != person[:-1]
-        new = new_person.copy()
-        new[1:] |= hashes[1:] != hashes[:-1]
-        firsts = np.flatnonzero(new)
-        sums = np.add.reduceat(counts[order], firsts) if len(firsts) else counts[:0]
-        starts = np.flatnonzero(new_person[firsts])
-        rank = np.arange(len(firsts)) - np.repeat(starts, np.diff(np.append(starts, len(firsts))))
-        stay = rank < self.most
-        at = order[firsts[stay]]
-        self.person, self.hashes, self.counts = person[firsts[stay]], hashes[firsts[stay]], sums[stay]
-        self.columns = [values[at] for values in whole]
+    def _refuse(self) -> None:
+        bytes_per_row = HASH_BYTES + COUNT_BYTES + sum(column.kind.itemsize for column in packed_columns(self.schema))
+        candidates = CANDIDATES_PER_ROW * self.persons.rows
+        raise TooLarge(
+            f"choosing rows of each person needs more than the {self.memory / 2**30:.2g} GB at hand: twice "
+            f"{bytes_per_row} bytes for each of up to {candidates} different rows of a person. Lower "
+            "`rows_per_person`, name fewer columns, or raise `memory`."
+        )
 
 
-def hash_rows(seeds: np.ndarray, columns: Batch) -> np.ndarray:
-    """A hash of each cleaned row, beginning with that of its person. Equal values have equal bits: there is one NaN,
-    and one 0."""
-    found = seeds.copy()
-    for values in columns:
-        if values.dtype.kind == "f":
-            bits = np.where(np.isnan(values), np.nan, values.astype(np.float64) + 0.0).view(np.uint64)
-        else:
-            bits = values.astype(np.int64).view(np.uint64)
-        found = mix(found ^ bits)
-    return found
+def packed_batches(
+    source: Source, schema: Schema, person: str, columns: tuple[PackedColumn, ...]
+) -> Iterator[tuple[np.ndarray, list[np.ndarray]]]:
+    """Yield the hashes of ids and the packed columns of each batch."""
+    for ids, clean in _cleaned_batches(source, schema, person):
+        refuse_unreadable_ids(ids, source, person)
+        pairs = zip(columns, clean, strict=True)
+        yield ids, in_threads(lambda pair: pair[0].pack(pair[1]), pairs, rows=len(ids), spare=1)
 
 
-def mix(values: np.ndarray) -> np.ndarray:
-    """A bijection of 64-bit integers whose results look random."""
-    with np.errstate(over="ignore"):
-        x = values + np.uint64(0x9E3779B97F4A7C15)
-        x = (x ^ (x >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
-        x = (x ^ (x >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
-        return x ^ (x >> np.uint64(31))
+def _cleaned_batches(source: Source, schema: Schema, person: str) -> Iterator[tuple[np.ndarray, list[np.ndarray]]]:
+    if isinstance(source, (ParquetFiles, Query)):
+        for ids, *clean in source.cleaned(schema, ids=person):
+            yield ids, clean
+        return
+    for raw, *columns in _raw_batches(source, schema, person):
+        yield hash_ids(raw), [column.clean(values) for column, values in zip(schema, columns, strict=True)]
 
 
-@njit(cache=True)
-def _mix_one(x):  # type: ignore[no-untyped-def]
-    x = x + np.uint64(0x9E3779B97F4A7C15)
-    x = (x ^ (x >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
-    x = (x ^ (x >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
-    return x ^ (x >> np.uint64(31))
+def batches_with_ids(source: Source, schema: Schema, person: str) -> Iterator[list[np.ndarray]]:
+    """Raw ids and columns. A column that is missing or cannot be read is refused when this is called."""
+    source.batches(schema.names)
+    _check_person_column(source, person)
+    return _raw_batches(source, schema, person)
 
 
-@njit(cache=True)
-def keep_copies(person, hashes, counts, k):  # type: ignore[no-untyped-def]
-    """How many copies of each candidate are kept: those with the k smallest hashes of all copies of a person's."""
-    kept = np.zeros(len(person), np.int64)
-    best, owner = np.empty(k, np.uint64), np.empty(k, np.int64)
-    i = 0
-    while i < len(person):
-        end, held = i, 0
-        while end < len(person) and person[end] == person[i]:
-            for copy in range(counts[end]):
-                mark = _mix_one(hashes[end] ^ _mix_one(np.uint64(copy)))
-                if held == k and mark >= best[k - 1]:
-                    continue
-                at = held if held < k else k - 1
-                while at > 0 and best[at - 1] > mark:
-                    best[at], owner[at] = best[at - 1], owner[at - 1]
-                    at -= 1
-                best[at], owner[at] = mark, end
-                held = min(held + 1, k)
-            end += 1
-        for at in range(held):
-            kept[owner[at]] += 1
-        i = end
-    return kept
+def _raw_batches(source: Source, schema: Schema, person: str) -> Iterator[list[np.ndarray]]:
+    names = (person, *schema.names)
+    if isinstance(source, JsonLines):
+        return source.batches(names, scalars=(person,))
+    return (source.in_utc(person) if isinstance(source, Frame) else source).batches(names)
+
+
+def refuse_unreadable_ids(ids: np.ndarray, source: Source, person: str) -> None:
+    if (ids == UNREADABLE).any():
+        raise InputError(no_id(source, person))
+
+
+def no_id(source: Any, person: str) -> str:
+    """The message if a value of the person column is no id."""
+    return (
+        f"{_where(source)}: column {person!r}, which [table] person names, has a value that is no id: a list, bytes, "
+        "or a float beyond 2^53, in which long numbers run together. Store ids as texts or whole numbers."
+    )
+
+
+def _where(source: Any) -> str:
+    return str(getattr(getattr(source, "source", source), "where", "data"))
+
+
+def _check_person_column(source: Any, person: str) -> None:
+    """Refuse a person column that the table does not have, or whose type no id has. Names are quoted: the header is
+    known to be one, since it has the columns of the schema.
+    """
+    table = source.source if isinstance(source, PushedDown) else source
+    if isinstance(table, JsonLines) or not hasattr(table, "names"):
+        return  # which keys occur is known from rows alone
+    if person not in table.names:
+        raise InputError(
+            f"{_where(source)}: no column {person!r}, which [table] person names. Correct the name in the schema or in "
+            f"the data.{did_you_mean(person, table.names)}"
+        )
+    at = table.names.index(person)
+    if isinstance(table, ParquetFiles):
+        kinds = [column[1] for part in table.parts if (column := part.column(person))]
+        unreadable = any(map(is_unreadable, kinds))
+    elif isinstance(table, Relation):
+        unreadable = is_unreadable(table.types[at])
+    elif isinstance(table, SparkTable):
+        unreadable = is_unreadable_in_spark(table.types[at])
+    else:
+        unreadable = isinstance(table, Frame) and table.is_unreadable(person)
+    if unreadable:
+        raise InputError(
+            f"{_where(source)}: column {person!r}, which [table] person names, holds lists, records or bytes. Store "
+            "ids as texts or whole numbers."
+        )

@@ -14,7 +14,7 @@ from certsynth.algorithm.adaptive.choice import (
     measure_scores,
     noisy_dependence,
 )
-from certsynth.algorithm.adaptive.plan import plan_adaptive
+from certsynth.algorithm.adaptive.plan import plan_adaptive, predict_quickly
 from certsynth.algorithm.layered import Layered
 from certsynth.algorithm.layers import measure_layers
 from certsynth.algorithm.settings import Settings
@@ -87,6 +87,9 @@ class Adaptive(Layered):
 
     def plan(self, task: Task, *, memory: int | None, progress: Progress) -> Plan:
         return plan_adaptive(task, memory=memory, progress=progress)
+
+    def predict(self, task: Task) -> float:
+        return predict_quickly(task)
 
 
 def _target(schema: Schema, name: str | None) -> int | None:

@@ -10,7 +10,7 @@ from typing import Any
 from certsynth.algorithm.fitting import FitRequest
 from certsynth.algorithm.low_dimensional.adaptation import choose_grid
 from certsynth.algorithm.low_dimensional.heavy_cells import heavy_cells
-from certsynth.algorithm.low_dimensional.plan import plan_grids
+from certsynth.algorithm.low_dimensional.plan import plan_grids, predict_quickly
 from certsynth.algorithm.request import checked_budget
 from certsynth.algorithm.settings import Defaults, Settings, common_settings
 from certsynth.algorithm.sizes import check_grid
@@ -137,6 +137,9 @@ class LowDimensional:
 
     def plan(self, task: Task, *, memory: int | None, progress: Progress) -> Plan:
         return plan_grids(task)
+
+    def predict(self, task: Task) -> float:
+        return predict_quickly(task)
 
 
 ON_SIMPLEX, IN_L1_BALL = LowDimensional(signed=False), LowDimensional(signed=True)

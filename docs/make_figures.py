@@ -1,0 +1,134 @@
+"""Draw the dot plots of the documentation from results in the repository.
+
+PYTHONPATH=benchmarks python docs/make_figures.py
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from dot_plot import Dot, Line, Panel, dot_plot
+
+from race.page import RESULTS, Row, rows_of
+from race.tables import TABLES
+
+HERE = Path(__file__).parent
+IMAGES = HERE / "images"
+PREDICTIONS = HERE / "how-to" / "predictions.json"
+DESIGNS = ("identity", "quad-tree", "haar-weighted")
+"""The mechanisms of the figure for plan.md: the best three of the example."""
+
+
+def figures() -> dict[str, str]:
+    """File names and figures."""
+    found = json.loads(PREDICTIONS.read_text(encoding="utf-8"))
+    return {
+        "choose-epsilon.svg": by_rows(found["epsilon"], "ε = {}", "The bound that a budget buys"),
+        "choose-sparsity.svg": by_rows(found["sparsity"], "sparsity {}", "The bound by sparsity, at ε = 1"),
+        "plan-designs.svg": designs(found["designs"]),
+        "benchmarks.svg": race(),
+    }
+
+
+def by_rows(found: Mapping[str, Mapping[str, Any]], label: str, title: str) -> str:
+    """A line for each setting, with a dot for each number of rows."""
+    lines = [
+        Line(label.format(name), tuple(_dot(i, design) for i, design in enumerate(cells.values())))
+        for name, cells in found.items()
+    ]
+    counts = [f"{int(count):,} rows" for count in next(iter(found.values()))]
+    said = "; ".join(
+        f"{line.label}: " + ", ".join(f"{dot.value:g} at {counts[dot.series]}" for dot in line.dots) for line in lines
+    )
+    return dot_plot(
+        title,
+        said,
+        [Panel("", tuple(lines))],
+        series=counts,
+        axis="predicted bound, and the range of nine tables in ten; further left is better",
+        labels=100,
+    )
+
+
+def _dot(series: int, design: Mapping[str, Any]) -> Dot:
+    return Dot(series, design["bound"], design["low"], design["high"])
+
+
+def designs(found: Mapping[str, Any]) -> str:
+    """A line for each resolution, with a dot for each of the best mechanisms."""
+    candidates = [each for each in found["candidates"] if each["mechanism"] in DESIGNS]
+    chosen = found["choice"]
+    lines = []
+    for resolution in sorted({each["resolution"] for each in candidates}):
+        dots = tuple(
+            Dot(DESIGNS.index(each["mechanism"]), each["bound"])
+            for each in candidates
+            if each["resolution"] == resolution
+        )
+        arrow = "→ " if resolution == chosen["resolution"] else ""
+        lines.append(Line(f"{arrow}{resolution} cells", dots))
+    said = (
+        f"The bound is smallest between too few and too many cells; release would choose {chosen['mechanism']} at "
+        f"{chosen['resolution']}, marked by an arrow"
+    )
+    return dot_plot(
+        "Designs for four columns, 20,000 rows, ε = 1",
+        said,
+        [Panel("", tuple(lines))],
+        series=DESIGNS,
+        axis="predicted bound; further left is better. The arrow marks the choice of release.",
+        labels=100,
+        width=640,
+    )
+
+
+def race() -> str:
+    """A panel for each table, with the loss of every system in its default setting, and our certificates."""
+    documents = [json.loads((RESULTS / f"{key}.json").read_text(encoding="utf-8")) for key in TABLES]
+    names = list(dict.fromkeys(row.title for document in documents for row in _defaults(document)))
+    panels = [Panel(_heading(document), _race_lines(names, _defaults(document))) for document in documents]
+    said = "; ".join(
+        ", ".join(panel.title.splitlines())
+        + ": "
+        + ", ".join(f"{line.label} {line.dots[0].value:.4f}" for line in panel.lines if line.dots)
+        for panel in panels
+    )
+    return dot_plot(
+        "Largest error of any smooth statistic of two columns, at ε = 1",
+        said,
+        panels,
+        series=("certsynth", "other tools", "certificate that certsynth publishes"),
+        axis="largest W1 distance over all pairs of columns, mean of the runs; further left is better",
+        width=980,
+        labels=240,
+    )
+
+
+def _heading(document: Mapping[str, Any]) -> str:
+    return f"{TABLES[document['table']].title.removesuffix(', few rows')}\n{document['rows']:,} rows"
+
+
+def _defaults(document: Mapping[str, Any]) -> list[Row]:
+    return [row for row in rows_of(dict(document)) if row.contender.default]
+
+
+def _race_lines(names: Sequence[str], rows: Sequence[Row]) -> tuple[Line, ...]:
+    found = {row.title: row for row in rows}
+    return tuple(_race_line(name, found.get(name)) for name in names)
+
+
+def _race_line(name: str, row: Row | None) -> Line:
+    if row is None:
+        return Line(name, (), "no result")
+    dots = [Dot(0 if row.is_ours else 1, row.mean("value"))]
+    if row.values("certificate"):
+        dots.append(Dot(2, row.mean("certificate")))
+    return Line(name, tuple(dots))
+
+
+if __name__ == "__main__":
+    for name, figure in figures().items():
+        (IMAGES / name).write_text(figure, encoding="utf-8")
