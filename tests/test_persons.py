@@ -6,6 +6,7 @@ import itertools
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from fractions import Fraction
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -13,6 +14,8 @@ import polars as pl
 import pytest
 
 from certsynth import Release, Schema, certify, release
+from certsynth.algorithm.low_dimensional import adaptation
+from certsynth.algorithm.task import Task
 from certsynth.algorithm.verify import verify
 from certsynth.certificate.passes import compare_tables
 from certsynth.domain.persons import Persons
@@ -24,7 +27,7 @@ from certsynth.queries.tally import in_memory
 from certsynth.record.form import to_json
 from certsynth.sources import open_source
 from certsynth.sources.persons import keep_rows
-from small import NATIVE, FixedOutput, LyingNoise, SeededNoise, failures_allowed, native
+from small import NATIVE, FixedOutput, LyingNoise, SeededNoise, cube, failures_allowed, native, settled
 
 Row = tuple[int, int | None, str]
 NAMES = ("a", "b", "c")
@@ -162,6 +165,28 @@ def test_no_person_changes_a_certificate_by_more_than_the_budget(case, relation)
         losses.append(privacy_loss(first, second))
         assert (found.cost.spent, found.cost.neighbours) == (Budget(Fraction(1)), relation)
     assert Fraction(1, 4) < max(losses) <= 1
+
+
+@pytest.mark.parametrize("relation", ["replace-one", "add-remove"])
+@pytest.mark.parametrize("case", PERSONS)
+def test_a_grid_is_chosen_with_the_whole_share_of_a_person(monkeypatch, case, relation) -> None:
+    """A person changes at most k occupied cells: ε for one of them is a k-th of the person's share."""
+    seen = []
+
+    def choose(losses: list[int], *, sensitivities: list[int], epsilon: Fraction) -> int:
+        seen.append(epsilon)
+        return 0
+
+    monkeypatch.setattr(adaptation, "choose_by_ratio", choose)
+    schema, spent = protecting(PERSONS[case], cube(3)), []
+    settings = settled(schema, mechanism="low-dimensional", neighbours=relation)
+    kept = in_memory(list(np.random.default_rng(1).random((3, 200))))
+    spending: Any = SimpleNamespace(take=spent.append)
+    chosen = adaptation.choose_grid(kept, Task(schema, settings, 50_000 * PERSONS[case].parts), spending=spending)
+    (step,) = chosen.spent
+    share = settings.protection.per_unit(step.cost.spent).amount
+    assert (spent, share) == ([step.cost.spent], 2 * settings.choice_share)
+    assert seen == [share / PERSONS[case].rows]
 
 
 def test_rows_without_a_person_are_left_out_or_persons_of_their_own() -> None:

@@ -296,6 +296,15 @@ def test_what_replacing_persons_loses_where_rows_count_the_same() -> None:
     assert largest(found).l1 == k - 1
 
 
+@pytest.mark.parametrize("case", ["k = 1", "k = 2", "k = 2, each person counts 1"])
+def test_no_person_changes_more_occupied_cells_than_it_has_rows(case: str) -> None:
+    """Parts of a row are in one cell. Where persons come and go, some change as many as they have rows."""
+    for relation in Neighbours:
+        found, _, protection = changes("occupied cells", case, relation)
+        assert (largest(found).each or 0) <= protection.changed_cells == PERSONS[case].rows
+    assert largest(changes("occupied cells", case, ADD)[0]).each == PERSONS[case].rows
+
+
 # ------------------------------------------------------------ from a row to a person
 
 

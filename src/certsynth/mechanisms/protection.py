@@ -50,6 +50,15 @@ class Protection:
         """The parts in which rows are counted: 1, unless persons weigh alike."""
         return 1 if self.persons is None else self.persons.parts
 
+    @property
+    def changed_cells(self) -> int:
+        """The most by which the protected unit changes the number of occupied cells of a grid, which counts no parts.
+
+        >>> Protection(Neighbours.ADD_REMOVE, Persons("id", 12, "persons")).changed_cells
+        12
+        """
+        return 1 if self.persons is None else self.persons.rows
+
     def per_row(self, budget: Budget) -> Budget:
         """The budget for a single row with which the protected unit has this budget."""
         return budget.share(1 / self._factor(budget.unit))

@@ -1,7 +1,7 @@
 """The grid that suits the rows' own dimension, chosen privately: how many cells hold rows says how fine it can be.
 
 One row is in one cell of every grid, so that replacing, adding or removing it changes the number of occupied cells of
-each by at most 1.
+each by at most 1; and a person with at most k rows, by at most k.
 """
 
 from __future__ import annotations
@@ -42,12 +42,14 @@ def choose_grid(private: Rows, task: Task, *, spending: Spending) -> Chosen:
 def _by_score(
     found: Sequence[Grid], sizes: Sequence[int], budget: Budget, settings: Settings, spending: Spending
 ) -> tuple[int, Step]:
-    """Only the choice becomes known, and no number of occupied cells. Each score has a sensitivity of its own."""
+    """Only the choice becomes known, and no number of occupied cells. Each score has a sensitivity of its own, for one
+    cell more or less; the protected unit may change several."""
     spending.take(budget)
+    protection = settings.protection
     best = choose_by_ratio(
         [grid.score(size) for grid, size in zip(found, sizes, strict=True)],
         sensitivities=[grid.sensitivity for grid in found],
-        epsilon=budget.amount,
+        epsilon=protection.per_unit(budget).amount / protection.changed_cells,
     )
     return best, Step(RESOLUTION_CHOICE, Guarantee(budget, settings.neighbours))
 
