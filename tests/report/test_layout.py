@@ -90,7 +90,6 @@ def test_sections_come_in_the_order_of_use(screen: Page) -> None:
         "calculator",
         "uses",
         "columns",
-        "pairs",
         "subsets",
         "contents",
         "privacy",

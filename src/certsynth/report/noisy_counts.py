@@ -59,7 +59,7 @@ def _picture(basis: Basis, column: Column, table: CellTable) -> Json:
         "largest_text": numerals.outward(largest, up=True),
         "ends": [bars[0]["label"], bars[-1]["label"]],
         "difference": gap,
-        "difference_text": numerals.points(gap),
+        "difference_text": numerals.margin_points(gap),
     }
 
 
