@@ -21,7 +21,7 @@ from certsynth import Schema, certify, check, evaluate, release
 from certsynth.algorithm.verify import verify
 from certsynth.domain.persons import Persons
 from certsynth.errors import CertsynthError
-from certsynth.sources import open_source, person_ids, persons
+from certsynth.sources import chosen_rows, open_source, person_ids, persons
 from small import NATIVE, native, raising
 from test_canaries import CANARY, COMMANDS, ERRORS, here, run, scan, shown
 
@@ -70,10 +70,10 @@ def test_no_id_of_a_broken_file(of_persons, caplog, command, fault):
 
 
 FAILURES: dict[str, tuple[Any, str]] = {
-    "hashing ids": (person_ids.hashlib, "blake2b"),
-    "hashing rows": (persons, "hash_rows"),
-    "choosing rows": (persons, "keep_copies"),
-    "sorting rows": (np, "lexsort"),
+    "numbering ids": (person_ids.PersonTable, "number"),
+    "hashing rows": (chosen_rows, "hash_rows"),
+    "choosing rows": (chosen_rows, "keep_copies"),
+    "sorting rows": (chosen_rows, "_sort_rows"),
 }
 
 
@@ -151,7 +151,7 @@ def refusal(call: Callable[[], Any]) -> str:
 
 
 def test_nothing_that_holds_ids_or_rows_shows_them():
-    ids = person_ids.PersonIds()
+    ids = person_ids.PersonTable()
     ids.number(np.array([CANARY, CANARY + "!"], object))
     kept = persons.keep_rows(open_source(table()), NATIVE, Persons("who", 2))
     totals = kept.contributions()
