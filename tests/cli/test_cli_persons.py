@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import random
 import re
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -40,6 +41,14 @@ RELEASES = {
 }
 COUNTS_ONE = ", and each person counts 1"
 """What is added to the rows that were kept if persons weigh alike."""
+
+
+@pytest.fixture(scope="module", autouse=True)
+def _long_lines() -> Iterator[None]:
+    """Sentences stay on one line."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("COLUMNS", "1000")
+        yield
 
 
 def write_visits(folder: Path) -> None:

@@ -21,8 +21,8 @@ from certsynth.report.headline import Headline, Statement
 Json = dict[str, Any]
 
 
-def headline_of(schema: Schema, stated: Json, **options: Any) -> Headline:
-    return headline.certified(record(stated), schema, table(schema), **options)
+def headline_of(schema: Schema, stated: Json) -> Headline:
+    return headline.certified(record(stated), schema, table(schema))
 
 
 def basis_of(schema: Schema, stated: Json) -> Basis:
@@ -58,7 +58,8 @@ def test_the_headline_reads_as_a_sentence_in_the_columns_own_units() -> None:
 
 
 def test_delta_and_the_protected_unit_are_named() -> None:
-    sentence = headline_of(EVERY_KIND, document(EVERY_KIND, concentrated=True), protected="one person").sentence()
+    persons = EVERY_KIND.with_persons(person="id", rows_per_person=3)
+    sentence = headline_of(persons, document(persons, concentrated=True)).sentence()
     assert sentence.endswith("; 95% confidence; ε = 1, δ = 0.000001, one person protected.")
 
 
