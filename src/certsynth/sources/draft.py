@@ -66,6 +66,10 @@ COMMENT_WIDTH = 110
 SKEW = 20
 """Amounts are skewed if the largest is this many times the value that 95 of 100 rows stay below."""
 
+_PERSON_NAME = re.compile(
+    r"(^|[_\W])(account|borrower|client|customer|driver|employee|household|member|patient|person|student|subject|user)s?$",
+    re.IGNORECASE,
+)
 _IDENTIFIER_NAME = re.compile(r"(^|[_\W])(id|nr|no|key|uuid|guid|number)$|[a-z]I[dD]$", re.IGNORECASE)
 _TIME_OF_DAY = re.compile(r"\s*[0-9]{4}-[0-9]{2}-[0-9]{2}[T ](?!00:00(:00(\.0*)?)?\s*$)[0-9]")
 
@@ -189,7 +193,7 @@ def draft_table(data: Any, name: str = "table", trees: Mapping[str, Sequence[str
 
 def _names_persons(name: str, summary: ColumnSummary) -> bool:
     """Whether a column looks like an identifier of which some values have several rows."""
-    return bool(_IDENTIFIER_NAME.search(name)) and (
+    return bool(_IDENTIFIER_NAME.search(name) or _PERSON_NAME.search(name)) and (
         len(summary.texts) >= MIN_PERSONS and summary.texts.total() > len(summary.texts) and not _all_distinct(summary)
     )
 
