@@ -178,6 +178,7 @@ def person_cases() -> list[Any]:
     return found
 
 
+@pytest.mark.quick_cases(12)
 @pytest.mark.parametrize(("command", "unit", "neighbours", "budget"), person_cases())
 def test_a_command_shows_nothing_of_persons_but_the_noisy_integers(
     released, tmp_path, command, unit, neighbours, budget

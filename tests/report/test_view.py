@@ -484,6 +484,7 @@ def test_what_can_and_cannot_be_verified_is_what_verify_says(tmp_path: Path) -> 
     assert said["answer"] == 'certsynth answer DIR "mean(x)"'
 
 
+@pytest.mark.slow
 def test_wide_tables_are_cut_and_say_so() -> None:
     page = seen(wide(MAX_DRAWN_COLUMNS + 5))
     assert len(page["columns"]["drawn"]) == MAX_DRAWN_COLUMNS

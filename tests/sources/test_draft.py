@@ -139,6 +139,7 @@ def test_columns_without_a_usable_name_are_left_out(tmp_path: Path) -> None:
         draft_schema(path)
 
 
+@pytest.mark.slow
 def test_at_most_as_many_columns_as_a_schema_may_have() -> None:
     schema = draft_schema(pd.DataFrame({f"c{i}": [1] for i in range(1_001)}))
     assert len(Schema.parse(schema.to_toml())) == 1_000

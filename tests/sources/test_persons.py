@@ -78,6 +78,7 @@ def counts_or_none(way: Callable[[Path, Table], Any], folder: Path, table: Table
         return None
 
 
+@pytest.mark.quick_cases(12)
 @pytest.mark.parametrize("way", WAYS)
 def test_one_more_person_changes_no_other_persons_rows(way: str, tmp_path: Path) -> None:
     """Even where the type of the ids was guessed from all of them: then long numbers, as floats, are refused."""

@@ -640,6 +640,7 @@ def kept_sums(data: Any, who: Persons, columns: tuple[str, ...] = VISITS.names) 
     return [*(np.asarray(block).tolist() for block in cells), numbers, rows]
 
 
+@pytest.mark.quick_cases(2)
 @pytest.mark.parametrize(
     ("kind", "who"),
     [
