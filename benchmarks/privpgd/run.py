@@ -11,11 +11,12 @@ docs/benchmarks-privpgd.md from the results, and docs/make_figures.py draws its 
 from __future__ import annotations
 
 import argparse
+import itertools
 import json
 import os
 import sys
 import tempfile
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -34,8 +35,6 @@ from survey import DATA
 
 RESULTS = Path(__file__).parent / "results"
 RUNNER = PEERS / "certsynth_runner.py"
-EPSILONS = ("1", "0.2", "2.5")
-SEEDS = 5
 LIMIT_SECONDS = 3600.0
 KEPT = ("done", "failed", "late")
 
@@ -60,7 +59,12 @@ class Bench:
 
     def release(self, mode: str, epsilon: str, seed: int, *, limit: float) -> dict[str, Any]:
         """Release once and measure the rows. A failure is a result, too."""
-        run: dict[str, Any] = {"mode": mode, "epsilon": epsilon, "seed": seed, "load before": round(os.getloadavg()[1], 1)}
+        run: dict[str, Any] = {
+            "mode": mode,
+            "epsilon": epsilon,
+            "seed": seed,
+            "load before": round(os.getloadavg()[1], 1),
+        }
         with tempfile.TemporaryDirectory(dir=self.work) as folder:
             request, report = Path(folder) / "request.json", Path(folder) / "report.json"
             wanted = {
@@ -134,38 +138,31 @@ def _key(run: dict[str, Any]) -> tuple[str, str, int]:
     return run["mode"], run["epsilon"], run["seed"]
 
 
-def order(modes: Sequence[str], epsilons: Sequence[str], seeds: int) -> Iterator[tuple[str, str, int]]:
-    """All releases of a table: settings at the first ε come first, seed by seed."""
-    return ((mode, epsilon, seed) for epsilon in epsilons for mode in modes for seed in range(1, seeds + 1))
-
-
 def benchmark(
     tables: Sequence[str],
-    modes: Sequence[str],
-    epsilons: Sequence[str],
+    settings: Sequence[tuple[str, str]],
     *,
-    seeds: int = SEEDS,
+    seeds: int = page.RUNS,
     limit: float = LIMIT_SECONDS,
     again: bool = False,
     results: Path = RESULTS,
 ) -> None:
-    """Each setting is released on all tables before the next one begins."""
-    for mode, epsilon in ((mode, epsilon) for epsilon in epsilons for mode in modes):
-        for key in tables:
-            kept = Results(results / f"{key}.json")
-            todo = [each for each in order([mode], [epsilon], seeds) if not kept.has(*each, again=again)]
-            if not todo:
-                continue
-            if not TABLES[key].exists:
-                print(f"{TABLES[key].title}: no {TABLES[key].file} in the folder that CERTSYNTH_DATA names", flush=True)
-                continue
-            with tempfile.TemporaryDirectory() as work:
-                bench = Bench.of(TABLES[key], Path(work))
-                kept.describe(bench)
-                for each in todo:
-                    run = bench.release(*each, limit=limit)
-                    kept.add(run)
-                    print(f"{TABLES[key].title}: {line(run)}", flush=True)
+    """Each setting, a mode and ε, is released on all tables before the next one begins."""
+    for (mode, epsilon), key in itertools.product(settings, tables):
+        kept, table = Results(results / f"{key}.json"), TABLES[key]
+        todo = [seed for seed in range(1, seeds + 1) if not kept.has(mode, epsilon, seed, again=again)]
+        if not todo:
+            continue
+        if not table.exists:
+            print(f"{table.title}: no {table.file} in the folder that CERTSYNTH_DATA names", flush=True)
+            continue
+        with tempfile.TemporaryDirectory() as work:
+            bench = Bench.of(table, Path(work))
+            kept.describe(bench)
+            for seed in todo:
+                run = bench.release(mode, epsilon, seed, limit=limit)
+                kept.add(run)
+                print(f"{table.title}: {line(run)}", flush=True)
 
 
 def line(run: dict[str, Any]) -> str:
@@ -180,8 +177,8 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("tables", nargs="*", metavar="TABLE", help=f"of {', '.join(TABLES)}; default: all")
     parser.add_argument("--modes", nargs="+", choices=list(page.MODES), default=list(page.MODES))
-    parser.add_argument("--epsilons", nargs="+", default=list(EPSILONS), metavar="EPSILON")
-    parser.add_argument("--seeds", type=int, default=SEEDS)
+    parser.add_argument("--epsilons", nargs="+", choices=page.EPSILONS, default=page.EPSILONS)
+    parser.add_argument("--seeds", type=int, default=page.RUNS)
     parser.add_argument("--limit", type=float, default=LIMIT_SECONDS, metavar="SECONDS")
     parser.add_argument("--again", action="store_true", help="repeat releases that failed or took too long")
     given = parser.parse_args(arguments)
@@ -189,6 +186,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
         raise SystemExit("The tables are not there: set CERTSYNTH_DATA to their folder.")
     if unknown := set(given.tables) - set(TABLES):
         parser.error(f"no table {', '.join(sorted(unknown))}; there are {', '.join(TABLES)}")
+    settings = [each for each in page.WANTED if each[0] in given.modes and each[1] in given.epsilons]
     tables = given.tables or list(TABLES)
-    benchmark(tables, given.modes, given.epsilons, seeds=given.seeds, limit=given.limit, again=given.again)
+    benchmark(tables, settings, seeds=given.seeds, limit=given.limit, again=given.again)
     print(page.write().relative_to(ROOT))
