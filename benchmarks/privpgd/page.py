@@ -131,17 +131,9 @@ def verdict(ours: float, figure: str) -> str:
 
 def page(folder: Path = RESULTS) -> str:
     found = load(folder)
-    parts = [
-        INTRODUCTION,
-        in_short(found),
-        losses(found),
-        worst_columns(found),
-        what_it_takes(found),
-        figures(found),
-        HOW,
-        all_settings(found),
-    ]
-    return "\n\n".join(part.strip() for part in [*parts, about(found)] if part) + "\n"
+    results = [in_short(found), losses(found), worst_columns(found), what_it_takes(found), figures(found)]
+    parts = [INTRODUCTION, *results, HOW, all_settings(found), about(found)]
+    return "\n\n".join(part.strip() for part in parts if part) + "\n"
 
 
 def compared(found: Sequence[Results]) -> list[tuple[Results, Setting]]:
@@ -151,10 +143,8 @@ def compared(found: Sequence[Results]) -> list[tuple[Results, Setting]]:
 
 def in_short(found: Sequence[Results]) -> str:
     tables = compared(found)
-    lines = [
-        "| measure | " + " | ".join(results.title for results, _ in tables) + " |",
-        "|---" * (1 + len(tables)) + "|",
-    ]
+    heads = ["measure", *(results.title for results, _ in tables)]
+    lines = [f"| {' | '.join(heads)} |", "|---" * len(heads) + "|"]
     for name, title in NAMES.items():
         cells = []
         for results, ours in tables:
@@ -164,8 +154,8 @@ def in_short(found: Sequence[Results]) -> str:
         lines.append(f"| {title} | {' | '.join(cells)} |")
     said = (
         "certsynth / best of the six, all with ε = 1, δ = 1e-5 and replace-one; less is better. Ours are means of "
-        f"{_runs(ours for _, ours in tables)} releases. **Bold: certsynth is not ahead.** A figure that is equal in the "
-        "published digits is not counted as ahead."
+        f"{_runs(ours for _, ours in tables)} releases. **Bold: certsynth is not ahead.** A figure that is equal in "
+        "the published digits is not counted as ahead."
     )
     return "\n\n".join(["## In short", "\n".join(lines), said])
 
@@ -216,13 +206,8 @@ def worst_columns(found: Sequence[Results]) -> str:
 
 def what_it_takes(found: Sequence[Results]) -> str:
     """Why L1 distances are our weakest measure, and what helps."""
-    parts = [
-        "### What it would take",
-        WHY_L1.strip(),
-        *_with_all_cells(found),
-        *_equal_noise(found),
-        WHAT_IS_LEFT.strip(),
-    ]
+    trials = [*_with_all_cells(found), *_equal_noise(found)]
+    parts = ["### What it would take", WHY_L1.strip(), *trials, WHAT_IS_LEFT.strip()]
     return "\n\n".join(parts)
 
 
@@ -255,8 +240,8 @@ def _equal_noise(found: Sequence[Results]) -> Iterator[str]:
     won = sum(each == "ahead" for each in verdicts.values())
     rest = "; ".join(_against(results, ours, name) for name, each in verdicts.items() if each != "ahead")
     yield (
-        "California has 40 % of the published rows. At ε = 2.5, where noise is as large in proportion to the rows as it "
-        f"was for the others at ε = 1, certsynth is ahead in {won} of {len(NAMES)} measures"
+        "California has 40 % of the published rows. At ε = 2.5, where noise is as large in proportion to the rows as "
+        f"it was for the others at ε = 1, certsynth is ahead in {won} of {len(NAMES)} measures"
         + (f"; **not in {rest}**." if rest else ".")
     )
 
@@ -317,13 +302,11 @@ def not_run(found: Sequence[Results]) -> Iterator[str]:
 def about(found: Sequence[Results]) -> str:
     runs = [run for results in found for run in results.document["runs"] if run["outcome"] == "done"]
     versions = dict.fromkeys(", ".join(f"{name} {number}" for name, number in run["versions"].items()) for run in runs)
-    machines = {
-        json.dumps(results.document["machine"], sort_keys=True): results.document["machine"] for results in found
-    }
+    machines = {json.dumps(each.document["machine"], sort_keys=True): each.document["machine"] for each in found}
     text = ["## Versions", f"Releases: {'; '.join(versions)}."]
     text += [
-        f"On {each['system']} with {each['cores']} cores and {each['memory GB']} GB of memory, shared with other work. A "
-        f"release used {min(run['cpu'] for run in runs):.0f} to {max(run['cpu'] for run in runs):.0f} seconds of "
+        f"On {each['system']} with {each['cores']} cores and {each['memory GB']} GB of memory, shared with other work. "
+        f"A release used {min(run['cpu'] for run in runs):.0f} to {max(run['cpu'] for run in runs):.0f} seconds of "
         f"processor time and at most {max(run['peak MB'] for run in runs) / 1024:.1f} GB of memory."
         for each in machines.values()
     ]
@@ -339,10 +322,10 @@ INTRODUCTION = """
 # PrivPGD's benchmark
 
 PrivPGD (Donhauser, Abad, Hulkund and Yang, *Privacy-preserving data release leveraging optimal transport and particle
-gradient descent*, [arXiv:2401.17823](https://arxiv.org/abs/2401.17823)) comes with a benchmark of its own: public tables
-on 32 cells for each column, seven measures and a model. Its repository, `jaabmar/private-pgd`, has the figures of six
-methods: PrivPGD, AIM, MST, Private-GSD, GEM and RAP. This page runs certsynth on three of its tables and compares it
-with those figures. The six methods were not run again.
+gradient descent*, [arXiv:2401.17823](https://arxiv.org/abs/2401.17823)) comes with a benchmark of its own: public
+tables on 32 cells for each column, seven measures and a model. Its repository, `jaabmar/private-pgd`, has the figures
+of six methods: PrivPGD, AIM, MST, Private-GSD, GEM and RAP. This page runs certsynth on three of its tables and
+compares it with those figures. The six methods were not run again.
 """
 
 WHY_L1 = """
@@ -357,19 +340,21 @@ The option `resolution = 32` measures every pair on all cells of the benchmark:
 """
 
 WHAT_IS_LEFT = """
-What is left is noise. certsynth measures all pairs, since its certificate is about all of them; AIM and MST measure the
-few pairs that tell most, each with a larger part of the budget, and gain where one pair is far worse than the others.
-To win the largest L1 of tables with many columns, certsynth would have to choose pairs by their L1 error and give them
-more of the budget, at the cost of the W1 distance of the others. Models lose for the same reason: they depend on few
-pairs, those with the target.
+What is left is noise. certsynth measures all pairs of these tables, since its certificate is about all of them. AIM
+and MST measure the few pairs that tell most, each with a larger part of the budget. To win the largest L1 of tables
+with many columns, certsynth would have to choose pairs by their L1 error and give them more of the budget, at the
+cost of the W1 distance of the others.
+
+Gradient boosting uses dependences of more than two columns, and certsynth measures pairs by default. The option
+`target`, which measures the pairs of the target with less noise, did not help on electricity in one trial.
 """
 
 DEFINITIONS = {
-    "sliced W1 mean": "W1 distance of the projections of a pair of columns, averaged over 50 random directions; mean of "
-    "all pairs.",
+    "sliced W1 mean": "W1 distance of the projections of a pair of columns, averaged over 50 random directions; mean "
+    "of all pairs.",
     "sliced W1 largest": "The same, of the worst pair.",
-    "L1 mean": "Sum of the absolute errors of the shares of all cells of a pair, twice the total variation; mean of all "
-    "pairs.",
+    "L1 mean": "Sum of the absolute errors of the shares of all cells of a pair, twice the total variation; mean of "
+    "all pairs.",
     "L1 largest": "The same, of the worst pair.",
     "covariance": "Frobenius norm of the difference of covariance matrices, of rows centred by their own mean.",
     "boxes": "Mean error of the share of rows in 200 random boxes of three columns, each with 5 % to 95 % of the real "
@@ -388,20 +373,20 @@ PRIVPGD="diamonds --epsilons 1"` runs one table at one ε. An interrupted run re
 - **Tables.** Diamonds (depth, table, x, y, z and the logarithm of the price), electricity (classes balanced) and
   California income (11 columns). Each column is cut into 32 cells of equal width between its smallest and its largest
   value, labels as numbers; a class has two cells. Four fifths of the rows are released.
-- **Input.** certsynth gets cell numbers as the others do: columns of integers from 0 to 31. All options are defaults but
-  those of privacy.
-- **Privacy.** The published figures are for ε = 1, δ = 1e-5 and replace-one, the relation of the benchmark. "Pure ε" is
-  the default of certsynth, δ = 0. Add-remove is a weaker promise at the same ε; certsynth then does not know the number
-  of rows.
-- **Models.** The same gradient boosting of scikit-learn on real rows has nearly the published error on all three tables,
-  which suggests that cells and split are those of the benchmark.
+- **Input.** certsynth gets cell numbers as the others do: columns of integers from 0 to 31. All options are defaults
+  but those of privacy.
+- **Privacy.** The published figures are for ε = 1, δ = 1e-5 and replace-one, the relation of the benchmark. "Pure ε"
+  is the default of certsynth, δ = 0. Add-remove is a weaker promise at the same ε; certsynth then does not know the
+  number of rows.
+- **Models.** The same gradient boosting of scikit-learn on real rows has nearly the published error on all three
+  tables, which suggests that cells and split are those of the benchmark.
 
 What differs:
 
-- **Bounds of the cells come from the rows**, as in the benchmark. For certsynth they are the public bounds of a schema,
-  which a private table must get from elsewhere. These tables are public copies.
-- **California has fewer rows.** The file at hand is a 40 % sample, so that 62,612 rows are released where the others had
-  156,532. All errors that come from noise are then 2.5 times larger at the same ε. ε = 2.5 on our rows is as much
+- **Bounds of the cells come from the rows**, as in the benchmark. For certsynth they are the public bounds of a
+  schema, which a private table must get from elsewhere. These tables are public copies.
+- **California has fewer rows.** The file at hand is a 40 % sample, so that 62,612 rows are released where the others
+  had 156,532. All errors that come from noise are then 2.5 times larger at the same ε. ε = 2.5 on our rows is as much
   noise in proportion to the rows as ε = 1 on theirs (exactly for pure ε, nearly with δ): see [all
   releases](#all-releases). Classes of California are not balanced, since the published number of rows is that of the
   whole table.

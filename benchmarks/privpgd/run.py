@@ -59,12 +59,8 @@ class Bench:
 
     def release(self, mode: str, epsilon: str, seed: int, *, limit: float) -> dict[str, Any]:
         """Release once and measure the rows. A failure is a result, too."""
-        run: dict[str, Any] = {
-            "mode": mode,
-            "epsilon": epsilon,
-            "seed": seed,
-            "load before": round(os.getloadavg()[1], 1),
-        }
+        run: dict[str, Any] = {"mode": mode, "epsilon": epsilon, "seed": seed}
+        run["load before"] = round(os.getloadavg()[1], 1)
         with tempfile.TemporaryDirectory(dir=self.work) as folder:
             request, report = Path(folder) / "request.json", Path(folder) / "report.json"
             wanted = {

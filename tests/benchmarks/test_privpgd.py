@@ -204,9 +204,8 @@ def test_a_benchmark_that_was_stopped_resumes_where_it_was(small, tmp_path, monk
         asked.append((mode, epsilon, seed))
         if len(asked) == 3:
             raise KeyboardInterrupt
-        outcome = (
-            {"outcome": "failed", "error": "no luck"} if seed == 2 else {"outcome": "done", "measures": {}, "cpu": 1}
-        )
+        done = {"outcome": "done", "measures": {}, "cpu": 1}
+        outcome = {"outcome": "failed", "error": "no luck"} if seed == 2 else done
         return {"mode": mode, "epsilon": epsilon, "seed": seed, **outcome}
 
     monkeypatch.setattr(run.Bench, "release", release)
@@ -258,3 +257,85 @@ def test_columns_are_found_by_name_in_any_order(tmp_path):
     path = tmp_path / "made.csv"
     path.write_text('b,"a b"\n1,2\n3,4\n', encoding="utf-8")
     assert run.read_cells(path, ("a b", "b")).tolist() == [[2, 1], [4, 3]]
+
+
+# ------------------------------------------------------------ the page
+
+
+def results(tmp_path: Path, **factors: float) -> Path:
+    """Two releases of each table with `factor` times the best published figures; and others, of other measures."""
+    for key, about in page.published()["tables"].items():
+        least = {name: min(float(m[name]) for m in about["methods"].values() if name in m) for name in measures.NAMES}
+        runs = []
+        for seed in (1, 2):
+            found = {name: x * factors.get(name.split()[0], 0.5) for name, x in least.items()}
+            found |= {"half-spaces, worst columns": 0.5, "L1 worst pair": [0, 1]}
+            run_ = {"mode": "delta-replace", "epsilon": "1", "seed": seed, "outcome": "done", "measures": found}
+            runs.append(run_ | {"cpu": 2.0, "peak MB": 512, "certificate": 0.01, "versions": {"certsynth": "9"}})
+        document = {"table": key, "rows": 30, "columns": ["a", "b"], "real": {}, "machine": run.machine(), "runs": runs}
+        (tmp_path / f"{key}.json").write_text(json.dumps(document), encoding="utf-8")
+    return tmp_path
+
+
+def test_the_page_says_that_we_are_ahead_where_we_are(tmp_path):
+    text = page.page(results(tmp_path))
+    assert text.count("ahead in 8 of 8 measures. Behind in none.") == 3
+    assert "Ours are means of two releases." in text
+    table = text.split("## In short")[1].split("certsynth / best")[0]
+    assert "**" not in table
+    assert "| L1, largest of a pair | 0.100 / 0.20 (MST) |" in table
+
+
+def test_what_is_behind_or_level_is_bold(tmp_path):
+    text = page.page(results(tmp_path, L1=1.2, boxes=1.0))
+    assert text.count("ahead in 5 of 8 measures.") == 3
+    assert "| **0.240 / 0.20 (MST)** |" in text
+    assert "**Behind: L1, mean of pairs (0.115, MST 0.096); L1, largest of a pair (0.240, MST 0.20).**" in text
+    assert "**Level: boxes (0.00470, MST 0.0047).**" in text
+
+
+def test_figures_are_compared_at_the_published_precision():
+    assert page.verdict(0.1949, "0.20") == "ahead"
+    assert page.verdict(0.1951, "0.20") == "level"
+    assert page.verdict(0.2049, "0.20") == "level"
+    assert page.verdict(0.2051, "0.20") == "behind"
+
+
+def test_the_page_names_what_is_not_run_and_what_failed(tmp_path):
+    path = results(tmp_path) / "diamonds.json"
+    document = json.loads(path.read_text(encoding="utf-8"))
+    failed = {"mode": "pure-add", "epsilon": "0.2", "seed": 3, "outcome": "failed", "error": "no `luck`"}
+    path.write_text(json.dumps(document | {"runs": [*document["runs"], failed]}), encoding="utf-8")
+    text = page.page(tmp_path)
+    assert "- Diamonds: ε = 1, with δ (2 of 5); ε = 1, pure ε;" in text
+    assert "- Diamonds, ε = 0.2, pure ε, add-remove, seed 3: failed: `no  luck `" in text
+
+
+def test_the_committed_page_is_what_the_committed_results_make():
+    assert page.PAGE.read_text(encoding="utf-8") == page.page(), (
+        "run python -m privpgd.page with benchmarks on the path"
+    )
+
+
+def test_the_page_has_a_committed_figure_of_each_measure():
+    """`tests/test_figures.py` compares these figures with the results."""
+    text = page.PAGE.read_text(encoding="utf-8")
+    images = set(re.findall(r"\]\((images/[^)]+)\)", text))
+    assert images == {f"images/{page.file_name(name)}" for name in measures.NAMES}
+    assert all((page.PAGE.parent / image).exists() for image in images)
+
+
+def test_every_number_in_the_prose_of_the_page_is_a_constant_of_the_benchmark_or_computed():
+    """Sentences that are not computed mention settings and sizes, and never a measured figure."""
+    prose = "".join((page.INTRODUCTION, page.HOW, page.WHY_L1, page.ALL_CELLS, page.WHAT_IS_LEFT))
+    prose = re.sub(r"\[[^\]]*\]\([^)]*\)", "", prose)
+    numbers = set(re.findall(r"(?<![\w.])\d[\d,.e/-]*\d|(?<![\w.])\d", prose))
+    sizes = {"62,612", "156,532", "40", "2.5", "11", "200"}
+    assert numbers <= {"32", "31", "0", "1", "1e-5", "1/32"} | sizes
+
+
+def test_committed_results_hold_no_paths_or_addresses():
+    for path in page.RESULTS.glob("*.json"):
+        text = path.read_text(encoding="utf-8")
+        assert "://" not in text, path.name
+        assert re.search(r"(?<![\w.])/(?:home|work|tmp|opt|usr|root)/", text) is None, path.name
