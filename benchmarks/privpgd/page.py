@@ -386,11 +386,11 @@ PRIVPGD="diamonds --epsilons 1"` runs one table at one ε. An interrupted run re
   value, labels as numbers; a class has two cells. Four fifths of the rows are released.
 - **Input.** certsynth gets cell numbers as the others do: columns of integers from 0 to 31. All options are defaults
   but those of privacy.
-- **Privacy.** The published figures are for ε = 1, δ = 1e-5 and replace-one, the relation of the benchmark. "Pure ε"
-  is the default of certsynth, δ = 0. Add-remove is a weaker promise at the same ε; certsynth then does not know the
-  number of rows.
-- **Models.** [Gradient boosting](#gradient-boosting) is that of scikit-learn. Trained on the real rows it has nearly the
-  published error, which suggests that our tables are those of the benchmark.
+- **Privacy.** The published figures of PrivPGD, AIM and MST are for ε = 1, δ = 1e-5 and replace-one. "Pure ε" is the
+  default of certsynth, δ = 0. Add-remove is a weaker promise at the same ε; certsynth then does not know the number of
+  rows.
+- **Models.** [Gradient boosting](#gradient-boosting) is that of scikit-learn. Trained on the real rows it has nearly
+  the published error, which suggests that our tables are those of the benchmark.
 
 What differs:
 
@@ -398,7 +398,7 @@ What differs:
   schema, which a private table must get from elsewhere. These tables are public copies.
 - **California has fewer rows.** The file at hand is a 40 % sample, so that 62,612 rows are released where the others
   had 156,532. All errors that come from noise are then 2.5 times larger at the same ε. ε = 2.5 on our rows is as much
-  noise in proportion to the rows as ε = 1 on theirs (exactly for pure ε, nearly with δ): see [all
+  noise in proportion to the rows as ε = 1 on theirs (with pure ε; nearly so with δ): see [all
   releases](#all-releases). Classes of California are not balanced, since the published number of rows is that of the
   whole table.
 - **Rows of the split, random boxes, directions and half-spaces are our own draws**; those of the benchmark are not
@@ -406,10 +406,10 @@ What differs:
   three columns, and the mean of all.
 - **Half-spaces are odd, and we kept them so.** The offset is added where it should be subtracted, so that many
   half-spaces contain all rows or none. Errors are small for every method.
-- **Private-GSD, GEM and RAP**: their figures are at hand for California alone, and without the largest values. On
-  diamonds and electricity the same result files have them behind the best of the other three.
-- Published figures have two digits, most of them. The real rows' accuracy and the models' are converted to shares of
-  wrong classes.
+- **Private-GSD, GEM and RAP**: their figures are at hand for California alone, and without the largest values. Of
+  diamonds and electricity we know only that they are behind the best of the other three. The relation of these three
+  methods is not stated.
+- Published figures have two digits, most of them; accuracies are converted to shares of wrong classes.
 
 Seeds are for steps that need no privacy; noise is fresh in every release.
 """
