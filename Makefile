@@ -52,8 +52,8 @@ bench-scale: setup
 race: setup
 	PYTHONPATH=benchmarks $(BIN)/python -m race $(RACE)
 
-# Hours for all releases; `make privpgd PRIVPGD="diamonds --epsilons 1 --modes delta-replace"` takes minutes. What is done
-# is kept in benchmarks/privpgd/results, and an interrupted run resumes.
+# An hour or two; `make privpgd PRIVPGD="diamonds --epsilons 1 --modes delta-replace"` takes minutes. What is done is kept
+# in benchmarks/privpgd/results, and an interrupted run resumes.
 privpgd: setup
 	PYTHONPATH=benchmarks $(BIN)/python -m privpgd $(PRIVPGD)
 	PYTHONPATH=benchmarks $(BIN)/python docs/make_figures.py

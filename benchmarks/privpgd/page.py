@@ -389,7 +389,7 @@ DEFINITIONS = {
 HOW = """
 ## How it is made
 
-`make privpgd` runs everything in a few hours and writes this page from `benchmarks/privpgd/results`; `make privpgd
+`make privpgd` runs everything in an hour or two and writes this page from `benchmarks/privpgd/results`; `make privpgd
 PRIVPGD="diamonds --epsilons 1"` runs one table at one ε. An interrupted run resumes. What agrees with the benchmark:
 
 - **Tables.** Diamonds (depth, table, x, y, z and the logarithm of the price), electricity (classes balanced) and
