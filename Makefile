@@ -2,7 +2,7 @@ PYTHON ?= python3
 BIN := .venv/bin
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check
 
-.PHONY: setup demo test test-all lint docs bench bench-scale race privpgd many audits paper clean
+.PHONY: setup demo test test-all lint docs bench bench-scale bench-persons race privpgd many audits paper clean
 
 # Each is done once, and again when pyproject.toml changes: the package by itself, which is all that the demo needs, and
 # the tools for tests and documentation.
@@ -46,6 +46,12 @@ bench: setup
 # is done is kept in benchmarks/scale/results, and goes on: remove a file there to measure it again.
 bench-scale: setup
 	PYTHONPATH=benchmarks $(BIN)/python -m scale $(SCALE)
+
+# Releases that protect persons with several rows, for several k: about half an hour. Results are kept in
+# benchmarks/persons.json, and runs that it has are not repeated; the figure of docs/how-to/persons.md is drawn from it.
+bench-persons: setup
+	$(BIN)/python benchmarks/persons.py
+	PYTHONPATH=experiments $(BIN)/python benchmarks/persons_figure.py
 
 # Hours; `make race RACE=--quick` takes minutes. Peers have environments of their own in build/race. What is done is kept,
 # and a race that was stopped goes on.

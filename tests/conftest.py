@@ -38,3 +38,11 @@ def _own_cache(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv(CACHE_VARIABLE, str(session / "plans"))
         yield
+
+
+@pytest.fixture(scope="session", autouse=True)
+def _no_stated_width() -> Iterator[None]:
+    """Lines are as wide as in a pipe, whatever terminal the tests run in."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.delenv("COLUMNS", raising=False)
+        yield

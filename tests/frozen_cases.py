@@ -258,6 +258,7 @@ def cases() -> list[Case]:
     """Every case."""
     quick = "--mechanism identity --resolution 2"
     hidden = "--neighbours add-remove --rows 90"
+    persons = "--columns a,c --person b --rows-per-person 3"
     strategies = ["identity", "haar", "haar-hilbert", "haar-tour", "haar-weighted", "quad-tree", "haar-noisy-total"]
     signed = (
         ("verify, key", "verify out --key out/signer.pem --json"),
@@ -277,7 +278,7 @@ def cases() -> list[Case]:
         Released("default, epsilon", "--epsilon 2", told=True),
         Released("default, delta", "--epsilon 2 --delta 1e-6"),
         Released("default, rho", "--rho 0.5 --resolution auto --mechanism auto --columns a,b"),
-        Released("default, add-remove", f"--epsilon 4 {hidden}", told=True),
+        Released("default, add-remove", f"--epsilon 4 {hidden} --verbose", told=True),
         Released("default, every kind", "--epsilon 9", table="staff", slow=True),
         Released("epsilon", f"--epsilon 3 {quick}", told=True, after=(("report", "report out --json"),)),
         Released("delta", f"--epsilon 2 --delta 1e-6 {quick}", told=True),
@@ -343,6 +344,21 @@ def cases() -> list[Case]:
         Released("candidates", f"--epsilon 5 {quick} --candidates 3"),
         Released("candidates, rho", f"--rho 2 {quick} --candidates 2"),
         Released("exceptions", f"--epsilon 5 {quick} --exceptions 1"),
+        Released(
+            "persons",
+            f"--epsilon 40 {quick} {persons} --weigh rows --missing-person drop --rows 90",
+            told=True,
+            after=tuple(
+                (command, f"{command} data.csv out/synthetic.csv --schema schema.toml {persons} {options}")
+                for command, options in (("certify", "--epsilon 9"), ("evaluate", "--weigh persons"))
+            ),
+        ),
+        Released(
+            "persons, each counts 1",
+            f"--epsilon 40 {quick} {persons} --weigh persons --missing-person separate",
+            told=True,
+        ),
+        Released("persons, rho, add-remove", f"--rho 40 {quick} {persons} {hidden} --measure-dropped"),
         Released("no direct certificate", f"--epsilon 40 {quick} --certificate-share 0", told=True),
         Released("no direct certificate, particles", f"--rho 8 {quick} --certificate-share 0 --projection particles"),
         Released("no direct certificate, hidden", f"--rho 8 {quick} --certificate-share 0 {hidden}"),
@@ -420,7 +436,13 @@ def cases() -> list[Case]:
                 }.items()
             ),
         ),
-        Commands("plan, all mechanisms", (("auto", "plan --schema schema.toml --rows 120 --epsilon 2 --columns a,b"),)),
+        Commands(
+            "plan, all mechanisms",
+            (
+                ("auto", "plan --schema schema.toml --rows 120 --epsilon 2 --columns a,b"),
+                ("verbose", "plan --schema schema.toml --rows 120 --epsilon 2 --columns a,b --verbose"),
+            ),
+        ),
         Commands("schema", (("letters", "schema data.csv --out drafted.toml --name town"),)),
         Commands("check", (("fit", "check data.csv --schema schema.toml"),)),
         Commands("schema of every kind", (("staff", "schema data.csv --out drafted.toml"),), table="staff"),

@@ -408,7 +408,7 @@ def test_groups_begin_at_bands_and_special_values(neighbours: str) -> None:
 
 
 def test_special_values_keep_their_share_and_the_release_verifies(tmp_path: Path) -> None:
-    rows = earners(20_000)
+    rows = earners(8_000)
     data = pl.DataFrame({c.name: c.decode(x).tolist() for c, x in zip(CUT, rows, strict=True)})
     release(data, CUT, epsilon=4, seed=1, out=tmp_path / "out")
     made = Release.load(tmp_path / "out")

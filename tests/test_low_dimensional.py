@@ -62,7 +62,7 @@ def test_the_grid_of_the_least_score_is_that_of_the_rows_dimension(kind, dimensi
     found = count_occupied(schema, [joint_grid(schema, grid.resolution) for grid in grids], [list(table.T)])
     scores = [grid.score(len(each.places)) for grid, each in zip(grids, found, strict=True)]
     assert grids[int(np.argmin(scores))].dimension == dimension
-    spending = Spending(settings.privacy.charge(settings.neighbours), settings.privacy.budget, what="", account=None)
+    spending = Spending(settings.privacy.charge(settings.protection), settings.budget, what="", account=None)
     made = choose_grid(in_memory(list(table.T)), Task(schema, settings, rows), spending=spending)
     (spent,) = made.spent
     assert spent.cost.spent.amount == settings.privacy.budget.amount / 10
@@ -295,7 +295,7 @@ def test_the_command_line_makes_plans_and_tells_them(tmp_path: Path, made: Relea
     told = runner.invoke(main, ["plan", *asked, "--rows", "3000"], catch_exceptions=False)
     assert told.exit_code == 0
     assert "a surface (2)" in " ".join(told.stdout.split())
-    done = runner.invoke(main, ["release", str(table), *asked, "--out", str(out)], catch_exceptions=False)
+    done = runner.invoke(main, ["release", str(table), *asked, "--out", str(out), "--verbose"], catch_exceptions=False)
     assert done.exit_code == 0
     assert "for rows of dimension" in done.stdout
     assert "no plug-in certificate" in done.stdout or "plug-in certificate (" in done.stdout

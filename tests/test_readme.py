@@ -110,7 +110,7 @@ def test_it_is_short_and_has_one_picture():
 @pytest.mark.parametrize(
     ("heading", "words"),
     [
-        ("What is protected, and which ε to take", ("**One row.**", "**Start with ε = 1**", "docs/how-to/choose.md")),
+        ("What is protected, and which ε to take", ("**One row**", "**Start with ε = 1**", "docs/how-to/choose.md")),
         ("How to get your data in", ("Excel", "docs/reference/schema.md", "Run `check` before each release")),
         ("What is promised, and what is not", ("**Where it is weak**", "docs/explanation/limits.md")),
         ("How to check a release", ("`certsynth verify release`", "docs/how-to/verify.md")),

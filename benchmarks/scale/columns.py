@@ -24,7 +24,7 @@ import numpy as np
 import polars as pl
 
 from certsynth import evaluate, plan, release
-from certsynth.algorithm.sizes import default_memory
+from certsynth.base.memory import default_memory
 from certsynth.certificate.direct import exact_query
 from certsynth.certificate.passes import compare_tables
 from certsynth.certificate.skipping import COARSE_BOUNDS

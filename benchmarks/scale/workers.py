@@ -20,8 +20,8 @@ import dask
 import joblib
 from distributed import Client, LocalCluster
 
-from certsynth.algorithm.sizes import default_memory
 from certsynth.base import parallel
+from certsynth.base.memory import default_memory
 from certsynth.certificate.passes import compare_tables
 from certsynth.queries.fine import LatticeQuery
 from certsynth.queries.marginals import all_subsets

@@ -20,6 +20,10 @@ All that `certsynth COMMAND --help` says, in one place. With `--json`, every com
 output ([its keys](json.md)); messages go to standard error. `certsynth --version` prints the version. No command
 overwrites an existing file.
 
+Output is wrapped at the width of the terminal. Elsewhere, as in a pipe, lines have at most 100 characters, or as many
+as the environment variable `COLUMNS` says, and a note or an error is one line. Terminals show colour unless `NO_COLOR`
+is set.
+
 """
 
 EXIT_CODES = """## Exit codes

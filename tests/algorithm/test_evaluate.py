@@ -59,3 +59,28 @@ def test_equal_tables_have_no_loss_whatever_is_skipped() -> None:
     exact = ours.select("a", "b", "e")
     found = evaluate(exact, exact, NUMBERS.select(["a", "b", "e"]), largest=True)
     assert (found.upper, found.lower, found.value) == (0, 0, 0)
+
+
+def repeated(rows: list[tuple[str | None, int, str]]) -> pl.DataFrame:
+    """A table of persons with a number of equal rows each: whichever are kept, they are the same."""
+    return pl.DataFrame(rows, schema={"who": pl.String, "a": pl.Int64, "e": pl.String}, orient="row")
+
+
+@pytest.mark.parametrize("missing", ["drop", "separate"])
+@pytest.mark.parametrize("weigh", ["rows", "persons"])
+@pytest.mark.parametrize("most", [1, 2, 3])
+def test_the_loss_with_persons_is_that_of_the_rows_which_are_kept(weigh: str, most: int, missing: str) -> None:
+    rng = np.random.default_rng(5)
+    persons = [(f"p{i}", int(rng.integers(0, 41)), str(rng.choice(["x", "y"])), i % 5 + 1) for i in range(12)]
+    nobody = [(None, 7, "x"), (None, 9, "y"), (None, 7, "x")]
+    ours = repeated([(who, a, e) for who, a, e, times in persons for _ in range(times)] + nobody)
+    copies = [(who, a, e, 1 if weigh == "persons" else min(times, most)) for who, a, e, times in persons]
+    kept = [(who, a, e) for who, a, e, times in copies for _ in range(times)] + nobody * (missing == "separate")
+    schema, theirs = NUMBERS.select(["a", "e"]), table(3, 20)
+    options = {"person": "who", "rows_per_person": most, "weigh": weigh, "missing_person": missing}
+    found = evaluate(ours, theirs, schema, lattice=40, **options)  # type: ignore[arg-type]
+    exact = evaluate(repeated(kept), theirs, schema, lattice=40)
+    assert found.subsets == exact.subsets
+    assert found.persons is not None
+    assert (found.persons.rows, exact.persons) == (most, None)
+    assert found != evaluate(ours, theirs, schema, lattice=40)

@@ -86,9 +86,10 @@ def test_the_defaults_are_those_that_callers_rely_on():
         "neighbours": "replace-one",
         "projection": "auto",
         "candidates": 1,
+        "measure_dropped": False,
         "progress": silent,
     }
-    assert len(given) == 28
+    assert len(given) == 33
 
 
 def test_names_that_other_modules_know_are_the_declared_ones():

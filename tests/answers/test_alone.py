@@ -130,7 +130,7 @@ def with_noise(made: Release, drawn: NoisyScalars) -> Release:
 def test_bounds_hold_as_often_as_they_say_unless_numbers_are_chosen_after_looking():
     """The numbers of one release get new noise; all are equal, so that the least noisy one is chosen by its noise."""
     made = release(TABLE, NATIVE, seed=1, **ASKED)
-    noisy = step_on(made.record.privacy, ERRORS_OF_ROWS)
+    noisy = step_on(made.record, ERRORS_OF_ROWS)
     assert noisy is not None
     assert noisy.sensitivity is not None
     exact, names, missed, missed_after_looking = [EQUAL * LOSS_UNITS] * len(noisy.values), NUMBERS[2:], 0, 0

@@ -16,7 +16,7 @@ from certsynth.errors import InputError
 from questions import FORMS
 from within import Near, World, extremes
 
-ANSWERS = 1_000
+ANSWERS = 500
 
 
 def basis(column: Column, clean: list[float], bound: float, rows: int) -> Basis:

@@ -70,9 +70,9 @@ def scaled(certificate, times):
 
 
 def test_the_truth_is_inside_of_all_answers_as_often_as_they_say():
-    """60 releases at confidence 0.5, so that bounds are as small as they get. The control has a twentieth."""
+    """30 releases at confidence 0.5, so that bounds are as small as they get. The control has a twentieth."""
     asked = {"epsilon": 4, "confidence": 0.5, "resolution": 4, "mechanism": "identity"}
-    made = [release(TABLE, NATIVE, seed=seed, **asked) for seed in range(60)]
+    made = [release(TABLE, NATIVE, seed=seed, **asked) for seed in range(30)]
     allowed = failures_allowed(len(made), 0.5)
     assert sum(map(wrong, made)) <= allowed
     assert sum(wrong(each, times=0.05) for each in made) > allowed

@@ -16,9 +16,9 @@ import numpy as np
 from certsynth import Release
 from certsynth.algorithm.fitting import support_name
 from certsynth.algorithm.recompute import recomputed_direct, stated_settings
-from certsynth.artefact.certificate import cells_record, certificate_record, fit_record
+from certsynth.artefact.certificate import cells_record, certificate_record, dropped_record, fit_record
 from certsynth.artefact.folder import check_sums, write_folder
-from certsynth.artefact.steps import step_on
+from certsynth.artefact.steps import DROPPED_ROWS, step_on
 from certsynth.certificate.plug_in import plug_in
 from certsynth.certificate.seed import seed_of
 from certsynth.errors import InputError
@@ -82,6 +82,7 @@ VARIANTS: dict[str, dict[str, Any]] = {
     "workload": {"subsets": [["a", "b"], ["b"], ["c"]]},
     "workload, a triple": {"subsets": [["b", "c"], ["a", "b", "c"], ["a"]], "neighbours": "add-remove", "rows": 150},
     "workload, displacement": {"epsilon": 40, "certificate_share": 0, "subsets": [["c"], ["a", "b"], ["a"]]},
+    "persons": {"person": "who", "rows_per_person": 2, "measure_dropped": True},
     "low-dimensional": {"mechanism": "low-dimensional-l1", "columns": ["a", "c"], "resolution": None},
     "workload, the paper": {"preset": "paper", "mechanism": None, "subsets": [["a"], ["b", "c"]]},
     "derived columns": {"derived": True},
@@ -230,13 +231,16 @@ def retold(made: Release, **asked: Any) -> Release:
         "beta": settings.plug_in_beta,
         "draws": settings.draws,
         "seed": seed_of(made.measurements),
-        "displaced": step_on(made.record.privacy, "mean displacement"),
+        "displaced": step_on(made.record, "mean displacement"),
         "proxies": settings.proxies(document["release"]["resolution"]),
     } | asked
     plugged = plug_in(made.measurements, made.schema, made.rows, **how)
     confidence = float(settings.confidence)
     cells = cells_record(direct, made.measurements, settings.cell_beta) if direct else None
-    document["certificate"] = to_json(certificate_record(confidence, plugged, direct, cells))
+    dropped = dropped_record(step_on(made.record, DROPPED_ROWS), settings.protection, settings.dropped_beta)
+    document["certificate"] = to_json(
+        certificate_record(confidence, plugged, direct, cells, protection=settings.protection, dropped=dropped)
+    )
     own = made.schema.measured_part(made.rows)
     if fit := fit_record(diagnose_fit(made.measurements, made.schema.measured, own)):
         document["fit"] = to_json(fit)

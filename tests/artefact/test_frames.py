@@ -163,7 +163,15 @@ PLAIN = {"div", "p", "strong", "table", "thead", "tbody", "tr", "th", "td"}
 def test_a_release_shows_its_promise_and_what_it_means_of_each_column(every):
     page = every._repr_html_()
     assert tags(page) <= PLAIN
-    for said in ("workers", "300 synthetic rows × 9 columns", "ε = 20", "With 95% confidence", "mean", " days", " pp"):
+    for said in (
+        "workers",
+        "300 synthetic rows × 9 columns",
+        "ε = 20",
+        "With 95% confidence",
+        "mean",
+        " days",
+        " points",
+    ):
         assert said in page
     assert f"{every.folder}/report.html" in page
     assert "report.html" not in release(people(50), MIXED, **QUICK)._repr_html_()

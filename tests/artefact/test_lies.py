@@ -122,6 +122,11 @@ LIES: dict[str, tuple[str, str, Lie]] = {
         UNVERIFIABLE_BY_STEP["number of rows"],
         other_value("number of rows", lambda n: 5 * n),
     ),
+    "fewer dropped rows": (
+        "persons",
+        UNVERIFIABLE_BY_STEP["dropped rows of persons"],
+        other_value("dropped rows of persons", lambda value: value // 2),
+    ),
     "no displacement": (
         "displacement",
         UNVERIFIABLE_BY_STEP["mean displacement"],

@@ -11,12 +11,14 @@ from certsynth.algorithm.expected_steps import steps_problem, values_problem
 from certsynth.artefact.steps import RESOLUTION_CHOICE, ROW_COUNT, Expected, Step
 from certsynth.mechanisms import Budget, Guarantee, Neighbours, NoisyScalars, Sensitivity, Unit, measure_together
 from certsynth.mechanisms.guarantee import Charge
+from certsynth.mechanisms.protection import Protection
 from certsynth.mechanisms.samplers import calibrated_scale
 from certsynth.mechanisms.spending import Spending
 from certsynth.record import form
 from certsynth.record.record import StepRecord
 
 CHANGE, COUNT, AMOUNT = 3, 40, Fraction(1, 7)
+ROWS = Protection(Neighbours.REPLACE_ONE)
 units = pytest.mark.parametrize("unit", list(Unit))
 
 
@@ -40,10 +42,10 @@ def expected() -> Expected:
 @units
 def test_a_step_is_read_as_it_was_written(unit):
     step = made(unit)
-    written = form.to_json(step.to_record())
+    written = form.to_json(step.to_record(ROWS))
     assert written["sensitivity"] == {"l1": COUNT * CHANGE, "l2_squared": COUNT * CHANGE**2, "each": CHANGE}
     assert written.get("noise") == ("sup-norm" if unit is Unit.EPSILON else None)
-    again = Step.of_record(form.from_json(StepRecord, written), unit, Neighbours.REPLACE_ONE)
+    again = Step.of_record(form.from_json(StepRecord, written), unit, ROWS)
     assert again == step
     assert again.noisy.sup_norm is (unit is Unit.EPSILON)
     assert again.noisy.joint_slack(Fraction(1, 20)) == step.noisy.joint_slack(Fraction(1, 20))
@@ -51,7 +53,7 @@ def test_a_step_is_read_as_it_was_written(unit):
 
 def test_other_steps_are_written_as_before():
     noisy = NoisyScalars((5,), 2.0, Guarantee(Budget(Fraction(1, 2)), Neighbours.REPLACE_ONE), True, Sensitivity(1, 1))
-    written = form.to_json(Step.of_scalars(ROW_COUNT, noisy).to_record())
+    written = form.to_json(Step.of_scalars(ROW_COUNT, noisy).to_record(ROWS))
     assert "noise" not in written
     assert set(written["sensitivity"]) == {"l1", "l2_squared"}
 
@@ -88,10 +90,10 @@ def test_the_scale_of_independent_noise_does_not_pass_for_one_of_the_sup_norm():
 def test_a_record_that_hides_its_noise_differs_from_what_is_written_again():
     """`verify` compares every step with its own form: a missing or a wrong statement of the noise is seen."""
     for unit, changed in ((Unit.EPSILON, None), (Unit.RHO, "sup-norm")):
-        written = form.to_json(made(unit).to_record())
+        written = form.to_json(made(unit).to_record(ROWS))
         written.pop("noise", None)
         record = form.from_json(StepRecord, written | ({"noise": changed} if changed else {}))
-        assert Step.of_record(record, unit, Neighbours.REPLACE_ONE).to_record() != record
+        assert Step.of_record(record, unit, ROWS).to_record(ROWS) != record
 
 
 @units

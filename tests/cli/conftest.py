@@ -34,6 +34,11 @@ class Outcome:
         return json.loads(self.out, parse_constant=_no_constant)
 
     @property
+    def said(self) -> str:
+        """The output as one line: what it says, wherever lines end."""
+        return " ".join(self.out.replace(" \\\n", " ").split())
+
+    @property
     def error(self) -> str:
         """The one line of a mistake."""
         assert self.code == 2

@@ -73,8 +73,7 @@ shop.csv: 4 rows, 4 columns: 4 columns do not fit.
   region  category        –    50.0 %           –        –
 
 amount: 4 unreadable (100 %); 4 would be read as another value.
-  likely cause: a decimal comma, a thousands separator and a currency sign or a
-    unit
+  likely cause: a decimal comma, a thousands separator and a currency sign or a unit
   write in its [[column]]:
     decimal = ","
     thousands = "."
@@ -85,8 +84,7 @@ day: 4 unreadable (100 %); 4 would be read as another value.
   write in its [[column]]:
     format = "%d/%m/%Y"
 
-visits: 1 below low (25.0 %), 1 unreadable (25.0 %); 1 would be read as another
-  value.
+visits: 1 below low (25.0 %), 1 unreadable (25.0 %); 1 would be read as another value.
   likely cause: codes for missing values
   likely cause: values outside the bounds that often mean missing
   write in its [[column]]:
@@ -189,7 +187,8 @@ def test_checks_a_draft_and_what_a_query_selects(town, run):
     assert "town.duckdb" not in done.out
 
 
-def test_lines_stay_within_80_columns_and_print_no_control_characters(town, run):
+def test_lines_stay_within_80_columns_and_print_no_control_characters(town, run, monkeypatch):
+    monkeypatch.setenv("COLUMNS", "80")
     names = [f"a column with a very long name, number {i}" for i in range(40)]
     (town / "wide.csv").write_text(",".join(f'"{name}"' for name in [*names, "a\x1bb"]) + "\n" + "7," * 40 + "7\n")
     tables = [f'[[column]]\nname = "{name}"\nkind = "integer"\nlow = 0\nhigh = 5\n' for name in names[:30]]

@@ -3,6 +3,7 @@ is printed, logged and written is the same to the last byte (P4). Whatever diffe
 
 from __future__ import annotations
 
+import itertools
 import logging
 import warnings
 from pathlib import Path
@@ -67,10 +68,19 @@ class Bare(NoNoise):
     releasable = True
 
 
-def outcome(folder: Path, command: str, budget: tuple[str, ...], neighbours: str, rows: list[str], noise: Any) -> Any:
+def outcome(
+    folder: Path,
+    command: str,
+    budget: tuple[str, ...],
+    neighbours: str,
+    rows: list[str],
+    noise: Any,
+    *,
+    header: str = HEADER,
+) -> Any:
     """Everything that can be seen of a command: exit code, both streams, log, warnings, and all files."""
     folder.mkdir()
-    (folder / "people.csv").write_text(HEADER + "".join(rows))
+    (folder / "people.csv").write_text(header + "".join(rows))
     (folder / "public.csv").write_text(PUBLIC)
     arguments = [*COMMANDS[command], *budget, "--schema", "../schema.toml", "--neighbours", neighbours]
     if command.startswith("release") and "--mechanism" not in arguments:
@@ -129,3 +139,66 @@ def test_a_command_shows_nothing_but_the_noisy_integers(released, tmp_path, comm
         same = {name for name, content in first[4].items() if other[4][name] == content}
         assert same <= {"public.csv", "out/schema.toml", "out/datapackage.json"}
         assert len(first[4]) >= 10
+
+
+# ------------------------------------------------------------ persons
+
+
+OF_PERSONS = "age,who,region,employed\n"
+PERSONS = 20
+PAIRS = [f"30,{who},hills,true\n" for who in range(PERSONS) for _ in range(2)]
+TABLES_OF_PERSONS: dict[str, list[str]] = {
+    "one": PAIRS,
+    "a neighbour": [*PAIRS[2:], *["89,CANARY-91,unheard of,\n"] * 9],
+    "nothing in common": [
+        f"{who + j},CANARY-91 {who},coast,false\n" for who in range(PERSONS) for j in range(1 + 2 * who)
+    ],
+    "other rows without a person": [*PAIRS, *["1,,coast,false\n"] * 5],
+}
+NUMBERS_OF_PERSONS = {
+    "a person less": PAIRS[2:],
+    "a person more": [*PAIRS, "1,CANARY-91,coast,false\n"],
+    "one person": ["1,CANARY-91,coast,false\n"] * 50,
+}
+"""Tables that look the same where the number of persons is hidden."""
+
+UNITS = {
+    "one row": "rows_per_person = 1",
+    "three rows": "rows_per_person = 3",
+    "each counts 1": 'rows_per_person = 3\nweigh = "persons"',
+}
+
+
+def person_cases() -> list[Any]:
+    found = []
+    for j, (command, unit, neighbours) in enumerate(itertools.product(COMMANDS, UNITS, ("replace-one", "add-remove"))):
+        budget = [("--epsilon", "2"), ("--rho", "0.5")][j % 2]
+        quick = command in ("release", "certify") and unit != "one row"
+        found.append(pytest.param(command, unit, neighbours, budget, marks=() if quick else pytest.mark.slow))
+    return found
+
+
+@pytest.mark.quick_cases(12)
+@pytest.mark.parametrize(("command", "unit", "neighbours", "budget"), person_cases())
+def test_a_command_shows_nothing_of_persons_but_the_noisy_integers(
+    released, tmp_path, command, unit, neighbours, budget
+):
+    """Neither who they are, nor how many rows each has, nor their number, where that is hidden."""
+    plain = (released / "schema.toml").read_text()
+    (tmp_path / "schema.toml").write_text(plain.replace("[table]", f'[table]\nperson = "who"\n{UNITS[unit]}'))
+    hidden = neighbours == "add-remove" or unit == "three rows"
+    tables = TABLES_OF_PERSONS | (NUMBERS_OF_PERSONS if hidden else {})
+    asked = {"command": command, "neighbours": neighbours, "header": OF_PERSONS}
+    seen = {
+        name: outcome(tmp_path / name.replace(" ", "-"), budget=budget, rows=rows, noise=Passing(), **asked)
+        for name, rows in tables.items()
+    }
+    for name, shown in seen.items():
+        assert shown == seen["one"], name
+        assert "CANARY-91" not in str(shown)
+    much = (budget[0], "100")
+    first, other = (
+        outcome(tmp_path / f"control-{name[0]}", budget=much, rows=tables[name], noise=Bare(), **asked)
+        for name in ("one", "nothing in common")
+    )
+    assert first[0] != other[0] or "adaptive" in command

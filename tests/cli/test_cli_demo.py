@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import pytest
+from tests.cli.terminal import show
 
-from certsynth import Schema, demo
+from certsynth import Release, Schema, demo
 from certsynth.cli import demo as command
 
 
@@ -12,20 +13,23 @@ from certsynth.cli import demo as command
 def hamlet(tmp_path, monkeypatch):
     """The demo without its slowest columns."""
     monkeypatch.chdir(tmp_path)
-    people, schema = demo.people, Schema.parse(demo.SCHEMA).select(("age", "sex", "employed"))
+    people, schema = demo.people, Schema.parse(demo.SCHEMA).select(("age", "employed"))
     monkeypatch.setattr(demo, "people", lambda rows: {name: people(rows)[name] for name in schema.names})
     monkeypatch.setattr(demo, "SCHEMA", schema.to_toml())
     monkeypatch.setattr(command, "QUESTIONS", ("mean(age)", "fraction(employed = true)", "median(age)"))
     return tmp_path
 
 
-def test_goes_the_whole_way_and_explains_it(hamlet, run):
-    done = run("demo", "--rows", 300)
+def test_goes_the_whole_way_and_explains_it_to_a_terminal(hamlet, run):
+    done = show(80, "demo", "--rows", 300, "--quiet")
     assert (done.code, done.err) == (0, "")
+    assert max(map(len, done.lines)) <= 80
+    said = " ".join(done.words)
     for name in ("schema", "plan", "release", "verify", "answer", "certify", "ledger", "evaluate", "report"):
-        assert f"$ certsynth {name} " in done.out
-    assert "draft = true" in done.out
-    assert "mean(age) = " in done.out
+        assert f"$ certsynth {name} " in said
+    assert "draft = true" in said
+    assert "'mean(age)' 'fraction(employed = true)'" in said
+    assert done.lines[-1] == "The file to open: demo/release/report.html"
     assert {path.name for path in (hamlet / "demo").iterdir()} == {
         "people.csv",
         "draft.toml",
@@ -35,6 +39,10 @@ def test_goes_the_whole_way_and_explains_it(hamlet, run):
         "ledger.jsonl",
     }
     assert run("verify", "demo/release").code == 0
+    predicted_and_released = Release.load("demo/release").record.release
+    assert "--rows 300 --epsilon 1 Expect " in said
+    assert f"release would use {predicted_and_released.mechanism} at " in said
+    assert "--resolution" not in said
 
 
 def test_prints_one_json_object(hamlet, run):
@@ -50,7 +58,8 @@ def test_prints_one_json_object(hamlet, run):
         "fraction(employed = true)",
         "median(age)",
     ]
-    assert result["plan"]["mechanism"] == "identity"
+    chosen = {key: result["release"]["release"][key] for key in ("mechanism", "resolution")}
+    assert {key: result["plan"][key] for key in chosen} == chosen
 
 
 def test_overwrites_nothing(hamlet, run):

@@ -25,18 +25,35 @@ def test_writes_a_release_and_says_so_in_words(town, run):
     done = run(*PINNED, "--epsilon", 50)  # so large that the bound is always below 1
     assert (done.code, done.err) == (0, f"{NO_LEDGER}\n{CHECK_NOTE}\n")
     bound = json.loads((town / "out" / "certificate.json").read_text())["certificate"]["bound"]
-    first, second, *rest = done.out.splitlines()
-    assert first == "out: 150 synthetic rows, 3 columns"
-    assert second == "privacy: epsilon 50 under replace-one neighbours; that the table has 150 rows is public"
-    said = [line for line in rest if line.startswith("With confidence 95 %, no statistic of at most 2 columns")]
-    assert len(said) == 1
-    printed = float(said[0].removesuffix(".").rpartition(" ")[2])
-    assert bound <= printed <= min(1, bound + 1e-4)
-    for word in ("discretisation", "privatisation", "projection", "age × region", "noisy counts"):
-        assert word in done.out
-    assert rest[-1] == "next: certsynth verify out"
-    (fit,) = [line for line in rest if line.startswith("fit: ")]
+    lines = done.out.splitlines()
+    assert "out: 150 synthetic rows, 3 columns" in lines
+    assert "privacy: epsilon 50 under replace-one neighbours; that the table has 150 rows is public" in lines
+    pattern = r"With confidence 95 %, no statistic of at most 2 columns [^.]* is off by more than (0\.\d{4})\. For"
+    (printed,) = re.findall(pattern, done.said)
+    assert bound <= float(printed) <= min(1, bound + 1e-4)
+    assert lines[-1] == "next: certsynth verify out"
+    (fit,) = [line for line in lines if line.startswith("fit: ")]
     assert re.fullmatch(r"fit: rows are within \d+\.\d times the noise of all 3 tables; furthest: \w+ × \w+", fit)
+
+
+def test_begins_with_what_it_means_and_names_the_file_to_open(town, run):
+    done = run(*PINNED, "--epsilon", 50)
+    margin = r"± [0-9.,]+"
+    assert re.match(
+        rf"Shares within {margin} points \(two columns {margin}\), mean age within {margin}; 95 % confidence; "
+        rf"ε = 50, one row protected\. The file to open: out/report\.html shares of one column {margin} points ",
+        done.said,
+    )
+
+
+def test_tells_more_if_asked_to(town, run):
+    details = ("discretisation", "privatisation", "projection ", "age × region", "away from the noisy counts")
+    brief, verbose = run(*PINNED), run(*PINNED, "--out", "again", "--verbose")
+    assert "With --verbose: what the bound is made of" in brief.out
+    assert "--verbose" not in verbose.out
+    for word in details:
+        assert word in verbose.said
+    assert "What the bound is made of:" not in brief.out
 
 
 def test_suggests_to_declare_a_column_that_looks_like_a_function():
@@ -73,10 +90,11 @@ def test_prints_one_json_object_with_the_promised_keys(town, run):
 def test_spends_delta_or_rho_and_says_so(town, run):
     done = run(*PINNED, "--delta", "1e-6")
     assert (done.code, done.err) == (0, f"{NO_LEDGER}\n{CHECK_NOTE}\n")
-    assert done.out.splitlines()[1] == (
+    assert (
         "privacy: epsilon 1, delta 0.000001 (rho 0.024355970354) under replace-one neighbours; "
         "that the table has 150 rows is public"
-    )
+    ) in done.said
+    assert "ε = 1, δ = 0.000001, one row protected." in done.said
     assert run("verify", "out").code == 0
     again = ("release", "people.csv", "--schema", "schema.toml", "--resolution", 4, "--mechanism", "identity")
     result = run(*again, "--rho", "0.02", "--out", "again", "--json").json
@@ -106,6 +124,10 @@ def test_passes_on_every_option(town, run, monkeypatch):
         "exceptions": 2,
         "confidence": "0.990",
         "neighbours": "add-remove",
+        "person": "name",
+        "rows_per_person": 3,
+        "weigh": "persons",
+        "missing_person": "separate",
         "preset": "paper",
         "columns": ["age", "a, b"],
         "candidates": 3,
@@ -120,8 +142,9 @@ def test_passes_on_every_option(town, run, monkeypatch):
         for name, value in options.items()
         for text in (f"--{name.replace('_', '-')}", 'age, "a, b"' if name == "columns" else value)
     ]
-    assert run(*GOOD, *typed).error == "seen"
+    assert run(*GOOD, *typed, "--measure-dropped").error == "seen"
     assert asked.pop("progress")
+    assert asked.pop("measure_dropped") is True
     assert asked == options | {"data": Path("people.csv"), "epsilon": "1", "out": Path("out"), "subsets": None}
 
 
@@ -135,6 +158,8 @@ def test_offers_what_the_library_knows(name):
         "loss": {"path", "transport"},
         "preset": {"paper"},
         "neighbours": {str(relation) for relation in Neighbours},
+        "weigh": {"rows", "persons"},
+        "missing_person": {"drop", "separate"},
     } | ({"engine": {"duckdb", "spark"}} if name == "release" else {})
 
 

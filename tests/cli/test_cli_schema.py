@@ -46,7 +46,7 @@ def test_drafts_what_a_query_selects(town, run):
     done = run("schema", query, "--sql", "--attach", f"town={town}/town.duckdb", "--out", "q.toml")
     assert done.code == 0
     assert Schema.load(town / "q.toml").names == ("age",)
-    assert f"certsynth check '{query}' --sql --attach 'town=…' --schema q.toml" in done.out
+    assert f"certsynth check '{query}' --sql --attach 'town=…' --schema q.toml" in done.said
     assert "town.duckdb" not in done.out + done.err  # where a database is may hold a password
     assert "Add --sql" in run("schema", query, "--out", "r.toml").error
 

@@ -71,10 +71,14 @@ def test_the_one_option_with_a_seed_says_that_noise_has_none():
 
 
 def test_no_environment_variable_is_read_but_those_that_are_known():
-    """None of them steers noise: a cache of plans, where it lies by default, and whether errors are shown."""
+    """None of them steers noise: a cache of plans, where it lies by default, whether errors are shown, and what the
+    terminal can show."""
     sources = "\n".join(path.read_text() for path in (ROOT / "src").rglob("*.py"))
     reads = re.findall(r"(?:environ(?:\.get\(|\[)|getenv\()\s*([A-Za-z_.\"']+)", sources)
-    assert {name.strip("\"'") for name in reads} <= {"DEBUG", "CACHE_VARIABLE", "XDG_CACHE_HOME"}
+    assert {name.strip("\"'") for name in reads} <= {
+        *("DEBUG", "CACHE_VARIABLE", "XDG_CACHE_HOME"),
+        *("COLUMNS", "NO_COLOR", "TERM"),
+    }
     assert len(reads) >= 3  # the scan sees them
 
 

@@ -47,7 +47,7 @@ def test_plans_and_passes_the_workload_on(asked, run):
     done = run(*PLAN)
     assert (done.code, done.err) == (0, LEFT_OUT)
     assert "named subsets" in done.out.replace("\n", " ")
-    assert "--workload workload.toml" in done.out.splitlines()[-1]
+    assert "--workload workload.toml" in done.said.partition("next: ")[2]
     assert run(*PLAN, "--json").json["workload"] == [["age", "region"], ["age"]]
 
 

@@ -290,7 +290,7 @@ def answers(text: str, rows: list[Row]) -> list[bool | None]:
     return [{1: True, -1: False, 0: None}[int(x)] for x in found]
 
 
-@settings(max_examples=400, deadline=None)
+@settings(max_examples=150, deadline=None)
 @given(conditions(), some_rows)
 def test_a_text_means_what_plain_python_says_row_by_row(said: Said, rows: list[Row]) -> None:
     if len(said.text) <= MAX_CHARACTERS:

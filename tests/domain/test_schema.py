@@ -454,7 +454,7 @@ REFUSED = {
     "distances of a tree": (
         paths("a") + "distances = [[0]]",
         "column 'age'",
-        "it may have case, derived, missing",
+        "it may have case, derived, labels, missing",
     ),
     **{
         f"the distance {given:.20}": (column(METRIC + between(a_b=given)), "column 'age'", RULE_OF_DISTANCES)

@@ -112,7 +112,8 @@ values = st.recursive(
 
 
 READING_KEYS = sorted(set().union(*READING_ENTRIES.values()))
-KEYS = ["name", "kind", "missing", "weight", "low", "high", "values", "other", "distances", "matrix", *READING_KEYS]
+KEYS = ["name", "kind", "missing", "weight", "low", "high", "values", "other", "distances", "matrix"]
+KEYS += ["title", "unit", "labels", *READING_KEYS]
 FILES = [
     "m.csv",
     "none.csv",

@@ -21,6 +21,7 @@ from certsynth.mechanisms import ledger as ledgers
 from certsynth.mechanisms.concentrated import Privacy
 from certsynth.mechanisms.guarantee import Charge
 from certsynth.mechanisms.ledger import Account
+from certsynth.mechanisms.protection import Protection
 from certsynth.mechanisms.spending import Spending
 from small import NoNoise
 
@@ -252,11 +253,11 @@ def test_random_charges_add_up_like_fractions(path):
 
 
 def test_what_is_asked_in_epsilon_is_charged_in_epsilon(path):
-    assert checked_budget(Fraction("0.5")).charge(REPLACE) == epsilon("0.5")
-    assert checked_budget(Fraction("0.5"), Fraction("1e-6")).charge(ADD) == epsilon("0.5", "1e-6", ADD)
-    assert checked_budget(None, None, Fraction("0.02")).charge(REPLACE) == rho("0.02")
-    assert checked_budget(None, Fraction("1e-9"), Fraction("0.02")).charge(REPLACE) == rho("0.02")
-    assert checked_budget(Fraction("1"), None, Fraction("0.02")).charge(REPLACE) == rho("0.02")
+    assert checked_budget(Fraction("0.5")).charge(Protection(REPLACE)) == epsilon("0.5")
+    assert checked_budget(Fraction("0.5"), Fraction("1e-6")).charge(Protection(ADD)) == epsilon("0.5", "1e-6", ADD)
+    assert checked_budget(None, None, Fraction("0.02")).charge(Protection(REPLACE)) == rho("0.02")
+    assert checked_budget(None, Fraction("1e-9"), Fraction("0.02")).charge(Protection(REPLACE)) == rho("0.02")
+    assert checked_budget(Fraction("1"), None, Fraction("0.02")).charge(Protection(REPLACE)) == rho("0.02")
 
 
 # -------------------------------------------------------------------------------------------------- spending
@@ -361,4 +362,4 @@ def test_the_json_is_what_the_interface_promises(path):
     assert {"cap", "spent", "remaining", "entries"} <= set(told)
     assert told["exact"] == {"cap": "1", "spent": "1/3", "remaining": "2/3", "delta": "1/1000000"}
     assert told["entries"][0]["epsilon"] == 1 / 3
-    assert isinstance(Privacy(Budget(Fraction(1)), Fraction(1)).charge(ADD), Charge)
+    assert isinstance(Privacy(Budget(Fraction(1)), Fraction(1)).charge(Protection(ADD)), Charge)

@@ -155,7 +155,7 @@ def test_slack_is_what_a_direct_certificate_adds(asked: dict[str, Any]) -> None:
         counted = measure_scalars(
             [len(made.table[0])],
             sensitivity=Sensitivity(1, 1),
-            budget=settings.privacy.budget.share(settings.count_share),
+            budget=settings.budget.share(settings.count_share),
             neighbours=settings.neighbours,
             noise=NoNoise(),
         )
@@ -163,7 +163,7 @@ def test_slack_is_what_a_direct_certificate_adds(asked: dict[str, Any]) -> None:
         fine,
         in_memory(made.table),
         lambda: [made.rows],
-        budget=settings.privacy.budget.share(settings.certificate_share),
+        budget=settings.budget.share(settings.certificate_share),
         beta=settings.direct_beta(alone=not settings.plug_in),
         neighbours=settings.neighbours,
         two_sided=False,

@@ -1,6 +1,6 @@
 "use strict";
 // The scripts of the page in node, with just as much of a document as they use. Reads a JSON list of pages from
-// standard input, each { numbers, asks }, and writes what the calculator says: a list of [head, says] for each page.
+// standard input, each { numbers, asks }, and writes what the calculator says: a list of [head, says, note] for each page.
 const fs = require("fs");
 const vm = require("vm");
 
@@ -68,7 +68,7 @@ const says = ({ numbers, asks }) => {
       control.value = value;
       for (const listener of form.listeners) listener({ target: control });
     }
-    return [fixed["calc-head"].textContent, fixed["calc-says"].textContent];
+    return ["calc-head", "calc-says", "calc-note"].map((id) => fixed[id].textContent);
   });
 };
 

@@ -13,9 +13,12 @@ from typing import Any
 
 import pytest
 from chromium import CHROMIUM, FLAGS, Browser, Page
-from report_specimens import EVERY_KIND, WOVEN, candidates, document, render_report, table, wide
+from report_specimens import EVERY_KIND, WOVEN, candidates, document, record, render_report, table, wide
+from test_page_in_node import in_percent, plain
 
+from certsynth.answers import answer
 from certsynth.domain import Category, Column, Ordered, Schema
+from certsynth.report.view import answer_basis
 
 pytestmark = pytest.mark.skipif(CHROMIUM is None, reason="no Chromium is installed")
 
@@ -97,7 +100,7 @@ def opened(browser: Browser) -> Iterator[Page]:
 @pytest.mark.parametrize("name", PAGES)
 def test_every_page_fits_every_window_in_both_themes(browser: Browser, name: str, dark: bool) -> None:
     shown = browser.open(PAGES[name](), width=1200, dark=dark)
-    assert "The promise" in shown.run("document.querySelector('main').innerText")
+    assert "What is certified" in shown.run("document.querySelector('main').innerText")
     assert shown.run("getComputedStyle(document.body).backgroundColor") == (
         "rgb(18, 23, 29)" if dark else "rgb(255, 255, 255)"
     )
@@ -245,12 +248,12 @@ def test_return_does_not_send_the_form_anywhere(opened: Page) -> None:
 
 
 def test_the_calculator_agrees_with_the_rest_of_the_page(opened: Page) -> None:
-    """± of the mean and the ends of the median are those of the card, whose ± allows for the rounding of the mean."""
+    """The range of the mean is that of the card, but for the rounding of either, and so are the ends of the median."""
     card = opened.run("document.querySelector('.card dl').innerText")
     mean, off = re.findall(r"([\d.]+) ± ([\d.]+)", card)[0]
-    last_digit = 10.0 ** -len(mean.partition(".")[2])
-    plus = float(re.findall(r"± ([\d.]+)", result(opened))[0])
-    assert plus <= float(off) <= plus + 0.51 * last_digit
+    low, high = map(float, re.findall(r"([\d.]+) to ([\d.]+)", result(opened))[0])
+    plus = max(high - float(mean), float(mean) - low)
+    assert 0.8 * plus <= float(off) <= 1.2 * plus
     opened.run("document.getElementById('calc-what').value = 'quantile'")
     opened.run("document.getElementById('calc-what').dispatchEvent(new Event('input', { bubbles: true }))")
     low, high = re.findall(r"between (\d+) and (\d+)", result(opened))[0]
@@ -262,14 +265,40 @@ def test_only_covered_pairs_can_be_chosen(browser: Browser) -> None:
     choose = """(what => { const w = document.getElementById("calc-what"); w.value = what;
         w.dispatchEvent(new Event("input", { bubbles: true }));
         return ["calc-first", "calc-second"].map(id => [...document.getElementById(id).options].map(o => o.text)) })"""
-    assert shown.run(f"{choose}('both')") == [["region", "job"], ["job"]]
-    assert shown.run(f"{choose}('meanWithin')") == [["region"], ["age"]]
+    every = ["age", "income", "school", "grade", "region", "job"]
+    assert shown.run(f"{choose}('both')") == [every, ["income", "region"]]
+    assert shown.run(f"{choose}('meanWithin')") == [every[:5], ["income"]]
     offered = shown.run("[...document.getElementById('calc-what').options].map(o => o.value)")
     assert "covariance" not in offered  # school may be missing
     shown.close()
     alone = browser.open(page(sparsity=1))
     assert "Two columns" not in alone.run("document.getElementById('calc-what').innerHTML")
     alone.close()
+
+
+ASK_MANY = """(seed => { const said = [], set = (id, pick) => { const s = document.getElementById(id); if (!s) return;
+    s.selectedIndex = pick % s.options.length; s.dispatchEvent(new Event("input", { bubbles: true })); };
+    let x = seed; const next = () => (x = (x * 48271) % 2147483647);
+    for (const what of ["both", "meanWithin"]) for (let k = 0; k < 40; k++) {
+        document.getElementById("calc-what").value = what;
+        document.getElementById("calc-what").dispatchEvent(new Event("input", { bubbles: true }));
+        for (const id of ["first", "second", "part", "part-to", "other", "other-to"]) set(`calc-${id}`, next());
+        said.push(["calc-head", "calc-note"].map(id => document.getElementById(id).textContent)); }
+    return said; })(7)"""
+
+
+def test_two_columns_have_the_digits_of_answer(opened: Page) -> None:
+    """Labels and ranges are chosen in real controls. The page names its question; `answer` gives the same digits."""
+    values = table(EVERY_KIND)
+    basis = answer_basis(
+        record(document(EVERY_KIND)), EVERY_KIND, values, [c.encode(values[c.name]) for c in EVERY_KIND]
+    )
+    asked = [(head, note.partition(": ")[2]) for head, note in opened.run(ASK_MANY) if note.startswith("As a question")]
+    assert len(asked) > 25
+    for head, query in asked:
+        found = answer(basis, query)
+        low, high = (in_percent(end) if found.unit == "share" else end for end in found.shown()[1:])
+        assert plain(head) == f"{low} to {high}", query
 
 
 def test_labels_in_the_calculator_are_texts(browser: Browser) -> None:
@@ -354,7 +383,7 @@ def browse(html: str, folder: Path) -> list[str]:
             timeout=60,
             check=True,
         )
-        assert "The promise" in ran.stdout
+        assert "What is certified" in ran.stdout
     errands = ("google.com", "googleapis.com", "gvt1.com", "gstatic.com")  # the browser's own
     return [host for host in asked if not host.split(":")[0].endswith(errands)]
 

@@ -42,7 +42,7 @@ def test_every_number_is_that_of_the_document() -> None:
             own["chosen"],
         )
         assert row["loss_text"] == numerals.figure(own["predicted_loss"])
-        assert row["coarseness_text"] == numerals.figure(own["discretisation"])
+        assert row["discretisation_text"] == numerals.figure(own["discretisation"])
         assert row["noise_text"] == numerals.figure(own["privatisation"])
         assert row["cells"] == str(own["resolution"])
     assert [r["loss"] for r in rows] == sorted(r["loss"] for r in rows)

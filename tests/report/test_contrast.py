@@ -27,6 +27,9 @@ MARKS = [
     ("accent", "panel"),
     ("edge", "panel"),
     ("ink", "band"),
+    ("band-edge", "paper"),
+    *[(verdict, "paper") for verdict in ("good", "rough", "edge")],
+    ("mean", "paper"),
     ("whisker", "bar"),
 ]
 """A mark, or the edge of a control, and what it stands on."""

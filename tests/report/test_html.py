@@ -185,7 +185,7 @@ def test_every_text_of_the_view_is_on_the_page(concentrated: bool) -> None:
     shown = view(document(EVERY_KIND, concentrated=concentrated), EVERY_KIND, table(EVERY_KIND))
     text = re.sub(r"\s+", " ", Page(render(shown)).text)
     hidden = {"role", "key", "form", "shown", "kind", "neighbours", "level"}
-    del shown["calculator"]["columns"]  # for the script
+    del shown["calculator"]["columns"], shown["calculator"]["answers"]  # for the script
     missing = [t for key, t in _texts(shown) if key not in hidden and re.sub(r"\s+", " ", t) not in text]
     assert not missing
 
@@ -310,13 +310,13 @@ def test_the_chosen_candidate_is_marked_once(compared: list[dict[str, Any]] | No
     parsed = Page(html)
     assert html.count('<circle class="chosen"') == 1
     assert parsed.text.count("chosen: ") == parsed.text.count("(chosen)") == 1
-    assert len(parsed.all("details")) == 1
+    assert "candidates, and what the mechanisms do" in parsed.text
 
 
 def test_without_anything_to_draw_a_sentence_is_enough() -> None:
     alone = page(compared=[candidate("haar", 8, 0.1, chosen=True)])
     assert "the only candidate" in alone
-    assert "<details" not in alone
+    assert "what the mechanisms do" not in alone
     detailed = page(compared=candidates(resolutions=[None], best=("haar", None)))
     assert "haar at full detail was chosen out of 3 candidates" in Page(detailed).text
     assert detailed.count("(chosen)") == 1
@@ -326,14 +326,16 @@ def test_without_anything_to_draw_a_sentence_is_enough() -> None:
 
 
 def test_no_text_escapes_escaping() -> None:
-    template = Path(certsynth.__file__).parent / "report" / "template.html.j2"
-    assert not re.search(r"\|\s*safe|autoescape|Markup", template.read_text(encoding="utf-8"))
+    templates = list((Path(certsynth.__file__).parent / "report").glob("*.j2"))
+    assert len(templates) >= 3
+    for template in templates:
+        assert not re.search(r"\|\s*safe|autoescape|Markup", template.read_text(encoding="utf-8"))
 
 
 def test_stays_small_with_fifty_columns() -> None:
     html = page(wide(50))
     assert "1,225 pairs" in html
-    assert len(html.encode()) < 600_000
+    assert len(html.encode()) < 1_000_000
     Page(html)
 
 

@@ -22,7 +22,7 @@ from certsynth.answers.lattices import codes_of
 from certsynth.domain import Category, Ordered, Schema
 from certsynth.queries.fine import DEFAULT_STEPS
 from certsynth.queries.statistics import UNITS, is_line, offsets, oscillation, product, share_cells
-from certsynth.report import words
+from certsynth.report import use_words
 from certsynth.report.view import column_bounds
 from questions import KINDS, column
 from within import Near, World, average, extremes, products, spreads
@@ -167,7 +167,6 @@ class Page:
         if values[0] is not None and values[1] is not None:
             function = product(values[0][:, None], values[1][None, :])
             note("moment", relative(function, float((function * sums).sum())))
-            return  # the page says nothing of shares of two ordered columns
         for axis, cells in enumerate(lattices):
             others = lattices[1 - axis]
             if is_line(others) or not is_line(cells):
@@ -281,7 +280,7 @@ def check_column(page: Page, name: str) -> int:
 
 def check_share(page: Page, near: Limited, fact: Json, holds: np.ndarray) -> int:
     ends = {"<0.1%": (0.0, 0.1)}.get(fact["value"], (float(fact["value"].strip("<%")),) * 2)
-    off = read(fact["plus_minus_text"].removesuffix(" pp"))
+    off = read(fact["plus_minus_text"].removesuffix(" points"))
     for table in extremes(near, holds.astype(float)):
         assert ends[0] - off - TINY <= 100 * float(table @ holds) <= ends[1] + off + TINY, fact
     return 1
@@ -314,7 +313,8 @@ def check_median(page: Page, near: Limited, each: Ordered, fact: Json) -> int:
         return 0
     figures = page.world.figures[each.name]
     there = ~np.isnan(figures)
-    low, high = (end.strip() for end in fact["value"].split(" and "))
+    stated = [end.strip() for end in fact["value"].split(" and ")]
+    low, high = stated[0], stated[-1]
     if each.kind == "ordinal":
         ends = [float(each.values.index(end)) for end in (low, high)]
     elif each.clock is not None:
@@ -426,7 +426,7 @@ def test_rules_of_thumb_hold() -> None:
     rng = np.random.default_rng(7)
     world, tried = (
         World(Schema(columns=columns), rng),
-        dict.fromkeys((what for what, _, _ in words.RULES_OF_THUMB), 0.0),
+        dict.fromkeys((what for what, _, _ in use_words.RULES_OF_THUMB), 0.0),
     )
     mean, share, _, variance, covariance, grouped = tried
     x, y, label = (world.figures[name] for name in ("x", "y", "c"))

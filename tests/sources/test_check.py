@@ -3,6 +3,7 @@ asked for."""
 
 from __future__ import annotations
 
+import dataclasses
 import json
 import os
 from collections.abc import Iterator, Sequence
@@ -14,9 +15,11 @@ import numpy as np
 import pandas as pd
 import polars as pl
 import pytest
+from click.testing import CliRunner
 
 import certsynth
 from certsynth import Schema, check, demo
+from certsynth.cli import main
 from certsynth.errors import InputError
 from certsynth.sources.check import ColumnCheck, TableCheck
 from certsynth.sources.reading import objects
@@ -334,3 +337,36 @@ def test_blanks_before_the_labels_of_adult_are_found_and_cured(tmp_path: Path) -
         ("strip = true",),
     )
     assert check(path, amended(schema, found)).fits
+
+
+def test_rows_of_persons_are_counted() -> None:
+    schema = Schema.parse(
+        '[table]\nperson = "who"\nrows_per_person = 3\n[[column]]\nname = "age"\nkind = "integer"\nlow = 0\nhigh = 60\n'
+    )
+    ids = ["a", " a", "b", None, "", *["c"] * 7, *(str(i) for i in range(86))]
+    found = check(pd.DataFrame({"who": ids, "age": 30, "other": 1}), schema)
+    assert found.persons is not None
+    about = found.persons
+    assert (about.persons, about.rows, about.rows_without_person) == (89, 98, 2)
+    assert (about.median, about.most_of_90, about.most_of_99, about.largest) == (1, 1, 7, 7)
+    assert dict(about.kept_shares) == {k: (87 + min(k, 2) + min(k, 7)) / 98 for k in (1, 2, 3, 4, 8, 12)}
+    assert found.not_in_schema == ("other",)
+    assert found.to_dict()["persons"]["rows_of_a_person"]["largest"] == 7
+    assert schema.persons is not None
+    alone = dataclasses.replace(schema, persons=dataclasses.replace(schema.persons, missing="separate"))
+    again = check(pd.DataFrame({"who": ids, "age": 30}), alone).persons
+    assert again is not None
+    assert dict(again.kept_shares)[12] == 1
+
+
+def test_the_command_shows_rows_of_persons(tmp_path: Path) -> None:
+    (tmp_path / "schema.toml").write_text(
+        '[table]\nperson = "who"\nrows_per_person = 3\n[[column]]\nname = "age"\nkind = "integer"\nlow = 0\nhigh = 60\n'
+    )
+    (tmp_path / "visits.csv").write_text("who,age\nzaphod,1\nzaphod,2\n,3\nford,4\n")
+    done = CliRunner().invoke(main, ["check", str(tmp_path / "visits.csv"), "--schema", str(tmp_path / "schema.toml")])
+    assert done.exit_code == 0, done.output
+    assert "who: 2 persons." in done.output
+    assert "1 row (25.0 %) without a person." in done.output
+    assert "3 (this schema)" in done.output
+    assert "zaphod" not in done.output

@@ -139,6 +139,7 @@ def test_columns_without_a_usable_name_are_left_out(tmp_path: Path) -> None:
         draft_schema(path)
 
 
+@pytest.mark.slow
 def test_at_most_as_many_columns_as_a_schema_may_have() -> None:
     schema = draft_schema(pd.DataFrame({f"c{i}": [1] for i in range(1_001)}))
     assert len(Schema.parse(schema.to_toml())) == 1_000
@@ -473,3 +474,20 @@ def test_a_draft_of_times_suggests_bounds_that_hold_them(tmp_path: Path) -> None
     text = draft_table(data).to_toml()
     for line in ('kind = "datetime"', "high = 2020-03-05T23:59:59", "high = 2020-03-25T23:59:00", "step = 60"):
         assert f"# {line}" in text, text
+
+
+def test_an_identifier_with_repeats_may_name_persons() -> None:
+    visits = pd.DataFrame({"age": [30] * 100, "patient_id": [f"p{i % 40}" for i in range(100)]})
+    text = draft_table(visits).to_toml()
+    note = ('# person = "patient_id"', "# rows_per_person = …", "")
+    assert "\n".join(note) in text.partition("\n[[column]]")[0]
+    assert Schema.parse(text).persons is None
+
+
+@pytest.mark.parametrize(
+    ("name", "ids"),
+    [("patient_id", range(100)), ("patient_id", [1, 2] * 50), ("height", [i % 40 for i in range(100)])],
+    ids=["one row each", "two values", "no identifier"],
+)
+def test_other_columns_name_no_persons(name: str, ids: Any) -> None:
+    assert not draft_table(pd.DataFrame({name: list(ids), "age": 1})).table_notes

@@ -12,6 +12,7 @@ import shutil
 import sys
 import traceback
 from collections.abc import Callable, Iterator
+from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +20,7 @@ import everything
 import nasty as table
 import numpy as np
 import pyarrow as pa
+import pyarrow.parquet
 import pytest
 import storage
 from click.testing import CliRunner
@@ -30,13 +32,16 @@ from certsynth import Release, Schema, certify, check, evaluate, release
 from certsynth.algorithm.release import COUNTING, DISPLACED
 from certsynth.cli import main
 from certsynth.domain import Category, Ordered
+from certsynth.domain.persons import Persons
 from certsynth.errors import InputError
 from certsynth.queries.fine import PLACING_PHASE
 from certsynth.queries.marginals import CellCounts, Marginals
 from certsynth.queries.tally import RowCount, tally_batches
 from certsynth.sources import open_source, pushed_down, rows_of, spark
+from certsynth.sources.persons import keep_rows
 from certsynth.sources.pushdown import PushedDown
 from certsynth.sources.spark import SparkTable, spark_table
+from certsynth.sources.spark_persons import SparkKeptRows
 from small import MIXED, FixedOutput, emitted, people, without_progress
 
 pytestmark = [
@@ -402,6 +407,95 @@ def test_what_is_not_row_wise_is_refused(session: Any, tmp_path: Path) -> None:
         assert spark_table(text, query=True).names == ("x",)
 
 
+GROUPED = {
+    "SELECT c AS id, count(*) AS n, sum(d) / count(d) AS m, max(b) AS t FROM t GROUP BY c HAVING max(i) > 0": "",
+    "SELECT c AS id, sum(i) AS n FROM t GROUP BY c ORDER BY n": "",
+    "WITH u AS (SELECT c AS k, sum(i) AS s FROM t WHERE i > 0 GROUP BY c) SELECT k AS id, s FROM u WHERE s > 0": "",
+    "SELECT c AS id, median(i) AS m, percentile(i, 0.3) AS p, bool_and(i > 0) AS e FROM t GROUP BY c": "",
+    "SELECT c AS id, count_if(i > 1) AS n, bool_or(i > 1) AS o FROM t GROUP BY c": "",
+    "SELECT c AS id, count(DISTINCT b) FILTER (WHERE i > 0) AS n, min(d) AS m FROM t GROUP BY c": "",
+    "SELECT c AS id, avg(d) AS n FROM t GROUP BY c": "the aggregate avg, and its last digits may depend on how rows",
+    "SELECT c AS id, sum(x) AS n FROM t GROUP BY c": "sum of values of type double",
+    "SELECT c AS id, 1 + max(x) AS n FROM t GROUP BY c": "Write max(CAST(… AS DECIMAL(18, 4)))",
+    "SELECT c AS id, percentile(x, 0.5) AS n FROM t GROUP BY c": "percentile of values of type double",
+    "SELECT c AS id, sum(CAST(i AS DECIMAL(38, 4))) AS n FROM t GROUP BY c": "sum of values of type decimal",
+    "SELECT c AS id, max(b COLLATE UTF8_LCASE) AS n FROM t GROUP BY c": "max of values of type string collate",
+    "SELECT c AS id, count(DISTINCT x) AS n FROM t GROUP BY c": "count of values of type double",
+    "SELECT x AS id, count(*) AS n FROM t GROUP BY x": "a key of type double",
+    "SELECT id, count(*) AS n FROM (SELECT b COLLATE UTF8_LCASE AS id FROM t) GROUP BY id": "a key of type string",
+    "SELECT c AS id, try_sum(i) AS n FROM t GROUP BY c": "the aggregate try_sum",
+    "SELECT c AS id, first(i) AS n FROM t GROUP BY c": "the aggregate first",
+    "SELECT c AS id, any_value(i) AS n FROM t GROUP BY c": "the aggregate any_value",
+    "SELECT c AS id, mode(i) AS n FROM t GROUP BY c": "the aggregate mode",
+    "SELECT c AS id, stddev(i) AS n FROM t GROUP BY c": "the aggregate stddev",
+    "SELECT c AS id, size(collect_list(i)) AS n FROM t GROUP BY c": "the aggregate collect_list",
+    "SELECT c AS id, count(*) + rand() AS n FROM t GROUP BY c": "depends on more than the values",
+    "SELECT c AS id, count(*) AS n FROM t GROUP BY c, i": "other keys than one column",
+    "SELECT c % 2 AS id, count(*) AS n FROM t GROUP BY c % 2": "other keys than one column",
+    "SELECT count(*) AS id FROM t": "other keys than one column",
+    "SELECT c AS id, count(*) AS n FROM t GROUP BY ROLLUP (c)": "other keys than one column",
+    "SELECT c + 0 AS id, count(*) AS n FROM t GROUP BY c": "does not have the key of each group as 'id'",
+    "SELECT c, max(i) AS id FROM t GROUP BY c": "does not have the key of each group as 'id'",
+    "SELECT id, count(*) AS n FROM (SELECT c AS id FROM t GROUP BY c, i) GROUP BY id": "several aggregations",
+    "SELECT c AS id, count(*) AS n FROM t GROUP BY c LIMIT 2": "it has LIMIT",
+    "SELECT c AS id, sum(count(*)) OVER () AS n FROM t GROUP BY c": "a window function",
+    "SELECT DISTINCT c AS id FROM t": "it has DISTINCT",
+    "SELECT t.c AS id, count(*) AS n FROM t JOIN t AS u ON t.c = u.c GROUP BY t.c": "a join",
+}
+
+
+def test_a_plan_may_group_by_the_column_that_names_persons(session: Any, tmp_path: Path) -> None:
+    kinds = [("c", "bigint"), ("i", "int"), ("x", "double"), ("d", "decimal(18, 4)"), ("b", "string")]
+    chosen = ", ".join(f"CAST({value} AS {kind}) AS {name}" for (name, kind), value in zip(kinds, "1231x", strict=True))
+    session.sql(f"SELECT {chosen.replace('CAST(x AS', 'CAST(0 AS')}").write.parquet(f"{tmp_path}/t")
+    session.read.parquet(f"{tmp_path}/t").createOrReplaceTempView("t")
+    for text, says in GROUPED.items():
+        if not says:
+            table = spark_table(text, query=True, persons=Persons("id"))
+            assert [column.tolist() for column in next(table.batches(["id"]))] == [[1]], text
+            continue
+        for data in (lambda q=text: spark_table(q, query=True, persons=Persons("id")), lambda q=text: session.sql(q)):
+            with pytest.raises(InputError) as caught:
+                open_source(data(), persons=Persons("id"))
+            assert says in str(caught.value), text
+            assert "\n" not in str(caught.value)
+    frame = session.table("t").groupBy("c").agg({"i": "max"}).withColumnRenamed("c", "id")
+    assert open_source(frame, persons=Persons("id")).names == ("id", "max(i)")
+    for persons in (None, Persons("id", 2), Persons("id", missing="separate")):
+        with pytest.raises(InputError, match=r"rows_per_person|missing_person"):
+            open_source(frame, persons=persons)
+
+
+EXACT = (
+    "count(*)", "count(DISTINCT i)", "sum(i)", "sum(d)", "sum(d) / count(d)", "min(d)", "max(b)", "median(i)",
+    "percentile(i, 0.3)", "bool_and(i > 0)", "count_if(i > 0)", "sum(CAST(x AS DECIMAL(18, 4))) / count(x)",
+)  # fmt: skip
+
+
+def test_no_person_changes_a_bit_of_the_row_of_another_in_spark(session: Any, tmp_path: Path) -> None:
+    from pyspark.sql.functions import expr
+
+    values = ("id % 40 AS c", "hash(id) AS i", "hash(id) / 7D AS x", "CAST(hash(id) / 9 AS DECIMAL(18, 4)) AS d")
+    whole = session.range(4_000).selectExpr(*values, "substring(sha1(string(id)), 1, 3) AS b")
+    odd = session.sql(
+        "SELECT 0L AS c, 2147483647 AS i, 9e13D AS x, CAST(99999999999999.9999 AS DECIMAL(18, 4)) AS d, '' AS b"
+    )
+    others = whole.where("c > 0")
+    found, inexact = [], []
+    for j, frame in enumerate([whole, whole.repartition(7), others.coalesce(1), odd.union(others).repartition(3)]):
+        frame.write.parquet(f"{tmp_path}/{j}")
+        read = session.read.parquet(f"{tmp_path}/{j}")
+        made = read.groupBy("c").agg(*(expr(f"{each} AS a{k}") for k, each in enumerate(EXACT)))
+        source = open_source(made, persons=Persons("c"))
+        rows = [row for batch in source.batches(source.names) for row in zip(*batch, strict=True)]
+        found.append(sorted(map(repr, (row for row in rows if row[0] != 0))))
+        refused = read.where("c > 0").groupBy("c").agg(expr("sum(x)")).collect()
+        inexact.append(sorted(map(repr, refused)))
+    assert all(each == found[0] for each in found)
+    assert len(found[0]) == 39
+    assert any(each != inexact[0] for each in inexact), "the comparison sees no last digits"
+
+
 # ------------------------------------------------------------------------------------------------ whole releases
 
 
@@ -509,3 +603,79 @@ def test_spark_is_known_without_being_imported() -> None:
     assert not spark.is_spark(pa.table({"x": [1]}))
     kind = type("DataFrame", (), {"__module__": "pyspark.sql.dataframe"})
     assert spark.is_spark(kind())
+
+
+# ------------------------------------------------------------------------------------------------------- persons
+
+
+def spark_ids(kind: str) -> pa.Table:
+    rows = 120
+    ids: dict[str, Any] = {
+        "texts": pa.array([None if i % 11 == 0 else ["", "p 1", " 7", "é", CANARY][i % 5] for i in range(rows)]),
+        "numbers": pa.array([None if i % 7 == 0 else i * i % 17 for i in range(rows)], pa.int32()),
+        "decimals": pa.array([Decimal(i % 5) / 2 for i in range(rows)], pa.decimal128(9, 2)),
+        "instants": pa.array([10**15 + i % 9 for i in range(rows)], pa.timestamp("us", "UTC")),
+        "days": pa.array([i % 9 for i in range(rows)], pa.date32()),
+    }
+    ages, sexes = [i * 7 % 60 for i in range(rows)], [("f", "m", None)[i % 3] for i in range(rows)]
+    return pa.table({"who": ids[kind], "age": ages, "sex": sexes, "height": [i % 4 / 3 for i in range(rows)]})
+
+
+VISITS = Schema(
+    columns=(
+        Ordered(name="age", kind="integer", low=0, high=60),
+        Category(name="sex", values=("f", "m"), missing=True),
+        Ordered(name="height", kind="number", low=0, high=1),
+    )
+)
+
+
+def kept_sums(data: Any, who: Persons, columns: tuple[str, ...] = VISITS.names) -> list[Any]:
+    kept, schema = keep_rows(open_source(data), VISITS, who), VISITS.select(columns)
+    every = tuple(range(len(schema)))
+    cells = kept.rows_of(schema, COUNTING)(CellCounts(schema, Marginals.even(schema, [every], resolution=9)))
+    totals = kept.contributions()
+    rows = sorted(str(row) for batch in kept.cleaned(schema) for row in zip(*batch, strict=True))
+    numbers = (kept.count(), totals.over, totals.within, totals.kept, totals.dropped)
+    return [*(np.asarray(block).tolist() for block in cells), numbers, rows]
+
+
+@pytest.mark.quick_cases(2)
+@pytest.mark.parametrize(
+    ("kind", "who"),
+    [
+        ("texts", Persons("who", 2, "persons", "separate")),
+        ("numbers", Persons("who", 3)),
+        ("decimals", Persons("who", 1)),
+        ("instants", Persons("who", 2, "persons")),
+        ("days", Persons("who", 2)),
+    ],
+    ids=str,
+)
+def test_spark_keeps_the_rows_of_persons_that_a_file_keeps(
+    kind: str, who: Persons, session: Any, tmp_path: Path
+) -> None:
+    pa.parquet.write_table(spark_ids(kind), tmp_path / "visits.parquet")
+    frame = session.read.parquet(str(tmp_path / "visits.parquet"))
+    expected = kept_sums(tmp_path / "visits.parquet", who)
+    kept = keep_rows(open_source(frame), VISITS, who)
+    assert isinstance(kept, SparkKeptRows)
+    assert kept_sums(frame.repartition(5), who) == expected
+    some = ("height", "age")
+    assert kept_sums(frame, who, some) == kept_sums(tmp_path / "visits.parquet", who, some)
+
+
+def test_spark_refuses_what_is_no_id_and_quotes_nothing(
+    session: Any, tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    ids = {"float": pa.array([1.0, 4711e18]), "bytes": pa.array([CANARY.encode(), None])}
+    for name, values in ids.items():
+        path = tmp_path / f"{name}.parquet"
+        table = pa.table({"who": values, "age": [1, 2], "sex": ["f", "m"], "height": [0.0, 1.0]})
+        pa.parquet.write_table(table, path)
+        for ask in ("count", "contributions"):
+            with pytest.raises(InputError, match=r"'who', which .table. person names") as found:
+                getattr(keep_rows(open_source(session.read.parquet(str(path))), VISITS, Persons("who", 1)), ask)()
+            seen = f"{found.value} {capfd.readouterr()}"
+            assert "4711" not in seen
+            assert CANARY not in seen

@@ -36,6 +36,7 @@ def asked_record(options: Mapping[str, Any], settings: Settings) -> AskedRecord:
     """Record options in a form that `asked_options` reads back. Share and confidence include their defaults."""
     return AskedRecord(
         **{name: options[name] for name in RECORDED_OPTIONS},
+        measure_dropped=options["measure_dropped"] or None,
         certificate_share=settings.certificate_share,
         confidence=settings.confidence,
         public=options["public"] is not None,
@@ -46,4 +47,5 @@ def asked_options(record: Record) -> dict[str, Any]:
     """Return the options that `release` was given, checked again one by one."""
     given = {name: str(value) if isinstance(value, Fraction) else value for name, value in said_of(record.asked)}
     given |= {"subsets": record.release.workload, "public": True if record.asked.public else None}
+    given["measure_dropped"] = bool(record.asked.measure_dropped)
     return checked(ReleaseOptions, given, call="release")

@@ -12,6 +12,7 @@ from certsynth.certificate.direct import Direct
 from certsynth.certificate.plug_in import PlugIn, Proxy, plug_in
 from certsynth.certificate.seed import seed_of
 from certsynth.mechanisms import Sensitivity, as_full_measurements
+from certsynth.mechanisms.dropped import measure_dropped
 from certsynth.mechanisms.scalars import NoisyScalars, measure_scalars
 from certsynth.queries.displacement import Displacement, farthest
 
@@ -27,7 +28,7 @@ def measure_displacement(this: Run, measured: Measured) -> NoisyScalars | None:
     return measure_scalars(
         [this.private.displacing(Displacement(schema, marginals))],
         sensitivity=Sensitivity(most, most**2),
-        budget=settings.privacy.budget.share(settings.displacement_share),
+        budget=settings.budget.share(settings.displacement_share),
         neighbours=settings.neighbours,
         noise=this.means.spending,
     )
@@ -57,12 +58,27 @@ def plug_in_certificates(
     )
 
 
+def measure_dropped_rows(this: Run) -> NoisyScalars | None:
+    """Measure how many rows are dropped because their person has too many; None if that was not requested."""
+    settings = this.settings
+    persons, contributions = settings.protection.persons, this.private.contributions
+    if not settings.measure_dropped or persons is None or contributions is None:
+        return None
+    return measure_dropped(
+        contributions(),
+        settings.protection,
+        persons,
+        budget=settings.budget.share(settings.dropped_share),
+        noise=this.means.spending,
+    )
+
+
 def exception_choice(this: Run) -> ExceptionChoice | None:
     """Return the choice of exceptions; None if there are none."""
     settings = this.settings
     if not settings.exceptions:
         return None
-    each = settings.privacy.budget.share(EXCEPTION_SHARE)
+    each = settings.budget.share(EXCEPTION_SHARE)
     return ExceptionChoice(settings.exceptions, each, settings.neighbours, this.means.spending)
 
 
@@ -80,7 +96,7 @@ def direct_certificate(
         this.lattice,
         this.private.placing,
         lambda: [fitted.rows],
-        budget=settings.privacy.budget.share(settings.certificate_share),
+        budget=settings.budget.share(settings.certificate_share),
         beta=settings.direct_beta(alone=alone),
         neighbours=settings.neighbours,
         exceptions=exceptions,

@@ -17,8 +17,10 @@ from certsynth.algorithm.declaration import takes
 from certsynth.algorithm.exceptions import EXCEPTION_SHARE, ExceptionChoice, number_of_exceptions, scoring_query
 from certsynth.algorithm.options import CertifyOptions
 from certsynth.algorithm.request import DEFAULT_CONFIDENCE, checked_budget, checked_subsets, select_final_columns
-from certsynth.algorithm.sizes import allowed_memory, check_lattice
+from certsynth.algorithm.sizes import check_lattice
 from certsynth.artefact.certificate import exceptions_record, statistics_record
+from certsynth.artefact.persons import persons_record
+from certsynth.base.memory import allowed_memory
 from certsynth.base.progress import Progress, silent
 from certsynth.certificate.bands import band_errors
 from certsynth.certificate.coverage import statistic_queries
@@ -46,6 +48,7 @@ from certsynth.errors import InputError
 from certsynth.mechanisms import Budget, Guarantee, Neighbours
 from certsynth.mechanisms.concentrated import Privacy, pure_epsilon
 from certsynth.mechanisms.ledger import Account
+from certsynth.mechanisms.protection import Protection
 from certsynth.mechanisms.samplers import Noise
 from certsynth.mechanisms.scalars import NoisyScalars
 from certsynth.mechanisms.selection import choose_least, cost_of_choice
@@ -54,7 +57,8 @@ from certsynth.queries.fine import PLACING_PHASE, LatticeQuery
 from certsynth.queries.tally import Rows, T, Tally, in_memory, tally_batches
 from certsynth.record.form import to_json
 from certsynth.record.record import ExceptionsRecord, StatisticsRecord
-from certsynth.sources import cleaned, is_same_table, open_source, rows_of
+from certsynth.sources import Source, cleaned, is_same_table, open_source, rows_of
+from certsynth.sources.persons import keep_rows
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,13 +68,15 @@ class Certification:
     direct: Direct
     confidence: Fraction
     privacy: Privacy
+    protection: Protection
     choice: Guarantee | None = None
-    """The part of the cost for choosing exceptions."""
+    """The part of the cost for choosing exceptions, for a single row."""
 
     @property
     def cost(self) -> Guarantee:
-        """The privacy cost of this certification."""
-        return self.direct.cost if self.choice is None else Guarantee.composed([self.choice, self.direct.cost])
+        """The privacy cost of this certification for the protected unit."""
+        of_row = self.direct.cost if self.choice is None else Guarantee.composed([self.choice, self.direct.cost])
+        return Guarantee(self.protection.per_unit(of_row.spent), self.protection.neighbours)
 
     @property
     def bound(self) -> float:
@@ -100,13 +106,14 @@ class Certification:
 
     def to_json(self) -> dict[str, Any]:
         """The output of `certsynth certify --json`, with the budget as exact texts."""
-        direct, exceptions = self.direct, self.exceptions
+        direct, exceptions, persons = self.direct, self.exceptions, self.protection.persons
         return {
             "bound": self.bound,
             "lower": min(self.lower, self.bound),
             "confidence": float(self.confidence),
             **self.privacy.describe(self.cost.spent),
             "neighbours": str(self.cost.neighbours),
+            **({} if persons is None else {"persons": to_json(persons_record(persons))}),
             "single_column_bound": self.single_column_bound,
             "statistics": {
                 name: {"bound": figure.bound, "lower": min(figure.lower, figure.bound)}
@@ -132,11 +139,12 @@ def certify(data: Any, synthetic: Any, schema: Schema, **options: Unpack[Certify
         synthetic: The table to be certified, in any of the same forms.
         schema: The schema of the rows; not a draft.
     """
-    schema = select_final_columns(schema, options["columns"], options["subsets"])
+    schema = select_final_columns(schema, options)
     given: Mapping[str, Any] = options
     privacy = checked_budget(given["epsilon"], given["delta"], given["rho"])
     confidence = DEFAULT_CONFIDENCE if given["confidence"] is None else given["confidence"]
-    neighbours = Neighbours(options["neighbours"])
+    protection = Protection(Neighbours(options["neighbours"]), schema.persons)
+    neighbours, budget = protection.of_rows, protection.per_row(privacy.budget)
     subsets = checked_subsets(schema, options["sparsity"], options["subsets"])
     fine = LatticeQuery.of(schema, subsets, steps=options["lattice"])
     memory, progress = options["memory"], options["progress"]
@@ -150,24 +158,24 @@ def certify(data: Any, synthetic: Any, schema: Schema, **options: Unpack[Certify
             "is public, or was made with a privacy budget of its own. Give that table; nothing was spent."
         )
     spending = Spending(
-        privacy.charge(neighbours),
-        privacy.budget,
+        privacy.charge(protection),
+        budget,
         what="certify",
         account=Account.of(options["ledger"], cap=options["cap"], dataset=options["dataset"], table=schema.name),
         noise=options["noise"],
     )
     choice = None
     if exceptions:
-        choice = ExceptionChoice(exceptions, privacy.budget.share(EXCEPTION_SHARE), neighbours, spending)
+        choice = ExceptionChoice(exceptions, budget.share(EXCEPTION_SHARE), neighbours, spending)
     with spending:
         sys.audit("certsynth.data.open")
         theirs = open_source(synthetic, what="synthetic table")
-        ours = open_source(data, what="private data")
+        ours = open_source(data, what="private data", persons=schema.persons)
         direct = direct_bounds(
             fine,
-            rows_of(ours, schema, PLACING_PHASE, hidden=neighbours is Neighbours.ADD_REMOVE, progress=progress),
+            _private_rows(ours, schema, hidden=neighbours is Neighbours.ADD_REMOVE, memory=memory, progress=progress),
             lambda: cleaned(theirs, schema),
-            budget=privacy.budget.share(1 - exceptions * EXCEPTION_SHARE),
+            budget=budget.share(1 - exceptions * EXCEPTION_SHARE),
             beta=1 - confidence,
             neighbours=neighbours,
             per_subset=options["per_subset"],
@@ -176,9 +184,16 @@ def certify(data: Any, synthetic: Any, schema: Schema, **options: Unpack[Certify
             memory=memory,
             progress=progress,
         )
-        found = Certification(direct, confidence, privacy, choice=None if choice is None else choice.cost)
+        found = Certification(direct, confidence, privacy, protection, None if choice is None else choice.cost)
         spending.commit(hashlib.sha256(json.dumps(found.to_json(), sort_keys=True).encode()).hexdigest())
     return found
+
+
+def _private_rows(source: Source, schema: Schema, *, hidden: bool, memory: int | None, progress: Progress) -> Rows:
+    """The private rows, of which at most some of each person are kept if persons are protected."""
+    if schema.persons is None:
+        return rows_of(source, schema, PLACING_PHASE, hidden=hidden, progress=progress)
+    return keep_rows(source, schema, schema.persons, memory=memory, progress=progress).rows_of(schema, PLACING_PHASE)
 
 
 def direct_bounds(

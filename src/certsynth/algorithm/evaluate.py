@@ -7,13 +7,18 @@ from typing import Any, Unpack
 
 from certsynth.algorithm.declaration import takes
 from certsynth.algorithm.options import EvaluateOptions
-from certsynth.algorithm.request import checked_subsets, named_columns
-from certsynth.algorithm.sizes import allowed_memory, check_lattice
+from certsynth.algorithm.request import asked_schema, checked_subsets
+from certsynth.algorithm.sizes import check_lattice
+from certsynth.artefact.persons import persons_record
+from certsynth.base.memory import allowed_memory
 from certsynth.certificate.passes import compare_tables
 from certsynth.domain import Schema
+from certsynth.domain.persons import Persons
 from certsynth.errors import InputError
 from certsynth.queries.fine import PLACING_PHASE, LatticeQuery
+from certsynth.record.form import to_json
 from certsynth.sources import cleaned, open_source, rows_of
+from certsynth.sources.persons import keep_rows
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,6 +42,8 @@ class Evaluation:
     """
 
     subsets: tuple[SubsetLoss, ...]
+    persons: Persons | None = None
+    """The persons whose rows were kept; None if all rows were compared."""
 
     @property
     def value(self) -> float:
@@ -66,6 +73,7 @@ class Evaluation:
             "upper": self.upper,
             "lower": self.lower,
             "mean_upper": self.mean_upper,
+            **({} if self.persons is None else {"persons": to_json(persons_record(self.persons))}),
             "subsets": [
                 {"columns": list(s.columns), "value": s.value, "upper": s.upper, "lower": s.lower} for s in self.subsets
             ],
@@ -78,26 +86,28 @@ def evaluate(data: Any, synthetic: Any, schema: Schema, **options: Unpack[Evalua
 
     The rows of both tables are rounded to a lattice or, for more than three columns, to points of the two tables. There
     W1 is computed exactly; the distances by which rows were moved widen the bounds. With `largest`, subsets that cannot
-    have the largest loss are skipped.
+    have the largest loss are skipped. If the schema or the options name persons, the rows of `data` are those that a
+    release keeps.
 
     Args:
         data: The private table, in any form that `release` takes.
         synthetic: The synthetic table, in any of the same forms.
         schema: The schema of the rows.
     """
-    columns, named, memory, progress = (
-        options["columns"],
-        options["subsets"],
-        options["memory"],
-        options["progress"],
-    )
-    schema = named_columns(schema.select(columns) if columns else schema, named)
-    subsets = checked_subsets(schema, options["sparsity"], named)
+    memory, progress = options["memory"], options["progress"]
+    schema = asked_schema(schema, options)
+    subsets = checked_subsets(schema, options["sparsity"], options["subsets"])
     bare = LatticeQuery.of(schema, subsets, steps=options["lattice"])
     check_lattice(bare, memory=memory)
-    sources = open_source(data, what="private data"), open_source(synthetic, what="synthetic table")
+    sources = (
+        open_source(data, what="private data", persons=schema.persons),
+        open_source(synthetic, what="synthetic table"),
+    )
     fine = bare.with_nets(*(cleaned(source, schema) for source in sources))
     first, second = (rows_of(source, schema, PLACING_PHASE, progress=progress) for source in sources)
+    if schema.persons is not None:
+        kept = keep_rows(sources[0], schema, schema.persons, memory=memory, progress=progress)
+        first = kept.rows_of(schema, PLACING_PHASE)
     compared = compare_tables(
         fine,
         second,
@@ -121,4 +131,4 @@ def evaluate(data: Any, synthetic: Any, schema: Schema, **options: Unpack[Evalua
                 lower=max(0.0, float(d.lower / d.stretch - moved - d.rounded)),
             )
         )
-    return Evaluation(tuple(losses))
+    return Evaluation(tuple(losses), schema.persons)

@@ -10,6 +10,7 @@ from certsynth.algorithm.method import Method
 from certsynth.algorithm.settings import Settings
 from certsynth.algorithm.values import ExpectedLayer
 from certsynth.artefact.steps import (
+    DROPPED_ROWS,
     ERRORS_OF_ROWS,
     MEAN_DISPLACEMENT,
     ROW_COUNT,
@@ -30,6 +31,7 @@ from certsynth.certificate.direct import (
 from certsynth.certificate.skipping import LOSS_UNITS
 from certsynth.domain import Schema
 from certsynth.mechanisms import Measurement, Neighbours, Sensitivity
+from certsynth.mechanisms.dropped import DROPPED_NUMBERS, largest_change
 from certsynth.mechanisms.measure import sensitivity
 from certsynth.mechanisms.selection import cost_of_choice
 from certsynth.queries.displacement import farthest
@@ -53,7 +55,7 @@ def expected_steps(
     """The steps that spend the budget, in order. `rows` are the cleaned synthetic rows, `compared` is the number of
     plans compared, and `layers` are what such a release measures.
     """
-    budget, last = settings.privacy.budget, measurements[-1]
+    budget, last = settings.budget, measurements[-1]
     found: list[Expected] = []
 
     def add(on: str, share: Fraction, changes: int, numbers: int = 1) -> None:
@@ -84,6 +86,9 @@ def expected_steps(
         changes += [LOSS_UNITS] * len(statistic_names(schema, settings.covered))
         share = budget.amount * settings.certificate_share
         found.append(Expected(ERRORS_OF_ROWS, share, joint_sensitivity(changes), numbers=len(changes)))
+    if settings.measure_dropped and (persons := settings.protection.persons):
+        amount, change = budget.amount * settings.dropped_share, largest_change(persons)
+        found.append(Expected.together(DROPPED_ROWS, amount, change=change, numbers=DROPPED_NUMBERS))
     return found
 
 

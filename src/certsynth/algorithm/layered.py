@@ -22,7 +22,7 @@ from certsynth.errors import InputError
 from certsynth.mechanisms import Measurement
 from certsynth.mechanisms.scalars import NoisyScalars
 from certsynth.planning.choice import RESOLUTIONS, choose, tables_at
-from certsynth.planning.plan import Plan, plan_layers
+from certsynth.planning.plan import Plan, plan_layers, predict_quickly
 from certsynth.projection.emit import Detail
 from certsynth.projection.support import check_full_grid
 
@@ -91,6 +91,9 @@ class Layered:
 
     def plan(self, task: Task, *, memory: int | None, progress: Progress) -> Plan:
         return plan_layers(task, memory=memory, progress=progress)
+
+    def predict(self, task: Task) -> float:
+        return predict_quickly(task)
 
 
 def split_of(settings: Settings, measurements: Sequence[Measurement]) -> Fraction:

@@ -82,6 +82,10 @@ class Method(Protocol):
         """Predict the result before any row is read."""
         ...
 
+    def predict(self, task: Task) -> float:
+        """Predict the bound in a second or two, for comparison with that of other tasks only."""
+        ...
+
 
 @dataclass(frozen=True, slots=True)
 class Run:
@@ -161,6 +165,12 @@ def checked_settings(schema: Schema, options: Mapping[str, Any]) -> Settings:
             )
         own = method.settings(schema.measured, measured)
         settings = replace(own, certified=settings.subsets)
+    if settings.measure_dropped and schema.persons is None:
+        raise InputError(
+            "`measure_dropped` is about rows of persons: name the column that says whose row it is with `person`."
+        )
+    if settings.measure_dropped and not settings.certificate_share:
+        raise InputError("`measure_dropped` belongs to the direct certificate: let `certificate_share` be above 0.")
     if options["exceptions"] and not settings.certificate_share:
         raise InputError("`exceptions` belong to the direct certificate: let `certificate_share` be above 0.")
     number = number_of_exceptions(options["exceptions"], settings.covered, default=bool(settings.certificate_share))

@@ -73,6 +73,46 @@ class ColumnOptions(TypedDict, total=False):
     ]
 
 
+class PersonOptions(TypedDict, total=False):
+    person: Annotated[
+        str | None,
+        Option(
+            "Protect persons instead of single rows: the column of the table that says whose row it is. It is read, "
+            "but never released. By default the schema says it.",
+            PROMISED,
+            metavar="COLUMN",
+        ),
+    ]
+    rows_per_person: Annotated[
+        int | None,
+        Option(
+            "The most rows of one person that are kept. Noise grows with it, and the certificate is about the rows "
+            "that are kept.",
+            PROMISED,
+            typed="whole",
+            metavar="K",
+        ),
+    ]
+    weigh: Annotated[
+        str | None,
+        Option(
+            "What counts 1: each kept row (rows, the default), or each person, evenly divided among their kept rows "
+            "(persons; {rows_per_person} is then at most 12).",
+            PROMISED,
+            check=OneOf(("rows", "persons")),
+        ),
+    ]
+    missing_person: Annotated[
+        str | None,
+        Option(
+            "Rows that do not say whose they are: drop leaves them out, the default; separate takes each for a person "
+            "of its own.",
+            PROMISED,
+            check=OneOf(("drop", "separate")),
+        ),
+    ]
+
+
 class BudgetOptions(TypedDict, total=False):
     epsilon: Annotated[
         Number | None,
@@ -147,7 +187,8 @@ class CertificateOptions(TypedDict, total=False):
         str,
         Option(
             "What one person can change: the values of their row (replace-one; the number of rows is public), or "
-            "whether the row exists (add-remove; that number is private).",
+            "whether the row exists (add-remove; that number is private). With {person}, all rows of a person are "
+            "meant.",
             PROMISED,
             default="replace-one",
             check=OneOf(("replace-one", "add-remove")),
@@ -232,6 +273,16 @@ class MethodOptions(TypedDict, total=False):
         ),
     ]
     preset: Annotated[str | None, Option("Use all settings of the paper.", MADE, check=OneOf(method_names("preset")))]
+    measure_dropped: Annotated[
+        bool,
+        Option(
+            "Spend a fiftieth of the budget on the share of rows that are dropped because their person has more than "
+            "are kept, and certify it.",
+            PROMISED,
+            default=False,
+            typed="flag",
+        ),
+    ]
 
 
 class EmissionOptions(TypedDict, total=False):
@@ -337,6 +388,7 @@ class EstimatorOptions(
     LedgerOptions,
     ColumnOptions,
     CertificateOptions,
+    PersonOptions,
     MethodOptions,
     EmissionOptions,
     FolderOptions,
@@ -372,6 +424,7 @@ class PlanOptions(
     BudgetOptions,
     ColumnOptions,
     CertificateOptions,
+    PersonOptions,
     MethodOptions,
     MemoryOptions,
     ProgressOptions,
@@ -391,6 +444,18 @@ class PlanOptions(
             ),
         ]
     ]
+    persons: Annotated[
+        int | None,
+        Option(
+            "If the schema names persons, how many of them the table has or will have, by public knowledge; the plan "
+            "then shows what it costs to keep more rows of each. By default, each person has the most rows that are "
+            "kept.",
+            BASIC,
+            check=WholeNumber(1, MAX_ROWS, "the number of persons,"),
+            typed="whole",
+            metavar="N",
+        ),
+    ]
 
 
 class CertifyOptions(
@@ -398,6 +463,7 @@ class CertifyOptions(
     LedgerOptions,
     ColumnOptions,
     CertificateOptions,
+    PersonOptions,
     LatticeOptions,
     MemoryOptions,
     CallOptions,
@@ -416,7 +482,7 @@ class CertifyOptions(
     ]
 
 
-class EvaluateOptions(ColumnOptions, LatticeOptions, MemoryOptions, ProgressOptions, total=False):
+class EvaluateOptions(ColumnOptions, PersonOptions, LatticeOptions, MemoryOptions, ProgressOptions, total=False):
     """Options of `evaluate`."""
 
     largest: Annotated[
@@ -431,7 +497,7 @@ class EvaluateOptions(ColumnOptions, LatticeOptions, MemoryOptions, ProgressOpti
     ]
 
 
-class CheckOptions(ProgressOptions, total=False):
+class CheckOptions(PersonOptions, ProgressOptions, total=False):
     """Options of `check`."""
 
     examples: Annotated[

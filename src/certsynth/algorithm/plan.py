@@ -13,8 +13,11 @@ from certsynth.algorithm.settings import Settings
 from certsynth.algorithm.sizes import check_lattice, comparing_seconds
 from certsynth.algorithm.task import Task
 from certsynth.domain import Schema
+from certsynth.domain.persons import Persons
 from certsynth.domain.possible import check_rules
+from certsynth.errors import InputError
 from certsynth.planning.cache import load_or_make
+from certsynth.planning.contributions import Table, compare_contributions
 from certsynth.planning.plan import Plan, Planned
 from certsynth.planning.share import settle_share
 from certsynth.queries.fine import LatticeQuery
@@ -31,7 +34,7 @@ def plan(schema: Schema, **options: Unpack[PlanOptions]) -> Plan:
     Args:
         schema: what a row may hold; not a draft.
     """
-    schema = select_released_columns(schema, options["columns"], options["subsets"])
+    schema = select_released_columns(schema, options)
     check_rules(schema)
     memory, progress = options["memory"], options["progress"]
     public = True if options["projection"] == "public" else None
@@ -40,17 +43,35 @@ def plan(schema: Schema, **options: Unpack[PlanOptions]) -> Plan:
     def planned() -> Plan:
         if settings.certificate_share:
             check_lattice(LatticeQuery.of(schema, settings.covered), memory=memory)
-        task = settle_share(Task(schema.measured, settings, options["rows"]))
-        made = method_named(settings.method).plan(task, memory=memory, progress=progress)
+        method, asked = method_named(settings.method), Task(schema.measured, settings, _weight(schema.persons, options))
+        made = method.plan(settle_share(asked), memory=memory, progress=progress)
+        if schema.persons is not None and options["persons"] is not None:
+            table = Table(options["rows"], options["persons"])
+            compared = compare_contributions(asked, table, made.choice.predicted_bound, method.predict)
+            made = replace(made, contributions=tuple(compared))
         return _with_derived(made, schema, settings) if schema.derivations else made
 
-    question = {"plan": 13, "schema": schema.to_toml()}
+    question = {"plan": 14, "schema": schema.to_toml()}
     question |= {name: None if value is None else str(value) for name, value in options.items() if name != "progress"}
     found = load_or_make(question, lambda: planned().to_json())
     try:
         return Plan.from_json(found)
     except (KeyError, TypeError):  # somebody else wrote that
         return planned()
+
+
+def _weight(persons: Persons | None, options: PlanOptions) -> int:
+    """The number of rows to plan for, in the parts in which they are counted."""
+    rows, number = options["rows"], options["persons"]
+    if persons is None:
+        if number is not None:
+            raise InputError("`persons` is for tables that name persons: write [table] person in the schema.")
+        return rows
+    if number is None:
+        return Table(rows, -(-rows // persons.rows)).weight(persons)
+    if number > rows:
+        raise InputError("`persons` is larger than `rows`: every person has a row at least.")
+    return Table(rows, number).weight(persons)
 
 
 def _with_derived(made: Plan, schema: Schema, settings: Settings) -> Plan:

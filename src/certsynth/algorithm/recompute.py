@@ -15,6 +15,7 @@ from certsynth.algorithm.settings import Settings
 from certsynth.algorithm.values import ExpectedLayer
 from certsynth.answers.alone import LOSS, LOSS_OF_ONE_COLUMN
 from certsynth.artefact import Release
+from certsynth.artefact.persons import public_weight
 from certsynth.artefact.steps import ERRORS_OF_ROWS, MEAN_DISPLACEMENT, PAIR_SCORES, ROW_COUNT, step_on
 from certsynth.base.progress import Progress, silent
 from certsynth.certificate.coverage import STATISTICS, statistic_names
@@ -22,7 +23,7 @@ from certsynth.certificate.direct import Direct, bounds, bounds_single_columns
 from certsynth.certificate.plug_in import PlugIn, Proxies, Proxy, plug_in
 from certsynth.certificate.seed import seed_of
 from certsynth.errors import InputError
-from certsynth.mechanisms import Neighbours, as_full_measurements
+from certsynth.mechanisms import as_full_measurements
 from certsynth.mechanisms.scalars import NoisyScalars
 from certsynth.queries.fine import LatticeQuery
 from certsynth.record.record import CertificateRecord, RecomputeRecord, StatisticsRecord
@@ -35,7 +36,7 @@ def stated_settings(release: Release) -> Settings:
 
 def stated_layers(release: Release, settings: Settings) -> tuple[ExpectedLayer, ...]:
     """The layers that such a release measures, given the noisy integers that it chose them by."""
-    scores = step_on(release.record.privacy, PAIR_SCORES)
+    scores = step_on(release.record, PAIR_SCORES)
     return method_named(settings.method).expected_layers(
         release.schema.measured, settings, release.measurements, scores
     )
@@ -60,7 +61,7 @@ def recomputed(release: Release, rows: Sequence[np.ndarray], *, progress: Progre
         beta=how.plug_in_failure_probability,
         draws=how.draws,
         seed=seed_of(release.measurements),
-        displaced=step_on(release.record.privacy, MEAN_DISPLACEMENT),
+        displaced=step_on(release.record, MEAN_DISPLACEMENT),
         proxies=stated_proxies(how),
         progress=progress,
     )
@@ -68,8 +69,7 @@ def recomputed(release: Release, rows: Sequence[np.ndarray], *, progress: Progre
 
 def recomputed_direct(release: Release, settings: Settings) -> Direct | None:
     """The direct certificate from its noisy integers; None if there is none."""
-    privacy = release.record.privacy
-    if (noisy := step_on(privacy, ERRORS_OF_ROWS)) is None:
+    if (noisy := step_on(release.record, ERRORS_OF_ROWS)) is None:
         return None
     alone = not settings.plug_in or as_full_measurements(release.measurements) is None
     return _direct_bounds(release, settings, noisy, settings.direct_beta(alone=alone))
@@ -85,7 +85,7 @@ def certificate_for_one_question(release: Release, used: frozenset[str]) -> Cert
     Proof: docs/explanation/proofs/answers.md
     """
     settings, stated = stated_settings(release), release.record.certificate
-    noisy = step_on(release.record.privacy, ERRORS_OF_ROWS)
+    noisy = step_on(release.record, ERRORS_OF_ROWS)
     if noisy is None or stated.statistics is None:
         raise InputError(
             "this release has no direct certificate, so there is no tighter interval for one question alone; leave out "
@@ -114,12 +114,11 @@ def certificate_for_one_question(release: Release, used: frozenset[str]) -> Cert
 def _direct_bounds(
     release: Release, settings: Settings, noisy: NoisyScalars, beta: Fraction, *, used: int | None = None
 ) -> Direct:
-    privacy = release.record.privacy
     return bounds(
         LatticeQuery.of(release.schema, settings.covered, lattice_columns=settings.lattice_columns),
         None,
         noisy,
-        rows=0 if settings.neighbours is Neighbours.ADD_REMOVE else privacy.rows or 0,
+        rows=public_weight(release.record) or 0,
         beta=beta,
         losses=2 if settings.exceptions else 1,
         stretch=Fraction(1),
@@ -127,7 +126,7 @@ def _direct_bounds(
         exceptions=stated_exceptions(release, settings),
         single=bounds_single_columns(settings.covered),
         statistics=statistic_names(release.schema, settings.covered),
-        counted=step_on(privacy, ROW_COUNT),
+        counted=step_on(release.record, ROW_COUNT),
         used=used,
     )
 

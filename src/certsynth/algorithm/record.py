@@ -11,6 +11,7 @@ from certsynth.algorithm.method import Run
 from certsynth.algorithm.values import Chosen, Measured, Outcome
 from certsynth.artefact import Release
 from certsynth.artefact.certificate import fit_record, path_length
+from certsynth.artefact.persons import persons_record
 from certsynth.certificate.seed import seed_of
 from certsynth.domain import Ordered, Schema
 from certsynth.domain.reading_entries import describe_reading
@@ -75,18 +76,23 @@ def table_record(schema: Schema) -> TableRecord:
         derived=derived or None,
         readings=readings or None,
         by_ratios=by_ratios or None,
+        persons=None if schema.persons is None else persons_record(schema.persons),
     )
 
 
 def _privacy(this: Run, outcome: Outcome) -> PrivacyRecord:
     """Record the cost of the release, composed of the costs that mechanisms returned."""
-    guarantee = Guarantee.composed(part.cost for part in outcome.spent)
-    told: Mapping[str, Any] = this.settings.privacy.describe(guarantee.spent)
+    of_row = Guarantee.composed(part.cost for part in outcome.spent)
+    protection = this.settings.protection
+    told: Mapping[str, Any] = this.settings.privacy.describe(protection.per_unit(of_row.spent))
+    total = outcome.measured.last.total if of_row.neighbours is Neighbours.REPLACE_ONE else None
+    persons = protection.persons is not None
     return PrivacyRecord(
         **told,
-        neighbours=guarantee.neighbours.value,
-        rows=outcome.measured.last.total if guarantee.neighbours is Neighbours.REPLACE_ONE else None,
-        spent=tuple(step.to_record() for step in outcome.spent),
+        neighbours=protection.neighbours.value,
+        rows=None if persons else total,
+        spent=tuple(step.to_record(protection) for step in outcome.spent),
+        persons=total // protection.parts if persons and total is not None else None,
     )
 
 

@@ -28,6 +28,7 @@ from certsynth.mechanisms.ledger import Account
 from certsynth.mechanisms.spending import Spending
 from certsynth.queries.fine import PLACING_PHASE, LatticeQuery
 from certsynth.sources import cleaned, count_rows, open_source, rows_of
+from certsynth.sources.persons import keep_rows
 
 COUNTING, DISPLACED = "counting rows", "measuring how far rows are from their cells"
 
@@ -48,7 +49,7 @@ def release(data: Any, schema: Schema, **options: Unpack[ReleaseOptions]) -> Rel
 
     Paper: Algorithm 1 [algorithm], Definition 1 [differential-privacy]
     """
-    given, schema = schema, select_released_columns(schema, options["columns"], options["subsets"])
+    given, schema = schema, select_released_columns(schema, options)
     settings = checked_settings(schema, options)
     out, memory, progress = options["out"], options["memory"], options["progress"]
     signer = as_signer(options["sign"])
@@ -59,8 +60,8 @@ def release(data: Any, schema: Schema, **options: Unpack[ReleaseOptions]) -> Rel
     check_rules(schema)
     lattice = _checked_lattice(schema, settings, memory)
     spending = Spending(
-        settings.privacy.charge(settings.neighbours),
-        settings.privacy.budget,
+        settings.privacy.charge(settings.protection),
+        settings.budget,
         what="release" if out is None else f"release {Path(out).name}",
         account=Account.of(options["ledger"], cap=options["cap"], dataset=options["dataset"], table=schema.name),
         noise=options["noise"],
@@ -75,7 +76,7 @@ def release(data: Any, schema: Schema, **options: Unpack[ReleaseOptions]) -> Rel
                 lattice=lattice,
                 means=Means(np.random.default_rng(options["seed"]), spending, memory, progress),
                 public=None if options["public"] is None else read_public(options["public"], schema),
-                private=_private_table(data, schema, settings, progress),
+                private=_private_table(data, schema, settings, memory, progress),
                 omitted_rules=omitted_rules(given, schema),
             )
         )
@@ -94,10 +95,19 @@ def _checked_lattice(schema: Schema, settings: Settings, memory: int | None) -> 
     return lattice
 
 
-def _private_table(data: Any, schema: Schema, settings: Settings, progress: Progress) -> PrivateTable:
+def _private_table(
+    data: Any, schema: Schema, settings: Settings, memory: int | None, progress: Progress
+) -> PrivateTable:
     sys.audit("certsynth.data.open")
-    source = open_source(data, what="data")
+    source = open_source(data, what="data", persons=schema.persons)
     source.batches(schema.names)  # reads nothing yet, and tells at once if a column is not there
+    if schema.persons is not None:
+        kept = keep_rows(source, schema, schema.persons, memory=memory, progress=progress)
+        counting, placing, displacing = (
+            kept.rows_of(columns, phase)
+            for columns, phase in ((schema.measured, COUNTING), (schema, PLACING_PHASE), (schema.measured, DISPLACED))
+        )
+        return PrivateTable(counting, placing, displacing, count=kept.count, contributions=kept.contributions)
     hidden = settings.neighbours is Neighbours.ADD_REMOVE
     counting, placing, displacing = (
         rows_of(source, columns, phase, hidden=hidden, progress=progress)

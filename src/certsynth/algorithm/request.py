@@ -10,6 +10,7 @@ from typing import Any
 
 from certsynth.algorithm.checks import MAX_DELTA
 from certsynth.domain import Schema
+from certsynth.domain.persons import entries_among, refuse_person_column
 from certsynth.domain.workload import MAX_SUBSETS
 from certsynth.errors import InputError, did_you_mean
 from certsynth.mechanisms import Budget, Unit
@@ -61,6 +62,7 @@ def _named_subsets(schema: Schema, named: Named) -> tuple[Subset, ...]:
     for names in named:
         for name in names:
             if name not in place:
+                refuse_person_column(schema.persons, name)
                 raise InputError(
                     f"the workload names {name!r:.60}, which is not a column of the schema: choose from "
                     f"{', '.join(schema.names)}.{did_you_mean(name, schema.names)}"
@@ -81,8 +83,17 @@ def named_columns(schema: Schema, named: Named | None) -> Schema:
     return schema.select([schema.names[j] for j in sorted(columns)])
 
 
-def select_final_columns(schema: Schema, columns: Sequence[str] | None, named: Named | None = None) -> Schema:
-    """Refuse a draft schema and one without a unit, and restrict it to the chosen columns that occur in subsets."""
+def asked_schema(schema: Schema, options: Mapping[str, Any]) -> Schema:
+    """The schema restricted to the chosen columns that occur in subsets, with the persons that options name."""
+    columns, person = options["columns"], options["person"]
+    if columns and person in columns:
+        raise InputError(f"column {person!r:.60} names persons and is never released: leave it out of `columns`.")
+    kept = named_columns(schema.select(columns) if columns else schema, options["subsets"])
+    return kept.with_persons(**entries_among(options))
+
+
+def select_final_columns(schema: Schema, options: Mapping[str, Any]) -> Schema:
+    """As `asked_schema`; also refuse a draft and a schema without a unit."""
     if schema.draft:
         raise InputError(
             "the schema is a draft made from rows: check every bound and label against public knowledge, then remove "
@@ -93,12 +104,12 @@ def select_final_columns(schema: Schema, columns: Sequence[str] | None, named: N
             "the unit of the schema is still a question: say what one row stands for, like "
             'unit = "one row is one person".'
         )
-    return named_columns(schema.select(columns) if columns else schema, named)
+    return asked_schema(schema, options)
 
 
-def select_released_columns(schema: Schema, columns: Sequence[str] | None, named: Named | None) -> Schema:
+def select_released_columns(schema: Schema, options: Mapping[str, Any]) -> Schema:
     """As `select_final_columns`; also refuse derived columns without the columns that they are computed from."""
-    kept = select_final_columns(schema, columns, named)
+    kept, columns = select_final_columns(schema, options), options["columns"]
     for formula in schema.formulas:
         name, lacking = formula.column.name, [each for each in formula.sources if each not in kept.names]
         if name in kept.names and lacking:

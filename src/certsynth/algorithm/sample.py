@@ -13,7 +13,7 @@ from certsynth.algorithm.fitting import FitRequest, Fitting
 from certsynth.algorithm.method import method_named
 from certsynth.algorithm.options import ROWS
 from certsynth.algorithm.recompute import recomputed, stated_settings
-from certsynth.algorithm.sizes import check_lattice, default_memory
+from certsynth.algorithm.sizes import check_lattice
 from certsynth.artefact import Release
 from certsynth.artefact.certificate import certificate_record
 from certsynth.artefact.frames import FrameKind, to_frame
@@ -21,6 +21,7 @@ from certsynth.artefact.notebook import certificate_html
 from certsynth.artefact.release import Certificate
 from certsynth.artefact.table import cleaned_table, with_derived
 from certsynth.base.html import block, paragraph
+from certsynth.base.memory import default_memory
 from certsynth.base.progress import Progress, silent
 from certsynth.certificate.passes import compare_tables
 from certsynth.errors import InputError, TooLarge
@@ -59,6 +60,8 @@ class Sample:
     through_release: Certificate | None
     confidence: float
     """Probability that the release's own bound and both bounds of all samples hold simultaneously."""
+    about: str = ""
+    """The private rows that the bounds are about, if these are not all."""
 
     @property
     def bound(self) -> float:
@@ -83,11 +86,12 @@ class Sample:
         own = f"plug-in {upward(plug.bound)} with confidence {plug.confidence!r}" if plug else "no plug-in certificate"
         return (
             f"Sample({self.rows:,} rows, off by at most {upward(self.bound)} with confidence {self.confidence!r}: "
-            f"{own}{also})"
+            f"{own}{also}{f'; the bounds are about {self.about}' if self.about else ''})"
         )
 
     def _repr_html_(self) -> str:
         parts = [paragraph(f"{self.rows:,} new rows, off by at most {upward(self.bound)}", strong=True)]
+        parts += [paragraph(f"The bounds are about {self.about}.")] if self.about else []
         parts += [certificate_html(each) for each in (self.certificate, self.through_release) if each]
         return block(*parts)
 
@@ -136,6 +140,7 @@ def sample(
         certificate=None if plugged is None else Certificate.of(plugged),
         through_release=through,
         confidence=release.certificate.confidence,
+        about="" if schema.persons is None else schema.persons.kept,
     )
 
 

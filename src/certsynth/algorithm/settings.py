@@ -15,6 +15,7 @@ from certsynth.domain import Schema
 from certsynth.errors import InputError
 from certsynth.mechanisms import Budget, Measurement, Neighbours
 from certsynth.mechanisms.concentrated import Privacy
+from certsynth.mechanisms.protection import Protection
 from certsynth.projection.emit import Detail
 from certsynth.queries.fine import LATTICE_COLUMNS
 from certsynth.queries.marginals import Subset, maximal_subsets, subsets_within
@@ -47,14 +48,19 @@ SHARE_GROWTH = 2
 """Factor by which the share of the budget grows with each column of a table, if all tables of 2, 3, … columns are
 measured."""
 
-PLUG_IN_BETA, CELL_BETA = Fraction(1, 10), Fraction(1, 10)
-"""Shares of the failure probability for the plug-in certificate and for the noisy counts of single cells, if there is a
-direct certificate, which has the rest."""
+DROPPED_SHARE = Fraction(1, 50)
+"""Share of the budget for measuring how many rows of persons are dropped, if that is requested."""
+
+PLUG_IN_BETA, CELL_BETA, DROPPED_BETA = Fraction(1, 10), Fraction(1, 10), Fraction(1, 20)
+"""Shares of the failure probability for the plug-in certificate, for the noisy counts of single cells and for the share
+of dropped rows, if there is a direct certificate, which has the rest."""
 
 
 @dataclass(frozen=True, slots=True)
 class Settings:
     """The checked settings of a release. An open setting is None if the data or the plan determine it.
+
+    `privacy` is the budget of the protected unit; the steps work with single rows, and with `budget` and `neighbours`.
 
     `subsets` are those that are measured; `named` says that they were listed explicitly, otherwise they are all subsets
     of one size. `method` names the method; `detail` says where values are placed inside their cells; `choice_share` is
@@ -62,7 +68,8 @@ class Settings:
     `target` is the position of the column whose tables are always measured; `as_printed` selects the proxy losses as
     printed in the paper; `lattice_columns` is the largest subset that the direct certificate compares on a lattice;
     `share_is_open` says that the certificate's share is still to be chosen, once there is a number of rows to plan for;
-    `exceptions` is the number of subsets that get a direct bound of their own.
+    `exceptions` is the number of subsets that get a direct bound of their own; `measure_dropped` says that the share
+    of rows dropped because a person has too many is measured.
 
     If the schema has derived columns, `certified` are the subsets that the certificate covers. Positions in `certified`
     are those in the schema; positions in `subsets`, those in its measured part.
@@ -78,7 +85,7 @@ class Settings:
     rows: int | None
     certificate_share: Fraction
     confidence: Fraction
-    neighbours: Neighbours
+    protection: Protection
     preset: str | None
     candidates: int
     method: str = "layered"
@@ -91,6 +98,17 @@ class Settings:
     share_is_open: bool = False
     certified: tuple[Subset, ...] | None = None
     exceptions: int = 0
+    measure_dropped: bool = False
+
+    @property
+    def budget(self) -> Budget:
+        """The budget for a single row: the steps of a release spend it."""
+        return self.protection.per_row(self.privacy.budget)
+
+    @property
+    def neighbours(self) -> Neighbours:
+        """The relation between tables that differ in a single row."""
+        return self.protection.of_rows
 
     @property
     def covered(self) -> tuple[Subset, ...]:
@@ -132,7 +150,18 @@ class Settings:
 
     def direct_beta(self, *, alone: bool) -> Fraction:
         """Failure probability of the direct certificate; `alone`: there is no plug-in certificate."""
-        return self.beta * (1 - CELL_BETA - (0 if alone else PLUG_IN_BETA))
+        others = CELL_BETA + (0 if alone else PLUG_IN_BETA) + (DROPPED_BETA if self.measure_dropped else 0)
+        return self.beta * (1 - others)
+
+    @property
+    def dropped_beta(self) -> Fraction:
+        """Failure probability of the share of dropped rows."""
+        return self.beta * DROPPED_BETA
+
+    @property
+    def dropped_share(self) -> Fraction:
+        """Share of the budget for measuring how many rows are dropped."""
+        return DROPPED_SHARE if self.measure_dropped else Fraction(0)
 
     @property
     def draws(self) -> int:
@@ -173,7 +202,7 @@ class Settings:
     @property
     def measurement_budget(self) -> Budget:
         others = self.certificate_share + self.selection_share + self.choice_share + self.displacement_share
-        return self.privacy.budget.share(1 - others - self.count_share - self.exception_share)
+        return self.budget.share(1 - others - self.count_share - self.exception_share - self.dropped_share)
 
     def layers(self, split: Fraction) -> tuple[tuple[tuple[Subset, ...], CellKind, Fraction], ...]:
         """The layers in order of measurement: tables, kind of cells, share of the measurement budget.
@@ -213,7 +242,7 @@ class Settings:
             return self.rows
         if self.neighbours is Neighbours.ADD_REMOVE or measurement.total is None:
             return DEFAULT_ROWS_IF_HIDDEN
-        return min(max(measurement.total, 1), MAX_DEFAULT_ROWS)
+        return min(max(measurement.total // self.protection.parts, 1), MAX_DEFAULT_ROWS)
 
     def proxies(self, resolution: int | None) -> Proxies:
         """Parameters of the proxy losses: as printed in the paper, or the tightest valid ones."""
@@ -255,7 +284,8 @@ def common_settings(
         rows=options["rows"],
         certificate_share=defaults.certificate_share if share is None else share,
         confidence=defaults.confidence if confidence is None else confidence,
-        neighbours=Neighbours(options["neighbours"]),
+        protection=Protection(Neighbours(options["neighbours"]), schema.persons),
         preset=options["preset"],
         candidates=options["candidates"],
+        measure_dropped=options["measure_dropped"],
     )

@@ -7,11 +7,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from decimal import Decimal
 
+from certsynth.base.memory import allowed_memory, default_memory
 from certsynth.certificate.passes import POINT_BYTES, network_bytes
 from certsynth.certificate.plug_in import MAX_DRAWN_CELLS, PILOT_DRAWS
 from certsynth.certificate.skipping import COARSE_BOUNDS
 from certsynth.domain import Schema
-from certsynth.errors import InputError, TooLarge
+from certsynth.errors import TooLarge
 from certsynth.projection.synthesis import max_particles
 from certsynth.queries import Marginals
 from certsynth.queries.fine import LatticeQuery
@@ -167,17 +168,3 @@ def _check_labels(fine: LatticeQuery, subset: Subset, size: int) -> None:
 def lattice_bytes(sizes: Sequence[int], points: int) -> int:
     """Bytes for counts on `points` lattice points at a time, and for the networks of all workers."""
     return POINT_BYTES * points + network_bytes(sizes)
-
-
-def default_memory() -> int:
-    """Half of the machine's memory, in bytes."""
-    return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") // 2
-
-
-def allowed_memory(memory: int | None) -> int:
-    """The most bytes that may be used: `memory`, checked; by default half of the machine's memory."""
-    if memory is None:
-        return default_memory()
-    if isinstance(memory, bool) or not isinstance(memory, int) or memory < 1:
-        raise InputError(f"memory must be a whole number of bytes, like 4 * 2**30; got {memory!r:.20}.")
-    return memory

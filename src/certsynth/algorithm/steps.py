@@ -17,6 +17,7 @@ from certsynth.algorithm.certificates import (
     direct_certificate,
     exception_choice,
     measure_displacement,
+    measure_dropped_rows,
     plug_in_certificates,
 )
 from certsynth.algorithm.certify import choose_table
@@ -27,8 +28,9 @@ from certsynth.algorithm.record import record
 from certsynth.algorithm.task import Task
 from certsynth.algorithm.values import Certified, Chosen, Counted, Fitted, Measured, Outcome
 from certsynth.artefact import Release, certificate_record, cleaned_table
-from certsynth.artefact.certificate import cells_record
+from certsynth.artefact.certificate import cells_record, dropped_record
 from certsynth.artefact.steps import (
+    DROPPED_ROWS,
     ERRORS_OF_ROWS,
     MEAN_DISPLACEMENT,
     ROW_COUNT,
@@ -87,7 +89,7 @@ def count_rows(this: Run) -> Counted:
     noisy = measure_scalars(
         [exact],
         sensitivity=Sensitivity(1, 1),
-        budget=settings.privacy.budget.share(settings.count_share),
+        budget=settings.budget.share(settings.count_share),
         neighbours=settings.neighbours,
         noise=this.means.spending,
     )
@@ -140,7 +142,7 @@ def fit(this: Run, measured: Measured) -> Fitted:
 
 def _best_of(this: Run, candidates: Sequence[Fitted]) -> Fitted:
     """Choose a candidate with a small loss, privately."""
-    share = this.settings.privacy.budget.share(this.settings.selection_share)
+    share = this.settings.budget.share(this.settings.selection_share)
     this.means.spending.take(share)
     best, cost, change = choose_table(
         this.lattice,
@@ -166,12 +168,19 @@ def certify(this: Run, counted: Counted, measured: Measured, fitted: Fitted) -> 
     exceptions = exception_choice(this)
     direct = direct_certificate(this, counted, fitted, exceptions, alone=not plugged)
     chosen = () if exceptions is None else (exceptions_step(exceptions),)
-    noisy = {MEAN_DISPLACEMENT: displaced, ERRORS_OF_ROWS: direct and direct.noisy}
+    dropped = measure_dropped_rows(this)
+    noisy = {MEAN_DISPLACEMENT: displaced, ERRORS_OF_ROWS: direct and direct.noisy, DROPPED_ROWS: dropped}
     settings = this.settings
     cells = cells_record(direct, measured.measurements, settings.cell_beta) if direct else None
     return Certified(
         certificate_record(
-            float(settings.confidence), plugged, direct, cells, no_plug_in=settings.reason_for_no_plug_in
+            float(settings.confidence),
+            plugged,
+            direct,
+            cells,
+            no_plug_in=settings.reason_for_no_plug_in,
+            protection=settings.protection,
+            dropped=dropped_record(dropped, settings.protection, settings.dropped_beta),
         ),
         (*chosen, *(Step.of_scalars(what, each) for what, each in noisy.items() if each)),
     )

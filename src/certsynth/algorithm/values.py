@@ -17,6 +17,7 @@ from certsynth.mechanisms import FullMeasurement, Measurement
 from certsynth.mechanisms.scalars import NoisyScalars
 from certsynth.mechanisms.spending import Spending
 from certsynth.planning.choice import Choice
+from certsynth.queries.contributions import Contributions
 from certsynth.queries.marginals import Marginals, Subset
 from certsynth.queries.tally import Rows
 from certsynth.record.record import CertificateRecord
@@ -30,6 +31,8 @@ class PrivateTable:
     placing: Rows
     displacing: Rows
     count: Callable[[], int]
+    contributions: Callable[[], Contributions] | None = None
+    """Totals over persons, if these are protected."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -24,12 +24,13 @@ from certsynth.algorithm.recompute import (
     stated_settings,
 )
 from certsynth.algorithm.record import pair_records, table_record
-from certsynth.algorithm.settings import CELL_BETA, Settings
+from certsynth.algorithm.settings import CELL_BETA, DROPPED_BETA, Settings
 from certsynth.algorithm.values import ExpectedLayer
 from certsynth.artefact import measurements as archive
 from certsynth.artefact.certificate import (
     cells_record,
     direct_record,
+    dropped_record,
     exceptions_record,
     fit_record,
     path_length,
@@ -37,10 +38,11 @@ from certsynth.artefact.certificate import (
 )
 from certsynth.artefact.document import form_problem
 from certsynth.artefact.folder import check_plain, check_sums, read_plain
+from certsynth.artefact.persons import public_weight, stated_protection
 from certsynth.artefact.release import CSV, PARQUET, Release, croissant_bytes, package_bytes
 from certsynth.artefact.signature import INSTALL_COMMAND, PublicKey, have_library
 from certsynth.artefact.signature_check import check_signature, signature_files
-from certsynth.artefact.steps import Step, stated_steps
+from certsynth.artefact.steps import DROPPED_ROWS, Step, stated_steps, step_on
 from certsynth.artefact.table import read_table, with_derived, written_as
 from certsynth.base.progress import Progress, Stage, number_stages, silent
 from certsynth.certificate.coverage import STATISTICS
@@ -271,17 +273,18 @@ def _in_order(subsets: Sequence[Subset]) -> bool:
 
 def _privacy(release: Release, find_layers: Callable[[], tuple[ExpectedLayer, ...]]) -> Answer:
     """Every step has its share of the budget and the noise that this needs; the shares add up to the whole."""
-    privacy, made = release.record.privacy, release.measurements
+    record, made = release.record, release.measurements
+    privacy, protection = record.privacy, stated_protection(record)
     unit = Unit(privacy.unit)
     for m in made:
         if m.cost.spent.unit is not unit:
             return False, "certificate and measurement count privacy in different units"
-        if privacy.neighbours != m.strategy.neighbours:
+        if protection.of_rows is not m.strategy.neighbours:
             return False, "certificate and measurement name different neighbour relations"
-        if privacy.rows != (m.total if m.strategy.neighbours is Neighbours.REPLACE_ONE else None):
+        if public_weight(record) != (m.total if m.strategy.neighbours is Neighbours.REPLACE_ONE else None):
             return False, "the number of rows is not the one of the measurements, or is told where it is hidden"
-    settings, steps = stated_settings(release), stated_steps(privacy)
-    if [step.to_record() for step in steps] != list(privacy.spent):
+    settings, steps = stated_settings(release), stated_steps(record)
+    if [step.to_record(protection) for step in steps] != list(privacy.spent):
         return False, "the parts of the budget are not written as certsynth writes them"
     expected = expected_steps(
         method_named(settings.method),
@@ -292,12 +295,13 @@ def _privacy(release: Release, find_layers: Callable[[], tuple[ExpectedLayer, ..
         compared=len(release.record.compared),
         layers=find_layers(),
     )
-    if problem := steps_problem(steps, expected) or values_problem(steps, privacy.rows):
+    if problem := steps_problem(steps, expected) or values_problem(steps, public_weight(record)):
         return False, problem
     for m in made:
         if Step.of_measurement("", m) not in [replace(step, on="") for step in steps]:
             return False, f"the {unit} or the scale of a measurement is not the one in measurements.npz"
-    whole = sum((step.cost.spent.amount for step in steps), Fraction(0))
+    of_row = sum((step.cost.spent.amount for step in steps), Fraction(0))
+    whole = protection.per_unit(Budget(of_row, unit)).amount
     if decimal_text(whole) != (privacy.epsilon if unit is Unit.EPSILON else privacy.rho):
         return False, f"the parts of the budget do not add up to the stated {unit}"
     scales = ", ".join(f"{m.scale:g}" for m in made)
@@ -466,7 +470,7 @@ def _figures(terms: Terms | PlugInTerms) -> list[float]:
 
 def _direct(release: Release) -> Answer:
     """The same computation, from the noisy losses: slack and bound follow from them, the confidence and the schema."""
-    stated = release.record.certificate
+    stated, protection = release.record.certificate, stated_protection(release.record)
     direct = recomputed_direct(release, stated_settings(release))
     figures = (direct.whole, direct.single) if direct else (None, None)
     for said, found in zip((stated.direct, stated.single_column), figures, strict=True):
@@ -474,7 +478,7 @@ def _direct(release: Release) -> Answer:
             return False, "there is a direct certificate too many, or one too few"
         if said is None or found is None or direct is None:
             continue
-        again = direct_record(direct, found)
+        again = direct_record(direct, found, protection)
         if (said.confidence, said.epsilon, said.rho) != (again.confidence, again.epsilon, again.rho):
             return False, f"the confidence or the {direct.cost.spent.unit} is not its share of the whole"
         if not _close([said.bound], [again.bound]):
@@ -486,7 +490,11 @@ def _direct(release: Release) -> Answer:
         return False, "a recomputed bound on shares, totals or moments differs from the one stated"
     if not _same_exceptions(stated.exceptions, exceptions_record(direct) if direct else None):
         return False, "the recomputed bound of the exceptions, or of all other subsets, differs from the one stated"
-    beta = stated_settings(release).cell_beta
+    settings = stated_settings(release)
+    dropped = step_on(release.record, DROPPED_ROWS)
+    if stated.dropped != dropped_record(dropped, protection, settings.dropped_beta):
+        return False, "a recomputed share of dropped rows differs from the one stated"
+    beta = settings.cell_beta
     if stated.cells != (cells_record(direct, release.measurements, beta) if direct else None):
         return False, "a recomputed bound on the noise of single cells differs from the one stated"
     if direct is None:
@@ -537,6 +545,8 @@ def _bound(release: Release) -> Answer:
         return False, "the stated confidence is not the one that was asked for"
     failure = sum(1 - part.confidence for part in (plug, direct, stated.cells) if part)
     spare = (1 - stated.confidence) * float(CELL_BETA) if direct and not stated.cells else 0.0
+    if stated.dropped is not None:
+        spare += (1 - stated.confidence) * float(DROPPED_BETA)
     if abs(failure + spare - (1 - stated.confidence)) > 1e-12:
         return False, "the parts fail together with another probability than the stated confidence allows"
     why = "the smaller of its parts" if complete or not plug else "the only part that covers all subsets"
@@ -557,7 +567,9 @@ def _description(release: Release) -> Answer:
 
 
 def _report(release: Release) -> Answer:
-    page = render_report(release.record, release.schema, release.table, rows=release.rows).encode()
+    page = render_report(
+        release.record, release.schema, release.table, rows=release.rows, noisy=release.noisy_cells
+    ).encode()
     same = read_plain(_folder(release), "report.html") == page
     return same, f"report.html {'is' if same else 'is not'} the one that the release gives"
 

@@ -25,7 +25,8 @@ class Answer:
     Values are numbers in the column's own units, shares from 0 to 1, dates, times, or labels of an ordinal; `unit` says
     which. `how` explains the interval, and `bound` is the bound of the certificate that was used. Where the interval
     holds all possible values, `says_nothing` states why, and what would help; else it is empty. An interval that is
-    `alone` is valid for this question only, not together with other answers.
+    `alone` is valid for this question only, not together with other answers. `about` says which private rows are meant,
+    if these are not all.
     """
 
     query: str
@@ -38,6 +39,7 @@ class Answer:
     bound: float
     says_nothing: str = ""
     alone: bool = False
+    about: str = ""
 
     def shown(self) -> tuple[str, str, str]:
         """Estimate, low and high as texts, with the precision that the width justifies; the interval is rounded
@@ -71,8 +73,8 @@ class Answer:
         estimate, low, high = self.shown()
         if self.says_nothing:
             return f"{self.query} = {estimate}, but the certificate says nothing about it: {self.says_nothing}"
-        only = ", valid for this question alone" if self.alone else ""
-        return f"{self.query} = {estimate}, between {low} and {high} with confidence {percent(self.confidence)}{only}"
+        also = (", valid for this question alone" if self.alone else "") + (f", of {self.about}" if self.about else "")
+        return f"{self.query} = {estimate}, between {low} and {high} with confidence {percent(self.confidence)}{also}"
 
     @property
     def error(self) -> str:
@@ -92,6 +94,7 @@ class Answer:
             "bound": self.bound,
             "says_nothing": self.says_nothing or None,
             "alone": self.alone,
+            **({"about": self.about} if self.about else {}),
         }
 
 

@@ -63,7 +63,7 @@ def finite(evaluation: Callable[[], Found]) -> Found:
 
 def to_answer(basis: Basis, query: Query | Difference, found: Found, shown: str) -> Answer:
     """The answer in its own units; `shown` is the text of the query."""
-    estimate, low, high = _in_units(found)
+    estimate, low, high = in_units(found)
     nothing = ""
     if silence.is_whole_range(found.interval, found.least, found.most):
         nothing = found.nothing or silence.reason(basis, query, found.bound)
@@ -101,7 +101,7 @@ def widened(found: Found) -> tuple[float, float]:
     return low, 0.0 if found.unit == "share" and high == 0.0 else widened_high
 
 
-def _in_units(found: Found) -> tuple[Value, Value, Value]:
+def in_units(found: Found) -> tuple[Value, Value, Value]:
     """Convert estimate, low and high to the units of the answer, rounding the interval outward."""
     estimate, (low, high) = found.interval[0], widened(found)
     if found.counted:
@@ -140,8 +140,10 @@ class _Evaluator:
     def count(self) -> Found:
         rows = self._private_rows("count", "fraction")
         found = self._share(shares.share(self.basis, self.reader.condition(self.query.arguments[0])))
-        how = f"the number of rows times {found.how}"
-        return Found(_times(found.interval, rows), found.bound, how, "rows", 0.0, float(rows), counted=True)
+        what, persons = self.basis.counted, self.basis.schema.persons
+        whole = what == "rows" or (persons is not None and persons.rows == 1)  # else a row counts a part of a person
+        how = f"the number of {what} times {found.how}"
+        return Found(_times(found.interval, rows), found.bound, how, what, 0.0, float(rows), counted=whole)
 
     def cdf(self) -> Found:
         first, second = self.query.arguments
@@ -227,7 +229,7 @@ class _Evaluator:
                 "for the mean, which is over rows with values in all of them.",
             )
         found = self.mean()
-        how = f"the number of rows times the mean: {found.how}"
+        how = f"the number of {self.basis.counted} times the mean: {found.how}"
         return Found(_times(found.interval, rows), found.bound, how, found.unit, rows * found.least, rows * found.most)
 
     def _sum_of_present(self, form: Linear, rows: int) -> Found:
@@ -237,7 +239,7 @@ class _Evaluator:
         first, last = (_rounded_once(form.constant, (factor, end)) for end in (column.low, column.high))
         estimate, claim = averages.total(self._select(column), column, ends=(first, last))
         least, most = rows * min(first, last, 0.0), rows * max(first, last, 0.0)
-        how = f"the number of rows times {claim.how}"
+        how = f"the number of {self.basis.counted} times {claim.how}"
         interval = _times(claim.around(estimate), rows)
         return Found(interval, claim.bound, how, _unit(form, self.basis.columns), least, most)
 
@@ -341,7 +343,8 @@ class _Evaluator:
 
     def _private_rows(self, statistic: str, instead: str) -> int:
         if self.basis.private_rows is None:
-            raise InputError(f"the number of private rows is hidden, so there is no {statistic}; ask for {instead}(…).")
+            which = "private rows" if self.basis.schema.persons is None else "rows that were kept"
+            raise InputError(f"the number of {which} is hidden, so there is no {statistic}; ask for {instead}(…).")
         return self.basis.private_rows
 
 

@@ -6,7 +6,7 @@ import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 
@@ -77,7 +77,8 @@ class Distinct:
 class Basis:
     """`clean` and `table` are the same rows, cleaned and as they are written. `certificate` is that of
     the record. `private_rows` is the number of private rows where it is public. `named`: the subsets of columns
-    were chosen. `noisy`: the noisy counts that have bounds of their own.
+    were chosen. `noisy`: the noisy counts that have bounds of their own. If persons count the same and their number is
+    public, `private_rows` is that number, and `counted` is "persons".
 
     All bounds of one certificate hold together, at its confidence: that is why any number of answers does.
     """
@@ -89,6 +90,7 @@ class Basis:
     private_rows: int | None = None
     named: bool = False
     noisy: NoisyCells = field(default_factory=NoisyCells)
+    counted: Literal["rows", "persons"] = "rows"
     columns: Mapping[str, Column] = field(init=False)
     rows: Mapping[str, Floats] = field(init=False)
 
@@ -112,8 +114,10 @@ class Basis:
             raise InputError("certificate.json is not one that certsynth writes; run certsynth verify.")
         if not len(next(iter(clean.values()))):
             raise InputError("the release has no rows, so there is nothing to ask.")
-        named = record.release.workload is not None
-        return cls(schema, table, clean, certificate, record.privacy.rows, named, noisy or NoisyCells())
+        named, privacy = record.release.workload is not None, record.privacy
+        counted: Literal["rows", "persons"] = "rows" if privacy.persons is None else "persons"
+        number = privacy.rows if privacy.persons is None else privacy.persons
+        return cls(schema, table, clean, certificate, number, named, noisy or NoisyCells(), counted)
 
     @property
     def confidence(self) -> float:
@@ -148,17 +152,21 @@ class Basis:
         """The same with few rows: if there are many, those of several columns are rounded to an even grid, as coarse as
         it takes. By the triangle inequality the bound on the distance holds for them if `moved` is added to it."""
         rows = self.distinct(names)
+        key = (*sorted(rows.rows), "few")
+        if key not in self._distinct:
+            self._distinct[key] = self.fewer(rows)
+        return self._distinct[key]
+
+    def fewer(self, rows: Distinct) -> Distinct:
+        """These rows, rounded if they are many."""
         most = MAX_EXACT_ROWS if self.certificate.statistics is None else MAX_CERTIFIED_ROWS
         if len(rows.shares) <= most or len(rows.rows) == 1:
             return rows
-        key = (*sorted(rows.rows), "few")
-        steps = GRID_STEPS[2]
-        while key not in self._distinct:
-            few = _rounded(rows, steps)
-            if len(few.shares) <= most or steps <= COARSEST_STEPS:
-                self._distinct[key] = few
+        few, steps = _rounded(rows, GRID_STEPS[2]), GRID_STEPS[2]
+        while len(few.shares) > most and steps > COARSEST_STEPS:
             steps //= 2
-        return self._distinct[key]
+            few = _rounded(rows, steps)
+        return few
 
     # ------------------------------------------------------------ bounds on shares, group totals and moments
 

@@ -58,6 +58,55 @@ def error(lattice: Lattice, points: Points, errors: Errors) -> float:
     return _error_of_pairs(points.tobytes(), points.shape, lines, lattice.native, errors)
 
 
+def product_errors(
+    first: np.ndarray, second: np.ndarray, lines: tuple[int, ...], native: tuple[bool, ...], errors: Errors
+) -> np.ndarray:
+    """The errors of all products of a set of the first column with a set of the second; each row of an array is a set,
+    with a flag for each point."""
+    (few, number), (others, number_of_other) = (
+        _distinct_forms(sets, line) for sets, line in zip((first, second), lines, strict=True)
+    )
+    off_line = [sets.shape[1] - line for sets, line in zip((first, second), lines, strict=True)]
+    found = np.empty((len(few), len(others)))
+    for i, one in enumerate(few):
+        for j, other in enumerate(others):
+            points, merged = np.outer(one, other), (len(one) - off_line[0], len(other) - off_line[1])
+            found[i, j] = _error_of_pairs(points.tobytes(), points.shape, merged, native, errors)
+    return np.asarray(found[np.ix_(number, number_of_other)])
+
+
+def interval_errors(sets: np.ndarray, lines: tuple[int, ...], native: tuple[bool, ...], errors: Errors) -> np.ndarray:
+    """The error of the product of any interval of the first column with each set of the second."""
+    forms, number = _distinct_forms(sets, lines[1])
+    first, off_line = np.arange(lines[0] + 1) == 0, sets.shape[1] - lines[1]
+    found = [
+        Products((lines[0], len(form) - off_line), native, errors).of_product(first, form) if form.any() else 0.0
+        for form in forms
+    ]
+    return np.array(found)[number]
+
+
+def _distinct_forms(sets: np.ndarray, line: int) -> tuple[list[np.ndarray], list[int]]:
+    """The sets with equal neighbours on the line merged, or labels put in another order, which changes no error.
+
+    Returns those that differ, and which of them each set is.
+    """
+    numbers: dict[bytes, int] = {}
+    forms: list[np.ndarray] = []
+    number = []
+    for members in sets:
+        form = np.sort(members)
+        if line:
+            keep = np.ones(len(members), bool)
+            keep[1:line] = members[1:line] != members[: line - 1]
+            form = members[keep]
+        if (key := form.tobytes()) not in numbers:
+            numbers[key] = len(forms)
+            forms.append(form)
+        number.append(numbers[key])
+    return forms, number
+
+
 def _merge_equal_neighbours(points: Points, lines: tuple[int, ...]) -> tuple[Points, tuple[int, ...]]:
     """Merge neighbours on a line that have the same set of the other column: this changes no number of intervals, and
     the cells of a table become alike. Nothing is merged if both columns have labels, which are counted."""

@@ -60,7 +60,7 @@ Range = tuple[Floats, Floats]
 """Lowest and highest values, elementwise."""
 
 
-def conditional(part: Range, rest: Range, whole: tuple[float, float]) -> Range:
+def conditional(part: Range, rest: Range, whole: tuple[float, float] | Range) -> Range:
     r"""The range of a/(a + c) where a is in `part`, c in `rest` and a + c in `whole`, elementwise.
 
     The quotient rises with a and falls with c: it is largest at the largest a with the least c that the sum allows.

@@ -22,10 +22,11 @@ from certsynth.base.arrays import Floats, Ints
 Lift = Callable[[float], Floats]
 """Maps λ to the supremum over z in a group of value(z) − λ d(x, z), for each row x."""
 
-_GRID_POINTS = 17  # of the search for the best λ, before it is refined
-_SECTION_STEPS = 20  # of the golden-section refinement
-_GOLDEN_RATIO = (math.sqrt(5) - 1) / 2
-_MAX_NEWTON_STEPS = 200
+_ROUNDING = 1e-12  # more than a sum of shares is off by
+GRID_POINTS = 17  # of the search for the best λ, before it is refined
+SECTION_STEPS = 20  # of the golden-section refinement
+GOLDEN_RATIO = (math.sqrt(5) - 1) / 2
+MAX_NEWTON_STEPS = 200
 
 MAX_EXACT_ROWS = 20_000
 """Most distinct rows that are processed without rounding; more would take seconds for each answer."""
@@ -55,6 +56,15 @@ def largest_share(distance: Floats, bound: float, shares: Floats | None = None) 
         return min(1.0, float(mass.sum()))
     width = float(near[last])
     return min(1.0, float(np.dot(1.0 - near[:last] / width, mass[:last])) + bound / width)
+
+
+def smallest_share(distance: Floats, bound: float, shares: Floats | None = None) -> float:
+    """The smallest share of rows in a set over all tables within `bound`, given the distances to all other rows.
+
+    Differences that are rounding errors count as 0: another claim may be that the share is 0, and must not contradict.
+    """
+    found = 1.0 - largest_share(distance, bound, shares)
+    return found if found > _ROUNDING else 0.0
 
 
 def _nearest_first(distance: Floats) -> Ints:
@@ -102,21 +112,21 @@ def largest_total(lift: Lift, away: Floats, weights: Floats, bound: float, *, sp
 
 def _smallest(function: Callable[[float], float], low: float, high: float) -> float:
     """Approximate minimum of a unimodal function: a grid search refined by golden sections."""
-    points = np.linspace(low, high, _GRID_POINTS)
+    points = np.linspace(low, high, GRID_POINTS)
     found = [function(point) for point in points]
     best = int(np.argmin(found))
-    left, right = points[max(best - 1, 0)], points[min(best + 1, _GRID_POINTS - 1)]
-    a, b = right - _GOLDEN_RATIO * (right - left), left + _GOLDEN_RATIO * (right - left)
+    left, right = points[max(best - 1, 0)], points[min(best + 1, GRID_POINTS - 1)]
+    a, b = right - GOLDEN_RATIO * (right - left), left + GOLDEN_RATIO * (right - left)
     at_a, at_b = function(a), function(b)
     least = min(found[best], at_a, at_b)
-    for _ in range(_SECTION_STEPS):
+    for _ in range(SECTION_STEPS):
         if at_a < at_b:
             right, b, at_b = b, a, at_a
-            a = right - _GOLDEN_RATIO * (right - left)
+            a = right - GOLDEN_RATIO * (right - left)
             at_a = function(a)
         else:
             left, a, at_a = a, b, at_b
-            b = left + _GOLDEN_RATIO * (right - left)
+            b = left + GOLDEN_RATIO * (right - left)
             at_b = function(b)
         least = min(least, at_a, at_b)
     return least
@@ -128,7 +138,7 @@ def _least_level(
     """The root t of a convex, decreasing, piecewise linear function, by Newton steps from the left."""
     floor = -steepness * away
     level, active = low, None
-    for _ in range(_MAX_NEWTON_STEPS):
+    for _ in range(MAX_NEWTON_STEPS):
         over = lifted - level
         now = over > floor
         if active is not None and np.array_equal(now, active):

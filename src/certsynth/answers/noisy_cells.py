@@ -22,7 +22,7 @@ from typing import Literal
 
 import numpy as np
 
-from certsynth.base.arrays import Floats
+from certsynth.base.arrays import Floats, Ints
 from certsynth.domain import Cells, Column
 
 _TRIED_RATES = 400  # values of λ, each of which gives a valid bound
@@ -81,6 +81,35 @@ class CellTable:
             slack = self._slack(int(members.sum()), sets)
         return max(total - slack, 0.0), max(total + slack, 0.0)
 
+    def rows_in_boxes(
+        self, counts: Floats, cells: Sequence[Cells], first: np.ndarray, second: np.ndarray
+    ) -> tuple[tuple[Floats, Floats], tuple[Floats, Floats]]:
+        """As `rows`, the fewest and the most rows in all products of a set of one axis with a set of the other, and
+        outside of each product. `counts` and `cells` are those of the table, with the axes in that order."""
+        inside = first.astype(float) @ counts @ second.T.astype(float)
+        number = np.outer(first.sum(axis=1), second.sum(axis=1))
+        of_box, of_rest = np.zeros(inside.shape), np.zeros(inside.shape)
+        (kinds, kind), (others, kind_of_other) = (_kinds(*each) for each in zip(cells, (first, second), strict=True))
+        for i, one in enumerate(kinds):
+            for j, other in enumerate(others):
+                same = np.ix_(kind == i, kind_of_other == j)
+                of_box[same] = self._slack_of(one.size * other.size, one.alike, other.alike)
+                of_rest[same] = self._slack_of(self.counts.size - one.size * other.size, *_rest(one, other))
+        outside = counts.sum() - inside
+        there, left = number > 0, number < self.counts.size
+        return (
+            (np.maximum(inside - of_box, 0.0) * there, np.maximum(inside + of_box, 0.0) * there),
+            (np.maximum(outside - of_rest, 0.0) * left, np.maximum(outside + of_rest, 0.0) * left),
+        )
+
+    def _slack_of(self, cells: int, first: int | None, second: int | None) -> float:
+        """The largest error of the number of rows in that many cells, of as many products of sets of each axis."""
+        if not cells:
+            return 0.0
+        if first is None or second is None:
+            return cells * self._slack(1, self.counts.size)
+        return self._slack(cells, first * second)
+
     def _slack(self, cells: int, sets: int) -> float:
         """The largest error of the number of rows in a box of that many cells, if there are `sets` of its shape."""
         log_odds = math.log(2 * sets * self.counts.size / self.beta)
@@ -94,6 +123,37 @@ class CellTable:
             return None
         numbers = [_alike(cells, side) for cells, side in zip(self.cells, sides, strict=True)]
         return None if None in numbers else math.prod(number for number in numbers if number is not None)
+
+
+@dataclass(frozen=True, slots=True)
+class _Kind:
+    """What the error of a product depends on, for one of its sides: how many cells it has, whether these are all, and
+    how many sets are like it, like its complement, and like the set of all cells."""
+
+    size: int
+    full: bool
+    alike: int | None
+    rest: int | None
+    every: int | None
+
+
+def _rest(one: _Kind, other: _Kind) -> tuple[int | None, int | None]:
+    """The numbers of sets like the sides of all that is outside of a product; None if that is no product."""
+    if not one.size or not other.size:
+        return one.every, other.every
+    if other.full:
+        return one.rest, other.alike
+    return (one.alike, other.rest) if one.full else (None, None)
+
+
+def _kinds(cells: Cells, sets: np.ndarray) -> tuple[list[_Kind], Ints]:
+    """The different kinds of sets, and the number of that of each."""
+    every = _alike(cells, np.ones(sets.shape[1], bool))
+    found = [
+        _Kind(int(side.sum()), bool(side.all()), _alike(cells, side), _alike(cells, ~side), every) for side in sets
+    ]
+    kinds = list(dict.fromkeys(found))
+    return kinds, np.array([kinds.index(each) for each in found])
 
 
 def _alike(cells: Cells, side: np.ndarray) -> int | None:

@@ -8,7 +8,7 @@ from certsynth.answers import lifts
 from certsynth.answers.basis import Basis
 from certsynth.answers.boxes import Errors, error
 from certsynth.answers.claims import Claim, conditional, intersect
-from certsynth.answers.kernels import largest_mean, largest_share, merge_rows
+from certsynth.answers.kernels import largest_mean, largest_share, merge_rows, smallest_share
 from certsynth.answers.lattices import Lattice, Points, codes_of_cells, inner_and_outer
 from certsynth.answers.nearness import Boxes, Rest
 from certsynth.base.arrays import Floats
@@ -48,8 +48,8 @@ def _by_distance(basis: Basis, condition: Condition) -> Claim:
     bound = basis.bound(condition.columns)
     rows = basis.distinct(condition.columns)
     high = largest_share(rows.nearness.satisfied(condition), bound, rows.shares)
-    low = 1.0 - largest_share(rows.nearness.rest(condition), bound, rows.shares)
-    return Claim(max(low, 0.0), high, bound, WITHIN_DISTANCE)
+    low = smallest_share(rows.nearness.rest(condition), bound, rows.shares)
+    return Claim(low, high, bound, WITHIN_DISTANCE)
 
 
 def _by_boxes(basis: Basis, boxes: Boxes) -> list[Claim]:

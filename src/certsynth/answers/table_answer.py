@@ -28,7 +28,8 @@ class TableAnswer:
     `Unanswered`, and its `error` says so.
 
     The query of a row's answer asks for that row only. Intervals that are `alone` are valid for this table only, not
-    together with other answers. `figure` is the heading of the estimates.
+    together with other answers. `figure` is the heading of the estimates. `about` says which private rows are meant, if
+    these are not all.
     """
 
     query: str
@@ -40,6 +41,7 @@ class TableAnswer:
     alone: bool = False
     unit: str = "share"
     figure: str = "share"
+    about: str = ""
 
     @property
     def error(self) -> str:
@@ -51,15 +53,16 @@ class TableAnswer:
 
     def __str__(self) -> str:
         """The table as aligned text, intervals rounded outward."""
-        head = (*map(_shown, self.columns), self.figure, *ENDS)
-        return "\n".join(
-            [f"{self.query}: {self._promise()}", *text.table([head, *self._texts()], text=len(self.columns))]
-        )
+        return "\n".join([f"{self.query}: {self._promise()}", *text.table(self.texts(), text=len(self.columns))])
+
+    def texts(self) -> list[tuple[str, ...]]:
+        """The head and the rows of the table as texts: labels, and figures rounded outward."""
+        return [(*map(_shown, self.columns), self.figure, *ENDS), *self._texts()]
 
     def _repr_html_(self) -> str:
-        head = [*map(_shown, self.columns), self.figure, *ENDS]
+        head, *rows = self.texts()
         return html.block(
-            html.paragraph(self.query, strong=True), html.table(head, self._texts()), html.paragraph(self._promise())
+            html.paragraph(self.query, strong=True), html.table(list(head), rows), html.paragraph(self._promise())
         )
 
     def to_json(self) -> dict[str, Any]:
@@ -82,6 +85,7 @@ class TableAnswer:
             "how": self.how,
             "bound": self.bound,
             "alone": self.alone,
+            **({"about": self.about} if self.about else {}),
         }
 
     def to_dict(self) -> dict[str, list[Any]]:
@@ -98,7 +102,7 @@ class TableAnswer:
     def _promise(self) -> str:
         what, part = ("share", "cell") if self.figure == "share" else ("value", "group")
         said = f"with confidence {percent(self.confidence)}, every true {what} lies between low and high, all at once"
-        said += "; valid for this table alone." if self.alone else "."
+        said += ("; valid for this table alone" if self.alone else "") + (f", of {self.about}." if self.about else ".")
         silent = [cell.says_nothing for _, cell in self.rows if cell.says_nothing]
         if not silent:
             return said

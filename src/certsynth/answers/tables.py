@@ -28,11 +28,15 @@ _BORDER_DIGITS = 6
 
 @dataclass(frozen=True, slots=True)
 class Bin:
-    """A set of values of a column: its label (None: the missing value), its condition as text, and the condition."""
+    """A set of values of a column: its label (None: the missing value), its condition as text, and the condition.
+
+    `ends` are the first and the last value of a range.
+    """
 
     label: str | None
     text: str
     condition: Node
+    ends: tuple[float, float] | None = None
 
 
 def tabulate(basis: Basis, query: Query, shown: str) -> TableAnswer:
@@ -147,38 +151,71 @@ def _equal(column: Column, value: bool | float | str) -> Node:
     return Chain(0, (Name(0, column.name), Constant(0, value)), ("=",))
 
 
+def runs_of(column: Ordered, bins: Sequence[Bin]) -> list[tuple[int, int, Bin]]:
+    """All unions of consecutive bins of an ordered column but that of all, with the numbers of the first bin and the
+    last. A missing value is in none."""
+    return [
+        (i, j, _joined(column, bins[i], bins[j]))
+        for i in range(len(bins))
+        for j in range(i, len(bins))
+        if None not in (bins[i].label, bins[j].label) and (i > 0 or j < len(bins) - 1 - column.missing)
+    ]
+
+
+def _joined(column: Ordered, first: Bin, last: Bin) -> Bin:
+    """The values from the first of one bin to the last of another."""
+    if first is last:
+        return first
+    assert first.ends is not None
+    assert last.ends is not None
+    ends = first.ends[0], last.ends[1]
+    return _range(column, *map(int, ends)) if column.whole else _interval(column, *ends)
+
+
+def texts_of_ends(column: Ordered, part: Bin) -> tuple[str, str]:
+    """The first and the last value of a range as people read them."""
+    assert part.ends is not None
+    first, last = part.ends
+    if column.whole:
+        return _bare(column, int(first)), _bare(column, int(last))
+    return _number(first), _number(last) if last == float(column.high) else f"below {_number(last)}"
+
+
 def _ranges(column: Ordered, starts: Sequence[float]) -> list[Bin]:
     """Ranges of consecutive values; `starts` are the first values of all but the lowest."""
-    name, firsts = written_name(column.name), [int(column.low), *(int(start) for start in starts)]
+    firsts = [int(column.low), *(int(start) for start in starts)]
     if column.grid:
         before = column.figures_at(np.searchsorted(np.array(column.grid), np.array(starts)) - 1)
     else:
         before = np.array(starts) - int(column.step or 1)
-    bins = []
-    for first, last in zip(firsts, [*map(int, before), int(column.high)], strict=True):
-        (one, shown_one), (other, shown_other) = (_value(column, x) for x in (first, last))
-        if first == last:
-            bins.append(Bin(_bare(column, first), f"{name} = {shown_one}", _equal(column, one)))
-            continue
-        label = f"{_bare(column, first)} to {_bare(column, last)}"
-        terms = Constant(0, one), Name(0, column.name), Constant(0, other)
-        bins.append(Bin(label, f"{shown_one} <= {name} <= {shown_other}", Chain(0, terms, ("<=", "<="))))
-    return bins
+    return [
+        _range(column, first, last) for first, last in zip(firsts, [*map(int, before), int(column.high)], strict=True)
+    ]
+
+
+def _range(column: Ordered, first: int, last: int) -> Bin:
+    name, ends = written_name(column.name), (float(first), float(last))
+    (one, shown_one), (other, shown_other) = (_value(column, x) for x in (first, last))
+    if first == last:
+        return Bin(_bare(column, first), f"{name} = {shown_one}", _equal(column, one), ends)
+    label = f"{_bare(column, first)} to {_bare(column, last)}"
+    terms = Constant(0, one), Name(0, column.name), Constant(0, other)
+    return Bin(label, f"{shown_one} <= {name} <= {shown_other}", Chain(0, terms, ("<=", "<=")), ends)
 
 
 def _intervals(column: Ordered, starts: Sequence[float]) -> list[Bin]:
     """Intervals of numbers, each but the last without its upper end; `starts` are the lower ends of all but the
     lowest."""
-    low, high, name = float(column.low), float(column.high), written_name(column.name)
+    low, high = float(column.low), float(column.high)
     borders = [low, *sorted({start for start in starts if low < start < high}), high]
-    bins = []
-    for i, (first, last) in enumerate(pairwise(borders)):
-        closed = i == len(borders) - 2
-        sign, to = ("<=", "to") if closed else ("<", "to below")
-        terms = Constant(0, first), Name(0, column.name), Constant(0, last)
-        text = f"{_number(first)} <= {name} {sign} {_number(last)}"
-        bins.append(Bin(f"{_number(first)} {to} {_number(last)}", text, Chain(0, terms, ("<=", sign))))
-    return bins
+    return [_interval(column, first, last) for first, last in pairwise(borders)]
+
+
+def _interval(column: Ordered, first: float, last: float) -> Bin:
+    sign, to = ("<=", "to") if last == float(column.high) else ("<", "to below")
+    terms = Constant(0, first), Name(0, column.name), Constant(0, last)
+    text = f"{_number(first)} <= {written_name(column.name)} {sign} {_number(last)}"
+    return Bin(f"{_number(first)} {to} {_number(last)}", text, Chain(0, terms, ("<=", sign)), (first, last))
 
 
 def _value(column: Ordered, offset: int) -> tuple[float | str, str]:

@@ -13,9 +13,14 @@ from certsynth.certificate.direct import Direct, Figure
 from certsynth.certificate.plug_in import PlugIn, Proxy, Terms
 from certsynth.domain import Schema
 from certsynth.mechanisms import FullMeasurement, Measurement
+from certsynth.mechanisms.dropped import dropped_shares
 from certsynth.mechanisms.guarantee import decimal_text
 from certsynth.mechanisms.identity import Identity
+from certsynth.mechanisms.protection import Protection
+from certsynth.mechanisms.scalars import NoisyScalars
 from certsynth.projection.diagnostic import FitDiagnostic
+from certsynth.queries.contributions import COUNTED_ROWS_FACTOR
+from certsynth.record.direct import DroppedRecord, ShareRecord
 from certsynth.record.record import (
     NO_PLUG_IN,
     CellsRecord,
@@ -58,16 +63,19 @@ def certificate_record(
     cells: CellsRecord | None = None,
     *,
     no_plug_in: NoPlugIn = NO_PLUG_IN,
+    protection: Protection | None = None,
+    dropped: DroppedRecord | None = None,
 ) -> CertificateRecord:
     """Record the smaller of the direct and the plug-in bound, and both certificates.
 
-    `no_plug_in` is the reason if there is no plug-in certificate.
+    `no_plug_in` is the reason if there is no plug-in certificate. Costs are stated for the unit that `protection`
+    names; without it, for a single row.
     """
     if not plug_in and not direct:
         raise ValueError("neither a plug-in nor a direct certificate is given")
     plugged = PlugInRecords(**{proxy: plug_in_record(each) for proxy, each in plug_in.items()})
-    whole = direct_record(direct, direct.whole) if direct else None
-    one = direct_record(direct, direct.single) if direct and direct.single else None
+    whole = direct_record(direct, direct.whole, protection) if direct else None
+    one = direct_record(direct, direct.single, protection) if direct and direct.single else None
     plug = plugged.tightest
     leading: PlugInRecord | DirectRecord | None = plug
     if whole and (plug is None or whole.bound < plug.bound or not _covers(plug, direct)):
@@ -87,6 +95,7 @@ def certificate_record(
         statistics=statistics_record(direct) if direct else None,
         cells=cells,
         exceptions=exceptions_record(direct) if direct else None,
+        dropped=dropped,
     )
 
 
@@ -106,9 +115,20 @@ def _subsets(plug: PlugInRecord | None, direct: Direct | None) -> tuple[SubsetRe
     )
 
 
-def direct_record(direct: Direct, loss: Figure) -> DirectRecord:
-    """Convert a loss of a direct certificate to its record."""
-    spent = direct.cost.spent
+def dropped_record(noisy: NoisyScalars | None, protection: Protection, beta: Fraction) -> DroppedRecord | None:
+    """Record the shares of dropped rows, and of persons with dropped rows; None if they were not measured."""
+    persons = protection.persons
+    if noisy is None or persons is None:
+        return None
+    rows, people = (
+        ShareRecord(each.estimate, each.lower, each.upper) for each in dropped_shares(noisy, protection, persons, beta)
+    )
+    return DroppedRecord(counted_rows=COUNTED_ROWS_FACTOR * persons.rows, rows=rows, persons=people)
+
+
+def direct_record(direct: Direct, loss: Figure, protection: Protection | None) -> DirectRecord:
+    """Convert a loss of a direct certificate to its record, with its cost for the protected unit."""
+    spent = direct.cost.spent if protection is None else protection.per_unit(direct.cost.spent)
     return DirectRecord(
         bound=float(loss.bound),
         confidence=float(direct.confidence),

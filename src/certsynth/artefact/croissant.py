@@ -80,7 +80,8 @@ def describe_croissant(
         "rai:dataCollectionType": ["Synthetic data"],
         "rai:personalSensitiveInformation": [
             "The columns may be about people; no row is about anybody. Rows were made from noisy counts and from what "
-            f"is public. What they can tell about a private row is bounded by differential privacy ({schema.unit})."
+            f"is public. What they can tell about {_protected(schema)} is bounded by differential privacy "
+            f"({schema.unit})."
         ],
         "rai:dataLimitations": [
             "What the certificate does not cover is not promised: statistics of more columns at once, statistics that "
@@ -101,6 +102,10 @@ def describe_croissant(
             }
         ],
     }
+
+
+def _protected(schema: Schema) -> str:
+    return "a private row" if schema.persons is None else "a person, with all rows of that person,"
 
 
 def _file(name: str, digest: str, kind: str) -> dict[str, Any]:

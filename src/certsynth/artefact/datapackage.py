@@ -10,6 +10,7 @@ from certsynth.domain.date_format import write_moment
 from certsynth.domain.schema import describe
 from certsynth.record.record import MethodRecord, PrivacyRecord, Record
 from certsynth.report.numerals import upward
+from certsynth.report.persons import certified_rows
 
 _TYPES = ("integer", "number", "date", "datetime", "boolean")  # others are texts
 _TIME_FORMAT = "%Y-%m-%d %H:%M:%S"
@@ -51,11 +52,13 @@ def summary(schema: Schema, record: Record) -> str:
     """Describe the rows, the budget spent on them and their certificate in two sentences."""
     certificate, privacy = record.certificate, record.privacy
     return (
-        f"Synthetic data, made under differential privacy ({_spent(privacy)}, {privacy.neighbours} neighbours). "
+        f"Synthetic data, made under differential privacy ({_spent(privacy)}, {privacy.neighbours} neighbours"
+        f"{', one person with all their rows protected' if schema.persons else ''}). "
         f"With confidence {certificate.confidence!r} no 1-Lipschitz statistic of "
         f"{_columns(record.release)} differs from that of the real rows by more than "
         f"{upward(certificate.bound)} (columns scaled to "
         f"{'length 1' if all(column.weight == 1 for column in schema) else 'their weights'})."
+        + (f" {certified_rows(schema.persons)}" if schema.persons else "")
     )
 
 

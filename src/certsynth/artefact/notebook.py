@@ -12,6 +12,7 @@ from certsynth.domain import Schema
 from certsynth.record.record import CertificateRecord, MethodRecord, PrivacyRecord, Record
 from certsynth.report import numerals, words
 from certsynth.report.columns import column_view
+from certsynth.report.persons import certified_rows, protected_unit
 from certsynth.report.view import column_bounds
 
 MAX_LISTED_COLUMNS = 20
@@ -36,8 +37,12 @@ def release_html(schema: Schema, record: Record, rows: Table, folder: Path | Non
         paragraph(
             f"{numerals.text(schema.name, most=200)}: {size} synthetic rows × {len(schema)} columns", strong=True
         ),
-        paragraph(f"Privacy: {spent_text(record.privacy)}, {record.privacy.neighbours} neighbours."),
+        paragraph(
+            f"Privacy: {spent_text(record.privacy)}, {record.privacy.neighbours} neighbours, "
+            f"{protected_unit(schema.persons)} protected."
+        ),
         paragraph(promise(certificate, record.release)),
+        *([paragraph(certified_rows(schema.persons))] if schema.persons else []),
         table(["column", "kind", "off by at most", "in its own units"], shown),
     ]
     if more:

@@ -12,6 +12,7 @@ import numpy as np
 from certsynth.algorithm.checks import column_names
 from certsynth.answers import Answer, Basis, TableAnswer, Unanswered, answer, answer_function, answer_or_reason
 from certsynth.answers.alone import numbers_for_function, numbers_for_text
+from certsynth.answers.noisy_cells import NoisyCells
 from certsynth.artefact import frames, measurements
 from certsynth.artefact.certificate import noisy_cells
 from certsynth.artefact.croissant import describe_croissant
@@ -126,6 +127,7 @@ class Release:
         return (
             f"Release({len(self.rows[0]):,} rows × {len(self.schema)} columns, {spent}, "
             f"off by at most {upward(certificate.bound)} with confidence {certificate.confidence!r}"
+            f"{'' if self.schema.persons is None else f', about {self.schema.persons.kept}'}"
             f"{'; ' * bool(omitted)}{omitted})"
         )
 
@@ -158,7 +160,7 @@ class Release:
             "certificate.json": to_json(form.to_json(record)),
             "measurements.npz": measurements.to_bytes(self.measurements, self.schema.measured),
             "schema.toml": self.schema.to_toml().encode(),
-            "report.html": render_report(record, self.schema, table, rows=self.rows).encode(),
+            "report.html": render_report(record, self.schema, table, rows=self.rows, noisy=self.noisy_cells).encode(),
             "datapackage.json": package_bytes(self.schema, record),
         }
         if signer:
@@ -261,9 +263,9 @@ class Release:
         if errors not in ("raise", "return"):
             raise InputError('`errors` is "raise" or "return".')
         clean = dict(zip(self.schema.names, self.rows, strict=True))
-        noisy = noisy_cells(self.schema.measured, self.record.certificate, self.measurements)
+        about = "" if self.schema.persons is None else self.schema.persons.kept
         columns = column_names("columns", columns) if isinstance(columns, str) else columns
-        basis = Basis.read(self.schema, self.table, clean, self.record, noisy=noisy)
+        basis = Basis.read(self.schema, self.table, clean, self.record, noisy=self.noisy_cells)
         if callable(query):
             found = answer_function(
                 self._basis_for_one_question(basis, query, columns) if alone else basis,
@@ -274,14 +276,19 @@ class Release:
                 bounds=bounds,
                 row_by_row=row_by_row,
             )
-            return replace(found, alone=alone)
+            return replace(found, alone=alone, about=about)
         reply = answer if errors == "raise" else answer_or_reason
 
         def one(text: str) -> Answer | TableAnswer | Unanswered:
             found = reply(self._basis_for_one_question(basis, text, ()) if alone else basis, text)
-            return found if isinstance(found, Unanswered) else replace(found, alone=alone)
+            return found if isinstance(found, Unanswered) else replace(found, alone=alone, about=about)
 
         return [one(text) for text in query] if isinstance(query, (list, tuple)) else one(query)
+
+    @property
+    def noisy_cells(self) -> NoisyCells:
+        """The noisy counts whose errors are certified."""
+        return noisy_cells(self.schema.measured, self.record.certificate, self.measurements)
 
     def _basis_for_one_question(self, basis: Basis, query: str | Callable[..., Any], columns: Sequence[str]) -> Basis:
         from certsynth.algorithm.recompute import certificate_for_one_question

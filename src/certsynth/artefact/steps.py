@@ -5,17 +5,20 @@ from __future__ import annotations
 from dataclasses import dataclass
 from fractions import Fraction
 
+from certsynth.artefact.persons import stated_protection
 from certsynth.certificate.skipping import LOSS_UNITS
-from certsynth.mechanisms import Budget, Guarantee, Measurement, Neighbours, Sensitivity, Unit
+from certsynth.mechanisms import Budget, Guarantee, Measurement, Sensitivity, Unit
 from certsynth.mechanisms.dependence import SCORE_UNITS
 from certsynth.mechanisms.measure import sensitivity
+from certsynth.mechanisms.protection import Protection
 from certsynth.mechanisms.samplers import MAX_SCALE, is_sup_norm
 from certsynth.mechanisms.scalars import NoisyScalars, is_calibrated
 from certsynth.queries.coding import MOVE_UNITS
-from certsynth.record.record import PrivacyRecord, SensitivityRecord, StepRecord
+from certsynth.record.record import Record, SensitivityRecord, StepRecord
 
 ROW_COUNT, RESOLUTION_CHOICE, PAIR_SCORES = "number of rows", "choosing the resolution", "scores of pairs"
 MEAN_DISPLACEMENT, ERRORS_OF_ROWS = "mean displacement", "errors of the rows"
+DROPPED_ROWS = "dropped rows of persons"
 """Names, in the record, of the steps that are neither measurements nor choices among tables."""
 
 INTEGER_UNITS = {
@@ -74,8 +77,11 @@ class Step:
             raise ValueError("a step without noisy values")
         return NoisyScalars(self.values, self.scale, self.cost, sensitivity=self.sensitivity)
 
-    def to_record(self) -> StepRecord:
-        changes, spent = self.sensitivity, self.cost.spent
+    def to_record(self, protection: Protection) -> StepRecord:
+        """The step as a record states it: costs and changes are those of the protected unit."""
+        changes, spent = self.sensitivity, protection.per_unit(self.cost.spent)
+        if changes is not None:
+            changes = protection.sensitivity_of_unit(changes)
         return StepRecord(
             on=self.on,
             epsilon=spent.amount if spent.unit is Unit.EPSILON else None,
@@ -86,32 +92,42 @@ class Step:
             else SensitivityRecord(changes.l1, changes.l2_squared, each=changes.each),
             scale=self.scale,
             values=self.values,
-            worth=None if self.values is None else INTEGER_UNITS.get(self.on),
+            worth=None if self.values is None else _worth(self.on, protection),
         )
 
     @classmethod
-    def of_record(cls, stated: StepRecord, unit: Unit, neighbours: Neighbours) -> Step:
-        changes = stated.sensitivity
+    def of_record(cls, stated: StepRecord, unit: Unit, protection: Protection) -> Step:
+        """The inverse of `to_record`: costs and changes of a single row."""
+        changes = None
+        if (said := stated.sensitivity) is not None:
+            changes = protection.sensitivity_of_row(Sensitivity(said.l1, said.l2_squared, said.each))
         amount = stated.epsilon if unit is Unit.EPSILON else stated.rho
         if amount is None:
             raise ValueError("a step in another unit than the whole")
         return cls(
             on=stated.on,
-            cost=Guarantee(Budget(amount, unit), neighbours),
-            sensitivity=None if changes is None else Sensitivity(changes.l1, changes.l2_squared, changes.each),
+            cost=Guarantee(protection.per_row(Budget(amount, unit)), protection.of_rows),
+            sensitivity=changes,
             scale=stated.scale,
             values=stated.values,
         )
 
 
-def stated_steps(privacy: PrivacyRecord) -> list[Step]:
-    """Return the steps that a record states."""
-    return [Step.of_record(each, Unit(privacy.unit), Neighbours(privacy.neighbours)) for each in privacy.spent]
+def _worth(on: str, protection: Protection) -> Fraction | None:
+    """The quantity that 1 in the integers of a step stands for."""
+    whole = INTEGER_UNITS.get(on)
+    return None if whole is None else whole / protection.parts
 
 
-def step_on(privacy: PrivacyRecord, what: str) -> NoisyScalars | None:
+def stated_steps(record: Record) -> list[Step]:
+    """Return the steps that a record states, with costs and changes of a single row."""
+    privacy, protection = record.privacy, stated_protection(record)
+    return [Step.of_record(each, Unit(privacy.unit), protection) for each in privacy.spent]
+
+
+def step_on(record: Record, what: str) -> NoisyScalars | None:
     """Return the stored noisy integers of a step; None if there is no such step."""
-    return next((step.noisy for step in stated_steps(privacy) if step.on == what), None)
+    return next((step.noisy for step in stated_steps(record) if step.on == what), None)
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING
 
 import click
 
-from certsynth.cli import failure, options, words
+from certsynth.base.text import table as align
+from certsynth.cli import failure, layout, options, words
 from certsynth.cli.progress import READING, bars
 from certsynth.errors import InputError
 
@@ -17,6 +18,9 @@ if TYPE_CHECKING:
 
 MAX_SHOWN_CHARACTERS = 120
 """Most characters of a query in a table of answers."""
+
+UNKNOWN = "–"
+"""In place of a figure about which nothing is known."""
 
 
 @click.command("answer", cls=options.GroupedCommand, short_help="Statistics with certified error bars.")
@@ -54,7 +58,7 @@ def command(folder: Path, queries: tuple[str, ...], alone: bool, quiet: bool, as
         found = [each.to_json() for each in answers]
         words.print_json(found[0] if len(found) == 1 else {"answers": found})
     else:
-        click.echo("\n".join(lines(answers)))
+        layout.show(lines(answers))
     if unanswered:
         failure.say(f"error: {len(unanswered):,} of {len(answers):,} queries cannot be answered.")
         every = len(unanswered) == len(answers)
@@ -75,8 +79,23 @@ def lines(answers: Sequence[Answer | TableAnswer | Unanswered]) -> list[str]:
 
     statistics = [each for each in answers if not isinstance(each, TableAnswer)]
     blocks = [_statistic_lines(statistics)] if statistics else []
-    blocks += [[str(each), f"How: {each.how}."] for each in answers if isinstance(each, TableAnswer)]
+    blocks += [[*_table_lines(each), f"How: {each.how}."] for each in answers if isinstance(each, TableAnswer)]
     return [line for i, block in enumerate(blocks) for line in ([""] * (i > 0) + block)]
+
+
+def _table_lines(found: TableAnswer) -> list[str]:
+    """A table of answers; in a terminal that is too narrow for it, the figures of each cell are below its labels."""
+    promise, *table = str(found).splitlines()
+    if layout.fits(table):
+        return [promise, *table]
+    _, *cells = found.texts()
+    columns = len(found.columns)
+    stacked = [(f"  {', '.join(cell[:columns])}", _between(*cell[columns:])) for cell in cells]
+    return [promise, *(line for labels, figures in stacked for line in (labels, f"    {figures}"))]
+
+
+def _between(estimate: str, low: str, high: str) -> str:
+    return estimate if low == UNKNOWN else f"{estimate}, between {low} and {high}"
 
 
 def _statistic_lines(statistics: Sequence[Answer | Unanswered]) -> list[str]:
@@ -86,34 +105,58 @@ def _statistic_lines(statistics: Sequence[Answer | Unanswered]) -> list[str]:
     if len(statistics) == len(answers) == 1:
         (only,) = answers
         return [f"{only}."] if only.says_nothing else [f"{only}.", f"How: {only.how}."]
-    queries = ["query", *(_on_one_line(each.query) for each in statistics)]
-    padded = [query.ljust(max(map(len, queries))) for query in queries]
-    rows = [(padded[0], "estimate", "low", "high")]
-    for query, each in zip(padded[1:], statistics, strict=True):
-        shown = each.shown() if isinstance(each, Answer) else ("–", "–", "–")
-        rows.append((query, shown[0], *(("–", "–") if each.says_nothing else shown[1:])))
-    table = words.table(rows, text=1)
-    for i, (query, each) in enumerate(zip(padded[1:], statistics, strict=True), start=1):
-        if each.error:
-            table[i] = f"  {query}  error: {each.error}"
+    shown = [(_on_one_line(each.query), *_figures(each)) for each in statistics]
+    table = None if layout.width() < layout.NARROW else _tabulated(statistics, shown)
+    between = "between the two ends" if table is None else "between low and high"
     if not answers:
-        return table[1:]
+        return _stacked(statistics, shown) if table is None else table[1:]
     silent = [
         f"The certificate says nothing about {each.query}: {each.says_nothing}."
         for each in answers
         if each.says_nothing
     ]
     return [
-        *table,
+        *(_stacked(statistics, shown) if table is None else table),
         "",
         *silent,
         f"With confidence {words.percent(answers[0].confidence)}, "
         + (
-            "a true value lies between low and high; this is valid for each query alone, not for all at once."
+            f"a true value lies {between}; this is valid for each query alone, not for all at once."
             if answers[0].alone
-            else "every true value lies between low and high, all at once."
+            else f"every true value lies {between}, all at once."
         ),
+        *([f"True values are those of {answers[0].about}."] if answers[0].about else []),
     ]
+
+
+def _figures(each: Answer | Unanswered) -> tuple[str, str, str]:
+    """Estimate, low and high as texts; dashes where nothing is known."""
+    from certsynth.answers import Unanswered
+
+    if isinstance(each, Unanswered):
+        return UNKNOWN, UNKNOWN, UNKNOWN
+    estimate, low, high = each.shown()
+    return (estimate, UNKNOWN, UNKNOWN) if each.says_nothing else (estimate, low, high)
+
+
+def _tabulated(statistics: Sequence[Answer | Unanswered], shown: Sequence[tuple[str, ...]]) -> list[str] | None:
+    """A head, and a line for each query, in which an error takes the place of the figures; None if it does not fit."""
+    width = max(len(query) for query, *_ in [("query",), *shown])
+    rows = [("query".ljust(width), "estimate", "low", "high")]
+    rows += [(query.ljust(width), estimate, low, high) for query, estimate, low, high in shown]
+    table = align(rows, text=1)
+    for i, ((query, *_), each) in enumerate(zip(shown, statistics, strict=True), start=1):
+        if each.error:
+            table[i] = f"  {query.ljust(width)}  error: {each.error}"
+    return table if layout.fits(table) else None
+
+
+def _stacked(statistics: Sequence[Answer | Unanswered], shown: Sequence[tuple[str, ...]]) -> list[str]:
+    """Each query, and below it the figures or the error."""
+    lines = []
+    for each, (query, *figures) in zip(statistics, shown, strict=True):
+        lines += [f"  {query}", f"    {f'error: {each.error}' if each.error else _between(*figures)}"]
+    return lines
 
 
 def _on_one_line(query: str) -> str:

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from certsynth.algorithm.options import CertifyOptions
+from certsynth.cli import layout, options, words
 from certsynth.cli import ledger as ledgers
-from certsynth.cli import options, words
 from certsynth.cli.progress import bars
 
 if TYPE_CHECKING:
@@ -41,7 +41,7 @@ def command(private: str, synthetic: Path, schema_file: Path, quiet: bool, as_js
         weighted = any(column.weight != 1 for column in schema)
         by_ratios = [column.name for column in schema if getattr(column, "grid", ())]
         text = lines(found, subsets, each=bool(choices["per_subset"]), weighted=weighted, by_ratios=by_ratios)
-        click.echo("\n".join([*text, *ledgers.ledger_lines(choices["ledger"])]))
+        layout.show([*text, *ledgers.ledger_lines(choices["ledger"])])
 
 
 def result(found: Certification) -> dict[str, Any]:
@@ -59,9 +59,10 @@ def lines(
     by_ratios: Sequence[str] = (),
 ) -> list[str]:
     """A certification as text; `named` are the requested subsets, if not all."""
-    from certsynth.report import statistics  # imports what --help does without
+    from certsynth.report import persons as person_words  # imports what --help does without
+    from certsynth.report import statistics
 
-    answer = found.to_json()
+    answer, persons = found.to_json(), found.protection.persons
     subsets, spent = answer["subsets"], words.budget(answer["epsilon"], answer["delta"], answer["rho"])
     other = statistics.other_figures(found.statistics, by_ratios)
     text = [
@@ -78,6 +79,7 @@ def lines(
         f"Some such statistic is off by at least {words.downward(answer['lower'])}.",
         f"For statistics of one column: at most {words.upward(answer['single_column_bound'])}.",
         f"privacy: this answer cost {spent} under {answer['neighbours']} neighbours",
+        *([f"persons: {person_words.protection(persons)}"] if persons else []),
     ]
     if each:
         text += ["", f"The largest bounds, of {len(subsets):,}:", *words.worst(subsets, "bound", "lower")]

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import shlex
-import textwrap
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -11,15 +10,13 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from certsynth.algorithm.options import CheckOptions
-from certsynth.cli import options, words
+from certsynth.cli import layout, options, words
 from certsynth.cli.failure import CHECK_FAILED
 from certsynth.cli.progress import bars
 
 if TYPE_CHECKING:
     from certsynth.sources.check import ColumnCheck, RuleCheck, TableCheck
-
-LINE_WIDTH = 80
-"""Characters of a line of output."""
+    from certsynth.sources.person_check import PersonCheck
 
 NAME_WIDTH = 24
 """Most characters of a column's name in the table."""
@@ -53,29 +50,31 @@ def command(ctx: click.Context, data: str, schema_file: Path, quiet: bool, as_js
     if as_json:
         words.print_json(found.to_dict())
     else:
-        typed = f"{named} --schema {shlex.quote(str(schema_file))}"
-        click.echo("\n".join(lines(found, data, schema_file, typed)))
+        typed = [*shlex.split(named), "--schema", str(schema_file), *options.retype_persons(choices)]
+        layout.show(lines(found, data, schema_file, typed))
     if not found.fits:
         ctx.exit(CHECK_FAILED)
 
 
-def lines(found: TableCheck, data: str, schema_file: Path, typed: str) -> list[str]:
+def lines(found: TableCheck, data: str, schema_file: Path, typed: Sequence[str]) -> list[str]:
     """A check as text; `typed` are the arguments of the command."""
     from certsynth.sources.check import NOT_PRIVATE
 
-    shown = [NOT_PRIVATE, "", *_wrap(f"{data}: {verdict(found)}"), "", *_table(found)]
+    shown = [layout.Styled(NOT_PRIVATE, fg="yellow"), "", *_wrap(f"{data}: {verdict(found)}"), "", *_table(found)]
     for column in found.misfits:
         shown += ["", *_paragraph(column)]
     for each in (*found.rules, *found.derived):
         if each.broken:
             shown += ["", *_wrap(relation(each))]
+    if found.persons is not None:
+        shown += ["", *_persons(found.persons)]
     if notes := list(_notes(found)):
         shown += ["", *notes]
     if found.fits:
-        following = f"next: certsynth release {typed} --epsilon 1 --out release"
+        following = layout.command(["certsynth", "release", *typed, "--epsilon", "1", "--out", "release"])
     else:
-        following = f"next: edit {schema_file}, then certsynth check {typed}"
-    return [*shown, "", following]
+        following = layout.command(["certsynth", "check", *typed], before=f"next: edit {schema_file}, then ")
+    return [*shown, "", *following]
 
 
 def verdict(found: TableCheck) -> str:
@@ -126,8 +125,30 @@ def _paragraph(column: ColumnCheck) -> list[str]:
     if column.examples:
         shown += _wrap(f"for example: {', '.join(f'{text!r:.40}' for text in column.examples)}", indent=2)
     if column.lines:
-        shown += ["  write in its [[column]]:", *(f"    {line}" for line in column.lines)]
+        shown += ["  write in its [[column]]:"]
+        shown += [part for line in column.lines for part in layout.wrap_entry(f"    {line}")]
     return shown
+
+
+def _persons(found: PersonCheck) -> list[str]:
+    """The rows of persons, and how many of them are kept."""
+    from certsynth.sources.check import percent
+
+    persons = words.counted(found.persons, "person")
+    shown = _wrap(
+        f"{found.column}: {persons}. Rows of a person: {found.median:,} in the median, at most {found.most_of_90:,} "
+        f"for 90 % of them, at most {found.most_of_99:,} for 99 %, and {found.largest:,} at most."
+    )
+    if found.rows_without_person:
+        share = percent(found.rows_without_person / found.rows)
+        shown += _wrap(f"{words.counted(found.rows_without_person, 'row')} ({share}) without a person.", indent=2)
+    rows = [("rows_per_person", "rows kept")]
+    for k, share_kept in found.kept_shares:
+        own = " (this schema)" if k == found.rows_per_person else ""
+        rows.append((f"{k:,}{own}", percent(share_kept)))
+    shown += [f"  {line}" for line in words.table(rows)]
+    advice = "Choose rows_per_person from public knowledge, not from these figures: they are private."
+    return [*shown, *_wrap(advice, indent=2)]
 
 
 def _notes(found: TableCheck) -> list[str]:
@@ -155,11 +176,4 @@ def _some(names: Sequence[str]) -> str:
 
 
 def _wrap(text: str, *, indent: int = 0) -> list[str]:
-    return textwrap.wrap(
-        text,
-        LINE_WIDTH,
-        initial_indent=" " * indent,
-        subsequent_indent=" " * (indent + 2),
-        break_long_words=False,
-        break_on_hyphens=False,
-    )
+    return layout.wrap(" " * indent + text, hanging=indent + 2)

@@ -4,19 +4,19 @@ from __future__ import annotations
 
 import os
 import shutil
-import textwrap
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import click
 
 from certsynth.algorithm.declaration import BASIC, OUTPUT, Option
+from certsynth.cli import answer as answering
 from certsynth.cli import certify as certifying
 from certsynth.cli import check as checking
 from certsynth.cli import evaluate as evaluating
+from certsynth.cli import layout, options, words
 from certsynth.cli import ledger as ledgers
-from certsynth.cli import options, words
 from certsynth.cli import plan as planning
 from certsynth.cli import release as releasing
 from certsynth.cli import report as reporting
@@ -36,11 +36,8 @@ if TYPE_CHECKING:
 
 ROWS = 20_000
 EPSILON, CERTIFY_EPSILON, CAP = "1", "0.5", "2"
-PLANNED = ("identity", 8)
-"""The only mechanism and resolution that the demo plans: all of them would take a minute."""
 QUESTIONS = ("mean(age)", "mean(income)", "fraction(employed = true and region = 'harbour')")
 SCHEMA_LINES_SHOWN = 12  # lines of a schema
-LINE_WIDTH = 100
 
 PRIVATE = """{people} is the register of a made-up town: {rows:,} people and seven dependent columns. Imagine that it
 is private."""
@@ -67,7 +64,8 @@ LEDGER = """Both were charged to the same ledger. It adds up the budget spent on
 that would exceed their cap."""
 ANSWERS = """Anybody who has the release can query it. Each answer comes with an interval that contains the true value
 for the real people, at the certificate's confidence, simultaneously for all such queries."""
-REPORT = """Open {page} in a browser. It presents all of this about the release, and works offline."""
+REPORT = """The report presents all of this about the release, and answers questions. It is one file that works
+offline, in any browser."""
 
 
 class DemoOptions(options.TalkOptions, total=False):
@@ -120,21 +118,26 @@ class Guide:
     def __init__(self, *, silent: bool) -> None:
         self.silent, self.steps = silent, 0
 
-    def step(self, title: str, why: str, command: str = "") -> None:
+    def step(self, title: str, why: str, command: Sequence[object] = ()) -> None:
         self.steps += 1
-        shown = ["", f"── {self.steps}. {title}", *textwrap.wrap(why, LINE_WIDTH), ""]
-        self._say([*shown, f"  $ certsynth {command}", ""] if command else shown)
+        typed = layout.command(["certsynth", *map(str, command)], before="  $ ") if command else []
+        shown = ["", layout.heading(f"── {self.steps}. {title}"), " ".join(why.split()), ""]
+        self.say([*shown, *typed, ""] if command else shown)
 
-    def show(self, lines: Sequence[str]) -> None:
-        self._say([textwrap.fill(line, LINE_WIDTH, initial_indent="  ", subsequent_indent="  ") for line in lines])
+    def show(self, text: Callable[[], Sequence[str]]) -> None:
+        """Print what a command prints, a little to the right."""
+        with layout.indented(2):
+            lines = [part for line in text() for part in layout.wrap(line)]
+        self.say([layout.indent(line, 2) for line in lines])
 
     def quote(self, text: str) -> None:
         """Print the beginning of a file."""
-        self._say([*(f"  │ {line}".rstrip() for line in text.splitlines()[:SCHEMA_LINES_SHOWN]), "  │ …", ""])
+        lines = text.splitlines()[:SCHEMA_LINES_SHOWN]
+        self.say([*(layout.shorten(f"  │ {line}".rstrip()) for line in lines), "  │ …", ""])
 
-    def _say(self, lines: Sequence[str]) -> None:
+    def say(self, lines: Sequence[str]) -> None:
         if not self.silent:
-            click.echo("\n".join(lines))
+            layout.show(lines)
 
 
 class Journey:
@@ -163,93 +166,93 @@ class Journey:
     def write_schema(self) -> None:
         from certsynth import demo
 
-        self.guide.step("What a row may hold", DRAFT, f"schema {self.people} --out {self.draft}")
+        self.guide.step("What a row may hold", DRAFT, ["schema", self.people, "--out", self.draft])
         drafting.write_draft(self.people, self.draft)
         self.guide.quote(self.draft.read_text(encoding="utf-8"))
         self.schema_file.write_text(demo.SCHEMA, encoding="utf-8")
-        self.guide.show([SCHEMA.format(schema=self.schema_file)])
+        self.guide.show(lambda: [SCHEMA.format(schema=self.schema_file)])
         self.guide.quote(demo.SCHEMA)
 
     def check(self) -> TableCheck:
         from certsynth import check
 
-        self.guide.step("Does it fit?", CHECK, f"check {self.people} --schema {self.schema_file}")
+        self.guide.step("Does it fit?", CHECK, ["check", self.people, "--schema", self.schema_file])
         with bars(quiet=self.quiet) as progress:
             checked = check(self.people, self.schema, progress=progress)
-        self.guide.show([checking.summary(checked)])
+        self.guide.show(lambda: [checking.summary(checked)])
         return checked
 
     def plan(self) -> Plan:
         from certsynth import plan
 
-        asked: dict[str, Any] = {"epsilon": EPSILON, "mechanism": PLANNED[0], "resolution": PLANNED[1]}
-        typed = " ".join(f"--{name} {value}" for name, value in asked.items())
-        self.guide.step("What to expect", PLAN, f"plan --schema {self.schema_file} --rows {self.rows} {typed}")
+        typed = ["plan", "--schema", self.schema_file, "--rows", self.rows, "--epsilon", EPSILON]
+        self.guide.step("What to expect", PLAN, typed)
         with bars(quiet=self.quiet) as progress:
-            planned = plan(self.schema, rows=self.rows, progress=progress, **asked)
-        self.guide.show([planning.expectation(planned), "", "What would change:", *planning.changes(planned)])
+            planned = plan(self.schema, rows=self.rows, epsilon=EPSILON, progress=progress)
+        self.guide.show(lambda: planning.lines(planned, self.schema))
         return planned
 
     def release(self) -> Release:
         from certsynth import release
 
-        typed = f"--schema {self.schema_file} --epsilon {EPSILON} --out {self.folder}"
-        command = f"release {self.people} {typed} --ledger {self.ledger} --cap {CAP}"
-        self.guide.step("A synthetic table for everybody", RELEASE, command)
+        typed = ["release", self.people, "--schema", self.schema_file, "--epsilon", EPSILON]
+        typed += ["--out", self.folder, "--ledger", self.ledger, "--cap", CAP]
+        self.guide.step("A synthetic table for everybody", RELEASE, typed)
         charged: dict[str, Any] = {"epsilon": EPSILON, "ledger": self.ledger, "cap": CAP}
         with bars(quiet=self.quiet) as progress:
             made = release(self.people, self.schema, out=self.folder, progress=progress, **charged)
-        self.guide.show(releasing.lines(made, self.folder)[:-2])
+        self.guide.show(lambda: releasing.summary(made, self.folder))
         return made
 
     def verify(self) -> dict[str, Any]:
-        self.guide.step("Anybody can check it", VERIFY, f"verify {self.folder}")
+        self.guide.step("Anybody can check it", VERIFY, ["verify", self.folder])
         with bars(quiet=self.quiet) as progress:
             verified = verifying.result(self.folder, progress=progress)
-        self.guide.show(verifying.lines(self.folder, verified))
+        self.guide.show(lambda: verifying.lines(self.folder, verified))
         return verified
 
     def answer(self, made: Release) -> list[Answer | TableAnswer]:
-        questions = " ".join(f'"{question}"' for question in QUESTIONS)
-        self.guide.step("Answers with error bars", ANSWERS, f"answer {self.folder} {questions}")
+        self.guide.step("Answers with error bars", ANSWERS, ["answer", self.folder, *QUESTIONS])
         answers = [made.answer(question) for question in QUESTIONS]
-        self.guide.show([str(answer) for answer in answers])
+        self.guide.show(lambda: answering.lines(answers))
         return answers
 
     def certify(self, table: Mapping[str, Any]) -> Certification:
         from certsynth import certify, demo
 
         demo.write_csv(demo.shuffled(table), self.shuffled)
-        typed = f"--schema {self.schema_file} --epsilon {CERTIFY_EPSILON} --ledger {self.ledger}"
-        command = f"certify {self.people} {self.shuffled} {typed}"
-        self.guide.step("A bad synthetic table is caught", CERTIFY.format(broken=self.shuffled), command)
+        typed = ["certify", self.people, self.shuffled, "--schema", self.schema_file]
+        typed += ["--epsilon", CERTIFY_EPSILON, "--ledger", self.ledger]
+        self.guide.step("A bad synthetic table is caught", CERTIFY.format(broken=self.shuffled), typed)
         charged: dict[str, Any] = {"epsilon": CERTIFY_EPSILON, "ledger": self.ledger}
         with bars(quiet=self.quiet) as progress:
             certified = certify(self.people, self.shuffled, self.schema, progress=progress, **charged)
-        self.guide.show(certifying.lines(certified, each=False))
+        self.guide.show(lambda: certifying.lines(certified, each=False))
         return certified
 
     def show_ledger(self) -> None:
         from certsynth import Ledger
 
-        self.guide.step("What has been spent", LEDGER, f"ledger {self.ledger}")
-        self.guide.show(ledgers.lines(self.ledger, Ledger.load(self.ledger))[:-2])
+        self.guide.step("What has been spent", LEDGER, ["ledger", self.ledger])
+        self.guide.show(lambda: ledgers.lines(self.ledger, Ledger.load(self.ledger))[:-2])
 
     def evaluate(self, made: Release) -> Evaluation:
         from certsynth import evaluate
 
         synthetic = self.folder / "synthetic.csv"
         why = EVALUATE.format(bound=words.upward(made.certificate.bound))
-        command = f"evaluate {self.people} {synthetic} --schema {self.schema_file}"
+        command = ["evaluate", self.people, synthetic, "--schema", self.schema_file]
         self.guide.step("The truth, for the owner only", why, command)
         with bars(quiet=self.quiet) as progress:
             evaluated = evaluate(self.people, synthetic, self.schema, progress=progress)
-        self.guide.show(evaluating.lines(evaluated))
+        self.guide.show(lambda: evaluating.lines(evaluated))
         return evaluated
 
     def show_report(self) -> None:
-        self.guide.step("A page to read", REPORT.format(page=self.page), f"report {self.folder}")
-        self.guide.show([reporting.line(self.page, reporting.written(self.folder, self.page))])
+        self.guide.step("A page to read", REPORT, ["report", self.folder])
+        written = reporting.written(self.folder, self.page)
+        self.guide.show(lambda: [reporting.line(self.page, written)])
+        self.guide.say(["", layout.strong(f"The file to open: {self.page}")])
 
 
 def journey(out: Path, rows: int, *, quiet: bool, tell: bool) -> dict[str, Any]:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from certsynth.algorithm.options import EvaluateOptions
-from certsynth.cli import options, words
+from certsynth.cli import layout, options, words
 from certsynth.cli.failure import say
 from certsynth.cli.progress import bars
 
@@ -40,7 +40,7 @@ def command(private: str, synthetic: Path, schema_file: Path, quiet: bool, as_js
     if as_json:
         words.print_json(found.to_json())
     else:
-        click.echo("\n".join(lines(found, subsets)))
+        layout.show(lines(found, subsets))
 
 
 def lines(found: Evaluation, named: Named | None = None) -> list[str]:
@@ -56,6 +56,7 @@ def lines(found: Evaluation, named: Named | None = None) -> list[str]:
         f"Skipped, since they cannot have the largest: {words.counted(skipped, 'subset')} of columns."
         if skipped
         else f"On average over the subsets of columns it is at most {words.upward(answer['mean_upper'])}.",
+        *([f"The rows compared are {found.persons.kept}."] if found.persons else []),
         "",
         f"The worst of {words.counted(len(subsets), 'subset')}:",
         *words.worst(solved, "upper", "lower"),

@@ -12,11 +12,14 @@ from typing import Any, NoReturn
 
 import click
 
+from certsynth.cli import layout
 from certsynth.cli.streams import flush_output, reserve_streams, tolerate_any_text
 from certsynth.errors import BudgetNote, CertsynthError, CheckFailed
 
 CHECK_FAILED, BAD_INPUT, INTERRUPTED = 1, 2, 130
 DEBUG = "CERTSYNTH_DEBUG"
+HELP_WIDTH = 80
+"""Columns of a page of help, at most."""
 _TARGET = "certsynth.target"
 
 _ARGUMENT = re.compile(r"`(?P<name>[a-z_]+)(?:=(?P<value>[^`]+))?`")
@@ -25,6 +28,8 @@ _QUOTED_WORD = re.compile(r"""^(["'])([\w.-]+)\1$""")
 
 class Commands(click.Group):
     """A group of commands that report failures as one line on stderr and an exit code."""
+
+    context_class = layout.HelpContext
 
     def main(
         self,
@@ -41,6 +46,7 @@ class Commands(click.Group):
             reserve_streams()
         interrupt_on_sigterm()
         args = list(sys.argv[1:] if args is None else args) or ["--help"]
+        extra.setdefault("terminal_width", min(layout.width(), HELP_WIDTH) - 2)
         try:
             code = super().main(
                 args,
@@ -137,8 +143,9 @@ def in_flags(text: str) -> str:
 
 
 def say(text: str) -> None:
-    """Print one line on stderr. Control characters in paths and names are replaced, so that it stays one line."""
-    click.echo("".join(c if c.isprintable() else " " if c.isspace() else "?" for c in text), err=True)
+    """Print one line on stderr, which a terminal shows wrapped. Control characters in paths and names are replaced, so
+    that it stays one line."""
+    layout.say_wrapped("".join(c if c.isprintable() else " " if c.isspace() else "?" for c in text))
 
 
 def _fail(message: str, code: int) -> int:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import click
 
 from certsynth.algorithm.declaration import BASIC, Option
-from certsynth.cli import options, words
+from certsynth.cli import layout, options, words
 
 if TYPE_CHECKING:
     from certsynth.mechanisms.ledger import Ledger
@@ -55,7 +55,7 @@ def command(file: Path, folders: tuple[Path, ...], as_json: bool) -> None:
     if as_json:
         words.print_json(found.to_json())
     else:
-        click.echo("\n".join([*lines(file, found), *(f"{folder}: charged to this ledger" for folder in folders)]))
+        layout.show([*lines(file, found), *(f"{folder}: charged to this ledger" for folder in folders)])
 
 
 def ledger_json(file: Path | None) -> dict[str, Any]:
@@ -80,10 +80,12 @@ def ledger_lines(file: Path | None) -> list[str]:
 def lines(file: Path, ledger: Ledger) -> list[str]:
     """A ledger as text."""
     from certsynth.mechanisms.guarantee import decimal_text
+    from certsynth.mechanisms.ledger import protected
 
     unit, step = str(ledger.unit), Fraction(1, 10**12)
+    persons = "" if ledger.person is None else f", {protected(ledger.person)}"
     text = [
-        f"{file}: data set {ledger.dataset!r}, {unit} under {ledger.neighbours} neighbours",
+        f"{file}: data set {ledger.dataset!r}, {unit} under {ledger.neighbours} neighbours{persons}",
         *words.table(
             [
                 ("cap", decimal_text(ledger.cap)),
@@ -98,7 +100,7 @@ def lines(file: Path, ledger: Ledger) -> list[str]:
     rows += [
         (e.time, decimal_text(e.amount), e.what, "" if e.finished else "spent, not finished") for e in ledger.entries
     ]
-    text += words.table(rows) if ledger.entries else ["  nothing yet"]
+    text += words.table(rows, flexible=2) if ledger.entries else ["  nothing yet"]
     if ledger.cut_off:
         text += [
             "",

@@ -19,6 +19,8 @@ import click
 
 from certsynth.algorithm.checks import OneOf
 from certsynth.algorithm.declaration import BASIC, GROUPS, OUTPUT, Declared, Option, declared, shell_help
+from certsynth.algorithm.options import PersonOptions
+from certsynth.cli import layout
 from certsynth.cli.failure import say
 
 if TYPE_CHECKING:
@@ -132,6 +134,20 @@ class TalkOptions(JsonOptions, total=False):
     quiet: Annotated[bool, Option("No progress on stderr.", OUTPUT, default=False, typed="flag")]
 
 
+class DetailOptions(TalkOptions, total=False):
+    """Output options of commands that can say more."""
+
+    verbose: Annotated[
+        bool,
+        Option(
+            "Also print how it was chosen and what the bound is made of.",
+            OUTPUT,
+            default=False,
+            typed="flag",
+        ),
+    ]
+
+
 class AnswerOptions(TalkOptions, total=False):
     """The options of `answer`."""
 
@@ -157,11 +173,32 @@ class GroupedOption(click.Option):
 class GroupedCommand(click.Command):
     """A command whose `--help` groups options under headings."""
 
+    context_class = layout.HelpContext
+
     def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         for heading, options in group_options(self.get_params(ctx)).items():
             records = [record for option in options if (record := option.get_help_record(ctx))]
             with formatter.section(heading):
-                formatter.write_dl(records)
+                room = formatter.width - formatter.current_indent
+                formatter.write_dl([(_break_choices(flag, room), text) for flag, text in records])
+
+
+def _break_choices(flag: str, room: int) -> str:
+    """A flag with its choices, on several lines if they do not fit on one.
+
+    >>> print(_break_choices("--loss [path|transport|other]", 24))
+    --loss [path|transport|
+          other]
+    """
+    lines = [""]
+    for i, part in enumerate(flag.split("|")):
+        joined = f"{lines[-1]}|{part}" if i else part
+        if len(joined) < room or not i:
+            lines[-1] = joined
+        else:
+            lines[-1] += "|"
+            lines.append(f"{' ' * 6}{part}")
+    return "\n".join(lines)
 
 
 def group_options(parameters: Iterable[click.Parameter]) -> dict[str, list[click.Option]]:
@@ -249,6 +286,12 @@ def retype(data: str, choices: Mapping[str, Any]) -> str:
         else:
             typed += [f"--{option}"] * bool(value)
     return shlex.join(typed)
+
+
+def retype_persons(choices: Mapping[str, Any]) -> list[str]:
+    """The `PersonOptions` as typed, word by word."""
+    given = [(each.flag, choices[name]) for name, each in declared(PersonOptions).items()]
+    return [word for flag, value in given if value is not None for word in (flag, str(value))]
 
 
 def read_workload(choices: dict[str, Any]) -> list[list[str]] | None:

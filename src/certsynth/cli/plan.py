@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import csv
 import io
-import shlex
-import textwrap
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -14,24 +12,40 @@ import click
 from click.core import ParameterSource
 
 from certsynth.algorithm.options import PlanOptions
-from certsynth.cli import options, words
+from certsynth.cli import layout, options, words
 from certsynth.cli.chart import MARKS, chart
 from certsynth.cli.progress import bars
 
 if TYPE_CHECKING:
-    from certsynth.planning.plan import Plan, Planned
+    from certsynth.domain import Schema
+    from certsynth.planning.plan import Plan, Planned, Variation
+    from certsynth.report.headline import Headline
 
-LINE_WIDTH = 100
 NEIGHBOURING_RESOLUTIONS = 1  # shown on either side of a mechanism's best one; --json has all
 CHOSEN, REFERENCE = "→", "°"
+MORE = "With --verbose: the mechanisms and resolutions that were compared."
 
-_NOT_PASSED_ON = {"rows", "quiet", "as_json"}  # options not passed on to release, whose --rows has another meaning
+STATISTICS = ("share_of_one_column", "share_of_two_columns", "group_total", "moment")
+"""Names of predicted bounds, in the order of a certificate's record of them."""
+
+_NOT_PASSED_ON = {
+    "rows",
+    "persons",
+    "quiet",
+    "verbose",
+    "as_json",
+}  # options not passed on to release, whose --rows has another meaning
 
 _READING = """{chosen} marks the choice of release. Discretisation is the worst-case error due to the width of a cell,
 privatisation the error due to noise at confidence {confidence}."""
 _DIRECT = """The plug-in certificate adds the two. The direct certificate, which is the one predicted, measures the
 resulting rows: its bound is usually smaller than that sum."""
 _PLUG_IN = """The plug-in certificate adds the two, and the error of fitting rows to noisy counts."""
+_CONTRIBUTIONS = """{chosen} marks what the schema says. More rows of each person keep more of the table, and need more
+noise, unless each person counts 1. The other bounds are scaled from that one, and rougher. Kept rows may be fewer, and
+bounds of rows larger: persons with few rows do not make up for those with many. Choose by what is known in general and
+not by the rows: how many rows does nearly every person have? Rows beyond that are dropped, and the certificate is about
+those that are kept."""
 _PAPER = f"{REFERENCE} is the paper's mechanism, shown for comparison and not chosen."
 
 
@@ -48,15 +62,16 @@ class Rows(click.ParamType):
 
 
 @click.command("plan", cls=options.GroupedCommand, short_help="Predict the certificate before anything is spent.")
-@options.of(options.SchemaOptions, PlanOptions, options.TalkOptions, rows=Rows())
+@options.of(options.SchemaOptions, PlanOptions, options.DetailOptions, rows=Rows())
 @click.pass_context
-def command(ctx: click.Context, schema_file: Path, quiet: bool, as_json: bool, **choices: Any) -> None:
+def command(ctx: click.Context, schema_file: Path, quiet: bool, verbose: bool, as_json: bool, **choices: Any) -> None:
     """Predict the certificate of a release and the choices that release would make. Reads no rows and spends nothing.
 
     It simulates the noise of every mechanism and rehearses the best ones on made-up tables, which takes up to two
     minutes. Earlier plans are cached.
     """
     from certsynth import Schema, plan
+    from certsynth.algorithm.request import select_released_columns
 
     schema = Schema.load(schema_file)
     options.read_workload(choices)
@@ -66,14 +81,59 @@ def command(ctx: click.Context, schema_file: Path, quiet: bool, as_json: bool, *
     if as_json:
         words.print_json(found.to_json())
     else:
-        click.echo("\n".join([*lines(found), "", next_command(ctx)]))
+        released = select_released_columns(schema, choices)
+        layout.show([*lines(found, released, verbose=verbose), "", *next_command(ctx)])
 
 
-def lines(found: Plan) -> list[str]:
-    """A plan as text: the expected certificate, the comparison, and the effect of changes."""
+def lines(found: Plan, schema: Schema, *, verbose: bool = False) -> list[str]:
+    """A plan as text: what to expect, what other settings would change, and how a release would be made."""
+    if found.choice.dimension is not None:
+        return _lines_of_dimensions(found, schema)
+    return [
+        *meaning(found, schema),
+        "",
+        "What would change:",
+        *changes(found, verbose=verbose),
+        *contributions(found),
+        "",
+        *_how(found),
+        *(_details(found) if verbose else [MORE]),
+    ]
+
+
+def meaning(found: Plan, schema: Schema) -> list[str]:
+    """The margins to expect in the columns' own units, or that there will be none; and that this is no promise."""
     best = found.choice
-    if best.dimension is not None:
-        return _lines_of_dimensions(found)
+    source = words.counted(best.rehearsals, "made-up table") if best.rehearsals else "a model"
+    prediction = f"This is a prediction from {source} and not a promise: the release gets a certificate of its own."
+    if best.predicted_bound >= 1:
+        return [layout.strong(f"Expect a vacuous certificate: a bound of 1. {words.HELPS}"), prediction]
+    expected = headline_of(found, schema)
+    if not expected.margins:
+        return [layout.strong(expectation(found)), prediction]
+    sentence = expected.sentence(percent=words.percent)
+    return [layout.strong(f"Expect about: {sentence[0].lower()}{sentence[1:]}"), prediction]
+
+
+def headline_of(found: Plan, schema: Schema) -> Headline:
+    """The predicted bounds in the columns' own units."""
+    from certsynth.record.record import StatisticsRecord
+    from certsynth.report import headline  # imports what --help does without
+
+    bounds = found.statistics
+    return headline.expected(
+        schema,
+        found.choice.predicted_bound,
+        StatisticsRecord(*(bounds.get(name) for name in STATISTICS)) if bounds else None,  # type: ignore[arg-type]
+        confidence=found.confidence,
+        epsilon=found.privacy["epsilon"] or "",
+        delta=found.privacy["delta"],
+    )
+
+
+def _how(found: Plan) -> list[str]:
+    """How the release would be made, what bound to expect, how long it would take, and what it would cost."""
+    best = found.choice
     split = "" if found.split is None else f"; single columns get {words.percent(found.split)} of the budget for counts"
     share = (
         f"; the certificate gets {words.percent(found.certificate_share)} of the whole budget"
@@ -81,33 +141,75 @@ def lines(found: Plan) -> list[str]:
         else ""
     )
     text = [
-        *_wrap(f"release would use {words.measured(best.mechanism, best.resolution)}{split}{share}"),
-        *_wrap(expectation(found)),
+        f"release would use {words.measured(best.mechanism, best.resolution)}{split}{share}",
+        expectation(found),
         f"It would take about {duration(best.seconds)} and {best.memory_gb:.1f} GB of memory, on two cores.",
-        *_wrap(f"privacy: {_budget(found)} under {found.neighbours} neighbours; planning spends nothing"),
+        f"privacy: {_budget(found)}{_unit(found)} under {found.neighbours} neighbours; planning spends nothing",
     ]
-    if found.neighbours == "add-remove":
-        text += _wrap(
-            "note: under add-remove neighbours a release does not reveal the number of rows, and chooses by a noisy "
-            "count, which costs a fiftieth of the budget. Plan with a public estimate."
+    if found.hides_its_rows:
+        text.append(hiding(found))
+    if found.persons and not found.contributions:
+        text.append(
+            "note: each person is taken to have as many rows as are kept. With --persons, a public estimate of the "
+            "number of persons, the plan also shows what other numbers of rows cost."
         )
-    if found.merged:
-        text += _wrap(merging(found))
+    return [*text, merging(found)] if found.merged else text
+
+
+def _details(found: Plan) -> list[str]:
+    """The mechanisms and resolutions that were compared."""
     drawn = chart_of(found)
     return [
-        *text,
         "",
-        f"What was compared, for {words.counted(found.rows, 'row')} and {words.counted(found.columns, 'column')}:",
+        f"What was compared, for {planned_for(found)} and {words.counted(found.columns, 'column')}:",
         *comparison_table(found),
-        *_wrap(reading(found)),
-        "",
-        *(["Predicted bound by resolution, on a logarithmic scale:", *drawn, ""] if drawn else []),
-        "What would change:",
-        *changes(found),
+        reading(found),
+        *(["", "Predicted bound by resolution, on a logarithmic scale:", *drawn] if drawn else []),
     ]
 
 
-def _lines_of_dimensions(found: Plan) -> list[str]:
+def planned_for(found: Plan) -> str:
+    """The number of rows or persons that the plan is for."""
+    if found.persons is None:
+        return words.counted(found.rows, "row")
+    if found.persons.get("weigh") == "persons":
+        return f"{words.counted(found.rows, 'person')} who count 1 each"
+    return f"{words.counted(found.rows, 'row')}, at most {found.persons['rows_per_person']} of each person"
+
+
+def hiding(found: Plan) -> str:
+    """Why the number of rows is hidden, and what that costs."""
+    why = "under add-remove neighbours a release"
+    if found.neighbours != "add-remove":
+        why = "a person who is replaced may have another number of rows, so a release"
+    return (
+        f"note: {why} does not reveal the number of rows, and chooses by a noisy count, which costs a fiftieth of the "
+        "budget. Plan with a public estimate."
+    )
+
+
+def contributions(found: Plan) -> list[str]:
+    """What it costs to keep more rows of each person, for both ways to weigh them."""
+    if not found.contributions or found.persons is None:
+        return []
+    own = found.persons["rows_per_person"]
+    rows: list[tuple[str, ...]] = [
+        ("  rows of a person", "kept rows, at most", "bound if rows count 1", "bound if persons count 1")
+    ]
+    for most in dict.fromkeys(each.rows_per_person for each in found.contributions):
+        here = {each.weigh: each for each in found.contributions if each.rows_per_person == most}
+        bounds = [words.upward(here[weigh].predicted_bound) if weigh in here else "–" for weigh in ("rows", "persons")]
+        mark = CHOSEN if most == own else " "
+        rows.append((f"{mark} {most:,}", f"{here['rows'].kept_rows:,}", *bounds))
+    return [
+        "",
+        "What rows of a person cost:",
+        *words.table(rows, text=1),
+        _CONTRIBUTIONS.format(chosen=CHOSEN),
+    ]
+
+
+def _lines_of_dimensions(found: Plan, schema: Schema) -> list[str]:
     """A plan whose choice depends on the rows: the expected bound for each possible dimension."""
     head = ("  dimension of the rows", "resolution", "discretisation", "privatisation", "bound", "range")
     rows = [head] + [
@@ -121,6 +223,7 @@ def _lines_of_dimensions(found: Plan) -> list[str]:
         )
         for each in found.candidates
     ]
+    shown = len(head) - (layout.width() < layout.NARROW)
     columns = words.columns_of(found.sparsity, None)
     text = (
         f"release would choose among {words.counted(len(found.candidates), 'grid')} of all columns, privately, by how "
@@ -128,24 +231,23 @@ def _lines_of_dimensions(found: Plan) -> list[str]:
         f"confidence {words.percent(found.confidence)}, if the rows lie on a set of some dimension: a few points (0), "
         "a curve (1), a surface (2), and so on. This is an estimate within a factor of 2 and not a promise."
     )
+    margins = headline_of(found, schema).margins
     return [
-        *_wrap(text),
-        *_wrap(f"privacy: {_budget(found)} under {found.neighbours} neighbours; planning spends nothing"),
-        "",
-        *words.table(rows, text=1),
+        *([layout.strong(f"Expect at worst about: {margins}."), ""] if margins else []),
+        *words.table([row[:shown] for row in rows], text=1),
         "",
         "What would change, at worst:",
         *changes(found),
+        *contributions(found),
+        "",
+        text,
+        f"privacy: {_budget(found)}{_unit(found)} under {found.neighbours} neighbours; planning spends nothing",
     ]
 
 
 def expectation(found: Plan) -> str:
-    """The expected certificate in a sentence that makes clear that it is only a prediction."""
+    """The expected bound in a sentence, with its range."""
     best = found.choice
-    source = words.counted(best.rehearsals, "made-up table") if best.rehearsals else "a model"
-    prediction = f"This is a prediction from {source} and not a promise: the release gets a certificate of its own."
-    if best.predicted_bound >= 1:
-        return f"Expect a vacuous certificate: a bound of 1. {words.HELPS} {prediction}"
     about, low, high = words.upward(best.predicted_bound), words.downward(best.low), words.upward(best.high)
     columns = words.columns_of(found.sparsity, None if found.workload is None else len(found.workload))
     likely = (
@@ -153,7 +255,7 @@ def expectation(found: Plan) -> str:
     )
     return (
         f"Expect a bound of about {about}, {likely}, for statistics of {columns}, at confidence "
-        f"{words.percent(found.confidence)}. {prediction}"
+        f"{words.percent(found.confidence)}."
     )
 
 
@@ -197,7 +299,8 @@ def _bound(each: Planned) -> float:
 
 
 def comparison_table(found: Plan) -> list[str]:
-    """The table of mechanisms and resolutions; with several mechanisms, only those around the best of each."""
+    """The table of mechanisms and resolutions; with several mechanisms, only those around the best of each. A narrow
+    terminal gets no range, time and memory."""
     groups = mechanisms(found)
     head = ("  mechanism", "resolution", "discretisation", "privatisation", "bound", "range", "secs", "GB")
     rows: list[tuple[str, ...]] = [head]
@@ -208,7 +311,10 @@ def comparison_table(found: Plan) -> list[str]:
             shown = group[max(0, best - NEIGHBOURING_RESOLUTIONS) : best + NEIGHBOURING_RESOLUTIONS + 1]
         rows += [_row(each, CHOSEN if each == found.choice else " " if each.eligible else REFERENCE) for each in shown]
     left_out = len(found.candidates) - (len(rows) - 1)
-    return words.table(rows, text=1) + ([f"  … and {left_out} more, which --json has"] if left_out else [])
+    if layout.width() < layout.NARROW:
+        rows = [row[: head.index("range")] for row in rows]
+    table = [layout.strong(line) if CHOSEN in line else line for line in words.table(rows, text=1)]
+    return table + ([f"  … and {left_out} more, which --json has"] if left_out else [])
 
 
 def _row(each: Planned, mark: str) -> tuple[str, ...]:
@@ -244,26 +350,40 @@ def chart_of(found: Plan) -> list[str]:
     return chart(series)
 
 
-def changes(found: Plan) -> list[str]:
-    """The choice and expected bound under other settings."""
+def changes(found: Plan, *, verbose: bool = False) -> list[str]:
+    """The expected bound under other settings, and how many times as large errors would be; with `verbose` also the
+    mechanism."""
     best = found.choice
-    rows = [("as planned", words.measured(best.mechanism, best.resolution), words.upward(best.predicted_bound))]
+    rows = [
+        ("", "bound", "errors", "mechanism"),
+        ("as planned", words.upward(best.predicted_bound), "× 1", _used(best)),
+    ]
     rows += [
-        (other.change, words.measured(other.mechanism, other.resolution), words.upward(other.predicted_bound))
+        (other.change, words.upward(other.predicted_bound), _times(other, best), _used(other))
         for other in found.variations
     ]
-    return words.table(rows)
+    return words.table(rows, flexible=3) if verbose else words.table([row[:3] for row in rows])
 
 
-def next_command(ctx: click.Context) -> str:
+def _used(each: Planned | Variation) -> str:
+    return words.measured(each.mechanism, each.resolution)
+
+
+def _times(other: Variation, best: Planned) -> str:
+    """How many times as large errors would be, with two digits; a dash if the planned bound says nothing."""
+    return f"× {other.predicted_bound / best.predicted_bound:.2g}" if 0 < best.predicted_bound < 1 else "–"
+
+
+def next_command(ctx: click.Context) -> list[str]:
     """The release command with the options that were typed."""
     typed = []
     for option in ctx.command.params:
         name = str(option.name)
         if name not in _NOT_PASSED_ON and ctx.get_parameter_source(name) is ParameterSource.COMMANDLINE:
             value = ctx.params[name]
-            typed += [option.opts[0], _names(value) if isinstance(value, list) else str(value)]
-    return f"next: certsynth release DATA {shlex.join(typed)} --out release"
+            typed.append(option.opts[0])
+            typed += [] if value is True else [_names(value) if isinstance(value, list) else str(value)]
+    return layout.command(["certsynth", "release", "DATA", *typed, "--out", "release"])
 
 
 def _names(names: Sequence[str]) -> str:
@@ -273,8 +393,8 @@ def _names(names: Sequence[str]) -> str:
     return line.getvalue()
 
 
-def _wrap(text: str) -> list[str]:
-    return textwrap.wrap(text, LINE_WIDTH)
+def _unit(found: Plan) -> str:
+    return "" if found.persons is None else " for all rows of a person,"
 
 
 def _budget(found: Plan) -> str:

@@ -8,7 +8,7 @@ from typing import Annotated
 import click
 
 from certsynth.algorithm.declaration import OUTPUT, Option
-from certsynth.cli import options, words
+from certsynth.cli import layout, options, words
 from certsynth.cli.failure import note_target
 from certsynth.cli.progress import bars
 from certsynth.cli.writing import write_once
@@ -36,7 +36,7 @@ def command(folder: Path, out: Path | None, quiet: bool, as_json: bool) -> None:
     if as_json:
         words.print_json({"out": str(out), "written": new})
     else:
-        click.echo(line(out, new))
+        layout.show([line(out, new)])
 
 
 def written(folder: Path, out: Path) -> bool:
@@ -47,7 +47,7 @@ def written(folder: Path, out: Path) -> bool:
 
     made = Release.load(folder)
     try:
-        page = render_report(made.record, made.schema, made.table, rows=made.rows).encode()
+        page = render_report(made.record, made.schema, made.table, rows=made.rows, noisy=made.noisy_cells).encode()
     except Exception:  # a certificate of somebody else may hold anything anywhere
         raise InputError(f"{folder}: certificate.json is not one that a page can be made of; verify it.") from None
     return write_once(out, page)

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import click
 
 from certsynth.algorithm.declaration import BASIC, OUTPUT, Option
-from certsynth.cli import options, words
+from certsynth.cli import layout, options, words
 from certsynth.cli.failure import note_target, say
 from certsynth.cli.progress import bars
 from certsynth.cli.writing import write_once
@@ -79,8 +79,10 @@ def command(
         words.print_json({"out": str(out), "columns": list(draft.names), "draft": True})
         return
     kinds = [(column.name, getattr(column, "kind", "")) for column in draft]
-    click.echo("\n".join([f"{out}: a draft for {words.counted(len(draft), 'column')}", *words.table(kinds)]))
-    click.echo(f"next: edit {out}, then certsynth check {typed} --schema {shlex.quote(str(out))}")
+    checked = layout.command(
+        ["certsynth", "check", *shlex.split(typed), "--schema", str(out)], before=f"next: edit {out}, then "
+    )
+    layout.show([f"{out}: a draft for {words.counted(len(draft), 'column')}", *words.table(kinds), *checked])
 
 
 def write_draft(data: Any, out: Path, *, name: str | None = None, trees: Sequence[str] = ()) -> Schema:

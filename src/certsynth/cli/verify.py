@@ -9,9 +9,11 @@ import click
 
 from certsynth.algorithm.declaration import BASIC, Option
 from certsynth.base.progress import Progress, silent
-from certsynth.cli import options, words
+from certsynth.cli import layout, options, words
 from certsynth.cli.failure import CHECK_FAILED, in_flags
 from certsynth.cli.progress import READING, bars
+
+PASSED, FAILED = "ok    ", "FAILED"
 
 
 class VerifyOptions(options.TalkOptions, total=False):
@@ -37,7 +39,7 @@ def command(ctx: click.Context, folder: Path, key: Path | None, quiet: bool, as_
     if as_json:
         words.print_json(found)
     else:
-        click.echo("\n".join(lines(folder, found)))
+        layout.show(lines(folder, found))
     if not found["ok"]:
         ctx.exit(CHECK_FAILED)
 
@@ -73,10 +75,22 @@ def result(folder: Path, key: Path | None = None, *, progress: Progress = silent
 def lines(folder: Path, found: dict[str, Any]) -> list[str]:
     """The result of the checks as text."""
     checks = found["checks"]
-    width = max(len(check["name"]) for check in checks)
-    text = [f"{'ok    ' if c['ok'] else 'FAILED'}  {c['name'].ljust(width)}  {c['detail']}" for c in checks]
+    heads = [f"{_mark(check['ok'])}  {check['name']}" for check in checks]
+    text = [_in_colour(line) for line in layout.beside(heads, [check["detail"] for check in checks])]
     text += ["", "What cannot be checked from here:", *(f"- {each}" for each in found["cannot"]), ""]
     failed = sum(not check["ok"] for check in checks)
     if failed:
-        return [*text, f"{folder}: {words.counted(failed, 'check')} failed. Do not rely on this release."]
-    return [*text, f"{folder}: all {len(checks)} checks passed."]
+        said = f"{folder}: {words.counted(failed, 'check')} failed. Do not rely on this release."
+        return [*text, layout.Styled(said, fg="red", bold=True)]
+    return [*text, layout.Styled(f"{folder}: all {len(checks)} checks passed.", fg="green")]
+
+
+def _mark(ok: bool) -> str:
+    return PASSED if ok else FAILED
+
+
+def _in_colour(line: str) -> str:
+    """A line that begins with a mark, with the mark in its colour."""
+    if line.startswith(FAILED):
+        return layout.Styled(line, length=len(FAILED), fg="red", bold=True)
+    return layout.Styled(line, length=len(PASSED), fg="green") if line.startswith(PASSED) else line

@@ -10,7 +10,7 @@ from typing import Any
 
 import click
 
-from certsynth.base.text import table
+from certsynth.cli.layout import table
 from certsynth.record.form import said_of
 from certsynth.record.record import CertificateRecord, DirectRecord, ExceptionsRecord, PlugInRecord
 

@@ -17,6 +17,7 @@ from certsynth.base.arrays import Floats, Ints
 from certsynth.base.clock import CLOCKS, Clock
 from certsynth.domain import cleaning, ratios
 from certsynth.domain.cells import UNIT_WEIGHT, Cells, Groups
+from certsynth.domain.naming import UNNAMED, Naming
 from certsynth.domain.reading import PLAIN, Reading
 
 OrderedKind = Literal["integer", "number", "date", "datetime", "ordinal"]
@@ -44,13 +45,20 @@ class Column(ABC):
     """One column of the schema. With `missing`, a missing value is a point at distance `weight` from all others.
 
     `weight` multiplies all distances: the smaller it is, the less a certificate promises about the column.
-    `reading` says how the texts of a table are written. It changes no value of the column and no distance.
+    `reading` says how the texts of a table are written, and `naming` how column and labels are called on pages. Both
+    change no value of the column and no distance.
     """
 
     name: str
     missing: bool = False
     weight: Fraction = UNIT_WEIGHT
     reading: Reading = PLAIN
+    naming: Naming = UNNAMED
+
+    @property
+    def title(self) -> str:
+        """The name for readers: the title of the schema, or else the name itself."""
+        return self.naming.title or self.name
 
     @abstractmethod
     def clean(self, raw: cleaning.Raw) -> np.ndarray:

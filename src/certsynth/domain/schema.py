@@ -11,7 +11,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from pathlib import Path
-from typing import Any
+from typing import Any, Unpack
 
 import numpy as np
 
@@ -29,6 +29,24 @@ from certsynth.domain.labels import (
     check_values,
     labelled_column,
     plain_number,
+)
+from certsynth.domain.naming import UNPUBLISHED, Publication
+from certsynth.domain.naming_entries import (
+    NAMING_ENTRIES,
+    PUBLICATION_ENTRIES,
+    describe_naming,
+    describe_publication,
+    read_naming,
+    read_publication,
+)
+from certsynth.domain.persons import ENTRIES as PERSON_ENTRIES
+from certsynth.domain.persons import (
+    PersonEntries,
+    Persons,
+    default_unit,
+    read_persons,
+    refuse_person_column,
+    replace_persons,
 )
 from certsynth.domain.ratios import ratio_values
 from certsynth.domain.reading_entries import READING_ENTRIES, describe_reading, with_reading
@@ -80,8 +98,8 @@ class Schema:
     """The columns of a table in order, with its name, the unit of privacy and the rules.
 
     Make one with `load` or `parse`. `len` is the number of columns, and iteration yields them. A `draft` was made from
-    rows, and is refused by `release`. `constraints` are the compiled rules, and `formulas` the compiled `derivations`,
-    in an order in which they can be computed.
+    rows, and is refused by `release`. `persons` says whose rows they are, if one person has several. `constraints` are
+    the compiled rules, and `formulas` the compiled `derivations`, in an order in which they can be computed.
     """
 
     columns: tuple[Column, ...]
@@ -90,6 +108,8 @@ class Schema:
     draft: bool = False
     rules: tuple[Rule, ...] = ()
     derivations: tuple[Derivation, ...] = ()
+    persons: Persons | None = None
+    publication: Publication = UNPUBLISHED
     constraints: tuple[Constraint, ...] = field(init=False, repr=False, compare=False)
     formulas: tuple[Formula, ...] = field(init=False, repr=False, compare=False)
 
@@ -107,6 +127,10 @@ class Schema:
                     "rename one of the two."
                 )
             seen[name.casefold()] = name
+        if self.persons is not None and self.persons.column.casefold() in seen:
+            raise SchemaError(
+                f"column {self.persons.column!r} names persons and is never released: remove its [[column]]."
+            )
         object.__setattr__(self, "constraints", read_constraints(self.rules, self.columns))
         object.__setattr__(self, "formulas", read_formulas(self.derivations, self.columns))
         self._refuse_rules_on_derived()
@@ -207,6 +231,7 @@ class Schema:
         known = dict(zip(self.names, self.columns, strict=True))
         for name in names:
             if name not in known:
+                refuse_person_column(self.persons, name)
                 near = did_you_mean(name, self.names)
                 raise SchemaError(f"column {name!r} is not in the schema, which has: {', '.join(self.names)}.{near}")
         about = zip(self.rules, self.constraints, strict=True)
@@ -215,11 +240,22 @@ class Schema:
         derivations = tuple(each for each in self.derivations if each.column in whole)
         return replace(self, columns=tuple(known[name] for name in names), rules=rules, derivations=derivations)
 
+    def with_persons(self, **entries: Unpack[PersonEntries]) -> Schema:
+        """The schema with these entries about persons set or replaced; None leaves an entry as it is."""
+        persons = replace_persons(self.persons, entries)
+        if persons == self.persons:
+            return self
+        unit = default_unit(persons) if self.unit == default_unit(None) else self.unit  # it is no longer true
+        return replace(self, persons=persons, unit=unit)
+
     def to_toml(self) -> str:
         """The schema as TOML, which `Schema.parse` reads back to an equal one."""
         lines = ["[table]", f"name = {_to_toml(self.name)}", f"unit = {_to_toml(self.unit)}"]
         if self.draft:
             lines.append("draft = true")
+        if self.persons is not None:
+            lines += entry_lines(self.persons.entries())
+        lines += entry_lines(describe_publication(self.publication))
         derived = {each.column: {"derived": each.entries()} for each in self.derivations}
         for column in self.columns:
             lines += ["", "[[column]]"]
@@ -259,7 +295,7 @@ def describe(column: Column) -> dict[str, Any]:
     if column.weight != 1:
         entries["weight"] = float(column.weight)
     entries["missing"] = column.missing
-    return entries | describe_reading(column)
+    return entries | describe_reading(column) | describe_naming(column.naming)
 
 
 def _read_schema(document: Mapping[str, Any], where: str, folder: Path | None) -> Schema:
@@ -271,8 +307,8 @@ def _read_schema(document: Mapping[str, Any], where: str, folder: Path | None) -
     if not isinstance(table, dict) or not isinstance(columns, list):
         raise SchemaError(f"{where}: write [table] once and [[column]] for each column.")
     for key in table:
-        if key not in ("name", "unit", "draft"):
-            raise SchemaError(f"{where}: [table] has an unknown entry {key!r:.60}; it may have name, unit and draft.")
+        if key not in (possible := ("name", "unit", "draft", *PERSON_ENTRIES, *PUBLICATION_ENTRIES)):
+            raise SchemaError(f"{where}: [table] has an unknown entry {key!r:.60}; it may have {', '.join(possible)}.")
     if len(columns) > MAX_COLUMNS:
         raise SchemaError(f"{where}: {len(columns)} columns; at most {MAX_COLUMNS} are supported.")
     draft = table.get("draft", False)
@@ -284,17 +320,20 @@ def _read_schema(document: Mapping[str, Any], where: str, folder: Path | None) -
             f"{where}: trees and matrices with {pairs:,} pairs of codes in all; {MAX_CODE_PAIRS:,} are supported. "
             "Leave out the lowest level of some trees."
         )
+    persons = read_persons(table, where)
     return Schema(
         columns=read,
         name=check_text(table.get("name", "table"), f"{where}: [table] name"),
-        unit=check_text(table.get("unit", "one row is one person"), f"{where}: [table] unit"),
+        unit=check_text(table.get("unit", default_unit(persons)), f"{where}: [table] unit"),
         draft=draft,
+        persons=persons,
         rules=read_rules(document.get("rule", []), where),
         derivations=tuple(
             read_derivation(entry["derived"], column.name, folder)
             for entry, column in zip(columns, read, strict=True)
             if "derived" in entry
         ),
+        publication=read_publication(table, where),
     )
 
 
@@ -314,7 +353,7 @@ def read_column(entry: Any, where: str, folder: Path | None = None) -> Column:
     kind = entry.get("kind")
     if kind not in KINDS:
         raise SchemaError(f"{where}: kind must be one of {', '.join(KINDS)}.{did_you_mean(kind, KINDS)}")
-    allowed = sorted(_COMMON | _ALLOWED[kind] | READING_ENTRIES[kind])
+    allowed = sorted(_COMMON | _ALLOWED[kind] | READING_ENTRIES[kind] | NAMING_ENTRIES[kind])
     for key in entry:
         if key not in allowed:
             allowed = [entry for entry in allowed if entry not in ("name", "kind")]
@@ -322,7 +361,12 @@ def read_column(entry: Any, where: str, folder: Path | None = None) -> Column:
                 f"{where}: a column of kind {kind} has no entry {key!r:.60}; it may have {', '.join(allowed)}."
                 f"{did_you_mean(key, allowed)}"
             )
-    return with_reading(entry, kind, _read_values(entry, name, kind, where, folder), where)
+    column = with_reading(entry, kind, _read_values(entry, name, kind, where, folder), where)
+    return replace(column, naming=read_naming(entry, kind, _labels_of(column), where))
+
+
+def _labels_of(column: Column) -> tuple[str, ...]:
+    return column.labels if isinstance(column, Category) else column.values if isinstance(column, Ordered) else ()
 
 
 def _read_values(entry: Mapping[str, Any], name: str, kind: Any, where: str, folder: Path | None) -> Column:

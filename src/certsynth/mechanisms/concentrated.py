@@ -20,7 +20,8 @@ from fractions import Fraction
 
 from scipy.optimize import minimize_scalar
 
-from certsynth.mechanisms.guarantee import Budget, Charge, Neighbours, Unit, decimal_text
+from certsynth.mechanisms.guarantee import Budget, Charge, Unit, decimal_text
+from certsynth.mechanisms.protection import Protection
 
 _RELATIVE_MARGIN = 1e-10  # exceeds the relative rounding error of the formulas
 _STEPS_PER_UNIT = 10**12  # ε, δ and ρ are multiples of 1/_STEPS_PER_UNIT
@@ -38,11 +39,13 @@ class Privacy:
     delta: Fraction | None = None
     asked_in: Unit = Unit.EPSILON
 
-    def charge(self, neighbours: Neighbours) -> Charge:
+    def charge(self, protection: Protection) -> Charge:
         """The charge to a ledger, in the unit of the request: ε with its δ, or ρ."""
+        neighbours, persons = protection.neighbours, protection.persons
+        person = None if persons is None else persons.column
         if self.asked_in is Unit.RHO:
-            return Charge(self.budget.amount, Unit.RHO, neighbours)
-        return Charge(self.epsilon, Unit.EPSILON, neighbours, self.delta or Fraction(0))
+            return Charge(self.budget.amount, Unit.RHO, neighbours, person=person)
+        return Charge(self.epsilon, Unit.EPSILON, neighbours, self.delta or Fraction(0), person=person)
 
     def describe(self, spent: Budget) -> dict[str, str | None]:
         """The privacy definition and the amounts spent, as decimals rounded up."""

@@ -92,12 +92,16 @@ class Guarantee:
 
 @dataclass(frozen=True, slots=True)
 class Charge:
-    """The cost of a release or certificate to a ledger: ε with a δ, or ρ."""
+    """The cost of a release or certificate to a ledger: ε with a δ, or ρ.
+
+    `person` is the column that names persons, if these are protected, and None if single rows are.
+    """
 
     amount: Fraction
     unit: Unit
     neighbours: Neighbours
     delta: Fraction = Fraction(0)
+    person: str | None = None
 
     def __str__(self) -> str:
         beside = f" and delta {decimal_text(self.delta)}" if self.delta else ""

@@ -40,6 +40,7 @@ _KEYS = {
     "commit": {"reservation", "manifest"},
 }
 _COMMON_KEYS = {"event", "time", "previous"}
+_OPTIONAL_KEYS = {"open": {"person"}}
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,7 +65,8 @@ class Ledger:
 
     `cap` is the most that may ever be spent, in `unit` (ε or ρ), and `entries` are the charges. `head` is the hash of
     the last line; a copy of it kept elsewhere reveals later whether the file was rolled back. `cut_off` counts lines
-    that a crash truncated: no noise was drawn for them, since it is drawn only after the line is on disk.
+    that a crash truncated: no noise was drawn for them, since it is drawn only after the line is on disk. `person` is
+    the column that names the protected persons; None if single rows are protected.
     """
 
     dataset: str
@@ -75,6 +77,7 @@ class Ledger:
     entries: tuple[Entry, ...]
     head: str
     cut_off: int
+    person: str | None = None
 
     @classmethod
     def load(cls, path: str | Path) -> Ledger:
@@ -120,6 +123,7 @@ class Ledger:
             ),
             head=chain.head,
             cut_off=sum(line.says is None for line in chain.lines),
+            person=terms.get("person"),
         )
         if ledger.remaining < 0:
             raise CheckFailed(f"{chain.path} says that more was spent than its cap: somebody has changed it.")
@@ -154,6 +158,7 @@ class Ledger:
         summary = (
             f"{self.dataset}: {self.unit} {decimal_text(self.spent)} of {decimal_text(self.cap)} spent, "
             f"{decimal_text(self.remaining)} left, under {self.neighbours} neighbours"
+            f"{'' if self.person is None else f', {protected(self.person)}'}"
         )
         return block(paragraph(summary, strong=True), table(head, rows))
 
@@ -167,6 +172,7 @@ class Ledger:
             "dataset": self.dataset,
             "unit": str(self.unit),
             "neighbours": str(self.neighbours),
+            "person": self.person,
             "cap": float(self.cap),
             "spent": float(self.spent),
             "remaining": float(self.remaining),
@@ -268,6 +274,7 @@ class Account:
                 "cap": str(self.cap),
                 "unit": str(charge.unit),
                 "neighbours": str(charge.neighbours),
+                **({} if charge.person is None else {"person": charge.person}),
                 "time": _now(),
             }
         )
@@ -305,7 +312,24 @@ class Account:
                 f"{path} counts under {ledger.neighbours} neighbours, and amounts spent under {charge.neighbours} "
                 f"do not add to them: ask with `neighbours={str(ledger.neighbours)!r}`, or choose another `ledger`."
             )
+        if charge.person != ledger.person:
+            raise InputError(
+                f"{path} counts what was spent {protected(ledger.person)}, and amounts spent "
+                f"{protected(charge.person)} do not add to it: {_remedy(ledger.person, charge.person)}."
+            )
         _check_room(path, charge, cap=ledger.cap, spent=ledger.spent, delta=ledger.delta)
+
+
+def protected(person: str | None) -> str:
+    """Say what a charge protects: single rows, or persons that a column names."""
+    return "to protect single rows" if person is None else f"to protect the persons of column {person!r}"
+
+
+def _remedy(person: str | None, asked: str | None) -> str:
+    """Say how a charge can have the unit of a ledger that protects the persons of a column, or rows."""
+    if person is not None:
+        return f"ask with `person={person!r}`, or choose another `ledger`"
+    return f"leave `person` out, and the entry person = {asked!r} of the schema, or choose another `ledger`"
 
 
 def _check_room(path: Path, charge: Charge, *, cap: Fraction, spent: Fraction, delta: Fraction) -> None:
@@ -327,7 +351,8 @@ def _validate_line(says: Mapping[str, Any] | None) -> Mapping[str, Any] | None:
         return None
     try:
         keys = set(says) - {"mends"}
-        if keys != _KEYS[says["event"]] | _COMMON_KEYS or not all(
+        optional = _OPTIONAL_KEYS.get(says["event"], set())
+        if keys - optional != _KEYS[says["event"]] | _COMMON_KEYS or not all(
             isinstance(says[k], str) for k in keys - {"manifest"}
         ):
             return None

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 
@@ -15,7 +15,7 @@ from certsynth.base.parallel import run
 from certsynth.base.progress import Progress, silent
 from certsynth.domain import Schema
 from certsynth.planning.choice import Design, blank_layers, predict_design
-from certsynth.planning.rehearsal import certificate_slack, certified_bound, certified_loss, rehearse
+from certsynth.planning.rehearsal import certificate_slack, certified_bound, certified_loss, rehearse, statistic_errors
 from certsynth.planning.subsample import subsample
 from certsynth.planning.tables import KINDS, TableKind, kinds, make_up_table
 from certsynth.queries import Marginals
@@ -53,7 +53,8 @@ _MADE_UP_ROWS = 2_000  # rows of a made-up table that is only read, not released
 class Outlook:
     """The expected bound with its range, the slack it includes, and the number of rehearsals it is based on.
 
-    The range from `low` to `high` is meant to hold for nine of ten releases of real tables.
+    The range from `low` to `high` is meant to hold for nine of ten releases of real tables. `statistics` are the
+    expected bounds of shares, group totals and moments by name; empty if nothing was rehearsed.
     """
 
     middle: float
@@ -61,6 +62,7 @@ class Outlook:
     high: float
     slack: float = 0.0
     rehearsals: int = 0
+    statistics: Mapping[str, float] = field(default_factory=dict)
 
     def of(self, ratio: float) -> Outlook:
         """The outlook of another design, whose expected loss is `ratio` times this one's."""
@@ -95,12 +97,18 @@ def _rehearse(task: Task, design: Design, progress: Progress) -> Outlook:
         (task.schema, task.settings.subsets, design.layers, task.rows, kind, OUTLOOK_SEED + i)
         for i, kind in enumerate(kinds(tables))
     ]
-    found = run(_rehearsed_loss, tasks, work=10**9, phase="rehearsing the release", progress=progress)
-    loss = geometric_mean(found)
+    found = run(_rehearsed_errors, tasks, work=10**9, phase="rehearsing the release", progress=progress)
+    loss = geometric_mean([each for each, _ in found])
     if task.settings.sparsity == MODELLED_SPARSITY:
         modelled = predict_design(task, design.strategy, design.resolution, design.split).predicted
         loss = math.sqrt(loss * modelled)
-    return outlook_of(task, loss, tables)
+    return replace(outlook_of(task, loss, tables), statistics=expect_statistics(task, [each for _, each in found]))
+
+
+def expect_statistics(task: Task, errors: Sequence[Mapping[str, float]]) -> dict[str, float]:
+    """The bounds of shares, group totals and moments to expect, given their largest errors in several rehearsals."""
+    expected = {name: geometric_mean([each[name] for each in errors]) for name in errors[0]}
+    return {name: min(1.0, certified_bound(task, error)) for name, error in expected.items()}
 
 
 def outlook_of(task: Task, loss: float, rehearsals: int) -> Outlook:
@@ -120,11 +128,13 @@ def geometric_mean(losses: Sequence[float]) -> float:
     return math.exp(np.log(losses).mean()) if min(losses) > 0 else float(np.median(losses))
 
 
-def _rehearsed_loss(
+def _rehearsed_errors(
     schema: Schema, subsets: Sequence[Subset], layers: Sequence[LayerSpec], rows: int, kind: TableKind, seed: int
-) -> float:
+) -> tuple[float, dict[str, float]]:
+    """The largest loss of a rehearsal, and its largest errors of other statistics by name."""
     schema, layers, subsets = subsample(schema, layers, subsets)
-    return certified_loss(schema, subsets, rehearse(schema, layers, rows, kind=kind, seed=seed))
+    made = rehearse(schema, layers, rows, kind=kind, seed=seed)
+    return certified_loss(schema, subsets, made), statistic_errors(schema, subsets, made)
 
 
 def _rehearsal_count(subsets: int) -> int:

@@ -16,7 +16,7 @@ from certsynth.base.parallel import run
 from certsynth.base.progress import Progress, number_stages
 from certsynth.certificate.quantile import rank_quantile
 from certsynth.domain import Groups, Schema
-from certsynth.mechanisms import Budget, Unit, strategy_named
+from certsynth.mechanisms import Budget, Neighbours, Unit, strategy_named
 from certsynth.mechanisms.concentrated import Privacy, rho_of
 from certsynth.mechanisms.guarantee import decimal_text
 from certsynth.planning.choice import (
@@ -29,9 +29,11 @@ from certsynth.planning.choice import (
     predict_design,
     tables_at,
 )
+from certsynth.planning.contributions import Contribution
 from certsynth.planning.noise import noise_losses
 from certsynth.planning.outlook import OUTLOOK_SEED, Outlook, expect_bound, is_rehearsed
 from certsynth.planning.rehearsal import certified_bound, rehearse, rehearsed_loss
+from certsynth.planning.share import GUESSED_MECHANISM, settle_share
 from certsynth.planning.subsample import subsample
 from certsynth.planning.tables import ORDINARY
 from certsynth.queries.fine import LatticeQuery
@@ -102,7 +104,11 @@ class Plan:
     """What `release` would choose for a table of this schema and size, the alternatives, and what to expect.
 
     `columns` is the number of columns released, `workload` lists the subsets of them that were named, and
-    `certificate_share` is the share of the budget for the direct certificate.
+    `certificate_share` is the share of the budget for the direct certificate. `statistics` are the bounds of shares,
+    group totals and moments to expect, by the names that a certificate gives them; empty if the release was not
+    rehearsed. If the schema names persons, `rows` are the rows that are kept at most, or the number of persons if they
+    weigh alike; `persons` are the schema's entries about them, and `contributions` says what other numbers of rows per
+    person cost.
     """
 
     rows: int
@@ -119,6 +125,9 @@ class Plan:
     variations: tuple[Variation, ...]
     merged: tuple[Merged, ...]
     certificate_share: float
+    statistics: Mapping[str, float] = dataclasses.field(default_factory=dict)
+    persons: dict[str, Any] | None = None
+    contributions: tuple[Contribution, ...] = ()
 
     @classmethod
     def of(
@@ -130,17 +139,18 @@ class Plan:
         variations: Iterable[Variation],
         split: Fraction | None = None,
         merged: Iterable[Merged] = (),
+        statistics: Mapping[str, float] | None = None,
     ) -> Plan:
         """The plan of a task: what was asked for, and what is expected of it."""
-        settings = task.settings
+        settings, persons = task.settings, task.settings.protection.persons
         return cls(
-            rows=task.rows,
+            rows=task.units,
             columns=len(task.schema),
             sparsity=settings.sparsity,
             workload=settings.workload(task.schema),
             confidence=float(settings.confidence),
             privacy=settings.privacy.describe(settings.privacy.budget),
-            neighbours=str(settings.neighbours),
+            neighbours=str(settings.protection.neighbours),
             certificate="direct" if settings.certificate_share else "plug-in",
             split=None if split is None else float(split),
             choice=choice,
@@ -148,7 +158,16 @@ class Plan:
             variations=tuple(variations),
             merged=tuple(merged),
             certificate_share=float(settings.certificate_share),
+            statistics=dict(statistics or {}),
+            persons=None if persons is None else persons.entries(),
         )
+
+    @property
+    def hides_its_rows(self) -> bool:
+        """Whether the number of rows, or of persons if they weigh alike, is private."""
+        if self.persons is None or self.persons["rows_per_person"] == 1 or self.persons.get("weigh") == "persons":
+            return self.neighbours == Neighbours.ADD_REMOVE
+        return True
 
     def to_json(self) -> dict[str, Any]:
         """The output of `certsynth plan --json`."""
@@ -163,6 +182,7 @@ class Plan:
                 "candidates": tuple(Planned(**c) for c in found["candidates"]),
                 "variations": tuple(Variation(**v) for v in found["variations"]),
                 "merged": tuple(Merged(**m) for m in found["merged"]),
+                "contributions": tuple(Contribution(**c) for c in found["contributions"]),
             }
         )
 
@@ -188,6 +208,7 @@ def plan_layers(task: Task, *, memory: int | None, progress: Progress) -> Plan:
         variations=_variations(task, choice.best, outlooks[choice.best].middle, progress),
         split=choice.best.split if len(choice.layers) > 1 else None,
         merged=_merged(task.schema, choice.layers, task.rows),
+        statistics=outlooks[choice.best].statistics,
     )
 
 
@@ -196,6 +217,15 @@ def _merged(schema: Schema, layers: Sequence[LayerSpec], rows: int) -> Iterator[
     for column, groups in zip(schema, cells, strict=True):
         if isinstance(groups, Groups) and not len(groups.places) and groups.off_line < groups.lattice.off_line:
             yield Merged(column.name, groups.lattice.off_line, groups.off_line)
+
+
+def predict_quickly(task: Task) -> float:
+    """The bound of the best design by the model alone: for comparison with that of other tasks."""
+    task = settle_share(task)
+    if task.settings.mechanism is None and task.settings.sparsity > 1:
+        task = task.with_settings(mechanism=GUESSED_MECHANISM)
+    loss = first_guess(task).predicted
+    return certified_bound(task, loss) if task.settings.certificate_share else loss
 
 
 def _privatisation_terms(task: Task, choice: Choice, progress: Progress) -> dict[Design, float]:
@@ -260,7 +290,7 @@ def _size(task: Task, each: Design) -> Size:
     marginals = blank_layers(task.schema, each.layers, task.rows)[-1].marginals
     fine = LatticeQuery.of(task.schema, task.settings.subsets) if task.settings.certificate_share else None
     return size_of_release(
-        task.schema, marginals, fine, rows=task.rows, draws=task.settings.draws, program=task.settings.loss is not None
+        task.schema, marginals, fine, rows=task.units, draws=task.settings.draws, program=task.settings.loss is not None
     )
 
 

@@ -13,9 +13,10 @@ from certsynth.algorithm.layers import LayerSpec, measure_layers
 from certsynth.algorithm.settings import Settings
 from certsynth.algorithm.task import Task
 from certsynth.certificate.comparison import Distance, distances
-from certsynth.certificate.coverage import statistic_names
+from certsynth.certificate.coverage import statistic_names, statistic_queries
 from certsynth.certificate.direct import bounds, bounds_single_columns, exact_query, joint_sensitivity
 from certsynth.certificate.skipping import LOSS_UNITS
+from certsynth.certificate.statistics import StatisticMaxima
 from certsynth.domain import Category, Cells, Schema
 from certsynth.mechanisms import Budget, Guarantee, Sensitivity, Unit
 from certsynth.mechanisms.samplers import SimulatedNoise, calibrated_scale
@@ -46,6 +47,10 @@ MAX_PARTICLES, but no more particles."""
 
 MAX_COMPARED_SUBSETS = 4
 """Subsets of columns that are compared finely, at most."""
+
+MAX_STATISTIC_SUBSETS = 120
+"""Subsets of columns whose shares, group totals and moments are compared, at most: the largest errors over some subsets
+are nearly those over all."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -162,6 +167,15 @@ def certified_loss(schema: Schema, subsets: Sequence[Subset], made: Rehearsal) -
     return max(losses.values())
 
 
+def statistic_errors(schema: Schema, subsets: Sequence[Subset], made: Rehearsal) -> dict[str, float]:
+    """The largest errors of shares, group totals and moments by name, on the lattices on which `certify` compares them;
+    of some of the subsets, if there are many."""
+    found, every = StatisticMaxima(), -(-len(subsets) // MAX_STATISTIC_SUBSETS)
+    for query in statistic_queries(schema, subsets[::every]):
+        found.update(query, query.count([made.table]), query.count([made.rows]))
+    return {name: loss / (LOSS_UNITS * len(made.table[0])) for name, loss in found.losses.items()}
+
+
 def certificate_slack(task: Task) -> float:
     """The bound of the direct certificate for rows without loss: what covers its noise."""
     return certified_bound(task, 0.0)
@@ -204,6 +218,6 @@ def _noiseless_scalars(
     values: Sequence[int], sensitivity: Sensitivity, settings: Settings, share: Fraction
 ) -> NoisyScalars:
     """The measurement of scalars with a share of the budget, if all its noise were 0."""
-    spent = settings.privacy.budget.share(share)
+    spent = settings.budget.share(share)
     cost = Guarantee(spent, settings.neighbours)
     return NoisyScalars(tuple(values), calibrated_scale(sensitivity, spent), cost, sensitivity=sensitivity)

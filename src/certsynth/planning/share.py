@@ -32,7 +32,7 @@ def settle_share(task: Task) -> Task:
     question = {
         "share": 3,
         "schema": task.schema.to_toml(),
-        "budget": [str(settings.privacy.budget.amount), settings.privacy.budget.unit],
+        "budget": [str(settings.budget.amount), settings.budget.unit],
         "confidence": str(settings.confidence),
         "neighbours": settings.neighbours,
         "subsets": settings.subsets,

@@ -1,4 +1,4 @@
-"""Parts of the record of a direct certificate: bounds on statistics, on noisy cells, and exceptions."""
+"""Parts of the record of a direct certificate: bounds on statistics, noisy cells, dropped rows, and exceptions."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ from certsynth.record.values import (
     Columns,
     Confidence,
     Count,
+    Loss,
     Rational,
     said,
     said_if_any,
@@ -69,8 +70,26 @@ class CellsRecord:
     measurements: Annotated[tuple[Count, ...], AT_LEAST_ONE] = said(
         "The measurements with noise on every cell, counted from 1 in their order.", RECOMPUTED
     )
-    fewest_rows: Count = said("The private table has no fewer rows, with the rest of the certificate.", RECOMPUTED)
-    most_rows: Count = said("The private table has no more rows, with the rest of the certificate.", RECOMPUTED)
+    fewest_rows: Count = said(
+        "The private table has no fewer rows, with the rest of the certificate; where persons count the same, no "
+        "fewer parts of a person.",
+        RECOMPUTED,
+    )
+    most_rows: Count = said("The same for the largest number of rows or parts.", RECOMPUTED)
+
+
+@dataclass(frozen=True, slots=True)
+class ShareRecord:
+    estimate: Loss = said("The share as estimated from noisy numbers.", RECOMPUTED)
+    lower: Loss = said("The share is no smaller, with the rest of the certificate.", RECOMPUTED)
+    upper: Loss = said("The share is no larger, with the rest of the certificate.", RECOMPUTED)
+
+
+@dataclass(frozen=True, slots=True)
+class DroppedRecord:
+    counted_rows: Count = said("The rows of one person that count here, at most: more are not counted.", RECOMPUTED)
+    rows: ShareRecord = said("The share of dropped rows among the rows that count.", RECOMPUTED)
+    persons: ShareRecord = said("The share of persons with more rows than are kept.", RECOMPUTED)
 
 
 @dataclass(frozen=True, slots=True)

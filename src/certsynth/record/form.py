@@ -131,7 +131,7 @@ def _read(value: Any, annotation: Any, path: str, *, null: bool = True) -> Any:
         return _read_list(value, entry, _limits(only), path)
     if _is_record(only):
         return from_json(only, value, path)
-    fine = isinstance(value, bool) if only is bool else isinstance(value, str) and value in get_args(only)
+    fine = isinstance(value, bool) if only is bool else isinstance(value, (str, bool)) and value in get_args(only)
     if not fine:
         raise ValueError(f"{path} is not what it can be")
     return value

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Annotated, Any, ClassVar, Final, Literal
 
-from certsynth.record.direct import CellsRecord, ExceptionsRecord, StatisticsRecord
+from certsynth.record.direct import CellsRecord, DroppedRecord, ExceptionsRecord, StatisticsRecord
 from certsynth.record.table import TableRecord
 from certsynth.record.values import (
     AT_LEAST_ONE,
@@ -145,27 +145,20 @@ class StepRecord:
 
 @dataclass(frozen=True, slots=True)
 class PrivacyRecord:
-    CONDITIONS: ClassVar = {
-        "allOf": [
-            _conditional(
-                "rho",
-                {"type": "null"},
-                {
-                    "delta": {"type": "null"},
-                    "definition": {"const": "pure epsilon-differential privacy"},
-                    "spent": {"items": {"required": ["epsilon"]}},
-                },
-                {
-                    "delta": {"type": "string"},
-                    "definition": {"const": "zero-concentrated differential privacy"},
-                    "spent": {"items": {"required": ["rho"]}},
-                },
-            ),
-            _conditional(
-                "neighbours", {"const": "add-remove"}, {"rows": {"type": "null"}}, {"rows": {"type": "integer"}}
-            ),
-        ]
-    }
+    CONDITIONS: ClassVar = _conditional(
+        "rho",
+        {"type": "null"},
+        {
+            "delta": {"type": "null"},
+            "definition": {"const": "pure epsilon-differential privacy"},
+            "spent": {"items": {"required": ["epsilon"]}},
+        },
+        {
+            "delta": {"type": "string"},
+            "definition": {"const": "zero-concentrated differential privacy"},
+            "spent": {"items": {"required": ["rho"]}},
+        },
+    )
 
     definition: Definition = said("The definition of differential privacy in which costs are stated.", CROSS_CHECKED)
     epsilon: Decimal = said(
@@ -175,15 +168,22 @@ class PrivacyRecord:
     delta: Decimal | None = said("The δ at which ε is stated; null for pure privacy.", RECOMPUTED)
     rho: Decimal | None = said("The ρ of the whole release, never rounded down; null for pure privacy.", RECOMPUTED)
     neighbours: Relation = said(
-        "Which tables are neighbours: one row replaced, or one row added or removed.", CROSS_CHECKED
+        "Which tables are neighbours: one row replaced, or one row added or removed. If the table names persons, all "
+        "rows of one person are.",
+        CROSS_CHECKED,
     )
     rows: Count | None = said(
-        "The number of rows of the private table, which must agree with the measurements; null under add-remove, "
-        "where it is private.",
+        "The number of rows of the private table, which must agree with the measurements; null where it is private: "
+        "under add-remove, and where persons are protected.",
         CROSS_CHECKED,
     )
     spent: Annotated[tuple[StepRecord, ...], AT_LEAST_ONE] = said(
         "The parts of the budget, in the order in which they were spent; they add up to the whole.", RECOMPUTED
+    )
+    persons: Count | None = said_if_any(
+        "The number of persons in the private table, where persons are protected, count the same, and may be replaced: "
+        "then it is public and determines the weight of all rows.",
+        CROSS_CHECKED,
     )
 
     @property
@@ -230,6 +230,9 @@ class AskedRecord:
     exceptions: Count | None = said_if_any(
         "The requested number of exceptions; absent for the default, which the number of pairs determines.",
         CROSS_CHECKED,
+    )
+    measure_dropped: Literal[True] | None = said_if_any(
+        "Whether the share of dropped rows was to be measured; absent if it was not.", CROSS_CHECKED
     )
 
 
@@ -480,6 +483,10 @@ class CertificateRecord:
     exceptions: ExceptionsRecord | None = said_if_any(
         "Subsets with a direct bound of their own, chosen privately; absent if there are none.", RECOMPUTED
     )
+    dropped: DroppedRecord | None = said_if_any(
+        "The share of rows that were dropped because their person has too many; absent if it was not measured.",
+        RECOMPUTED,
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -548,6 +555,19 @@ class Record:
         "description": "The method, its cost and the certificate. Bounds are losses between 0 and 1, on "
         "columns scaled to length 1 or to their weights.",
     }
+    CONDITIONS: ClassVar = _conditional(
+        "table",
+        {"required": ["persons"]},
+        {"privacy": {"properties": {"rows": {"type": "null"}}}},
+        {
+            "privacy": {
+                **_conditional(
+                    "neighbours", {"const": "add-remove"}, {"rows": {"type": "null"}}, {"rows": {"type": "integer"}}
+                ),
+                "not": {"required": ["persons"]},
+            }
+        },
+    )
 
     format: Format = said("The format of this certificate.", CROSS_CHECKED)
     certsynth: Version = said("The version of certsynth that made the release.", ON_TRUST)

@@ -1,11 +1,11 @@
-"""The part of a record about the table: its columns, those that are derived, and how texts are read."""
+"""The part of a record about the table: its columns, those that are derived, how texts are read, and persons."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from typing import Annotated, Literal
 
-from certsynth.record.values import AT_LEAST_ONE, RECOMPUTED, Columns, Name, said, said_if_any
+from certsynth.record.values import AT_LEAST_ONE, RECOMPUTED, Columns, Count, Name, said, said_if_any
 
 ReadingOption = Literal[
     "strip", "case", "decimal", "thousands", "symbol", "format", "missing_codes", "missing_as", "values"
@@ -28,6 +28,19 @@ class ReadingRecord:
 
 
 @dataclass(frozen=True, slots=True)
+class PersonsRecord:
+    column: Name = said("The column that names persons. It is not released.", RECOMPUTED)
+    rows_per_person: Count = said("The most rows of one person that are kept.", RECOMPUTED)
+    weigh: Literal["rows", "persons"] = said(
+        "Whether each kept row counts 1, or each person, evenly divided among their rows.", RECOMPUTED
+    )
+    missing_person: Literal["drop", "separate"] = said(
+        "Whether rows without a person are dropped, or each is taken for a person of its own.", RECOMPUTED
+    )
+    certified_rows: Name = said("The rows that every bound of this certificate is about, in words.", RECOMPUTED)
+
+
+@dataclass(frozen=True, slots=True)
 class TableRecord:
     name: Name = said("The name of the table.", RECOMPUTED)
     unit: Name = said("The unit that one row describes.", RECOMPUTED)
@@ -45,5 +58,10 @@ class TableRecord:
     by_ratios: Columns | None = said_if_any(
         'The columns that are compared by ratios (scale = "log"), if there are any: the certificate speaks of their '
         "values rounded to those that the schema implies, and of distances in ranks of these.",
+        RECOMPUTED,
+    )
+    persons: PersonsRecord | None = said_if_any(
+        "The persons that are protected, if these are rather than single rows: the certificate speaks of the rows that "
+        "are kept of each.",
         RECOMPUTED,
     )

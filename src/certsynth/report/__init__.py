@@ -7,18 +7,24 @@ from typing import Any
 
 import numpy as np
 
+from certsynth.answers.noisy_cells import NoisyCells
 from certsynth.domain import Schema
 from certsynth.record.record import Record
 
 
 def render_report(
-    record: Record, schema: Schema, table: Mapping[str, Any], *, rows: Sequence[np.ndarray] | None = None
+    record: Record,
+    schema: Schema,
+    table: Mapping[str, Any],
+    *,
+    rows: Sequence[np.ndarray] | None = None,
+    noisy: NoisyCells | None = None,
 ) -> str:
     """Return the report as HTML. It loads no other resource, and the same release gives the same bytes.
 
-    `rows` are the cleaned columns of the table, if they are known.
+    `rows` are the cleaned columns of the table, if they are known, and `noisy` the noisy counts with certified errors.
     """
     from certsynth.report.html import render
     from certsynth.report.view import view
 
-    return render(view(record, schema, table, rows=rows))
+    return render(view(record, schema, table, rows=rows, noisy=noisy))

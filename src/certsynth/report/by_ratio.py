@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -24,7 +25,8 @@ def ranks(column: Ordered) -> Ordered:
     """The column as an ordered list of its values: distances, shares and quantiles are the same."""
     values = tuple(map(numerals.plain, column.grid))
     last = len(values) - 1
-    return Ordered(column.name, column.missing, column.weight, kind="ordinal", low=0, high=last, values=values)
+    line = Ordered(column.name, column.missing, column.weight, kind="ordinal", low=0, high=last, values=values)
+    return replace(line, naming=column.naming)
 
 
 def mean_range(

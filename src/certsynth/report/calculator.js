@@ -221,15 +221,10 @@ const certified = (() => {
     within(combination(group, other, bound, share), group.counts[i] / group.rows, labelled(group, bound));
 
   // Inside the rows with label i of `group`: the mean of a column. Where values can be missing, those are left out.
-  // `totals`: that mean of the synthetic rows, and its range by the certified error of totals over groups.
-  const meanWithin = (group, i, column, bound, totals) => {
+  const meanWithin = (group, i, column, bound) => {
     const spend = Math.max(raised(bound) / group.closest, budget(column, bound));
     const share = (group.counts[i] - column.absent) / group.rows;
-    const off = within(spend, share, column.missing ? spend : labelled(group, bound));
-    if (!totals) return { off };
-    const [value, least, largest] = totals;
-    const found = meet(around(value, off + ROUNDING, 0, 1), { least, largest });
-    return known(value, [found.least, found.largest]);
+    return { off: within(spend, share, column.missing ? spend : labelled(group, bound)) };
   };
 
   // Texts: four digits, never rounded inward.
@@ -256,12 +251,14 @@ const certified = (() => {
     return `${minus(digits)} × 10${[...String(Number(high))].map((c) => RAISED[c]).join("")}`;
   };
   const RAISED = { "-": "⁻", 0: "⁰", 1: "¹", 2: "²", 3: "³", 4: "⁴", 5: "⁵", 6: "⁶", 7: "⁷", 8: "⁸", 9: "⁹" };
+  // A number as `certsynth answer` writes it, with the page's signs. Dates and labels stay as they are.
+  const nice = (written) => (/^-?\d+(\.\d+)?$/.test(written) ? minus(grouped(written)) : written);
   const up = (x) => text(x, 1);
   const down = (x) => text(x, -1);
   const figure = (x) => text(x, 0);
 
   return {
     range, quantile, mean, variance, covariance, label, combination, shareWithin, meanWithin, moments, present,
-    up, down, figure, ROUNDING,
+    up, down, figure, nice, ROUNDING,
   };
 })();

@@ -1,4 +1,4 @@
-"""The data of the report's calculator: counts of the synthetic values of each column, and bounds of pairs."""
+"""The data of the report's calculator: counts of the values of each column, and answers about pairs of columns."""
 
 from __future__ import annotations
 
@@ -8,18 +8,24 @@ from typing import Any
 
 import numpy as np
 
+from certsynth.answers import averages
 from certsynth.answers.basis import Basis
 from certsynth.answers.lattices import off_lattice
-from certsynth.domain import Category, Ordered
+from certsynth.answers.queries import written_name
+from certsynth.answers.selection import Selection
+from certsynth.answers.shares import UndefinedStatistic
+from certsynth.domain import Category, Column, Ordered
 from certsynth.queries.fine import DEFAULT_STEPS
 from certsynth.record.record import CertificateRecord
 from certsynth.report import numerals
 from certsynth.report.binned_counts import BinnedCounts
 from certsynth.report.cell_counts import PLACES, CertifiedCells
-from certsynth.report.group_means import group_means
+from certsynth.report.pair_answers import NO_PAIRS, PairAnswers, has_mean, mean_text
 
 MAX_LABEL_BYTES = 200_000
 """Bytes of labels in the page, for all columns together: it keeps the page small enough to open quickly."""
+MAX_LABEL_CHARACTERS = 400
+"""Characters of a label: no label that a person can read is shortened."""
 MIN_COLUMN_LABEL_BYTES = 600
 """Bytes of labels that every column may use, however many columns there are."""
 
@@ -44,20 +50,22 @@ def line_numbers(column: Ordered, binned: BinnedCounts, bound: float, cells: Cer
         "share": 1.0 if cells is None else cells.error,
         "cells": None if cells is None or alike else _listed(column, cells),
         "off": off_lattice(column, column.lattice(DEFAULT_STEPS[2])),
-        "labels": [numerals.text(v, most=40) or "(empty text)" for v in column.values],
+        "labels": [
+            numerals.text(name, most=MAX_LABEL_CHARACTERS) or "(empty text)"
+            for name in column.naming.of_labels(column.values)
+        ],
     }
 
 
 def label_numbers(column: Category, counts: Sequence[int], absent: int, bound: float) -> Json:
-    """Return the calculator's data for a categorical column: its labels with their counts, most frequent first."""
-    order = sorted(range(len(column.labels)), key=lambda i: (-counts[i], i))
+    """Return the calculator's data for a categorical column: its labels with their counts, in the schema's order."""
+    names = column.naming.of_labels(column.labels)
     return {
         **_common(column, bound, int(sum(counts)) + absent, absent),
         "line": False,
         "closest": float(column.min_label_distance),
-        "labels": [numerals.text(column.labels[i], most=40) or "(empty text)" for i in order],
-        "counts": [int(counts[i]) for i in order],
-        "order": order,
+        "labels": [numerals.text(name, most=MAX_LABEL_CHARACTERS) or "(empty text)" for name in names],
+        "counts": [int(count) for count in counts],
         "left": 0,
     }
 
@@ -75,7 +83,8 @@ def _listed(column: Ordered, cells: CertifiedCells) -> list[int]:
 
 def _common(column: Ordered | Category, bound: float, rows: int, absent: int) -> Json:
     return {
-        "name": numerals.text(column.name),
+        "name": numerals.text(column.title),
+        "query": numerals.text(written_name(column.name)),
         "kind": column.kind,
         "weight": float(column.weight),
         "missing": column.missing,
@@ -86,36 +95,65 @@ def _common(column: Ordered | Category, bound: float, rows: int, absent: int) ->
 
 
 def calculator_view(
-    certificate: CertificateRecord, names: Sequence[str], columns: Sequence[Json], basis: Basis | None = None
+    certificate: CertificateRecord,
+    columns: Sequence[Column],
+    numbers: Sequence[Json],
+    basis: Basis | None = None,
+    pairs: PairAnswers = NO_PAIRS,
 ) -> Json:
-    """Return all data of the calculator; `columns` are the columns that are drawn, the first of `names`.
+    """Return all data of the calculator for the columns that are drawn, the first of the schema; `numbers` are theirs.
 
-    `basis`: the release, if its certificate also bounds the errors of shares and group totals.
+    `basis`: the release as `certsynth answer` reads it; None if it has no rows. `pairs`: answers about two columns.
     """
     room = max(MAX_LABEL_BYTES // max(len(columns), 1), MIN_COLUMN_LABEL_BYTES)
-    shown = [_drop_rarest_labels(column, room) for column in columns]
-    order = [column.pop("order", [])[: len(column["labels"])] for column in shown]
+    shown = [_drop_rarest_labels(column, room) for column in numbers]
     known = certificate.statistics
+    for column, each in zip(columns, shown, strict=True):
+        each["said"] = None if basis is None else _said_mean(basis, column)
     return {
         "confidence": numerals.confidence(certificate.confidence),
         "columns": shown,
-        "pairs": pair_bounds(certificate, names[: len(columns)]),
+        "pairs": pair_bounds(certificate, [column.name for column in columns]),
         "share": 1.0 if known is None or known.share_of_two_columns is None else known.share_of_two_columns,
         "moment": 1.0 if known is None or known.moment is None else known.moment,
-        "groups": [] if basis is None else group_means(basis, order, [column["bound"] for column in shown]),
+        "answers": pairs.to_json(),
+    }
+
+
+def _said_mean(basis: Basis, column: Column) -> str | None:
+    """Return the mean of a column as `certsynth answer` states it; None if it has none, or nothing is certified."""
+    if not isinstance(column, Ordered) or not has_mean(column) or not basis.covers([column.name]):
+        return None
+    try:
+        estimate, claim = averages.mean(Selection(basis, (column,)), column)
+    except UndefinedStatistic:
+        return None
+    return mean_text(column, estimate, claim.low, claim.high)
+
+
+def listed_completely(columns: Sequence[Column], numbers: Sequence[Json]) -> dict[int, Column]:
+    """Return the columns all of whose labels the page has room for, by their places."""
+    room = max(MAX_LABEL_BYTES // max(len(columns), 1), MIN_COLUMN_LABEL_BYTES)
+    return {
+        i: column
+        for i, (column, each) in enumerate(zip(columns, numbers, strict=True))
+        if not _drop_rarest_labels(each, room).get("left")
     }
 
 
 def _drop_rarest_labels(column: Json, room: int) -> Json:
     """Drop the rarest labels of a category that exceed `room` bytes; an ordered column then shows positions instead."""
-    lengths = itertools.accumulate(len(label.encode()) + 12 for label in column["labels"])
-    kept = sum(length <= room for length in lengths)
-    if kept >= len(column["labels"]):
+    order = list(range(len(column["labels"])))
+    if not column["line"]:
+        order = sorted(order, key=lambda i: (-column["counts"][i], i))
+    lengths = itertools.accumulate(len(column["labels"][i].encode()) + 12 for i in order)
+    kept = sorted(i for i, length in zip(order, lengths, strict=True) if length <= room)
+    if len(kept) == len(column["labels"]):
         return column
     if column["line"]:
         return column | {"labels": []}
-    cut = {"labels": column["labels"][:kept], "counts": column["counts"][:kept]}
-    return column | cut | {"left": len(column["labels"]) - kept}
+    cut = {key: [column[key][i] for i in kept] for key in ("labels", "counts")}
+    return column | cut | {"left": len(column["labels"]) - len(kept)}
 
 
 def pair_bounds(certificate: CertificateRecord, names: Sequence[str]) -> float | list[list[float]]:

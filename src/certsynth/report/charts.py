@@ -10,6 +10,8 @@ import math
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from certsynth.report import numerals
+
 Json = dict[str, Any]
 
 CERTIFICATE_HEIGHT = 60
@@ -27,7 +29,9 @@ MAX_PATH_RATIO = 2.5
 ROLE_ORDER = ("rows", "noise", "cells")
 """Segments of a bar from the left: distances of rows come first, so that they can be compared."""
 MAX_NUMBERED_COLUMNS = 12
-"""Columns up to which the map shows numbers in its cells."""
+"""Columns up to which the map shows numbers in its cells, and names on its diagonal."""
+NAME_CELLS = 3
+"""Room for the last name on the diagonal of the map, in cells."""
 LINES_TOP, LINES_BASE = 24, 244
 """Vertical positions of the top and of the axis of the line chart, in pixels from above."""
 FIRST_MARK_INSET = 0.04
@@ -45,6 +49,10 @@ MARK_PATHS = (
 """SVG paths of the marks, one for each line, centred at the origin: lines are distinct without colour."""
 HISTOGRAM_HEIGHT, BAND_HEIGHT, BAR_ROW_HEIGHT = 88, 72, 24
 """Heights of a histogram, of the band below it, and of one bar of a category, in pixels."""
+HISTOGRAM_TOP, MEAN_HEIGHT = 6, 22
+"""Room above a histogram for half a line of text, and below it for the mark of the mean, in pixels."""
+BARS_LEFT, BARS_WIDTH = 0.37, 0.46
+"""Where the bars of labels start, and the length of their axis, as fractions of the width."""
 
 
 def percent(part: float) -> str:
@@ -105,10 +113,13 @@ def _piece(start: float, width: float, role: str, text: str | None) -> Json:
 
 
 def heat(pairs: Mapping[str, Any]) -> Json:
-    """Lay out the lower triangle of all pairs, as wide as the page: rows are named, the diagonal numbers columns."""
+    """Lay out the lower triangle of all pairs, as wide as the page, with the names of columns along the diagonal.
+
+    With many columns there is no room for names: numbers stand on the diagonal, and a list gives their names.
+    """
     names = pairs["columns"]
     numbered = len(names) <= MAX_NUMBERED_COLUMNS
-    high, wide = 30 if numbered else 16, 1 / len(names)
+    high, wide = 30 if numbered else 16, 1 / (len(names) + (NAME_CELLS if numbered else 0))
     cells = [
         {
             "x": percent(column * wide),
@@ -222,33 +233,58 @@ def _place_names(drawn: Sequence[Json]) -> None:
         line["from_y"] = f"{y:.1f}" if y >= LINES_TOP and x == 1 else None
 
 
-def spread(column: Mapping[str, Any]) -> Json:
-    """Lay out the chart of one column; missing values are set apart from the others."""
+def share_scale(columns: Sequence[Mapping[str, Any]]) -> list[float]:
+    """Return the ticks of the one axis on which the shares of all labels are drawn: round numbers from 0."""
+    shapes = [column["spread"] for column in columns if column["spread"]["form"] == "bars"]
+    bars = [bar for shape in shapes for bar in [*shape["bars"], *([shape["missing"]] if "missing" in shape else [])]]
+    return round_ticks(max((bar["largest"] for bar in bars), default=1.0), most=1.0)
+
+
+def round_ticks(largest: float, *, most: float = math.inf) -> list[float]:
+    """Return round numbers from 0 up to the first that is at least `largest`, or to `most`.
+
+    >>> round_ticks(0.63, most=1.0), round_ticks(0.072)
+    ([0.0, 0.25, 0.5, 0.75], [0.0, 0.025, 0.05, 0.075])
+    """
+    step = numerals.step(largest / 3) if largest > 0 else 1.0
+    ticks = [float(f"{i * step:.12g}") for i in range(math.ceil(largest / step * (1 - 1e-12)) + 1)]
+    return [tick for tick in ticks if tick < most] + ([most] if ticks[-1] >= most else [])
+
+
+def spread(column: Mapping[str, Any], scale: Sequence[float]) -> Json:
+    """Lay out the chart of one column; missing values are set apart from the others. `scale`: ticks for labels."""
     shape = column["spread"]
-    return _bars(shape) if shape["form"] == "bars" else _histogram(shape)
+    return _bars(shape, scale) if shape["form"] == "bars" else _histogram(shape)
 
 
-def _bars(shape: Mapping[str, Any]) -> Json:
+def _bars(shape: Mapping[str, Any], scale: Sequence[float]) -> Json:
     missing = shape.get("missing")
-    largest = max([b["largest"] for b in shape["bars"]] + ([missing["largest"]] if missing else [])) or 1.0
     rows = []
     for i, bar in enumerate([*shape["bars"], *([missing] if missing else [])]):
         apart = bar is missing
-        width = bar["share"] / largest * 0.46
         label = bar["label"]
         rows.append(
             {
                 "y": i * BAR_ROW_HEIGHT + (8 if apart else 0),
-                "width": percent(width),
-                "least": percent(0.37 + bar["least"] / largest * 0.46),
-                "largest": percent(0.37 + bar["largest"] / largest * 0.46),
-                "after": percent(0.385 + bar["largest"] / largest * 0.46),
+                "width": percent(bar["share"] / scale[-1] * BARS_WIDTH),
+                "least": percent(BARS_LEFT + bar["least"] / scale[-1] * BARS_WIDTH),
+                "largest": percent(BARS_LEFT + bar["largest"] / scale[-1] * BARS_WIDTH),
+                "after": percent(BARS_LEFT + 0.015 + bar["largest"] / scale[-1] * BARS_WIDTH),
                 "label": label if len(label) <= 19 else label[:18] + "…",
                 "text": bar["share_text"],
                 "role": "apart" if apart else "together" if bar.get("together") else "value",
             }
         )
-    return {"form": "bars", "height": len(rows) * BAR_ROW_HEIGHT + (8 if missing else 0), "rows": rows}
+    height = len(rows) * BAR_ROW_HEIGHT + (8 if missing else 0)
+    ticks = [{"x": percent(BARS_LEFT + tick / scale[-1] * BARS_WIDTH), "label": percent(tick)} for tick in scale]
+    return {
+        "form": "bars",
+        "height": height + 24,
+        "base": height + 2,
+        "left": percent(BARS_LEFT),
+        "rows": rows,
+        "ticks": ticks,
+    }
 
 
 def _histogram(shape: Mapping[str, Any]) -> Json:
@@ -258,24 +294,31 @@ def _histogram(shape: Mapping[str, Any]) -> Json:
     widths = sorted(b["to"] - b["from"] for b in shape["bins"])
     usual = widths[len(widths) // 2]
     heights = [b["share"] * usual / (b["to"] - b["from"]) for b in shape["bins"]]
-    tallest = max(heights + ([missing["share"]] if missing else [])) or 1.0
+    scale = round_ticks(max(heights + ([missing["share"]] if missing else [])) or 1.0)
     bins = [
-        {"x": percent(b["from"] * room), "width": percent((b["to"] - b["from"]) * room), **_rising_bar(h / tallest)}
+        {"x": percent(b["from"] * room), "width": percent((b["to"] - b["from"]) * room), **_rising_bar(h / scale[-1])}
         for b, h in zip(shape["bins"], heights, strict=True)
         if h > 0
     ]
     ticks = [{"x": percent(t["at"] * room), "label": t["label"], "anchor": _anchor(t["at"])} for t in shape["ticks"]]
+    base = HISTOGRAM_TOP + HISTOGRAM_HEIGHT
+    under = base + MEAN_HEIGHT
+    bottom = under + BAND_HEIGHT
     return {
         "form": "histogram",
-        "height": HISTOGRAM_HEIGHT + BAND_HEIGHT + 46,
-        "base": HISTOGRAM_HEIGHT,
-        "under": HISTOGRAM_HEIGHT + 18,
-        "bottom": HISTOGRAM_HEIGHT + 18 + BAND_HEIGHT,
+        "height": bottom + 28,
+        "base": base,
+        "under": under,
+        "bottom": bottom,
         "end": percent(room),
         "bins": bins,
         "ticks": ticks,
+        "shares": [
+            {"y": f"{base - tick / scale[-1] * HISTOGRAM_HEIGHT:.1f}", "label": percent(tick)} for tick in scale
+        ],
+        "levels": [{"y": f"{bottom - level * BAND_HEIGHT:.1f}", "label": percent(level)} for level in (0, 0.5, 1)],
         "mean": mean and {key: percent(mean[key] * room) for key in ("at", "from", "to")},
-        "missing": missing and _rising_bar(missing["share"] / tallest) | {"text": missing["share_text"]},
+        "missing": missing and _rising_bar(missing["share"] / scale[-1]) | {"text": missing["share_text"]},
         "band": _band(shape["band"]["steps"]) | {"width": percent(room)},
     }
 
@@ -295,8 +338,8 @@ def _steps(heights: Sequence[float], ends: Sequence[int]) -> str:
 
 
 def _rising_bar(part: float) -> Json:
-    height = max(1.0, part * (HISTOGRAM_HEIGHT - 2)) if part > 0 else 0.0
-    return {"y": f"{HISTOGRAM_HEIGHT - height:.1f}", "height": f"{height:.1f}"}
+    height = max(1.0, part * HISTOGRAM_HEIGHT) if part > 0 else 0.0
+    return {"y": f"{HISTOGRAM_TOP + HISTOGRAM_HEIGHT - height:.1f}", "height": f"{height:.1f}"}
 
 
 def _anchor(at: float) -> str:

@@ -6,7 +6,7 @@ import math
 from collections.abc import Sequence
 from typing import Any
 
-from certsynth.record.record import ComparedRecord, Record
+from certsynth.record.record import ComparedRecord, PrivacyRecord, Record
 from certsynth.report import choice_words as words
 from certsynth.report import numerals
 
@@ -23,7 +23,7 @@ def choice_view(record: Record) -> Json:
     found = sorted(map(_candidate, record.compared), key=_best_first)
     (chosen,) = (each for each in found if each["chosen"])
     drawn = _drawn(found, chosen)
-    hidden = record.privacy.rows is None
+    hidden = _is_hidden(record.privacy)
     said = words.only_candidate(chosen) if len(found) == 1 else words.chosen(chosen, len(found), hidden=hidden)
     dimension = record.release.dimension
     if dimension is not None:
@@ -44,7 +44,12 @@ def choice_view(record: Record) -> Json:
 def _title(record: Record) -> str:
     if record.release.dimension is not None or record.release.pairs is not None:
         return words.CHOSEN_PRIVATELY
-    return words.CHOSEN_BEFORE if record.privacy.rows is not None else words.CHOSEN_BY_NOISY_ROWS
+    return words.CHOSEN_BY_NOISY_ROWS if _is_hidden(record.privacy) else words.CHOSEN_BEFORE
+
+
+def _is_hidden(privacy: PrivacyRecord) -> bool:
+    """Whether the number of rows is private, and that of persons who count the same."""
+    return privacy.rows is None and privacy.persons is None
 
 
 def _candidate(stated: ComparedRecord) -> Json:
@@ -53,7 +58,7 @@ def _candidate(stated: ComparedRecord) -> Json:
         "mechanism": numerals.text(stated.mechanism, most=18),
         "resolution": resolution,
         "cells": "full detail" if resolution is None else numerals.count(resolution),
-        "coarseness_text": numerals.figure(stated.discretisation),
+        "discretisation_text": numerals.figure(stated.discretisation),
         "noise_text": numerals.figure(stated.privatisation),
         "rehearsals": stated.rehearsals,
         "loss": stated.predicted_loss,

@@ -82,11 +82,13 @@ def column_view(column: Column, values: np.ma.MaskedArray[Any, Any], bound: floa
         off = min(own, _share_error(basis))
         _whiskers([spread["missing"]], off)
         text, points = numerals.share_around(shown.absent, rows, off)
-        facts.append(_fact("share missing", text, f"{points} pp", off))
+        facts.append(_fact("share missing", text, f"{points} points", off))
     return {
-        "name": numerals.text(column.name),
+        "name": numerals.text(column.title),
+        "code": numerals.text(column.name) if column.title != column.name else None,
         "kind": KINDS[kind] + (" compared by ratios" if isinstance(column, Ordered) and column.grid else ""),
         "range": _range(column),
+        "unit": _unit(column),
         "may_be_missing": column.missing,
         "bound": bound,
         "bound_text": numerals.upward(bound),
@@ -109,13 +111,13 @@ def _ordered_view(
     average = _average(column, offsets)
     spread, places = _spread(column, offsets, rows), bin_counts(column, offsets, absent)
     cells = count_cells(column, offsets, absent, _share_error(basis))
-    if average is not None and not column.missing:
-        spread["mean"] = _mean_mark(column, average, own, ranges.get("mean"))
+    facts = [_mean(column, average, own, ranges.get("mean"), present=len(offsets), rows=rows)]
+    if average is not None and spread["form"] == "histogram":
+        spread["mean"] = _mean_mark(column, average, facts[0]["plus_minus"])
     if spread["form"] == "histogram":
         spread["band"] = _band(column, offsets, places, own, cells)
     else:
         _whiskers_in_order(spread["bars"], column, places, own, cells)
-    facts = [_mean(column, average, own, ranges.get("mean"), present=len(offsets), rows=rows)]
     median = [_median(column, places, own, known)] if absent < rows else []
     return _Shown(facts, spread, line_numbers(column, places, bound, cells) | ranges, absent), median
 
@@ -143,11 +145,12 @@ def _ratio_view(
     if average is not None:
         low, high = by_ratio.mean_range(column, average, own, ends, present=len(ranks) / rows)
         width = max(high - average, average - low)
+        value, off = numerals.around(average, width)
         facts, median = (
-            [_fact(what, *numerals.around(average, width), width)],
+            [_fact(what, value, f"{off} {_unit(column)}".rstrip(), width)],
             [_median(line, places, own, known, column)],
         )
-        if not column.missing:
+        if spread["form"] == "histogram":
             spread["mean"] = by_ratio.mean_mark(column, average, (low, high))
     return _Shown(facts, spread, line_numbers(line, places, bound, cells) | {"ranks": True}, absent), median
 
@@ -171,7 +174,7 @@ def _category_view(column: Category, values: np.ma.MaskedArray[Any, Any], bound:
     """View a categorical column: a share changes by 1 over the smallest distance of two labels."""
     rows, (counts, absent) = len(values), _label_counts(column, values)
     own = min(1.0, bound / float(column.min_label_distance), _share_error(basis))
-    spread = _bars(column.labels, counts, rows)
+    spread = _bars(column.naming.of_labels(column.labels), counts, rows)
     _whiskers(spread["bars"], own)
     numbers = label_numbers(column, counts, absent, bound) | {"share": _share_error(basis)}
     return _Shown(_shares(column, counts, rows, own), spread, numbers, absent)
@@ -202,8 +205,8 @@ def _range(column: Column) -> str:
     if isinstance(column, Ordered) and column.clock is not None:
         return f"{column.clock.text(int(column.low))} to {column.clock.text(int(column.high))}"
     if isinstance(column, Ordered) and column.kind != "ordinal":
-        return f"{numerals.plain(column.low)} to {numerals.plain(column.high)}"
-    labels = _labels(column)
+        return f"{numerals.plain(column.low)} to {numerals.plain(column.high)} {_unit(column)}".rstrip()
+    labels = column.naming.of_labels(_labels(column))
     if len(labels) == 1:
         return "1 value"
     if isinstance(column, Ordered):
@@ -213,6 +216,10 @@ def _range(column: Column) -> str:
     return f"{len(labels):,} values"
 
 
+def _unit(column: Column) -> str:
+    return numerals.text(column.naming.unit, most=40)
+
+
 def _described(spread: Json) -> str:
     """Describe the chart in words, for screen readers."""
     if spread["form"] == "bars":
@@ -220,11 +227,12 @@ def _described(spread: Json) -> str:
         each = [f"{bar['label']} {bar['share_text']} ({_certified(bar)})" for bar in bars]
         return "Shares of the synthetic rows, and of the real ones in brackets: " + "; ".join(each) + "."
     ends = " to ".join(spread["ticks"][i]["label"] for i in (0, -1))
-    text = f"A histogram of {len(spread['bins'])} bins, {ends}; the fullest holds {spread['fullest']} of the rows."
+    text = f"A histogram of the synthetic values, {ends}."
     steps = spread["band"]["steps"]
     # within a step the synthetic share grows from `before` to `share`, and the real one lies in the same band
     widest = max(max(s["largest"] - s["before"], s["share"] - s["least"]) for s in steps)
-    text += f" Under it, the share of rows up to each value: the real one is within {numerals.points(widest)} points."
+    within = f"the real one is within {numerals.margin_points(widest)} points"
+    text += f" Under it, the share of rows up to each value: {within}."
     return text + (f" Missing: {spread['missing']['share_text']}." if "missing" in spread else "")
 
 
@@ -276,13 +284,14 @@ def _mean(
     width = min(part, 1.0) * span(column)
     if column.clock is not None:
         nearest = math.floor(average + 0.5)
-        text = numerals.upward(width + abs(nearest - average))
+        text = numerals.margin(width + abs(nearest - average))
         return _fact(what, column.clock.text(int(column.low) + nearest), f"{text} {column.clock.unit}", width)
     if column.kind == "number":
         value = column.low + average * span(column)
     else:
         value = average + (1 if column.kind == "ordinal" else column.low)
-    return _fact(what, *numerals.around(value, width), width)
+    text, off = numerals.around(value, width)
+    return _fact(what, text, f"{off} {_unit(column)}".rstrip(), width)
 
 
 def _reach(column: Ordered) -> int:
@@ -306,19 +315,28 @@ def _median(
         claim = quantiles.quantile_of(known, column, 0.5)[1]
         ends = [(end - float(column.low)) / span(column) for end in (claim.low, claim.high)]
         low, high = max(low, ends[0] - _ROUNDING), min(high, ends[1] + _ROUNDING)
-    what = "real median between" if not column.missing else "real median, of values present, between"
     if not column.whole:
         ends = [column.low + at * span(column) for at in (low, high)]
-        return _fact(what, f"{numerals.downward(ends[0])} and {numerals.upward(ends[1])}", None, None)
+        return _median_fact(column, numerals.downward(ends[0]), numerals.upward(ends[1]))
     slack = 1e-6 + 1e-15 * column.reach  # a place is rounded
     first, last = math.ceil(low * column.reach - slack), math.floor(high * column.reach + slack)
     if column.kind == "ordinal":
-        said = [numerals.text(column.values[i], most=20) for i in (first, last)]
+        said = [
+            numerals.text(name, most=20) for name in column.naming.of_labels([column.values[i] for i in (first, last)])
+        ]
     elif column.clock is not None:
         said = [column.clock.text(int(column.low) + i) for i in (first, last)]
     else:
         said = [numerals.plain(int(column.low) + i) for i in (first, last)]
-    return _fact(what, " and ".join(said), None, None)
+    return _median_fact(column, *said)
+
+
+def _median_fact(column: Ordered, low: str, high: str) -> Json:
+    what = "real median, of values present" if column.missing else "real median"
+    if low == high:
+        return _fact(what, f"{low} {_unit(column)}".rstrip(), None, None)
+    between = f"{what}, between" if column.missing else f"{what} between"
+    return _fact(between, f"{low} and {high} {_unit(column)}".rstrip(), None, None)
 
 
 def _band(
@@ -371,8 +389,9 @@ def _whiskers_in_order(
 def _shares(column: Column, counts: Sequence[int], rows: int, bound: float) -> list[Json]:
     if isinstance(column, Category) and column.kind == "boolean":
         text, points = numerals.share_around(int(counts[1]), rows, bound)
-        return [_fact("share of true", text, f"{points} pp", bound)]
-    return [_fact("share of any group of values", None, f"{numerals.points(bound)} pp", bound)]
+        (name,) = column.naming.of_labels(["true"])
+        return [_fact(f"share of {numerals.text(name, most=40)}", text, f"{points} points", bound)]
+    return [_fact("share of any group of labels", None, f"{numerals.margin_points(bound)} points", bound)]
 
 
 def _bar(label: str, number: int, rows: int) -> Json:
@@ -397,7 +416,9 @@ def _bars(labels: Sequence[str], counts: Sequence[int], rows: int) -> Json:
 def _spread(column: Ordered, offsets: np.ndarray, rows: int) -> Json:
     """Return a histogram: bins with their ends as fractions of the axis, and the ticks of the axis."""
     if column.kind == "ordinal" and len(column.values) <= MAX_BARS:
-        return _bars(column.values, np.bincount(offsets, minlength=len(column.values)).tolist(), rows)
+        return _bars(
+            column.naming.of_labels(column.values), np.bincount(offsets, minlength=len(column.values)).tolist(), rows
+        )
     if column.kind == "number":
         edges = np.arange(NUMBER_BINS + 1) / NUMBER_BINS
         codes = np.minimum((offsets + _ROUNDING) * NUMBER_BINS, NUMBER_BINS - 1).astype(np.int64)
@@ -412,17 +433,16 @@ def _spread(column: Ordered, offsets: np.ndarray, rows: int) -> Json:
         {"from": float(a), "to": float(b), "count": int(c), "share": int(c) / max(rows, 1)}
         for a, b, c in zip(ends, ends[1:], counts, strict=False)
     ]
-    fullest = numerals.share(int(counts.max()), max(rows, 1))
-    return {"form": "histogram", "bins": bins, "ticks": _ticks(column), "fullest": fullest}
+    return {"form": "histogram", "bins": bins, "ticks": _ticks(column)}
 
 
-def _mean_mark(column: Ordered, average: float, bound: float, ends: Sequence[float] | None) -> Json:
-    """Return the position of the mean on the axis, and the certified range of the real mean."""
+def _mean_mark(column: Ordered, average: float, off: float) -> Json:
+    """Return the position of the mean on the axis, and the certified range of the real mean, which is `off` in the
+    column's own units."""
     length, half = (1.0, 0.0) if column.kind == "number" else (column.reach + 1.0, 0.5)
     reach = 1.0 if column.kind == "number" else float(column.reach)
-    low, high = max(0.0, average - bound * reach), min(reach, average + bound * reach)
-    if ends is not None:
-        low, high = max(low, ends[0] * reach), min(high, ends[1] * reach)
+    move = off / (span(column) or 1.0) * reach
+    low, high = max(0.0, average - move), min(reach, average + move)
     return {"at": (average + half) / length, "from": (low + half) / length, "to": (high + half) / length}
 
 
@@ -448,7 +468,8 @@ def _calendar_edges(column: Ordered, clock: Clock) -> list[int]:
 def _ticks(column: Ordered) -> list[Json]:
     """Return the ends of the range, and round numbers that are not close to them."""
     if column.kind == "ordinal":
-        ends, inner = [numerals.text(v, most=20) for v in (column.values[0], column.values[-1])], []
+        names = column.naming.of_labels([column.values[0], column.values[-1]])
+        ends, inner = [numerals.text(name, most=20) for name in names], []
     elif column.clock is not None:
         shown = 10 if column.reach * column.clock.seconds > 2 * _DAY_SECONDS else 16  # the day, or the minute as well
         ends = [column.clock.text(int(v))[:shown] for v in (column.low, column.high)]

@@ -27,16 +27,18 @@ class Inline:
 def render(view: Mapping[str, Any]) -> str:
     """Render one self-contained HTML page from the result of `certsynth.report.view.view`."""
     pairs = view["subsets"]["map"]
+    scale = charts.share_scale(view["columns"]["drawn"])
     drawn = {
         "terms": charts.stacked(view["certificates"]),
         "budget": charts.budget(view["privacy"]),
         "choice": charts.lines(view["choice"]["drawn"]) if view["choice"]["drawn"] else None,
         "map": charts.heat(pairs) if pairs else None,
-        "columns": [(column, charts.spread(column)) for column in view["columns"]["drawn"]],
+        "columns": [(column, charts.spread(column, scale)) for column in view["columns"]["drawn"]],
     }
     return _template().render(
         view=view,
         drawn=drawn,
+        percent=charts.percent,
         roles=words.ROLES,
         style=inline("style.css"),
         scripts=[inline("calculator.js"), inline("page.js")],

@@ -1,4 +1,4 @@
-"""Formatting of numbers and names: four significant digits, thousands separated, bounds never rounded down."""
+"""Formatting of numbers and names: four significant digits, two for margins, and bounds never rounded down."""
 
 from __future__ import annotations
 
@@ -10,6 +10,9 @@ from fractions import Fraction
 
 SIGNIFICANT_DIGITS = 4
 """Digits of a rounded number: a change of its last digit is below 0.1%."""
+
+MARGIN_DIGITS = 2
+"""Digits of the number after "±": a margin is rounded up, by at most a tenth of itself."""
 
 _MAX_EXPONENT = 15  # from 10^15, and below 10^-4, numbers are shown as powers of ten
 _SUPERSCRIPTS = str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹")
@@ -28,15 +31,34 @@ def figure(value: float) -> str:
     return _rounded(Decimal(f"{value:.12g}"), ROUND_HALF_UP)
 
 
+def margin(value: float) -> str:
+    """Format the number after "±" with two significant digits, never below the number.
+
+    >>> margin(0.02763), margin(2643.2), margin(1.0), margin(99.1), margin(0.0), margin(2.41e-7)
+    ('0.028', '2,700', '1.0', '100', '0', '2.5 × 10⁻⁷')
+    """
+    return _margin(Decimal(repr(float(value))))
+
+
+def margin_points(share: float) -> str:
+    """Format a margin of a share in percentage points, at most 100.
+
+    >>> margin_points(0.01081), margin_points(0.994), margin_points(3.0)
+    ('1.1', '100', '100')
+    """
+    return _margin(Decimal(repr(min(1.0, float(share)))) * 100)
+
+
 def around(value: float, off: float) -> tuple[str, str]:
-    """Format a number as `figure` does, and how far from that figure anything within `off` of the number can be.
+    """Format a number as `figure` does, and as a margin how far from that figure anything within `off` of the number
+    can be.
 
     >>> around(42.8123, 0.4), around(0.5, 0.25)
-    (('42.81', '0.4023'), ('0.5000', '0.2500'))
+    (('42.81', '0.41'), ('0.5000', '0.25'))
     """
     exact = Decimal(f"{value:.12g}")
     shown = _quantized(exact, ROUND_HALF_UP) if exact else exact
-    return figure(value), _rounded(Decimal(repr(float(off))) + abs(shown - exact), ROUND_CEILING)
+    return figure(value), _margin(Decimal(repr(float(off))) + abs(shown - exact))
 
 
 def upward(value: float) -> str:
@@ -120,13 +142,13 @@ def share_around(part: int, whole: int, off: float) -> tuple[str, str]:
     from that figure.
 
     >>> share_around(1, 3, 0.01), share_around(0, 5, 0.01), share_around(1, 10_000, 0.01)
-    (('33.3%', '1.034'), ('0%', '1'), ('<0.1%', '1.090'))
+    (('33.3%', '1.1'), ('0%', '1.0'), ('<0.1%', '1.1'))
     """
     text, exact = share(part, whole), 100 * Fraction(part, max(whole, 1))
     ends = (Fraction(0), Fraction(1, 10)) if text[0] == "<" else (Fraction(text.rstrip("%")),)
     gap = max(abs(end - exact) for end in ends)
     points = min(Fraction(repr(float(off))) * 100 + gap, Fraction(100))
-    return text, _rounded(Decimal(-(-points.numerator * 10**12 // points.denominator)).scaleb(-12), ROUND_CEILING)
+    return text, _margin(Decimal(-(-points.numerator * 10**12 // points.denominator)).scaleb(-12))
 
 
 def outward(value: float, *, up: bool) -> str:
@@ -199,6 +221,17 @@ def _quantized(value: Decimal, rounding: str) -> Decimal:
             last = min(last, 0)
         value = value.quantize(Decimal(1).scaleb(last), rounding)
     return value
+
+
+def _margin(value: Decimal) -> str:
+    """Round `value` up to two significant digits, before the point as well."""
+    if not value:
+        return "0"
+    for _ in range(2):  # 0.0996 becomes 0.100 and then 0.10
+        value = value.quantize(Decimal(1).scaleb(value.adjusted() - (MARGIN_DIGITS - 1)), ROUND_CEILING)
+    if not -SIGNIFICANT_DIGITS <= value.adjusted() < _MAX_EXPONENT:
+        return _power(value)
+    return f"{value:,f}"
 
 
 def _power(value: Decimal) -> str:

@@ -15,6 +15,7 @@
   const labelled = (c) => !c.line && c.labels.length > 0 && c.rows > 0;
   const valued = (c) => line(c) && !c.ranks; // places in a list of values with unequal gaps have no mean
   const full = (c) => valued(c) && !c.missing;
+  const some = (c) => line(c) || labelled(c);
 
   const pairs = new Map();
   if (Array.isArray(data.pairs)) for (const [i, j, b] of data.pairs) pairs.set(`${i},${j}`, b);
@@ -23,7 +24,41 @@
     return Array.isArray(data.pairs) ? pairs.get(i < j ? `${i},${j}` : `${j},${i}`) : data.pairs;
   };
 
-  const groups = new Map(data.groups.map(([i, j, means]) => [`${i},${j}`, means]));
+  // Answers of `certsynth answer` about sets of values: shares of the sets of one column (in `sides`), of two columns
+  // (`tables`), and means in the groups that are sets of another column (`means`). Their digits are shown as they are.
+  const { sides, tables, means } = data.answers;
+  // An answer is written as three texts, or as three whole numbers: the estimate without its point, and how far the
+  // ends are below and above it. The letter between them says how many decimals there are.
+  const pointed = (whole, decimals) => {
+    const digits = String(Math.abs(whole)).padStart(decimals + 1, "0");
+    const at = digits.length - decimals;
+    return `${whole < 0 ? "-" : ""}${digits.slice(0, at)}${decimals ? "." : ""}${digits.slice(at)}`;
+  };
+  const read3 = (text) => {
+    const nothing = text.endsWith("!");
+    const written = nothing ? text.slice(0, -1) : text;
+    const packed = /^(-?\d+)([a-m])(-?\d+)\2(-?\d+)$/.exec(written);
+    let three = written.split("|");
+    if (packed) {
+      const [estimate, below, above] = [packed[1], packed[3], packed[4]].map(Number);
+      three = [estimate, estimate - below, estimate + above].map((x) => pointed(x, packed[2].charCodeAt(0) - 97));
+    }
+    const [value, least, largest] = three.map(certified.nice);
+    return { value, least, largest, nothing };
+  };
+  const condition = (i, p) => sides[i].asked[p].replace("\u0001", () => columns[i].query);
+  const table = (i, j) => tables[i < j ? `${i},${j}` : `${j},${i}`];
+  const size = (i) => sides[i].asked.length;
+  const inTable = (i, p, j, q) => read3(table(i, j).split(";")[i < j ? p * size(j) + q : q * size(i) + p]);
+  const ofSet = (i, p) => read3(sides[i].shares.split(";")[p]);
+  // The names of a column's sets, if they are single labels or ranges; else they are runs of ranges.
+  const setNames = (i) => (sides[i].labels.length ? sides[i].labels : [...columns[i].labels, ...(sides[i].missing ? ["missing"] : [])]);
+  const isRun = (i) => sides[i].ranges.length > 0;
+  // The number of the set of values from one range to another: the run of all ranges is left out.
+  const runAt = (i, from, to) => {
+    const n = sides[i].ranges.length;
+    return (from * (2 * n - from + 1)) / 2 - (from > 0 ? 1 : 0) + to - from;
+  };
 
   // In a column's own units.
   const span = (c) => c.high - c.low;
@@ -79,10 +114,22 @@
     return `A row with another label counts as moved by ${far} is how many rows can differ, as a share of all. It is the same for any group of labels.`;
   };
 
+  const between = (r, unit = "") => `between ${r.least}${unit} and ${r.largest}${unit}, ${sure}`;
+  const headOf = (r, unit = "") => `${r.least}${unit} to ${r.largest}${unit}`;
+  const meanOf = (c, r, look = "") => {
+    const [what, which] = look ? [`${look} The`, " over those"] : ["In the synthetic rows the", ""];
+    return {
+      head: headOf(r),
+      says: `${what} mean${c.kind === "ordinal" ? " place in the list" : ""}${there(c)} of ${quoted(c)}${which} is ${r.value}. In the real rows it is ${between(r)}.`,
+      nothing: r.nothing,
+    };
+  };
+
   const statistics = {
     mean: {
       name: "mean of a column", first: valued,
       answer: ({ c }) => {
+        if (c.said) return { ...meanOf(c, read3(c.said)), how: ALL, ask: c.kind === "ordinal" ? "" : `mean(${c.query})` };
         const r = certified.mean(c, c.bound);
         return {
           head: `± ${up(r.off * span(c))}${units(c)}`,
@@ -134,11 +181,28 @@
     },
     label: {
       name: "share of rows with a label", first: labelled, asks: ["label"],
-      answer: ({ c, i, text }) => ({ ...share(c, `of all rows have ${text.label} in ${quoted(c)}`, certified.label(c, c.bound, i)), how: labels(c) }),
+      answer: ({ c, at, i, text }) => {
+        const what = `of all rows have ${text.label} in ${quoted(c)}`;
+        if (!sides[at]) return { ...share(c, what, certified.label(c, c.bound, i)), how: labels(c) };
+        const r = ofSet(at, i);
+        return { head: headOf(r, "%"), says: `In the synthetic rows ${r.value}% ${what}. In the real rows it is ${between(r, "%")}.`, how: ALL, ask: `fraction(${condition(at, i)})`, nothing: r.nothing };
+      },
     },
     both: {
-      name: "share of rows with two labels", first: labelled, second: labelled,
-      answer: ({ c, other, bound }) => {
+      name: "share of rows with labels or ranges of two columns", first: some, second: some,
+      pair: (i, j) => Boolean(table(i, j)) || (labelled(columns[i]) && labelled(columns[j])),
+      parts: (i, j) => (table(i, j) ? ["part", "other"] : []),
+      answer: ({ c, other, bound, at, to, part, otherPart }) => {
+        if (part) {
+          const r = inTable(at, part.set, to, otherPart.set);
+          return {
+            head: headOf(r, "%"),
+            says: `In the synthetic rows ${r.value}% of all rows have ${part.text} and ${otherPart.text}. In the real rows it is ${between(r, "%")}.`,
+            how: ALL,
+            ask: `fraction(${part.asked} and ${otherPart.asked})`,
+            nothing: r.nothing,
+          };
+        }
         const off = certified.combination(c, other, bound, data.share);
         const smaller = off < certified.combination(c, other, bound);
         return {
@@ -162,18 +226,18 @@
       },
     },
     meanWithin: {
-      name: "mean within one category", first: labelled, asks: ["label"], second: valued,
-      answer: ({ c, i, other, bound, text, totals }) => {
-        const r = certified.meanWithin(c, i, other, bound, totals?.[i]);
-        const { off } = r;
+      name: "mean within a label or range", first: some, second: valued,
+      pair: (i, j) => Boolean(means[`${i},${j}`]) || labelled(columns[i]),
+      parts: (i, j) => (means[`${i},${j}`] ? ["part"] : ["label"]),
+      answer: ({ c, i, other, bound, text, at, to, part }) => {
+        if (part) {
+          const found = means[`${at},${to}`].split(";")[part.set];
+          const look = `Look only at rows with ${part.text}, which are ${ofSet(at, part.set).value}% of the synthetic rows.`;
+          if (!found) return { head: "–", says: `${look} None of them has a value of ${quoted(other)}, so that nothing is known about its mean over those.`, how: "" };
+          return { ...meanOf(other, read3(found), look), how: `${ALL} Small groups say less.`, ask: other.kind === "ordinal" ? "" : `mean(${other.query} | ${part.asked})` };
+        }
+        const { off } = certified.meanWithin(c, i, other, bound);
         const look = `Look only at rows with ${text.label} in ${quoted(c)}, which are ${percent(c.counts[i] / c.rows, figure)} of the synthetic rows.`;
-        if (r.value !== undefined)
-          return {
-            head: `± ${up(off * span(other))}${units(other)}`,
-            says: `${look} The mean${there(other)} of ${quoted(other)} over those is ${shown(other, r.value, figure)}. In the real rows it is between ${shown(other, r.least, down)} and ${shown(other, r.largest, up)}, ${sure}.`,
-            how: "The certified errors of totals over a group and of its share, or the bound on distances if that says more, over the share of rows that must be in the group: small groups say less.",
-            nothing: r.largest - r.least >= 1,
-          };
         return {
           head: `± ${up(off * span(other))}${units(other)}`,
           says: `${look} The mean${there(other)} of ${quoted(other)} over those differs by no more than this in the real rows, ${sure}.`,
@@ -212,7 +276,7 @@
   };
   const value = (id) => document.getElementById(id)?.value;
   const indexed = (keep) => columns.map((c, i) => [i, c]).filter(([i, c]) => keep(c, i)).map(([i, c]) => [i, c.name]);
-  const partners = (what, i) => indexed((c, j) => what.second(c) && together(i, j) !== undefined);
+  const partners = (what, i) => indexed((c, j) => what.second(c) && together(i, j) !== undefined && (what.pair ? what.pair(i, j) : true));
   const starters = (what) =>
     indexed((c, i) => what.first(c) && (what.second ? partners(what, i).length > 0 : true));
 
@@ -228,6 +292,32 @@
     return make("input", { id, type: "number", min: c.low, max: c.high, step: c.whole ? 1 : "any", value: Math.min(c.high, Math.max(c.low, start)) });
   };
   const NAMES = { from: "From", to: "Up to", label: "Label", percent: "Per cent of the values" };
+  // Controls for a set of values of column i: one for a label, two for the ends of a range.
+  const setFields = (i, id) => {
+    const name = quoted(columns[i]);
+    const options = (names) => names.map((text, k) => [k, text]);
+    if (!isRun(i)) return [field(columns[i].line ? `Range of ${name}` : `Label of ${name}`, choose(id, options(setNames(i))))];
+    const { ranges, missing } = sides[i];
+    const first = choose(id, [...options(ranges.map(([from]) => from)), ...(missing ? [["missing", "missing"]] : [])]);
+    return [field(`${name} from`, first), field(`${name} to`, choose(`${id}-to`, options(ranges.map(([, to]) => to))))];
+  };
+  // The set that the reader asks for: its number, and how it is said and asked. Without a number, why there is none.
+  const chosenSet = (i, id) => {
+    const name = quoted(columns[i]);
+    let set = Number(value(id));
+    let text;
+    if (!isRun(i)) text = setNames(i)[set] === "missing" && sides[i].missing && set === size(i) - 1 ? `no value of ${name}` : columns[i].line ? `a value of ${name} in the range ${setNames(i)[set]}` : `“${setNames(i)[set]}” in ${name}`;
+    else if (value(id) === "missing") [set, text] = [size(i) - 1, `no value of ${name}`];
+    else {
+      const { ranges } = sides[i];
+      const last = Number(value(`${id}-to`));
+      if (set > last) return { wrong: `The range of ${name} ends before it begins: choose a larger “to”.` };
+      if (set === 0 && last === ranges.length - 1) return { wrong: `That is every value of ${name}: choose a shorter range.` };
+      text = `a value of ${name} from ${ranges[set][0]} to ${ranges[last][1]}`;
+      set = runAt(i, set, last);
+    }
+    return { set, text, asked: condition(i, set) };
+  };
   const asked = (c, ask) => {
     const id = `calc-${ask}`;
     if (ask === "label") return choose(id, c.labels.map((name, i) => [i, name]));
@@ -260,7 +350,19 @@
     while (where.children.length > 1) where.lastChild.remove();
     const i = Number(value("calc-first"));
     for (const ask of chosen().asks || []) where.append(field(NAMES[ask], asked(columns[i], ask)));
-    if (chosen().second) where.append(field("Second column", choose("calc-second", partners(chosen(), i))));
+    if (!chosen().second) return;
+    where.append(field("Second column", choose("calc-second", partners(chosen(), i))));
+    place3();
+  };
+  const fixedFields = () => 2 + (chosen().asks || []).length;
+  const parts = () => {
+    const [i, j] = [Number(value("calc-first")), Number(value("calc-second"))];
+    return chosen().parts ? chosen().parts(i, j).map((part) => [part, part === "other" ? j : i]) : [];
+  };
+  const place3 = () => {
+    while (where.children.length > fixedFields()) where.lastChild.remove();
+    for (const [part, i] of parts())
+      where.append(...(part === "label" ? [field(NAMES.label, asked(columns[i], part))] : setFields(i, `calc-${part}`)));
   };
   const unusable = (c, ask) =>
     ask === "percent" ? "Type a per cent between 0 and 100." : `Type a value of ${quoted(c)}: from ${clock(c) ? dated(c, c.low) : figure(c.low)} to ${clock(c) ? dated(c, c.high) : figure(c.high)}${c.whole && !clock(c) ? ", a whole number" : ""}.`;
@@ -268,8 +370,8 @@
   const result = () => {
     const i = Number(value("calc-first"));
     const c = columns[i];
-    const given = { c, text: {} };
-    for (const ask of chosen().asks || []) {
+    const given = { c, at: i, text: {} };
+    for (const ask of [...(chosen().asks || []), ...parts().map(([part]) => part).filter((part) => part === "label")]) {
       const control = document.getElementById(`calc-${ask}`);
       let wrong = false;
       if (ask === "label") {
@@ -290,7 +392,12 @@
       const j = Number(value("calc-second"));
       given.other = columns[j];
       given.bound = together(i, j);
-      given.totals = groups.get(`${i},${j}`);
+      given.to = j;
+    }
+    for (const [part, k] of parts().filter(([part]) => part !== "label")) {
+      const found = chosenSet(k, `calc-${part}`);
+      if (found.wrong) return { head: "–", says: found.wrong, how: "" };
+      given[part === "other" ? "otherPart" : part] = found;
     }
     return chosen().answer(given);
   };
@@ -300,7 +407,7 @@
     says.textContent = r.nothing ? `${r.says} ${NOTHING}` : r.says;
     how.textContent = r.how;
     const c = columns[Number(value("calc-first"))];
-    note.textContent = c.left ? `${c.left.toLocaleString("en")} rarer labels of ${quoted(c)} are not listed: the share of each is right within the same ±.` : "";
+    note.textContent = r.ask ? `As a question for certsynth answer: ${r.ask}` : c.left ? `${c.left.toLocaleString("en")} rarer labels of ${quoted(c)} are not listed: the share of each is right within the same ±.` : "";
   };
 
   const offered = Object.keys(statistics).filter((key) => starters(statistics[key]).length > 0);
@@ -315,6 +422,7 @@
   form.addEventListener("input", (event) => {
     if (event.target === what) place1();
     else if (event.target.id === "calc-first") place2();
+    else if (event.target.id === "calc-second") place3();
     answer();
   });
   place1();

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from decimal import ROUND_CEILING, Decimal
 
 from certsynth.record.record import StatisticsRecord
+from certsynth.report.numerals import margin_points
 
 NOTHING_ON_SHARES = "The bounds on shares of rows are 1, which says nothing about them."
 
@@ -19,8 +19,8 @@ def promise(bounds: StatisticsRecord, confidence: str) -> str:
     within ± 1.1 percentage points, of two columns within ± 1.7.
     >>> promise(StatisticsRecord(1.0, 1.0, None, None), "95 %")
     'The bounds on shares of rows are 1, which says nothing about them.'
-    >>> promise(StatisticsRecord(0.02, None, None, None, band_of_one_column=0.003), "95 %")[-84:]
-    ' Shares of the bands that the schema names are right within ± 0.3 percentage points.'
+    >>> promise(StatisticsRecord(0.02, None, None, None, band_of_one_column=0.003), "95 %")[-85:]
+    ' Shares of the bands that the schema names are right within ± 0.30 percentage points.'
     """
     if not _says_something(bounds.share_of_one_column):
         return NOTHING_ON_SHARES
@@ -51,8 +51,8 @@ def other_figures(bounds: StatisticsRecord, by_ratios: Sequence[str] = ()) -> st
 
     >>> from textwrap import fill
     >>> print(fill(other_figures(StatisticsRecord(0.0108, 0.0163, 0.0061, 0.0042)), 100))
-    Totals of a column over a group, divided by the number of rows, are right within ± 0.7 % of its
-    range; means within ± 0.5 % of it, variances and products within ± 0.5 % of its square.
+    Totals of a column over a group, divided by the number of rows, are right within ± 0.61 % of its
+    range; means within ± 0.42 % of it, variances and products within ± 0.42 % of its square.
     >>> other_figures(StatisticsRecord(0.01, None, None, 1.0))
     ''
     """
@@ -77,7 +77,7 @@ def figures(bounds: StatisticsRecord) -> list[tuple[str, str]]:
     """The certified errors by name, for a list; those that say nothing are left out.
 
     >>> figures(StatisticsRecord(0.0108, None, None, 0.0042))
-    [('shares of one column', '± 1.1 percentage points'), ('means', '± 0.5% of the range')]
+    [('shares of one column', '± 1.1 percentage points'), ('means', '± 0.42% of the range')]
     """
     found = [
         ("shares of one column", bounds.share_of_one_column, "percentage points"),
@@ -95,14 +95,12 @@ def figures(bounds: StatisticsRecord) -> list[tuple[str, str]]:
 
 
 def points(share: float | None) -> str:
-    """A share in percentage points, with one decimal or two significant digits, never rounded down.
+    """A share as a margin in percentage points.
 
     >>> points(0.0108), points(0.000314), points(0.25)
     ('1.1', '0.032', '25')
     """
-    exact = Decimal(repr(float(share or 0))) * 100
-    places = 1 if exact >= Decimal("0.1") else 1 - exact.adjusted() if exact else 1
-    return f"{exact.quantize(Decimal(1).scaleb(-places), ROUND_CEILING):f}".removesuffix(".0")
+    return margin_points(share or 0.0)
 
 
 def _says_something(bound: float | None) -> bool:

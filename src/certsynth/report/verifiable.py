@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from certsynth.record.record import Record
+from certsynth.record.table import PersonsRecord
+from certsynth.report.numerals import text
 
 CHECKS = {
     "files": "every file has its published checksum",
@@ -36,6 +38,7 @@ UNVERIFIABLE_BY_STEP = {
     "number of rows": "the noisy number of rows, by which bounds are divided if the true number is private",
     "mean displacement": "the noisy displacement that the plug-in certificate uses: the only check is that rows can "
     "have it",
+    "dropped rows of persons": "the noisy numbers from which the share of dropped rows is computed",
     "errors of the rows": "the noisy errors from which the direct certificate is computed: only the owner of the real "
     "rows can compute the errors",
 }
@@ -49,6 +52,13 @@ UNVERIFIABLE_EXCEPTIONS = (
 """The same if there are exceptions."""
 
 
+def _persons(persons: PersonsRecord) -> str:
+    return (
+        f"that the column {text(persons.column)!r} says whose row it is, and that at most "
+        f"{persons.rows_per_person:,} rows of each person were kept"
+    )
+
+
 def can_verify(unit: str) -> list[str]:
     """List what can be checked; `unit` is the unit of the budget, "epsilon" or "rho"."""
     sign = {"epsilon": "ε", "rho": "ρ"}[unit]
@@ -59,4 +69,5 @@ def cannot_verify(record: Record) -> list[str]:
     """List what nobody can check about the release with this record."""
     made = {step.on for step in record.privacy.spent}
     chosen = [UNVERIFIABLE_EXCEPTIONS] if record.certificate.exceptions else []
-    return [*UNVERIFIABLE, *(text for what, text in UNVERIFIABLE_BY_STEP.items() if what in made), *chosen]
+    persons = [_persons(record.table.persons)] if record.table.persons else []
+    return [*UNVERIFIABLE, *persons, *(text for what, text in UNVERIFIABLE_BY_STEP.items() if what in made), *chosen]

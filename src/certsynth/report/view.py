@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from certsynth.answers import Basis
+from certsynth.answers.noisy_cells import NoisyCells
 from certsynth.base.clock import CLOCKS
 from certsynth.domain import Category, Column, Ordered, Schema
 from certsynth.record.form import said_of
@@ -26,11 +27,18 @@ from certsynth.record.record import (
     Record,
     SubsetRecord,
 )
-from certsynth.report import by_ratio, exceptions, numerals, statistics, verifiable, words
-from certsynth.report.calculator import calculator_view
+from certsynth.report import by_ratio, exceptions, limits, numerals, statistics, use_words, verifiable, words
+from certsynth.report import persons as person_words
+from certsynth.report.calculator import calculator_view, listed_completely
 from certsynth.report.choice import choice_view
 from certsynth.report.columns import column_view, span
+from certsynth.report.contents import contents_view, publication_text
 from certsynth.report.fit import closeness, likely_functions, table_name
+from certsynth.report.headline import Headline, certified
+from certsynth.report.noisy_counts import noisy_counts_view
+from certsynth.report.pair_answers import NO_PAIRS, PairAnswers
+from certsynth.report.small_multiples import small_multiples
+from certsynth.report.uses import uses_view
 
 MAX_DRAWN_COLUMNS = 60
 """Columns that have a chart; the others are listed, so that wide tables give a page of readable length."""
@@ -41,27 +49,53 @@ MAX_MAPPED_COLUMNS = 60
 
 MAX_EXACT_CHARACTERS = 9
 """Characters up to which a part of the budget is shown exactly; longer ones are rounded up to four digits."""
+MAX_MAP_NAME = 14
+"""Characters of a name on the map: as many as fit to the right of its last cell on a phone."""
 MAP_SHADES = 6
 """Shades of the map: as many as can be told apart."""
 
 Json = dict[str, Any]
 
 
-def view(record: Record, schema: Schema, table: Mapping[str, Any], *, rows: Sequence[np.ndarray] | None = None) -> Json:
+def view(
+    record: Record,
+    schema: Schema,
+    table: Mapping[str, Any],
+    *,
+    rows: Sequence[np.ndarray] | None = None,
+    noisy: NoisyCells | None = None,
+) -> Json:
     """Return everything that the report states about the release with this record.
 
-    `rows` are the cleaned columns of the table, if they are known.
+    `rows` are the cleaned columns of the table, if they are known, and `noisy` the noisy counts with certified errors.
     """
     certificate = record.certificate
-    bounds, basis = column_bounds(certificate, schema.names), answer_basis(record, schema, table, rows)
+    if rows is None:
+        rows = [column.encode(np.ma.asarray(table[column.name])) for column in schema]
+    asked = answer_basis(record, schema, table, rows, noisy)
+    basis = asked if certificate.statistics is not None else None
+    bounds = column_bounds(certificate, schema.names)
     covered = {name for subset in certificate.subsets for name in subset.columns}
     columns = [column_view(c, table[c.name], bounds[c.name], basis if c.name in covered else None) for c in schema]
-    numbers = [column.pop("numbers") for column in columns]
+    numbers = [column.pop("numbers") for column in columns][:MAX_DRAWN_COLUMNS]
+    drawn = schema.columns[:MAX_DRAWN_COLUMNS]
+    pairs = NO_PAIRS if basis is None else PairAnswers.of(basis, listed_completely(drawn, numbers))
     return {
         "name": numerals.text(schema.name, most=200),
         "rows": numerals.count(record.release.rows),
         "width": numerals.count(len(schema)),
+        "real_rows": "" if schema.persons is None else person_words.real_rows(schema.persons),
+        "publication": publication_text(schema),
+        "headline": _headline(certified(record, schema, table, rows)),
         "promise": _promise(record, schema, columns),
+        "uses": {
+            "introduction": use_words.INTRODUCTION,
+            "kinds": uses_view(
+                asked, columns, sparsity=record.release.sparsity, named=record.release.workload is not None
+            ),
+            "rules": [{"verdict": verdict, "rule": rule} for verdict, rule in use_words.RULES],
+        },
+        "contents": contents_view(record, schema, table),
         "privacy": _privacy(record, schema),
         "certificates_text": _certificates_text(certificate, derived=bool(schema.derivations)),
         "certificates": _certificates(certificate),
@@ -71,7 +105,9 @@ def view(record: Record, schema: Schema, table: Mapping[str, Any], *, rows: Sequ
         "subsets": _subsets(certificate, schema),
         "columns_text": words.columns(numerals.confidence(certificate.confidence), shares=says_shares(certificate)),
         "columns": {"drawn": columns[:MAX_DRAWN_COLUMNS], "listed": columns[MAX_DRAWN_COLUMNS:]},
-        "calculator": calculator_view(certificate, schema.names, numbers[:MAX_DRAWN_COLUMNS], basis),
+        "calculator": calculator_view(certificate, drawn, numbers, asked, pairs),
+        "small_multiples": small_multiples(pairs),
+        "noisy_counts": [] if basis is None else noisy_counts_view(basis),
         "calculator_text": words.calculator(len(schema), MAX_DRAWN_COLUMNS),
         "rules_of_thumb": _rules_of_thumb(certificate),
         "rules": words.rules(len(schema.rules)),
@@ -90,7 +126,7 @@ def view(record: Record, schema: Schema, table: Mapping[str, Any], *, rows: Sequ
             "signature": words.SIGNATURE,
             "answer": words.answer([c.name for c in schema if isinstance(c, Ordered)]),
         },
-        "limits": words.limits(record.privacy, numerals.text(schema.unit, most=200), shares=says_shares(certificate)),
+        "limits": limits.list_limits(record.privacy, _unit_limits(record, schema), shares=says_shares(certificate)),
         "made_with": _made_with(record),
     }
 
@@ -104,14 +140,32 @@ KINDS_WITH_DISTANCES = ("tree", "metric")
 
 
 def answer_basis(
-    record: Record, schema: Schema, table: Mapping[str, Any], rows: Sequence[np.ndarray] | None = None
+    record: Record,
+    schema: Schema,
+    table: Mapping[str, Any],
+    rows: Sequence[np.ndarray],
+    noisy: NoisyCells | None = None,
 ) -> Basis | None:
-    """Return the release as `answers` reads it; None if shares are not certified, or there are no rows."""
-    if record.certificate.statistics is None or not len(table[schema.names[0]]):
+    """Return the release as `answers` reads it; None if there are no rows."""
+    if not len(table[schema.names[0]]):
         return None
-    if rows is None:
-        rows = [column.encode(np.ma.asarray(table[column.name])) for column in schema]
-    return Basis(schema, table, dict(zip(schema.names, rows, strict=True)), record.certificate)
+    return Basis.read(schema, table, dict(zip(schema.names, rows, strict=True)), record, noisy=noisy)
+
+
+def _headline(headline: Headline) -> Json:
+    return {
+        "statements": [
+            {"what": _meaning_of(each.what), "margin": each.margin, "unit": each.unit} for each in headline.statements
+        ],
+        "confidence": numerals.confidence(headline.confidence),
+        "budget": numerals.text(headline.budget),
+        "protected": headline.protected,
+        "sentence": None if headline.statements else headline.sentence(),
+    }
+
+
+def _meaning_of(what: str) -> str:
+    return words.HEADLINE.get(what, what)
 
 
 def column_bounds(certificate: CertificateRecord, names: Sequence[str]) -> dict[str, float]:
@@ -174,8 +228,8 @@ def says_shares(certificate: CertificateRecord) -> bool:
 
 
 def _rules_of_thumb(certificate: CertificateRecord) -> list[Json]:
-    replaced = words.RULES_WITH_SHARES if says_shares(certificate) else {}
-    rules = [(what, *replaced.get(what, (off, example))) for what, off, example in words.RULES_OF_THUMB]
+    replaced = use_words.RULES_WITH_SHARES if says_shares(certificate) else {}
+    rules = [(what, *replaced.get(what, (off, example))) for what, off, example in use_words.RULES_OF_THUMB]
     return [{"statistic": what, "off": off, "example": example} for what, off, example in rules]
 
 
@@ -265,12 +319,21 @@ def _as_int_if_whole(value: float) -> float | int:
     return int(value) if abs(value) < 2**53 and value == int(value) else value
 
 
+def _unit_limits(record: Record, schema: Schema) -> list[tuple[str, str]]:
+    """List the limits of the guarantee for the protected unit: a row, or a person."""
+    if schema.persons is None:
+        return limits.row_limits(record.privacy, numerals.text(schema.unit, most=200))
+    return limits.person_limits(record.privacy, schema.persons, record.certificate.dropped)
+
+
 def _privacy(record: Record, schema: Schema) -> Json:
     privacy, unit = record.privacy, record.privacy.unit
     budget = {"epsilon": privacy.epsilon, "delta": privacy.delta, "rho": privacy.rho}
     stated = {key: None if budget[key] is None else numerals.text(budget[key]) for key in words.SIGNS}
     whole = numerals.rational(privacy.rho or privacy.epsilon) or Fraction(1)  # a table of one cell costs nothing
-    relation, rows = privacy.neighbours, privacy.rows
+    relation, rows, persons = privacy.neighbours, privacy.rows, schema.persons
+    neighbours, one_row = (words if persons is None else person_words).NEIGHBOURS, numerals.text(schema.unit, most=200)
+    number = words.HIDDEN_ROWS if rows is None else f"{numerals.count(rows)}, which is public"
     spent = [_spent(part.on, part.rho if part.epsilon is None else part.epsilon, whole) for part in privacy.spent]
     return {
         "definition": numerals.text(privacy.definition),
@@ -278,13 +341,13 @@ def _privacy(record: Record, schema: Schema) -> Json:
         "sign": words.SIGNS[unit],
         "total": stated[unit],
         "statement": words.privacy(numerals.text(privacy.definition), stated),
-        "meaning": _meaning(privacy),
+        "meaning": _meaning(privacy, "row" if persons is None else "person"),
         "neighbours": relation,
-        "neighbours_text": words.NEIGHBOURS.get(relation, relation),
-        "unit": numerals.text(schema.unit, most=200),
+        "neighbours_text": neighbours.get(relation, relation),
+        "unit": one_row if persons is None else person_words.privacy_unit(persons, one_row),
         "rows": rows,
         "ledger_text": words.ledger(_entry_prefix(record.ledger)),
-        "rows_text": words.HIDDEN_ROWS if rows is None else f"{numerals.count(rows)}, which is public",
+        "rows_text": number if persons is None else person_words.rows_text(privacy),
         "synthetic_rows": numerals.count(record.release.rows),
         "spent": spent,
         "caption": words.spent(words.SIGNS[unit], rounded=any(part["rounded"] for part in spent)),
@@ -312,16 +375,17 @@ def _spent(what: str, part: Fraction | None, whole: Fraction) -> Json:
     }
 
 
-def _meaning(privacy: PrivacyRecord) -> list[str]:
-    """Explain the guarantee for one row. Only pure ε bounds the odds; a δ, or another definition, does not.
+def _meaning(privacy: PrivacyRecord, unit: str) -> list[str]:
+    """Explain the guarantee for one `unit`, a row or a person.
 
-    ρ implies (ε, δ): the probability of any set of outcomes is at most e^ε P + δ, which is what the sentences say.
+    Only pure ε bounds the odds; a δ, or another definition, does not. ρ implies (ε, δ): the
+    probability of any set of outcomes is at most e^ε P + δ, which is what the sentences say.
     """
     factor = numerals.odds(numerals.rational(privacy.epsilon))
     if privacy.delta is not None:
-        return [words.outcomes(factor), words.delta(numerals.chance(numerals.rational(privacy.delta)))]
+        return [words.outcomes(factor, unit), words.delta(numerals.chance(numerals.rational(privacy.delta)), unit)]
     pure = privacy.definition.startswith("pure") and privacy.rho is None
-    return [words.odds(factor)] if pure else []
+    return [words.odds(factor, unit)] if pure else []
 
 
 def _certificates_text(certificate: CertificateRecord, *, derived: bool) -> str:
@@ -421,59 +485,58 @@ def _fit(fit: FitRecord | None) -> Json | None:
 
 
 def _subsets(certificate: CertificateRecord, schema: Schema) -> Json:
-    """List subsets with their bounds. If all have the same bound, they are ranked by their plug-in bounds."""
+    """List subsets by their bounds, then by their plug-in bounds, which those with derived columns lack.
+
+    A map shows the certified bounds of pairs, if these differ.
+    """
     found = certificate.plug_in.tightest
     plug = {subset.columns: subset for subset in found.subsets} if found else {}
     blank = [term | {"text": "–"} for term in _terms(found.terms)] if found else []
+    titles = {column.name: column.title for column in schema}
     rows: list[Json] = []
     for subset in certificate.subsets:
         own = plug.get(subset.columns)
         rows.append(
             {
-                "columns": [numerals.text(name) for name in subset.columns],
+                "columns": [numerals.text(titles[name]) for name in subset.columns],
                 "places": [schema.names.index(name) for name in subset.columns],
                 "bound": subset.bound,
                 "bound_text": numerals.upward(subset.bound),
-                "plug_in": own.bound if own else 1.0,
-                "plug_in_text": "–" if found and not own else numerals.upward(own.bound if own else 1.0),
+                "plug_in": own.bound if own else None,
+                "plug_in_text": numerals.upward(own.bound) if own else "–",
                 "terms": _terms(own.terms) if own else blank,
             }
         )
-    uniform = len(rows) > 1 and len({row["bound"] for row in rows}) == 1
-    shown = "plug_in" if uniform else "bound"
-    alike = len({row[shown] for row in rows}) == 1
-    ranked = sorted(rows, key=lambda row: (-row[shown], row["places"]))
+    uniform = len({row["bound"] for row in rows}) == 1
+    ranked = sorted(rows, key=lambda row: (-row["bound"], -(row["plug_in"] or 0.0), row["places"]))
     sizes = {len(row["columns"]) for row in rows}
-    mapped = sizes == {2} and 2 < len(schema) <= MAX_MAPPED_COLUMNS and not alike
+    mapped = sizes == {2} and 2 < len(schema) <= MAX_MAPPED_COLUMNS and not uniform
     what = words.subsets_of(sizes)
     return {
         "title": words.subsets_title(sizes),
         "number": len(rows),
         "has_plug_in": bool(found),
         "caption": words.subsets_caption(what, len(rows), MAX_LISTED_SUBSETS, plug_in=bool(found)),
-        "shown": shown,
-        "introduction": words.subsets_text(what, rows, uniform=uniform, alike=alike),
-        "map": _map(rows, shown, schema.columns) if mapped else None,
+        "introduction": words.subsets_text(what, rows, uniform=uniform),
+        "folded": words.subsets_folded(what, len(rows)),
+        "map": _map(rows, schema.columns) if mapped else None,
         "rows": ranked[:MAX_LISTED_SUBSETS],
     }
 
 
-def _map(rows: Sequence[Json], shown: str, columns: Sequence[Column]) -> Json:
-    """Return all pairs as cells in `MAP_SHADES` levels, from the smallest value to the largest."""
-    smallest, largest = (f(rows, key=lambda row: row[shown]) for f in (min, max))
-    low, high = smallest[shown], largest[shown]
+def _map(rows: Sequence[Json], columns: Sequence[Column]) -> Json:
+    """Return all pairs as cells in `MAP_SHADES` levels of the certified bound, from 0 to the largest."""
+    largest = max(rows, key=lambda row: row["bound"])
     return {
-        "shown": words.MAPPED[shown],
-        "columns": [numerals.text(column.name, most=28) for column in columns],
-        "low_text": smallest[f"{shown}_text"],
-        "high_text": largest[f"{shown}_text"],
+        "columns": [numerals.text(column.title, most=MAX_MAP_NAME) for column in columns],
+        "high_text": largest["bound_text"],
         "cells": [
             {
                 "places": sorted(row["places"]),
-                "value": row[shown],
-                "text": row[f"{shown}_text"],
-                "short": numerals.short(row[shown]),
-                "level": min(MAP_SHADES - 1, int(MAP_SHADES * (row[shown] - low) / (high - low))) if high > low else 0,
+                "value": row["bound"],
+                "text": row["bound_text"],
+                "short": numerals.short(row["bound"]),
+                "level": min(MAP_SHADES - 1, int(MAP_SHADES * row["bound"] / largest["bound"])),
             }
             for row in rows
         ],

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from certsynth.base.clock import CLOCKS
-from certsynth.record.record import LayerRecord, OmittedRuleRecord, PairRecord, PrivacyRecord
+from certsynth.record.record import LayerRecord, OmittedRuleRecord, PairRecord
 from certsynth.report.numerals import text
 
 KINDS = {"direct": "direct certificate", "plug-in": "plug-in certificate"}
@@ -67,18 +67,18 @@ TERMS = {
 
 ROLES = {
     "rows": (
-        "distance of the rows",
+        "measured loss or projection",
         "Direct: the measured loss, including its noise, which may be positive or negative. Plug-in: the projection, "
         "which is the distance of the synthetic rows from the noisy counts.",
     ),
     "noise": (
-        "allowance for noise",
-        "Direct: the slack, for the noise in that measurement. Plug-in: the privatisation, for the noise in the counts "
-        "(a quantile of its distribution).",
+        "slack or privatisation",
+        "Allowances for noise. Direct: the slack, for the noise in that measurement. Plug-in: the privatisation, for "
+        "the noise in the counts (a quantile of its distribution).",
     ),
     "cells": (
-        "coarseness of cells",
-        "Plug-in only: the discretisation. Values were counted in cells, which can lose up to half a cell.",
+        "discretisation",
+        "Plug-in only: values were counted in cells, which can lose up to half a cell.",
     ),
 }
 
@@ -110,6 +110,10 @@ SPENT = {
     "mean displacement": (
         "the distance to the centres of cells",
         "one noisy number: how far real rows are from the centres of their cells, which a plug-in certificate includes",
+    ),
+    "dropped rows of persons": (
+        "the share of dropped rows",
+        "four noisy numbers: how many persons have more rows than are kept, and how many rows were dropped",
     ),
     "errors of the rows": (
         "the errors of the synthetic rows",
@@ -153,7 +157,13 @@ VERDICTS = {
     ),
 }
 
-MAPPED = {"bound": "certified bound", "plug_in": "plug-in bound"}
+HEADLINE = {
+    "shares": "share of rows, by one column",
+    "shares of two columns": "share of rows, by two columns",
+    "shares of labels": "share of a label",
+    "shares of labels of two columns": "share of labels of two columns",
+}
+"""What the margins of shares at the top of the page are about."""
 
 SETTINGS = {
     "format of the certificate": "format of the certificate",
@@ -280,23 +290,23 @@ def spent(sign: str, *, rounded: bool) -> str:
     return f"How {sign} was spent. The parts add up to the total.{up}"
 
 
-def outcomes(factor: str) -> str:
+def outcomes(factor: str, unit: str = "row") -> str:
     return (
-        f"A single row makes no outcome of the release more than {factor} times (e to the power ε) as likely, apart "
+        f"A single {unit} makes no outcome of the release more than {factor} times (e to the power ε) as likely, apart "
         "from a chance of δ."
     )
 
 
-def delta(chance: str) -> str:
+def delta(chance: str, unit: str = "row") -> str:
     return (
-        f"That chance, up to {chance}, is what ε does not cover: within it more may be learned about a row, and ρ "
+        f"That chance, up to {chance}, is what ε does not cover: within it more may be learned about a {unit}, and ρ "
         "alone limits how much."
     )
 
 
-def odds(factor: str) -> str:
+def odds(factor: str, unit: str = "row") -> str:
     return (
-        "Whatever somebody already knows, this release changes the odds of any conclusion about a single row "
+        f"Whatever somebody already knows, this release changes the odds of any conclusion about a single {unit} "
         f"by a factor of at most {factor} (e to the power ε)."
     )
 
@@ -314,25 +324,14 @@ def subsets_title(sizes: set[int]) -> str:
     return {2: "Pair by pair", 1: "Bounds of the columns"}.get(max(sizes) if len(sizes) == 1 else 0, "Subset by subset")
 
 
-def subsets_text(what: str, rows: Sequence[Mapping[str, Any]], *, uniform: bool, alike: bool) -> str:
-    """Introduce the table of subsets.
-
-    `uniform`: all have the same certified bound; `alike`: all have the same plug-in bound as well.
-    """
-    number, bound, plug_in = f"{len(rows):,}", rows[0]["bound_text"], rows[0]["plug_in_text"]
+def subsets_text(what: str, rows: Sequence[Mapping[str, Any]], *, uniform: bool) -> str:
+    """Introduce the table of subsets. `uniform`: all have the same certified bound."""
+    number, bound = f"{len(rows):,}", rows[0]["bound_text"]
     if len(rows) == 1:
         return f"There is one subset of columns; its bound is {bound}."
-    if not uniform:
-        return f"Each of the {number} {what} has a bound of its own, and all of them hold together."
-    covers = f"One certified bound, {bound}, covers all {number} {what}."
-    if alike and rows[0]["plug_in"] >= 1:
-        return f"{covers} There is no plug-in bound below 1, which says nothing."
-    if alike:
-        return f"{covers} The plug-in bound of each is {plug_in}."
-    return (
-        f"{covers} They differ in their plug-in bounds: the larger the plug-in bound, the less the noisy counts say "
-        "about the subset."
-    )
+    if uniform:
+        return f"One certified bound, {bound}, covers all {number} {what}."
+    return f"Each of the {number} {what} has a bound of its own, and all of them hold together."
 
 
 def subsets_caption(what: str, number: int, most: int, *, plug_in: bool = True) -> str:
@@ -340,6 +339,10 @@ def subsets_caption(what: str, number: int, most: int, *, plug_in: bool = True) 
     if number <= most:
         return f"All {what}, largest bound first{terms}."
     return f"The {most} {what} with the largest bounds, of {number:,}{terms}. The others are in certificate.json."
+
+
+def subsets_folded(what: str, number: int) -> str:
+    return "The bound of the subset, as a table" if number == 1 else f"The bounds of the {number:,} {what}, as a table"
 
 
 def commands() -> list[dict[str, str]]:
@@ -425,7 +428,10 @@ def readings(columns: Sequence[tuple[str, Sequence[str]]]) -> str:
 
 
 def calculator(columns: int, most: int) -> str:
-    said = "Choose a statistic and columns, and read off how far the synthetic rows can be from the real ones."
+    said = (
+        "Choose a statistic, columns, and labels or ranges of these, and read off the synthetic figure and the range "
+        "in which the real one lies."
+    )
     return said if columns <= most else f"{said} The first {most} of the {columns:,} columns can be chosen."
 
 
@@ -454,118 +460,6 @@ SHARES_EXACTLY = (
     "is the share of rows that lie in such a set of each; if both have labels, one of the two sets is a single label."
 )
 """The sets of rows whose shares are certified."""
-
-RULES_WITH_SHARES = {
-    "share of rows with a label, or any group of them": (
-        "the bound on shares of one column",
-        "A bound of 0.011: ± 1.1 percentage points.",
-    ),
-    "share of rows up to a value, or in a range": (
-        "the bound on shares of one column",
-        "A bound of 0.011: ± 1.1 percentage points. The band under each histogram is narrower in places.",
-    ),
-}
-"""What replaces some rules of thumb if errors of shares are certified."""
-
-RULES_OF_THUMB = (
-    (
-        "mean of a column",
-        "bound × length of its range",
-        "An age between 0 and 100 and a bound of 0.02: within 2 years.",
-    ),
-    ("share of rows with a label, or any group of them", "bound", "A bound of 0.02: ± 2 percentage points."),
-    (
-        "share of rows up to a value, or in a range",
-        "see the band under each histogram",
-        "Many rows near the edge may have crossed it, but only a few from far away.",
-    ),
-    (
-        "variance",
-        "(2 × bound + bound²) × range², or less",
-        "2 × bound is multiplied by the longer distance from the mean to an end of the range, as a share of the range.",
-    ),
-    (
-        "covariance of two columns",
-        "(2 × bound + bound²) × both ranges, or less",
-        "As for the variance, in the product of the two units.",
-    ),
-    (
-        "mean or share among the rows with a label, which are a share p of all rows",
-        "bound ÷ (p − bound) instead of the bound, for p above the bound",
-        "A tenth of the rows and a bound of 0.02: 0.25. Small groups say little.",
-    ),
-)
-"""Statistic, largest error, and an example, for columns of weight 1 without missing values and with labels 1 apart."""
-
-
-def limits(privacy: PrivacyRecord, unit: str, *, shares: bool = False) -> list[dict[str, str]]:
-    """List the limits of the guarantees on this page. `shares`: errors of shares are certified as well."""
-    relation, number = _RELATIONS[privacy.neighbours == "replace-one"]
-    sign, twice, many = _GROUPS[privacy.unit]
-    if privacy.rows is not None:
-        number = number.format(rows=f"{privacy.rows:,}")
-    person = (
-        f"The guarantee protects one row. The schema says: “{unit}”. Nothing here checks that. Somebody with m rows is "
-        f"protected at {many} only, and a row that stands for several people protects them as one."
-    )
-    said = [("A row is not a person", person), ("Neighbours", relation.format(twice=twice)), ("What n is", number)]
-    said.append(
-        ("Averages only", _AVERAGES.format(shares=", and shares of rows by one or two columns" if shares else ""))
-    )
-    said += [(what, text.format(sign=sign)) for what, text in _LIMITS]
-    return [{"what": what, "text": text} for what, text in said]
-
-
-# Unit of the budget, the cost of two neighbouring steps, and of m: ρ grows with the square of the distance.
-_GROUPS = {
-    "epsilon": ("ε", "twice the ε", "m times the ε"),
-    "rho": ("ρ", "four times the ρ", "m² times the ρ"),
-}
-
-# By whether neighbours are replace-one: the limits of the relation, and the status of n.
-_RELATIONS = {
-    True: (
-        "Privacy is stated for replacing one row by any other. How many rows there are is not protected.",
-        "n = {rows} is the number of rows in the real table. It is published exactly, as public knowledge.",
-    ),
-    False: (
-        "Privacy is stated for adding or removing one row. Replacing a row is two such steps: up to {twice}.",
-        "n, the number of rows in the real table, is private: it was measured with noise and is not published. The "
-        "number of synthetic rows says nothing about it.",
-    ),
-}
-
-_AVERAGES = (
-    "The certificate covers averages over all rows, of functions that change no faster than the values do{shares}. It "
-    "does not cover single rows, extremes, or a model’s coefficients. Within a group that is a share p of the rows, "
-    "errors can be 1/p times larger, or more."
-)
-
-_LIMITS = (
-    (
-        "Rows as the schema reads them",
-        "Values outside a column’s range are moved to its ends; values that are not listed become “other”, missing, "
-        "or the first of the list. The certificate compares with the real rows after that, and how many were changed "
-        "is not published.",
-    ),
-    (
-        "This table, not the world",
-        "The real rows may themselves be a sample, or wrong. That error is not in the bound.",
-    ),
-    (
-        "Confidence",
-        "The probability is over the noise, before it was drawn. It covers all statistics at once, so looking at many "
-        "of them, or choosing among them afterwards, is allowed.",
-    ),
-    (
-        "Budgets add up",
-        "The {sign} on this page is that of this release alone. Other publications from the same rows add to it.",
-    ),
-    (
-        "Timing is out of scope",
-        "How long the computation took, its use of memory and other side channels of the machine are not covered.",
-    ),
-)
 
 
 CELLS = {

@@ -15,6 +15,7 @@ import duckdb
 import numpy as np
 
 from certsynth.base.progress import Progress, silent, with_progress
+from certsynth.domain.persons import Persons
 from certsynth.domain.schema import Schema
 from certsynth.errors import InputError
 from certsynth.queries.tally import RowCount, Rows, T, Tally, tally_batches
@@ -76,8 +77,8 @@ class NamedSource(Source, Protocol):
     def names(self) -> tuple[str, ...]: ...
 
 
-def open_source(data: Any, *, what: str = "data") -> NamedSource:
-    """Open a table in any of the supported forms. Messages call it `what`.
+def open_source(data: Any, *, what: str = "data", persons: Persons | None = None) -> NamedSource:
+    """Open a table in any of the supported forms. Messages call it `what`. A query may group by a column of `persons`.
 
     >>> table = open_source(duckdb.sql("SELECT 'NA' AS country, 7 AS age"))
     >>> table.names, [column.tolist() for column in next(table.batches(["age", "country"]))]
@@ -88,11 +89,11 @@ def open_source(data: Any, *, what: str = "data") -> NamedSource:
     if isinstance(data, (str, os.PathLike)):
         return open_file(Path(os.fsdecode(data)), what)
     if isinstance(data, duckdb.DuckDBPyRelation):
-        return Relation.open(data, f"{what} (a DuckDB relation)")
+        return Relation.open(data, f"{what} (a DuckDB relation)", persons)
     if isinstance(data, Unopened):
-        return data.opened(what)
+        return data.opened(what, persons)
     if is_spark(data):
-        table = SparkTable.open(data, what)
+        table = SparkTable.open(data, what, persons)
         return table if table.runs_python else PushedDown(table)
     frame = Frame.open(data, what)
     return PushedDown(frame) if rows_are_remote(frame) else frame

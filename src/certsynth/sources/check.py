@@ -16,10 +16,13 @@ from certsynth.domain import Category, Column, Ordered, Schema
 from certsynth.domain.cleaning import Raw, as_labels
 from certsynth.domain.condition import figures
 from certsynth.domain.expression import list_names
+from certsynth.domain.persons import entries_among
 from certsynth.domain.schema import describe, entry_lines
 from certsynth.sources import open_source, refuse_ambiguous_types
 from certsynth.sources.diagnosis import Remedy, diagnose
 from certsynth.sources.outcomes import MISFITS, TIMES, Outcome, outcomes
+from certsynth.sources.person_check import PersonCheck, PersonTally
+from certsynth.sources.persons import batches_with_ids, refuse_unreadable_ids
 from certsynth.sources.reading import objects
 
 NOT_PRIVATE = "NOT private: for the eyes of the data owner. Do not publish this."
@@ -130,6 +133,7 @@ class TableCheck:
     rules: tuple[RuleCheck, ...]
     derived: tuple[RuleCheck, ...]
     not_in_schema: tuple[str, ...]
+    persons: PersonCheck | None = None
 
     @property
     def misfits(self) -> tuple[ColumnCheck, ...]:
@@ -161,6 +165,7 @@ class TableCheck:
             "rules": [rule.to_dict() for rule in self.rules],
             "derived": [each.to_dict() for each in self.derived],
             "not_in_schema": list(self.not_in_schema),
+            **({} if self.persons is None else {"persons": self.persons.to_dict()}),
         }
 
 
@@ -175,22 +180,29 @@ def check(data: Any, schema: Schema, **options: Unpack[CheckOptions]) -> TableCh
         data: The private table, in any form that `release` takes.
         schema: The schema of the rows.
     """
-    source = open_source(data, what="data")
+    schema = schema.with_persons(**entries_among(options))
+    source = open_source(data, what="data", persons=schema.persons)
     refuse_ambiguous_types(source, schema)
     room = max(MAX_TEXTS_IN_ALL // len(schema), 1)
     columns = [_ColumnTally(column, min(MAX_TEXTS, room)) for column in schema]
     relations = _Relations(schema)
-    batches = source.batches(schema.names)
+    persons = schema.persons
+    people = None if persons is None else PersonTally()
+    batches = source.batches(schema.names) if persons is None else batches_with_ids(source, schema, persons.column)
     rows = 0
     for batch in with_progress(batches, CHECK_PHASE, source.size_hint(), hidden=False, progress=options["progress"]):
         rows += len(batch[0])
+        if people is not None and persons is not None:
+            refuse_unreadable_ids(people.add(batch.pop(0)), source, persons.column)
         relations.add([tally.add(raw) for tally, raw in zip(columns, batch, strict=True)])
+    known = {*schema.names, *([] if persons is None else [persons.column])}
     return TableCheck(
         rows=rows,
         columns=tuple(tally.result(rows, examples=options["examples"]) for tally in columns),
         rules=relations.rules(rows),
         derived=relations.derived(rows),
-        not_in_schema=tuple(name for name in source.names if name not in set(schema.names)),
+        not_in_schema=tuple(name for name in source.names if name not in known),
+        persons=None if people is None or persons is None else people.result(persons),
     )
 
 

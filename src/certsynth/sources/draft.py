@@ -48,6 +48,9 @@ MAX_SHARE_DISTINCT = 0.95
 MIN_ROWS_OF_IDENTIFIER = 50
 """Rows from which distinct values suggest an identifier."""
 
+MIN_PERSONS = 20
+"""Distinct values from which a repeated identifier may name persons."""
+
 MIN_WORDS_OF_TEXT = 4
 """Average number of words from which labels look like free text."""
 
@@ -63,6 +66,10 @@ COMMENT_WIDTH = 110
 SKEW = 20
 """Amounts are skewed if the largest is this many times the value that 95 of 100 rows stay below."""
 
+_PERSON_NAME = re.compile(
+    r"(^|[_\W])(account|borrower|client|customer|driver|employee|household|member|patient|person|student|subject|user)s?$",
+    re.IGNORECASE,
+)
 _IDENTIFIER_NAME = re.compile(r"(^|[_\W])(id|nr|no|key|uuid|guid|number)$|[a-z]I[dD]$", re.IGNORECASE)
 _TIME_OF_DAY = re.compile(r"\s*[0-9]{4}-[0-9]{2}-[0-9]{2}[T ](?!00:00(:00(\.0*)?)?\s*$)[0-9]")
 
@@ -77,12 +84,15 @@ class Draft:
 
     schema: Schema
     notes: Mapping[str, tuple[str, ...]]
+    table_notes: tuple[str, ...] = ()
 
     def to_toml(self) -> str:
         """The schema as TOML, with the notes as comments."""
         columns = iter(self.schema.names)
-        written = []
+        written: list[str] = []
         for line in self.schema.to_toml().split("\n"):
+            if line == "[[column]]" and "[[column]]" not in written:
+                written[-1:] = [line for note in self.table_notes for line in _comment(note)] + written[-1:]
             written.append(line)
             if line == "[[column]]":
                 written += [line for note in self.notes.get(next(columns), ()) for line in _comment(note)]
@@ -176,7 +186,21 @@ def draft_table(data: Any, name: str = "table", trees: Mapping[str, Sequence[str
         unit=UNIT_QUESTION,
         draft=True,
     )
-    return Draft(schema, {column.name: tuple(notes) for column, notes in drafts if notes})
+    notes = {column.name: tuple(notes) for column, notes in drafts if notes}
+    persons = [title for title, summary in zip(names, summaries, strict=True) if _names_persons(title, summary)]
+    return Draft(schema, notes, tuple(map(_person_note, persons[:1])))
+
+
+def _names_persons(name: str, summary: ColumnSummary) -> bool:
+    """Whether a column looks like an identifier of which some values have several rows."""
+    return bool(_IDENTIFIER_NAME.search(name) or _PERSON_NAME.search(name)) and (
+        len(summary.texts) >= MIN_PERSONS and summary.texts.total() > len(summary.texts) and not _all_distinct(summary)
+    )
+
+
+def _person_note(name: str) -> str:
+    sentence = f'If "{name}" says whose row it is, delete its [[column]] and write how many rows of each are kept:'
+    return "\n".join([*_suggest(sentence, person=name).split("\n"), "rows_per_person = …"])
 
 
 def _draft_column(name: str, summary: ColumnSummary) -> tuple[Column, list[str]]:

@@ -9,7 +9,7 @@ from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Se
 from contextlib import closing, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 import duckdb
 import numpy as np
@@ -17,8 +17,10 @@ import numpy as np
 from certsynth.base.paths import escape_glob
 from certsynth.base.threads import in_threads, prefetch
 from certsynth.domain import Column, Ordered, Schema
+from certsynth.domain.persons import Persons
 from certsynth.errors import InputError
 from certsynth.sources.lookup import Found
+from certsynth.sources.person_ids import IdReader
 from certsynth.sources.reading import (
     CHUNK_ROWS,
     MAX_TEXT_ROWS,
@@ -144,26 +146,30 @@ class ParquetFiles:
 
             yield from even_batches(self._read(part, chosen, (), take), rows)
 
-    def cleaned(self, schema: Schema, *, rows: int = 500_000) -> Iterator[list[np.ndarray]]:
-        """Yield batches of cleaned columns: equal to `Column.clean` of `batches`, but faster.
+    def cleaned(
+        self, schema: Schema, *, rows: int = 500_000, ids: tuple[str, IdReader] | None = None
+    ) -> Iterator[list[np.ndarray]]:
+        """Yield batches of cleaned columns: equal to `Column.clean` of `batches`, but faster. With `ids`, a column
+        and its reader, the numbers of persons come first.
 
         DuckDB turns listed texts into codes: a million texts would otherwise become a million Python objects.
         """
-        positions(schema.names, self.names, self.where)
-        batches = self._clean(tuple(schema))
+        positions([*schema.names, *([ids[0]] if ids else [])], self.names, self.where)
+        batches = self._clean(tuple(schema), ids)
         return even_batches(prefetch(batches) if self.size_hint() >= MIN_PREFETCH_ROWS else batches, rows)
 
-    def _clean(self, columns: Sequence[Column]) -> Generator[list[np.ndarray]]:
+    def _clean(self, columns: Sequence[Column], ids: tuple[str, IdReader] | None) -> Generator[list[np.ndarray]]:
         for part in self.parts:
             above = dict(part.above)
-            conversions = [_conversion(column, part.column(column.name), j, above) for j, column in enumerate(columns)]
+            conversions: list[_Converting] = [] if ids is None else [_id_conversion(*ids, part.column(ids[0]), above)]
+            conversions += [_conversion(column, part.column(column.name), j, above) for j, column in enumerate(columns)]
             yield from self._read(part, [each.sql for each in conversions], conversions, _converter(conversions))
 
     def _read(
         self,
         part: Part,
         chosen: Sequence[str],
-        conversions: Sequence[_Conversion],
+        conversions: Sequence[_Converting],
         take: Callable[[Sequence[np.ndarray]], list[np.ndarray]],
     ) -> Iterator[list[np.ndarray]]:
         seen = 0
@@ -175,6 +181,42 @@ class ParquetFiles:
                     yield batch
             if seen != part.rows:  # differs from the number in the files' metadata
                 raise ValueError
+
+
+class _Converting(Protocol):
+    """How a column is read: the SQL that DuckDB evaluates, with an ENUM of texts if there are any, and the rest."""
+
+    @property
+    def sql(self) -> str: ...
+
+    @property
+    def kind(self) -> str: ...
+
+    @property
+    def texts(self) -> tuple[str, ...]: ...
+
+    def clean(self, raw: Any) -> np.ndarray: ...
+
+
+@dataclass(frozen=True, slots=True)
+class _IdConversion:
+    """How ids become numbers; `same` is the id of all rows, if it is in the name of a folder."""
+
+    sql: str
+    read: IdReader
+    same: tuple[str | None, ...] = ()
+    kind: str = ""
+    texts: tuple[str, ...] = ()
+
+    def clean(self, raw: Any) -> np.ndarray:
+        return self.read(objects(self.same)).repeat(len(raw)) if self.same else self.read(raw)
+
+
+def _id_conversion(
+    name: str, read: IdReader, source: tuple[str, str] | None, above: Mapping[str, str | None]
+) -> _IdConversion:
+    """How to read ids, given SQL for them and their type, or None if they are in the names of folders."""
+    return _IdConversion("1", read, (above[name],)) if source is None else _IdConversion(id_sql(*source), read)
 
 
 @dataclass(frozen=True, slots=True)
@@ -217,15 +259,15 @@ def _conversion(column: Column, source: tuple[str, str] | None, j: int, above: M
     return _Conversion(column, readable(place, kind))
 
 
-def _converter(conversions: Sequence[_Conversion]) -> Callable[[Sequence[np.ndarray]], list[np.ndarray]]:
+def _converter(conversions: Sequence[_Converting]) -> Callable[[Sequence[np.ndarray]], list[np.ndarray]]:
     def take(raw: Sequence[np.ndarray]) -> list[np.ndarray]:
         pairs = list(zip(conversions, raw, strict=True))
-        return in_threads(lambda pair: pair[0].clean(pair[1]), pairs, rows=len(raw[0]), spare=1)
+        return in_threads(lambda pair: pair[0].clean(pair[1]), pairs, rows=len(raw[-1]), spare=1)
 
     return take
 
 
-def _create_enums(con: duckdb.DuckDBPyConnection, conversions: Sequence[_Conversion]) -> None:
+def _create_enums(con: duckdb.DuckDBPyConnection, conversions: Sequence[_Converting]) -> None:
     """Create the ENUM types that encode listed texts."""
     for each in conversions:
         if each.texts:
@@ -343,7 +385,7 @@ def _value_class(kind: str) -> str:
     >>> [_value_class(kind) for kind in ("TINYINT", "DECIMAL(9,2)", "VARCHAR", "TIMESTAMP WITH TIME ZONE", "INTEGER[]")]
     ['numbers', 'numbers', 'texts', 'times', 'lists or records']
     """
-    if kind.endswith("]") or kind.startswith(_UNREADABLE):
+    if is_unreadable(kind):
         return "lists or records"
     if kind.startswith(("DATE", "TIMESTAMP")):
         return "times"
@@ -373,12 +415,15 @@ class Relation:
     from_frame: bool = field(default=False, kw_only=True)
 
     @classmethod
-    def open(cls, relation: duckdb.DuckDBPyRelation, where: str) -> Relation:
-        """Open a relation whose query is row-wise over a table with declared types. Only its plan is computed."""
+    def open(cls, relation: duckdb.DuckDBPyRelation, where: str, persons: Persons | None = None) -> Relation:
+        """Open a relation whose query is row-wise over a table with declared types. Only its plan is computed.
+
+        If a column names `persons`, the query may group by it.
+        """
         with mask_errors(f"{where}: {_FAILS}"):
             names, types = tuple(relation.columns), tuple(str(kind) for kind in relation.types)
         refuse_duplicate_names(names, where)
-        return cls(relation, where, names, types, from_frame=_refuse_unless_rowwise(relation, where))
+        return cls(relation, where, names, types, from_frame=_refuse_unless_rowwise(relation, where, persons))
 
     fails = _FAILS
 
@@ -401,7 +446,7 @@ class Relation:
                 yield chunk
 
 
-def _refuse_unless_rowwise(relation: duckdb.DuckDBPyRelation, where: str) -> bool:
+def _refuse_unless_rowwise(relation: duckdb.DuckDBPyRelation, where: str, persons: Persons | None) -> bool:
     """Refuse a relation whose query is not row-wise; return whether it reads a frame with Arrow types."""
 
     def ask(sql: str) -> list[tuple[Any, ...]]:
@@ -412,9 +457,9 @@ def _refuse_unless_rowwise(relation: duckdb.DuckDBPyRelation, where: str) -> boo
     with mask_errors(f"{where}: its query cannot be shown. {_IN_A_TABLE}"):
         text = relation.sql_query()
     with closing(connection()) as con:
-        seen = refuse_other_queries(text, parser(con), ask, where)
+        seen = refuse_other_queries(text, parser(con), ask, where, persons)
     ((_, plan),) = ask("EXPLAIN (FORMAT JSON) SELECT * FROM certsynth_relation")
-    from_frame = refuse_other_sources(plan, where, logical=False)
+    from_frame = refuse_other_sources(plan, where, logical=False, grouped=seen.grouped)
     held = any(name.startswith(UNNAMED_PREFIX) for *_, name in seen.tables)
     if held and not from_frame and relation.type != "VALUE_LIST_RELATION":
         raise InputError(f"{where}: it holds rows whose query cannot be seen. {_IN_A_TABLE}")
@@ -440,13 +485,21 @@ class Query(Relation):
             raise InputError(f"{self.where}: no column {names[0]!r}, nor any other of the schema. {remedy}")
         return positions(names, self.names, self.where)
 
-    def cleaned(self, schema: Schema, *, rows: int = 500_000) -> Iterator[list[np.ndarray]]:
-        """Yield batches of cleaned columns: equal to `Column.clean` of `batches`, but faster."""
-        named = zip(schema, self.places(schema.names), strict=True)
-        conversions = [_conversion(column, (f"#{i + 1}", self.types[i]), j, {}) for j, (column, i) in enumerate(named)]
+    def cleaned(
+        self, schema: Schema, *, rows: int = 500_000, ids: tuple[str, IdReader] | None = None
+    ) -> Iterator[list[np.ndarray]]:
+        """Yield batches of cleaned columns: equal to `Column.clean` of `batches`, but faster. With `ids`, a column
+        and its reader, the numbers of persons come first.
+        """
+        conversions: list[_Converting] = []
+        if ids is not None:
+            (i,) = self.places([ids[0]])
+            conversions.append(_id_conversion(*ids, (f"#{i + 1}", self.types[i]), {}))
+        for j, (column, i) in enumerate(zip(schema, self.places(schema.names), strict=True)):
+            conversions.append(_conversion(column, (f"#{i + 1}", self.types[i]), j, {}))
         return even_batches(self._clean(conversions), rows)
 
-    def _clean(self, conversions: Sequence[_Conversion]) -> Iterator[list[np.ndarray]]:
+    def _clean(self, conversions: Sequence[_Converting]) -> Iterator[list[np.ndarray]]:
         chosen = ", ".join(f"{each.sql} AS x{j}" for j, each in enumerate(conversions))
         with mask_errors(f"{self.where}: {self.fails}"):
             _create_enums(self.con, conversions)
@@ -461,6 +514,22 @@ _FIRST, _LAST = "TIMESTAMP '0001-01-01'", "TIMESTAMP '9999-12-31 23:59:59.999999
 _UNREADABLE = ("STRUCT", "MAP", "UNION", "BLOB", "VARIANT", "GEOMETRY")
 
 
+def is_unreadable(kind: str) -> bool:
+    """Whether no schema can describe values of a DuckDB type."""
+    return kind.endswith("]") or kind.upper().startswith(_UNREADABLE)
+
+
+def id_sql(place: str, kind: str) -> str:
+    """SQL for a column of ids: as numbers, as times, or as the bytes of their texts.
+
+    A time that `readable` has no value for is still somebody's, and not missing.
+    """
+    kind = kind.upper()
+    if kind.startswith("TIMESTAMP"):
+        return f"coalesce({readable(place, kind)}, CASE WHEN {place} IS NOT NULL THEN {_FIRST} END)"
+    return place if kind in _NATIVE - {"BOOLEAN", "VARCHAR"} else f"encode({place}::VARCHAR)"
+
+
 def readable(place: str, kind: str) -> str:
     """SQL for a column of DuckDB type `kind` whose values can all be fetched without pandas and pytz.
 
@@ -471,7 +540,7 @@ def readable(place: str, kind: str) -> str:
     ('c0', 'c0::VARCHAR', 'NULL::VARCHAR')
     """
     kind = kind.upper()
-    if kind.endswith("]") or kind.startswith(_UNREADABLE):
+    if is_unreadable(kind):
         return "NULL::VARCHAR"
     if kind == "DATE":
         years = f"WHEN {place} > DATE '9999-12-31' THEN {_LAST} WHEN {place} < DATE '0001-01-01' THEN {_FIRST}"

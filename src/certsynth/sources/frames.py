@@ -7,7 +7,7 @@ import numbers
 import re
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import narwhals as nw
@@ -69,6 +69,21 @@ class Frame:
                 return storage_of_arrow(str(kind.pyarrow_dtype.value_type))
             return storage_of(nw.from_native(kind.categories.to_series(), series_only=True).dtype)
         return "texts"
+
+    def is_unreadable(self, name: str) -> bool:
+        """Whether the type of a column is one of lists, records or bytes."""
+        with mask_errors(f"{self.where}: {_FAILS}"):
+            kind = list(self.frame.collect_schema().dtypes())[self.names.index(name)]
+        return kind.is_nested() or kind == nw.Binary
+
+    def in_utc(self, name: str) -> Frame:
+        """The frame with instants of a column in UTC, as other engines read them."""
+        with mask_errors(f"{self.where}: {_FAILS}"):
+            kind = list(self.frame.collect_schema().dtypes())[self.names.index(name)]
+            if getattr(kind, "time_zone", None) is None:
+                return self
+            own = list(self.frame.collect_schema().names())[self.names.index(name)]
+            return replace(self, frame=self.frame.with_columns(nw.col(own).dt.convert_time_zone("UTC")))
 
     def size_hint(self) -> int | None:
         return len(self.frame) if isinstance(self.frame, nw.DataFrame) else None
@@ -137,7 +152,7 @@ def _raw(series: nw.Series[Any]) -> np.ndarray:
 
 
 def _shown(value: Any) -> Any:
-    """A label as it is printed, for types such as pandas intervals and periods; bytes, lists and maps are null."""
+    """A label as it is printed, for types such as pandas intervals and periods; bytes, lists and maps as they are."""
     if isinstance(value, (bytes, list, tuple, dict, np.ndarray)):
-        return None
+        return value
     return value if isinstance(value, (str, numbers.Number, datetime.date)) else str(value)

@@ -53,12 +53,18 @@ class JsonLines(ParsedFile):
             found.update(dict.fromkeys(row))
         return tuple(found)
 
-    def batches(self, names: Sequence[str], *, rows: int = 500_000) -> Iterator[list[np.ndarray]]:
-        return gather_columns(self._chunks(names), range(len(names)), min(rows, MAX_TEXT_ROWS))
+    def batches(
+        self, names: Sequence[str], *, rows: int = 500_000, scalars: Sequence[str] = ()
+    ) -> Iterator[list[np.ndarray]]:
+        """Yield raw columns. Of `scalars`, lists and objects are refused rather than absent."""
+        return gather_columns(self._chunks(names, scalars), range(len(names)), min(rows, MAX_TEXT_ROWS))
 
-    def _chunks(self, names: Sequence[str]) -> Iterator[list[list[str | None]]]:
+    def _chunks(self, names: Sequence[str], scalars: Sequence[str] = ()) -> Iterator[list[list[str | None]]]:
         chunk: list[list[str | None]] = []
         for row in self._objects():
+            for name in scalars:
+                if isinstance(row.get(name), (list, dict)):
+                    raise InputError(f"{self.where}: {name!r} holds a list or an object in some line. Write one value.")
             chunk.append([_text(row.get(name)) for name in names])
             if len(chunk) == CHUNK_ROWS:
                 yield self._checked(chunk, names)

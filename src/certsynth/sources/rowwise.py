@@ -13,7 +13,14 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
+from certsynth.domain.persons import Persons
 from certsynth.errors import InputError
+from certsynth.sources.grouped import (
+    is_grouped,
+    refuse_collations,
+    refuse_inexact_types,
+    take_apart,
+)
 
 Ask = Callable[[str], list[tuple[Any, ...]]]
 """Runs SQL on the connection of a query: catalogue lookups and plans only, never rows."""
@@ -82,6 +89,11 @@ _MAX_VIEW_DEPTH = 20
 
 _MANY = "one private row could change many rows of the result"
 _ONE_ROW_EACH = "Make a table or Parquet file in which one row is one person, and select from that."
+_DECLARE_PERSONS = (
+    f"{_ONE_ROW_EACH} If it groups by the column that names persons, say so in the schema: [table] person, with "
+    "rows_per_person = 1."
+)
+_OUTERMOST = "Group by the column that names persons, in the outermost SELECT."
 _STATED = "write a Parquet file with a stated type for each column, and select from that"
 
 _CLAUSES = {
@@ -110,22 +122,28 @@ class _Seen:
     functions: set[str] = field(default_factory=set)
     ctes: set[str] = field(default_factory=set)
     plain: bool = False
+    grouped: bool = False
+    grouping_remedy: str = _DECLARE_PERSONS
 
     def refuse(self, found: str, why: str = _MANY, remedy: str = _ONE_ROW_EACH) -> InputError:
         return InputError(f"{self.where}: it has {found}, and {why}. {remedy}")
 
 
-def refuse_other_queries(text: str, parse: Ask, ask: Ask, where: str) -> _Seen:
-    """Refuse a query that is not row-wise, judged by its text and the views and macros of its connection."""
-    seen = _Seen(where, ask)
-    _read(text, parse, seen)
+def refuse_other_queries(text: str, parse: Ask, ask: Ask, where: str, persons: Persons | None = None) -> _Seen:
+    """Refuse a query that is not row-wise, judged by its text and the views and macros of its connection.
+
+    If a column names `persons`, the outermost SELECT may group by it.
+    """
+    remedy = _DECLARE_PERSONS if persons is None else _OUTERMOST
+    seen = _Seen(where, ask, grouping_remedy=remedy)
+    _read(text, parse, seen, persons)
     depth = 0
     views = _views(ask)
     pending = list(seen.tables)
     while pending:
-        inner = _Seen(where, ask)
+        inner = _Seen(where, ask, grouping_remedy=remedy)
         for table in pending:
-            if (found := views.get(table[-1].lower())) is not None:
+            for found in views.get(table[-1].lower(), ()):
                 _read_view(found, parse, inner)
         depth += 1
         if depth > _MAX_VIEW_DEPTH:
@@ -141,13 +159,19 @@ def refuse_other_queries(text: str, parse: Ask, ask: Ask, where: str) -> _Seen:
     return seen
 
 
-def refuse_other_sources(plan: str, where: str, *, logical: bool) -> bool:
+def refuse_other_sources(plan: str, where: str, *, logical: bool, grouped: bool = False) -> bool:
     """Refuse a plan that reads anything but tables with declared types; return whether it reads an Arrow frame.
 
-    A logical plan shows the query's own steps. A physical plan is optimised, so only its leaves are checked.
+    A logical plan shows the query's own steps, with one aggregation if it is `grouped`. A physical plan is optimised,
+    so only its leaves are checked.
     """
-    arrow = False
+    arrow, aggregations = False, 0
+    if grouped:
+        refuse_collations(plan, where)
     for name, is_leaf in _nodes(json.loads(plan)):
+        if grouped and name == "AGGREGATE" and aggregations == 0:
+            aggregations += 1
+            continue
         arrow |= name == _ARROW
         if name == "PANDAS_SCAN":
             remedy = "Give the frame itself, or the relation of a pyarrow table."
@@ -170,8 +194,8 @@ def _nodes(tree: Any) -> Iterator[tuple[str, bool]]:
         yield from _nodes(node["children"])
 
 
-def _read(text: str, parse: Ask, seen: _Seen) -> None:
-    """Check the syntax tree of a query and collect what it reads."""
+def _read(text: str, parse: Ask, seen: _Seen, persons: Persons | None = None) -> None:
+    """Check the syntax tree of a query and collect what it reads. It may group by the column that names `persons`."""
     parsed = parse(text)
     tree: Any = json.loads(parsed[0][0]) if parsed else {"error": True}
     if tree.get("error", True) or len(tree["statements"]) != 1:
@@ -179,7 +203,14 @@ def _read(text: str, parse: Ask, seen: _Seen) -> None:
     node = tree["statements"][0]["node"]
     seen.plain = _is_plain(node)
     seen.ctes |= set(_names_of_ctes(node))
-    _walk(node, seen)
+    if persons is None or not is_grouped(node):
+        _walk(node, seen)
+    else:
+        grouping = take_apart(node, persons, _aggregates(seen.ask), seen.refuse)
+        _walk([grouping.rows, grouping.result], seen)
+        refuse_inexact_types(grouping, seen.ask, seen.refuse)
+        seen.functions |= grouping.names
+        seen.grouped = True
 
 
 def _read_view(sql: str, parse: Ask, seen: _Seen) -> None:
@@ -191,9 +222,12 @@ def _read_view(sql: str, parse: Ask, seen: _Seen) -> None:
     raise InputError(f"{seen.where}: a view cannot be analysed. Write its SELECT into the query.")
 
 
-def _views(ask: Ask) -> dict[str, str]:
-    found = ask("SELECT view_name, sql FROM duckdb_views() WHERE NOT internal")
-    return {str(name).lower(): str(sql) for name, sql in found}
+def _views(ask: Ask) -> dict[str, list[str]]:
+    """The texts of all views by name: several databases may have one of the same name."""
+    found: dict[str, list[str]] = {}
+    for name, sql in ask("SELECT view_name, sql FROM duckdb_views() WHERE NOT internal"):
+        found.setdefault(str(name).lower(), []).append(str(sql))
+    return found
 
 
 def _macros(ask: Ask) -> set[str]:
@@ -247,9 +281,9 @@ def _check_part(kind: str, part: dict[str, Any], seen: _Seen) -> None:
         raise seen.refuse("a sample", "its rows may depend on each other")
     if kind == "SELECT_NODE":
         if part["group_expressions"] or part["group_sets"] or part["having"]:
-            raise seen.refuse("GROUP BY or HAVING")
+            raise seen.refuse("GROUP BY or HAVING", remedy=seen.grouping_remedy)
         if part["aggregate_handling"] != "STANDARD_HANDLING":
-            raise seen.refuse("GROUP BY ALL")
+            raise seen.refuse("GROUP BY ALL", remedy=seen.grouping_remedy)
         if part["qualify"]:
             raise seen.refuse("QUALIFY")
     elif kind == "BASE_TABLE":

@@ -19,9 +19,11 @@ from typing import Any
 import narwhals as nw
 import numpy as np
 
+from certsynth.base.arrays import Ints
+from certsynth.domain.persons import Persons
 from certsynth.domain.schema import Schema
 from certsynth.errors import InputError
-from certsynth.queries.tally import T, Tally
+from certsynth.queries.tally import Sums, T, Tally
 from certsynth.sources.frames import raw_columns
 from certsynth.sources.reading import (
     CHUNK_ROWS,
@@ -40,14 +42,14 @@ fixed cost of a count; a task has one core, and larger batches would be counted 
 ENTRIES_PER_BATCH = 100_000
 """Most entries of a vector in one Arrow batch that an executor returns."""
 
-_ENTRIES = "vector bigint, place bigint, value bigint"
+ENTRIES = "vector bigint, place bigint, value bigint"
 
 _NATIVE = {"boolean", "tinyint", "smallint", "int", "bigint", "float", "double", "date", "timestamp_ntz"}
 _UNREADABLE = ("array", "map", "struct", "binary", "variant", "void", "udt", "geometry", "geography")
 
 _FAILS = "Spark cannot run its query. Run it by itself, for example with .count(), to see why."
-_WORKER = "certsynth cannot count these rows in an executor: a column cannot be read, or memory ran out."
-_OTHER_VERSION = "the executors have a different version of certsynth. Install the same version there."
+WORKER_FAILS = "certsynth cannot count these rows in an executor: a column cannot be read, or memory ran out."
+OTHER_VERSION = "the executors have a different version of certsynth. Install the same version there."
 _NEEDED = ("certsynth", "pyarrow", "pandas", "narwhals", "numpy", "numba", "duckdb", "scipy")
 _NO_SPARK = "Spark is not installed. Run: pip install 'certsynth[spark]'"
 _NO_JAVA = (
@@ -71,16 +73,17 @@ class SparkTable:
     types: tuple[str, ...]
 
     @classmethod
-    def open(cls, frame: Any, what: str) -> SparkTable:
+    def open(cls, frame: Any, what: str, persons: Persons | None = None) -> SparkTable:
+        """Open a DataFrame whose plan is row-wise; if a column names `persons`, it may group by that column."""
         where = f"{what} (a Spark DataFrame)"
-        with _mask_spark_errors(where):
+        with mask_spark_errors(where):
             streams, about = bool(frame.isStreaming), list(frame.dtypes)
         if streams:
             raise InputError(f"{where}: a stream does not end. Give a table.")
         names, types = (tuple(str(each[j]) for each in about) for j in range(2))
         refuse_duplicate_names(names, where)
-        with _mask_spark_errors(where):
-            refuse_other_plans(frame, where)
+        with mask_spark_errors(where):
+            refuse_other_plans(frame, where, persons)
         return cls(frame, where, names, types)
 
     @property
@@ -98,7 +101,7 @@ class SparkTable:
 
     def _chunks(self, wanted: Sequence[int]) -> Iterator[list[Any]]:
         chunk: list[Any] = []
-        with _mask_spark_errors(self.where):
+        with mask_spark_errors(self.where):
             for row in self.chosen(wanted).toLocalIterator():
                 chunk.append(row)
                 if len(chunk) == CHUNK_ROWS:
@@ -107,10 +110,14 @@ class SparkTable:
         if chunk:
             yield chunk
 
-    def chosen(self, wanted: Sequence[int]) -> Any:
-        """These columns as x0, x1, … in readable types, addressed by position since Spark's names ignore case."""
+    def chosen(self, wanted: Sequence[int], *, ids: bool = False) -> Any:
+        """These columns as x0, x1, … in readable types, addressed by position since Spark's names ignore case. With
+        `ids` the first of them names persons."""
         placed = self.frame.toDF(*(f"c{i}" for i in range(len(self.names))))
-        return placed.selectExpr(*(f"{readable(f'c{i}', self.types[i])} AS x{j}" for j, i in enumerate(wanted)))
+        chosen = [readable(f"c{i}", self.types[i]) for i in wanted]
+        if ids:
+            chosen[0] = id_sql(f"c{wanted[0]}", self.types[wanted[0]])
+        return placed.selectExpr(*(f"{each} AS x{j}" for j, each in enumerate(chosen)))
 
     def answers(self, tally: Tally[Any, Any], schema: Schema) -> bool:
         """Executors can evaluate every tally."""
@@ -124,15 +131,35 @@ class SparkTable:
         """
         wanted = positions(schema.names, self.names, self.where)
         sums = tally.begin()
-        with _mask_spark_errors(self.where):
-            entries = self.chosen(wanted).mapInArrow(_partition_counter(tally, schema), _ENTRIES)
-            found = entries.groupBy("vector", "place").sum("value").toArrow()
-            vectors, places, values = (column.to_numpy() for column in found.columns)
-        order = np.argsort(vectors, kind="stable")
-        starts = np.flatnonzero(np.diff(vectors[order], prepend=-1))
-        for part in np.split(order, starts[1:]) if len(order) else []:
-            sums.put(int(vectors[part[0]]), places[part], values[part])
+        with mask_spark_errors(self.where):
+            entries = self.chosen(wanted).mapInArrow(_partition_counter(tally, schema), ENTRIES)
+            found = add_up(entries)
+        for vector, places, values in found:
+            sums.put(vector, places, values)
         return tally.result(sums)
+
+
+def add_up(entries: Any) -> list[tuple[int, Ints, Ints]]:
+    """The sums of entries that partitions return: for each vector its number, positions and values."""
+    found = entries.groupBy("vector", "place").sum("value").toArrow()
+    vectors, places, values = (column.to_numpy() for column in found.columns)
+    order = np.argsort(vectors, kind="stable")
+    starts = np.flatnonzero(np.diff(vectors[order], prepend=vectors.min(initial=0) - 1))
+    parts = np.split(order, starts[1:]) if len(order) else []
+    return [(int(vectors[part[0]]), places[part], values[part]) for part in parts]
+
+
+def is_unreadable(kind: str) -> bool:
+    """Whether no schema can describe values of a Spark type."""
+    return kind.lower().startswith(_UNREADABLE)
+
+
+def id_sql(place: str, kind: str) -> str:
+    """SQL for a column of ids: whole numbers and floats, times in UTC, or texts."""
+    kind = kind.lower()
+    if kind == "timestamp":
+        return f"CAST(to_utc_timestamp({place}, current_timezone()) AS TIMESTAMP_NTZ)"
+    return place if kind in _NATIVE - {"date"} else f"CAST({place} AS STRING)"
 
 
 def readable(place: str, kind: str) -> str:
@@ -144,7 +171,7 @@ def readable(place: str, kind: str) -> str:
     ('c0', 'CAST(c0 AS TIMESTAMP_NTZ)', 'CAST(NULL AS STRING)')
     """
     kind = kind.lower()
-    if kind.startswith(_UNREADABLE):
+    if is_unreadable(kind):
         return "CAST(NULL AS STRING)"
     if kind == "timestamp":
         return f"CAST({place} AS TIMESTAMP_NTZ)"
@@ -153,17 +180,17 @@ def readable(place: str, kind: str) -> str:
 
 def _partition_counter(tally: Tally[Any, Any], schema: Schema) -> Callable[[Iterable[Any]], Iterator[Any]]:
     """Return the function that counts a partition; it is sent to the executors."""
-    ours = _version()
+    ours = installed_version()
 
     def count(batches: Iterable[Any]) -> Iterator[Any]:
-        if _version() not in (ours, None):
-            raise InputError(_OTHER_VERSION)
+        if installed_version() not in (ours, None):
+            raise InputError(OTHER_VERSION)
         return _count_partition(batches, tally, schema)
 
     return count
 
 
-def _version() -> str | None:
+def installed_version() -> str | None:
     """The installed version of certsynth; None if the package was shipped with the job instead."""
     try:
         return version("certsynth")
@@ -173,7 +200,7 @@ def _version() -> str | None:
 
 def _count_partition(batches: Iterable[Any], tally: Tally[Any, Any], schema: Schema) -> Iterator[Any]:
     """Yield the entries of a partition given as Arrow batches. No message quotes a cell: Spark would log it."""
-    with mask_errors(_WORKER):
+    with mask_errors(WORKER_FAILS):
         sums = None
         make: Callable[[Any], Any] = dict
         for make, batch in _clean_partition(batches, schema):  # noqa: B007 (the last constructor makes the output)
@@ -181,11 +208,16 @@ def _count_partition(batches: Iterable[Any], tally: Tally[Any, Any], schema: Sch
             tally.add(sums, batch)
         if sums is None:  # a partition without rows
             return
-        for vector, places, values in sums.entries():
-            there = np.flatnonzero(values)
-            for start in range(0, len(there), ENTRIES_PER_BATCH):
-                part = there[start : start + ENTRIES_PER_BATCH]
-                yield make({"vector": np.full(len(part), vector), "place": places[part], "value": values[part]})
+        yield from list_entries(sums, make)
+
+
+def list_entries(sums: Sums, make: Callable[[Any], Any], weight: int = 1) -> Iterator[Any]:
+    """Yield the entries of sums that are not 0, times a weight, as Arrow batches."""
+    for vector, places, values in sums.entries():
+        there = np.flatnonzero(values)
+        for start in range(0, len(there), ENTRIES_PER_BATCH):
+            part = there[start : start + ENTRIES_PER_BATCH]
+            yield make({"vector": np.full(len(part), vector), "place": places[part], "value": values[part] * weight})
 
 
 def _clean_partition(batches: Iterable[Any], schema: Schema) -> Iterator[tuple[Callable[[Any], Any], list[np.ndarray]]]:
@@ -206,7 +238,7 @@ def _clean_partition(batches: Iterable[Any], schema: Schema) -> Iterator[tuple[C
 
 
 @contextmanager
-def _mask_spark_errors(where: str, text: str = "") -> Iterator[None]:
+def mask_spark_errors(where: str, text: str = "") -> Iterator[None]:
     """Replace Spark's errors, which quote cells and Java stack traces, by one line.
 
     `text` is the user's own query or path, parts of which a message may quote.
@@ -271,20 +303,20 @@ def _reason(text: str) -> str:
         if f"No module named '{name}" in text:
             remedy = "Install certsynth and pyarrow there, or set PYSPARK_PYTHON to a Python that has them."
             return f"the executors' Python has no module {name}. {remedy}"
-    return next((words for words in (_OTHER_VERSION, _WORKER) if words in text), _FAILS)
+    return next((words for words in (OTHER_VERSION, WORKER_FAILS) if words in text), _FAILS)
 
 
 # -------------------------------------------------------------------------------------------- for the command line
 
 
-def spark_table(data: str, *, query: bool = False, what: str = "data") -> SparkTable:
+def spark_table(data: str, *, query: bool = False, what: str = "data", persons: Persons | None = None) -> SparkTable:
     """Open a Parquet file or folder, a catalogue table or a query, in the active session or a new one."""
     where = f"{what} (by Spark)"
     spark = _session(where)
     if query:
-        return SparkTable.open(_run_query(spark, data, where), what)
+        return SparkTable.open(_run_query(spark, data, where), what, persons)
     lower = data.lower()
-    with _mask_spark_errors(f"{where}: {data}", data):
+    with mask_spark_errors(f"{where}: {data}", data):
         if lower.endswith((".csv", ".csv.gz", ".tsv", ".tsv.gz")):
             frame = None
         elif lower.endswith((".parquet", ".pq", "/")) or set("*?[:") & set(data) or Path(data).is_dir():
@@ -295,7 +327,7 @@ def spark_table(data: str, *, query: bool = False, what: str = "data") -> SparkT
         raise InputError(
             f"{where}: {data}: Spark's CSV reader guesses the meaning of malformed lines. Save it as Parquet."
         )
-    return SparkTable.open(frame, what)
+    return SparkTable.open(frame, what, persons)
 
 
 def _run_query(spark: Any, text: str, where: str) -> Any:
@@ -305,7 +337,7 @@ def _run_query(spark: Any, text: str, where: str) -> Any:
         spark._jsparkSession.sessionState().sqlParser().parseQuery(text)
     except Exception:
         raise InputError(f"{where}: not a single SELECT that Spark can read. Only queries are run.") from None
-    with _mask_spark_errors(where, text):
+    with mask_spark_errors(where, text):
         return spark.sql(text)
 
 

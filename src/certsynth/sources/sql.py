@@ -12,6 +12,7 @@ from typing import Any, Literal
 
 import duckdb
 
+from certsynth.domain.persons import Persons
 from certsynth.errors import InputError
 from certsynth.sources.duck import Query, connection, parser
 from certsynth.sources.reading import refuse_duplicate_names
@@ -51,26 +52,29 @@ class Unopened:
     query: bool = True
     attached: tuple[tuple[str, str], ...] = ()
 
-    def opened(self, what: str) -> Query | SparkTable:
+    def opened(self, what: str, persons: Persons | None = None) -> Query | SparkTable:
         if self.engine == "spark":
-            return spark_table(self.text, query=self.query, what=what)
-        return open_query(self.text, self.attached, what=what)
+            return spark_table(self.text, query=self.query, what=what, persons=persons)
+        return open_query(self.text, self.attached, what=what, persons=persons)
 
 
-def open_query(text: str, attached: Sequence[tuple[str, str]] = (), *, what: str = "data") -> Query:
+def open_query(
+    text: str, attached: Sequence[tuple[str, str]] = (), *, what: str = "data", persons: Persons | None = None
+) -> Query:
     """Open a row-wise query in a private DuckDB that writes nothing, not even temporary files.
 
-    `attached` lists names and locations of databases, which are opened read-only.
+    `attached` lists names and locations of databases, which are opened read-only. If a column names `persons`, the
+    query may group by it.
     """
     where = f"{what} (a SQL query)"
     con = connection()
     con.execute("SET python_enable_replacements = false")  # else a table name could resolve to a Python variable
     statement = _refuse_writers(con, text, where)
-    seen: set[str] = set()
+    names_of_databases = set(_TAKEN)
     for name, database in attached:
-        if name.lower() in {*_TAKEN, *seen}:
+        if name.lower() in names_of_databases:
             raise InputError(f"--attach {name}: this name is already taken. Choose another.")
-        seen.add(name.lower())
+        names_of_databases.add(name.lower())
         _attach(con, name, database)
 
     def ask(sql: str) -> list[tuple[Any, ...]]:
@@ -79,7 +83,7 @@ def open_query(text: str, attached: Sequence[tuple[str, str]] = (), *, what: str
         except Exception as error:
             raise InputError(f"{where}: {_meaning(error, text)}") from None
 
-    refuse_other_queries(statement, parser(con), ask, where)
+    seen = refuse_other_queries(statement, parser(con), ask, where, persons)
     try:
         relation = con.sql(text)
     except duckdb.CatalogException as error:
@@ -88,7 +92,7 @@ def open_query(text: str, attached: Sequence[tuple[str, str]] = (), *, what: str
         raise InputError(f"{where}: {_meaning(error, text)}") from None
     con.execute("SET explain_output = 'all'")
     plans = dict(ask(f"EXPLAIN (FORMAT JSON) {statement}"))
-    refuse_other_sources(plans["logical_plan"], where, logical=True)
+    refuse_other_sources(plans["logical_plan"], where, logical=True, grouped=seen.grouped)
     names, types = tuple(relation.columns), tuple(str(kind) for kind in relation.types)
     refuse_duplicate_names(names, where)
     return Query(relation=relation, where=where, names=names, types=types, con=con)

@@ -14,6 +14,7 @@ from typing import Any, TypeVar
 import duckdb
 import numpy as np
 
+from certsynth.sources.person_ids import Letters
 from certsynth.sources.reading import objects
 
 T = TypeVar("T")
@@ -86,7 +87,7 @@ def stream_batches(query: duckdb.DuckDBPyRelation, take: Callable[[Sequence[np.n
     """Yield `take(columns)` for each batch of rows, in order.
 
     The arrays are views of DuckDB's memory, valid only until `take` returns: copy what must outlive it. Nulls are
-    masked, or None among texts.
+    masked, or None among texts. Blobs are `Letters`.
     """
     capsule = query.__arrow_c_stream__()  # owns the stream and releases it
     stream = _Stream.from_address(_pointer(capsule, b"arrow_array_stream"))
@@ -115,7 +116,7 @@ def _check(code: int) -> None:
         raise ValueError("the query fails")
 
 
-def _column(array: _Array, kind: bytes) -> np.ndarray:
+def _column(array: _Array, kind: bytes) -> Any:
     rows, offset = array.length, array.offset
     values: Any
     if kind == b"b":
@@ -126,6 +127,8 @@ def _column(array: _Array, kind: bytes) -> np.ndarray:
             values = values.astype(np.int64, copy=False).view(_TIMES[kind])
     elif kind == b"U":
         return _texts(array)
+    elif kind == b"Z":
+        return _letters(array)
     else:
         raise ValueError("unexpected Arrow type")
     if not array.null_count or not array.buffers[0]:
@@ -143,6 +146,15 @@ def _texts(array: _Array) -> np.ndarray:
         there = _bits(array.buffers[0], offset, rows).tolist()
         found = [text if present else None for text, present in zip(found, there, strict=True)]
     return objects(found)
+
+
+def _letters(array: _Array) -> Letters:
+    """Texts as bytes, for the hashes of ids."""
+    rows, offset = array.length, array.offset
+    ends = _memory(array.buffers[1], np.int64, offset, rows + 1)
+    letters = _memory(array.buffers[2], np.uint8, 0, int(ends[-1]) if rows else 0)
+    there = array.null_count and array.buffers[0]
+    return Letters(letters, ends, ~_bits(array.buffers[0], offset, rows) if there else None)
 
 
 def _bits(address: int, offset: int, count: int) -> np.ndarray:

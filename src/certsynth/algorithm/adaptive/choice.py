@@ -56,7 +56,7 @@ def measure_scores(
     noisy = measure_dependence(
         rows(CellCounts(schema, tables)),
         references(singles, tables),
-        budget=settings.privacy.budget.share(settings.choice_share),
+        budget=settings.budget.share(settings.choice_share),
         neighbours=settings.neighbours,
         noise=noise,
     )

@@ -14,7 +14,7 @@ from certsynth.algorithm.adaptive.choice import (
     measure_scores,
     noisy_dependence,
 )
-from certsynth.algorithm.adaptive.plan import plan_adaptive
+from certsynth.algorithm.adaptive.plan import plan_adaptive, predict_quickly
 from certsynth.algorithm.layered import Layered
 from certsynth.algorithm.layers import measure_layers
 from certsynth.algorithm.settings import Settings
@@ -39,7 +39,7 @@ class Adaptive(Layered):
     def settings(self, schema: Schema, options: Mapping[str, Any]) -> Settings:
         settings = replace(super().settings(schema, {**options, "mechanism": None}), method=self.name)
         _check(settings)
-        share = SCORE_SHARES[settings.privacy.budget.unit]
+        share = SCORE_SHARES[settings.budget.unit]
         return replace(
             settings, choice_share=share, plug_in=False, share_is_open=False, target=_target(schema, options["target"])
         )
@@ -60,7 +60,7 @@ class Adaptive(Layered):
         return tuple(measure_layers(private.counting, task.schema, layers, noise=means.spending, made=made))
 
     def expected_choice(self, settings: Settings, compared: int) -> list[Expected]:
-        amount = settings.privacy.budget.amount * settings.choice_share
+        amount = settings.budget.amount * settings.choice_share
         numbers = len(candidate_pairs(settings))
         return [Expected.together(PAIR_SCORES, amount, change=score_change(settings.neighbours), numbers=numbers)]
 
@@ -87,6 +87,9 @@ class Adaptive(Layered):
 
     def plan(self, task: Task, *, memory: int | None, progress: Progress) -> Plan:
         return plan_adaptive(task, memory=memory, progress=progress)
+
+    def predict(self, task: Task) -> float:
+        return predict_quickly(task)
 
 
 def _target(schema: Schema, name: str | None) -> int | None:

@@ -21,10 +21,10 @@ from certsynth.algorithm.settings import Settings
 from certsynth.algorithm.sizes import Size, size_of_release
 from certsynth.algorithm.task import Task
 from certsynth.base.parallel import run
-from certsynth.base.progress import Progress, number_stages
+from certsynth.base.progress import Progress, number_stages, silent
 from certsynth.domain import Schema
 from certsynth.mechanisms.samplers import SimulatedNoise
-from certsynth.planning.outlook import OUTLOOK_SEED, geometric_mean, outlook_of
+from certsynth.planning.outlook import OUTLOOK_SEED, expect_statistics, geometric_mean, outlook_of
 from certsynth.planning.plan import Plan, Planned, Variation, halved, other_noise
 from certsynth.planning.rehearsal import (
     MAX_REHEARSAL_ROWS,
@@ -32,6 +32,7 @@ from certsynth.planning.rehearsal import (
     certificate_slack,
     certified_loss,
     scaled_budget,
+    statistic_errors,
 )
 from certsynth.planning.tables import KINDS, TableKind, make_up_table
 from certsynth.projection.synthesis import synthesise
@@ -51,7 +52,8 @@ def plan_adaptive(task: Task, *, memory: int | None, progress: Progress) -> Plan
     """Plan an adaptive release. Which pairs it measures depends on the rows, so it is rehearsed as a whole."""
     predicting, varying = STAGES
     progress(predicting, 0, None)
-    losses = _rehearsed_losses(task, KINDS, progress)
+    rehearsed = _rehearse(task, KINDS, progress)
+    losses = [loss for loss, _ in rehearsed]
     found = outlook_of(task, geometric_mean(losses), len(losses))
     size = _size(task)
     choice = Planned(
@@ -74,16 +76,26 @@ def plan_adaptive(task: Task, *, memory: int | None, progress: Progress) -> Plan
         candidates=[choice],
         variations=_variations(task, losses[0], choice.predicted_bound, progress),
         split=single_share(task.settings),
+        statistics=expect_statistics(task, [errors for _, errors in rehearsed]),
     )
 
 
-def _rehearsed_losses(task: Task, kinds: Sequence[TableKind], progress: Progress) -> list[float]:
+def predict_quickly(task: Task) -> float:
+    """The bound on one made-up table: for comparison with that of other tasks."""
+    ((loss, _),) = _rehearse(task, KINDS[:1], silent)
+    return loss + certificate_slack(task)
+
+
+def _rehearse(task: Task, kinds: Sequence[TableKind], progress: Progress) -> list[tuple[float, dict[str, float]]]:
     tasks = [(task.schema, task.settings, task.rows, kind, OUTLOOK_SEED + i) for i, kind in enumerate(kinds)]
-    return run(_rehearsed_loss, tasks, work=10**9, phase="rehearsing the release", progress=progress)
+    return run(_rehearsed_errors, tasks, work=10**9, phase="rehearsing the release", progress=progress)
 
 
-def _rehearsed_loss(schema: Schema, settings: Settings, rows: int, kind: TableKind, seed: int) -> float:
-    """The loss of an adaptive release of a made-up table of fewer rows, with noise scaled down accordingly."""
+def _rehearsed_errors(
+    schema: Schema, settings: Settings, rows: int, kind: TableKind, seed: int
+) -> tuple[float, dict[str, float]]:
+    """The loss of an adaptive release of a made-up table of fewer rows, with noise scaled down accordingly, and its
+    largest errors of other statistics by name."""
     fewer = min(rows, MAX_REHEARSAL_ROWS)
     rng = np.random.default_rng([seed, fewer])
     table = make_up_table(schema, fewer, kind=kind, rng=rng)
@@ -94,7 +106,9 @@ def _rehearsed_loss(schema: Schema, settings: Settings, rows: int, kind: TableKi
     dependence = noisy_dependence(schema, scaled, singles, scores)
     layers = choose_layers(schema, scaled, singles, dependence)
     made = measure_layers(source, schema, layers, noise=noise, made=[singles])
-    return certified_loss(schema, settings.subsets, Rehearsal(table, synthesise(made, schema, fewer, rng)))
+    rehearsal = Rehearsal(table, synthesise(made, schema, fewer, rng))
+    subsets = settings.subsets
+    return certified_loss(schema, subsets, rehearsal), statistic_errors(schema, subsets, rehearsal)
 
 
 def _variations(task: Task, now: float, predicted: float, progress: Progress) -> list[Variation]:
@@ -108,7 +122,7 @@ def _variations(task: Task, now: float, predicted: float, progress: Progress) ->
         others.append((change, task.with_settings(privacy=other, choice_share=share)))
     found = []
     for change, varied in others:
-        (loss,) = _rehearsed_losses(varied, KINDS[:1], progress)
+        ((loss, _),) = _rehearse(varied, KINDS[:1], progress)
         slack, slack_now = certificate_slack(varied), certificate_slack(task)
         ratio = (loss + slack) / (now + slack_now)
         found.append(Variation(change, "adaptive", None, min(1.0, predicted * ratio)))
@@ -118,4 +132,4 @@ def _variations(task: Task, now: float, predicted: float, progress: Progress) ->
 def _size(task: Task) -> Size:
     even = Marginals.even(task.schema, candidate_pairs(task.settings), resolution=TYPICAL_GROUPS)
     fine = LatticeQuery.of(task.schema, task.settings.subsets)
-    return size_of_release(task.schema, even, fine, rows=task.rows, draws=0)
+    return size_of_release(task.schema, even, fine, rows=task.units, draws=0)

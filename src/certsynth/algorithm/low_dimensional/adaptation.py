@@ -1,7 +1,7 @@
 """The grid that suits the rows' own dimension, chosen privately: how many cells hold rows says how fine it can be.
 
 One row is in one cell of every grid, so that replacing, adding or removing it changes the number of occupied cells of
-each by at most 1.
+each by at most 1; and a person with at most k rows, by at most k.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ def choose_grid(private: Rows, task: Task, *, spending: Spending) -> Chosen:
     found = possible_grids(task)
     best, spent = 0, tuple[Step, ...]()
     if len(found) > 1:
-        budget = task.settings.privacy.budget.share(task.settings.choice_share)
+        budget = task.settings.budget.share(task.settings.choice_share)
         grids = [joint_grid(task.schema, grid.resolution) for grid in found]
         sizes = [len(each.places) for each in private(Occupancy(task.schema, grids))]
         choose = _by_noisy_sizes if strategy_of(task.settings).signed else _by_score
@@ -42,12 +42,14 @@ def choose_grid(private: Rows, task: Task, *, spending: Spending) -> Chosen:
 def _by_score(
     found: Sequence[Grid], sizes: Sequence[int], budget: Budget, settings: Settings, spending: Spending
 ) -> tuple[int, Step]:
-    """Only the choice becomes known, and no number of occupied cells. Each score has a sensitivity of its own."""
+    """Only the choice becomes known, and no number of occupied cells. Each score has a sensitivity of its own, for one
+    cell more or less; the protected unit may change several."""
     spending.take(budget)
+    protection = settings.protection
     best = choose_by_ratio(
         [grid.score(size) for grid, size in zip(found, sizes, strict=True)],
         sensitivities=[grid.sensitivity for grid in found],
-        epsilon=budget.amount,
+        epsilon=protection.per_unit(budget).amount / protection.changed_cells,
     )
     return best, Step(RESOLUTION_CHOICE, Guarantee(budget, settings.neighbours))
 

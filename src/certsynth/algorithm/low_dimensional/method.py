@@ -10,7 +10,7 @@ from typing import Any
 from certsynth.algorithm.fitting import FitRequest
 from certsynth.algorithm.low_dimensional.adaptation import choose_grid
 from certsynth.algorithm.low_dimensional.heavy_cells import heavy_cells
-from certsynth.algorithm.low_dimensional.plan import plan_grids
+from certsynth.algorithm.low_dimensional.plan import plan_grids, predict_quickly
 from certsynth.algorithm.request import checked_budget
 from certsynth.algorithm.settings import Defaults, Settings, common_settings
 from certsynth.algorithm.sizes import check_grid
@@ -109,7 +109,7 @@ class LowDimensional:
     def expected_choice(self, settings: Settings, compared: int) -> list[Expected]:
         if not settings.choice_share or compared == 1:
             return []
-        amount = settings.privacy.budget.amount * settings.choice_share
+        amount = settings.budget.amount * settings.choice_share
         if not self.signed:  # scores, each with a sensitivity of its own
             return [Expected(RESOLUTION_CHOICE, amount, None, noised=False)]
         return [Expected(RESOLUTION_CHOICE, amount, Sensitivity(compared, compared), numbers=compared)]
@@ -137,6 +137,9 @@ class LowDimensional:
 
     def plan(self, task: Task, *, memory: int | None, progress: Progress) -> Plan:
         return plan_grids(task)
+
+    def predict(self, task: Task) -> float:
+        return predict_quickly(task)
 
 
 ON_SIMPLEX, IN_L1_BALL = LowDimensional(signed=False), LowDimensional(signed=True)

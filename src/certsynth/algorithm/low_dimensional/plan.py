@@ -32,6 +32,11 @@ def plan_grids(task: Task) -> Plan:
     return Plan.of(task, choice=planned[-1], candidates=planned, variations=variations)
 
 
+def predict_quickly(task: Task) -> float:
+    """The bound to expect of rows that fill the space."""
+    return _expected(task, possible_grids(task)[-1]).predicted_bound
+
+
 def _expected(task: Task, grid: Grid) -> Planned:
     """What to expect if the rows have the grid's dimension: an estimate within a factor of 2."""
     expected, extra = grid.expected(grid.occupied), certificate_slack(task)
@@ -47,7 +52,7 @@ def _expected(task: Task, grid: Grid) -> Planned:
         low=min(1.0, bound / 2),
         high=min(1.0, bound * 2),
         rehearsals=0,
-        seconds=round(8 + 1e-4 * task.rows, 1),
+        seconds=round(8 + 1e-4 * task.units, 1),
         memory_gb=0.5,
         dimension=grid.dimension,
     )
