@@ -2,7 +2,7 @@ PYTHON ?= python3
 BIN := .venv/bin
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check
 
-.PHONY: setup demo test test-all lint docs bench bench-scale bench-persons race many audits paper clean
+.PHONY: setup demo test test-all lint docs bench bench-scale bench-persons race privpgd many audits paper clean
 
 # Each is done once, and again when pyproject.toml changes: the package by itself, which is all that the demo needs, and
 # the tools for tests and documentation.
@@ -57,6 +57,12 @@ bench-persons: setup
 # and a race that was stopped goes on.
 race: setup
 	PYTHONPATH=benchmarks $(BIN)/python -m race $(RACE)
+
+# An hour or two; `make privpgd PRIVPGD="diamonds --epsilons 1 --modes delta-replace"` takes minutes. What is done is kept
+# in benchmarks/privpgd/results, and an interrupted run resumes.
+privpgd: setup
+	PYTHONPATH=benchmarks $(BIN)/python -m privpgd $(PRIVPGD)
+	PYTHONPATH=benchmarks $(BIN)/python docs/make_figures.py
 
 # Hours for all tables; `make many MANY="adult --modes pure-add --seeds 1"` takes minutes. What is done is kept in
 # build/many/results, and goes on: remove a file there to measure it again.

@@ -83,12 +83,21 @@ class Axis:
         """Powers of ten, and multiples of these as far as there is room."""
         exponents = range(math.floor(math.log10(self.low)), math.ceil(math.log10(self.high)) + 1)
         for steps in ((1, 1.5, 2, 3, 5, 7), (1, 2, 5), (1, 3), (1,)):
-            found = [step * 10.0**e for e in exponents for step in steps]
-            inside = [tick for tick in found if self.low * 0.999 <= tick <= self.high * 1.001]
-            places = [self.at(tick) for tick in inside]
-            if all(right - left >= TICK_DISTANCE for left, right in itertools.pairwise(places)):
-                return inside
-        return inside
+            inside = self._multiples(steps, exponents)
+            if self._has_room(inside):
+                break
+        if len(inside) > 1:
+            return inside
+        finer = self._multiples((1, 1.2, 1.5, 2, 2.5, 3, 4, 5, 6, 7, 8), exponents)  # a short axis
+        return finer if self._has_room(finer) else inside
+
+    def _multiples(self, steps: Sequence[float], exponents: Sequence[int]) -> list[float]:
+        found = [step * 10.0**e for e in exponents for step in steps]
+        return [tick for tick in found if self.low * 0.999 <= tick <= self.high * 1.001]
+
+    def _has_room(self, ticks: Sequence[float]) -> bool:
+        places = [self.at(tick) for tick in ticks]
+        return all(right - left >= TICK_DISTANCE for left, right in itertools.pairwise(places))
 
 
 def svg(width: float, height: float, title: str, description: str, body: Sequence[str]) -> str:

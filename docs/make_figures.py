@@ -12,6 +12,8 @@ from typing import Any
 
 from dot_plot import Dot, Line, Panel, dot_plot
 
+from privpgd import page as privpgd
+from privpgd.measures import NAMES
 from race.page import RESULTS, Row, rows_of
 from race.tables import TABLES
 
@@ -30,6 +32,7 @@ def figures() -> dict[str, str]:
         "choose-sparsity.svg": by_rows(found["sparsity"], "sparsity {}", "The bound by sparsity, at ε = 1"),
         "plan-designs.svg": designs(found["designs"]),
         "benchmarks.svg": race(),
+        **{privpgd.file_name(name): privpgd_measure(name, privpgd.load()) for name in NAMES},
     }
 
 
@@ -127,6 +130,51 @@ def _race_line(name: str, row: Row | None) -> Line:
     if row.values("certificate"):
         dots.append(Dot(2, row.mean("certificate")))
     return Line(name, tuple(dots))
+
+
+def privpgd_measure(name: str, found: Sequence[privpgd.Results]) -> str:
+    """A panel for each table: our releases at ε = 1, and the published figures."""
+    modes = [mode for mode in privpgd.MODES if any(each.setting(mode, "1") for each in found)]
+    methods = list(dict.fromkeys(method for each in found for method in each.published["methods"]))
+    panels = [Panel(_privpgd_heading(each), _privpgd_lines(name, each, modes, methods)) for each in found]
+    said = "; ".join(
+        ", ".join(panel.title.splitlines())
+        + ": "
+        + ", ".join(f"{line.label} {line.dots[0].value:.3g}" for line in panel.lines if line.dots)
+        for panel in panels
+    )
+    title, shown = NAMES[name], 4 if any(name in each.document["real"] for each in found) else 3
+    return dot_plot(
+        f"{title[0].upper()}{title[1:]}, at ε = 1",
+        said,
+        panels,
+        series=("certsynth, replace-one", "published figures", "certsynth, add-remove", "real rows")[:shown],
+        axis="mean of the runs, with the smallest and the largest of ours; further left is better",
+        width=980,
+        labels=240,
+    )
+
+
+def _privpgd_heading(each: privpgd.Results) -> str:
+    ours, theirs = each.document["rows"], each.published["rows"]
+    return f"{each.title}\n{ours:,} rows" + ("" if ours == theirs else f" (published: {theirs:,})")
+
+
+def _privpgd_lines(name: str, each: privpgd.Results, modes: Sequence[str], methods: Sequence[str]) -> tuple[Line, ...]:
+    lines = []
+    for mode in modes:
+        label, setting = f"certsynth, {privpgd.MODES[mode].title}", each.setting(mode, "1")
+        if setting is None:
+            lines.append(Line(label, (), "not run"))
+            continue
+        values, series = setting.values(name), 2 if mode.endswith("add") else 0
+        lines.append(Line(label, (Dot(series, setting.mean(name), min(values), max(values)),)))
+    for method in methods:
+        figure = each.published["methods"].get(method, {}).get(name)
+        lines.append(Line(method, (Dot(1, float(figure)),)) if figure else Line(method, (), "not at hand"))
+    if name in each.document["real"]:
+        lines.append(Line("real rows", (Dot(3, each.document["real"][name]),)))
+    return tuple(lines)
 
 
 if __name__ == "__main__":

@@ -15,7 +15,7 @@ from examples import ROOT
 DOCS = ROOT / "docs"
 IMAGES = DOCS / "images"
 DRAWN = ("architecture", "benchmarks", "choose-epsilon", "choose-sparsity", "plan-designs", "promise-and-answer")
-DRAWN = (*DRAWN, "tutorial-ages")
+DRAWN = (*DRAWN, "tutorial-ages", *sorted(path.stem for path in IMAGES.glob("privpgd-*.svg")))
 MAX_PICTURE_BYTES = 120_000
 
 

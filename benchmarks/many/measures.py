@@ -7,8 +7,6 @@ schema's list, missing values as the number after the last. A column that is con
 there.
 Area under the curve: gradient boosting (scikit-learn's defaults) is trained on synthetic rows and tested on held-out
 real ones, with all columns but the target coded in the same way.
-L1 of PrivPGD: all columns as numbers, cut into 32 cells of equal width between the smallest and the largest value of
-the real rows; the L1 distance of a pair is twice its total variation.
 """
 
 from __future__ import annotations
@@ -25,7 +23,7 @@ from sklearn.metrics import roc_auc_score
 from threadpoolctl import threadpool_limits
 
 from certsynth import Schema, evaluate
-from many.tables import Column, Rows, Table, in_even_cells
+from many.tables import Column, Rows, Table
 
 CELLS = 32
 
@@ -54,9 +52,6 @@ def measure(table: Table, rows: Rows, private: Path, synthetic: Path, *, lattice
     }
     if table.target and rows.held_out is not None:
         found["AUC"] = area_under_curve(table, made, rows.held_out)
-    if table.privpgd:
-        halves = variations(*([in_even_cells(x, y) for x, y in zip(side, real, strict=True)] for side in (real, ours)))
-        found |= {"L1 mean": 2 * float(np.mean(halves)), "L1 largest": 2 * max(halves)}
     return found
 
 

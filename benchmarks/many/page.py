@@ -20,8 +20,6 @@ MEASURES = {
     "correlation error": "correlations off by",
     "rank correlation error": "rank correlations",
     "AUC": "AUC",
-    "L1 largest": "L1 largest",
-    "L1 mean": "L1 mean",
 }
 
 Group = tuple[str, str, str, str]

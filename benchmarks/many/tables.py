@@ -36,7 +36,6 @@ from race.tables import TABLES as SURVEY_TABLES
 from survey import DATA
 
 DRAW_SEED = 24
-EVEN_CELLS = 32
 
 ADULT_ORDERED = {"age", "fnlwgt", "education-num", "capital-gain", "capital-loss", "hours-per-week"}
 ADULT_TRAINING_ROWS = 36_000
@@ -112,17 +111,13 @@ class Rows:
 
 @dataclass(frozen=True, slots=True)
 class Table:
-    """A schema and its rows. `target` is the class that models predict on held-out rows, if any are.
-
-    `privpgd` marks the tables that are also compared on the cells of the PrivPGD benchmark.
-    """
+    """A schema and its rows. `target` is the class that models predict on held-out rows, if any are."""
 
     key: str
     title: str
     columns: tuple[Column, ...]
     rows: Callable[[], Rows]
     target: str | None = None
-    privpgd: bool = False
 
     @property
     def toml(self) -> str:
@@ -195,7 +190,7 @@ def _survey(key: str) -> Table:
         frame = _file(table.file)[[column.name for column in columns]].fillna(0).astype("Int64")
         return Rows(frame) if table.rows is None else Rows(_drawn(frame, table.rows).training)
 
-    return Table(key, table.title, columns, load, privpgd=key == "california-11")
+    return Table(key, table.title, columns, load)
 
 
 def _numbers(bounds: dict[str, tuple[float, float]]) -> tuple[Column, ...]:
@@ -237,24 +232,6 @@ def _electricity() -> Rows:
     return _drawn(each, int(0.8 * len(each)))
 
 
-def _on_cells(table: Table) -> Table:
-    """The table as peers get it in the PrivPGD benchmark: values are numbers of cells, 0 … 31; labels stay labels."""
-
-    def load() -> Rows:
-        real = table.rows().training
-        codes = {column.name: column.codes(real) for column in table.columns if column.ordered}
-        return Rows(real.assign(**{name: pd.array(in_even_cells(x, x), "Int64") for name, x in codes.items()}))
-
-    columns = tuple(Column(c.name, "integer", 0, EVEN_CELLS - 1) if c.ordered else c for c in table.columns)
-    return Table(f"{table.key}-cells", f"{table.title}, 32 cells each", columns, load, privpgd=True)
-
-
-def in_even_cells(values: np.ndarray, real: np.ndarray) -> np.ndarray:
-    """The cell of each value: 32 of equal width between the smallest and the largest real value."""
-    low, high = real.min(), real.max()
-    return np.clip((values - low) * EVEN_CELLS / (high - low), 0, EVEN_CELLS - 1).astype(np.int64)
-
-
 def _all_tables() -> tuple[Table, ...]:
     adult = _coded_columns("adult", ADULT_ORDERED.__contains__)
     fire = _coded_columns("fire", lambda name: any(part in name for part in FIRE_ORDERED_PARTS))
@@ -268,8 +245,8 @@ def _all_tables() -> tuple[Table, ...]:
         *("Call Type", "Battalion", "Station Area", "Unit Type", "Final Priority", "Received DtTm", "On Scene DtTm"),
         "Unit sequence in call dispatch",
     ]
-    diamonds = Table("diamonds-6", "Diamonds, 6 columns", DIAMONDS_SIX, _diamonds_six, privpgd=True)
-    electricity = Table("electricity", "Electricity, 7 columns", ELECTRICITY, _electricity, privpgd=True)
+    diamonds = Table("diamonds-6", "Diamonds, 6 columns", DIAMONDS_SIX, _diamonds_six)
+    electricity = Table("electricity", "Electricity, 7 columns", ELECTRICITY, _electricity)
     return (
         _coded("adult", "adult", adult, rows=ADULT_TRAINING_ROWS),
         _coded("adult-5", "adult", adult, names=adult_five, rows=ADULT_TRAINING_ROWS),
@@ -283,7 +260,6 @@ def _all_tables() -> tuple[Table, ...]:
         diamonds,
         Table("diamonds", "Diamonds, 10 columns", DIAMONDS_TEN, _diamonds_ten),
         electricity,
-        *(_on_cells(table) for table in (diamonds, electricity, _survey("california-11"))),
     )
 
 

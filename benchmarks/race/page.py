@@ -295,7 +295,7 @@ a δ in addition. A few points are from a single run, as the tables say.
 
 READING = """
 All figures are in the folded tables below. [What we lose](#what-we-lose) lists every measure in which another tool is
-ahead.
+ahead. [PrivPGD's benchmark](benchmarks-privpgd.md) has other tables, measures and methods.
 
 ## How to read the figures
 

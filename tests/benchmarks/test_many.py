@@ -15,7 +15,7 @@ import pytest
 from certsynth import Schema
 from many import page, run
 from many.measures import area_under_curve, correlation_error, in_cells, measure, variations
-from many.tables import DATA, TABLES, Column, Rows, Table, in_even_cells
+from many.tables import DATA, TABLES, Column, Rows, Table
 
 SMALL_COLUMNS = (
     Column("a", "integer", 0, 63, missing=True),
@@ -34,7 +34,7 @@ def drawn(seed: int, rows: int) -> pd.DataFrame:
     return frame
 
 
-SMALL = Table("small", "Small", SMALL_COLUMNS, lambda: Rows(drawn(1, 300), drawn(2, 200)), target="d", privpgd=True)
+SMALL = Table("small", "Small", SMALL_COLUMNS, lambda: Rows(drawn(1, 300), drawn(2, 200)), target="d")
 
 
 def test_a_column_is_cut_into_cells_by_its_schema_and_missing_values_have_their_own() -> None:
@@ -44,11 +44,6 @@ def test_a_column_is_cut_into_cells_by_its_schema_and_missing_values_have_their_
     assert in_cells(numbers, numbers.codes(frame)).tolist() == [0, 0, 1, 31, 16]
     few = Column("a", "integer", 1, 3)
     assert in_cells(few, np.array([1.0, 2.0, 3.0])).tolist() == [0, 1, 2]
-
-
-def test_even_cells_run_from_the_smallest_to_the_largest_real_value() -> None:
-    real = np.array([10.0, 42.0])
-    assert in_even_cells(np.array([9.0, 10.0, 11.0, 41.9, 42.0, 50.0]), real).tolist() == [0, 0, 1, 31, 31, 31]
 
 
 def test_variation_is_what_counting_says() -> None:
@@ -79,7 +74,7 @@ def test_rows_that_are_the_real_ones_have_no_loss(tmp_path: Path) -> None:
     rows, file = SMALL.rows(), tmp_path / "rows.parquet"
     rows.training.to_parquet(file, index=False)
     found = measure(SMALL, rows, file, file, lattice=16)
-    assert found["W1 largest, rounded rows"] == found["variation mean"] == found["L1 largest"] == 0
+    assert found["W1 largest, rounded rows"] == found["variation mean"] == 0
     assert found["correlation error"] == found["rank correlation error"] == 0
     assert len(found["W1 of pairs"]) == 6
 

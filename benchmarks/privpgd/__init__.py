@@ -1,0 +1,1 @@
+"""The benchmark of the PrivPGD paper, reproduced: `make privpgd`."""
