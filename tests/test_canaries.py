@@ -196,7 +196,7 @@ def _chained() -> Exception:
         return outer
 
 
-@pytest.mark.quick_cases(20)
+@pytest.mark.quick_cases(12)
 @pytest.mark.parametrize("error", ERRORS)
 @pytest.mark.parametrize("where", FAILURES)
 def test_no_cell_of_what_another_library_says(here, caplog, monkeypatch, where, error):

@@ -23,7 +23,7 @@ QUICK_STEP = 3
 """One of this many cases is run by `make test`, all of them by `make test-all`: a change of shape runs the script."""
 
 
-@pytest.mark.quick_cases(12)
+@pytest.mark.quick_cases(7)
 @pytest.mark.parametrize(
     "case",
     [

@@ -33,6 +33,7 @@ LOADING = {"script": "src", "img": "src", "link": "href", "iframe": "src", "sour
 RELATIONS = ("stylesheet", "preload", "prefetch", "icon", "modulepreload", "preconnect", "dns-prefetch", "manifest")
 
 
+@pytest.mark.quick_cases(12)
 @pytest.mark.parametrize("page", RUN)
 def test_its_examples_run_one_after_the_other(page, tmp_path, monkeypatch):
     assert run_page((ROOT / page).read_text(encoding="utf-8"), tmp_path, monkeypatch)

@@ -128,7 +128,7 @@ def test_every_object_is_closed_and_the_schema_is_one():
     assert all(part["additionalProperties"] is False for part in objects)
 
 
-@pytest.mark.quick_cases(14)
+@pytest.mark.quick_cases(9)
 @pytest.mark.parametrize("name", VARIANTS)
 def test_every_release_has_the_form_of_a_certificate(variants, name):
     document = json.loads((variants(name).folder / "certificate.json").read_text())

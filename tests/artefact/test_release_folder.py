@@ -26,9 +26,10 @@ from certsynth import Release, Schema, evaluate, release
 from certsynth.algorithm import layers
 from certsynth.artefact import measurements
 from certsynth.artefact.folder import write_folder
+from certsynth.artefact.persons import stated_protection
 from certsynth.domain import Groups, Ordered
 from certsynth.errors import InputError, TooLarge, UnsafeNoise
-from certsynth.mechanisms import Measurement, Unit
+from certsynth.mechanisms import Measurement, Neighbours, Unit
 from certsynth.planning import choice
 from certsynth.planning.cache import CACHE_VARIABLE
 from small import EVERY_KIND, MIXED, NATIVE, FixedOutput, NoNoise, emitted, native, people, workers
@@ -531,13 +532,15 @@ def test_the_parts_of_the_budget_are_those_of_the_measurements_and_the_rest(vari
     keys = {"on", unit, "sensitivity", "scale", "values", "worth"}
     on = [part["on"] for part in privacy["spent"]]
     for part in privacy["spent"]:
-        joint = part["on"] in ("scores of pairs", "errors of the rows")
+        joint = part["on"] in ("scores of pairs", "errors of the rows", "dropped rows of persons")
         assert set(part) == keys | ({"noise"} if joint and unit is Unit.EPSILON else set())
         assert part["sensitivity"] is None or ("each" in part["sensitivity"]) == joint
-    hidden = privacy["neighbours"] == "add-remove"
+    protection = stated_protection(made.record)
+    hidden = protection.of_rows is Neighbours.ADD_REMOVE
     assert on.count("number of rows") == hidden
     others = hidden + ("scores of pairs" in on) + ("choosing the resolution" in on)
-    assert parts[others:][: len(made.measurements)] == [m.cost.spent.amount for m in made.measurements]
+    measured = [protection.per_unit(m.cost.spent).amount for m in made.measurements]
+    assert parts[others:][: len(measured)] == measured
     if unit is Unit.EPSILON:
         assert sum(parts) == Fraction(privacy["epsilon"]) == VARIANTS[name].get("epsilon", 3)
     else:

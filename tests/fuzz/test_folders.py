@@ -174,7 +174,7 @@ def test_any_value_in_what_is_said_of_the_measurements(made, scratch, times):
     hunt(check, examples=15, times=times, path=st.sampled_from(everywhere), value=json_values, remove=st.booleans())
 
 
-@pytest.mark.quick_cases(5)
+@pytest.mark.quick_cases(3)
 @LENGTHS
 @pytest.mark.parametrize("name", FILES)
 def test_any_file_with_bytes_changed_or_cut(made, name, scratch, times):
@@ -198,7 +198,7 @@ def test_any_file_with_bytes_changed_or_cut(made, name, scratch, times):
 WHATS = ["gone", "empty", "folder", "link to nowhere", "link to itself", "link", "pipe", "device"]
 
 
-@pytest.mark.quick_cases(22)
+@pytest.mark.quick_cases(12)
 @pytest.mark.parametrize("name", FILES)
 @pytest.mark.parametrize("what", WHATS)
 def test_something_else_in_place_of_a_file(folder, tmp_path, name, what):

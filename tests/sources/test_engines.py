@@ -80,7 +80,7 @@ def sayable(source: PushedDown, schema: Schema) -> Schema:
 PUSHED = {"duckdb": relation, "polars": lambda folder: polars_frame(folder).lazy()}
 
 
-@pytest.mark.quick_cases(16)
+@pytest.mark.quick_cases(10)
 @pytest.mark.parametrize("engine", PUSHED)
 @pytest.mark.parametrize("kind", KINDS)
 def test_grouped_counts_of_an_engine_are_those_of_the_rows(engine: str, kind: int, tmp_path: Path) -> None:

@@ -50,7 +50,7 @@ def check(way: str, name: str, cells: list[str], folder: Path) -> int:
     return sum(each is not None for each in found.values())
 
 
-@pytest.mark.quick_cases(13)
+@pytest.mark.quick_cases(9)
 @pytest.mark.parametrize("way", WAYS)
 def test_one_row_changes_the_integers_by_one_row(way: str, tmp_path: Path) -> None:
     first, names = list(WAYS).index(way) * SHOWN, list(COLUMNS)

@@ -140,6 +140,7 @@ SPARK_TYPES = [
 """Types of storage that Spark reads from Parquet. Instants are left out: it shows them by the clock of its session."""
 
 
+@pytest.mark.quick_cases(1)
 @pytest.mark.parametrize("turn", range(3))
 def test_types_of_storage_are_counted_as_everywhere(turn: int, session: Any, tmp_path: Path) -> None:
     frame = session.read.parquet(str(storage.parquet_file(tmp_path, storage.arrow(SPARK_TYPES))))
@@ -311,6 +312,7 @@ def test_no_cell_in_the_message_of(case: str, session: Any, capfd: pytest.Captur
     assert "canary" not in "".join(capfd.readouterr())
 
 
+@pytest.mark.slow
 def test_another_version_in_the_executors_is_told(nasty: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(spark, "version", lambda name: "0.0.1")
     with pytest.raises(
@@ -513,6 +515,7 @@ ASKED: dict[str, dict[str, Any]] = {
 }
 
 
+@pytest.mark.quick_cases(1)
 @pytest.mark.parametrize("case", ASKED)
 def test_with_the_same_noise_the_release_is_that_of_the_file(case: str, town: tuple[Path, Any]) -> None:
     path, frame = town
@@ -544,6 +547,7 @@ def test_a_check_is_that_of_the_file(town: tuple[Path, Any]) -> None:
     assert check(frame, narrow) == check(path, narrow)
 
 
+@pytest.mark.slow
 def test_certify_and_evaluate_are_those_of_the_file(town: tuple[Path, Any]) -> None:
     path, frame = town
     asked_for = {"columns": ["age", "sex", "income", "employed"], "subsets": [["age", "sex", "income", "employed"]]}
