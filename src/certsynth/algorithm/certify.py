@@ -57,8 +57,8 @@ from certsynth.queries.fine import PLACING_PHASE, LatticeQuery
 from certsynth.queries.tally import Rows, T, Tally, in_memory, tally_batches
 from certsynth.record.form import to_json
 from certsynth.record.record import ExceptionsRecord, StatisticsRecord
-from certsynth.sources import Source, cleaned, is_same_table, open_source, rows_of
-from certsynth.sources.persons import keep_rows
+from certsynth.sources import cleaned, is_same_table, open_source
+from certsynth.sources.persons import private_rows
 
 
 @dataclass(frozen=True, slots=True)
@@ -173,7 +173,14 @@ def certify(data: Any, synthetic: Any, schema: Schema, **options: Unpack[Certify
         ours = open_source(data, what="private data", persons=schema.persons)
         direct = direct_bounds(
             fine,
-            _private_rows(ours, schema, hidden=neighbours is Neighbours.ADD_REMOVE, memory=memory, progress=progress),
+            private_rows(
+                ours,
+                schema,
+                PLACING_PHASE,
+                hidden=neighbours is Neighbours.ADD_REMOVE,
+                memory=memory,
+                progress=progress,
+            ),
             lambda: cleaned(theirs, schema),
             budget=budget.share(1 - exceptions * EXCEPTION_SHARE),
             beta=1 - confidence,
@@ -187,13 +194,6 @@ def certify(data: Any, synthetic: Any, schema: Schema, **options: Unpack[Certify
         found = Certification(direct, confidence, privacy, protection, None if choice is None else choice.cost)
         spending.commit(hashlib.sha256(json.dumps(found.to_json(), sort_keys=True).encode()).hexdigest())
     return found
-
-
-def _private_rows(source: Source, schema: Schema, *, hidden: bool, memory: int | None, progress: Progress) -> Rows:
-    """The private rows, of which at most some of each person are kept if persons are protected."""
-    if schema.persons is None:
-        return rows_of(source, schema, PLACING_PHASE, hidden=hidden, progress=progress)
-    return keep_rows(source, schema, schema.persons, memory=memory, progress=progress).rows_of(schema, PLACING_PHASE)
 
 
 def direct_bounds(

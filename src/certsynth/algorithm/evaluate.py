@@ -18,7 +18,7 @@ from certsynth.errors import InputError
 from certsynth.queries.fine import PLACING_PHASE, LatticeQuery
 from certsynth.record.form import to_json
 from certsynth.sources import cleaned, open_source, rows_of
-from certsynth.sources.persons import keep_rows
+from certsynth.sources.persons import private_rows
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,19 +99,13 @@ def evaluate(data: Any, synthetic: Any, schema: Schema, **options: Unpack[Evalua
     subsets = checked_subsets(schema, options["sparsity"], options["subsets"])
     bare = LatticeQuery.of(schema, subsets, steps=options["lattice"])
     check_lattice(bare, memory=memory)
-    sources = (
-        open_source(data, what="private data", persons=schema.persons),
-        open_source(synthetic, what="synthetic table"),
-    )
-    fine = bare.with_nets(*(cleaned(source, schema) for source in sources))
-    first, second = (rows_of(source, schema, PLACING_PHASE, progress=progress) for source in sources)
-    if schema.persons is not None:
-        kept = keep_rows(sources[0], schema, schema.persons, memory=memory, progress=progress)
-        first = kept.rows_of(schema, PLACING_PHASE)
+    ours = open_source(data, what="private data", persons=schema.persons)
+    theirs = open_source(synthetic, what="synthetic table")
+    fine = bare.with_nets(cleaned(ours, schema), cleaned(theirs, schema))
     compared = compare_tables(
         fine,
-        second,
-        [first],
+        rows_of(theirs, schema, PLACING_PHASE, progress=progress),
+        [private_rows(ours, schema, PLACING_PHASE, memory=memory, progress=progress)],
         memory=allowed_memory(memory),
         every=not options["largest"],
         what="private data",

@@ -101,17 +101,14 @@ def _private_table(
     sys.audit("certsynth.data.open")
     source = open_source(data, what="data", persons=schema.persons)
     source.batches(schema.names)  # reads nothing yet, and tells at once if a column is not there
+    passes = (schema.measured, COUNTING), (schema, PLACING_PHASE), (schema.measured, DISPLACED)
     if schema.persons is not None:
         kept = keep_rows(source, schema, schema.persons, memory=memory, progress=progress)
-        counting, placing, displacing = (
-            kept.rows_of(columns, phase)
-            for columns, phase in ((schema.measured, COUNTING), (schema, PLACING_PHASE), (schema.measured, DISPLACED))
-        )
+        counting, placing, displacing = (kept.rows_of(columns, phase) for columns, phase in passes)
         return PrivateTable(counting, placing, displacing, count=kept.count, contributions=kept.contributions)
     hidden = settings.neighbours is Neighbours.ADD_REMOVE
     counting, placing, displacing = (
-        rows_of(source, columns, phase, hidden=hidden, progress=progress)
-        for columns, phase in ((schema.measured, COUNTING), (schema, PLACING_PHASE), (schema.measured, DISPLACED))
+        rows_of(source, columns, phase, hidden=hidden, progress=progress) for columns, phase in passes
     )
     return PrivateTable(counting, placing, displacing, count=lambda: count_rows(source, schema, COUNTING))
 

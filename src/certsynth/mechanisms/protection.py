@@ -2,8 +2,9 @@ r"""The protected unit, a row or a person, in terms of single rows.
 
 Every mechanism is proved for tables that differ in a single row. A person has several, so that neighbouring tables are
 `group` changes of a single row apart, and group privacy applies: a mechanism that is ε-DP for rows is (group · ε)-DP
-for persons, and one that is ρ-zCDP is (group² · ρ)-zCDP. For k equal rows in one cell the change is exactly k times
-that of one row, in every norm, so nothing is lost. docs/explanation/proofs/persons.md has the proofs.
+for persons, and one that is ρ-zCDP is (group² · ρ)-zCDP. Where persons are added and removed, or count the same,
+nothing is lost: k equal rows in one cell change a count exactly k times as much as one, in every norm.
+docs/explanation/proofs/persons.md has the proofs, and what is lost where persons are replaced and rows count the same.
 """
 
 from __future__ import annotations

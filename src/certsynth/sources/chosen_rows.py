@@ -220,7 +220,7 @@ def _sort_rows(person, hashes):  # type: ignore[no-untyped-def]
     bits = 1
     while bits < 16 and len(person) >> bits > 4:
         bits += 1
-    order, starts = _order_by_bits(person, 8, bits)  # PART_BITS; small tables may have more in a bucket
+    order, starts = _order_by_bits(person, PART_BITS, bits)  # small tables may have more in a bucket
     for bucket in range(1 << bits):
         start, end = starts[bucket], starts[bucket + 1]
         if end - start > 48:

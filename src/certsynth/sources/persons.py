@@ -21,7 +21,7 @@ from certsynth.domain.schema import Schema
 from certsynth.errors import InputError, TooLarge, did_you_mean
 from certsynth.queries.contributions import Contributions
 from certsynth.queries.tally import Rows, T, Tally
-from certsynth.sources import Source, refuse_ambiguous_types
+from certsynth.sources import Source, refuse_ambiguous_types, rows_of
 from certsynth.sources.chosen_rows import CANDIDATES_PER_ROW, COUNT_BYTES, HASH_BYTES, Gathered
 from certsynth.sources.duck import ParquetFiles, Query, Relation, even_batches, is_unreadable
 from certsynth.sources.frames import Frame
@@ -70,6 +70,21 @@ def keep_rows(
     if isinstance(source, SparkTable) and source.runs_python:
         return SparkKeptRows(source, schema, persons, allowed_memory(memory), progress, no_id(source, persons.column))
     return HeldRows(source, schema, persons, allowed_memory(memory), progress)
+
+
+def private_rows(
+    source: Source,
+    schema: Schema,
+    phase: str,
+    *,
+    hidden: bool = False,
+    memory: int | None = None,
+    progress: Progress = silent,
+) -> Rows:
+    """Evaluate tallies over the rows of a table; if the schema names persons, over those that are kept of each."""
+    if schema.persons is None:
+        return rows_of(source, schema, phase, hidden=hidden, progress=progress)
+    return keep_rows(source, schema, schema.persons, memory=memory, progress=progress).rows_of(schema, phase)
 
 
 @dataclass(slots=True, eq=False, repr=False)
