@@ -116,6 +116,11 @@ def svg(width: float, height: float, title: str, description: str, body: Sequenc
     )
 
 
+def cross(x: float, y: float) -> str:
+    """A mark for a true value."""
+    return f'<path class="s1" d="M{x - 5:.1f} {y - 5:.1f} l10 10 m0 -10 l-10 10" style="stroke-width: 2.5"/>'
+
+
 def text(x: float, y: float, words: str, *, kind: str = "", anchor: str = "start") -> str:
     names = f' class="{kind}"' if kind else ""
     return f'<text x="{x:.1f}" y="{y:.1f}" text-anchor="{anchor}"{names}>{escape(words)}</text>'

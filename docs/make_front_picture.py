@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from decimal import ROUND_CEILING, ROUND_FLOOR, ROUND_HALF_EVEN, Decimal
 from pathlib import Path
 
-from dot_plot import MARGIN, svg, text
+from dot_plot import MARGIN, cross, svg, text
 
 from certsynth import Release, Schema, demo, release
 
@@ -95,7 +95,7 @@ def draw(made: Release, shown: Sequence[Shown]) -> str:
         text(334, bottom, "certified interval", kind="soft"),
         f'<circle class="s0" cx="462" cy="{bottom - 4}" r="5"/>',
         text(474, bottom, "synthetic", kind="soft"),
-        _cross(552, bottom - 4),
+        cross(552, bottom - 4),
         text(564, bottom, "true value (the town is made up)", kind="soft"),
     ]
     description = "; ".join(
@@ -121,14 +121,10 @@ def _answer(each: Shown, top: float) -> Iterator[str]:
     left, right = at(each.low), at(each.high)
     yield f'<rect class="band" x="{left:.1f}" y="{y - 9}" width="{right - left:.1f}" height="18" rx="3"/>'
     yield f'<circle class="s0" cx="{at(each.estimate):.1f}" cy="{y}" r="5.5"/>'
-    yield _cross(at(each.truth), y)
+    yield cross(at(each.truth), y)
     yield text(SCALE_RIGHT + 20, y - 2, each.words(each.estimate), kind="head")
     ends = f"{each.words(each.low, ROUND_FLOOR).removesuffix(each.unit)} to {each.words(each.high, ROUND_CEILING)}"
     yield text(SCALE_RIGHT + 20, y + 15, ends, kind="soft")
-
-
-def _cross(x: float, y: float) -> str:
-    return f'<path class="s1" d="M{x - 5:.1f} {y - 5:.1f} l10 10 m0 -10 l-10 10" style="stroke-width: 2.5"/>'
 
 
 def write() -> None:

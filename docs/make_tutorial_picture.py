@@ -10,7 +10,7 @@ import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
-from dot_plot import MARGIN, svg, text
+from dot_plot import MARGIN, cross, svg, text
 
 from certsynth import Schema, demo, release
 
@@ -52,7 +52,7 @@ def draw(bins: list[tuple[str, float, float, float, float]]) -> str:
         top, height = at(high), at(low) - at(high)
         body.append(f'<rect class="band" x="{x - 15:.1f}" y="{top:.1f}" width="30" height="{height:.1f}" rx="3"/>')
         body.append(f'<circle class="s0" cx="{x:.1f}" cy="{at(share):.1f}" r="5"/>')
-        body.append(_cross(x, at(truth)))
+        body.append(cross(x, at(truth)))
         body.append(text(x, bottom + 20, name, kind="soft", anchor="middle"))
     body.append(text(LEFT, bottom + 42, "age in years; the vertical axis is the share of all people", kind="soft"))
     said = "; ".join(f"{name}: {low:.3f} to {high:.3f}, truly {truth:.3f}" for name, _, low, high, truth in bins)
@@ -65,12 +65,8 @@ def _legend() -> Iterator[str]:
     yield text(MARGIN + 34, y, "certified interval", kind="soft")
     yield f'<circle class="s0" cx="{MARGIN + 172}" cy="{y - 4}" r="5"/>'
     yield text(MARGIN + 184, y, "synthetic rows", kind="soft")
-    yield _cross(MARGIN + 300, y - 4)
+    yield cross(MARGIN + 300, y - 4)
     yield text(MARGIN + 312, y, "private rows (shown here only because the town is made up)", kind="soft")
-
-
-def _cross(x: float, y: float) -> str:
-    return f'<path class="s1" d="M{x - 5:.1f} {y - 5:.1f} l10 10 m0 -10 l-10 10" style="stroke-width: 2.5"/>'
 
 
 def write() -> None:

@@ -22,6 +22,36 @@ from certsynth.mechanisms.rare import Tail
 from certsynth.mechanisms.samplers import NoisyIntegers, SimulatedNoise, calibrated_scale
 from certsynth.planning.choice import choose
 
+TINY = Schema.parse(
+    """
+[[column]]
+name = "a"
+kind = "integer"
+low = 0
+high = 3
+
+[[column]]
+name = "b"
+kind = "category"
+values = ["x", "y"]
+"""
+)
+"""Two columns of few values, for tests of all tables."""
+
+VISITS = """
+[[column]]
+name = "age"
+kind = "integer"
+low = 0
+high = 9
+
+[[column]]
+name = "ward"
+kind = "category"
+values = ["north", "south"]
+"""
+"""The columns of a table of visits, of which a person may have several: age and ward."""
+
 MIXED = Schema.parse(
     """
 [table]

@@ -12,22 +12,9 @@ import pytest
 from certsynth import CertifiedSynthesizer, Release, Schema, certify, check, evaluate, plan, release
 from certsynth.algorithm.sample import sample
 from certsynth.errors import InputError
+from small import VISITS
 
-SCHEMA = Schema.parse("""
-[table]
-name = "visits"
-
-[[column]]
-name = "age"
-kind = "integer"
-low = 0
-high = 9
-
-[[column]]
-name = "ward"
-kind = "category"
-values = ["north", "south"]
-""")
+SCHEMA = Schema.parse(f'[table]\nname = "visits"\n{VISITS}')
 NAMED = SCHEMA.with_persons(person="patient", rows_per_person=3)
 KEPT = "the rows that were kept: at most 3 of each person"
 

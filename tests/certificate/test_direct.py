@@ -39,6 +39,7 @@ from small import (
     MIXED,
     NATIVE,
     SURE,
+    TINY,
     WOVEN,
     FixedOutput,
     LyingNoise,
@@ -49,22 +50,6 @@ from small import (
     people,
     workers,
 )
-
-TINY = Schema.parse(
-    """
-[[column]]
-name = "a"
-kind = "integer"
-low = 0
-high = 3
-
-[[column]]
-name = "b"
-kind = "category"
-values = ["x", "y"]
-"""
-)
-
 
 MISSING = float("nan")  # one object, so that rows that hold it are equal
 

@@ -12,23 +12,9 @@ import pytest
 from click.testing import CliRunner
 
 from certsynth.cli import main
+from small import VISITS
 
-SCHEMA = """
-[table]
-name = "visits"
-unit = "one row is one visit"
-
-[[column]]
-name = "age"
-kind = "integer"
-low = 0
-high = 9
-
-[[column]]
-name = "ward"
-kind = "category"
-values = ["north", "south"]
-"""
+SCHEMA = f'[table]\nname = "visits"\nunit = "one row is one visit"\n{VISITS}'
 
 PERSONS = 60
 FAST = ("--resolution", "4", "--mechanism", "identity", "--quiet")

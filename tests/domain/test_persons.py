@@ -7,23 +7,11 @@ import pytest
 from certsynth import Schema
 from certsynth.domain.persons import Persons
 from certsynth.errors import InputError
-
-COLUMN = """
-[[column]]
-name = "age"
-kind = "integer"
-low = 0
-high = 9
-
-[[column]]
-name = "ward"
-kind = "category"
-values = ["a", "b"]
-"""
+from small import VISITS
 
 
 def schema(entries: str = "") -> Schema:
-    return Schema.parse(f"[table]\n{entries}\n{COLUMN}")
+    return Schema.parse(f"[table]\n{entries}\n{VISITS}")
 
 
 NAMED = 'person = "patient"\nrows_per_person = 4'

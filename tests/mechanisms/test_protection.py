@@ -17,7 +17,6 @@ from certsynth.algorithm.certify import direct_bounds
 from certsynth.algorithm.exceptions import SCORE_SENSITIVITY, scoring_query
 from certsynth.certificate.direct import choice_sensitivity, exact_query, flow_losses
 from certsynth.certificate.passes import compare_tables
-from certsynth.domain import Schema
 from certsynth.domain.persons import MAX_WEIGHED_ROWS, Persons
 from certsynth.mechanisms import Budget, Neighbours, Sensitivity, Unit, strategy_named
 from certsynth.mechanisms.dependence import SCORE_UNITS, Reference, measure_dependence
@@ -31,23 +30,10 @@ from certsynth.queries.marginals import CellCounts, Marginals
 from certsynth.queries.occupied import Occupancy, joint_grid
 from certsynth.queries.tally import RowCount, Rows, in_memory
 from certsynth.sources.persons import keep_rows
+from small import TINY
 
 REPLACE, ADD = Neighbours.REPLACE_ONE, Neighbours.ADD_REMOVE
 
-TINY = Schema.parse(
-    """
-[[column]]
-name = "a"
-kind = "integer"
-low = 0
-high = 3
-
-[[column]]
-name = "b"
-kind = "category"
-values = ["x", "y"]
-"""
-)
 PLACES = [(0, "x"), (3, "y"), (3, "x"), (1, "x")]
 """Rows of the tables: in different cells of all marginals, in one of them, and between two points of a lattice."""
 
