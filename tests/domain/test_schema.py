@@ -498,6 +498,17 @@ REFUSED = {
     "column as a table": ("[column]\n", "[table] once", "[[column]] for each"),
     "columns that are numbers": ("column = [1]", "column 1", 'write name = "…"'),
     "a draft that is a word": ('[table]\ndraft = "yes"', "draft", "true or false"),
+    "a target that is a word": (column(INTEGER + '\ntarget = "yes"'), "column 'age'", "true or false"),
+    "two targets": (
+        column(INTEGER + "\ntarget = true", name='"a"') + column(INTEGER + "\ntarget = true", name='"b"'),
+        "'a', 'b'",
+        "leave it at one",
+    ),
+    "a derived target": (
+        column(INTEGER, name='"a"') + column(INTEGER + '\nderived = { expression = "a" }\ntarget = true', name='"b"'),
+        "'b' is derived",
+        "one of 'a'",
+    ),
     "a unit with a control character": ('[table]\nunit = "\\u0000"\n' + column(INTEGER), "unit", "remove it"),
     "not TOML": ("[[column", "not valid TOML", "docs/reference/schema.md"),
     "a number of 5,000 digits": (f"column = {'9' * 5000}", "not valid TOML", "docs/reference/schema.md"),
@@ -553,6 +564,14 @@ def test_refuses(case: str) -> None:
     assert remedy in message
     assert "\n" not in message
     assert len(message) < 2_000
+
+
+def test_a_target_comes_back_from_its_file_and_leaves_with_its_column() -> None:
+    schema = Schema.parse(column(INTEGER, name='"a"') + column(INTEGER + "\ntarget = true", name='"b"'))
+    assert schema.target == "b"
+    assert Schema.parse(schema.to_toml()) == schema
+    assert schema.select(["b"]).target == "b"
+    assert schema.select(["a"]).target is None
 
 
 def test_hostile_texts_are_refused_with_little_work() -> None:

@@ -249,7 +249,7 @@ class MethodOptions(TypedDict, total=False):
         str | None,
         Option(
             "The column that models will predict: its pairs with all other columns are always measured, and with less "
-            "noise, even if many pairs are not.",
+            "noise, even if many pairs are not. Default: the column whose entry in the schema says target = true.",
             MADE,
             metavar="COLUMN",
         ),

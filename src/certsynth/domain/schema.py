@@ -54,7 +54,7 @@ from certsynth.domain.rules import Constraint, Rule, read_constraints, read_rule
 from certsynth.errors import SchemaError, did_you_mean
 
 KINDS = ("integer", "number", "date", "datetime", "ordinal", "category", "boolean", "tree", "metric")
-_COMMON = {"name", "kind", "missing", "weight", "derived"}
+_COMMON = {"name", "kind", "missing", "weight", "derived", "target"}
 _ALLOWED = {
     "integer": {"low", "high", "step", "scale", "special", "bands"},
     "number": {"low", "high", "step", "scale", "special", "bands"},
@@ -98,8 +98,9 @@ class Schema:
     """The columns of a table in order, with its name, the unit of privacy and the rules.
 
     Make one with `load` or `parse`. `len` is the number of columns, and iteration yields them. A `draft` was made from
-    rows, and is refused by `release`. `persons` says whose rows they are, if one person has several. `constraints` are
-    the compiled rules, and `formulas` the compiled `derivations`, in an order in which they can be computed.
+    rows, and is refused by `release`. `persons` says whose rows they are, if one person has several. `target` names the
+    column that models will predict. `constraints` are the compiled rules, and `formulas` the compiled `derivations`, in
+    an order in which they can be computed.
     """
 
     columns: tuple[Column, ...]
@@ -110,6 +111,7 @@ class Schema:
     derivations: tuple[Derivation, ...] = ()
     persons: Persons | None = None
     publication: Publication = UNPUBLISHED
+    target: str | None = None
     constraints: tuple[Constraint, ...] = field(init=False, repr=False, compare=False)
     formulas: tuple[Formula, ...] = field(init=False, repr=False, compare=False)
 
@@ -134,6 +136,11 @@ class Schema:
         object.__setattr__(self, "constraints", read_constraints(self.rules, self.columns))
         object.__setattr__(self, "formulas", read_formulas(self.derivations, self.columns))
         self._refuse_rules_on_derived()
+        if self.target in self.derived:
+            raise SchemaError(
+                f"column {self.target!r} is derived and not measured: write target = true for one of "
+                f"{list_names(self.sources[self.target])} instead."
+            )
 
     def _refuse_rules_on_derived(self) -> None:
         """Rows are repaired before derived columns are computed, so rules must be about the other columns."""
@@ -238,7 +245,13 @@ class Schema:
         rules = tuple(rule for rule, constraint in about if set(constraint.columns) <= set(names))
         whole = {formula.column.name for formula in self.formulas if set(formula.sources) <= set(names)} & set(names)
         derivations = tuple(each for each in self.derivations if each.column in whole)
-        return replace(self, columns=tuple(known[name] for name in names), rules=rules, derivations=derivations)
+        return replace(
+            self,
+            columns=tuple(known[name] for name in names),
+            rules=rules,
+            derivations=derivations,
+            target=self.target if self.target in names else None,
+        )
 
     def with_persons(self, **entries: Unpack[PersonEntries]) -> Schema:
         """The schema with these entries about persons set or replaced; None leaves an entry as it is."""
@@ -259,8 +272,9 @@ class Schema:
         derived = {each.column: {"derived": each.entries()} for each in self.derivations}
         for column in self.columns:
             lines += ["", "[[column]]"]
-            entries = describe(column) | derived.get(column.name, {})
-            lines += entry_lines(entries)
+            lines += entry_lines(describe(column) | derived.get(column.name, {}))
+            if column.name == self.target:
+                lines.append("target = true")
         for rule in self.rules:
             lines += ["", "[[rule]]"]
             lines += entry_lines(rule.entries())
@@ -334,7 +348,19 @@ def _read_schema(document: Mapping[str, Any], where: str, folder: Path | None) -
             if "derived" in entry
         ),
         publication=read_publication(table, where),
+        target=_read_target(columns, where),
     )
+
+
+def _read_target(entries: Sequence[Mapping[str, Any]], where: str) -> str | None:
+    """The name of the column whose entries say `target = true`."""
+    for entry in entries:
+        if not isinstance(entry.get("target", False), bool):
+            raise SchemaError(f"column {entry['name']!r}: target is true or false.")
+    marked = [entry["name"] for entry in entries if entry.get("target", False)]
+    if len(marked) > 1:
+        raise SchemaError(f"{where}: columns {list_names(marked)} all say target = true; leave it at one of them.")
+    return marked[0] if marked else None
 
 
 def _count_code_pairs(columns: Sequence[Column]) -> int:

@@ -105,6 +105,15 @@ def test_options_that_do_not_apply_are_refused_in_one_line(call, mistake):
     assert "\n" not in str(refused.value)
 
 
+def test_a_target_in_the_schema_is_measured_like_one_that_is_asked_for(tmp_path):
+    made = release(
+        native(200), dataclasses.replace(NATIVE, target="c"), epsilon=2, mechanism="adaptive", out=tmp_path / "made"
+    )
+    measured = {tuple(pair["columns"]) for pair in made.document["release"]["pairs"]}
+    assert {("a", "c"), ("b", "c")} <= measured
+    assert all(check["ok"] for check in made.verify())
+
+
 @pytest.mark.parametrize("mechanism", ["auto", "identity", "adaptive"])
 def test_a_target_that_is_no_column_is_refused_whatever_the_method(mechanism):
     with pytest.raises(InputError, match="not a column of the schema"):

@@ -93,7 +93,8 @@ class Adaptive(Layered):
 
 
 def _target(schema: Schema, name: str | None) -> int | None:
-    """The position of the target column."""
+    """The position of the target column: the one that the option names, or else the schema."""
+    name = schema.target if name is None else name
     if name is None:
         return None
     if name not in schema.names:
