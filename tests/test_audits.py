@@ -74,6 +74,7 @@ def test_bounds_are_the_formula() -> None:
 # ------------------------------------------------------------ mechanisms
 
 
+@pytest.mark.quick_cases(5)
 @pytest.mark.parametrize(("name", "broken", "epsilon", "delta", "make"), auditor.GREY)
 def test_mechanisms_keep_their_epsilon_and_broken_ones_do_not(name, broken, epsilon, delta, make) -> None:
     found = verdict(make(COPIES), epsilon=epsilon, delta=delta)

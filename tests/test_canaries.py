@@ -145,6 +145,7 @@ def test_the_table_of_commands_is_whole() -> None:
     assert {name.split(",")[0] for name in COMMANDS} | NO_ROWS == set(cli.main.commands)
 
 
+@pytest.mark.quick_cases(8)
 @pytest.mark.parametrize("data", ["people.csv", "people.parquet"])
 @pytest.mark.parametrize("command", COMMANDS)
 def test_no_cell_where_nothing_fails(here, caplog, command, data):
@@ -196,7 +197,7 @@ def _chained() -> Exception:
         return outer
 
 
-@pytest.mark.quick_cases(12)
+@pytest.mark.quick_cases(5)
 @pytest.mark.parametrize("error", ERRORS)
 @pytest.mark.parametrize("where", FAILURES)
 def test_no_cell_of_what_another_library_says(here, caplog, monkeypatch, where, error):

@@ -61,7 +61,7 @@ def cost(frame: pl.DataFrame, other: pl.DataFrame, unit: Unit, **asked: Any) -> 
     return total
 
 
-@pytest.mark.quick_cases(10)
+@pytest.mark.quick_cases(5)
 @pytest.mark.parametrize("asked", ASKED)
 @pytest.mark.parametrize("unit", list(Unit))
 @pytest.mark.parametrize("neighbours", list(Neighbours))

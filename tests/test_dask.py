@@ -92,6 +92,7 @@ def test_an_error_of_the_work_is_its_own(on_dask):
         run(fails, TASKS, work=1, phase="squaring")
 
 
+@pytest.mark.slow
 def test_certificates_and_losses_are_those_of_one_process(client, monkeypatch):
     tables = [(people(300), people(200, seed=1), MIXED), (native(100), native(90, seed=2), NATIVE)]
 

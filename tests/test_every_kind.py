@@ -24,7 +24,7 @@ from certsynth.mechanisms import Neighbours
 from certsynth.mechanisms.registry import TABLE_STRATEGIES
 from small import EVERY_KIND, SURE, SeededNoise, emitted, workers
 
-pytestmark = pytest.mark.quick_cases(6)
+pytestmark = pytest.mark.quick_cases(4)
 
 FEW = ["income", "job", "colour"]
 SOME = ["age", "hired", *FEW]

@@ -60,7 +60,7 @@ class Spy(FixedOutput):
 # ------------------------------------------------------------ what it costs
 
 
-@pytest.mark.quick_cases(12)
+@pytest.mark.quick_cases(4)
 @pytest.mark.parametrize("neighbours", RELATIONS)
 @pytest.mark.parametrize("candidates", [1, 3])
 @pytest.mark.parametrize("share", [None, "0.3", "1/7", 0])
@@ -122,7 +122,7 @@ def neighbouring(neighbours: str) -> list[tuple[list[tuple], list[tuple]]]:
     return [([*rest, a], [*rest, b]) for rest in beside for a, b in itertools.combinations(ROWS, 2)]
 
 
-@pytest.mark.quick_cases(9)
+@pytest.mark.quick_cases(4)
 @pytest.mark.parametrize("neighbours", RELATIONS)
 @pytest.mark.parametrize("mechanism", [None, "haar", "haar-noisy-total", "haar-weighted", "quad-tree"])
 @pytest.mark.parametrize("sparsity", [1, 2, pytest.param(3, marks=pytest.mark.slow)])
@@ -154,7 +154,7 @@ WORKLOADS = {
 }
 
 
-@pytest.mark.quick_cases(12)
+@pytest.mark.quick_cases(4)
 @pytest.mark.parametrize("neighbours", RELATIONS)
 @pytest.mark.parametrize(
     "asked", [{}, {"certificate_share": 0, "projection": "particles"}, {"preset": "paper"}], ids=str

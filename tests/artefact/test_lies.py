@@ -153,7 +153,7 @@ LIES: dict[str, tuple[str, str, Lie]] = {
 """Of which release, under which sentence, and what is changed before everything is computed again."""
 
 
-@pytest.mark.quick_cases(10)
+@pytest.mark.quick_cases(5)
 @pytest.mark.parametrize("name", LIES)
 def test_a_lie_that_cannot_be_seen_is_listed(variants, tmp_path, name):
     """It is accepted once everything that follows is computed again, and refused as long as it is not."""

@@ -63,6 +63,7 @@ CHANGES: dict[str, Any] = {
 }
 
 
+@pytest.mark.quick_cases(6)
 @pytest.mark.parametrize("kind", ASKED)
 @pytest.mark.parametrize("key", [*CHANGES, "weigh"])
 def test_each_entry_about_persons_is_that_of_the_schema(

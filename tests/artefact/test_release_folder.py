@@ -175,6 +175,7 @@ def test_without_noisy_tables_of_several_columns_no_fit_is_stated(variants, tmp_
     assert not tampered(made, tmp_path / "forged", lambda d: d.update(fit=other))["fit"]
 
 
+@pytest.mark.quick_cases(6)
 @pytest.mark.parametrize(
     ("change", "check"),
     [
@@ -307,7 +308,7 @@ COUPLED = {
 """Schemas, columns, and two tables of them that share nothing but their length."""
 
 
-@pytest.mark.quick_cases(8)
+@pytest.mark.quick_cases(4)
 @pytest.mark.parametrize("case", COUPLED)
 @pytest.mark.parametrize("share", [None, 0], ids=["direct", "displacement"])
 @pytest.mark.parametrize("budget", [LAPLACE, GAUSSIAN], ids=["epsilon", "rho"])
@@ -469,7 +470,7 @@ def test_rows_of_a_release_are_not_in_the_order_of_the_points():
 # ------------------------------------------------------------ releases of every kind
 
 
-@pytest.mark.quick_cases(14)
+@pytest.mark.quick_cases(6)
 @pytest.mark.parametrize("name", VARIANTS)
 def test_a_release_of_any_kind_verifies(variants, name):
     checks = Release.load(variants(name).folder).verify()
@@ -502,6 +503,7 @@ def _same(first: Measurement, second: Measurement) -> None:
     assert second.releasable
 
 
+@pytest.mark.quick_cases(8)
 @pytest.mark.parametrize("name", VARIANTS)
 def test_measurements_come_back_from_the_file_as_they_were(variants, name):
     made = variants(name)
@@ -564,6 +566,7 @@ LAYERED = [("pairs", 0), ("pairs", 1), ("triples", 0), ("triples", 1), ("triples
 LAYERED += [("weights", 1), ("with delta", 0), ("rho, triples", 1), ("rho, weights", 1), ("rho, hidden rows", 1)]
 
 
+@pytest.mark.quick_cases(3)
 @pytest.mark.parametrize(("name", "layer"), LAYERED)
 def test_noise_that_is_too_small_for_its_cost_is_seen_in_every_layer(variants, tmp_path, name, layer):
     made = variants(name)
@@ -576,6 +579,7 @@ def test_noise_that_is_too_small_for_its_cost_is_seen_in_every_layer(variants, t
         assert not checks["privacy"]
 
 
+@pytest.mark.quick_cases(3)
 @pytest.mark.parametrize(("name", "layer"), LAYERED)
 def test_another_cost_of_a_layer_is_seen(variants, tmp_path, name, layer):
     """A lower one is not what the noise gives; a higher one is not what the certificate says."""
@@ -595,6 +599,7 @@ def _without(made: Release, layer: int, folder: Path) -> dict[str, bool]:
     return remeasured(made, folder, about[:layer] + about[layer + 1 :], left)
 
 
+@pytest.mark.quick_cases(3)
 @pytest.mark.parametrize(("name", "layer"), LAYERED)
 def test_a_layer_that_was_dropped_is_seen(variants, tmp_path, name, layer):
     checks = _without(variants(name), layer, tmp_path / "forged")
@@ -610,6 +615,7 @@ def test_a_layer_that_was_dropped_is_seen_whatever_its_share(monkeypatch, tmp_pa
     assert not _without(made, 0, tmp_path / "forged")["method"]
 
 
+@pytest.mark.quick_cases(3)
 @pytest.mark.parametrize(("name", "layer"), LAYERED)
 def test_another_neighbour_relation_of_a_layer_is_seen(variants, tmp_path, name, layer):
     made = variants(name)
@@ -619,6 +625,7 @@ def test_another_neighbour_relation_of_a_layer_is_seen(variants, tmp_path, name,
     assert not remeasured(made, tmp_path / "forged", about, flat)["privacy"]
 
 
+@pytest.mark.quick_cases(3)
 @pytest.mark.parametrize(("name", "layer"), LAYERED)
 def test_a_lower_part_of_the_budget_is_seen(variants, tmp_path, name, layer):
     def lower(document: dict[str, Any]) -> None:

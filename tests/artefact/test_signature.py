@@ -155,6 +155,7 @@ def test_a_signature_of_another_folder_is_seen(received, keys, variants, tmp_pat
     assert not found(received, keys / "mine.pub")[0]
 
 
+@pytest.mark.quick_cases(2)
 @pytest.mark.parametrize(
     "change",
     [lambda s: s[:-1], lambda s: s[:32], lambda s: b"", lambda s: b"\0" * 64, lambda s: bytes([s[0] ^ 1]) + s[1:]],

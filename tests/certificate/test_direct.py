@@ -116,7 +116,7 @@ def _all_distances(case, steps):
     return found
 
 
-@pytest.mark.quick_cases(12)
+@pytest.mark.quick_cases(4)
 @pytest.mark.parametrize("per_subset", [False, True])
 @pytest.mark.parametrize("steps", [2, 8])  # off the lattice, and on it
 @pytest.mark.parametrize("neighbours", list(Neighbours))
@@ -213,6 +213,7 @@ def test_both_bounds_hold_as_often_as_they_say(monkeypatch, schema, table, neigh
     assert failures(LyingNoise(40)) > allowed
 
 
+@pytest.mark.quick_cases(2)
 @pytest.mark.parametrize("runs", [2_000, pytest.param(50_000, marks=pytest.mark.slow)])
 @pytest.mark.parametrize("unit", list(Unit))
 @pytest.mark.parametrize("neighbours", list(Neighbours))

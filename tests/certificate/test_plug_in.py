@@ -47,6 +47,7 @@ MEASURED = [
 """In turn with one relation and the other; `make test-all` has both of each."""
 
 
+@pytest.mark.quick_cases(3)
 @pytest.mark.parametrize(
     ("neighbours", "mechanism", "budget"),
     [
@@ -217,6 +218,7 @@ def test_refuses_a_subset_that_was_not_measured():
         plug_in([measurement], NATIVE, clean, subsets=[(0, 1, 2)], beta=Fraction(1, 10), draws=10, seed=1)
 
 
+@pytest.mark.quick_cases(1)
 @pytest.mark.parametrize("neighbours", list(Neighbours))
 @pytest.mark.parametrize("runs", [40, pytest.param(1000, marks=pytest.mark.slow)])
 def test_whole_releases_are_further_off_than_certified_no_more_often_than_stated(neighbours, runs):

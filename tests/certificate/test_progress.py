@@ -140,6 +140,7 @@ def test_certify_looks_the_same_for_any_rows_in_several_passes(neighbours: Neigh
     assert ((SOLVING_PHASE, 0, None) in first) is not per_subset
 
 
+@pytest.mark.quick_cases(2)
 @pytest.mark.parametrize("neighbours", list(Neighbours))
 @pytest.mark.parametrize("candidates", [1, 3])
 def test_a_release_looks_the_same_for_any_rows(

@@ -48,6 +48,7 @@ def test_rank_quantile_covers(draws: int, beta: Fraction) -> None:
     assert found / TRIALS < float(1 - beta) + 1 / (draws + 1) + 0.02
 
 
+@pytest.mark.quick_cases(2)
 @pytest.mark.parametrize(("draws", "beta"), CONTINUOUS)
 def test_plug_in_quantile_covers_less(draws: int, beta: Fraction) -> None:
     """Control: the same test refuses the empirical quantile of the draws (0.855 instead of 0.9 at B = 19)."""

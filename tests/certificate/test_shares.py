@@ -101,6 +101,7 @@ def test_many_boxes_are_the_largest_of_all():
     assert wrong_boxes([*LONG, line(50, 1)], 40, seed=2) == 0
 
 
+@pytest.mark.quick_cases(2)
 @pytest.mark.parametrize(
     "least", [lambda true: max(true - 1, 0), lambda true: true, lambda true: true + 1, lambda _: 1]
 )

@@ -188,6 +188,7 @@ def test_a_bound_that_is_too_small_is_seen(monkeypatch):
     assert wrong
 
 
+@pytest.mark.quick_cases(1)
 @pytest.mark.parametrize("guess", [lambda found: found.about, lambda found: -found.about, lambda found: Fraction(0)])
 def test_flows_that_are_cheap_enough_skip_as_bounds_do_whatever_is_guessed(monkeypatch, guess):
     """Bounds that say nothing: every subset is begun, and left where its flow cannot be the largest any more."""

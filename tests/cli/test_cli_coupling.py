@@ -114,6 +114,7 @@ def outcome(
     return done.stdout, done.stderr, records, [str(each.message) for each in warned], files
 
 
+@pytest.mark.quick_cases(4)
 @pytest.mark.parametrize(
     "command", [name if "," not in name else pytest.param(name, marks=pytest.mark.slow) for name in COMMANDS]
 )
@@ -178,7 +179,7 @@ def person_cases() -> list[Any]:
     return found
 
 
-@pytest.mark.quick_cases(12)
+@pytest.mark.quick_cases(3)
 @pytest.mark.parametrize(("command", "unit", "neighbours", "budget"), person_cases())
 def test_a_command_shows_nothing_of_persons_but_the_noisy_integers(
     released, tmp_path, command, unit, neighbours, budget

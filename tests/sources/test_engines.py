@@ -80,7 +80,7 @@ def sayable(source: PushedDown, schema: Schema) -> Schema:
 PUSHED = {"duckdb": relation, "polars": lambda folder: polars_frame(folder).lazy()}
 
 
-@pytest.mark.quick_cases(10)
+@pytest.mark.quick_cases(5)
 @pytest.mark.parametrize("engine", PUSHED)
 @pytest.mark.parametrize("kind", KINDS)
 def test_grouped_counts_of_an_engine_are_those_of_the_rows(engine: str, kind: int, tmp_path: Path) -> None:
@@ -161,7 +161,7 @@ def differences(column: Ordered, engine: str, seed: int = 1) -> list[str]:
     return found
 
 
-@pytest.mark.quick_cases(10)
+@pytest.mark.quick_cases(4)
 @pytest.mark.parametrize("engine", PUSHED)
 @pytest.mark.parametrize("column", LINES, ids=lambda c: f"{c.kind} {c.low} to {c.high}")
 def test_codes_change_at_the_same_float(column: Ordered, engine: str) -> None:

@@ -50,7 +50,7 @@ def check(way: str, name: str, cells: list[str], folder: Path) -> int:
     return sum(each is not None for each in found.values())
 
 
-@pytest.mark.quick_cases(9)
+@pytest.mark.quick_cases(5)
 @pytest.mark.parametrize("way", WAYS)
 def test_one_row_changes_the_integers_by_one_row(way: str, tmp_path: Path) -> None:
     first, names = list(WAYS).index(way) * SHOWN, list(COLUMNS)
@@ -77,6 +77,7 @@ TEXT_FILES = (
 )
 
 
+@pytest.mark.quick_cases(3)
 @pytest.mark.parametrize("way", TEXT_FILES)
 def test_other_text_files_give_the_integers_of_plain_csv(way: str, tmp_path: Path) -> None:
     for j, name in enumerate(COLUMNS):

@@ -78,7 +78,7 @@ def counts_or_none(way: Callable[[Path, Table], Any], folder: Path, table: Table
         return None
 
 
-@pytest.mark.quick_cases(12)
+@pytest.mark.quick_cases(3)
 @pytest.mark.parametrize("way", WAYS)
 def test_one_more_person_changes_no_other_persons_rows(way: str, tmp_path: Path) -> None:
     """Even where the type of the ids was guessed from all of them: then long numbers, as floats, are refused."""
@@ -205,6 +205,7 @@ def json_value(value: Any) -> Any:
     return str(value)
 
 
+@pytest.mark.quick_cases(6)
 @pytest.mark.parametrize(("name", "missing"), TYPED_CASES)
 def test_ids_of_any_type_are_the_same_persons_in_every_form(name: str, missing: Any, tmp_path: Path) -> None:
     who = Persons("who", 2, "persons", missing)

@@ -98,6 +98,7 @@ PARTITIONS: dict[str, Callable[[Any], Any]] = {
 }
 
 
+@pytest.mark.quick_cases(1)
 @pytest.mark.parametrize("parts", PARTITIONS)
 def test_every_tally_says_the_same_whatever_the_partitions(parts: str, nasty: Any) -> None:
     schema = mixed_schema(list(PARTITIONS).index(parts) * 5)
@@ -299,6 +300,7 @@ def failing(session: Any) -> dict[str, Any]:
     }
 
 
+@pytest.mark.quick_cases(1)
 @pytest.mark.parametrize("case", ["its query", "text that is not UTF-8"])
 def test_no_cell_in_the_message_of(case: str, session: Any, capfd: pytest.CaptureFixture[str]) -> None:
     frame = failing(session)[case]
@@ -355,6 +357,7 @@ def spark_ways(session: Any) -> dict[str, Callable[[Path, Any], Any]]:
     return {"frame": frame, "query": query, "pushed down": lambda *given: pushed_down(frame(*given))}
 
 
+@pytest.mark.quick_cases(2)
 @pytest.mark.parametrize("way", ["frame", "query", "pushed down"])
 def test_one_row_changes_the_integers_by_one_row(way: str, session: Any, tmp_path: Path) -> None:
     for name, cells in {"zeros in front": ["00X"], "date": ["01/13/2020"]}.items():
@@ -644,7 +647,7 @@ def kept_sums(data: Any, who: Persons, columns: tuple[str, ...] = VISITS.names) 
     return [*(np.asarray(block).tolist() for block in cells), numbers, rows]
 
 
-@pytest.mark.quick_cases(2)
+@pytest.mark.quick_cases(1)
 @pytest.mark.parametrize(
     ("kind", "who"),
     [
@@ -669,6 +672,7 @@ def test_spark_keeps_the_rows_of_persons_that_a_file_keeps(
     assert kept_sums(frame, who, some) == kept_sums(tmp_path / "visits.parquet", who, some)
 
 
+@pytest.mark.quick_cases(1)
 def test_spark_refuses_what_is_no_id_and_quotes_nothing(
     session: Any, tmp_path: Path, capfd: pytest.CaptureFixture[str]
 ) -> None:

@@ -96,7 +96,7 @@ def differences(reader: str, kinds: Sequence[str], folder: Path) -> list[str]:
     return found
 
 
-@pytest.mark.quick_cases(8)
+@pytest.mark.quick_cases(4)
 @pytest.mark.parametrize("reader", READERS)
 def test_every_reader_gives_the_same_integers(reader: str, tmp_path: Path) -> None:
     assert differences(reader, SOME_KINDS[1::3] if reader == "query" else SOME_KINDS, tmp_path) == []
@@ -108,6 +108,7 @@ def test_every_reader_gives_the_same_integers_for_all_kinds(reader: str, tmp_pat
     assert differences(reader, KINDS, tmp_path) == []
 
 
+@pytest.mark.quick_cases(5)
 @pytest.mark.parametrize("reader", READERS)
 def test_every_reader_follows_the_options_for_texts(reader: str, tmp_path: Path) -> None:
     some = list(READERS).index(reader) % 3 if reader not in ("csv", "parquet") else 0
