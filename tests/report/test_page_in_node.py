@@ -182,7 +182,7 @@ def _both(page: Page, rng: Any, i: int, c: Any, j: int, d: Any, numbers: list[Js
 
 
 def has_table(page: Page, i: int, j: int) -> bool:
-    return f"{min(i, j)},{max(i, j)}" in page.view["calculator"]["answers"]["tables"]
+    return {str(i), str(j)} <= set(page.view["calculator"]["answers"]["sides"])
 
 
 def some_set(page: Page, rng: Any, i: int) -> tuple[str, int]:
@@ -230,7 +230,8 @@ def _mean_within(page: Page, rng: Any, i: int, c: Any, j: int, d: Any, numbers: 
         return None
     figures, controls, query = page.world.figures[d.name] + (d.kind == "ordinal"), _control("meanWithin", i), None
     controls["calc-second"] = str(j)
-    if f"{i},{j}" in page.view["calculator"]["answers"]["means"]:
+    sides = page.view["calculator"]["answers"]["sides"]
+    if str(i) in sides and sides.get(str(j), {}).get("means") is not None:
         condition, at = some_set(page, rng, i)
         group = holds(page, condition) & ~np.isnan(figures)
         controls |= set_controls(page, i, at, "calc-part")

@@ -29,7 +29,7 @@ from certsynth.record.record import (
 )
 from certsynth.report import by_ratio, exceptions, limits, numerals, statistics, use_words, verifiable, words
 from certsynth.report import persons as person_words
-from certsynth.report.calculator import calculator_view, listed_completely
+from certsynth.report.calculator import calculator_view
 from certsynth.report.choice import choice_view
 from certsynth.report.columns import column_view, span
 from certsynth.report.contents import contents_view, publication_text
@@ -64,10 +64,12 @@ def view(
     *,
     rows: Sequence[np.ndarray] | None = None,
     noisy: NoisyCells | None = None,
+    sizes: Mapping[str, str] | None = None,
 ) -> Json:
     """Return everything that the report states about the release with this record.
 
     `rows` are the cleaned columns of the table, if they are known, and `noisy` the noisy counts with certified errors.
+    `sizes` has the sizes of the files as texts, if they are known.
     """
     certificate = record.certificate
     if rows is None:
@@ -79,7 +81,7 @@ def view(
     columns = [column_view(c, table[c.name], bounds[c.name], basis if c.name in covered else None) for c in schema]
     numbers = [column.pop("numbers") for column in columns][:MAX_DRAWN_COLUMNS]
     drawn = schema.columns[:MAX_DRAWN_COLUMNS]
-    pairs = NO_PAIRS if basis is None else PairAnswers.of(basis, listed_completely(drawn, numbers))
+    pairs = NO_PAIRS if basis is None else PairAnswers.of(basis, dict(enumerate(drawn)))
     return {
         "name": numerals.text(schema.name, most=200),
         "rows": numerals.count(record.release.rows),
@@ -95,7 +97,7 @@ def view(
             ),
             "rules": [{"verdict": verdict, "rule": rule} for verdict, rule in use_words.RULES],
         },
-        "contents": contents_view(record, schema, table),
+        "contents": contents_view(record, schema, table, sizes),
         "privacy": _privacy(record, schema),
         "certificates_text": _certificates_text(certificate, derived=bool(schema.derivations)),
         "certificates": _certificates(certificate),
