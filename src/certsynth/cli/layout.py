@@ -152,7 +152,7 @@ def wrap(line: str, *, hanging: int | None = None, columns: int | None = None) -
 
 
 def _alone(line: str, columns: int) -> str:
-    """The line; if it is one word that is too long, at the margin and without the sign that follows it in a sentence."""
+    """The line; if it is one word that is too long, at the margin and without the sign that follows in a sentence."""
     word = line.strip(" ")
     return line if len(line) <= columns or " " in word else word.rstrip(":,;").removesuffix(".")
 

@@ -35,7 +35,7 @@ FILES = {
 SIZED = tuple(name for name in FILES if name not in (PAGE, SUMS))
 """Files that are complete before the page is made, and have a size in it."""
 
-_CELL_CHARACTERS = 40
+_CELL_CHARACTERS = 120
 _SIZE = re.compile(r"[1-9]\d? bytes|[1-9]\d0 bytes|[1-9](\.\d|\d0{0,2}) [kMG]B")
 
 Json = dict[str, Any]

@@ -49,8 +49,6 @@ MAX_MAPPED_COLUMNS = 60
 
 MAX_EXACT_CHARACTERS = 9
 """Characters up to which a part of the budget is shown exactly; longer ones are rounded up to four digits."""
-MAX_MAP_NAME = 14
-"""Characters of a name on the map: as many as fit to the right of its last cell on a phone."""
 MAP_SHADES = 6
 """Shades of the map: as many as can be told apart."""
 
@@ -530,7 +528,7 @@ def _map(rows: Sequence[Json], columns: Sequence[Column]) -> Json:
     """Return all pairs as cells in `MAP_SHADES` levels of the certified bound, from 0 to the largest."""
     largest = max(rows, key=lambda row: row["bound"])
     return {
-        "columns": [numerals.text(column.title, most=MAX_MAP_NAME) for column in columns],
+        "columns": [numerals.text(column.title, most=120) for column in columns],
         "high_text": largest["bound_text"],
         "cells": [
             {
