@@ -221,7 +221,8 @@ LONG = Schema(
     ),
 )
 
-CUT = """[...document.querySelectorAll("*")].filter(e => e.checkVisibility() && !e.closest("svg, select, script, style"))
+CUT = """[...document.querySelectorAll("*")]
+  .filter(e => e.checkVisibility() && !e.closest("svg, select, script, style, .stacks thead"))
   .filter(e => getComputedStyle(e).overflowX === "hidden" && e.scrollWidth > e.clientWidth + 1
     || e.children.length === 0 && e.textContent.includes("…")).map(e => e.outerHTML.slice(0, 200))"""
 
@@ -231,7 +232,7 @@ OUTSIDE = """[...document.querySelectorAll(".card")].flatMap(card => {
     .filter(r => r.width && (r.left < left || r.right > right)); }).length"""
 
 OVER_BARS = """[...document.querySelectorAll(".row")].filter(row => {
-  const label = row.querySelector(".label").getBoundingClientRect(), bar = row.querySelector("rect").getBoundingClientRect();
+  const [label, bar] = [".label", "rect"].map(name => row.querySelector(name).getBoundingClientRect());
   return label.right > bar.left && label.bottom > bar.top; }).length"""
 
 

@@ -23,8 +23,6 @@ from certsynth.report.cell_counts import CertifiedCells, count_cells
 
 MAX_BINS = 40
 NUMBER_BINS = 32
-MAX_LABEL_CHARACTERS = 120
-"""Characters of a label in a chart: about three lines of a card. Longer ones are cut, so that a page stays small."""
 MAX_BARS = 12
 """Bins of a histogram of integers or dates, bins of a histogram of numbers, and bars of a categorical column."""
 
@@ -388,7 +386,7 @@ def _shares(column: Column, counts: Sequence[int], rows: int, bound: float) -> l
     if isinstance(column, Category) and column.kind == "boolean":
         text, points = numerals.share_around(int(counts[1]), rows, bound)
         (name,) = column.naming.of_labels(["true"])
-        return [_fact(f"share of {numerals.text(name, most=MAX_LABEL_CHARACTERS)}", text, f"{points} points", bound)]
+        return [_fact(f"share of {numerals.text(name)}", text, f"{points} points", bound)]
     return [_fact("share of any group of labels", None, f"{numerals.margin_points(bound)} points", bound)]
 
 
@@ -404,7 +402,7 @@ def _bars(labels: Sequence[str], counts: Sequence[int], rows: int) -> Json:
         order = sorted(order, key=lambda i: (-counts[i], i))
         rest = int(sum(counts[i] for i in order[MAX_BARS - 1 :]))
         order = order[: MAX_BARS - 1]
-    bars = [_bar(numerals.text(labels[i], most=MAX_LABEL_CHARACTERS) or "(empty text)", counts[i], rows) for i in order]
+    bars = [_bar(numerals.text(labels[i]) or "(empty text)", counts[i], rows) for i in order]
     if len(labels) > MAX_BARS:
         others = _bar(f"{len(labels) - len(order):,} other values", rest, rows)
         bars.append(others | {"together": True})
@@ -467,7 +465,7 @@ def _ticks(column: Ordered) -> list[Json]:
     """Return the ends of the range, and round numbers that are not close to them."""
     if column.kind == "ordinal":
         names = column.naming.of_labels([column.values[0], column.values[-1]])
-        ends, inner = [numerals.text(name, most=MAX_LABEL_CHARACTERS) for name in names], []
+        ends, inner = [numerals.text(name) for name in names], []
     elif column.clock is not None:
         shown = 10 if column.reach * column.clock.seconds > 2 * _DAY_SECONDS else 16  # the day, or the minute as well
         ends = [column.clock.text(int(v))[:shown] for v in (column.low, column.high)]

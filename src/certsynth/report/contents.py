@@ -35,7 +35,6 @@ FILES = {
 SIZED = tuple(name for name in FILES if name not in (PAGE, SUMS))
 """Files that are complete before the page is made, and have a size in it."""
 
-_CELL_CHARACTERS = 120
 _SIZE = re.compile(r"[1-9]\d? bytes|[1-9]\d0 bytes|[1-9](\.\d|\d0{0,2}) [kMG]B")
 
 Json = dict[str, Any]
@@ -49,7 +48,7 @@ def contents_view(
     columns = [_first_values(column, table[column.name]) for column in shown]
     rows = [list(row) for row in zip(*columns, strict=True)]
     return {
-        "columns": [{"name": numerals.text(c.title, most=_CELL_CHARACTERS), "number": _is_number(c)} for c in shown],
+        "columns": [{"name": numerals.text(c.title), "number": _is_number(c)} for c in shown],
         "rows": rows,
         "caption": _sample_caption(len(rows), len(table[schema.names[0]]), len(schema)),
         "files": [{"name": name, "what": what, "size": (sizes or {}).get(name, "")} for name, what in FILES.items()],
@@ -96,7 +95,7 @@ def _text(column: Column, value: Any) -> str:
         return "missing"
     if isinstance(column, Category) or not _is_number(column):
         label = str(value).lower() if isinstance(value, bool) else str(value)
-        return numerals.text(column.naming.of_labels([label])[0], most=_CELL_CHARACTERS)
+        return numerals.text(column.naming.of_labels([label])[0])
     return numerals.plain(int(value) if float(value).is_integer() and abs(value) < 2**53 else float(value))
 
 

@@ -180,7 +180,7 @@ def _number_columns(schema: Schema) -> list[Ordered]:
 
 def _mean_within(column: Ordered, off: float) -> Statement:
     unit = numerals.text(column.naming.unit, most=40)
-    return Statement(f"mean {numerals.text(column.title, most=40)}", off, numerals.margin(off), unit)
+    return Statement(f"mean {numerals.text(column.title)}", off, numerals.margin(off), unit)
 
 
 def _shares(bounds: StatisticsRecord, raised: Callable[[float], float]) -> tuple[Statement, ...]:

@@ -528,7 +528,7 @@ def _map(rows: Sequence[Json], columns: Sequence[Column]) -> Json:
     """Return all pairs as cells in `MAP_SHADES` levels of the certified bound, from 0 to the largest."""
     largest = max(rows, key=lambda row: row["bound"])
     return {
-        "columns": [numerals.text(column.title, most=120) for column in columns],
+        "columns": [numerals.text(column.title) for column in columns],
         "high_text": largest["bound_text"],
         "cells": [
             {
