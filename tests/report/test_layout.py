@@ -222,7 +222,7 @@ LONG = Schema(
 )
 
 CUT = """[...document.querySelectorAll("*")]
-  .filter(e => e.checkVisibility() && !e.closest("svg, select, script, style, .stacks thead"))
+  .filter(e => e.checkVisibility() && !e.closest("svg, select, script, style, .stacks thead, .unseen"))
   .filter(e => getComputedStyle(e).overflowX === "hidden" && e.scrollWidth > e.clientWidth + 1
     || e.children.length === 0 && e.textContent.includes("…")).map(e => e.outerHTML.slice(0, 200))"""
 

@@ -119,7 +119,7 @@ class PairAnswers:
             if (side := Side.of(basis, columns[i], chosen[i].bins, runs=chosen[i].runs)) is not None
         }
         kept = [(i, j) for i, j in pairs if i in sides and j in sides]
-        kept.sort(key=lambda pair: _number_of_answers(*(columns[i] for i in pair), *(len(sides[i].sets) for i in pair)))
+        kept.sort(key=lambda pair: len(sides[pair[0]].sets) * len(sides[pair[1]].sets))
         kept = kept[: MAX_ROWS_COUNTED // basis.size]
         found = {(i, j): _answer_pair(sides[i], sides[j]) for i, j in sorted(kept)}
         rests = {i: rest for i in sides if (rest := chosen[i].rest) is not None}
@@ -174,7 +174,9 @@ class PairAnswers:
         assert isinstance(column, Ordered)
         for (i, j), found in self.pairs.items():
             ranges = found.mean_of_first if line == i else found.mean_of_second if line == j else None
-            for k in self.shown(j if line == i else i) if ranges is not None else ():
+            if ranges is None:
+                continue
+            for k in self.shown(j if line == i else i):
                 mean = ranges.at(k)
                 yield None if math.isnan(mean[0]) else packable_mean(column, *mean)
 
