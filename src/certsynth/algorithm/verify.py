@@ -39,7 +39,16 @@ from certsynth.artefact.certificate import (
 from certsynth.artefact.document import form_problem
 from certsynth.artefact.folder import check_plain, check_sums, read_plain
 from certsynth.artefact.persons import public_weight, stated_protection
-from certsynth.artefact.release import CSV, PARQUET, REPORT, Release, croissant_bytes, package_bytes, sizes_in
+from certsynth.artefact.release import (
+    CSV,
+    PARQUET,
+    REPORT,
+    Release,
+    croissant_bytes,
+    package_bytes,
+    report_bytes,
+    sizes_in,
+)
 from certsynth.artefact.signature import INSTALL_COMMAND, PublicKey, have_library
 from certsynth.artefact.signature_check import check_signature, signature_files
 from certsynth.artefact.steps import DROPPED_ROWS, Step, stated_steps, step_on
@@ -568,14 +577,11 @@ def _description(release: Release) -> Answer:
 
 
 def _report(release: Release) -> Answer:
-    """The page is the one that the release gives, with the sizes of files that it states.
-
-    Another tool may have written the same content again in other bytes; then the new size is mentioned.
-    """
+    """The page, with the sizes that it states: another tool may since have written the same content in other bytes."""
     folder = _folder(release)
     page, sizes = read_plain(folder, REPORT), sizes_in(folder)
     stated = stated_sizes(page)
-    if page != release.report(stated):
+    if page != report_bytes(release, stated):
         return False, f"{REPORT} is not the one that the release gives"
     other = [name for name, size in stated.items() if sizes.get(name) != size]
     since = f"; it states another size of {' and '.join(other)}" if other else ""

@@ -170,17 +170,12 @@ class Release:
         def write_rows_and_report(path: Path) -> None:
             write_table(table, parquet=path / PARQUET, csv=path / CSV, schema=self.schema)
             (path / "croissant.json").write_bytes(croissant_bytes(self.schema, record, path))
-            (path / REPORT).write_bytes(self.report(sizes_in(path)))  # last: it states the sizes of the others
+            (path / REPORT).write_bytes(report_bytes(self, sizes_in(path)))  # last: it states the sizes of the others
 
         write_folder(folder, files, write_rows_and_report, sign=signer.sign if signer else None)
         if self.folder is None:  # so that `made.save(folder)` can be followed by `made.verify()`
             object.__setattr__(self, "folder", folder)
         return replace(self, folder=folder)
-
-    def report(self, sizes: Mapping[str, str]) -> bytes:
-        """Return report.html, with these sizes of the other files."""
-        page = render_report(self.record, self.schema, self.table, rows=self.rows, noisy=self.noisy_cells, sizes=sizes)
-        return page.encode()
 
     @classmethod
     def load(cls, folder: str | Path) -> Release:
@@ -313,6 +308,14 @@ class Release:
 def sizes_in(folder: Path) -> dict[str, str]:
     """Return the sizes of the files of a folder that the report states."""
     return {name: size_text((folder / name).lstat().st_size) for name in SIZED if os.path.lexists(folder / name)}
+
+
+def report_bytes(release: Release, sizes: Mapping[str, str]) -> bytes:
+    """Return report.html, with these sizes of the other files."""
+    page = render_report(
+        release.record, release.schema, release.table, rows=release.rows, noisy=release.noisy_cells, sizes=sizes
+    )
+    return page.encode()
 
 
 def package_bytes(schema: Schema, record: Record) -> bytes:

@@ -42,12 +42,12 @@ def command(folder: Path, out: Path | None, quiet: bool, as_json: bool) -> None:
 def written(folder: Path, out: Path) -> bool:
     """Write the report of `folder` to `out`; False if that very page is there already."""
     from certsynth import Release
-    from certsynth.artefact.release import sizes_in
+    from certsynth.artefact.release import report_bytes, sizes_in
     from certsynth.errors import InputError
 
     made = Release.load(folder)
     try:
-        page = made.report(sizes_in(folder))
+        page = report_bytes(made, sizes_in(folder))
     except Exception:  # a certificate of somebody else may hold anything anywhere
         raise InputError(f"{folder}: certificate.json is not one that a page can be made of; verify it.") from None
     return write_once(out, page)
