@@ -250,7 +250,7 @@
       },
     },
     both: {
-      name: "share of rows with labels or ranges of two columns", first: some, second: some,
+      name: "share of rows, by two columns", first: some, second: some,
       pair: (i, j) => Boolean(sides[i] && sides[j]) || (labelled(columns[i]) && labelled(columns[j])),
       parts: (i, j) => (sides[i] && sides[j] ? ["part", "other"] : []),
       answer: ({ c, other, bound, at, to, part, otherPart }) => {
