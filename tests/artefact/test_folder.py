@@ -22,6 +22,7 @@ from certsynth.artefact import folder as writing
 from certsynth.artefact.folder import MAX_FILE_BYTES, check_sums, check_target, write_folder
 from certsynth.domain import Ordered
 from certsynth.errors import InputError, SchemaError
+from certsynth.report.contents import SIZED, size_text, stated_sizes
 from small import NATIVE
 
 FILES = {"a": b"1", "b": b"22"}
@@ -153,6 +154,7 @@ import os, resource, sys
 from certsynth import Release, Schema
 from certsynth.domain import Ordered
 from certsynth.errors import InputError, SchemaError
+from certsynth.report.contents import SIZED, size_text, stated_sizes
 made, out, folder = Release.load(sys.argv[1]), sys.argv[2], os.path.dirname(sys.argv[2])
 for limit in map(int, sys.argv[3:]):
     child = os.fork()  # each with a limit of its own
@@ -397,12 +399,14 @@ def test_a_csv_file_that_says_something_else_is_seen(variants, tmp_path, change)
     assert "rows" in failed(made, tmp_path / "forged", synthetic_csv=text)
 
 
-def parquet(frame: pl.DataFrame, path: Path, **notes: str) -> bytes:
+def parquet(frame: pl.DataFrame, path: Path, *, compression: str = "snappy", **notes: str) -> bytes:
     import pyarrow.parquet
 
     table = frame.to_arrow()
     kept = pyarrow.table({name: table[name].cast(_plain(table[name].type)) for name in table.column_names})
-    pyarrow.parquet.write_table(kept.replace_schema_metadata(notes or None), path, store_schema=bool(notes))
+    pyarrow.parquet.write_table(
+        kept.replace_schema_metadata(notes or None), path, store_schema=bool(notes), compression=compression
+    )
     return path.read_bytes()
 
 
@@ -417,6 +421,32 @@ def test_a_parquet_file_that_another_tool_wrote_alike_is_as_good(variants, tmp_p
     made = variants("pairs")
     frame = pl.read_parquet(made.folder / "synthetic.parquet")
     assert failed(made, tmp_path / "same", synthetic_parquet=parquet(frame, tmp_path / "x")) == set()
+
+
+def test_the_page_states_the_sizes_of_all_files_that_are_complete_before_it(variants):
+    made = variants("pairs")
+    sizes = stated_sizes((made.folder / "report.html").read_bytes())
+    assert sizes == {name: size_text((made.folder / name).stat().st_size) for name in SIZED}
+    assert set(MAX_FILE_BYTES) - set(sizes) == {"SHA256SUMS", "SHA256SUMS.sig", "report.html", "signer.pem"}
+
+
+def test_a_table_of_another_size_is_mentioned_and_does_not_make_the_page_wrong(variants, tmp_path):
+    made = variants("pairs")
+    longer = parquet(pl.read_parquet(made.folder / "synthetic.parquet"), tmp_path / "x", compression="none")
+    checks = {each["name"]: each for each in copied(made, tmp_path / "same", synthetic_parquet=longer)}
+    assert checks["report"]["ok"]
+    assert checks["report"]["detail"].endswith("; it states another size of synthetic.parquet")
+
+
+@pytest.mark.parametrize("size", ["9.9 TB", "1.23 kB", "<b>1.2 kB</b>", "0 bytes"])
+def test_a_page_that_states_no_size_in_its_place_is_refused(variants, tmp_path, size):
+    made = variants("pairs")
+    page = (made.folder / "report.html").read_bytes()
+    stated = stated_sizes(page)["schema.toml"]
+    cell = '<code>schema.toml</code></th><td class="n">{}</td>'
+    forged = page.replace(cell.format(stated).encode(), cell.format(size).encode())
+    assert forged != page
+    assert failed(made, tmp_path / "forged", report_html=forged) == {"report"}
 
 
 FORGED_PARQUET = {

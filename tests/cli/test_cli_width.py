@@ -124,6 +124,37 @@ def test_every_command_fits_the_terminal_and_splits_no_word_and_no_number(place,
             assert not line.endswith("±"), "a sign and its number belong together"
 
 
+DEEP = "a-folder-with-a-rather-long-name/" * 4 + "with-a-1234.5678-number"
+"""A path that is longer than a line of any terminal in these tests."""
+
+DEEP_COMMANDS: dict[str, tuple[object, ...]] = {
+    "release": ("release", "people.csv", *SCHEMA, "--epsilon", 2, "--out", f"{DEEP}/out"),
+    "verify": ("verify", f"{DEEP}/release", "--quiet"),
+    "report": ("report", f"{DEEP}/release", "--quiet"),
+    "schema": ("schema", "people.csv", "--out", f"{DEEP}/draft.toml", "--quiet"),
+    "check": ("check", "people.csv", "--schema", f"{DEEP}/strict.toml", "--quiet"),
+    "ledger": ("ledger", f"{DEEP}/ledger.jsonl"),
+    "an error": ("verify", f"{DEEP}/no-release", "--quiet"),
+}
+
+
+@pytest.mark.parametrize("name", DEEP_COMMANDS)
+def test_a_path_that_is_longer_than_a_line_stands_alone_and_in_one_piece(place, name):
+    """The exception to the rule that no line is longer than the terminal: a path must be such that it can be copied."""
+    shutil.copytree(place, Path(DEEP))
+    for columns in WIDTHS:
+        Path(DEEP, "draft.toml").unlink(missing_ok=True)
+        screen = show(columns, *DEEP_COMMANDS[name])
+        longer = [line for line in screen.lines if len(line) > columns]
+        assert longer
+        for line in longer:
+            (*flag, path) = line.removesuffix(" \\").split()
+            assert path.startswith(DEEP)
+            assert len(flag) <= 1, "a flag of a command is on the line of its value"
+            assert path[-1].isalnum() or path == f"{DEEP}/"
+            assert flag or line.removesuffix(" \\").strip() == path
+
+
 @pytest.mark.parametrize("name", [None, *main.commands])
 def test_every_page_of_help_fits_the_terminal(name):
     for columns in WIDTHS:
@@ -197,13 +228,14 @@ def test_a_command_can_be_pasted_from_several_lines():
     assert any("--out 'x y'" in line for line in lines)
 
 
-def test_tables_wrap_their_flexible_column_and_cut_only_words_that_are_too_long():
-    rows = [("columns", "bound"), ("a column × another column", "0.0241"), ("x" * 50, "1.0000")]
+def test_tables_wrap_their_flexible_column_and_split_only_words_that_are_too_long():
+    rows = [("columns", "bound"), ("a column × another column", "0.0241"), ("x" * 20 + "_of_1234567", "1.0000")]
     assert table(rows, text=1, columns=26) == [
         "  columns            bound",
         "  a column ×        0.0241",
         "  another column",
-        f"  {'x' * 15}…  1.0000",
+        f"  {'x' * 16}  1.0000",
+        f"  {'x' * 4}_of_1234567",
     ]
 
 

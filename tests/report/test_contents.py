@@ -3,19 +3,26 @@
 from __future__ import annotations
 
 import datetime
-import re
 from dataclasses import replace
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
-from report_specimens import EVERY_KIND, document, record, table, view, wide
+from report_specimens import EVERY_KIND, WOVEN, document, record, table, view, wide
 
-from certsynth.artefact.table import write_table
 from certsynth.domain import Category, Ordered, Schema
 from certsynth.domain.naming import Naming, Publication
-from certsynth.report.contents import FILES, SAMPLE_COLUMNS, SAMPLE_ROWS, citation, publication_text
+from certsynth.report import render_report as render_record
+from certsynth.report.contents import (
+    FILES,
+    SAMPLE_COLUMNS,
+    SAMPLE_ROWS,
+    SIZED,
+    citation,
+    publication_text,
+    size_text,
+    stated_sizes,
+)
 
 
 def contents(schema: Schema = EVERY_KIND, rows: dict[str, Any] | None = None) -> dict[str, Any]:
@@ -60,14 +67,21 @@ def test_wide_tables_are_cut_and_say_so() -> None:
     assert "the first 12 of 20 columns" in shown["caption"]
 
 
-def test_lists_all_files_of_a_folder_with_a_rough_size_of_the_rows(tmp_path: Path) -> None:
-    listed = contents()["files"]
-    assert [file["name"] for file in listed] == list(FILES)
-    (said,) = [file["what"] for file in listed if file["name"] == "synthetic.csv"]
-    parquet, csv = tmp_path / "rows.parquet", tmp_path / "rows.csv"
-    write_table(table(EVERY_KIND), parquet=parquet, csv=csv, schema=EVERY_KIND)
-    (thousands,) = re.findall(r"\(about ([\d.]+) kB\)", said)
-    assert abs(1_000 * float(thousands) / csv.stat().st_size - 1) < 0.1
+def test_lists_all_files_of_a_folder() -> None:
+    assert [(file["name"], file["size"]) for file in contents()["files"]] == [(name, "") for name in FILES]
+
+
+def test_sizes_are_rounded_up_to_two_digits_and_read_back_from_the_page() -> None:
+    rng = np.random.default_rng(5)
+    for size in (1, 9, 10, 99, 100, 101, 990, 991, 999, 1000, 9_999, 10**6 - 1, *(10 ** rng.uniform(0, 11, 500))):
+        text = size_text(int(size))
+        number, unit = text.split()
+        shown = float(number) * {"bytes": 1, "kB": 1e3, "MB": 1e6, "GB": 1e9}[unit]
+        assert int(size) <= shown * (1 + 1e-12) <= 1.1 * int(size) + 1
+        sizes = dict.fromkeys(SIZED, text)
+        page = render_record(record(document(WOVEN)), WOVEN, table(WOVEN), sizes=sizes) if size in (1, 10) else ""
+        assert not page or stated_sizes(page.encode()) == sizes
+        assert stated_sizes(f'<code>schema.toml</code></th><td class="n">{text}</td>'.encode()) == {"schema.toml": text}
 
 
 PUBLICATIONS = {

@@ -211,8 +211,12 @@ def test_headings_tables_and_pictures_can_be_heard() -> None:
     assert tables == len(parsed.all("caption")) >= 5
     assert all(th.get("scope") in ("row", "col") for th in parsed.all("th"))
     pictures = [svg for svg in parsed.all("svg") if svg.get("aria-hidden") != "true"]
-    assert all(svg.get("role") == "img" and svg.get("aria-labelledby") for svg in pictures)
-    assert len(parsed.all("desc")) == len(pictures) >= 3 + len(EVERY_KIND)
+    boxes = [box for box in parsed.all("div") if box.get("role") == "img"]
+    assert all(each.get("role") == "img" and each.get("aria-labelledby") for each in pictures + boxes)
+    assert len(parsed.all("desc")) == len(pictures)
+    ids = {each.get("id") for _, each in parsed.tags}
+    assert all(box.get("aria-describedby") in ids for box in boxes)
+    assert len(pictures) + len(boxes) >= 3 + len(EVERY_KIND)
 
 
 def test_themes_and_print() -> None:

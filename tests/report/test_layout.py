@@ -9,7 +9,7 @@ from dataclasses import replace
 
 import pytest
 from chromium import CHROMIUM, Browser, Page
-from report_specimens import EVERY_KIND, document, render_report, table, wide
+from report_specimens import EVERY_KIND, document, record, render_record, render_report, table, wide
 
 from certsynth.domain import Category, Ordered, Schema
 from certsynth.domain.naming import Naming, Publication
@@ -32,8 +32,11 @@ NAMED = Schema(
 """Columns and labels with names for readers."""
 
 
+SIZES = {"synthetic.csv": "1.2 MB", "certificate.json": "78 kB"}
+
+
 def named_page(*, direct: float | None = 0.02491) -> str:
-    return render_report(document(NAMED, direct=direct), NAMED, table(NAMED))
+    return render_record(record(document(NAMED, direct=direct)), NAMED, table(NAMED), sizes=SIZES)
 
 
 @pytest.fixture(scope="module")
@@ -131,8 +134,9 @@ def test_sample_rows_files_and_citation_are_there(screen: Page) -> None:
     rows = screen.run("[...document.querySelectorAll('.sample tbody tr')].map(e => e.children.length)")
     assert rows == [5] * 8
     files = screen.run("document.querySelector('section[aria-labelledby=contents]').innerText")
-    assert re.search(r"synthetic\.csv\s+the synthetic rows, for any program \(about \d\d kB\)", files)
-    assert re.search(r"certificate\.json\s+all bounds", files)
+    assert re.search(r"synthetic\.csv\s+1\.2 MB\s+the synthetic rows, for any program", files)
+    assert re.search(r"certificate\.json\s+78 kB\s+all bounds", files)
+    assert re.search(r"report\.html\s+this page", files)
     assert "The office (2026). Workers: 400 synthetic rows with a certificate (ε = 1, bound 0.02491 at 95%" in files
 
 
@@ -199,9 +203,67 @@ def test_a_phone_shows_everything_or_a_cue(screen: Page) -> None:
 def test_a_map_has_names_on_its_diagonal(browser: Browser) -> None:
     shown = browser.open(named_page(direct=None), width=390)
     texts = shown.run("[...document.querySelectorAll('.map text')].map(e => e.textContent)")
-    assert texts[-5:] == ["age", "income", "since", "class of work…", "DIS"]
+    assert texts[-6:] == ["age", "income", "since", "class of", "worker", "DIS"]
     assert shown.run("document.documentElement.scrollWidth") <= 390
     assert shown.run("[...document.querySelectorAll('.map text')].every(e => e.getBoundingClientRect().right <= 390)")
+    shown.close()
+
+
+SENTENCE = "Employee of a private not-for-profit, tax-exempt or charitable organisation, or of a city, county or state"
+LONG_LABELS = (SENTENCE, "W" * 110, "a label of some forty characters, or so", "short")
+LONG = Schema(
+    name="Long names",
+    columns=(
+        Category(name="kind of employer", values=LONG_LABELS, missing=True),
+        Ordered(name="grade", kind="ordinal", low=0, high=3, values=LONG_LABELS),
+        Ordered(name="level", kind="ordinal", low=0, high=29, values=tuple(f"{i} {SENTENCE}" for i in range(30))),
+        Category(name="unbreakable" * 9, values=("yes", "no")),
+    ),
+)
+
+CUT = """[...document.querySelectorAll("*")]
+  .filter(e => e.checkVisibility() && !e.closest("svg, select, script, style, .stacks thead, .unseen"))
+  .filter(e => getComputedStyle(e).overflowX === "hidden" && e.scrollWidth > e.clientWidth + 1
+    || e.children.length === 0 && e.textContent.includes("…")).map(e => e.outerHTML.slice(0, 200))"""
+
+OUTSIDE = """[...document.querySelectorAll(".card")].flatMap(card => {
+  const [left, right] = [card.getBoundingClientRect().left - 1, card.getBoundingClientRect().right + 1];
+  return [...card.querySelectorAll(".label, .ends span, h3, dd, dt, text")].map(e => e.getBoundingClientRect())
+    .filter(r => r.width && (r.left < left || r.right > right)); }).length"""
+
+OVER_BARS = """[...document.querySelectorAll(".row")].filter(row => {
+  const [label, bar] = [".label", "rect"].map(name => row.querySelector(name).getBoundingClientRect());
+  return label.right > bar.left && label.bottom > bar.top; }).length"""
+
+
+@pytest.mark.parametrize("direct", [0.02491, None], ids=["one bound", "a map of bounds"])
+@pytest.mark.parametrize(("width", "media"), [(1280, "screen"), (390, "screen"), (680, "print")])
+def test_no_label_is_cut_at_any_width_or_on_paper(
+    browser: Browser, width: int, media: str, direct: float | None
+) -> None:
+    shown = browser.open(
+        render_report(document(LONG, direct=direct), LONG, table(LONG)), width=width, media=media, height=1000
+    )
+    assert shown.run(CUT) == []
+    assert (shown.run(OUTSIDE), shown.run(OVER_BARS)) == (0, 0)
+    assert shown.run("document.documentElement.scrollWidth") <= width
+    labels = shown.run("[...document.querySelectorAll('.row .label')].map(e => e.textContent)")
+    assert labels == [*LONG_LABELS, "missing", *LONG_LABELS, "yes", "no"]
+    ends = shown.run("[...document.querySelectorAll('figure > .ends span')].map(e => e.textContent)")
+    assert ends == [f"{i} {SENTENCE}" for i in (0, 29)]
+    if direct is None:
+        names = shown.run("[...document.querySelectorAll('.names bdi')].map(e => e.textContent)")
+        assert names == list(LONG.names)
+    shown.close()
+
+
+def test_a_label_that_is_cut_would_be_seen(browser: Browser) -> None:
+    html = render_report(document(LONG), LONG, table(LONG))
+    assert html.count("a label of some forty characters, or so</bdi>") > 1
+    shown = browser.open(html.replace("forty characters, or so</bdi>", "forty…</bdi>", 1), width=1280)
+    assert len(shown.run(CUT)) == 1
+    shown.run("document.querySelector('.row .label').style = 'overflow: hidden; white-space: nowrap'")
+    assert len(shown.run(CUT)) == 2
     shown.close()
 
 

@@ -182,7 +182,11 @@ def _both(page: Page, rng: Any, i: int, c: Any, j: int, d: Any, numbers: list[Js
 
 
 def has_table(page: Page, i: int, j: int) -> bool:
-    return f"{min(i, j)},{max(i, j)}" in page.view["calculator"]["answers"]["tables"]
+    answers = page.view["calculator"]["answers"]
+    listed = answers["pairs"]
+    if listed is None:
+        return {str(i), str(j)} <= set(answers["sides"])
+    return (min(i, j), max(i, j)) in zip(listed[::2], listed[1::2], strict=True)
 
 
 def some_set(page: Page, rng: Any, i: int) -> tuple[str, int]:
@@ -230,7 +234,8 @@ def _mean_within(page: Page, rng: Any, i: int, c: Any, j: int, d: Any, numbers: 
         return None
     figures, controls, query = page.world.figures[d.name] + (d.kind == "ordinal"), _control("meanWithin", i), None
     controls["calc-second"] = str(j)
-    if f"{i},{j}" in page.view["calculator"]["answers"]["means"]:
+    sides = page.view["calculator"]["answers"]["sides"]
+    if has_table(page, i, j) and sides[str(j)]["means"] is not None:
         condition, at = some_set(page, rng, i)
         group = holds(page, condition) & ~np.isnan(figures)
         controls |= set_controls(page, i, at, "calc-part")

@@ -39,7 +39,16 @@ from certsynth.artefact.certificate import (
 from certsynth.artefact.document import form_problem
 from certsynth.artefact.folder import check_plain, check_sums, read_plain
 from certsynth.artefact.persons import public_weight, stated_protection
-from certsynth.artefact.release import CSV, PARQUET, Release, croissant_bytes, package_bytes
+from certsynth.artefact.release import (
+    CSV,
+    PARQUET,
+    REPORT,
+    Release,
+    croissant_bytes,
+    package_bytes,
+    report_bytes,
+    sizes_in,
+)
 from certsynth.artefact.signature import INSTALL_COMMAND, PublicKey, have_library
 from certsynth.artefact.signature_check import check_signature, signature_files
 from certsynth.artefact.steps import DROPPED_ROWS, Step, stated_steps, step_on
@@ -67,7 +76,8 @@ from certsynth.record.record import (
     PlugInTerms,
     StatisticsRecord,
 )
-from certsynth.report import render_report, verifiable
+from certsynth.report import verifiable
+from certsynth.report.contents import stated_sizes
 from certsynth.report.fit import closeness
 from certsynth.report.numerals import upward
 from certsynth.report.verifiable import UNVERIFIABLE
@@ -567,11 +577,15 @@ def _description(release: Release) -> Answer:
 
 
 def _report(release: Release) -> Answer:
-    page = render_report(
-        release.record, release.schema, release.table, rows=release.rows, noisy=release.noisy_cells
-    ).encode()
-    same = read_plain(_folder(release), "report.html") == page
-    return same, f"report.html {'is' if same else 'is not'} the one that the release gives"
+    """The page, with the sizes that it states: another tool may since have written the same content in other bytes."""
+    folder = _folder(release)
+    page, sizes = read_plain(folder, REPORT), sizes_in(folder)
+    stated = stated_sizes(page)
+    if page != report_bytes(release, stated):
+        return False, f"{REPORT} is not the one that the release gives"
+    other = [name for name, size in stated.items() if sizes.get(name) != size]
+    since = f"; it states another size of {' and '.join(other)}" if other else ""
+    return True, f"{REPORT} is the one that the release gives{since}"
 
 
 def _counted(number: int, what: str) -> str:

@@ -253,7 +253,7 @@ class Basis:
         that was certified.
         """
         wanted = frozenset(names)
-        found = [s.bound for s in self.certificate.subsets if wanted <= frozenset(s.columns)]
+        found = [bound for columns, bound in self._subsets_with(wanted) if wanted <= columns]
         if not found:
             raise InputError(self._not_covered(sorted(wanted, key=self.schema.names.index)))
         if len(wanted) == 1:
@@ -264,7 +264,23 @@ class Basis:
     def covers(self, names: Iterable[str]) -> bool:
         """Whether a subset of the certificate holds all of these columns."""
         wanted = frozenset(names)
-        return any(wanted <= frozenset(subset.columns) for subset in self.certificate.subsets)
+        return any(wanted <= columns for columns, _ in self._subsets_with(wanted))
+
+    def _subsets_with(self, names: frozenset[str]) -> Sequence[tuple[frozenset[str], float]]:
+        """The subsets with one of these columns, and their bounds: of many columns few subsets hold a given one."""
+        return self._subsets_by_column.get(min(names), ()) if names else self._all_subsets
+
+    @cached_property
+    def _all_subsets(self) -> list[tuple[frozenset[str], float]]:
+        return [(frozenset(subset.columns), subset.bound) for subset in self.certificate.subsets]
+
+    @cached_property
+    def _subsets_by_column(self) -> dict[str, list[tuple[frozenset[str], float]]]:
+        found: dict[str, list[tuple[frozenset[str], float]]] = {}
+        for columns, bound in self._all_subsets:
+            for name in columns:
+                found.setdefault(name, []).append((columns, bound))
+        return found
 
     def _not_covered(self, names: Sequence[str]) -> str:
         listed = ", ".join(f"{name!r:.60}" for name in names)

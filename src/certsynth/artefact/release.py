@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -30,10 +31,11 @@ from certsynth.queries.marginals import Subset, all_subsets
 from certsynth.record import form
 from certsynth.record.record import CertificateRecord, FitRecord, Record
 from certsynth.report import render_report
+from certsynth.report.contents import SIZED, size_text
 from certsynth.report.numerals import upward
 from certsynth.report.words import omitted_rules
 
-CSV, PARQUET = "synthetic.csv", "synthetic.parquet"
+CSV, PARQUET, REPORT = "synthetic.csv", "synthetic.parquet", "report.html"
 
 
 @dataclass(frozen=True, slots=True)
@@ -160,17 +162,17 @@ class Release:
             "certificate.json": to_json(form.to_json(record)),
             "measurements.npz": measurements.to_bytes(self.measurements, self.schema.measured),
             "schema.toml": self.schema.to_toml().encode(),
-            "report.html": render_report(record, self.schema, table, rows=self.rows, noisy=self.noisy_cells).encode(),
             "datapackage.json": package_bytes(self.schema, record),
         }
         if signer:
             files[SIGNER] = signer.public.pem
 
-        def write_rows(path: Path) -> None:
+        def write_rows_and_report(path: Path) -> None:
             write_table(table, parquet=path / PARQUET, csv=path / CSV, schema=self.schema)
             (path / "croissant.json").write_bytes(croissant_bytes(self.schema, record, path))
+            (path / REPORT).write_bytes(report_bytes(self, sizes_in(path)))  # last: it states the sizes of the others
 
-        write_folder(folder, files, write_rows, sign=signer.sign if signer else None)
+        write_folder(folder, files, write_rows_and_report, sign=signer.sign if signer else None)
         if self.folder is None:  # so that `made.save(folder)` can be followed by `made.verify()`
             object.__setattr__(self, "folder", folder)
         return replace(self, folder=folder)
@@ -301,6 +303,19 @@ class Release:
         from certsynth.algorithm.verify import cannot_verify
 
         return cannot_verify(self, key=key)
+
+
+def sizes_in(folder: Path) -> dict[str, str]:
+    """Return the sizes of the files of a folder that the report states."""
+    return {name: size_text((folder / name).lstat().st_size) for name in SIZED if os.path.lexists(folder / name)}
+
+
+def report_bytes(release: Release, sizes: Mapping[str, str]) -> bytes:
+    """Return report.html, with these sizes of the other files."""
+    page = render_report(
+        release.record, release.schema, release.table, rows=release.rows, noisy=release.noisy_cells, sizes=sizes
+    )
+    return page.encode()
 
 
 def package_bytes(schema: Schema, record: Record) -> bytes:

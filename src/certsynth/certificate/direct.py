@@ -15,6 +15,7 @@ from dataclasses import dataclass, field, replace
 from fractions import Fraction
 
 from certsynth.certificate.comparison import Distance, mean_moved
+from certsynth.certificate.coverage import pairs_imply_singles
 from certsynth.certificate.skipping import LOSS_UNITS, loss_in_units
 from certsynth.errors import SolverFailed
 from certsynth.mechanisms.guarantee import Budget, Guarantee, Neighbours, Sensitivity
@@ -350,7 +351,8 @@ def bounds(
 
     One slack holds for all values together: on one side, or on both if there are lower bounds. The event on which it
     does covers m as well, and n if it is one of the values; otherwise a hidden n has its own share of β. With `used`,
-    bounds hold only for that many losses and errors together, chosen without looking at the values.
+    bounds hold only for that many losses and errors together, chosen without looking at the values: then none is
+    lowered to another.
     """
     hidden = noisy.cost.neighbours is Neighbours.ADD_REMOVE
     for_count = beta / 10 if hidden and counted is not None else Fraction(0)
@@ -380,11 +382,15 @@ def bounds(
         moved = min(max(moved, Fraction(0)), Fraction(fine.farthest(), MOVE_UNITS)) + synthetic_moved
     names = fine.schema.names
     subsets = tuple(tuple(names[j] for j in subset) for subset in fine.marginals.subsets)
+    errors = dict(zip(statistics, found[losses + single :], strict=True))
+    for one, two in pairs_imply_singles(fine.schema, fine.marginals.subsets).items():
+        if used is None and {one, two} <= set(errors):
+            errors[one] = replace(errors[one], bound=min(errors[one].bound, errors[two].bound))
     return Direct(
         subsets=subsets,
         losses=tuple(_of_true_distances(each, moved, stretch) for each in found[:losses]),
         single=_of_true_distances(found[losses], None, stretch) if single else None,
-        statistics=dict(zip(statistics, found[losses + single :], strict=True)),
+        statistics=errors,
         fewest_rows=least,
         most_rows=most,
         confidence=1 - beta,

@@ -35,6 +35,7 @@ _moved: ContextVar[int] = ContextVar("moved", default=0)
 _KEPT = "\ue000"  # stands for a space at which no line ends
 _HYPHEN = "\ue001"  # stands for a hyphen at which no line ends
 _WITHIN_WORD = re.compile(r"(?<=\w)-(?=\w)")
+_SEPARATORS = frozenset("_-./:,;=()[]|")
 _QUOTED = re.compile(r'"(?:[^"\\]|\\.)*"')
 _TOGETHER = re.compile(r"(?<=±) | (?=%)| (?=× [0-9])|(?<=×) (?=[0-9])|(?<=[εδρ]) (?==)|(?<=[εδρ] =) ")
 
@@ -117,12 +118,16 @@ def show(lines: Iterable[str]) -> None:
 
 
 def wrap(line: str, *, hanging: int | None = None, columns: int | None = None) -> list[str]:
-    """Wrap a line at spaces, and never within a number with its sign or unit. Words are not split, however long.
+    """Wrap a line at spaces, and never within a number with its sign or unit.
 
-    What follows the first line is indented like it, and by two more for an item of a list; or by `hanging`.
+    What follows the first line is indented like it, and by two more for an item of a list; or by `hanging`. A word that
+    is longer than a line, such as a path, stands alone at the margin, so that it can be copied in one piece: it is the
+    only text that a terminal has to break.
 
     >>> wrap("- the noisy errors", columns=12)
     ['- the noisy', '  errors']
+    >>> wrap("  a/rather/long/path: written", columns=12)
+    ['a/rather/long/path', '  written']
     """
     columns = width() if columns is None else columns
     if len(line) <= columns:
@@ -138,12 +143,18 @@ def wrap(line: str, *, hanging: int | None = None, columns: int | None = None) -
         break_long_words=False,
         break_on_hyphens=False,
     )
-    texts = [part.replace(_KEPT, " ") for part in parts]
+    texts = [_alone(part, columns) for part in (part.replace(_KEPT, " ") for part in parts)]
     if isinstance(line, Styled):
         if line.length is None:
             return [Styled(part, **line.style) for part in texts]
         return [Styled(texts[0], length=line.length, **line.style), *texts[1:]]
     return texts
+
+
+def _alone(line: str, columns: int) -> str:
+    """The line; if it is one word that is too long, at the margin and without the sign that follows in a sentence."""
+    word = line.strip(" ")
+    return line if len(line) <= columns or " " in word else word.rstrip(":,;").removesuffix(".")
 
 
 def wrap_entry(line: str) -> list[str]:
@@ -213,11 +224,29 @@ def table(
 
 
 def _wrapped_row(row: tuple[str, ...], flexible: int, columns: int) -> list[tuple[str, ...]]:
-    """A row as several, whose flexible cells hold a part each; a word that is too long is cut."""
-    cells = wrap(row[flexible], hanging=len(row[flexible]) - len(row[flexible].lstrip(" ")), columns=columns)
-    cells = [cell if len(cell) <= columns else f"{cell[: columns - 1]}…" for cell in cells]
+    """A row as several, whose flexible cells hold a part each; a word that is too long is split."""
+    margin = len(row[flexible]) - len(row[flexible].lstrip(" "))
+    words = row[flexible].split(" ")
+    broken = " ".join(part for word in words for part in _split(word, columns - margin))
+    cells = wrap(broken, hanging=margin, columns=columns)
     first = tuple(cells[0] if j == flexible else cell for j, cell in enumerate(row))
     return [first, *(tuple(cell if j == flexible else "" for j in range(len(row))) for cell in cells[1:])]
+
+
+def _split(word: str, columns: int) -> list[str]:
+    """Parts of a word of at most so many columns: it is split after a sign, or else within letters, and within a number
+    only if that is longer than a part.
+
+    >>> _split("household_income_1234", 15), _split("abc123456", 5), _split("short", 9)
+    (['household_', 'income_1234'], ['abc', '12345', '6'], ['short'])
+    """
+    if len(word) <= columns:
+        return [word]
+    end = max((at for at in range(1, columns + 1) if word[at - 1] in _SEPARATORS), default=columns)
+    while end > 1 and word[end - 1].isdigit() and word[end].isdigit():
+        end -= 1
+    end = columns if end == 1 and word[0].isdigit() else end
+    return [word[:end], *_split(word[end:], columns)]
 
 
 def fits(lines: Iterable[str]) -> bool:

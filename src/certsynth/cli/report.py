@@ -42,12 +42,12 @@ def command(folder: Path, out: Path | None, quiet: bool, as_json: bool) -> None:
 def written(folder: Path, out: Path) -> bool:
     """Write the report of `folder` to `out`; False if that very page is there already."""
     from certsynth import Release
+    from certsynth.artefact.release import report_bytes, sizes_in
     from certsynth.errors import InputError
-    from certsynth.report import render_report
 
     made = Release.load(folder)
     try:
-        page = render_report(made.record, made.schema, made.table, rows=made.rows, noisy=made.noisy_cells).encode()
+        page = report_bytes(made, sizes_in(folder))
     except Exception:  # a certificate of somebody else may hold anything anywhere
         raise InputError(f"{folder}: certificate.json is not one that a page can be made of; verify it.") from None
     return write_once(out, page)

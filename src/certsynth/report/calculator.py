@@ -20,7 +20,8 @@ from certsynth.record.record import CertificateRecord
 from certsynth.report import numerals
 from certsynth.report.binned_counts import BinnedCounts
 from certsynth.report.cell_counts import PLACES, CertifiedCells
-from certsynth.report.pair_answers import NO_PAIRS, PairAnswers, has_mean, mean_text
+from certsynth.report.packing import pack
+from certsynth.report.pair_answers import NO_PAIRS, PairAnswers, has_mean, packable_mean
 
 MAX_LABEL_BYTES = 200_000
 """Bytes of labels in the page, for all columns together: it keeps the page small enough to open quickly."""
@@ -128,17 +129,7 @@ def _said_mean(basis: Basis, column: Column) -> str | None:
         estimate, claim = averages.mean(Selection(basis, (column,)), column)
     except UndefinedStatistic:
         return None
-    return mean_text(column, estimate, claim.low, claim.high)
-
-
-def listed_completely(columns: Sequence[Column], numbers: Sequence[Json]) -> dict[int, Column]:
-    """Return the columns all of whose labels the page has room for, by their places."""
-    room = max(MAX_LABEL_BYTES // max(len(columns), 1), MIN_COLUMN_LABEL_BYTES)
-    return {
-        i: column
-        for i, (column, each) in enumerate(zip(columns, numbers, strict=True))
-        if not _drop_rarest_labels(each, room).get("left")
-    }
+    return pack([packable_mean(column, estimate, claim.low, claim.high)])
 
 
 def _drop_rarest_labels(column: Json, room: int) -> Json:

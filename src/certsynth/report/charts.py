@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import itertools
 import math
+import textwrap
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -47,11 +48,17 @@ MARK_PATHS = (
     "M-5-2.2h10v4.4h-10z",
 )
 """SVG paths of the marks, one for each line, centred at the origin: lines are distinct without colour."""
-HISTOGRAM_HEIGHT, BAND_HEIGHT, BAR_ROW_HEIGHT = 88, 72, 24
+HISTOGRAM_HEIGHT, BAND_HEIGHT = 88, 72
 """Heights of a histogram, of the band below it, and of one bar of a category, in pixels."""
 HISTOGRAM_TOP, MEAN_HEIGHT = 6, 22
 """Room above a histogram for half a line of text, and below it for the mark of the mean, in pixels."""
 BARS_LEFT, BARS_WIDTH = 0.37, 0.46
+MAX_LABEL_BESIDE_BAR = 40
+"""Characters up to which a label stands beside its bar, wrapped; a longer one has a line of its own above the bar."""
+MAX_TICK_CHARACTERS = 20
+"""Characters up to which the ends of a range are ticks; longer ones stand below the chart, wrapped."""
+MAX_MAP_NAME = 14
+"""Characters of a line of a name on the map: as many as fit to the right of its last cell on a phone."""
 """Where the bars of labels start, and the length of their axis, as fractions of the width."""
 
 
@@ -115,10 +122,12 @@ def _piece(start: float, width: float, role: str, text: str | None) -> Json:
 def heat(pairs: Mapping[str, Any]) -> Json:
     """Lay out the lower triangle of all pairs, as wide as the page, with the names of columns along the diagonal.
 
-    With many columns there is no room for names: numbers stand on the diagonal, and a list gives their names.
+    Many columns, or long names, have no room there: numbers stand on the diagonal, and a list gives their names.
     """
     names = pairs["columns"]
     numbered = len(names) <= MAX_NUMBERED_COLUMNS
+    lines = [textwrap.wrap(name, MAX_MAP_NAME, break_long_words=False) for name in names]
+    named = numbered and all(len(each) <= 2 and max(map(len, each), default=0) <= MAX_MAP_NAME for each in lines)
     high, wide = 30 if numbered else 16, 1 / (len(names) + (NAME_CELLS if numbered else 0))
     cells = [
         {
@@ -140,12 +149,12 @@ def heat(pairs: Mapping[str, Any]) -> Json:
         "high": high,
         "wide": percent(wide),
         "size": len(names),
-        "numbered": numbered,
+        "named": named,
         "width_class": "few" if len(names) <= 5 else "several" if len(names) <= 8 else "many",
         "cells": cells if numbered else [],
         "squares": [] if numbered else [(level, "".join(squares[level])) for level in sorted(squares)],
         "names": [
-            {"x": percent(i * wide), "y": i * high + high // 2, "text": name, "number": i + 1}
+            {"x": percent(i * wide), "y": i * high + high // 2, "text": name, "lines": lines[i], "number": i + 1}
             for i, name in enumerate(names)
         ],
     }
@@ -260,27 +269,25 @@ def spread(column: Mapping[str, Any], scale: Sequence[float]) -> Json:
 def _bars(shape: Mapping[str, Any], scale: Sequence[float]) -> Json:
     missing = shape.get("missing")
     rows = []
-    for i, bar in enumerate([*shape["bars"], *([missing] if missing else [])]):
+    for bar in [*shape["bars"], *([missing] if missing else [])]:
         apart = bar is missing
         label = bar["label"]
         rows.append(
             {
-                "y": i * BAR_ROW_HEIGHT + (8 if apart else 0),
+                "apart": apart,
+                "own_line": len(label) > MAX_LABEL_BESIDE_BAR,
                 "width": percent(bar["share"] / scale[-1] * BARS_WIDTH),
                 "least": percent(BARS_LEFT + bar["least"] / scale[-1] * BARS_WIDTH),
                 "largest": percent(BARS_LEFT + bar["largest"] / scale[-1] * BARS_WIDTH),
                 "after": percent(BARS_LEFT + 0.015 + bar["largest"] / scale[-1] * BARS_WIDTH),
-                "label": label if len(label) <= 19 else label[:18] + "…",
+                "label": label,
                 "text": bar["share_text"],
                 "role": "apart" if apart else "together" if bar.get("together") else "value",
             }
         )
-    height = len(rows) * BAR_ROW_HEIGHT + (8 if missing else 0)
     ticks = [{"x": percent(BARS_LEFT + tick / scale[-1] * BARS_WIDTH), "label": percent(tick)} for tick in scale]
     return {
         "form": "bars",
-        "height": height + 24,
-        "base": height + 2,
         "left": percent(BARS_LEFT),
         "rows": rows,
         "ticks": ticks,
@@ -300,13 +307,19 @@ def _histogram(shape: Mapping[str, Any]) -> Json:
         for b, h in zip(shape["bins"], heights, strict=True)
         if h > 0
     ]
-    ticks = [{"x": percent(t["at"] * room), "label": t["label"], "anchor": _anchor(t["at"])} for t in shape["ticks"]]
+    ends = [shape["ticks"][i]["label"] for i in (0, -1)]
+    below = max(map(len, ends)) > MAX_TICK_CHARACTERS
+    ticks = [
+        {"x": percent(t["at"] * room), "label": "" if below else t["label"], "anchor": _anchor(t["at"])}
+        for t in shape["ticks"]
+    ]
     base = HISTOGRAM_TOP + HISTOGRAM_HEIGHT
     under = base + MEAN_HEIGHT
     bottom = under + BAND_HEIGHT
     return {
         "form": "histogram",
-        "height": bottom + 28,
+        "height": bottom + (8 if below else 28),
+        "ends": ends if below else None,
         "base": base,
         "under": under,
         "bottom": bottom,

@@ -210,9 +210,7 @@ def _range(column: Column) -> str:
     if len(labels) == 1:
         return "1 value"
     if isinstance(column, Ordered):
-        return (
-            f"{len(labels):,} values from {numerals.text(labels[0], most=30)} to {numerals.text(labels[-1], most=30)}"
-        )
+        return f"{len(labels):,} values from {numerals.text(labels[0])} to {numerals.text(labels[-1])}"
     return f"{len(labels):,} values"
 
 
@@ -321,9 +319,7 @@ def _median(
     slack = 1e-6 + 1e-15 * column.reach  # a place is rounded
     first, last = math.ceil(low * column.reach - slack), math.floor(high * column.reach + slack)
     if column.kind == "ordinal":
-        said = [
-            numerals.text(name, most=20) for name in column.naming.of_labels([column.values[i] for i in (first, last)])
-        ]
+        said = [numerals.text(name) for name in column.naming.of_labels([column.values[i] for i in (first, last)])]
     elif column.clock is not None:
         said = [column.clock.text(int(column.low) + i) for i in (first, last)]
     else:
@@ -390,7 +386,7 @@ def _shares(column: Column, counts: Sequence[int], rows: int, bound: float) -> l
     if isinstance(column, Category) and column.kind == "boolean":
         text, points = numerals.share_around(int(counts[1]), rows, bound)
         (name,) = column.naming.of_labels(["true"])
-        return [_fact(f"share of {numerals.text(name, most=40)}", text, f"{points} points", bound)]
+        return [_fact(f"share of {numerals.text(name)}", text, f"{points} points", bound)]
     return [_fact("share of any group of labels", None, f"{numerals.margin_points(bound)} points", bound)]
 
 
@@ -406,7 +402,7 @@ def _bars(labels: Sequence[str], counts: Sequence[int], rows: int) -> Json:
         order = sorted(order, key=lambda i: (-counts[i], i))
         rest = int(sum(counts[i] for i in order[MAX_BARS - 1 :]))
         order = order[: MAX_BARS - 1]
-    bars = [_bar(numerals.text(labels[i], most=40) or "(empty text)", counts[i], rows) for i in order]
+    bars = [_bar(numerals.text(labels[i]) or "(empty text)", counts[i], rows) for i in order]
     if len(labels) > MAX_BARS:
         others = _bar(f"{len(labels) - len(order):,} other values", rest, rows)
         bars.append(others | {"together": True})
@@ -469,7 +465,7 @@ def _ticks(column: Ordered) -> list[Json]:
     """Return the ends of the range, and round numbers that are not close to them."""
     if column.kind == "ordinal":
         names = column.naming.of_labels([column.values[0], column.values[-1]])
-        ends, inner = [numerals.text(name, most=20) for name in names], []
+        ends, inner = [numerals.text(name) for name in names], []
     elif column.clock is not None:
         shown = 10 if column.reach * column.clock.seconds > 2 * _DAY_SECONDS else 16  # the day, or the minute as well
         ends = [column.clock.text(int(v))[:shown] for v in (column.low, column.high)]

@@ -1,11 +1,12 @@
-"""What the folder of a release contains: its first rows, its files, and how to cite it.
+"""What the folder of a release contains: its first rows, its files with their sizes, and how to cite it.
 
-The size of the rows is estimated from the rows, and not read from the folder: another tool may write the same rows in
-other bytes, and the same release gives the same page.
+Sizes are texts, so that `verify` can make a page again with the sizes that it states: another tool may write the same
+rows in other bytes.
 """
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from typing import Any
 
@@ -18,38 +19,40 @@ from certsynth.report import numerals
 SAMPLE_ROWS, SAMPLE_COLUMNS = 8, 12
 """Rows and columns of the table that the page shows."""
 
-MEASURED_ROWS = 1_000
-"""Rows from which the size of the CSV file is estimated."""
-
-CSV = "synthetic.csv"
+PAGE, SUMS = "report.html", "SHA256SUMS"
 FILES = {
-    CSV: "the synthetic rows, for any program",
+    "synthetic.csv": "the synthetic rows, for any program",
     "synthetic.parquet": "the same rows with types, compressed, for data tools",
     "certificate.json": "all bounds with all digits, the budget and the settings",
     "measurements.npz": "the noisy counts, from which the plug-in certificate can be recomputed",
     "schema.toml": "the columns, as the data owner described them",
     "datapackage.json": "a description for tools that read data packages",
     "croissant.json": "a description for search engines and machine learning tools",
-    "report.html": "this page",
-    "SHA256SUMS": "checksums of the files",
+    PAGE: "this page",
+    SUMS: "checksums of the files",
 }
 
-_CELL_CHARACTERS = 40
+SIZED = tuple(name for name in FILES if name not in (PAGE, SUMS))
+"""Files that are complete before the page is made, and have a size in it."""
+
+_SIZE = re.compile(r"[1-9]\d? bytes|[1-9]\d0 bytes|[1-9](\.\d|\d0{0,2}) [kMG]B")
 
 Json = dict[str, Any]
 
 
-def contents_view(record: Record, schema: Schema, table: Mapping[str, Any]) -> Json:
-    """Return the first rows, the files, and a citation."""
+def contents_view(
+    record: Record, schema: Schema, table: Mapping[str, Any], sizes: Mapping[str, str] | None = None
+) -> Json:
+    """Return the first rows, the files, and a citation. `sizes` has the sizes of files, as `size_text` writes them."""
     shown = list(schema)[:SAMPLE_COLUMNS]
     columns = [_first_values(column, table[column.name]) for column in shown]
     rows = [list(row) for row in zip(*columns, strict=True)]
-    size = f" (about {_rough_size(_csv_bytes(schema, table))})"
     return {
-        "columns": [{"name": numerals.text(c.title, most=_CELL_CHARACTERS), "number": _is_number(c)} for c in shown],
+        "columns": [{"name": numerals.text(c.title), "number": _is_number(c)} for c in shown],
         "rows": rows,
         "caption": _sample_caption(len(rows), len(table[schema.names[0]]), len(schema)),
-        "files": [{"name": name, "what": what + size * (name == CSV)} for name, what in FILES.items()],
+        "files": [{"name": name, "what": what, "size": (sizes or {}).get(name, "")} for name, what in FILES.items()],
+        "sized": bool(sizes),
         "citation": citation(record, schema),
     }
 
@@ -92,23 +95,12 @@ def _text(column: Column, value: Any) -> str:
         return "missing"
     if isinstance(column, Category) or not _is_number(column):
         label = str(value).lower() if isinstance(value, bool) else str(value)
-        return numerals.text(column.naming.of_labels([label])[0], most=_CELL_CHARACTERS)
+        return numerals.text(column.naming.of_labels([label])[0])
     return numerals.plain(int(value) if float(value).is_integer() and abs(value) < 2**53 else float(value))
 
 
 def _is_number(column: Column) -> bool:
     return isinstance(column, Ordered) and column.kind in ("integer", "number")
-
-
-def _csv_bytes(schema: Schema, table: Mapping[str, Any]) -> int:
-    """Estimate the size of the rows in CSV from the first ones."""
-    rows = len(table[schema.names[0]])
-    first = min(rows, MEASURED_ROWS)
-    texts = [str(value) for name in schema.names for value in np.ma.asarray(table[name])[:first].tolist() if value]
-    length = sum(len(text.encode(errors="replace")) for text in texts) / max(first, 1) + len(
-        schema
-    )  # a comma or line break for each
-    return round(rows * length) + sum(len(name.encode(errors="replace")) + 1 for name in schema.names)
 
 
 def _sample_caption(rows: int, of_rows: int, columns: int) -> str:
@@ -117,10 +109,10 @@ def _sample_caption(rows: int, of_rows: int, columns: int) -> str:
     return f"{which}{more}. No row is that of a real person; only statistics of many rows mean something."
 
 
-def _rough_size(size: int) -> str:
-    """A size in bytes with two digits, in the largest unit in which it is at least 1.
+def size_text(size: int) -> str:
+    """A size in bytes, rounded up to two digits, in the largest unit in which it is at least 1.
 
-    >>> _rough_size(634), _rough_size(9_999), _rough_size(981_414), _rough_size(1_234_567)
+    >>> size_text(634), size_text(9_999), size_text(981_414), size_text(1_234_567)
     ('640 bytes', '10 kB', '990 kB', '1.3 MB')
     """
     digits = 10 ** max(len(str(size)) - 2, 0)
@@ -129,3 +121,19 @@ def _rough_size(size: int) -> str:
         if rounded >= unit:
             return f"{rounded / unit:.{1 if rounded < 10 * unit else 0}f} {name}"
     return f"{rounded} bytes"
+
+
+def stated_sizes(page: bytes) -> dict[str, str]:
+    """The sizes that a page states; those that `size_text` could not have written are left out.
+
+    >>> stated_sizes(b'<code>schema.toml</code></th><td class="n">1.2 kB</td>')
+    {'schema.toml': '1.2 kB'}
+    >>> stated_sizes(b'<code>schema.toml</code></th><td class="n">1.23 kB</td>')
+    {}
+    """
+    found = {}
+    for name in SIZED:
+        cell = re.search(rb'<code>%s</code></th><td class="n">([^<]{1,12})</td>' % re.escape(name).encode(), page)
+        if cell and _SIZE.fullmatch(text := cell[1].decode("ascii", "replace")):
+            found[name] = text
+    return found

@@ -17,6 +17,7 @@ from certsynth.domain import Category, Column, Ordered, Schema
 from certsynth.record.record import CertificateRecord, Record, StatisticsRecord
 from certsynth.report import numerals
 from certsynth.report.persons import protected_unit
+from certsynth.report.statistics import share_bounds
 
 MAX_MEANS = 3
 """Columns whose means a headline states, at most: the first ones of the schema that have numbers."""
@@ -179,12 +180,12 @@ def _number_columns(schema: Schema) -> list[Ordered]:
 
 def _mean_within(column: Ordered, off: float) -> Statement:
     unit = numerals.text(column.naming.unit, most=40)
-    return Statement(f"mean {numerals.text(column.title, most=40)}", off, numerals.margin(off), unit)
+    return Statement(f"mean {numerals.text(column.title)}", off, numerals.margin(off), unit)
 
 
 def _shares(bounds: StatisticsRecord, raised: Callable[[float], float]) -> tuple[Statement, ...]:
     """The margins of shares of one column and of two; `raised` allows for rounding errors, as answers do."""
-    found = (("shares", bounds.share_of_one_column), ("shares of two columns", bounds.share_of_two_columns))
+    found = zip(("shares", "shares of two columns"), share_bounds(bounds), strict=True)
     return _shares_within([(what, None if off is None else raised(off)) for what, off in found])
 
 

@@ -75,7 +75,7 @@ def _sets(column: Column, table: CellTable) -> list[tuple[str, np.ndarray]]:
         names = column.naming.of_labels(column.labels)
         line = min(len(names), size)
         order = np.sort(np.argsort(-table.counts[:line], kind="stable")[:MAX_BARS])
-        found = [(numerals.text(names[k], most=60) or "(empty text)", np.array([k])) for k in order]
+        found = [(numerals.text(names[k]) or "(empty text)", np.array([k])) for k in order]
         rest = np.setdiff1d(np.arange(line), order)
         found += [(f"{len(rest):,} other labels", rest)] if len(rest) else []
     if line < size:
@@ -87,10 +87,7 @@ def _between(column: Ordered, first: float, last: float) -> str:
     if column.clock is not None:
         ends = [column.clock.text(int(end)) for end in (first, last)]
     elif column.kind == "ordinal":
-        ends = [
-            numerals.text(name, most=60)
-            for name in column.naming.of_labels([column.values[int(x)] for x in (first, last)])
-        ]
+        ends = [numerals.text(name) for name in column.naming.of_labels([column.values[int(x)] for x in (first, last)])]
     else:
         ends = [numerals.plain(float(f"{end:.6g}")) for end in (first, last)]
     return ends[0] if ends[0] == ends[1] else f"{ends[0]} to {ends[1]}"

@@ -14,6 +14,9 @@ SIGNIFICANT_DIGITS = 4
 MARGIN_DIGITS = 2
 """Digits of the number after "±": a margin is rounded up, by at most a tenth of itself."""
 
+MAX_NAME_CHARACTERS = 120
+"""Characters of a name or label: about three lines of a card. Longer ones are cut, so that a page stays small."""
+
 _MAX_EXPONENT = 15  # from 10^15, and below 10^-4, numbers are shown as powers of ten
 _SUPERSCRIPTS = str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹")
 _STORED_NUMBER = re.compile(r"\d{1,200}(\.\d{1,40}|/[1-9]\d{0,200})?", re.ASCII)
@@ -190,7 +193,7 @@ def step(least: float) -> float:
     return next(times * power for times in (1, 2, 2.5, 5, 10) if times * power >= least * (1 - 1e-12))
 
 
-def text(value: object, *, most: int = 80) -> str:
+def text(value: object, *, most: int = MAX_NAME_CHARACTERS) -> str:
     """Shorten a name or label to `most` characters and replace characters that could reorder or hide text.
 
     >>> text("a" * 9, most=5), text("a\\u202eb\\x00")

@@ -24,35 +24,87 @@
     return Array.isArray(data.pairs) ? pairs.get(i < j ? `${i},${j}` : `${j},${i}`) : data.pairs;
   };
 
-  // Answers of `certsynth answer` about sets of values: shares of the sets of one column (in `sides`), of two columns
-  // (`tables`), and means in the groups that are sets of another column (`means`). Their digits are shown as they are.
-  const { sides, tables, means } = data.answers;
-  // An answer is written as three texts, or as three whole numbers: the estimate without its point, and how far the
-  // ends are below and above it. The letter between them says how many decimals there are.
+  // Answers of `certsynth answer` about sets of values: shares of the sets of one column (in `sides`), shares of two
+  // columns, and means in the groups that are sets of another column. Their digits are shown as they are.
+  const { sides } = data.answers;
+  const size = (i) => sides[i].asked.length;
+  const DIGITS = Array.from({ length: 94 }, (_, i) => String.fromCharCode(33 + i)).filter((c) => !"\"\\<>&'+-!.=;".includes(c)).join("");
+  const LAST_DIGITS = 54;
+  const FURTHER_DIGITS = DIGITS.length - LAST_DIGITS;
   const pointed = (whole, decimals) => {
     const digits = String(Math.abs(whole)).padStart(decimals + 1, "0");
     const at = digits.length - decimals;
     return `${whole < 0 ? "-" : ""}${digits.slice(0, at)}${decimals ? "." : ""}${digits.slice(at)}`;
   };
-  const read3 = (text) => {
-    const nothing = text.endsWith("!");
-    const written = nothing ? text.slice(0, -1) : text;
-    const packed = /^(-?\d+)([a-m])(-?\d+)\2(-?\d+)$/.exec(written);
-    let three = written.split("|");
-    if (packed) {
-      const [estimate, below, above] = [packed[1], packed[3], packed[4]].map(Number);
-      three = [estimate, estimate - below, estimate + above].map((x) => pointed(x, packed[2].charCodeAt(0) - 97));
+  // Answers from a text of packing.py; those about dates and times are ticks of the column's clock. null: there is none.
+  const unpack = (text, c) => {
+    const found = [];
+    const before = {};
+    let [at, decimals, nothing] = [0, 0, false];
+    const signed = () => {
+      let [number, unit, digit] = [0, 1, LAST_DIGITS];
+      for (; digit >= LAST_DIGITS; unit *= FURTHER_DIGITS) number += unit * (digit = DIGITS.indexOf(text[at++]));
+      return number % 2 ? -(number + 1) / 2 : number / 2;
+    };
+    const add = (texts) => {
+      const [value, least, largest] = texts.map(certified.nice);
+      found.push({ value, least, largest, nothing });
+      nothing = false;
+    };
+    while (at < text.length) {
+      const sign = text[at];
+      if (sign === "+" || sign === "-") decimals += sign === "+" ? 1 : -1;
+      else if (sign === "!") nothing = true;
+      else if (sign === ".") found.push(null);
+      else if (sign === "=") {
+        const end = text.indexOf(";", at);
+        add(text.slice(at + 1, end).split("|"));
+        at = end;
+      } else {
+        before[decimals] = (before[decimals] || [0, 0, 0]).map((last) => last + signed());
+        const [estimate, below, above] = before[decimals];
+        add([estimate, estimate - below, estimate + above].map((whole) => (c && clock(c) ? dated(c, whole) : pointed(whole, decimals))));
+        continue;
+      }
+      at += 1;
     }
-    const [value, least, largest] = three.map(certified.nice);
-    return { value, least, largest, nothing };
+    return found;
   };
+  const once = (compute) => {
+    let found;
+    return () => (found ??= compute());
+  };
+  // Where answers about each pair begin: shares of its cells, and means of a column in the groups of another.
+  const starts = new Map();
+  const meanStarts = new Map();
+  {
+    const places = Object.keys(sides).map(Number).sort((a, b) => a - b);
+    const every = places.flatMap((i) => places.filter((j) => j > i).flatMap((j) => [i, j]));
+    const listed = data.answers.pairs || every;
+    const ends = {};
+    for (let k = 0, at = 0; k < listed.length; k += 2) {
+      const [i, j] = [listed[k], listed[k + 1]];
+      starts.set(`${i},${j}`, at);
+      at += size(i) * size(j);
+      for (const [groups, line] of [[i, j], [j, i]]) {
+        meanStarts.set(`${groups},${line}`, ends[line] || 0);
+        ends[line] = (ends[line] || 0) + size(groups);
+      }
+    }
+  }
+  const start = (i, j) => starts.get(i < j ? `${i},${j}` : `${j},${i}`);
+  const table = (i, j) => start(i, j) !== undefined;
+  const shares = once(() => unpack(data.answers.shares));
+  const inTable = (i, p, j, q) => shares()[start(i, j) + (i < j ? p * size(j) + q : q * size(i) + p)];
+  const meansOf = Object.fromEntries(Object.keys(sides).map((i) => [i, once(() => unpack(sides[i].means, columns[i]))]));
+  const meanIn = (i, p, line) => meansOf[line]()[meanStarts.get(`${i},${line}`) + p];
+  const sharesOf = Object.fromEntries(Object.keys(sides).map((i) => [i, once(() => unpack(sides[i].shares))]));
+  const ofSet = (i, p) => sharesOf[i]()[p];
   const condition = (i, p) => sides[i].asked[p].replace("\u0001", () => columns[i].query);
-  const table = (i, j) => tables[i < j ? `${i},${j}` : `${j},${i}`];
-  const size = (i) => sides[i].asked.length;
-  const inTable = (i, p, j, q) => read3(table(i, j).split(";")[i < j ? p * size(j) + q : q * size(i) + p]);
-  const ofSet = (i, p) => read3(sides[i].shares.split(";")[p]);
   // The names of a column's sets, if they are single labels or ranges; else they are runs of ranges.
   const setNames = (i) => (sides[i].labels.length ? sides[i].labels : [...columns[i].labels, ...(sides[i].missing ? ["missing"] : [])]);
+  // A command for a shell: in double quotes where these need no escapes.
+  const command = (query) => `certsynth answer DIR ${/["$`\\!]/.test(query) ? `'${query.replaceAll("'", "'\\''")}'` : `"${query}"`}`;
   const isRun = (i) => sides[i].ranges.length > 0;
   // The number of the set of values from one range to another: the run of all ranges is left out.
   const runAt = (i, from, to) => {
@@ -125,11 +177,20 @@
     };
   };
 
+  // Where the page has no answer: for lack of room, or because a label is none of the most frequent ones.
+  const elsewhere = (ask, parts) => {
+    const rare = parts.filter(([, part]) => part.rest).map(([c]) => quoted(c));
+    const why = rare.length ? `This page has answers for the most frequent labels of ${rare.join(" and ")}.` : "This page has no room for the answers about these two columns.";
+    if (!ask) return { head: "–", says: why, how: "" };
+    const replace = rare.length ? ", with the label in place of LABEL" : "";
+    return { head: "–", says: `${why} In a shell, this command answers it${replace}: ${command(ask)}`, how: "DIR is the folder that contains this page." };
+  };
+
   const statistics = {
     mean: {
       name: "mean of a column", first: valued,
       answer: ({ c }) => {
-        if (c.said) return { ...meanOf(c, read3(c.said)), how: ALL, ask: c.kind === "ordinal" ? "" : `mean(${c.query})` };
+        if (c.said) return { ...meanOf(c, unpack(c.said, c)[0]), how: ALL, ask: c.kind === "ordinal" ? "" : `mean(${c.query})` };
         const r = certified.mean(c, c.bound);
         return {
           head: `± ${up(r.off * span(c))}${units(c)}`,
@@ -183,23 +244,25 @@
       name: "share of rows with a label", first: labelled, asks: ["label"],
       answer: ({ c, at, i, text }) => {
         const what = `of all rows have ${text.label} in ${quoted(c)}`;
-        if (!sides[at]) return { ...share(c, what, certified.label(c, c.bound, i)), how: labels(c) };
+        if (!sides[at] || sides[at].rest) return { ...share(c, what, certified.label(c, c.bound, i)), how: labels(c) };
         const r = ofSet(at, i);
         return { head: headOf(r, "%"), says: `In the synthetic rows ${r.value}% ${what}. In the real rows it is ${between(r, "%")}.`, how: ALL, ask: `fraction(${condition(at, i)})`, nothing: r.nothing };
       },
     },
     both: {
-      name: "share of rows with labels or ranges of two columns", first: some, second: some,
-      pair: (i, j) => Boolean(table(i, j)) || (labelled(columns[i]) && labelled(columns[j])),
-      parts: (i, j) => (table(i, j) ? ["part", "other"] : []),
+      name: "share of rows, by two columns", first: some, second: some,
+      pair: (i, j) => Boolean(sides[i] && sides[j]) || (labelled(columns[i]) && labelled(columns[j])),
+      parts: (i, j) => (sides[i] && sides[j] ? ["part", "other"] : []),
       answer: ({ c, other, bound, at, to, part, otherPart }) => {
         if (part) {
-          const r = inTable(at, part.set, to, otherPart.set);
+          const ask = `fraction(${part.asked} and ${otherPart.asked})`;
+          const r = !part.rest && !otherPart.rest && table(at, to) ? inTable(at, part.set, to, otherPart.set) : null;
+          if (!r) return elsewhere(ask, [[c, part], [other, otherPart]]);
           return {
             head: headOf(r, "%"),
             says: `In the synthetic rows ${r.value}% of all rows have ${part.text} and ${otherPart.text}. In the real rows it is ${between(r, "%")}.`,
             how: ALL,
-            ask: `fraction(${part.asked} and ${otherPart.asked})`,
+            ask,
             nothing: r.nothing,
           };
         }
@@ -227,14 +290,16 @@
     },
     meanWithin: {
       name: "mean within a label or range", first: some, second: valued,
-      pair: (i, j) => Boolean(means[`${i},${j}`]) || labelled(columns[i]),
-      parts: (i, j) => (means[`${i},${j}`] ? ["part"] : ["label"]),
+      pair: (i, j) => Boolean(sides[i] && sides[j] && sides[j].means !== null) || labelled(columns[i]),
+      parts: (i, j) => (sides[i] && sides[j] && sides[j].means !== null ? ["part"] : ["label"]),
       answer: ({ c, i, other, bound, text, at, to, part }) => {
         if (part) {
-          const found = means[`${at},${to}`].split(";")[part.set];
+          const ask = other.kind === "ordinal" ? "" : `mean(${other.query} | ${part.asked})`;
+          if (part.rest || !table(at, to)) return elsewhere(ask, [[c, part]]);
+          const found = meanIn(at, part.set, to);
           const look = `Look only at rows with ${part.text}, which are ${ofSet(at, part.set).value}% of the synthetic rows.`;
           if (!found) return { head: "–", says: `${look} None of them has a value of ${quoted(other)}, so that nothing is known about its mean over those.`, how: "" };
-          return { ...meanOf(other, read3(found), look), how: `${ALL} Small groups say less.`, ask: other.kind === "ordinal" ? "" : `mean(${other.query} | ${part.asked})` };
+          return { ...meanOf(other, found, look), how: `${ALL} Small groups say less.`, ask };
         }
         const { off } = certified.meanWithin(c, i, other, bound);
         const look = `Look only at rows with ${text.label} in ${quoted(c)}, which are ${percent(c.counts[i] / c.rows, figure)} of the synthetic rows.`;
@@ -296,7 +361,8 @@
   const setFields = (i, id) => {
     const name = quoted(columns[i]);
     const options = (names) => names.map((text, k) => [k, text]);
-    if (!isRun(i)) return [field(columns[i].line ? `Range of ${name}` : `Label of ${name}`, choose(id, options(setNames(i))))];
+    const more = sides[i].rest ? [["rest", "another label"]] : [];
+    if (!isRun(i)) return [field(columns[i].line ? `Range of ${name}` : `Label of ${name}`, choose(id, [...options(setNames(i)), ...more]))];
     const { ranges, missing } = sides[i];
     const first = choose(id, [...options(ranges.map(([from]) => from)), ...(missing ? [["missing", "missing"]] : [])]);
     return [field(`${name} from`, first), field(`${name} to`, choose(`${id}-to`, options(ranges.map(([, to]) => to))))];
@@ -306,6 +372,7 @@
     const name = quoted(columns[i]);
     let set = Number(value(id));
     let text;
+    if (value(id) === "rest") return { rest: true, asked: `${columns[i].query} = 'LABEL'` };
     if (!isRun(i)) text = setNames(i)[set] === "missing" && sides[i].missing && set === size(i) - 1 ? `no value of ${name}` : columns[i].line ? `a value of ${name} in the range ${setNames(i)[set]}` : `“${setNames(i)[set]}” in ${name}`;
     else if (value(id) === "missing") [set, text] = [size(i) - 1, `no value of ${name}`];
     else {

@@ -10,6 +10,17 @@ from certsynth.report.numerals import margin_points
 NOTHING_ON_SHARES = "The bounds on shares of rows are 1, which says nothing about them."
 
 
+def share_bounds(bounds: StatisticsRecord) -> tuple[float, float | None]:
+    """The bounds on shares of one column and of two. Plain statements about two columns include those about one, so
+    that their bound is no smaller.
+
+    >>> share_bounds(StatisticsRecord(0.14, 0.12, None, None)), share_bounds(StatisticsRecord(0.1, None, None, None))
+    ((0.14, 0.14), (0.1, None))
+    """
+    one, two = bounds.share_of_one_column, bounds.share_of_two_columns
+    return one, None if two is None else max(one, two)
+
+
 def promise(bounds: StatisticsRecord, confidence: str) -> str:
     """The certified errors of shares in a sentence; the confidence is a text such as 95 %.
 
@@ -22,15 +33,16 @@ def promise(bounds: StatisticsRecord, confidence: str) -> str:
     >>> promise(StatisticsRecord(0.02, None, None, None, band_of_one_column=0.003), "95 %")[-85:]
     ' Shares of the bands that the schema names are right within ± 0.30 percentage points.'
     """
-    if not _says_something(bounds.share_of_one_column):
+    one, two = share_bounds(bounds)
+    if not _says_something(one):
         return NOTHING_ON_SHARES
     sentence = (
         f"With {confidence} confidence, every share of rows over a range or a set of labels of "
-        f"one column is right within ± {points(bounds.share_of_one_column)} percentage points"
+        f"one column is right within ± {points(one)} percentage points"
     )
-    if bounds.share_of_two_columns is not None:
-        known = _says_something(bounds.share_of_two_columns)
-        sentence += f", of two columns within ± {points(bounds.share_of_two_columns)}" if known else ""
+    if two is not None:
+        known = _says_something(two)
+        sentence += f", of two columns within ± {points(two)}" if known else ""
         sentence += "" if known else "; nothing is known about shares of two columns"
     return f"{sentence}.{_on_bands(bounds)}"
 
@@ -79,9 +91,10 @@ def figures(bounds: StatisticsRecord) -> list[tuple[str, str]]:
     >>> figures(StatisticsRecord(0.0108, None, None, 0.0042))
     [('shares of one column', '± 1.1 percentage points'), ('means', '± 0.42% of the range')]
     """
+    one, two = share_bounds(bounds)
     found = [
-        ("shares of one column", bounds.share_of_one_column, "percentage points"),
-        ("shares of two columns", bounds.share_of_two_columns, "percentage points"),
+        ("shares of one column", one, "percentage points"),
+        ("shares of two columns", two, "percentage points"),
         ("shares of bands", bounds.band_of_one_column, "percentage points"),
         ("shares of bands of two columns", bounds.band_of_two_columns, "percentage points"),
         ("group totals, per row", bounds.group_total, "of the range"),

@@ -160,7 +160,7 @@ def _groups(column: Column) -> int:
 
 
 def _name(*columns: Column, between: str = "") -> str:
-    return between.join(numerals.text(column.title, most=_NAME_CHARACTERS) for column in columns)
+    return between.join(numerals.text(column.title) for column in columns)
 
 
 def _share(column: Column, margin: float) -> Example:

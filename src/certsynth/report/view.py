@@ -29,7 +29,7 @@ from certsynth.record.record import (
 )
 from certsynth.report import by_ratio, exceptions, limits, numerals, statistics, use_words, verifiable, words
 from certsynth.report import persons as person_words
-from certsynth.report.calculator import calculator_view, listed_completely
+from certsynth.report.calculator import calculator_view
 from certsynth.report.choice import choice_view
 from certsynth.report.columns import column_view, span
 from certsynth.report.contents import contents_view, publication_text
@@ -49,8 +49,6 @@ MAX_MAPPED_COLUMNS = 60
 
 MAX_EXACT_CHARACTERS = 9
 """Characters up to which a part of the budget is shown exactly; longer ones are rounded up to four digits."""
-MAX_MAP_NAME = 14
-"""Characters of a name on the map: as many as fit to the right of its last cell on a phone."""
 MAP_SHADES = 6
 """Shades of the map: as many as can be told apart."""
 
@@ -64,10 +62,12 @@ def view(
     *,
     rows: Sequence[np.ndarray] | None = None,
     noisy: NoisyCells | None = None,
+    sizes: Mapping[str, str] | None = None,
 ) -> Json:
     """Return everything that the report states about the release with this record.
 
     `rows` are the cleaned columns of the table, if they are known, and `noisy` the noisy counts with certified errors.
+    `sizes` has the sizes of the files as texts, if they are known.
     """
     certificate = record.certificate
     if rows is None:
@@ -79,7 +79,7 @@ def view(
     columns = [column_view(c, table[c.name], bounds[c.name], basis if c.name in covered else None) for c in schema]
     numbers = [column.pop("numbers") for column in columns][:MAX_DRAWN_COLUMNS]
     drawn = schema.columns[:MAX_DRAWN_COLUMNS]
-    pairs = NO_PAIRS if basis is None else PairAnswers.of(basis, listed_completely(drawn, numbers))
+    pairs = NO_PAIRS if basis is None else PairAnswers.of(basis, dict(enumerate(drawn)))
     return {
         "name": numerals.text(schema.name, most=200),
         "rows": numerals.count(record.release.rows),
@@ -95,7 +95,7 @@ def view(
             ),
             "rules": [{"verdict": verdict, "rule": rule} for verdict, rule in use_words.RULES],
         },
-        "contents": contents_view(record, schema, table),
+        "contents": contents_view(record, schema, table, sizes),
         "privacy": _privacy(record, schema),
         "certificates_text": _certificates_text(certificate, derived=bool(schema.derivations)),
         "certificates": _certificates(certificate),
@@ -528,7 +528,7 @@ def _map(rows: Sequence[Json], columns: Sequence[Column]) -> Json:
     """Return all pairs as cells in `MAP_SHADES` levels of the certified bound, from 0 to the largest."""
     largest = max(rows, key=lambda row: row["bound"])
     return {
-        "columns": [numerals.text(column.title, most=MAX_MAP_NAME) for column in columns],
+        "columns": [numerals.text(column.title) for column in columns],
         "high_text": largest["bound_text"],
         "cells": [
             {
