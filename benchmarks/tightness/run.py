@@ -3,10 +3,10 @@
     PYTHONPATH=benchmarks python -m tightness [TABLE …] [--modes …] [--seeds 3] [--limit SECONDS] [--ask-again]
 
 Every release runs in a process of its own and is kept in build/tightness. Its answers and models are kept in
-results/TABLE.json as soon as they are computed, so that an interrupted benchmark resumes where it stopped. `--ask-again`
-answers the queries of kept releases again, which takes minutes: for a change of `certsynth.answers`. To release a table
-again, remove its results. At the end `tightness.page` writes docs/benchmarks-tightness.md from the results, and
-docs/make_figures.py draws its figures.
+results/TABLE.json as soon as they are computed, so that an interrupted benchmark resumes where it stopped.
+`--ask-again` answers the queries of kept releases again, which takes minutes: for a change of `certsynth.answers`. To
+release a table again, remove its results and its folders in build/tightness. At the end `tightness.page` writes
+docs/benchmarks-tightness.md from the results, and docs/make_figures.py draws its figures.
 """
 
 from __future__ import annotations
@@ -32,6 +32,7 @@ from race.run import machine
 from race.tables import ROOT
 from survey import DATA
 from tightness import models, page
+from tightness.largest_errors import certified_errors, true_errors
 from tightness.statistics import Statistic, statistics_of
 from tightness.tables import TABLES
 
@@ -132,18 +133,29 @@ def measure(settings: Settings, prepared: Prepared, key: Key, statistics: Sequen
     folder, (_, variant, _) = settings.folder(prepared.table.key, key), key
     run["versions"] = {"Python": platform.python_version()} | {name: version(name) for name in PACKAGES}
     if not variant:
-        run["answers"] = ask(folder, statistics)
+        run |= ask_and_compare(folder, prepared, key, statistics)
     if prepared.rows.held_out is not None and prepared.table.target:
         made = pd.read_parquet(folder / "synthetic.parquet")
         run["models"] = models.scores(prepared.table, made, prepared.rows.held_out)
     return run
 
 
-def ask(folder: Path, statistics: Sequence[Statistic]) -> list[dict[str, Any]]:
+def ask(folder: Path, statistics: Sequence[Statistic]) -> dict[str, Any]:
     """The answers of a release: estimate and interval, or why there is none."""
     found = Release.load(folder).answer([each.query for each in statistics], errors="return")
     kept = ("estimate", "low", "high", "how", "error")
-    return [{name: value for name, value in each.to_json().items() if name in kept} for each in found]
+    return {"answers": [{name: value for name, value in each.to_json().items() if name in kept} for each in found]}
+
+
+def ask_and_compare(folder: Path, prepared: Prepared, key: Key, statistics: Sequence[Statistic]) -> dict[str, Any]:
+    """The answers of a release, and for the first of its kind the errors that it certifies."""
+    return ask(folder, statistics) | (compare_errors(folder, prepared.data) if key[2] == 1 else {})
+
+
+def compare_errors(folder: Path, data: Path) -> dict[str, Any]:
+    """The certified errors of a release, and the true ones that they bound."""
+    made = Release.load(folder)
+    return {"certified errors": certified_errors(made), "true errors": true_errors(made, data)}
 
 
 def benchmark(
@@ -170,7 +182,9 @@ def benchmark(
                 kept.add(measure(settings, prepared, key, statistics))
                 print(f"{table}: {page.line(kept.run(key) or {}, kept.document)}", flush=True)
             for key in asked:
-                kept.add({**(kept.run(key) or {}), "answers": ask(settings.folder(table, key), statistics)})
+                kept.add(
+                    {**(kept.run(key) or {}), **ask_and_compare(settings.folder(table, key), prepared, key, statistics)}
+                )
                 print(f"{table}: {page.line(kept.run(key) or {}, kept.document)}", flush=True)
 
 

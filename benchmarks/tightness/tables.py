@@ -34,7 +34,11 @@ def _split(rows: Callable[[], Rows]) -> Callable[[], Rows]:
 
     def load() -> Rows:
         found = rows()
-        return found if found.held_out is not None else draw_rows(found.training, int(RELEASED_SHARE * len(found.training)))
+        return (
+            found
+            if found.held_out is not None
+            else draw_rows(found.training, int(RELEASED_SHARE * len(found.training)))
+        )
 
     return load
 
