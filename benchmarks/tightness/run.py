@@ -102,10 +102,13 @@ class Results:
         partial.replace(self.path)
 
 
-def keys_of(table: str, modes: Sequence[str], seed: int) -> list[Key]:
-    """Releases of a table: the default one, and for models one that is told the target."""
-    variants = ("", "target") if TABLES[table].target else ("",)
-    return [(mode, variant, seed) for variant in variants for mode in modes]
+VARIANTS = ("", "target")
+"""The default release, and for models one that is told the target."""
+
+
+def keys_of(table: str, modes: Sequence[str], variant: str, seed: int) -> list[Key]:
+    """The releases of a table; without a target it has only the default ones."""
+    return [(mode, variant, seed) for mode in modes] if not variant or TABLES[table].target else []
 
 
 def make_release(settings: Settings, prepared: Prepared, key: Key) -> dict[str, Any]:
@@ -161,11 +164,11 @@ def compare_errors(folder: Path, data: Path) -> dict[str, Any]:
 def benchmark(
     settings: Settings, tables: Sequence[str], modes: Sequence[str], *, seeds: int = page.RUNS, ask_again: bool = False
 ) -> None:
-    """Seed by seed, so that an interrupted benchmark has runs of every table."""
+    """Seed by seed, and default releases first, so that an interrupted benchmark has runs of every table."""
     is_warm = False
-    for seed, table in itertools.product(range(1, seeds + 1), tables):
+    for seed, variant, table in itertools.product(range(1, seeds + 1), VARIANTS, tables):
         kept = Results(settings.results / f"{table}.json")
-        keys = keys_of(table, modes, seed)
+        keys = keys_of(table, modes, variant, seed)
         todo = [key for key in keys if kept.run(key) is None]
         asked = [key for key in keys if ask_again and "answers" in (kept.run(key) or {})]
         asked = [key for key in asked if settings.folder(table, key).exists()]
