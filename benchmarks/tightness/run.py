@@ -4,7 +4,7 @@
 
 Every release runs in a process of its own and is kept in build/tightness. Its answers and models are kept in
 results/TABLE.json as soon as they are computed, so that an interrupted benchmark resumes where it stopped.
-`--ask-again` answers the queries of kept releases again, which takes minutes: for a change of `certsynth.answers`. To
+`--ask-again` makes no release, and answers the queries of kept ones again: for a change of `certsynth.answers`. To
 release a table again, remove its results and its folders in build/tightness. At the end `tightness.page` writes
 docs/benchmarks-tightness.md from the results, and docs/make_figures.py draws its figures.
 """
@@ -169,7 +169,7 @@ def benchmark(
     for seed, variant, table in itertools.product(range(1, seeds + 1), VARIANTS, tables):
         kept = Results(settings.results / f"{table}.json")
         keys = keys_of(table, modes, variant, seed)
-        todo = [key for key in keys if kept.run(key) is None]
+        todo = [key for key in keys if kept.run(key) is None and not ask_again]
         asked = [key for key in keys if ask_again and "answers" in (kept.run(key) or {})]
         asked = [key for key in asked if settings.folder(table, key).exists()]
         if not todo and not asked:
@@ -197,7 +197,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser.add_argument("--modes", nargs="+", choices=list(page.MODES), default=list(page.MODES))
     parser.add_argument("--seeds", type=int, default=page.RUNS)
     parser.add_argument("--limit", type=float, default=LIMIT_SECONDS, metavar="SECONDS")
-    parser.add_argument("--ask-again", action="store_true", help="answer the queries of kept releases again")
+    parser.add_argument("--ask-again", action="store_true", help="only answer the queries of kept releases again")
     given = parser.parse_args(arguments)
     if not DATA.is_dir():
         raise SystemExit("The tables are not there: set CERTSYNTH_DATA to their folder.")

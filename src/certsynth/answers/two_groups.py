@@ -46,8 +46,8 @@ def difference_of_means(basis: Basis, column: Ordered, first: Group, second: Gro
     rows = _few_rows(basis, first, second, column.name)
     if rows is None:
         return None
-    places = place(column, rows.rows[column.name])
-    parts = [_Part(rows, where, *inside, places, float(column.weight)) for where, *inside in _parts(first, second)]
+    places, weight = place(column, rows.rows[column.name]), float(column.weight)
+    parts = [_Part(rows, where, one, other, places, weight) for where, one, other in _parts(first, second)]
     return _claim(basis, rows, (first, second), parts)
 
 
@@ -57,8 +57,8 @@ def difference_of_shares(basis: Basis, condition: Condition, first: Group, secon
     if rows is None:
         return None
     parts = [
-        _Part(rows, And((side, where)), *inside, np.array(value))
-        for where, *inside in _parts(first, second)
+        _Part(rows, And((side, where)), one, other, np.array(value))
+        for where, one, other in _parts(first, second)
         for side, value in ((condition, 1.0), (Rest(condition), 0.0))
     ]
     return _claim(basis, rows, (first, second), parts)
