@@ -133,8 +133,8 @@ def file_name(key: str) -> str:
 
 def page(folder: Path = RESULTS) -> str:
     found = load(folder)
-    parts = [INTRODUCTION, in_short(found), by_kind(found), made_of(found), WHAT_HELPS, by_table(found), MODELS]
-    parts += [models(found), HOW, about(found)]
+    parts = [INTRODUCTION, in_short(found), by_kind(found), made_of(found), WHAT_HELPS, MODELS, models(found)]
+    parts += [by_table(found), HOW, about(found)]
     return "\n\n".join(part.strip() for part in parts if part) + "\n"
 
 
@@ -170,11 +170,12 @@ largest error of any column or pair, and that is nearly what it is. But a questi
 have a much smaller error than the worst one. Groups divide the error of a total by the group's share of the rows, and
 columns whose values lie in a small part of their range divide it by their small standard deviation.
 
-What helps the person who releases: bounds no wider than the values need, `bands` at the thresholds that matter, a
-[logarithmic scale](how-to/kinds.md#skewed-numbers) for skewed columns, fewer columns, and δ. What helps the person who
-asks: large groups, and shares instead of means of skewed columns. `--alone` helps little here, since slack is the
-smaller part. What would help most is a certified error for each pair instead of one for all. With δ, slack would grow
-with the root of the number of certified errors only, so that most pairs would gain. That is not implemented.
+What helps the person who releases: bounds no wider than the values need, the `step` of numbers that have one, `bands`
+at the thresholds that matter, a [logarithmic scale](how-to/kinds.md#skewed-numbers) for skewed columns, fewer columns,
+and δ. What helps the person who asks: large groups, and shares instead of means of skewed columns. `--alone` helps
+little here, since slack is the smaller part. What would help most is an error for each pair, or one for the few worst
+pairs and one for all others, as there are for [distances](explanation/direct-certificate.md#exceptions) in tables with
+many columns. That is not implemented.
 """
 
 HOW = """
@@ -252,9 +253,10 @@ def by_kind(found: Sequence[Results]) -> str:
         rows.append((-max(widths), cells))
     lines += [f"| {' | '.join(cells)} |" for _, cells in sorted(rows)]
     said = (
-        "Medians over all tables and releases, in units, the loosest first. Shares of all rows and means are certified "
-        "to a few hundredths. Groups are looser by the reciprocal of their share, and correlations and differences of "
-        "groups are loosest."
+        "Medians over all tables and releases, in units, the loosest first. Shares of all rows are certified best. "
+        "Statistics of a group are looser by the reciprocal of its share of the rows. Means and correlations of "
+        "columns whose values fill a small part of their range are looser by the reciprocal of their standard "
+        "deviations, since errors are relative to the range."
     )
     return "\n\n".join(["## Which statistics are loose", said, "\n".join(lines)])
 
@@ -339,7 +341,20 @@ def models(found: Sequence[Results]) -> str:
             cells += ["" if score is None else f"{score:.3f}" for score in scores]
             lines.append(f"| {' | '.join(cells)} |")
     figure = "![Scores of models trained on real and on synthetic rows](images/tightness-models.svg)"
-    return "\n\n".join(["\n".join(lines), figure])
+    return "\n\n".join([what_models_lose(found), figure, "\n".join(lines)])
+
+
+def what_models_lose(found: Sequence[Results]) -> str:
+    """How much of its score gradient boosting loses on synthetic rows with δ, and what `target` changes."""
+    parts = []
+    for results in found:
+        real = results.document.get("models of real rows")
+        score, told = (results.score(BOOSTING, "delta-add", variant) for variant in VARIANTS)
+        if real is None or score is None:
+            continue
+        text = f"{results.title} {real[BOOSTING] - score:.3f}"
+        parts.append(text if told is None else f"{text} ({real[BOOSTING] - told:.3f} with `target`)")
+    return f"With {MODES['delta-add']}, gradient boosting loses: {'; '.join(parts)}." if parts else ""
 
 
 def about(found: Sequence[Results]) -> str:
