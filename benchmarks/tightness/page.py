@@ -210,7 +210,20 @@ def in_short(found: Sequence[Results]) -> str:
         f"Medians over twenty statistics of each release. In all, {held:,} of {answers:,} intervals contain the true "
         "value; the confidence of 95 % is that *all* intervals of a release do."
     )
-    return "\n\n".join(["## In short", "\n".join(lines), total, figure])
+    return "\n\n".join(["## In short", "\n".join(lines), total, *_not_run(found), figure])
+
+
+def _not_run(found: Sequence[Results]) -> Iterator[str]:
+    """Releases that are missing."""
+    missing = [
+        f"{each.columns}, {MODES[mode]}, {VARIANTS[variant]} ({count} of {RUNS})"
+        for each in found
+        for variant in (VARIANTS if each.document["target"] else [""])
+        for mode in MODES
+        if (count := len(each.runs(mode, variant))) < RUNS
+    ]
+    if missing:
+        yield f"Releases that are not complete yet: {'; '.join(missing)}."
 
 
 def settings(found: Sequence[Results]) -> Iterator[tuple[Results, str, list[Asked]]]:
