@@ -2,7 +2,7 @@ PYTHON ?= python3
 BIN := .venv/bin
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check
 
-.PHONY: setup demo test test-all lint docs bench bench-scale bench-persons race privpgd many audits paper clean
+.PHONY: setup demo test test-all lint docs bench bench-scale bench-persons race privpgd tightness many audits paper clean
 
 # Each is done once, and again when pyproject.toml changes: the package by itself, which is all that the demo needs, and
 # the tools for tests and documentation.
@@ -62,6 +62,12 @@ race: setup
 # in benchmarks/privpgd/results, and an interrupted run resumes.
 privpgd: setup
 	PYTHONPATH=benchmarks $(BIN)/python -m privpgd $(PRIVPGD)
+	PYTHONPATH=benchmarks $(BIN)/python docs/make_figures.py
+
+# An hour or two; `make tightness TIGHTNESS="adult --seeds 1"` takes minutes. Releases are kept in build/tightness and results
+# in benchmarks/tightness/results, and an interrupted run resumes.
+tightness: setup
+	PYTHONPATH=benchmarks $(BIN)/python -m tightness $(TIGHTNESS)
 	PYTHONPATH=benchmarks $(BIN)/python docs/make_figures.py
 
 # Hours for all tables; `make many MANY="adult --modes pure-add --seeds 1"` takes minutes. What is done is kept in

@@ -6,6 +6,7 @@ PYTHONPATH=benchmarks python docs/make_figures.py
 from __future__ import annotations
 
 import json
+import statistics
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -16,6 +17,7 @@ from privpgd import page as privpgd
 from privpgd.measures import NAMES
 from race.page import RESULTS, Row, rows_of
 from race.tables import TABLES
+from tightness import page as tightness
 
 HERE = Path(__file__).parent
 IMAGES = HERE / "images"
@@ -33,6 +35,9 @@ def figures() -> dict[str, str]:
         "plan-designs.svg": designs(found["designs"]),
         "benchmarks.svg": race(),
         **{privpgd.file_name(name): privpgd_measure(name, privpgd.load()) for name in NAMES},
+        "tightness.svg": tightness_of_tables(tightness.load()),
+        "tightness-models.svg": tightness_models(tightness.load()),
+        **{tightness.file_name(each.key): tightness_of_table(each) for each in tightness.load()},
     }
 
 
@@ -175,6 +180,90 @@ def _privpgd_lines(name: str, each: privpgd.Results, modes: Sequence[str], metho
     if name in each.document["real"]:
         lines.append(Line("real rows", (Dot(3, each.document["real"][name]),)))
     return tuple(lines)
+
+
+def tightness_of_tables(found: Sequence[tightness.Results]) -> str:
+    """A panel for each mode: the median error and half width of the statistics of each table."""
+    panels = [Panel(title, _tightness_lines(found, mode)) for mode, title in tightness.MODES.items()]
+    return dot_plot(
+        "True errors and certified half widths of twenty statistics",
+        _listed(panels),
+        panels,
+        series=("true error, median", "certified half width: median and quartiles"),
+        axis="in units: 1 for a share or a correlation, else the standard deviation of the column",
+        width=980,
+        labels=190,
+    )
+
+
+def _tightness_lines(found: Sequence[tightness.Results], mode: str) -> tuple[Line, ...]:
+    lines = []
+    for each in found:
+        asked = [one for one in each.asked(mode) if one.answered]
+        if not asked:
+            lines.append(Line(each.columns, (), "not run"))
+            continue
+        low, middle, high = statistics.quantiles([one.half_width for one in asked], method="inclusive")
+        error = statistics.median(one.error for one in asked)
+        dots = [Dot(0, error)] if error else []
+        lines.append(Line(each.columns, (*dots, Dot(1, middle, low or None, high))))
+    return tuple(lines)
+
+
+def tightness_of_table(each: tightness.Results) -> str:
+    """A panel for each mode, with a line for each statistic. A true error of 0 has no dot."""
+    panels = []
+    for mode, title in tightness.MODES.items():
+        lines = []
+        for one in each.asked(mode):
+            values = (one.error, one.half_width) if one.answered else ()
+            dots = tuple(Dot(series, value) for series, value in enumerate(values) if value > 0)
+            lines.append(Line(one.kind, dots, "" if dots else "exact" if one.answered else "no answer"))
+        if lines:
+            panels.append(Panel(title, tuple(lines)))
+    return dot_plot(
+        f"{each.columns}: true errors and certified half widths",
+        _listed(panels),
+        panels,
+        series=("true error", "certified half width"),
+        axis="mean of the releases, in units; a dot that is missing is 0",
+        width=980,
+        labels=210,
+    )
+
+
+def tightness_models(found: Sequence[tightness.Results]) -> str:
+    """A panel for each model and mode: what is missing to a perfect score."""
+    found = [each for each in found if each.document.get("models of real rows")]
+    panels = [
+        Panel(f"{model}\n{title}", tuple(_model_line(each, model, mode) for each in found))
+        for model in (tightness.BOOSTING, tightness.LINEAR)
+        for mode, title in tightness.MODES.items()
+    ]
+    return dot_plot(
+        "Models trained on real and on synthetic rows, tested on real rows",
+        _listed(panels),
+        panels,
+        series=("synthetic rows", "synthetic rows, with target", "real rows"),
+        axis="1 − area under the ROC curve; for the price of diamonds 1 − R²; further left is better",
+        width=980,
+        labels=110,
+    )
+
+
+def _model_line(each: tightness.Results, model: str, mode: str) -> Line:
+    real = each.document["models of real rows"][model]
+    scores = each.score(model, mode, ""), each.score(model, mode, "target"), real
+    return Line(each.title, tuple(Dot(i, 1 - score) for i, score in enumerate(scores) if score is not None))
+
+
+def _listed(panels: Sequence[Panel]) -> str:
+    """All values, for people who do not see the figure."""
+    parts = []
+    for panel in panels:
+        lines = [f"{line.label} {' and '.join(f'{dot.value:.2g}' for dot in line.dots)}" for line in panel.lines]
+        parts.append(f"{', '.join(panel.title.splitlines())}: {', '.join(lines)}")
+    return "; ".join(parts)
 
 
 if __name__ == "__main__":

@@ -16,6 +16,7 @@ DOCS = ROOT / "docs"
 IMAGES = DOCS / "images"
 DRAWN = ("architecture", "benchmarks", "choose-epsilon", "choose-sparsity", "plan-designs", "promise-and-answer")
 DRAWN = (*DRAWN, "tutorial-ages", *sorted(path.stem for path in IMAGES.glob("privpgd-*.svg")))
+DRAWN = (*DRAWN, *sorted(path.stem for path in IMAGES.glob("tightness*.svg")))
 MAX_PICTURE_BYTES = 120_000
 
 

@@ -157,7 +157,7 @@ def _coded_frame(file: str, columns: tuple[Column, ...]) -> pd.DataFrame:
     return frame
 
 
-def _drawn(frame: pd.DataFrame, rows: int) -> Rows:
+def draw_rows(frame: pd.DataFrame, rows: int) -> Rows:
     order = np.random.default_rng(DRAW_SEED).permutation(len(frame))
     training, others = (frame.iloc[np.sort(part)].reset_index(drop=True) for part in (order[:rows], order[rows:]))
     return Rows(training, others)
@@ -171,7 +171,7 @@ def _coded(
 
     def load() -> Rows:
         frame = _coded_frame(file, columns)
-        return Rows(frame) if rows is None else _drawn(frame, rows)
+        return Rows(frame) if rows is None else draw_rows(frame, rows)
 
     size = "" if rows is None else f", {rows:,} rows"
     return Table(key, f"{file.capitalize()}, {len(columns)} columns{size}", columns, load, target)
@@ -188,7 +188,7 @@ def _survey(key: str) -> Table:
 
     def load() -> Rows:
         frame = _file(table.file)[[column.name for column in columns]].fillna(0).astype("Int64")
-        return Rows(frame) if table.rows is None else Rows(_drawn(frame, table.rows).training)
+        return Rows(frame) if table.rows is None else Rows(draw_rows(frame, table.rows).training)
 
     return Table(key, table.title, columns, load)
 
@@ -218,7 +218,7 @@ def _diamonds_six() -> Rows:
     """80 % of the rows, with the logarithm of the price."""
     frame = _file("diamonds.parquet")
     frame = frame.assign(**{"log price": np.log(frame["price"])})[[column.name for column in DIAMONDS_SIX]]
-    return _drawn(frame, int(0.8 * len(frame)))
+    return draw_rows(frame, int(0.8 * len(frame)))
 
 
 def _diamonds_ten() -> Rows:
@@ -229,7 +229,7 @@ def _electricity() -> Rows:
     """80 % of as many rows of each class as the smaller one has."""
     frame = _file("electricity.parquet")
     each = frame.groupby("class").sample(frame["class"].value_counts().min(), random_state=DRAW_SEED)
-    return _drawn(each, int(0.8 * len(each)))
+    return draw_rows(each, int(0.8 * len(each)))
 
 
 def _all_tables() -> tuple[Table, ...]:

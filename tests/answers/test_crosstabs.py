@@ -32,6 +32,7 @@ COLUMNS: tuple[Column, ...] = (
     Ordered("income", kind="number", low=0.0, high=150_000.0, missing=True),
     Ordered("depth", kind="number", low=-3.0, high=0.5, weight=Fraction(1, 2)),
     Ordered("day", kind="date", low=7305, high=19722),
+    Ordered("day of year", low=1, high=366),
     Ordered("school", kind="ordinal", low=0, high=2, values=("low", "middle", "high"), missing=True),
     Category("region", values=("north", "south"), other=True),
     Category("job", values=tuple("abcdefg"), missing=True, weight=Fraction(4, 5)),

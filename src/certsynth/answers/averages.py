@@ -13,6 +13,7 @@ from certsynth.answers.boxes import pieces
 from certsynth.answers.claims import Claim, intersect, quotient
 from certsynth.answers.lattices import Lattice, Points, off_lattice
 from certsynth.answers.selection import Selection
+from certsynth.answers.shares import border_shares_of_side
 from certsynth.domain import Ordered
 from certsynth.domain.condition import And, Condition, Missing, Not
 from certsynth.queries.statistics import UNITS, centre, offsets, oscillation
@@ -122,15 +123,18 @@ def _by_group_total(rows: Selection, column: Ordered) -> list[Claim]:
     if lattice is None:
         return []
     inner, outer = (points[0] for points in lattice.inner_and_outer(boxes))
-    total = _group_total(rows.basis, lattice, inner, outer, error)
+    total = _group_total(rows.basis, lattice, inner, outer, error, border_shares_of_side(rows.basis, boxes))
     how = "the certified error of group totals, divided by the certified share of the group"
     return [_around_centre(lattice, column, quotient(total, rows.share), error, how)]
 
 
-def _group_total(basis: Basis, lattice: Lattice, inner: Points, outer: Points, error: float) -> Range:
+def _group_total(
+    basis: Basis, lattice: Lattice, inner: Points, outer: Points, error: float, at_borders: Range
+) -> Range:
     """The range of E[(y − b) 1_A] for a set A of the second column between the points `inner` and `outer`.
 
-    A differs from either by rows of the points between, of which each changes the total by at most b or 1 − b.
+    A differs from either by rows of the points between, of which each changes the total by at most b or 1 − b. Shares
+    of these rows are known from the points, or `at_borders` (see `shares.border_shares`).
     """
     cells, other = lattice.cells
     values = offsets(cells, lattice.counts.sum(axis=1))
@@ -141,7 +145,8 @@ def _group_total(basis: Basis, lattice: Lattice, inner: Points, outer: Points, e
         inside = lattice.counts[: len(cells.places), between].sum() / lattice.rows
         unsure = min(1.0, float(inside) + basis.errors.two * pieces(other, between))
     ranges = []
-    for members, added, removed in ((inner, unsure, 0.0), (outer, 0.0, unsure)):
+    missed, extra = (min(unsure, each) for each in at_borders)
+    for members, added, removed in ((inner, missed, 0.0), (outer, 0.0, extra)):
         total = _average(lattice, values[:, None] * members[None, :])
         off = error * min(pieces(other, members), 1 + pieces(other, ~members))
         low, high = middle * added + (1 - middle) * removed, (1 - middle) * added + middle * removed

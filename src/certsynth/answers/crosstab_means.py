@@ -129,13 +129,15 @@ class GroupMeans:
         on_line = counts[: len(cells.places)].sum(axis=0)
         inner, outer = self.groups.lattice_points
         lows, highs = [], []
-        for one, two, low_share, high_share in zip(inner, outer, *self.share, strict=True):
+        borders = np.transpose(self.groups.border_shares)
+        for one, two, low_share, high_share, at_borders in zip(inner, outer, *self.share, borders, strict=True):
             between = two & ~one
             unsure = 0.0
             if between.any():
                 unsure = min(1.0, float(on_line[between].sum() / rows) + self.basis.errors.two * pieces(other, between))
             low, high = -math.inf, math.inf
-            for members, added, removed in ((one, unsure, 0.0), (two, 0.0, unsure)):
+            missed, extra = np.minimum(unsure, at_borders)
+            for members, added, removed in ((one, missed, 0.0), (two, 0.0, extra)):
                 total = float(by_point[members].sum())
                 away = error * min(pieces(other, members), 1 + pieces(other, ~members))
                 low = max(low, total - away - middle * added - (1 - middle) * removed)

@@ -8,6 +8,7 @@ docs/explanation/proofs/answers.md has the proof.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -93,7 +94,9 @@ class Crosstab:
             return []
         lattice, native = self.lattice, (self.first.native, self.second.native)
         points = self.first.lattice_points, self.second.lattice_points
-        return [_inner_less_and_outer_plus_error(lattice, points, errors, native)]
+        sides = zip(self.first.border_shares, self.second.border_shares, strict=True)
+        borders = [first[:, None] + second[None, :] for first, second in sides]
+        return [_inner_less_and_outer_plus_error(lattice, points, errors, native, borders)]
 
     def _by_bands(self) -> list[tuple[Floats, Floats]]:
         found = self.basis.band_lattice(*self.names)
@@ -171,9 +174,14 @@ class Crosstab:
 
 
 def _inner_less_and_outer_plus_error(
-    lattice: Lattice, points: tuple[Points, Points], errors: Errors, native: tuple[bool, ...]
+    lattice: Lattice,
+    points: tuple[Points, Points],
+    errors: Errors,
+    native: tuple[bool, ...],
+    at_borders: Sequence[Floats] | None = None,
 ) -> tuple[Floats, Floats]:
-    """For each cell the synthetic share of its inner points less its error, and of its outer points plus its error."""
+    """For each cell the synthetic share of its inner points less its error, and of its outer points plus its error; or
+    better, by the rows `at_borders`, as in `shares`."""
     (first_inner, first_outer), (second_inner, second_outer) = points
     lines = tuple(len(cells.places) for cells in lattice.cells)
     counts = lattice.counts.astype(float)  # exact: there are fewer than 2⁵³ rows
@@ -184,4 +192,9 @@ def _inner_less_and_outer_plus_error(
     off = product_errors(first_inner, second_inner, lines, native, errors)
     same = np.array_equal(first_inner, first_outer) and np.array_equal(second_inner, second_outer)
     off_outer = off if same else product_errors(first_outer, second_outer, lines, native, errors)
-    return share(first_inner, second_inner) - off, share(first_outer, second_outer) + off_outer
+    inside, outside = share(first_inner, second_inner), share(first_outer, second_outer)
+    low, high = inside - off, outside + off_outer
+    if same or at_borders is None:
+        return low, high
+    missed, added = at_borders
+    return np.maximum(low, outside - off_outer - added), np.minimum(high, inside + off + missed)

@@ -5,13 +5,16 @@ from __future__ import annotations
 import math
 from dataclasses import replace
 
+from certsynth.answers.answer import outward
 from certsynth.answers.asking import Found, evaluate, evaluate_share, widened
-from certsynth.answers.basis import Basis
+from certsynth.answers.basis import Basis, span
 from certsynth.answers.nearness import Rest
 from certsynth.answers.queries import Difference, Query
+from certsynth.answers.two_groups import difference_of_means, difference_of_shares
 from certsynth.base.clock import CLOCKS
+from certsynth.domain import Ordered
 from certsynth.domain.condition import And, Condition, Not
-from certsynth.domain.expression import BadExpression, Chain
+from certsynth.domain.expression import BadExpression, Chain, Name
 from certsynth.domain.meaning import Reader
 from certsynth.errors import InputError
 
@@ -23,7 +26,8 @@ def evaluate_difference(basis: Basis, difference: Difference) -> Found:
     """Evaluate both statistics and subtract their intervals: both hold on the same event.
 
     Equal statistics differ by 0. Shares of the same rows differ by the share of rows that satisfy the first condition
-    alone, minus that of rows that satisfy the second alone; the intersection of both intervals is used.
+    alone, minus that of rows that satisfy the second alone. Means and shares of two groups share the bound on the
+    distance. The intersection of all intervals is used.
     """
     first, second = evaluate(basis, difference.first), evaluate(basis, difference.second)
     unit = _unit(difference, first, second)
@@ -31,8 +35,8 @@ def evaluate_difference(basis: Basis, difference: Difference) -> Found:
         found = _subtract(first, second)
         return replace(found, interval=(0.0, 0.0, 0.0), how="both statistics are the same", unit=unit)
     found = replace(_subtract(first, second), unit=unit)
-    if (tighter := _by_set_differences(basis, difference)) is not None:
-        found = _intersect(found, tighter)
+    for tighter in (_by_set_differences(basis, difference), _by_two_groups(basis, difference, found)):
+        found = found if tighter is None else _intersect(found, tighter)
     if all(query.statistic in _WHOLE for query in (difference.first, difference.second)):
         whole = (first.counted or first.column is not None) and (second.counted or second.column is not None)
         found = replace(found, counted=whole)
@@ -69,8 +73,8 @@ def _intersect(first: Found, second: Found) -> Found:
     low, high = max(low, second.interval[1]), min(high, second.interval[2])
     if low < first.interval[1] + 1e-12 and high > first.interval[2] - 1e-12:
         return first
-    how = "the shares of rows that satisfy only one of the two conditions, subtracted"
-    return replace(first, interval=(estimate, min(low, estimate), max(high, estimate)), how=how, bound=second.bound)
+    interval = estimate, min(low, estimate), max(high, estimate)
+    return replace(first, interval=interval, how=second.how, bound=second.bound)
 
 
 def _by_set_differences(basis: Basis, difference: Difference) -> Found | None:
@@ -88,7 +92,28 @@ def _by_set_differences(basis: Basis, difference: Difference) -> Found | None:
         only_other = evaluate_share(basis, _without(basis, other, one), first.group)
     except InputError:
         return None
-    return _subtract(only_one, only_other)
+    how = "the shares of rows that satisfy only one of the two conditions, subtracted"
+    return replace(_subtract(only_one, only_other), how=how)
+
+
+def _by_two_groups(basis: Basis, difference: Difference, found: Found) -> Found | None:
+    """The same mean or share in two groups of rows, from the bound on the distance. None for other statistics."""
+    first, second = difference.first, difference.second
+    if (first.statistic, first.arguments) != (second.statistic, second.arguments):
+        return None
+    reader, (node, *_) = Reader(list(basis.schema)), first.arguments
+    groups = [None if query.group is None else reader.condition(query.group) for query in (first, second)]
+    claim = None
+    if first.statistic == "fraction":
+        claim = difference_of_shares(basis, reader.condition(node), *groups)
+    elif first.statistic == "mean" and isinstance(node, Name):
+        column = basis.columns[node.name]
+        if isinstance(column, Ordered) and (claim := difference_of_means(basis, column, *groups)) is not None:
+            claim = claim.scaled(span(column))
+    if claim is None:
+        return None
+    low, high = outward(claim.low, claim.high, least=found.least, most=found.most)
+    return replace(found, interval=(found.interval[0], low, high), how=claim.how, bound=claim.bound)
 
 
 def _condition_of_share(basis: Basis, query: Query) -> Condition | None:

@@ -14,6 +14,7 @@ import numpy as np
 
 from certsynth.answers.nearness import Box, Boxes
 from certsynth.answers.places import OfLabels, OnLine
+from certsynth.answers.spans import Spans
 from certsynth.base.arrays import Floats, Ints, read_only
 from certsynth.domain import Cells, Column, Groups, Ordered
 from certsynth.queries.fine import DEFAULT_STEPS
@@ -129,6 +130,18 @@ def _touched_by_set(place: OnLine | OfLabels, cells: Cells, code: Code) -> np.nd
         found[: len(first)] |= (first <= high) & (low <= last)
     found[len(first) :] = place.missing
     return found
+
+
+def round_outward(place: OnLine | OfLabels, cells: Cells) -> OnLine | OfLabels:
+    """All values of a column whose points stand for some value of the set."""
+    touched = _touched_by_set(place, cells, codes_of)
+    if isinstance(place, OfLabels):
+        return OfLabels(place.column, touched[codes_of(place.column, np.arange(len(place.members)), cells)])
+    first, last = figures_of_codes(place.column, cells)
+    padded = np.concatenate([[False], touched[: len(first)], [False]])
+    starts, ends = np.flatnonzero(padded[1:] & ~padded[:-1]), np.flatnonzero(padded[:-1] & ~padded[1:]) - 1
+    pairs = tuple(zip(first[starts].tolist(), last[ends].tolist(), strict=True))
+    return OnLine(place.column, Spans(pairs, place.spans.whole), place.missing)
 
 
 @lru_cache(maxsize=256)

@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import math
+from collections.abc import Sequence
+from itertools import product
+
 import numpy as np
 
 from certsynth.answers import lifts
@@ -9,11 +13,19 @@ from certsynth.answers.basis import Basis
 from certsynth.answers.boxes import Errors, error
 from certsynth.answers.claims import Claim, conditional, intersect
 from certsynth.answers.kernels import largest_mean, largest_share, merge_rows, smallest_share
-from certsynth.answers.lattices import Lattice, Points, codes_of_cells, inner_and_outer
-from certsynth.answers.nearness import Boxes, Rest
+from certsynth.answers.lattices import Lattice, Points, codes_of_cells, inner_and_outer, round_outward
+from certsynth.answers.nearness import Box, Boxes, Rest
+from certsynth.answers.places import OfLabels, OnLine
 from certsynth.base.arrays import Floats
 from certsynth.domain.condition import And, Condition
 from certsynth.errors import InputError
+from certsynth.queries.fine import DEFAULT_STEPS
+
+NOTHING_KNOWN = math.inf, math.inf
+"""No bounds on the shares of rows near borders."""
+
+MAX_BORDERS = 16
+"""Most pairs of a box of a condition and one of its complement whose common borders are looked at."""
 
 
 class UndefinedStatistic(InputError):
@@ -61,20 +73,72 @@ def _by_boxes(basis: Basis, boxes: Boxes) -> list[Claim]:
     if found is None:
         return []
     lattice, inner, outer = found
-    low, high = _inner_less_and_outer_plus_error(lattice, inner, outer, basis.errors)
+    at_borders = NOTHING_KNOWN if np.array_equal(inner, outer) else border_shares(basis, boxes)
+    low, high = _inner_less_and_outer_plus_error(lattice, inner, outer, basis.errors, at_borders)
     columns = len(lattice.columns)
     bound = basis.errors.one if columns == 1 else basis.errors.two
     return [Claim(low, high, bound, CERTIFIED[columns]).cut(0.0, 1.0)]
 
 
 def _inner_less_and_outer_plus_error(
-    lattice: Lattice, inner: Points, outer: Points, errors: Errors
+    lattice: Lattice,
+    inner: Points,
+    outer: Points,
+    errors: Errors,
+    at_borders: tuple[float, float] = NOTHING_KNOWN,
 ) -> tuple[float, float]:
     """The synthetic share of the inner points less its error, and that of the outer points plus its error. They are
-    the same points if no border falls between two values of a point."""
-    off = error(lattice, inner, errors)
-    off_outer = off if np.array_equal(inner, outer) else error(lattice, outer, errors)
-    return lattice.share(inner) - off, lattice.share(outer) + off_outer
+    the same points if no border falls between two values of a point.
+
+    Else the share of the outer points, less that of rows there that do not satisfy the condition, may be larger than
+    the first; and the share of the inner points, plus that of rows elsewhere that satisfy it, less than the second.
+    """
+    off, inside = error(lattice, inner, errors), lattice.share(inner)
+    if np.array_equal(inner, outer):
+        return inside - off, inside + off
+    off_outer, outside = error(lattice, outer, errors), lattice.share(outer)
+    missed, added = at_borders
+    return max(inside - off, outside - off_outer - added), min(outside + off_outer, inside + off + missed)
+
+
+def border_shares(basis: Basis, boxes: Boxes) -> tuple[float, float]:
+    """Bounds on the share of rows that satisfy a condition and are not at its inner points, and of those that do not
+    and are at its outer points, for a condition on two columns.
+
+    Such rows have values between a border and the end of its point. Of a column with more values than points in pairs,
+    but a point for each by itself, these few values have a certified share. Infinite for other columns.
+    """
+    if len(boxes.names) != 2 or len(boxes.satisfied) * len(boxes.rest) > MAX_BORDERS:
+        return NOTHING_KNOWN
+    return border_shares_of_side(basis, boxes)
+
+
+def border_shares_of_side(basis: Basis, boxes: Boxes) -> tuple[float, float]:
+    """The same for any number of columns. For a product of sets it is the sum over its sides."""
+    return _share_of_both(basis, boxes.rest, boxes.satisfied), _share_of_both(basis, boxes.satisfied, boxes.rest)
+
+
+def _share_of_both(basis: Basis, rounded: Sequence[Box], others: Sequence[Box]) -> float:
+    """The largest share of rows at a point of some boxes, and in some of the others: each of these has, in every column
+    that both boxes name, a value at a point of the first and in the second."""
+    total = 0.0
+    for box, other in product(rounded, others):
+        total += min((_share_at_border(basis, box[name], other[name]) for name in box if name in other), default=1.0)
+        if total >= 1.0:
+            return math.inf
+    return total
+
+
+def _share_at_border(basis: Basis, rounded: OnLine | OfLabels, other: OnLine | OfLabels) -> float:
+    column = rounded.column
+    both = round_outward(rounded, column.lattice(DEFAULT_STEPS[2])).intersection(other)  # type: ignore[arg-type]
+    if both.empty:
+        return 0.0
+    by_itself = basis.lattice(column.name, shares=True)
+    if by_itself is None or not by_itself.native[0]:
+        return 1.0
+    only = Boxes(({column.name: both},), ({},))
+    return min(claim.high for claim in (*_by_boxes(basis, only), *_by_noisy_counts(basis, only)))
 
 
 def _by_bands(basis: Basis, boxes: Boxes) -> list[Claim]:

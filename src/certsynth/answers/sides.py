@@ -96,6 +96,12 @@ class Side:
         return self.points(self.lattice)
 
     @cached_property
+    def border_shares(self) -> tuple[Floats, Floats]:
+        """For each set, what `shares.border_shares` adds for this side of a cell."""
+        ends = np.array([shares.border_shares_of_side(self.basis, each) for each in self.boxes])
+        return ends[:, 0], ends[:, 1]
+
+    @cached_property
     def native(self) -> bool:
         """Whether the lattice has a point for each value."""
         return not self.column.covering_radius(self.lattice)
