@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -17,6 +18,7 @@ from certsynth.mechanisms.measure import FullMeasurement, estimate, simulate_all
 from certsynth.projection.emit import multiplicities
 from certsynth.projection.margins import nearest_probabilities, project_running_sums
 from certsynth.projection.particles import View, count_places, fit, scales
+from certsynth.projection.relevance import Scale, relevances
 from certsynth.projection.simplex import project_to_simplex
 from certsynth.queries.marginals import Marginals
 
@@ -78,7 +80,7 @@ def synthesise(
     held = [np.repeat(np.arange(len(mass)), multiplicities(mass, count)) for mass in masses]
     known = None if public is None else [c.to_cells(x, g) for c, x, g in zip(schema, public, fine, strict=True)]
     start = _initial_rows(held, known, rng)
-    fitted = fit(start, _make_views(layers[int(detailed) :], base), rng, progress=progress)
+    fitted = fit(start, _make_views(layers[int(detailed) :], base, masses), rng, progress=progress)
     copies = multiplicities(np.full(count, 1 / count), rows)
     codes = rng.permutation(np.repeat(fitted, copies, axis=0), axis=0)
 
@@ -108,27 +110,41 @@ def _column_shares(layers: Sequence[_LayerShares], column: int) -> Floats:
     return nearest_probabilities(values, coarse_codes(fine, layers[1].marginals.cells[column]))
 
 
-def _make_views(layers: Sequence[_LayerShares], base: Sequence[Cells]) -> list[View]:
-    """Views of every marginal of several columns at every scale, with the noise level of each."""
+def _make_views(layers: Sequence[_LayerShares], base: Sequence[Cells], masses: Sequence[Floats]) -> list[View]:
+    """Views of every marginal of several columns at every scale, with the noise level and the relevance of each.
+
+    `masses` are the shares of each column in the cells of `base`.
+    """
     views = []
     for layer in layers:
         marginals = layer.marginals
+        merged = [coarse_codes(fine, cells) for fine, cells in zip(base, marginals.cells, strict=True)]
         for subset, block, noise in zip(marginals.subsets, layer.blocks, layer.noise, strict=True):
-            here = [coarse_codes(base[j], marginals.cells[j]) for j in subset]
-            for way in scales(marginals.of(subset)):
-                shape = tuple(count_places(codes) for codes in way)
-                index = np.ravel_multi_index(np.meshgrid(*way, indexing="ij"), shape).ravel()
-                target = sum_by_group(index, block, math.prod(shape))
-                errors = sum_by_group(index, noise, len(target))
-                views.append(
-                    View(
-                        columns=subset,
-                        codes=tuple(codes[group] for codes, group in zip(way, here, strict=True)),
-                        target=target,
-                        noise=float(np.sqrt(np.mean([error @ error for error in errors]))),
-                    )
+            if len(subset) == 1:
+                continue
+            shares = [sum_by_group(merged[j], masses[j], marginals.cells[j].size) for j in subset]
+            ways = scales(marginals.of(subset))
+            merges = [_merge_table(way, noise) for way in ways]
+            found = relevances(block, functools.reduce(np.multiply.outer, shares).ravel(), merges)
+            views += [
+                View(
+                    columns=subset,
+                    codes=tuple(codes[merged[j]] for codes, j in zip(way, subset, strict=True)),
+                    target=sum_by_group(scale.index, block, scale.places),
+                    noise=scale.noise,
+                    relevance=relevance,
                 )
-    return [view for view in views if len(view.columns) > 1]
+                for way, scale, relevance in zip(ways, merges, found, strict=True)
+            ]
+    return views
+
+
+def _merge_table(way: Sequence[Ints], noise: Floats) -> Scale:
+    """A table whose columns are merged by these codes, with the noise that draws of its error suggest."""
+    shape = tuple(count_places(codes) for codes in way)
+    index, places = np.ravel_multi_index(np.meshgrid(*way, indexing="ij"), shape).ravel(), math.prod(shape)
+    errors = sum_by_group(index, noise, places)
+    return Scale(index, places, float(np.sqrt(np.mean([error @ error for error in errors]))))
 
 
 def _initial_rows(held: Sequence[Ints], public: Sequence[Ints] | None, rng: np.random.Generator) -> Ints:
