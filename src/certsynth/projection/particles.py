@@ -110,9 +110,10 @@ def fit(start: Ints, views: Sequence[View], rng: np.random.Generator, *, progres
 
     .. math:: \|N\,target - counts\|^2 / (N\,noise)^2
 
-    with the places weighted by their relevance. It is about 1 for the rows that were measured, so fitting further would follow the noise. Swaps keep the
-    distribution of each column, and only those that decrease the sum of all errors are made. Swaps between random rows
-    stop when the mean error is 1; guided swaps then mend the views that are still further away.
+    with places weighted by their relevance. It is about 1 for the rows that were measured, so fitting further would
+    follow the noise. Swaps keep the distribution of each column, and only those that decrease the sum of all errors are
+    made. Swaps between random rows stop when the mean error is 1; guided swaps then mend the views that are still
+    further away.
     """
     count, columns = start.shape
     if count < 2 or not views:

@@ -16,7 +16,8 @@ from certsynth.domain.cells import coarse_codes
 from certsynth.mechanisms.identity import Identity
 from certsynth.mechanisms.measure import FullMeasurement, estimate, simulate_all
 from certsynth.projection.emit import multiplicities
-from certsynth.projection.margins import nearest_probabilities, project_running_sums
+from certsynth.projection.group_masses import MAX_GROUPS, NoisyShares, nearest_masses
+from certsynth.projection.margins import nearest_probabilities, project_running_sums, within_groups
 from certsynth.projection.particles import View, count_places, fit, scales
 from certsynth.projection.relevance import Scale, relevances
 from certsynth.projection.simplex import project_to_simplex
@@ -40,6 +41,7 @@ class _LayerShares:
     blocks: list[Floats]
     noise: list[Floats]
     even: bool
+    rows: float
 
     @classmethod
     def all(cls, measurements: Sequence[FullMeasurement], rng: np.random.Generator) -> list[_LayerShares]:
@@ -47,7 +49,13 @@ class _LayerShares:
         noise, _ = simulate_all(measurements, rng, _NOISE_DRAWS)
         rows = max(rows, 1.0)  # at least one, so that shares are finite
         return [
-            cls(m.marginals, [b / rows for b in blocks], [e / rows for e in errors], isinstance(m.strategy, Identity))
+            cls(
+                marginals=m.marginals,
+                blocks=[b / rows for b in blocks],
+                noise=[e / rows for e in errors],
+                even=isinstance(m.strategy, Identity),
+                rows=rows,
+            )
             for m, blocks, errors in zip(measurements, estimates, noise, strict=True)
         ]
 
@@ -73,6 +81,8 @@ def synthesise(
     fine = layers[0].marginals.cells
     base = layers[1].marginals.cells if detailed and len(layers) > 1 else fine
     shares = [_column_shares(layers, column) for column in range(len(schema))]
+    if detailed and not all(layer.even for layer in layers[1:]):
+        shares = _with_nearest_masses(shares, measurements, layers, rng)
     groups = [coarse_codes(points, cells) for points, cells in zip(fine, base, strict=True)]
     masses = [sum_by_group(g, p, c.size) for g, p, c in zip(groups, shares, base, strict=True)]
 
@@ -108,6 +118,43 @@ def _column_shares(layers: Sequence[_LayerShares], column: int) -> Floats:
         groups = np.maximum(np.arange(fine.size) - max(len(fine.places), 1) + 1, 0)  # the line is one group
         return nearest_probabilities(values, groups, project_to_simplex if first.even else project_running_sums)
     return nearest_probabilities(values, coarse_codes(fine, layers[1].marginals.cells[column]))
+
+
+def _with_nearest_masses(
+    shares: Sequence[Floats],
+    measurements: Sequence[FullMeasurement],
+    layers: Sequence[_LayerShares],
+    rng: np.random.Generator,
+) -> list[Floats]:
+    """Distributions of the columns over the first layer's cells, with groups nearest to what the layers measured.
+
+    With noise on every cell, least squares had that result before.
+    """
+    rows, (first, *others) = layers[0].rows, measurements
+    (points, _), *estimates = (m.estimate() for m in measurements)
+    (errors, _), *draws = (m.simulate(rng, _NOISE_DRAWS) for m in measurements)
+    base = others[0].marginals.cells
+    found = list(shares)
+    for j, cells in enumerate(base):
+        if cells.size > MAX_GROUPS:
+            continue
+        group = coarse_codes(first.marginals.cells[j], cells)
+        own, error = (first.marginals.marginal_on(blocks, (j,)) for blocks in (points, errors))
+        assert own is not None
+        assert error is not None
+        sizes = np.bincount(group, minlength=cells.size)
+        seen = []
+        for m, (blocks, _), (noise, _) in zip(others, estimates, draws, strict=True):
+            values, off = (m.marginals.marginal_on(each, (j,)) for each in (blocks, noise))
+            if values is not None and off is not None:
+                seen.append(NoisyShares(values / rows, off / rows, coarse_codes(cells, m.marginals.cells[j])))
+        deviations = np.sqrt(sizes * np.mean(error**2)) / rows
+        masses = nearest_masses(sum_by_group(group, own, len(sizes)) / rows, deviations, seen)
+        consistent = layers[0].marginals.marginal_on(layers[0].blocks, (j,))
+        assert consistent is not None
+        if masses is not None:
+            found[j] = within_groups(consistent, group, masses)
+    return found
 
 
 def _make_views(layers: Sequence[_LayerShares], base: Sequence[Cells], masses: Sequence[Floats]) -> list[View]:
