@@ -410,15 +410,19 @@ def _full_detail(task: Task, split: Fraction, memory: int | None) -> list[Design
     The model does not know that the fit hardly follows noise in small cells, and would never have it rehearsed.
     """
     settings = task.settings
-    lines = [column for column in task.schema if not isinstance(column, Category)]
-    values = [column.last_index for column in lines if isinstance(column, Ordered)]
-    known = [last + 1 for last in values if last is not None]
     gaussian = settings.measurement_budget.unit is Unit.RHO
     if settings.sparsity != 2 or settings.resolution or settings.mechanism not in (None, "quad-tree") or not gaussian:
         return []
-    if len(known) < len(lines) or not 1 < max(known, default=1) <= MAX_DETAIL_VALUES:
+    lines = [
+        column.last_index if isinstance(column, Ordered) else None
+        for column in task.schema
+        if not isinstance(column, Category)
+    ]
+    counts = [last + 1 for last in lines if last is not None]
+    most = max(counts, default=0)
+    resolution = min((k for k in RESOLUTIONS if k >= most), default=None)
+    if len(counts) < len(lines) or not 1 < most <= MAX_DETAIL_VALUES or resolution is None:
         return []
-    resolution = min(k for k in RESOLUTIONS if k >= max(known))
     try:
         check_size(tables_at(task, resolution), draws=settings.draws, memory=memory)
     except TooLarge:
