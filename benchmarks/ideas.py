@@ -195,9 +195,16 @@ def inverse_variance(data: Data, seed: int, _: Any) -> Rows:
 
     def heavier(start: np.ndarray, views: Sequence[View]) -> particles._State:
         plain = state(start, views)
-        return replace(plain, weight=plain.weight * [len(view.target) for view in views])
+        return replace(plain, weight=plain.weight * np.concatenate([0 * v.target + len(v.target) for v in views]))
 
     return synthetic(data, seed, patch.object(particles._State, "of", heavier))
+
+
+@idea(tables=ALL)
+def equal_relevance(data: Data, seed: int, _: Any) -> Rows:
+    """All cells of a table count the same, however small their expected counts."""
+    same = patch.object(synthesis, "relevances", lambda table, independent, scales: [np.ones(s.places) for s in scales])
+    return synthetic(data, seed, same)
 
 
 @idea(0.0, 0.7, 2.0, tables=ALL)
@@ -304,7 +311,7 @@ def _single_columns(start: np.ndarray, views: Sequence[View]) -> list[View]:
 @njit(fastmath=True)
 def _move(rows, row, column, value, begin, others, offsets, weight, residual):
     """Offer row[t] the value value[t] in column[t], one after the other. Returns the change of the error in all."""
-    touched = np.empty((weight.shape[0], 2), np.uint32)
+    touched = np.empty((others[0][0].shape[0], 2), np.uint32)
     moved = 0.0
     for t in range(row.shape[0]):
         i, j, b = row[t], column[t], value[t]
@@ -320,7 +327,8 @@ def _move(rows, row, column, value, begin, others, offsets, weight, residual):
             at = np.uint64(0)
             for other, place in others:
                 at += offsets[rows[i, other[e]] + place[e]]
-            change += weight[e] * (2.0 * (residual[at + into] - residual[at + out]) + 2.0)
+            change += weight[at + into] * (1.0 + 2.0 * residual[at + into])
+            change += weight[at + out] * (1.0 - 2.0 * residual[at + out])
             touched[count, 0], touched[count, 1] = at + out, at + into
             count += 1
         if change < 0.0:
@@ -397,8 +405,8 @@ def squares(views: Sequence[View], points: np.ndarray, count: int) -> tuple[np.n
         shape = [particles.count_places(codes) for codes in view.codes]
         places = [codes[points[:, j]] for codes, j in zip(view.codes, view.columns, strict=True)]
         member = np.equal.outer(np.arange(len(view.target)), np.ravel_multi_index(places, shape)).astype(float)
-        weight = count / np.sqrt((count * view.noise) ** 2 + len(view.target) / 4)
-        matrices.append(weight * member)
+        weight = count * np.sqrt(view.weights(count))
+        matrices.append(weight[:, None] * member)
         targets.append(weight * view.target)
     return np.concatenate(matrices), np.concatenate(targets)
 

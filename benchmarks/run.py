@@ -269,8 +269,8 @@ def optimum(folder: Path) -> None:
         target = Target.of(measurement)
         rng = np.random.default_rng(run)
         layer = synthesis._LayerShares.all([measurement], rng)[0]
-        views = synthesis._make_views([layer], marginals.cells)
         shares = [synthesis._column_shares([layer], j) for j in range(len(columns))]
+        views = synthesis._make_views([layer], marginals.cells, shares)
         held = [np.repeat(np.arange(len(s)), synthesis.multiplicities(s, counts.rows)) for s in shares]
         matrix, aim = squares(views, grid, counts.rows)
         incidence = target.incidence(grid)

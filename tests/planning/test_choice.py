@@ -452,6 +452,43 @@ def test_lines_do_not_get_finer_at_the_cost_of_merged_labels() -> None:
 # ------------------------------------------------------------ what theory says
 
 
+def detail(high: int, **asked: Any) -> list[planning.Design]:
+    """The design at full detail of two lines with values from 0 to `high`, and labels."""
+    lines = (Ordered("a", low=0, high=high), Ordered("b", low=0, high=5))
+    schema = Schema((*lines, Category("c", values=tuple("xyz"))))
+    settings = settled(schema, **{"epsilon": 1, "delta": "1e-5", "sparsity": 2} | asked)
+    return planning._full_detail(Task(schema, settings, 10_000), FIRST_SPLIT, None)
+
+
+@pytest.mark.parametrize(("high", "resolution"), [(5, 6), (31, 32), (32, 48), (47, 48)])
+def test_with_gaussian_noise_and_few_values_full_detail_is_a_design(high: int, resolution: int) -> None:
+    (found,) = detail(high)
+    assert found.resolution == resolution
+    assert found.discretisation == 0
+    assert found.strategy == strategy_named(
+        "quad-tree", neighbours=Neighbours.REPLACE_ONE, growth=planning.DETAIL_GROWTH
+    )
+
+
+@pytest.mark.parametrize(
+    ("high", "asked"),
+    [(48, {}), (31, {"delta": None}), (31, {"resolution": 16}), (31, {"mechanism": "identity"}), (31, {"sparsity": 3})],
+)
+def test_else_full_detail_is_none(high: int, asked: dict[str, Any]) -> None:
+    assert detail(high, **asked) == []
+
+
+@pytest.mark.usefixtures("no_cache", "quick")
+def test_full_detail_is_chosen_if_rehearsals_say_so_although_the_model_does_not() -> None:
+    """The rehearsals of `quick` prefer fine cells."""
+    schema = Schema(tuple(Ordered(name, low=0, high=31) for name in "abc"))
+    for delta, resolution in (("1e-5", 32), (None, None)):
+        found = choose(Task(schema, settled(schema, epsilon=1, delta=delta, sparsity=2), 3_000))
+        rehearsed = [design.resolution for design in found.designs if design.rehearsed]
+        assert (32 in rehearsed) == (resolution == 32)
+        assert found.best.predicted <= max(d.predicted for d in found.designs if d.rehearsed)
+
+
 def planned_resolutions(sparsity: int, sizes: Sequence[int], grid: Sequence[int]) -> list[int]:
     """The resolutions that promise most for tables of so many rows, with even cells and noise on a tree."""
     schema = Schema(tuple(Ordered(f"c{j}", kind="number", low=0.0, high=1.0) for j in range(sparsity)))

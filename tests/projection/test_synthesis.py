@@ -302,7 +302,8 @@ def test_the_private_rows_would_fit_every_view_perfectly_if_there_were_no_noise(
     layers = _LayerShares.all(found, rng)
     base = found[1].marginals.cells
     codes = np.column_stack([c.to_cells(x, grid) for c, x, grid in zip(schema, private, base, strict=True)])
-    views = _make_views(layers[1:], base)
+    masses = [np.bincount(code, minlength=grid.size) / 80 for code, grid in zip(codes.T, base, strict=True)]
+    views = _make_views(layers[1:], base, masses)
     subsets = [s for k in range(2, sparsity + 1) for s in itertools.combinations(range(len(schema)), k)]
     assert {view.columns for view in views} == set(subsets)
     assert len(views) > len(subsets)

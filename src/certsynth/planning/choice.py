@@ -27,7 +27,7 @@ from certsynth.base.progress import Progress, silent
 from certsynth.domain import Category, Cells, Column, Groups, Ordered, Schema
 from certsynth.domain.column import discretisation
 from certsynth.errors import InputError, TooLarge
-from certsynth.mechanisms import FullMeasurement, Strategy, strategy_named
+from certsynth.mechanisms import FullMeasurement, Strategy, Unit, strategy_named
 from certsynth.mechanisms.registry import WEIGHT_GROWTHS
 from certsynth.planning.cache import load_or_make
 from certsynth.planning.noise import best_strategy, blank_measurement, noise_losses
@@ -60,6 +60,10 @@ MAX_REHEARSED_RATIO = 1.3
 MAX_FINER_RATIO = 1.03
 """Ratio of predicted losses up to which more groups of values are preferred: shares of two columns are better for them
 (California, five columns: errors of 0.017 with 16 groups and 0.023 with 12, at the same loss)."""
+
+MAX_DETAIL_VALUES, DETAIL_GROWTH = 48, Fraction(1, 2)
+"""Values of every line up to which measuring all of them is rehearsed with Gaussian noise, and the growth of weights
+then: the fit removes much of the noise on small cells, so they get less of the budget than noise alone suggests."""
 
 MIN_MERGED_LABELS = 1_000
 """Labels of a column from which a design is charged for merging them: the charge was tried on 2,000 labels only, and on
@@ -137,7 +141,7 @@ def choose(task: Task, *, memory: int | None = None, progress: Progress = silent
     Choices are cached on disk.
     """
     question = {
-        "choice": 12,
+        "choice": 13,
         "schema": task.schema.to_toml(),
         "budget": [str(task.settings.measurement_budget.amount), task.settings.measurement_budget.unit],
         "neighbours": task.settings.neighbours,
@@ -216,7 +220,8 @@ def _choose(task: Task, memory: int | None, progress: Progress) -> Choice:
             else replace(c, split=split, layers=_layers(task.settings, c.strategy, c.resolution, split))
             for c in designs
         ]
-    designs = _rehearse(task, sorted(designs, key=_predicted), progress)
+    detailed = _full_detail(task, split, memory)
+    designs = _rehearse(task, sorted(designs, key=_predicted), detailed, progress)
     return Choice(_finest([c for c in designs if c.rehearsed] or designs), tuple(designs))
 
 
@@ -399,14 +404,41 @@ def _best_split(task: Task, best: Design) -> Fraction:
     return SPLITS[int(np.argmin([c.predicted for c in tried]))]
 
 
-def _rehearse(task: Task, designs: Sequence[Design], progress: Progress) -> list[Design]:
-    """Rehearse the best of some designs, given best first; returns all with corrected predictions.
+def _full_detail(task: Task, split: Fraction, memory: int | None) -> list[Design]:
+    """The design that measures every value of every line, where that is promising; else none.
+
+    The model does not know that the fit hardly follows noise in small cells, and would never have it rehearsed.
+    """
+    settings = task.settings
+    gaussian = settings.measurement_budget.unit is Unit.RHO
+    if settings.sparsity != 2 or settings.resolution or settings.mechanism not in (None, "quad-tree") or not gaussian:
+        return []
+    lines = [
+        column.last_index if isinstance(column, Ordered) else None
+        for column in task.schema
+        if not isinstance(column, Category)
+    ]
+    counts = [last + 1 for last in lines if last is not None]
+    most = max(counts, default=0)
+    resolution = min((k for k in RESOLUTIONS if k >= most), default=None)
+    if len(counts) < len(lines) or not 1 < most <= MAX_DETAIL_VALUES or resolution is None:
+        return []
+    try:
+        check_size(tables_at(task, resolution), draws=settings.draws, memory=memory)
+    except TooLarge:
+        return []
+    strategy = strategy_named("quad-tree", neighbours=settings.neighbours, growth=DETAIL_GROWTH)
+    return [predict_design(task, strategy, resolution, split)]
+
+
+def _rehearse(task: Task, designs: Sequence[Design], detailed: Sequence[Design], progress: Progress) -> list[Design]:
+    """Rehearse the best of some designs, given best first, and `detailed` ones; returns all with corrected predictions.
 
     Predictions of the model are multiplied by the median ratio of rehearsed to predicted losses. The model was fitted
     to real tables and the rehearsals use this schema, so a rehearsed design gets the geometric mean of both.
     """
     close = [c for c in designs if c.predicted <= MAX_REHEARSED_RATIO * designs[0].predicted]
-    short = close[:MAX_REHEARSED_DESIGNS]
+    short, others = [*close[:MAX_REHEARSED_DESIGNS], *detailed], designs[len(close[:MAX_REHEARSED_DESIGNS]) :]
     if len(short) == 1:
         return list(designs)
     tasks = [
@@ -426,7 +458,7 @@ def _rehearse(task: Task, designs: Sequence[Design], progress: Progress) -> list
         replace(c, predicted=float(np.sqrt(mean * off * c.predicted)), rehearsed=tuple(map(float, each)))
         for c, mean, each in zip(short, means, losses, strict=True)
     ]
-    return done + [replace(c, predicted=off * c.predicted) for c in designs[len(short) :]]
+    return done + [replace(c, predicted=off * c.predicted) for c in others]
 
 
 def _rehearsed_loss(

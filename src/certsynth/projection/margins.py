@@ -35,6 +35,13 @@ def nearest_probabilities(
     `inside` makes the values of one group non-negative, given their sum.
     """
     totals = project_to_simplex(sum_by_group(groups, values, int(groups.max()) + 1), 1.0)
+    return within_groups(values, groups, totals, inside)
+
+
+def within_groups(
+    values: Floats, groups: Ints, totals: Floats, inside: Callable[[Floats, float], Floats] = project_to_simplex
+) -> Floats:
+    """Probabilities near `values` whose sums over groups are the given totals, up to a factor."""
     result = np.zeros(len(values))
     for group, total in enumerate(totals):
         members = np.flatnonzero(groups == group)

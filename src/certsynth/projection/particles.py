@@ -48,13 +48,25 @@ class View:
     """A table of some columns at some scale, with its target.
 
     `codes[i]` maps codes of column `columns[i]` to positions in `target`, the last column running fastest. `target` and
-    `noise`, the root of the summed squares of its error, are shares of the rows.
+    `noise`, the root of the summed squares of its error, are shares of the rows. `relevance` weights the squared errors
+    of the places; without it all count the same.
     """
 
     columns: tuple[int, ...]
     codes: tuple[Ints, ...]
     target: Floats
     noise: float
+    relevance: Floats | None = None
+
+    def weights(self, count: int) -> Floats:
+        """Weights of the squared errors of the places, in rows, whose sum is about 1 for the `count` rows that were
+        measured.
+        """
+        places = len(self.target)
+        relevance = np.ones(places) if self.relevance is None else self.relevance
+        # Counts are whole numbers: even without noise they miss each target by up to about half a row.
+        expected = (count * self.noise) ** 2 / places + 1 / 4
+        return relevance / (relevance.sum() * expected)
 
 
 def scales(cells: Sequence[Cells]) -> list[list[Ints]]:
@@ -98,9 +110,10 @@ def fit(start: Ints, views: Sequence[View], rng: np.random.Generator, *, progres
 
     .. math:: \|N\,target - counts\|^2 / (N\,noise)^2
 
-    which is about 1 for the rows that were measured, so fitting further would follow the noise. Swaps keep the
-    distribution of each column, and only those that decrease the sum of all errors are made. Swaps between random rows
-    stop when the mean error is 1; guided swaps then mend the views that are still further away.
+    with places weighted by their relevance. It is about 1 for the rows that were measured, so fitting further would
+    follow the noise. Swaps keep the distribution of each column, and only those that decrease the sum of all errors are
+    made. Swaps between random rows stop when the mean error is 1; guided swaps then mend the views that are still
+    further away.
     """
     count, columns = start.shape
     if count < 2 or not views:
@@ -180,7 +193,7 @@ class _State:
     others: tuple[tuple[Indices, Indices], ...]  # the other columns of each entry's view, and its index in their lines
     offsets: Indices
     places: Ints  # position in `residual` where each view begins
-    weight: Floats  # of views
+    weight: Floats  # of places
     target: Floats
     residual: Floats  # counts of the rows minus their targets
 
@@ -217,8 +230,7 @@ class _State:
             view=np.array([index for seen in entries for index, _ in seen], np.int64),
             others=_other_columns(views, [[index for index, _ in seen] for seen in entries]),
             offsets=np.concatenate([table.ravel() for table in tables]).astype(np.uint32),
-            # Counts are whole numbers: even without noise they miss each target by up to about half a row.
-            weight=np.array([1 / ((count * v.noise) ** 2 + len(v.target) / 4) for v in views]),
+            weight=np.concatenate([view.weights(count) for view in views]),
             places=np.cumsum([0, *(len(view.target) for view in views)]),
             target=np.concatenate([count * view.target for view in views]),
             residual=np.concatenate(residual),
@@ -226,16 +238,16 @@ class _State:
 
     def arrays(self) -> tuple[Any, ...]:
         """The arguments of `_sweep` after the rows and the proposals."""
-        return self.begin, self.others, self.offsets, self.weight[self.view], self.residual
+        return self.begin, self.others, self.offsets, self.weight, self.residual
 
     def errors(self) -> Floats:
         """The error of each view: about 1 for the rows that were measured."""
-        return np.add.reduceat(self.residual**2, self.places[:-1]) * self.weight
+        return np.add.reduceat(self.weight * self.residual**2, self.places[:-1])
 
     def error(self, index: int) -> float:
         """The error of one view."""
-        residual = self.residual[self.places[index] : self.places[index + 1]]
-        return float(residual @ residual * self.weight[index])
+        places = slice(self.places[index], self.places[index + 1])
+        return float(self.weight[places] @ self.residual[places] ** 2)
 
     def entry(self, column: int, index: int) -> int:
         """The index of a view in the lines of one of its columns."""
@@ -280,7 +292,7 @@ def _sweep(
 
     A swap is made if it decreases the error. Returns the total change of the error.
     """
-    touched = np.empty((weight.shape[0] + 1, 4), np.uint32)
+    touched = np.empty((others[0][0].shape[0] + 1, 4), np.uint32)
     moved = 0.0
     for t in range(first.shape[0]):
         i, h, j = first[t], second[t], column[t]
@@ -298,12 +310,14 @@ def _sweep(
                 i_at += offsets[rows[i, other[e]] + at[e]]
                 h_at += offsets[rows[h, other[e]] + at[e]]
             # Row i moves from one position to another, and row h makes the opposite move.
-            slope = residual[i_at + b_at] - residual[i_at + a_at] + residual[h_at + a_at] - residual[h_at + b_at]
+            i_from, i_to, h_from, h_to = i_at + a_at, i_at + b_at, h_at + b_at, h_at + a_at
+            left = weight[i_from] * (1.0 - 2.0 * residual[i_from]) + weight[h_from] * (1.0 - 2.0 * residual[h_from])
+            taken = weight[i_to] * (1.0 + 2.0 * residual[i_to]) + weight[h_to] * (1.0 + 2.0 * residual[h_to])
             # Often nothing moves, or the moves cancel. Multiplying by 0 is faster than an unpredictable branch.
             counts = (a_at != b_at) & (i_at != h_at)
-            change += np.float64(counts) * weight[e] * (2.0 * slope + 4.0)
-            touched[count, 0], touched[count, 1] = i_at + a_at, h_at + b_at
-            touched[count, 2], touched[count, 3] = i_at + b_at, h_at + a_at
+            change += np.float64(counts) * (left + taken)
+            touched[count, 0], touched[count, 1] = i_from, h_from
+            touched[count, 2], touched[count, 3] = i_to, h_to
             count += np.uint64(counts)
         if change < 0.0:
             rows[i, j], rows[h, j] = b, a

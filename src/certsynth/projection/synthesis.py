@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -15,8 +16,10 @@ from certsynth.domain.cells import coarse_codes
 from certsynth.mechanisms.identity import Identity
 from certsynth.mechanisms.measure import FullMeasurement, estimate, simulate_all
 from certsynth.projection.emit import multiplicities
-from certsynth.projection.margins import nearest_probabilities, project_running_sums
+from certsynth.projection.group_masses import MAX_GROUPS, NoisyShares, nearest_masses
+from certsynth.projection.margins import nearest_probabilities, project_running_sums, within_groups
 from certsynth.projection.particles import View, count_places, fit, scales
+from certsynth.projection.relevance import Scale, relevances
 from certsynth.projection.simplex import project_to_simplex
 from certsynth.queries.marginals import Marginals
 
@@ -38,6 +41,7 @@ class _LayerShares:
     blocks: list[Floats]
     noise: list[Floats]
     even: bool
+    rows: float
 
     @classmethod
     def all(cls, measurements: Sequence[FullMeasurement], rng: np.random.Generator) -> list[_LayerShares]:
@@ -45,7 +49,13 @@ class _LayerShares:
         noise, _ = simulate_all(measurements, rng, _NOISE_DRAWS)
         rows = max(rows, 1.0)  # at least one, so that shares are finite
         return [
-            cls(m.marginals, [b / rows for b in blocks], [e / rows for e in errors], isinstance(m.strategy, Identity))
+            cls(
+                marginals=m.marginals,
+                blocks=[b / rows for b in blocks],
+                noise=[e / rows for e in errors],
+                even=isinstance(m.strategy, Identity),
+                rows=rows,
+            )
             for m, blocks, errors in zip(measurements, estimates, noise, strict=True)
         ]
 
@@ -71,6 +81,8 @@ def synthesise(
     fine = layers[0].marginals.cells
     base = layers[1].marginals.cells if detailed and len(layers) > 1 else fine
     shares = [_column_shares(layers, column) for column in range(len(schema))]
+    if detailed and not all(layer.even for layer in layers[1:]):
+        shares = _with_nearest_masses(shares, measurements, layers, rng)
     groups = [coarse_codes(points, cells) for points, cells in zip(fine, base, strict=True)]
     masses = [sum_by_group(g, p, c.size) for g, p, c in zip(groups, shares, base, strict=True)]
 
@@ -78,7 +90,7 @@ def synthesise(
     held = [np.repeat(np.arange(len(mass)), multiplicities(mass, count)) for mass in masses]
     known = None if public is None else [c.to_cells(x, g) for c, x, g in zip(schema, public, fine, strict=True)]
     start = _initial_rows(held, known, rng)
-    fitted = fit(start, _make_views(layers[int(detailed) :], base), rng, progress=progress)
+    fitted = fit(start, _make_views(layers[int(detailed) :], base, masses), rng, progress=progress)
     copies = multiplicities(np.full(count, 1 / count), rows)
     codes = rng.permutation(np.repeat(fitted, copies, axis=0), axis=0)
 
@@ -108,27 +120,78 @@ def _column_shares(layers: Sequence[_LayerShares], column: int) -> Floats:
     return nearest_probabilities(values, coarse_codes(fine, layers[1].marginals.cells[column]))
 
 
-def _make_views(layers: Sequence[_LayerShares], base: Sequence[Cells]) -> list[View]:
-    """Views of every marginal of several columns at every scale, with the noise level of each."""
+def _with_nearest_masses(
+    shares: Sequence[Floats],
+    measurements: Sequence[FullMeasurement],
+    layers: Sequence[_LayerShares],
+    rng: np.random.Generator,
+) -> list[Floats]:
+    """Distributions of the columns over the first layer's cells, with groups nearest to what the layers measured.
+
+    With noise on every cell, least squares had that result before.
+    """
+    rows, (first, *others) = layers[0].rows, measurements
+    (points, _), *estimates = (m.estimate() for m in measurements)
+    (errors, _), *draws = (m.simulate(rng, _NOISE_DRAWS) for m in measurements)
+    base = others[0].marginals.cells
+    found = list(shares)
+    for j, cells in enumerate(base):
+        if cells.size > MAX_GROUPS:
+            continue
+        group = coarse_codes(first.marginals.cells[j], cells)
+        own, error = (first.marginals.marginal_on(blocks, (j,)) for blocks in (points, errors))
+        assert own is not None
+        assert error is not None
+        sizes = np.bincount(group, minlength=cells.size)
+        seen = []
+        for m, (blocks, _), (noise, _) in zip(others, estimates, draws, strict=True):
+            values, off = (m.marginals.marginal_on(each, (j,)) for each in (blocks, noise))
+            if values is not None and off is not None:
+                seen.append(NoisyShares(values / rows, off / rows, coarse_codes(cells, m.marginals.cells[j])))
+        deviations = np.sqrt(sizes * np.mean(error**2)) / rows
+        masses = nearest_masses(sum_by_group(group, own, len(sizes)) / rows, deviations, seen)
+        consistent = layers[0].marginals.marginal_on(layers[0].blocks, (j,))
+        assert consistent is not None
+        if masses is not None:
+            found[j] = within_groups(consistent, group, masses)
+    return found
+
+
+def _make_views(layers: Sequence[_LayerShares], base: Sequence[Cells], masses: Sequence[Floats]) -> list[View]:
+    """Views of every marginal of several columns at every scale, with the noise level and the relevance of each.
+
+    `masses` are the shares of each column in the cells of `base`.
+    """
     views = []
     for layer in layers:
         marginals = layer.marginals
+        merged = [coarse_codes(fine, cells) for fine, cells in zip(base, marginals.cells, strict=True)]
         for subset, block, noise in zip(marginals.subsets, layer.blocks, layer.noise, strict=True):
-            here = [coarse_codes(base[j], marginals.cells[j]) for j in subset]
-            for way in scales(marginals.of(subset)):
-                shape = tuple(count_places(codes) for codes in way)
-                index = np.ravel_multi_index(np.meshgrid(*way, indexing="ij"), shape).ravel()
-                target = sum_by_group(index, block, math.prod(shape))
-                errors = sum_by_group(index, noise, len(target))
-                views.append(
-                    View(
-                        columns=subset,
-                        codes=tuple(codes[group] for codes, group in zip(way, here, strict=True)),
-                        target=target,
-                        noise=float(np.sqrt(np.mean([error @ error for error in errors]))),
-                    )
+            if len(subset) == 1:
+                continue
+            shares = [sum_by_group(merged[j], masses[j], marginals.cells[j].size) for j in subset]
+            ways = scales(marginals.of(subset))
+            merges = [_merge_table(way, noise) for way in ways]
+            found = relevances(block, functools.reduce(np.multiply.outer, shares).ravel(), merges)
+            views += [
+                View(
+                    columns=subset,
+                    codes=tuple(codes[merged[j]] for codes, j in zip(way, subset, strict=True)),
+                    target=sum_by_group(scale.index, block, scale.places),
+                    noise=scale.noise,
+                    relevance=relevance,
                 )
-    return [view for view in views if len(view.columns) > 1]
+                for way, scale, relevance in zip(ways, merges, found, strict=True)
+            ]
+    return views
+
+
+def _merge_table(way: Sequence[Ints], noise: Floats) -> Scale:
+    """A table whose columns are merged by these codes, with the noise that draws of its error suggest."""
+    shape = tuple(count_places(codes) for codes in way)
+    index, places = np.ravel_multi_index(np.meshgrid(*way, indexing="ij"), shape).ravel(), math.prod(shape)
+    errors = sum_by_group(index, noise, places)
+    return Scale(index, places, float(np.sqrt(np.mean([error @ error for error in errors]))))
 
 
 def _initial_rows(held: Sequence[Ints], public: Sequence[Ints] | None, rng: np.random.Generator) -> Ints:
