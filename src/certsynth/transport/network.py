@@ -330,8 +330,8 @@ class _Complete(_Graph):
 def _sort_arcs(tails: Ints, heads: Ints, lengths: Ints, nodes: int) -> Arcs:
     """Arcs sorted by tail and head, as the solvers need them; of parallel arcs the shortest."""
     order = np.empty(len(heads), dtype=np.int64)
-    for a in range(len(order)):
-        order[a] = a
+    for i in range(len(order)):
+        order[i] = i
     order = _sort_by(tails, _sort_by(heads, order, nodes), nodes)
     kept = 0
     found = np.empty((3, len(order)), dtype=np.int64)
