@@ -1,20 +1,25 @@
 PYTHON ?= python3
 BIN := .venv/bin
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check
+UV := test -x $(BIN)/uv && UV_HTTP_RETRIES=0 $(BIN)/uv pip install --quiet --python $(BIN)/python
+TOOLS := --group test --group lint --group docs --group experiments
 
 .PHONY: setup demo test test-all lint docs bench bench-scale bench-persons race privpgd tightness many audits paper clean
 
 # Each is done once, and again when pyproject.toml changes: the package by itself, which is all that the demo needs, and
-# the tools for tests and documentation.
+# the tools for tests and documentation. uv installs the same packages in a third of pip's time. It does not read pip's
+# configuration, so that pip installs them where another index is configured, and wherever uv does not run or fails.
 .venv/.package: pyproject.toml
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "certsynth needs Python 3.11 or newer: make PYTHON=python3.11")'
 	test -x $(BIN)/python || $(PYTHON) -m venv .venv
-	$(PIP) --editable .
+	@$(BIN)/python -m pip config list | grep -Eq '[.](index-url|no-index)=' || $(PIP) --no-compile --only-binary :all: uv || true
+	$(UV) --editable . || $(PIP) --no-compile --editable .
 	touch $@
 
+# Tests treat warnings as errors, also those of compiling other packages: these are compiled beforehand.
 .venv/.tools: .venv/.package
-	$(PIP) "pip>=25.1"  # for dependency groups
-	$(PIP) --group test --group lint --group docs --group experiments
+	$(UV) $(TOOLS) || { $(PIP) "pip>=25.1" && $(PIP) $(TOOLS); }  # older ones have no dependency groups
+	$(BIN)/python -m compileall -qq -j 0 .venv/lib || true  # templates among them do not compile
 	touch $@
 
 setup: .venv/.tools

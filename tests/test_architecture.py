@@ -126,6 +126,13 @@ MAKES_FRAMES = "certsynth.artefact.frames"
 UNPICKLERS = ("pickle", "cPickle", "_pickle", "cloudpickle", "dill", "marshal", "shelve")
 MOST_LINES = 600
 
+QUICKLY_COMPILED = {
+    *("int32", "int64", "uint32", "uint64", "uintp", "float64"),
+    *("empty", "zeros", "sqrt", "floor", "ceil"),
+    *("argsort", "searchsorted"),  # not quickly, but a loop would be long
+}
+"""NumPy's functions that compiled code may call."""
+
 
 def our_modules() -> Modules:
     """Dotted names to texts. A package goes by its own name: `certsynth.domain` is its `__init__.py`."""
@@ -364,6 +371,27 @@ def no_file_is_long(modules: Modules) -> list[str]:
     return [f"{module} has {lines} lines" for module, lines in lengths.items() if lines > MOST_LINES]
 
 
+def kernels_compile_quickly(modules: Modules) -> list[str]:
+    """Whoever installs certsynth waits for numba: most array functions take ten times as long to compile as a loop, and
+    a kernel that is called with a whole number is compiled once more for that number."""
+    kernels = {
+        (module, node.name): node
+        for module, node in nodes(modules, ast.FunctionDef)
+        if isinstance(node, ast.FunctionDef) and any(called(each) == "njit" for each in node.decorator_list)
+    }
+    names = {name for _, name in kernels}
+    found = []
+    for (module, name), kernel in kernels.items():
+        calls = [node for node in ast.walk(kernel) if isinstance(node, ast.Call)]
+        for call in calls:
+            what = called(call)
+            if what.startswith("np.") and what.removeprefix("np.") not in QUICKLY_COMPILED:
+                found.append(f"{module}:{call.lineno} {name} uses {what}")
+            if what in names and any(isinstance(x, ast.Constant) and isinstance(x.value, int) for x in call.args):
+                found.append(f"{module}:{call.lineno} {name} calls {what} with a number: write np.int64(…)")
+    return found
+
+
 # ------------------------------------------------------------------------------------ our sources, and bad ones
 
 _SOURCES = {"certsynth": "", "certsynth.sources": "", "certsynth.sources.files": ""}
@@ -441,6 +469,19 @@ BROKEN: list[tuple[Rule, Modules, str]] = [
         "ExactNoise uses np.random.default_rng",
     ),
     (every_module_says_what_it_is, {"certsynth.x": "# a comment is no docstring\nx = 1"}, "no docstring"),
+    (
+        kernels_compile_quickly,
+        {"certsynth.x": "@njit(cache=True)\ndef f(x):\n    return np.cumsum(x)"},
+        "f uses np.cumsum",
+    ),
+    (
+        kernels_compile_quickly,
+        {
+            "certsynth.x": "@njit(cache=True)\ndef f(x, y): ...",
+            "certsynth.y": "@njit(cache=True)\ndef g(x):\n    f(x, 0)",
+        },
+        "g calls f with a number",
+    ),
     (no_file_is_long, {"certsynth.x": "\n" * (MOST_LINES + 1)}, "601 lines"),
 ]
 

@@ -19,8 +19,8 @@ def largest_group_mean(
 ) -> float:
     """The largest mean place in a group: rows at `places` in [0, 1] of a column of this weight are `near` to the group
     and `away` from the rest, by their distances."""
-    ends = _ends(places, near, weight)
-    return float(_smallest(*ends, away, shares, bound, math.log(1e-3), math.log(1.0 / bound)))
+    points = np.linspace(math.log(1e-3), math.log(1.0 / bound), GRID_POINTS)
+    return float(_smallest(*_ends(places, near, weight), away, shares, bound, points))
 
 
 def _ends(places: Floats, near: Floats, weight: float) -> tuple[Floats, Floats]:
@@ -62,11 +62,8 @@ def _least_level(
 
 
 @njit(cache=True, nogil=True)
-def _smallest(
-    gains: Floats, costs: Floats, away: Floats, shares: Floats, bound: float, low: float, high: float
-) -> float:
+def _smallest(gains: Floats, costs: Floats, away: Floats, shares: Floats, bound: float, points: Floats) -> float:
     lifted = np.empty(len(shares))
-    points = np.linspace(low, high, GRID_POINTS)
     best, least = 0, math.inf
     for k in range(GRID_POINTS):
         found = _least_level(gains, costs, away, shares, math.exp(points[k]), bound, lifted)

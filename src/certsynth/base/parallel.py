@@ -19,9 +19,10 @@ from certsynth.errors import WorkerDied
 _R = TypeVar("_R")
 _T = TypeVar("_T")
 
-MIN_THREAD_WORK, MIN_PROCESS_WORK = 20_000, 2_000_000
+MIN_THREAD_WORK, MIN_PROCESS_WORK = 20_000, 6_000_000
 """Units of work (roughly network nodes × solves) below which starting threads, or processes, does not pay: some
-milliseconds, and a few seconds. Threads do help, because the compiled loops release the interpreter lock."""
+milliseconds, and nine seconds. Threads do help, because the compiled loops release the interpreter lock; a process
+takes two seconds to start, and in a new installation compiles the loops again."""
 
 MAX_ATTEMPTS = 2
 """Times that unfinished tasks are given to a pool of processes, in case a worker dies. A cluster retries by itself

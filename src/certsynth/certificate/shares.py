@@ -79,7 +79,7 @@ def _largest_box(table, line, second_line, least):  # type: ignore[no-untyped-de
         _cumulate(table[i], second_line, single)
         for c in range(len(single)):
             sums[i + 1, c] = sums[i, c] + single[c]
-        alone[i + 1] = alone[i] + _best_set(single, zero, zero, second_line, 0)
+        alone[i + 1] = alone[i] + _best_set(single, zero, zero, second_line, np.int64(0))
     best = least
     for missing in range(1 + table.shape[0] - line):
         other = zero

@@ -77,18 +77,19 @@ def _best_runs(places: Floats, mass: Floats, groups: int, part: Ints) -> Ints:
             below = places[m] * (weight[m] - weight[i]) - (moment[m] - moment[i])
             above = moment[j + 1] - moment[m] - places[m] * (weight[j + 1] - weight[m])
             cost[i, j] = below + above if part[i] == part[j] else np.inf
-    best = np.full(n + 1, np.inf)
-    best[0] = 0.0
+    best, longer = np.empty(n + 1), np.empty(n + 1)
+    for j in range(n + 1):
+        best[j] = np.inf if j else 0.0
     begins = np.zeros((groups + 1, n + 1), np.int64)
     for g in range(1, groups + 1):
-        longer = np.full(n + 1, np.inf)
-        for j in range(g, n + 1):
+        for j in range(n + 1):
+            longer[j] = np.inf
             for i in range(g - 1, j):
                 total = best[i] + cost[i, j - 1]
                 if total < longer[j]:
                     longer[j] = total
                     begins[g, j] = i
-        best = longer
+        best, longer = longer, best
     starts = np.zeros(groups, np.int64)
     end = n
     for g in range(groups, 0, -1):

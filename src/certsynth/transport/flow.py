@@ -290,7 +290,7 @@ def _cost(tails: Ints, heads: Ints, lengths: Ints, flow: Ints, supply: Ints) -> 
 
     The two digits of the net outflow of a node are summed separately, so that the sums cannot overflow.
     """
-    high, low = np.zeros_like(supply), np.zeros_like(supply)
+    high, low = np.zeros(len(supply), dtype=np.int64), np.zeros(len(supply), dtype=np.int64)
     ways = _COUNTED
     first, second, third = 0, 0, 0
     for a in range(flow.shape[0]):

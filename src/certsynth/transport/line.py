@@ -32,7 +32,10 @@ def find_line_arcs(tails: Ints, heads: Ints, nodes: int) -> Ints:
     hub, none = nodes - 1, np.empty((4, 0), dtype=np.int64)
     if tails.shape[0] > 4 * hub:  # most other networks have more
         return none
-    arcs = np.full((4, hub), -1, dtype=np.int64)
+    arcs = np.empty((4, hub), dtype=np.int64)
+    for i in range(hub):
+        for k in range(4):
+            arcs[k, i] = -1
     for a in range(tails.shape[0]):
         tail, head = tails[a], heads[a]
         if head == hub:
@@ -54,8 +57,9 @@ def find_line_arcs(tails: Ints, heads: Ints, nodes: int) -> Ints:
 @njit(cache=True, nogil=True)
 def solve_on_arcs(arcs: Ints, lengths: Ints, hub: int, supply: Ints) -> tuple[Ints, Ints]:
     """Flow and potentials, given the result of `find_line_arcs`."""
-    steps = np.full(arcs.shape[1], 2 * hub + 1)  # no arc: more than potentials can differ
+    steps = np.empty(arcs.shape[1], dtype=np.int64)
     for i in range(len(steps)):
+        steps[i] = 2 * hub + 1  # no arc: more than potentials can differ
         if arcs[_ON, i] >= 0:
             steps[i] = min(steps[i], lengths[arcs[_ON, i]])
     potentials = _potentials(steps, hub, supply)

@@ -329,7 +329,10 @@ class _Complete(_Graph):
 @njit(cache=True, nogil=True)
 def _sort_arcs(tails: Ints, heads: Ints, lengths: Ints, nodes: int) -> Arcs:
     """Arcs sorted by tail and head, as the solvers need them; of parallel arcs the shortest."""
-    order = _sort_by(tails, _sort_by(heads, np.arange(len(heads)), nodes), nodes)
+    order = np.empty(len(heads), dtype=np.int64)
+    for i in range(len(order)):
+        order[i] = i
+    order = _sort_by(tails, _sort_by(heads, order, nodes), nodes)
     kept = 0
     found = np.empty((3, len(order)), dtype=np.int64)
     for a in order:
@@ -347,8 +350,9 @@ def _sort_by(ends: Ints, order: Ints, nodes: int) -> Ints:
     places = np.zeros(nodes + 1, dtype=np.int64)
     for end in ends:
         places[end + 1] += 1
-    places = np.cumsum(places)
-    found = np.empty_like(order)
+    for node in range(nodes):
+        places[node + 1] += places[node]
+    found = np.empty(len(order), dtype=np.int64)
     for a in order:
         found[places[ends[a]]] = a
         places[ends[a]] += 1

@@ -49,17 +49,25 @@ def _solve(
     back = counterparts(tails, heads, lengths, starts)
     if not len(back):
         return back, back
-    node_of = np.flatnonzero(supply[: nodes - 1])
+    count, number = 0, np.empty(nodes, dtype=np.int64)
+    for node in range(nodes - 1):
+        number[node] = -1
+        if supply[node] != 0:
+            number[node] = count
+            count += 1
+    node_of, own = np.empty(count, dtype=np.int64), np.empty(count + 1, dtype=np.int64)
     hub = len(node_of)
-    own = np.append(supply[node_of], supply[nodes - 1])
-    number = np.full(nodes, -1, dtype=np.int64)
-    number[node_of] = np.arange(hub)
+    own[hub] = supply[nodes - 1]
+    for node in range(nodes - 1):
+        if number[node] >= 0:
+            node_of[number[node]], own[number[node]] = node, supply[node]
     tree = star_tree(own, far)
     # Paths: their two ends, length, and the end of their arcs in `arcs`. The first paths lead to the hub.
     room = _INITIAL_PATHS_PER_NODE * (hub + 1)
     froms, tos = np.empty(room, dtype=np.uint32), np.empty(room, dtype=np.uint32)
-    far_off, ends = np.empty(room, dtype=np.int64), np.zeros(room, dtype=np.int64)
-    froms[:hub], tos[:hub], far_off[:hub] = np.arange(hub), hub, far
+    far_off, ends = np.empty(room, dtype=np.int64), np.empty(room, dtype=np.int64)
+    for i in range(hub):
+        froms[i], tos[i], far_off[i], ends[i] = i, hub, far, 0
     ways, arcs, used = hub, np.empty(room, dtype=np.int32), 0
     worth = np.empty((2, nodes), dtype=np.int64)  # prices: bounds on potentials from above, and (negated) from below
     via = np.empty(nodes, dtype=np.int64)
@@ -67,14 +75,13 @@ def _solve(
         known = ways
         for side in range(2):
             sign = 1 - 2 * side
-            worth[side, :], via[:] = far, -1
+            for node in range(nodes):
+                worth[side, node], via[node] = far, -1
             for i in range(hub):
                 if (own[i] < 0) == (side == 0):
                     worth[side, node_of[i]] = sign * tree.potential[i]
             _sweep(starts, heads, lengths, worth[side], via)
-            if sweeps == 0 and _are_far(
-                own, worth[side][node_of] + far, sign, near * far
-            ):  # prices at the others are −far
+            if sweeps == 0 and _are_far(own, node_of, worth[side], far, sign, near * far):
                 return back[:0], back[:0]
             for i in range(hub):
                 node = node_of[i]
@@ -96,8 +103,10 @@ def _solve(
         # New paths gain more than the last pivots towards the optimum on these, so there are at most `hub` pivots.
         if pivot(tree, froms, tos, far_off, ways, enough, hub) <= enough:
             break
-    flow = _expand_paths(tree, froms, ends, arcs, back, starts[node_of + 1] - 1)
-    potentials = np.maximum(worth[0], -far)  # until the flow is optimal this is all that can be proved
+    flow = _expand_paths(tree, froms, ends, arcs, back, starts, node_of)
+    potentials = np.empty(nodes, dtype=np.int64)
+    for node in range(nodes):
+        potentials[node] = max(worth[0, node], -far)  # until the flow is optimal this is all that can be proved
     potentials[nodes - 1] = 0
     return flow, potentials
 
@@ -124,36 +133,43 @@ def _sweep(starts: Ints, heads: Ints, lengths: Ints, worth: Ints, via: Ints) -> 
 
 
 @njit(cache=True, nogil=True)
-def _are_far(own: Ints, ways: Ints, sign: int, near: float) -> bool:
-    """Whether masses of one sign are farther than `near`, on average, from the nearest mass of the other sign."""
+def _are_far(own: Ints, node_of: Ints, worth: Ints, far: int, sign: int, near: float) -> bool:
+    """Whether masses of one sign are farther than `near`, on average, from the nearest mass of the other sign. Prices
+    at the masses of that other sign are −far."""
     excess = 0.0
-    for i in range(len(ways)):
+    for i in range(len(node_of)):
         if sign * own[i] > 0:
-            excess += float(abs(own[i])) * (ways[i] - near)
+            excess += float(abs(own[i])) * (worth[node_of[i]] + far - near)
     return excess > 0
 
 
 @njit(cache=True, nogil=True)
-def _expand_paths(tree: Tree, froms: np.ndarray, ends: Ints, arcs: np.ndarray, back: Ints, to_hub: Ints) -> Ints:
+def _expand_paths(
+    tree: Tree, froms: np.ndarray, ends: Ints, arcs: np.ndarray, back: Ints, starts: Ints, node_of: Ints
+) -> Ints:
     """The flow of the tree's paths, expanded to the arcs of the network.
 
     The first paths are the arcs to the hub, which is the last arc of each node.
     """
     flow = np.zeros(len(back), dtype=np.int64)
-    for i in range(len(to_hub)):
+    for i in range(len(node_of)):
         way, mass = tree.way[i], tree.mass[i]
         if mass == 0:
             continue
         as_found = tree.up[i] == (froms[way] == i)
-        if way < len(to_hub):
-            flow[to_hub[way] if as_found else back[to_hub[way]]] += mass
+        if way < len(node_of):
+            to_hub = starts[node_of[way] + 1] - 1
+            flow[to_hub if as_found else back[to_hub]] += mass
             continue
-        for a in arcs[ends[way - 1] : ends[way]]:
-            flow[a if as_found else back[a]] += mass
+        for k in range(ends[way - 1], ends[way]):
+            flow[arcs[k] if as_found else back[arcs[k]]] += mass
     return flow
 
 
 @njit(cache=True, nogil=True)
 def _double(kept: np.ndarray) -> np.ndarray:
     """A copy of twice the length."""
-    return np.append(kept, np.empty_like(kept))
+    longer = np.empty(2 * len(kept), dtype=kept.dtype)
+    for i in range(len(kept)):
+        longer[i] = kept[i]
+    return longer

@@ -113,14 +113,16 @@ def arc_starts(tails: Ints, nodes: int) -> Ints:
     starts = np.zeros(nodes + 1, dtype=np.int64)
     for tail in tails:
         starts[tail + 1] += 1
-    return np.cumsum(starts)
+    for node in range(nodes):
+        starts[node + 1] += starts[node]
+    return starts
 
 
 @njit(cache=True, nogil=True)
 def counterparts(tails: Ints, heads: Ints, lengths: Ints, starts: Ints) -> Ints:
     """For each arc the reverse arc of equal length; empty if some arc has none."""
     # Arcs are sorted by tail and head: those into a node come in the order in which it has arcs to their tails.
-    reached, other = starts[:-1].copy(), np.empty_like(tails)
+    reached, other = starts.copy(), np.empty(len(tails), np.int64)
     for a in range(len(tails)):
         b = reached[heads[a]]
         reached[heads[a]] += 1
@@ -185,18 +187,22 @@ def star_tree(supply: Ints, far: int) -> Tree:
     """The tree in which all mass goes through the hub, along the first edges: those from each node to the hub."""
     nodes = supply.shape[0]
     hub = nodes - 1
-    up = supply >= 0
     tree = Tree(
-        np.full(nodes, hub, dtype=np.uint32),
-        np.arange(nodes, dtype=np.int64),
-        up,
-        np.abs(supply),
-        np.where(up, far, -far),
-        np.ones(nodes, dtype=np.int32),
-        np.full(nodes, _NO_NODE),
-        np.full(nodes, _NO_NODE),
-        np.full(nodes, _NO_NODE),
+        np.empty(nodes, np.uint32),
+        np.empty(nodes, np.int64),
+        np.empty(nodes, np.bool_),
+        np.empty(nodes, np.int64),
+        np.empty(nodes, np.int64),
+        np.empty(nodes, np.int32),
+        np.empty(nodes, np.uint32),
+        np.empty(nodes, np.uint32),
+        np.empty(nodes, np.uint32),
     )
+    for node in range(nodes):
+        up = supply[node] >= 0
+        tree.parent[node], tree.way[node], tree.up[node], tree.depth[node] = hub, node, up, 1
+        tree.mass[node], tree.potential[node] = abs(supply[node]), far if up else -far
+        tree.child[node], tree.after[node], tree.before[node] = _NO_NODE, _NO_NODE, _NO_NODE
     tree.depth[hub], tree.potential[hub], tree.mass[hub] = 0, 0, 0
     for node in range(1, hub):
         tree.before[node], tree.after[node - 1] = node - 1, node
