@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from functools import lru_cache
 from itertools import product
 
 import numpy as np
@@ -17,6 +18,7 @@ from certsynth.answers.lattices import Lattice, Points, codes_of_cells, inner_an
 from certsynth.answers.nearness import Box, Boxes, Rest
 from certsynth.answers.places import OfLabels, OnLine
 from certsynth.base.arrays import Floats
+from certsynth.domain import Cells, Column
 from certsynth.domain.condition import And, Condition
 from certsynth.errors import InputError
 from certsynth.queries.fine import DEFAULT_STEPS
@@ -129,9 +131,15 @@ def _share_of_both(basis: Basis, rounded: Sequence[Box], others: Sequence[Box]) 
     return total
 
 
+@lru_cache(maxsize=256)
+def _points_in_pairs(column: Column) -> Cells:
+    """The points of a column in tables of two: one object for each column, so that what is known of it is looked up."""
+    return column.lattice(DEFAULT_STEPS[2])
+
+
 def _share_at_border(basis: Basis, rounded: OnLine | OfLabels, other: OnLine | OfLabels) -> float:
     column = rounded.column
-    both = round_outward(rounded, column.lattice(DEFAULT_STEPS[2])).intersection(other)  # type: ignore[arg-type]
+    both = round_outward(rounded, _points_in_pairs(column)).intersection(other)  # type: ignore[arg-type]
     if both.empty:
         return 0.0
     by_itself = basis.lattice(column.name, shares=True)
