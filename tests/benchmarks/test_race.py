@@ -16,7 +16,7 @@ import ot
 import pytest
 from scipy.stats import wasserstein_distance
 
-from race import environments, page, run
+from race import environments, keeping, page, run
 from race.contenders import ALL_PEERS, CONTENDERS, Contender, Peer
 from race.measures import cells, measures, variations
 from race.tables import TABLES, Column, Table
@@ -320,7 +320,7 @@ def test_a_sample_of_rows_is_the_same_every_time(tmp_path):
 
 
 def test_results_hold_no_names_of_machines(tmp_path):
-    assert set(run.machine()) == {"cores", "memory GB", "system", "threads of a run"}
+    assert set(keeping.machine()) == {"cores", "memory GB", "system", "threads of a run"}
 
 
 # ------------------------------------------------------------ the page
@@ -335,7 +335,7 @@ def results(tmp_path: Path, **losses: tuple[float, float]) -> Path:
             tables = {name: DONE["tables"][""] | {"value": x + seed / 1e4} for name, x in variants.items()}
             more = {"tables": tables, "seconds": seconds, "cpu": seconds, "wall": seconds}
             runs.append({"contender": key.replace("_", "-"), "seed": seed} | DONE | more)
-    document = {"table": "california-5", "rows": 30, "epsilon": 1.0, "lattice": None, "machine": run.machine()}
+    document = {"table": "california-5", "rows": 30, "epsilon": 1.0, "lattice": None, "machine": keeping.machine()}
     (tmp_path / "california-5.json").write_text(json.dumps(document | {"runs": runs}), encoding="utf-8")
     return tmp_path
 

@@ -1,9 +1,10 @@
 """OpenDP with mbi: a contingency table by AIM, at pure ε or at ρ; add/remove. Runs in the environment of OpenDP.
 
-OpenDP asks for cut points. Each column gets `bins` of equal width, or one for each value where there are fewer. The
-first and the last are the bounds alone: of the outermost bins OpenDP emits a single value. Two tables come out of one
-release: the rows as `synthesize` emits them, and rows drawn correctly from the same model. mbi 1.1 conditions a column
-on those that share a measured table with it, and forgets the edges that its junction tree adds.
+OpenDP asks for cut points. Each column gets `bins` of equal width, or one for each value where there are fewer; every
+label has a bin. The first and the last are the bounds alone: of the outermost bins OpenDP emits a single value. Missing
+values are a number after the last, and so have a bin of their own. Two tables come out of one release: the rows as
+`synthesize` emits them, and rows drawn correctly from the same model. mbi 1.1 conditions a column on those that share a
+measured table with it, and forgets the edges that its junction tree adds.
 """
 
 from __future__ import annotations
@@ -59,14 +60,19 @@ def drawn(model, rows: int, rng: np.random.Generator) -> dict[str, np.ndarray]:
 def main() -> None:
     asked = asking.request()
     setting = asked["setting"]
-    # Labels are codes too: with a bin for each of them none is mixed with another.
     budget = {"rho": setting["rho"]} if "rho" in setting else {"epsilon": asked["epsilon"]}
-    edges = {c["name"]: cuts(c["low"], c["high"], setting["bins"]) for c in asked["columns"]}
+    edges = {}
+    for column in asked["columns"]:
+        low, high = column["low"], column["high"] + bool(column.get("missing"))
+        # Labels are codes too: with a bin for each of them none is mixed with another.
+        bins = high - low + 1 if column["kind"] == "category" else setting["bins"]
+        edges[column["name"]] = cuts(low, high, bins)
+    absent = {column["name"]: column["high"] + 1 for column in asked["columns"] if column.get("missing")}
 
     def work() -> dict:
         np.random.seed(asked["seed"])  # noqa: NPY002  that is what OpenDP and mbi draw rows with
         context = dp.Context.compositor(
-            data=pl.scan_csv(asked["data"]),
+            data=pl.scan_csv(asked["data"]).with_columns(pl.col(name).fill_null(code) for name, code in absent.items()),
             privacy_unit=dp.unit_of(contributions=1),
             privacy_loss=dp.loss_of(**budget),
         )
