@@ -6,18 +6,26 @@
 from __future__ import annotations
 
 import json
+import re
 import statistics
+import textwrap
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from certsynth.record.record import StatisticsRecord
+from certsynth.report.statistics import promise
 from race.contenders import CONTENDERS, Contender
 from race.tables import ROOT, TABLES
 
 PAGE, README = ROOT / "docs" / "benchmarks.md", ROOT / "README.md"
 BEGIN, END = "<!-- race: written by race.page -->\n\n", "\n<!-- end of race -->\n"
+QUOTATION = re.compile(r"^> With 95 % confidence.*?\n(?!>)", re.DOTALL | re.MULTILINE)
+"""The promise in the README."""
+
 RESULTS = Path(__file__).parent / "results"
+DEFAULT = "certsynth-replace"
 OURS = "certsynth-add"
 """What peers are compared with: the default, at the neighbour relation that is theirs."""
 
@@ -366,9 +374,18 @@ def in_readme(results: Path = RESULTS) -> str:
     return "\n".join(lines) + "\n"
 
 
+def promised(results: Path = RESULTS) -> str:
+    """What a release of California with five columns promises by default, as a quotation of at most 120 characters."""
+    document = json.loads((results / "california-5.json").read_text(encoding="utf-8"))
+    found = [run for run in document["runs"] if run["contender"] == DEFAULT and "statistics" in run]
+    bounds = max((StatisticsRecord(**run["statistics"]) for run in found), key=lambda each: each.share_of_two_columns)
+    return textwrap.fill(promise(bounds, "95 %"), 120, initial_indent="> ", subsequent_indent="> ") + "\n"
+
+
 def write() -> Path:
     PAGE.write_text(page(), encoding="utf-8")
-    before, rest = README.read_text(encoding="utf-8").split(BEGIN)
+    text = QUOTATION.sub(promised(), README.read_text(encoding="utf-8"), count=1)
+    before, rest = text.split(BEGIN)
     README.write_text(before + BEGIN + in_readme() + END + rest.split(END)[1], encoding="utf-8")
     return PAGE
 

@@ -108,7 +108,7 @@ def in_short(adult: Results) -> str:
     areas = "; ".join(f"{NAMES[name]} {real[name]:.3f}" for name in AREAS if name in real)
     said = (
         f"Adult, {adult.document['rows']:,} rows, ε = {COMPARED}, δ = 1e-5, add-remove. The last two are areas under "
-        "the curve on held-out rows, of which more is better; of all others less is. With models that are trained on the "
+        "the curve on held-out rows, of which more is better; of all others less is. With models trained on the "
         f"real rows they are: {areas}. **Bold: certsynth is not ahead.** {counted(adult.rows(COMPARED))}"
     )
     return "\n\n".join(["## In short", "\n".join(lines), said])
@@ -305,6 +305,9 @@ ENDING = """
   variation.
 - OpenDP's rows are measured twice: as its sampler emits them, and drawn correctly from the same model
   ([why](benchmarks.md#what-was-done-to-be-fair)). The better of the two counts.
+
+- dpmm gives a few rows a missing value in a column of labels that has none: these are replaced by the most frequent
+  label, and counted in the results.
 
 What it cannot tell: a few tables, few seeds, and settings that experts of the peers might choose better.
 """

@@ -34,6 +34,8 @@ BUILD = ROOT / "build" / "race"
 TABLES = {key: ALL_TABLES[key] for key in ("adult", "fire", "loans")}
 EPSILONS = ("1", "0.3", "3", "10")
 SEEDS = 3
+MOST_REPLACED = 0.01
+"""Of the rows of a column that has no missing values: with more of them a table counts as not readable."""
 KEYS = ("contender", "epsilon", "seed")
 WIDEST_FOR_ALL_EPSILONS = 20  # columns: wider tables are run with the first ε only
 QUICK = ("certsynth-delta", "certsynth-independent", "dpmm-mst-reduced")
@@ -73,8 +75,10 @@ class Prepared:
 
     def measures(self, made: Path, *, lattice: int | None) -> dict[str, Any]:
         synthetic = made.with_suffix(".parquet")
-        read_made(made, self.table).to_parquet(synthetic, index=False)
-        return measure(self.table, self.rows, self.folder / "rows.parquet", synthetic, lattice=lattice)
+        frame, replaced = read_made(made, self.table)
+        frame.to_parquet(synthetic, index=False)
+        found = measure(self.table, self.rows, self.folder / "rows.parquet", synthetic, lattice=lattice)
+        return found | ({"missing values replaced": replaced} if replaced else {})
 
     def real(self) -> dict[str, float]:
         """What models know that are trained on the real rows."""
@@ -91,20 +95,24 @@ def to_json(column: Column) -> dict[str, Any]:
     return {"name": column.name, "kind": "integer", "low": column.low, "high": high, "missing": column.missing}
 
 
-def read_made(path: Path, table: Table) -> pd.DataFrame:
+def read_made(path: Path, table: Table) -> tuple[pd.DataFrame, int]:
     """The rows of a contender as the schema has them: whole numbers within bounds, and missing values.
 
     In a column that may have missing values, a number after the last stands for one, as in what some runners are given.
+    In one that may not, a few are replaced by the most frequent value, and counted.
     """
-    frame, found = pd.read_csv(path), {}
+    frame, found, replaced = pd.read_csv(path), {}, 0
     for column in table.columns:
         values = pd.to_numeric(frame[column.name]).astype(float).round()
         low, high = (0, len(column.values) - 1) if column.values else (column.low, column.high)
         absent = values.isna() | (column.missing & (values > high))
-        if absent.any() and not column.missing:
-            raise ValueError(f"column {column.name} has missing values")
+        if not column.missing and absent.any():
+            if absent.mean() > MOST_REPLACED:
+                raise ValueError(f"{absent.mean():.0%} of column {column.name} is missing")
+            values, replaced = values.fillna(values.mode().iloc[0]), replaced + int(absent.sum())
+            absent = values.isna()
         found[column.name] = values.clip(low, high).mask(absent).astype("Int64")
-    return pd.DataFrame(found)
+    return pd.DataFrame(found), replaced
 
 
 def one(

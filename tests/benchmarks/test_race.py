@@ -388,6 +388,10 @@ def test_the_table_in_the_readme_is_what_the_committed_results_make():
     assert text.split(page.BEGIN)[1].split(page.END)[0] == page.in_readme()
 
 
+def test_the_promise_in_the_readme_is_that_of_the_committed_results():
+    assert page.QUOTATION.findall(page.README.read_text(encoding="utf-8")) == [page.promised()]
+
+
 def test_committed_results_hold_no_paths_or_addresses():
     for path in page.RESULTS.glob("*.json"):
         text = path.read_text(encoding="utf-8")

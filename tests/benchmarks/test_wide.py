@@ -138,10 +138,19 @@ def test_rows_that_are_the_real_ones_have_no_loss(tmp_path: Path) -> None:
 def test_rows_of_a_contender_are_rounded_into_the_schema_and_a_code_after_the_last_is_missing(tmp_path: Path) -> None:
     path = tmp_path / "made.csv"
     path.write_text("d,a,b,c\n1,64,2,3\n0.0,,1,0\n1,-3.4,0,7\n0,12.6,1.0,2\n", encoding="utf-8")
-    made = run.read_made(path, SMALL)
+    made, replaced = run.read_made(path, SMALL)
+    assert replaced == 0
     assert listed(made) == [(None, 2, 3, 1), (None, 1, 0, 0), (0, 0, 3, 1), (13, 1, 2, 0)]
-    path.write_text("a,b,c,d\n1,,2,1\n", encoding="utf-8")
-    with pytest.raises(ValueError, match="column b has missing values"):
+
+
+def test_a_few_missing_values_of_a_column_without_any_are_replaced_and_counted(tmp_path: Path) -> None:
+    path = tmp_path / "made.csv"
+    path.write_text("a,b,c,d\n1,,2,1\n" + "1,2,2,1\n" * 199, encoding="utf-8")
+    made, replaced = run.read_made(path, SMALL)
+    assert replaced == 1
+    assert set(made["b"]) == {2}
+    path.write_text("a,b,c,d\n1,,2,1\n" + "1,2,2,1\n" * 9, encoding="utf-8")
+    with pytest.raises(ValueError, match="10% of column b is missing"):
         run.read_made(path, SMALL)
 
 

@@ -20,6 +20,7 @@ def main() -> None:
             "tables": {"": str(folder / "synthetic.csv")},
             "spent": {"epsilon": asked["epsilon"], "delta": float(options.get("delta", 0))},
             "certificate": made.certificate.bound,
+            "statistics": made.document["certificate"].get("statistics"),
         }
 
     asking.answer(asked, work, packages=("certsynth", "numpy", "scipy", "opendp", "numba", "duckdb"))
