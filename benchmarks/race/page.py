@@ -353,7 +353,6 @@ ENDING = """
   the bounds alone, and nothing is lost there.
 - mbi 1.1, which OpenDP and SmartNoise draw rows with, conditions a column on those that it was measured with and
   forgets what its junction tree adds. Rows "drawn from its joint" come from the same model without that mistake.
-  SmartNoise is shown as it is.
 - SmartNoise puts every row of a bin at its middle; with its default of ten bins that alone would decide the race.
 - The environment of OpenDP gets pandas as well, which rows are given out with and which its extra does not bring.
 - Runs that fail or take too long are told on this page with what they said.

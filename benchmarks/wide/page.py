@@ -303,7 +303,7 @@ ENDING = """
   and SmartNoise get a value of its own for "missing".
 - OpenDP and SmartNoise leave the number of bins to the user: 32 for ordered columns, as many as the cells of the total
   variation.
-- OpenDP's rows are measured twice: as its sampler emits them, and drawn correctly from the same model
+- Rows of OpenDP and SmartNoise are measured twice: as their sampler emits them, and drawn correctly from the same model
   ([why](benchmarks.md#what-was-done-to-be-fair)). The better of the two counts.
 
 - dpmm gives a few rows a missing value in a column of labels that has none: these are replaced by the most frequent

@@ -407,7 +407,7 @@ import itertools, sys
 import jax.numpy as jnp, numpy as np
 sys.path.insert(0, sys.argv[2])
 from mbi import CliqueVector, Domain, Factor, MarkovRandomField
-from opendp_runner import drawn
+from joint import drawn
 
 rng = np.random.default_rng(5)
 domain = Domain(tuple("abcd"), (3, 4, 2, 3))
