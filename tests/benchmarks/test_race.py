@@ -21,6 +21,7 @@ from race.contenders import ALL_PEERS, CONTENDERS, Contender, Peer
 from race.measures import cells, measures, variations
 from race.tables import TABLES, Column, Table
 from race.watching import watched
+from wide import run as wide
 
 SMALL = Table(
     "california-5", "A small one", "", (Column("a", 0, 8), Column("b", 10, 90), Column("c", 1, 3, labels=True))
@@ -459,9 +460,12 @@ def test_a_quick_race_with_real_peers():
     before = page.PAGE.read_bytes()
     run.main(["--quick"])
     assert page.PAGE.read_bytes() == before
-    for path in page.RESULTS.glob("*.json"):
+    for path in (*page.RESULTS.glob("*.json"), *wide.RESULTS.glob("*.json")):
         assert json.loads(path.read_text(encoding="utf-8"))["lattice"] is None
+    for key in (*TABLES, *(f"wide/{key}" for key in wide.TABLES)):
+        found = json.loads((run.BUILD / "quick" / f"{key}.json").read_text(encoding="utf-8"))
+        assert {each["outcome"] for each in found["runs"]} == {"done"}, key
     kept = json.loads((run.BUILD / "quick" / "california-5.json").read_text(encoding="utf-8"))
     outcomes = {each["contender"]: each["outcome"] for each in kept["runs"]}
-    assert outcomes == dict.fromkeys(run.QUICK, "done"), kept
+    assert outcomes == dict.fromkeys((*run.QUICK, *run.QUICK_ONCE), "done"), kept
     assert "| dpmm MST, reduced |" in (run.BUILD / "quick" / "benchmarks.md").read_text(encoding="utf-8")
