@@ -208,8 +208,8 @@ def adult_measure(name: str, adult: wide.Results) -> str:
         panels,
         series=("certsynth", "other tools", "independent columns", "real rows")[: 4 if real else 3],
         axis="mean of the runs, with the smallest and the largest; further left is better",
-        width=980,
-        labels=240,
+        width=1060,
+        labels=270,
     )
 
 

@@ -15,7 +15,7 @@ from race.page import Row, both, folded, privacy, rows_of, settings, trouble
 from race.tables import ROOT
 from wide.contenders import CONTENDERS
 from wide.measures import AREAS, NAMES
-from wide.run import EPSILONS, IN_FULL, RESULTS, TABLES, WIDEST_FOR_ALL_EPSILONS
+from wide.run import AT_ALL_EPSILONS, EPSILONS, IN_FULL, RESULTS, TABLES
 
 PAGE = ROOT / "docs" / "benchmarks-adult.md"
 OURS, WITH_TARGET, FLOOR = "certsynth-delta", "certsynth-target", "certsynth-independent"
@@ -111,7 +111,15 @@ def in_short(adult: Results) -> str:
         "the curve on held-out rows, of which more is better; of all others less is. With models trained on the "
         f"real rows they are: {areas}. **Bold: certsynth is not ahead.** {counted(adult.rows(COMPARED))}"
     )
-    return "\n\n".join(["## In short", "\n".join(lines), said])
+    absent = missing_peers(adult, COMPARED)
+    warning = [f"**The comparison is not complete: no result at this ε of {', '.join(absent)}.**"] if absent else []
+    return "\n\n".join(["## In short", *warning, "\n".join(lines), said])
+
+
+def missing_peers(results: Results, epsilon: str) -> list[str]:
+    """Peers without a result: who is ahead of the others may be behind them."""
+    done = {row.contender.key for row in results.peers(epsilon)}
+    return [CONTENDERS[key].title for key in IN_FULL if CONTENDERS[key].peer != "certsynth" and key not in done]
 
 
 def counted(rows: Sequence[Row]) -> str:
@@ -127,7 +135,7 @@ def figure(name: str, row: Row) -> str:
 
 def short(value: float) -> str:
     """Three digits."""
-    return f"{value:.3g}" if value >= 0.001 else f"{value:.5f}"
+    return f"{value:#.3g}"
 
 
 def what_we_lose(adult: Results) -> str:
@@ -139,7 +147,9 @@ def what_we_lose(adult: Results) -> str:
         lost = list(_lost(adult, ours, epsilon))
         peers = dict.fromkeys(row.contender.title for row in adult.peers(epsilon))
         won = f"- ε = {epsilon}, against {', '.join(peers)}: ahead of all in {len(adult.measures) - len(lost)} of "
-        lines.append(won + f"{len(adult.measures)} measures. " + (f"**Behind: {'; '.join(lost)}.**" if lost else ""))
+        absent = missing_peers(adult, epsilon)
+        won += f"{len(adult.measures)} measures. " + (f"**Behind: {'; '.join(lost)}.** " if lost else "")
+        lines.append(won + (f"**Not compared with {', '.join(absent)}.**" if absent else ""))
     return "\n\n".join(["## What we lose", "\n".join(line.rstrip() for line in lines), ALSO_LOST.strip()])
 
 
@@ -170,7 +180,7 @@ def wide_tables(found: Sequence[Results]) -> str:
                     f"| {' | '.join([CONTENDERS[key].title, *_unfinished(results, key)])} |" + "  |" * len(names)
                 )
         parts += [
-            f"### {results.title}: {len(table.columns)} columns, {results.document['rows']:,} rows",
+            f"### {results.title}: {results.document['columns']} columns, {results.document['rows']:,} rows",
             "\n".join(lines),
         ]
     return "\n\n".join(parts) if found else ""
@@ -232,7 +242,7 @@ def not_done(found: Sequence[Results]) -> str:
     """Runs that came to nothing, with what they said, and those that nobody has made."""
     parts = []
     for results in found:
-        wanted = EPSILONS if len(TABLES[results.key].columns) <= WIDEST_FOR_ALL_EPSILONS else EPSILONS[:1]
+        wanted = EPSILONS if results.key in AT_ALL_EPSILONS else EPSILONS[:1]
         absent = []
         for key in IN_FULL:
             if key == WITH_TARGET and not TABLES[results.key].target:
