@@ -309,9 +309,8 @@ tables](benchmarks-adult.md) have triples of columns, range queries and models.
 ## How to read the figures
 
 `make race` makes environments for the other tools from the package registry, runs every system, and writes this page
-from the results in `benchmarks/race/results`. It takes less than a night on two cores; `make race RACE=--quick` tries
-all tables with 3,000 rows in less than ten minutes. Numbers are means over seeds, with the standard deviation between
-runs.
+from the results in `benchmarks/race/results`. It takes hours on two cores; `make race RACE=--quick` tries all
+tables with 3,000 rows in minutes. Numbers are means over seeds, with the standard deviation between runs.
 
 **The budget.** ε = 1 for all. dpmm and SmartNoise get the δ that is their default; OpenDP and certsynth get none,
 unless their row says so. The relation of the peers is add-remove: one row more or less. ε under add-remove is only 2ε
