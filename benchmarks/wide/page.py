@@ -319,6 +319,9 @@ ENDING = """
 - dpmm gives a few rows a missing value in a column of labels that has none: these are replaced by the most frequent
   label, and counted in the results.
 
+- Peers are told to draw as many rows as the private table has. certsynth does not know that number and writes 100,000,
+  so its rows have less sampling error than those of a peer with the same model; that counts most for triples.
+
 What it cannot tell: a few tables, few seeds, and settings that experts of the peers might choose better.
 """
 
