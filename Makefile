@@ -58,10 +58,11 @@ bench-persons: setup
 	$(BIN)/python benchmarks/persons.py
 	PYTHONPATH=experiments $(BIN)/python benchmarks/persons_figure.py
 
-# Hours; `make race RACE=--quick` takes minutes. Peers have environments of their own in build/race. What is done is kept,
-# and a race that was stopped goes on.
+# Hours, a run being stopped after one; `make race RACE=--quick` takes minutes, and RACE="--tables adult" runs one table.
+# Peers have environments of their own in build/race. What is done is kept, and a race that was stopped goes on.
 race: setup
 	PYTHONPATH=benchmarks $(BIN)/python -m race $(RACE)
+	PYTHONPATH=benchmarks $(BIN)/python docs/make_figures.py
 
 # An hour or two; `make privpgd PRIVPGD="diamonds --epsilons 1 --modes delta-replace"` takes minutes. What is done is kept
 # in benchmarks/privpgd/results, and an interrupted run resumes.

@@ -18,6 +18,9 @@ from privpgd.measures import NAMES
 from race.page import RESULTS, Row, rows_of
 from race.tables import TABLES
 from tightness import page as tightness
+from wide import page as wide
+from wide.measures import AREAS
+from wide.measures import NAMES as WIDE_NAMES
 
 HERE = Path(__file__).parent
 IMAGES = HERE / "images"
@@ -38,6 +41,12 @@ def figures() -> dict[str, str]:
         "tightness.svg": tightness_of_tables(tightness.load()),
         "tightness-models.svg": tightness_models(tightness.load()),
         **{tightness.file_name(each.key): tightness_of_table(each) for each in tightness.load()},
+        **{
+            wide.file_name(name): adult_measure(name, adult)
+            for adult in wide.load()
+            if adult.key == "adult"
+            for name in adult.measures
+        },
     }
 
 
@@ -264,6 +273,42 @@ def _listed(panels: Sequence[Panel]) -> str:
         lines = [f"{line.label} {' and '.join(f'{dot.value:.2g}' for dot in line.dots)}" for line in panel.lines]
         parts.append(f"{', '.join(panel.title.splitlines())}: {', '.join(lines)}")
     return "; ".join(parts)
+
+
+def adult_measure(name: str, adult: wide.Results) -> str:
+    """A panel for each ε: our releases, the other tools, the floor, and models of the real rows."""
+    by_epsilon = {epsilon: rows for epsilon in sorted(wide.EPSILONS, key=float) if (rows := adult.rows(epsilon))}
+    titles = list(dict.fromkeys(row.title for rows in by_epsilon.values() for row in rows))
+    real = adult.document["real"].get(name)
+    panels = []
+    for epsilon, rows in by_epsilon.items():
+        found = {row.title: row for row in rows}
+        lines = [_adult_line(name, title, found.get(title)) for title in titles]
+        lines += [Line("real rows", (Dot(3, wide.shown_loss(name, real)),))] if real else []
+        panels.append(Panel(f"ε = {epsilon}", tuple(lines)))
+    said = "; ".join(
+        f"{panel.title}: " + ", ".join(f"{line.label} {line.dots[0].value:.3g}" for line in panel.lines if line.dots)
+        for panel in panels
+    )
+    title = f"{WIDE_NAMES[name][0].upper()}{WIDE_NAMES[name][1:]}" + (", 1 − area under the curve" * (name in AREAS))
+    return dot_plot(
+        f"{title}, on Adult with δ = 1e-5",
+        said,
+        panels,
+        series=("certsynth", "other tools", "independent columns", "real rows")[: 4 if real else 3],
+        axis="mean of the runs, with the smallest and the largest; further left is better",
+        width=1060,
+        labels=270,
+    )
+
+
+def _adult_line(name: str, title: str, row: Row | None) -> Line:
+    if row is None:
+        return Line(title, (), "not run")
+    values = [wide.shown_loss(name, value) for value in row.values(name)]
+    series = 2 if row.contender.key == wide.FLOOR else 0 if row.is_ours else 1
+    ends = (min(values), max(values)) if len(values) > 1 else (None, None)
+    return Line(title, (Dot(series, wide.shown_loss(name, row.mean(name)), *ends),))
 
 
 if __name__ == "__main__":

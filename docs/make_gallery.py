@@ -1,5 +1,6 @@
 """Write gallery.md and the pictures of its reports: releases of public tables, and answers with their true values.
 
+The answers are kept in gallery/results.json, and the page is written from that file.
 The tables are read from the folder in the environment variable CERTSYNTH_DATA, and the pictures need Chromium. Releases
 are kept in build/gallery; remove a folder there to make its release again:
 
@@ -9,6 +10,7 @@ are kept in build/gallery; remove a folder there to make its release again:
 from __future__ import annotations
 
 import io
+import json
 import os
 import re
 import shutil
@@ -29,6 +31,7 @@ from certsynth import Release, Schema, release
 HERE = Path(__file__).parent
 PAGE, SCHEMAS, IMAGES = HERE / "gallery.md", HERE / "gallery", HERE / "images"
 RELEASES = HERE.parent / "build" / "gallery"
+RESULTS = SCHEMAS / "results.json"
 EPSILON = 1
 
 WINDOW = (1000, 680)
@@ -333,15 +336,25 @@ def shown(value: float, *, share: bool, rounding: str = ROUND_HALF_EVEN) -> str:
     return f"{exact.quantize(Decimal(1).scaleb(digits), rounding):,f}" + (" %" if share else "")
 
 
-def section(entry: Entry, made: Release, table: pd.DataFrame) -> str:
+def answers_of(entry: Entry, made: Release, table: pd.DataFrame) -> dict[str, Any]:
+    """What the page says of a table: its size, and each answer with its true value."""
+    answers = {}
+    for question in entry.questions:
+        found = made.answer(question.query)
+        values = {"synthetic": found.estimate, "low": found.low, "high": found.high}
+        answers[question.query] = values | {"true": float(question.truth(table))}
+    return {"rows": len(table), "columns": len(made.schema.names), "answers": answers}
+
+
+def section(entry: Entry, found: dict[str, Any]) -> str:
     image = f"images/gallery-{entry.key}.png"
     lines = [
         f"## {entry.title}",
-        _wrapped(f"{entry.about} {len(table):,} rows, {len(made.schema.names)} columns."),
+        _wrapped(f"{entry.about} {found['rows']:,} rows, {found['columns']} columns."),
         f"[![The first screen of the report on {entry.title}]({image})]({image})",
         "| statistic | synthetic | certified: from | to | true |\n|---|---|---|---|---|",
     ]
-    lines[-1] += "".join(row(question, made, table) for question in entry.questions)
+    lines[-1] += "".join(row(question, found["answers"][question.query]) for question in entry.questions)
     return "\n\n".join([*lines, _wrapped(f"**What was learnt.** {entry.learnt}")])
 
 
@@ -349,14 +362,14 @@ def _wrapped(words: str) -> str:
     return textwrap.fill(words, 120, break_on_hyphens=False, break_long_words=False)
 
 
-def row(question: Question, made: Release, table: pd.DataFrame) -> str:
-    found, share = made.answer(question.query), question.query.startswith("fraction")
+def row(question: Question, found: dict[str, float]) -> str:
+    share = question.query.startswith("fraction")
     cells = (
         question.meaning,
-        shown(found.estimate, share=share),
-        shown(found.low, share=share, rounding=ROUND_FLOOR),
-        shown(found.high, share=share, rounding=ROUND_CEILING),
-        shown(float(question.truth(table)), share=share),
+        shown(found["synthetic"], share=share),
+        shown(found["low"], share=share, rounding=ROUND_FLOOR),
+        shown(found["high"], share=share, rounding=ROUND_CEILING),
+        shown(found["true"], share=share),
     )
     return "\n| " + " | ".join(cells) + " |"
 
@@ -369,15 +382,27 @@ def held(parts: list[str]) -> str:
     return f"here {inside} of {len(cells)} hold the true value"
 
 
+def page(found: dict[str, Any]) -> str:
+    parts = [section(entry, found[entry.key]) for entry in ENTRIES]
+    head = "\n\n".join(_wrapped(paragraph) for paragraph in HEAD.format(held=held(parts)).strip().split("\n\n"))
+    return "\n\n".join([head, *parts, TAIL.strip()]) + "\n"
+
+
+def results() -> dict[str, Any]:
+    """The answers that the page shows, as they were when the releases were made."""
+    found: dict[str, Any] = json.loads(RESULTS.read_text(encoding="utf-8"))
+    return found
+
+
 def write() -> None:
-    parts: list[str] = []
+    found = {}
     for entry in ENTRIES:
         table = table_of(entry)
         made = release_of(entry, table)
+        found[entry.key] = answers_of(entry, made, table)
         picture(RELEASES / entry.key / "report.html", IMAGES / f"gallery-{entry.key}.png")
-        parts.append(section(entry, made, table))
-    head = "\n\n".join(_wrapped(paragraph) for paragraph in HEAD.format(held=held(parts)).strip().split("\n\n"))
-    PAGE.write_text("\n\n".join([head, *parts, TAIL.strip()]) + "\n", encoding="utf-8")
+    RESULTS.write_text(json.dumps(found, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
+    PAGE.write_text(page(found), encoding="utf-8")
 
 
 if __name__ == "__main__":

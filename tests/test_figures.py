@@ -11,12 +11,15 @@ from pathlib import Path
 import pytest
 
 from examples import ROOT
+from privpgd import page as privpgd
+from race import page as race
+from wide import page as wide
 
 DOCS = ROOT / "docs"
 IMAGES = DOCS / "images"
 DRAWN = ("architecture", "benchmarks", "choose-epsilon", "choose-sparsity", "plan-designs", "promise-and-answer")
-DRAWN = (*DRAWN, "tutorial-ages", *sorted(path.stem for path in IMAGES.glob("privpgd-*.svg")))
-DRAWN = (*DRAWN, *sorted(path.stem for path in IMAGES.glob("tightness*.svg")))
+MEASURES = sorted(path.stem for name in ("privpgd-", "adult-", "tightness") for path in IMAGES.glob(f"{name}*.svg"))
+DRAWN = (*DRAWN, "tutorial-ages", *MEASURES)
 MAX_PICTURE_BYTES = 120_000
 
 
@@ -36,6 +39,26 @@ def test_committed_figures_are_what_the_committed_results_make(docs_on_path):
 def test_the_tables_for_choosing_are_those_of_the_committed_predictions():
     tools = runpy.run_path(str(DOCS / "how-to" / "choose_figures.py"))
     assert tools["PAGE"].read_text(encoding="utf-8") == tools["page"](tools["results"]())
+
+
+def test_the_gallery_is_what_the_committed_answers_make():
+    tools = runpy.run_path(str(DOCS / "make_gallery.py"))
+    assert tools["PAGE"].read_text(encoding="utf-8") == tools["page"](tools["results"]())
+
+
+def test_every_page_of_benchmarks_is_written_from_results_by_a_program():
+    """A new page needs its line here, and a test that compares it with its results."""
+    written = {"benchmarks.md": race.PAGE, "benchmarks-privpgd.md": privpgd.PAGE, "benchmarks-adult.md": wide.PAGE}
+    assert {path.name for path in DOCS.glob("benchmarks*.md")} == set(written)
+    assert {name: DOCS / name for name in written} == written
+
+
+def test_every_number_with_a_decimal_point_in_the_comparison_of_the_readme_is_in_the_table_from_results():
+    text = (ROOT / "README.md").read_text(encoding="utf-8")
+    section = text.split("## How it compares")[1].split("\n## ")[0]
+    outside = section.split(race.BEGIN)[0] + section.split(race.END)[1]
+    assert not re.findall(r"\d\.\d", outside)
+    assert section.split(race.BEGIN)[1].split(race.END)[0] == race.in_readme()
 
 
 @pytest.mark.parametrize("name", DRAWN)

@@ -28,7 +28,7 @@ from privpgd.measures import Box, measure, model_error, random_boxes
 from privpgd.tables import TABLES, Prepared, Table
 from race.contenders import PEERS
 from race.environments import tidy
-from race.run import machine
+from race.keeping import machine
 from race.tables import ROOT
 from race.watching import watched
 from survey import DATA

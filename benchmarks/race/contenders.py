@@ -42,7 +42,7 @@ ALL_PEERS = {
 }
 
 
-def _ours(key: str, title: str, relation: str, about: str, *, default: bool = True, **options: Any) -> Contender:
+def ours(key: str, title: str, relation: str, about: str, *, default: bool = True, **options: Any) -> Contender:
     return Contender(
         key,
         title,
@@ -56,7 +56,7 @@ def _ours(key: str, title: str, relation: str, about: str, *, default: bool = Tr
     )
 
 
-def _theirs(peer: str, key: str, title: str, about: str, *, default: bool, is_aim: bool, **setting: Any) -> Contender:
+def theirs(peer: str, key: str, title: str, about: str, *, default: bool, is_aim: bool, **setting: Any) -> Contender:
     runner = PEERS / f"{peer}_runner.py"
     return Contender(key, title, peer, runner, "add-remove", setting, about, default, is_aim=is_aim)
 
@@ -64,15 +64,15 @@ def _theirs(peer: str, key: str, title: str, about: str, *, default: bool, is_ai
 CONTENDERS = {
     c.key: c
     for c in (
-        _ours("certsynth-replace", "certsynth", "replace-one", "all defaults"),
-        _ours(
+        ours("certsynth-replace", "certsynth", "replace-one", "all defaults"),
+        ours(
             "certsynth-add",
             "certsynth, hidden n",
             "add-remove",
             "all defaults but the neighbour relation, which is the peers'",
             neighbours="add-remove",
         ),
-        _theirs(
+        theirs(
             "dpmm",
             "dpmm-aim",
             "dpmm AIM",
@@ -81,8 +81,8 @@ CONTENDERS = {
             is_aim=True,
             model="AIM",
         ),
-        _theirs("dpmm", "dpmm-mst", "dpmm MST", "defaults: PrivTree bins", default=True, is_aim=False, model="MST"),
-        _theirs(
+        theirs("dpmm", "dpmm-mst", "dpmm MST", "defaults: PrivTree bins", default=True, is_aim=False, model="MST"),
+        theirs(
             "opendp",
             "opendp-aim",
             "OpenDP AIM",
@@ -91,7 +91,7 @@ CONTENDERS = {
             is_aim=True,
             bins=32,
         ),
-        _ours(
+        ours(
             "certsynth-delta",
             "certsynth, hidden n, with δ",
             "add-remove",
@@ -100,7 +100,7 @@ CONTENDERS = {
             neighbours="add-remove",
             delta="1e-5",
         ),
-        _theirs(
+        theirs(
             "dpmm",
             "dpmm-aim-reduced",
             "dpmm AIM, reduced",
@@ -110,7 +110,7 @@ CONTENDERS = {
             model="AIM",
             options={"max_model_size": 1},
         ),
-        _theirs(
+        theirs(
             "dpmm",
             "dpmm-aim-labels",
             "dpmm AIM, by hand",
@@ -120,7 +120,7 @@ CONTENDERS = {
             model="AIM",
             **{"labels up to": 32},
         ),
-        _theirs(
+        theirs(
             "dpmm",
             "dpmm-mst-reduced",
             "dpmm MST, reduced",
@@ -130,7 +130,7 @@ CONTENDERS = {
             model="MST",
             options={"gen_kwargs": {"n_iters": 1000}},
         ),
-        _theirs(
+        theirs(
             "opendp",
             "opendp-aim-reduced",
             "OpenDP AIM, reduced",
@@ -140,7 +140,7 @@ CONTENDERS = {
             bins=16,
             options={"queries": 2},
         ),
-        _theirs(
+        theirs(
             "opendp",
             "opendp-aim-delta",
             "OpenDP AIM, with δ",
@@ -151,7 +151,7 @@ CONTENDERS = {
             rho=0.03055,
             delta=1e-5,
         ),
-        _theirs(
+        theirs(
             "smartnoise",
             "smartnoise-mst",
             "SmartNoise MST",
@@ -161,7 +161,7 @@ CONTENDERS = {
             model="MST",
             bins=32,
         ),
-        _theirs(
+        theirs(
             "smartnoise",
             "smartnoise-aim",
             "SmartNoise AIM",

@@ -6,18 +6,26 @@
 from __future__ import annotations
 
 import json
+import re
 import statistics
-from collections.abc import Iterator
+import textwrap
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from certsynth.record.record import StatisticsRecord
+from certsynth.report.statistics import promise
 from race.contenders import CONTENDERS, Contender
 from race.tables import ROOT, TABLES
 
 PAGE, README = ROOT / "docs" / "benchmarks.md", ROOT / "README.md"
 BEGIN, END = "<!-- race: written by race.page -->\n\n", "\n<!-- end of race -->\n"
+QUOTATION = re.compile(r"^> With 95 % confidence.*?\n(?!>)", re.DOTALL | re.MULTILINE)
+"""The promise in the README."""
+
 RESULTS = Path(__file__).parent / "results"
+DEFAULT = "certsynth-replace"
 OURS = "certsynth-add"
 """What peers are compared with: the default, at the neighbour relation that is theirs."""
 
@@ -67,10 +75,10 @@ class Row:
         return statistics.stdev(found) if len(found) > 1 else 0.0
 
 
-def rows_of(document: Run) -> list[Row]:
+def rows_of(document: Run, contenders: Mapping[str, Contender] = CONTENDERS) -> list[Row]:
     """In the order of the contenders; only runs that were done."""
     found = []
-    for key, contender in CONTENDERS.items():
+    for key, contender in contenders.items():
         done = tuple(r for r in document["runs"] if r["contender"] == key and r["outcome"] == "done")
         found += [Row(contender, variant, done) for variant in (done[0]["tables"] if done else ())]
     return found
@@ -112,11 +120,11 @@ def losses(rows: list[Row]) -> str:
         "|---|---|---|---|---|---|---|---|---|---|",
     ]
     for row in rows:
-        shown = [_both(row, name, ".4f") for name in ("value",)]
+        shown = [both(row, name, ".4f") for name in ("value",)]
         shown += [f"{row.mean('lower'):.4f} and {row.mean('upper'):.4f}"]
-        shown += [_both(row, "certificate", ".4f") if row.values("certificate") else "none"]
-        shown += [_both(row, name, ".4f") for name in ("mean", "single")]
-        shown += [_both(row, name, ".3f") for name in ("variation mean", "variation")]
+        shown += [both(row, "certificate", ".4f") if row.values("certificate") else "none"]
+        shown += [both(row, name, ".4f") for name in ("mean", "single")]
+        shown += [both(row, name, ".3f") for name in ("variation mean", "variation")]
         lines.append(f"| {_bold(row)} | {privacy(row)} | {len(row.runs)} | {' | '.join(shown)} |")
     return "\n".join(lines)
 
@@ -129,11 +137,11 @@ def costs(rows: list[Row]) -> str:
     for row in rows:
         if row.variant and row.variant != next(iter(row.runs[0]["tables"])):
             continue  # another table of the same run
-        command = _both(row, "command line", ".0f") if row.values("command line") else ""
-        shown = [_both(row, name, ".0f") for name in ("seconds", "wall")]
+        command = both(row, "command line", ".0f") if row.values("command line") else ""
+        shown = [both(row, name, ".0f") for name in ("seconds", "wall")]
         memory = f"{row.mean('peak MB') / 1024:.1f}"
         lines.append(
-            f"| {row.contender.title} | {' | '.join(shown)} | {command} | {_both(row, 'cpu', '.0f')} | {memory} |"
+            f"| {row.contender.title} | {' | '.join(shown)} | {command} | {both(row, 'cpu', '.0f')} | {memory} |"
         )
     return "\n".join(lines)
 
@@ -144,7 +152,7 @@ def privacy(row: Row) -> str:
     return f"{pure}, {row.contender.relation}"
 
 
-def trouble(document: Run) -> Iterator[str]:
+def trouble(document: Run, contenders: Mapping[str, Contender] = CONTENDERS) -> Iterator[str]:
     """Runs that came to nothing."""
     wrong = [run for run in document["runs"] if run["outcome"] != "done"]
     if not wrong:
@@ -153,7 +161,7 @@ def trouble(document: Run) -> Iterator[str]:
     for key in dict.fromkeys(run["contender"] for run in wrong):
         same = [run for run in wrong if run["contender"] == key]
         words = dict.fromkeys(f"{run['outcome']}: `{run['error'].replace('`', ' ')}`" for run in same)
-        lines.append(f"- {CONTENDERS[key].title}, {len(same)} runs: {'; '.join(words)}")
+        lines.append(f"- {contenders[key].title}, {len(same)} runs: {'; '.join(words)}")
     yield "\n".join(lines)
 
 
@@ -244,9 +252,9 @@ def _ratio(theirs: Row, ours: Row, name: str) -> float:
     return statistics.geometric_mean(found) if found else theirs.mean(name) / ours.mean(name)
 
 
-def settings(documents: list[Run]) -> str:
+def settings(documents: list[Run], contenders: Mapping[str, Contender] = CONTENDERS) -> str:
     lines = ["| system | setting | versions | bins |", "|---|---|---|---|"]
-    for key, contender in CONTENDERS.items():
+    for key, contender in contenders.items():
         done = [r for d in documents for r in d["runs"] if r["contender"] == key and r["outcome"] == "done"]
         if not done:
             continue
@@ -269,7 +277,7 @@ def crowded(documents: list[Run]) -> str:
     return f"{told}The race shares its machine with others: read ratios and processor time, not seconds by the clock."
 
 
-def _both(row: Row, name: str, form: str) -> str:
+def both(row: Row, name: str, form: str) -> str:
     spread = f" ± {row.spread(name):{form}}" if len(row.runs) > 1 else ""
     return f"{row.mean(name):{form}}{spread}"
 
@@ -295,12 +303,14 @@ a δ in addition. A few points are from a single run, as the tables say.
 
 READING = """
 All figures are in the folded tables below. [What we lose](#what-we-lose) lists every measure in which another tool is
-ahead. [PrivPGD's benchmark](benchmarks-privpgd.md) has other tables, measures and methods.
+ahead. [PrivPGD's benchmark](benchmarks-privpgd.md) has other tables, measures and methods, and [Adult and wide
+tables](benchmarks-adult.md) have triples of columns, range queries and models.
 
 ## How to read the figures
 
 `make race` makes environments for the other tools from the package registry, runs every system, and writes this page
-from the results in `benchmarks/race/results`. Numbers are means over seeds, with the standard deviation between runs.
+from the results in `benchmarks/race/results`. It takes hours on two cores; `make race RACE=--quick` tries all
+tables with 3,000 rows in minutes. Numbers are means over seeds, with the standard deviation between runs.
 
 **The budget.** ε = 1 for all. dpmm and SmartNoise get the δ that is their default; OpenDP and certsynth get none,
 unless their row says so. The relation of the peers is add-remove: one row more or less. ε under add-remove is only 2ε
@@ -326,8 +336,8 @@ and memory are summed over all processes of a run.
 ALSO_LOST = """
 Other things that speak for the peers:
 
-- The measures are those that certsynth is made for. A graphical model knows more than pairs: statistics of three and
-  more columns at once were not compared here.
+- The measures are those that certsynth is made for. A graphical model knows more than pairs: triples of columns and
+  models are compared on [Adult](benchmarks-adult.md).
 - A model can be kept and asked for rows again and again, also given some of their columns. A release is one table.
 - dpmm needs no bounds if it may spend budget on them; certsynth wants a schema.
 """
@@ -342,7 +352,6 @@ ENDING = """
   the bounds alone, and nothing is lost there.
 - mbi 1.1, which OpenDP and SmartNoise draw rows with, conditions a column on those that it was measured with and
   forgets what its junction tree adds. Rows "drawn from its joint" come from the same model without that mistake.
-  SmartNoise is shown as it is.
 - SmartNoise puts every row of a bin at its middle; with its default of ten bins that alone would decide the race.
 - The environment of OpenDP gets pandas as well, which rows are given out with and which its extra does not bring.
 - Runs that fail or take too long are told on this page with what they said.
@@ -363,9 +372,18 @@ def in_readme(results: Path = RESULTS) -> str:
     return "\n".join(lines) + "\n"
 
 
+def promised(results: Path = RESULTS) -> str:
+    """What a release of California with five columns promises by default, as a quotation of at most 120 characters."""
+    document = json.loads((results / "california-5.json").read_text(encoding="utf-8"))
+    found = [run for run in document["runs"] if run["contender"] == DEFAULT and "statistics" in run]
+    bounds = max((StatisticsRecord(**run["statistics"]) for run in found), key=lambda each: each.share_of_two_columns)
+    return textwrap.fill(promise(bounds, "95 %"), 120, initial_indent="> ", subsequent_indent="> ") + "\n"
+
+
 def write() -> Path:
     PAGE.write_text(page(), encoding="utf-8")
-    before, rest = README.read_text(encoding="utf-8").split(BEGIN)
+    text = QUOTATION.sub(promised(), README.read_text(encoding="utf-8"), count=1)
+    before, rest = text.split(BEGIN)
     README.write_text(before + BEGIN + in_readme() + END + rest.split(END)[1], encoding="utf-8")
     return PAGE
 

@@ -16,11 +16,12 @@ import ot
 import pytest
 from scipy.stats import wasserstein_distance
 
-from race import environments, page, run
+from race import environments, keeping, page, run
 from race.contenders import ALL_PEERS, CONTENDERS, Contender, Peer
 from race.measures import cells, measures, variations
 from race.tables import TABLES, Column, Table
 from race.watching import watched
+from wide import run as wide
 
 SMALL = Table(
     "california-5", "A small one", "", (Column("a", 0, 8), Column("b", 10, 90), Column("c", 1, 3, labels=True))
@@ -320,7 +321,7 @@ def test_a_sample_of_rows_is_the_same_every_time(tmp_path):
 
 
 def test_results_hold_no_names_of_machines(tmp_path):
-    assert set(run.machine()) == {"cores", "memory GB", "system", "threads of a run"}
+    assert set(keeping.machine()) == {"cores", "memory GB", "system", "threads of a run"}
 
 
 # ------------------------------------------------------------ the page
@@ -335,7 +336,7 @@ def results(tmp_path: Path, **losses: tuple[float, float]) -> Path:
             tables = {name: DONE["tables"][""] | {"value": x + seed / 1e4} for name, x in variants.items()}
             more = {"tables": tables, "seconds": seconds, "cpu": seconds, "wall": seconds}
             runs.append({"contender": key.replace("_", "-"), "seed": seed} | DONE | more)
-    document = {"table": "california-5", "rows": 30, "epsilon": 1.0, "lattice": None, "machine": run.machine()}
+    document = {"table": "california-5", "rows": 30, "epsilon": 1.0, "lattice": None, "machine": keeping.machine()}
     (tmp_path / "california-5.json").write_text(json.dumps(document | {"runs": runs}), encoding="utf-8")
     return tmp_path
 
@@ -388,6 +389,10 @@ def test_the_table_in_the_readme_is_what_the_committed_results_make():
     assert text.split(page.BEGIN)[1].split(page.END)[0] == page.in_readme()
 
 
+def test_the_promise_in_the_readme_is_that_of_the_committed_results():
+    assert page.QUOTATION.findall(page.README.read_text(encoding="utf-8")) == [page.promised()]
+
+
 def test_committed_results_hold_no_paths_or_addresses():
     for path in page.RESULTS.glob("*.json"):
         text = path.read_text(encoding="utf-8")
@@ -403,7 +408,7 @@ import itertools, sys
 import jax.numpy as jnp, numpy as np
 sys.path.insert(0, sys.argv[2])
 from mbi import CliqueVector, Domain, Factor, MarkovRandomField
-from opendp_runner import drawn
+from joint import drawn
 
 rng = np.random.default_rng(5)
 domain = Domain(tuple("abcd"), (3, 4, 2, 3))
@@ -455,9 +460,12 @@ def test_a_quick_race_with_real_peers():
     before = page.PAGE.read_bytes()
     run.main(["--quick"])
     assert page.PAGE.read_bytes() == before
-    for path in page.RESULTS.glob("*.json"):
+    for path in (*page.RESULTS.glob("*.json"), *wide.RESULTS.glob("*.json")):
         assert json.loads(path.read_text(encoding="utf-8"))["lattice"] is None
+    for key in (*TABLES, *(f"wide/{key}" for key in wide.TABLES)):
+        found = json.loads((run.BUILD / "quick" / f"{key}.json").read_text(encoding="utf-8"))
+        assert {each["outcome"] for each in found["runs"]} == {"done"}, key
     kept = json.loads((run.BUILD / "quick" / "california-5.json").read_text(encoding="utf-8"))
     outcomes = {each["contender"]: each["outcome"] for each in kept["runs"]}
-    assert outcomes == dict.fromkeys(run.QUICK, "done"), kept
+    assert outcomes == dict.fromkeys((*run.QUICK, *run.QUICK_ONCE), "done"), kept
     assert "| dpmm MST, reduced |" in (run.BUILD / "quick" / "benchmarks.md").read_text(encoding="utf-8")

@@ -15,11 +15,12 @@ def main() -> None:
     schema = Schema.load(asked["schema"])
 
     def work() -> dict:
-        made = release(asked["data"], schema, epsilon=asked["epsilon"], seed=asked["seed"], out=folder, **options)
+        made = release(asked["data"], schema, epsilon=str(asked["epsilon"]), seed=asked["seed"], out=folder, **options)
         return {
             "tables": {"": str(folder / "synthetic.csv")},
             "spent": {"epsilon": asked["epsilon"], "delta": float(options.get("delta", 0))},
             "certificate": made.certificate.bound,
+            "statistics": made.document["certificate"].get("statistics"),
         }
 
     asking.answer(asked, work, packages=("certsynth", "numpy", "scipy", "opendp", "numba", "duckdb"))

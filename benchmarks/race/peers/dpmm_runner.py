@@ -1,7 +1,8 @@
 """dpmm: AIM, MST or PrivBayes with its own discretisation. Runs in the environment of dpmm.
 
 Its `epsilon` is the budget of the model, and `proc_epsilon` comes on top of it: together they are the budget of the
-race. Bounds and labels are given. The number of rows to draw is that of the private table.
+race. Bounds and labels are given, and missing values are left to dpmm, which gives them a column of their own. The
+number of rows to draw is that of the private table.
 """
 
 from __future__ import annotations
@@ -11,7 +12,7 @@ import pandas as pd
 from dpmm.pipelines import AIMPipeline, MSTPipeline, PrivBayesPipeline
 
 PIPELINES = {"AIM": AIMPipeline, "MST": MSTPipeline, "PrivBayes": PrivBayesPipeline}
-PROCESSING = 0.1  # its default for discretisation
+PROCESSING = 0.1  # share of ε for discretisation: its default where ε is 1
 
 
 def main() -> None:
@@ -29,9 +30,10 @@ def main() -> None:
                 domain[name] = {"categories": list(range(low, high + 1))}
             else:
                 domain[name] = {"lower": low, "upper": high}
+        processing = PROCESSING * asked["epsilon"]
         pipeline = PIPELINES[model](
-            epsilon=asked["epsilon"] - PROCESSING,
-            proc_epsilon=PROCESSING,
+            epsilon=asked["epsilon"] - processing,
+            proc_epsilon=processing,
             **setting.get("options", {}),
         )
         pipeline.fit(rows, domain, random_state=asked["seed"])
@@ -40,7 +42,7 @@ def main() -> None:
         bins = {name: int(count) for name, count in pipeline.proc.n_bins.items()}
         return {
             "tables": {"": asked["out"]},
-            "spent": {"epsilon": asked["epsilon"], "delta": 1e-5, "for discretisation": PROCESSING},
+            "spent": {"epsilon": asked["epsilon"], "delta": 1e-5, "for discretisation": processing},
             "bins": bins | {name: len(each["categories"]) for name, each in domain.items() if "categories" in each},
         }
 

@@ -1,0 +1,71 @@
+"""Keeps the runs of a table in a file, so that a race that was stopped goes on where it was."""
+
+from __future__ import annotations
+
+import json
+import os
+import platform
+from pathlib import Path
+from typing import Any
+
+from race.watching import THREADS
+
+OUTCOMES = ("done", "failed", "late", "not installed")
+
+Run = dict[str, Any]
+
+
+def machine() -> dict[str, Any]:
+    memory = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE") / 2**30
+    return {
+        "cores": len(os.sched_getaffinity(0)),
+        "memory GB": round(memory),
+        "system": platform.system(),
+        "threads of a run": THREADS,
+    }
+
+
+class Results:
+    """The runs of one table, in a file that is whole at any time. `keys` tell two runs apart."""
+
+    def __init__(self, path: Path, settings: dict[str, Any], *, keys: tuple[str, ...] = ("contender", "seed")) -> None:
+        self.path = path
+        self.keys = keys
+        self.document: dict[str, Any] = {**settings, "machine": machine(), "runs": []}
+        if path.exists():
+            kept = json.loads(path.read_text(encoding="utf-8"))
+            if {key: kept.get(key) for key in settings} != settings:
+                raise SystemExit(f"{path.name} holds runs with other settings: move it away first.")
+            self.document = kept | {"machine": self.document["machine"]}
+
+    def has(self, wanted: Run, *, again: bool = False) -> bool:
+        """Whether there is nothing to do: a run with another setting does not count."""
+        enough = ("done",) if again else OUTCOMES
+        return any(
+            self._is_same(run, wanted)
+            and run["outcome"] in enough
+            and run.get("setting", wanted["setting"]) == wanted["setting"]
+            for run in self.document["runs"]
+        )
+
+    def is_late(self, wanted: Run) -> bool:
+        """Whether it took too long with some seed, and no other was done."""
+        apart = [key for key in self.keys if key != "seed"]
+        own = {run["outcome"] for run in self.document["runs"] if all(run[key] == wanted[key] for key in apart)}
+        return "late" in own and "done" not in own
+
+    def add(self, run: Run) -> None:
+        """With the runs that another process has added meanwhile."""
+        if self.path.exists():
+            self.document["runs"] = json.loads(self.path.read_text(encoding="utf-8"))["runs"]
+        self.document["runs"] = [other for other in self.document["runs"] if not self._is_same(other, run)] + [run]
+        self.write()
+
+    def write(self) -> None:
+        self.path.parent.mkdir(parents=True, exist_ok=True)
+        partial = self.path.with_suffix(".part")
+        partial.write_text(json.dumps(self.document, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
+        partial.replace(self.path)
+
+    def _is_same(self, run: Run, other: Run) -> bool:
+        return all(run[key] == other[key] for key in self.keys)

@@ -1,0 +1,1 @@
+"""The race on tables of many, mixed columns: Adult, fire and loans."""
