@@ -13,6 +13,7 @@ import pytest
 from examples import ROOT
 from privpgd import page as privpgd
 from race import page as race
+from tightness import page as tightness
 from wide import page as wide
 
 DOCS = ROOT / "docs"
@@ -48,7 +49,12 @@ def test_the_gallery_is_what_the_committed_answers_make():
 
 def test_every_page_of_benchmarks_is_written_from_results_by_a_program():
     """A new page needs its line here, and a test that compares it with its results."""
-    written = {"benchmarks.md": race.PAGE, "benchmarks-privpgd.md": privpgd.PAGE, "benchmarks-adult.md": wide.PAGE}
+    written = {
+        "benchmarks.md": race.PAGE,
+        "benchmarks-privpgd.md": privpgd.PAGE,
+        "benchmarks-adult.md": wide.PAGE,
+        "benchmarks-tightness.md": tightness.PAGE,
+    }
     assert {path.name for path in DOCS.glob("benchmarks*.md")} == set(written)
     assert {name: DOCS / name for name in written} == written
 
