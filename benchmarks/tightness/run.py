@@ -28,7 +28,7 @@ import pandas as pd
 import certsynth
 from certsynth import Release
 from many.run import MODES, Bench, Prepared, warm_up
-from race.run import machine
+from race.keeping import machine
 from race.tables import ROOT
 from survey import DATA
 from tightness import models, page

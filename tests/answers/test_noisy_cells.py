@@ -33,6 +33,7 @@ BOXES = [a[:, None] & b for a in sides(3, 0) for b in sides(5, 4)]
 assert len(BOXES) == 7 * (2 * 11 - 1)
 
 
+@pytest.mark.quick_cases(2)
 @pytest.mark.parametrize("runs", [300, pytest.param(20_000, marks=pytest.mark.slow)])
 @pytest.mark.parametrize("unit", list(Unit))
 @pytest.mark.parametrize("scale", [0.7, 30.0])

@@ -35,6 +35,7 @@ def spent(made: Release) -> dict[str, Fraction]:
     return {part["on"]: Fraction(part["rho"]) for part in made.document["privacy"]["spent"]}
 
 
+@pytest.mark.quick_cases(5)
 @pytest.mark.parametrize("name", GAUSSIAN)
 def test_a_release_read_back_verifies_and_says_the_same(variants, name) -> None:
     made = variants(name)
@@ -160,6 +161,7 @@ FORGERIES: dict[str, Callable[[Document], Any]] = {
 }
 
 
+@pytest.mark.quick_cases(6)
 @pytest.mark.parametrize("change", FORGERIES.values(), ids=FORGERIES)
 def test_forged_privacy_is_seen(variants, tmp_path, change) -> None:
     checks = tampered(variants("with delta"), tmp_path / "forged", change)

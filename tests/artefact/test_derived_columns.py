@@ -69,6 +69,7 @@ def quick_half(kinds: Iterable[str]) -> list[Any]:
     return [pytest.param(kind, marks=[pytest.mark.slow] if i % 2 else []) for i, kind in enumerate(kinds)]
 
 
+@pytest.mark.quick_cases(3)
 @pytest.mark.parametrize("kind", quick_half(KINDS))
 def test_a_release_obeys_and_verifies_and_measures_no_derived_column(kind: str, tmp_path: Path):
     release(derived(200), DERIVED, out=tmp_path / "out", **{**QUICK, **KINDS[kind]})

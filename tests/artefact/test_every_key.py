@@ -137,6 +137,7 @@ def test_every_release_has_the_form_of_a_certificate(variants, name):
     assert form_problem(document | {"ledger": "0123456789abcdef" * 4}) is None
 
 
+@pytest.mark.quick_cases(4)
 @pytest.mark.parametrize("asked", [{}, {"certificate_share": 0}, {"rho": "0.5", "epsilon": None}], ids=str)
 @pytest.mark.parametrize("columns", [["grade", "job", "colour"], ["job", "colour"], ["income", "hired", "member"]])
 def test_releases_of_columns_of_every_kind_have_it_and_verify(tmp_path, columns, asked):

@@ -159,6 +159,7 @@ def under_another_name(document: Json) -> None:
     spent_on(document, "choosing 2 exceptions")["on"] = "choosing 1 exception"
 
 
+@pytest.mark.quick_cases(5)
 @pytest.mark.parametrize(
     ("change", "check"),
     [

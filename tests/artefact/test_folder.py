@@ -388,6 +388,7 @@ FORGED_CSV = {
 }
 
 
+@pytest.mark.quick_cases(5)
 @pytest.mark.parametrize("change", FORGED_CSV.values(), ids=FORGED_CSV)
 def test_a_csv_file_that_says_something_else_is_seen(variants, tmp_path, change):
     made = variants("pairs")

@@ -366,6 +366,7 @@ SHOPPED: dict[str, dict[str, Any]] = {
 """A plug-in certificate that is computed soundly, but with something else than what it must be computed with."""
 
 
+@pytest.mark.quick_cases(1)
 @pytest.mark.parametrize("kind", ["displacement", "rho, hidden rows", "the paper"])
 def test_a_certificate_cannot_be_shopped_for(variants, tmp_path, kind):
     made = Release.load(variants(kind).folder)
@@ -398,6 +399,7 @@ def forged(made: Release, change: Forgery) -> Release:
     return restated(made, adapted(document))
 
 
+@pytest.mark.quick_cases(4)
 @pytest.mark.parametrize("kind", KINDS)
 def test_every_coherent_forgery_is_seen(variants, quickly, kind):
     made = Release.load(variants(kind).folder)

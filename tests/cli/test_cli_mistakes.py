@@ -145,8 +145,8 @@ def test_a_column_that_is_misspelt_is_told_with_the_one_that_is_like_it(town, ru
             "low =",
             "lo =",
             "column 'age': a column of kind integer has no entry 'lo'; it may have bands, decimal, derived, high, low, "
-            "missing, missing_as, missing_codes, scale, special, step, symbol, thousands, title, unit, weight. "
-            "Did you mean 'low'?",
+            "missing, missing_as, missing_codes, scale, special, step, symbol, target, thousands, title, unit, "
+            "weight. Did you mean 'low'?",
         ),
         (
             "[table]",

@@ -575,6 +575,7 @@ def for_scale_four(strategy: Strategy, unit: Unit) -> Budget:
     return Budget(amount, unit)
 
 
+@pytest.mark.quick_cases(4)
 @kinds
 def test_simulated_errors_have_the_covariance_that_the_definition_gives(strategy: Strategy, unit: Unit) -> None:
     """100,000 draws: a scale that is off by 4 % would be seen. The controls are off by 10 %, or in structure."""

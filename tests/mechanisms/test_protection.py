@@ -244,6 +244,7 @@ def largest(found: np.ndarray) -> Sensitivity:
     return Sensitivity(int(sizes.sum(axis=1).max()), int((sizes**2).sum(axis=1).max()), each=int(sizes.max()))
 
 
+@pytest.mark.quick_cases(6)
 @pytest.mark.parametrize(("mechanism", "case", "relation"), EVERY)
 def test_no_person_changes_a_mechanism_by_more_than_is_stated(mechanism: str, case: str, relation: Neighbours) -> None:
     """And where the proof says that nothing is lost, some person changes it by as much."""

@@ -273,6 +273,7 @@ def lined_up(strategy: Strategy, shape: tuple[int, ...]) -> list[int]:
 # ------------------------------------------------------------ the tree against its definition
 
 
+@pytest.mark.quick_cases(3)
 @pytest.mark.parametrize("strategy", quick_ends(TREES), ids=gen.named)
 def test_squares_are_even_shares_of_the_lines_at_every_scale(strategy: Strategy) -> None:
     rng = np.random.default_rng(8)
@@ -298,6 +299,7 @@ def test_squares_lie_in_squares_down_to_the_cells() -> None:
         assert len(squares[-1]) == gen.size(product) if squares else gen.size(product) == 1
 
 
+@pytest.mark.quick_cases(3)
 @pytest.mark.parametrize("strategy", quick_ends(TREES), ids=gen.named)
 def test_the_way_back_through_the_tree_is_least_squares(strategy: Strategy) -> None:
     """Of all counts with the given total, those whose coefficients are nearest to the noisy ones: one dense problem."""

@@ -84,6 +84,7 @@ def fit_of_largest(draws: np.ndarray, rate: float) -> float:
     return fit(np.bincount(np.abs(draws).max(axis=1), minlength=len(chances)), chances)
 
 
+@pytest.mark.quick_cases(3)
 @laws
 @pytest.mark.parametrize("source", [drawn, simulated])
 def test_the_largest_entry_has_the_stated_law(source, size, rate):

@@ -67,6 +67,7 @@ every = pytest.mark.parametrize("name", ASKED)
 # ------------------------------------------------------------ what it says
 
 
+@pytest.mark.quick_cases(4)
 @every
 def test_a_plan_comes_back_from_json_as_it_was(plans, name: str) -> None:
     made = plans(name)

@@ -134,6 +134,7 @@ def check_rows(made: Sequence[np.ndarray], schema: Schema, rows: int) -> None:
 # ------------------------------------------------------------ legal rows
 
 
+@pytest.mark.quick_cases(4)
 @pytest.mark.parametrize("neighbours", ["replace-one", "add-remove"])
 @pytest.mark.parametrize(
     ("table", "sparsity"), [("mixed", 1), ("mixed", 2), ("mixed", 3), ("holey", 1), ("holey", 2), ("native", 3)]

@@ -75,7 +75,7 @@ def tables(most: int) -> Iterable[tuple[Row, ...]]:
     return itertools.chain.from_iterable(itertools.combinations_with_replacement(ROWS, n) for n in range(most + 1))
 
 
-@pytest.mark.quick_cases(12)
+@pytest.mark.quick_cases(5)
 @every
 @pytest.mark.parametrize("neighbours", list(Neighbours))
 def test_no_neighbours_differ_by_more_than_the_farthest_row(neighbours: Neighbours, name: str) -> None:
@@ -221,6 +221,7 @@ def true_means(rows: Sequence[np.ndarray], marginals: Marginals) -> list[float]:
 MIXED_PAIR = MIXED.select(["age", "education"])
 
 
+@pytest.mark.quick_cases(2)
 @pytest.mark.parametrize("unit", list(Unit))
 @pytest.mark.parametrize("neighbours", list(Neighbours))
 def test_the_discretisation_holds_as_often_as_it_says(private, neighbours: Neighbours, unit: Unit) -> None:

@@ -96,6 +96,7 @@ def opened(browser: Browser) -> Iterator[Page]:
     shown.close()
 
 
+@pytest.mark.quick_cases(6)
 @pytest.mark.parametrize("dark", [False, True])
 @pytest.mark.parametrize("name", PAGES)
 def test_every_page_fits_every_window_in_both_themes(browser: Browser, name: str, dark: bool) -> None:
@@ -170,6 +171,7 @@ def test_a_bound_that_says_nothing_says_so(browser: Browser) -> None:
     shown.close()
 
 
+@pytest.mark.quick_cases(5)
 @pytest.mark.parametrize(
     "column",
     [

@@ -156,6 +156,7 @@ def scores_in(document: Json) -> Json:
     return next(step for step in document["privacy"]["spent"] if step["on"] == "scores of pairs")
 
 
+@pytest.mark.quick_cases(1)
 def test_an_honest_copy_is_accepted(wide, tmp_path):
     assert refused(wide, tmp_path) == set()
 
@@ -178,6 +179,7 @@ def test_a_score_that_changes_no_choice_is_seen_in_the_stated_dependence(wide, t
     assert refused(restated(wide, forge), tmp_path) & {"method", "privacy"}
 
 
+@pytest.mark.quick_cases(1)
 @pytest.mark.parametrize("factor", ["1/2", "2"])
 def test_another_share_for_the_scores_is_seen(wide, tmp_path, factor):
     def forge(document: Json) -> None:
@@ -227,6 +229,7 @@ def is_seen(forged: Release, folder: Path) -> bool:
         return True
 
 
+@pytest.mark.quick_cases(1)
 @pytest.mark.parametrize("layer", [0, -1])
 def test_a_layer_that_was_dropped_is_seen(wide, tmp_path, layer):
     kept = [m for m in wide.measurements if m is not wide.measurements[layer]]
@@ -240,6 +243,7 @@ def test_a_layer_that_was_dropped_is_seen(wide, tmp_path, layer):
     assert is_seen(forged, tmp_path)
 
 
+@pytest.mark.quick_cases(1)
 @pytest.mark.parametrize("key", ["groups", "dependence", "columns", "absent"])
 def test_other_stated_pairs_are_seen(wide, tmp_path, key):
     def forge(document: Json) -> None:
