@@ -69,6 +69,7 @@ def certsynth(*commands: Sequence[str], cwd: Path) -> list[str]:
     return done.stdout.split("END\n")[: len(commands)]
 
 
+@pytest.mark.slow
 def test_a_toy_method_is_one_file_and_one_line(tmp_path: Path) -> None:
     (tmp_path / "schema.toml").write_text(SCHEMA)
     values = np.arange(400) % 8

@@ -203,6 +203,7 @@ def test_a_fifth_of_the_distance_is_not_enough(query):
     assert missed
 
 
+@pytest.mark.slow
 @given(seed=st.integers(0, 2**32), bound=st.floats(0, 1))
 @settings(max_examples=30, deadline=None, derandomize=True)
 def test_the_largest_variance_is_no_more_than_tables_have(seed, bound):

@@ -66,6 +66,7 @@ def test_verifies_without_the_private_file(folder):
     assert all(c["ok"] for c in checks), checks
 
 
+@pytest.mark.slow
 def test_verifies_in_a_process_that_cannot_import_the_sources(folder):
     script = (
         "import sys; sys.modules['certsynth.sources'] = None\n"

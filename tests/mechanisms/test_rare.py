@@ -217,6 +217,7 @@ def test_a_band_after_a_tail_is_a_longer_tail(signed):
     assert p_value(values(whole), law, cells * runs) < ALARM
 
 
+@pytest.mark.slow
 def test_places_are_uniform_and_distinct_on_a_grid_of_a_quintillion_cells():
     size, tail = 10**18, Tail(2.0, 70)
     places = np.concatenate([rare_cells(size, tail, seeded(seed)) for seed in range(20)])

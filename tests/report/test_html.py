@@ -336,6 +336,7 @@ def test_no_text_escapes_escaping() -> None:
         assert not re.search(r"\|\s*safe|autoescape|Markup", template.read_text(encoding="utf-8"))
 
 
+@pytest.mark.slow
 def test_stays_small_with_fifty_columns() -> None:
     html = page(wide(50))
     assert "1,225 pairs" in html

@@ -375,6 +375,7 @@ def check_pages(pages: int, seed: int) -> tuple[int, list[float]]:
     return compared, tightest
 
 
+@pytest.mark.slow
 def test_figures_of_columns_and_shares_of_categories_hold_for_all_tables_within_the_bound() -> None:
     compared, tightest = check_pages(PAGES, seed=1)
     assert compared > 5 * PAGES

@@ -344,7 +344,7 @@ MAKE: dict[str, Callable[[Path], object]] = {
 }
 
 
-@pytest.mark.quick_cases(2)
+@pytest.mark.quick_cases(1)
 @pytest.mark.skipif(not sys.platform.startswith("linux"), reason="ru_maxrss has another unit elsewhere")
 @pytest.mark.parametrize("suffix", MAKE)
 def test_memory_stays_flat(suffix: str, tmp_path: Path) -> None:

@@ -211,6 +211,7 @@ class Dying:
         return self.tally.result(sums)
 
 
+@pytest.mark.slow
 def test_a_task_that_fails_or_is_killed_and_tried_again_counts_once(nasty: Any) -> None:
     schema = mixed_schema(3)
     found = ask(nasty.repartition(2), schema, Dying(Together.of(schema)))
@@ -238,6 +239,7 @@ def test_rows_that_were_sent_before_their_query_died_count_once(nasty: Any) -> N
     assert shown(found) == shown(tally_batches([clean_rows(schema)], tallies(schema)["cells"]))
 
 
+@pytest.mark.slow
 def test_columns_go_by_their_whole_names(session: Any) -> None:
     names = ["a.b", "`x`", "A", "a", "select", "ü n"]
     frame = session.createDataFrame([tuple(range(len(names)))], names)
@@ -339,6 +341,7 @@ class Heavy:
         return RowCount().result(sums)
 
 
+@pytest.mark.slow
 def test_a_large_question_can_be_sent(nasty: Any) -> None:
     assert ask(nasty, nasty_schema(0, ["integers"]), Heavy()) == 60 * 3_000_000
 
