@@ -69,6 +69,7 @@ def scaled(certificate, times):
     return replace(certificate, subsets=subsets, single_column_bound=times * certificate.single_column_bound)
 
 
+@pytest.mark.slow
 def test_the_truth_is_inside_of_all_answers_as_often_as_they_say():
     """30 releases at confidence 0.5, so that bounds are as small as they get. The control has a twentieth."""
     asked = {"epsilon": 4, "confidence": 0.5, "resolution": 4, "mechanism": "identity"}

@@ -82,6 +82,7 @@ def unconditional(schema: Any) -> Any:
     return [unconditional(part) for part in schema] if isinstance(schema, list) else schema
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "way", [way if way == "epsilon" else pytest.param(way, marks=pytest.mark.slow) for way in WAYS]
 )

@@ -352,6 +352,7 @@ def test_stays_small_with_sixty_columns_of_all_values_and_bounds() -> None:
     assert len(html.encode()) < 1_000_000
 
 
+@pytest.mark.slow
 def test_stays_small_with_thousands_of_labels() -> None:
     long = tuple(f"a label of about forty characters {i:06d}" for i in range(3000))
     schema = Schema(columns=tuple(Category(name=f"c{i}", values=long) for i in range(4)))

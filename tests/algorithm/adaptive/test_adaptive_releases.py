@@ -120,6 +120,7 @@ def test_a_target_that_is_no_column_is_refused_whatever_the_method(mechanism):
         plan(NATIVE, rows=100, epsilon=1, mechanism=mechanism, target="nobody")
 
 
+@pytest.mark.slow
 def test_the_plan_states_the_share_of_the_certificate():
     assert 0 < plan(NATIVE, rows=100, epsilon=1, mechanism="adaptive").certificate_share < 1
 
