@@ -28,7 +28,7 @@ from privpgd.measures import Box, measure, model_error, random_boxes
 from privpgd.tables import TABLES, Prepared, Table
 from race.contenders import PEERS
 from race.environments import tidy
-from race.keeping import machine
+from race.keeping import RunFile, machine
 from race.tables import ROOT
 from race.watching import watched
 from survey import DATA
@@ -95,14 +95,11 @@ def read_cells(path: Path, names: Sequence[str]) -> np.ndarray:
     return rows[:, places].astype(np.int64)
 
 
-class Results:
-    """The releases of one table, in a file that is complete at any time."""
+class Results(RunFile):
+    """The releases of one table."""
 
     def __init__(self, path: Path) -> None:
-        self.path = path
-        self.document: dict[str, Any] = {"runs": []}
-        if path.exists():
-            self.document = json.loads(path.read_text(encoding="utf-8"))
+        super().__init__(path, keys=("mode", "epsilon", "seed"))
 
     def describe(self, bench: Bench) -> None:
         """What all releases of the table have in common; the error of a model of the real rows is computed once."""
@@ -112,26 +109,14 @@ class Results:
             "test rows": len(bench.rows.test),
             "columns": list(bench.rows.names),
         }
-        if any(self.document.get(key, value) != value for key, value in about.items()):
-            raise SystemExit(f"{self.path.name} has releases of other rows: move it away first.")
+        self.refuse_others(about)
         if "real" not in self.document:
             error = model_error(bench.rows.training, bench.rows.test, is_class=bench.table.is_class)
             self.document = {**about, "real": {"model error": error}, "machine": machine(), **self.document}
 
     def has(self, mode: str, epsilon: str, seed: int, *, again: bool = False) -> bool:
-        enough = ("done",) if again else KEPT
-        return any(_key(run) == (mode, epsilon, seed) and run["outcome"] in enough for run in self.document["runs"])
-
-    def add(self, run: dict[str, Any]) -> None:
-        self.document["runs"] = [other for other in self.document["runs"] if _key(other) != _key(run)] + [run]
-        self.path.parent.mkdir(parents=True, exist_ok=True)
-        partial = self.path.with_suffix(".part")
-        partial.write_text(json.dumps(self.document, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
-        partial.replace(self.path)
-
-
-def _key(run: dict[str, Any]) -> tuple[str, str, int]:
-    return run["mode"], run["epsilon"], run["seed"]
+        run = self.run(mode, epsilon, seed)
+        return run is not None and run["outcome"] in (("done",) if again else KEPT)
 
 
 def benchmark(

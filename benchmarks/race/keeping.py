@@ -25,18 +25,50 @@ def machine() -> dict[str, Any]:
     }
 
 
-class Results:
+class RunFile:
     """The runs of one table, in a file that is whole at any time. `keys` tell two runs apart."""
 
-    def __init__(self, path: Path, settings: dict[str, Any], *, keys: tuple[str, ...] = ("contender", "seed")) -> None:
+    def __init__(self, path: Path, *, keys: tuple[str, ...]) -> None:
         self.path = path
         self.keys = keys
-        self.document: dict[str, Any] = {**settings, "machine": machine(), "runs": []}
-        if path.exists():
-            kept = json.loads(path.read_text(encoding="utf-8"))
-            if {key: kept.get(key) for key in settings} != settings:
-                raise SystemExit(f"{path.name} holds runs with other settings: move it away first.")
-            self.document = kept | {"machine": self.document["machine"]}
+        self.document: dict[str, Any] = json.loads(path.read_text(encoding="utf-8")) if path.exists() else {"runs": []}
+
+    def refuse_others(self, settings: dict[str, Any]) -> None:
+        """Stop if the file is about other rows or settings than these. One without runs need not state them all."""
+        known = self.document if self.document["runs"] else {**settings, **self.document}
+        if any(known.get(key) != value for key, value in settings.items()):
+            raise SystemExit(f"{self.path.name} has runs with other rows or other settings: move it away first.")
+
+    def run(self, *key: Any) -> Run | None:
+        """The run with these values of the keys."""
+        return next((run for run in self.document["runs"] if tuple(run[name] for name in self.keys) == key), None)
+
+    def add(self, run: Run) -> None:
+        """With the runs that another process has added meanwhile."""
+        if self.path.exists():
+            self.document["runs"] = json.loads(self.path.read_text(encoding="utf-8"))["runs"]
+        others = self.document["runs"]
+        known = any(self._is_same(other, run) for other in others)
+        self.document["runs"] = [run if self._is_same(other, run) else other for other in others] + [run] * (not known)
+        self.write()
+
+    def write(self) -> None:
+        self.path.parent.mkdir(parents=True, exist_ok=True)
+        partial = self.path.with_suffix(".part")
+        partial.write_text(json.dumps(self.document, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
+        partial.replace(self.path)
+
+    def _is_same(self, run: Run, other: Run) -> bool:
+        return all(run[key] == other[key] for key in self.keys)
+
+
+class Results(RunFile):
+    """Runs of contenders, with the machine and the settings that they have in common."""
+
+    def __init__(self, path: Path, settings: dict[str, Any], *, keys: tuple[str, ...] = ("contender", "seed")) -> None:
+        super().__init__(path, keys=keys)
+        self.refuse_others(settings)
+        self.document = {**self.document, **settings, "machine": machine()}
 
     def has(self, wanted: Run, *, again: bool = False) -> bool:
         """Whether there is nothing to do: a run with another setting does not count."""
@@ -53,19 +85,3 @@ class Results:
         apart = [key for key in self.keys if key != "seed"]
         own = {run["outcome"] for run in self.document["runs"] if all(run[key] == wanted[key] for key in apart)}
         return "late" in own and "done" not in own
-
-    def add(self, run: Run) -> None:
-        """With the runs that another process has added meanwhile."""
-        if self.path.exists():
-            self.document["runs"] = json.loads(self.path.read_text(encoding="utf-8"))["runs"]
-        self.document["runs"] = [other for other in self.document["runs"] if not self._is_same(other, run)] + [run]
-        self.write()
-
-    def write(self) -> None:
-        self.path.parent.mkdir(parents=True, exist_ok=True)
-        partial = self.path.with_suffix(".part")
-        partial.write_text(json.dumps(self.document, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
-        partial.replace(self.path)
-
-    def _is_same(self, run: Run, other: Run) -> bool:
-        return all(run[key] == other[key] for key in self.keys)

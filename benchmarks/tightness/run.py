@@ -28,7 +28,7 @@ import pandas as pd
 import certsynth
 from certsynth import Release
 from many.run import MODES, Bench, Prepared, warm_up
-from race.keeping import machine
+from race.keeping import RunFile, machine
 from race.tables import ROOT
 from survey import DATA
 from tightness import models, page
@@ -61,14 +61,11 @@ class Settings:
         return self.releases / ".".join((table, mode, *([variant] if variant else []), f"seed-{seed}"))
 
 
-class Results:
-    """The runs of one table, in a file that is complete at any time."""
+class Results(RunFile):
+    """The runs of one table."""
 
     def __init__(self, path: Path) -> None:
-        self.path = path
-        self.document: dict[str, Any] = {"runs": []}
-        if path.exists():
-            self.document = json.loads(path.read_text(encoding="utf-8"))
+        super().__init__(path, keys=("mode", "variant", "seed"))
 
     def describe(self, prepared: Prepared, statistics: Sequence[Statistic]) -> None:
         """What all runs of the table have in common; the models of the real rows are fitted once."""
@@ -81,25 +78,13 @@ class Results:
             "target": table.target,
             "statistics": [asdict(each) for each in statistics],
         }
-        if any(self.document.get(key, value) != value for key, value in about.items()):
-            raise SystemExit(f"{self.path.name} has runs with other rows or statistics: move it away first.")
+        self.refuse_others(about)
         if "machine" not in self.document:
             about["machine"] = machine()
             if table.target and rows.held_out is not None:
                 about |= {"held-out rows": len(rows.held_out)}
                 about["models of real rows"] = models.scores(table, rows.training, rows.held_out)
             self.document = {**about, **self.document}
-
-    def run(self, key: Key) -> dict[str, Any] | None:
-        return next((run for run in self.document["runs"] if page.key_of(run) == key), None)
-
-    def add(self, run: dict[str, Any]) -> None:
-        others = [other for other in self.document["runs"] if page.key_of(other) != page.key_of(run)]
-        self.document["runs"] = sorted([*others, run], key=page.key_of)
-        self.path.parent.mkdir(parents=True, exist_ok=True)
-        partial = self.path.with_suffix(".part")
-        partial.write_text(json.dumps(self.document, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
-        partial.replace(self.path)
 
 
 VARIANTS = ("", "target")
@@ -169,8 +154,8 @@ def benchmark(
     for seed, variant, table in itertools.product(range(1, seeds + 1), VARIANTS, tables):
         kept = Results(settings.results / f"{table}.json")
         keys = keys_of(table, modes, variant, seed)
-        todo = [key for key in keys if kept.run(key) is None and not ask_again]
-        asked = [key for key in keys if ask_again and "answers" in (kept.run(key) or {})]
+        todo = [key for key in keys if kept.run(*key) is None and not ask_again]
+        asked = [key for key in keys if ask_again and "answers" in (kept.run(*key) or {})]
         asked = [key for key in asked if settings.folder(table, key).exists()]
         if not todo and not asked:
             continue
@@ -183,12 +168,15 @@ def benchmark(
             kept.describe(prepared, statistics)
             for key in todo:
                 kept.add(measure(settings, prepared, key, statistics))
-                print(f"{table}: {page.line(kept.run(key) or {}, kept.document)}", flush=True)
+                print(f"{table}: {page.line(kept.run(*key) or {}, kept.document)}", flush=True)
             for key in asked:
                 kept.add(
-                    {**(kept.run(key) or {}), **ask_and_compare(settings.folder(table, key), prepared, key, statistics)}
+                    {
+                        **(kept.run(*key) or {}),
+                        **ask_and_compare(settings.folder(table, key), prepared, key, statistics),
+                    }
                 )
-                print(f"{table}: {page.line(kept.run(key) or {}, kept.document)}", flush=True)
+                print(f"{table}: {page.line(kept.run(*key) or {}, kept.document)}", flush=True)
 
 
 def main(arguments: Sequence[str] | None = None) -> None:

@@ -28,7 +28,7 @@ class Scale:
 def relevances(table: Floats, independent: Floats, scales: Sequence[Scale]) -> list[Floats]:
     r"""The relevance of every place of a noisy table at each scale, finest first.
 
-    .. math:: relevance = e^2 / (e^2 + \\sigma^2)
+    .. math:: relevance = e^2 / (e^2 + \sigma^2)
 
     where σ is the noise of a place and e its expected share: that of its place at the next coarser scale, divided as in
     the table of `independent` columns. It is the weight of the noisy share in the best linear estimate if true shares
