@@ -15,6 +15,7 @@ from typing import Any
 
 from privpgd.measures import NAMES
 from privpgd.tables import TABLES
+from race.keeping import about_releases
 from race.page import folded
 from race.tables import ROOT
 
@@ -139,7 +140,7 @@ def verdict(ours: float, figure: str) -> str:
 def page(folder: Path = RESULTS) -> str:
     found = load(folder)
     results = [in_short(found), losses(found), worst_columns(found), what_it_takes(found), figures(found)]
-    parts = [INTRODUCTION, *results, HOW, all_settings(found), about(found)]
+    parts = [INTRODUCTION, *results, HOW, all_settings(found), about_releases([each.document for each in found])]
     return "\n\n".join(part.strip() for part in parts if part) + "\n"
 
 
@@ -318,20 +319,6 @@ def not_run(found: Sequence[Results]) -> Iterator[str]:
             missing.append(f"- {results.title}: {'; '.join(few)}")
     if missing:
         yield "\n".join(["Not yet run, or fewer than five times:", "", *missing])
-
-
-def about(found: Sequence[Results]) -> str:
-    runs = [run for results in found for run in results.document["runs"] if run["outcome"] == "done"]
-    versions = dict.fromkeys(", ".join(f"{name} {number}" for name, number in run["versions"].items()) for run in runs)
-    machines = {json.dumps(each.document["machine"], sort_keys=True): each.document["machine"] for each in found}
-    text = ["## Versions", f"Releases: {'; '.join(versions)}."]
-    text += [
-        f"On {each['system']} with {each['cores']} cores and {each['memory GB']} GB of memory, shared with other work. "
-        f"A release used {min(run['cpu'] for run in runs):.0f} to {max(run['cpu'] for run in runs):.0f} seconds of "
-        f"processor time and at most {max(run['peak MB'] for run in runs) / 1024:.1f} GB of memory."
-        for each in machines.values()
-    ]
-    return "\n\n".join(text)
 
 
 def write(folder: Path = RESULTS) -> Path:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import platform
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -23,6 +24,21 @@ def machine() -> dict[str, Any]:
         "system": platform.system(),
         "threads of a run": THREADS,
     }
+
+
+def about_releases(documents: Sequence[dict[str, Any]]) -> str:
+    """A section on the versions, the machine, and the time and memory of releases, for a page."""
+    runs = [run for each in documents for run in each["runs"] if run["outcome"] == "done"]
+    versions = dict.fromkeys(", ".join(f"{name} {number}" for name, number in run["versions"].items()) for run in runs)
+    machines = {json.dumps(each["machine"], sort_keys=True): each["machine"] for each in documents}
+    text = ["## Versions", f"{len(runs)} releases: {'; '.join(versions)}."]
+    text += [
+        f"On {each['system']} with {each['cores']} cores and {each['memory GB']} GB of memory, shared with other work. "
+        f"A release used {min(run['cpu'] for run in runs):.0f} to {max(run['cpu'] for run in runs):.0f} seconds of "
+        f"processor time and at most {max(run['peak MB'] for run in runs) / 1024:.1f} GB of memory."
+        for each in machines.values()
+    ]
+    return "\n\n".join(text)
 
 
 class RunFile:

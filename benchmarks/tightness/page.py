@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from race.keeping import about_releases
 from race.page import folded
 from race.tables import ROOT
 from tightness.tables import TARGETS
@@ -134,7 +135,7 @@ def file_name(key: str) -> str:
 def page(folder: Path = RESULTS) -> str:
     found = load(folder)
     parts = [INTRODUCTION, in_short(found), by_kind(found), made_of(found), WHAT_HELPS, MODELS, models(found)]
-    parts += [by_table(found), HOW, about(found)]
+    parts += [by_table(found), HOW, about_releases([each.document for each in found])]
     return "\n\n".join(part.strip() for part in parts if part) + "\n"
 
 
@@ -368,20 +369,6 @@ def what_models_lose(found: Sequence[Results]) -> str:
         text = f"{results.title} {real[BOOSTING] - score:.3f}"
         parts.append(text if told is None else f"{text} ({real[BOOSTING] - told:.3f} with `target`)")
     return f"With {MODES['delta-add']}, gradient boosting loses: {'; '.join(parts)}." if parts else ""
-
-
-def about(found: Sequence[Results]) -> str:
-    runs = [run for results in found for run in results.document["runs"] if run["outcome"] == "done"]
-    versions = dict.fromkeys(", ".join(f"{name} {number}" for name, number in run["versions"].items()) for run in runs)
-    machines = {json.dumps(each.document["machine"], sort_keys=True): each.document["machine"] for each in found}
-    text = ["## Versions", f"{len(runs)} releases: {'; '.join(versions)}."]
-    text += [
-        f"On {each['system']} with {each['cores']} cores and {each['memory GB']} GB of memory, shared with other work. "
-        f"A release used {min(run['cpu'] for run in runs):.0f} to {max(run['cpu'] for run in runs):.0f} seconds of "
-        f"processor time and at most {max(run['peak MB'] for run in runs):,} MB of memory."
-        for each in machines.values()
-    ]
-    return "\n\n".join(text)
 
 
 def short(value: float) -> str:
