@@ -108,6 +108,7 @@ DRAWS = {
     "certsynth.planning.outlook": "made-up tables",
     "certsynth.planning.rehearsal": "a rehearsal without data",
     "certsynth.planning.tables": "made-up tables",
+    "certsynth.projection.shared_dependence": "how far tables of the model are from what noise leaves of them",
     "certsynth.projection.diagnostic": "the size of the noise, by Monte Carlo, with a fixed seed",
     "certsynth.projection.emit": "the order of emitted rows, and values inside a cell",
     "certsynth.projection.repair": "which rows exchange values so that rules are obeyed",

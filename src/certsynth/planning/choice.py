@@ -435,7 +435,8 @@ def _rehearse(task: Task, designs: Sequence[Design], detailed: Sequence[Design],
     """Rehearse the best of some designs, given best first, and `detailed` ones; returns all with corrected predictions.
 
     Predictions of the model are multiplied by the median ratio of rehearsed to predicted losses. The model was fitted
-    to real tables and the rehearsals use this schema, so a rehearsed design gets the geometric mean of both.
+    to real tables and the rehearsals use this schema, so a rehearsed design gets the geometric mean of both; a detailed
+    one, which the model does not suit, gets the rehearsed loss.
     """
     close = [c for c in designs if c.predicted <= MAX_REHEARSED_RATIO * designs[0].predicted]
     short, others = [*close[:MAX_REHEARSED_DESIGNS], *detailed], designs[len(close[:MAX_REHEARSED_DESIGNS]) :]
@@ -454,9 +455,10 @@ def _rehearse(task: Task, designs: Sequence[Design], detailed: Sequence[Design],
     means = np.exp(np.log(np.maximum(losses, least)).mean(axis=1))
     promised = np.array([c.predicted for c in short])
     off = float(np.median(means / promised))
+    modelled = [None if c in detailed else off * c.predicted for c in short]
     done = [
-        replace(c, predicted=float(np.sqrt(mean * off * c.predicted)), rehearsed=tuple(map(float, each)))
-        for c, mean, each in zip(short, means, losses, strict=True)
+        replace(c, predicted=float(np.sqrt(mean * (model or mean))), rehearsed=tuple(map(float, each)))
+        for c, mean, model, each in zip(short, means, modelled, losses, strict=True)
     ]
     return done + [replace(c, predicted=off * c.predicted) for c in others]
 

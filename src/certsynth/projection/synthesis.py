@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -20,6 +20,7 @@ from certsynth.projection.group_masses import MAX_GROUPS, NoisyShares, nearest_m
 from certsynth.projection.margins import nearest_probabilities, project_running_sums, within_groups
 from certsynth.projection.particles import View, count_places, fit, scales
 from certsynth.projection.relevance import Scale, relevances
+from certsynth.projection.shared_dependence import MAX_CELLS, NoisyTable, contrast_levels, sharpen
 from certsynth.projection.simplex import project_to_simplex
 from certsynth.queries.marginals import Marginals
 
@@ -90,7 +91,9 @@ def synthesise(
     held = [np.repeat(np.arange(len(mass)), multiplicities(mass, count)) for mass in masses]
     known = None if public is None else [c.to_cells(x, g) for c, x, g in zip(schema, public, fine, strict=True)]
     start = _initial_rows(held, known, rng)
-    fitted = fit(start, _make_views(layers[int(detailed) :], base, masses), rng, progress=progress)
+    layers = layers[int(detailed) :]
+    fitted = fit(start, _make_views(layers, base, masses), rng, progress=progress)
+    fitted = fit(fitted, _make_views(_sharpen(layers, base, masses, fitted, rng), base, masses), rng, progress=progress)
     copies = multiplicities(np.full(count, 1 / count), rows)
     codes = rng.permutation(np.repeat(fitted, copies, axis=0), axis=0)
 
@@ -184,6 +187,41 @@ def _make_views(layers: Sequence[_LayerShares], base: Sequence[Cells], masses: S
                 for way, scale, relevance in zip(ways, merges, found, strict=True)
             ]
     return views
+
+
+def _sharpen(
+    layers: Sequence[_LayerShares],
+    base: Sequence[Cells],
+    masses: Sequence[Floats],
+    rows: Ints,
+    rng: np.random.Generator,
+) -> list[_LayerShares]:
+    """The layers with less noise in tables of two columns, given rows that were fitted to all of them."""
+    tables, places = [], []
+    for n, layer in enumerate(layers):
+        cells = layer.marginals.cells
+        groups = [coarse_codes(fine, own) for fine, own in zip(base, cells, strict=True)]
+        shares = [sum_by_group(g, mass, own.size) for g, mass, own in zip(groups, masses, cells, strict=True)]
+        levels = [contrast_levels(own.size, on_line=bool(len(own.places))) for own in cells]
+        for b, subset in enumerate(layer.marginals.subsets):
+            if len(subset) != 2 or max(base[j].size for j in subset) > MAX_CELLS:
+                continue
+            i, j = subset
+            tables.append(
+                NoisyTable(
+                    columns=(i, j),
+                    groups=(groups[i], groups[j]),
+                    shares=(shares[i], shares[j]),
+                    values=layer.blocks[b],
+                    errors=layer.noise[b],
+                    levels=None if layer.even else (levels[i], levels[j]),
+                )
+            )
+            places.append((n, b))
+    found = [replace(layer, blocks=list(layer.blocks), noise=list(layer.noise)) for layer in layers]
+    for (n, b), (values, errors) in zip(places, sharpen(tables, rows, rng), strict=True):
+        found[n].blocks[b], found[n].noise[b] = values, errors
+    return found
 
 
 def _merge_table(way: Sequence[Ints], noise: Floats) -> Scale:

@@ -17,9 +17,6 @@ from certsynth.base.arrays import Floats, Ints
 from certsynth.domain import Cells
 from certsynth.queries.marginals import Subset
 
-NOISE_LOSS_FACTOR = 0.4
-"""Expected loss by noise, as a multiple of the noise's standard deviation summed over cells."""
-
 CELL_LOSS_FACTOR = 1.0
 """Expected loss inside cells, as a multiple of the dependence divided by the number of groups of a line."""
 
@@ -61,7 +58,7 @@ class _Spread:
         return cls(counts, 1, float(cells.weight))
 
 
-def _noise_loss(first: _Spread, second: _Spread, levels: Floats, rows: float) -> Floats:
+def _noise_loss(first: _Spread, second: _Spread, levels: Floats, rows: float, factor: float) -> Floats:
     """The expected loss by noise of a pair, for each level of the noise on a cell.
 
     Along a line, noise of neighbouring cells averages out; between labels it does not. A label of few rows cannot be
@@ -70,7 +67,7 @@ def _noise_loss(first: _Spread, second: _Spread, levels: Floats, rows: float) ->
     counts = np.outer(first.labels, second.labels).ravel() / rows
     errors = levels[:, None] * math.sqrt(first.steps * second.steps)
     worst = max(first.weight, second.weight)
-    found: Floats = NOISE_LOSS_FACTOR * worst * (errors * counts / (errors + counts)).sum(axis=1) / rows
+    found: Floats = factor * worst * (errors * counts / (errors + counts)).sum(axis=1) / rows
     return found
 
 
@@ -94,14 +91,19 @@ class LossModel:
         cells: Mapping[int, Sequence[Cells]],
         expected: Mapping[int, Sequence[Floats]],
         levels: Floats,
+        *,
+        noise_loss_factor: float,
     ) -> LossModel:
-        """`cells` are the groups of each column at each resolution, and `expected` the counts of rows in them."""
+        """`cells` are the groups of each column at each resolution, and `expected` the counts of rows in them.
+
+        The expected loss by noise is `noise_loss_factor` times the noise's standard deviation summed over cells.
+        """
         noise = np.empty((len(cells), len(levels), len(pairs)))
         for r, (resolution, counts) in enumerate(expected.items()):
             columns = [_Spread.of(own, known) for own, known in zip(cells[resolution], counts, strict=True)]
             rows = counts[0].sum()
             for p, (first, second) in enumerate(pairs):
-                noise[r, :, p] = _noise_loss(columns[first], columns[second], levels, rows)
+                noise[r, :, p] = _noise_loss(columns[first], columns[second], levels, rows, noise_loss_factor)
         return cls(dependence, tuple(expected), levels, noise)
 
     def losses(self, deviations: Floats, pairs: Ints) -> tuple[Floats, Ints]:

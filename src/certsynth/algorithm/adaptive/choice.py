@@ -27,12 +27,15 @@ from certsynth.planning.choice import Design
 from certsynth.queries.marginals import CellCounts, Subset, subsets_within
 from certsynth.queries.tally import Rows
 
-SCORE_SHARES = {Unit.EPSILON: Fraction(2, 25), Unit.RHO: Fraction(3, 100)}
+SCORE_SHARES = {Unit.EPSILON: Fraction(1, 20), Unit.RHO: Fraction(3, 100)}
 """Share of the budget for the scores of pairs."""
 
-SINGLE_PERCENT_SQUARED, MAX_SINGLE_PERCENT = 30, 50
+SINGLE_PERCENT_SQUARED, MAX_SINGLE_PERCENT = {Unit.EPSILON: 45, Unit.RHO: 30}, 50
 """The square of the percentage of the measurement budget for single columns, for each of them; and the percentage, at
 most. Twice as many columns get √2 times the share: noise on each grows in the end, but more slowly."""
+
+NOISE_LOSS_FACTORS = {Unit.EPSILON: 0.33, Unit.RHO: 0.25}
+"""The part of the noise, summed over cells, that remains as a loss after the fit."""
 
 CAUTION = Fraction(1, 4)
 """Probability with which a score is larger than the true one by more than is subtracted from all scores: with many
@@ -82,7 +85,7 @@ def noisy_dependence(schema: Schema, settings: Settings, singles: FullMeasuremen
 def single_share(settings: Settings) -> Fraction:
     """Share of the measurement budget for single columns."""
     columns = len(subsets_within(settings.subsets, 1))
-    return Fraction(min(MAX_SINGLE_PERCENT, math.isqrt(SINGLE_PERCENT_SQUARED * columns)), 100)
+    return Fraction(min(MAX_SINGLE_PERCENT, math.isqrt(SINGLE_PERCENT_SQUARED[settings.budget.unit] * columns)), 100)
 
 
 def choose_layers(
@@ -98,7 +101,8 @@ def choose_layers(
     gaussian, moves = budget.unit is Unit.RHO, 2 if settings.neighbours is Neighbours.REPLACE_ONE else 1
     least = standard_deviation(calibrated_scale(Sensitivity(moves, moves), budget), budget.unit)
     levels = noise_levels(least, len(pairs), gaussian=gaussian)
-    model = LossModel.of(pairs, dependence, cells, expected, levels)
+    factor = NOISE_LOSS_FACTORS[budget.unit]
+    model = LossModel.of(pairs, dependence, cells, expected, levels, noise_loss_factor=factor)
     chosen = allocate(pairs, model, gaussian=gaussian, always=lambda pair: settings.target in pair)
     plain = strategy_named("identity", neighbours=settings.neighbours)
     power = 2 if gaussian else 1
