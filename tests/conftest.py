@@ -11,7 +11,7 @@ import pytest
 
 from certsynth.planning.cache import CACHE_VARIABLE
 
-MAX_QUICK_CASES = 12
+MAX_QUICK_CASES = 10
 """Cases of one test in `make test`, unless its marker `quick_cases` states another number. Of more, as many are taken
 at even distances; `make test-all` runs all."""
 

@@ -144,7 +144,7 @@ TWO_TABLES = given(
 )
 
 
-@pytest.mark.quick_cases(8)
+@pytest.mark.quick_cases(6)
 @pytest.mark.parametrize("query", STATISTICS)
 @TWO_TABLES
 @settings(max_examples=25, deadline=None, derandomize=True)

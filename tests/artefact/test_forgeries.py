@@ -366,6 +366,7 @@ SHOPPED: dict[str, dict[str, Any]] = {
 """A plug-in certificate that is computed soundly, but with something else than what it must be computed with."""
 
 
+@pytest.mark.quick_cases(1)
 @pytest.mark.slow
 @pytest.mark.parametrize("kind", ["displacement", "rho, hidden rows", "the paper"])
 def test_a_certificate_cannot_be_shopped_for(variants, tmp_path, kind):

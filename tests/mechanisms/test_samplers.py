@@ -131,7 +131,7 @@ def ratio_at_zero(draws: np.ndarray, unit: Unit, scale: float) -> float:
 LAW_TESTS: tuple[Callable[[np.ndarray, Unit, float], float], ...] = (goodness_of_fit, adjacent_ratios)
 
 
-@pytest.mark.quick_cases(5)
+@pytest.mark.quick_cases(4)
 @laws
 @pytest.mark.parametrize("source", [exact, simulated])
 def test_noise_has_the_stated_law(source: Callable[[Unit, int], np.ndarray], unit: Unit, scale: int) -> None:

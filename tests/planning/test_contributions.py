@@ -46,6 +46,7 @@ CASES: dict[str, dict[str, Any]] = {
 SLOW = ("add-remove", "rho")
 
 
+@pytest.mark.quick_cases(2)
 @pytest.mark.slow
 @pytest.mark.parametrize("case", [pytest.param(c, marks=pytest.mark.slow) if c in SLOW else c for c in CASES])
 def test_scaled_bounds_agree_with_whole_plans(case: str) -> None:

@@ -221,6 +221,7 @@ def true_means(rows: Sequence[np.ndarray], marginals: Marginals) -> list[float]:
 MIXED_PAIR = MIXED.select(["age", "education"])
 
 
+@pytest.mark.quick_cases(2)
 @pytest.mark.slow
 @pytest.mark.parametrize("unit", list(Unit))
 @pytest.mark.parametrize("neighbours", list(Neighbours))
