@@ -1,12 +1,12 @@
-"""Exceptions of a certificate: subsets of columns, chosen privately for their large losses, with their own bound.
+"""Exceptions of a certificate: subsets of columns, chosen privately for their large errors, with their own bounds.
 
-One bad pair would otherwise ruin the bound of all others. A bad choice costs tightness, never truth: see
+A few bad pairs would otherwise ruin the bounds of all others. A bad choice costs tightness, never truth: see
 docs/explanation/proofs/direct.md.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 
@@ -19,14 +19,19 @@ from certsynth.mechanisms.spending import Spending
 from certsynth.queries.fine import LatticeQuery
 from certsynth.queries.marginals import Subset
 
-EXCEPTION_SHARE = Fraction(1, 100)
-"""Share of the budget for choosing one exception."""
+EXCEPTION_SHARE, MAX_EXCEPTION_SHARE = Fraction(1, 100), Fraction(3, 100)
+"""Share of the budget for choosing one exception, and for choosing all of them, at most: many share it equally. Scores
+are then compared with more noise, but subsets that stand out are chosen sooner or later."""
 
 EXCEPTION_COLUMNS = 2
 """Columns of a subset, at most, if exceptions are chosen: all subsets are solved in order to choose."""
 
-DEFAULT_EXCEPTIONS, MIN_DEFAULT_PAIRS = 3, 100
-"""Exceptions of a release by default, and the least number of pairs at which it has any."""
+DEFAULT_SHARE_OF_PAIRS, MIN_DEFAULT_PAIRS = Fraction(1, 5), 100
+"""Exceptions of a release by default, as a share of its pairs, and the least number of pairs at which it has any. A
+fifth has most of the long tail of errors that tables of fire calls and of loans have."""
+
+EARLIER_DEFAULT = 3
+"""Exceptions by default in releases of earlier versions."""
 
 SCORE_STEPS = 16
 """Steps to the unit length of the lattice on which losses are compared in order to choose exceptions. Solving all pairs
@@ -44,7 +49,7 @@ def number_of_exceptions(asked: int | None, subsets: Sequence[Subset], *, defaul
     narrow = max(map(len, subsets)) <= EXCEPTION_COLUMNS
     if asked is None:
         pairs = sum(len(subset) == 2 for subset in subsets)
-        return DEFAULT_EXCEPTIONS if default and narrow and pairs >= MIN_DEFAULT_PAIRS else 0
+        return int(pairs * DEFAULT_SHARE_OF_PAIRS) if default and narrow and pairs >= MIN_DEFAULT_PAIRS else 0
     if asked and not narrow:
         raise InputError(
             f"`exceptions` is for subsets of at most {EXCEPTION_COLUMNS} columns; let it be 0, or cover fewer columns "
@@ -58,9 +63,26 @@ def number_of_exceptions(asked: int | None, subsets: Sequence[Subset], *, defaul
     return asked
 
 
+def share_for_all(number: int) -> Fraction:
+    """Share of the budget for choosing this number of exceptions."""
+    return min(number * EXCEPTION_SHARE, MAX_EXCEPTION_SHARE)
+
+
+def share_for_each(number: int) -> Fraction:
+    """Share of the budget for choosing one of this number of exceptions."""
+    return share_for_all(number) / number
+
+
 def scoring_query(fine: LatticeQuery) -> LatticeQuery:
-    """The query for the same subsets on a coarse lattice; its flows are the scores by which exceptions are chosen."""
+    """The query for the same subsets on a coarse lattice, whose flows are part of the scores."""
     return LatticeQuery.of(fine.schema, fine.marginals.subsets, steps=SCORE_STEPS)
+
+
+def scores_of(subsets: Sequence[Subset], flows: Sequence[int], errors: Mapping[Subset, Mapping[str, int]]) -> list[int]:
+    """The scores by which exceptions are chosen: the flow of a subset on the coarse lattice, or the largest error of a
+    share of a pair if that is larger. Each of them changes by at most SCORE_SENSITIVITY, and so does the larger."""
+    shares = [errors.get(subset, {}).get("share_of_two_columns", 0) for subset in subsets]
+    return [max(pair) for pair in zip(flows, shares, strict=True)]
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -64,9 +64,9 @@ def lines(
 
     answer, persons = found.to_json(), found.protection.persons
     subsets, spent = answer["subsets"], words.budget(answer["epsilon"], answer["delta"], answer["rho"])
-    other = statistics.other_figures(found.statistics, by_ratios)
+    other = statistics.other_figures(found.statistics, by_ratios, found.exceptions)
     text = [
-        statistics.promise(found.statistics, words.percent(answer["confidence"])),
+        statistics.promise(found.statistics, words.percent(answer["confidence"]), found.exceptions),
         *_lower_figures(answer["statistics"]),
         *([other] if other else []),
         words.promise(

@@ -14,10 +14,10 @@ from certsynth.answers import Answer, Basis, answer_or_reason
 from certsynth.answers.basis import raise_bound, span
 from certsynth.answers.queries import written_name
 from certsynth.domain import Category, Column, Ordered, Schema
-from certsynth.record.record import CertificateRecord, Record, StatisticsRecord
+from certsynth.record.record import CertificateRecord, ExceptionsRecord, Record, StatisticsRecord
 from certsynth.report import numerals
 from certsynth.report.persons import protected_unit
-from certsynth.report.statistics import share_bounds
+from certsynth.report.statistics import excepted, share_bounds
 
 MAX_MEANS = 3
 """Columns whose means a headline states, at most: the first ones of the schema that have numbers."""
@@ -119,8 +119,10 @@ def certified(
         if rows is None:
             rows = [column.encode(np.ma.asarray(table[column.name])) for column in schema]
         means = _certified_means(Basis.read(schema, table, dict(zip(schema.names, rows, strict=True)), record))
-    bounds = certificate.statistics
-    shares = _shares_of_labels(certificate, schema) if bounds is None else _shares(bounds, raise_bound)
+    if certificate.statistics is None:
+        shares = _shares_of_labels(certificate, schema)
+    else:
+        shares = _shares(certificate.statistics, raise_bound, certificate.exceptions)
     return Headline(
         shares, means, certificate.confidence, privacy.epsilon, privacy.delta, protected_unit(schema.persons)
     )
@@ -183,9 +185,13 @@ def _mean_within(column: Ordered, off: float) -> Statement:
     return Statement(f"mean {numerals.text(column.title)}", off, numerals.margin(off), unit)
 
 
-def _shares(bounds: StatisticsRecord, raised: Callable[[float], float]) -> tuple[Statement, ...]:
+def _shares(
+    bounds: StatisticsRecord, raised: Callable[[float], float], exceptions: ExceptionsRecord | None = None
+) -> tuple[Statement, ...]:
     """The margins of shares of one column and of two; `raised` allows for rounding errors, as answers do."""
-    found = zip(("shares", "shares of two columns"), share_bounds(bounds), strict=True)
+    one, two, own = share_bounds(bounds, exceptions)
+    without = "" if own is None else f" (without {excepted(exceptions)})"
+    found = [("shares", one), (f"shares of two columns{without}", two)]
     return _shares_within([(what, None if off is None else raised(off)) for what, off in found])
 
 
