@@ -75,7 +75,7 @@ def lines(
             columns=words.covered(subsets, named),
             weighted=weighted,
         ),
-        *words.exceptions(found.exceptions, subsets),
+        *words.exceptions(found.exceptions, subsets, listed="with --json"),
         f"Some such statistic is off by at least {words.downward(answer['lower'])}.",
         f"For statistics of one column: at most {words.upward(answer['single_column_bound'])}.",
         f"privacy: this answer cost {spent} under {answer['neighbours']} neighbours",

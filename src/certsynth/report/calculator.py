@@ -153,9 +153,8 @@ def pair_shares(certificate: CertificateRecord, names: Sequence[str]) -> Json:
     of_all = 1.0 if known is None or known.share_of_two_columns is None else known.share_of_two_columns
     if apart is None or apart.share is None or apart.share_of_others is None:
         return {"share": of_all}
-    pairs = [
-        [i, j] for (i, a), (j, b) in itertools.combinations(enumerate(names), 2) if frozenset((a, b)) in apart.pairs
-    ]
+    exceptions, numbered = apart.pairs, itertools.combinations(enumerate(names), 2)
+    pairs = [[i, j] for (i, a), (j, b) in numbered if frozenset((a, b)) in exceptions]
     return {"share": min(of_all, apart.share_of_others), "apart": {"share": min(of_all, apart.share), "pairs": pairs}}
 
 
