@@ -320,15 +320,30 @@ def test_a_release_of_an_earlier_version_is_verified(monkeypatch, tmp_path):
     assert {basis.errors(pair).two for pair in apart.subsets} == {raise_bound(known.share_of_two_columns)}
 
 
+WIDE = Schema.parse("\n".join(f'[[column]]\nname = "c{j}"\nkind = "boolean"\n' for j in range(15)))
+
+
+@pytest.mark.parametrize("neighbours", ["replace-one", "add-remove"])
+def test_the_default_number_follows_from_the_public_number_of_rows(neighbours, tmp_path):
+    """Of 105 pairs, more than three where many rows make the choice reliable. `verify` finds the same number."""
+    for count, number in ((1_000, 13), (40, 3)):
+        rows = pl.DataFrame({name: [True, False] * (count // 2) for name in WIDE.names})
+        out = tmp_path / f"{count}"
+        made = release(rows, WIDE, epsilon=90, seed=1, neighbours=neighbours, rows=100, out=out)
+        assert made.record.asked.exceptions is None
+        assert len(made.record.certificate.exceptions.subsets) == number
+        assert all(check["ok"] for check in Release.load(out).verify())
+        fewer = refused(made, tmp_path / f"forged {count}", lambda d: d["certificate"]["exceptions"]["subsets"].pop())
+        assert {"privacy", "direct certificate"} & fewer
+
+
 def test_three_exceptions_by_default_are_those_of_an_earlier_version(monkeypatch, tmp_path):
-    wide = Schema.parse("\n".join(f'[[column]]\nname = "c{j}"\nkind = "boolean"\n' for j in range(15)))
-    rows = pl.DataFrame({name: [True, False] * 20 for name in wide.names})
-    now = release(rows, wide, epsilon=4, seed=1)
-    assert len(now.record.certificate.exceptions.subsets) == stated_settings(now).exceptions == 21
+    rows = pl.DataFrame({name: [True, False] * 20 for name in WIDE.names})
     monkeypatch.setattr(StatisticMaxima, "losses_with", lambda self, exceptions: self.losses)
     monkeypatch.setattr(method, "number_of_exceptions", lambda asked, subsets, default: 3)
-    earlier = release(rows, wide, epsilon=4, seed=1, out=tmp_path / "earlier")
+    earlier = release(rows, WIDE, epsilon=90, seed=1, out=tmp_path / "earlier")
     monkeypatch.undo()
+    assert earlier.record.asked.exceptions is None
     assert stated_settings(earlier).exceptions == 3
     assert all(check["ok"] for check in Release.load(earlier.folder).verify())
 

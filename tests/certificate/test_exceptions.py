@@ -16,6 +16,7 @@ from certsynth import Schema, certify, release
 from certsynth.algorithm import exceptions as rules
 from certsynth.algorithm.exceptions import (
     ExceptionChoice,
+    affordable_exceptions,
     number_of_exceptions,
     scores_of,
     scoring_query,
@@ -29,6 +30,7 @@ from certsynth.certificate.skipping import LOSS_UNITS
 from certsynth.certificate.statistics import OF_EXCEPTIONS, StatisticMaxima
 from certsynth.errors import InputError, SolverFailed
 from certsynth.mechanisms import Budget, Neighbours, Unit
+from certsynth.mechanisms.concentrated import pure_epsilon
 from certsynth.queries.fine import LatticeCounts, LatticeQuery
 from certsynth.queries.marginals import Subset, all_subsets
 from certsynth.queries.tally import Batch
@@ -108,7 +110,7 @@ def test_no_neighbours_move_a_score_or_one_of_two_maxima_by_more_than_a_row(synt
         flows = [0] * len(PAIRS)  # n times any distance
         if rows:
             flows = flow_losses(distances(coarse, count(coarse, rows), count(coarse, synthetic)), len(rows))
-        found = scores_of(PAIRS, flows, errors.by_pair)
+        found = flows + scores_of(PAIRS, flows, errors.by_pair)
         solved = distances(fine, ours, theirs) if rows else []
         for j, pair in enumerate(PAIRS):
             losses = (0, 0)
@@ -127,9 +129,9 @@ def test_no_neighbours_move_a_score_or_one_of_two_maxima_by_more_than_a_row(synt
         return found
 
     changes = largest_changes(numbers)
-    assert len(changes) == len(PAIRS) * (1 + 2 + 4)
+    assert len(changes) == len(PAIRS) * (1 + 1 + 2 + 4)
     assert max(changes) == LOSS_UNITS
-    assert min(changes[: len(PAIRS)]) > LOSS_UNITS // 2
+    assert min(changes[: 2 * len(PAIRS)]) > LOSS_UNITS // 2
 
 
 def test_scores_that_stop_early_move_by_more():
@@ -208,6 +210,27 @@ def test_the_default_follows_a_public_rule():
     assert number_of_exceptions(None, all_subsets(wide, 3)) == 0
     assert number_of_exceptions(0, pairs) == 0
     assert number_of_exceptions(20, pairs) == 20
+
+
+def test_the_default_is_a_number_of_choices_that_the_rows_allow():
+    """Of a fifth of all pairs at most, as many as are chosen with noise of a hundredth of the rows; at least three."""
+    pure, with_delta = Budget(Fraction(1), Unit.EPSILON), Budget(Fraction(1, 50), Unit.RHO)
+    assert [affordable_exceptions(87, pure, n) for n in (0, 1_000, 40_000, 250_000, 10**7)] == [3, 3, 6, 37, 87]
+    assert [affordable_exceptions(87, with_delta, n) for n in (0, 1_000, 40_000, 250_000)] == [3, 3, 48, 87]
+    for budget, rows in ((pure, 40_000), (with_delta, 40_000)):
+        number = affordable_exceptions(87, budget, rows)
+        noise = [2 / pure_epsilon(budget.share(share_for_each(k))) / rows for k in (number, number + 1)]
+        assert noise[0] <= Fraction(1, 100) < noise[1]
+
+
+def test_the_worst_losses_are_chosen_before_the_worst_scores(monkeypatch):
+    """With a budget that leaves nothing to chance."""
+    monkeypatch.setattr(rules.Spending, "take", lambda self, budget: None)
+    spending = object.__new__(rules.Spending)
+    losses, scores = [7, 9, 8, 1, 2, 3], [7, 9, 8, 30, 10, 20]
+    for number, expected in ((2, (1, 2)), (3, (1, 2, 0)), (5, (1, 2, 0, 3, 5))):
+        choice = ExceptionChoice(number, Budget(Fraction(10**7), Unit.EPSILON), Neighbours.REPLACE_ONE, spending)
+        assert choice.choose([LOSS_UNITS * x for x in losses], [LOSS_UNITS * x for x in scores]) == expected
 
 
 def test_many_choices_share_three_hundredths_of_the_budget():
@@ -382,5 +405,5 @@ def test_a_choice_is_paid_for_before_it_is_made(monkeypatch):
     monkeypatch.setattr(rules, "choose_largest", lambda *_, **__: (len(taken),))
     spending = object.__new__(rules.Spending)
     choice = ExceptionChoice(2, Budget(Fraction(1, 100), Unit.EPSILON), Neighbours.REPLACE_ONE, spending)
-    assert choice.choose([1, 2, 3]) == (1,)
+    assert choice.choose([1, 2, 3], [3, 2, 1]) == (1, 1)
     assert taken == [Fraction(1, 50)]

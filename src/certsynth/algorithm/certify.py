@@ -250,7 +250,7 @@ def direct_bounds(
             wanted.remove(query)
             collect_statistics(query, private, table, statistics, memory=memory, progress=progress)
         flows = flow_losses(scored[0].found[0], scored[0].rows)
-        chosen = exceptions.choose(scores_of(fine.marginals.subsets, flows, statistics.by_pair or {}))
+        chosen = exceptions.choose(flows, scores_of(fine.marginals.subsets, flows, statistics.by_pair or {}))
     parts = [[j for j in positions if j not in chosen], *([sorted(chosen)] if chosen else [])]
     compared = compare(fine, *parts, every=per_subset)
     rows = compared[0].rows

@@ -10,9 +10,10 @@ from typing import Any
 import numpy as np
 
 from certsynth.algorithm.asked import asked_options
-from certsynth.algorithm.exceptions import EARLIER_DEFAULT
+from certsynth.algorithm.exceptions import MIN_DEFAULT_EXCEPTIONS
 from certsynth.algorithm.method import checked_settings, method_named
 from certsynth.algorithm.settings import Settings
+from certsynth.algorithm.task import Task, rows_to_plan_for
 from certsynth.algorithm.values import ExpectedLayer
 from certsynth.answers.alone import GROUP_TOTAL, LOSS, LOSS_OF_ONE_COLUMN, SHARE_2
 from certsynth.artefact import Release
@@ -37,18 +38,15 @@ def stated_settings(release: Release) -> Settings:
 
     In releases of earlier versions exceptions had bounds on losses only, and by default there were fewer.
     """
-    settings = checked_settings(release.schema, asked_options(release.record))
-    certificate = release.record.certificate
+    record = release.record
+    settings, certificate = checked_settings(release.schema, asked_options(record)), record.certificate
     known, apart = certificate.statistics, certificate.exceptions
-    if not settings.exceptions or known is None or apart is None:
-        return settings
-    losses_only = known.share_of_two_columns is not None and apart.share is None
-    by_default = release.record.asked.exceptions is None
-    return replace(
-        settings,
-        losses_only=losses_only,
-        exceptions=EARLIER_DEFAULT if losses_only and by_default else settings.exceptions,
-    )
+    if known is not None and apart is not None and known.share_of_two_columns is not None and apart.share is None:
+        number = MIN_DEFAULT_EXCEPTIONS if settings.exceptions_are_open else settings.exceptions
+        return replace(settings, exceptions=number, exceptions_are_open=False, losses_only=True)
+    counted = step_on(record, ROW_COUNT)
+    rows = (public_weight(record) or 0) if counted is None else rows_to_plan_for(counted.values[0])
+    return Task(release.schema, settings, rows).settle_exceptions().settings
 
 
 def stated_layers(release: Release, settings: Settings) -> tuple[ExpectedLayer, ...]:

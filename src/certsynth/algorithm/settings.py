@@ -68,8 +68,9 @@ class Settings:
     `target` is the position of the column whose tables are always measured; `as_printed` selects the proxy losses as
     printed in the paper; `lattice_columns` is the largest subset that the direct certificate compares on a lattice;
     `share_is_open` says that the certificate's share is still to be chosen, once there is a number of rows to plan for;
-    `exceptions` is the number of subsets that get direct bounds of their own, and `losses_only` says that these are
-    bounds on losses only, as in releases of earlier versions; `measure_dropped` says that the share of rows dropped
+    `exceptions` is the number of subsets that get direct bounds of their own, or the largest if `exceptions_are_open`
+    until the number of rows is known; `losses_only` says that these are bounds on losses only, as in releases of
+    earlier versions; `measure_dropped` says that the share of rows dropped
     because a person has too many is measured.
 
     If the schema has derived columns, `certified` are the subsets that the certificate covers. Positions in `certified`
@@ -99,6 +100,7 @@ class Settings:
     share_is_open: bool = False
     certified: tuple[Subset, ...] | None = None
     exceptions: int = 0
+    exceptions_are_open: bool = False
     losses_only: bool = False
     measure_dropped: bool = False
 
