@@ -53,7 +53,7 @@ def test_certify_states_both_errors_of_pairs(run, files):
     assert apart["share"] == largest["share_of_two_columns"]["bound"] > 2 * apart["share_of_others"]
     assert apart["group_total"] == largest["group_total"]["bound"] > apart["group_total_of_others"]
     text = " ".join(certify(run, files, "--exceptions", 1).out.split())
-    assert "except for 1 pair of columns, where it is within ± " in text
+    assert "except for 1 pair of columns, which is within ± " in text
     assert "% for 1 pair of columns)" in text
 
 

@@ -29,7 +29,7 @@ EXCEPTION_COLUMNS = 2
 
 DEFAULT_SHARE_OF_PAIRS, MIN_DEFAULT_PAIRS = Fraction(1, 5), 100
 """Exceptions of a release by default, as a share of its pairs, and the least number of pairs at which it has any. A
-fifth has most of the long tail of errors that tables of fire calls and of loans have."""
+fifth has most of the long tail of errors that a table of fire calls has."""
 
 MIN_DEFAULT_EXCEPTIONS = 3
 """Exceptions of a release by default, at least; releases of earlier versions had as many."""

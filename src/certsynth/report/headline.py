@@ -17,13 +17,16 @@ from certsynth.domain import Category, Column, Ordered, Schema
 from certsynth.record.record import CertificateRecord, ExceptionsRecord, Record, StatisticsRecord
 from certsynth.report import numerals
 from certsynth.report.persons import protected_unit
-from certsynth.report.statistics import excepted, share_bounds
+from certsynth.report.statistics import all_but, share_bounds
 
 MAX_MEANS = 3
 """Columns whose means a headline states, at most: the first ones of the schema that have numbers."""
 
 NUMBERS = ("integer", "number")
 """Kinds of columns whose means are stated."""
+
+OF_TWO = "shares of two columns"
+"""How a margin of shares of two columns begins; exceptions are mentioned after it."""
 
 POINTS = "points"
 """The unit of margins of shares: percentage points."""
@@ -80,11 +83,13 @@ class Headline:
         >>> one, two = Statement("shares", 0.0108, "1.1", "points"), Statement("shares of two columns", 0.0163, "1.7")
         >>> Headline((one, two), (Statement("mean age", 1.43, "1.5", "years"),), 0.95, "1").margins
         'shares within ± 1.1 points (two columns ± 1.7), mean age within ± 1.5 years'
+        >>> Headline((one, Statement("shares of two columns, all but 9 pairs", 0.0163, "1.7")), (), 0.95, "1").margins
+        'shares within ± 1.1 points (two columns ± 1.7, all but 9 pairs)'
         """
         parts = [each.text for each in self.means]
         if self.shares:
             first, *others = self.shares
-            of_two = "".join(f" (two columns ± {other.margin})" for other in others)
+            of_two = "".join(f" (two columns ± {other.margin}{other.what.partition(OF_TWO)[2]})" for other in others)
             parts.insert(0, first.text + of_two)
         return ", ".join(parts)
 
@@ -190,8 +195,7 @@ def _shares(
 ) -> tuple[Statement, ...]:
     """The margins of shares of one column and of two; `raised` allows for rounding errors, as answers do."""
     one, two, own = share_bounds(bounds, exceptions)
-    without = "" if own is None else f" (without {excepted(exceptions)})"
-    found = [("shares", one), (f"shares of two columns{without}", two)]
+    found = [("shares", one), (f"{OF_TWO}{all_but(exceptions) if own else ''}", two)]
     return _shares_within([(what, None if off is None else raised(off)) for what, off in found])
 
 

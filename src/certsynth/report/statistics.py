@@ -44,10 +44,19 @@ def excepted(exceptions: ExceptionsRecord | None) -> str:
     """The number of pairs that are exceptions, as text.
 
     >>> excepted(ExceptionsRecord((("a", "b"), ("c",), ("a", "c")), 0.3, 0.1))
-    '2 pairs of columns'
+    '2 pairs'
     """
     number = 0 if exceptions is None else len(exceptions.pairs)
-    return f"{number:,} pair{'' if number == 1 else 's'} of columns"
+    return f"{number:,} pair{'' if number == 1 else 's'}"
+
+
+def all_but(exceptions: ExceptionsRecord | None) -> str:
+    """The end of a name of statistics of all pairs that are no exceptions.
+
+    >>> all_but(ExceptionsRecord((("a", "b"),), 0.3, 0.1))
+    ', all but 1 pair'
+    """
+    return f", all but {excepted(exceptions)}"
 
 
 def promise(bounds: StatisticsRecord, confidence: str, exceptions: ExceptionsRecord | None = None) -> str:
@@ -58,8 +67,8 @@ def promise(bounds: StatisticsRecord, confidence: str, exceptions: ExceptionsRec
     With 95 % confidence, every share of rows over a range or a set of labels of one column is right
     within ± 1.1 percentage points, of two columns within ± 1.7.
     >>> apart = ExceptionsRecord((("a", "b"), ("a", "c")), 0.3, 0.1, share=0.2, share_of_others=0.02)
-    >>> promise(StatisticsRecord(0.01, 0.2, None, None), "95 %", apart)[-91:]
-    ', of two columns within ± 2.0, except for 2 pairs of columns, where it is within ± 20.'
+    >>> promise(StatisticsRecord(0.01, 0.2, None, None), "95 %", apart)[-84:]
+    ', of two columns within ± 2.0, except for 2 pairs of columns, which are within ± 20.'
     >>> promise(StatisticsRecord(1.0, 1.0, None, None), "95 %")
     'The bounds on shares of rows are 1, which says nothing about them.'
     >>> promise(StatisticsRecord(0.02, None, None, None, band_of_one_column=0.003), "95 %")[-85:]
@@ -77,8 +86,9 @@ def promise(bounds: StatisticsRecord, confidence: str, exceptions: ExceptionsRec
         sentence += f", of two columns within ± {points(two)}" if known else ""
         sentence += "" if known else "; nothing is known about shares of two columns"
         if known and own is not None:
-            within = f"where it is within ± {points(own)}" if own < 1 else "of which nothing is known"
-            sentence += f", except for {excepted(exceptions)}, {within}"
+            are = "is" if exceptions and len(exceptions.pairs) == 1 else "are"
+            which = f"which {are} within ± {points(own)}" if own < 1 else "of which nothing is known"
+            sentence += f", except for {excepted(exceptions)} of columns, {which}"
     return f"{sentence}.{_on_bands(bounds)}"
 
 
@@ -114,7 +124,7 @@ def other_figures(
         )
         if own is not None:
             within = f"within ± {points(own)} %" if own < 1 else "unknown"
-            parts[0] += f" ({within} for {excepted(exceptions)})"
+            parts[0] += f" ({within} for {excepted(exceptions)} of columns)"
     if _says_something(bounds.moment):
         size = points(bounds.moment)
         means = "means within ± {} % of it" if parts else "means of a column are right within ± {} % of its range"
@@ -133,15 +143,15 @@ def figures(bounds: StatisticsRecord, exceptions: ExceptionsRecord | None = None
     [('shares of one column', '± 1.1 percentage points'), ('means', '± 0.42% of the range')]
     """
     (one, two, own), (total, own_total) = share_bounds(bounds, exceptions), group_bounds(bounds, exceptions)
-    apart = excepted(exceptions)
+    apart, but = excepted(exceptions), all_but(exceptions)
     found = [
         ("shares of one column", one, "percentage points"),
-        ("shares of two columns", two, "percentage points"),
-        (f"shares of {apart}", own, "percentage points"),
+        (f"shares of two columns{but if own else ''}", two, "percentage points"),
+        (f"shares of two columns, {apart}", own, "percentage points"),
         ("shares of bands", bounds.band_of_one_column, "percentage points"),
         ("shares of bands of two columns", bounds.band_of_two_columns, "percentage points"),
-        ("group totals, per row", total, "of the range"),
-        (f"group totals of {apart}, per row", own_total, "of the range"),
+        (f"group totals, per row{but if own_total else ''}", total, "of the range"),
+        (f"group totals, per row, {apart}", own_total, "of the range"),
         ("means", bounds.moment, "of the range"),
     ]
     return [

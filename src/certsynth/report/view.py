@@ -165,7 +165,8 @@ def _headline(headline: Headline) -> Json:
 
 
 def _meaning_of(what: str) -> str:
-    return words.HEADLINE.get(what, what)
+    kind, but, exceptions = what.partition(", all but ")
+    return f"{words.HEADLINE.get(kind, kind)}{but}{exceptions}"
 
 
 def column_bounds(certificate: CertificateRecord, names: Sequence[str]) -> dict[str, float]:
