@@ -4,8 +4,9 @@
 
 Small schemas of every kind are made up, as in `intervals.py`, some with more values than the lattices have points, then
 synthetic and private rows. The largest errors over all sets, groups and moments are computed exactly, and stated as the
-bounds of a certificate whose bound on the distance is 1, or that of the rows that were moved. The statistic of the
-private rows, by the second implementation of queries in `questions.py`, must be in the interval.
+bounds of a certificate whose bound on the distance is 1, or that of the rows that were moved. Of three columns some
+pairs may be exceptions, with errors of their own. The statistic of the private rows, by the second implementation of
+queries in `questions.py`, must be in the interval.
 
 Control: the same with bounds that are a fifth too small.
 """
@@ -25,11 +26,19 @@ import numpy as np
 
 from certsynth.answers import Basis, answer
 from certsynth.certificate.skipping import LOSS_UNITS
-from certsynth.certificate.statistics import StatisticMaxima
+from certsynth.certificate.statistics import OF_EXCEPTIONS, StatisticMaxima
 from certsynth.domain import Ordered, Schema
 from certsynth.errors import InputError
 from certsynth.queries.fine import LatticeQuery
-from certsynth.record.record import CertificateRecord, PlugInRecords, PlugInTerms, StatisticsRecord, SubsetRecord
+from certsynth.queries.marginals import Subset
+from certsynth.record.record import (
+    CertificateRecord,
+    ExceptionsRecord,
+    PlugInRecords,
+    PlugInTerms,
+    StatisticsRecord,
+    SubsetRecord,
+)
 from intervals import judge
 from questions import KINDS, Asker, column
 from within import World, moved
@@ -134,18 +143,46 @@ def _bases(
         plug_in=PlugInRecords(),
         no_plug_in=None,
     )
-    errors = {name: shrink * float(error) for name, error in largest_errors(world, synthetic, private).items()}
+    apart = _exceptions(rng, len(world.schema.names))
+    found = largest_errors(world, synthetic, private, apart)
+    errors = {name: shrink * float(error) for name, error in found.items()}
+    exceptions = _exceptions_record(world.schema, apart, errors, bound) if apart else None
     for name in ("share_of_two_columns", "group_total", "moment"):
         if name in errors and not rng.integers(8):  # some bounds may be larger than they need be
             errors[name] = min(1.0, 1.5 * errors[name])
         errors.setdefault(name, None)  # type: ignore[arg-type]
     plain = Basis(world.schema, written, clean, certificate, int(private.sum()))
-    return plain, replace(plain, certificate=replace(certificate, statistics=StatisticsRecord(**errors)))
+    stated = replace(certificate, statistics=StatisticsRecord(**errors), exceptions=exceptions)
+    return plain, replace(plain, certificate=stated)
 
 
-def largest_errors(world: World, synthetic: np.ndarray, private: np.ndarray) -> dict[str, Fraction]:
+def _exceptions(rng: np.random.Generator, columns: int) -> list[Subset]:
+    """Some pairs of three columns, in half of all cases."""
+    pairs = list(itertools.combinations(range(columns), 2))
+    if len(pairs) < 2 or rng.integers(2):
+        return []
+    return [pairs[j] for j in rng.permutation(len(pairs))[: int(rng.integers(1, len(pairs)))]]
+
+
+def _exceptions_record(
+    schema: Schema, pairs: Sequence[Subset], errors: dict[str, float], bound: float
+) -> ExceptionsRecord:
+    """The errors of exceptions and of all other pairs; `errors` keeps the larger ones."""
+    both = {}
+    for name, own in OF_EXCEPTIONS.items():
+        short = "share" if name == "share_of_two_columns" else name
+        both |= {f"{short}_of_others": errors.get(name), short: errors.pop(own, None)}
+        if name in errors:
+            errors[name] = max(errors[name], both[short])
+    subsets = tuple(tuple(schema.names[j] for j in pair) for pair in pairs)
+    return ExceptionsRecord(subsets, bound, bound, **both)
+
+
+def largest_errors(
+    world: World, synthetic: np.ndarray, private: np.ndarray, exceptions: Sequence[Subset] = ()
+) -> dict[str, Fraction]:
     """The largest errors of all sets, groups and moments, as a certificate without noise would state them."""
-    maxima, names = StatisticMaxima(), range(len(world.schema.names))
+    maxima, names = StatisticMaxima(by_pair={} if exceptions else None), range(len(world.schema.names))
     for subsets in ([(j,) for j in names], list(itertools.combinations(names, 2))):
         if subsets:
             fine = LatticeQuery.of(world.schema, subsets)
@@ -154,7 +191,8 @@ def largest_errors(world: World, synthetic: np.ndarray, private: np.ndarray) -> 
                 for counts in (private, synthetic)
             )
             maxima.update(fine, ours, theirs)
-    return {name: Fraction(loss, LOSS_UNITS * int(private.sum())) for name, loss in maxima.losses.items()}
+    losses = maxima.losses_with(exceptions) if exceptions else maxima.losses
+    return {name: Fraction(loss, LOSS_UNITS * int(private.sum())) for name, loss in losses.items()}
 
 
 def main() -> int:

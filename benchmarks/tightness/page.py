@@ -174,9 +174,9 @@ columns whose values lie in a small part of their range divide it by their small
 What helps the person who releases: bounds no wider than the values need, the `step` of numbers that have one, `bands`
 at the thresholds that matter, a [logarithmic scale](how-to/kinds.md#skewed-numbers) for skewed columns, fewer columns,
 and δ. What helps the person who asks: large groups, and shares instead of means of skewed columns. `--alone` helps
-little here, since slack is the smaller part. What would help most is an error for each pair, or one for the few worst
-pairs and one for all others, as there are for [distances](explanation/direct-certificate.md#exceptions) in tables with
-many columns. That is not implemented.
+little here, since slack is the smaller part. From 100 pairs on, which Fire has, about the worst fifth of all pairs are
+[exceptions](explanation/direct-certificate.md#exceptions) with errors of their own, and all others have smaller ones.
+In smaller tables that would cost more than it gains.
 """
 
 HOW = """
@@ -304,7 +304,8 @@ def made_of(found: Sequence[Results]) -> str:
         "on that number. Here are the true errors behind them in the first release of each kind: of the worst column "
         "or pair, and of the median one. The certified errors of two columns are "
         f"{short(statistics.median(excess))} times those of the worst pair and {short(statistics.median(ratios))} "
-        "times those of the median pair (medians over the tables)."
+        "times those of the median pair (medians over the tables). Where some pairs are exceptions, as in Fire, these are "
+        "the errors for the exceptions."
     )
     table = folded("Certified errors and true ones, table by table", "\n".join(lines))
     return "\n\n".join(["## Why", said, table])

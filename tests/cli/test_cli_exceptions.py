@@ -46,6 +46,17 @@ def test_certify_names_the_bad_pair(run, files):
     assert "exceptions" not in certify(run, files, "--json").json
 
 
+def test_certify_states_both_errors_of_pairs(run, files):
+    """The sentences for people, from the numbers of the JSON: of all pairs but one, and of that one."""
+    shown = certify(run, files, "--exceptions", 1, "--json").json
+    apart, largest = shown["exceptions"], shown["statistics"]
+    assert apart["share"] == largest["share_of_two_columns"]["bound"] > 2 * apart["share_of_others"]
+    assert apart["group_total"] == largest["group_total"]["bound"] > apart["group_total_of_others"]
+    text = " ".join(certify(run, files, "--exceptions", 1).out.split())
+    assert "except for 1 pair of columns, which is within ± " in text
+    assert "% for 1 pair of columns)" in text
+
+
 def test_release_names_the_exceptions(run, files):
     done = run(
         "release", files["private.csv"], "--schema", files["schema.toml"], "--epsilon", 5, "--out", files["out"],
@@ -64,7 +75,7 @@ def test_release_names_the_exceptions(run, files):
 @pytest.mark.parametrize(
     ("asked", "message"),
     [
-        (("--exceptions", "21"), "--exceptions must be a whole number from 0 to 20; got 21."),
+        (("--exceptions", "1001"), "--exceptions must be a whole number from 0 to 1000; got 1001."),
         (("--exceptions", "few"), "--exceptions"),
         (("--exceptions", "6"), "--exceptions must be below the number of subsets that the certificate covers, 6"),
         (("--exceptions", "1", "--sparsity", "3"), "--exceptions is for subsets of at most 2 columns"),
@@ -86,7 +97,13 @@ def test_sentences_for_any_number_and_size():
         "All pairs of columns but one are within 0.07: a × 0, which is within 0.55."
     )
     assert promise(record(3), {1, 2}, names[:3], texts).startswith("All subsets but these three are within 0.07: ")
-    assert promise(record(20), {1}, names, texts).startswith("All columns but these 20 are within 0.07: ")
+    assert promise(record(12), {1}, names[:12], texts).startswith("All columns but these twelve are within 0.07: ")
+    assert promise(record(13), {2}, names[:13], texts) == (
+        "All pairs of columns but 13 are within 0.07; the exceptions, listed in certificate.json, are within 0.55."
+    )
+    assert promise(record(20, bound=1.0), {1}, names, texts, listed="with --json") == (
+        "All columns but 20 are within 0.07; the exceptions, listed with --json, have no bound that says anything."
+    )
     assert promise(record(2, bound=1.0), {2}, names[:2], texts).endswith("a × 1, of which nothing is certified.")
     assert promise(record(2, others=1.0), {2}, names[:2], texts) == ""
 

@@ -160,3 +160,6 @@ def test_no_neighbours_shift_several_choices_by_more_than_the_sum_of_their_budge
 def test_all_are_chosen_once_if_all_are_asked_for():
     assert sorted(choose_largest((5, 5, 1, 0), number=4, sensitivity=1, epsilon=Fraction(1))) == [0, 1, 2, 3]
     assert choose_largest((5, 1), number=0, sensitivity=1, epsilon=Fraction(1)) == ()
+    for _ in range(20):
+        left = choose_largest((5, 5, 1, 0), number=2, sensitivity=1, epsilon=Fraction(1), without=(0, 2))
+        assert sorted(left) == [1, 3]

@@ -121,7 +121,36 @@ class Page:
         else:
             known = certificate["statistics"]
             certificate["statistics"] = {key: None if known[key] is None else some_bound(rng) for key in known}
+            self._add_exceptions(certificate)
         return made
+
+    def _add_exceptions(self, certificate: Json) -> None:
+        """In half of all certificates of several pairs, one of these has errors of its own."""
+        rng = np.random.default_rng(self.counts)  # other pages stay as they are
+        pairs = [each["columns"] for each in certificate["subsets"] if len(each["columns"]) == 2]
+        if len(pairs) < 2 or len(pairs) < len(certificate["subsets"]) or rng.integers(2):
+            return
+        chosen, known = pairs[int(rng.integers(len(pairs)))], certificate["statistics"]
+        bound = {tuple(each["columns"]): each["bound"] for each in certificate["subsets"]}
+        own = bound.pop(tuple(chosen))
+        found = {"subsets": [chosen], "bound": own, "bound_of_others": max(bound.values())}
+        for name, short in (("share_of_two_columns", "share"), ("group_total", "group_total")):
+            if known[name] is not None:
+                both = some_bound(rng), some_bound(rng)
+                found |= dict(zip((short, f"{short}_of_others"), both, strict=True))
+                known[name] = max(both)
+        certificate["exceptions"] = found
+
+    def stated_error(self, kind: str, names: tuple[str, ...]) -> float | None:
+        """The certified error of statistics of these columns; None if there is none."""
+        certificate = self.document["certificate"]
+        apart, short = certificate.get("exceptions"), {"share_of_two_columns": "share"}.get(kind, kind)
+        if apart is None or f"{short}_of_others" not in apart or len(names) != 2:
+            found = certificate["statistics"][kind]
+        else:
+            own = set(names) in map(set, apart["subsets"])
+            found = apart[short if own else f"{short}_of_others"]
+        return None if found is None else float(found)
 
     def near(self, names: list[str], bound: float) -> Limited:
         return Limited(self, tuple(names), Near.of(self.counts, self.world.distance(names), bound))
@@ -175,14 +204,13 @@ class Page:
 
     def limited(self, names: tuple[str, ...], table: np.ndarray) -> np.ndarray:
         """The table, mixed with the synthetic one so that all bounds hold."""
-        stated = self.document["certificate"].get("statistics")
-        if stated is None:
+        if self.document["certificate"].get("statistics") is None:
             return table
         part = min(
             (
-                stated[key] / error
+                stated / error
                 for key, error in self.errors(names, table).items()
-                if error and stated[key] is not None
+                if error and (stated := self.stated_error(key, names)) is not None
             ),
             default=1.0,
         )

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from certsynth.algorithm.certify import direct_bounds
-from certsynth.algorithm.exceptions import EXCEPTION_SHARE, ExceptionChoice
+from certsynth.algorithm.exceptions import ExceptionChoice, share_for_each
 from certsynth.algorithm.method import Run
 from certsynth.algorithm.values import Counted, Fitted, Measured
 from certsynth.certificate.direct import Direct
@@ -78,7 +78,7 @@ def exception_choice(this: Run) -> ExceptionChoice | None:
     settings = this.settings
     if not settings.exceptions:
         return None
-    each = settings.budget.share(EXCEPTION_SHARE)
+    each = settings.budget.share(share_for_each(settings.exceptions))
     return ExceptionChoice(settings.exceptions, each, settings.neighbours, this.means.spending)
 
 

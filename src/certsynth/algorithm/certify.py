@@ -14,7 +14,14 @@ from typing import Any, Unpack
 import numpy as np
 
 from certsynth.algorithm.declaration import takes
-from certsynth.algorithm.exceptions import EXCEPTION_SHARE, ExceptionChoice, number_of_exceptions, scoring_query
+from certsynth.algorithm.exceptions import (
+    ExceptionChoice,
+    number_of_exceptions,
+    scores_of,
+    scoring_query,
+    share_for_all,
+    share_for_each,
+)
 from certsynth.algorithm.options import CertifyOptions
 from certsynth.algorithm.request import DEFAULT_CONFIDENCE, checked_budget, checked_subsets, select_final_columns
 from certsynth.algorithm.sizes import check_lattice
@@ -166,7 +173,7 @@ def certify(data: Any, synthetic: Any, schema: Schema, **options: Unpack[Certify
     )
     choice = None
     if exceptions:
-        choice = ExceptionChoice(exceptions, budget.share(EXCEPTION_SHARE), neighbours, spending)
+        choice = ExceptionChoice(exceptions, budget.share(share_for_each(exceptions)), neighbours, spending)
     with spending:
         sys.audit("certsynth.data.open")
         theirs = open_source(synthetic, what="synthetic table")
@@ -182,7 +189,7 @@ def certify(data: Any, synthetic: Any, schema: Schema, **options: Unpack[Certify
                 progress=progress,
             ),
             lambda: cleaned(theirs, schema),
-            budget=budget.share(1 - exceptions * EXCEPTION_SHARE),
+            budget=budget.share(1 - share_for_all(exceptions)),
             beta=1 - confidence,
             neighbours=neighbours,
             per_subset=options["per_subset"],
@@ -215,10 +222,10 @@ def direct_bounds(
     """The direct certificate for the subsets of `fine`, for single columns, and for shares, totals and moments.
 
     `counted` is the noisy number of rows, if it is hidden and was measured earlier. `exceptions` are chosen first, by
-    losses on a coarse lattice; then the losses of all other subsets are compared, and theirs.
+    losses on a coarse lattice and errors of shares; then the losses of all other subsets are compared, and theirs.
     """
     table, memory = _public(synthetic), allowed_memory(memory)
-    statistics = StatisticMaxima()
+    statistics = StatisticMaxima(by_pair=None if exceptions is None else {})
     wanted = list(statistic_queries(fine.schema, fine.marginals.subsets))
     compare_with_table = partial(
         compare_tables, private=private, tables=[table], memory=memory, purpose="certify", progress=progress
@@ -239,7 +246,11 @@ def direct_bounds(
     if exceptions is not None:
         scored = [compare_with_table(scoring_query(fine), every=True)]
         _refuse_no_rows(scored[0].rows, neighbours)
-        chosen = exceptions.choose(flow_losses(scored[0].found[0], scored[0].rows))
+        for query in [each for each in wanted if len(each.marginals.subsets[0]) == 2]:
+            wanted.remove(query)
+            collect_statistics(query, private, table, statistics, memory=memory, progress=progress)
+        flows = flow_losses(scored[0].found[0], scored[0].rows)
+        chosen = exceptions.choose(flows, scores_of(fine.marginals.subsets, flows, statistics.by_pair or {}))
     parts = [[j for j in positions if j not in chosen], *([sorted(chosen)] if chosen else [])]
     compared = compare(fine, *parts, every=per_subset)
     rows = compared[0].rows
@@ -254,6 +265,8 @@ def direct_bounds(
         single = SingleColumns(columns, alone.found[0])
     for query in wanted:
         collect_statistics(query, private, table, statistics, memory=memory, progress=progress)
+    apart = {fine.marginals.subsets[j] for j in chosen}
+    errors = statistics.losses if exceptions is None else statistics.losses_with(apart)
     return direct_certificate(
         fine,
         [found[j] for j in positions],
@@ -262,7 +275,7 @@ def direct_bounds(
         beta=beta,
         neighbours=neighbours,
         single=single,
-        statistics=statistics.losses | band_errors(fine.schema, fine.marginals.subsets, private, table),
+        statistics=errors | band_errors(fine.schema, fine.marginals.subsets, private, table),
         per_subset=per_subset,
         exceptions=chosen,
         two_sided=two_sided,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from fractions import Fraction
 
-from certsynth.algorithm.exceptions import EXCEPTION_SHARE, SCORE_SENSITIVITY, cost_of_choices
+from certsynth.algorithm.exceptions import SCORE_SENSITIVITY, cost_of_choices, share_for_each
 from certsynth.algorithm.method import Method
 from certsynth.algorithm.settings import Settings
 from certsynth.algorithm.values import ExpectedLayer
@@ -77,13 +77,13 @@ def expected_steps(
     if settings.displacement_share and (most := farthest(schema.measured, last.marginals)):
         add(MEAN_DISPLACEMENT, settings.displacement_share, most)
     if settings.exceptions:
-        cost = cost_of_choices(budget.share(EXCEPTION_SHARE), settings.exceptions)
+        cost = cost_of_choices(budget.share(share_for_each(settings.exceptions)), settings.exceptions)
         found.append(Expected(exceptions_name(settings.exceptions), cost.amount, SCORE_SENSITIVITY, noised=False))
     if settings.certificate_share:
         changes = [_change(fine, settings, rows)] * (2 if settings.exceptions else 1)
         if bounds_single_columns(settings.covered):
             changes.append(_change(single_columns(fine), settings, rows))
-        changes += [LOSS_UNITS] * len(statistic_names(schema, settings.covered))
+        changes += [LOSS_UNITS] * len(statistic_names(schema, settings.covered, exceptions=settings.splits_pairs))
         share = budget.amount * settings.certificate_share
         found.append(Expected(ERRORS_OF_ROWS, share, joint_sensitivity(changes), numbers=len(changes)))
     if settings.measure_dropped and (persons := settings.protection.persons):

@@ -174,7 +174,7 @@ def checked_settings(schema: Schema, options: Mapping[str, Any]) -> Settings:
     if options["exceptions"] and not settings.certificate_share:
         raise InputError("`exceptions` belong to the direct certificate: let `certificate_share` be above 0.")
     number = number_of_exceptions(options["exceptions"], settings.covered, default=bool(settings.certificate_share))
-    settings = replace(settings, exceptions=number)
+    settings = replace(settings, exceptions=number, exceptions_are_open=number > 0 and options["exceptions"] is None)
     if settings.measurement_budget.amount <= 0:
         raise InputError("`certificate_share` leaves nothing for the rows themselves; lower it.")
     return settings

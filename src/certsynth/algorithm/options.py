@@ -198,11 +198,11 @@ class CertificateOptions(TypedDict, total=False):
     exceptions: Annotated[
         int | None,
         Option(
-            "The number of subsets of columns, up to 20, that get a bound of their own, so that they do not widen that "
-            "of all others: chosen privately, for a hundredth of the budget each. By default a release has 3 if it "
-            "covers at least 100 pairs.",
+            "The number of subsets of columns, up to 1,000, that get bounds of their own, so that they do not widen "
+            "those of all others: chosen privately, for a hundredth of the budget each, or three hundredths in all. By "
+            "default a release that covers at least 100 pairs has 3, and up to a fifth of them if it has many rows.",
             PROMISED,
-            check=WholeNumber(0, 20),
+            check=WholeNumber(0, 1_000),
             typed="natural",
             metavar="N",
         ),

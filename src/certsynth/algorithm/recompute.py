@@ -10,11 +10,14 @@ from typing import Any
 import numpy as np
 
 from certsynth.algorithm.asked import asked_options
+from certsynth.algorithm.exceptions import MIN_DEFAULT_EXCEPTIONS
 from certsynth.algorithm.method import checked_settings, method_named
 from certsynth.algorithm.settings import Settings
+from certsynth.algorithm.task import Task, rows_to_plan_for
 from certsynth.algorithm.values import ExpectedLayer
-from certsynth.answers.alone import LOSS, LOSS_OF_ONE_COLUMN
+from certsynth.answers.alone import GROUP_TOTAL, LOSS, LOSS_OF_ONE_COLUMN, SHARE_2
 from certsynth.artefact import Release
+from certsynth.artefact.certificate import exceptions_record
 from certsynth.artefact.persons import public_weight
 from certsynth.artefact.steps import ERRORS_OF_ROWS, MEAN_DISPLACEMENT, PAIR_SCORES, ROW_COUNT, step_on
 from certsynth.base.progress import Progress, silent
@@ -22,16 +25,28 @@ from certsynth.certificate.coverage import STATISTICS, statistic_names
 from certsynth.certificate.direct import Direct, bounds, bounds_single_columns
 from certsynth.certificate.plug_in import PlugIn, Proxies, Proxy, plug_in
 from certsynth.certificate.seed import seed_of
+from certsynth.certificate.statistics import OF_EXCEPTIONS
 from certsynth.errors import InputError
 from certsynth.mechanisms import as_full_measurements
 from certsynth.mechanisms.scalars import NoisyScalars
 from certsynth.queries.fine import LatticeQuery
-from certsynth.record.record import CertificateRecord, RecomputeRecord, StatisticsRecord
+from certsynth.record.record import CertificateRecord, ExceptionsRecord, RecomputeRecord, StatisticsRecord
 
 
 def stated_settings(release: Release) -> Settings:
-    """The settings that follow from what the release says it was asked for."""
-    return checked_settings(release.schema, asked_options(release.record))
+    """The settings that follow from what the release says it was asked for.
+
+    In releases of earlier versions exceptions had bounds on losses only, and by default there were fewer.
+    """
+    record = release.record
+    settings, certificate = checked_settings(release.schema, asked_options(record)), record.certificate
+    known, apart = certificate.statistics, certificate.exceptions
+    if known is not None and apart is not None and known.share_of_two_columns is not None and apart.share is None:
+        number = MIN_DEFAULT_EXCEPTIONS if settings.exceptions_are_open else settings.exceptions
+        return replace(settings, exceptions=number, exceptions_are_open=False, losses_only=True)
+    counted = step_on(record, ROW_COUNT)
+    rows = (public_weight(record) or 0) if counted is None else rows_to_plan_for(counted.values[0])
+    return Task(release.schema, settings, rows).settle_exceptions().settings
 
 
 def stated_layers(release: Release, settings: Settings) -> tuple[ExpectedLayer, ...]:
@@ -92,7 +107,9 @@ def certificate_for_one_question(release: Release, used: frozenset[str]) -> Cert
             "`alone`."
         )
     beta = settings.beta - (settings.cell_beta if stated.cells is not None else 0)
-    number = len(used) + (1 if settings.exceptions and LOSS in used else 0)  # exceptions have a loss of their own
+    measured_twice = {LOSS} if settings.exceptions else set()
+    measured_twice |= set(OF_EXCEPTIONS) if settings.splits_pairs else set()
+    number = len(used) + len(used & measured_twice)
     direct = _direct_bounds(release, settings, noisy, beta, used=number)
     losses = {LOSS: direct.bound, LOSS_OF_ONE_COLUMN: direct.single.bound if direct.single else direct.bound}
     known = {name: bound for name, bound in losses.items() if name in used}
@@ -108,7 +125,22 @@ def certificate_for_one_question(release: Release, used: frozenset[str]) -> Cert
             for subset, each in zip(stated.subsets, direct.of_each_subset, strict=True)
         ),
         statistics=StatisticsRecord(**figures),
+        exceptions=_used_exceptions(exceptions_record(direct), used),
     )
+
+
+def _used_exceptions(found: ExceptionsRecord | None, used: frozenset[str]) -> ExceptionsRecord | None:
+    """The bounds of exceptions and of all others, if the number is `used`; all others are 1."""
+    if found is None:
+        return None
+    fields = {
+        LOSS: ("bound", "bound_of_others"),
+        SHARE_2: ("share", "share_of_others"),
+        GROUP_TOTAL: ("group_total", "group_total_of_others"),
+    }
+    unused = [each for name, both in fields.items() if name not in used for each in both]
+    vacuous: dict[str, Any] = {each: 1.0 for each in unused if getattr(found, each) is not None}
+    return replace(found, **vacuous)
 
 
 def _direct_bounds(
@@ -125,7 +157,7 @@ def _direct_bounds(
         two_sided=False,
         exceptions=stated_exceptions(release, settings),
         single=bounds_single_columns(settings.covered),
-        statistics=statistic_names(release.schema, settings.covered),
+        statistics=statistic_names(release.schema, settings.covered, exceptions=settings.splits_pairs),
         counted=step_on(release.record, ROW_COUNT),
         used=used,
     )

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any, Literal
 
-from certsynth.algorithm.exceptions import EXCEPTION_SHARE
+from certsynth.algorithm.exceptions import share_for_all
 from certsynth.algorithm.request import DEFAULT_CONFIDENCE, checked_budget, checked_subsets
 from certsynth.certificate.plug_in import DISPLACEMENT_BETA, TRANSPORT_COLUMNS, Proxies
 from certsynth.domain import Schema
@@ -68,8 +68,10 @@ class Settings:
     `target` is the position of the column whose tables are always measured; `as_printed` selects the proxy losses as
     printed in the paper; `lattice_columns` is the largest subset that the direct certificate compares on a lattice;
     `share_is_open` says that the certificate's share is still to be chosen, once there is a number of rows to plan for;
-    `exceptions` is the number of subsets that get a direct bound of their own; `measure_dropped` says that the share
-    of rows dropped because a person has too many is measured.
+    `exceptions` is the number of subsets that get direct bounds of their own, or the largest if `exceptions_are_open`
+    until the number of rows is known; `losses_only` says that these are bounds on losses only, as in releases of
+    earlier versions; `measure_dropped` says that the share of rows dropped
+    because a person has too many is measured.
 
     If the schema has derived columns, `certified` are the subsets that the certificate covers. Positions in `certified`
     are those in the schema; positions in `subsets`, those in its measured part.
@@ -98,6 +100,8 @@ class Settings:
     share_is_open: bool = False
     certified: tuple[Subset, ...] | None = None
     exceptions: int = 0
+    exceptions_are_open: bool = False
+    losses_only: bool = False
     measure_dropped: bool = False
 
     @property
@@ -183,7 +187,12 @@ class Settings:
     @property
     def exception_share(self) -> Fraction:
         """Share of the budget for choosing exceptions."""
-        return EXCEPTION_SHARE * self.exceptions
+        return share_for_all(self.exceptions)
+
+    @property
+    def splits_pairs(self) -> bool:
+        """Whether errors of pairs of columns are measured twice: for exceptions and for all other pairs."""
+        return bool(self.exceptions) and not self.losses_only
 
     @property
     def count_share(self) -> Fraction:

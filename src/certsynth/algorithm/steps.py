@@ -25,7 +25,7 @@ from certsynth.algorithm.exceptions import SCORE_SENSITIVITY, ExceptionChoice
 from certsynth.algorithm.fitting import FitRequest, Fitting
 from certsynth.algorithm.method import Run
 from certsynth.algorithm.record import record
-from certsynth.algorithm.task import Task
+from certsynth.algorithm.task import Task, rows_to_plan_for
 from certsynth.algorithm.values import Certified, Chosen, Counted, Fitted, Measured, Outcome
 from certsynth.artefact import Release, certificate_record, cleaned_table
 from certsynth.artefact.certificate import cells_record, dropped_record
@@ -77,15 +77,15 @@ def run(this: Run) -> Release:
 def count_rows(this: Run) -> Counted:
     """Return the number of rows to plan for: the true number if it is public, else a noisy one.
 
-    Adding or removing one row changes the number by 1. If the certificate's share of the budget is open, it is settled
-    here, because it depends on that number.
+    Adding or removing one row changes the number by 1. If the certificate's share of the budget or the number of
+    exceptions is open, it is settled here, because it depends on that number.
     """
     settings = this.settings
     exact = this.private.count()
     if not settings.count_share:
         if not exact:  # public here, and a table of no rows has no statistics
             raise InputError("the table has no rows, so there is nothing to release.")
-        return Counted(settle_share(Task(this.schema.measured, settings, exact)))
+        return Counted(settle_share(Task(this.schema.measured, settings, exact)).settle_exceptions())
     noisy = measure_scalars(
         [exact],
         sensitivity=Sensitivity(1, 1),
@@ -93,10 +93,8 @@ def count_rows(this: Run) -> Counted:
         neighbours=settings.neighbours,
         noise=this.means.spending,
     )
-    rows = max(noisy.values[0], 1)
-    rounded = round(rows, 2 - len(str(rows)))  # two digits suffice for a plan, and make cached plans reusable
-    task = settle_share(Task(this.schema.measured, settings, rounded))
-    return Counted(task, noisy, (Step.of_scalars(ROW_COUNT, noisy),))
+    task = settle_share(Task(this.schema.measured, settings, rows_to_plan_for(noisy.values[0])))
+    return Counted(task.settle_exceptions(), noisy, (Step.of_scalars(ROW_COUNT, noisy),))
 
 
 def choose(this: Run, task: Task) -> Chosen:

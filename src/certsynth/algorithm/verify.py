@@ -66,6 +66,7 @@ from certsynth.mechanisms.guarantee import decimal_text
 from certsynth.planning.choice import MAX_FINER_RATIO
 from certsynth.projection.diagnostic import diagnose_fit
 from certsynth.queries.marginals import Subset
+from certsynth.record.direct import EXCEPTION_BOUNDS
 from certsynth.record.form import to_json
 from certsynth.record.record import (
     DirectRecord,
@@ -515,15 +516,16 @@ def _direct(release: Release) -> Answer:
 def _same_exceptions(said: ExceptionsRecord | None, found: ExceptionsRecord | None) -> bool:
     if said is None or found is None:
         return said is found
-    bounds = ([each.bound, each.bound_of_others] for each in (said, found))
-    return said.subsets == found.subsets and _close(*bounds)
+    return said.subsets == found.subsets and _same_numbers(said, found, EXCEPTION_BOUNDS)
 
 
 def _same_bounds(said: StatisticsRecord | None, found: StatisticsRecord | None) -> bool:
     """Whether bounds on shares, group totals and moments are the same: each is there in both or in neither."""
-    if said is None or found is None:
-        return said is found
-    pairs = [(getattr(said, name), getattr(found, name)) for name in STATISTICS]
+    return said is found if said is None or found is None else _same_numbers(said, found, STATISTICS)
+
+
+def _same_numbers(said: object, found: object, names: Sequence[str]) -> bool:
+    pairs = [(getattr(said, name), getattr(found, name)) for name in names]
     return all((a is None) == (b is None) and (a is None or _close([a], [b])) for a, b in pairs)
 
 

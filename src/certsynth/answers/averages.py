@@ -112,12 +112,15 @@ def _by_moment(rows: Selection, column: Ordered) -> list[Claim]:
 
 def _by_group_total(rows: Selection, column: Ordered) -> list[Claim]:
     """E[(y − b) 1_A], divided by P(A), for a group A of one other column."""
-    group, error = rows.group, rows.basis.group_error
+    group = rows.group
     assert group is not None
     if column.grid:
         return []
     boxes = rows.basis.boxes(group)
-    if boxes is None or column.name in boxes.names or len(boxes.names) != 1 or math.isinf(error):
+    if boxes is None or column.name in boxes.names or len(boxes.names) != 1:
+        return []
+    error = rows.basis.group_error({column.name, *boxes.names})
+    if math.isinf(error):
         return []
     lattice = rows.basis.lattice(column.name, *boxes.names)
     if lattice is None:
@@ -143,7 +146,7 @@ def _group_total(
     unsure = 0.0
     if between.any():
         inside = lattice.counts[: len(cells.places), between].sum() / lattice.rows
-        unsure = min(1.0, float(inside) + basis.errors.two * pieces(other, between))
+        unsure = min(1.0, float(inside) + basis.errors(lattice.names).two * pieces(other, between))
     ranges = []
     missed, extra = (min(unsure, each) for each in at_borders)
     for members, added, removed in ((inner, missed, 0.0), (outer, 0.0, extra)):

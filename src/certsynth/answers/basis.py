@@ -170,19 +170,33 @@ class Basis:
 
     # ------------------------------------------------------------ bounds on shares, group totals and moments
 
-    @cached_property
-    def errors(self) -> Errors:
-        """The certified errors of shares; infinite where there is no bound."""
+    def errors(self, names: Iterable[str]) -> Errors:
+        """The certified errors of shares of these columns; infinite where there is no bound."""
         known = self.certificate.statistics
         if known is None:
             return Errors(math.inf, math.inf)
-        return Errors(raise_bound(known.share_of_one_column), _raised(known.share_of_two_columns))
+        two = self._of_pair(names, known.share_of_two_columns, "share", "share_of_others")
+        return Errors(raise_bound(known.share_of_one_column), _raised(two))
 
-    @property
-    def group_error(self) -> float:
-        """The certified error of group totals; infinite if there is no bound."""
+    def group_error(self, names: Iterable[str]) -> float:
+        """The certified error of group totals of these two columns; infinite if there is no bound."""
         known = self.certificate.statistics
-        return math.inf if known is None else _raised(known.group_total)
+        if known is None:
+            return math.inf
+        return _raised(self._of_pair(names, known.group_total, "group_total", "group_total_of_others"))
+
+    def _of_pair(self, names: Iterable[str], of_all: float | None, own: str, of_others: str) -> float | None:
+        """The bound of a pair of columns: that of all pairs, or a smaller one if some pairs are exceptions."""
+        apart, pair = self.certificate.exceptions, frozenset(names)
+        if of_all is None or apart is None or len(pair) != 2:
+            return of_all
+        found: float | None = getattr(apart, own if pair in self._exceptions else of_others)
+        return of_all if found is None else min(of_all, found)
+
+    @cached_property
+    def _exceptions(self) -> frozenset[frozenset[str]]:
+        apart = self.certificate.exceptions
+        return frozenset() if apart is None else apart.pairs
 
     @property
     def moment_error(self) -> float:
@@ -203,7 +217,7 @@ class Basis:
         columns = [self.columns[name] for name in names]
         if self.certificate.statistics is None or len(names) > 2 or not all(map(has_monotone_codes, columns)):
             return None
-        if len(names) == 2 and math.isinf(self.errors.two):
+        if len(names) == 2 and math.isinf(self.errors(names).two):
             return None
         key = names, shares and len(names) == 1
         if key not in self._lattices:

@@ -119,7 +119,8 @@ class GroupMeans:
 
     def _by_group_total(self) -> Ends:
         """As `averages` has it: E[(y − b) 1_A], divided by P(A)."""
-        error, (cells, other), counts = self.basis.group_error, self.lattice.cells, self.lattice.counts
+        names, (cells, other), counts = self.lattice.names, self.lattice.cells, self.lattice.counts
+        error, share_error = self.basis.group_error(names), self.basis.errors(names).two
         groups = len(self.groups.conditions)
         if math.isinf(error):
             return np.zeros(groups), np.ones(groups)
@@ -134,7 +135,7 @@ class GroupMeans:
             between = two & ~one
             unsure = 0.0
             if between.any():
-                unsure = min(1.0, float(on_line[between].sum() / rows) + self.basis.errors.two * pieces(other, between))
+                unsure = min(1.0, float(on_line[between].sum() / rows) + share_error * pieces(other, between))
             low, high = -math.inf, math.inf
             missed, extra = np.minimum(unsure, at_borders)
             for members, added, removed in ((one, missed, 0.0), (two, 0.0, extra)):
@@ -149,7 +150,7 @@ class GroupMeans:
 
     def _by_cumulative_shares(self) -> Ends:
         """As `CumulativeShares` has it: the shares of rows above each value, added up."""
-        cells, errors = self.lattice.cells[0], self.basis.errors
+        cells, errors = self.lattice.cells[0], self.basis.errors(self.lattice.names)
         line, native = len(cells.places), (self.line.native, self.groups.native)
         lines = line, len(self.lattice.cells[1].places)
         counts = self.lattice.counts[:line].astype(float)

@@ -89,7 +89,7 @@ class Crosstab:
     # ------------------------------------------------------------ claims about all cells
 
     def _by_boxes(self) -> list[tuple[Floats, Floats]]:
-        errors = self.basis.errors
+        errors = self.basis.errors(self.names)
         if not np.isfinite(errors.two):
             return []
         lattice, native = self.lattice, (self.first.native, self.second.native)

@@ -81,6 +81,11 @@ class Lattice:
         return cls(tuple(columns), tuple(cells), np.bincount(flat, minlength=int(np.prod(sizes))).reshape(sizes))
 
     @property
+    def names(self) -> tuple[str, ...]:
+        """The names of the columns."""
+        return tuple(column.name for column in self.columns)
+
+    @property
     def native(self) -> tuple[bool, ...]:
         """For each column whether it has a point for each value, as it then has for shares of that column alone."""
         return tuple(not c.covering_radius(cells) for c, cells in zip(self.columns, self.cells, strict=True))

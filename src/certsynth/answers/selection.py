@@ -117,5 +117,6 @@ class Selection:
         if found is None:
             return None
         lattice, inner, outer = found
-        error = basis.errors.one if len(lattice.columns) == 1 else basis.errors.two
-        return CumulativeShares.of(lattice, inner, outer, basis.errors, self.share), error
+        errors = basis.errors(lattice.names)
+        error = errors.one if len(lattice.columns) == 1 else errors.two
+        return CumulativeShares.of(lattice, inner, outer, errors, self.share), error

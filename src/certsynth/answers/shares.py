@@ -76,9 +76,9 @@ def _by_boxes(basis: Basis, boxes: Boxes) -> list[Claim]:
         return []
     lattice, inner, outer = found
     at_borders = NOTHING_KNOWN if np.array_equal(inner, outer) else border_shares(basis, boxes)
-    low, high = _inner_less_and_outer_plus_error(lattice, inner, outer, basis.errors, at_borders)
-    columns = len(lattice.columns)
-    bound = basis.errors.one if columns == 1 else basis.errors.two
+    errors, columns = basis.errors(lattice.names), len(lattice.columns)
+    low, high = _inner_less_and_outer_plus_error(lattice, inner, outer, errors, at_borders)
+    bound = errors.one if columns == 1 else errors.two
     return [Claim(low, high, bound, CERTIFIED[columns]).cut(0.0, 1.0)]
 
 

@@ -116,7 +116,7 @@ class Side:
     @cached_property
     def most(self) -> Floats:
         """The largest share of each set by the bounds on shares alone, which no part of the set exceeds."""
-        lattice, errors = self.basis.lattice(self.name, shares=True), self.basis.errors
+        lattice, errors = self.basis.lattice(self.name, shares=True), self.basis.errors([self.name])
         highs = [np.ones(len(self.conditions))]
         if lattice is not None:
             (cells,), (_, outer) = lattice.cells, self.points(lattice.cells[0])

@@ -128,7 +128,7 @@ def _product_by_group_totals(
     On each run of A the function x − c rises. It is a sum of indicators of intervals that end with the run, whose
     weights add up to its positive part at the last point, less such a sum for intervals that begin with the run.
     """
-    group, error = rows.group, rows.basis.group_error
+    group, error = rows.group, rows.basis.group_error(column.name for column in columns)
     assert group is not None
     boxes = rows.basis.boxes(group)
     x, y = columns

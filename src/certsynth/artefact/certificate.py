@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from fractions import Fraction
 from typing import Any
 
@@ -148,7 +149,14 @@ def exceptions_record(direct: Direct) -> ExceptionsRecord | None:
     if not direct.exceptions:
         return None
     others, own = direct.losses
-    return ExceptionsRecord(direct.exceptions, bound=own.bound, bound_of_others=others.bound)
+    found = ExceptionsRecord(direct.exceptions, bound=own.bound, bound_of_others=others.bound)
+    if "share_of_two_columns" in direct.of_pairs:
+        others, own = direct.of_pairs["share_of_two_columns"]
+        found = replace(found, share=own.bound, share_of_others=others.bound)
+    if "group_total" in direct.of_pairs:
+        others, own = direct.of_pairs["group_total"]
+        found = replace(found, group_total=own.bound, group_total_of_others=others.bound)
+    return found
 
 
 def cells_record(direct: Direct, measurements: Sequence[Measurement], beta: Fraction) -> CellsRecord | None:

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 from certsynth.certificate.bands import NAMES as BANDS
 from certsynth.certificate.bands import band_names
-from certsynth.certificate.statistics import MAXIMA
+from certsynth.certificate.statistics import MAXIMA, OF_EXCEPTIONS
 from certsynth.domain import Ordered, Schema
 from certsynth.queries.fine import DEFAULT_STEPS, LatticeQuery
 from certsynth.queries.marginals import Subset, subsets_within
@@ -20,8 +20,11 @@ _MAX_POINTS_OF_SINGLE_LABELS = 3
 """Points of a column of labels up to which every set of them or its complement is a single point, or empty."""
 
 
-def statistic_names(schema: Schema, subsets: Sequence[Subset]) -> tuple[str, ...]:
-    """The statistics that exist for these subsets: boxes need a pair of columns, totals and moments an ordered one."""
+def statistic_names(schema: Schema, subsets: Sequence[Subset], *, exceptions: bool = False) -> tuple[str, ...]:
+    """The statistics that exist for these subsets: boxes need a pair of columns, totals and moments an ordered one.
+
+    With `exceptions`, those of pairs exist twice, whichever pairs are exceptions.
+    """
     pairs = subsets_within(subsets, 2)
     ordered = [isinstance(column, Ordered) for column in schema]
     there = (
@@ -31,7 +34,8 @@ def statistic_names(schema: Schema, subsets: Sequence[Subset]) -> tuple[str, ...
         any(ordered[j] for (j,) in subsets_within(subsets, 1)),
     )
     found = tuple(name for name, exists in zip(MAXIMA, there, strict=True) if exists)
-    return found + band_names(schema, subsets)
+    of_exceptions = tuple(OF_EXCEPTIONS[name] for name in found if exceptions and name in OF_EXCEPTIONS)
+    return found + of_exceptions + band_names(schema, subsets)
 
 
 def pairs_imply_singles(schema: Schema, subsets: Sequence[Subset]) -> dict[str, str]:

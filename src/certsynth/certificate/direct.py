@@ -17,6 +17,7 @@ from fractions import Fraction
 from certsynth.certificate.comparison import Distance, mean_moved
 from certsynth.certificate.coverage import pairs_imply_singles
 from certsynth.certificate.skipping import LOSS_UNITS, loss_in_units
+from certsynth.certificate.statistics import OF_EXCEPTIONS
 from certsynth.errors import SolverFailed
 from certsynth.mechanisms.guarantee import Budget, Guarantee, Neighbours, Sensitivity
 from certsynth.mechanisms.samplers import Noise
@@ -131,7 +132,8 @@ def exact_query(
     more than their members, and rounding up preserves integer sensitivities. Distances to the lattice are not queried
     on nets. The maximum does not depend on skipped subsets. The number of rows is not queried if it was `counted`
     before. `statistics` are exact maxima in multiples of 1/LOSS_UNITS rows, each of which changes by at most one row.
-    With `exceptions`, positions of subsets, there are two maxima: that of all other subsets and that of the exceptions.
+    With `exceptions`, positions of subsets, there are two maxima: that of all other subsets and that of the exceptions;
+    `statistics` has two for errors of pairs.
     """
     if per_subset and (exceptions or any(d.skipped for d in found)):
         raise ValueError("a loss per subset requires that no subset is skipped and none is an exception")
@@ -205,12 +207,18 @@ class Figure:
     lower: float = 0.0
 
 
+def largest(figures: Sequence[Figure]) -> Figure:
+    """The largest of several numbers, with bounds on it."""
+    return Figure(*(max(getattr(each, name) for each in figures) for name in ("estimate", "bound", "lower")))
+
+
 @dataclass(frozen=True, slots=True)
 class Direct:
     """Bounds on the loss in each subset (a single entry for the maximum) and in single columns, and on the errors of
     `statistics`, all valid simultaneously.
 
-    `exceptions` are subsets with a maximum of their own: then there are two losses, that of all others and theirs.
+    `exceptions` are subsets with a maximum of their own: then there are two losses, that of all others and theirs, and
+    `of_pairs` has two bounds for each error of pairs of columns, the larger of which is in `statistics`.
     `single` is None if no subset has more than one column. The number of rows lies between `fewest_rows` and
     `most_rows`, on the same event. `noisy` holds the integers from which everything else is computed.
     """
@@ -224,6 +232,7 @@ class Direct:
     confidence: Fraction
     noisy: NoisyScalars
     exceptions: tuple[tuple[str, ...], ...] = ()
+    of_pairs: Mapping[str, tuple[Figure, Figure]] = field(default_factory=dict)
 
     @property
     def cost(self) -> Guarantee:
@@ -236,7 +245,7 @@ class Direct:
     @property
     def whole(self) -> Figure:
         """The largest loss of all subsets."""
-        return Figure(*(max(getattr(each, name) for each in self.losses) for name in ("estimate", "bound", "lower")))
+        return largest(self.losses)
 
     @property
     def of_each_subset(self) -> tuple[Figure, ...]:
@@ -343,7 +352,8 @@ def bounds(
 
     `rows` is used under replace-one only; `synthetic_moved`, the largest mean distance of synthetic rows to the
     lattice, for lower bounds only. `losses`, `single` and `statistics` say what the values are, in this order; with
-    `exceptions`, positions of subsets, the two losses are those of all other subsets and of the exceptions.
+    `exceptions`, positions of subsets, the two losses are those of all other subsets and of the exceptions, and so are
+    the errors of pairs.
 
     With h the noiseless loss in rows and m ≥ a_S + b_S,
 
@@ -383,6 +393,9 @@ def bounds(
     names = fine.schema.names
     subsets = tuple(tuple(names[j] for j in subset) for subset in fine.marginals.subsets)
     errors = dict(zip(statistics, found[losses + single :], strict=True))
+    pairs = [(name, errors.pop(own)) for name, own in OF_EXCEPTIONS.items() if own in errors]
+    of_pairs = {name: (errors[name], own) for name, own in pairs}
+    errors |= {name: largest(both) for name, both in of_pairs.items()}
     for one, two in pairs_imply_singles(fine.schema, fine.marginals.subsets).items():
         if used is None and {one, two} <= set(errors):
             errors[one] = replace(errors[one], bound=min(errors[one].bound, errors[two].bound))
@@ -396,6 +409,7 @@ def bounds(
         confidence=1 - beta,
         noisy=noisy,
         exceptions=tuple(subsets[j] for j in exceptions),
+        of_pairs=of_pairs,
     )
 
 

@@ -64,9 +64,9 @@ def lines(
 
     answer, persons = found.to_json(), found.protection.persons
     subsets, spent = answer["subsets"], words.budget(answer["epsilon"], answer["delta"], answer["rho"])
-    other = statistics.other_figures(found.statistics, by_ratios)
+    other = statistics.other_figures(found.statistics, by_ratios, found.exceptions)
     text = [
-        statistics.promise(found.statistics, words.percent(answer["confidence"])),
+        statistics.promise(found.statistics, words.percent(answer["confidence"]), found.exceptions),
         *_lower_figures(answer["statistics"]),
         *([other] if other else []),
         words.promise(
@@ -75,7 +75,7 @@ def lines(
             columns=words.covered(subsets, named),
             weighted=weighted,
         ),
-        *words.exceptions(found.exceptions, subsets),
+        *words.exceptions(found.exceptions, subsets, listed="with --json"),
         f"Some such statistic is off by at least {words.downward(answer['lower'])}.",
         f"For statistics of one column: at most {words.upward(answer['single_column_bound'])}.",
         f"privacy: this answer cost {spent} under {answer['neighbours']} neighbours",

@@ -119,8 +119,9 @@ def statistics_lines(certificate: CertificateRecord, table: TableRecord) -> list
     found = certificate.statistics
     if found is None:
         return []
-    other = statistics.other_figures(found, table.by_ratios or ())
-    return [statistics.promise(found, words.percent(certificate.confidence)), *([other] if other else [])]
+    apart = certificate.exceptions
+    other = statistics.other_figures(found, table.by_ratios or (), apart)
+    return [statistics.promise(found, words.percent(certificate.confidence), apart), *([other] if other else [])]
 
 
 def lines(made: Release, out: Path, ledger: Path | None = None, *, verbose: bool = False) -> list[str]:
@@ -164,7 +165,8 @@ def margin_lines(meaning: Headline, certificate: CertificateRecord) -> list[str]
     texts = [(what, f"± {each.margin} {each.unit}".rstrip()) for what, each in rows]
     bounds = certificate.statistics
     known = {what for what, _ in texts} | {"means"}
-    others = [each for each in statistics.figures(bounds) if each[0] not in known] if bounds else []
+    found = statistics.figures(bounds, certificate.exceptions) if bounds else []
+    others = [each for each in found if each[0] not in known]
     texts += [(what, margin.replace("%", " %")) for what, margin in others]
     return [*words.table(texts), ""] if texts else []
 

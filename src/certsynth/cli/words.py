@@ -110,14 +110,17 @@ def promise(bound: float, *, confidence: float, columns: str, weighted: bool = F
     )
 
 
-def exceptions(found: ExceptionsRecord | None, subsets: Sequence[Mapping[str, Any]]) -> list[str]:
-    """The bounds of exceptions and of all other subsets in a line; nothing if there are none."""
+def exceptions(
+    found: ExceptionsRecord | None, subsets: Sequence[Mapping[str, Any]], *, listed: str = "in certificate.json"
+) -> list[str]:
+    """The bounds of exceptions and of all other subsets in a line; nothing if there are none. Many exceptions are
+    `listed` elsewhere."""
     from certsynth.report.exceptions import promise  # imports what --help does without
 
     if found is None:
         return []
     sizes, names = {len(subset["columns"]) for subset in subsets}, [" × ".join(each) for each in found.subsets]
-    sentence = promise(found, sizes, names, (upward(found.bound_of_others), upward(found.bound)))
+    sentence = promise(found, sizes, names, (upward(found.bound_of_others), upward(found.bound)), listed=listed)
     return [sentence] if sentence else []
 
 

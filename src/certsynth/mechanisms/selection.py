@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import secrets
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from fractions import Fraction
 
 from certsynth.mechanisms.concentrated import pure_epsilon
@@ -30,11 +30,14 @@ def choose_least(losses: Sequence[int], *, sensitivity: int, epsilon: Fraction) 
     return _permute_and_flip([Fraction(loss, sensitivity) for loss in losses], epsilon)
 
 
-def choose_largest(scores: Sequence[int], *, number: int, sensitivity: int, epsilon: Fraction) -> tuple[int, ...]:
+def choose_largest(
+    scores: Sequence[int], *, number: int, sensitivity: int, epsilon: Fraction, without: Collection[int] = ()
+) -> tuple[int, ...]:
     """Choose the indices of `number` large scores, one after the other, each as `choose_least` does among those that
-    are left; (number · ε)-differentially private if no score changes by more than `sensitivity`.
+    are left; (number · ε)-differentially private if no score changes by more than `sensitivity`. Indices in `without`
+    are left out: they must be public, or have been chosen before.
     """
-    left, chosen = list(range(len(scores))), []
+    left, chosen = [i for i in range(len(scores)) if i not in without], []
     for _ in range(number):
         best = choose_least([-scores[i] for i in left], sensitivity=sensitivity, epsilon=epsilon)
         chosen.append(left.pop(best))

@@ -197,7 +197,8 @@ def certified_bound(task: Task, loss: float) -> float:
     query = exact_query(
         fine, found_loss, task.rows, neighbours=settings.neighbours, two_sided=False, counted=counted is not None
     )
-    others = bounds_single_columns(settings.subsets) + len(statistic_names(task.schema, settings.subsets))
+    names = statistic_names(task.schema, settings.subsets, exceptions=settings.splits_pairs)
+    others = bounds_single_columns(settings.subsets) + len(names)
     others += bool(settings.exceptions)  # one more loss
     changes = joint_sensitivity([*query.changes, *[LOSS_UNITS] * others])
     found = bounds(

@@ -94,12 +94,32 @@ class DroppedRecord:
 
 @dataclass(frozen=True, slots=True)
 class ExceptionsRecord:
-    """Subsets of columns with a bound of their own, which does not widen the bound of all others."""
+    """Subsets of columns with bounds of their own, which do not widen the bounds of all others."""
 
     subsets: Annotated[tuple[Columns, ...], AT_LEAST_ONE] = said(
-        "The exceptions, in the order in which they were chosen privately, by their losses on a coarse lattice. They "
-        "must be covered and distinct; whether they were chosen so cannot be checked.",
+        "The exceptions, in the order in which they were chosen privately, by their losses on a coarse lattice and the "
+        "largest errors of their shares. They must be covered and distinct; whether they were chosen so cannot be "
+        "checked.",
         ON_TRUST,
     )
     bound: Bound = said("The direct bound for each of these subsets.", RECOMPUTED)
     bound_of_others: Bound = said("The direct bound for each of the other subsets.", RECOMPUTED)
+    share: Bound | None = said_if_any(
+        "The same as statistics.share_of_two_columns, for these pairs only; absent if no subset is a pair, and in "
+        "releases of earlier versions.",
+        RECOMPUTED,
+    )
+    share_of_others: Bound | None = said_if_any("The same for all other pairs.", RECOMPUTED)
+    group_total: Bound | None = said_if_any(
+        "The same as statistics.group_total, for these pairs only; absent if there is none, or no share.", RECOMPUTED
+    )
+    group_total_of_others: Bound | None = said_if_any("The same for all other pairs.", RECOMPUTED)
+
+    @property
+    def pairs(self) -> frozenset[frozenset[str]]:
+        """The pairs of columns that are exceptions."""
+        return frozenset(frozenset(columns) for columns in self.subsets if len(columns) == 2)
+
+
+EXCEPTION_BOUNDS = ("bound", "bound_of_others", "share", "share_of_others", "group_total", "group_total_of_others")
+"""The fields of an `ExceptionsRecord` that are bounds."""

@@ -228,7 +228,7 @@ class AskedRecord:
         "The column whose pairs were to be measured in any case; absent if none was named.", CROSS_CHECKED
     )
     exceptions: Count | None = said_if_any(
-        "The requested number of exceptions; absent for the default, which the number of pairs determines.",
+        "The requested number of exceptions; absent for the default, which the numbers of pairs and of rows determine.",
         CROSS_CHECKED,
     )
     measure_dropped: Literal[True] | None = said_if_any(

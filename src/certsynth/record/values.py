@@ -99,7 +99,7 @@ Purpose = Annotated[
     Form(
         _pattern(
             "(noisy marginals|noisy single columns|noisy marginals of [0-9]{1,4} columns|choosing among [0-9]{1,4} "
-            "tables|choosing [0-9]{1,2} exceptions?|number of rows|choosing the resolution|scores of pairs|mean "
+            "tables|choosing [0-9]{1,4} exceptions?|number of rows|choosing the resolution|scores of pairs|mean "
             "displacement|errors of the rows|dropped rows of persons)"
         )
     ),

@@ -108,14 +108,14 @@ def calculator_view(
     """
     room = max(MAX_LABEL_BYTES // max(len(columns), 1), MIN_COLUMN_LABEL_BYTES)
     shown = [_drop_rarest_labels(column, room) for column in numbers]
-    known = certificate.statistics
+    known, names = certificate.statistics, [column.name for column in columns]
     for column, each in zip(columns, shown, strict=True):
         each["said"] = None if basis is None else _said_mean(basis, column)
     return {
         "confidence": numerals.confidence(certificate.confidence),
         "columns": shown,
-        "pairs": pair_bounds(certificate, [column.name for column in columns]),
-        "share": 1.0 if known is None or known.share_of_two_columns is None else known.share_of_two_columns,
+        "pairs": pair_bounds(certificate, names),
+        **pair_shares(certificate, names),
         "moment": 1.0 if known is None or known.moment is None else known.moment,
         "answers": pairs.to_json(),
     }
@@ -145,6 +145,17 @@ def _drop_rarest_labels(column: Json, room: int) -> Json:
         return column | {"labels": []}
     cut = {key: [column[key][i] for i in kept] for key in ("labels", "counts")}
     return column | cut | {"left": len(column["labels"]) - len(kept)}
+
+
+def pair_shares(certificate: CertificateRecord, names: Sequence[str]) -> Json:
+    """Return the certified error of shares of two columns; if some pairs are exceptions, also theirs, and the pairs."""
+    known, apart = certificate.statistics, certificate.exceptions
+    of_all = 1.0 if known is None or known.share_of_two_columns is None else known.share_of_two_columns
+    if apart is None or apart.share is None or apart.share_of_others is None:
+        return {"share": of_all}
+    exceptions, numbered = apart.pairs, itertools.combinations(enumerate(names), 2)
+    pairs = [[i, j] for (i, a), (j, b) in numbered if frozenset((a, b)) in exceptions]
+    return {"share": min(of_all, apart.share_of_others), "apart": {"share": min(of_all, apart.share), "pairs": pairs}}
 
 
 def pair_bounds(certificate: CertificateRecord, names: Sequence[str]) -> float | list[list[float]]:

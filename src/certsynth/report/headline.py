@@ -14,16 +14,19 @@ from certsynth.answers import Answer, Basis, answer_or_reason
 from certsynth.answers.basis import raise_bound, span
 from certsynth.answers.queries import written_name
 from certsynth.domain import Category, Column, Ordered, Schema
-from certsynth.record.record import CertificateRecord, Record, StatisticsRecord
+from certsynth.record.record import CertificateRecord, ExceptionsRecord, Record, StatisticsRecord
 from certsynth.report import numerals
 from certsynth.report.persons import protected_unit
-from certsynth.report.statistics import share_bounds
+from certsynth.report.statistics import all_but, share_bounds
 
 MAX_MEANS = 3
 """Columns whose means a headline states, at most: the first ones of the schema that have numbers."""
 
 NUMBERS = ("integer", "number")
 """Kinds of columns whose means are stated."""
+
+OF_TWO = "shares of two columns"
+"""How a margin of shares of two columns begins; exceptions are mentioned after it."""
 
 POINTS = "points"
 """The unit of margins of shares: percentage points."""
@@ -80,11 +83,13 @@ class Headline:
         >>> one, two = Statement("shares", 0.0108, "1.1", "points"), Statement("shares of two columns", 0.0163, "1.7")
         >>> Headline((one, two), (Statement("mean age", 1.43, "1.5", "years"),), 0.95, "1").margins
         'shares within ± 1.1 points (two columns ± 1.7), mean age within ± 1.5 years'
+        >>> Headline((one, Statement("shares of two columns, all but 9 pairs", 0.0163, "1.7")), (), 0.95, "1").margins
+        'shares within ± 1.1 points (two columns ± 1.7, all but 9 pairs)'
         """
         parts = [each.text for each in self.means]
         if self.shares:
             first, *others = self.shares
-            of_two = "".join(f" (two columns ± {other.margin})" for other in others)
+            of_two = "".join(f" (two columns ± {other.margin}{other.what.partition(OF_TWO)[2]})" for other in others)
             parts.insert(0, first.text + of_two)
         return ", ".join(parts)
 
@@ -119,8 +124,10 @@ def certified(
         if rows is None:
             rows = [column.encode(np.ma.asarray(table[column.name])) for column in schema]
         means = _certified_means(Basis.read(schema, table, dict(zip(schema.names, rows, strict=True)), record))
-    bounds = certificate.statistics
-    shares = _shares_of_labels(certificate, schema) if bounds is None else _shares(bounds, raise_bound)
+    if certificate.statistics is None:
+        shares = _shares_of_labels(certificate, schema)
+    else:
+        shares = _shares(certificate.statistics, raise_bound, certificate.exceptions)
     return Headline(
         shares, means, certificate.confidence, privacy.epsilon, privacy.delta, protected_unit(schema.persons)
     )
@@ -183,9 +190,12 @@ def _mean_within(column: Ordered, off: float) -> Statement:
     return Statement(f"mean {numerals.text(column.title)}", off, numerals.margin(off), unit)
 
 
-def _shares(bounds: StatisticsRecord, raised: Callable[[float], float]) -> tuple[Statement, ...]:
+def _shares(
+    bounds: StatisticsRecord, raised: Callable[[float], float], exceptions: ExceptionsRecord | None = None
+) -> tuple[Statement, ...]:
     """The margins of shares of one column and of two; `raised` allows for rounding errors, as answers do."""
-    found = zip(("shares", "shares of two columns"), share_bounds(bounds), strict=True)
+    one, two, own = share_bounds(bounds, exceptions)
+    found = [("shares", one), (f"{OF_TWO}{all_but(exceptions) if own else ''}", two)]
     return _shares_within([(what, None if off is None else raised(off)) for what, off in found])
 
 

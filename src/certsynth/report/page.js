@@ -23,6 +23,9 @@
     if (i === j) return undefined;
     return Array.isArray(data.pairs) ? pairs.get(i < j ? `${i},${j}` : `${j},${i}`) : data.pairs;
   };
+  // The certified error of shares of two columns, which exceptions have another of.
+  const exceptions = new Set((data.apart?.pairs ?? []).map(([i, j]) => `${i},${j}`));
+  const shareOf = (i, j) => (exceptions.has(i < j ? `${i},${j}` : `${j},${i}`) ? data.apart.share : data.share);
 
   // Answers of `certsynth answer` about sets of values: shares of the sets of one column (in `sides`), shares of two
   // columns, and means in the groups that are sets of another column. Their digits are shown as they are.
@@ -266,24 +269,24 @@
             nothing: r.nothing,
           };
         }
-        const off = certified.combination(c, other, bound, data.share);
+        const off = certified.combination(c, other, bound, shareOf(at, to));
         const smaller = off < certified.combination(c, other, bound);
         return {
           head: points(off),
           says: `Count the synthetic rows with any label of ${quoted(c)} and any of ${quoted(other)}, as a share of all rows. In the real rows that share differs by no more than this, ${sure}.`,
-          how: smaller ? `The certified error of shares of two columns, ${up(100 * data.share)} percentage points. It is the same for a label of the one column and any group of labels of the other.` : `The bound for the two columns, ${up(bound)}, over the smallest distance of two labels. ${labels(c, other)}`,
+          how: smaller ? `The certified error of shares of two columns, ${up(100 * shareOf(at, to))} percentage points. It is the same for a label of the one column and any group of labels of the other.` : `The bound for the two columns, ${up(bound)}, over the smallest distance of two labels. ${labels(c, other)}`,
           nothing: off >= 1,
         };
       },
     },
     shareWithin: {
       name: "share within one category", first: labelled, asks: ["label"], second: labelled,
-      answer: ({ c, i, other, bound, text }) => {
-        const off = certified.shareWithin(c, i, other, bound, data.share);
+      answer: ({ c, i, other, bound, text, at, to }) => {
+        const off = certified.shareWithin(c, i, other, bound, shareOf(at, to));
         return {
           head: points(off),
           says: `Look only at rows with ${text.label} in ${quoted(c)}, which are ${percent(c.counts[i] / c.rows, figure)} of the synthetic rows. What share of those has any label of ${quoted(other)} differs by no more than this in the real rows, ${sure}.`,
-          how: `The certified error of a share of the two columns, ${up(100 * certified.combination(c, other, bound, data.share))} percentage points, over the share of rows that must be in the group: small groups say less.`,
+          how: `The certified error of a share of the two columns, ${up(100 * certified.combination(c, other, bound, shareOf(at, to)))} percentage points, over the share of rows that must be in the group: small groups say less.`,
           nothing: off >= 1,
         };
       },

@@ -110,7 +110,7 @@ class PairAnswers:
             for i, j in itertools.combinations(sorted(columns), 2)
             if basis.covers((columns[i].name, columns[j].name))
         ]
-        if not basis.errors.two < 1 or not pairs:
+        if not any(basis.errors((columns[i].name, columns[j].name)).two < 1 for i, j in pairs):
             return NO_PAIRS
         chosen = _choose(basis, columns, pairs)
         sides = {

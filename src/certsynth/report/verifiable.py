@@ -46,8 +46,8 @@ UNVERIFIABLE_BY_STEP = {
 
 
 UNVERIFIABLE_EXCEPTIONS = (
-    "which subsets of columns were chosen as exceptions: other choices would make bounds larger or smaller, but both "
-    "bounds hold whichever were chosen before their noise was drawn"
+    "which subsets of columns were chosen as exceptions: other choices would make bounds larger or smaller, but they "
+    "hold whichever were chosen before their noise was drawn"
 )
 """The same if there are exceptions."""
 

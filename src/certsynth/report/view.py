@@ -165,7 +165,8 @@ def _headline(headline: Headline) -> Json:
 
 
 def _meaning_of(what: str) -> str:
-    return words.HEADLINE.get(what, what)
+    kind, but, exceptions = what.partition(", all but ")
+    return f"{words.HEADLINE.get(kind, kind)}{but}{exceptions}"
 
 
 def column_bounds(certificate: CertificateRecord, names: Sequence[str]) -> dict[str, float]:
@@ -209,16 +210,16 @@ def _by_ratios(schema: Schema) -> list[str]:
 
 def _shares_promise(certificate: CertificateRecord, by_ratios: Sequence[str]) -> Json | None:
     """State the bounds on shares, group totals and means; None if there are none."""
-    bounds = certificate.statistics
+    bounds, apart = certificate.statistics, certificate.exceptions
     if bounds is None:
         return None
     one = bounds.share_of_one_column
     return {
-        "sentence": statistics.promise(bounds, numerals.confidence(certificate.confidence)),
-        "others": statistics.other_figures(bounds, by_ratios).replace(" %", "%"),
+        "sentence": statistics.promise(bounds, numerals.confidence(certificate.confidence), apart),
+        "others": statistics.other_figures(bounds, by_ratios, apart).replace(" %", "%"),
         "number": f"± {statistics.points(one)}" if one < 1 else None,
         "exactly": words.SHARES_EXACTLY,
-        "figures": [{"what": what, "text": text} for what, text in statistics.figures(bounds)[one < 1 :]],
+        "figures": [{"what": what, "text": text} for what, text in statistics.figures(bounds, apart)[one < 1 :]],
     }
 
 
@@ -299,7 +300,8 @@ def _columns_with_shares(certificate: CertificateRecord) -> int:
     known = certificate.statistics
     if known is None or known.share_of_one_column >= 1:
         return 0
-    return 2 if known.share_of_two_columns is not None and known.share_of_two_columns < 1 else 1
+    _, two, _ = statistics.share_bounds(known, certificate.exceptions)
+    return 2 if two is not None and two < 1 else 1
 
 
 def _share_error(

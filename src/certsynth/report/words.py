@@ -121,7 +121,7 @@ SPENT = {
     ),
 }
 
-CHOOSING_EXCEPTIONS = "subsets of columns with large losses, which get a bound of their own"
+CHOOSING_EXCEPTIONS = "subsets of columns with large errors, which get bounds of their own"
 
 
 def spent_on_choice(name: str) -> tuple[str, str]:
