@@ -304,8 +304,8 @@ def made_of(found: Sequence[Results]) -> str:
         "on that number. Here are the true errors behind them in the first release of each kind: of the worst column "
         "or pair, and of the median one. The certified errors of two columns are "
         f"{short(statistics.median(excess))} times those of the worst pair and {short(statistics.median(ratios))} "
-        "times those of the median pair (medians over the tables). Where some pairs are exceptions, as in Fire, these are "
-        "the errors for the exceptions."
+        "times those of the median pair (medians over the tables). Where some pairs are exceptions, as in Fire, these "
+        "are the errors for the exceptions."
     )
     table = folded("Certified errors and true ones, table by table", "\n".join(lines))
     return "\n\n".join(["## Why", said, table])
