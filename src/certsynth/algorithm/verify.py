@@ -231,8 +231,9 @@ def _measurements(release: Release) -> Answer:
         return False, "a measurement names a subset of columns twice, or its columns out of order"
     if not all(_as_said(m, part, schema) for m, part in zip(made, said, strict=True)):
         return False, "the certificate says that something else was measured"
-    counts = sum(len(block) for m in made for block in m.coefficients)
-    tables = sum(len(m.marginals.subsets) for m in made)
+    values = [m.values for m in made if m.values is not None]
+    counts = sum(len(block) for each in (*made, *values) for block in each.coefficients)
+    tables = sum(len(each.marginals.subsets) for each in (*made, *values))
     return True, f"{counts:,} noisy integers for {_counted(tables, 'table')}, as the certificate says"
 
 
@@ -249,9 +250,12 @@ def _as_said(made: Measurement, said: LayerRecord, schema: Schema) -> bool:
     if len(groups) < len(cells):
         return False
     if kind == "points":
-        return all(_has_points(own, column, most) for own, column in zip(groups, schema, strict=True))
+        return _has_values(made, schema, most) and all(
+            _has_points(own, column, most) for own, column in zip(groups, schema, strict=True)
+        )
     return (
-        kind == "groups"
+        made.values is None
+        and kind == "groups"
         and most is not None
         and all(len(own.starts) <= max(most, _min_groups(column)) for own, column in zip(groups, schema, strict=True))
     )
@@ -260,6 +264,13 @@ def _as_said(made: Measurement, said: LayerRecord, schema: Schema) -> bool:
 def _has_points(cells: Groups, column: Column, resolution: int | None) -> bool:
     """Whether cells are the finest that a release measures, at full detail or on a lattice."""
     return _same(cells, column.points()) if resolution is None else cells.size == cells.lattice.size
+
+
+def _has_values(made: Measurement, schema: Schema, resolution: int | None) -> bool:
+    """Whether single values are counted of just those columns whose points at full detail are runs of values."""
+    runs = [column.values_below_points() is not None and resolution is None for column in schema]
+    wanted = tuple(subset for subset in made.marginals.subsets if runs[subset[0]])
+    return wanted == (() if made.values is None else made.values.marginals.subsets)
 
 
 def _min_groups(column: Column) -> int:

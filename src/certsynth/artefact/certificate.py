@@ -165,8 +165,9 @@ def cells_record(direct: Direct, measurements: Sequence[Measurement], beta: Frac
 
 
 def has_noisy_cells(made: Measurement) -> bool:
-    """Whether noise was added to every cell of a measurement, so that its counts have bounds of their own."""
-    return isinstance(made, FullMeasurement) and isinstance(made.strategy, Identity)
+    """Whether noise was added to every cell of a measurement, or to counts of single values, so that these have bounds
+    of their own."""
+    return isinstance(made, FullMeasurement) and (isinstance(made.strategy, Identity) or made.values is not None)
 
 
 def noisy_cells(schema: Schema, record: CertificateRecord, measurements: Sequence[Measurement]) -> NoisyCells:
@@ -178,18 +179,24 @@ def noisy_cells(schema: Schema, record: CertificateRecord, measurements: Sequenc
         return NoisyCells()
     columns = list(schema)
     found = [measurements[i - 1] for i in record.cells.measurements if i <= len(measurements)]
-    widths = [len(subset) for made in found for subset in made.marginals.subsets]
+    values = [made.values for made in found if made.values is not None]
+    widths = [len(subset) for each in (*found, *values) for subset in each.marginals.subsets]
     of_single, of_others = widths.count(1), len(widths) - widths.count(1)
     share = float(record.cells.failure_probability) / ((of_single > 0) + (of_others > 0) or 1)
     tables = []
     for made in found:
-        marginals, noise = made.marginals, CellNoise(made.cost.spent.unit.value, made.scale)
-        for j, (subset, block) in enumerate(zip(marginals.subsets, made.coefficients, strict=True)):
-            shape, weight = marginals.shape(subset), marginals.weight(j)
-            if len(block) == math.prod(shape):  # a single cell of a public number of rows has none
-                counts, named = (block / weight).reshape(shape), tuple(columns[i] for i in subset)
-                beta = share / (of_single if len(subset) == 1 else of_others)
-                tables.append(CellTable(named, tuple(marginals.of(subset)), counts, noise, weight, beta))
+        noise = CellNoise(made.cost.spent.unit.value, made.scale)
+        for each in (made, made.values):
+            if each is None or (each is made and not isinstance(made.strategy, Identity)):
+                continue
+            marginals = each.marginals
+            for j, (subset, block) in enumerate(zip(marginals.subsets, each.coefficients, strict=True)):
+                shape, weight = marginals.shape(subset), marginals.weight(j)
+                if len(block) == math.prod(shape):  # a single cell of a public number of rows has none
+                    counts, named = (block / weight).reshape(shape), tuple(columns[i] for i in subset)
+                    beta = share / (of_single if len(subset) == 1 else of_others)
+                    cells = tuple(marginals.of(subset))
+                    tables.append(CellTable(named, cells, counts, noise, weight, beta, one_by_one=each is not made))
     return NoisyCells(tables, record.cells.fewest_rows, record.cells.most_rows)
 
 

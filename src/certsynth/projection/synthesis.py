@@ -11,17 +11,18 @@ import numpy as np
 
 from certsynth.base.arrays import Floats, Ints, sum_by_group
 from certsynth.base.progress import Progress, silent
-from certsynth.domain import Cells, Schema
-from certsynth.domain.cells import coarse_codes
+from certsynth.domain import Cells, Column, Schema
+from certsynth.domain.cells import coarse_codes, has_runs_of
 from certsynth.mechanisms.identity import Identity
 from certsynth.mechanisms.measure import FullMeasurement, estimate, simulate_all
-from certsynth.projection.emit import multiplicities
+from certsynth.projection.emit import multiplicities, running_multiplicities
 from certsynth.projection.group_masses import MAX_GROUPS, NoisyShares, nearest_masses
 from certsynth.projection.margins import nearest_probabilities, project_running_sums, within_groups
 from certsynth.projection.particles import View, count_places, fit, scales
 from certsynth.projection.relevance import Scale, relevances
 from certsynth.projection.shared_dependence import MAX_CELLS, NoisyTable, contrast_levels, sharpen
 from certsynth.projection.simplex import project_to_simplex
+from certsynth.projection.single_values import shares_of_values
 from certsynth.queries.marginals import Marginals
 
 MAX_PARTICLES = 100_000
@@ -98,9 +99,26 @@ def synthesise(
     codes = rng.permutation(np.repeat(fitted, copies, axis=0), axis=0)
 
     return [
-        _spread_values(column.centres(cells), share, group, code, rng)
-        for column, cells, share, group, code in zip(schema, fine, shares, groups, codes.T, strict=True)
+        _emit_values(schema.columns[j], measurements[0], j, share, base[j], code, rng)
+        for j, (share, code) in enumerate(zip(shares, codes.T, strict=True))
     ]
+
+
+def _emit_values(
+    column: Column,
+    first: FullMeasurement,
+    position: int,
+    shares: Floats,
+    groups: Cells,
+    codes: Ints,
+    rng: np.random.Generator,
+) -> np.ndarray:
+    """Values of a column for rows with these codes of `groups`; `shares` are those of the first measurement's cells."""
+    cells, values = first.marginals.cells[position], column.values_below_points()
+    if values is None or not has_runs_of(cells, values):
+        return _spread_values(column.centres(cells), shares, coarse_codes(cells, groups), codes, rng)
+    below = shares_of_values(shares, coarse_codes(values, cells), first, position)
+    return _spread_values(column.centres(values), below, coarse_codes(values, groups), codes, rng, on_line=True)
 
 
 def max_particles(tables: int) -> int:
@@ -249,9 +267,19 @@ def _initial_rows(held: Sequence[Ints], public: Sequence[Ints] | None, rng: np.r
 
 
 def _spread_values(
-    points: np.ndarray, shares: Floats, groups: Ints, codes: Ints, rng: np.random.Generator
+    points: np.ndarray,
+    shares: Floats,
+    groups: Ints,
+    codes: Ints,
+    rng: np.random.Generator,
+    *,
+    on_line: bool = False,
 ) -> np.ndarray:
-    """Give each row a value of its cell: in proportion to the column's distribution, independently of other columns."""
+    """Give each row a value of its cell: in proportion to the column's distribution, independently of other columns.
+
+    `on_line`: running sums of rows, rather than rows of each value, are rounded, as there may be more values than rows.
+    """
+    rounded = running_multiplicities if on_line else multiplicities
     emitted = np.empty(len(codes), dtype=points.dtype)
     shuffled = rng.permutation(len(codes))
     by_cell = shuffled[np.argsort(codes[shuffled], kind="stable")]
@@ -259,5 +287,5 @@ def _spread_values(
         inside = np.flatnonzero(groups == codes[members[0]])
         weights = shares[inside]
         weights = weights / weights.sum() if weights.sum() > 0 else np.full(len(inside), 1 / len(inside))
-        emitted[members] = np.repeat(points[inside], multiplicities(weights, len(members)))
+        emitted[members] = np.repeat(points[inside], rounded(weights, len(members)))
     return emitted
