@@ -231,9 +231,8 @@ def _measurements(release: Release) -> Answer:
         return False, "a measurement names a subset of columns twice, or its columns out of order"
     if not all(_as_said(m, part, schema) for m, part in zip(made, said, strict=True)):
         return False, "the certificate says that something else was measured"
-    values = [m.values for m in made if m.values is not None]
-    counts = sum(len(block) for each in (*made, *values) for block in each.coefficients)
-    tables = sum(len(each.marginals.subsets) for each in (*made, *values))
+    counts = sum(len(table.coefficients) for m in made for table in m.tables)
+    tables = sum(len(m.tables) for m in made)
     return True, f"{counts:,} noisy integers for {_counted(tables, 'table')}, as the certificate says"
 
 

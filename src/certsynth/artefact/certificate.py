@@ -179,24 +179,19 @@ def noisy_cells(schema: Schema, record: CertificateRecord, measurements: Sequenc
         return NoisyCells()
     columns = list(schema)
     found = [measurements[i - 1] for i in record.cells.measurements if i <= len(measurements)]
-    values = [made.values for made in found if made.values is not None]
-    widths = [len(subset) for each in (*found, *values) for subset in each.marginals.subsets]
+    widths = [len(table.subset) for made in found for table in made.tables]
     of_single, of_others = widths.count(1), len(widths) - widths.count(1)
     share = float(record.cells.failure_probability) / ((of_single > 0) + (of_others > 0) or 1)
     tables = []
     for made in found:
-        noise = CellNoise(made.cost.spent.unit.value, made.scale)
-        for each in (made, made.values):
-            if each is None or (each is made and not isinstance(made.strategy, Identity)):
-                continue
-            marginals = each.marginals
-            for j, (subset, block) in enumerate(zip(marginals.subsets, each.coefficients, strict=True)):
-                shape, weight = marginals.shape(subset), marginals.weight(j)
-                if len(block) == math.prod(shape):  # a single cell of a public number of rows has none
-                    counts, named = (block / weight).reshape(shape), tuple(columns[i] for i in subset)
-                    beta = share / (of_single if len(subset) == 1 else of_others)
-                    cells = tuple(marginals.of(subset))
-                    tables.append(CellTable(named, cells, counts, noise, weight, beta, one_by_one=each is not made))
+        noise, by_cell = CellNoise(made.cost.spent.unit.value, made.scale), isinstance(made.strategy, Identity)
+        for each in made.tables:
+            shape, block = tuple(cells.size for cells in each.cells), each.coefficients
+            # A single cell of a public number of rows has none.
+            if (by_cell or each.of_values) and len(block) == math.prod(shape):
+                counts, named = (block / each.weight).reshape(shape), tuple(columns[i] for i in each.subset)
+                beta = share / (of_single if len(shape) == 1 else of_others)
+                tables.append(CellTable(named, each.cells, counts, noise, each.weight, beta, each.of_values))
     return NoisyCells(tables, record.cells.fewest_rows, record.cells.most_rows)
 
 

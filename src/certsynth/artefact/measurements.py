@@ -45,17 +45,12 @@ MAX_TABLE_WEIGHT = 2**20
 def to_bytes(measurements: Sequence[Measurement], schema: Schema) -> bytes:
     """Write measurements as an .npz archive: the concatenated coefficients, and a description of their layout."""
     buffer = io.BytesIO()
-    flat = np.concatenate([*(block for m in measurements for block in _blocks(m)), np.empty(0, np.int64)])
+    flat = np.concatenate([*(table.coefficients for m in measurements for table in m.tables), np.empty(0, np.int64)])
     arrays = {"coefficients": flat, "about": np.frombuffer(_about_bytes(measurements, schema), np.uint8)}
     if (places := _places(measurements)) is not None:
         arrays["places"] = places
     np.savez_compressed(buffer, allow_pickle=False, **arrays)
     return buffer.getvalue()
-
-
-def _blocks(made: Measurement) -> tuple[Ints, ...]:
-    """All noisy integers of a measurement, those of single values last."""
-    return made.coefficients + (() if made.values is None else made.values.coefficients)
 
 
 def _places(measurements: Sequence[Measurement]) -> Ints | None:

@@ -12,6 +12,7 @@ from fractions import Fraction
 import numpy as np
 
 from certsynth.base.arrays import Floats, Ints
+from certsynth.domain import Cells
 from certsynth.mechanisms.agreement import AgreedLayer, Variances, combine_layers, reconcile
 from certsynth.mechanisms.guarantee import Budget, Guarantee, Neighbours, Sensitivity
 from certsynth.mechanisms.identity import Identity
@@ -20,6 +21,17 @@ from certsynth.mechanisms.strategy import Strategy
 from certsynth.queries.marginals import Counts, Marginals, Subset
 
 _VARIANCE_DRAWS = 16
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class NoisyTable:
+    """The noisy integers of one table, its cells and its weight; `of_values`: a column counted value by value."""
+
+    subset: Subset
+    cells: tuple[Cells, ...]
+    coefficients: Ints
+    weight: int
+    of_values: bool
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -58,6 +70,18 @@ class Measurement:
     cost: Guarantee
     releasable: bool = True
     values: ValueCounts | None = None
+
+    @property
+    def tables(self) -> list[NoisyTable]:
+        """All tables, those of single values last."""
+        lists = [(self.marginals, self.coefficients, False)]
+        if self.values is not None:
+            lists.append((self.values.marginals, self.values.coefficients, True))
+        return [
+            NoisyTable(subset, marginals.of(subset), block, marginals.weight(j), of_values)
+            for marginals, blocks, of_values in lists
+            for j, (subset, block) in enumerate(zip(marginals.subsets, blocks, strict=True))
+        ]
 
     @property
     def sensitivity(self) -> Sensitivity:
