@@ -201,8 +201,8 @@ clumps, where there is something to be lost at every scale, the slope is {clumps
 the loss at {last:,} rows is {ratio:.1f} times that on uniform rows.
 
 **For s = 1 the default has a floor.** When these runs were made, columns of more than 1,024 values were written on a
-grid of 256 steps (by now those of up to 65,537 are [written value by value](explanation/noise.md#values-below-runs)), so
-that values are off by 1/1024 on average, however many rows there are. The red lines end there, and their slopes over this
+grid of 256 steps; by now those of up to 65,537 are [written value by value](explanation/noise.md#values-below-runs).
+Values are off by 1/1024 on average, however many rows there are. The red lines end there, and their slopes over this
 range are flatter for it; on skewed rows a large loss at 1,000 rows hides it. At {most:,} uniform rows Theorem 1, which
 has finer cells, is at {theorem:.4f} and the default at {default:.4f}. With columns of {native:,} steps, every one of
 which it measures, there is no floor: {without:.4f} there, and slopes between that of the formula and −1.
