@@ -11,7 +11,7 @@ import numpy as np
 from certsynth.algorithm.settings import CellKind
 from certsynth.base.arrays import Floats, Ints, sum_by_group
 from certsynth.domain import Category, Cells, Column, Groups, Ordered, Schema
-from certsynth.mechanisms import Budget, FullMeasurement, Neighbours, Sensitivity, Strategy, Unit, measure
+from certsynth.mechanisms import Budget, FullMeasurement, Neighbours, Sensitivity, Strategy, measure
 from certsynth.mechanisms.samplers import Noise, calibrated_scale, standard_deviation
 from certsynth.projection.margins import project_running_sums
 from certsynth.queries import Marginals
@@ -23,8 +23,8 @@ NOISE_COST_POWER, MAX_TABLE_WEIGHT = 0.7, 64
 """A table's weight is (cost / largest cost) ** NOISE_COST_POWER, rounded to 1/MAX_TABLE_WEIGHT: tables on which noise
 does more harm get more budget."""
 
-VALUE_SHARE = 1 / 3
-"""Share of the budget of a single column for counts of single values, if its cells are runs of values."""
+VALUE_WEIGHT = 1 / 3
+"""Weight of the counts of single values of a column, relative to that of its runs of values."""
 
 MIN_ROWS_PER_DEVIATION = 0.35
 """Mean number of rows in a cell of a table of labels and a line, at least, in standard deviations of the noise: this
@@ -74,7 +74,7 @@ def measure_layers(
             counts = rows(CellCounts(schema, marginals))
             made.append(measure(counts, layer.strategy, budget=layer.budget, noise=noise))
             continue
-        marginals, values = share_weights(marginals, values, layer)
+        marginals, values = value_weights(marginals, values, layer)
         finest = rows(CellCounts(schema, Marginals(cells=values.cells, subsets=marginals.subsets)))
         counts, below = finest.merged(marginals), finest.part(values)
         made.append(measure(counts, layer.strategy, budget=layer.budget, noise=noise, values=below))
@@ -94,22 +94,17 @@ def values_below(schema: Schema, layer: LayerSpec) -> Marginals | None:
     return Marginals(cells=cells, subsets=subsets) if subsets else None
 
 
-def share_weights(marginals: Marginals, values: Marginals, layer: LayerSpec) -> tuple[Marginals, Marginals]:
-    """Divide the weight of each column of `values` between its runs and its values; others keep theirs.
+def value_weights(marginals: Marginals, values: Marginals, layer: LayerSpec) -> tuple[Marginals, Marginals]:
+    """Weights for counts of values, relative to those of the runs of the same column, which keep theirs.
 
-    The sensitivity of all counts together stays about what it was, so that other columns get no more noise: weights add
-    up for Laplace noise, and their squares for Gaussian noise.
+    All columns of the layer pay for the counts of values by a little more noise. If their own column paid alone, its
+    runs would get half as much noise again, which costs more than the counts of values gain.
     """
-    power = 1 if layer.budget.unit is Unit.EPSILON else 1 / 2
     whole = marginals.weights or (MAX_TABLE_WEIGHT,) * len(marginals.subsets)
-    of_runs = tuple(
-        max(1, round(weight * (1 - VALUE_SHARE) ** power)) if subset in values.subsets else weight
-        for subset, weight in zip(marginals.subsets, whole, strict=True)
-    )
     by_subset = dict(zip(marginals.subsets, whole, strict=True))
     scale = layer.strategy.total_weight  # that of cells, where levels have weights
-    of_values = tuple(scale * max(1, round(by_subset[subset] * VALUE_SHARE**power)) for subset in values.subsets)
-    return replace(marginals, weights=of_runs), replace(values, weights=of_values)
+    of_values = tuple(scale * max(1, round(VALUE_WEIGHT * by_subset[subset])) for subset in values.subsets)
+    return replace(marginals, weights=whole), replace(values, weights=of_values)
 
 
 def _cells(schema: Schema, layer: LayerSpec, before: Sequence[FullMeasurement]) -> tuple[Cells, ...]:
