@@ -451,7 +451,7 @@ def coded(rows: int) -> tuple[pl.DataFrame, float]:
     ],
 )
 def test_heavy_values_of_a_long_column_keep_their_share_and_the_release_verifies(asked: Any, tmp_path: Path) -> None:
-    """None is named in the schema. A value of a fifth is not spread over its run, and its share has an interval."""
+    """No value is named in the schema. One with a fifth of the rows is written, and its share has an interval."""
     data, share = coded(6_000)
     release(data, LONG, seed=1, out=tmp_path / "out", **({"epsilon": 4, "resolution": 8} | asked))
     made = Release.load(tmp_path / "out")

@@ -63,6 +63,20 @@ def test_without_counts_of_values_runs_are_spread_evenly() -> None:
     np.testing.assert_allclose(found, (runs / np.bincount(run_of_value()))[run_of_value()])
 
 
+def test_a_run_without_a_peak_is_written_at_its_middle_if_it_is_not_spread() -> None:
+    codes = np.random.default_rng(2).integers(0, 5_001, ROWS)
+    codes[: ROWS // 10] = 1_234
+    made = measured(codes)
+    runs = np.bincount(run_of_value()[codes], minlength=RUNS.size) / len(codes)
+    spread, found = (shares_of_values(runs, run_of_value(), made, 0, evenly=evenly) for evenly in (True, False))
+    np.testing.assert_allclose(np.bincount(run_of_value(), weights=found), runs, atol=1e-12)
+    peaked = run_of_value() == run_of_value()[1_234]
+    assert np.array_equal(found[peaked], spread[peaked])
+    without = replace(made, values=None)
+    middle = np.flatnonzero(shares_of_values(runs, run_of_value(), without, 0, evenly=False))
+    assert middle.tolist() == RUNS.middles()[runs > 0].tolist()
+
+
 def test_running_sums_of_rows_are_off_by_at_most_half_a_row() -> None:
     rng = np.random.default_rng(3)
     for size, rows in [(1, 5), (7, 100), (1_000, 30), (1_000, 0), (50, 1)]:

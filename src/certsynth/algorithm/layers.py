@@ -23,7 +23,7 @@ NOISE_COST_POWER, MAX_TABLE_WEIGHT = 0.7, 64
 """A table's weight is (cost / largest cost) ** NOISE_COST_POWER, rounded to 1/MAX_TABLE_WEIGHT: tables on which noise
 does more harm get more budget."""
 
-VALUE_WEIGHT = 1 / 3
+VALUE_WEIGHT = 1 / 4
 """Weight of the counts of single values of a column, relative to that of its runs of values."""
 
 MIN_ROWS_PER_DEVIATION = 0.35
@@ -86,7 +86,7 @@ def values_below(schema: Schema, layer: LayerSpec) -> Marginals | None:
 
     None if there are none. Cells of other columns are those of the layer.
     """
-    if layer.cells != "points" or layer.resolution is not None:
+    if layer.ways > 1 or layer.cells != "points" or layer.resolution is not None:
         return None
     found = [column.values_below_points() for column in schema]
     cells = tuple(own or column.points() for column, own in zip(schema, found, strict=True))

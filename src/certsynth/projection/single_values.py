@@ -2,7 +2,8 @@
 
 A run in which some value stands out is projected onto the simplex: one number is subtracted from the noisy counts of
 its values, and negative ones are cut off. In any other run, noise alone could have made the largest count, so its rows
-are spread evenly. Nothing here is linear in the noise: the results shape the synthetic rows and enter no certificate.
+are spread evenly, or written at the middle where that costs less. Nothing here is linear in the noise: results shape
+the synthetic rows and enter no certificate.
 """
 
 from __future__ import annotations
@@ -20,25 +21,29 @@ FALSE_PEAKS = Fraction(1, 10)
 """Probability, at most, that a value of a run with even counts stands out by noise alone."""
 
 
-def shares_of_values(runs: Floats, run_of_value: Ints, measurement: FullMeasurement, column: int) -> Floats:
-    """The share of each value of a column, given the shares of its runs; values of a run follow each other.
+def shares_of_values(
+    runs: Floats, run_of_value: Ints, measurement: FullMeasurement, column: int, *, evenly: bool = True
+) -> Floats:
+    """The share of each value of a column, given the shares of its runs; `run_of_value` never decreases.
 
-    `run_of_value` never decreases. Without noisy counts of single values, rows of a run are spread evenly.
+    A run in which no value stands out is spread `evenly`, or else written at its middle.
     """
-    sizes = np.bincount(run_of_value, minlength=len(runs))
-    even = (runs / np.maximum(sizes, 1))[run_of_value]
+    starts = np.flatnonzero(np.diff(run_of_value, prepend=-1))
+    sizes = np.diff(starts, append=len(run_of_value))
+    even = np.repeat(runs[run_of_value[starts]] / sizes, sizes)
+    found = even.copy()
+    if not evenly:
+        found[:] = 0.0
+        found[starts + (sizes - 1) // 2] = runs[run_of_value[starts]]
     noisy = None if measurement.values is None else measurement.values.counts(column)
     if noisy is None:
-        return even
+        return found
     rows = max(measurement.estimate()[1], 1.0)
-    above = noisy / rows - even
-    ends = np.append(np.flatnonzero(np.diff(run_of_value)) + 1, len(run_of_value))
-    found, start = even.copy(), 0
-    for end in ends:
-        run = slice(start, end)
-        if above[run].max() > _largest_by_noise(measurement, column, int(end - start)) / rows:
+    above = np.maximum.reduceat(noisy / rows - even, starts)
+    for start, size, peak in zip(starts.tolist(), sizes.tolist(), above, strict=True):
+        if peak > _largest_by_noise(measurement, column, size) / rows:
+            run = slice(start, start + size)
             found[run] = project_to_simplex(noisy[run] / rows, float(runs[run_of_value[start]]))
-        start = int(end)
     return found
 
 

@@ -23,6 +23,7 @@ from certsynth.projection.relevance import Scale, relevances
 from certsynth.projection.shared_dependence import MAX_CELLS, NoisyTable, contrast_levels, sharpen
 from certsynth.projection.simplex import project_to_simplex
 from certsynth.projection.single_values import shares_of_values
+from certsynth.queries.fine import finer_columns
 from certsynth.queries.marginals import Marginals
 
 MAX_PARTICLES = 100_000
@@ -98,9 +99,10 @@ def synthesise(
     copies = multiplicities(np.full(count, 1 / count), rows)
     codes = rng.permutation(np.repeat(fitted, copies, axis=0), axis=0)
 
+    finer = finer_columns(schema)
     return [
-        _emit_values(schema.columns[j], measurements[0], j, share, base[j], code, rng)
-        for j, (share, code) in enumerate(zip(shares, codes.T, strict=True))
+        _emit_values(column, measurements[0], j, share, groups[j], code, rng, evenly=column.name in finer)
+        for j, (column, share, code) in enumerate(zip(schema, shares, codes.T, strict=True))
     ]
 
 
@@ -109,16 +111,23 @@ def _emit_values(
     first: FullMeasurement,
     position: int,
     shares: Floats,
-    groups: Cells,
+    groups: Ints,
     codes: Ints,
     rng: np.random.Generator,
+    *,
+    evenly: bool,
 ) -> np.ndarray:
-    """Values of a column for rows with these codes of `groups`; `shares` are those of the first measurement's cells."""
+    """Values of a column for rows in these groups; `shares` and `groups` are those of the first measurement's cells.
+
+    If these cells are runs of values, rows are first divided among runs, and then among the values of each run.
+    """
     cells, values = first.marginals.cells[position], column.values_below_points()
     if values is None or not has_runs_of(cells, values):
-        return _spread_values(column.centres(cells), shares, coarse_codes(cells, groups), codes, rng)
-    below = shares_of_values(shares, coarse_codes(values, cells), first, position)
-    return _spread_values(column.centres(values), below, coarse_codes(values, groups), codes, rng, on_line=True)
+        return _spread_values(column.centres(cells), shares, groups, codes, rng)
+    runs = _spread_values(np.arange(cells.size), shares, groups, codes, rng)
+    run_of_value = coarse_codes(values, cells)
+    below = shares_of_values(shares, run_of_value, first, position, evenly=evenly)
+    return _spread_values(column.centres(values), below, run_of_value, runs, rng, on_line=True)
 
 
 def max_particles(tables: int) -> int:

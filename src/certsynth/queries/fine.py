@@ -37,6 +37,12 @@ LATTICE_COLUMNS = 3
 """Columns up to which tables are compared on a lattice; wider ones are compared on nets."""
 
 
+def finer_columns(schema: Schema) -> frozenset[str]:
+    """The columns with LISTED_STEPS in losses of two columns: none if there are many, as flows would take too long."""
+    listed = [column.name for column in schema if isinstance(column, Ordered) and column.listed_steps is not None]
+    return frozenset(listed if len(listed) <= MAX_LISTED_COLUMNS else ())
+
+
 @dataclass(frozen=True, slots=True, eq=False)
 class LatticeQuery:
     """Marginals on the columns' own lattices, fixed by the schema alone, or on nets for more than three columns.
@@ -62,14 +68,12 @@ class LatticeQuery:
     ) -> LatticeQuery:
         """`lattice_columns`: number of columns, at most three, up to which a table has a lattice."""
         columns = max([len(subset) for subset in subsets if len(subset) <= lattice_columns], default=1)
-        listed = [column.name for column in schema if isinstance(column, Ordered) and column.listed_steps is not None]
-        if steps is not None or columns != 2 or len(listed) > MAX_LISTED_COLUMNS:
-            listed = []
+        finer = finer_columns(schema) if steps is None and columns == 2 else frozenset()
         steps = DEFAULT_STEPS[columns] if steps is None else steps
         if not 1 <= steps <= 4096:
             raise InputError(f"the lattice must have between 1 and 4096 steps; got {steps}.")
         cells = tuple(
-            column.lattice(LISTED_STEPS if column.name in listed else steps, native=columns <= 2) for column in schema
+            column.lattice(LISTED_STEPS if column.name in finer else steps, native=columns <= 2) for column in schema
         )
         marginals = Marginals(cells=cells, subsets=tuple(subsets))
         return cls(schema=schema, marginals=marginals, lattice_columns=lattice_columns)
