@@ -23,7 +23,7 @@ NOISE_COST_POWER, MAX_TABLE_WEIGHT = 0.7, 64
 """A table's weight is (cost / largest cost) ** NOISE_COST_POWER, rounded to 1/MAX_TABLE_WEIGHT: tables on which noise
 does more harm get more budget."""
 
-VALUE_WEIGHT = 1 / 4
+VALUE_WEIGHT = 1 / 3
 """Weight of the counts of single values of a column, relative to that of its runs of values."""
 
 MIN_ROWS_PER_DEVIATION = 0.35
