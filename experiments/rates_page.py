@@ -200,8 +200,9 @@ slope is steeper than −1/2. That does not contradict the lower bound, which sp
 clumps, where there is something to be lost at every scale, the slope is {clumps:.2f}, a little steeper than −1/2, and
 the loss at {last:,} rows is {ratio:.1f} times that on uniform rows.
 
-**For s = 1 the default has a floor.** Columns of more than 1,024 values are written on a grid of 256 steps, so that
-values are off by 1/1024 on average, however many rows there are. The red lines end there, and their slopes over this
+**For s = 1 the default has a floor.** When these runs were made, columns of more than 1,024 values were written on a
+grid of 256 steps; by now those of up to 65,537 are [written value by value](explanation/noise.md#values-below-runs).
+Values are off by 1/1024 on average, however many rows there are. The red lines end there, and their slopes over this
 range are flatter for it; on skewed rows a large loss at 1,000 rows hides it. At {most:,} uniform rows Theorem 1, which
 has finer cells, is at {theorem:.4f} and the default at {default:.4f}. With columns of {native:,} steps, every one of
 which it measures, there is no floor: {without:.4f} there, and slopes between that of the formula and −1.

@@ -50,6 +50,7 @@ BLIND = (
     "algorithm.recompute",
     "algorithm.record",
     "algorithm.sample",
+    "algorithm.stated_cells",
     "algorithm.verify",
     "algorithm.sizes",
 )
@@ -66,7 +67,7 @@ LAYERS = (
     ("domain", "record"),
     ("queries", "transport"),
     ("answers", "mechanisms", "sources"),
-    ("algorithm.request", "certificate", "projection", "report"),
+    ("algorithm.request", "algorithm.stated_cells", "certificate", "projection", "report"),
     ("algorithm.exceptions",),
     ("algorithm.settings", "artefact"),
     ("algorithm.layers", "algorithm.sizes", "algorithm.task", "demo"),

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import io
 import itertools
+import json
 from collections.abc import Sequence
+from dataclasses import replace
 from fractions import Fraction
 from pathlib import Path
 from typing import Any
@@ -14,10 +17,14 @@ import pytest
 
 from certsynth import Release, plan, release
 from certsynth.algorithm.layers import LayerSpec, max_label_groups, measure_layers
+from certsynth.algorithm.sample import sample
 from certsynth.algorithm.settings import Settings
 from certsynth.algorithm.task import Task
+from certsynth.artefact import measurements
+from certsynth.certificate.seed import seed_of
 from certsynth.domain import Category, Groups, Ordered, Schema
 from certsynth.domain.labels import tree_column
+from certsynth.errors import InputError
 from certsynth.mechanisms import Budget, Measurement, Sensitivity, Unit
 from certsynth.mechanisms.samplers import NoisyIntegers
 from certsynth.planning.choice import choose
@@ -416,3 +423,68 @@ def test_special_values_keep_their_share_and_the_release_verifies(tmp_path: Path
     income = made.table["income"]
     for figure, offset in ((0, 2_000), (12_500, 14_500)):
         assert abs((income == figure).mean() - (rows[0] == offset).mean()) < 0.02
+
+
+# ------------------------------------------------------------ values of long columns
+
+LONG = Schema((Ordered("code", high=9_000, missing=True), Ordered("age", high=9)))
+
+
+def coded(rows: int) -> tuple[pl.DataFrame, float]:
+    """Codes of which one is a fifth and the others are anywhere, some of them missing; and the share of that one."""
+    rng = np.random.default_rng(3)
+    code = rng.integers(0, 9_001, rows)
+    code[rng.random(rows) < 0.2] = 4_321
+    age, absent = rng.integers(0, 10, rows), rng.random(rows) < 0.05
+    values = [None if away else int(x) for x, away in zip(code, absent, strict=True)]
+    return pl.DataFrame({"code": values, "age": age}), float(((code == 4_321) & ~absent).mean())
+
+
+@pytest.mark.parametrize(
+    "asked",
+    [
+        {"mechanism": "identity"},
+        {"mechanism": "haar", "sparsity": 1, "resolution": None},
+        pytest.param({"mechanism": "identity", "neighbours": "add-remove"}, marks=pytest.mark.slow),
+        pytest.param({"mechanism": "identity", "delta": "1e-6"}, marks=pytest.mark.slow),
+        pytest.param({"mechanism": "adaptive", "resolution": None}, marks=pytest.mark.slow),
+    ],
+)
+def test_heavy_values_of_a_long_column_keep_their_share_and_the_release_verifies(asked: Any, tmp_path: Path) -> None:
+    """No value is named in the schema. One with a fifth of the rows is written, and its share has an interval."""
+    data, share = coded(6_000)
+    release(data, LONG, seed=1, out=tmp_path / "out", **({"epsilon": 4, "resolution": 8} | asked))
+    made = Release.load(tmp_path / "out")
+    assert [check for check in made.verify() if not check["ok"]] == []
+    written = made.table["code"].compressed()
+    assert abs((made.table["code"] == 4_321).filled(False).mean() - share) < 0.03
+    assert (np.abs(written - 4_321) < 18).mean() < share / 0.95 + 0.03
+    assert len(np.unique(written)) > 1_000
+    answer = made.answer("fraction(code = 4321)")
+    assert answer.low <= share <= answer.high
+    assert answer.high - answer.low < 0.15
+    again = sample(made, 500, seed=2)
+    assert abs((again.table["code"] == 4_321).mean() - share) < 0.06
+
+
+def test_counts_of_values_that_do_not_fit_the_schema_are_refused(tmp_path: Path) -> None:
+    data, _ = coded(2_000)
+    made = release(data, LONG, epsilon=4, seed=1, mechanism="identity", resolution=4)
+    content = measurements.to_bytes(made.measurements, LONG)
+    back = measurements.from_bytes(content, LONG)
+    assert measurements.to_bytes(back, LONG) == content
+    assert seed_of(back) == seed_of(made.measurements)
+    with np.load(io.BytesIO(content)) as arrays:
+        about, flat = json.loads(arrays["about"].tobytes()), arrays["coefficients"]
+    assert list(about[0]["values"]) == ["code"]
+    for values in ({"age": 3}, {"code": 0}, {"code": 2**21}, {"code": 1, "age": 1}, {"code": True}, {"none": 1}, {}):
+        forged = [about[0] | {"values": values}, *about[1:]]
+        buffer = io.BytesIO()
+        np.savez_compressed(buffer, coefficients=flat, about=np.frombuffer(json.dumps(forged).encode(), np.uint8))
+        with pytest.raises(InputError, match="does not fit the schema"):
+            measurements.from_bytes(buffer.getvalue(), LONG)
+    without = replace(made.measurements[0], values=None)
+    replace(made, measurements=(without, *made.measurements[1:])).save(tmp_path / "out")
+    checks = {check["name"]: check["ok"] for check in Release.load(tmp_path / "out").verify()}
+    assert not checks["measurements"], "values must be counted where the schema says so"
+    assert not checks["privacy"], "the noise is for more counts than there are"

@@ -155,7 +155,7 @@ PASSES: dict[str, Callable[[int], None]] = {
     "single columns at full detail": asking(CellCounts(SCHEMA, Marginals(lattice_points(SCHEMA, None), SINGLES))),
     f"pairs in {CELLS} cells": asking(CellCounts(SCHEMA, CUBES)),
     "way to the centres of cells": asking(Displacement(SCHEMA, CUBES)),
-    "pairs on the lattice of 256": asking(LatticeQuery.of(SCHEMA, PAIRS)),
+    "pairs on the lattice of 256": asking(LatticeQuery.of(SCHEMA, PAIRS, steps=256)),
     "single columns on that of 1,024": asking(LatticeQuery.of(SCHEMA, SINGLES)),
 }
 WHOLE: dict[str, Callable[[int], None]] = {

@@ -51,6 +51,29 @@ def test_some_box_is_outside_its_bounds_no_more_often_than_it_says(unit, scale, 
         assert (failures <= failures_allowed(runs, 0.25)) == (factor == 1)
 
 
+@pytest.mark.parametrize("runs", [100, pytest.param(10_000, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("unit", list(Unit))
+def test_a_table_that_is_used_one_by_one_has_a_bound_for_all_its_cells_together(unit, runs):
+    """Every cell, and every set of cells, whose bound is the sum; control: with three times the noise they fail."""
+    column, rng = Ordered("x", low=0, high=39), np.random.default_rng(5)
+    cells, exact = column.lattice(39), 100.0 + np.arange(40)
+    noise, intervals = CellNoise(unit.value, 9.0), [np.arange(40) // 5 == j for j in range(8)]
+    for factor in (1, 3):
+        failures = 0
+        for _ in range(runs):
+            noisy = exact + simulate(rng, unit, factor * 9.0, (40,)) / 3
+            made = CellTable((column,), (cells,), noisy, noise, 3, 0.25, one_by_one=True)
+            sets = [np.arange(40) == j for j in range(40)] + intervals
+            failures += any(not low <= exact[each].sum() <= high for each in sets for low, high in [made.rows(each)])
+        assert (failures <= failures_allowed(runs, 0.25)) == (factor == 1)
+    plain = CellTable((column,), (cells,), exact, noise, 3, 0.25)
+    one = np.arange(40) == 3
+    assert np.diff(made.rows(one)) < np.diff(plain.rows(one)), "one cell has a tighter bound"
+    assert made.rows(intervals[0])[1] - made.counts[intervals[0]].sum() == pytest.approx(
+        5 * (made.rows(one)[1] - made.counts[3])
+    )
+
+
 @pytest.mark.parametrize("unit", list(Unit))
 @pytest.mark.parametrize("cells", [1, 7])
 @pytest.mark.parametrize("scale", [0.3, 5.0])

@@ -142,7 +142,16 @@ def line_tallies(schema: Schema) -> list[Any]:
     starts = np.unique(np.append(0, np.random.default_rng(2).integers(0, len(lattice.places), 40)))
     detail = Marginals(cells=(Groups.of(lattice, starts),), subsets=((0,),))
     even = [CellCounts(schema, Marginals.even(schema, [(0,)], resolution=k)) for k in (5, 100)]
-    return [*even, CellCounts(schema, detail), *(LatticeQuery.of(schema, [(0,)], steps=k) for k in (None, 7, 256))]
+    listed = [
+        Marginals(cells=(cells,), subsets=((0,),)) for cells in (column.points(), column.values_below_points()) if cells
+    ]
+    points = [CellCounts(schema, each) for each in listed]
+    return [
+        *even,
+        CellCounts(schema, detail),
+        *points,
+        *(LatticeQuery.of(schema, [(0,)], steps=k) for k in (None, 7, 256)),
+    ]
 
 
 def differences(column: Ordered, engine: str, seed: int = 1) -> list[str]:

@@ -32,7 +32,6 @@ from certsynth.certificate.skipping import LOSS_UNITS
 from certsynth.domain import Schema
 from certsynth.mechanisms import Measurement, Neighbours, Sensitivity
 from certsynth.mechanisms.dropped import DROPPED_NUMBERS, largest_change
-from certsynth.mechanisms.measure import sensitivity
 from certsynth.mechanisms.selection import cost_of_choice
 from certsynth.queries.displacement import farthest
 from certsynth.queries.fine import LatticeQuery
@@ -65,7 +64,7 @@ def expected_steps(
         add(ROW_COUNT, settings.count_share, 1)
     found += method.expected_choice(settings, compared)
     for m, layer in zip(measurements, layers, strict=True):
-        changes_of_all = sensitivity(m.marginals, m.strategy)
+        changes_of_all = m.sensitivity
         amount = settings.measurement_budget.amount * layer.share if changes_of_all else Fraction(0)
         found.append(Expected(measurement_name(layer.ways, settings.sparsity), amount, changes_of_all))
     fine = LatticeQuery.of(schema, settings.covered, lattice_columns=settings.lattice_columns)

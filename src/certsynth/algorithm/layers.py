@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -22,6 +22,9 @@ from certsynth.queries.tally import Rows
 NOISE_COST_POWER, MAX_TABLE_WEIGHT = 0.7, 64
 """A table's weight is (cost / largest cost) ** NOISE_COST_POWER, rounded to 1/MAX_TABLE_WEIGHT: tables on which noise
 does more harm get more budget."""
+
+VALUE_WEIGHT = 1 / 3
+"""Weight of the counts of single values of a column, relative to that of its runs of values."""
 
 MIN_ROWS_PER_DEVIATION = 0.35
 """Mean number of rows in a cell of a table of labels and a line, at least, in standard deviations of the noise: this
@@ -67,9 +70,41 @@ def measure_layers(
     made = list(made)
     for layer in layers[len(made) :]:
         marginals = weighted_marginals(_cells(schema, layer, made), layer)
-        counts = rows(CellCounts(schema, marginals))
-        made.append(measure(counts, layer.strategy, budget=layer.budget, noise=noise))
+        if (values := values_below(schema, layer)) is None:
+            counts = rows(CellCounts(schema, marginals))
+            made.append(measure(counts, layer.strategy, budget=layer.budget, noise=noise))
+            continue
+        marginals, values = value_weights(marginals, values, layer)
+        finest = rows(CellCounts(schema, Marginals(cells=values.cells, subsets=marginals.subsets)))
+        counts, below = finest.merged(marginals), finest.part(values)
+        made.append(measure(counts, layer.strategy, budget=layer.budget, noise=noise, values=below))
     return made
+
+
+def values_below(schema: Schema, layer: LayerSpec) -> Marginals | None:
+    """The single columns of a layer that are counted value by value as well, because their cells are runs of values.
+
+    None if there are none. Cells of other columns are those of the layer.
+    """
+    if layer.ways > 1 or layer.cells != "points" or layer.resolution is not None:
+        return None
+    found = [column.values_below_points() for column in schema]
+    cells = tuple(own or column.points() for column, own in zip(schema, found, strict=True))
+    subsets = tuple(subset for subset in layer.subsets if found[subset[0]] is not None)
+    return Marginals(cells=cells, subsets=subsets) if subsets else None
+
+
+def value_weights(marginals: Marginals, values: Marginals, layer: LayerSpec) -> tuple[Marginals, Marginals]:
+    """Weights for counts of values, relative to those of the runs of the same column, which keep theirs.
+
+    All columns of the layer pay for the counts of values by a little more noise. If their own column paid alone, its
+    runs would get half as much noise again, which costs more than the counts of values gain.
+    """
+    whole = marginals.weights or (MAX_TABLE_WEIGHT,) * len(marginals.subsets)
+    by_subset = dict(zip(marginals.subsets, whole, strict=True))
+    scale = layer.strategy.total_weight  # that of cells, where levels have weights
+    of_values = tuple(scale * max(1, round(VALUE_WEIGHT * by_subset[subset])) for subset in values.subsets)
+    return replace(marginals, weights=whole), replace(values, weights=of_values)
 
 
 def _cells(schema: Schema, layer: LayerSpec, before: Sequence[FullMeasurement]) -> tuple[Cells, ...]:

@@ -25,6 +25,7 @@ from certsynth.algorithm.recompute import (
 )
 from certsynth.algorithm.record import pair_records, table_record
 from certsynth.algorithm.settings import CELL_BETA, DROPPED_BETA, Settings
+from certsynth.algorithm.stated_cells import has_stated_cells
 from certsynth.algorithm.values import ExpectedLayer
 from certsynth.artefact import measurements as archive
 from certsynth.artefact.certificate import (
@@ -57,10 +58,10 @@ from certsynth.base.progress import Progress, Stage, number_stages, silent
 from certsynth.certificate.coverage import STATISTICS
 from certsynth.certificate.plug_in import PlugIn, Terms
 from certsynth.certificate.seed import seed_of
-from certsynth.domain import Cells, Column, Groups, Ordered, Schema
+from certsynth.domain import Column, Ordered
 from certsynth.domain.rules import broken_rule
 from certsynth.errors import CertsynthError, InputError
-from certsynth.mechanisms import Budget, Measurement, Neighbours, Unit, as_full_measurements
+from certsynth.mechanisms import Budget, Neighbours, Unit, as_full_measurements
 from certsynth.mechanisms.concentrated import epsilon_of
 from certsynth.mechanisms.guarantee import decimal_text
 from certsynth.planning.choice import MAX_FINER_RATIO
@@ -71,7 +72,6 @@ from certsynth.record.form import to_json
 from certsynth.record.record import (
     DirectRecord,
     ExceptionsRecord,
-    LayerRecord,
     PairRecord,
     PlugInRecord,
     PlugInTerms,
@@ -230,51 +230,11 @@ def _measurements(release: Release) -> Answer:
         return False, "measurements.npz is not written as certsynth writes these measurements"
     if not all(_in_order(m.marginals.subsets) for m in made):
         return False, "a measurement names a subset of columns twice, or its columns out of order"
-    if not all(_as_said(m, part, schema) for m, part in zip(made, said, strict=True)):
+    if not all(has_stated_cells(m, part, schema) for m, part in zip(made, said, strict=True)):
         return False, "the certificate says that something else was measured"
-    counts = sum(len(block) for m in made for block in m.coefficients)
-    tables = sum(len(m.marginals.subsets) for m in made)
+    counts = sum(len(table.coefficients) for m in made for table in m.tables)
+    tables = sum(len(m.tables) for m in made)
     return True, f"{counts:,} noisy integers for {_counted(tables, 'table')}, as the certificate says"
-
-
-def _as_said(made: Measurement, said: LayerRecord, schema: Schema) -> bool:
-    """Whether a measurement has the cells that the certificate says."""
-    cells, kind, most = made.marginals.cells, said.cells, said.resolution
-    if said.columns_at_once != max(map(len, made.marginals.subsets)):
-        return False
-    if kind == "even":
-        return most is not None and all(
-            _same(own, column.cells(most)) for own, column in zip(cells, schema, strict=True)
-        )
-    groups = [c for c in cells if isinstance(c, Groups)]
-    if len(groups) < len(cells):
-        return False
-    if kind == "points":
-        return all(_has_points(own, column, most) for own, column in zip(groups, schema, strict=True))
-    return (
-        kind == "groups"
-        and most is not None
-        and all(len(own.starts) <= max(most, _min_groups(column)) for own, column in zip(groups, schema, strict=True))
-    )
-
-
-def _has_points(cells: Groups, column: Column, resolution: int | None) -> bool:
-    """Whether cells are the finest that a release measures, at full detail or on a lattice."""
-    return _same(cells, column.points()) if resolution is None else cells.size == cells.lattice.size
-
-
-def _min_groups(column: Column) -> int:
-    """The least number of groups on the line that the schema allows."""
-    return 1 + len(column.cuts) if isinstance(column, Ordered) else 1
-
-
-def _same(first: Cells, second: Cells) -> bool:
-    """Whether two partitions of one column are equal."""
-    if isinstance(first, Groups) and isinstance(second, Groups):
-        parts = ("starts", "group_of_label", "representatives")
-        same = all(np.array_equal(getattr(first, part), getattr(second, part)) for part in parts)
-        return same and _same(first.lattice, second.lattice)
-    return type(first) is type(second) and (first.steps, first.size) == (second.steps, second.size)
 
 
 def _in_order(subsets: Sequence[Subset]) -> bool:

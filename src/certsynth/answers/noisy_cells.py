@@ -60,7 +60,8 @@ def _largest_sum(unit: str, scale: float, cells: int, log_odds: float) -> float:
 class CellTable:
     """Noisy counts of the cells of one or two columns, with one axis for each.
 
-    The noise of a cell is divided by `weight`. All bounds of the table fail with probability at most `beta`.
+    The noise of a cell is divided by `weight`. All bounds of the table fail with probability at most `beta`. A table
+    that is used `one_by_one` has bounds for its cells only, which are tighter, and adds them up for sets of cells.
     """
 
     columns: tuple[Column, ...]
@@ -69,13 +70,14 @@ class CellTable:
     noise: CellNoise
     weight: int
     beta: float
+    one_by_one: bool = False
 
     def rows(self, members: np.ndarray) -> tuple[float, float]:
         """The fewest and the most rows in a set of cells."""
         if not members.any():
             return 0.0, 0.0
         total, sets = float(self.counts[members].sum()), self._sets(members)
-        if sets is None:  # not a box: add up the bounds of single cells
+        if sets is None or self.one_by_one:  # not a box: add up the bounds of single cells
             slack = int(members.sum()) * self._slack(1, self.counts.size)
         else:
             slack = self._slack(int(members.sum()), sets)
@@ -106,13 +108,14 @@ class CellTable:
         """The largest error of the number of rows in that many cells, of as many products of sets of each axis."""
         if not cells:
             return 0.0
-        if first is None or second is None:
+        if first is None or second is None or self.one_by_one:
             return cells * self._slack(1, self.counts.size)
         return self._slack(cells, first * second)
 
     def _slack(self, cells: int, sets: int) -> float:
         """The largest error of the number of rows in a box of that many cells, if there are `sets` of its shape."""
-        log_odds = math.log(2 * sets * self.counts.size / self.beta)
+        shapes = 1 if self.one_by_one else self.counts.size
+        log_odds = math.log(2 * sets * shapes / self.beta)
         return self.noise.largest_sum(cells, log_odds) / self.weight
 
     def _sets(self, members: np.ndarray) -> int | None:

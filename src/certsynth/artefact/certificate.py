@@ -173,8 +173,9 @@ def cells_record(direct: Direct, measurements: Sequence[Measurement], beta: Frac
 
 
 def has_noisy_cells(made: Measurement) -> bool:
-    """Whether noise was added to every cell of a measurement, so that its counts have bounds of their own."""
-    return isinstance(made, FullMeasurement) and isinstance(made.strategy, Identity)
+    """Whether noise was added to every cell of a measurement, or to counts of single values, so that these have bounds
+    of their own."""
+    return isinstance(made, FullMeasurement) and (isinstance(made.strategy, Identity) or made.values is not None)
 
 
 def noisy_cells(schema: Schema, record: CertificateRecord, measurements: Sequence[Measurement]) -> NoisyCells:
@@ -186,18 +187,19 @@ def noisy_cells(schema: Schema, record: CertificateRecord, measurements: Sequenc
         return NoisyCells()
     columns = list(schema)
     found = [measurements[i - 1] for i in record.cells.measurements if i <= len(measurements)]
-    widths = [len(subset) for made in found for subset in made.marginals.subsets]
+    widths = [len(table.subset) for made in found for table in made.tables]
     of_single, of_others = widths.count(1), len(widths) - widths.count(1)
     share = float(record.cells.failure_probability) / ((of_single > 0) + (of_others > 0) or 1)
     tables = []
     for made in found:
-        marginals, noise = made.marginals, CellNoise(made.cost.spent.unit.value, made.scale)
-        for j, (subset, block) in enumerate(zip(marginals.subsets, made.coefficients, strict=True)):
-            shape, weight = marginals.shape(subset), marginals.weight(j)
-            if len(block) == math.prod(shape):  # a single cell of a public number of rows has none
-                counts, named = (block / weight).reshape(shape), tuple(columns[i] for i in subset)
-                beta = share / (of_single if len(subset) == 1 else of_others)
-                tables.append(CellTable(named, tuple(marginals.of(subset)), counts, noise, weight, beta))
+        noise, by_cell = CellNoise(made.cost.spent.unit.value, made.scale), isinstance(made.strategy, Identity)
+        for each in made.tables:
+            shape, block = tuple(cells.size for cells in each.cells), each.coefficients
+            # A single cell of a public number of rows has none.
+            if (by_cell or each.of_values) and len(block) == math.prod(shape):
+                counts, named = (block / each.weight).reshape(shape), tuple(columns[i] for i in each.subset)
+                beta = share / (of_single if len(shape) == 1 else of_others)
+                tables.append(CellTable(named, each.cells, counts, noise, each.weight, beta, each.of_values))
     return NoisyCells(tables, record.cells.fewest_rows, record.cells.most_rows)
 
 

@@ -15,6 +15,7 @@ import numpy as np
 from certsynth.algorithm.options import RESOLUTION
 from certsynth.base.arrays import Ints
 from certsynth.domain import Cells, Column, Groups, Schema
+from certsynth.domain.cells import has_runs_of
 from certsynth.errors import InputError
 from certsynth.mechanisms import (
     Budget,
@@ -24,6 +25,7 @@ from certsynth.mechanisms import (
     Neighbours,
     Strategy,
     Unit,
+    ValueCounts,
     strategy_named,
 )
 from certsynth.mechanisms.guarantee import stored_rational
@@ -43,7 +45,7 @@ MAX_TABLE_WEIGHT = 2**20
 def to_bytes(measurements: Sequence[Measurement], schema: Schema) -> bytes:
     """Write measurements as an .npz archive: the concatenated coefficients, and a description of their layout."""
     buffer = io.BytesIO()
-    flat = np.concatenate([*(block for m in measurements for block in m.coefficients), np.empty(0, np.int64)])
+    flat = np.concatenate([*(table.coefficients for m in measurements for table in m.tables), np.empty(0, np.int64)])
     arrays = {"coefficients": flat, "about": np.frombuffer(_about_bytes(measurements, schema), np.uint8)}
     if (places := _places(measurements)) is not None:
         arrays["places"] = places
@@ -82,11 +84,35 @@ def _about_bytes(measurements: Sequence[Measurement], schema: Schema) -> bytes:
             "cells": _describe_cells(m.marginals.cells, schema),
             "subsets": [[schema.names[j] for j in subset] for subset in m.marginals.subsets],
             "weights": list(m.marginals.weights),
+            **({} if m.values is None else {"values": _describe_values(m.values, schema)}),
             **({"above": m.above, "kept": len(m.places)} if isinstance(m, SparseMeasurement) else {}),
         }
         for m in measurements
     ]
     return json.dumps(about).encode()
+
+
+def _describe_values(values: ValueCounts, schema: Schema) -> dict[str, int]:
+    """The columns whose single values are counted, each with its weight."""
+    marginals = values.marginals
+    return {schema.names[subset[0]]: marginals.weight(j) for j, subset in enumerate(marginals.subsets)}
+
+
+def _read_values(weights: dict[str, int], marginals: Marginals, schema: Schema) -> Marginals | None:
+    """The marginals of single values, of columns whose cells are runs of these; None if there are none."""
+    names = [schema.names[j] for (j,) in marginals.subsets] if weights else []
+    wanted = [name for name in names if name in weights]
+    if list(weights) != wanted or not all(type(w) is int and 1 <= w <= MAX_TABLE_WEIGHT for w in weights.values()):
+        raise ValueError("the counts of values")
+    cells = list(marginals.cells)
+    for name in wanted:
+        j = schema.names.index(name)
+        own = schema.columns[j].values_below_points()
+        if own is None or not has_runs_of(cells[j], own):
+            raise ValueError("the counts of values")
+        cells[j] = own
+    subsets = tuple((schema.names.index(name),) for name in wanted)
+    return Marginals(cells=tuple(cells), subsets=subsets, weights=tuple(weights.values())) if wanted else None
 
 
 def from_bytes(content: bytes, schema: Schema) -> tuple[Measurement, ...]:
@@ -151,9 +177,18 @@ def _read_description(
         lengths = [_check_kept(about, strategy, lengths)]
     if not lengths:
         raise ValueError("the subsets")
+    below, tables = _read_values(about.get("values", {}), marginals, schema), len(lengths)
+    if below is not None:
+        lengths += below.sizes()
     cost = Guarantee(spent=spent, neighbours=neighbours)
     return lengths, lambda blocks: FullMeasurement(
-        marginals=marginals, strategy=strategy, coefficients=blocks, total=total, scale=scale, cost=cost
+        marginals=marginals,
+        strategy=strategy,
+        coefficients=blocks[:tables],
+        total=total,
+        scale=scale,
+        cost=cost,
+        values=None if below is None else ValueCounts(below, blocks[tables:]),
     )
 
 
@@ -216,7 +251,7 @@ def _read_cells(about: dict[str, Any], schema: Schema) -> tuple[Cells, ...]:
 
 
 def _is_lattice(column: Column, steps: int) -> bool:
-    """Whether a column's lattice may have so many steps: few, or those of its special values and bands."""
+    """Whether a column's lattice may have so many steps: few, or those of all its values."""
     return 1 <= steps <= MAX_LATTICE_STEPS or steps == column.points().lattice.steps
 
 

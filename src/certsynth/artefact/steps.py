@@ -9,7 +9,6 @@ from certsynth.artefact.persons import stated_protection
 from certsynth.certificate.skipping import LOSS_UNITS
 from certsynth.mechanisms import Budget, Guarantee, Measurement, Sensitivity, Unit
 from certsynth.mechanisms.dependence import SCORE_UNITS
-from certsynth.mechanisms.measure import sensitivity
 from certsynth.mechanisms.protection import Protection
 from certsynth.mechanisms.samplers import MAX_SCALE, is_sup_norm
 from certsynth.mechanisms.scalars import NoisyScalars, is_calibrated
@@ -68,7 +67,7 @@ class Step:
 
     @classmethod
     def of_measurement(cls, on: str, made: Measurement) -> Step:
-        return cls(on, made.cost, sensitivity(made.marginals, made.strategy), made.scale)
+        return cls(on, made.cost, made.sensitivity, made.scale)
 
     @property
     def noisy(self) -> NoisyScalars:

@@ -68,5 +68,5 @@ def pairs_imply_singles(schema: Schema, subsets: Sequence[Subset]) -> dict[str, 
 
 def statistic_queries(schema: Schema, subsets: Sequence[Subset]) -> list[LatticeQuery]:
     """Every single column and every pair that lies in one of the subsets, on lattices for one and two columns."""
-    tables = [subsets_within(subsets, ways) for ways in (1, 2)]
-    return [LatticeQuery.of(schema, each) for each in tables if each]
+    tables = {ways: subsets_within(subsets, ways) for ways in (1, 2)}
+    return [LatticeQuery.of(schema, each, steps=DEFAULT_STEPS[ways]) for ways, each in tables.items() if each]

@@ -30,7 +30,11 @@ def seed_of(measurements: Sequence[Measurement]) -> int:
             "weights": list(m.marginals.weights),
             "lengths": [len(block) for block in m.coefficients],
         }
+        blocks = m.coefficients
+        if m.values is not None:
+            blocks += m.values.coefficients
+            law |= {"values": list(m.values.marginals.weights)}
         hashed.update(json.dumps(law).encode() + b"\n")
-        for block in m.coefficients:
+        for block in blocks:
             hashed.update(block.astype("<i8").tobytes())
     return int.from_bytes(hashed.digest()[:16], "big")

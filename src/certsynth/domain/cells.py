@@ -212,3 +212,8 @@ def coarse_codes(fine: Cells, coarse: Cells) -> Ints:
     if not isinstance(fine, Groups) or not isinstance(coarse, Groups) or fine.lattice.size != coarse.lattice.size:
         raise ValueError("the cells are not groups of one lattice")
     return coarse.code(np.concatenate([fine.starts, len(fine.lattice.places) + fine.representatives]))
+
+
+def has_runs_of(cells: Cells, values: Groups) -> bool:
+    """Whether cells are runs of these values, so that a value is in one of them."""
+    return isinstance(cells, Groups) and cells.lattice.steps == values.lattice.steps

@@ -27,6 +27,9 @@ DETAIL_STEPS = 256
 """Steps from low to high at full detail: a column with at most MAX_NATIVE_STEPS keeps every value, any other gets a
 grid of DETAIL_STEPS."""
 
+MAX_LISTED_STEPS = 65_536
+"""Steps from low to high up to which the values of a column on a grid are also counted one by one, and written."""
+
 MIN_COMPILED_ROWS = 8_192
 """Rows from which a compiled loop is faster than array operations."""
 
@@ -109,6 +112,10 @@ class Column(ABC):
     def points(self) -> Groups:
         """The finest cells that a release measures: the points of `detail`, each by itself."""
         return Groups.of(self.detail(), None)
+
+    def values_below_points(self) -> Groups | None:
+        """Every value by itself, if `points` are runs of values that are counted one by one as well; else None."""
+        return None
 
     def to_cells(self, clean: np.ndarray, cells: Cells) -> Ints:
         """The code of the measured cell of each cleaned value."""
@@ -314,12 +321,23 @@ class Ordered(Column):
         cuts = np.unique(np.concatenate([special, special + 1, bands]))
         return cuts[(cuts > 0) & (cuts <= (self.last_index or 0))]
 
+    @property
+    def listed_steps(self) -> int | None:
+        """Steps from low to high of a column on a grid whose values are also counted one by one; else None."""
+        last = self.last_index
+        return last if last is not None and MAX_NATIVE_STEPS < last <= MAX_LISTED_STEPS else None
+
     def points(self) -> Groups:
         detail, cuts, last = self.detail(), self.cuts, self.last_index
-        if last is None or not len(cuts) or not self.covering_radius(detail):
+        listed = self.listed_steps is not None
+        if last is None or not (listed or len(cuts)) or not self.covering_radius(detail):
             return Groups.of(detail, None)
         starts, _ = self.nearest_indices(detail)
         return Groups.of(self.lattice(last), np.union1d(starts, cuts))
+
+    def values_below_points(self) -> Groups | None:
+        steps = self.listed_steps
+        return None if steps is None else Groups.of(self.lattice(steps), None)
 
     def nearest_indices(self, lattice: Cells) -> tuple[Ints, Ints]:
         """For each lattice point on the line, the first and the last index of the values nearest to it."""

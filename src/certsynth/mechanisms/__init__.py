@@ -1,7 +1,7 @@
 """Mechanisms: the only modules that add noise to data."""
 
 from certsynth.mechanisms.guarantee import Budget, Guarantee, Neighbours, Sensitivity, Unit
-from certsynth.mechanisms.measure import FullMeasurement, Measurement, as_full_measurements, measure
+from certsynth.mechanisms.measure import FullMeasurement, Measurement, ValueCounts, as_full_measurements, measure
 from certsynth.mechanisms.registry import strategy_named
 from certsynth.mechanisms.scalars import NoisyScalars, measure_scalars, measure_together
 from certsynth.mechanisms.strategy import Strategy
@@ -16,6 +16,7 @@ __all__ = [
     "Sensitivity",
     "Strategy",
     "Unit",
+    "ValueCounts",
     "as_full_measurements",
     "measure",
     "measure_scalars",

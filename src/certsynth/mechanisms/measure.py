@@ -12,6 +12,7 @@ from fractions import Fraction
 import numpy as np
 
 from certsynth.base.arrays import Floats, Ints
+from certsynth.domain import Cells
 from certsynth.mechanisms.agreement import AgreedLayer, Variances, combine_layers, reconcile
 from certsynth.mechanisms.guarantee import Budget, Guarantee, Neighbours, Sensitivity
 from certsynth.mechanisms.identity import Identity
@@ -23,12 +24,42 @@ _VARIANCE_DRAWS = 16
 
 
 @dataclass(frozen=True, slots=True, eq=False)
+class NoisyTable:
+    """The noisy integers of one table, its cells and its weight; `of_values`: a column counted value by value."""
+
+    subset: Subset
+    cells: tuple[Cells, ...]
+    coefficients: Ints
+    weight: int
+    of_values: bool
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class ValueCounts:
+    """Noisy counts of single values of some columns whose cells in the same measurement are runs of values.
+
+    Noise is added to every count, as in `Identity`. The counts serve rows and answers; estimates do not use them.
+    """
+
+    marginals: Marginals
+    coefficients: tuple[Ints, ...]
+
+    def counts(self, column: int) -> Floats | None:
+        """The noisy counts of the values of a column; None if they were not measured."""
+        for j, (subset, block) in enumerate(zip(self.marginals.subsets, self.coefficients, strict=True)):
+            if subset == (column,):
+                return np.asarray(block / self.marginals.weight(j))
+        return None
+
+
+@dataclass(frozen=True, slots=True, eq=False)
 class Measurement:
     r"""Noisy coefficients of all marginals: ν = 𝕋μ_D + η up to the factor n, with the law of η.
 
     `coefficients` has one block for each marginal. `total` is the number of rows under replace-one; their noisy number
     times the strategy's `total_weight` if it was measured separately; and None if it is estimated from the marginals.
-    `releasable` is false for simulated noise.
+    `values` are noisy counts of single values, which have the same law, cost and scale. `releasable` is false for
+    simulated noise.
     """
 
     marginals: Marginals
@@ -38,6 +69,24 @@ class Measurement:
     scale: float
     cost: Guarantee
     releasable: bool = True
+    values: ValueCounts | None = None
+
+    @property
+    def tables(self) -> list[NoisyTable]:
+        """All tables, those of single values last."""
+        lists = [(self.marginals, self.coefficients, False)]
+        if self.values is not None:
+            lists.append((self.values.marginals, self.values.coefficients, True))
+        return [
+            NoisyTable(subset, marginals.of(subset), block, marginals.weight(j), of_values)
+            for marginals, blocks, of_values in lists
+            for j, (subset, block) in enumerate(zip(marginals.subsets, blocks, strict=True))
+        ]
+
+    @property
+    def sensitivity(self) -> Sensitivity:
+        """Largest change of all coefficients together between neighbours, those of single values included."""
+        return sensitivity(self.marginals, self.strategy, None if self.values is None else self.values.marginals)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -178,12 +227,16 @@ def _own_total_variances(marginals: Marginals, strategy: Strategy) -> list[float
     ]
 
 
-def sensitivity(marginals: Marginals, strategy: Strategy) -> Sensitivity:
+def sensitivity(marginals: Marginals, strategy: Strategy, values: Marginals | None = None) -> Sensitivity:
     """Largest change of all coefficients together between neighbours: a row is counted in every marginal.
+
+    `values` are marginals of single values, with noise on every count.
 
     Paper: appendix C [projections]
     """
-    parts = (strategy.sensitivity(marginals.of(s)) * marginals.weight(j) for j, s in enumerate(marginals.subsets))
+    parts = [strategy.sensitivity(marginals.of(s)) * marginals.weight(j) for j, s in enumerate(marginals.subsets)]
+    if values is not None:
+        parts.append(sensitivity(values, Identity(strategy.neighbours)))
     separate_total = strategy.neighbours is Neighbours.ADD_REMOVE and not strategy.measures_total
     weight = strategy.total_weight if separate_total else 0
     return sum(parts, Sensitivity(weight, weight**2))
@@ -201,20 +254,29 @@ def coefficients(counts: Counts, strategy: Strategy) -> list[Ints]:
     return blocks
 
 
-def measure(counts: Counts, strategy: Strategy, *, budget: Budget, noise: Noise | None = None) -> FullMeasurement:
-    """Measure marginals with noise, at the cost of `budget`.
+def measure(
+    counts: Counts,
+    strategy: Strategy,
+    *,
+    budget: Budget,
+    noise: Noise | None = None,
+    values: Counts | None = None,
+) -> FullMeasurement:
+    """Measure marginals with noise, at the cost of `budget`; `values` are exact counts of single values.
 
     Paper: Eq. (7) [noisy-vector], Eq. (8) [sensitivity], Lemma 2 [laplace-mechanism]
     """
     noise = noise or ExactNoise()
     neighbours = strategy.neighbours
     exact = coefficients(counts, strategy)
-    flat, scale, spent = np.concatenate(exact), 1.0, budget.share(Fraction(0))
-    if change := sensitivity(counts.marginals, strategy):
+    below = [] if values is None else coefficients(values, Identity(neighbours))
+    flat, scale, spent = np.concatenate([*below, *exact]), 1.0, budget.share(Fraction(0))
+    if change := sensitivity(counts.marginals, strategy, None if values is None else values.marginals):
         noised = noise.add(flat, sensitivity=change, budget=budget)
         flat, scale, spent = noised.values, noised.scale, noised.spent
-    ends = np.cumsum([len(block) for block in exact])[:-1]
+    ends = np.cumsum([len(block) for block in (*below, *exact)])[:-1]
     blocks = np.split(flat, ends)
+    of_values, blocks = blocks[: len(below)], blocks[len(below) :]
     total: int | None = None
     if neighbours is Neighbours.REPLACE_ONE:
         total = counts.rows
@@ -228,4 +290,5 @@ def measure(counts: Counts, strategy: Strategy, *, budget: Budget, noise: Noise 
         scale=scale,
         cost=Guarantee(spent=spent, neighbours=neighbours),
         releasable=noise.releasable,
+        values=None if values is None else ValueCounts(values.marginals, tuple(of_values)),
     )

@@ -34,6 +34,20 @@ def multiplicities(weights: Floats, rows: int) -> Ints:
     return counts
 
 
+def running_multiplicities(weights: Floats, rows: int) -> Ints:
+    """Number of rows for each point, such that running sums are off by at most half a row.
+
+    Of many points on a line with less than a row each, every so many get one.
+
+    >>> running_multiplicities(np.full(6, 1 / 6), 2).tolist()
+    [0, 1, 0, 0, 1, 0]
+    """
+    ideal = np.cumsum(weights) * rows
+    ideal[-1] = rows
+    running: Ints = np.floor(ideal + 0.5).astype(np.int64)
+    return running - np.concatenate([[0], running[:-1]])
+
+
 def emit(
     points: Ints,
     weights: Floats,

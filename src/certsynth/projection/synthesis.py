@@ -11,17 +11,19 @@ import numpy as np
 
 from certsynth.base.arrays import Floats, Ints, sum_by_group
 from certsynth.base.progress import Progress, silent
-from certsynth.domain import Cells, Schema
-from certsynth.domain.cells import coarse_codes
+from certsynth.domain import Cells, Column, Schema
+from certsynth.domain.cells import coarse_codes, has_runs_of
 from certsynth.mechanisms.identity import Identity
 from certsynth.mechanisms.measure import FullMeasurement, estimate, simulate_all
-from certsynth.projection.emit import multiplicities
+from certsynth.projection.emit import multiplicities, running_multiplicities
 from certsynth.projection.group_masses import MAX_GROUPS, NoisyShares, nearest_masses
 from certsynth.projection.margins import nearest_probabilities, project_running_sums, within_groups
 from certsynth.projection.particles import View, count_places, fit, scales
 from certsynth.projection.relevance import Scale, relevances
 from certsynth.projection.shared_dependence import MAX_CELLS, NoisyTable, contrast_levels, sharpen
 from certsynth.projection.simplex import project_to_simplex
+from certsynth.projection.single_values import shares_of_values
+from certsynth.queries.fine import finer_columns
 from certsynth.queries.marginals import Marginals
 
 MAX_PARTICLES = 100_000
@@ -97,10 +99,35 @@ def synthesise(
     copies = multiplicities(np.full(count, 1 / count), rows)
     codes = rng.permutation(np.repeat(fitted, copies, axis=0), axis=0)
 
+    finer = finer_columns(schema)
     return [
-        _spread_values(column.centres(cells), share, group, code, rng)
-        for column, cells, share, group, code in zip(schema, fine, shares, groups, codes.T, strict=True)
+        _emit_values(column, measurements[0], j, share, groups[j], code, rng, evenly=column.name in finer)
+        for j, (column, share, code) in enumerate(zip(schema, shares, codes.T, strict=True))
     ]
+
+
+def _emit_values(
+    column: Column,
+    first: FullMeasurement,
+    position: int,
+    shares: Floats,
+    groups: Ints,
+    codes: Ints,
+    rng: np.random.Generator,
+    *,
+    evenly: bool,
+) -> np.ndarray:
+    """Values of a column for rows in these groups; `shares` and `groups` are those of the first measurement's cells.
+
+    If these cells are runs of values, rows are first divided among runs, and then among the values of each run.
+    """
+    cells, values = first.marginals.cells[position], column.values_below_points()
+    if values is None or not has_runs_of(cells, values):
+        return _spread_values(column.centres(cells), shares, groups, codes, rng)
+    runs = _spread_values(np.arange(cells.size), shares, groups, codes, rng)
+    run_of_value = coarse_codes(values, cells)
+    below = shares_of_values(shares, run_of_value, first, position, evenly=evenly)
+    return _spread_values(column.centres(values), below, run_of_value, runs, rng, on_line=True)
 
 
 def max_particles(tables: int) -> int:
@@ -249,9 +276,19 @@ def _initial_rows(held: Sequence[Ints], public: Sequence[Ints] | None, rng: np.r
 
 
 def _spread_values(
-    points: np.ndarray, shares: Floats, groups: Ints, codes: Ints, rng: np.random.Generator
+    points: np.ndarray,
+    shares: Floats,
+    groups: Ints,
+    codes: Ints,
+    rng: np.random.Generator,
+    *,
+    on_line: bool = False,
 ) -> np.ndarray:
-    """Give each row a value of its cell: in proportion to the column's distribution, independently of other columns."""
+    """Give each row a value of its cell: in proportion to the column's distribution, independently of other columns.
+
+    `on_line`: running sums of rows, rather than rows of each value, are rounded, as there may be more values than rows.
+    """
+    rounded = running_multiplicities if on_line else multiplicities
     emitted = np.empty(len(codes), dtype=points.dtype)
     shuffled = rng.permutation(len(codes))
     by_cell = shuffled[np.argsort(codes[shuffled], kind="stable")]
@@ -259,5 +296,5 @@ def _spread_values(
         inside = np.flatnonzero(groups == codes[members[0]])
         weights = shares[inside]
         weights = weights / weights.sum() if weights.sum() > 0 else np.full(len(inside), 1 / len(inside))
-        emitted[members] = np.repeat(points[inside], multiplicities(weights, len(members)))
+        emitted[members] = np.repeat(points[inside], rounded(weights, len(members)))
     return emitted

@@ -11,7 +11,7 @@ from fractions import Fraction
 import numpy as np
 
 from certsynth.base.arrays import read_only
-from certsynth.domain import Schema
+from certsynth.domain import Ordered, Schema
 from certsynth.errors import InputError
 from certsynth.queries.coding import MOVE_UNITS as MOVE_UNITS
 from certsynth.queries.coding import Coded, Coder, on_lattice
@@ -25,6 +25,11 @@ DEFAULT_STEPS = {1: 1280, 2: 256, 3: 32}
 """Default lattice steps to the unit length, by the number of columns of the widest table. For single columns it is five
 times `DETAIL_STEPS`, an odd multiple, so that every measured cell consists of whole cells of the lattice."""
 
+LISTED_STEPS, MAX_LISTED_COLUMNS = 512, 2
+"""Lattice steps of a column whose values are counted and written one by one, although it has more than DEFAULT_STEPS[2]
+of them, in losses of two columns, if there are at most MAX_LISTED_COLUMNS such columns. Private and synthetic rows are
+then together as far from the lattice as private rows alone are from one of half as many steps."""
+
 PLACING_PHASE = "placing rows on the lattice"
 """Name of the phase in which rows are counted on the lattice, for progress reports."""
 
@@ -32,13 +37,19 @@ LATTICE_COLUMNS = 3
 """Columns up to which tables are compared on a lattice; wider ones are compared on nets."""
 
 
+def finer_columns(schema: Schema) -> frozenset[str]:
+    """The columns with LISTED_STEPS in losses of two columns: none if there are many, as flows would take too long."""
+    listed = [column.name for column in schema if isinstance(column, Ordered) and column.listed_steps is not None]
+    return frozenset(listed if len(listed) <= MAX_LISTED_COLUMNS else ())
+
+
 @dataclass(frozen=True, slots=True, eq=False)
 class LatticeQuery:
     """Marginals on the columns' own lattices, fixed by the schema alone, or on nets for more than three columns.
 
     Lattices of one or two columns consist of the native values if there are at most `steps` of them to the unit length;
-    three columns share one step, since the network of three unequal steps is not exact. `with_nets` takes the nodes of
-    nets from public rows. This is a tally of rows.
+    three columns share one step, since the network of three unequal steps is not exact. A few columns of very many
+    values have LISTED_STEPS. `with_nets` takes the nodes of nets from public rows. This is a tally of rows.
     """
 
     schema: Schema
@@ -57,10 +68,13 @@ class LatticeQuery:
     ) -> LatticeQuery:
         """`lattice_columns`: number of columns, at most three, up to which a table has a lattice."""
         columns = max([len(subset) for subset in subsets if len(subset) <= lattice_columns], default=1)
+        finer = finer_columns(schema) if steps is None and columns == 2 else frozenset()
         steps = DEFAULT_STEPS[columns] if steps is None else steps
         if not 1 <= steps <= 4096:
             raise InputError(f"the lattice must have between 1 and 4096 steps; got {steps}.")
-        cells = tuple(column.lattice(steps, native=columns <= 2) for column in schema)
+        cells = tuple(
+            column.lattice(LISTED_STEPS if column.name in finer else steps, native=columns <= 2) for column in schema
+        )
         marginals = Marginals(cells=cells, subsets=tuple(subsets))
         return cls(schema=schema, marginals=marginals, lattice_columns=lattice_columns)
 

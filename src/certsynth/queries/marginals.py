@@ -12,6 +12,7 @@ import numpy as np
 
 from certsynth.base.arrays import Floats, Ints, read_only
 from certsynth.domain import Cells, Schema
+from certsynth.domain.cells import coarse_codes
 from certsynth.queries.coding import Coded, Coder, in_cells
 from certsynth.queries.counting import count_rows
 from certsynth.queries.tally import Batch, zeros
@@ -142,6 +143,21 @@ class Counts:
 
     def __iter__(self) -> Iterator[Ints]:
         return iter(self.blocks)
+
+    def merged(self, marginals: Marginals) -> Counts:
+        """Exact counts of the same single columns in the cells of `marginals`, which are unions of these cells."""
+        blocks = []
+        for (column,), block in zip(self.marginals.subsets, self.blocks, strict=True):
+            cells = marginals.cells[column]
+            merged = np.zeros(cells.size, dtype=np.int64)  # in integers: floats would round large counts
+            np.add.at(merged, coarse_codes(self.marginals.cells[column], cells), block)
+            blocks.append(read_only(merged))
+        return Counts(marginals=marginals, blocks=tuple(blocks), rows=self.rows)
+
+    def part(self, marginals: Marginals) -> Counts:
+        """Exact counts of some of the subsets, in the same cells."""
+        positions = [self.marginals.subsets.index(subset) for subset in marginals.subsets]
+        return Counts(marginals=marginals, blocks=tuple(self.blocks[j] for j in positions), rows=self.rows)
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -71,6 +71,9 @@ def cell_codes(
         return column.to_cells(clean, cells)
 
     def compute(x: nw.Expr, line: Ordered) -> nw.Expr | None:
+        if isinstance(cells, Groups) and len(cells.places) > MAX_STEPS:
+            alone = cells.size == cells.lattice.size and not line.covering_radius(cells.lattice)
+            return _index(x, line) if alone else None
         many = len(cells.places) > MAX_SEARCHED_STEPS and not isinstance(cells, Groups)
         return _line_place(x, line, cells, half=False) if many and _has_even_places(line, cells) else None
 
