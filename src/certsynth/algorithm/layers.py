@@ -97,8 +97,8 @@ def values_below(schema: Schema, layer: LayerSpec) -> Marginals | None:
 def value_weights(marginals: Marginals, values: Marginals, layer: LayerSpec) -> tuple[Marginals, Marginals]:
     """Weights for counts of values, relative to those of the runs of the same column, which keep theirs.
 
-    All columns of the layer pay for the counts of values by a little more noise. If their own column paid alone, its
-    runs would get half as much noise again, which costs more than the counts of values gain.
+    All columns of the layer pay for the counts of values by a little more noise; if their own column paid alone, its
+    runs would get half as much noise again.
     """
     whole = marginals.weights or (MAX_TABLE_WEIGHT,) * len(marginals.subsets)
     by_subset = dict(zip(marginals.subsets, whole, strict=True))
