@@ -342,12 +342,12 @@ With pure ε, which promises more than the published methods do (δ = 0):
 
 WHY_L1 = """
 certsynth fits transport distances, in which a row that is one cell off costs 1/32. In an L1 distance it costs as much
-as a row at the other end. So certsynth measures pairs of columns in fewer cells than 32 if that lowers the W1
-distance, and spreads rows within them: good for shares of ranges, bad for single cells of columns that are almost
-functions of each other. Two options change that: `resolution = 32` measures every pair on all cells of the benchmark,
-and `mechanism = adaptive` gives more budget and more cells to pairs that depend on each other (the default for twelve
-columns and more). They were chosen after the figures of the default were known, and so are no part of the comparison
-above. Bold: not ahead.
+as a row at the other end. By default certsynth measures all 32 cells of a column if rehearsals show that this costs no
+W1 distance, as they do for these tables with δ, and removes noise from each pair by what all pairs of a column have in
+common ([how](explanation/projection.md)). Two other designs were tried: `resolution = 32` with the mechanism that is
+best for coarser cells, and `mechanism = adaptive`, which gives more budget and more cells to pairs that depend on each
+other (the default for twelve columns and more). Their releases were made before noise was removed in that way. Bold:
+not ahead.
 """
 
 WHAT_IS_LEFT = """
