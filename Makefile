@@ -58,7 +58,8 @@ bench-persons: setup
 	$(BIN)/python benchmarks/persons.py
 	PYTHONPATH=experiments $(BIN)/python benchmarks/persons_figure.py
 
-# Hours, a run being stopped after one; `make race RACE=--quick` takes minutes, and RACE="--tables adult" runs one table.
+# Up to twelve hours, a run being stopped after one; `make race RACE=--quick` takes less than ten minutes, and
+# RACE="--tables adult" runs one table.
 # Peers have environments of their own in build/race. What is done is kept, and a race that was stopped goes on.
 race: setup
 	PYTHONPATH=benchmarks $(BIN)/python -m race $(RACE)

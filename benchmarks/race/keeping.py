@@ -41,6 +41,12 @@ def about_releases(documents: Sequence[dict[str, Any]]) -> str:
     return "\n\n".join(text)
 
 
+def time_of_runs(documents: Sequence[dict[str, Any]]) -> str:
+    """A sentence on the processor time of all runs, failed ones included, for a page."""
+    times = [run["cpu"] for each in documents for run in each["runs"] if "cpu" in run]
+    return f"The {len(times)} runs on this page used {sum(times) / 3600:.1f} hours of processor time."
+
+
 class RunFile:
     """The runs of one table, in a file that is whole at any time. `keys` tell two runs apart."""
 
@@ -97,7 +103,7 @@ class Results(RunFile):
         )
 
     def is_late(self, wanted: Run) -> bool:
-        """Whether it took too long with some seed, and no other was done."""
-        apart = [key for key in self.keys if key != "seed"]
+        """Whether it took too long with some seed and ε, and no other was done."""
+        apart = [key for key in self.keys if key not in ("seed", "epsilon")]
         own = {run["outcome"] for run in self.document["runs"] if all(run[key] == wanted[key] for key in apart)}
         return "late" in own and "done" not in own

@@ -17,6 +17,7 @@ from typing import Any
 from certsynth.record.record import StatisticsRecord
 from certsynth.report.statistics import promise
 from race.contenders import CONTENDERS, Contender
+from race.keeping import time_of_runs
 from race.tables import ROOT, TABLES
 
 PAGE, README = ROOT / "docs" / "benchmarks.md", ROOT / "README.md"
@@ -88,7 +89,7 @@ def page(results: Path = RESULTS) -> str:
     documents = [json.loads(p.read_text(encoding="utf-8")) for key in TABLES if (p := results / f"{key}.json").exists()]
     parts = [INTRODUCTION]
     parts += [verdict(d) for d in documents if d["table"] == "california-5"]
-    parts += [READING]
+    parts += [READING.replace("TIME", time_of_runs(documents))]
     parts += [section(document) for document in documents]
     parts += [compared(documents), settings(documents), ENDING]
     return "\n\n".join(part.strip() for part in parts if part) + "\n"
@@ -309,8 +310,11 @@ tables](benchmarks-adult.md) have triples of columns, range queries and models.
 ## How to read the figures
 
 `make race` makes environments for the other tools from the package registry, runs every system, and writes this page
-from the results in `benchmarks/race/results`. It takes hours on two cores; `make race RACE=--quick` tries all
-tables with 3,000 rows in minutes. Numbers are means over seeds, with the standard deviation between runs.
+from the results in `benchmarks/race/results`. TIME
+A run is stopped after an hour, and a tool that was stopped is not run again on that table; with [Adult and wide
+tables](benchmarks-adult.md) the race takes about twelve hours on two cores at most. `make race RACE=--quick` tries
+all tables with 3,000 rows in less than ten minutes, after it has made the environments. Numbers are means over seeds,
+with the standard deviation between runs.
 
 **The budget.** ε = 1 for all. dpmm and SmartNoise get the δ that is their default; OpenDP and certsynth get none,
 unless their row says so. The relation of the peers is add-remove: one row more or less. ε under add-remove is only 2ε
