@@ -21,7 +21,7 @@ from certsynth.domain.derivation import derive_columns
 from certsynth.domain.reading import PLAIN
 from certsynth.errors import InputError
 
-_NUMBER = re.compile(r"-?[0-9]+([.][0-9]+)?(e[+-]?[0-9]+)?")
+_NUMBER = re.compile(r"-?[0-9]+([.][0-9]+(e[+-]?[0-9]+)?|e[+-]?[0-9]+)")  # 7.0 or 7e+20, but not 7
 
 Table = Mapping[str, np.ma.MaskedArray[Any, Any]]
 
