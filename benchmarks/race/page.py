@@ -313,8 +313,8 @@ tables](benchmarks-adult.md) have triples of columns, range queries and models.
 from the results in `benchmarks/race/results`. TIME
 A run is stopped after an hour, and a tool that was stopped is not run again on that table; with [Adult and wide
 tables](benchmarks-adult.md) the race takes about twelve hours on two cores at most. `make race RACE=--quick` tries
-all tables with 3,000 rows in less than ten minutes, after it has made the environments. Numbers are means over seeds,
-with the standard deviation between runs.
+all tables with 3,000 rows, fire and loans without peers, in less than ten minutes, after it has made the
+environments. Numbers are means over seeds, with the standard deviation between runs.
 
 **The budget.** ε = 1 for all. dpmm and SmartNoise get the δ that is their default; OpenDP and certsynth get none,
 unless their row says so. The relation of the peers is add-remove: one row more or less. ε under add-remove is only 2ε

@@ -188,7 +188,9 @@ def quick(survey_tables: Sequence[str], wide_tables: Sequence[str], given: argpa
             race([key], [name for name in chosen if name in CONTENDERS], results=results, **how)
         (results / "benchmarks.md").write_text(page.page(results), encoding="utf-8")
     if wide_tables:
-        named = [key for key in given.contenders or wide.QUICK if key in wide.CONTENDERS]
-        wide.race(wide_tables, named, epsilons=given.epsilons[:1], results=results / "wide", redo=True, **how)
+        for key in wide_tables:
+            chosen = given.contenders or (wide.QUICK if key in wide.AT_ALL_EPSILONS else wide.QUICK_ALONE)
+            named = [name for name in chosen if name in wide.CONTENDERS]
+            wide.race([key], named, epsilons=given.epsilons[:1], results=results / "wide", redo=True, **how)
         (results / "benchmarks-wide.md").write_text(wide_page.page(results / "wide"), encoding="utf-8")
     print(results.relative_to(ROOT))
