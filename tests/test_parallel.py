@@ -5,8 +5,11 @@ from __future__ import annotations
 import os
 import signal
 import threading
+import time
+import warnings
 
 import joblib
+import numpy as np
 import pytest
 
 from certsynth.base.parallel import MIN_PROCESS_WORK, MIN_THREAD_WORK, LazyTasks, run
@@ -43,6 +46,22 @@ def test_workers_that_keep_dying_are_told_in_words():
     with pytest.raises(WorkerDied, match="a process died while squaring, and so did the one in its place") as caught:
         run(dies, TASKS, work=MIN_PROCESS_WORK, phase="squaring")
     assert "SIGKILL" not in str(caught.value)
+
+
+def test_a_worker_whose_memory_grows_is_replaced_without_a_word():
+    """joblib ends a worker that grew by 300 MB, if psutil is installed, and warns: as an error that would never end."""
+    pytest.importorskip("psutil")
+
+    def grows(i: int) -> int:
+        hoard = joblib.__dict__.setdefault("hoard", [])  # the module of this worker
+        if i >= 2:
+            hoard.append(np.ones(45_000_000))
+        time.sleep(1.1)  # memory is looked at once a second
+        return os.getpid()
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert len(set(run(grows, TASKS, work=MIN_PROCESS_WORK, phase="growing"))) > 2
 
 
 def test_an_error_of_the_work_is_its_own():

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import threading
+import warnings
 from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
@@ -27,6 +28,11 @@ takes two seconds to start, and in a new installation compiles the loops again."
 MAX_ATTEMPTS = 2
 """Times that unfinished tasks are given to a pool of processes, in case a worker dies. A cluster retries by itself
 before that."""
+
+_WORKER_REPLACED = "A worker stopped while some jobs were given to the executor"
+"""The beginning of joblib's warning that it replaces a worker whose memory grew by 300 MB. No task is lost, so there is
+nothing to warn of. If warnings are errors, it would end the thread that collects results, and `run` would never return.
+"""
 
 _DEAD_WORKER = {
     "KilledWorker",
@@ -96,7 +102,9 @@ def run(
             max_nbytes=None,
         )
         try:
-            return collect(pool(delayed(_run_task)(function, (tasks[i],)) for i in range(len(results), len(tasks))))
+            with warnings.catch_warnings():
+                warnings.filterwarnings("ignore", _WORKER_REPLACED, UserWarning)
+                return collect(pool(delayed(_run_task)(function, (tasks[i],)) for i in range(len(results), len(tasks))))
         except Exception as error:  # its message names a process and a signal, which helps nobody
             if not _is_worker_death(error):
                 raise
