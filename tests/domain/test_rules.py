@@ -447,9 +447,9 @@ REFUSED = {
     "order of categories": ("require = \"town < 'x'\"", "'town' has no order", "= or != or 'in'"),
     "order of two categories": ("require = 'town < place'", "'town' and 'place'", "by = or !="),
     "a category beside an ordinal": ("require = 'town = grade'", "'town' and 'grade'", "same values"),
-    "a number as label": ("require = 'town = 5'", "'town' has labels", 'write "5"'),
+    "a number as label": ("require = 'town = 5'", "'town' has labels", "choose from"),
     "a number as truth": ("require = 'here = 1'", "'here' is true or false", "one of the two"),
-    "truth as label": ("require = 'town = true'", "'town' has labels", 'write "5"'),
+    "truth as label": ("require = 'town = true'", "'town' has labels", "choose from"),
     "truth as number": ("require = 'a = true'", "with a number", "boolean columns"),
     "a text as number": ("require = 'a = \"1\"'", "text is compared with a number", "without quotes"),
     "a text among numbers": ("require = 'a in [1, \"1\"]'", "character 10", "without quotes"),
@@ -663,3 +663,14 @@ def test_the_rules_of_the_reference_are_read() -> None:
     schema = Schema.parse(re.findall(r"^```toml\n(.*?)^```", page, re.DOTALL | re.MULTILINE)[0])
     assert len(schema.rules) == 3
     check_rules(schema)
+
+
+def test_labels_of_digits_need_no_quotes_if_they_are_written_alike():
+    reader = Reader(
+        Schema.parse('[[column]]\nname = "code"\nkind = "category"\nvalues = ["0", "2", "05", "-1", "2.5"]')
+    )
+    for label in ("2", "-1", "2.5"):
+        assert reader.read(f"code = {label}") == reader.read(f"code = '{label}'")
+    assert reader.read("code in [0, 2]") == reader.read("code in ['0', '2']")
+    with pytest.raises(BadExpression, match="has labels, which are texts; choose from '0', '2', '05'"):
+        reader.read("code = 5")

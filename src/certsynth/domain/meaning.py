@@ -234,9 +234,13 @@ class Reader:
             if literal is None:
                 raise BadExpression(value.at, f"{column.name!r:.60} is true or false; write one of the two.")
             return Linear({}, float(literal))
-        if not isinstance(literal, str):
-            raise BadExpression(value.at, f'{column.name!r:.60} has labels, which are texts; write "5" rather than 5.')
         ranks = self.ranks(column)
+        if literal is None and value.is_constant and (code := f"{value.sum.constant:.15g}") in ranks:
+            literal = code  # labels may be codes: a number without quotes is the label of the same digits
+        if not isinstance(literal, str):
+            raise BadExpression(
+                value.at, f"{column.name!r:.60} has labels, which are texts; choose from {list_names(ranks)}."
+            )
         if literal not in ranks:
             raise BadExpression(
                 value.at,

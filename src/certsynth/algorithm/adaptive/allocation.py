@@ -20,11 +20,13 @@ from certsynth.queries.marginals import Subset
 CELL_LOSS_FACTOR = 1.0
 """Expected loss inside cells, as a multiple of the dependence divided by the number of groups of a line."""
 
-LOSS_POWER = 2
-"""Losses enter the objective with this power, so that large ones count most."""
+LOSS_POWER, GAUSSIAN_LOSS_POWER = 3, 2
+"""Losses enter the objective with this power in ε and in ρ, so that large ones count most."""
 
-WEIGHT_POWER = 0.5
-"""Tables get weights that grow with this power of their expected loss."""
+WEIGHT_POWER, GAUSSIAN_WEIGHT_POWER = 3 / 4, 1 / 2
+"""Tables get weights that grow with this power of their expected loss in ε and in ρ. For p the power of losses it is
+p/(p + 1) in ε, where a weight costs budget in proportion, and p/(p + 2) in ρ, where it costs its square: this minimises
+the sum of powers of losses that fall in proportion to the weight."""
 
 PREFERENCE = 2.0
 """Factor on the weight of pairs that are always measured."""
@@ -138,18 +140,20 @@ def allocate(
     count, least = len(pairs), float(model.levels[0])
     middle = np.full(count, least * (math.sqrt(count / 3) if gaussian else count / 3))
     costs = np.maximum(model.losses(middle, np.arange(count))[0], 1e-12)
-    merit = model.dependence**LOSS_POWER / costs**WEIGHT_POWER
+    loss_power = GAUSSIAN_LOSS_POWER if gaussian else LOSS_POWER
+    weight_power = GAUSSIAN_WEIGHT_POWER if gaussian else WEIGHT_POWER
+    merit = model.dependence**loss_power / costs**weight_power
     first = np.array([always(pair) for pair in pairs], bool)
     order = np.lexsort((-merit, ~first))
-    left_out = np.append(np.cumsum((model.dependence**LOSS_POWER)[order][::-1])[::-1], 0.0)
+    left_out = np.append(np.cumsum((model.dependence**loss_power)[order][::-1])[::-1], 0.0)
     best: tuple[float, list[MeasuredPair]] | None = None
     for size in _sizes(max(1, int(first.sum())), count):
         chosen = order[:size]
-        share = costs[chosen] ** WEIGHT_POWER * np.where(first[chosen], PREFERENCE, 1.0)
+        share = costs[chosen] ** weight_power * np.where(first[chosen], PREFERENCE, 1.0)
         weights = np.maximum(np.rint(MAX_TABLE_WEIGHT * share / share.max()), 1)
         norm = math.sqrt(float((weights**2).sum())) if gaussian else float(weights.sum())
         losses, resolutions = model.losses(least * norm / weights, chosen)
-        objective = float((losses**LOSS_POWER).sum() + left_out[size])
+        objective = float((losses**loss_power).sum() + left_out[size])
         if best is None or objective < best[0]:
             found = zip(chosen.tolist(), resolutions.tolist(), weights.tolist(), strict=True)
             best = objective, [MeasuredPair(pairs[p], model.resolutions[r], int(w)) for p, r, w in found]

@@ -30,16 +30,20 @@ from certsynth.queries.tally import Rows
 SCORE_SHARES = {Unit.EPSILON: Fraction(1, 20), Unit.RHO: Fraction(3, 100)}
 """Share of the budget for the scores of pairs."""
 
-SINGLE_PERCENT_SQUARED, MAX_SINGLE_PERCENT = {Unit.EPSILON: 45, Unit.RHO: 30}, 50
+SINGLE_PERCENT_SQUARED, MAX_SINGLE_PERCENT = {Unit.EPSILON: 90, Unit.RHO: 30}, 65
 """The square of the percentage of the measurement budget for single columns, for each of them; and the percentage, at
 most. Twice as many columns get √2 times the share: noise on each grows in the end, but more slowly."""
 
-NOISE_LOSS_FACTORS = {Unit.EPSILON: 0.33, Unit.RHO: 0.25}
+NOISE_LOSS_FACTOR = 0.25
 """The part of the noise, summed over cells, that remains as a loss after the fit."""
 
 CAUTION = Fraction(1, 4)
-"""Probability with which a score is larger than the true one by more than is subtracted from all scores: with many
+"""Probability, at most, that a score is larger than the true one by more than is subtracted from all scores: with many
 pairs, the largest scores are those with the largest noise."""
+
+FALSE_PAIRS = 12
+"""Expected number of pairs, at most, that noise alone makes seem dependent in ε. There the noise of a score is about
+as likely to be large as small: pairs above the largest noise are dependent, and all others would be guesses."""
 
 RESOLUTIONS = (24, 12, 6)
 """Groups of a line among which each pair has its own number, finest first."""
@@ -77,9 +81,14 @@ def noisy_dependence(schema: Schema, settings: Settings, singles: FullMeasuremen
     small than too large.
     """
     tables = scored_tables(schema, singles, candidate_pairs(settings))
-    cautious = np.array(scores.values) - scores.slack(CAUTION)
+    cautious = np.array(scores.values) - scores.slack(_caution(len(scores.values), settings.budget.unit))
     share = excess_rows(cautious, references(singles, tables)) / max(singles.estimate()[1], 1.0)
     return np.minimum(share, 1.0)
+
+
+def _caution(pairs: int, unit: Unit) -> Fraction:
+    """The probability with which noise exceeds what is subtracted from the scores of this number of pairs."""
+    return min(CAUTION, Fraction(FALSE_PAIRS, pairs)) if unit is Unit.EPSILON else CAUTION
 
 
 def single_share(settings: Settings) -> Fraction:
@@ -101,8 +110,7 @@ def choose_layers(
     gaussian, moves = budget.unit is Unit.RHO, 2 if settings.neighbours is Neighbours.REPLACE_ONE else 1
     least = standard_deviation(calibrated_scale(Sensitivity(moves, moves), budget), budget.unit)
     levels = noise_levels(least, len(pairs), gaussian=gaussian)
-    factor = NOISE_LOSS_FACTORS[budget.unit]
-    model = LossModel.of(pairs, dependence, cells, expected, levels, noise_loss_factor=factor)
+    model = LossModel.of(pairs, dependence, cells, expected, levels, noise_loss_factor=NOISE_LOSS_FACTOR)
     chosen = allocate(pairs, model, gaussian=gaussian, always=lambda pair: settings.target in pair)
     plain = strategy_named("identity", neighbours=settings.neighbours)
     power = 2 if gaussian else 1
