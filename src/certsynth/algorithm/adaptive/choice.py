@@ -34,7 +34,7 @@ SINGLE_PERCENT_SQUARED, MAX_SINGLE_PERCENT = {Unit.EPSILON: 90, Unit.RHO: 30}, 6
 """The square of the percentage of the measurement budget for single columns, for each of them; and the percentage, at
 most. Twice as many columns get √2 times the share: noise on each grows in the end, but more slowly."""
 
-NOISE_LOSS_FACTOR = 0.25
+NOISE_LOSS_FACTORS = {Unit.EPSILON: 0.25, Unit.RHO: 0.2}
 """The part of the noise, summed over cells, that remains as a loss after the fit."""
 
 CAUTION = Fraction(1, 4)
@@ -110,7 +110,7 @@ def choose_layers(
     gaussian, moves = budget.unit is Unit.RHO, 2 if settings.neighbours is Neighbours.REPLACE_ONE else 1
     least = standard_deviation(calibrated_scale(Sensitivity(moves, moves), budget), budget.unit)
     levels = noise_levels(least, len(pairs), gaussian=gaussian)
-    model = LossModel.of(pairs, dependence, cells, expected, levels, noise_loss_factor=NOISE_LOSS_FACTOR)
+    model = LossModel.of(pairs, dependence, cells, expected, levels, noise_loss_factor=NOISE_LOSS_FACTORS[budget.unit])
     chosen = allocate(pairs, model, gaussian=gaussian, always=lambda pair: settings.target in pair)
     plain = strategy_named("identity", neighbours=settings.neighbours)
     power = 2 if gaussian else 1
