@@ -16,6 +16,7 @@ import polars as pl
 import pytest
 
 from certsynth import Release, plan, release
+from certsynth.algorithm.adaptive.scores import cells_at
 from certsynth.algorithm.layers import LayerSpec, max_label_groups, measure_layers
 from certsynth.algorithm.sample import sample
 from certsynth.algorithm.settings import Settings
@@ -488,3 +489,18 @@ def test_counts_of_values_that_do_not_fit_the_schema_are_refused(tmp_path: Path)
     checks = {check["name"]: check["ok"] for check in Release.load(tmp_path / "out").verify()}
     assert not checks["measurements"], "values must be counted where the schema says so"
     assert not checks["privacy"], "the noise is for more counts than there are"
+
+
+@pytest.mark.parametrize("method", ["layered", "adaptive"])
+def test_lines_that_are_counted_below_runs_have_twice_as_many_groups(method):
+    lines = [Ordered(name, low=0, high=high, kind="integer") for name, high in (("long", 4_999), ("short", 999))]
+    schema, rng = Schema((*lines, Category("label", values=("a", "b")))), np.random.default_rng(0)
+    rows = [rng.integers(0, size, 20_000) for size in (5_000, 1_000, 2)]
+    made: Sequence[Any]
+    if method == "adaptive":
+        (singles,) = measured(rows, schema, NoNoise(), sparsity=1)
+        cells = cells_at(schema, singles, 6)
+    else:
+        made = measured(rows, schema, NoNoise(), resolution=6)
+        cells = made[-1].marginals.cells
+    assert [c.size for c in cells] == [12, 6, 2]

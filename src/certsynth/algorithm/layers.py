@@ -26,6 +26,10 @@ does more harm get more budget."""
 VALUE_WEIGHT = 1 / 3
 """Weight of the counts of single values of a column, relative to that of its runs of values."""
 
+LONG_COLUMN_FACTOR = 2
+"""Groups of a line whose values are also counted one by one below runs, as a multiple of those of other lines: most of
+the error of shares of two columns is in the detail inside its groups."""
+
 MIN_ROWS_PER_DEVIATION = 0.35
 """Mean number of rows in a cell of a table of labels and a line, at least, in standard deviations of the noise: this
 limits the number of label groups."""
@@ -36,9 +40,9 @@ class LayerSpec:
     """One layer of measurements: tables of these subsets of columns, at the cost of `budget`.
 
     `cells` are even ones, `resolution` to the unit length; all points of the columns' lattices; or groups of the first
-    layer's points, chosen by its noisy counts of single columns: at most `resolution` groups to a line, and at most
-    `label_groups` of labels, by default as many as noise allows. `weights` of the tables are those of `Marginals`; by
-    default they grow with the cost of noise on each table.
+    layer's points, chosen by its noisy counts of single columns: at most `resolution` groups to a line, or twice that
+    if it is long, and at most `label_groups` of labels, by default as many as noise allows. `weights` of the tables are
+    those of `Marginals`; by default they grow with the cost of noise on each table.
     """
 
     subsets: tuple[Subset, ...]
@@ -117,11 +121,18 @@ def _cells(schema: Schema, layer: LayerSpec, before: Sequence[FullMeasurement]) 
     noisy, rows = before[0].estimate()
     labels = layer.label_groups or max_label_groups(layer, rows)
     return tuple(
-        group_cells(column, points, known, counts, labels if isinstance(column, Category) else k)
+        group_cells(column, points, known, counts, most_groups(column, line=k, labels=labels))
         for column, points, known, counts in zip(
             schema, before[0].marginals.cells, before[-1].marginals.cells, noisy, strict=True
         )
     )
+
+
+def most_groups(column: Column, *, line: int, labels: int) -> int:
+    """The most groups of a column in tables of several columns, given those of lines and those of labels."""
+    if isinstance(column, Category):
+        return labels
+    return line * (1 if column.values_below_points() is None else LONG_COLUMN_FACTOR)
 
 
 def max_label_groups(layer: LayerSpec, rows: float) -> int:

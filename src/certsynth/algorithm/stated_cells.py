@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from certsynth.algorithm.layers import most_groups
 from certsynth.domain import Cells, Column, Groups, Ordered, Schema
 from certsynth.mechanisms import Measurement
 from certsynth.record.record import LayerRecord
@@ -29,7 +30,10 @@ def has_stated_cells(made: Measurement, said: LayerRecord, schema: Schema) -> bo
         made.values is None
         and kind == "groups"
         and most is not None
-        and all(len(own.starts) <= max(most, _min_groups(column)) for own, column in zip(groups, schema, strict=True))
+        and all(
+            len(own.starts) <= max(most_groups(column, line=most, labels=most), _min_groups(column))
+            for own, column in zip(groups, schema, strict=True)
+        )
     )
 
 

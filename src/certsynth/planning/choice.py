@@ -333,7 +333,10 @@ def tables_at(task: Task, resolution: int) -> Marginals:
 
 
 def _even_groups(column: Column, known: Cells, layer: LayerSpec, rows: int) -> Groups:
-    """Groups of about equally many points, unions of known groups."""
+    """Groups of about equally many points, unions of known groups.
+
+    As many on long lines as on others, unlike in a release: the model of losses was fitted to such tables.
+    """
     assert isinstance(known, Groups)
     assert layer.resolution is not None
     lattice = known.lattice

@@ -6,9 +6,9 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from certsynth.algorithm.layers import group_cells
+from certsynth.algorithm.layers import group_cells, most_groups
 from certsynth.base.arrays import Floats, sum_by_group
-from certsynth.domain import Category, Cells, Schema
+from certsynth.domain import Cells, Schema
 from certsynth.domain.cells import coarse_codes
 from certsynth.mechanisms import FullMeasurement
 from certsynth.mechanisms.dependence import SCORE_UNITS, Reference
@@ -25,7 +25,7 @@ def cells_at(schema: Schema, singles: FullMeasurement, resolution: int) -> tuple
     """Groups of each column's values by their noisy counts: at most `resolution` on a line."""
     noisy, _ = singles.estimate()
     return tuple(
-        group_cells(column, points, points, counts, MAX_LABEL_GROUPS if isinstance(column, Category) else resolution)
+        group_cells(column, points, points, counts, most_groups(column, line=resolution, labels=MAX_LABEL_GROUPS))
         for column, points, counts in zip(schema, singles.marginals.cells, noisy, strict=True)
     )
 
