@@ -305,9 +305,9 @@ floor measures single columns only, with all of the budget.
 rows are the same for all.
 
 **Time.** TIME
-Every run has a process of its own and two processors. The machine was shared with other work, so compare processor
-time, not seconds by the clock. For that reason, runs on Adult were stopped after more than an hour by the clock, those
-on the wide tables after one. Memory is the largest sum over all processes of a run.
+Every run has a process of its own, and one or two processors. The machine was shared with other work, so compare
+processor time, not seconds by the clock. For that reason, runs on Adult were stopped after more than an hour by the
+clock, those on the wide tables after one. Memory is the largest sum over all processes of a run.
 """
 
 ENDING = """

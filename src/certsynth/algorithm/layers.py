@@ -15,7 +15,7 @@ from certsynth.mechanisms import Budget, FullMeasurement, Neighbours, Sensitivit
 from certsynth.mechanisms.samplers import Noise, calibrated_scale, standard_deviation
 from certsynth.projection.margins import project_running_sums
 from certsynth.queries import Marginals
-from certsynth.queries.grouping import best_groups, best_representatives
+from certsynth.queries.grouping import best_groups, best_representatives, most_groups
 from certsynth.queries.marginals import CellCounts, Subset
 from certsynth.queries.tally import Rows
 
@@ -25,10 +25,6 @@ does more harm get more budget."""
 
 VALUE_WEIGHT = 1 / 3
 """Weight of the counts of single values of a column, relative to that of its runs of values."""
-
-LONG_COLUMN_FACTOR = 2
-"""Groups of a line whose values are also counted one by one below runs, as a multiple of those of other lines: most of
-the error of shares of two columns is in the detail inside its groups."""
 
 MIN_ROWS_PER_DEVIATION = 0.35
 """Mean number of rows in a cell of a table of labels and a line, at least, in standard deviations of the noise: this
@@ -126,13 +122,6 @@ def _cells(schema: Schema, layer: LayerSpec, before: Sequence[FullMeasurement]) 
             schema, before[0].marginals.cells, before[-1].marginals.cells, noisy, strict=True
         )
     )
-
-
-def most_groups(column: Column, *, line: int, labels: int) -> int:
-    """The most groups of a column in tables of several columns, given those of lines and those of labels."""
-    if isinstance(column, Category):
-        return labels
-    return line * (1 if column.values_below_points() is None else LONG_COLUMN_FACTOR)
 
 
 def max_label_groups(layer: LayerSpec, rows: float) -> int:

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from certsynth.algorithm.layers import most_groups
 from certsynth.domain import Cells, Column, Groups, Ordered, Schema
 from certsynth.mechanisms import Measurement
+from certsynth.queries.grouping import most_groups
 from certsynth.record.record import LayerRecord
 
 

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from certsynth.algorithm.layers import group_cells, most_groups
+from certsynth.algorithm.layers import group_cells
 from certsynth.base.arrays import Floats, sum_by_group
 from certsynth.domain import Cells, Schema
 from certsynth.domain.cells import coarse_codes
@@ -15,6 +15,7 @@ from certsynth.mechanisms.dependence import SCORE_UNITS, Reference
 from certsynth.projection.particles import count_places, scales
 from certsynth.projection.simplex import project_to_simplex
 from certsynth.queries import Marginals
+from certsynth.queries.grouping import most_groups
 from certsynth.queries.marginals import Subset
 
 SCORE_GROUPS, MAX_LABEL_GROUPS = 16, 48
