@@ -73,7 +73,10 @@ def test_the_first_screen_has_epsilon_and_margins_in_own_units(screen: Page) -> 
     for text in ("confidence 95%", "privacy budget ε = 1", "protected one row", "the bound 0.02491"):
         assert text in terms
     (statement,) = seen(screen, ".statement")
-    assert "1-Lipschitz differs by more than 0.02491 between" in statement
+    assert "every share of rows over a range or a set of labels of one column is right within" in statement
+    paragraphs = seen(screen, ".promise p")
+    (smooth,) = [text for text in paragraphs if "1-Lipschitz differs by more than 0.02491 between" in text]
+    assert paragraphs.index(statement) < paragraphs.index(smooth)
     assert seen(screen, ".published") == ["Published by The office on 2026-11-18."]
 
 
