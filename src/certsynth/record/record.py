@@ -243,7 +243,7 @@ class LayerRecord:
         "The kind of cells: even cells, all points of the columns' lattices, or groups of such points.", CROSS_CHECKED
     )
     resolution: Resolution | None = said(
-        "The number of cells along a column, or the largest number of groups of values; null for all values.",
+        "Cells along a column, or groups of values, at most (twice that if it is long); null for all values.",
         CROSS_CHECKED,
     )
 
@@ -251,7 +251,7 @@ class LayerRecord:
 @dataclass(frozen=True, slots=True)
 class PairRecord:
     columns: Columns = said("The two columns.", RECOMPUTED)
-    groups: Resolution = said("The largest number of groups of values along a column.", RECOMPUTED)
+    groups: Resolution = said("Groups of values along a column, at most; twice that if it is long.", RECOMPUTED)
     dependence: Loss = said(
         "The noisy share of rows that are elsewhere than if the columns were independent, beyond chance.", RECOMPUTED
     )
