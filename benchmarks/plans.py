@@ -8,6 +8,8 @@ Survey tables are read from the folder CERTSYNTH_DATA (default ../shared/data). 
 
 from __future__ import annotations
 
+import dataclasses
+import math
 import os
 import sys
 import tempfile
@@ -17,8 +19,8 @@ from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
-import duckdb
 import numpy as np
+import pandas as pd
 
 from certsynth import Schema, evaluate, plan, release
 from certsynth.algorithm.declaration import checked
@@ -34,35 +36,12 @@ from certsynth.planning.choice import FIRST_SPLIT, predict_design
 from certsynth.planning.noise import blank_measurement, noise_losses
 from certsynth.planning.tables import ORDINARY, make_up_table
 from certsynth.queries import Marginals
-from run import TABLES, integers, main
-from survey import DATA, LABELS, NUMBERS, TRAVEL
+from many.tables import TABLES as RACE_TABLES
+from many.tables import Table
+from run import TABLES, main
 
 RUNS = int(os.environ.get("RUNS", "5"))
 DELTA = "1e-6"
-
-OTHERS = {
-    "Alabama, 5": ("acs_income_al2018.parquet", list(NUMBERS)),
-    "Nevada, 5": ("acs_income_nv2018.parquet", list(NUMBERS)),
-    "Nevada, 11": ("acs_income_nv2018.parquet", list(NUMBERS | LABELS)),
-    "California, 3": ("acs_income_ca2018.parquet", ["AGEP", "WKHP", "SEX"]),
-    "Massachusetts, 4": ("acs_travel_ma2024.parquet", list(TRAVEL)),
-    "Pennsylvania, 4": ("acs_travel_pa2024.parquet", list(TRAVEL)),
-}
-
-
-def tables() -> dict[str, tuple[Path, Schema]]:
-    bounds = NUMBERS | LABELS | TRAVEL
-    others = {
-        name: (DATA / file, integers({column: bounds[column] for column in columns}, name))
-        for name, (file, columns) in OTHERS.items()
-    }
-    return TABLES | others
-
-
-def rows_of(path: Path) -> int:
-    found = duckdb.execute("SELECT count(*) FROM read_parquet($path)", {"path": str(path)}).fetchone()
-    assert found is not None
-    return int(found[0])
 
 
 def wide(columns: int) -> Schema:
@@ -119,27 +98,66 @@ def choice(folder: Path) -> None:
         print(f"{name:>16} auto ÷ best: {losses['auto', 'auto'] / min(losses.values()):.3f}", flush=True)
 
 
+WHOLE_TABLES = (
+    *("california-5", "california-11", "new-york-4", "adult-5", "adult", "adult-few", "electricity"),
+    *("diamonds-6", "diamonds", "loans-12", "fire-8"),
+)
+MODES: dict[str, dict[str, str]] = {
+    "add/remove": {"neighbours": "add-remove"},
+    "replace-one": {"neighbours": "replace-one"},
+    "add/remove, δ": {"neighbours": "add-remove", "delta": "1e-5"},
+}
+SOURCES = ("adult", "california-11", "loans", "fire", "diamonds", "electricity")
+
+
+def drawn_part(seed: int) -> tuple[Table, pd.DataFrame, str]:
+    """A few columns and rows of a public table, and a mode, drawn with this seed."""
+    rng = np.random.default_rng(seed)
+    whole = RACE_TABLES[SOURCES[seed % len(SOURCES)]]
+    rows = whole.rows().training
+    count = min(len(whole.columns), int(rng.integers(4, 17)))
+    places = sorted(rng.choice(len(whole.columns), count, replace=False))
+    columns = tuple(whole.columns[j] for j in places)
+    most = round(math.exp(rng.uniform(math.log(2_000), math.log(len(rows)))))
+    title = f"{whole.title.split(',')[0]}, {count} columns, {most:,} rows"
+    table = dataclasses.replace(whole, title=title, columns=columns, target=None)
+    drawn = rows[[column.name for column in columns]].sample(most, random_state=seed)
+    return table, drawn, str(rng.choice(list(MODES)))
+
+
 def prediction(folder: Path) -> None:
-    """The predicted bound with its range, and the bounds that releases get: ε = 1, pure and with δ = 1e-6."""
-    print(f"{'':>18} {'δ':>6} {'rows':>7} {'predicted':>10} {'low':>8} {'high':>8} {'obtained':>9} {'ratio':>6} plan s")
+    """The predicted bound with its range, and the bounds that releases get, of whole tables at ε = 1."""
+    whole = [RACE_TABLES[key] for key in WHOLE_TABLES]
+    _predict(folder, [(table, table.rows().training, mode) for table in whole for mode in MODES])
+
+
+def parts(folder: Path) -> None:
+    """The same for PARTS tables (default 30) that are drawn from public ones by columns and rows."""
+    first = int(os.environ.get("FIRST_PART", "0"))
+    _predict(folder, [drawn_part(seed) for seed in range(first, first + int(os.environ.get("PARTS", "30")))])
+
+
+def _predict(folder: Path, asked: list[tuple[Table, pd.DataFrame, str]]) -> None:
+    print("| | | predicted | range | obtained |\n|---|---|---|---|---|")
     inside, factors = [], []
-    for name, (path, schema) in tables().items():
-        for delta in (None, DELTA):
-            rows, start = rows_of(path), time.perf_counter()
-            expected = plan(schema, rows=rows, epsilon=1, delta=delta).choice
-            seconds = time.perf_counter() - start
-            found = [upper(path, schema, epsilon=1, delta=delta)[1] for _ in range(max(2, RUNS // 2))]
-            within = [expected.low <= bound <= expected.high for bound in found]
-            predicted = expected.predicted_bound
-            inside += within
-            mark = "" if all(within) else "  outside"
-            factors += [max(bound / predicted, predicted / bound) for bound in found]
-            print(
-                f"{name:>18} {delta or '':>6} {rows:7} {predicted:10.4f} {expected.low:8.4f} {expected.high:8.4f} "
-                f"{np.mean(found):9.4f} {predicted / np.mean(found):6.2f} {seconds:6.1f}{mark}",
-                flush=True,
-            )
-    print(f"inside the range: {sum(inside)} of {len(inside)}; largest factor {max(factors):.2f}")
+    for table, rows, mode in asked:
+        path, schema = folder / "rows.parquet", Schema.parse(table.toml)
+        rows.to_parquet(path, index=False)
+        expected = plan(schema, rows=len(rows), epsilon=1, sparsity=2, **MODES[mode]).choice
+        made = [release(path, schema, epsilon=1, sparsity=2, **MODES[mode]).certificate.bound for _ in range(2)]
+        within = [expected.low <= bound <= expected.high for bound in made]
+        inside += within
+        factors += [max(bound / expected.predicted_bound, expected.predicted_bound / bound) for bound in made]
+        print(
+            f"| {table.title} | {mode} | {expected.predicted_bound:.3g} | {expected.low:.3g}–{expected.high:.3g} | "
+            f"{', '.join(f'{bound:.3g}' for bound in made)}{'' if all(within) else ' (outside)'} |",
+            flush=True,
+        )
+    close = sum(factor <= 1.5 for factor in factors)
+    print(
+        f"inside the range: {sum(inside)} of {len(inside)}; within a factor of 1.5: {close}; "
+        f"largest factor {max(factors):.2f}"
+    )
 
 
 def rate(folder: Path) -> None:
@@ -202,6 +220,7 @@ def many(folder: Path) -> None:
 SECTIONS: dict[str, Callable[[Path], None]] = {
     "privatisation": privatisation,
     "prediction": prediction,
+    "parts": parts,
     "choice": choice,
     "rate": rate,
     "many": many,

@@ -51,7 +51,7 @@ def plan(schema: Schema, **options: Unpack[PlanOptions]) -> Plan:
             made = replace(made, contributions=tuple(compared))
         return _with_derived(made, schema, settings) if schema.derivations else made
 
-    question = {"plan": 14, "schema": schema.to_toml()}
+    question = {"plan": 15, "schema": schema.to_toml()}
     question |= {name: None if value is None else str(value) for name, value in options.items() if name != "progress"}
     found = load_or_make(question, lambda: planned().to_json())
     try:

@@ -27,7 +27,7 @@ MODELLED_SPARSITY = 2
 """Sparsity for which the expected loss is the geometric mean of what rehearsals and the model say; for others the model
 was not fitted."""
 
-REAL_LOSS_RANGE = 1.6
+REAL_LOSS_RANGE = 1.8
 """Factor by which the loss of a real table may differ from the expected one, either way: nine of ten differ by less."""
 
 NOISE_RANGE = 0.95
@@ -92,7 +92,7 @@ def expect_bound(
 
 
 def _rehearse(task: Task, design: Design, progress: Progress) -> Outlook:
-    tables = _rehearsal_count(len(task.settings.subsets))
+    tables = rehearsal_count(len(task.settings.subsets))
     tasks = [
         (task.schema, task.settings.subsets, design.layers, task.rows, kind, OUTLOOK_SEED + i)
         for i, kind in enumerate(kinds(tables))
@@ -137,7 +137,7 @@ def _rehearsed_errors(
     return certified_loss(schema, subsets, made), statistic_errors(schema, subsets, made)
 
 
-def _rehearsal_count(subsets: int) -> int:
+def rehearsal_count(subsets: int) -> int:
     """Number of made-up tables to rehearse on, given the number of subsets that the certificate covers."""
     return 2 * len(KINDS) if subsets <= MAX_SUBSETS_FOR_MORE_TABLES else len(KINDS)
 

@@ -24,7 +24,13 @@ from certsynth.base.parallel import run
 from certsynth.base.progress import Progress, number_stages, silent
 from certsynth.domain import Schema
 from certsynth.mechanisms.samplers import SimulatedNoise
-from certsynth.planning.outlook import OUTLOOK_SEED, expect_statistics, geometric_mean, outlook_of
+from certsynth.planning.outlook import (
+    OUTLOOK_SEED,
+    expect_statistics,
+    geometric_mean,
+    outlook_of,
+    rehearsal_count,
+)
 from certsynth.planning.plan import Plan, Planned, Variation, halved, other_noise
 from certsynth.planning.rehearsal import (
     MAX_REHEARSAL_ROWS,
@@ -34,7 +40,7 @@ from certsynth.planning.rehearsal import (
     scaled_budget,
     statistic_errors,
 )
-from certsynth.planning.tables import KINDS, TableKind, make_up_table
+from certsynth.planning.tables import KINDS, TableKind, kinds, make_up_table
 from certsynth.projection.synthesis import synthesise
 from certsynth.queries import Marginals
 from certsynth.queries.fine import LatticeQuery
@@ -52,7 +58,7 @@ def plan_adaptive(task: Task, *, memory: int | None, progress: Progress) -> Plan
     """Plan an adaptive release. Which pairs it measures depends on the rows, so it is rehearsed as a whole."""
     predicting, varying = STAGES
     progress(predicting, 0, None)
-    rehearsed = _rehearse(task, KINDS, progress)
+    rehearsed = _rehearse(task, kinds(rehearsal_count(len(task.settings.subsets))), progress)
     losses = [loss for loss, _ in rehearsed]
     found = outlook_of(task, geometric_mean(losses), len(losses))
     size = _size(task)
