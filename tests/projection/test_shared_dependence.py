@@ -150,3 +150,14 @@ def test_a_table_that_the_model_does_not_suit_stays_noisy() -> None:
     assert errors is table.errors
     ((values, _),) = sharpen([table], rows, rng)
     assert values is not table.values
+
+
+def test_a_table_that_the_model_would_make_worse_stays_noisy(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where the linear system is not solved to the end, the errors of drawn tables are larger than the noise."""
+    rows = dependent_rows(20_000)
+    tables = [noisy_table(rows, pair, 0.001) for pair in PAIRS]
+    monkeypatch.setattr(shared_dependence, "MAX_STEPS", 0)
+    monkeypatch.setattr(shared_dependence, "MAX_MISFIT", np.inf)
+    for table, (values, errors) in zip(tables, sharpen(tables, rows, np.random.default_rng(3)), strict=True):
+        assert values is table.values
+        assert errors is table.errors

@@ -162,9 +162,9 @@ def _guide(state: _State, finest: Mapping[tuple[int, ...], int], rng: np.random.
             visited = True
             entries = np.array([state.entry(column, index) for column in columns], np.uint32)
             numbers = rng.random(len(state.rows), np.float32)
-            found = _overfull_rows(
-                state.rows, np.array(columns), entries, state.offsets, state.residual, state.target, numbers, room
-            )
+            counts, excess = state.counts(index), state.excess(index)
+            begin, where = state.places[index], np.array(columns)
+            found = _overfull_rows(state.rows, where, entries, state.offsets, begin, counts, excess, numbers, room)
             for column in columns:
                 first, second = rng.permutation(room[:found])[: found // 2 * 2].reshape(2, -1)
                 _sweep(state.rows, first, second, np.full(len(first), column, np.int32), *state.arrays())
@@ -193,6 +193,7 @@ class _State:
     others: tuple[tuple[Indices, Indices], ...]  # the other columns of each entry's view, and its index in their lines
     offsets: Indices
     places: Ints  # position in `residual` where each view begins
+    shapes: list[tuple[int, ...]]  # number of codes of each view's columns
     weight: Floats  # of places
     target: Floats
     residual: Floats  # counts of the rows minus their targets
@@ -232,6 +233,7 @@ class _State:
             offsets=np.concatenate([table.ravel() for table in tables]).astype(np.uint32),
             weight=np.concatenate([view.weights(count) for view in views]),
             places=np.cumsum([0, *(len(view.target) for view in views)]),
+            shapes=[tuple(count_places(codes) for codes in view.codes) for view in views],
             target=np.concatenate([count * view.target for view in views]),
             residual=np.concatenate(residual),
         )
@@ -246,12 +248,39 @@ class _State:
 
     def error(self, index: int) -> float:
         """The error of one view."""
-        places = slice(self.places[index], self.places[index + 1])
+        places = self._places(index)
         return float(self.weight[places] @ self.residual[places] ** 2)
+
+    def excess(self, index: int) -> Floats:
+        """How many rows each place of a view has above its target or, where lines lack rows, above their average lack.
+
+        Rows of a table cannot make up for targets below 0, so that a line may lack rows in the places that should have
+        most, and have none too many in any other. At the nearest rows, the lack is the same in all places with rows.
+        """
+        residual = self._of_view(self.residual, index)
+        occupied = residual + self._of_view(self.target, index) > 0.5
+        lack = np.zeros(residual.shape)
+        for axis in range(residual.ndim):
+            others = tuple(other for other in range(residual.ndim) if other != axis)
+            number = np.maximum(occupied.sum(axis=others, keepdims=True), 1)
+            lack = np.minimum(lack, (residual * occupied).sum(axis=others, keepdims=True) / number)
+        return np.asarray((residual - lack).ravel())
+
+    def counts(self, index: int) -> Floats:
+        """The rows in each place of a view."""
+        places = self._places(index)
+        return np.asarray(self.residual[places] + self.target[places])
 
     def entry(self, column: int, index: int) -> int:
         """The index of a view in the lines of one of its columns."""
         return int(np.searchsorted(self.view[self.begin[column] : self.begin[column + 1]], index))
+
+    def _places(self, index: int) -> slice:
+        return slice(self.places[index], self.places[index + 1])
+
+    def _of_view(self, values: Floats, index: int) -> Floats:
+        """The values of a view's places, with an axis for each of its columns."""
+        return values[self._places(index)].reshape(self.shapes[index])
 
     def codes(self) -> Ints:
         """The rows in the coding of `start`, after all swaps."""
@@ -336,22 +365,24 @@ def _overfull_rows(
     columns: Ints,
     entries: Indices,
     offsets: Indices,
-    residual: Floats,
-    target: Floats,
+    begin: int,
+    counts: Floats,
+    excess: Floats,
     numbers: NDArray[np.float32],
     found: NDArray[np.int32],
 ) -> int:
-    """List rows in cells of a view that hold more rows than their target, and return how many there are.
+    """List rows in places of a view that have an excess of rows, and return how many there are.
 
-    A row is listed with probability min(1, 2·excess/count): twice as many rows of each cell as are to leave it.
+    A row is listed with probability min(1, 2·excess/count): twice as many rows of each place as are to leave it. The
+    places of the view begin at position `begin`.
     """
     count = 0
     for i in range(rows.shape[0]):
         at = np.uint64(0)
         for m in range(columns.shape[0]):
             at += offsets[rows[i, columns[m]] + entries[m]]
-        excess = residual[at]
-        if excess > 0.0 and numbers[i] * (excess + target[at]) < 2.0 * excess:
+        place = at - np.uint64(begin)
+        if excess[place] > 0.0 and numbers[i] * counts[place] < 2.0 * excess[place]:
             found[count] = i
             count += 1
     return count

@@ -15,7 +15,7 @@ import numpy as np
 from certsynth.base.arrays import Floats, Ints
 from certsynth.projection.group_masses import halving_contrasts
 
-MAX_CELLS = 512
+MAX_CELLS = 1_100
 """Cells of a column up to which this is done: time grows with the square."""
 
 STRENGTH_POWER = 0.5
@@ -137,6 +137,8 @@ def _sharpen(
     if misfits[0] > (MAX_MISFIT + MAX_DEVIATIONS * (2 / seen.size) ** 0.5) * misfits[1:].mean():
         return table.values, table.errors
     likely[1:] -= drawn
+    if (likely[1:] ** 2).sum() > (noise**2).sum():  # the model says less than the table
+        return table.values, table.errors
     found = bases[0].T @ likely @ bases[1]
     found[0] += independent
     found = np.round(found.reshape(len(found), -1), DECIMALS)
